@@ -1,0 +1,143 @@
+// The one error class of both programs and the one catalog of its codes: whether a retry can help, how a process ends, and what the operator can do.
+
+type Fault = { readonly retryable: boolean; readonly hint: string };
+
+/** Code → what it means for whoever meets it. A code is born here and nowhere else. */
+export const FAULTS = {
+  USAGE: { retryable: false, hint: "See --help." },
+  SETTINGS_INVALID: {
+    retryable: false,
+    hint: "Correct the settings file; `check` shows every error in it.",
+  },
+  SECRET_UNREADABLE: {
+    retryable: false,
+    hint: "Put the 32 hex characters of secret16 into the file that `secret16_file` names, readable for this user only.",
+  },
+  STATE_DIR_UNUSABLE: {
+    retryable: false,
+    hint: "Create the directory and give it to the user that runs the program.",
+  },
+  STATE_DIR_LOCKED: {
+    retryable: false,
+    hint: "Another process uses this state directory: stop it, or give this one a directory of its own.",
+  },
+  PORT_TAKEN: {
+    retryable: false,
+    hint: "Another process listens there: stop it, or choose another port in the settings.",
+  },
+  ADDRESS_UNUSABLE: {
+    retryable: false,
+    hint: "The listen address must belong to this machine, and low ports need CAP_NET_BIND_SERVICE.",
+  },
+  DATABASE_NEWER: {
+    retryable: false,
+    hint: "The state was written by a newer release: install that release or a newer one.",
+  },
+  DATABASE_BROKEN: {
+    retryable: false,
+    hint: "The file was set aside under the name in the message; what it held is fetched or rebuilt.",
+  },
+  CENTRAL_UNREACHABLE: {
+    retryable: true,
+    hint: "Check `central_url`, DNS, and the network towards central; the agent goes on serving.",
+  },
+  CENTRAL_REFUSED: {
+    retryable: true,
+    hint: "Central answered with an error; its log has the request id.",
+  },
+  UNKNOWN_NAME16: {
+    retryable: true,
+    hint: "Central does not know this name16: compare it with the deployment site in the customer API.",
+  },
+  WRONG_SECRET16: {
+    retryable: true,
+    hint: "The secret does not belong to this name16: it may have been rotated; read it again from the deployment site.",
+  },
+  SITE_DELETED: {
+    retryable: false,
+    hint: "The deployment site was deleted at central: this agent serves nothing any more.",
+  },
+  TOKEN_EXPIRED: { retryable: true, hint: "The agent asks for a new token by itself." },
+  CLOCK_SKEWED: {
+    retryable: true,
+    hint: "The clocks of this host and of central differ by more than five minutes: start time synchronization.",
+  },
+  MESSAGE_INVALID: {
+    retryable: false,
+    hint: "The two sides do not speak the same version: update the older one.",
+  },
+  BLOB_MISMATCH: {
+    retryable: true,
+    hint: "What arrived has another digest than asked for: the transfer is repeated.",
+  },
+  VIEWSET_INVALID: {
+    retryable: false,
+    hint: "Correct the viewset or its devlove and activate again; the previous one goes on serving.",
+  },
+  IMPORT_IMPOSSIBLE: {
+    retryable: false,
+    hint: "Name `views_dir` and `devlove_file` of this domain in the agent's settings.",
+  },
+  SET_MISMATCH: {
+    retryable: true,
+    hint: "The set is fetched whole; the last good one stays in force.",
+  },
+  PATTERN_INVALID: {
+    retryable: false,
+    hint: "Patterns are FTS5 queries: quote what has other characters than letters and digits.",
+  },
+  INDEX_BROKEN: {
+    retryable: true,
+    hint: "The cache index is rebuilt; meanwhile everything is a miss.",
+  },
+  SPOOL_FAILED: {
+    retryable: true,
+    hint: "Check free space and health of the disk that holds the state directory.",
+  },
+  CONTROL_UNREACHABLE: {
+    retryable: true,
+    hint: "Is the program running, with this state directory?",
+  },
+  PROTOCOL: { retryable: true, hint: "The connection is made anew." },
+  CONFLICT: { retryable: false, hint: "Read the current state and try again." },
+  NOT_FOUND: { retryable: false, hint: "Check the name." },
+  INTERNAL: { retryable: false, hint: "This is a defect: report it with the log line." },
+} as const satisfies Record<string, Fault>;
+
+export type FaultCode = keyof typeof FAULTS;
+
+export class AccelError extends Error {
+  readonly code: FaultCode;
+
+  constructor(code: FaultCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "AccelError";
+    this.code = code;
+  }
+
+  get retryable(): boolean {
+    return FAULTS[this.code].retryable;
+  }
+
+  get hint(): string {
+    return FAULTS[this.code].hint;
+  }
+}
+
+/** The text of anything thrown, for a log line or a receipt: never a stack, never empty. */
+export function messageOf(thrown: unknown): string {
+  if (thrown instanceof Error) {
+    const cause =
+      thrown.cause instanceof Error && thrown.cause.message !== ""
+        ? `: ${thrown.cause.message}`
+        : "";
+    const own = thrown.message === "" ? thrown.name : thrown.message;
+    return own.includes(cause.slice(2)) && cause !== "" ? own : own + cause;
+  }
+  return String(thrown);
+}
+
+/** The code of anything thrown: foreign errors are INTERNAL. */
+export function codeOf(thrown: unknown): FaultCode {
+  return thrown instanceof AccelError ? thrown.code : "INTERNAL";
+}

@@ -1,0 +1,102 @@
+// IP addresses and ranges as numbers: parsing, canonical text, custom ranges, minimal CIDR cover.
+//
+// An IPv4-mapped IPv6 address (::ffff:a.b.c.d) is the IPv4 address. A range is [first, last], both in one family.
+
+import ipaddr from "ipaddr.js";
+
+export type IpFamily = 4 | 6;
+export type IpAddress = { readonly family: IpFamily; readonly value: bigint };
+export type IpRange = { readonly family: IpFamily; readonly first: bigint; readonly last: bigint };
+
+export const familyBits = { 4: 32, 6: 128 } as const;
+
+/** Canonical forms only: dotted quad without leading zeros, RFC 4291 text; no zone, no port. */
+export function parseIp(text: string): IpAddress | undefined {
+  if (text.length > 45) return undefined;
+  if (ipaddr.IPv4.isValidFourPartDecimal(text)) {
+    if (/(?:^|\.)0\d/.test(text)) return undefined; // Octal or decimal? Ambiguous is refused.
+    return fromBytes(ipaddr.IPv4.parse(text).toByteArray());
+  }
+  if (!text.includes(":") || text.includes("%") || !ipaddr.IPv6.isValid(text)) return undefined;
+  const six = ipaddr.IPv6.parse(text);
+  return fromBytes(
+    six.isIPv4MappedAddress() ? six.toIPv4Address().toByteArray() : six.toByteArray(),
+  );
+}
+
+function fromBytes(bytes: readonly number[]): IpAddress {
+  let value = 0n;
+  for (const byte of bytes) value = (value << 8n) | BigInt(byte);
+  return { family: bytes.length === 4 ? 4 : 6, value };
+}
+
+/** RFC 5952 text for IPv6, dotted quad for IPv4. */
+export function formatIp({ family, value }: IpAddress): string {
+  const bytes: number[] = [];
+  for (let shift = familyBits[family] - 8; shift >= 0; shift -= 8)
+    bytes.push(Number((value >> BigInt(shift)) & 0xffn));
+  return family === 4 ? bytes.join(".") : new ipaddr.IPv6(bytes).toRFC5952String();
+}
+
+export type RangeParse =
+  | { readonly ok: true; readonly range: IpRange }
+  | { readonly ok: false; readonly reason: string };
+
+/** `address` or `address/prefix`. Host bits below the prefix are an error that names the network meant. */
+export function parseRange(text: string): RangeParse {
+  const slash = text.indexOf("/");
+  const address = parseIp(slash < 0 ? text : text.slice(0, slash));
+  if (address === undefined)
+    return { ok: false, reason: `"${text}" is not an IPv4 or IPv6 address or CIDR range` };
+  if (slash < 0)
+    return {
+      ok: true,
+      range: { family: address.family, first: address.value, last: address.value },
+    };
+  const digits = text.slice(slash + 1);
+  const bits = familyBits[address.family];
+  if (!/^\d{1,3}$/.test(digits) || Number(digits) > bits) {
+    return { ok: false, reason: `the prefix length of "${text}" must be 0 to ${bits}` };
+  }
+  const hostMask = (1n << BigInt(bits - Number(digits))) - 1n;
+  if ((address.value & hostMask) !== 0n) {
+    const network = formatIp({ family: address.family, value: address.value & ~hostMask });
+    return {
+      ok: false,
+      reason: `"${text}" has host bits set; the network is ${network}/${digits}`,
+    };
+  }
+  return {
+    ok: true,
+    range: { family: address.family, first: address.value, last: address.value | hostMask },
+  };
+}
+
+/** The n+1 consecutive addresses from `start`. Undefined when they run past the end of the address space. */
+export function customRange(start: IpAddress, n: number): IpRange | undefined {
+  const last = start.value + BigInt(n);
+  if (last >> BigInt(familyBits[start.family]) !== 0n) return undefined;
+  return { family: start.family, first: start.value, last };
+}
+
+/** The fewest CIDR ranges that are exactly the range, in address order. */
+export function cidrCover({ family, first, last }: IpRange): readonly IpRange[] {
+  const cover: IpRange[] = [];
+  for (let at = first; at <= last;) {
+    let size = 1n;
+    while ((at & ((size << 1n) - 1n)) === 0n && at + (size << 1n) - 1n <= last) size <<= 1n;
+    cover.push({ family, first: at, last: at + size - 1n });
+    at += size;
+  }
+  return cover;
+}
+
+/** CIDR text where the range is one, a bare address where it is one address, else `first-last`. */
+export function formatRange({ family, first, last }: IpRange): string {
+  if (first === last) return formatIp({ family, value: first });
+  const size = last - first + 1n;
+  const power = size.toString(2).length - 1;
+  if (size === 1n << BigInt(power) && first % size === 0n)
+    return `${formatIp({ family, value: first })}/${familyBits[family] - power}`;
+  return `${formatIp({ family, value: first })}-${formatIp({ family, value: last })}`;
+}

@@ -1,0 +1,125 @@
+// A manifest as a flat sorted table in shared memory: path → digest, size, mime type. Handing it to a thread copies nothing.
+//
+// All integers little-endian. One SharedArrayBuffer:
+//   u32 count n | n × entry (56 bytes), ascending by the UTF-8 bytes of the path | mime texts | path texts
+//   entry: u32 path offset | u32 path length | u32 mime offset | u32 mime length | u64 size (2 × u32) | 32 bytes SHA-256
+//
+// A path is relative to the viewset's root, without a leading slash, exactly as in the manifest: it never becomes a file name.
+
+import { parseSha256, type Sha256 } from "./ids.ts";
+
+export type ManifestFile = {
+  readonly path: string;
+  readonly sha256: Sha256;
+  readonly size: number;
+  readonly mime: string;
+};
+
+const headerBytes = 4;
+const entryBytes = 56;
+
+export function encodeManifestTable(files: readonly ManifestFile[]): SharedArrayBuffer {
+  const text = new TextEncoder();
+  const rows = files
+    .map((file) => ({ ...file, bytes: text.encode(file.path) }))
+    .sort((a, b) => compareBytes(a.bytes, b.bytes));
+  const mimes = new Map<string, { at: number; bytes: Uint8Array }>();
+  let at = headerBytes + rows.length * entryBytes;
+  for (const { mime } of rows) {
+    if (mimes.has(mime)) continue;
+    const bytes = text.encode(mime);
+    mimes.set(mime, { at, bytes });
+    at += bytes.length;
+  }
+  const table = new SharedArrayBuffer(at + rows.reduce((sum, { bytes }) => sum + bytes.length, 0));
+  const view = new DataView(table);
+  const all = new Uint8Array(table);
+  view.setUint32(0, rows.length, true);
+  for (const { at: offset, bytes } of mimes.values()) all.set(bytes, offset);
+  rows.forEach(({ bytes, mime, size, sha256 }, i) => {
+    const entry = headerBytes + i * entryBytes;
+    const type = mimes.get(mime);
+    view.setUint32(entry, at, true);
+    view.setUint32(entry + 4, bytes.length, true);
+    view.setUint32(entry + 8, type?.at ?? 0, true);
+    view.setUint32(entry + 12, type?.bytes.length ?? 0, true);
+    view.setUint32(entry + 16, size % 2 ** 32, true);
+    view.setUint32(entry + 20, Math.floor(size / 2 ** 32), true);
+    all.set(hexBytes(sha256), entry + 24);
+    all.set(bytes, at);
+    at += bytes.length;
+  });
+  return table;
+}
+
+/** Lookups in a table that `encodeManifestTable` made. Holds no copy. */
+export class ManifestTable {
+  readonly #view: DataView;
+  readonly #bytes: Uint8Array;
+  readonly count: number;
+
+  constructor(table: SharedArrayBuffer) {
+    this.#view = new DataView(table);
+    this.#bytes = new Uint8Array(table);
+    this.count = this.#view.getUint32(0, true);
+  }
+
+  find(path: string): ManifestFile | undefined {
+    const want = new TextEncoder().encode(path);
+    let low = 0;
+    let high = this.count - 1;
+    while (low <= high) {
+      const middle = (low + high) >>> 1;
+      const order = compareBytes(this.#pathBytes(middle), want);
+      if (order === 0) return this.#file(middle, path);
+      if (order < 0) low = middle + 1;
+      else high = middle - 1;
+    }
+    return undefined;
+  }
+
+  *files(): Iterable<ManifestFile> {
+    for (let i = 0; i < this.count; i++) yield this.#file(i, decode(this.#pathBytes(i)));
+  }
+
+  #pathBytes(i: number): Uint8Array {
+    return this.#text(headerBytes + i * entryBytes);
+  }
+
+  #text(field: number): Uint8Array {
+    const offset = this.#view.getUint32(field, true);
+    return this.#bytes.subarray(offset, offset + this.#view.getUint32(field + 4, true));
+  }
+
+  #file(i: number, path: string): ManifestFile {
+    const entry = headerBytes + i * entryBytes;
+    const hex = Array.from(this.#bytes.subarray(entry + 24, entry + 56), (byte) =>
+      byte.toString(16).padStart(2, "0"),
+    ).join("");
+    const sha256 = parseSha256(hex);
+    if (sha256 === undefined) throw new TypeError("manifest table without a digest");
+    const size =
+      this.#view.getUint32(entry + 16, true) + this.#view.getUint32(entry + 20, true) * 2 ** 32;
+    return { path, sha256, size, mime: decode(this.#text(entry + 8)) };
+  }
+}
+
+/** TextDecoder refuses views of shared memory, hence the copy. */
+function decode(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes.slice());
+}
+
+function hexBytes(hex: string): Uint8Array {
+  return Uint8Array.from({ length: hex.length / 2 }, (_, i) =>
+    Number.parseInt(hex.slice(2 * i, 2 * i + 2), 16),
+  );
+}
+
+function compareBytes(a: Uint8Array, b: Uint8Array): number {
+  const shorter = Math.min(a.length, b.length);
+  for (let i = 0; i < shorter; i++) {
+    const difference = (a[i] ?? 0) - (b[i] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return a.length - b.length;
+}

@@ -1,0 +1,50 @@
+// From a request target to what is looked up: RFC 9112 §3.2 forms, RFC 3986 §5.2.4 dot segments, one percent-decoding.
+
+export type RequestTarget = {
+  /** As sent, without query: what is logged and forwarded. */
+  readonly rawPath: string;
+  /** Without the question mark; "" where there is none. */
+  readonly rawQuery: string;
+  /** From absolute-form only. */
+  readonly authority: string | undefined;
+};
+
+/** Origin-form and absolute-form; undefined for anything else (asterisk-form is the caller's, authority-form is CONNECT's). */
+export function parseTarget(target: string): RequestTarget | undefined {
+  let rest = target;
+  let authority: string | undefined;
+  const absolute = /^https?:\/\/([^/?#]*)/i.exec(target);
+  if (absolute !== null) {
+    authority = absolute[1];
+    rest = target.slice(absolute[0].length);
+    if (!rest.startsWith("/")) rest = `/${rest}`;
+  }
+  if (!rest.startsWith("/")) return undefined;
+  const question = rest.indexOf("?");
+  if (question < 0) return { rawPath: rest, rawQuery: "", authority };
+  return { rawPath: rest.slice(0, question), rawQuery: rest.slice(question + 1), authority };
+}
+
+/**
+ * The decoded path below the root without leading slash, NFC as sent, dot segments resolved. Undefined when it cannot name a file:
+ * malformed percent-encoding or UTF-8, an encoded slash or NUL, a way above the root.
+ */
+export function decodePath(rawPath: string): string | undefined {
+  const segments: string[] = [];
+  for (const raw of rawPath.slice(1).split("/")) {
+    let segment: string;
+    try {
+      segment = decodeURIComponent(raw);
+    } catch {
+      return undefined;
+    }
+    if (segment.includes("/") || segment.includes("\0")) return undefined;
+    if (segment === "..") {
+      if (segments.length === 0) return undefined;
+      segments.pop();
+    } else if (segment !== ".") segments.push(segment);
+  }
+  // "a/." and "a/.." name directories: they keep their trailing slash.
+  if (/(?:^|\/)(?:\.|%2e){1,2}$/i.test(rawPath) && segments.length > 0) segments.push("");
+  return segments.join("/");
+}

@@ -1,0 +1,49 @@
+// What a worker knows when it answers a request: one numbered, immutable state, and how it is composed from what central said and the host's own settings.
+//
+// Large parts (manifest tables, range tables) lie in shared memory; handing a state to a thread copies the rest.
+
+import type { SiteConfig } from "./effective-devlove.ts";
+import type { RangeTable } from "./range-table.ts";
+
+export type Views =
+  | {
+      readonly kind: "manifest";
+      readonly table: SharedArrayBuffer;
+      /** Prefix inside the viewset: "" or "dir/". */ readonly prefix: string;
+    }
+  | { readonly kind: "directory"; /** Absolute path of the site root. */ readonly root: string }
+  | { readonly kind: "none" };
+
+export type HostBots = {
+  readonly mode: "enforce" | "monitor";
+  readonly unknownBotsCanAccess: boolean | null;
+  readonly allow: readonly string[];
+  readonly deny: readonly string[];
+  /** The host's own set first, then the main domain's. */
+  readonly vip: readonly RangeTable[];
+  readonly bad: readonly RangeTable[];
+};
+
+export type ServedHost = {
+  readonly name: string;
+  /** Null: no devlove is active for the domain; requests are answered 503. */
+  readonly site: SiteConfig | null;
+  readonly views: Views;
+  readonly bots: HostBots;
+};
+
+export type ServedDomain = {
+  /** The main domain. */
+  readonly name: string;
+  /** Main domain first. */
+  readonly hosts: readonly ServedHost[];
+  /** Digest of the manifest in force; null where the host's own devlove file is. */
+  readonly manifest: string | null;
+};
+
+export type ServingState = {
+  readonly version: number;
+  readonly domains: readonly ServedDomain[];
+};
+
+export const nothingServed: ServingState = { version: 0, domains: [] };

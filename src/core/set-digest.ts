@@ -1,0 +1,32 @@
+// The digest of a bot set: independent of order, updated by the change alone.
+//
+//   element  = "<bot>\n<range>"            range in canonical text (address, CIDR)
+//   digest   = sum of SHA-256(element) as a 256-bit number, mod 2^256, in lower-case hex
+
+import { createHash } from "node:crypto";
+
+export type SetElement = { readonly bot: string; readonly range: string };
+
+export const emptySetDigest = "0".repeat(64);
+
+const modulus = 1n << 256n;
+
+export function elementKey({ bot, range }: SetElement): string {
+  return `${bot}\n${range}`;
+}
+
+function elementNumber(element: SetElement): bigint {
+  return BigInt(`0x${createHash("sha256").update(elementKey(element)).digest("hex")}`);
+}
+
+/** The digest after a change. The caller vouches that what is added was absent and what is removed was present. */
+export function changedSetDigest(
+  before: string,
+  added: Iterable<SetElement>,
+  removed: Iterable<SetElement>,
+): string {
+  let sum = BigInt(`0x${before}`);
+  for (const element of added) sum += elementNumber(element);
+  for (const element of removed) sum -= elementNumber(element);
+  return (((sum % modulus) + modulus) % modulus).toString(16).padStart(64, "0");
+}
