@@ -1,0 +1,103 @@
+// Operator commands over a unix socket: JSON over HTTP, one route a command, reachable only by the user that runs the program (mode 0600).
+
+import { chmodSync, rmSync } from "node:fs";
+import { Client } from "undici";
+import { AccelError, codeOf, FAULTS, messageOf, type FaultCode } from "../core/faults.ts";
+import { listenHttp, readBody } from "./http-listener.ts";
+
+/** Answers one command. May throw an AccelError: its code, message and hint reach the operator. An async iterable is streamed as NDJSON. */
+export type ControlHandler = (
+  parameters: unknown,
+  signal: AbortSignal,
+) => Promise<unknown> | AsyncIterable<unknown> | unknown;
+export type ControlRoutes = Readonly<Record<string, ControlHandler>>;
+
+const requestBytesMax = 1_048_576; // 64 patterns of 4 KiB and room.
+
+export async function startControlSocket(
+  path: string,
+  routes: ControlRoutes,
+): Promise<AsyncDisposable> {
+  rmSync(path, { force: true }); // Left by a killed process; the state lock says that none is alive.
+  const listener = await listenHttp(
+    (request, response) => {
+      const gone = new AbortController();
+      response.once("close", () => gone.abort());
+      const answer = async (): Promise<void> => {
+        const handler = routes[(request.url ?? "/").slice(1)];
+        const read = await readBody(request, requestBytesMax);
+        if (handler === undefined)
+          throw new AccelError("USAGE", `unknown command ${request.url ?? ""}`);
+        if (!read.ok) throw new AccelError("USAGE", `request ${read.reason}`);
+        const result = await handler(parse(read.body), gone.signal);
+        response.setHeader("content-type", "application/x-ndjson");
+        if (isStream(result)) {
+          for await (const item of result) response.write(`${JSON.stringify(item)}\n`);
+          response.end();
+        } else response.end(`${JSON.stringify(result ?? null)}\n`);
+      };
+      answer().catch((error: unknown) => {
+        if (response.headersSent) response.destroy();
+        else
+          response
+            .writeHead(400)
+            .end(JSON.stringify({ code: codeOf(error), message: messageOf(error) }));
+      });
+    },
+    { path },
+  );
+  chmodSync(path, 0o600);
+  return listener;
+}
+
+function parse(body: Buffer): unknown {
+  if (body.length === 0) return {};
+  try {
+    return JSON.parse(body.toString("utf8"));
+  } catch (error) {
+    throw new AccelError("USAGE", `the request is no JSON: ${messageOf(error)}`);
+  }
+}
+
+function isStream(value: unknown): value is AsyncIterable<unknown> {
+  return value !== null && typeof value === "object" && Symbol.asyncIterator in value;
+}
+
+/** The lines of the answer as they come. Throws CONTROL_UNREACHABLE, or the fault that the program answered with. */
+export async function* callControl(
+  path: string,
+  command: string,
+  parameters: unknown,
+  signal: AbortSignal,
+): AsyncGenerator<unknown> {
+  const client = new Client("http://control", {
+    socketPath: path,
+    headersTimeout: 120_000,
+    bodyTimeout: 0,
+  });
+  try {
+    const { statusCode, body } = await client
+      .request({ path: `/${command}`, method: "POST", body: JSON.stringify(parameters), signal })
+      .catch((error: unknown) => {
+        throw new AccelError("CONTROL_UNREACHABLE", `no answer on ${path}: ${messageOf(error)}`);
+      });
+    if (statusCode !== 200) throw faultOf(await body.json());
+    let rest = "";
+    for await (const chunk of body.setEncoding("utf8")) {
+      const lines = (rest + String(chunk)).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) yield JSON.parse(line);
+    }
+  } finally {
+    await client.destroy();
+  }
+}
+
+function faultOf(answer: unknown): AccelError {
+  const { code, message } = {
+    code: "INTERNAL",
+    message: "no message",
+    ...(answer as { code?: string; message?: string }),
+  };
+  return new AccelError(code in FAULTS ? (code as FaultCode) : "INTERNAL", message);
+}

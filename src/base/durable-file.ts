@@ -1,0 +1,43 @@
+// Files that survive power loss: write, fsync, rename, fsync of the directory. Every durable file of both programs goes through here.
+
+import { randomBytes } from "node:crypto";
+import { mkdir, open, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+
+/** Replaces `path` atomically: readers and the next boot see the old content or the new one whole. Fails without leaving a temporary file. */
+export async function writeDurable(
+  path: string,
+  data: string | Uint8Array,
+  mode = 0o600,
+): Promise<void> {
+  const staged = `${path}.${randomBytes(6).toString("hex")}.tmp`;
+  try {
+    {
+      await using file = await open(staged, "wx", mode);
+      await file.writeFile(data);
+      await file.sync();
+    }
+    await renameDurable(staged, path);
+  } catch (error) {
+    await rm(staged, { force: true });
+    throw error;
+  }
+}
+
+/** The source must be synced already. */
+export async function renameDurable(from: string, to: string): Promise<void> {
+  await rename(from, to);
+  await syncDirectory(dirname(to));
+}
+
+/** Without this, power loss can undo a rename, a creation or an unlink. */
+export async function syncDirectory(path: string): Promise<void> {
+  await using directory = await open(path, "r");
+  await directory.sync();
+}
+
+/** Creates the directory and its parents, each durable in its parent. */
+export async function ensureDirectory(path: string, mode = 0o700): Promise<void> {
+  const made = await mkdir(path, { recursive: true, mode });
+  if (made !== undefined) await syncDirectory(dirname(made));
+}

@@ -1,0 +1,34 @@
+// Health as coded warnings: one list feeds status, /readyz, metrics, the status page and the reports to central.
+
+export type Severity = "info" | "warning" | "error";
+export type HealthWarning = {
+  readonly code: string;
+  readonly severity: Severity;
+  readonly text: string;
+  readonly since: string;
+  readonly hint: string;
+};
+
+export class Health {
+  readonly #warnings = new Map<string, HealthWarning>();
+  readonly #now: () => Date;
+
+  constructor(now: () => Date) {
+    this.#now = now;
+  }
+
+  /** Raising again keeps `since` and renews the text. `key` tells apart several of one code (a domain, a lane). */
+  raise(code: string, severity: Severity, text: string, hint: string, key = ""): void {
+    const id = `${code}/${key}`;
+    const since = this.#warnings.get(id)?.since ?? this.#now().toISOString();
+    this.#warnings.set(id, { code, severity, text, since, hint });
+  }
+
+  settle(code: string, key = ""): void {
+    this.#warnings.delete(`${code}/${key}`);
+  }
+
+  list(): readonly HealthWarning[] {
+    return [...this.#warnings.values()];
+  }
+}

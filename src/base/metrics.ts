@@ -1,0 +1,50 @@
+// Metrics are declared in one table per program: name, kind, help, labels. Names are checked against the field's rules when the table is read.
+
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+
+export type MetricSpec = {
+  readonly kind: "counter" | "gauge" | "histogram";
+  readonly help: string;
+  /** Every label must have a bound on its values: never an address, a path or a user agent. */
+  readonly labels?: readonly string[];
+  readonly buckets?: readonly number[];
+};
+export type MetricTable = Readonly<Record<string, MetricSpec>>;
+
+type Made<S extends MetricSpec> = S["kind"] extends "counter"
+  ? Counter
+  : S["kind"] extends "gauge"
+    ? Gauge
+    : Histogram;
+export type Metrics<T extends MetricTable> = { readonly [K in keyof T]: Made<T[K]> };
+
+export function createMetrics<const T extends MetricTable>(
+  table: T,
+  registry: Registry,
+): Metrics<T> {
+  const made = Object.entries(table).map(([name, spec]) => {
+    const wellNamed =
+      /^accel_(?:agent|central)_[a-z0-9_]+$/.test(name) &&
+      (spec.kind === "counter") === name.endsWith("_total");
+    if (!wellNamed) throw new TypeError(`metric ${name}: wrong prefix, or counter without _total`);
+    const common = {
+      name,
+      help: spec.help,
+      labelNames: [...(spec.labels ?? [])],
+      registers: [registry],
+    };
+    if (spec.kind === "counter") return [name, new Counter(common)];
+    if (spec.kind === "gauge") return [name, new Gauge(common)];
+    return [
+      name,
+      new Histogram({
+        ...common,
+        buckets: [...(spec.buckets ?? [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10])],
+      }),
+    ];
+  });
+  // Object.entries loses the relation between key and kind that Made states.
+  return Object.fromEntries(made) as Metrics<T>;
+}
+
+export { Registry };

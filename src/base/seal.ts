@@ -1,0 +1,67 @@
+// Secrets at rest: AES-256-GCM under a key in a file outside the database (NIST SP 800-38D).
+//
+//   sealed = base64url( 12 bytes nonce | 16 bytes tag | ciphertext ), bound to a context text as additional data
+
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { AccelError, messageOf } from "../core/faults.ts";
+import { writeDurable } from "./durable-file.ts";
+
+export type Sealer = {
+  /** `context` names row and column, so that a sealed text moved elsewhere does not open. */
+  seal(plain: string, context: string): string;
+  /** Throws SECRET_UNREADABLE for what was sealed by another key, moved or changed. */
+  open(sealed: string, context: string): string;
+};
+
+const nonceBytes = 12;
+const tagBytes = 16;
+
+export function createSealer(key: Uint8Array): Sealer {
+  return {
+    seal(plain, context) {
+      const nonce = randomBytes(nonceBytes);
+      const cipher = createCipheriv("aes-256-gcm", key, nonce).setAAD(Buffer.from(context));
+      const body = Buffer.concat([cipher.update(plain, "utf8"), cipher.final()]);
+      return Buffer.concat([nonce, cipher.getAuthTag(), body]).toString("base64url");
+    },
+    open(sealed, context) {
+      const bytes = Buffer.from(sealed, "base64url");
+      try {
+        const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, nonceBytes))
+          .setAAD(Buffer.from(context))
+          .setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes));
+        return Buffer.concat([
+          decipher.update(bytes.subarray(nonceBytes + tagBytes)),
+          decipher.final(),
+        ]).toString("utf8");
+      } catch (error) {
+        throw new AccelError(
+          "SECRET_UNREADABLE",
+          `a sealed secret (${context}) does not open with this key`,
+          { cause: error },
+        );
+      }
+    },
+  };
+}
+
+/** Reads the key file (64 hex characters), or makes it, mode 0600, when it does not exist. */
+export async function openKeyFile(path: string): Promise<Uint8Array> {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8").trim();
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) {
+      throw new AccelError(
+        "SECRET_UNREADABLE",
+        `the key file ${path} cannot be read: ${messageOf(error)}`,
+      );
+    }
+    text = randomBytes(32).toString("hex");
+    await writeDurable(path, `${text}\n`);
+  }
+  if (!/^[0-9a-f]{64}$/.test(text))
+    throw new AccelError("SECRET_UNREADABLE", `the key file ${path} must hold 64 hex characters`);
+  return Buffer.from(text, "hex");
+}

@@ -1,0 +1,159 @@
+// A program's settings: one table of fields (what it means, default, check) makes the reader, its errors and the complete commented default file.
+//
+// Keys are dotted in the table and nested in YAML: `cache.disk_max` is `disk_max` below `cache`. Unknown keys are errors with the nearest known key.
+
+import {
+  isMap,
+  isScalar,
+  LineCounter,
+  parseDocument,
+  stringify,
+  type Document,
+  type Node,
+  type Pair,
+} from "yaml";
+import { nearest } from "../core/nearest.ts";
+
+export type Parsed<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly reason: string };
+
+export type Field<T> = {
+  readonly doc: string;
+  /** As it would stand in YAML. Absent: the key must be given, unless `optional`. */
+  readonly fallback?: unknown;
+  readonly optional?: true;
+  /** Shown, commented out, where there is no default. */
+  readonly example?: unknown;
+  /** Whether a reload (SIGHUP) applies it; the others need a restart. */
+  readonly live?: true;
+  readonly parse: (raw: unknown) => Parsed<T>;
+};
+// A table holds fields of all types; what each yields is recovered by `Settings`.
+export type FieldTable = Readonly<Record<string, Field<unknown>>>;
+type ValueOf<F> = F extends {
+  readonly optional: true;
+  readonly parse: (raw: unknown) => Parsed<infer V>;
+}
+  ? V | undefined
+  : F extends { readonly parse: (raw: unknown) => Parsed<infer V> }
+    ? V
+    : never;
+export type Settings<T extends FieldTable> = { readonly [K in keyof T]: ValueOf<T[K]> };
+
+export type SettingsError = {
+  readonly line: number;
+  readonly key: string;
+  readonly message: string;
+};
+export type SettingsRead<T extends FieldTable> =
+  | { readonly ok: true; readonly settings: Settings<T> }
+  | { readonly ok: false; readonly errors: readonly SettingsError[] };
+
+/** Reads all errors, not the first; lines count from 1. */
+export function readSettings<const T extends FieldTable>(table: T, yaml: string): SettingsRead<T> {
+  const lines = new LineCounter();
+  const document = parseDocument(yaml, { lineCounter: lines, uniqueKeys: true });
+  const lineOf = (offset: number | undefined): number =>
+    offset === undefined ? 1 : lines.linePos(offset).line;
+  const broken = document.errors.map(({ pos, message }) => ({
+    line: lineOf(pos[0]),
+    key: "",
+    message: message.split("\n")[0] ?? message,
+  }));
+  if (broken.length > 0) return { ok: false, errors: broken };
+
+  const errors: SettingsError[] = [];
+  const given = new Map<string, { raw: unknown; line: number }>();
+  collect(document, table, given, errors, lineOf);
+  const values: Record<string, unknown> = {};
+  for (const [key, field] of Object.entries(table)) {
+    const { raw, line } = given.get(key) ?? { raw: field.fallback, line: 1 };
+    if (raw === undefined || raw === null) {
+      if (field.optional !== true && field.fallback === undefined)
+        errors.push({ line, key, message: "is required" });
+      else if (field.optional !== true) errors.push({ line, key, message: "must not be empty" });
+      continue;
+    }
+    const parsed = field.parse(raw);
+    if (parsed.ok) values[key] = parsed.value;
+    else errors.push({ line, key, message: `${parsed.reason}, found ${JSON.stringify(raw)}` });
+  }
+  // Each value went through its field's parser just now.
+  return errors.length > 0 ? { ok: false, errors } : { ok: true, settings: values as Settings<T> };
+}
+
+function collect(
+  document: Document,
+  table: FieldTable,
+  given: Map<string, { raw: unknown; line: number }>,
+  errors: SettingsError[],
+  lineOf: (offset: number | undefined) => number,
+): void {
+  const keys = Object.keys(table);
+  const visit = (node: Node | null, prefix: string): void => {
+    if (!isMap(node)) {
+      if (node !== null && !(isScalar(node) && node.value === null)) {
+        errors.push({
+          line: lineOf(node.range?.[0]),
+          key: prefix,
+          message: "must be a mapping of keys",
+        });
+      }
+      return;
+    }
+    for (const pair of node.items as Pair<Node, Node | null>[]) {
+      const name = String(isScalar(pair.key) ? pair.key.value : pair.key);
+      const key = prefix === "" ? name : `${prefix}.${name}`;
+      const line = lineOf(pair.key.range?.[0]);
+      if (keys.includes(key)) given.set(key, { raw: pair.value?.toJS(document), line });
+      else if (keys.some((known) => known.startsWith(`${key}.`))) visit(pair.value, key);
+      else {
+        const near = nearest(key, keys);
+        errors.push({
+          line,
+          key,
+          message: `unknown key${near === undefined ? "" : `; did you mean ${near}?`}`,
+        });
+      }
+    }
+  };
+  visit(document.contents, "");
+}
+
+/** The complete default file: every key with its meaning; keys without a default commented out with an example. */
+export function renderSettings(head: string, table: FieldTable): string {
+  const out = [comment(head, ""), ""];
+  const opened = new Set<string>();
+  for (const [key, field] of Object.entries(table)) {
+    const path = key.split(".");
+    const unset = field.fallback === undefined;
+    path.slice(0, -1).forEach((part, depth) => {
+      const section = path.slice(0, depth + 1).join(".");
+      if (opened.has(section)) return;
+      opened.add(section);
+      const inhabited = Object.entries(table).some(
+        ([other, { fallback }]) => other.startsWith(`${section}.`) && fallback !== undefined,
+      );
+      out.push(`${inhabited ? "" : "# "}${"  ".repeat(depth)}${part}:`);
+    });
+    const indent = "  ".repeat(path.length - 1);
+    const hints = [
+      field.live === true ? "Reloadable." : "",
+      unset && field.optional !== true ? "Required." : "",
+    ].filter((hint) => hint !== "");
+    out.push(comment([field.doc, ...hints].join(" "), indent));
+    const yaml = stringify({
+      [path.at(-1) ?? key]: unset ? (field.example ?? null) : field.fallback,
+    }).trimEnd();
+    out.push(...yaml.split("\n").map((line) => `${unset ? "# " : ""}${indent}${line}`), "");
+  }
+  return `${out.join("\n").trimEnd()}\n`;
+}
+
+function comment(text: string, indent: string): string {
+  return text
+    .split("\n")
+    .map((line) => `${indent}# ${line}`.trimEnd())
+    .join("\n");
+}

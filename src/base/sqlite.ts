@@ -1,0 +1,58 @@
+// Opening and migrating a SQLite file the way every store here needs it: WAL, an explicit sync level, no mmap (a damaged file must not end the process), bounded waiting.
+
+import Database from "better-sqlite3";
+import { AccelError } from "../core/faults.ts";
+
+export type Sqlite = Database.Database;
+export type Statement<Parameters extends unknown[] = unknown[], Row = unknown> = Database.Statement<
+  Parameters,
+  Row
+>;
+
+/** `full`: a commit survives power loss. `normal`: it survives a crash of the process. */
+export type SyncLevel = "full" | "normal";
+
+export type Migration = (db: Sqlite) => void;
+
+const busyTimeoutMs = 5_000;
+
+export function openSqlite(
+  path: string,
+  { sync, readonly = false }: { sync: SyncLevel; readonly?: boolean },
+): Sqlite {
+  const db = new Database(path, { readonly, fileMustExist: readonly, timeout: busyTimeoutMs });
+  try {
+    if (!readonly) db.pragma("journal_mode = WAL");
+    db.pragma(`synchronous = ${sync}`);
+    db.pragma("foreign_keys = ON");
+    db.pragma("mmap_size = 0");
+    db.pragma("journal_size_limit = 67108864"); // 64 MiB: a burst must not leave its WAL behind.
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Migration n leads from version n to n+1; each runs in its own immediate transaction. A file from a newer release is refused, untouched. */
+export function migrate(db: Sqlite, migrations: readonly Migration[]): void {
+  const version = Number(db.pragma("user_version", { simple: true }));
+  if (version > migrations.length) {
+    throw new AccelError(
+      "DATABASE_NEWER",
+      `${db.name} has schema version ${version}, this release knows ${migrations.length}`,
+    );
+  }
+  migrations.slice(version).forEach((migration, i) => {
+    db.transaction(() => {
+      migration(db);
+      db.pragma(`user_version = ${version + i + 1}`);
+    }).immediate();
+  });
+}
+
+/** Whether an error says that the file is no intact database, so that it can be set aside and made anew. */
+export function isCorruption(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB";
+}

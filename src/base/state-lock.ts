@@ -1,0 +1,46 @@
+// One process per state directory. The lock is SQLite's: the kernel drops it when the process ends, however it ends, so no stale lock is ever left.
+
+import { accessSync, constants, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { AccelError, messageOf } from "../core/faults.ts";
+
+/** Creates the directory where needed. Throws STATE_DIR_UNUSABLE or STATE_DIR_LOCKED; release by disposing. */
+export function lockStateDir(stateDir: string): Disposable {
+  try {
+    mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+    accessSync(stateDir, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new AccelError(
+      "STATE_DIR_UNUSABLE",
+      `the state directory ${stateDir} cannot be used: ${messageOf(error)}`,
+    );
+  }
+  let db: Database.Database;
+  try {
+    db = new Database(join(stateDir, "lock"), { timeout: 0 });
+  } catch (error) {
+    throw new AccelError(
+      "STATE_DIR_UNUSABLE",
+      `the state directory ${stateDir} cannot be used: ${messageOf(error)}`,
+    );
+  }
+  try {
+    db.pragma("journal_mode = MEMORY");
+    db.exec("BEGIN EXCLUSIVE");
+  } catch (error) {
+    db.close();
+    const locked =
+      error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
+    throw locked
+      ? new AccelError(
+          "STATE_DIR_LOCKED",
+          `the state directory ${stateDir} is in use by another process`,
+        )
+      : new AccelError(
+          "STATE_DIR_UNUSABLE",
+          `the state directory ${stateDir} cannot be locked: ${messageOf(error)}`,
+        );
+  }
+  return { [Symbol.dispose]: () => db.close() };
+}

@@ -1,0 +1,66 @@
+// Waiting that ends: sleeping under a signal, retrying with jitter, deadlines.
+
+import { setTimeout as sleepFor } from "node:timers/promises";
+import { backoffMs, type Backoff } from "../core/backoff.ts";
+
+/** Resolves after the time or when stopped, whichever is first; true when the time passed. */
+export async function sleep(ms: number, stop: AbortSignal): Promise<boolean> {
+  if (stop.aborted) return false;
+  try {
+    await sleepFor(ms, undefined, { signal: stop });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export type RetryOptions = {
+  readonly stop: AbortSignal;
+  readonly random: () => number;
+  readonly backoff?: Backoff;
+  /** Told before each wait; return false to give up and rethrow, or the milliseconds to wait at least (a peer's Retry-After). */
+  readonly onFailure: (error: unknown, attempt: number) => boolean | number;
+};
+
+/** Repeats `action` until it succeeds, is given up, or stop aborts (then the last error is thrown). */
+export async function retry<T>(action: () => Promise<T>, options: RetryOptions): Promise<T> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await action();
+    } catch (error) {
+      if (options.stop.aborted) throw error;
+      const verdict = options.onFailure(error, attempt);
+      if (verdict === false) throw error;
+      const leastMs = typeof verdict === "number" ? verdict : 0;
+      if (
+        !(await sleep(
+          leastMs + backoffMs(attempt, options.random(), options.backoff),
+          options.stop,
+        ))
+      )
+        throw error;
+    }
+  }
+}
+
+/** Runs `action` after `periodMs` ± `spread` again and again until stopped; an error goes to `onError` and the loop goes on. */
+export async function every(
+  periodMs: number,
+  action: () => Promise<void> | void,
+  options: {
+    stop: AbortSignal;
+    spread?: number;
+    random?: () => number;
+    onError: (error: unknown) => void;
+  },
+): Promise<void> {
+  const spread = options.spread ?? 0;
+  const random = options.random ?? Math.random;
+  while (await sleep(periodMs * (1 + spread * (2 * random() - 1)), options.stop)) {
+    try {
+      await action();
+    } catch (error) {
+      if (!options.stop.aborted) options.onError(error);
+    }
+  }
+}
