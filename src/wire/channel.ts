@@ -1,0 +1,115 @@
+// The channel: JSON text messages over a WebSocket, `GET /agent-api/v1/channel`. Each side refuses what it does not understand by closing with 1008 and the reason.
+
+import { Type, type Static } from "typebox";
+import { closed, decoder } from "./validate.ts";
+import { Count, Epoch, HostText, Seq, Sha256Text } from "./parts.ts";
+import { JournalItem } from "./journal.ts";
+import { Receipt, ReceiptPhase } from "./receipt.ts";
+
+export const pingIntervalMs = 15_000;
+/** Dead after two misses, whatever TCP says. */
+export const pingMissesMax = 2;
+export const messageBytesMax = 8 * 2 ** 20; // 500 entries of up to 16 KiB.
+
+/** The agent's settings `edge:`; absent members were never said. */
+export const EdgeFacts = closed({
+  server_name: Type.String(),
+  edge_ip_address: Type.String(),
+  at_directory: Type.String(),
+  datacenter_place: Type.String(),
+  country_code: Type.String(),
+  datacenter_provider_company: Type.String(),
+  /** `host:port` under which Prometheus reaches the agent; null: not to be scraped. */
+  metrics_advertise: Type.Union([Type.String(), Type.Null()]),
+});
+export type EdgeFacts = Static<typeof EdgeFacts>;
+
+/** A health warning, the same on every surface. */
+export const Warning = closed({
+  code: Type.String(),
+  severity: Type.Union([Type.Literal("info"), Type.Literal("warning"), Type.Literal("error")]),
+  text: Type.String(),
+  since: Type.String(),
+  hint: Type.String(),
+});
+export type Warning = Static<typeof Warning>;
+
+export const Report = closed({
+  instance_id: Type.String(),
+  /** Sums over all lanes since the agent's state began: accepted = delivered + spooled + in_memory + dropped. */
+  spool: closed({
+    accepted: Count,
+    delivered: Count,
+    spooled: Count,
+    in_memory: Count,
+    dropped: Count,
+  }),
+  domains: Type.Array(
+    closed({
+      domain: HostText,
+      backend: closed({
+        requests: Count,
+        errors: Count,
+        latency_buckets: Type.Record(Type.String(), Count),
+        reachable: Type.Boolean(),
+      }),
+      unreviewed_bots: Type.Array(
+        closed({
+          name: Type.String(),
+          description: Type.Union([Type.String(), Type.Null()]),
+          requests: Count,
+        }),
+      ),
+    }),
+  ),
+  warnings: Type.Array(Warning),
+});
+export type Report = Static<typeof Report>;
+export const decodeReport = decoder(Report);
+export const reportIntervalMs = 30_000;
+
+export const Hello = closed({
+  type: Type.Literal("hello"),
+  agent_version: Type.String(),
+  instance_id: Type.String({ minLength: 8, maxLength: 64 }),
+  /** Random per start of the agent. */
+  boot_id: Type.String(),
+  /** Null: this agent has no state of any store yet. */
+  epoch: Type.Union([Epoch, Type.Null()]),
+  applied_seq: Seq,
+  chain: Sha256Text,
+  edge: Type.Union([EdgeFacts, Type.Null()]),
+});
+export type Hello = Static<typeof Hello>;
+
+export const AgentMessage = Type.Union([
+  Hello,
+  closed({ type: Type.Literal("receipt"), receipt: Receipt }),
+  closed({ type: Type.Literal("report"), report: Report }),
+  /** Of a running import; best effort, the receipt tells the end. */
+  closed({
+    type: Type.Literal("progress"),
+    import_id: Type.String(),
+    phase: Type.Union([Type.Literal("reading"), Type.Literal("uploading")]),
+    files_done: Count,
+    files_total: Count,
+    bytes_done: Count,
+    bytes_total: Count,
+  }),
+  closed({ type: Type.Literal("ping"), n: Count }),
+]);
+export type AgentMessage = Static<typeof AgentMessage>;
+export const decodeAgentMessage = decoder(AgentMessage);
+
+export const CentralMessage = Type.Union([
+  closed({ type: Type.Literal("welcome"), epoch: Epoch, head_seq: Seq }),
+  closed({ type: Type.Literal("entries"), entries: Type.Array(JournalItem) }),
+  closed({ type: Type.Literal("receipt_ack"), seq: Seq, phase: ReceiptPhase }),
+  /** The cursor does not fit this store: take the snapshot. */
+  closed({ type: Type.Literal("resync"), reason: Type.String() }),
+  /** Central goes down: reconnect after so long, spread over the fleet. */
+  closed({ type: Type.Literal("drain"), reconnect_after_ms: Count }),
+  closed({ type: Type.Literal("pong"), n: Count }),
+]);
+export type CentralMessage = Static<typeof CentralMessage>;
+export const decodeCentralMessage = decoder(CentralMessage);

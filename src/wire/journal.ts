@@ -1,0 +1,137 @@
+// The journal of a deployment site: what central wants, in order. Chain digests: `core/journal-chain.ts`.
+
+import { Type, type Static } from "typebox";
+import { closed, decoder } from "./validate.ts";
+import { Count, Detail, Epoch, HostText, Seq, Sha256Text, Timestamp } from "./parts.ts";
+
+export const BotElement = closed({
+  bot: Type.String({ minLength: 1, maxLength: 255 }),
+  range: Type.String({ maxLength: 49 }),
+});
+export const BotSetName = Type.Union([Type.Literal("bad"), Type.Literal("vip")]);
+
+export const SubDomain = closed({
+  name: HostText,
+  share_views_and_views_dir_with_main_domain: Type.Boolean(),
+});
+
+/** One body per kind. State kinds carry the whole state of their lane or name it by digest. */
+export const journalBodies = {
+  /** Lane: the domain's viewset. */
+  "viewset.activated": closed({
+    domain: HostText,
+    viewset_id: Type.Integer(),
+    viewset_name: Type.String(),
+    manifest: Sha256Text,
+  }),
+  /** Lane: clears. `host` null means the main domain and its sub-domains, else that one host only. */
+  "cache.clear": closed({
+    clear_id: Type.String({ minLength: 1, maxLength: 64 }),
+    domain: HostText,
+    host: Type.Union([HostText, Type.Null()]),
+    patterns: Type.Array(Type.String({ maxLength: 4096 }), { minItems: 1, maxItems: 64 }),
+  }),
+  /** Lane: this set. `domain` is the main domain or the sub-domain that the set belongs to. */
+  "bots.changed": closed({
+    domain: HostText,
+    set: BotSetName,
+    from_version: Count,
+    to_version: Count,
+    added: Type.Array(BotElement),
+    removed: Type.Array(BotElement),
+    /** Of the result; digest by `core/set-digest.ts`. */
+    count: Count,
+    digest: Sha256Text,
+    shrink_meant: Type.Boolean(),
+  }),
+  /** Lane: policy. The effective policy of every linked domain; `domain` may be a sub-domain with a policy or pairs of its own. */
+  "policy.changed": closed({
+    domains: Type.Array(
+      closed({
+        domain: HostText,
+        unknown_bots_can_access: Type.Union([Type.Boolean(), Type.Null()]),
+        allow: Type.Array(Type.String()),
+        deny: Type.Array(Type.String()),
+      }),
+    ),
+  }),
+  /** Lane: domains. All domains linked to the site. */
+  "domains.changed": closed({
+    domains: Type.Array(closed({ name: HostText, sub_domains: Type.Array(SubDomain) })),
+  }),
+  /** Lane: the domain's viewset. The agent uploads what `views_dir` and `devlove_file` of its settings hold; the receipt names the manifest. */
+  "viewset.import": closed({
+    import_id: Type.String({ minLength: 1, maxLength: 64 }),
+    domain: HostText,
+  }),
+} as const;
+
+export type JournalKind = keyof typeof journalBodies;
+export type JournalBody<K extends JournalKind> = Static<(typeof journalBodies)[K]>;
+export type BotSet = Static<typeof BotSetName>;
+
+/** As it travels: the body is checked by kind on arrival, so that one unknown kind refuses one entry, not the channel. */
+export const JournalEntry = closed({
+  seq: Seq,
+  kind: Type.String({ maxLength: 64 }),
+  at: Timestamp,
+  body: Detail,
+  chain: Sha256Text,
+});
+export type JournalEntry = Static<typeof JournalEntry>;
+
+/** In place of entries that later ones replaced. `chain` is that of `to_seq`. */
+export const SupersededEntries = closed({
+  from_seq: Seq,
+  to_seq: Seq,
+  superseded: Type.Literal(true),
+  chain: Sha256Text,
+});
+export type SupersededEntries = Static<typeof SupersededEntries>;
+
+export const JournalItem = Type.Union([JournalEntry, SupersededEntries]);
+export type JournalItem = Static<typeof JournalItem>;
+
+/** `GET /agent-api/v1/journal?after=SEQ&epoch=E&chain=C[&wait=30]`. `resync`: take the snapshot; then `entries` is empty. */
+export const JournalPage = closed({
+  epoch: Epoch,
+  head_seq: Seq,
+  resync: Type.Boolean(),
+  entries: Type.Array(JournalItem),
+});
+export type JournalPage = Static<typeof JournalPage>;
+export const decodeJournalPage = decoder(JournalPage);
+
+/** At most this many entries in a page or a channel message. */
+export const journalPageEntriesMax = 500;
+
+const bodyDecoders = Object.fromEntries(
+  Object.entries(journalBodies).map(([kind, schema]) => [kind, decoder(schema)]),
+);
+
+/** A known kind with a valid body, tagged for exhaustive switches. */
+export type KnownEntry = {
+  [K in JournalKind]: {
+    readonly seq: number;
+    readonly at: string;
+    readonly kind: K;
+    readonly body: JournalBody<K>;
+  };
+}[JournalKind];
+export type EntryDecoded =
+  | { readonly ok: true; readonly entry: KnownEntry }
+  | { readonly ok: false; readonly reason: string };
+
+export function decodeEntry({ seq, at, kind, body }: JournalEntry): EntryDecoded {
+  const decode = bodyDecoders[kind];
+  if (decode === undefined)
+    return { ok: false, reason: `this agent does not know entries of kind ${kind}` };
+  const decoded = decode(body);
+  if (!decoded.ok)
+    return {
+      ok: false,
+      reason: `the body of ${kind} is not valid: ${decoded.errors.map(({ path, message }) => `${path} ${message}`).join("; ")}`,
+    };
+  // Kind and body were checked together just above.
+  return { ok: true, entry: { seq, at, kind, body: decoded.value } as KnownEntry };
+}

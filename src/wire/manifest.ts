@@ -1,0 +1,55 @@
+// A viewset as its manifest, itself a blob (canonical JSON): which file has which content.
+
+import { Type, type Static } from "typebox";
+import { closed, decoder } from "./validate.ts";
+import { Count, Sha256Text } from "./parts.ts";
+
+export const ManifestEntry = closed({
+  /** Relative to the viewset's root, `/` between segments, no empty, `.` or `..` segment, no NUL; any other text. */
+  path: Type.String({ minLength: 1, maxLength: 4096 }),
+  sha256: Sha256Text,
+  size: Count,
+  mime: Type.String({ minLength: 3, maxLength: 255 }),
+});
+
+/** `files` null: the views are the host's own directory. The devlove's blob holds its `content`, byte for byte. */
+export const Manifest = closed({
+  devlove: closed({ schema: Type.String(), sha256: Sha256Text }),
+  files: Type.Union([Type.Array(ManifestEntry, { maxItems: 2_000_000 }), Type.Null()]),
+});
+export type Manifest = Static<typeof Manifest>;
+
+const decode = decoder(Manifest);
+
+export type ManifestDecoded =
+  | { readonly ok: true; readonly manifest: Manifest }
+  | { readonly ok: false; readonly reason: string };
+
+/** Checks what the schema cannot: paths that stay below the root, each once. */
+export function decodeManifest(raw: unknown): ManifestDecoded {
+  const decoded = decode(raw);
+  if (!decoded.ok)
+    return {
+      ok: false,
+      reason: decoded.errors.map(({ path, message }) => `${path} ${message}`).join("; "),
+    };
+  const seen = new Set<string>();
+  for (const { path } of decoded.value.files ?? []) {
+    if (
+      path.includes("\0") ||
+      path.split("/").some((segment) => segment === "" || segment === "." || segment === "..")
+    ) {
+      return { ok: false, reason: `${JSON.stringify(path)} is no path below the root` };
+    }
+    if (seen.has(path)) return { ok: false, reason: `${JSON.stringify(path)} stands twice` };
+    seen.add(path);
+  }
+  return { ok: true, manifest: decoded.value };
+}
+
+/** `POST /agent-api/v1/blobs/missing`: which of these does central lack? Then `PUT /agent-api/v1/blobs/{sha256}` each. */
+export const BlobsWanted = closed({ sha256: Type.Array(Sha256Text, { maxItems: 10_000 }) });
+export const decodeBlobsWanted = decoder(BlobsWanted);
+export const BlobsMissing = closed({ missing: Type.Array(Sha256Text) });
+export const decodeBlobsMissing = decoder(BlobsMissing);
+export const blobBytesMax = 4 * 2 ** 30; // 4 GiB: the largest file of a viewset.

@@ -1,0 +1,19 @@
+// The small schemas that several messages share.
+
+import { Type } from "typebox";
+
+export const Sha256Text = Type.Unsafe<import("../core/ids.ts").Sha256>(
+  Type.String({ pattern: "^[0-9a-f]{64}$" }),
+);
+export const Name16Text = Type.String({ pattern: "^[0-9a-f]{16}$" });
+/** Main domain or sub-domain, canonical (lower-case A-labels). */
+export const HostText = Type.String({ minLength: 3, maxLength: 253 });
+/** Counts from 1; 0 is "nothing yet". */
+export const Seq = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+export const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+/** ISO 8601 in UTC with Z. */
+export const Timestamp = Type.String({ maxLength: 40 });
+/** Random id of a central store or of an agent's start. */
+export const Epoch = Type.String({ pattern: "^[0-9a-f]{16,64}$" });
+/** What can be told of an effect: numbers, texts and lists, by kind of entry. */
+export const Detail = Type.Record(Type.String(), Type.Unknown());

@@ -1,0 +1,34 @@
+// What the agent proved: the outcome of a journal entry, repeated until central acknowledges it.
+
+import { Type, type Static } from "typebox";
+import { closed, decoder } from "./validate.ts";
+import { Count, Detail, Seq } from "./parts.ts";
+
+/**
+ * `applied`: the effect is durable and in force. `gone`: of a clear, the bytes are deleted too. `failed`: tried, may succeed when repeated by a new entry.
+ * `refused`: understood and not wanted here; `detail.reason` says why.
+ */
+export const ReceiptPhase = Type.Union([
+  Type.Literal("applied"),
+  Type.Literal("gone"),
+  Type.Literal("failed"),
+  Type.Literal("refused"),
+]);
+export type ReceiptPhase = Static<typeof ReceiptPhase>;
+
+/**
+ * Detail by kind. cache.clear applied: {clear_id, matched, widened?}; gone: {clear_id, removed, blocked_in_flight}.
+ * viewset.activated: {manifest, files}; viewset.import: {import_id, manifest, files, bytes}. bots.changed: {domain, set, version, count, digest}.
+ * A snapshot is receipted at its seq with {snapshot: true, cleared: [domains]}. failed and refused: {reason, code?}.
+ */
+export const Receipt = closed({ seq: Seq, phase: ReceiptPhase, detail: Detail, took_ms: Count });
+export type Receipt = Static<typeof Receipt>;
+
+/** `POST /agent-api/v1/receipts`, where the channel cannot be had; answered with the acknowledged ones. */
+export const ReceiptBatch = closed({
+  instance_id: Type.String(),
+  receipts: Type.Array(Receipt, { maxItems: 1_000 }),
+});
+export const decodeReceiptBatch = decoder(ReceiptBatch);
+export const ReceiptAcks = closed({ acks: Type.Array(closed({ seq: Seq, phase: ReceiptPhase })) });
+export const decodeReceiptAcks = decoder(ReceiptAcks);

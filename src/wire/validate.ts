@@ -1,0 +1,82 @@
+// From `unknown` to a typed value, by schema: every message and body of both programs comes in through here.
+
+import { Type, type Static, type TSchema } from "typebox";
+import { Compile } from "typebox/compile";
+import { nearest } from "../core/nearest.ts";
+
+export type FieldError = { readonly path: string; readonly message: string };
+export type Decoded<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly errors: readonly FieldError[] };
+export type Decoder<T> = (raw: unknown) => Decoded<T>;
+
+/** An object that holds these members and no others. */
+export function closed<const P extends Record<string, TSchema>>(
+  properties: P,
+): ReturnType<typeof Type.Object<P>> {
+  return Type.Object(properties, { additionalProperties: false });
+}
+
+const errorsMax = 20;
+
+/** Compiles once; the decoder is cheap. Paths are JSON pointers, "" is the whole value. */
+export function decoder<S extends TSchema>(schema: S): Decoder<Static<S>> {
+  const check = Compile(schema);
+  return (raw) => {
+    // Check is a type guard at run time; the library's types do not follow it through `Static`.
+    if (check.Check(raw)) return { ok: true, value: raw as Static<S> };
+    const errors: FieldError[] = [];
+    for (const error of check.Errors(raw)) {
+      errors.push(...describe(error, schema));
+      if (errors.length >= errorsMax) break;
+    }
+    return {
+      ok: false,
+      errors: errors.length > 0 ? errors : [{ path: "", message: "is not valid" }],
+    };
+  };
+}
+
+type RawError = {
+  readonly keyword: string;
+  readonly instancePath: string;
+  readonly message: string;
+  readonly params: object;
+};
+
+function describe(
+  { keyword, instancePath, message, params }: RawError,
+  schema: TSchema,
+): readonly FieldError[] {
+  const names = (key: string): readonly string[] => {
+    const value: unknown = Object.entries(params).find(([name]) => name === key)?.[1];
+    return Array.isArray(value) ? value.map(String) : [];
+  };
+  if (keyword === "additionalProperties") {
+    const known = Object.keys((schema as { properties?: object }).properties ?? {});
+    return names("additionalProperties").map((name) => {
+      const near = nearest(name, known);
+      return {
+        path: `${instancePath}/${pointerPart(name)}`,
+        message: `unknown field${near === undefined ? "" : `; did you mean ${near}?`}`,
+      };
+    });
+  }
+  if (keyword === "required")
+    return names("requiredProperties").map((name) => ({
+      path: `${instancePath}/${pointerPart(name)}`,
+      message: "is required",
+    }));
+  return [{ path: instancePath, message }];
+}
+
+function pointerPart(name: string): string {
+  return name.replaceAll("~", "~0").replaceAll("/", "~1");
+}
+
+/** One line for logs and receipts. */
+export function describeErrors(errors: readonly FieldError[]): string {
+  return errors
+    .map(({ path, message }) => (path === "" ? message : `${path}: ${message}`))
+    .join("; ");
+}
