@@ -1,0 +1,66 @@
+// What the data plane needs from the cache, declared by its consumer. One object per worker thread; the index thread behind it is shared.
+//
+// The rule (guarantees §1): an entry is servable iff no clear numbered above its `sourceNo` matches it. `sourceNo()` is read before the lookup
+// that leads to the entry's oldest byte; `servable(id)` is asked in the same synchronous step as writeHead, after the last await.
+
+export type EntryKey = {
+  /** Main domain; what isolates customers. */
+  readonly domain: string;
+  /** The host that was asked: main domain or sub-domain. */
+  readonly host: string;
+  readonly kind: "static" | "generated";
+  /** static: relative to the site root, decoded. generated: the URL path as sent. */
+  readonly path: string;
+  /** Normalized by the devlove's rules, without question mark; "" for static. */
+  readonly query: string;
+};
+
+export type EntryMeta = {
+  readonly status: number;
+  /** As received, hop-by-hop and framing removed, in order. */
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly mime: string;
+  /** Values of the request headers that Vary names; null where there is no Vary. */
+  readonly vary: Readonly<Record<string, string>> | null;
+  /** Wall clock when the response was complete in the head, ms since the epoch. */
+  readonly storedAtMs: number;
+  /** Age it already had then (RFC 9111 §4.2.3), seconds. */
+  readonly initialAgeS: number;
+  readonly freshForS: number;
+  readonly sourceNo: number;
+  /** static: digest of the source; an entry whose digest differs from the manifest's is no hit. */
+  readonly digest: string | null;
+};
+
+export type Entry = EntryKey & EntryMeta & { readonly id: number; readonly size: number };
+
+/** `blocked`: a clear that came after the source was read matches; the response may go to its visitor, it is not stored. `failed`: not stored, counted. */
+export type CommitOutcome =
+  | { readonly kind: "stored"; readonly id: number }
+  | { readonly kind: "blocked" }
+  | { readonly kind: "failed"; readonly reason: string };
+
+/** One body on its way to disk. Ends by exactly one of commit and abort; both never throw. */
+export interface ObjectWriter {
+  /** Resolves when another chunk may be written. False: storing has failed or the object is too large; the caller stops writing and aborts. */
+  write(chunk: Uint8Array): Promise<boolean>;
+  commit(meta: EntryMeta): Promise<CommitOutcome>;
+  abort(): void;
+}
+
+export interface ResponseCache {
+  /** The number of the newest clear: shared memory, nanoseconds. */
+  sourceNo(): number;
+  /** Whether stored generated entries may be used: the journal's head has been applied since the start (or the settings allow it). */
+  confirmed(): boolean;
+  /** All committed variants of the key, newest first. Synchronous, bounded; damage yields none. */
+  find(key: EntryKey): readonly Entry[];
+  servable(id: number): boolean;
+  /** The body of a generated entry; undefined where the object is missing or torn (a miss; the entry is dropped). */
+  open(entry: Entry): Promise<Uint8Array | AsyncIterable<Uint8Array> | undefined>;
+  begin(key: EntryKey): ObjectWriter;
+  /** Notes that a static file was served (no body is stored). Bounded, in the background; a full queue drops the note. */
+  noteStatic(key: EntryKey, meta: EntryMeta, size: number): void;
+  /** RFC 9111 §4.4 after a non-error answer to an unsafe method: invalidates all variants of the URL, durable before it resolves. */
+  invalidate(key: EntryKey): Promise<void>;
+}

@@ -1,0 +1,46 @@
+// Opening central's store: SQLite in WAL with full sync, through Kysely; one writer at a time.
+
+import { randomBytes } from "node:crypto";
+import { Kysely, SqliteDialect, type Transaction } from "kysely";
+import { Migrator } from "kysely/migration";
+import { openSqlite } from "../../base/sqlite.ts";
+import { AccelError, messageOf } from "../../core/faults.ts";
+import { migrations } from "./migrations.ts";
+import type { StoreTables } from "./schema.ts";
+
+export type Store = Kysely<StoreTables>;
+/** What every query function takes: part of a transaction, or the store itself for single reads. */
+export type Tx = Transaction<StoreTables>;
+export type Queries = Store | Tx;
+
+/** Creates and migrates. Throws DATABASE_NEWER for a store of a newer release. */
+export async function openStore(path: string, now: () => Date): Promise<Store & AsyncDisposable> {
+  const store = new Kysely<StoreTables>({
+    dialect: new SqliteDialect({ database: openSqlite(path, { sync: "full" }) }),
+  });
+  const migrator = new Migrator({
+    db: store,
+    provider: { getMigrations: async () => ({ ...migrations }) },
+  });
+  const { error } = await migrator.migrateToLatest();
+  if (error !== undefined) {
+    await store.destroy();
+    throw new AccelError(
+      "DATABASE_NEWER",
+      `the store ${path} cannot be brought to this release: ${messageOf(error)}`,
+    );
+  }
+  await store
+    .insertInto("store")
+    .values({ id: 1, epoch: randomBytes(16).toString("hex"), when_created: now().toISOString() })
+    .onConflict((conflict) => conflict.column("id").doNothing())
+    .execute();
+  return Object.assign(store, { [Symbol.asyncDispose]: async () => store.destroy() });
+}
+
+/** The random id of this store: a restored or new store has another, so that agents resynchronize. */
+export async function storeEpoch(store: Queries): Promise<string> {
+  return (
+    await store.selectFrom("store").select("epoch").where("id", "=", 1).executeTakeFirstOrThrow()
+  ).epoch;
+}

@@ -1,0 +1,101 @@
+// The journal of each deployment site: appended in the transaction that changes what the entry tells about, read by position.
+//
+// seq counts from 1 without gaps per site; bodies are stored once and shared by all sites; chain by core/journal-chain.
+
+import { bodyDigest, nextChain } from "../../core/journal-chain.ts";
+import { canonicalJson, type Json } from "../../core/canonical-json.ts";
+import type { JournalBody, JournalEntry, JournalKind } from "../../wire/journal.ts";
+import type { Sha256 } from "../../core/ids.ts";
+import type { Queries, Tx } from "./database.ts";
+
+export type Appended = { readonly deploymentSiteId: number; readonly seq: number };
+
+/** Appends one entry to each site. The caller wakes their channels after the commit. `at` is ISO 8601. */
+export async function appendJournal<K extends JournalKind>(
+  tx: Tx,
+  deploymentSiteIds: readonly number[],
+  kind: K,
+  body: JournalBody<K>,
+  at: string,
+): Promise<readonly Appended[]> {
+  if (deploymentSiteIds.length === 0) return [];
+  // A schema-derived body is JSON by construction.
+  const digest = bodyDigest(body as Json);
+  await tx
+    .insertInto("journal_bodies")
+    .values({ digest, body: canonicalJson(body as Json) })
+    .onConflict((conflict) => conflict.column("digest").doNothing())
+    .execute();
+  const appended: Appended[] = [];
+  for (const deploymentSiteId of deploymentSiteIds) {
+    const site = await tx
+      .selectFrom("deployment_sites")
+      .select(["journal_head", "journal_chain"])
+      .where("id", "=", deploymentSiteId)
+      .executeTakeFirstOrThrow();
+    const seq = site.journal_head + 1;
+    const chain = nextChain(site.journal_chain, { seq, kind, at, bodyDigest: digest });
+    await tx
+      .insertInto("journal")
+      .values({ deployment_site_id: deploymentSiteId, seq, kind, at, body_digest: digest, chain })
+      .execute();
+    await tx
+      .updateTable("deployment_sites")
+      .set({ journal_head: seq, journal_chain: chain })
+      .where("id", "=", deploymentSiteId)
+      .execute();
+    appended.push({ deploymentSiteId, seq });
+  }
+  return appended;
+}
+
+export async function readJournal(
+  db: Queries,
+  deploymentSiteId: number,
+  afterSeq: number,
+  limit: number,
+): Promise<readonly JournalEntry[]> {
+  const rows = await db
+    .selectFrom("journal")
+    .innerJoin("journal_bodies", "journal_bodies.digest", "journal.body_digest")
+    .select(["seq", "kind", "at", "chain", "journal_bodies.body as body"])
+    .where("deployment_site_id", "=", deploymentSiteId)
+    .where("seq", ">", afterSeq)
+    .orderBy("seq")
+    .limit(limit)
+    .execute();
+  // Written by appendJournal alone: chains are digests, bodies are JSON objects.
+  return rows.map(({ seq, kind, at, chain, body }) => ({
+    seq,
+    kind,
+    at,
+    chain: chain as Sha256,
+    body: JSON.parse(body) as Record<string, unknown>,
+  }));
+}
+
+export type JournalHead = { readonly seq: number; readonly chain: string };
+
+export async function journalHead(db: Queries, deploymentSiteId: number): Promise<JournalHead> {
+  const { journal_head: seq, journal_chain: chain } = await db
+    .selectFrom("deployment_sites")
+    .select(["journal_head", "journal_chain"])
+    .where("id", "=", deploymentSiteId)
+    .executeTakeFirstOrThrow();
+  return { seq, chain };
+}
+
+/** The chain digest at a position; undefined where the journal has no such entry. */
+export async function chainAt(
+  db: Queries,
+  deploymentSiteId: number,
+  seq: number,
+): Promise<string | undefined> {
+  const row = await db
+    .selectFrom("journal")
+    .select("chain")
+    .where("deployment_site_id", "=", deploymentSiteId)
+    .where("seq", "=", seq)
+    .executeTakeFirst();
+  return row?.chain;
+}

@@ -1,0 +1,166 @@
+// The tables of central's store, as Kysely sees them. Columns are snake_case; times are ISO 8601 texts in UTC; JSON columns are texts.
+//
+// `Generated` columns are filled by the database. Secrets at rest are sealed by `base/seal.ts`.
+
+import type { Generated } from "kysely";
+
+type Id = Generated<number>;
+
+export type StoreTables = {
+  /** One row: epoch of this store. */
+  store: { id: number; epoch: string; when_created: string };
+  customers: { id: Id; name: string; created_by_user_id: number | null; when_created: string };
+  users: {
+    id: Id;
+    customer_id: number;
+    username: string;
+    email: string;
+    first_name: string;
+    last_name: string;
+    /** scrypt, PHC-like text; null: no password set. */
+    password_hash: string | null;
+    may_publish: number;
+    may_read_logs: number;
+    date_joined: string;
+  };
+  /** Customer API tokens: SHA-256 in hex of the token. */
+  tokens: {
+    id: Id;
+    user_id: number;
+    digest: string;
+    when_created: string;
+    when_revoked: string | null;
+  };
+  deployment_sites: {
+    id: Id;
+    customer_id: number;
+    created_by_user_id: number;
+    name16: string;
+    /** secret16, sealed. */
+    secret_sealed: string;
+    secret_old_sealed: string | null;
+    secret_old_until: string | null;
+    when_created: string;
+    /** Deleted sites stay as a name so that their agents learn `site_deleted`. */
+    when_deleted: string | null;
+    journal_head: number;
+    journal_chain: string;
+  };
+  deployment_site_tags: { deployment_site_id: number; tag: string };
+  domains: {
+    id: Id;
+    customer_id: number;
+    created_by_user_id: number;
+    name: string;
+    /** Standing rule: JSON list of tags, all of which a site must have; null: no rule. */
+    link_tags: string | null;
+    active_viewset_id: number | null;
+    when_created: string;
+  };
+  sub_domains: {
+    id: Id;
+    domain_id: number;
+    customer_id: number;
+    name: string;
+    share_views_and_views_dir_with_main_domain: number;
+  };
+  /** `by_id` 1: linked by id, stays until unlinked; 0: by the domain's tags. */
+  domain_links: { domain_id: number; deployment_site_id: number; by_id: number };
+  viewsets: {
+    id: Id;
+    domain_id: number;
+    name: string;
+    comment: string;
+    /** Digest of the manifest's `files` part lives in the manifest blob; null: no views (the host's own directory). */
+    files_blob: string | null;
+    when_created: string;
+    when_obsoleted: string | null;
+  };
+  devlove_files: { id: Id; viewset_id: number; schema_id: string; content: string };
+  /** Content-addressed files below `blobs/`; a row says that the file is whole. */
+  blobs: { sha256: string; size: number; when_created: string };
+  imports: {
+    id: string;
+    domain_id: number;
+    deployment_site_id: number;
+    viewset_name: string;
+    state: "started" | "done" | "failed";
+    error: string | null;
+    viewset_id: number | null;
+    files: number | null;
+    bytes: number | null;
+    when_started: string;
+    when_ended: string | null;
+  };
+  /** A set belongs to a main domain or a sub-domain by name. Version counts changes; digest by core/set-digest. */
+  bot_sets: {
+    id: Id;
+    domain_id: number;
+    host: string;
+    kind: "bad" | "vip";
+    version: number;
+    count: number;
+    digest: string;
+  };
+  bots: { id: Id; bot_set_id: number; name: string };
+  bot_elements: {
+    bot_id: number;
+    range: string;
+    family: number;
+    /** 16 bytes big-endian. */ first: Uint8Array;
+    last: Uint8Array;
+  };
+  /** General policy of a customer; null: not set (blocked). */
+  general_policies: { customer_id: number; unknown_bots_can_access: number | null };
+  domain_policies: { customer_id: number; domain: string; unknown_bots_can_access: number };
+  policy_pairs: { customer_id: number; list: "allow" | "deny"; domain: string; bot: string };
+  clears: {
+    id: string;
+    domain_id: number;
+    host: string | null;
+    patterns: string;
+    when_created: string;
+  };
+  /** One row per deployment a clear concerns, with the place of its entry. */
+  clear_deployments: { clear_id: string; deployment_site_id: number; seq: number };
+  journal_bodies: { digest: string; body: string };
+  journal: {
+    deployment_site_id: number;
+    seq: number;
+    kind: string;
+    at: string;
+    body_digest: string;
+    chain: string;
+  };
+  receipts: {
+    deployment_site_id: number;
+    instance_id: string;
+    seq: number;
+    phase: "applied" | "gone" | "failed" | "refused";
+    detail: string;
+    took_ms: number;
+    when_received: string;
+  };
+  instances: {
+    deployment_site_id: number;
+    instance_id: string;
+    agent_version: string;
+    edge: string | null;
+    applied_seq: number;
+    last_seen: string;
+    last_report: string | null;
+    /** When the agent last delivered logs or confirmed an empty spool. */
+    logs_confirmed_at: string | null;
+  };
+  /** Bearer tokens of agents: SHA-256 in hex. */
+  agent_tokens: { digest: string; deployment_site_id: number; expires_at: string };
+  /** First answers of POSTs by `Idempotency-Key`; the answer is sealed, since it may hold a token. */
+  idempotency: {
+    scope: string;
+    key: string;
+    request_digest: string;
+    status: number;
+    answer_sealed: string;
+    when_created: string;
+  };
+};
