@@ -59,7 +59,7 @@ export function readSettings<const T extends FieldTable>(table: T, yaml: string)
   const broken = document.errors.map(({ pos, message }) => ({
     line: lineOf(pos[0]),
     key: "",
-    message: message.split("\n")[0] ?? message,
+    message: plain(message),
   }));
   if (broken.length > 0) return { ok: false, errors: broken };
 
@@ -121,6 +121,11 @@ function collect(
   visit(document.contents, "");
 }
 
+/** The YAML library repeats the place, which we tell in front. */
+function plain(message: string): string {
+  return (message.split("\n")[0] ?? message).replace(/ at line \d+, column \d+:?$/, "");
+}
+
 /** The complete default file: every key with its meaning; keys without a default commented out with an example. */
 export function renderSettings(head: string, table: FieldTable): string {
   const out = [comment(head, ""), ""];
@@ -146,7 +151,7 @@ export function renderSettings(head: string, table: FieldTable): string {
     const yaml = stringify({
       [path.at(-1) ?? key]: unset ? (field.example ?? null) : field.fallback,
     }).trimEnd();
-    out.push(...yaml.split("\n").map((line) => `${unset ? "# " : ""}${indent}${line}`), "");
+    out.push(...yaml.split("\n").map((line) => `${indent}${unset ? "# " : ""}${line}`), "");
   }
   return `${out.join("\n").trimEnd()}\n`;
 }

@@ -1,0 +1,213 @@
+// The agent's own settings: what each means, its default and its check. `config/agent.yaml` is this table, written out.
+
+import { isAbsolute } from "node:path";
+import type { Field, Parsed, Settings } from "../../base/settings.ts";
+import {
+  duration,
+  flag,
+  httpUrl,
+  integer,
+  listenAddress,
+  listOf,
+  oneOf,
+  record,
+  size,
+  text,
+} from "../../base/settings-fields.ts";
+import { logLevels } from "../../base/log.ts";
+import { parseDomainName, parseName16, type DomainName, type Name16 } from "../../core/ids.ts";
+import { parseRange } from "../../core/ip.ts";
+
+const absolutePath = (raw: unknown): Parsed<string> =>
+  typeof raw === "string" && isAbsolute(raw)
+    ? { ok: true, value: raw }
+    : { ok: false, reason: "must be an absolute path" };
+
+const domain = (raw: unknown): Parsed<DomainName> => {
+  const value = parseDomainName(raw);
+  return value === undefined
+    ? { ok: false, reason: "must be a host name with at least one dot" }
+    : { ok: true, value };
+};
+
+const name16 = (raw: unknown): Parsed<Name16> => {
+  const value = parseName16(raw);
+  return value === undefined
+    ? { ok: false, reason: "must be 16 lower-case hex characters" }
+    : { ok: true, value };
+};
+
+const range = (raw: unknown): Parsed<string> => {
+  const parsed = typeof raw === "string" ? parseRange(raw) : undefined;
+  if (parsed?.ok === true) return { ok: true, value: String(raw) };
+  return { ok: false, reason: parsed?.reason ?? "must be an address or CIDR range" };
+};
+
+const hostAndPort = text(/^(?:\[[0-9a-fA-F:.]+\]|[^:\s/]+):\d{1,5}$/, 'as "host:port"');
+
+export const agentFields = {
+  central_url: {
+    doc: "Where central is. Plain http is accepted for loopback addresses only.",
+    example: "https://central.example.com",
+    parse: (raw: unknown): Parsed<string> => {
+      const url = httpUrl()(raw);
+      if (!url.ok) return url;
+      const { protocol, hostname } = new URL(url.value);
+      const loopback = hostname === "localhost" || hostname === "[::1]" || /^127\./.test(hostname);
+      return protocol === "https:" || loopback
+        ? url
+        : { ok: false, reason: "must be https outside loopback" };
+    },
+  },
+  central_ca_file: {
+    doc: "Certificate authority (PEM) that central's certificate is verified against, beside the system's.",
+    optional: true,
+    example: "/etc/accel-agent/central-ca.pem",
+    parse: absolutePath,
+  },
+  name16: {
+    doc: "Public name of this deployment site, from the customer API.",
+    example: "0123456789abcdef",
+    parse: name16,
+  },
+  secret16_file: {
+    doc: "File with the secret16 of the deployment site, readable for the agent's user only.\nUnder systemd: LoadCredential=secret16:/etc/accel-agent/secret16 and this default.",
+    fallback: "/run/credentials/accel-agent.service/secret16",
+    parse: absolutePath,
+  },
+  state_dir: {
+    doc: "Everything the agent keeps. One agent per directory.",
+    fallback: "/var/lib/accel-agent",
+    parse: absolutePath,
+  },
+  log_level: {
+    doc: "trace, debug, info, warn, error or fatal.",
+    fallback: "info",
+    live: true,
+    parse: oneOf(...logLevels),
+  },
+
+  "accelerator.listen": {
+    doc: "Where visitors arrive, HTTP.",
+    fallback: "0.0.0.0:80",
+    parse: listenAddress(),
+  },
+  "accelerator.workers": {
+    doc: "Threads that serve visitors; 0: one per processor, at most 16.",
+    fallback: 0,
+    parse: integer(0, 64),
+  },
+  "accelerator.trusted_proxies": {
+    doc: "Proxies whose X-Forwarded-For is believed: addresses and CIDR ranges. From elsewhere the header changes nothing.",
+    fallback: [],
+    parse: listOf(range, 1_000),
+  },
+  "accelerator.default_domain": {
+    doc: "The domain that answers requests addressed to this host by IP address, as localhost or without a Host header.",
+    optional: true,
+    example: "www.example.com",
+    parse: domain,
+  },
+  "accelerator.drain_grace": {
+    doc: "How long requests in flight may take to end when the agent stops.",
+    fallback: "10s",
+    parse: duration("0s", "10min"),
+  },
+
+  "cache.disk_max": {
+    doc: "Space for cached responses on disk.",
+    fallback: "2GiB",
+    parse: size("1MiB"),
+  },
+  "cache.memory_max": {
+    doc: "Memory for hot responses, all workers together.",
+    fallback: "128MiB",
+    parse: size("1MiB", "64GiB"),
+  },
+
+  "link.catch_up_max": {
+    doc: "How long cached responses wait for central to confirm that no clear was missed.",
+    fallback: "1s",
+    parse: duration("0s", "10min"),
+  },
+  "link.unconfirmed": {
+    doc: "What happens to cached responses when central did not answer in time: revalidate (ask the origin again) or serve.",
+    fallback: "revalidate",
+    parse: oneOf("revalidate", "serve"),
+  },
+
+  "spool.max": {
+    doc: "Space for request records that central has not acknowledged; beyond it the oldest are dropped and told as a gap.",
+    fallback: "1GiB",
+    parse: size("4MiB"),
+  },
+  "spool.fsync_interval": {
+    doc: "At most this much time between a record and its fsync: what a power loss can cost.",
+    fallback: "5ms",
+    parse: duration("1ms", "10s"),
+  },
+
+  "metrics.listen": {
+    doc: "Where /metrics, /healthz, /readyz and the status page are.",
+    fallback: "127.0.0.1:9464",
+    parse: listenAddress(),
+  },
+  "metrics.node_exporter_url": {
+    doc: "A node_exporter on this host to pass through at /metrics/node_exporter; without it the main collectors are read from /proc.",
+    optional: true,
+    example: "http://127.0.0.1:9100/metrics",
+    parse: httpUrl(),
+  },
+
+  edge: {
+    doc: "How this host appears in metrics configurations; what is not said is not advertised.",
+    optional: true,
+    example: {
+      server_name: "edge-1",
+      edge_ip_address: "192.0.2.10",
+      at_directory: "/srv/edge",
+      datacenter: {
+        datacenter_place: "Falkenstein",
+        country_code: "DE",
+        datacenter_provider_company: "Example Hosting",
+      },
+      metrics_advertise: "192.0.2.10:9464",
+    },
+    parse: record({
+      server_name: { parse: text() },
+      edge_ip_address: { parse: text() },
+      at_directory: { parse: text() },
+      datacenter: {
+        parse: record({
+          datacenter_place: { parse: text() },
+          country_code: { parse: text(/^[A-Z]{2}$/, "two capital letters (ISO 3166-1)") },
+          datacenter_provider_company: { parse: text() },
+        }),
+      },
+      metrics_advertise: { parse: hostAndPort, optional: true },
+    }),
+  },
+
+  sites: {
+    doc: "Domains as they lie on this host: served while no viewset with views is active, and what import-viewset uploads.",
+    fallback: [],
+    parse: listOf(
+      record({
+        domain: { parse: domain },
+        views_dir: { parse: absolutePath },
+        devlove_file: { parse: absolutePath },
+      }),
+      10_000,
+    ),
+  },
+  watch_views: {
+    doc: "Watch the views directories for changes. Every serve checks its file all the same.",
+    fallback: true,
+    parse: flag(),
+  },
+} satisfies Record<string, Field<unknown>>;
+
+export type AgentSettings = Settings<typeof agentFields>;
+
+export const agentSettingsHead =
+  "accel-agent: the complete settings with their defaults.\nTimes and sizes carry units (5ms, 60s, 2h; 64MiB, 2GiB). Unknown keys are errors. `accel-agent check` reads this file.";

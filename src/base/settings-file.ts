@@ -1,0 +1,27 @@
+// Reading a settings file from disk, with errors that say file, line, key and what to do about each.
+
+import { readFileSync } from "node:fs";
+import { AccelError, messageOf } from "../core/faults.ts";
+import { readSettings, type FieldTable, type Settings } from "./settings.ts";
+
+/** Throws SETTINGS_INVALID with a line for every error. */
+export function loadSettings<const T extends FieldTable>(table: T, path: string): Settings<T> {
+  let yaml: string;
+  try {
+    yaml = readFileSync(path, "utf8");
+  } catch (error) {
+    throw new AccelError(
+      "SETTINGS_INVALID",
+      `the settings file ${path} cannot be read: ${messageOf(error)}`,
+    );
+  }
+  const read = readSettings(table, yaml);
+  if (read.ok) return read.settings;
+  const lines = read.errors.map(
+    ({ line, key, message }) => `  ${path}:${line}: ${key === "" ? "" : `${key} `}${message}`,
+  );
+  throw new AccelError(
+    "SETTINGS_INVALID",
+    `the settings file ${path} is not valid:\n${lines.join("\n")}`,
+  );
+}

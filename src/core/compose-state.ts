@@ -1,0 +1,115 @@
+// From what central said and what the host's own settings say to the state that workers serve. Pure: same inputs, same state.
+//
+// Which devlove and which views a domain has:
+//   active viewset with views      its devlove, its files
+//   active viewset without views   its devlove, the host's own views directory where the settings name one
+//   no active viewset              the host's own devlove file and views directory, where the settings name them
+
+import { effectiveDevlove, type DevloveInput, type SubDomainInput } from "./effective-devlove.ts";
+import type { RangeTable } from "./range-table.ts";
+import type { HostBots, ServedDomain, ServedHost, ServingState, Views } from "./serving-state.ts";
+
+export type LinkedDomain = {
+  readonly name: string;
+  readonly sub_domains: readonly SubDomainInput[];
+};
+
+export type EffectivePolicy = {
+  readonly domain: string;
+  readonly unknown_bots_can_access: boolean | null;
+  readonly allow: readonly string[];
+  readonly deny: readonly string[];
+};
+
+/** A viewset that was fetched and validated; `table` null: it has no views of its own. */
+export type ReadyViewset = {
+  readonly manifest: string;
+  readonly devlove: DevloveInput;
+  readonly table: SharedArrayBuffer | null;
+};
+
+/** The site as it lies on this host; `devlove` null: its file is missing or not valid. */
+export type LocalSite = { readonly viewsDir: string; readonly devlove: DevloveInput | null };
+
+export type ComposeInputs = {
+  readonly domains: readonly LinkedDomain[];
+  readonly policies: readonly EffectivePolicy[];
+  readonly set: (host: string, kind: "bad" | "vip") => RangeTable | undefined;
+  readonly viewset: (domain: string) => ReadyViewset | undefined;
+  readonly local: (domain: string) => LocalSite | undefined;
+};
+
+export function composeState(version: number, inputs: ComposeInputs): ServingState {
+  return { version, domains: inputs.domains.map((domain) => composeDomain(domain, inputs)) };
+}
+
+function composeDomain(
+  { name, sub_domains: subDomains }: LinkedDomain,
+  inputs: ComposeInputs,
+): ServedDomain {
+  const viewset = inputs.viewset(name);
+  const local = inputs.local(name);
+  const devlove = viewset === undefined ? local?.devlove : viewset.devlove;
+  const host = (subDomain: SubDomainInput | null): ServedHost => {
+    const own = subDomain?.name ?? name;
+    const site =
+      devlove === undefined || devlove === null ? null : effectiveDevlove(devlove, name, subDomain);
+    const views: Views = site === null ? { kind: "none" } : viewsOf(site.views_dir, viewset, local);
+    return {
+      name: own,
+      site,
+      views,
+      bots: botsOf(own, name, site?.bots.mode ?? "enforce", inputs),
+    };
+  };
+  return {
+    name,
+    hosts: [host(null), ...subDomains.map((subDomain) => host(subDomain))],
+    manifest: viewset?.manifest ?? null,
+  };
+}
+
+function viewsOf(
+  viewsDir: string,
+  viewset: ReadyViewset | undefined,
+  local: LocalSite | undefined,
+): Views {
+  const prefix = viewsDir === "." ? "" : `${viewsDir}/`;
+  if (viewset !== undefined && viewset.table !== null)
+    return { kind: "manifest", table: viewset.table, prefix };
+  if (local === undefined) return { kind: "none" };
+  return {
+    kind: "directory",
+    root: viewsDir === "." ? local.viewsDir : `${local.viewsDir}/${viewsDir}`,
+  };
+}
+
+/** A sub-domain has its own policy and pairs where it has been named, and the main domain's besides; its own come first. */
+function botsOf(
+  host: string,
+  mainDomain: string,
+  mode: HostBots["mode"],
+  { policies, set }: ComposeInputs,
+): HostBots {
+  const names = host === mainDomain ? [host] : [host, mainDomain];
+  const own = names.flatMap((name) => policies.filter(({ domain }) => domain === name));
+  const decided = new Map<string, "allow" | "deny">();
+  for (const { allow, deny } of own) {
+    for (const bot of allow) if (!decided.has(bot)) decided.set(bot, "allow");
+    for (const bot of deny) if (!decided.has(bot)) decided.set(bot, "deny");
+  }
+  const listed = (verdict: "allow" | "deny"): string[] =>
+    [...decided].filter(([, said]) => said === verdict).map(([bot]) => bot);
+  const tables = (kind: "bad" | "vip"): RangeTable[] =>
+    names.flatMap((name) => set(name, kind) ?? []);
+  return {
+    mode,
+    unknownBotsCanAccess:
+      own.find(({ unknown_bots_can_access: said }) => said !== null)?.unknown_bots_can_access ??
+      null,
+    allow: listed("allow"),
+    deny: listed("deny"),
+    vip: tables("vip"),
+    bad: tables("bad"),
+  };
+}

@@ -1,0 +1,112 @@
+// Decision 14, a row a case.
+
+import { expect, test } from "vitest";
+import { decide, type BotRules, type Evidence } from "../../src/core/verdict.ts";
+
+const rules = (over: Partial<BotRules> = {}): BotRules => ({
+  mode: "enforce",
+  allow: new Set(),
+  deny: new Set(),
+  unknownBotsCanAccess: null,
+  ...over,
+});
+const evidence = (over: Partial<Evidence> = {}): Evidence => ({
+  vip: undefined,
+  bad: undefined,
+  claimed: undefined,
+  claimHasAddresses: false,
+  ...over,
+});
+
+test.each([
+  ["a browser from nowhere known", rules(), evidence(), "allow", "not-a-bot"],
+  ["an address in the bad set", rules(), evidence({ bad: "evil" }), "block", "bad-set"],
+  ["an address in the VIP set", rules(), evidence({ vip: "good" }), "allow", "vip-set"],
+  ["an address in both sets", rules(), evidence({ vip: "good", bad: "evil" }), "allow", "vip-set"],
+  [
+    "a VIP that is denied",
+    rules({ deny: new Set(["good"]) }),
+    evidence({ vip: "good" }),
+    "block",
+    "deny-pair",
+  ],
+  [
+    "a bad one that is allowed",
+    rules({ allow: new Set(["evil"]) }),
+    evidence({ bad: "evil" }),
+    "allow",
+    "allow-pair",
+  ],
+  [
+    "a VIP address with the bad name allowed changes nothing",
+    rules({ deny: new Set(["evil"]) }),
+    evidence({ vip: "good", bad: "evil" }),
+    "allow",
+    "vip-set",
+  ],
+  [
+    "an unreviewed bot without any policy",
+    rules(),
+    evidence({ claimed: "curl" }),
+    "block",
+    "unreviewed-blocked-by-default",
+  ],
+  [
+    "an unreviewed bot where policy says no",
+    rules({ unknownBotsCanAccess: false }),
+    evidence({ claimed: "curl" }),
+    "block",
+    "unreviewed-blocked",
+  ],
+  [
+    "an unreviewed bot where policy says yes",
+    rules({ unknownBotsCanAccess: true }),
+    evidence({ claimed: "curl" }),
+    "allow",
+    "unreviewed-allowed",
+  ],
+  [
+    "a claimed name that is denied",
+    rules({ unknownBotsCanAccess: true, deny: new Set(["curl"]) }),
+    evidence({ claimed: "curl" }),
+    "block",
+    "deny-pair",
+  ],
+  [
+    "a claimed name that is allowed",
+    rules({ allow: new Set(["curl"]) }),
+    evidence({ claimed: "curl" }),
+    "allow",
+    "allow-pair",
+  ],
+  [
+    "an allow pair never helps a claim to a name with addresses",
+    rules({ allow: new Set(["Googlebot"]) }),
+    evidence({ claimed: "Googlebot", claimHasAddresses: true }),
+    "block",
+    "unreviewed-blocked-by-default",
+  ],
+  [
+    "a deny pair holds for such a claim too",
+    rules({ unknownBotsCanAccess: true, deny: new Set(["Googlebot"]) }),
+    evidence({ claimed: "Googlebot", claimHasAddresses: true }),
+    "block",
+    "deny-pair",
+  ],
+  [
+    "monitor lets through and says so",
+    rules({ mode: "monitor" }),
+    evidence({ bad: "evil" }),
+    "would-block",
+    "bad-set",
+  ],
+  [
+    "the user agent does not matter for an address in a set",
+    rules({ deny: new Set(["curl"]) }),
+    evidence({ vip: "good", claimed: "curl" }),
+    "allow",
+    "vip-set",
+  ],
+] as const)("%s", (_, given, seen, kind, reason) => {
+  expect(decide(given, seen)).toMatchObject({ kind, reason });
+});
