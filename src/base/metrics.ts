@@ -1,6 +1,6 @@
 // Metrics are declared in one table per program: name, kind, help, labels. Names are checked against the field's rules when the table is read.
 
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from "prom-client";
 
 export type MetricSpec = {
   readonly kind: "counter" | "gauge" | "histogram";
@@ -48,3 +48,18 @@ export function createMetrics<const T extends MetricTable>(
 }
 
 export { Registry };
+
+/** A registry's content as plain data: what a worker thread answers when the main thread is scraped. */
+export type MetricsData = Awaited<ReturnType<Registry["getMetricsAsJSON"]>>;
+
+/** Several threads' metrics as one exposition (text format 0.0.4): equal names and labels are summed. */
+export async function exposeMetrics(
+  parts: readonly MetricsData[],
+  keep: (name: string) => boolean = () => true,
+): Promise<string> {
+  // The library types its input as `object`, not as the data that its own registries give.
+  const filtered = parts.map((part) => part.filter(({ name }) => keep(name)) as unknown as object);
+  return AggregatorRegistry.aggregate(filtered as object[]).metrics();
+}
+
+export const metricsContentType = "text/plain; version=0.0.4; charset=utf-8";

@@ -1,6 +1,7 @@
 // Reading a settings file from disk, with errors that say file, line, key and what to do about each.
 
 import { readFileSync } from "node:fs";
+import { parse } from "yaml";
 import { AccelError, messageOf } from "../core/faults.ts";
 import { readSettings, type FieldTable, type Settings } from "./settings.ts";
 
@@ -24,4 +25,16 @@ export function loadSettings<const T extends FieldTable>(table: T, path: string)
     "SETTINGS_INVALID",
     `the settings file ${path} is not valid:\n${lines.join("\n")}`,
   );
+}
+
+/** One top-level text of a settings file whose other keys are not this caller's business; undefined where it is not set or the file does not exist. */
+export function peekSetting(path: string, key: string): string | undefined {
+  let yaml: string;
+  try {
+    yaml = readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+  const value: unknown = (parse(yaml) as Record<string, unknown> | null)?.[key];
+  return typeof value === "string" ? value : undefined;
 }

@@ -1,0 +1,110 @@
+// The operators' listener: metrics for Prometheus, liveness, readiness, the status page. Loopback by default; it tells nothing secret and changes nothing.
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { request } from "undici";
+import { listenHttp, type Listener } from "../../base/http-listener.ts";
+import type { Log } from "../../base/log.ts";
+import { exposeMetrics, metricsContentType, type MetricsData } from "../../base/metrics.ts";
+import { messageOf } from "../../core/faults.ts";
+import { hostFiles } from "./host-files.ts";
+import { exposeHost } from "./node-collectors.ts";
+import { statusPage, type AgentStatus } from "./status.ts";
+
+export type AdminOptions = {
+  readonly listen: { readonly host: string; readonly port: number };
+  /** A node_exporter to pass through. */
+  readonly nodeExporterUrl: string | undefined;
+  readonly metrics: () => Promise<readonly MetricsData[]>;
+  readonly status: () => Promise<AgentStatus>;
+  readonly now: () => Date;
+  readonly log: Log;
+};
+
+type Answer = { readonly status: number; readonly type: string; readonly body: string };
+
+/** Families that concern the customer's deployment, not the process or its host. */
+const deploymentFamilies = /^accel_agent_(?!process_|thread_|build_)/;
+const passThroughTimeoutMs = 5_000;
+const text = "text/plain; charset=utf-8";
+
+export async function startAdminServer(options: AdminOptions): Promise<Listener> {
+  const routes: Readonly<Record<string, () => Promise<Answer>>> = {
+    "/metrics": async () => metrics(await exposeMetrics(await options.metrics())),
+    "/metrics/deployment": async () =>
+      metrics(
+        await exposeMetrics(await options.metrics(), (name) => deploymentFamilies.test(name)),
+      ),
+    "/metrics/node_exporter": () => hostMetrics(options),
+    "/healthz": async () => ({ status: 200, type: text, body: "alive\n" }),
+    "/readyz": () => readiness(options),
+    "/": async () => ({
+      status: 200,
+      type: "text/html; charset=utf-8",
+      body: statusPage(await options.status()),
+    }),
+  };
+  const answer = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const path = (incoming.url ?? "/").split("?", 1)[0] ?? "/";
+    const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
+    if (route === undefined)
+      return send(response, { status: 404, type: text, body: `nothing at ${path}; see /\n` });
+    if (incoming.method !== "GET" && incoming.method !== "HEAD") {
+      response.setHeader("allow", "GET, HEAD");
+      return send(response, { status: 405, type: text, body: "only GET and HEAD\n" });
+    }
+    send(response, await route());
+  };
+  return listenHttp((incoming, response) => {
+    answer(incoming, response).catch((error: unknown) => {
+      options.log.error({ error: messageOf(error), path: incoming.url }, "admin request failed");
+      if (!response.headersSent)
+        send(response, { status: 500, type: text, body: "failed; the log says why\n" });
+    });
+  }, options.listen);
+}
+
+function send(response: ServerResponse, { status, type, body }: Answer): void {
+  response.writeHead(status, {
+    "content-type": type,
+    "cache-control": "no-store",
+    "content-length": Buffer.byteLength(body),
+    "x-content-type-options": "nosniff",
+  });
+  response.end(body);
+}
+
+function metrics(body: string): Answer {
+  return { status: 200, type: metricsContentType, body };
+}
+
+/** Ready: the committed state is served by every worker. Says what is missing otherwise. */
+async function readiness({ status }: AdminOptions): Promise<Answer> {
+  const { ready, warnings } = await status();
+  const errors = warnings
+    .filter(({ severity }) => severity === "error")
+    .map(({ code, text: what }) => `${code}: ${what}\n`);
+  return {
+    status: ready ? 200 : 503,
+    type: text,
+    body: `${ready ? "ready" : "not ready"}\n${errors.join("")}`,
+  };
+}
+
+async function hostMetrics({ nodeExporterUrl, now }: AdminOptions): Promise<Answer> {
+  if (nodeExporterUrl === undefined) return metrics(exposeHost(hostFiles(now)));
+  try {
+    const { statusCode, body } = await request(nodeExporterUrl, {
+      headersTimeout: passThroughTimeoutMs,
+      bodyTimeout: passThroughTimeoutMs,
+    });
+    const content = await body.text();
+    if (statusCode === 200) return metrics(content);
+    return { status: 502, type: text, body: `${nodeExporterUrl} answered ${statusCode}\n` };
+  } catch (error) {
+    return {
+      status: 502,
+      type: text,
+      body: `${nodeExporterUrl} cannot be reached: ${messageOf(error)}\n`,
+    };
+  }
+}

@@ -1,0 +1,42 @@
+// `accel-agent bots`: which set holds an address and what would happen to it; the sets in force.
+
+import { AccelError } from "../core/faults.ts";
+import { readArgs, type Command } from "../base/command.ts";
+import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
+
+export const botsCommand: Command = {
+  summary:
+    "Says what would happen to an address (and user agent) on each domain and why; lists the sets in force with version and count.",
+  usage: [
+    "accel-agent bots check IP [--ua UA] [--domain DOMAIN]",
+    "accel-agent bots list",
+    "",
+    "  --ua UA           user agent of the request",
+    "  --domain DOMAIN   one domain or sub-domain only",
+    controlUsage,
+  ].join("\n"),
+  async run(context) {
+    const { values, positionals } = readArgs(
+      context.args,
+      { ...controlOptions, ua: { type: "string" }, domain: { type: "string" } },
+      2,
+    );
+    const [verb, ip] = positionals;
+    if (verb !== "check" && verb !== "list")
+      throw new AccelError("USAGE", `bots ${verb ?? ""}: one of check, list`);
+    if ((verb === "check") !== (ip !== undefined))
+      throw new AccelError(
+        "USAGE",
+        verb === "check" ? "bots check takes an address" : "bots list takes no arguments",
+      );
+    const answer = await ask(
+      socketPath("accel-agent", values),
+      `bots-${verb}`,
+      { ip, user_agent: values.ua, domain: values.domain },
+      context,
+    );
+    context.out(
+      values.json === true ? `${JSON.stringify(answer, null, 2)}\n` : renderFacts(answer),
+    );
+  },
+};

@@ -1,0 +1,61 @@
+// How operator commands reach a running program: the control socket in its state directory.
+
+import { join } from "node:path";
+import type { CommandContext, Options } from "../base/command.ts";
+import { callControl } from "../base/control-socket.ts";
+import { peekSetting } from "../base/settings-file.ts";
+
+/** Every operator command takes these. */
+export const controlOptions = {
+  config: { type: "string" },
+  "state-dir": { type: "string" },
+  json: { type: "boolean" },
+} as const satisfies Options;
+
+export const controlUsage =
+  "  --config FILE     settings file that names the state directory (default /etc/PROGRAM/…)\n  --state-dir DIR   the state directory itself\n  --json            facts as JSON";
+
+type Where = { readonly config?: string | undefined; readonly "state-dir"?: string | undefined };
+
+const places = {
+  "accel-agent": { config: "/etc/accel-agent/agent.yaml", stateDir: "/var/lib/accel-agent" },
+  "accel-central": {
+    config: "/etc/accel-central/central.yaml",
+    stateDir: "/var/lib/accel-central",
+  },
+} as const;
+
+export function socketPath(program: keyof typeof places, where: Where): string {
+  const { config, stateDir } = places[program];
+  return join(
+    where["state-dir"] ?? peekSetting(where.config ?? config, "state_dir") ?? stateDir,
+    "control.sock",
+  );
+}
+
+/** The single answer of a command. */
+export async function ask(
+  path: string,
+  command: string,
+  parameters: unknown,
+  { stop }: CommandContext,
+): Promise<unknown> {
+  for await (const answer of callControl(path, command, parameters, stop)) return answer;
+  return null;
+}
+
+/** Facts as aligned lines: nested names are joined by dots, lists are numbered. */
+export function renderFacts(facts: unknown, indent = ""): string {
+  if (facts === null || typeof facts !== "object") return `${indent}${String(facts)}\n`;
+  const entries = Object.entries(facts);
+  const scalars = entries.filter(([, value]) => value === null || typeof value !== "object");
+  const width = Math.max(0, ...scalars.map(([name]) => name.length));
+  return entries
+    .map(([name, value]) => {
+      if (value === null || typeof value !== "object")
+        return `${indent}${name.padEnd(width)}  ${value === null ? "–" : String(value)}\n`;
+      const nested = renderFacts(value, `${indent}  `);
+      return nested === "" ? `${indent}${name}: none\n` : `${indent}${name}:\n${nested}`;
+    })
+    .join("");
+}
