@@ -1,0 +1,109 @@
+// Which redirect and which cache rule a path meets, and what is left of its query in the cache key.
+//
+// Compiled once per configuration and asked once per request; the plain functions below compile for one question.
+// Paths are as received: canonicalPath is applied here.
+
+import {
+  canonicalName,
+  canonicalPath,
+  compileNamePattern,
+  compilePathPattern,
+} from "./path-pattern.ts";
+import type { TextMatcher } from "./path-pattern.ts";
+import type { CacheSettings, QueryRule, Redirect, SiteConfig } from "./effective-devlove.ts";
+
+export type CacheRoute = {
+  readonly settings: CacheSettings;
+  /** See normalizeQuery. */
+  readonly normalizeQuery: (rawQuery: string) => string;
+};
+
+export type SiteRoutes = {
+  /** The first redirect whose `from` matches. */
+  readonly redirect: (rawPath: string) => Redirect | undefined;
+  /** The first rule whose `path` matches, else the site's `cache.default`. */
+  readonly cache: (rawPath: string) => CacheRoute;
+};
+
+export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): SiteRoutes {
+  const redirects = firstMatch(site.redirects, (redirect) => redirect.from);
+  const rules = firstMatch(
+    site.cache.rules.map((rule) => ({ path: rule.path, route: cacheRoute(rule) })),
+    (rule) => rule.path,
+  );
+  const fallback = cacheRoute(site.cache.default);
+  return {
+    redirect: (rawPath) => redirects(canonicalPath(rawPath)),
+    cache: (rawPath) => rules(canonicalPath(rawPath))?.route ?? fallback,
+  };
+}
+
+function cacheRoute(settings: CacheSettings): CacheRoute {
+  return { settings, normalizeQuery: compileQueryRule(settings.query) };
+}
+
+/** Literal patterns cost one map lookup together; only those with wildcards are tried one by one. */
+function firstMatch<T>(
+  items: readonly T[],
+  patternOf: (item: T) => string,
+): (path: string) => T | undefined {
+  type Row = { readonly at: number; readonly item: T; readonly matcher: TextMatcher };
+  const rows = items.map((item, at): Row => ({
+    at,
+    item,
+    matcher: compilePathPattern(patternOf(item)),
+  }));
+  const literals = new Map<string, Row>();
+  for (const row of rows) {
+    const { literal } = row.matcher;
+    if (literal !== undefined && !literals.has(literal)) literals.set(literal, row);
+  }
+  const wild = rows.filter((row) => row.matcher.literal === undefined);
+  return (path) => {
+    const exact = literals.get(path);
+    for (const row of wild) {
+      if (exact !== undefined && row.at > exact.at) break;
+      if (row.matcher.matches(path)) return row.item;
+    }
+    return exact?.item;
+  };
+}
+
+function compileQueryRule(rule: QueryRule): (rawQuery: string) => string {
+  const keeps = "keep" in rule;
+  const patterns = (keeps ? rule.keep : rule.ignore).map(compileNamePattern);
+  if (patterns.length === 0) return keeps ? () => "" : (rawQuery) => rawQuery;
+  const isNamed = (piece: string): boolean => {
+    const equals = piece.indexOf("=");
+    const name = canonicalName(equals < 0 ? piece : piece.slice(0, equals));
+    return patterns.some((pattern) => pattern.matches(name));
+  };
+  return (rawQuery) =>
+    rawQuery
+      .split("&")
+      .filter((piece) => isNamed(piece) === keeps)
+      .join("&");
+}
+
+export function matchRedirect(
+  site: Pick<SiteConfig, "redirects" | "cache">,
+  rawPath: string,
+): Redirect | undefined {
+  return compileSite(site).redirect(rawPath);
+}
+
+/** The settings of the first rule that matches, else those of `cache.default`. */
+export function matchCacheRule(
+  site: Pick<SiteConfig, "redirects" | "cache">,
+  rawPath: string,
+): CacheSettings {
+  return compileSite(site).cache(rawPath).settings;
+}
+
+/**
+ * The query without what the rule leaves out: the order and the bytes of the rest are untouched. `rawQuery` is without its `?`. Names are
+ * compared decoded (`%75tm_source` is utm_source), for an origin decodes them too: else `keep` would merge what the origin tells apart.
+ */
+export function normalizeQuery(rawQuery: string, rule: Pick<CacheSettings, "query">): string {
+  return compileQueryRule(rule.query)(rawQuery);
+}

@@ -1,0 +1,10 @@
+// `/customer/`: who owns sites and domains.
+
+import { Type, type Static } from "typebox";
+import { body, Id, nameText, open, shape } from "./shape.ts";
+
+export const Customer = open({ id: Id, name: Type.String() });
+export type Customer = Static<typeof Customer>;
+export const customerShape = shape(Customer);
+
+export const customerUpdate = body({ name: nameText(255) }, ["id"]);

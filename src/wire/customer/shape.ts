@@ -1,0 +1,61 @@
+// What the schemas of the customer API have in common: bodies that come in are closed and name their read-only fields, answers are open
+// so that a client of today reads what a later service adds.
+
+import { Type, type Static, type TObject, type TProperties, type TSchema } from "typebox";
+import { closed, decoder, type Decoder } from "../validate.ts";
+
+/** The version prefix of every path. */
+export const customerApiPrefix = "/presentation-api/v1";
+
+/** What a request may carry. */
+export type Body<T> = {
+  readonly schema: TSchema;
+  readonly decode: Decoder<T>;
+  /** Fields of the resource that are accepted and ignored, so that what was read can be edited and sent back. */
+  readonly readOnly: readonly string[];
+};
+
+export function body<const P extends Record<string, TSchema>>(
+  properties: P,
+  readOnly: readonly string[] = [],
+): Body<Static<ReturnType<typeof closed<P>>>> {
+  const schema = closed(properties);
+  return { schema, decode: decoder(schema), readOnly };
+}
+
+/** What an answer carries. */
+export type Shape<T> = { readonly schema: TSchema; readonly decode: Decoder<T> };
+
+export function shape<S extends TSchema>(schema: S): Shape<Static<S>> {
+  return { schema, decode: decoder(schema) };
+}
+
+export function open<const P extends TProperties>(properties: P): TObject<P> {
+  return Type.Object(properties);
+}
+
+/** Id of a resource: counts from 1. */
+export const Id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
+
+/** Booleans as clients send them; `isTrue` reads one. */
+export const BooleanLike = Type.Unsafe<boolean | "true" | "True" | "false" | "False">({
+  enum: [true, false, "true", "True", "false", "False"],
+});
+
+export function isTrue(value: Static<typeof BooleanLike> | undefined): boolean {
+  return value === true || value === "true" || value === "True";
+}
+
+/** Names that people give: visible from end to end, no control characters (bot names are joined with line feeds in digests). */
+export function nameText(maxLength: number): ReturnType<typeof Type.String> {
+  return Type.String({
+    minLength: 1,
+    maxLength,
+    pattern:
+      "^[^\\s\\u0000-\\u001f\\u007f](?:[^\\u0000-\\u001f\\u007f]*[^\\s\\u0000-\\u001f\\u007f])?$",
+  });
+}
+
+/** Comma-separated tags. */
+export const TagsText = Type.String({ maxLength: 4_096 });
+export const DomainText = Type.String({ minLength: 1, maxLength: 1_024 });

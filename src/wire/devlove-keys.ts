@@ -1,0 +1,71 @@
+// The key table of `devlove/1`, read off the schema for people, and which parts of it this release serves.
+
+import { DevloveSchema } from "./devlove.ts";
+import { withoutNull } from "./shape-errors.ts";
+import type { ShapeSchema } from "./shape-errors.ts";
+
+type NotServed = { readonly key: string; readonly refuses: (value: unknown) => boolean };
+
+const whenSet = (): boolean => true;
+const whenTrue = (value: unknown): boolean => value === true;
+const whenPositive = (value: unknown): boolean => typeof value === "number" && value > 0;
+
+/** What version 1 knows and this release does not serve yet, refused by name. Serving one is deleting its row. */
+export const NOT_SERVED: readonly NotServed[] = [
+  { key: "compression", refuses: whenTrue },
+  { key: "backend.health", refuses: (value) => value !== null },
+  { key: "cache.rules.stale_while_revalidate_s", refuses: whenPositive },
+  { key: "cache.rules.stale_if_error_s", refuses: whenPositive },
+  { key: "cache.rules.ignore_set_cookie", refuses: whenTrue },
+  { key: "cache.default.stale_while_revalidate_s", refuses: whenPositive },
+  { key: "cache.default.stale_if_error_s", refuses: whenPositive },
+  { key: "cache.default.ignore_set_cookie", refuses: whenTrue },
+  { key: "images.optimize", refuses: whenTrue },
+  { key: "images.variants_per_day_max", refuses: whenSet },
+  { key: "tls.redirect_http", refuses: whenTrue },
+  { key: "tls.hsts_s", refuses: whenPositive },
+];
+
+/** `key` as in the table: below the domain, positions in lists left out. */
+export function isServed(key: string, value: unknown): boolean {
+  return !NOT_SERVED.some((part) => part.key === key && part.refuses(value));
+}
+
+export type DevloveKey = {
+  readonly key: string;
+  readonly type: string;
+  readonly isRequired: boolean;
+  /** Undefined where there is none. */
+  readonly default: unknown;
+  readonly description: string;
+};
+
+/** One row for each key of a domain, in the order of the schema. */
+export function devloveKeys(): readonly DevloveKey[] {
+  const domains: ShapeSchema = DevloveSchema.properties.domains;
+  return Object.values(domains.patternProperties ?? {}).flatMap((domain) => keysOf(domain, ""));
+}
+
+function keysOf(schema: ShapeSchema, prefix: string): readonly DevloveKey[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, child]) => {
+    const { bare } = withoutNull(child);
+    const row = {
+      key: prefix + name,
+      type: typeOf(child),
+      isRequired: schema.required?.includes(name) ?? false,
+      default: child.default,
+      description: child.description ?? "",
+    };
+    return [row, ...keysOf(bare.items ?? bare, `${row.key}.`)];
+  });
+}
+
+function typeOf(schema: ShapeSchema): string {
+  const { bare, nullable } = withoutNull(schema);
+  const or = nullable ? " or null" : "";
+  if (bare.enum !== undefined) return bare.enum.join(" | ") + or;
+  if (bare.items !== undefined) return `list of ${typeOf(bare.items)}${or}`;
+  const { minimum, maximum } = bare;
+  const range = minimum === undefined || maximum === undefined ? "" : ` ${minimum} to ${maximum}`;
+  return (bare.type ?? "") + range + or;
+}

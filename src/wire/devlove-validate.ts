@@ -1,0 +1,260 @@
+// The validator of devlove documents: all errors, at central before anything is stored and again in the agent before anything is served.
+
+import { Value } from "typebox/value";
+import { backendHostFault, backendUrlFault } from "../core/backend-url.ts";
+import type { BackendRules } from "../core/backend-url.ts";
+import * as semantics from "../core/devlove-semantics.ts";
+import type { Fault } from "../core/devlove-semantics.ts";
+import { parseJsonText } from "../core/json-text.ts";
+import { nearest } from "../core/nearest.ts";
+import { namePatternFault, pathPatternFault } from "../core/path-pattern.ts";
+import { isServed } from "./devlove-keys.ts";
+import { DevloveSchema, devloveBytesMax, devloveSchemaId } from "./devlove.ts";
+import type { PartsCheck, TextCheck } from "./devlove-sections.ts";
+import type { Devlove } from "./devlove.ts";
+import { pointer, quote, walkShape } from "./shape-errors.ts";
+import type { ShapeError, ShapePath, ShapeSchema } from "./shape-errors.ts";
+
+export type DevloveError = {
+  /** JSON Pointer (RFC 6901) into the document. */
+  readonly path: string;
+  readonly message: string;
+  readonly allowed?: readonly string[];
+  readonly did_you_mean?: string;
+};
+
+export type DevloveContext = BackendRules & {
+  /** Null where it is not known which domain the document is for: any host names will do. */
+  readonly mainDomain: string | null;
+  readonly subDomains: readonly string[];
+};
+
+export type DevloveValidation =
+  | { readonly ok: true; readonly devlove: Devlove }
+  | { readonly ok: false; readonly errors: readonly DevloveError[] };
+
+/** More than anyone corrects at once; the last one says how many were left out. 1 MiB can hold 200,000. */
+export const devloveErrorsMax = 1_000;
+/** Of the names that an error lists as allowed: a domain may have thousands of sub-domains. */
+const allowedMax = 100;
+/** Errors that say what is allowed and what was meant; whoever made more of them has another problem. */
+const explainedMax = 100;
+/** The schema is 8 levels deep. */
+const depthMax = 64;
+
+/**
+ * Never throws. Errors are in the order of the document, those of an object before those of what is in it. Types and ranges are judged first,
+ * then what they mean and whether a part is served yet.
+ */
+export function validateDevlove(
+  schemaId: string,
+  content: string,
+  context: DevloveContext,
+): DevloveValidation {
+  const errors = new ErrorList();
+  if (schemaId !== devloveSchemaId) {
+    errors.add({
+      path: [],
+      message: `the schema ${quote(schemaId)} is not known`,
+      allowed: [devloveSchemaId],
+      mistaken: schemaId,
+    });
+  }
+  if (isTooLong(content))
+    errors.add({
+      path: [],
+      message: `the document is larger than 1 MiB (${devloveBytesMax} bytes of UTF-8)`,
+    });
+  // By whose rules would the content of another schema be judged, and who reads a document of any size?
+  return errors.isEmpty ? validateContent(content, context, errors) : errors.refusal();
+}
+
+function isTooLong(content: string): boolean {
+  return (
+    content.length > devloveBytesMax ||
+    new TextEncoder().encode(content).byteLength > devloveBytesMax
+  );
+}
+
+function validateContent(
+  content: string,
+  context: DevloveContext,
+  errors: ErrorList,
+): DevloveValidation {
+  const json = parseJsonText(content, { depthMax, repeatedMax: devloveErrorsMax });
+  if (!json.ok) {
+    const { line, column, message } = json.fault;
+    errors.add({
+      path: [],
+      message: `not valid JSON at line ${line}, column ${column}: ${message}`,
+    });
+    return errors.refusal();
+  }
+  for (const { path, line, column } of json.repeated) {
+    errors.add({
+      path,
+      message: `${quote(String(path.at(-1)))} is given twice, again at line ${line}, column ${column}`,
+    });
+  }
+  walkShape(DevloveSchema, json.value, {
+    error: (error) => errors.add(error),
+    found: (schema, value, path) => checkFound(schema, value, path, context, errors),
+  });
+  if (!errors.isEmpty) return errors.refusal();
+  if (Value.Check(DevloveSchema, json.value)) return { ok: true, devlove: json.value };
+  errors.add({ path: [], message: "the document does not match the schema" });
+  return errors.refusal();
+}
+
+class ErrorList {
+  readonly #errors: DevloveError[] = [];
+  #leftOut = 0;
+
+  get isEmpty(): boolean {
+    return this.#errors.length === 0;
+  }
+
+  add({ path, message, allowed, mistaken }: ShapeError): void {
+    const count = this.#errors.length;
+    if (count >= devloveErrorsMax) this.#leftOut++;
+    else if (count >= explainedMax || allowed === undefined) {
+      this.#errors.push({ path: pointer(path), message });
+    } else {
+      const meant = mistaken === undefined ? undefined : nearest(mistaken, allowed);
+      const listed = { path: pointer(path), message, allowed: allowed.slice(0, allowedMax) };
+      this.#errors.push(meant === undefined ? listed : { ...listed, did_you_mean: meant });
+    }
+  }
+
+  refusal(): DevloveValidation {
+    const rest =
+      this.#leftOut === 0 ? [] : [{ path: "", message: `and ${this.#leftOut} more errors` }];
+    return { ok: false, errors: [...this.#errors, ...rest] };
+  }
+}
+
+function checkFound(
+  schema: ShapeSchema,
+  value: unknown,
+  path: ShapePath,
+  context: DevloveContext,
+  errors: ErrorList,
+): void {
+  const key = keyOf(path);
+  if (!isServed(key, value)) {
+    errors.add({ path, message: `\`${key}\` is not available in this version` });
+  }
+  const uniqueBy = schema["x-unique-by"];
+  if (uniqueBy !== undefined && Array.isArray(value)) checkUnique(uniqueBy, value, path, errors);
+  const keyCheck = schema["x-key-check"];
+  if (keyCheck !== undefined && isParts(value))
+    checkNames(keyCheck, Object.keys(value), path, context, errors);
+  const check = schema["x-check"];
+  if (check === undefined) return;
+  if (typeof value === "string") checkText(check, value, path, context, errors);
+  else
+    for (const fault of partsFaults(check, value))
+      errors.add({ path: [...path, ...fault.path], message: fault.message });
+}
+
+/** Where in the key table: below the domain, without the positions in lists. */
+function keyOf(path: ShapePath): string {
+  return path
+    .slice(2)
+    .filter((token) => typeof token === "string")
+    .join(".");
+}
+
+function checkUnique(
+  by: string,
+  items: readonly unknown[],
+  path: ShapePath,
+  errors: ErrorList,
+): void {
+  const seen = new Map<unknown, number>();
+  for (const [at, item] of items.entries()) {
+    const value = by === "" ? item : isParts(item) ? item[by] : undefined;
+    if (typeof value !== "string" && typeof value !== "number") continue;
+    const before = seen.get(value);
+    if (before === undefined) seen.set(value, at);
+    else
+      errors.add({
+        path: [...path, at],
+        message: `${quote(String(value))} is already at ${pointer([...path, before])}`,
+      });
+  }
+}
+
+function checkNames(
+  check: string,
+  names: readonly string[],
+  path: ShapePath,
+  context: DevloveContext,
+  errors: ErrorList,
+): void {
+  const known =
+    check === "domain" && context.mainDomain !== null
+      ? [context.mainDomain, ...context.subDomains]
+      : undefined;
+  const allowed = new Set(known);
+  for (const name of names) {
+    if (known === undefined) checkText(check, name, [...path, name], context, errors);
+    else if (!allowed.has(name)) {
+      const message = `${quote(name)} is neither the main domain of this document nor one of its sub-domains`;
+      errors.add({ path: [...path, name], message, allowed: known, mistaken: name });
+    }
+  }
+}
+
+type TextRule = (text: string, context: DevloveContext) => string | undefined;
+
+const TEXT_CHECKS: Record<TextCheck, TextRule> = {
+  backend_host: backendHostFault,
+  backend_url: backendUrlFault,
+  domain: semantics.domainNameFault,
+  file_path: semantics.filePathFault,
+  header_name: semantics.headerNameFault,
+  header_value: semantics.headerValueFault,
+  index_name: semantics.indexNameFault,
+  origin_path: semantics.originPathFault,
+  path_pattern: pathPatternFault,
+  query_name: namePatternFault,
+  redirect_target: semantics.redirectTargetFault,
+  views_dir: semantics.viewsDirFault,
+};
+
+const textChecks: ReadonlyMap<string, TextRule> = new Map(Object.entries(TEXT_CHECKS));
+
+function checkText(
+  check: string,
+  text: string,
+  path: ShapePath,
+  context: DevloveContext,
+  errors: ErrorList,
+): void {
+  const fault = textChecks.get(check)?.(text, context);
+  if (fault !== undefined) errors.add({ path, message: `${quote(text)} ${fault}` });
+}
+
+type PartsRule = (value: unknown) => readonly Fault[];
+
+function ofObject(rule: (parts: Readonly<Record<string, unknown>>) => readonly Fault[]): PartsRule {
+  return (value) => (isParts(value) ? rule(value) : []);
+}
+
+const PARTS_CHECKS: Record<PartsCheck, PartsRule> = {
+  cache: ofObject(semantics.cacheFaults),
+  headers: ofObject(semantics.headersFaults),
+  query: ofObject(semantics.queryFaults),
+  redirects: (value) => (Array.isArray(value) ? semantics.redirectsFaults(value) : []),
+};
+
+const partsChecks: ReadonlyMap<string, PartsRule> = new Map(Object.entries(PARTS_CHECKS));
+
+function partsFaults(check: string, value: unknown): readonly Fault[] {
+  return partsChecks.get(check)?.(value) ?? [];
+}
+
+function isParts(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

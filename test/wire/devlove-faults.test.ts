@@ -1,0 +1,165 @@
+// Faults of a domain's keys, one at a time: each is one error, at its place, that says what is wrong; and what is not served yet.
+
+import { describe, expect, test } from "vitest";
+import { validateDevlove } from "../../src/wire/devlove-validate.ts";
+import type { DevloveError } from "../../src/wire/devlove-validate.ts";
+
+const domain = "www.example.com";
+
+/** Errors of one domain, their paths below it. */
+function domainErrors(said: unknown): readonly DevloveError[] {
+  const content = JSON.stringify({ domains: { [domain]: said } });
+  const result = validateDevlove("devlove/1", content, { mainDomain: domain, subDomains: [] });
+  const prefix = `/domains/${domain}`;
+  return (result.ok ? [] : result.errors).map((error) => {
+    expect(error.path.startsWith(prefix)).toBe(true);
+    return { ...error, path: error.path.slice(prefix.length) };
+  });
+}
+
+describe("one fault, one error, at its place", () => {
+  test.each([
+    [{ views_dri: "." }, "/views_dri", /not a known key/],
+    [null, "", /must be an object, found null/],
+    [[], "", /must be an object, found a list/],
+    [{ views_dir: 1 }, "/views_dir", /must be a string, found the number 1/],
+    [{ views_dir: "../x" }, "/views_dir", /`\.\.`/],
+    [{ views_dir: "/srv/www" }, "/views_dir", /relative/],
+    [{ views_dir: "a\u0000b" }, "/views_dir", /control/],
+    [{ index: "index.html" }, "/index", /must be a list, found the string "index.html"/],
+    [{ index: ["a/b"] }, "/index/0", /without slashes/],
+    [{ index: ["a", "b", "a"] }, "/index/2", /already at \/domains\/www.example.com\/index\/0/],
+    [
+      { index: Array.from({ length: 17 }, (_, at) => `${at}`) },
+      "/index",
+      /0 to 16 elements, found 17/,
+    ],
+    [{ single_page: false }, "/single_page", /must be a string or null, found false/],
+    [{ not_found: "../404.html" }, "/not_found", /`\.\.`/],
+    [
+      { redirects: [{ from: "/a", to: "/b", status: 303 }] },
+      "/redirects/0/status",
+      /one of 301, 302, 307, 308, found the number 303/,
+    ],
+    [
+      { redirects: [{ from: "/a", to: "/b", status: "301" }] },
+      "/redirects/0/status",
+      /found the string "301"/,
+    ],
+    [{ redirects: [{ from: "/a", to: "/b" }] }, "/redirects/0/status", /`status` is missing/],
+    [{ redirects: [{ from: "a", to: "/b", status: 301 }] }, "/redirects/0/from", /must start with/],
+    [{ redirects: [{ from: "/a", to: "b", status: 301 }] }, "/redirects/0/to", /must be a path/],
+    [{ redirects: [{ from: "/**", to: "/b", status: 301 }] }, "/redirects/0/to", /leads to itself/],
+    [{ headers: { set: { Connection: "close" } } }, "/headers/set/Connection", /hop-by-hop/],
+    [{ headers: { set: { "a/b~c": "x" } } }, "/headers/set/a~1b~0c", /not a header name/],
+    [{ headers: { set: { "X-A": "b\r\nX-C: d" } } }, "/headers/set/X-A", /CR or LF/],
+    [
+      { headers: { set: { "X-A": 1 } } },
+      "/headers/set/X-A",
+      /must be a string, found the number 1/,
+    ],
+    [{ headers: { remove: ["Content-Length"] } }, "/headers/remove/0", /framing/],
+    [{ headers: { set: { "X-A": "1", "x-a": "1" } } }, "/headers/set/x-a", /set twice/],
+    [{ compression: "no" }, "/compression", /must be true or false, found the string "no"/],
+    [{ backend: {} }, "/backend/urls", /`urls` is missing/],
+    [{ backend: "http://127.0.0.1" }, "/backend", /must be an object or null, found the string/],
+    [{ backend: { urls: [] } }, "/backend/urls", /1 to 16 elements, found 0/],
+    [
+      { backend: { urls: Array.from({ length: 17 }, (_, at) => `http://10.0.0.${at}`) } },
+      "/backend/urls",
+      /found 17/,
+    ],
+    [{ backend: { urls: ["http://169.254.169.254/"] } }, "/backend/urls/0", /link-local/],
+    [
+      { backend: { urls: ["http://a.example", "http://a.example"] } },
+      "/backend/urls/1",
+      /already at/,
+    ],
+    [{ backend: { urls: ["http://a.example"], host: "a b" } }, "/backend/host", /host name/],
+    [
+      { backend: { urls: ["http://a.example"], retries: 4 } },
+      "/backend/retries",
+      /0 to 3, found 4/,
+    ],
+    [
+      { backend: { urls: ["http://a.example"], retries: 1.5 } },
+      "/backend/retries",
+      /must be an integer, found the number 1.5/,
+    ],
+    [
+      { backend: { urls: ["http://a.example"], connect_timeout_s: 0 } },
+      "/backend/connect_timeout_s",
+      /0.1 to 3600, found 0/,
+    ],
+    [{ cache: { rules: [{ ttl_s: 1 }] } }, "/cache/rules/0/path", /`path` is missing/],
+    [{ cache: { rules: [{ path: "/a" }, { path: "/a" }] } }, "/cache/rules/1", /already at/],
+    [{ cache: { rules: [{ path: "/a", ttl_s: -1 }] } }, "/cache/rules/0/ttl_s", /found -1/],
+    [
+      { cache: { rules: [{ path: "/a", query: { ignore: ["a"], keep: ["b"] } }] } },
+      "/cache/rules/0/query",
+      /exclude/,
+    ],
+    [
+      { cache: { rules: [{ path: "/a", query: { keep: ["a=b"] } }] } },
+      "/cache/rules/0/query/keep/0",
+      /name of a parameter/,
+    ],
+    [
+      { cache: { rules: [{ path: "/a", bypass: true, ttl_s: 5 }] } },
+      "/cache/rules/0/ttl_s",
+      /no effect/,
+    ],
+    [{ cache: { default: { path: "/a" } } }, "/cache/default/path", /not a known key/],
+    [{ static: { max_age_s: 1.5 } }, "/static/max_age_s", /integer/],
+    [{ limits: { body_bytes_max: -1 } }, "/limits/body_bytes_max", /found -1/],
+  ])("%j", (said, path, message) => {
+    const errors = domainErrors(said);
+    expect(errors.map((error) => error.path)).toEqual([path]);
+    expect(errors[0]?.message).toMatch(message);
+  });
+});
+
+describe("what is not available in this version is refused by name", () => {
+  const health = { path: "/", interval_s: 5, timeout_s: 1, statuses: [200] };
+  test.each([
+    ["compression", { compression: true }],
+    ["backend.health", { backend: { urls: ["http://127.0.0.1"], health } }],
+    [
+      "cache.rules.stale_while_revalidate_s",
+      { cache: { rules: [{ path: "/a", stale_while_revalidate_s: 5 }] } },
+    ],
+    ["cache.rules.stale_if_error_s", { cache: { rules: [{ path: "/a", stale_if_error_s: 5 }] } }],
+    [
+      "cache.rules.ignore_set_cookie",
+      { cache: { rules: [{ path: "/a", ignore_set_cookie: true }] } },
+    ],
+    [
+      "cache.default.stale_while_revalidate_s",
+      { cache: { default: { stale_while_revalidate_s: 5 } } },
+    ],
+    ["cache.default.stale_if_error_s", { cache: { default: { stale_if_error_s: 5 } } }],
+    ["cache.default.ignore_set_cookie", { cache: { default: { ignore_set_cookie: true } } }],
+    ["images.optimize", { images: { optimize: true } }],
+    ["images.variants_per_day_max", { images: { variants_per_day_max: 10_000 } }],
+    ["tls.redirect_http", { tls: { redirect_http: true } }],
+    ["tls.hsts_s", { tls: { hsts_s: 1 } }],
+  ])("%s", (key, said) => {
+    const errors = domainErrors(said);
+    expect(errors.map((error) => error.message)).toEqual([
+      `\`${key}\` is not available in this version`,
+    ]);
+    expect(
+      errors[0]?.path
+        .replaceAll(/\/0(?=\/)/g, "")
+        .slice(1)
+        .replaceAll("/", "."),
+    ).toBe(key);
+  });
+
+  test("types are judged first", () => {
+    expect(domainErrors({ images: { optimize: "yes" }, tls: { hsts_s: -5 } })).toMatchObject([
+      { path: "/images/optimize", message: expect.stringMatching(/true or false/) },
+      { path: "/tls/hsts_s", message: expect.stringMatching(/found -5/) },
+    ]);
+  });
+});

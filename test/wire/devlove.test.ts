@@ -1,0 +1,132 @@
+// The schema of devlove/1 and its key table: complete, with the defaults that are in force, and never laxer than the walk over it.
+
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { Value } from "typebox/value";
+import { SITE_DEFAULTS } from "../../src/core/effective-devlove.ts";
+import { NOT_SERVED, devloveKeys } from "../../src/wire/devlove-keys.ts";
+import { DevloveSchema } from "../../src/wire/devlove.ts";
+import { walkShape } from "../../src/wire/shape-errors.ts";
+import type { ShapeError, ShapeSchema } from "../../src/wire/shape-errors.ts";
+
+const keys = devloveKeys();
+
+const ruleKeys =
+  "ttl_s bypass query query.ignore query.keep stale_while_revalidate_s stale_if_error_s ignore_set_cookie";
+
+test("the key table is the whole of version 1", () => {
+  const below = (prefix: string, names: string): string[] =>
+    names.split(" ").map((name) => `${prefix}.${name}`);
+  const timeouts = "connect_timeout_s response_timeout_s idle_timeout_s";
+  const expected = [
+    "views_dir index single_page not_found redirects".split(" "),
+    below("redirects", "from to status"),
+    "headers headers.set headers.remove compression backend".split(" "),
+    below("backend", `urls host ${timeouts} retries health`),
+    below("backend.health", "path interval_s timeout_s statuses"),
+    "cache cache.rules cache.rules.path".split(" "),
+    below("cache.rules", ruleKeys),
+    ["cache.default"],
+    below("cache.default", ruleKeys),
+    "static static.max_age_s bots bots.mode".split(" "),
+    "images images.optimize images.variants_per_day_max".split(" "),
+    "tls tls.redirect_http tls.hsts_s limits limits.body_bytes_max".split(" "),
+  ];
+  expect(keys.map((row) => row.key)).toEqual(expected.flat());
+});
+
+test.each([
+  ["views_dir", "string", "."],
+  ["index", "list of string", ["index.html"]],
+  ["single_page", "string or null", null],
+  ["redirects", "list of object", []],
+  ["redirects.status", "301 | 302 | 307 | 308", undefined],
+  ["compression", "boolean", true],
+  ["backend", "object or null", null],
+  ["backend.host", "string", "preserve"],
+  ["backend.connect_timeout_s", "number 0.1 to 3600", 5],
+  ["backend.response_timeout_s", "number 0.1 to 3600", 30],
+  ["backend.idle_timeout_s", "number 0.1 to 3600", 60],
+  ["backend.retries", "integer 0 to 3", 1],
+  ["backend.health", "object or null", null],
+  ["static.max_age_s", "integer 0 to 315360000", 0],
+  ["bots.mode", "enforce | monitor", "enforce"],
+  ["images.optimize", "boolean", false],
+  ["images.variants_per_day_max", "integer 0 to 1000000000", 10_000],
+  ["tls.redirect_http", "boolean", false],
+  ["tls.hsts_s", "integer 0 to 315360000", 0],
+  ["limits.body_bytes_max", "integer 0 to 1099511627776", 104_857_600],
+])("%s: %s, %j", (key, type, fallback) => {
+  expect(keys.find((row) => row.key === key)).toMatchObject({ type, default: fallback });
+});
+
+test("every key of a site's configuration is in the table, and the parts not served are keys of it", () => {
+  const known = keys.map((row) => row.key);
+  expect(known).toEqual(expect.arrayContaining(Object.keys(SITE_DEFAULTS)));
+  expect(known).toEqual(expect.arrayContaining(NOT_SERVED.map((part) => part.key)));
+});
+
+function errorsOf(value: unknown): readonly ShapeError[] {
+  const errors: ShapeError[] = [];
+  walkShape(DevloveSchema, value, { error: (error) => errors.push(error), found: () => undefined });
+  return errors;
+}
+
+const odd = fc.oneof(
+  fc.constantFrom(null, true, false, "", "x", 0, 1, -1, 1.5, 301, 1e300, [], {}),
+  fc.jsonValue({ maxDepth: 1 }),
+);
+
+/** Values that follow the schema, here and there something else. */
+function nearly(schema: ShapeSchema): fc.Arbitrary<unknown> {
+  return fc.oneof({ weight: 30, arbitrary: following(schema) }, { weight: 1, arbitrary: odd });
+}
+
+function following(schema: ShapeSchema): fc.Arbitrary<unknown> {
+  if (schema.anyOf !== undefined) return fc.oneof(...schema.anyOf.map(nearly));
+  if (schema.enum !== undefined) return fc.constantFrom(...schema.enum);
+  const { minimum = 0, maximum = 5, minItems = 0, items = {} } = schema;
+  switch (schema.type) {
+    case "object": {
+      const free = Object.values(schema.patternProperties ?? {}).map((value) =>
+        fc.dictionary(fc.constantFrom("a", "b", "__proto__"), nearly(value)),
+      );
+      if (free.length > 0) return fc.oneof(...free);
+      const members = Object.entries(schema.properties ?? {}).map(
+        ([key, value]): [string, fc.Arbitrary<unknown>] => [key, nearly(value)],
+      );
+      return fc.record(Object.fromEntries(members), { requiredKeys: [...(schema.required ?? [])] });
+    }
+    case "array":
+      return fc.array(nearly(items), { minLength: minItems, maxLength: minItems + 2 });
+    case "integer":
+      return fc.constantFrom(
+        Math.ceil(minimum),
+        maximum,
+        Math.ceil(minimum) - 1,
+        maximum + 1,
+        Math.ceil(minimum) + 1,
+      );
+    case "number":
+      return fc.constantFrom(minimum, maximum, minimum / 2, maximum + 0.1, 1.25);
+    case "boolean":
+      return fc.boolean();
+    case "null":
+      return fc.constant(null);
+    default:
+      return fc.string({ maxLength: 3 });
+  }
+}
+
+test("the walk finds errors exactly where TypeBox's check fails", () => {
+  const seen = { valid: 0, invalid: 0 };
+  fc.assert(
+    fc.property(nearly(DevloveSchema), (value) => {
+      const valid = Value.Check(DevloveSchema, value);
+      seen[valid ? "valid" : "invalid"]++;
+      expect(errorsOf(value).length === 0).toBe(valid);
+    }),
+    { numRuns: 1_000 },
+  );
+  expect(Math.min(seen.valid, seen.invalid)).toBeGreaterThan(50);
+});
