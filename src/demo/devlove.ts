@@ -1,0 +1,16 @@
+// The demo's devlove: the document beside this file with the domain and the backend of this run put in their places.
+
+import document from "./devlove.json" with { type: "json" };
+
+/** The content of a devlove file, schema devlove/1. `backendUrl` without a trailing slash. */
+export function demoDevlove({
+  domain,
+  backendUrl,
+}: {
+  readonly domain: string;
+  readonly backendUrl: string;
+}): string {
+  const model = document.domains["demo.localhost"];
+  const backend = { ...model.backend, urls: [backendUrl] };
+  return `${JSON.stringify({ domains: { [domain]: { ...model, backend } } }, null, 2)}\n`;
+}
