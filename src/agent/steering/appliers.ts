@@ -1,0 +1,190 @@
+// What each kind of journal entry does. The effect is durable and in force before an applier resolves; a repeated entry gives the same state and the same outcome.
+
+import { AccelError, messageOf } from "../../core/faults.ts";
+import type { JournalBody, JournalKind, KnownEntry } from "../../wire/journal.ts";
+import type { CacheIndex, Central, Documents, Sets, Viewsets } from "./ports.ts";
+import type { Serving } from "./serving.ts";
+
+export type EntryOutcome = {
+  readonly phase: "applied" | "failed" | "refused";
+  readonly detail: Readonly<Record<string, unknown>>;
+  /** Of a clear: resolves when the bytes are gone. */
+  readonly later?: Promise<{
+    readonly phase: "gone";
+    readonly detail: Readonly<Record<string, unknown>>;
+  }>;
+};
+
+export type Appliers = {
+  readonly [K in JournalKind]: (
+    entry: Extract<KnownEntry, { kind: K }>,
+    signal: AbortSignal,
+  ) => Promise<EntryOutcome>;
+};
+
+export type SteeringPorts = {
+  readonly serving: Serving;
+  readonly documents: Documents;
+  readonly sets: Sets;
+  readonly viewsets: Viewsets;
+  readonly index: CacheIndex;
+  readonly central: Central;
+};
+
+export function createAppliers(ports: SteeringPorts): Appliers {
+  return {
+    "viewset.activated": ({ body }, signal) => activate(ports, body, signal),
+    "cache.clear": ({ body, seq }) => clear(ports, body, seq),
+    "bots.changed": ({ body }, signal) => changeSet(ports, body, signal),
+    "policy.changed": ({ body }) => changePolicy(ports, body),
+    "domains.changed": ({ body }) => changeDomains(ports, body),
+    "viewset.import": ({ body }, signal) => importSite(ports, body, signal),
+  };
+}
+
+const refused = (reason: string, code?: string): EntryOutcome => ({
+  phase: "refused",
+  detail: { reason, ...(code === undefined ? {} : { code }) },
+});
+
+/** Faults of what was asked for are refusals with their reason; everything else is the caller's to retry or report. */
+async function refusing(
+  codes: readonly string[],
+  action: () => Promise<EntryOutcome>,
+): Promise<EntryOutcome> {
+  try {
+    return await action();
+  } catch (error) {
+    if (error instanceof AccelError && codes.includes(error.code))
+      return refused(messageOf(error), error.code);
+    throw error;
+  }
+}
+
+async function activate(
+  { serving, documents, viewsets }: SteeringPorts,
+  body: JournalBody<"viewset.activated">,
+  signal: AbortSignal,
+): Promise<EntryOutcome> {
+  const domain = serving.names(body.domain);
+  if (domain === undefined) return refused(`${body.domain} is not linked to this deployment site`);
+  return refusing(["VIEWSET_INVALID"], async () => {
+    const ready = await viewsets.prepare(body.manifest, domain, signal);
+    await serving.publish({ viewset: { domain: body.domain, ready } }, () =>
+      documents.put({ [`viewset:${body.domain}`]: body }),
+    );
+    return { phase: "applied", detail: { manifest: body.manifest, viewset_id: body.viewset_id } };
+  });
+}
+
+async function clear(
+  { index }: SteeringPorts,
+  body: JournalBody<"cache.clear">,
+  seq: number,
+): Promise<EntryOutcome> {
+  return refusing(["PATTERN_INVALID"], async () => {
+    const { clear_id: clearId, domain, host, patterns } = body;
+    const { applied, gone } = index.clear({ clearId, domain, host, patterns, seq });
+    const later = gone.then((detail) => ({
+      phase: "gone" as const,
+      detail: { clear_id: clearId, ...detail },
+    }));
+    later.catch(() => undefined); // Its owner is the link; until it is handed over a rejection must not be unhandled.
+    return { phase: "applied", detail: { clear_id: clearId, ...(await applied) }, later };
+  });
+}
+
+async function changeSet(
+  { serving, sets, central }: SteeringPorts,
+  body: JournalBody<"bots.changed">,
+  signal: AbortSignal,
+): Promise<EntryOutcome> {
+  const outcome = sets.applyDelta(body);
+  if (outcome.kind === "shrunk") return refused(outcome.reason);
+  if (outcome.kind === "mismatch") {
+    const state = await central.botSet(body.domain, body.set, signal);
+    const elements = await central.botSetContent(state.blob, signal);
+    sets.replace(
+      {
+        host: state.domain,
+        kind: state.set,
+        version: state.version,
+        count: state.count,
+        digest: state.digest,
+      },
+      elements,
+    );
+  }
+  await serving.publish();
+  const now = sets.list().find(({ host, kind }) => host === body.domain && kind === body.set);
+  return {
+    phase: "applied",
+    detail: {
+      domain: body.domain,
+      set: body.set,
+      version: now?.version ?? 0,
+      count: now?.count ?? 0,
+      digest: now?.digest ?? "",
+      whole: outcome.kind === "mismatch",
+    },
+  };
+}
+
+async function changePolicy(
+  { serving, documents }: SteeringPorts,
+  body: JournalBody<"policy.changed">,
+): Promise<EntryOutcome> {
+  await serving.publish({ policies: body.domains }, () => documents.put({ policy: body }));
+  return { phase: "applied", detail: { domains: body.domains.length } };
+}
+
+/**
+ * Unlinking loses everything cached, durably, before the receipt: else relinking would resurrect it. So: stop serving, drop, then forget;
+ * a crash in between repeats the entry over the same documents.
+ */
+export async function changeDomains(
+  {
+    serving,
+    documents,
+    sets,
+    index,
+  }: Pick<SteeringPorts, "serving" | "documents" | "sets" | "index">,
+  body: JournalBody<"domains.changed">,
+): Promise<EntryOutcome> {
+  const before = serving.domains();
+  const hostsAfter = new Set(
+    body.domains.flatMap(({ name, sub_domains: subs }) => [name, ...subs.map((sub) => sub.name)]),
+  );
+  const goneDomains = before
+    .filter(({ name }) => !body.domains.some((linked) => linked.name === name))
+    .map(({ name }) => name);
+  const goneHosts = before
+    .filter(({ name }) => !goneDomains.includes(name))
+    .flatMap(({ sub_domains: subs }) => subs.map(({ name }) => name))
+    .filter((host) => !hostsAfter.has(host));
+  await serving.publish({ domains: body.domains });
+  for (const domain of goneDomains) await index.dropDomain(domain);
+  for (const host of goneHosts) await index.dropHost(host);
+  sets.keepOnly(hostsAfter);
+  documents.put({
+    domains: body,
+    ...Object.fromEntries(goneDomains.map((domain) => [`viewset:${domain}`, null])),
+  });
+  return {
+    phase: "applied",
+    detail: { domains: body.domains.length, dropped: [...goneDomains, ...goneHosts] },
+  };
+}
+
+async function importSite(
+  { serving, viewsets }: SteeringPorts,
+  body: JournalBody<"viewset.import">,
+  signal: AbortSignal,
+): Promise<EntryOutcome> {
+  const domain = serving.names(body.domain);
+  if (domain === undefined) return refused(`${body.domain} is not linked to this deployment site`);
+  return refusing(["IMPORT_IMPOSSIBLE", "VIEWSET_INVALID"], async () => {
+    const done = await viewsets.importSite(body.import_id, domain, signal);
+    return { phase: "applied", detail: { import_id: body.import_id, ...done } };
+  });
+}

@@ -1,0 +1,82 @@
+// What steering needs from the agent's other parts. Each port is small; the composition root passes the objects in.
+
+import type { Json } from "../../core/canonical-json.ts";
+import type { LocalSite, ReadyViewset } from "../../core/compose-state.ts";
+import type { Sha256 } from "../../core/ids.ts";
+import type { RangeTable } from "../../core/range-table.ts";
+import type { ServingState } from "../../core/serving-state.ts";
+import type { SetElement } from "../../core/set-digest.ts";
+import type { BotSet, JournalBody } from "../../wire/journal.ts";
+import type { BotSetState } from "../../wire/snapshot.ts";
+
+/** agent.db's documents: each put is one durable transaction. */
+export interface Documents {
+  get(key: string): unknown;
+  put(changes: Readonly<Record<string, Json | null>>): void;
+}
+
+export type DeltaOutcome = {
+  readonly kind: "applied" | "known" | "mismatch" | "shrunk";
+  readonly reason: string;
+};
+export type SetVersion = {
+  readonly host: string;
+  readonly kind: BotSet;
+  readonly version: number;
+  readonly count: number;
+  readonly digest: string;
+};
+
+export interface Sets {
+  applyDelta(body: JournalBody<"bots.changed">): DeltaOutcome;
+  /** Throws SET_MISMATCH when the elements are not what the version promises. */
+  replace(want: SetVersion, elements: readonly SetElement[]): void;
+  keepOnly(hosts: ReadonlySet<string>): void;
+  list(): readonly SetVersion[];
+  table(host: string, kind: BotSet): RangeTable | undefined;
+}
+
+export interface Viewsets {
+  /** Fetches what is missing, verifies and validates. Throws VIEWSET_INVALID with the reason; network faults are retryable. */
+  prepare(manifest: Sha256, domain: SiteNames, signal: AbortSignal): Promise<ReadyViewset>;
+  /** Uploads the site as it lies on this host. Throws IMPORT_IMPOSSIBLE or VIEWSET_INVALID with the reason. */
+  importSite(
+    importId: string,
+    domain: SiteNames,
+    signal: AbortSignal,
+  ): Promise<{ manifest: Sha256; files: number; bytes: number }>;
+}
+
+/** A domain by name, with its sub-domains' names. */
+export type SiteNames = { readonly name: string; readonly subDomains: readonly string[] };
+
+export interface LocalSites {
+  get(domain: string): LocalSite | undefined;
+}
+
+export interface CacheIndex {
+  /** `applied`: invisible and durable. `gone`: deleted. Idempotent by clear id. Rejects with PATTERN_INVALID before anything changed. */
+  clear(request: {
+    clearId: string;
+    domain: string;
+    host: string | null;
+    patterns: readonly string[];
+    seq: number;
+  }): {
+    readonly applied: Promise<Readonly<Record<string, unknown>>>;
+    readonly gone: Promise<Readonly<Record<string, unknown>>>;
+  };
+  /** Everything cached of the main domain, or of one host: unservable durably when it resolves. */
+  dropDomain(domain: string): Promise<unknown>;
+  dropHost(host: string): Promise<unknown>;
+}
+
+export interface WorkerPool {
+  /** Builds the next state, stages it in every worker, commits, flips. One at a time; when `commit` throws nothing flips. */
+  publish(build: (version: number) => ServingState, commit?: () => void): Promise<number>;
+}
+
+export interface Central {
+  botSet(host: string, kind: BotSet, signal: AbortSignal): Promise<BotSetState>;
+  botSetContent(blob: Sha256, signal: AbortSignal): Promise<readonly SetElement[]>;
+}
