@@ -1,0 +1,194 @@
+// The agents' side of central: one handler for requests below `/agent-api/v1/` and one for the upgrade to the channel.
+
+import { randomBytes } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { WebSocketServer } from "ws";
+import type { Log } from "../../base/log.ts";
+import { messageBytesMax } from "../../wire/channel.ts";
+import { agentApiPrefix } from "../../wire/token.ts";
+import { refusal, sendAnswer, type Answer, type Route } from "./answers.ts";
+import { authenticate } from "./bearer.ts";
+import { createBlobRoute, createBlobsMissingRoute, createBlobUploadRoute } from "./blob-routes.ts";
+import type { Hub } from "./hub.ts";
+import { createBotSetRoute, createJournalRoute, createSnapshotRoute } from "./journal-routes.ts";
+import type { LogThread } from "./log-client.ts";
+import { createLogIntakeRoute } from "./log-intake.ts";
+import type { AgentMetrics } from "./metrics.ts";
+import type { AgentBlobs, AgentStore, WakeBus } from "./ports.ts";
+import { createReceiptsRoute, createReportsRoute } from "./report-routes.ts";
+import { createTokenRoute } from "./token-route.ts";
+
+export type AgentApiDeps = {
+  readonly store: AgentStore;
+  readonly blobs: AgentBlobs;
+  readonly bus: WakeBus;
+  readonly hub: Hub;
+  readonly thread: LogThread;
+  readonly metrics: AgentMetrics;
+  readonly log: Log;
+  readonly now: () => Date;
+  readonly monotonicMs: () => number;
+  /** Of the client, behind proxies that are trusted. */
+  readonly addressOf: (request: IncomingMessage) => string;
+  readonly stop: AbortSignal;
+  readonly randomBytes?: (count: number) => Buffer;
+};
+
+export type AgentApi = {
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
+  readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+};
+
+type RouteRow = readonly [name: string, method: string, path: RegExp, route: Route];
+
+export function createAgentApi(deps: AgentApiDeps): AgentApi {
+  const token = createTokenRoute({ randomBytes, ...deps });
+  const routes = routesOf(deps);
+  const answerTo = async (
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<{ readonly name: string; readonly answer: Answer | undefined }> => {
+    const [pathname = "", query] = (request.url ?? "/").split("?", 2);
+    const path = pathname.slice(agentApiPrefix.length);
+    if (path === "/token" && request.method === "POST")
+      return { name: "token", answer: await token(request) };
+    const caller = await authenticate(deps.store, request);
+    if (!caller.ok) return { name: "unknown", answer: caller.refusal };
+    const found = routes.filter(([, , pattern]) => pattern.test(path));
+    const row = found.find(([, method]) => method === request.method);
+    if (row === undefined) return { name: "unknown", answer: noRoute(found) };
+    const [name, , pattern, route] = row;
+    using gone = goneSignal(response, deps.stop);
+    const call = {
+      request,
+      response,
+      query: new URLSearchParams(query),
+      deploymentSiteId: caller.deploymentSiteId,
+      signal: gone.signal,
+    };
+    return { name, answer: await route(call, pattern.exec(path)?.slice(1).map(decode) ?? []) };
+  };
+  return {
+    handle(request, response) {
+      const serve = async (): Promise<void> => {
+        const { name, answer } = await answerTo(request, response).catch((error: unknown) => ({
+          name: "failed",
+          answer: defect(deps.log, request, error),
+        }));
+        if (answer !== undefined) sendAnswer(response, answer);
+        const status = String(answer?.status ?? response.statusCode);
+        deps.metrics.accel_central_agent_requests_total.inc({ route: name, status });
+      };
+      serve().catch((error: unknown) => {
+        deps.log.error({ err: error }, "an answer could not be sent");
+        response.destroy();
+      });
+    },
+    upgrade: createUpgrade(deps),
+  };
+}
+
+function routesOf(deps: AgentApiDeps): readonly RouteRow[] {
+  const { store, blobs, bus, hub } = deps;
+  return [
+    ["journal", "GET", /^\/journal$/, createJournalRoute(store, bus)],
+    ["snapshot", "GET", /^\/snapshot$/, createSnapshotRoute(store)],
+    ["bot_set", "GET", /^\/bot-sets\/([^/]+)\/([^/]+)$/, createBotSetRoute(store)],
+    ["blobs_missing", "POST", /^\/blobs\/missing$/, createBlobsMissingRoute(blobs)],
+    ["blob", "GET", /^\/blobs\/([^/]+)$/, createBlobRoute(blobs)],
+    ["blob", "HEAD", /^\/blobs\/([^/]+)$/, createBlobRoute(blobs)],
+    ["blob_upload", "PUT", /^\/blobs\/([^/]+)$/, createBlobUploadRoute(blobs)],
+    [
+      "receipts",
+      "POST",
+      /^\/receipts$/,
+      createReceiptsRoute(store, (receipts) => hub.receiptsStored(receipts)),
+    ],
+    ["reports", "POST", /^\/reports$/, createReportsRoute(store)],
+    ["request_logs", "POST", /^\/request-logs$/, createLogIntakeRoute(deps)],
+  ];
+}
+
+function noRoute(samePath: readonly RouteRow[]): Answer {
+  if (samePath.length === 0) return refusal("not_found", "the agent API has no such path");
+  const allow = samePath.map(([, method]) => method).join(", ");
+  return { ...refusal("invalid", `only ${allow}`), status: 405, headers: { allow } };
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+function defect(log: Log, request: IncomingMessage, error: unknown): Answer {
+  const id = randomBytes(6).toString("hex");
+  const path = (request.url ?? "").split("?")[0];
+  log.error({ err: error, error_id: id, method: request.method, path }, "agent request failed");
+  return refusal("internal", `central failed; its log says why under ${id}`);
+}
+
+/** Aborts when the caller is gone or central stops. */
+function goneSignal(
+  response: ServerResponse,
+  stop: AbortSignal,
+): { readonly signal: AbortSignal } & Disposable {
+  const gone = new AbortController();
+  const abort = (): void => gone.abort();
+  response.once("close", abort);
+  stop.addEventListener("abort", abort, { once: true });
+  if (stop.aborted) abort();
+  return {
+    signal: gone.signal,
+    [Symbol.dispose]: () => {
+      response.removeListener("close", abort);
+      stop.removeEventListener("abort", abort);
+    },
+  };
+}
+
+function createUpgrade({ store, hub, log }: AgentApiDeps): AgentApi["upgrade"] {
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    maxPayload: messageBytesMax,
+    perMessageDeflate: false,
+  });
+  return (request, socket, head) => {
+    const torn = (): unknown => socket.destroy();
+    socket.on("error", torn);
+    const accept = async (): Promise<void> => {
+      const path = (request.url ?? "").split("?")[0];
+      if (path !== `${agentApiPrefix}/channel`)
+        return refuse(socket, refusal("not_found", "no channel here"));
+      const caller = await authenticate(store, request);
+      if (!caller.ok) return refuse(socket, caller.refusal);
+      const { deploymentSiteId } = caller;
+      if (!hub.hasRoom(deploymentSiteId))
+        return refuse(
+          socket,
+          refusal("unavailable", "too many channels of this deployment site", { retryAfterS: 30 }),
+        );
+      socket.removeListener("error", torn);
+      server.handleUpgrade(request, socket, head, (webSocket) =>
+        hub.accept(webSocket, deploymentSiteId),
+      );
+    };
+    accept().catch((error: unknown) => refuse(socket, defect(log, request, error)));
+  };
+}
+
+/** An upgrade that is not made is answered by hand: there is no response object. */
+function refuse(socket: Duplex, { status, body, headers }: Answer): void {
+  const text = JSON.stringify(body);
+  const lines = Object.entries({
+    ...headers,
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(text),
+    connection: "close",
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} Refused\r\n${lines.join("")}\r\n${text}`);
+}

@@ -1,0 +1,26 @@
+// Who calls: the bearer token of a request or of a WebSocket upgrade.
+
+import type { IncomingMessage } from "node:http";
+import { refusal, type Answer } from "./answers.ts";
+import type { AgentStore } from "./ports.ts";
+import { tokenDigest } from "./token-route.ts";
+
+export type Caller =
+  | { readonly ok: true; readonly deploymentSiteId: number }
+  | { readonly ok: false; readonly refusal: Answer };
+
+export async function authenticate(store: AgentStore, request: IncomingMessage): Promise<Caller> {
+  const token = /^bearer ([\w-]{16,512})$/i.exec(request.headers.authorization ?? "")?.[1];
+  const holder = token === undefined ? undefined : await store.tokenHolder(tokenDigest(token));
+  if (holder === undefined)
+    return {
+      ok: false,
+      refusal: refusal("expired_token", "the access token is missing, unknown or expired"),
+    };
+  if (holder.deleted)
+    return {
+      ok: false,
+      refusal: refusal("site_deleted", "this deployment site was deleted"),
+    };
+  return { ok: true, deploymentSiteId: holder.deploymentSiteId };
+}

@@ -1,0 +1,116 @@
+// Content-addressed files for agents: read in ranges (so that a transfer resumes), asked for in bulk, uploaded and verified.
+
+import { pipeline } from "node:stream/promises";
+import { readBody } from "../../base/http-listener.ts";
+import { parseSha256, type Sha256 } from "../../core/ids.ts";
+import { blobBytesMax, decodeBlobsWanted } from "../../wire/manifest.ts";
+import { describeErrors } from "../../wire/validate.ts";
+import { answer, refusal, type Answer, type Route } from "./answers.ts";
+import type { AgentBlobs, BlobPut } from "./ports.ts";
+
+const wantedBytesMax = 10_000 * 72 + 1_024; // 10,000 digests with quotes and commas.
+/** At once, of all agents together: each holds a descriptor and a temporary file. */
+const uploadsMax = 256;
+const uploadsOfSiteMax = 16;
+
+/** `GET blobs/{sha256}` */
+export function createBlobRoute(blobs: AgentBlobs): Route {
+  return async ({ request, response, signal }, [name = ""]) => {
+    const sha256 = parseSha256(name);
+    const size = sha256 === undefined ? undefined : await blobs.sizeOf(sha256);
+    if (sha256 === undefined || size === undefined)
+      return refusal("not_found", `there is no blob ${name}`);
+    const range = parseRange(request.headers.range, size);
+    if (range === "unsatisfiable")
+      return { status: 416, headers: { "content-range": `bytes */${size}` } };
+    const { first, last } = range ?? { first: 0, last: size - 1 };
+    response.writeHead(range === undefined ? 200 : 206, {
+      "content-type": "application/octet-stream",
+      "content-length": last - first + 1,
+      "accept-ranges": "bytes",
+      "cache-control": "private, max-age=31536000, immutable",
+      etag: `"${sha256}"`,
+      ...(range === undefined ? {} : { "content-range": `bytes ${first}-${last}/${size}` }),
+    });
+    if (size === 0 || request.method === "HEAD") response.end();
+    else
+      await pipeline(blobs.stream(sha256, first, last), response, { signal }).catch(() =>
+        // The receiver is gone, or the disk failed: what arrived is short of Content-Length, and it asks again.
+        response.destroy(),
+      );
+    return undefined;
+  };
+}
+
+/** One range (RFC 9110 §14.1.2). Undefined: the whole, also for what is no single byte range (§14.2 allows to ignore it). */
+function parseRange(
+  header: string | undefined,
+  size: number,
+): { readonly first: number; readonly last: number } | "unsatisfiable" | undefined {
+  const [, from = "", to = ""] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header ?? "") ?? [];
+  if (from === "" && to === "") return undefined;
+  const first = from === "" ? Math.max(0, size - Number(to)) : Number(from);
+  const last = from === "" || to === "" ? size - 1 : Math.min(Number(to), size - 1);
+  if (from !== "" && to !== "" && Number(to) < first) return undefined;
+  return first >= size ? "unsatisfiable" : { first, last };
+}
+
+/** `POST blobs/missing` */
+export function createBlobsMissingRoute(blobs: AgentBlobs): Route {
+  return async ({ request }) => {
+    const read = await readBody(request, wantedBytesMax);
+    if (!read.ok) return refusal("too_large", "at most 10,000 digests at once");
+    const decoded = decodeBlobsWanted(parseJson(read.body));
+    if (!decoded.ok) return refusal("invalid", describeErrors(decoded.errors));
+    return answer({ missing: await blobs.missing(decoded.value.sha256) });
+  };
+}
+
+/** `PUT blobs/{sha256}` */
+export function createBlobUploadRoute(blobs: AgentBlobs): Route {
+  const uploads = new Map<number, number>();
+  return async ({ request, deploymentSiteId }, [name = ""]) => {
+    const sha256 = parseSha256(name);
+    if (sha256 === undefined) return refusal("invalid", "a blob is named by its SHA-256");
+    if (Number(request.headers["content-length"] ?? 0) > blobBytesMax)
+      return refusal("too_large", `a blob has at most ${blobBytesMax} bytes`);
+    const own = uploads.get(deploymentSiteId) ?? 0;
+    const all = [...uploads.values()].reduce((sum, count) => sum + count, 0);
+    if (own >= uploadsOfSiteMax || all >= uploadsMax)
+      return refusal("unavailable", "too many uploads at once", { retryAfterS: 1 });
+    uploads.set(deploymentSiteId, own + 1);
+    try {
+      // An iterator that ends early must not take the socket with it: the answer goes over it.
+      const body = request.iterator({ destroyOnReturn: false });
+      return received(await blobs.receive(sha256, body, blobBytesMax), sha256);
+    } finally {
+      const left = (uploads.get(deploymentSiteId) ?? 1) - 1;
+      if (left === 0) uploads.delete(deploymentSiteId);
+      else uploads.set(deploymentSiteId, left);
+    }
+  };
+}
+
+function received(outcome: BlobPut, sha256: Sha256): Answer {
+  switch (outcome) {
+    case "stored":
+      return { status: 204 };
+    case "mismatch":
+      return refusal("invalid", `what arrived has another SHA-256 than ${sha256}`);
+    case "too large":
+      return refusal("too_large", `a blob has at most ${blobBytesMax} bytes`);
+    case "aborted":
+      return refusal("invalid", "the upload was torn");
+    default:
+      return outcome satisfies never;
+  }
+}
+
+/** Undefined for what is no JSON: no schema accepts it. */
+export function parseJson(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(body).toString("utf8"));
+  } catch {
+    return undefined;
+  }
+}

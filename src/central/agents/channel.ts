@@ -1,0 +1,180 @@
+// One agent's channel: hello → welcome, then the journal in order from where the agent stands, and what the agent proves and reports.
+//
+//   new ── hello that fits ──▶ streaming        new ── hello that does not fit ──▶ resync ── snapshot's receipt, or a new hello ──▶ streaming
+//
+// In `resync` nothing is sent from the journal, and receipts other than the snapshot's speak of another history: acknowledged, not stored.
+
+import type { Log } from "../../base/log.ts";
+import type { Hello } from "../../wire/channel.ts";
+import type { Receipt } from "../../wire/receipt.ts";
+import type { ChannelSocket, PeerMessage } from "./channel-socket.ts";
+import { judgeFit } from "./journal-fit.ts";
+import type { AgentStore } from "./ports.ts";
+
+export type ProgressMessage = Extract<PeerMessage, { type: "progress" }>;
+
+export type ChannelEvents = {
+  /** Hello was accepted; again when the same agent says hello again. */
+  readonly greeted: (channel: Channel) => void;
+  readonly entriesSent: (count: number) => void;
+  readonly receiptsStored: (receipts: readonly Receipt[]) => void;
+  readonly progressed: (deploymentSiteId: number, message: ProgressMessage) => void;
+};
+
+export class Channel {
+  readonly deploymentSiteId: number;
+  readonly #store: AgentStore;
+  readonly #events: ChannelEvents;
+  readonly #log: Log;
+  #socket: ChannelSocket | undefined;
+  #instanceId: string | undefined;
+  #state: "new" | "resync" | "streaming" = "new";
+  /** Everything up to here was sent, or the agent had it. */
+  #cursor = 0;
+  #pumping = Promise.resolve();
+  #isPumping = false;
+  #pumpAgain = false;
+
+  constructor(deploymentSiteId: number, store: AgentStore, events: ChannelEvents, log: Log) {
+    this.deploymentSiteId = deploymentSiteId;
+    this.#store = store;
+    this.#events = events;
+    this.#log = log;
+  }
+
+  /** Once, before the first message. */
+  attach(socket: ChannelSocket): void {
+    this.#socket = socket;
+  }
+
+  get socket(): ChannelSocket {
+    if (this.#socket === undefined) throw new TypeError("a channel without a socket");
+    return this.#socket;
+  }
+
+  /** Undefined before hello. */
+  get instanceId(): string | undefined {
+    return this.#instanceId;
+  }
+
+  /** The journal grew, or may have. */
+  wake(): void {
+    if (this.#state !== "streaming") return;
+    this.#pumpAgain = true;
+    if (!this.#isPumping) this.#pumping = this.#pump();
+  }
+
+  /** Sends what the journal holds, then closes. */
+  async finish(code: number, reason: string): Promise<void> {
+    this.wake();
+    await this.#pumping;
+    this.socket.close(code, reason);
+  }
+
+  async receive(messages: readonly PeerMessage[]): Promise<void> {
+    for (let at = 0; at < messages.length;) {
+      const message = messages[at];
+      if (message === undefined || !this.socket.isOpen) return;
+      if (this.#instanceId === undefined && message.type !== "hello")
+        return this.socket.close(1008, "the first message must be hello");
+      if (message.type === "receipt") {
+        const receipts = leadingReceipts(messages.slice(at));
+        await this.#onReceipts(receipts);
+        at += receipts.length;
+      } else {
+        await this.#onOther(message);
+        at += 1;
+      }
+    }
+  }
+
+  async #onOther(message: Exclude<PeerMessage, { type: "receipt" }>): Promise<void> {
+    switch (message.type) {
+      case "hello":
+        return this.#onHello(message);
+      case "report":
+        if (message.report.instance_id !== this.#instanceId)
+          return this.socket.close(1008, "the report is of another instance than hello");
+        return this.#store.saveReport(this.deploymentSiteId, message.report);
+      case "progress":
+        return this.#events.progressed(this.deploymentSiteId, message);
+      default:
+        message satisfies never;
+    }
+  }
+
+  async #onHello(hello: Hello): Promise<void> {
+    this.#state = "new";
+    await this.#pumping; // Of an earlier hello: it must not send behind the new one.
+    const { headSeq, resync } = await judgeFit(this.#store, this.deploymentSiteId, {
+      epoch: hello.epoch,
+      seq: hello.applied_seq,
+      chain: hello.chain,
+    });
+    // A position in another history proves nothing here.
+    const appliedSeq = resync === undefined ? hello.applied_seq : 0;
+    await this.#store.saveHello(this.deploymentSiteId, { ...hello, applied_seq: appliedSeq });
+    this.#instanceId = hello.instance_id;
+    this.#cursor = appliedSeq;
+    this.#state = resync === undefined ? "streaming" : "resync";
+    this.#events.greeted(this);
+    await this.socket.send({ type: "welcome", epoch: this.#store.epoch, head_seq: headSeq });
+    if (resync === undefined) this.wake();
+    else await this.socket.send({ type: "resync", reason: resync });
+  }
+
+  async #onReceipts(receipts: readonly Receipt[]): Promise<void> {
+    let stored = receipts;
+    if (this.#state === "resync") {
+      const at = receipts.findIndex(isOfSnapshot);
+      stored = at < 0 ? [] : receipts.slice(at);
+    }
+    if (stored.length > 0) {
+      await this.#store.saveReceipts(this.deploymentSiteId, this.#instanceId ?? "", stored);
+      this.#events.receiptsStored(stored);
+    }
+    const snapshot = stored.find(isOfSnapshot);
+    if (this.#state === "resync" && snapshot !== undefined) {
+      this.#cursor = snapshot.seq;
+      this.#state = "streaming";
+      this.wake();
+    }
+    for (const { seq, phase } of receipts)
+      void this.socket.send({ type: "receipt_ack", seq, phase });
+  }
+
+  /** One at a time. Each page waits until the system took the one before. */
+  async #pump(): Promise<void> {
+    this.#isPumping = true;
+    try {
+      while (this.#pumpAgain && this.#state === "streaming" && this.socket.isOpen) {
+        this.#pumpAgain = false;
+        const entries = [...(await this.#store.entriesAfter(this.deploymentSiteId, this.#cursor))];
+        const last = entries.at(-1);
+        if (last === undefined || this.#state !== "streaming") continue;
+        if (!(await this.socket.send({ type: "entries", entries }))) return;
+        this.#cursor = last.seq;
+        this.#pumpAgain = true;
+        this.#events.entriesSent(entries.length);
+      }
+    } catch (error) {
+      this.#log.error({ err: error, deployment_site_id: this.deploymentSiteId }, "channel failed");
+      this.socket.close(1011, "central could not read the journal; its log says why");
+    } finally {
+      this.#isPumping = false; // In the same step as the last look at #pumpAgain: a wake between the two would be lost.
+    }
+  }
+}
+
+function leadingReceipts(messages: readonly PeerMessage[]): readonly Receipt[] {
+  const receipts: Receipt[] = [];
+  for (const message of messages) {
+    if (message.type !== "receipt") break;
+    receipts.push(message.receipt);
+  }
+  return receipts;
+}
+
+function isOfSnapshot({ detail, phase }: Receipt): boolean {
+  return phase === "applied" && detail["snapshot"] === true;
+}

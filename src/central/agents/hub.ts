@@ -1,0 +1,206 @@
+// All channels of this process: who is live, waking them, what the customer API asks of them, and their end.
+//
+// Every agent pings each 15 s, so one that was silent for two of these is gone whatever TCP says. At shutdown each is told to come back later.
+
+import type { WebSocket } from "ws";
+import type { Log } from "../../base/log.ts";
+import { every } from "../../base/wait.ts";
+import { pingIntervalMs, pingMissesMax } from "../../wire/channel.ts";
+import type { Receipt } from "../../wire/receipt.ts";
+import { Channel, type ChannelEvents, type ProgressMessage } from "./channel.ts";
+import { ChannelSocket } from "./channel-socket.ts";
+import type { AgentMetrics } from "./metrics.ts";
+import type { AgentStore, WakeBus } from "./ports.ts";
+
+export type HubDeps = {
+  readonly store: AgentStore;
+  readonly bus: WakeBus;
+  readonly metrics: AgentMetrics;
+  readonly log: Log;
+  readonly monotonicMs: () => number;
+  /** How long a silent or stuck peer is kept. */
+  readonly silenceMaxMs?: number;
+  readonly sweepIntervalMs?: number;
+};
+
+export type ImportProgress = Omit<ProgressMessage, "type" | "import_id">;
+
+const channelsOfSiteMax = 16;
+const progressesMax = 1_000;
+/** For a peer to take what it is being sent. */
+const stuckMaxMs = 60_000;
+/** After a stop; the agents add their own jitter. */
+const reconnectAfterMs = 1_000;
+const closeGraceMs = 2_000;
+const closeCodes = { replaced: 4000, revoked: 4001 } as const;
+
+export class Hub implements AsyncDisposable {
+  readonly #deps: HubDeps;
+  readonly #channels = new Map<number, Set<Channel>>();
+  readonly #progress = new Map<string, ImportProgress>();
+  /** Sites with more than one live instance. */
+  readonly #doubled = new Set<number>();
+  readonly #finishing = new Set<Promise<void>>();
+  readonly #subscription: Disposable;
+  readonly #ending = new AbortController();
+  readonly #sweeping: Promise<void>;
+  #receiptStored = Promise.withResolvers<void>();
+
+  constructor(deps: HubDeps) {
+    this.#deps = deps;
+    this.#subscription = deps.bus.subscribe((ids) => {
+      for (const id of ids) for (const channel of this.#of(id)) channel.wake();
+    });
+    this.#sweeping = every(deps.sweepIntervalMs ?? 5_000, () => this.#sweep(), {
+      stop: this.#ending.signal,
+      onError: (error) => deps.log.error({ err: error }, "sweep of channels failed"),
+    });
+  }
+
+  /** Whether there is room for one more channel of the site. */
+  hasRoom(deploymentSiteId: number): boolean {
+    return !this.#ending.signal.aborted && this.#of(deploymentSiteId).size < channelsOfSiteMax;
+  }
+
+  accept(webSocket: WebSocket, deploymentSiteId: number): void {
+    const { store, log, monotonicMs } = this.#deps;
+    const channel = new Channel(deploymentSiteId, store, this.#channelEvents(), log);
+    channel.attach(
+      new ChannelSocket(webSocket, monotonicMs, {
+        received: async (messages) => channel.receive(messages),
+        failed: (error) =>
+          log.error({ err: error, deployment_site_id: deploymentSiteId }, "channel failed"),
+        closed: () => this.#remove(channel),
+      }),
+    );
+    const channels = this.#of(deploymentSiteId);
+    channels.add(channel);
+    this.#channels.set(deploymentSiteId, channels);
+    this.#deps.metrics.accel_central_channels.inc();
+  }
+
+  /** An agent of the site is connected and has said hello. */
+  isLive(deploymentSiteId: number): boolean {
+    return [...this.#of(deploymentSiteId)].some(
+      ({ instanceId, socket }) => instanceId !== undefined && socket.isOpen,
+    );
+  }
+
+  /** As its agent told last; lost with this process, unlike the import's outcome. */
+  importProgress(importId: string): ImportProgress | undefined {
+    return this.#progress.get(importId);
+  }
+
+  /** Its credentials were revoked: what the journal still holds is sent, then every channel is closed. */
+  closeSite(deploymentSiteId: number): void {
+    for (const channel of this.#of(deploymentSiteId)) {
+      const finished = channel
+        .finish(closeCodes.revoked, "the credentials were revoked")
+        .finally(() => this.#finishing.delete(finished));
+      this.#finishing.add(finished);
+    }
+  }
+
+  /** Resolves when a receipt was stored after the call, or when the signal aborts. Never rejects. */
+  async next(signal: AbortSignal): Promise<void> {
+    const aborted = Promise.withResolvers<void>();
+    const abort = (): void => aborted.resolve();
+    signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) abort();
+    await Promise.race([this.#receiptStored.promise, aborted.promise]);
+    signal.removeEventListener("abort", abort);
+  }
+
+  receiptsStored(receipts: readonly Receipt[]): void {
+    for (const { phase } of receipts)
+      this.#deps.metrics.accel_central_receipts_total.inc({ phase });
+    for (const { detail } of receipts)
+      if (typeof detail["import_id"] === "string") this.#progress.delete(detail["import_id"]);
+    const { resolve } = this.#receiptStored;
+    this.#receiptStored = Promise.withResolvers<void>();
+    resolve();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ending.abort();
+    this.#subscription[Symbol.dispose]();
+    await this.#sweeping;
+    const channels = [...this.#channels.values()].flatMap((set) => [...set]);
+    const closing = channels.map(async (channel) => {
+      await channel.socket.send({ type: "drain", reconnect_after_ms: reconnectAfterMs });
+      channel.socket.close(1001, "central is stopping");
+      await channel.socket.gone;
+    });
+    const cut = setTimeout(() => {
+      for (const channel of channels) channel.socket.terminate();
+    }, closeGraceMs);
+    await Promise.all([...closing, ...this.#finishing]);
+    clearTimeout(cut);
+    this.#receiptStored.resolve();
+  }
+
+  #of(deploymentSiteId: number): Set<Channel> {
+    return this.#channels.get(deploymentSiteId) ?? new Set();
+  }
+
+  #channelEvents(): ChannelEvents {
+    const { metrics } = this.#deps;
+    return {
+      greeted: (channel) => this.#greeted(channel),
+      entriesSent: (count) => metrics.accel_central_journal_entries_sent_total.inc(count),
+      receiptsStored: (receipts) => this.receiptsStored(receipts),
+      progressed: (_, { type: _type, import_id: importId, ...progress }) => {
+        this.#progress.delete(importId);
+        this.#progress.set(importId, progress);
+        const oldest =
+          this.#progress.size > progressesMax ? this.#progress.keys().next().value : undefined;
+        if (oldest !== undefined) this.#progress.delete(oldest);
+      },
+    };
+  }
+
+  #greeted(channel: Channel): void {
+    const { deploymentSiteId, instanceId } = channel;
+    const others = [...this.#of(deploymentSiteId)].filter(
+      (other) => other !== channel && other.instanceId !== undefined,
+    );
+    for (const other of others) {
+      if (other.instanceId === instanceId)
+        other.socket.close(closeCodes.replaced, "a newer channel of this instance");
+    }
+    const twins = others.filter((other) => other.instanceId !== instanceId);
+    if (twins.length > 0)
+      this.#deps.log.warn(
+        {
+          code: "duplicate_agent",
+          deployment_site_id: deploymentSiteId,
+          instances: [instanceId, ...twins.map((twin) => twin.instanceId)],
+        },
+        "more than one live agent uses the name16 of this deployment site; each gets everything",
+      );
+    this.#countInstances(deploymentSiteId);
+  }
+
+  #remove(channel: Channel): void {
+    const channels = this.#of(channel.deploymentSiteId);
+    channels.delete(channel);
+    if (channels.size === 0) this.#channels.delete(channel.deploymentSiteId);
+    this.#deps.metrics.accel_central_channels.dec();
+    this.#countInstances(channel.deploymentSiteId);
+  }
+
+  #countInstances(deploymentSiteId: number): void {
+    const instances = new Set([...this.#of(deploymentSiteId)].map(({ instanceId }) => instanceId));
+    instances.delete(undefined);
+    if (instances.size > 1) this.#doubled.add(deploymentSiteId);
+    else this.#doubled.delete(deploymentSiteId);
+    this.#deps.metrics.accel_central_duplicate_agents.set(this.#doubled.size);
+  }
+
+  #sweep(): void {
+    const silenceMaxMs = this.#deps.silenceMaxMs ?? pingIntervalMs * pingMissesMax;
+    for (const channels of this.#channels.values())
+      for (const { socket } of channels)
+        if (socket.silentMs > silenceMaxMs || socket.stuckMs > stuckMaxMs) socket.terminate();
+  }
+}

@@ -1,0 +1,33 @@
+// Whether an agent's position belongs to this journal: same store, not beyond the head, same digest over all entries before it.
+
+import { chainStart } from "../../core/journal-chain.ts";
+import type { AgentStore } from "./ports.ts";
+
+/** Where an agent says that it stands; epoch null: it has no state of any store. */
+export type JournalPosition = {
+  readonly epoch: string | null;
+  readonly seq: number;
+  readonly chain: string;
+};
+
+export type JournalFit = {
+  readonly headSeq: number;
+  /** Why the agent must take the snapshot; undefined where it can go on from its position. */
+  readonly resync: string | undefined;
+};
+
+export async function judgeFit(
+  store: AgentStore,
+  deploymentSiteId: number,
+  { epoch, seq, chain }: JournalPosition,
+): Promise<JournalFit> {
+  const { seq: headSeq } = await store.head(deploymentSiteId);
+  const fit = (resync?: string): JournalFit => ({ headSeq, resync });
+  if (epoch === null) return fit("the agent has no state yet");
+  if (epoch !== store.epoch)
+    return fit(`the agent's state is of the store ${epoch}, this is ${store.epoch}`);
+  if (seq > headSeq) return fit(`the agent is at ${seq}, the journal ends at ${headSeq}`);
+  const own = seq === 0 ? chainStart : await store.chainAt(deploymentSiteId, seq);
+  if (own === undefined) return fit(`the journal does not reach back to ${seq}`);
+  return fit(own === chain ? undefined : `the chain digest at ${seq} differs`);
+}

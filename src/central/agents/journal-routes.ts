@@ -1,0 +1,108 @@
+// Reading what central wants: the journal behind a position (long-polled where a channel cannot be had), the snapshot, one bot set.
+
+import { chainStart } from "../../core/journal-chain.ts";
+import { parseDomainName } from "../../core/ids.ts";
+import type { JournalPage } from "../../wire/journal.ts";
+import { answer, refusal, type Route } from "./answers.ts";
+import { judgeFit, type JournalPosition } from "./journal-fit.ts";
+import type { AgentStore, WakeBus } from "./ports.ts";
+
+const waitMaxS = 30;
+/** Of one site at a time: its agent has one poll, and a few may hang behind a proxy that dropped them. */
+const waitersMax = 8;
+
+export function createJournalRoute(store: AgentStore, bus: WakeBus): Route {
+  const waiters = new Map<number, number>();
+  return async ({ query, deploymentSiteId, signal }) => {
+    const position = parsePosition(query);
+    const waitS = parseNumber(query.get("wait") ?? "0");
+    if (typeof position === "string") return refusal("invalid", position);
+    if (waitS === undefined || waitS > waitMaxS)
+      return refusal("invalid", `wait must be 0 to ${waitMaxS} seconds`);
+    // Subscribed before the first look, so that nothing appended in between is slept over.
+    using grown = nextWake(bus, deploymentSiteId, waitS * 1_000, signal);
+    const page = await readPage(store, deploymentSiteId, position);
+    const waiting = waiters.get(deploymentSiteId) ?? 0;
+    if (page.resync || page.entries.length > 0 || waitS === 0 || waiting >= waitersMax)
+      return answer(page);
+    waiters.set(deploymentSiteId, waiting + 1);
+    try {
+      await grown.promise;
+    } finally {
+      const left = (waiters.get(deploymentSiteId) ?? 1) - 1;
+      if (left === 0) waiters.delete(deploymentSiteId);
+      else waiters.set(deploymentSiteId, left);
+    }
+    return answer(await readPage(store, deploymentSiteId, position));
+  };
+}
+
+async function readPage(
+  store: AgentStore,
+  deploymentSiteId: number,
+  position: JournalPosition,
+): Promise<JournalPage> {
+  const { headSeq, resync } = await judgeFit(store, deploymentSiteId, position);
+  const entries =
+    resync === undefined ? await store.entriesAfter(deploymentSiteId, position.seq) : [];
+  return {
+    epoch: store.epoch,
+    head_seq: Math.max(headSeq, entries.at(-1)?.seq ?? 0),
+    resync: resync !== undefined,
+    entries: [...entries],
+  };
+}
+
+/** What is wrong with the query, as a text. */
+function parsePosition(query: URLSearchParams): JournalPosition | string {
+  const seq = parseNumber(query.get("after") ?? "0");
+  if (seq === undefined) return "after must be the number of an entry";
+  return { epoch: query.get("epoch"), seq, chain: query.get("chain") ?? chainStart };
+}
+
+function parseNumber(text: string): number | undefined {
+  const value = /^\d{1,16}$/.test(text) ? Number(text) : undefined;
+  return Number.isSafeInteger(value) ? value : undefined;
+}
+
+/** Resolves when the site's journal grew, the time is over or the caller is gone; never rejects. */
+function nextWake(
+  bus: WakeBus,
+  deploymentSiteId: number,
+  ms: number,
+  signal: AbortSignal,
+): { readonly promise: Promise<void> } & Disposable {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const done = (): void => resolve();
+  const subscription = bus.subscribe((ids) => {
+    if (ids.includes(deploymentSiteId)) resolve();
+  });
+  const timer = setTimeout(done, ms);
+  signal.addEventListener("abort", done, { once: true });
+  if (signal.aborted) resolve();
+  return {
+    promise,
+    [Symbol.dispose]: () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      subscription[Symbol.dispose]();
+    },
+  };
+}
+
+export function createSnapshotRoute(store: AgentStore): Route {
+  return async ({ deploymentSiteId }) => answer(await store.snapshot(deploymentSiteId));
+}
+
+/** `bot-sets/{domain}/{set}` */
+export function createBotSetRoute(store: AgentStore): Route {
+  return async ({ deploymentSiteId }, [host = "", set = ""]) => {
+    const domain = parseDomainName(host);
+    if (domain === undefined || (set !== "bad" && set !== "vip"))
+      return refusal("not_found", "there is no such set");
+    const state = await store.botSet(deploymentSiteId, domain, set);
+    return state === undefined
+      ? refusal("not_found", `${domain} is not linked to this deployment site`)
+      : answer(state);
+  };
+}

@@ -1,0 +1,45 @@
+// What central tells of its agents' side, in one table.
+
+import { createMetrics, type Metrics, type Registry } from "../../base/metrics.ts";
+
+const table = {
+  accel_central_channels: { kind: "gauge", help: "Agents connected by a channel." },
+  accel_central_duplicate_agents: {
+    kind: "gauge",
+    help: "Deployment sites for which more than one live instance is connected.",
+  },
+  accel_central_journal_entries_sent_total: {
+    kind: "counter",
+    help: "Journal entries sent over channels.",
+  },
+  accel_central_receipts_total: {
+    kind: "counter",
+    help: "Receipts of agents by phase, repetitions included.",
+    labels: ["phase"],
+  },
+  accel_central_agent_requests_total: {
+    kind: "counter",
+    help: "Requests of agents by route and status.",
+    labels: ["route", "status"],
+  },
+  accel_central_log_batches_total: {
+    kind: "counter",
+    help: "Batches of request records by outcome.",
+    labels: ["outcome"],
+  },
+  accel_central_log_records_total: { kind: "counter", help: "Request records committed." },
+  accel_central_log_gaps_total: {
+    kind: "counter",
+    help: "Request records that agents reported as lost.",
+  },
+  accel_central_log_queue_bytes: {
+    kind: "gauge",
+    help: "Bytes of request logs that wait for the log thread.",
+  },
+} as const;
+
+export type AgentMetrics = Metrics<typeof table>;
+
+export function createAgentMetrics(registry: Registry): AgentMetrics {
+  return createMetrics(table, registry);
+}

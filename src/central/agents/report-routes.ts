@@ -1,0 +1,38 @@
+// Receipts and reports over plain requests, where a channel cannot be had.
+
+import { readBody } from "../../base/http-listener.ts";
+import { decodeReport } from "../../wire/channel.ts";
+import { decodeReceiptBatch, type Receipt } from "../../wire/receipt.ts";
+import { describeErrors } from "../../wire/validate.ts";
+import { answer, refusal, type Route } from "./answers.ts";
+import { parseJson } from "./blob-routes.ts";
+import type { AgentStore } from "./ports.ts";
+
+const bodyBytesMax = 4 * 2 ** 20; // 1,000 receipts of 4 KiB.
+
+export function createReceiptsRoute(
+  store: AgentStore,
+  stored: (receipts: readonly Receipt[]) => void,
+): Route {
+  return async ({ request, deploymentSiteId }) => {
+    const read = await readBody(request, bodyBytesMax);
+    if (!read.ok) return refusal("too_large", `at most ${bodyBytesMax} bytes of receipts at once`);
+    const decoded = decodeReceiptBatch(parseJson(read.body));
+    if (!decoded.ok) return refusal("invalid", describeErrors(decoded.errors));
+    const { instance_id: instanceId, receipts } = decoded.value;
+    await store.saveReceipts(deploymentSiteId, instanceId, receipts);
+    stored(receipts);
+    return answer({ acks: receipts.map(({ seq, phase }) => ({ seq, phase })) });
+  };
+}
+
+export function createReportsRoute(store: AgentStore): Route {
+  return async ({ request, deploymentSiteId }) => {
+    const read = await readBody(request, bodyBytesMax);
+    if (!read.ok) return refusal("too_large", `a report has at most ${bodyBytesMax} bytes`);
+    const decoded = decodeReport(parseJson(read.body));
+    if (!decoded.ok) return refusal("invalid", describeErrors(decoded.errors));
+    await store.saveReport(deploymentSiteId, decoded.value);
+    return { status: 204 };
+  };
+}

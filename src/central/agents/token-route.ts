@@ -1,0 +1,126 @@
+// `POST /agent-api/v1/token`: name16 and secret16 become a bearer token (RFC 6749 §4.4). Tokens are random and kept as SHA-256 only.
+//
+// Limits: attempts per address; failures per name. Others' failures do not shut out an address that proved the name's secret before,
+// else anyone who knows a public name16 could keep its agent from renewing.
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { readBody } from "../../base/http-listener.ts";
+import { parseName16, parseSecret16, type Name16 } from "../../core/ids.ts";
+import { clockSkewMaxMs, type TokenAnswer } from "../../wire/token.ts";
+import { answer, refusal, type Answer } from "./answers.ts";
+import type { AgentStore, SiteCredentials } from "./ports.ts";
+import { createRateLimit } from "./rate-limit.ts";
+
+export const tokenLifetimeS = 3_600;
+const tokenBytes = 32;
+const formBytesMax = 4_096;
+const keysMax = 20_000; // Some 4 MB of buckets.
+/** A site of many hosts behind one address that starts at once. */
+const perAddress = { burst: 300, perSecond: 5, keysMax };
+const failuresPerName = { burst: 20, perSecond: 1 / 6, keysMax };
+
+export type TokenDeps = {
+  readonly store: AgentStore;
+  readonly now: () => Date;
+  readonly monotonicMs: () => number;
+  readonly randomBytes: (count: number) => Buffer;
+  readonly addressOf: (request: IncomingMessage) => string;
+};
+
+export function tokenDigest(token: string): string {
+  return createHash("sha256").update(token).digest("hex");
+}
+
+export function createTokenRoute(deps: TokenDeps): (request: IncomingMessage) => Promise<Answer> {
+  const attempts = createRateLimit(perAddress, deps.monotonicMs);
+  const failures = createRateLimit(failuresPerName, deps.monotonicMs);
+  const proven = new Set<string>();
+  return async (request) => {
+    const address = deps.addressOf(request);
+    const waitMs = attempts.take(address);
+    if (waitMs > 0) return tooMany(waitMs, "this address");
+    const read = await readBody(request, formBytesMax);
+    if (!read.ok) return refusal("too_large", "the form is too large");
+    if (
+      new URLSearchParams(read.body.toString("latin1")).get("grant_type") !== "client_credentials"
+    )
+      return refusal("invalid", "grant_type must be client_credentials");
+    const basic = parseBasic(request.headers.authorization);
+    if (basic === undefined)
+      return refusal("unknown_name", "Authorization must be Basic name16:secret16");
+    const pair = `${basic.name} ${address}`;
+    const nameWaitMs = proven.has(pair) ? 0 : failures.waitMs(basic.name);
+    if (nameWaitMs > 0) return tooMany(nameWaitMs, "this name16");
+
+    const site = await deps.store.credentials(basic.name);
+    if (site === undefined || !matches(site, basic.secret)) {
+      failures.take(basic.name);
+      return site === undefined
+        ? refusal("unknown_name", `no deployment site has the name16 ${basic.name}`)
+        : refusal("wrong_secret", `the secret is not that of ${basic.name}`);
+    }
+    remember(proven, pair);
+    if (site.deleted) return refusal("site_deleted", "this deployment site was deleted");
+    return clockFault(request.headers.date, deps.now()) ?? issue(deps, site.deploymentSiteId);
+  };
+}
+
+function tooMany(waitMs: number, of: string): Answer {
+  return refusal("too_many", `too many attempts of ${of}`, {
+    retryAfterS: Math.ceil(waitMs / 1_000),
+  });
+}
+
+/** A name or a secret of another form cannot be right; the secret is compared all the same. */
+function parseBasic(header: string | undefined): { name: Name16; secret: string } | undefined {
+  const encoded = /^basic ([\w+/=-]{1,512})$/i.exec(header ?? "")?.[1];
+  if (encoded === undefined) return undefined;
+  const [, name, secret] =
+    /^([^:]*):(.*)$/s.exec(Buffer.from(encoded, "base64").toString("utf8")) ?? [];
+  const name16 = parseName16(name);
+  return name16 === undefined
+    ? undefined
+    : { name: name16, secret: parseSecret16(secret) ?? "none" };
+}
+
+/** In constant time for each secret, and without telling which of them it was. */
+function matches({ secrets }: SiteCredentials, given: string): boolean {
+  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+  let found = false;
+  for (const secret of secrets) found = timingSafeEqual(digest(secret), digest(given)) || found;
+  return found;
+}
+
+function remember(proven: Set<string>, pair: string): void {
+  proven.delete(pair);
+  proven.add(pair);
+  const oldest = proven.size > keysMax ? proven.values().next().value : undefined;
+  if (oldest !== undefined) proven.delete(oldest);
+}
+
+/** A caller that sends no Date cannot be judged. */
+function clockFault(header: string | undefined, now: Date): Answer | undefined {
+  if (header === undefined) return undefined;
+  const skewMs = Date.parse(header) - now.getTime();
+  if (Number.isNaN(skewMs)) return refusal("invalid", "the Date header is no HTTP date");
+  if (Math.abs(skewMs) <= clockSkewMaxMs) return undefined;
+  return refusal(
+    "clock_skew",
+    `the clocks differ by ${Math.round(Math.abs(skewMs) / 1_000)} s; here it is ${now.toISOString()}`,
+    { hint: "Start time synchronization on both hosts." },
+  );
+}
+
+async function issue(deps: TokenDeps, deploymentSiteId: number): Promise<Answer> {
+  const token = deps.randomBytes(tokenBytes).toString("base64url");
+  const expiresAt = new Date(deps.now().getTime() + tokenLifetimeS * 1_000);
+  await deps.store.saveToken(deploymentSiteId, tokenDigest(token), expiresAt);
+  return answer({
+    access_token: token,
+    token_type: "Bearer",
+    expires_in: tokenLifetimeS,
+    deployment_site_id: deploymentSiteId,
+    epoch: deps.store.epoch,
+  } satisfies TokenAnswer);
+}

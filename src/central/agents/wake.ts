@@ -1,0 +1,18 @@
+// The wake-up of channels within one process.
+
+import type { WakeBus } from "./ports.ts";
+
+/** Listeners are called in the same turn; the publisher calls after its commit. */
+export function createLocalWakeBus(): WakeBus {
+  const listeners = new Set<(deploymentSiteIds: readonly number[]) => void>();
+  return {
+    publish(deploymentSiteIds) {
+      const ids = [...new Set(deploymentSiteIds)];
+      if (ids.length > 0) for (const listener of listeners) listener(ids);
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return { [Symbol.dispose]: () => listeners.delete(listener) };
+    },
+  };
+}

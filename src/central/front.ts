@@ -1,0 +1,118 @@
+// Central's one HTTP listener: what goes to customers' API and to the agents' side, and the few pages of its own.
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { HealthWarning } from "../base/health.ts";
+import { listenHttp, type Listener } from "../base/http-listener.ts";
+import type { Log } from "../base/log.ts";
+import { metricsContentType, type Registry } from "../base/metrics.ts";
+import { agentApiPrefix } from "../wire/token.ts";
+import type { AgentApi } from "./agents/agent-api.ts";
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+
+export type FrontOptions = {
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly customers: Handler;
+  readonly agents: AgentApi;
+  readonly registry: Registry;
+  readonly version: string;
+  /** What keeps central from doing its work; empty: ready. May take as long as the store takes. */
+  readonly unreadiness: () => Promise<readonly string[]>;
+  readonly warnings: () => readonly HealthWarning[];
+  readonly log: Log;
+};
+
+type Page = { readonly status: number; readonly type: string; readonly body: string };
+
+/** A whole upload of 4 GiB at 10 Mbit/s; what stands still is cut by the idle limit. */
+const requestTimeoutMs = 3_600_000;
+const idleTimeoutMs = 90_000; // A long poll is 30 s, a clear waits at most 30 s.
+const plain = "text/plain; charset=utf-8";
+
+/** Throws PORT_TAKEN or ADDRESS_UNUSABLE. */
+export async function startFront(options: FrontOptions): Promise<Listener> {
+  const { customers, agents, log } = options;
+  const listener = await listenHttp((request, response) => {
+    const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
+    if (path.startsWith(`${agentApiPrefix}/`)) return agents.handle(request, response);
+    if (path.startsWith("/presentation-api/")) return customers(request, response);
+    const serve = async (): Promise<void> => send(response, await ownPage(options, request, path));
+    serve().catch((error: unknown) => {
+      log.error({ err: error, path }, "a page failed");
+      if (response.headersSent) response.destroy();
+      else send(response, { status: 500, type: plain, body: "failed; the log says why\n" });
+    });
+  }, options.listen);
+  listener.server.requestTimeout = requestTimeoutMs;
+  listener.server.timeout = idleTimeoutMs;
+  listener.server.on("upgrade", agents.upgrade);
+  return listener;
+}
+
+async function ownPage(
+  options: FrontOptions,
+  request: IncomingMessage,
+  path: string,
+): Promise<Page> {
+  const pages: Readonly<Record<string, () => Promise<Page>>> = {
+    "/metrics": async () => ({
+      status: 200,
+      type: metricsContentType,
+      body: await options.registry.metrics(),
+    }),
+    "/healthz": async () => ({ status: 200, type: plain, body: "alive\n" }),
+    "/readyz": () => readiness(options),
+    "/": async () => ({
+      status: 200,
+      type: "text/html; charset=utf-8",
+      body: frontPage(options),
+    }),
+  };
+  const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
+  if (page === undefined) return { status: 404, type: plain, body: "nothing here; see /\n" };
+  if (request.method !== "GET" && request.method !== "HEAD")
+    return { status: 405, type: plain, body: "only GET and HEAD\n" };
+  return page();
+}
+
+async function readiness({ unreadiness }: FrontOptions): Promise<Page> {
+  const reasons = await unreadiness();
+  return reasons.length === 0
+    ? { status: 200, type: plain, body: "ready\n" }
+    : { status: 503, type: plain, body: `${reasons.join("\n")}\n` };
+}
+
+function frontPage({ version, warnings }: FrontOptions): string {
+  const told = warnings().map(
+    ({ code, text, hint }) => `<li>${escape(`${code}: ${text}. ${hint}`)}`,
+  );
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>accel-central</title>
+<h1>accel-central ${escape(version)}</h1>
+<p>The service that steers the accelerators.
+<ul>
+<li><code>/presentation-api/v1/</code> the customers' API
+<li><code>/agent-api/v1/</code> the agents' side
+<li><a href="/metrics">/metrics</a>, <a href="/healthz">/healthz</a>, <a href="/readyz">/readyz</a>
+</ul>
+${told.length === 0 ? "<p>No warnings." : `<ul>${told.join("\n")}</ul>`}
+</html>
+`;
+}
+
+function escape(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
+
+function send(response: ServerResponse, { status, type, body }: Page): void {
+  response.writeHead(status, {
+    "content-type": type,
+    "cache-control": "no-store",
+    "content-length": Buffer.byteLength(body),
+    "x-content-type-options": "nosniff",
+    ...(status === 405 && { allow: "GET, HEAD" }),
+  });
+  response.end(body);
+}

@@ -1,0 +1,51 @@
+// What central forgets, by the calendar: answers kept for repeated POSTs, expired tokens of agents, request logs beyond their age and size.
+
+import { schedule } from "node-cron";
+import type { Log } from "../../base/log.ts";
+
+export type RetentionDeps = {
+  /** Rows removed. */
+  readonly dropIdempotencyKeys: (now: Date) => Promise<number>;
+  readonly dropAgentTokens: (now: Date) => Promise<number>;
+  /** Days removed. */
+  readonly dropLogs: (now: Date) => Promise<readonly string[]>;
+  readonly now: () => Date;
+  readonly log: Log;
+};
+
+/** Hourly, off the full hour, when everybody's jobs run. */
+const hourly = "17 * * * *";
+
+/** Runs once at the start too: a program that never runs through an hour forgets all the same. Disposing waits for the run under way. */
+export function startRetention(deps: RetentionDeps): AsyncDisposable {
+  let running = Promise.resolve();
+  const run = (): void => {
+    running = running.then(async () => forget(deps));
+  };
+  const task = schedule(hourly, run, { name: "retention", suppressMissedWarning: true });
+  run();
+  return {
+    async [Symbol.asyncDispose]() {
+      await task.destroy();
+      await running;
+    },
+  };
+}
+
+/** Each by itself: one that fails does not keep the others from running. */
+async function forget({ now, log, ...drop }: RetentionDeps): Promise<void> {
+  const at = now();
+  const steps: readonly (readonly [string, () => Promise<unknown>])[] = [
+    ["idempotency keys", () => drop.dropIdempotencyKeys(at)],
+    ["agent tokens", () => drop.dropAgentTokens(at)],
+    ["request logs", () => drop.dropLogs(at)],
+  ];
+  for (const [what, step] of steps) {
+    try {
+      const removed = await step();
+      log.debug({ what, removed }, "retention");
+    } catch (error) {
+      log.error({ err: error, what }, "retention failed; it is tried again at the next hour");
+    }
+  }
+}

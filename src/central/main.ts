@@ -1,0 +1,117 @@
+// accel-central: the commands that run it and check its settings. Its parts and their order are in parts.ts.
+
+import { existsSync, readFileSync } from "node:fs";
+import { readArgs, type Command } from "../base/command.ts";
+import { createLog, type Log } from "../base/log.ts";
+import { createSdNotify, type SdNotify } from "../base/sd-notify.ts";
+import { openKeyFile } from "../base/seal.ts";
+import { loadSettings } from "../base/settings-file.ts";
+import { lockStateDir } from "../base/state-lock.ts";
+import { every, once } from "../base/wait.ts";
+import { openCentral, type Central } from "./parts.ts";
+import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
+
+const configOption = {
+  config: { type: "string", default: "/etc/accel-central/central.yaml" },
+} as const;
+const usageOptions = "  --config FILE     settings (default /etc/accel-central/central.yaml)";
+
+export const serveCommand: Command = {
+  summary:
+    "Runs the service until it is told to stop (SIGTERM, SIGINT). SIGHUP reloads what can change live.",
+  usage: `accel-central serve [options]\n\n${usageOptions}`,
+  async run({ args, env, stop, onReload }) {
+    const { values } = readArgs(args, configOption);
+    const settings = loadSettings(centralFields, values.config);
+    const log = createLog("accel-central", settings.log_level);
+    const notify = createSdNotify(env);
+    onReload(() => reload(values.config, log, notify));
+    await runCentral(settings, { stop, log, notify });
+  },
+};
+
+export const checkCommand: Command = {
+  summary:
+    "Checks the settings file and the key file; says file, line, key and reason of every error.",
+  usage: `accel-central check [options]\n\n${usageOptions}`,
+  async run({ args, out }) {
+    const { values } = readArgs(args, configOption);
+    await checkCentral(loadSettings(centralFields, values.config));
+    out(`${values.config}: valid\n`);
+  },
+};
+
+/** Throws SECRET_UNREADABLE for a key file that cannot be used. One that does not exist is made at the first start. */
+export async function checkCentral(settings: CentralSettings): Promise<void> {
+  const keyFile = keyFileOf(settings);
+  if (existsSync(keyFile)) await openKeyFile(keyFile);
+}
+
+export type RunOptions = {
+  readonly stop: AbortSignal;
+  readonly log: Log;
+  readonly notify?: SdNotify;
+  /** Told once, when requests are answered. */
+  readonly ready?: (central: { readonly port: number }) => void;
+};
+
+/** Returns when stopped and everything is closed. Throws an AccelError where it cannot start. */
+export async function runCentral(
+  settings: CentralSettings,
+  { stop, log, notify = createSdNotify({}), ready }: RunOptions,
+): Promise<void> {
+  await using stack = new AsyncDisposableStack();
+  stack.use(lockStateDir(settings.state_dir));
+  const now = (): Date => new Date();
+  const version = centralVersion();
+  const central = stack.use(await openCentral({ settings, version, log, now, stop }));
+  const listen = `${settings.listen.host}:${central.port}`;
+  ready?.({ port: central.port });
+  await notify.send("READY=1", `STATUS=listening on ${listen}`);
+  log.info({ listen, base_url: settings.base_url, state_dir: settings.state_dir }, "serving");
+  const watchdog = feedWatchdog(central, notify, log, stop);
+  await once(stop);
+  await notify.send("STOPPING=1");
+  log.info({ reason: String(stop.reason) }, "stopping");
+  await watchdog;
+}
+
+/** Only while the log thread answers; this thread shows that it lives by feeding. Three feeds fit into one period. */
+async function feedWatchdog(
+  central: Central,
+  notify: SdNotify,
+  log: Log,
+  stop: AbortSignal,
+): Promise<void> {
+  if (notify.watchdogMs === undefined) return;
+  const periodMs = notify.watchdogMs / 3;
+  const feed = async (): Promise<void> => {
+    await central.probe(periodMs);
+    await notify.send("WATCHDOG=1");
+  };
+  await every(periodMs, feed, {
+    stop,
+    onError: (error) => log.error({ err: error }, "the watchdog is not fed"),
+  });
+}
+
+/** Applies what can change live; a file that is not valid changes nothing. */
+function reload(configPath: string, log: Log, notify: SdNotify): void {
+  void notify.send("RELOADING=1", `MONOTONIC_USEC=${Math.round(performance.now() * 1_000)}`);
+  try {
+    const settings = loadSettings(centralFields, configPath);
+    log.level = settings.log_level;
+    log.info({ log_level: settings.log_level }, "settings reloaded");
+  } catch (error) {
+    log.error({ err: error }, "settings were not reloaded; the old ones stay");
+  }
+  void notify.send("READY=1");
+}
+
+function centralVersion(): string {
+  // Our own file.
+  const { version } = JSON.parse(
+    readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
+  ) as { version: string };
+  return version;
+}

@@ -1,0 +1,225 @@
+// Central's parts, opened in order and closed in reverse: store and blobs, log thread, channels, the two APIs, the listener, the jobs, the control socket.
+
+import { randomBytes } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { join } from "node:path";
+import { startControlSocket } from "../base/control-socket.ts";
+import { ensureDirectory } from "../base/durable-file.ts";
+import { entryUrl } from "../base/entry.ts";
+import { Health } from "../base/health.ts";
+import type { Log } from "../base/log.ts";
+import { Registry } from "../base/metrics.ts";
+import { openPatternCheck } from "../base/pattern-check.ts";
+import { createSealer, openKeyFile } from "../base/seal.ts";
+import { clientAddress, compileTrusted, parsePeer } from "../core/client-address.ts";
+import { createAgentApi, type AgentApi } from "./agents/agent-api.ts";
+import { Hub } from "./agents/hub.ts";
+import { LogThread } from "./agents/log-client.ts";
+import { readLogs } from "./agents/log-reader.ts";
+import { createAgentMetrics } from "./agents/metrics.ts";
+import { createRateLimit } from "./agents/rate-limit.ts";
+import { createLocalWakeBus } from "./agents/wake.ts";
+import { createCustomerApi } from "./api/customer-api.ts";
+import { startFront } from "./front.ts";
+import { startRetention } from "./jobs/retention.ts";
+import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
+import { openAgentStore } from "./store/agent-store.ts";
+import { openBlobs, type BlobFiles } from "./store/blobs.ts";
+import { CustomerStore } from "./store/customer-store.ts";
+import { openStore, storeEpoch, type Store } from "./store/database.ts";
+import { dropExpiredAgentTokens, dropIdempotencyKeys } from "./store/expiry.ts";
+import { sitePositions } from "./store/instances.ts";
+
+export type CentralOptions = {
+  readonly settings: CentralSettings;
+  readonly version: string;
+  readonly log: Log;
+  readonly now: () => Date;
+  readonly stop: AbortSignal;
+};
+
+export type Central = AsyncDisposable & {
+  readonly port: number;
+  /** Throws when a part does not answer in time. */
+  readonly probe: (timeoutMs: number) => Promise<void>;
+};
+
+const probeTimeoutMs = 5_000;
+const sitesListedMax = 1_000;
+
+/** What all parts share. */
+type Ground = CentralOptions & {
+  readonly health: Health;
+  readonly registry: Registry;
+  readonly store: Store;
+  readonly blobs: BlobFiles;
+  readonly thread: LogThread;
+};
+
+/** The state directory is locked by the caller. */
+export async function openCentral(options: CentralOptions): Promise<Central> {
+  const { settings, log, now } = options;
+  await using stack = new AsyncDisposableStack();
+  const at = (name: string): string => join(settings.state_dir, name);
+  const health = new Health(now);
+  const sealer = createSealer(await openKeyFile(keyFileOf(settings)));
+  const store = stack.use(await openStore(at("central.db"), now));
+  const blobs = await openBlobs(at("blobs"), store, now);
+  const thread = stack.use(await openLogs(at("logs"), log, health));
+  const ground: Ground = { ...options, health, registry: new Registry(), store, blobs, thread };
+  const bus = createLocalWakeBus();
+  const { agents, hub } = await openAgentsSide(ground, bus, sealer, stack);
+  const customers = openCustomersSide(ground, bus, hub, sealer, stack);
+  const listener = stack.use(
+    await startFront({
+      ...ground,
+      listen: settings.listen,
+      customers,
+      agents,
+      unreadiness: () => unreadiness(ground),
+      warnings: () => health.list(),
+    }),
+  );
+  // Before the listener, whose closing waits for every connection.
+  stack.defer(async () => hub[Symbol.asyncDispose]());
+  stack.use(startJobs(ground));
+  const status = async (): Promise<unknown> => centralStatus(ground, hub, listener.port);
+  stack.use(await startControlSocket(at("control.sock"), { status }));
+  const owned = stack.move();
+  return {
+    port: listener.port,
+    probe: async (timeoutMs) => void (await thread.stats(timeoutMs)),
+    [Symbol.asyncDispose]: async () => owned.disposeAsync(),
+  };
+}
+
+async function openLogs(directory: string, log: Log, health: Health): Promise<LogThread> {
+  await ensureDirectory(directory);
+  const thread = new LogThread({
+    entry: entryUrl(import.meta.url, "./logger"),
+    directory,
+    log,
+    broken: (path) =>
+      health.raise(
+        "log_file_broken",
+        "error",
+        `a file of request logs was broken and is set aside as ${path}`,
+        "Check the disk; the records in the file can be read with sqlite3 .recover.",
+        path,
+      ),
+  });
+  try {
+    await thread.stats(probeTimeoutMs); // A directory that cannot be used must be told now.
+    return thread;
+  } catch (error) {
+    await thread[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+async function openAgentsSide(
+  ground: Ground,
+  bus: ReturnType<typeof createLocalWakeBus>,
+  sealer: ReturnType<typeof createSealer>,
+  stack: AsyncDisposableStack,
+): Promise<{ readonly agents: AgentApi; readonly hub: Hub }> {
+  const { settings } = ground;
+  const metrics = createAgentMetrics(ground.registry);
+  const monotonicMs = (): number => performance.now();
+  const store = await openAgentStore({ ...ground, sealer, backendRules: backendRules(settings) });
+  const hub = stack.use(new Hub({ ...ground, store, bus, metrics, monotonicMs }));
+  const trusted = compileTrusted(settings.trusted_proxies);
+  const addressOf = ({ socket, headers }: IncomingMessage): string => {
+    const peer = parsePeer(socket.remoteAddress);
+    const forwarded = String(headers["x-forwarded-for"] ?? "");
+    return peer === undefined ? "unknown" : clientAddress(peer, forwarded, trusted).text;
+  };
+  const agents = createAgentApi({ ...ground, store, bus, hub, metrics, monotonicMs, addressOf });
+  return { agents, hub };
+}
+
+function openCustomersSide(
+  ground: Ground,
+  bus: ReturnType<typeof createLocalWakeBus>,
+  hub: Hub,
+  sealer: ReturnType<typeof createSealer>,
+  stack: AsyncDisposableStack,
+): ReturnType<typeof createCustomerApi> {
+  const { settings, store, blobs, thread, now } = ground;
+  return createCustomerApi({
+    ...ground,
+    store: new CustomerStore({ store, sealer, now, randomBytes }),
+    randomBytes,
+    rateLimit: (limit) => createRateLimit(limit, () => performance.now()),
+    ports: {
+      journal: { wake: (ids) => bus.publish(ids) },
+      live: hub,
+      receipts: hub,
+      logs: { read: async (query) => readLogs(thread, query) },
+      blobs,
+      patterns: stack.use(openPatternCheck()),
+    },
+    settings: {
+      trustedProxies: settings.trusted_proxies,
+      trialsPerAddress: settings["limits.trials_per_address"],
+      trialsTotal: settings["limits.trials_total"],
+      marksPerSecond: settings["limits.marks_per_second"],
+      marksBurst: settings["limits.marks_burst"],
+      devlove: backendRules(settings),
+    },
+  });
+}
+
+function backendRules(settings: CentralSettings): { readonly otherLoopbackNamesAllowed: boolean } {
+  return { otherLoopbackNamesAllowed: settings["devlove.other_loopback_names"] };
+}
+
+function startJobs({ settings, store, thread, now, log }: Ground): AsyncDisposable {
+  const retention = {
+    ageMs: settings["logs.retention_age"],
+    bytesMax: settings["logs.retention_size"],
+  };
+  return startRetention({
+    dropIdempotencyKeys: async (at) => dropIdempotencyKeys(store, at),
+    dropAgentTokens: async (at) => dropExpiredAgentTokens(store, at),
+    dropLogs: async (at) => thread.retain(retention, at.getTime()),
+    now,
+    log,
+  });
+}
+
+async function unreadiness({ store, thread, stop }: Ground): Promise<readonly string[]> {
+  if (stop.aborted) return ["stopping"];
+  const failed = async (what: string, asked: Promise<unknown>): Promise<readonly string[]> =>
+    asked.then(
+      () => [],
+      () => [`the ${what} does not answer`],
+    );
+  return [
+    ...(await failed("store", storeEpoch(store))),
+    ...(await failed("log thread", thread.stats(probeTimeoutMs))),
+  ];
+}
+
+async function centralStatus(ground: Ground, hub: Hub, port: number): Promise<unknown> {
+  const { settings, store, thread, health, version } = ground;
+  const sites = await sitePositions(store, sitesListedMax);
+  const logs = await thread.stats(probeTimeoutMs).catch(() => null);
+  return {
+    version,
+    listen: `${settings.listen.host}:${port}`,
+    base_url: settings.base_url,
+    epoch: await storeEpoch(store),
+    logs: { ...logs, queue_bytes: thread.waitingBytes },
+    deployment_sites: sites.map(({ id, name16, headSeq, appliedSeq, agentVersion, lastSeen }) => ({
+      id,
+      name16,
+      live: hub.isLive(id),
+      journal_head: headSeq,
+      applied_seq: appliedSeq,
+      agent_version: agentVersion,
+      last_seen: lastSeen,
+    })),
+    warnings: health.list(),
+  };
+}

@@ -1,0 +1,179 @@
+// Content-addressed files of central: manifests, devlove documents, views, whole bot sets.
+//
+//   <directory>/<first 2 hex>/<sha256>      whole and verified; a row in `blobs` says so
+//   <directory>/tmp/<random>                being received; removed at the next start
+//
+// A file is synced and renamed, its directory synced, and only then its row committed. A file without a row is not there.
+
+import { createHash, randomBytes } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { open, readdir, readFile, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ensureDirectory, renameDurable } from "../../base/durable-file.ts";
+import type { Sha256 } from "../../core/ids.ts";
+import type { Store } from "./database.ts";
+import { parts } from "./work.ts";
+
+type BlobRow = { readonly sha256: Sha256; readonly size: number };
+export type BlobReceived = "stored" | "mismatch" | "too large" | "aborted";
+
+/** A commit blocks the loop for the disk's 1 to 2 ms: an import of ten thousand files must not make as many. */
+const commitWindowMs = 4;
+/** Digests asked for in one statement. */
+const askedAtOnce = 1_000;
+
+export async function openBlobs(
+  directory: string,
+  store: Store,
+  now: () => Date,
+): Promise<BlobFiles> {
+  const incoming = join(directory, "tmp");
+  await ensureDirectory(incoming);
+  for (const name of await readdir(incoming)) await rm(join(incoming, name), { force: true });
+  return new BlobFiles(directory, store, now);
+}
+
+export class BlobFiles {
+  readonly #directory: string;
+  readonly #store: Store;
+  readonly #now: () => Date;
+  #rows: BlobRow[] = [];
+  #committing: Promise<void> | undefined;
+
+  /** By `openBlobs`. */
+  constructor(directory: string, store: Store, now: () => Date) {
+    this.#directory = directory;
+    this.#store = store;
+    this.#now = now;
+  }
+
+  /** Durable when it resolves; a blob that is there already costs one read. */
+  async put(bytes: Uint8Array): Promise<Sha256> {
+    const sha256 = digestOf(bytes);
+    if ((await this.sizeOf(sha256)) === undefined)
+      await this.receive(
+        sha256,
+        (async function* () {
+          yield bytes;
+        })(),
+        bytes.byteLength,
+      );
+    return sha256;
+  }
+
+  async read(sha256: Sha256): Promise<Uint8Array | undefined> {
+    return (await this.sizeOf(sha256)) === undefined ? undefined : readFile(this.#path(sha256));
+  }
+
+  /** Undefined also where the disk lost the file: it is asked for again. */
+  async sizeOf(sha256: Sha256): Promise<number | undefined> {
+    const row = await this.#store
+      .selectFrom("blobs")
+      .select("size")
+      .where("sha256", "=", sha256)
+      .executeTakeFirst();
+    if (row === undefined) return undefined;
+    const found = await stat(this.#path(sha256)).catch(() => undefined);
+    return found?.size === row.size ? row.size : undefined;
+  }
+
+  /** Of a blob that `sizeOf` found; both positions included. */
+  stream(sha256: Sha256, first: number, last: number): Readable {
+    return createReadStream(this.#path(sha256), { start: first, end: last });
+  }
+
+  async missing(wanted: readonly Sha256[]): Promise<readonly Sha256[]> {
+    const found = new Set<string>();
+    for (const part of parts([...new Set(wanted)], askedAtOnce)) {
+      const rows = await this.#store
+        .selectFrom("blobs")
+        .select("sha256")
+        .where("sha256", "in", part)
+        .execute();
+      for (const row of rows) found.add(row.sha256);
+    }
+    return [...new Set(wanted)].filter((sha256) => !found.has(sha256));
+  }
+
+  /** Throws only what the disk or the store throws. */
+  async receive(
+    sha256: Sha256,
+    body: AsyncIterable<Uint8Array>,
+    bytesMax: number,
+  ): Promise<BlobReceived> {
+    const staged = join(this.#directory, "tmp", randomBytes(12).toString("hex"));
+    try {
+      const written = await writeVerified(staged, sha256, body, bytesMax);
+      if (typeof written === "string") return written;
+      await ensureDirectory(join(this.#directory, sha256.slice(0, 2)));
+      await renameDurable(staged, this.#path(sha256));
+      await this.#commit({ sha256, size: written.size });
+      return "stored";
+    } finally {
+      await rm(staged, { force: true });
+    }
+  }
+
+  /** Rows of many uploads share a commit: it waits a little for those that are about to come. */
+  async #commit(row: BlobRow): Promise<void> {
+    this.#rows.push(row);
+    while (this.#rows.includes(row)) {
+      this.#committing ??= this.#commitRows().finally(() => {
+        this.#committing = undefined;
+      });
+      await this.#committing;
+    }
+  }
+
+  async #commitRows(): Promise<void> {
+    await sleep(commitWindowMs);
+    const rows = this.#rows.slice(0, askedAtOnce);
+    const when_created = this.#now().toISOString();
+    await this.#store
+      .insertInto("blobs")
+      .values(rows.map(({ sha256, size }) => ({ sha256, size, when_created })))
+      .onConflict((conflict) => conflict.column("sha256").doNothing())
+      .execute();
+    this.#rows = this.#rows.slice(rows.length);
+  }
+
+  #path(sha256: Sha256): string {
+    return join(this.#directory, sha256.slice(0, 2), sha256);
+  }
+}
+
+/** The file is synced where it has the digest. */
+async function writeVerified(
+  path: string,
+  sha256: Sha256,
+  body: AsyncIterable<Uint8Array>,
+  bytesMax: number,
+): Promise<{ readonly size: number } | Exclude<BlobReceived, "stored">> {
+  await using file = await open(path, "wx", 0o600);
+  const hash = createHash("sha256");
+  const chunks = body[Symbol.asyncIterator]();
+  let size = 0;
+  for (;;) {
+    // What the sender does to its stream is an outcome; what the disk does is thrown.
+    const next = await chunks.next().catch(() => undefined);
+    if (next === undefined) return "aborted";
+    if (next.done === true) break;
+    size += next.value.byteLength;
+    if (size > bytesMax) {
+      await chunks.return?.();
+      return "too large";
+    }
+    hash.update(next.value);
+    await file.writeFile(next.value);
+  }
+  if (hash.digest("hex") !== sha256) return "mismatch";
+  await file.sync();
+  return { size };
+}
+
+function digestOf(bytes: Uint8Array): Sha256 {
+  // The one form of a digest in hex.
+  return createHash("sha256").update(bytes).digest("hex") as Sha256;
+}

@@ -1,0 +1,128 @@
+// The instances of an agent that a deployment site has had: what they said of themselves and when they were last seen. Receipts belong to instances.
+
+import type { Hello, Report } from "../../wire/channel.ts";
+import type { Queries } from "./database.ts";
+
+type InstanceKey = { readonly deploymentSiteId: number; readonly instanceId: string };
+
+/** An instance that never had a channel is known by name only. */
+export async function touchInstance(
+  db: Queries,
+  { deploymentSiteId, instanceId }: InstanceKey,
+  at: string,
+): Promise<void> {
+  await db
+    .insertInto("instances")
+    .values({
+      deployment_site_id: deploymentSiteId,
+      instance_id: instanceId,
+      agent_version: "",
+      edge: null,
+      applied_seq: 0,
+      last_seen: at,
+      last_report: null,
+      logs_confirmed_at: null,
+    })
+    .onConflict((conflict) =>
+      conflict.columns(["deployment_site_id", "instance_id"]).doUpdateSet({ last_seen: at }),
+    )
+    .execute();
+}
+
+export async function saveHello(
+  db: Queries,
+  deploymentSiteId: number,
+  hello: Hello,
+  at: string,
+): Promise<void> {
+  const key = { deploymentSiteId, instanceId: hello.instance_id };
+  await touchInstance(db, key, at);
+  await db
+    .updateTable("instances")
+    .set({
+      agent_version: hello.agent_version,
+      edge: hello.edge === null ? null : JSON.stringify(hello.edge),
+      applied_seq: hello.applied_seq,
+    })
+    .where("deployment_site_id", "=", deploymentSiteId)
+    .where("instance_id", "=", hello.instance_id)
+    .execute();
+}
+
+/** A report of an empty spool proves as much as a delivery that nothing is held back. */
+export async function saveReport(
+  db: Queries,
+  deploymentSiteId: number,
+  report: Report,
+  at: string,
+): Promise<void> {
+  await touchInstance(db, { deploymentSiteId, instanceId: report.instance_id }, at);
+  const isEmpty = report.spool.spooled === 0 && report.spool.in_memory === 0;
+  await db
+    .updateTable("instances")
+    .set({ last_report: JSON.stringify(report), ...(isEmpty && { logs_confirmed_at: at }) })
+    .where("deployment_site_id", "=", deploymentSiteId)
+    .where("instance_id", "=", report.instance_id)
+    .execute();
+}
+
+/** Batches of logs name their lane, not their instance: the delivery is noted with the one seen last. */
+export async function confirmLogs(
+  db: Queries,
+  deploymentSiteId: number,
+  at: string,
+): Promise<void> {
+  const latest = await db
+    .selectFrom("instances")
+    .select("instance_id")
+    .where("deployment_site_id", "=", deploymentSiteId)
+    .orderBy("last_seen", "desc")
+    .executeTakeFirst();
+  if (latest === undefined) return;
+  await db
+    .updateTable("instances")
+    .set({ logs_confirmed_at: at })
+    .where("deployment_site_id", "=", deploymentSiteId)
+    .where("instance_id", "=", latest.instance_id)
+    .execute();
+}
+
+/** Where each deployment site's journal and its agents stand, for operators. */
+export type SitePosition = {
+  readonly id: number;
+  readonly name16: string;
+  readonly headSeq: number;
+  /** Of the instance that was seen last; null: none ever was. */
+  readonly appliedSeq: number | null;
+  readonly agentVersion: string | null;
+  readonly lastSeen: string | null;
+};
+
+export async function sitePositions(db: Queries, limit: number): Promise<readonly SitePosition[]> {
+  const sites = await db
+    .selectFrom("deployment_sites")
+    .select(["id", "name16", "journal_head"])
+    .where("when_deleted", "is", null)
+    .orderBy("id")
+    .limit(limit)
+    .execute();
+  const instances = await db
+    .selectFrom("instances")
+    .select(["deployment_site_id", "applied_seq", "agent_version", "last_seen"])
+    .where("deployment_site_id", ">=", sites[0]?.id ?? 0)
+    .where("deployment_site_id", "<=", sites.at(-1)?.id ?? 0)
+    .orderBy("last_seen", "desc")
+    .execute();
+  const bySite = Map.groupBy(instances, (row) => row.deployment_site_id);
+  return sites.map(({ id, name16, journal_head: headSeq }) => {
+    const latest = bySite.get(id)?.[0];
+    return {
+      id,
+      name16,
+      headSeq,
+      appliedSeq: latest?.applied_seq ?? null,
+      agentVersion: latest?.agent_version ?? null,
+      lastSeen: latest?.last_seen ?? null,
+    };
+  });
+}
