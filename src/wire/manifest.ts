@@ -37,6 +37,7 @@ export function decodeManifest(raw: unknown): ManifestDecoded {
   for (const { path } of decoded.value.files ?? []) {
     if (
       path.includes("\0") ||
+      !path.isWellFormed() ||
       path.split("/").some((segment) => segment === "" || segment === "." || segment === "..")
     ) {
       return { ok: false, reason: `${JSON.stringify(path)} is no path below the root` };

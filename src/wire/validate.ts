@@ -48,10 +48,13 @@ function describe(
   { keyword, instancePath, message, params }: RawError,
   schema: TSchema,
 ): readonly FieldError[] {
-  const names = (key: string): readonly string[] => {
+  const listed = (key: string): readonly unknown[] => {
     const value: unknown = Object.entries(params).find(([name]) => name === key)?.[1];
-    return Array.isArray(value) ? value.map(String) : [];
+    return Array.isArray(value) ? value : [];
   };
+  const names = (key: string): readonly string[] => listed(key).map(String);
+  // Told beside `additionalProperties`, which names the field.
+  if (keyword === "boolean") return [];
   if (keyword === "additionalProperties") {
     const known = Object.keys((schema as { properties?: object }).properties ?? {});
     return names("additionalProperties").map((name) => {
@@ -67,6 +70,15 @@ function describe(
       path: `${instancePath}/${pointerPart(name)}`,
       message: "is required",
     }));
+  if (keyword === "enum")
+    return [
+      {
+        path: instancePath,
+        message: `must be one of ${listed("allowedValues")
+          .map((value) => JSON.stringify(value))
+          .join(", ")}`,
+      },
+    ];
   return [{ path: instancePath, message }];
 }
 

@@ -4,8 +4,8 @@ import { Type, type Static } from "typebox";
 import { Count, Timestamp } from "../parts.ts";
 import { body, Id, open, shape } from "./shape.ts";
 
-export const clearPatternsMax = 64;
-export const patternLengthMax = 4_096;
+const clearPatternsMax = 64;
+const patternLengthMax = 4_096;
 export const clearWaitDefaultS = 5;
 export const clearWaitMaxS = 30;
 

@@ -4,11 +4,10 @@ import { Type, type Static } from "typebox";
 import { body, BooleanLike, DomainText, Id, open, shape, TagsText } from "./shape.ts";
 import { closed } from "../validate.ts";
 
-export const SubDomainRecord = open({
+const SubDomainRecord = open({
   name: Type.String(),
   share_views_and_views_dir_with_main_domain: Type.Boolean(),
 });
-export type SubDomainRecord = Static<typeof SubDomainRecord>;
 
 export const Domain = open({
   id: Id,

@@ -2,13 +2,13 @@
 
 import { Type, type Static } from "typebox";
 import { closed } from "../validate.ts";
-import { body, BooleanLike, DomainText, nameText, open, shape } from "./shape.ts";
+import { body, BooleanLikeOrNull, DomainText, nameText, open, shape } from "./shape.ts";
 
 const pairsMax = 10_000;
 const Pairs = Type.Array(closed({ domain: DomainText, bot: nameText(255) }), {
   maxItems: pairsMax,
 });
-const Access = closed({ unknown_bots_can_access: Type.Union([BooleanLike, Type.Null()]) });
+const Access = closed({ unknown_bots_can_access: BooleanLikeOrNull });
 
 /** Each key that is present replaces what is stored of that key whole; null removes a domain's policy. */
 export const policyWrite = body({

@@ -42,6 +42,10 @@ export const BooleanLike = Type.Unsafe<boolean | "true" | "True" | "false" | "Fa
   enum: [true, false, "true", "True", "false", "False"],
 });
 
+export const BooleanLikeOrNull = Type.Unsafe<Static<typeof BooleanLike> | null>({
+  enum: [true, false, "true", "True", "false", "False", null],
+});
+
 export function isTrue(value: Static<typeof BooleanLike> | undefined): boolean {
   return value === true || value === "true" || value === "True";
 }

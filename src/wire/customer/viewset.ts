@@ -47,6 +47,7 @@ export const viewsetActivate = body({}, [
 export const viewsetImport = body({});
 
 export const ImportStarted = open({ status: Type.Literal("ok") });
+export type ImportStarted = Static<typeof ImportStarted>;
 export const importStartedShape = shape(ImportStarted);
 
 export const ImportProgress = open({

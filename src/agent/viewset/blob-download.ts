@@ -1,0 +1,127 @@
+// One blob from central into a partial file: continued where an earlier transfer broke off, verified whole before anyone may use it.
+//
+// What a power loss left of a partial file may be wrong: only the digest of the whole decides, and a continued one that fails is fetched once more from its first byte.
+
+import type { Hash } from "node:crypto";
+import { constants } from "node:fs";
+import { open, rm, type FileHandle } from "node:fs/promises";
+import { AccelError } from "../../core/faults.ts";
+import type { Sha256 } from "../../core/ids.ts";
+import { digestOf, hashStart, writeAll } from "./file-bytes.ts";
+
+export type BlobStream = {
+  /** Offset of the first byte of `chunks`. */
+  readonly from: number;
+  /** Of the whole blob; undefined when central does not say. */
+  readonly size: number | undefined;
+  readonly chunks: AsyncIterable<Uint8Array>;
+};
+
+/** Throws NOT_FOUND, or what only time can heal. `chunks` throws when it breaks off. */
+export type GetBlob = (
+  sha256: Sha256,
+  rangeFrom: number,
+  signal: AbortSignal,
+) => Promise<BlobStream>;
+
+export type WantedBlob = {
+  readonly sha256: Sha256;
+  /** As a manifest says; undefined: whatever central has, up to `bytesMax`. */
+  readonly size?: number | undefined;
+  readonly bytesMax: number;
+};
+
+/**
+ * When it resolves the file at `part` is the blob, synced. Throws VIEWSET_INVALID when the blob has another size than wanted, BLOB_MISMATCH when its
+ * digest is another (the partial file is deleted then), and what `getBlob` throws (the partial file is kept).
+ */
+export async function downloadBlob(
+  part: string,
+  want: WantedBlob,
+  getBlob: GetBlob,
+  signal: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    const outcome = await attempt(part, want, getBlob, signal);
+    if (outcome === "whole") return;
+    await rm(part, { force: true });
+    if (outcome === "wrong")
+      throw new AccelError("BLOB_MISMATCH", `blob ${want.sha256}: what arrived has another digest`);
+  }
+}
+
+async function attempt(
+  part: string,
+  want: WantedBlob,
+  getBlob: GetBlob,
+  signal: AbortSignal,
+): Promise<"whole" | "wrong" | "wrong start"> {
+  await using file = await open(part, constants.O_RDWR | constants.O_CREAT, 0o600);
+  const began = await continuable(file, want);
+  const start = await hashStart(file, began);
+  if (start === undefined) return "wrong start"; // It shrank under us.
+  const hash =
+    began === want.size ? start : await receive(file, start, began, want, getBlob, signal);
+  if (hash === undefined || digestOf(hash) !== want.sha256)
+    return began > 0 ? "wrong start" : "wrong";
+  await file.sync();
+  return "whole";
+}
+
+/** The hash of the whole, or undefined when more arrived than there can be. */
+async function receive(
+  file: FileHandle,
+  start: Hash,
+  began: number,
+  want: WantedBlob,
+  getBlob: GetBlob,
+  signal: AbortSignal,
+): Promise<Hash | undefined> {
+  // A body that is not read to its end would keep its connection.
+  const giveUp = new AbortController();
+  const stream = await getBlob(want.sha256, began, AbortSignal.any([signal, giveUp.signal]));
+  try {
+    checkSize(want, stream.size);
+    const end = stream.size ?? want.size ?? want.bytesMax;
+    let at = stream.from;
+    let hash = start;
+    if (at !== began) {
+      // Central does not do ranges: from the first byte, then.
+      await file.truncate(at);
+      hash = (await hashStart(file, at)) ?? start;
+    }
+    for await (const chunk of stream.chunks) {
+      if (at + chunk.length > end) return undefined;
+      hash.update(chunk);
+      await writeAll(file, chunk, at);
+      at += chunk.length;
+    }
+    if (at < (stream.size ?? want.size ?? 0)) {
+      const broken = `blob ${want.sha256} broke off after ${at} of ${end} bytes`;
+      throw new AccelError("CENTRAL_UNREACHABLE", broken);
+    }
+    return hash;
+  } catch (error) {
+    giveUp.abort();
+    throw error;
+  }
+}
+
+/** How many bytes of the partial file can be used; it has no more than these afterwards. */
+async function continuable(file: FileHandle, { size }: WantedBlob): Promise<number> {
+  const { size: there } = await file.stat();
+  if (size !== undefined && there <= size) return there;
+  await file.truncate(0);
+  return 0;
+}
+
+function checkSize({ sha256, size, bytesMax }: WantedBlob, told: number | undefined): void {
+  const isOther = told !== undefined && size !== undefined && told !== size;
+  if (isOther || (told ?? size ?? 0) > bytesMax) {
+    const wanted = size === undefined ? `at most ${bytesMax}` : `${size}`;
+    throw new AccelError(
+      "VIEWSET_INVALID",
+      `blob ${sha256} has ${told ?? size} bytes instead of ${wanted}`,
+    );
+  }
+}

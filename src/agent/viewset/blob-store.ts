@@ -1,0 +1,203 @@
+// The content-addressed files of viewsets, manifests and devlove files among them.
+//
+//   blobs/<first two hex>/<sha256>   whole, verified and synced before it got this name; never changed afterwards
+//   blobs/incoming/<sha256>.part     a transfer under way or broken off: continued by range
+//   blobs/incoming/<random>.tmp      being written by this process; swept at the next start
+//
+// The renames are not durable until `settle`: one sync per directory for any number of blobs. Nothing may be committed that names a blob before it.
+
+import { createHash, randomBytes } from "node:crypto";
+import { mkdirSync, renameSync, statSync } from "node:fs";
+import { open, readdir, rm, stat, type FileHandle } from "node:fs/promises";
+import { dirname } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { ensureDirectory, syncDirectory } from "../../base/durable-file.ts";
+import { Mutex } from "../../base/mutex.ts";
+import { blobPath } from "../../core/blob-path.ts";
+import { AccelError } from "../../core/faults.ts";
+import { parseSha256, type Sha256 } from "../../core/ids.ts";
+import { blobBytesMax } from "../../wire/manifest.ts";
+import { downloadBlob, type GetBlob, type WantedBlob } from "./blob-download.ts";
+import { digestOf, readAtMost, sha256Of, writeAll } from "./file-bytes.ts";
+import { inParallel, Slots } from "./parallel.ts";
+import { SharedTransfers } from "./shared-transfers.ts";
+import { readStill, readStillBytes, whileStill, type StillFile } from "./still-file.ts";
+
+export type StoredBlob = { readonly sha256: Sha256; readonly size: number };
+
+/** Of all viewsets together: enough to hide the round trips, and it leaves connections for journal and logs. */
+const transfersMax = 6;
+/** Read whole into memory, and not written at all where the store has it already. */
+const smallBytes = 2 ** 20;
+/** A partial file that nobody asked for again. */
+const partAgeMaxMs = 7 * 86_400_000;
+/** 256 × 3 µs: under a millisecond between two turns of the event loop. */
+const lookupsPerTurn = 256;
+const syncsMax = 8;
+
+export class BlobStore {
+  readonly dir: string;
+  readonly #incoming: string;
+  readonly #transfers = new SharedTransfers();
+  readonly #slots = new Slots(transfersMax);
+  readonly #settling = new Mutex();
+  #unsettled: Set<string>;
+
+  constructor(dir: string, unsettled: Iterable<string>) {
+    this.dir = dir;
+    this.#incoming = incomingOf(dir);
+    this.#unsettled = new Set(unsettled);
+  }
+
+  has({ sha256, size }: { readonly sha256: Sha256; readonly size?: number | undefined }): boolean {
+    const stats = statSync(blobPath(this.dir, sha256), { throwIfNoEntry: false });
+    return stats !== undefined && stats.isFile() && (size === undefined || stats.size === size);
+  }
+
+  /** Those that are not here. */
+  async lacking<B extends StoredBlob>(blobs: Iterable<B>): Promise<readonly B[]> {
+    const lacking: B[] = [];
+    let looked = 0;
+    for (const blob of blobs) {
+      if (!this.has(blob)) lacking.push(blob);
+      if (++looked % lookupsPerTurn === 0) await nextTurn();
+    }
+    return lacking;
+  }
+
+  /** The content as it was at one moment. Throws IMPORT_IMPOSSIBLE when the file does not hold still, and what opening it throws. */
+  async ingest(source: string, signal: AbortSignal): Promise<StoredBlob> {
+    const blob = await whileStill(source, { followsLink: false, signal }, async (opened) => {
+      const { stats } = opened;
+      if (!stats.isFile())
+        throw new AccelError("IMPORT_IMPOSSIBLE", `${source} is no regular file`);
+      if (stats.size > blobBytesMax)
+        throw new AccelError(
+          "IMPORT_IMPOSSIBLE",
+          `${source} has ${stats.size} bytes, at most ${blobBytesMax} are possible`,
+        );
+      if (stats.size > smallBytes) return this.#copy(opened, signal);
+      const bytes = await readStillBytes(opened, smallBytes, signal);
+      return bytes === undefined ? undefined : this.putBytes(bytes);
+    });
+    if (blob === undefined)
+      throw new AccelError("IMPORT_IMPOSSIBLE", `${source} keeps changing while it is read`);
+    return blob;
+  }
+
+  async #copy(source: StillFile, signal: AbortSignal): Promise<StoredBlob | undefined> {
+    return this.#staging(async (file) => {
+      const hash = createHash("sha256");
+      const size = await readStill(
+        source,
+        blobBytesMax,
+        async (chunk, at) => {
+          hash.update(chunk);
+          await writeAll(file, chunk, at);
+        },
+        signal,
+      );
+      return size === undefined ? undefined : { sha256: digestOf(hash), size };
+    });
+  }
+
+  async putBytes(bytes: Uint8Array): Promise<StoredBlob> {
+    const blob = { sha256: sha256Of(bytes), size: bytes.length };
+    if (this.has(blob)) return blob;
+    await this.#staging(async (file) => {
+      await writeAll(file, bytes, 0);
+      return blob;
+    });
+    return blob;
+  }
+
+  /** What `write` wrote becomes the blob that it names; undefined: it is dropped. */
+  async #staging(
+    write: (file: FileHandle) => Promise<StoredBlob | undefined>,
+  ): Promise<StoredBlob | undefined> {
+    const staged = `${this.#incoming}/${randomBytes(12).toString("hex")}.tmp`;
+    let isKept = false;
+    try {
+      await using file = await open(staged, "wx", 0o600);
+      const blob = await write(file);
+      if (blob !== undefined && !this.has(blob)) {
+        await file.sync();
+        this.#adopt(staged, blob.sha256);
+        isKept = true;
+      }
+      return blob;
+    } finally {
+      if (!isKept) await rm(staged, { force: true });
+    }
+  }
+
+  /** Undefined when it is not here, or is damaged: then it is deleted, to be fetched again. Throws VIEWSET_INVALID beyond `bytesMax`. */
+  async readBytes(sha256: Sha256, bytesMax: number): Promise<Uint8Array | undefined> {
+    const path = blobPath(this.dir, sha256);
+    if (!this.has({ sha256 })) return undefined;
+    const bytes = await readAtMost(path, bytesMax);
+    if (bytes === undefined)
+      throw new AccelError("VIEWSET_INVALID", `blob ${sha256} has more than ${bytesMax} bytes`);
+    if (sha256Of(bytes) === sha256) return bytes;
+    await rm(path, { force: true });
+    return undefined;
+  }
+
+  /** Does nothing when it is here. All who want one blob share one transfer. Throws as downloadBlob. */
+  async fetch(want: WantedBlob, getBlob: GetBlob, signal: AbortSignal): Promise<void> {
+    if (this.has(want)) return;
+    const part = `${this.#incoming}/${want.sha256}.part`;
+    const transfer = async (stop: AbortSignal): Promise<void> =>
+      this.#slots.run(async () => {
+        await downloadBlob(part, want, getBlob, stop);
+        this.#adopt(part, want.sha256);
+      }, stop);
+    await this.#transfers.join(want, transfer, signal);
+  }
+
+  /** Synchronous, so that nobody sees a blob whose directory does not count as unsettled. */
+  #adopt(staged: string, sha256: Sha256): void {
+    const path = blobPath(this.dir, sha256);
+    const fan = dirname(path);
+    if (mkdirSync(fan, { recursive: true, mode: 0o700 }) !== undefined)
+      this.#unsettled.add(this.dir);
+    renameSync(staged, path);
+    this.#unsettled.add(fan);
+  }
+
+  /** When it resolves, every blob that was here at the call survives power loss. */
+  async settle(): Promise<void> {
+    await this.#settling.run(async () => {
+      const directories = this.#unsettled;
+      this.#unsettled = new Set();
+      try {
+        const never = new AbortController().signal;
+        await inParallel(directories, syncsMax, syncDirectory, never);
+      } catch (error) {
+        this.#unsettled = this.#unsettled.union(directories);
+        throw error;
+      }
+    });
+  }
+}
+
+const incomingOf = (dir: string): string => `${dir}/incoming`;
+
+/** Sweeps what earlier starts left behind. What they renamed may not have been settled: all directories count as touched. */
+export async function openBlobStore(dir: string): Promise<BlobStore> {
+  await ensureDirectory(incomingOf(dir));
+  const fans = (await readdir(dir)).map((name) => `${dir}/${name}`);
+  const store = new BlobStore(dir, [dir, ...fans]);
+  for (const name of await readdir(incomingOf(dir))) {
+    const path = `${incomingOf(dir)}/${name}`;
+    if (!(await isContinuable(store, name, path))) await rm(path, { recursive: true, force: true });
+  }
+  return store;
+}
+
+async function isContinuable(store: BlobStore, name: string, path: string): Promise<boolean> {
+  const sha256 = parseSha256(name.replace(/\.part$/, ""));
+  if (sha256 === undefined || !name.endsWith(".part") || store.has({ sha256 })) return false;
+  const stats = await stat(path);
+  return stats.isFile() && Date.now() - stats.mtimeMs < partAgeMaxMs;
+}

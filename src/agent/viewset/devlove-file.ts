@@ -1,0 +1,30 @@
+// A devlove file as it lies on this host: one state of it, of bounded size, also through a link.
+
+import { AccelError } from "../../core/faults.ts";
+import { devloveBytesMax } from "../../wire/devlove.ts";
+import { invalid } from "./devlove-text.ts";
+import { systemReason } from "./site-walk.ts";
+import { readStillBytes, whileStill } from "./still-file.ts";
+
+/** The bytes, or why there are none: VIEWSET_INVALID for a document that is too large, IMPORT_IMPOSSIBLE for the rest. Throws only the reason of `signal`. */
+export async function readDevloveFile(
+  path: string,
+  signal: AbortSignal,
+): Promise<Uint8Array | AccelError> {
+  const impossible = (reason: string): AccelError =>
+    new AccelError("IMPORT_IMPOSSIBLE", `devlove_file ${path} ${reason}`);
+  try {
+    const options = { followsLink: true, signal };
+    const read = await whileStill<Uint8Array | AccelError>(path, options, async (opened) => {
+      const { stats } = opened;
+      if (!stats.isFile()) return impossible("is no regular file");
+      if (stats.size <= devloveBytesMax) return readStillBytes(opened, devloveBytesMax, signal);
+      const reason = `the document has ${stats.size} bytes, at most 1 MiB (${devloveBytesMax} bytes) is possible`;
+      return invalid(`devlove_file ${path}`, [reason]);
+    });
+    return read ?? impossible("keeps changing while it is read");
+  } catch (error) {
+    signal.throwIfAborted();
+    return impossible(systemReason(error));
+  }
+}

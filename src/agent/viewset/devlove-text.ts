@@ -1,0 +1,60 @@
+// A devlove document from its bytes: the validator's verdict with all reasons in one bounded line.
+
+import type { BackendRules } from "../../core/backend-url.ts";
+import { AccelError } from "../../core/faults.ts";
+import type { Devlove } from "../../wire/devlove.ts";
+import { validateDevlove } from "../../wire/devlove-validate.ts";
+
+/** A main domain with its sub-domains' names. */
+export type SiteNames = { readonly name: string; readonly subDomains: readonly string[] };
+
+export type DevloveRead =
+  | { readonly ok: true; readonly devlove: Devlove }
+  | { readonly ok: false; readonly reasons: readonly string[] };
+
+/** `names` null: it is not known, or was checked before, whose names the document may use. */
+export function readDevlove(
+  schemaId: string,
+  bytes: Uint8Array,
+  names: SiteNames | null,
+  rules: BackendRules,
+): DevloveRead {
+  let content: string;
+  try {
+    content = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return { ok: false, reasons: ["the document is not UTF-8"] };
+  }
+  const verdict = validateDevlove(schemaId, content, {
+    ...rules,
+    mainDomain: names?.name ?? null,
+    subDomains: names?.subDomains ?? [],
+  });
+  if (verdict.ok) return verdict;
+  return {
+    ok: false,
+    reasons: verdict.errors.map(({ path, message, did_you_mean: meant }) => {
+      const hint = meant === undefined ? "" : `; did you mean ${meant}?`;
+      return `${path === "" ? "" : `${path}: `}${message}${hint}`;
+    }),
+  };
+}
+
+const reasonsMax = 20;
+/** Of one reason: it may quote what was found. */
+const reasonCharsMax = 300;
+
+/** For a receipt, a log line or a warning: at most 6,000 characters. */
+export function oneLine(reasons: readonly string[]): string {
+  const told = reasons
+    .slice(0, reasonsMax)
+    .map((reason) =>
+      reason.length > reasonCharsMax ? `${reason.slice(0, reasonCharsMax)}…` : reason,
+    );
+  const rest = reasons.length - told.length;
+  return [...told, ...(rest > 0 ? [`and ${rest} more`] : [])].join("; ");
+}
+
+export function invalid(what: string, reasons: readonly string[]): AccelError {
+  return new AccelError("VIEWSET_INVALID", `${what}: ${oneLine(reasons)}`);
+}

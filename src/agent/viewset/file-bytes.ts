@@ -1,0 +1,47 @@
+// Bytes of our own files: digests, bounded reads, whole writes.
+
+import { createHash, type Hash } from "node:crypto";
+import { open, type FileHandle } from "node:fs/promises";
+import { parseSha256, type Sha256 } from "../../core/ids.ts";
+
+const chunkBytes = 2 ** 20;
+
+export function digestOf(hash: Hash): Sha256 {
+  const sha256 = parseSha256(hash.digest("hex"));
+  if (sha256 === undefined) throw new TypeError("not a SHA-256 hash");
+  return sha256;
+}
+
+export function sha256Of(bytes: Uint8Array): Sha256 {
+  return digestOf(createHash("sha256").update(bytes));
+}
+
+/** Undefined when it is longer. The file must be one that nobody writes to. */
+export async function readAtMost(path: string, bytesMax: number): Promise<Uint8Array | undefined> {
+  await using file = await open(path, "r");
+  return (await file.stat()).size > bytesMax ? undefined : file.readFile();
+}
+
+export async function writeAll(
+  file: FileHandle,
+  bytes: Uint8Array,
+  position: number,
+): Promise<void> {
+  for (let at = 0; at < bytes.length;) {
+    const { bytesWritten } = await file.write(bytes, at, bytes.length - at, position + at);
+    at += bytesWritten;
+  }
+}
+
+/** The digest of the first `length` bytes, to be continued; undefined when there are fewer. */
+export async function hashStart(file: FileHandle, length: number): Promise<Hash | undefined> {
+  const hash = createHash("sha256");
+  const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, length));
+  for (let at = 0; at < length;) {
+    const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.length, length - at), at);
+    if (bytesRead === 0) return undefined;
+    hash.update(buffer.subarray(0, bytesRead));
+    at += bytesRead;
+  }
+  return hash;
+}

@@ -1,0 +1,58 @@
+// How far an import is: at most four messages a second, and always the last one. Counts never go back within a phase, and done never exceeds total.
+
+import type { AgentMessage } from "../../wire/channel.ts";
+
+export type ImportProgress = Omit<Extract<AgentMessage, { type: "progress" }>, "type">;
+export type Amount = { readonly files: number; readonly bytes: number };
+
+const intervalMs = 250;
+
+export class ProgressMeter {
+  readonly #importId: string;
+  readonly #send: (progress: ImportProgress) => void;
+  readonly #now: () => number;
+  #phase: ImportProgress["phase"] = "reading";
+  #done = { files: 0, bytes: 0 };
+  #total: Amount = { files: 0, bytes: 0 };
+  #sentAt = -Infinity;
+
+  constructor(importId: string, send: (progress: ImportProgress) => void, now: () => number) {
+    this.#importId = importId;
+    this.#send = send;
+    this.#now = now;
+  }
+
+  begin(phase: ImportProgress["phase"], total: Amount, done: Amount): void {
+    this.#phase = phase;
+    this.#total = total;
+    this.#done = { ...done };
+    this.#report();
+  }
+
+  add({ files, bytes }: Amount): void {
+    this.#done.files += files;
+    this.#done.bytes += bytes;
+    this.#report();
+  }
+
+  /** The last message. */
+  end(): void {
+    this.#emit();
+  }
+
+  #report(): void {
+    if (this.#now() - this.#sentAt >= intervalMs) this.#emit();
+  }
+
+  #emit(): void {
+    this.#sentAt = this.#now();
+    this.#send({
+      import_id: this.#importId,
+      phase: this.#phase,
+      files_done: this.#done.files,
+      files_total: this.#total.files,
+      bytes_done: Math.min(this.#done.bytes, this.#total.bytes),
+      bytes_total: this.#total.bytes,
+    });
+  }
+}

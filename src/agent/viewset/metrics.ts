@@ -1,0 +1,37 @@
+// What viewset transfer tells Prometheus.
+
+import { createMetrics, type Metrics, type Registry } from "../../base/metrics.ts";
+
+const table = {
+  accel_agent_viewset_activations_total: {
+    kind: "counter",
+    help: "Viewsets prepared for activation, by outcome: done, refused (not valid), failed (central or this host).",
+    labels: ["outcome"],
+  },
+  accel_agent_viewset_imports_total: {
+    kind: "counter",
+    help: "Imports of a site from this host, by outcome: done, refused (not possible or not valid), failed (central or this host).",
+    labels: ["outcome"],
+  },
+  accel_agent_viewset_blobs_total: {
+    kind: "counter",
+    help: "Blobs transferred, by direction: received from central, sent to it.",
+    labels: ["direction"],
+  },
+  accel_agent_viewset_blob_bytes_total: {
+    kind: "counter",
+    help: "Bytes of blobs transferred, by direction, those of transfers that broke off included where they were received.",
+    labels: ["direction"],
+  },
+  accel_agent_viewset_prepare_seconds: {
+    kind: "histogram",
+    help: "From an activation's manifest digest to everything fetched, verified and durable.",
+    buckets: [0.01, 0.05, 0.2, 1, 5, 20, 60, 300],
+  },
+} as const;
+
+export type ViewsetMetrics = Metrics<typeof table>;
+
+export function createViewsetMetrics(registry: Registry): ViewsetMetrics {
+  return createMetrics(table, registry);
+}

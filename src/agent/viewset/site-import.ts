@@ -1,0 +1,184 @@
+// Import: the site as it lies on this host becomes blobs and a manifest at central. The same tree gives the same manifest, and moves only what central lacks.
+//
+// Every file is first copied into the blob store: what is uploaded is what was hashed, whatever happens to the site meanwhile. The manifest goes
+// last, so that central has no manifest whose files it lacks.
+
+import { realpath } from "node:fs/promises";
+import mime from "mime";
+import type { BackendRules } from "../../core/backend-url.ts";
+import { blobPath } from "../../core/blob-path.ts";
+import { canonicalJson } from "../../core/canonical-json.ts";
+import { AccelError } from "../../core/faults.ts";
+import type { Sha256 } from "../../core/ids.ts";
+import { devloveSchemaId } from "../../wire/devlove.ts";
+import type { Manifest } from "../../wire/manifest.ts";
+import type { BlobStore, StoredBlob } from "./blob-store.ts";
+import { readDevloveFile } from "./devlove-file.ts";
+import { invalid, readDevlove, type SiteNames } from "./devlove-text.ts";
+import type { Amount, ProgressMeter } from "./import-progress.ts";
+import { inParallel, Slots } from "./parallel.ts";
+import { codeOfSystem, onceMore, systemReason, walkSite, type SiteWalk } from "./site-walk.ts";
+
+/** As in the settings. */
+export type SiteLocation = {
+  readonly domain: string;
+  readonly views_dir: string;
+  readonly devlove_file: string;
+};
+
+/** Any number of digests; a source that is opened again when the call is repeated. */
+export type BlobUploads = {
+  blobsMissing(sha256s: readonly Sha256[], signal: AbortSignal): Promise<readonly Sha256[]>;
+  putBlob(
+    sha256: Sha256,
+    source: { readonly path: string; readonly size: number },
+    signal: AbortSignal,
+  ): Promise<void>;
+};
+
+export type ImportTask = {
+  readonly location: SiteLocation;
+  readonly names: SiteNames;
+  readonly rules: BackendRules;
+  readonly progress: ProgressMeter;
+};
+
+export type ImportedSite = {
+  readonly manifest: Sha256;
+  readonly files: number;
+  readonly bytes: number;
+  /** Links that were not followed, the first few by name. */
+  readonly left_out: number;
+  readonly left_out_names: readonly string[];
+};
+
+const defaultMime = "application/octet-stream";
+/** Reading is hashing and syncing: more in flight only fills the queue of the thread pool. */
+const readersMax = 8;
+const uploadsMax = 6;
+const namesMax = 20;
+
+export class SiteImporter {
+  readonly #store: BlobStore;
+  readonly #central: BlobUploads;
+  readonly #onSent: (bytes: number) => void;
+  /** Shared by imports that run at the same time. */
+  readonly #slots = new Slots(uploadsMax);
+
+  constructor(store: BlobStore, central: BlobUploads, onSent: (bytes: number) => void) {
+    this.#store = store;
+    this.#central = central;
+    this.#onSent = onSent;
+  }
+
+  /** Throws IMPORT_IMPOSSIBLE or VIEWSET_INVALID with the reason, or what `central` throws. Repeated, it goes on where it was. */
+  async run(task: ImportTask, signal: AbortSignal): Promise<ImportedSite> {
+    const devlove = await this.#takeDevlove(task, signal);
+    const { devlove_file: devloveFile, views_dir: viewsDir } = task.location;
+    const except = await realpath(devloveFile).catch(() => devloveFile);
+    const walk = await walkSite(viewsDir, except, signal);
+    const files = await this.#takeFiles(walk, task.progress, signal);
+    const contents: Manifest = {
+      devlove: { schema: devloveSchemaId, sha256: devlove.sha256 },
+      files: [...files],
+    };
+    const manifest = await this.#store.putBytes(Buffer.from(canonicalJson(contents)));
+    await this.#upload(files, [devlove], manifest, task.progress, signal);
+    task.progress.end();
+    return {
+      manifest: manifest.sha256,
+      ...amountOf(files),
+      left_out: walk.leftOut.length,
+      left_out_names: walk.leftOut.slice(0, namesMax),
+    };
+  }
+
+  async #takeDevlove(
+    { location: { devlove_file: path }, names, rules }: ImportTask,
+    signal: AbortSignal,
+  ): Promise<StoredBlob> {
+    const bytes = await readDevloveFile(path, signal);
+    if (bytes instanceof AccelError) throw bytes;
+    const read = readDevlove(devloveSchemaId, bytes, names, rules);
+    if (!read.ok) throw invalid(`devlove_file ${path}`, read.reasons);
+    return this.#store.putBytes(bytes);
+  }
+
+  async #takeFiles(
+    { files }: SiteWalk,
+    progress: ProgressMeter,
+    signal: AbortSignal,
+  ): Promise<readonly ManifestFile[]> {
+    progress.begin("reading", amountOf(files), { files: 0, bytes: 0 });
+    const taken: ManifestFile[] = [];
+    await inParallel(
+      files.entries(),
+      readersMax,
+      async ([at, { path, source, size: planned }], stop) => {
+        const { sha256, size } = await this.#ingest(path, source, stop);
+        taken[at] = { path, sha256, size, mime: mime.getType(path) ?? defaultMime };
+        progress.add({ files: 1, bytes: planned });
+      },
+      signal,
+    );
+    return taken;
+  }
+
+  async #ingest(path: string, source: string, signal: AbortSignal): Promise<StoredBlob> {
+    try {
+      return await onceMore(async () => this.#store.ingest(source, signal), signal);
+    } catch (error) {
+      const isOfSource = error instanceof Error && "path" in error && error.path === source;
+      if (!isOfSource || codeOfSystem(error) === undefined) throw error;
+      throw new AccelError("IMPORT_IMPOSSIBLE", `${JSON.stringify(path)} ${systemReason(error)}`);
+    }
+  }
+
+  async #upload(
+    files: readonly ManifestFile[],
+    others: readonly StoredBlob[],
+    manifest: StoredBlob,
+    progress: ProgressMeter,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const blobs = new Map<Sha256, StoredBlob & Amount>();
+    for (const { sha256, size } of others) blobs.set(sha256, { sha256, size, files: 0, bytes: 0 });
+    for (const { sha256, size } of files) {
+      const { files: count, bytes } = blobs.get(sha256) ?? { files: 0, bytes: 0 };
+      blobs.set(sha256, { sha256, size, files: count + 1, bytes: bytes + size });
+    }
+    const missing = new Set(
+      await this.#central.blobsMissing([...blobs.keys(), manifest.sha256], signal),
+    );
+    const lacking = [...blobs.values()].filter(({ sha256 }) => missing.has(sha256));
+    const total = amountOf(files);
+    const ahead = sum(lacking);
+    const there = { files: total.files - ahead.files, bytes: total.bytes - ahead.bytes };
+    progress.begin("uploading", total, there);
+    const send = async (blob: StoredBlob & Amount, stop: AbortSignal): Promise<void> => {
+      await this.#send(blob, stop);
+      progress.add(blob);
+    };
+    await inParallel(lacking, uploadsMax, send, signal);
+    if (missing.has(manifest.sha256)) await this.#send(manifest, signal);
+  }
+
+  async #send({ sha256, size }: StoredBlob, signal: AbortSignal): Promise<void> {
+    const source = { path: blobPath(this.#store.dir, sha256), size };
+    await this.#slots.run(async () => this.#central.putBlob(sha256, source, signal), signal);
+    this.#onSent(size);
+  }
+}
+
+type ManifestFile = NonNullable<Manifest["files"]>[number];
+
+function amountOf(files: readonly { readonly size: number }[]): Amount {
+  return { files: files.length, bytes: files.reduce((bytes, { size }) => bytes + size, 0) };
+}
+
+function sum(amounts: readonly Amount[]): Amount {
+  return {
+    files: amounts.reduce((files, amount) => files + amount.files, 0),
+    bytes: amounts.reduce((bytes, amount) => bytes + amount.bytes, 0),
+  };
+}

@@ -1,0 +1,108 @@
+// A watch over paths: what changed, gathered for a moment and told at once. Only for promptness: whoever serves a file checks it, and whoever keeps a document looks at it now and then.
+
+import { watch, type ChokidarOptions, type FSWatcher } from "chokidar";
+import { messageOf } from "../../core/faults.ts";
+import { codeOfSystem } from "./site-walk.ts";
+
+export type WatchOptions = {
+  readonly paths: readonly string[];
+  readonly followsLinks: boolean;
+  readonly isIgnored: (path: string) => boolean;
+  /** Absolute paths of files; undefined: more than anyone wants to hear of one by one. */
+  readonly onChanges: (paths: readonly string[] | undefined) => void;
+  /** Once: the host has no watches left, from now on files are polled. */
+  readonly onPolling: (reason: string) => void;
+  readonly onError: (reason: string) => void;
+  readonly openWatcher: OpenWatcher;
+};
+
+export type OpenWatcher = (paths: string[], options: ChokidarOptions) => FSWatcher;
+export const openChokidar: OpenWatcher = watch;
+
+/** From the first change until it is told, with all that came meanwhile. */
+const gatherMs = 50;
+const changesMax = 1_000;
+/** inotify's watches, its instances or the descriptors for them are used up. */
+const exhausted: ReadonlySet<string> = new Set(["ENOSPC", "EMFILE", "ENFILE"]);
+/** 10,000 files take some 30 ms of each period. */
+const pollingIntervalMs = 2_000;
+
+export class SiteWatch implements AsyncDisposable {
+  readonly #options: WatchOptions;
+  #watcher: FSWatcher;
+  readonly #ready = Promise.withResolvers<void>();
+  #isPolling = false;
+  #changed = new Set<string>();
+  #timer: NodeJS.Timeout | undefined;
+  /** Of watchers that are no longer wanted. */
+  readonly #closing: Promise<void>[] = [];
+  #isClosed = false;
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    this.#watcher = this.#open();
+  }
+
+  /** Resolves when the first look is done: from then on every change is told. */
+  async ready(): Promise<void> {
+    await this.#ready.promise;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    this.#closing.push(this.#watcher.close());
+    this.#ready.resolve();
+    await Promise.all(this.#closing);
+  }
+
+  #open(): FSWatcher {
+    const { paths, followsLinks, isIgnored, openWatcher } = this.#options;
+    const watcher = openWatcher([...paths], {
+      ignoreInitial: true,
+      followSymlinks: followsLinks,
+      ignored: isIgnored,
+      // Changes are gathered here, and what editors leave behind are files like others.
+      atomic: false,
+      ignorePermissionErrors: true,
+      ...(this.#isPolling
+        ? {
+            backend: "polling",
+            pollingInterval: pollingIntervalMs,
+            pollingBinaryInterval: pollingIntervalMs,
+          }
+        : {}),
+    });
+    watcher.on("add", (path) => this.#note(path));
+    watcher.on("change", (path) => this.#note(path));
+    watcher.on("unlink", (path) => this.#note(path));
+    watcher.on("error", (error) => this.#failed(watcher, error));
+    watcher.on("ready", () => this.#ready.resolve());
+    return watcher;
+  }
+
+  #note(path: string): void {
+    if (this.#isClosed) return;
+    if (this.#changed.size <= changesMax) this.#changed.add(path);
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      const changed = [...this.#changed];
+      this.#changed = new Set();
+      this.#options.onChanges(changed.length > changesMax ? undefined : changed);
+    }, gatherMs);
+  }
+
+  #failed(watcher: FSWatcher, error: unknown): void {
+    if (watcher !== this.#watcher || this.#isClosed) return;
+    if (this.#isPolling || !exhausted.has(codeOfSystem(error) ?? "")) {
+      this.#options.onError(messageOf(error));
+      return;
+    }
+    this.#isPolling = true;
+    this.#watcher = this.#open();
+    this.#closing.push(watcher.close());
+    this.#options.onPolling(messageOf(error));
+    // What changed between the two watchers is unknown.
+    this.#options.onChanges(undefined);
+  }
+}

@@ -1,0 +1,94 @@
+// Reading files that others write: what is taken is one state of the file, or nothing.
+//
+// A file that was written within the last tick of the file system's clock could change again without its times changing: it is left alone until it is older.
+
+import { constants, type BigIntStats } from "node:fs";
+import { open, type FileHandle } from "node:fs/promises";
+import { sleep } from "../../base/wait.ts";
+
+/** A clock tick of the file system (10 ms at 100 Hz) with room. */
+const quietMs = 20;
+const chunkBytes = 2 ** 20;
+const triesMax = 4;
+/** Before the second try; doubles: 50 + 100 + 200 ms in all. */
+const pauseMs = 50;
+
+export type StillOptions = {
+  readonly followsLink: boolean;
+  readonly signal: AbortSignal;
+};
+
+/** An open file and what it was when it was opened. */
+export type StillFile = { readonly file: FileHandle; readonly stats: BigIntStats };
+
+/** `take` gives undefined when the file did not hold still, and is asked again; undefined when it never did. Throws what opening throws. */
+export async function whileStill<T>(
+  path: string,
+  { followsLink, signal }: StillOptions,
+  take: (opened: StillFile) => Promise<T | undefined>,
+): Promise<T | undefined> {
+  // Without O_NONBLOCK, opening a pipe waits for whoever writes to it.
+  const flags =
+    constants.O_RDONLY | constants.O_NONBLOCK | (followsLink ? 0 : constants.O_NOFOLLOW);
+  for (let attempt = 0; attempt < triesMax; attempt++) {
+    if (attempt > 0) await sleep(pauseMs * 2 ** (attempt - 1), signal);
+    signal.throwIfAborted();
+    await using file = await open(path, flags);
+    let stats = await file.stat({ bigint: true });
+    if (isYoung(stats)) {
+      await sleep(quietMs, signal);
+      stats = await file.stat({ bigint: true });
+      if (isYoung(stats)) continue;
+    }
+    const taken = await take({ file, stats });
+    if (taken !== undefined) return taken;
+  }
+  return undefined;
+}
+
+function isYoung({ ctimeNs }: BigIntStats): boolean {
+  return Math.abs(Date.now() - Number(ctimeNs / 1_000_000n)) < quietMs;
+}
+
+/** Feeds the file to `take`, piece by piece; the buffer is used again. Its size, or undefined when it changed meanwhile or is longer than `bytesMax`. */
+export async function readStill(
+  { file, stats: before }: StillFile,
+  bytesMax: number,
+  take: (chunk: Uint8Array, at: number) => Promise<void> | void,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  const size = Number(before.size);
+  if (size > bytesMax) return undefined;
+  const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, size + 1));
+  let at = 0;
+  for (;;) {
+    signal.throwIfAborted();
+    const { bytesRead } = await file.read(buffer, 0, buffer.length, at);
+    if (bytesRead === 0) break;
+    if (at + bytesRead > size) return undefined;
+    await take(buffer.subarray(0, bytesRead), at);
+    at += bytesRead;
+  }
+  const after = await file.stat({ bigint: true });
+  const isSame = before.mtimeNs === after.mtimeNs && before.ctimeNs === after.ctimeNs;
+  return isSame && at === size ? size : undefined;
+}
+
+/** The whole content of at most `bytesMax`, else undefined as in readStill. */
+export async function readStillBytes(
+  opened: StillFile,
+  bytesMax: number,
+  signal: AbortSignal,
+): Promise<Uint8Array | undefined> {
+  const chunks: Uint8Array[] = [];
+  const size = await readStill(
+    opened,
+    bytesMax,
+    (chunk) => {
+      chunks.push(Buffer.from(chunk)); // A copy.
+    },
+    signal,
+  );
+  if (size === undefined) return undefined;
+  return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks);
+}

@@ -1,0 +1,60 @@
+// Restoring at boot: what is whole on disk is served without central, what is not says what is missing.
+
+import { rmSync, truncateSync, writeFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { blobPath } from "../../../src/core/blob-path.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+import { digest } from "./fake-central.ts";
+import { devlove, names, never, setUp, site } from "./fixture.ts";
+
+const spoils: readonly (readonly [string, (path: (content: string) => string) => void, RegExp])[] =
+  [
+    ["a missing file", (path) => rmSync(path("<p>home")), /1 of its files .*"index.html"/],
+    ["a cut file", (path) => truncateSync(path("<p>home"), 3), /1 of its files .*"index.html"/],
+    ["a missing devlove", (path) => rmSync(path(devlove)), /devlove file is missing/],
+    ["a damaged devlove", (path) => writeFileSync(path(devlove), "{}"), /devlove file .* damaged/],
+  ];
+test.each(spoils)(
+  "%s: not served from disk, said in health, healed by preparing",
+  async (_, spoil, reason) => {
+    using dir = tempDir();
+    const { central, viewsets, health } = await setUp(dir.path);
+    const manifest = central.addViewset(devlove, site);
+    await viewsets.prepare(manifest, names, never);
+    spoil((content) => blobPath(viewsets.blobsDir, digest(content)));
+    expect(await viewsets.restore(manifest, names)).toBeUndefined();
+    expect(health.list()).toMatchObject([
+      { code: "viewset_incomplete", text: expect.stringMatching(reason) },
+    ]);
+    await viewsets.prepare(manifest, names, never);
+    expect(health.list()).toEqual([]);
+    expect(await viewsets.restore(manifest, names)).toMatchObject({ manifest });
+  },
+);
+
+test("a manifest that was never here", async () => {
+  using dir = tempDir();
+  const { viewsets, health } = await setUp(dir.path);
+  expect(await viewsets.restore(digest("nothing"), names)).toBeUndefined();
+  expect(health.list()).toMatchObject([{ text: expect.stringMatching(/manifest/) }]);
+});
+
+test("a sub-domain that was unlinked meanwhile is no reason not to serve", async () => {
+  using dir = tempDir();
+  const { central, viewsets } = await setUp(dir.path);
+  const manifest = central.addViewset(devlove, site);
+  await viewsets.prepare(manifest, names, never);
+  const fewer = { name: names.name, subDomains: [] };
+  await expect(viewsets.prepare(manifest, fewer, never)).rejects.toThrow(/static.example.com/);
+  expect(await viewsets.restore(manifest, fewer)).toMatchObject({ manifest });
+});
+
+test("central is not asked", async () => {
+  using dir = tempDir();
+  const { central, viewsets } = await setUp(dir.path);
+  const manifest = central.addViewset(devlove, site);
+  await viewsets.prepare(manifest, names, never);
+  const asked = central.asked.length;
+  await (await setUp(dir.path, central)).viewsets.restore(manifest, names);
+  expect(central.asked.length).toBe(asked);
+});

@@ -1,0 +1,48 @@
+// Reading a file that others write: one state of it or nothing, whatever kind of change comes in between.
+
+import { appendFileSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { readStill, readStillBytes, whileStill } from "../../../src/agent/viewset/still-file.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+
+const options = { followsLink: false, signal: new AbortController().signal };
+const before = Buffer.alloc(3_000_000, "before ");
+const after = Buffer.alloc(3_000_000, "after! ");
+
+test.each([
+  ["is overwritten", (path: string) => writeFileSync(path, after), after],
+  ["grows", (path: string) => appendFileSync(path, "x"), Buffer.concat([before, Buffer.from("x")])],
+  ["shrinks", (path: string) => truncateSync(path, 1_500_000), before.subarray(0, 1_500_000)],
+])("a file that %s after its first piece was read is read again", async (_, change, expected) => {
+  using dir = tempDir();
+  const path = join(dir.path, "file");
+  writeFileSync(path, before);
+  const tries: Buffer[][] = [];
+  const size = await whileStill(path, options, async (opened) => {
+    const chunks: Buffer[] = [];
+    tries.push(chunks);
+    return readStill(
+      opened,
+      10_000_000,
+      (chunk) => {
+        chunks.push(Buffer.from(chunk));
+        if (tries.length === 1 && chunks.length === 1) change(path);
+      },
+      options.signal,
+    );
+  });
+  expect(tries.length).toBe(2);
+  expect(size).toBe(expected.length);
+  expect(Buffer.concat(tries[1] ?? []).equals(expected)).toBe(true);
+});
+
+test("a file over the limit is nothing", async () => {
+  using dir = tempDir();
+  const path = join(dir.path, "file");
+  writeFileSync(path, "12345");
+  const read = async (max: number): Promise<Uint8Array | undefined> =>
+    whileStill(path, options, async (opened) => readStillBytes(opened, max, options.signal));
+  expect(Buffer.from((await read(5)) ?? []).toString()).toBe("12345");
+  expect(await read(4)).toBeUndefined();
+});
