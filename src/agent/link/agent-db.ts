@@ -1,0 +1,186 @@
+// agent.db: what the agent knows across restarts. WAL, synchronous FULL: a commit survives power loss.
+//
+//   meta(key, value)             instance_id, machine; epoch, cursor, chain, last_clear_seq (see ledger.ts)
+//   document(key, value)         JSON: "domains", "policy", "viewset:<domain>", "deployment_site_id"; what parts put, whole and atomically
+//   done, receipt, unfinished    the journal's books (ledger.ts)
+//   bot_set, bot_element         the sets as central gave them (agent/bots)
+//
+// The instance id is bound to the machine: on a cloned disk it is made anew and the history forgotten, so that the clone takes a snapshot and receipts for itself.
+// A damaged file is set aside as agent.db.corrupt-<n> and the agent starts empty: it serves nothing new until central has answered, and nothing stale ever.
+
+import { createHash, randomBytes } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import type { Json } from "../../core/canonical-json.ts";
+import {
+  isCorruption,
+  migrate,
+  openSqlite,
+  type Migration,
+  type Sqlite,
+} from "../../base/sqlite.ts";
+import { Ledger } from "./ledger.ts";
+
+const migrations: readonly Migration[] = [
+  (db) => {
+    db.exec(`
+      CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+      CREATE TABLE document (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+      CREATE TABLE done (seq INTEGER PRIMARY KEY, from_seq INTEGER NOT NULL, chain TEXT NOT NULL) STRICT;
+      CREATE TABLE receipt (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        seq INTEGER NOT NULL, phase TEXT NOT NULL, detail TEXT NOT NULL, took_ms INTEGER NOT NULL
+      ) STRICT;
+      CREATE TABLE unfinished (seq INTEGER PRIMARY KEY, entry TEXT NOT NULL) STRICT;
+      CREATE TABLE bot_set (
+        host TEXT NOT NULL, kind TEXT NOT NULL CHECK (kind IN ('bad', 'vip')),
+        version INTEGER NOT NULL, count INTEGER NOT NULL, digest TEXT NOT NULL,
+        PRIMARY KEY (host, kind)
+      ) STRICT, WITHOUT ROWID;
+      CREATE TABLE bot_element (
+        host TEXT NOT NULL, kind TEXT NOT NULL, bot TEXT NOT NULL, range TEXT NOT NULL,
+        PRIMARY KEY (host, kind, bot, range)
+      ) STRICT, WITHOUT ROWID;
+    `);
+  },
+];
+
+/** Damaged files that are kept for whoever wants to look; older ones are deleted. */
+const corruptFilesMax = 3;
+
+export class AgentDb {
+  readonly sqlite: Sqlite;
+  readonly ledger: Ledger;
+  readonly instanceId: string;
+  /** Where the damaged file of before went, if there was one. */
+  readonly setAside: string | undefined;
+  readonly #read;
+  readonly #write;
+  readonly #remove;
+
+  constructor(sqlite: Sqlite, machine: string | undefined, setAside: string | undefined) {
+    this.sqlite = sqlite;
+    this.setAside = setAside;
+    this.ledger = new Ledger(sqlite);
+    this.instanceId = bindInstance(sqlite, this.ledger, machine);
+    this.#read = sqlite.prepare<[string], { value: string }>(
+      "SELECT value FROM document WHERE key = ?",
+    );
+    this.#write = sqlite.prepare<[string, string]>(
+      "INSERT INTO document VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+    );
+    this.#remove = sqlite.prepare<[string]>("DELETE FROM document WHERE key = ?");
+  }
+
+  get(key: string): unknown {
+    const row = this.#read.get(key);
+    return row === undefined ? undefined : JSON.parse(row.value);
+  }
+
+  /** Keys that begin with `prefix`, sorted. */
+  keys(prefix: string): readonly string[] {
+    return this.sqlite
+      .prepare<[string, string], { key: string }>(
+        "SELECT key FROM document WHERE substr(key, 1, length(?)) = ? ORDER BY key",
+      )
+      .all(prefix, prefix)
+      .map(({ key }) => key);
+  }
+
+  /** All or none, durable on return. Null deletes. */
+  put(changes: Readonly<Record<string, Json>>): void {
+    this.sqlite
+      .transaction(() => {
+        for (const [key, value] of Object.entries(changes)) {
+          if (value === null) this.#remove.run(key);
+          else this.#write.run(key, JSON.stringify(value));
+        }
+      })
+      .immediate();
+  }
+
+  [Symbol.dispose](): void {
+    this.sqlite.close();
+  }
+}
+
+/** `machineIdPath` is for tests. Throws DATABASE_NEWER; any other error than damage passes through. */
+export function openAgentDb(path: string, machineIdPath = "/etc/machine-id"): AgentDb {
+  const machine = machineDigest(machineIdPath);
+  try {
+    return openWhole(path, machine, undefined);
+  } catch (error) {
+    if (!isCorruption(error)) throw error;
+  }
+  return openWhole(path, machine, moveAside(path));
+}
+
+class Damaged extends Error {
+  readonly code = "SQLITE_CORRUPT";
+}
+
+function openWhole(
+  path: string,
+  machine: string | undefined,
+  setAside: string | undefined,
+): AgentDb {
+  const sqlite = openSqlite(path, { sync: "full" });
+  try {
+    const verdict = String(sqlite.pragma("quick_check(1)", { simple: true }));
+    if (verdict !== "ok") throw new Damaged(verdict);
+    migrate(sqlite, migrations);
+    return new AgentDb(sqlite, machine, setAside);
+  } catch (error) {
+    sqlite.close();
+    throw error;
+  }
+}
+
+function moveAside(path: string): string {
+  const stem = `${basename(path)}.corrupt-`;
+  const numbers = readdirSync(dirname(path))
+    .filter((name) => name.startsWith(stem))
+    .map((name) => Number(name.slice(stem.length)))
+    .filter((no) => Number.isSafeInteger(no));
+  const no = Math.max(0, ...numbers) + 1;
+  const numbered = (n: number): string => join(dirname(path), `${stem}${n}`);
+  // Its log goes with it: a new file must not inherit that.
+  for (const suffix of ["-wal", "-shm", ""]) {
+    for (const old of numbers.filter((n) => n <= no - corruptFilesMax))
+      rmSync(numbered(old) + suffix, { force: true });
+    if (existsSync(path + suffix)) renameSync(path + suffix, numbered(no) + suffix);
+  }
+  return numbered(no);
+}
+
+/** machine-id(5) asks not to show the id itself. Undefined where the host has none, as in many containers. */
+function machineDigest(path: string): string | undefined {
+  let id: string;
+  try {
+    id = readFileSync(path, "utf8").trim();
+  } catch {
+    return undefined;
+  }
+  if (!/^[0-9a-f]{32}$/.test(id)) return undefined;
+  return createHash("sha256").update(`accel-agent instance\n${id}`).digest("hex");
+}
+
+function bindInstance(sqlite: Sqlite, ledger: Ledger, machine: string | undefined): string {
+  const read = sqlite.prepare<[string], { value: string }>("SELECT value FROM meta WHERE key = ?");
+  const write = sqlite.prepare<[string, string]>(
+    "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+  );
+  return sqlite
+    .transaction(() => {
+      const known = read.get("instance_id")?.value;
+      const home = read.get("machine")?.value;
+      const cloned = home !== undefined && machine !== undefined && home !== machine;
+      if (machine !== undefined) write.run("machine", machine);
+      if (known !== undefined && !cloned) return known;
+      const made = randomBytes(16).toString("hex");
+      write.run("instance_id", made);
+      ledger.forget();
+      return made;
+    })
+    .immediate();
+}

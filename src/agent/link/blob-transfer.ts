@@ -1,0 +1,68 @@
+// Bodies of blobs on the wire: a download that says where it begins, an upload that can be begun again.
+
+import { open } from "node:fs/promises";
+import type { Readable } from "node:stream";
+import type { Dispatcher } from "undici";
+import { AccelError } from "../../core/faults.ts";
+import { unreachable } from "./refusal.ts";
+
+export type BlobStream = {
+  /** Offset of the first byte of `chunks`. */
+  readonly from: number;
+  /** Of the whole blob; undefined when central does not say. */
+  readonly size: number | undefined;
+  /** Read at once, or cancelled: it holds a connection. Throws CENTRAL_UNREACHABLE when it breaks off. */
+  readonly chunks: AsyncIterable<Uint8Array>;
+  readonly cancel: () => void;
+};
+
+/** A file is read while it is sent: `size` is its size then. */
+export type BlobSource = Uint8Array | { readonly path: string; readonly size: number };
+
+export function blobStream(
+  answer: Dispatcher.ResponseData,
+  rangeFrom: number,
+  what: string,
+): BlobStream {
+  const { body, headers, statusCode } = answer;
+  const chunks = named(body, what);
+  const cancel = (): void => void body.destroy();
+  if (statusCode !== 206) {
+    const length = headers["content-length"];
+    const size = typeof length === "string" ? Number(length) : undefined;
+    return { from: 0, size, chunks, cancel };
+  }
+  const range = /^bytes (\d+)-\d+\/(\d+)$/.exec(String(headers["content-range"]));
+  if (range === null || Number(range[1]) !== rangeFrom) {
+    cancel();
+    throw new AccelError("MESSAGE_INVALID", `${what}: the answer is another range than asked for`);
+  }
+  return { from: rangeFrom, size: Number(range[2]), chunks, cancel };
+}
+
+async function* named(body: AsyncIterable<Uint8Array>, what: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body;
+  } catch (error) {
+    throw unreachable(what, error);
+  }
+}
+
+export function blobUpload(source: BlobSource): {
+  readonly size: number;
+  readonly open: () => Promise<Uint8Array | Readable>;
+} {
+  if (source instanceof Uint8Array) return { size: source.byteLength, open: async () => source };
+  const { path, size } = source;
+  return {
+    size,
+    // Opened before it is sent: that a file is missing must not look like a network that failed.
+    open: async () => {
+      const file = await open(path);
+      // An empty range cannot be told to a read stream.
+      if (size > 0) return file.createReadStream({ end: size - 1 });
+      await file.close();
+      return new Uint8Array();
+    },
+  };
+}

@@ -1,0 +1,224 @@
+// The agent API of central as typed calls: each with a token, a deadline and a limit, each answer decoded. Refusals are AccelErrors by the code that central gave.
+//
+// An expired token is renewed once and the call repeated; every other repetition is the caller's.
+
+import { codeOf, AccelError } from "../../core/faults.ts";
+import type { Sha256 } from "../../core/ids.ts";
+import type { Report } from "../../wire/channel.ts";
+import { decodeJournalPage, type BotSet, type JournalPage } from "../../wire/journal.ts";
+import { decodeBlobsMissing } from "../../wire/manifest.ts";
+import { decodeReceiptAcks, type Receipt, type ReceiptPhase } from "../../wire/receipt.ts";
+import {
+  decodeBotSetState,
+  decodeSnapshot,
+  type BotSetState,
+  type Snapshot,
+} from "../../wire/snapshot.ts";
+import type { Decoder } from "../../wire/validate.ts";
+import { blobStream, blobUpload, type BlobSource, type BlobStream } from "./blob-transfer.ts";
+import { Session, smallBytesMax, type Call, type SessionOptions } from "./session.ts";
+import type { AgentToken } from "./token-source.ts";
+import { nameOf, readText, Transport, type TransportOptions } from "./transport.ts";
+
+export type CentralClientOptions = TransportOptions &
+  Omit<SessionOptions, "callTimeoutMs"> & {
+    /** Whole calls with small answers. */
+    readonly callTimeoutMs?: number;
+  };
+
+export type JournalQuery = {
+  readonly after: number;
+  readonly epoch: string;
+  readonly chain: string;
+  /** Long poll: central answers when there is something, or after so long. */
+  readonly waitMs?: number;
+};
+
+export type RequestLogBatch = {
+  /** `<boot epoch>/<lane no>` */
+  readonly lane: string;
+  readonly firstSeq: number;
+  readonly lastSeq: number;
+  readonly encoding: "zstd" | "gzip" | "identity";
+  readonly body: Uint8Array;
+};
+
+export type RequestLogPosted = {
+  readonly status: number;
+  /** Undefined when it is no JSON. */
+  readonly answer: unknown;
+  readonly retryAfterMs: number | undefined;
+};
+
+export type ReceiptAck = { readonly seq: number; readonly phase: ReceiptPhase };
+
+const answerBytesMax = 2 ** 20; // 10,000 digests of 67 bytes.
+const blobsWantedMax = 10_000;
+/** 500 entries of up to 16 KiB, and the one mark that is larger. */
+const pageBytesMax = 32 * 2 ** 20;
+const snapshotBytesMax = 64 * 2 ** 20;
+
+export class CentralClient implements AsyncDisposable {
+  readonly transport: Transport;
+  readonly #session: Session;
+
+  /** Asks nothing yet. Throws SETTINGS_INVALID where `centralUrl` may not be used. */
+  constructor({ callTimeoutMs = 60_000, ...options }: CentralClientOptions) {
+    this.transport = new Transport(options);
+    this.#session = new Session(this.transport, { ...options, callTimeoutMs });
+  }
+
+  async token(): Promise<AgentToken> {
+    return this.#session.token();
+  }
+
+  discardToken(token: AgentToken): void {
+    this.#session.discardToken(token);
+  }
+
+  async getJournal(query: JournalQuery, signal: AbortSignal): Promise<JournalPage> {
+    const { after, epoch, chain, waitMs = 0 } = query;
+    const wait = waitMs === 0 ? "" : `&wait=${Math.ceil(waitMs / 1000)}`;
+    const path = `/journal?after=${after}&epoch=${epoch}&chain=${chain}${wait}`;
+    const call: Call = { method: "GET", path, signal, extraWaitMs: waitMs };
+    return this.#session.json(call, decodeJournalPage, pageBytesMax);
+  }
+
+  async getSnapshot(signal: AbortSignal): Promise<Snapshot> {
+    const call: Call = { method: "GET", path: "/snapshot", signal };
+    return this.#session.json(call, decodeSnapshot, snapshotBytesMax);
+  }
+
+  async getBotSet(domain: string, set: BotSet, signal: AbortSignal): Promise<BotSetState> {
+    const path = `/bot-sets/${encodeURIComponent(domain)}/${set}`;
+    return this.#session.json({ method: "GET", path, signal }, decodeBotSetState, smallBytesMax);
+  }
+
+  /** The content from `rangeFrom` on, or from 0 where central does not do ranges: see `from`. No deadline but silence. */
+  async getBlob(sha256: Sha256, rangeFrom: number, signal: AbortSignal): Promise<BlobStream> {
+    const range = rangeFrom === 0 ? {} : { range: `bytes=${rangeFrom}-` };
+    const call: Call = {
+      method: "GET",
+      path: `/blobs/${sha256}`,
+      headers: { "accept-encoding": "identity", ...range },
+      signal: this.#session.bound(signal),
+    };
+    return blobStream(await this.#session.accepted(call), rangeFrom, nameOf(call));
+  }
+
+  /** Central checks the digest. No deadline but silence. Throws CONFLICT when the file changes meanwhile, and what opening it throws. */
+  async putBlob(sha256: Sha256, source: BlobSource, signal: AbortSignal): Promise<void> {
+    const { size, open } = blobUpload(source);
+    const call: Call = {
+      method: "PUT",
+      path: `/blobs/${sha256}`,
+      headers: { "content-type": "application/octet-stream", "content-length": String(size) },
+      body: open,
+      signal: this.#session.bound(signal),
+    };
+    try {
+      await (await this.#session.accepted(call)).body.dump();
+    } catch (error) {
+      if (!isOtherLength(error)) throw error;
+      throw new AccelError("CONFLICT", `blob ${sha256}: its file changed while it was sent`);
+    }
+  }
+
+  /** Which of these central lacks; any number. */
+  async blobsMissing(sha256s: readonly Sha256[], signal: AbortSignal): Promise<readonly Sha256[]> {
+    const missing: Sha256[] = [];
+    for (let at = 0; at < sha256s.length; at += blobsWantedMax) {
+      const wanted = { sha256: sha256s.slice(at, at + blobsWantedMax) };
+      missing.push(
+        ...(await this.#post("/blobs/missing", wanted, signal, decodeBlobsMissing)).missing,
+      );
+    }
+    return missing;
+  }
+
+  async postReceipts(
+    instanceId: string,
+    receipts: readonly Receipt[],
+    signal: AbortSignal,
+  ): Promise<readonly ReceiptAck[]> {
+    const batch = { instance_id: instanceId, receipts };
+    return (await this.#post("/receipts", batch, signal, decodeReceiptAcks)).acks;
+  }
+
+  async postReport(report: Report, signal: AbortSignal): Promise<void> {
+    const call = jsonCall("/reports", report, this.#session.deadline(signal));
+    await (await this.#session.accepted(call)).body.dump();
+  }
+
+  /** Statuses are answers, not errors; throws only where none came, or no token. */
+  async postRequestLogs(batch: RequestLogBatch, signal: AbortSignal): Promise<RequestLogPosted> {
+    const call: Call = {
+      method: "POST",
+      path: "/request-logs",
+      headers: {
+        "content-type": "application/x-ndjson",
+        "content-encoding": batch.encoding,
+        "accel-lane": batch.lane,
+        "accel-first-seq": String(batch.firstSeq),
+        "accel-last-seq": String(batch.lastSeq),
+      },
+      body: () => batch.body,
+      signal: this.#session.deadline(signal),
+    };
+    const { answer, refusal } = await this.#session.send(call);
+    const text = refusal ?? (await readText(answer, smallBytesMax, nameOf(call)));
+    return {
+      status: answer.statusCode,
+      answer: parseJson(text),
+      retryAfterMs: parseRetryAfter(answer.headers["retry-after"], Date.now()),
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.transport[Symbol.asyncDispose]();
+  }
+
+  async #post<T>(path: string, body: unknown, signal: AbortSignal, decode: Decoder<T>): Promise<T> {
+    return this.#session.json(jsonCall(path, body, signal), decode, answerBytesMax);
+  }
+}
+
+function jsonCall(path: string, body: unknown, signal: AbortSignal): Call {
+  return {
+    method: "POST",
+    path,
+    headers: { "content-type": "application/json" },
+    body: () => JSON.stringify(body),
+    signal,
+  };
+}
+
+function isOtherLength(error: unknown): boolean {
+  const cause: unknown = error instanceof Error ? error.cause : undefined;
+  return (
+    codeOf(error) === "CENTRAL_UNREACHABLE" &&
+    cause instanceof Error &&
+    "code" in cause &&
+    cause.code === "UND_ERR_REQ_CONTENT_LENGTH_MISMATCH"
+  );
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** RFC 9110 §10.2.3: seconds or a date. */
+export function parseRetryAfter(
+  raw: string | string[] | undefined,
+  nowMs: number,
+): number | undefined {
+  const text = Array.isArray(raw) ? raw[0] : raw;
+  if (text === undefined) return undefined;
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
+  const at = Date.parse(text);
+  return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs);
+}

@@ -1,0 +1,166 @@
+// The two ways of being in touch with central: over a channel, or by long polls where something on the way refuses it. Both bring entries to the follower and take receipts and reports along.
+
+import { AccelError } from "../../core/faults.ts";
+import { every, sleep } from "../../base/wait.ts";
+import type { AgentMessage, Hello, Report } from "../../wire/channel.ts";
+import { runChannel, type ChannelEnd } from "./channel.ts";
+import type { CentralClient } from "./central-client.ts";
+import type { Follower } from "./follower.ts";
+import type { Ledger } from "./ledger.ts";
+import type { LinkTelemetry } from "./link-telemetry.ts";
+import type { LinkTimings } from "./link-timings.ts";
+import { orStopped } from "./or-stopped.ts";
+import type { ReceiptOutbox } from "./outbox.ts";
+
+export type ContactParts = {
+  readonly client: CentralClient;
+  readonly instanceId: string;
+  readonly ledger: Ledger;
+  readonly follower: Follower;
+  readonly outbox: ReceiptOutbox;
+  readonly telemetry: LinkTelemetry;
+  readonly timings: LinkTimings;
+  readonly report: () => Promise<Omit<Report, "instance_id">>;
+  /** Central answered as it should. */
+  readonly reached: () => void;
+};
+
+export type Send = (message: AgentMessage) => boolean;
+
+/** As long as a channel lasts. `attach` is told of it when central has welcomed us. */
+export async function runChannelContact(
+  parts: ContactParts,
+  options: {
+    readonly token: string;
+    readonly hello: Omit<Hello, "epoch" | "applied_seq" | "chain" | "type">;
+    readonly attach: (send: Send) => Disposable;
+    readonly stop: AbortSignal;
+  },
+): Promise<ChannelEnd> {
+  const { client, ledger, follower, outbox, telemetry, timings, reached } = parts;
+  const { epoch, seq: applied_seq, chain } = ledger.position;
+  const over = new AbortController();
+  const stop = AbortSignal.any([options.stop, over.signal]);
+  const side: Promise<void>[] = [];
+  let silence: AccelError | undefined;
+  using attached = new DisposableStack();
+  const end = await runChannel(
+    {
+      url: client.transport.channelUrl,
+      ca: client.transport.ca,
+      token: options.token,
+      // Written by our own ledger from a digest that was checked.
+      hello: {
+        type: "hello",
+        ...options.hello,
+        epoch,
+        applied_seq,
+        chain: chain as Hello["chain"],
+      },
+      pingIntervalMs: timings.pingIntervalMs,
+      welcomeMs: timings.welcomeMs,
+      stop,
+    },
+    {
+      welcome: (welcome, send) => {
+        reached();
+        if (welcome.epoch !== epoch) {
+          void follower.resync(`central's store is now ${welcome.epoch}`);
+          return;
+        }
+        telemetry.become("connected");
+        attached.use(outbox.attach((receipt) => send({ type: "receipt", receipt })));
+        attached.use(options.attach(send));
+        const tell = (report: Report): void => void send({ type: "report", report });
+        const silent = (error: AccelError): void => {
+          silence = error;
+          over.abort(error);
+        };
+        side.push(
+          runReports(parts, async (report) => tell(report), stop),
+          watchAcknowledgements(parts, silent, stop),
+        );
+        follower.confirmAt(welcome.head_seq);
+      },
+      message: (message) => {
+        if (message.type === "entries") follower.offer(message.entries);
+        else if (message.type === "receipt_ack") outbox.acknowledged(message);
+        else void follower.resync(`central asked for it: ${message.reason}`);
+      },
+    },
+  );
+  over.abort();
+  await Promise.all(side);
+  return silence === undefined ? end : { kind: "ended", error: silence };
+}
+
+/** A channel on which receipts stay unanswered is not what it seems. */
+async function watchAcknowledgements(
+  { outbox, telemetry, timings }: ContactParts,
+  silent: (error: AccelError) => void,
+  stop: AbortSignal,
+): Promise<void> {
+  const look = (): void => {
+    if (outbox.oldestWaitMs() >= timings.ackMs)
+      silent(new AccelError("CENTRAL_UNREACHABLE", "receipts on the channel are unanswered"));
+  };
+  await every(timings.ackMs / 4, look, { stop, onError: (error) => telemetry.defect(error) });
+}
+
+/** Until stopped; throws what the first failing request threw. */
+export async function runLongPollContact(parts: ContactParts, stopped: AbortSignal): Promise<void> {
+  const { client, instanceId, follower, outbox, telemetry, timings, reached } = parts;
+  const over = new AbortController();
+  const stop = AbortSignal.any([stopped, over.signal]);
+  let failure: unknown;
+  const guarded = async (loop: () => Promise<void>): Promise<void> => {
+    try {
+      await loop();
+    } catch (error) {
+      if (stop.aborted) return;
+      failure = error;
+      over.abort();
+    }
+  };
+  const entries = async (): Promise<void> => {
+    const head = await follower.fetchPage(0, stop);
+    reached();
+    telemetry.become("polling");
+    if (head !== undefined) follower.confirmAt(head);
+    while (!stop.aborted) {
+      const askedMs = performance.now();
+      const before = follower.headSeq;
+      await follower.fetchPage(timings.longPollMs, stop);
+      const { longPollPauseMs: pauseMs } = timings;
+      // Something on the way answers without waiting: not as fast as it can, then.
+      if (follower.headSeq === before && performance.now() - askedMs < pauseMs)
+        await sleep(pauseMs, stop);
+    }
+  };
+  const receipts = async (): Promise<void> => {
+    while (!stop.aborted) {
+      const change = outbox.changed();
+      await outbox.flush(async (batch) => client.postReceipts(instanceId, batch, stop));
+      await orStopped(change, stop);
+    }
+  };
+  const reports = async (): Promise<void> =>
+    runReports(parts, async (report) => client.postReport(report, stop), stop);
+  await Promise.all([guarded(entries), guarded(receipts), guarded(reports)]);
+  if (failure !== undefined) throw failure;
+}
+
+/** One at once, then regularly. A report that fails is left out: the next tells more. */
+async function runReports(
+  { instanceId, report, telemetry, timings }: ContactParts,
+  tell: (report: Report) => Promise<void>,
+  stop: AbortSignal,
+): Promise<void> {
+  const once = async (): Promise<void> => {
+    const facts = await orStopped(report(), stop);
+    if (facts !== undefined && !stop.aborted) await tell({ instance_id: instanceId, ...facts });
+  };
+  const onError = (error: unknown): void => telemetry.reportFailed(error);
+  await once().catch((error: unknown) => (stop.aborted ? undefined : onError(error)));
+  await every(timings.reportIntervalMs, once, { stop, onError });
+}

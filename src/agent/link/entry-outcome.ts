@@ -1,0 +1,127 @@
+// One entry through its applier: tried again while central cannot be asked, a few times where a repetition may help, and in the end a receipt that says what became of it.
+
+import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
+import { backoffMs, type Backoff } from "../../core/backoff.ts";
+import { sleep } from "../../base/wait.ts";
+import type { KnownEntry } from "../../wire/journal.ts";
+import type { Receipt } from "../../wire/receipt.ts";
+import type { JobSignals } from "./lanes.ts";
+import { isBetweenUs } from "./refusal.ts";
+
+/** The effect is durable before this is given. */
+export type EntryOutcome = {
+  readonly phase: "applied" | "failed" | "refused";
+  readonly detail: Readonly<Record<string, unknown>>;
+  /** Of a clear: when the bytes are deleted too. */
+  readonly later?: Promise<{
+    readonly phase: "gone";
+    readonly detail: Readonly<Record<string, unknown>>;
+  }>;
+};
+
+/** Each makes the effect durable, under the entry's own identity: called again with the same entry it gives the same outcome. Throws what is retried or receipted as failed. */
+export type Appliers = {
+  readonly [K in KnownEntry["kind"]]: (
+    entry: Extract<KnownEntry, { kind: K }>,
+    stop: AbortSignal,
+  ) => Promise<EntryOutcome>;
+};
+
+/** `later`: the receipt of the second part; undefined where it failed, told by `onLate`. */
+export type Settled = {
+  readonly receipt: Receipt;
+  readonly later?: Promise<Receipt | undefined>;
+};
+
+export type SettleOptions = {
+  readonly appliers: Appliers;
+  readonly signals: JobSignals;
+  readonly backoff: Backoff;
+  readonly random: () => number;
+  /** Told before each wait for another try. */
+  readonly onWait: (error: unknown) => void;
+  readonly onLate: (error: unknown) => void;
+};
+
+/** For faults of the retryable kind that are not between us and central: a blob that arrives damaged. */
+const triesMax = 5;
+const reasonCharsMax = 1_000;
+
+/** Undefined: stopped before an outcome. Never rejects. */
+export async function settleEntry(
+  entry: KnownEntry,
+  options: SettleOptions,
+): Promise<Settled | undefined> {
+  const { signals, random, backoff, onWait } = options;
+  const { stop, superseded } = signals;
+  const beganMs = performance.now();
+  const tookMs = (): number => Math.round(performance.now() - beganMs);
+  const awake = AbortSignal.any([stop, superseded]);
+  for (let attempt = 0; ; attempt++) {
+    try {
+      const { phase, detail, later } = await apply(entry, options.appliers, stop);
+      const receipt: Receipt = { seq: entry.seq, phase, detail, took_ms: tookMs() };
+      if (later === undefined) return { receipt };
+      const second = later.then(
+        (gone): Receipt => ({ seq: entry.seq, ...gone, took_ms: tookMs() }),
+        (error: unknown) => {
+          options.onLate(error);
+          return undefined;
+        },
+      );
+      return { receipt, later: second };
+    } catch (error) {
+      if (stop.aborted) return undefined;
+      const again = isBetweenUs(error) || (isRetryable(error) && attempt + 1 < triesMax);
+      if (again) {
+        onWait(error);
+        await sleep(backoffMs(attempt, random(), backoff), awake);
+      }
+      if (stop.aborted) return undefined;
+      if (again && !superseded.aborted) continue;
+      const detail = superseded.aborted
+        ? { ...describe(error), superseded_by: Number(superseded.reason) }
+        : describe(error);
+      return { receipt: { seq: entry.seq, phase: "failed", detail, took_ms: tookMs() } };
+    }
+  }
+}
+
+export function refusedReceipt(seq: number, reason: string): Receipt {
+  return { seq, phase: "refused", detail: { reason: clip(reason) }, took_ms: 0 };
+}
+
+function isRetryable(error: unknown): boolean {
+  return error instanceof AccelError && error.retryable;
+}
+
+function describe(error: unknown): { readonly reason: string; readonly code: string } {
+  return { reason: clip(messageOf(error)), code: codeOf(error) };
+}
+
+function clip(text: string): string {
+  return text.length <= reasonCharsMax ? text : `${text.slice(0, reasonCharsMax)}…`;
+}
+
+async function apply(
+  entry: KnownEntry,
+  appliers: Appliers,
+  stop: AbortSignal,
+): Promise<EntryOutcome> {
+  switch (entry.kind) {
+    case "viewset.activated":
+      return appliers[entry.kind](entry, stop);
+    case "viewset.import":
+      return appliers[entry.kind](entry, stop);
+    case "cache.clear":
+      return appliers[entry.kind](entry, stop);
+    case "bots.changed":
+      return appliers[entry.kind](entry, stop);
+    case "policy.changed":
+      return appliers[entry.kind](entry, stop);
+    case "domains.changed":
+      return appliers[entry.kind](entry, stop);
+    default:
+      return entry satisfies never;
+  }
+}

@@ -1,0 +1,181 @@
+// Entries in their lanes, from taken to written down: applier, then receipt and cursor in one transaction, then the second part of a clear.
+//
+// Two parts (`unfinished` in the ledger) outlive a restart: a clear whose `gone` was not recorded, and an import that a snapshot told of. They are applied again at the start.
+
+import type { Sha256 } from "../../core/ids.ts";
+import { chainStart } from "../../core/journal-chain.ts";
+import { retry } from "../../base/wait.ts";
+import { decodeEntry, type JournalEntry, type KnownEntry } from "../../wire/journal.ts";
+import type { Receipt } from "../../wire/receipt.ts";
+import { refusedReceipt, settleEntry, type Appliers, type Settled } from "./entry-outcome.ts";
+import { isStateKind, Lanes, laneOf, type JobSignals } from "./lanes.ts";
+import type { Ledger } from "./ledger.ts";
+import type { LinkTelemetry } from "./link-telemetry.ts";
+import type { LinkTimings } from "./link-timings.ts";
+
+export type EntryRunnerDeps = {
+  readonly ledger: Ledger;
+  readonly appliers: Appliers;
+  readonly telemetry: LinkTelemetry;
+  readonly timings: LinkTimings;
+  readonly random: () => number;
+  readonly stop: AbortSignal;
+  /** An entry is done and written down. */
+  readonly onSettled: () => void;
+  readonly onReceipt: () => void;
+};
+
+export class EntryRunner {
+  readonly #deps: EntryRunnerDeps;
+  #lanes: Lanes;
+  #closed = false;
+
+  constructor(deps: EntryRunnerDeps) {
+    this.#deps = deps;
+    this.#lanes = new Lanes(deps.onSettled);
+    this.#resume();
+  }
+
+  /** Entries that are taken and not done. */
+  get size(): number {
+    return this.#lanes.size;
+  }
+
+  /** Changes with each snapshot. */
+  get generation(): object {
+    return this.#lanes;
+  }
+
+  holdsBack(seq: number): boolean {
+    return this.#lanes.holdsBack(seq);
+  }
+
+  add(item: JournalEntry): void {
+    const decoded = decodeEntry(item);
+    if (decoded.ok) {
+      const { entry } = decoded;
+      this.#addJob(entry, async (signals) => {
+        const settled = await this.#settle(entry, signals);
+        if (settled !== undefined) await this.#record(item, settled, signals.stop);
+      });
+      return;
+    }
+    const settled: Settled = { receipt: refusedReceipt(item.seq, decoded.reason) };
+    this.#deps.telemetry.refused(item, decoded.reason);
+    this.#lanes.add({
+      seq: item.seq,
+      kind: item.kind,
+      lane: "refused",
+      isState: false,
+      run: async ({ stop }) => this.#record(item, settled, stop),
+    });
+  }
+
+  /** Nothing is under way any more when it resolves with true. */
+  async abandon(waitMs: number): Promise<boolean> {
+    return this.#lanes.abandon(waitMs);
+  }
+
+  /** After a snapshot was written down. */
+  restart(): void {
+    this.#lanes = new Lanes(this.#deps.onSettled);
+    this.#resume();
+  }
+
+  /** Afterwards nothing is written any more, whatever still comes. */
+  async close(waitMs: number): Promise<void> {
+    await this.abandon(waitMs);
+    this.#closed = true;
+  }
+
+  #addJob(entry: KnownEntry, run: (signals: JobSignals) => Promise<void>): void {
+    const { seq, kind } = entry;
+    this.#lanes.add({ seq, kind, lane: laneOf(entry), isState: isStateKind(kind), run });
+  }
+
+  #resume(): void {
+    for (const kept of this.#deps.ledger.unfinished()) {
+      const decoded = decodeEntry({ ...kept, chain: chainStart as Sha256 });
+      if (!decoded.ok) continue;
+      const { entry } = decoded;
+      this.#addJob(entry, async (signals) => {
+        const settled = await this.#settle(entry, signals);
+        if (settled === undefined) return;
+        if (entry.kind !== "cache.clear") await this.#finish(settled.receipt, signals.stop);
+        else if (settled.later !== undefined) void this.#awaitGone(settled.later);
+        else if (settled.receipt.phase === "applied")
+          await this.#release(settled.receipt.seq, signals.stop);
+      });
+    }
+  }
+
+  async #settle(entry: KnownEntry, signals: JobSignals): Promise<Settled | undefined> {
+    const { appliers, random, timings, telemetry } = this.#deps;
+    const settled = await settleEntry(entry, {
+      appliers,
+      signals,
+      random,
+      backoff: timings.backoff,
+      onWait: (error) => telemetry.waiting(entry, error),
+      onLate: (error) => telemetry.late(entry, error),
+    });
+    if (settled !== undefined) telemetry.settled(entry.kind, settled.receipt);
+    return settled;
+  }
+
+  async #record(item: JournalEntry, settled: Settled, stop: AbortSignal): Promise<void> {
+    const { seq, kind, at, body, chain } = item;
+    const { receipt, later } = settled;
+    const unfinished = later === undefined ? undefined : { seq, kind, at, body };
+    const isClear = kind === "cache.clear";
+    await this.#write(stop, () => {
+      this.#deps.ledger.commit({ seq, chain, receipt, unfinished, isClear });
+      this.#deps.onReceipt();
+    });
+    if (later !== undefined) void this.#awaitGone(later);
+  }
+
+  /** Never rejects. */
+  async #awaitGone(later: Promise<Receipt | undefined>): Promise<void> {
+    const { telemetry, stop } = this.#deps;
+    const lanes = this.#lanes;
+    try {
+      const gone = await later;
+      // After a snapshot the same seq may be another entry.
+      if (gone === undefined || lanes !== this.#lanes) return;
+      await this.#finish(gone, stop);
+      telemetry.settled("cache.clear", gone);
+    } catch (error) {
+      telemetry.defect(error);
+    }
+  }
+
+  async #finish(receipt: Receipt, stop: AbortSignal): Promise<void> {
+    await this.#write(stop, () => {
+      if (this.#deps.ledger.finish(receipt.seq, receipt)) this.#deps.onReceipt();
+    });
+  }
+
+  /** Asked again, and there was nothing left to delete. */
+  async #release(seq: number, stop: AbortSignal): Promise<void> {
+    await this.#write(stop, () => this.#deps.ledger.finish(seq, undefined));
+  }
+
+  /** What failed (a full disk) is tried until it succeeds, or stopped: the lane must not go on without it. */
+  async #write(stop: AbortSignal, action: () => void): Promise<void> {
+    const { random, timings, telemetry } = this.#deps;
+    const attempt = async (): Promise<void> => {
+      if (!this.#closed) action();
+    };
+    const onFailure = (error: unknown): boolean => {
+      telemetry.unwritable(error);
+      return true;
+    };
+    try {
+      await retry(attempt, { stop, random, backoff: timings.backoff, onFailure });
+      telemetry.written();
+    } catch (error) {
+      if (!stop.aborted) throw error;
+    }
+  }
+}

@@ -1,0 +1,234 @@
+// Follows central's journal: takes items from channel and poll alike, hands them to the lanes, and starts anew from a snapshot where our history is not central's.
+//
+//   received   in memory: the last item that was taken; at a start, the cursor
+//   cursor     in agent.db: everything up to it is done
+// What lies between is in the lanes; a crash loses only that memory, since central sends again everything behind the cursor.
+
+import { AccelError, codeOf } from "../../core/faults.ts";
+import { retry } from "../../base/wait.ts";
+import type { JournalItem, JournalPage } from "../../wire/journal.ts";
+import type { Receipt } from "../../wire/receipt.ts";
+import type { Snapshot } from "../../wire/snapshot.ts";
+import type { JournalQuery } from "./central-client.ts";
+import { EntryRunner, type EntryRunnerDeps } from "./entry-runner.ts";
+import { planIntake, type IntakePlan, type Mark } from "./intake.ts";
+import type { KeptEntry } from "./ledger.ts";
+import { isBetweenUs } from "./refusal.ts";
+
+/** Entries taken and not done; beyond, nothing more is taken. 2,000 of up to 16 KiB: 32 MiB. */
+const pendingMax = 2_000;
+const pendingLow = 1_000;
+
+export type FollowerDeps = Omit<EntryRunnerDeps, "onSettled"> & {
+  readonly central: {
+    getJournal(query: JournalQuery, signal: AbortSignal): Promise<JournalPage>;
+    getSnapshot(signal: AbortSignal): Promise<Snapshot>;
+  };
+  /** Makes the whole state durable and in force; called again after a crash. What it gives goes into the receipt. */
+  readonly applySnapshot: (
+    snapshot: Snapshot,
+    stop: AbortSignal,
+  ) => Promise<Readonly<Record<string, unknown>> & { readonly cleared: readonly string[] }>;
+  readonly onHeadApplied: () => void;
+  /** A request failed that no caller waits for; it is tried again. */
+  readonly onFailure: (error: unknown) => void;
+  /** Our position is about to change by a snapshot: a channel must say hello again. */
+  readonly onResync: () => void;
+};
+
+export class Follower {
+  readonly #deps: FollowerDeps;
+  readonly #runner: EntryRunner;
+  #received: Mark;
+  #headSeq: number;
+  /** The head that is still to be applied before what is stored counts as confirmed. */
+  #confirmSeq: number | undefined;
+  /** Items came that could not be taken. */
+  #missed = false;
+  #resyncing: Promise<void> | undefined;
+  #catchingUp: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(deps: FollowerDeps) {
+    this.#deps = deps;
+    this.#received = deps.ledger.position;
+    this.#headSeq = deps.ledger.position.seq;
+    this.#runner = new EntryRunner({ ...deps, onSettled: () => this.#settled() });
+  }
+
+  get headSeq(): number {
+    return this.#headSeq;
+  }
+
+  /** Before each new contact. Resolves when there is a history to go on from, or when stopped. */
+  async settleHistory(): Promise<void> {
+    await this.#resyncing;
+    if (this.#deps.ledger.position.epoch === null) await this.resync("there is no state yet");
+  }
+
+  /** A new contact told the head: everything up to it is to be applied before `onHeadApplied`. */
+  confirmAt(headSeq: number): void {
+    this.#headSeq = Math.max(this.#headSeq, headSeq);
+    this.#confirmSeq = headSeq;
+    this.#advanced();
+  }
+
+  /** Items from the channel. What cannot be taken now is fetched. */
+  offer(items: readonly JournalItem[]): void {
+    if (this.#resyncing !== undefined || this.#closed) return;
+    const verdict = this.#take(items);
+    if (verdict === "mismatch") void this.resync("the chain digest of an entry differs");
+    else if (verdict !== "all") this.#fetchMissed();
+  }
+
+  /** Fetches until the head is reached; one at a time. Throws what the request throws. */
+  async catchUp(): Promise<void> {
+    this.#catchingUp ??= this.#fetchAll().finally(() => {
+      this.#catchingUp = undefined;
+    });
+    return this.#catchingUp;
+  }
+
+  /** One page, long-polled for `waitMs`; the head that it told, undefined when nothing can be asked now. Throws what the request throws. */
+  async fetchPage(waitMs: number, stop: AbortSignal): Promise<number | undefined> {
+    await this.#resyncing;
+    const { epoch } = this.#deps.ledger.position;
+    if (epoch === null || stop.aborted || this.#closed) return undefined;
+    if (this.#runner.size > pendingLow) {
+      this.#missed = true;
+      return undefined;
+    }
+    const { seq: after, chain } = this.#received;
+    const { generation } = this.#runner;
+    this.#missed = false;
+    const page = await this.#deps.central.getJournal({ after, epoch, chain, waitMs }, stop);
+    // A snapshot came between question and answer.
+    if (this.#resyncing !== undefined || generation !== this.#runner.generation || this.#closed)
+      return page.head_seq;
+    if (page.resync || page.epoch !== epoch) {
+      await this.resync(`central's journal has no position ${after} like ours`);
+      return page.head_seq;
+    }
+    this.#headSeq = Math.max(this.#headSeq, page.head_seq);
+    const verdict = this.#take(page.entries);
+    if (verdict === "full") this.#missed = true;
+    if (verdict === "gap") await this.resync(`the journal does not go on after ${after}`);
+    if (verdict === "mismatch") await this.resync("the chain digest of an entry differs");
+    return page.head_seq;
+  }
+
+  /** Takes the snapshot, however often it has to be tried; ends early only when stopped. Never rejects. */
+  async resync(reason: string): Promise<void> {
+    this.#resyncing ??= this.#startAnew(reason).finally(() => {
+      this.#resyncing = undefined;
+      this.#advanced();
+    });
+    return this.#resyncing;
+  }
+
+  /** Afterwards nothing is written any more. Waits for what runs, at most so long. */
+  async close(waitMs: number): Promise<void> {
+    this.#closed = true;
+    await this.#runner.close(waitMs);
+  }
+
+  async #fetchAll(): Promise<void> {
+    for (;;) {
+      const before = this.#received.seq;
+      const head = await this.fetchPage(0, this.#deps.stop);
+      if (head === undefined || this.#closed) return;
+      const grows = this.#received.seq > before && this.#received.seq < this.#headSeq;
+      if (!grows && !this.#missed) return;
+    }
+  }
+
+  #take(items: readonly JournalItem[]): IntakePlan["verdict"] {
+    const { ledger, onReceipt } = this.#deps;
+    const plan = planIntake(this.#received, items, pendingMax - this.#runner.size);
+    for (const step of plan.steps) {
+      // Step by step, so that what was handed to the lanes is not taken again when a write fails between.
+      if (step.kind === "skip") {
+        ledger.skip(step.fromSeq, step.toSeq, step.chain);
+        this.#received = { seq: step.toSeq, chain: step.chain };
+      } else {
+        this.#received = { seq: step.entry.seq, chain: step.entry.chain };
+        if (!ledger.isDone(step.entry.seq)) this.#runner.add(step.entry);
+      }
+    }
+    this.#headSeq = Math.max(this.#headSeq, this.#received.seq);
+    if (plan.steps.length > 0) onReceipt();
+    this.#advanced();
+    return plan.verdict;
+  }
+
+  #settled(): void {
+    this.#advanced();
+    if (this.#missed && this.#runner.size <= pendingLow && !this.#closed) this.#fetchMissed();
+  }
+
+  #fetchMissed(): void {
+    this.#missed = true;
+    void this.catchUp().catch((error: unknown) => this.#deps.onFailure(error));
+  }
+
+  #advanced(): void {
+    const { ledger, telemetry, onHeadApplied } = this.#deps;
+    telemetry.position(ledger.position.seq, this.#headSeq);
+    const target = this.#confirmSeq;
+    if (target === undefined || this.#resyncing !== undefined || this.#closed) return;
+    if (this.#received.seq < target || this.#runner.holdsBack(target)) return;
+    this.#confirmSeq = undefined;
+    onHeadApplied();
+  }
+
+  async #startAnew(reason: string): Promise<void> {
+    const { stop, random, timings, telemetry, onResync, onFailure } = this.#deps;
+    telemetry.resync(reason);
+    onResync();
+    const again = (error: unknown): boolean => {
+      if (isBetweenUs(error) || codeOf(error) === "SITE_DELETED") onFailure(error);
+      else telemetry.snapshotFailed(error);
+      return true;
+    };
+    try {
+      const attempt = async (): Promise<void> => this.#takeSnapshot();
+      await retry(attempt, { stop, random, backoff: timings.backoff, onFailure: again });
+      telemetry.snapshotTaken(this.#received.seq);
+    } catch (error) {
+      if (!stop.aborted) telemetry.defect(error);
+    }
+  }
+
+  async #takeSnapshot(): Promise<void> {
+    const { ledger, central, applySnapshot, stop, timings, onReceipt } = this.#deps;
+    if (!(await this.#runner.abandon(timings.abandonMs)))
+      throw new AccelError("INTERNAL", "entries under way did not stop for the snapshot");
+    const beganMs = performance.now();
+    const snapshot = await central.getSnapshot(stop);
+    const { epoch, seq, chain } = snapshot;
+    const outcome = await applySnapshot(snapshot, stop);
+    stop.throwIfAborted();
+    const receipt: Receipt = {
+      seq,
+      phase: "applied",
+      detail: { snapshot: true, ...outcome },
+      took_ms: Math.round(performance.now() - beganMs),
+    };
+    // Entries count from 1: at 0 there is nothing to prove.
+    const proof = seq === 0 ? undefined : receipt;
+    ledger.restart({ epoch, seq, chain, receipt: proof, imports: importsOf(snapshot) });
+    this.#received = { seq, chain };
+    this.#headSeq = seq;
+    this.#runner.restart();
+    onReceipt();
+  }
+}
+
+function importsOf({ imports }: Snapshot): readonly KeptEntry[] {
+  return imports.map(({ seq, import_id, domain }) => ({
+    seq,
+    kind: "viewset.import",
+    at: "",
+    body: { import_id, domain },
+  }));
+}

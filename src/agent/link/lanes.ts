@@ -1,0 +1,108 @@
+// Order where it matters, concurrency where it does not: entries of one lane run one after another, lanes run side by side, so that a clear or a mark never waits behind a download.
+//
+// The one order across lanes: nothing overtakes an earlier `domains.changed`, since what an entry concerns depends on what is linked. Jobs are added in the order of the journal.
+
+import { sleep } from "../../base/wait.ts";
+import type { KnownEntry } from "../../wire/journal.ts";
+
+export type JobSignals = {
+  /** Leave without a result: stopped, or a snapshot takes the place of everything. */
+  readonly stop: AbortSignal;
+  /** A later entry of this lane carries the state that this one wanted; its seq is the reason. */
+  readonly superseded: AbortSignal;
+};
+
+export type Job = {
+  readonly seq: number;
+  readonly kind: string;
+  readonly lane: string;
+  /** A later job of the same kind in the lane makes this one needless. */
+  readonly isState: boolean;
+  /** Must not reject and must end soon after `stop`. */
+  readonly run: (signals: JobSignals) => Promise<void>;
+};
+
+export const domainsLane = "domains";
+
+export function laneOf(entry: KnownEntry): string {
+  switch (entry.kind) {
+    case "viewset.activated":
+    case "viewset.import":
+      return `viewset:${entry.body.domain}`;
+    case "cache.clear":
+      return "clears";
+    case "bots.changed":
+      return `bots:${entry.body.domain}:${entry.body.set}`;
+    case "policy.changed":
+      return "policy";
+    case "domains.changed":
+      return domainsLane;
+    default:
+      return entry satisfies never;
+  }
+}
+
+export function isStateKind(kind: KnownEntry["kind"]): boolean {
+  return kind !== "cache.clear" && kind !== "viewset.import";
+}
+
+type Pending = { readonly job: Job; readonly superseded: AbortController };
+
+export class Lanes {
+  readonly #pending = new Set<Pending>();
+  readonly #tails = new Map<string, Promise<void>>();
+  readonly #stop = new AbortController();
+  readonly #settled: () => void;
+  #domains: Promise<void> = Promise.resolve();
+
+  /** `settled` is told after each job that was not abandoned. */
+  constructor(settled: () => void) {
+    this.#settled = settled;
+  }
+
+  get size(): number {
+    return this.#pending.size;
+  }
+
+  add(job: Job): void {
+    for (const { job: older, superseded } of this.#pending) {
+      if (older.lane === job.lane && older.kind === job.kind && older.isState)
+        superseded.abort(job.seq);
+    }
+    const pending: Pending = { job, superseded: new AbortController() };
+    this.#pending.add(pending);
+    const before = this.#tails.get(job.lane) ?? Promise.resolve();
+    const ended = this.#run(pending, job.lane === domainsLane ? [before] : [before, this.#domains]);
+    this.#tails.set(job.lane, ended);
+    if (job.lane === domainsLane) this.#domains = ended;
+  }
+
+  async #run(pending: Pending, before: readonly Promise<void>[]): Promise<void> {
+    await Promise.all(before);
+    const { job, superseded } = pending;
+    const stop = this.#stop.signal;
+    if (!stop.aborted) await job.run({ stop, superseded: superseded.signal });
+    this.#pending.delete(pending);
+    if (![...this.#pending].some(({ job: { lane } }) => lane === job.lane))
+      this.#tails.delete(job.lane);
+    if (!stop.aborted) this.#settled();
+  }
+
+  /**
+   * Whether something up to `seq` is still to be done that decides what may be served. An import is not: it reads the host's files and changes nothing here.
+   */
+  holdsBack(seq: number): boolean {
+    return [...this.#pending].some(({ job }) => job.seq <= seq && job.kind !== "viewset.import");
+  }
+
+  /** Nothing new begins, what runs is told to stop. False: something did not within `waitMs`. */
+  async abandon(waitMs: number): Promise<boolean> {
+    this.#stop.abort();
+    const deadline = new AbortController();
+    const ended = Promise.all(this.#tails.values()).then(() => true);
+    const late = sleep(waitMs, deadline.signal).then(() => false);
+    const inTime = await Promise.race([ended, late]);
+    deadline.abort();
+    return inTime;
+  }
+}

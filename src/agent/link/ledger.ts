@@ -1,0 +1,231 @@
+// The books of the journal in agent.db: how far it is applied, what is done above that, which receipts central still lacks, what has a second part to come.
+//
+//   meta: epoch, cursor, chain    everything up to `cursor` is done; `chain` is the digest there; no epoch: no history, a snapshot is due
+//   done(seq, from_seq, chain)    done above the cursor: from_seq to seq (one entry, or a superseded range)
+//   receipt(id, seq, phase, …)    in the order they came about, until acknowledged
+//   unfinished(seq, entry)        a clear whose `gone` is to come, or an import of a snapshot: applied again at the next start
+//
+// The effect of an entry is durable before `commit`; then receipt, cursor and the rest are one transaction. So a crash repeats an entry, never loses or receipts it early.
+// The cursor is the contiguous prefix: it moves over `done` rows as soon as they touch it.
+
+import { chainStart } from "../../core/journal-chain.ts";
+import type { Sqlite } from "../../base/sqlite.ts";
+import type { Receipt } from "../../wire/receipt.ts";
+
+export type Position = {
+  /** Null: no history with any store. */
+  readonly epoch: string | null;
+  readonly seq: number;
+  readonly chain: string;
+};
+
+export type StoredReceipt = { readonly id: number; readonly receipt: Receipt };
+
+/** What is kept to apply an entry again: the shape of KnownEntry, unchecked. */
+export type KeptEntry = {
+  readonly seq: number;
+  readonly kind: string;
+  readonly at: string;
+  readonly body: Record<string, unknown>;
+};
+
+export type Commit = {
+  readonly seq: number;
+  readonly chain: string;
+  readonly receipt: Receipt;
+  /** Kept until `finish`. */
+  readonly unfinished?: KeptEntry | undefined;
+  readonly isClear: boolean;
+};
+
+export type SnapshotCommit = Position & {
+  readonly epoch: string;
+  readonly receipt: Receipt | undefined;
+  readonly imports: readonly KeptEntry[];
+};
+
+type ReceiptRow = {
+  id: number;
+  seq: number;
+  phase: string;
+  detail: string;
+  took_ms: number;
+};
+
+export class Ledger {
+  readonly #db: Sqlite;
+  readonly #sql;
+  #position: Position;
+
+  constructor(db: Sqlite) {
+    this.#db = db;
+    this.#sql = prepare(db);
+    this.#position = this.#readPosition();
+  }
+
+  get position(): Position {
+    return this.#position;
+  }
+
+  /** The newest clear that is applied; 0: none since the last snapshot. */
+  get lastClearSeq(): number {
+    return Number(this.#sql.meta.get("last_clear_seq")?.value ?? 0);
+  }
+
+  isDone(seq: number): boolean {
+    return seq <= this.#position.seq || this.#sql.isDone.get(seq, seq) !== undefined;
+  }
+
+  commit({ seq, chain, receipt, unfinished, isClear }: Commit): void {
+    this.#transact(() => {
+      this.#addReceipt(receipt);
+      if (unfinished !== undefined) this.#keep(unfinished);
+      if (isClear && receipt.phase === "applied" && seq > this.lastClearSeq)
+        this.#sql.setMeta.run("last_clear_seq", String(seq));
+      this.#markDone(seq, seq, chain);
+    });
+  }
+
+  /** Entries that later ones replaced: nothing to do, nothing to receipt. */
+  skip(fromSeq: number, toSeq: number, chain: string): void {
+    this.#transact(() => this.#markDone(fromSeq, toSeq, chain));
+  }
+
+  /** The second part of an entry. False, and nothing done, when it is no longer awaited (a snapshot came between). */
+  finish(seq: number, receipt: Receipt | undefined): boolean {
+    return this.#transact(() => {
+      if (this.#sql.release.run(seq).changes === 0) return false;
+      if (receipt !== undefined) this.#addReceipt(receipt);
+      return true;
+    });
+  }
+
+  unfinished(): readonly KeptEntry[] {
+    // Written by #keep alone.
+    return this.#sql.unfinished.all().map(({ entry }) => JSON.parse(entry) as KeptEntry);
+  }
+
+  /** The state of the snapshot is durable: begin at its position. Receipts of before speak of another history or are covered by this one. */
+  restart({ epoch, seq, chain, receipt, imports }: SnapshotCommit): void {
+    this.#transact(() => {
+      this.#erase();
+      this.#sql.setMeta.run("epoch", epoch);
+      this.#setCursor(seq, chain);
+      if (receipt !== undefined) this.#addReceipt(receipt);
+      for (const entry of imports) this.#keep(entry);
+    });
+  }
+
+  /** As a new agent: the next contact takes a snapshot. */
+  forget(): void {
+    this.#transact(() => {
+      this.#erase();
+      this.#sql.dropMeta.run("epoch");
+      this.#setCursor(0, chainStart);
+    });
+  }
+
+  receiptsAfter(id: number, limit: number): readonly StoredReceipt[] {
+    return this.#sql.receiptsAfter.all(id, limit).map((row) => ({
+      id: row.id,
+      // Written by #addReceipt alone.
+      receipt: {
+        seq: row.seq,
+        phase: row.phase as Receipt["phase"],
+        detail: JSON.parse(row.detail) as Receipt["detail"],
+        took_ms: row.took_ms,
+      },
+    }));
+  }
+
+  receiptCount(): number {
+    return this.#sql.receiptCount.get()?.count ?? 0;
+  }
+
+  acknowledge(ids: readonly number[]): void {
+    this.#transact(() => {
+      for (const id of ids) this.#sql.acknowledge.run(id);
+    });
+  }
+
+  /** The cached position follows the file also when the commit fails. */
+  #transact<T>(action: () => T): T {
+    try {
+      return this.#db.transaction(action).immediate();
+    } finally {
+      this.#position = this.#readPosition();
+    }
+  }
+
+  #readPosition(): Position {
+    const text = (key: string): string | undefined => this.#sql.meta.get(key)?.value;
+    return {
+      epoch: text("epoch") ?? null,
+      seq: Number(text("cursor") ?? 0),
+      chain: text("chain") ?? chainStart,
+    };
+  }
+
+  #markDone(fromSeq: number, toSeq: number, chain: string): void {
+    let { seq } = this.#readPosition();
+    if (toSeq <= seq) return;
+    this.#sql.addDone.run(toSeq, fromSeq, chain);
+    for (;;) {
+      const next = this.#sql.touching.get(seq + 1, seq);
+      if (next === undefined) break;
+      ({ seq } = next);
+      this.#setCursor(seq, next.chain);
+    }
+    this.#sql.dropDone.run(seq);
+  }
+
+  #setCursor(seq: number, chain: string): void {
+    this.#sql.setMeta.run("cursor", String(seq));
+    this.#sql.setMeta.run("chain", chain);
+  }
+
+  #addReceipt({ seq, phase, detail, took_ms }: Receipt): void {
+    this.#sql.addReceipt.run(seq, phase, JSON.stringify(detail), took_ms);
+  }
+
+  #keep(entry: KeptEntry): void {
+    this.#sql.keep.run(entry.seq, JSON.stringify(entry));
+  }
+
+  #erase(): void {
+    this.#db.exec("DELETE FROM done; DELETE FROM receipt; DELETE FROM unfinished;");
+    this.#sql.dropMeta.run("last_clear_seq");
+  }
+}
+
+function prepare(db: Sqlite) {
+  return {
+    meta: db.prepare<[string], { value: string }>("SELECT value FROM meta WHERE key = ?"),
+    setMeta: db.prepare<[string, string]>(
+      "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+    ),
+    dropMeta: db.prepare<[string]>("DELETE FROM meta WHERE key = ?"),
+    isDone: db.prepare<[number, number], { seq: number }>(
+      "SELECT seq FROM done WHERE seq >= ? AND from_seq <= ? LIMIT 1",
+    ),
+    // A superseded range may end at an entry that was done by itself.
+    addDone: db.prepare<[number, number, string]>(
+      "INSERT INTO done VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET from_seq = min(from_seq, excluded.from_seq)",
+    ),
+    touching: db.prepare<[number, number], { seq: number; chain: string }>(
+      "SELECT seq, chain FROM done WHERE from_seq <= ? AND seq > ? ORDER BY seq LIMIT 1",
+    ),
+    dropDone: db.prepare<[number]>("DELETE FROM done WHERE seq <= ?"),
+    addReceipt: db.prepare<[number, string, string, number]>(
+      "INSERT INTO receipt (seq, phase, detail, took_ms) VALUES (?, ?, ?, ?)",
+    ),
+    receiptsAfter: db.prepare<[number, number], ReceiptRow>(
+      "SELECT * FROM receipt WHERE id > ? ORDER BY id LIMIT ?",
+    ),
+    receiptCount: db.prepare<[], { count: number }>("SELECT count(*) AS count FROM receipt"),
+    acknowledge: db.prepare<[number]>("DELETE FROM receipt WHERE id = ?"),
+    keep: db.prepare<[number, string]>("INSERT OR REPLACE INTO unfinished VALUES (?, ?)"),
+    release: db.prepare<[number]>("DELETE FROM unfinished WHERE seq = ?"),
+    unfinished: db.prepare<[], { entry: string }>("SELECT entry FROM unfinished ORDER BY seq"),
+  };
+}

@@ -1,0 +1,192 @@
+// What the link shows of itself: status, metrics, health warnings, log lines. Decides nothing.
+
+import { codeOf, FAULTS, messageOf, type FaultCode } from "../../core/faults.ts";
+import type { Health, Severity } from "../../base/health.ts";
+import type { Log } from "../../base/log.ts";
+import { createMetrics, type Registry } from "../../base/metrics.ts";
+import { journalBodies, type JournalEntry, type KnownEntry } from "../../wire/journal.ts";
+import type { Receipt } from "../../wire/receipt.ts";
+import { laneOf } from "./lanes.ts";
+
+export type LinkState = "connected" | "polling" | "disconnected";
+
+export type LinkFault = {
+  readonly code: FaultCode;
+  readonly message: string;
+  readonly hint: string;
+};
+
+const metricTable = {
+  accel_agent_link_connected: {
+    kind: "gauge",
+    help: "1 while the channel to central is up, 0 while it is not.",
+  },
+  accel_agent_link_reconnects_total: {
+    kind: "counter",
+    help: "Channels that were begun after the first.",
+  },
+  accel_agent_journal_applied_seq: {
+    kind: "gauge",
+    help: "Everything up to this entry of central's journal is done.",
+  },
+  accel_agent_journal_head_seq: {
+    kind: "gauge",
+    help: "The newest entry of central's journal that this agent heard of.",
+  },
+  accel_agent_journal_entries_total: {
+    kind: "counter",
+    help: "Outcomes of journal entries by kind and phase of the receipt.",
+    labels: ["kind", "phase"],
+  },
+} as const;
+
+/** A loss of contact is news at once and a warning when it lasts. */
+const lossIsWarningMs = 30_000;
+
+export class LinkTelemetry {
+  readonly #health: Health;
+  readonly #log: Log;
+  readonly #metrics;
+  readonly #now: () => Date;
+  #state: LinkState = "disconnected";
+  #since: string;
+  #lastError: LinkFault | undefined;
+  /** Code of the loss that is going on and when it began, monotonic. */
+  #loss: { readonly code: FaultCode; readonly beganMs: number } | undefined;
+  readonly #waiting = new Set<number>();
+  #channels = 0;
+
+  constructor(options: {
+    readonly registry: Registry;
+    readonly health: Health;
+    readonly log: Log;
+    readonly now: () => Date;
+  }) {
+    this.#health = options.health;
+    this.#log = options.log;
+    this.#now = options.now;
+    this.#metrics = createMetrics(metricTable, options.registry);
+    this.#since = options.now().toISOString();
+  }
+
+  get state(): LinkState {
+    return this.#state;
+  }
+
+  get since(): string {
+    return this.#since;
+  }
+
+  get lastError(): LinkFault | undefined {
+    return this.#lastError;
+  }
+
+  channelBegins(): void {
+    if (this.#channels++ > 0) this.#metrics.accel_agent_link_reconnects_total.inc();
+  }
+
+  become(state: LinkState): void {
+    if (state === this.#state) return;
+    this.#state = state;
+    this.#since = this.#now().toISOString();
+    this.#metrics.accel_agent_link_connected.set(state === "connected" ? 1 : 0);
+    this.#log.info({ state }, "link to central");
+  }
+
+  /** Central answered as it should. */
+  reached(): void {
+    if (this.#loss === undefined) return;
+    this.#log.info("central answers again");
+    this.#health.settle(this.#loss.code.toLowerCase(), "link");
+    this.#loss = undefined;
+  }
+
+  failed(error: unknown): void {
+    const code = codeOf(error);
+    const { hint } = FAULTS[code];
+    const message = messageOf(error);
+    this.#lastError = { code, message, hint };
+    if (this.#loss?.code !== code) {
+      if (this.#loss !== undefined) this.#health.settle(this.#loss.code.toLowerCase(), "link");
+      this.#loss = { code, beganMs: performance.now() };
+      this.#log.warn({ code, hint }, message);
+    }
+    const lastsMs = performance.now() - this.#loss.beganMs;
+    this.#health.raise(code.toLowerCase(), severityOf(code, lastsMs), message, hint, "link");
+  }
+
+  position(appliedSeq: number, headSeq: number): void {
+    this.#metrics.accel_agent_journal_applied_seq.set(appliedSeq);
+    this.#metrics.accel_agent_journal_head_seq.set(headSeq);
+  }
+
+  settled(kind: KnownEntry["kind"], { seq, phase, detail, took_ms }: Receipt): void {
+    this.#metrics.accel_agent_journal_entries_total.inc({ kind, phase });
+    const line = { seq, kind, phase, took_ms };
+    if (phase === "applied" || phase === "gone") this.#log.info(line, "journal entry");
+    else this.#log.warn({ ...line, detail }, "journal entry");
+    if (this.#waiting.delete(seq)) this.#health.settle("entry_waiting", String(seq));
+  }
+
+  refused({ seq, kind }: JournalEntry, reason: string): void {
+    const label = Object.hasOwn(journalBodies, kind) ? kind : "unknown";
+    this.#metrics.accel_agent_journal_entries_total.inc({ kind: label, phase: "refused" });
+    this.#log.warn({ seq, kind }, reason);
+  }
+
+  /** An entry failed and is tried again. */
+  waiting(entry: KnownEntry, error: unknown): void {
+    const text = `entry ${entry.seq} (${laneOf(entry)}) waits for another try: ${messageOf(error)}`;
+    const { hint } = FAULTS[codeOf(error)];
+    this.#waiting.add(entry.seq);
+    this.#health.raise("entry_waiting", "warning", text, hint, String(entry.seq));
+    this.#log.debug({ seq: entry.seq, kind: entry.kind, code: codeOf(error) }, text);
+  }
+
+  /** The second part of a clear failed: it is asked for again at the next start. */
+  late({ seq, kind }: KnownEntry, error: unknown): void {
+    this.#log.warn({ seq, kind, code: codeOf(error) }, `not finished: ${messageOf(error)}`);
+  }
+
+  /** Entries that were under way are left, a snapshot takes their place. */
+  resync(reason: string): void {
+    this.#log.warn({ reason }, "taking a snapshot from central");
+    for (const seq of this.#waiting) this.#health.settle("entry_waiting", String(seq));
+    this.#waiting.clear();
+  }
+
+  /** For other reasons than that central cannot be asked. */
+  snapshotFailed(error: unknown): void {
+    const text = `central's snapshot could not be applied: ${messageOf(error)}`;
+    this.#health.raise("snapshot_pending", "error", text, FAULTS[codeOf(error)].hint);
+    this.#log.error({ code: codeOf(error) }, text);
+  }
+
+  snapshotTaken(seq: number): void {
+    this.#health.settle("snapshot_pending");
+    this.#log.info({ seq }, "snapshot applied");
+  }
+
+  unwritable(error: unknown): void {
+    const text = `agent.db cannot be written: ${messageOf(error)}`;
+    this.#health.raise("state_unwritable", "error", text, FAULTS.STATE_DIR_UNUSABLE.hint);
+    this.#log.error(text);
+  }
+
+  written(): void {
+    this.#health.settle("state_unwritable");
+  }
+
+  reportFailed(error: unknown): void {
+    this.#log.warn({ code: codeOf(error) }, `a report was left out: ${messageOf(error)}`);
+  }
+
+  defect(error: unknown): void {
+    this.#log.error({ err: error }, `link: ${messageOf(error)}`);
+  }
+}
+
+function severityOf(code: FaultCode, lastsMs: number): Severity {
+  if (code === "SITE_DELETED") return "error";
+  return code === "CENTRAL_UNREACHABLE" && lastsMs < lossIsWarningMs ? "info" : "warning";
+}

@@ -1,0 +1,41 @@
+// Every time of the link in one place, so that tests can shorten them.
+
+import { linkBackoff, type Backoff } from "../../core/backoff.ts";
+import { pingIntervalMs, reportIntervalMs } from "../../wire/channel.ts";
+
+export type LinkTimings = {
+  readonly pingIntervalMs: number;
+  /** From the upgrade to `welcome`. */
+  readonly welcomeMs: number;
+  /** A receipt that is unanswered for so long shows a dead channel. */
+  readonly ackMs: number;
+  /** A channel that lived so long was a good one: the next waits start small again. */
+  readonly stableMs: number;
+  readonly pollPeriodMs: number;
+  readonly longPollMs: number;
+  /** Between two long polls that were answered at once with nothing. */
+  readonly longPollPauseMs: number;
+  /** Where a proxy refused the channel, it is tried again after so long. */
+  readonly upgradeRetryMs: number;
+  readonly reportIntervalMs: number;
+  /** For entries under way to stop before a snapshot. */
+  readonly abandonMs: number;
+  /** For everything to stop at the end; what still runs is left to itself, unrecorded. */
+  readonly closeMs: number;
+  readonly backoff: Backoff;
+};
+
+export const linkTimings: LinkTimings = {
+  pingIntervalMs,
+  welcomeMs: 10_000,
+  ackMs: 30_000,
+  stableMs: 60_000,
+  pollPeriodMs: 60_000,
+  longPollMs: 30_000,
+  longPollPauseMs: 1_000,
+  upgradeRetryMs: 300_000,
+  reportIntervalMs,
+  abandonMs: 10_000,
+  closeMs: 500,
+  backoff: linkBackoff,
+};

@@ -1,0 +1,292 @@
+// The agent's link to central: keeps a channel, polls beside it, follows the journal, returns receipts and reports. Central being away changes nothing but what is new.
+//
+//   connect   token → history (snapshot where ours is not central's) → channel; a proxy without WebSocket: long poll instead
+//   poll      every 60 s ± 20 %, whatever the channel does
+// Both feed one Follower. Receipts go over the channel while there is one, else with the poll.
+
+import { AccelError, codeOf } from "../../core/faults.ts";
+import { backoffMs } from "../../core/backoff.ts";
+import type { Health } from "../../base/health.ts";
+import type { Log } from "../../base/log.ts";
+import type { Registry } from "../../base/metrics.ts";
+import { sleep } from "../../base/wait.ts";
+import type { AgentMessage, EdgeFacts, Report } from "../../wire/channel.ts";
+import type { AgentDb } from "./agent-db.ts";
+import type { ChannelEnd } from "./channel.ts";
+import type { CentralClient } from "./central-client.ts";
+import { runChannelContact, runLongPollContact, type ContactParts, type Send } from "./contact.ts";
+import type { Appliers } from "./entry-outcome.ts";
+import { Follower, type FollowerDeps } from "./follower.ts";
+import { LinkTelemetry, type LinkFault, type LinkState } from "./link-telemetry.ts";
+import { linkTimings, type LinkTimings } from "./link-timings.ts";
+import { orStopped } from "./or-stopped.ts";
+import { ReceiptOutbox } from "./outbox.ts";
+import { runPoll } from "./poll.ts";
+import type { AgentToken } from "./token-source.ts";
+
+/** Central says after how long to come back; not after longer than this. */
+const drainMsMax = 600_000;
+
+export type LinkOptions = {
+  readonly centralUrl: string;
+  readonly name16: string;
+  readonly agentVersion: string;
+  /** Random per start. */
+  readonly bootId: string;
+  readonly edge: EdgeFacts | null;
+  readonly client: CentralClient;
+  readonly db: AgentDb;
+  readonly appliers: Appliers;
+  readonly applySnapshot: FollowerDeps["applySnapshot"];
+  /** Everything up to the head that was known at this contact is applied: no clear was missed. Called at each new contact. Must not throw. */
+  readonly onHeadApplied: () => void;
+  /** Central says that this deployment site is deleted: stop serving, durably. Called again when it is said again. */
+  readonly siteDeleted: () => Promise<void>;
+  readonly report: () => Promise<Omit<Report, "instance_id">>;
+  readonly registry: Registry;
+  readonly health: Health;
+  readonly log: Log;
+  readonly random: () => number;
+  readonly now: () => Date;
+  readonly timings?: Partial<LinkTimings>;
+  readonly stop: AbortSignal;
+};
+
+export type LinkStatus = {
+  readonly state: LinkState;
+  readonly since: string;
+  readonly central_url: string;
+  readonly instance_id: string;
+  readonly epoch: string | null;
+  readonly applied_seq: number;
+  readonly head_seq: number;
+  readonly lag: number;
+  readonly receipts_unacknowledged: number;
+  readonly last_error: LinkFault | null;
+};
+
+export type ImportProgress = Omit<Extract<AgentMessage, { type: "progress" }>, "type">;
+
+export type Link = AsyncDisposable & {
+  /** Resolves when the link has stopped. */
+  readonly done: Promise<void>;
+  status(): LinkStatus;
+  /** Best effort: nothing is kept for a channel that is not there. */
+  progress(progress: ImportProgress): void;
+};
+
+/** Returns at once; central need not be there. Stops on `stop` or disposal, within a second. */
+export function startLink(options: LinkOptions): Link {
+  const own = new AbortController();
+  const link = new LinkService(options, AbortSignal.any([options.stop, own.signal]));
+  const done = link.run();
+  return {
+    done,
+    status: () => link.status(),
+    progress: (progress) => link.progress(progress),
+    [Symbol.asyncDispose]: async () => {
+      own.abort();
+      await done;
+    },
+  };
+}
+
+class LinkService {
+  readonly #options: LinkOptions;
+  readonly #timings: LinkTimings;
+  readonly #stop: AbortSignal;
+  readonly #telemetry: LinkTelemetry;
+  readonly #outbox: ReceiptOutbox;
+  readonly #follower: Follower;
+  readonly #parts: ContactParts;
+  /** Ends the channel that is under way. */
+  #channel = new AbortController();
+  #send: Send | undefined;
+  #deleted = false;
+
+  constructor(options: LinkOptions, stop: AbortSignal) {
+    const { db, client, registry, health, log, now, random } = options;
+    this.#options = options;
+    this.#stop = stop;
+    const timings = { ...linkTimings, ...options.timings };
+    const telemetry = new LinkTelemetry({ registry, health, log, now });
+    const outbox = new ReceiptOutbox(db.ledger);
+    const follower = new Follower({
+      ledger: db.ledger,
+      central: client,
+      appliers: options.appliers,
+      applySnapshot: options.applySnapshot,
+      onHeadApplied: options.onHeadApplied,
+      onReceipt: () => outbox.recorded(),
+      onFailure: (error) => void this.#failed(error),
+      onResync: () => this.#channel.abort(new AccelError("PROTOCOL", "taking a snapshot")),
+      telemetry,
+      timings,
+      random,
+      stop,
+    });
+    const { instanceId, ledger } = db;
+    const { report } = options;
+    const reached = (): void => this.#reached();
+    const facts = { client, instanceId, ledger, report, reached };
+    this.#parts = { ...facts, follower, outbox, telemetry, timings };
+    this.#timings = timings;
+    this.#telemetry = telemetry;
+    this.#outbox = outbox;
+    this.#follower = follower;
+  }
+
+  async run(): Promise<void> {
+    const { name16, now, random } = this.#options;
+    const { pollPeriodMs: periodMs, closeMs } = this.#timings;
+    const stop = this.#stop;
+    const poll = async (): Promise<void> => this.#poll();
+    const loops = Promise.all([
+      this.#connect(),
+      runPoll({ name16, periodMs, now, random, stop, poll }),
+    ]);
+    try {
+      await orStopped(loops, stop);
+    } finally {
+      const enough = new AbortController();
+      await Promise.all([
+        this.#follower.close(closeMs),
+        Promise.race([loops, sleep(closeMs, enough.signal)]),
+      ]);
+      enough.abort();
+      this.#telemetry.become("disconnected");
+    }
+  }
+
+  status(): LinkStatus {
+    const { db, centralUrl } = this.#options;
+    const { epoch, seq } = db.ledger.position;
+    return {
+      state: this.#telemetry.state,
+      since: this.#telemetry.since,
+      central_url: centralUrl,
+      instance_id: db.instanceId,
+      epoch,
+      applied_seq: seq,
+      head_seq: this.#follower.headSeq,
+      lag: Math.max(0, this.#follower.headSeq - seq),
+      receipts_unacknowledged: db.ledger.receiptCount(),
+      last_error: this.#telemetry.lastError ?? null,
+    };
+  }
+
+  progress(progress: ImportProgress): void {
+    this.#send?.({ type: "progress", ...progress });
+  }
+
+  async #connect(): Promise<void> {
+    for (let attempt = 0; !this.#stop.aborted; attempt++) {
+      const beganMs = performance.now();
+      const leastMs = await this.#contact();
+      if (performance.now() - beganMs >= this.#timings.stableMs) attempt = 0;
+      const { backoff } = this.#timings;
+      await sleep(leastMs + backoffMs(attempt, this.#options.random(), backoff), this.#stop);
+    }
+  }
+
+  /** One try, as long as it lasts; then how long to wait at least before the next. Never rejects. */
+  async #contact(): Promise<number> {
+    try {
+      const token = await this.#begin();
+      if (token === undefined) return 0;
+      const end = await this.#runChannel(token);
+      if (end.kind === "drained") return Math.min(end.reconnectAfterMs, drainMsMax);
+      if (end.kind === "ended") {
+        if (end.error.code === "TOKEN_EXPIRED") this.#options.client.discardToken(token);
+        throw end.error;
+      }
+      if (end.kind === "refused") await this.#longPoll(end.status);
+    } catch (error) {
+      await this.#failed(error);
+    } finally {
+      if (this.#telemetry.state === "connected") this.#telemetry.become("disconnected");
+    }
+    return 0;
+  }
+
+  /** Token and history, before anything else is asked. Undefined when stopped. */
+  async #begin(): Promise<AgentToken | undefined> {
+    const { client, db } = this.#options;
+    const token = await orStopped(client.token(), this.#stop);
+    if (token === undefined) return undefined;
+    const site = db.get("deployment_site_id");
+    if (site !== token.deploymentSiteId) {
+      // The settings name another deployment site than before: its journal is another.
+      if (site !== undefined) db.ledger.forget();
+      db.put({ deployment_site_id: token.deploymentSiteId });
+    }
+    await this.#follower.settleHistory();
+    return this.#stop.aborted ? undefined : token;
+  }
+
+  async #runChannel(token: AgentToken): Promise<ChannelEnd> {
+    const { db, agentVersion, bootId, edge } = this.#options;
+    this.#channel = new AbortController();
+    this.#telemetry.channelBegins();
+    return runChannelContact(this.#parts, {
+      token: token.text,
+      hello: { agent_version: agentVersion, instance_id: db.instanceId, boot_id: bootId, edge },
+      attach: (send) => {
+        this.#send = send;
+        return { [Symbol.dispose]: () => (this.#send = undefined) };
+      },
+      stop: AbortSignal.any([this.#stop, this.#channel.signal]),
+    });
+  }
+
+  async #longPoll(status: number): Promise<void> {
+    this.#options.log.info({ status }, "no channel on the way to central: polling instead");
+    const enough = AbortSignal.timeout(this.#timings.upgradeRetryMs);
+    try {
+      await runLongPollContact(this.#parts, AbortSignal.any([this.#stop, enough]));
+    } finally {
+      this.#telemetry.become("disconnected");
+    }
+  }
+
+  /** Beside the channel. Never rejects. */
+  async #poll(): Promise<void> {
+    try {
+      if ((await this.#begin()) === undefined) return;
+      await this.#follower.catchUp();
+      this.#reached();
+      if (this.#send !== undefined) return;
+      const { client, db } = this.#options;
+      if (this.#telemetry.state === "disconnected") {
+        this.#telemetry.become("polling");
+        this.#follower.confirmAt(this.#follower.headSeq);
+      }
+      await this.#outbox.flush(async (batch) =>
+        client.postReceipts(db.instanceId, batch, this.#stop),
+      );
+    } catch (error) {
+      await this.#failed(error);
+      if (this.#telemetry.state === "polling") this.#telemetry.become("disconnected");
+    }
+  }
+
+  #reached(): void {
+    this.#deleted = false;
+    this.#telemetry.reached();
+  }
+
+  async #failed(error: unknown): Promise<void> {
+    if (this.#stop.aborted) return;
+    this.#telemetry.failed(error);
+    if (codeOf(error) !== "SITE_DELETED" || this.#deleted) return;
+    this.#deleted = true;
+    try {
+      // Should the site ever be there again, nothing of before counts.
+      this.#options.db.ledger.forget();
+      await this.#options.siteDeleted();
+    } catch (failure) {
+      this.#deleted = false; // Said again, it is tried again.
+      this.#telemetry.defect(failure);
+    }
+  }
+}

@@ -1,0 +1,67 @@
+// What central's refusals mean to the agent, and which of them only time can heal.
+
+import { AccelError, codeOf, messageOf, type FaultCode } from "../../core/faults.ts";
+import { decodeAgentApiError, type AgentApiError } from "../../wire/token.ts";
+
+const faults: Readonly<Record<AgentApiError["code"], FaultCode>> = {
+  unknown_name: "UNKNOWN_NAME16",
+  wrong_secret: "WRONG_SECRET16",
+  expired_token: "TOKEN_EXPIRED",
+  clock_skew: "CLOCK_SKEWED",
+  site_deleted: "SITE_DELETED",
+  invalid: "MESSAGE_INVALID",
+  not_found: "NOT_FOUND",
+  conflict: "CONFLICT",
+  too_large: "MESSAGE_INVALID",
+  too_many: "CENTRAL_REFUSED",
+  unavailable: "CENTRAL_UNREACHABLE",
+  internal: "CENTRAL_REFUSED",
+};
+
+/** What proxies answer in central's place. */
+const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
+
+/** `text` is the body as received; `what` names the call, never a secret. */
+export function refusalOf(status: number, text: string, what: string): AccelError {
+  const answer = refusalBody(text);
+  if (answer === undefined) {
+    const code = awayStatuses.has(status) ? "CENTRAL_UNREACHABLE" : "CENTRAL_REFUSED";
+    return new AccelError(code, `${what} was answered ${status} by something else than central`);
+  }
+  // It stops serving: only the status that the contract gives it may carry it.
+  const code =
+    answer.code === "site_deleted" && status !== 401 ? "CENTRAL_REFUSED" : faults[answer.code];
+  return new AccelError(code, `${what} was refused: ${answer.message} (${status} ${answer.code})`);
+}
+
+/** Central's own words; undefined when the answer is not central's. */
+export function refusalBody(text: string): AgentApiError | undefined {
+  try {
+    const decoded = decodeAgentApiError(JSON.parse(text));
+    return decoded.ok ? decoded.value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Says nothing about what was asked, only that central cannot be asked now: repeated without end. */
+export function isBetweenUs(error: unknown): boolean {
+  return betweenUs.has(codeOf(error));
+}
+
+const betweenUs: ReadonlySet<FaultCode> = new Set([
+  "CENTRAL_UNREACHABLE",
+  "CENTRAL_REFUSED",
+  "UNKNOWN_NAME16",
+  "WRONG_SECRET16",
+  "TOKEN_EXPIRED",
+  "CLOCK_SKEWED",
+] as const);
+
+/** Connecting, TLS, resets, timeouts: whatever the network library threw. */
+export function unreachable(what: string, cause: unknown): AccelError {
+  if (cause instanceof AccelError) return cause;
+  // Both address families failed: the first says it as well as all.
+  const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
+  return new AccelError("CENTRAL_UNREACHABLE", `${what}: ${messageOf(first)}`, { cause });
+}

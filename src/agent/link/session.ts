@@ -1,0 +1,125 @@
+// Calls with a token: one is asked for when there is none, and a call that met an expired one is repeated once with another.
+
+import type { Dispatcher } from "undici";
+import type { Name16, Secret16 } from "../../core/ids.ts";
+import { decodeTokenAnswer, type TokenAnswer } from "../../wire/token.ts";
+import type { Decoder } from "../../wire/validate.ts";
+import { refusalBody, refusalOf } from "./refusal.ts";
+import { TokenSource, type AgentToken } from "./token-source.ts";
+import {
+  decodeAnswer,
+  nameOf,
+  readRefusal,
+  readText,
+  type Exchange,
+  type Transport,
+} from "./transport.ts";
+
+export type SessionOptions = {
+  readonly name16: Name16;
+  readonly secret16: Secret16;
+  readonly callTimeoutMs: number;
+  /** Ends whatever is under way. */
+  readonly stop: AbortSignal;
+};
+
+/** The body is made anew for each sending. */
+export type Call = Omit<Exchange, "body"> & {
+  readonly body?: () => Exchange["body"] | Promise<Exchange["body"]>;
+};
+
+export type Answered = {
+  readonly answer: Dispatcher.ResponseData;
+  /** The body, where it had to be read to know whether the token was at fault. */
+  readonly refusal: string | undefined;
+};
+
+export const smallBytesMax = 65_536;
+
+export class Session {
+  readonly #transport: Transport;
+  readonly #options: SessionOptions;
+  readonly #tokens: TokenSource;
+
+  constructor(transport: Transport, options: SessionOptions) {
+    this.#transport = transport;
+    this.#options = options;
+    this.#tokens = new TokenSource(
+      async () => this.#askToken(),
+      () => performance.now(),
+    );
+  }
+
+  async token(): Promise<AgentToken> {
+    return this.#tokens.get();
+  }
+
+  discardToken(token: AgentToken): void {
+    this.#tokens.discard(token);
+  }
+
+  /** Any answer; throws where none came, or no token. */
+  async send(call: Call): Promise<Answered> {
+    for (let renewed = false; ; renewed = true) {
+      const token = await this.#tokens.get();
+      const { body, ...rest } = call;
+      const answer = await this.#transport.send({
+        ...rest,
+        body: await body?.(),
+        headers: { ...call.headers, authorization: `Bearer ${token.text}` },
+      });
+      if (answer.statusCode !== 401) return { answer, refusal: undefined };
+      const refusal = await readRefusal(answer, nameOf(call));
+      if (refusalBody(refusal)?.code !== "expired_token") return { answer, refusal };
+      this.#tokens.discard(token);
+      if (renewed) return { answer, refusal };
+    }
+  }
+
+  /** A 2xx answer, or throws the refusal. */
+  async accepted(call: Call): Promise<Dispatcher.ResponseData> {
+    const { answer, refusal } = await this.send(call);
+    if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
+    const what = nameOf(call);
+    throw refusalOf(answer.statusCode, refusal ?? (await readRefusal(answer, what)), what);
+  }
+
+  /** The answer whole and decoded, within the deadline of calls. */
+  async json<T>(call: Call, decode: Decoder<T>, bytesMax: number): Promise<T> {
+    const signal = this.deadline(call.signal, call.extraWaitMs);
+    const answer = await this.accepted({ ...call, signal });
+    return decodeAnswer(decode, await readText(answer, bytesMax, nameOf(call)), nameOf(call));
+  }
+
+  bound(signal: AbortSignal): AbortSignal {
+    return AbortSignal.any([this.#options.stop, signal]);
+  }
+
+  deadline(signal: AbortSignal = this.#options.stop, extraMs = 0): AbortSignal {
+    return AbortSignal.any([
+      this.#options.stop,
+      signal,
+      AbortSignal.timeout(this.#options.callTimeoutMs + extraMs),
+    ]);
+  }
+
+  async #askToken(): Promise<TokenAnswer> {
+    const { name16, secret16 } = this.#options;
+    const exchange: Exchange = {
+      method: "POST",
+      path: "/token",
+      headers: {
+        authorization: `Basic ${Buffer.from(`${name16}:${secret16}`).toString("base64")}`,
+        "content-type": "application/x-www-form-urlencoded",
+        date: new Date().toUTCString(), // Central compares the clocks.
+      },
+      body: "grant_type=client_credentials",
+      signal: this.deadline(),
+    };
+    const what = nameOf(exchange);
+    const answer = await this.#transport.send(exchange);
+    if (answer.statusCode !== 200)
+      throw refusalOf(answer.statusCode, await readRefusal(answer, what), what);
+    return decodeAnswer(decodeTokenAnswer, await readText(answer, smallBytesMax, what), what);
+  }
+}

@@ -1,0 +1,146 @@
+// HTTP towards central: one bounded pool, TLS that cannot be switched off, a deadline on every phase, a limit on every answer.
+
+import type { Readable } from "node:stream";
+import { getCACertificates } from "node:tls";
+import { Pool, type Dispatcher } from "undici";
+import { AccelError } from "../../core/faults.ts";
+import { describeErrors, type Decoder } from "../../wire/validate.ts";
+import { agentApiPrefix } from "../../wire/token.ts";
+import { unreachable } from "./refusal.ts";
+
+export type TransportOptions = {
+  readonly centralUrl: string;
+  /** Trusted beside the system's authorities. */
+  readonly caPem?: string | undefined;
+  readonly connectTimeoutMs?: number;
+  /** To the first byte of an answer, and between two pieces of it. */
+  readonly silenceMs?: number;
+};
+
+export type Exchange = {
+  readonly method: "GET" | "POST" | "PUT";
+  /** Below `/agent-api/v1`, with query. */
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array | Readable | undefined;
+  /** Waited for beyond the usual silence: a long poll. */
+  readonly extraWaitMs?: number;
+  readonly signal: AbortSignal;
+};
+
+// Long poll, request logs, receipts and the viewset's parallel transfers, with room.
+const connectionsMax = 32;
+const refusalBytesMax = 65_536;
+
+export class Transport implements AsyncDisposable {
+  /** Of the channel. */
+  readonly channelUrl: URL;
+  readonly ca: readonly string[] | undefined;
+  readonly #pool: Pool;
+  readonly #prefix: string;
+  readonly #silenceMs: number;
+
+  /** Throws SETTINGS_INVALID for plain http outside loopback. */
+  constructor({
+    centralUrl,
+    caPem,
+    connectTimeoutMs = 10_000,
+    silenceMs = 30_000,
+  }: TransportOptions) {
+    const url = new URL(centralUrl);
+    if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback(url.hostname))) {
+      throw new AccelError(
+        "SETTINGS_INVALID",
+        `central_url ${centralUrl} must be https outside loopback`,
+      );
+    }
+    this.#prefix = url.pathname.replace(/\/+$/, "") + agentApiPrefix;
+    this.#silenceMs = silenceMs;
+    this.ca = caPem === undefined ? undefined : [...getCACertificates("default"), caPem];
+    this.channelUrl = new URL(`${this.#prefix}/channel`, url);
+    this.channelUrl.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+    this.#pool = new Pool(url.origin, {
+      connections: connectionsMax,
+      allowH2: false,
+      headersTimeout: silenceMs,
+      bodyTimeout: silenceMs,
+      connect: {
+        timeout: connectTimeoutMs,
+        ...(this.ca === undefined ? {} : { ca: [...this.ca] }),
+      },
+    });
+  }
+
+  /** The answer, whatever its status; the caller reads or dumps its body. Throws CENTRAL_UNREACHABLE. */
+  async send(exchange: Exchange): Promise<Dispatcher.ResponseData> {
+    try {
+      const answer = await this.#pool.request({
+        method: exchange.method,
+        path: this.#prefix + exchange.path,
+        headers: { ...exchange.headers },
+        body: exchange.body ?? null,
+        headersTimeout: this.#silenceMs + (exchange.extraWaitMs ?? 0),
+        signal: exchange.signal,
+      });
+      // Whoever reads the body meets its error; one that nobody reads must not end the process.
+      answer.body.on("error", () => undefined);
+      return answer;
+    } catch (error) {
+      throw unreachable(nameOf(exchange), error);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#pool.destroy();
+  }
+}
+
+/** For messages: without the query. */
+export function nameOf({ method, path }: Pick<Exchange, "method" | "path">): string {
+  return `${method} ${agentApiPrefix}${path.split("?")[0] ?? ""}`;
+}
+
+/** Text of at most `bytesMax`. Throws MESSAGE_INVALID beyond, CENTRAL_UNREACHABLE when it breaks off. */
+export async function readText(
+  answer: Dispatcher.ResponseData,
+  bytesMax: number,
+  what: string,
+): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of answer.body as AsyncIterable<Uint8Array>) {
+      size += chunk.byteLength;
+      if (size > bytesMax)
+        throw new AccelError("MESSAGE_INVALID", `${what}: the answer is over ${bytesMax} bytes`);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    throw unreachable(what, error);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+export async function readRefusal(answer: Dispatcher.ResponseData, what: string): Promise<string> {
+  return readText(answer, refusalBytesMax, what);
+}
+
+/** Throws MESSAGE_INVALID with what is wrong in the answer. */
+export function decodeAnswer<T>(decode: Decoder<T>, text: string, what: string): T {
+  let raw: unknown;
+  try {
+    raw = JSON.parse(text);
+  } catch {
+    throw new AccelError("MESSAGE_INVALID", `${what}: the answer is no JSON`);
+  }
+  const decoded = decode(raw);
+  if (decoded.ok) return decoded.value;
+  throw new AccelError(
+    "MESSAGE_INVALID",
+    `${what}: the answer is not valid: ${describeErrors(decoded.errors)}`,
+  );
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+}

@@ -1,0 +1,247 @@
+// Being in touch with central whatever stands in the way: lost and wedged channels, proxies, refusals, a central that is not there.
+
+import { expect, test } from "vitest";
+import { listenHttp } from "../../../src/base/http-listener.ts";
+import { FakeCentral, name16 } from "../../support/fake-central.ts";
+import { clear, Effects, startRig, type Rig } from "../../support/link-rig.ts";
+import { firstPollMs, pollPhaseMs } from "../../../src/agent/link/poll.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+import { until } from "../../support/until.ts";
+
+const connected = async (rig: Rig): Promise<unknown> =>
+  until("connected", () => rig.link.status().state === "connected");
+const applied = async (rig: Rig, seq: number): Promise<unknown> =>
+  until(`applied ${seq}`, () => rig.link.status().applied_seq === seq);
+
+test("central that is not there blocks nothing; the link takes up when it comes", async () => {
+  using dir = tempDir();
+  await using reserved = await listenHttp(() => undefined, { host: "127.0.0.1", port: 0 });
+  const url = `http://127.0.0.1:${reserved.port}`;
+  await reserved[Symbol.asyncDispose]();
+  const effects = new Effects();
+  await using rig = startRig({ central: { url }, dir: dir.path, effects });
+  await until("a warning", () => rig.codes().includes("central_unreachable"));
+  expect(rig.health.list()[0]).toMatchObject({ severity: "info" });
+  expect(rig.link.status()).toMatchObject({
+    state: "disconnected",
+    epoch: null,
+    last_error: { code: "CENTRAL_UNREACHABLE" },
+  });
+  expect(rig.headsApplied()).toBe(0);
+});
+
+test("a dropped channel comes back and brings what was missed", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  const effects = new Effects();
+  await using rig = startRig({ central, dir: dir.path, effects });
+  await connected(rig);
+  for (let round = 1; round <= 3; round++) {
+    central.faults.withholdEntries = true;
+    central.append("cache.clear", clear(`c${round}`));
+    central.faults.withholdEntries = false;
+    central.dropChannels();
+    await applied(rig, round);
+  }
+  expect(effects.count("cache.clear")).toBe(3);
+  expect(effects.snapshots.length).toBe(1);
+  const metrics = await rig.registry.metrics();
+  expect(metrics).toMatch(/accel_agent_link_reconnects_total [3-9]/);
+});
+
+test("a half-open channel is dead after two missed pongs", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  central.faults.losePongs = true;
+  const timings = { pingIntervalMs: 30 };
+  await using rig = startRig({ central, dir: dir.path, effects: new Effects(), timings });
+  await until("a second channel", () => central.hellos.length >= 2);
+  expect(rig.link.status().last_error?.message).toContain("pong");
+  central.faults.losePongs = false;
+  await connected(rig);
+  const { length } = central.hellos;
+  await until("ten pings", () => central.pings >= 10 + length);
+  expect(central.hellos.length).toBe(length);
+});
+
+test("the poll finds what a wedged channel hides", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  central.faults.wedged = true;
+  // The first poll a moment from now: at the phase of the name.
+  const startMs = pollPhaseMs(name16, 200) + 150;
+  const beganMs = performance.now();
+  const effects = new Effects();
+  await using rig = startRig({
+    central,
+    dir: dir.path,
+    effects,
+    timings: { pollPeriodMs: 200 },
+    now: () => new Date(startMs + performance.now() - beganMs),
+  });
+  expect(firstPollMs(pollPhaseMs(name16, 200), startMs, 200)).toBe(50);
+  await connected(rig);
+  central.append("cache.clear", clear("c1"));
+  await applied(rig, 1);
+  expect(rig.link.status().state).toBe("connected");
+  expect(central.channels).toBe(1);
+  expect(central.requests.some((line) => line.startsWith("GET /agent-api/v1/journal?"))).toBe(true);
+});
+
+test("what both paths bring is applied once", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  const effects = new Effects();
+  const timings = { pollPeriodMs: 5 };
+  await using rig = startRig({ central, dir: dir.path, effects, timings });
+  await connected(rig);
+  for (let n = 1; n <= 40; n++) {
+    central.append("cache.clear", clear(`c${n}`));
+    if (n % 10 === 0) await applied(rig, n);
+  }
+  const begins = effects.trace.filter((line) => line.startsWith("begin"));
+  expect(begins).toEqual(Array.from({ length: 40 }, (_, i) => `begin ${i + 1}`));
+});
+
+test.each([404, 403, 502, 200])(
+  "an upgrade answered %i on the way: long polls, receipts and reports by requests",
+  async (status) => {
+    using dir = tempDir();
+    await using central = await FakeCentral.start();
+    central.faults.upgradeStatus = status;
+    const effects = new Effects();
+    const timings = { upgradeRetryMs: 400, longPollMs: 10_000 };
+    await using rig = startRig({ central, dir: dir.path, effects, timings });
+    await until("polling", () => rig.link.status().state === "polling");
+    await until("the head is confirmed", () => rig.headsApplied() === 1);
+    central.append("cache.clear", clear("c1"));
+    await until("the receipt", () => central.receipts.length === 1);
+    await until("a report", () => central.reports.length > 0);
+    await until("acknowledged", () => rig.link.status().receipts_unacknowledged === 0);
+    expect(rig.link.status()).toMatchObject({ state: "polling", applied_seq: 1 });
+    central.faults.upgradeStatus = undefined;
+    await connected(rig);
+  },
+);
+
+test("a proxy that does not wait is not asked without pause", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  central.faults.upgradeStatus = 426;
+  central.faults.impatient = true;
+  const timings = { longPollPauseMs: 60 };
+  await using rig = startRig({ central, dir: dir.path, effects: new Effects(), timings });
+  const asked = (): number =>
+    central.requests.filter((line) => line.includes("/journal?") && line.includes("wait=")).length;
+  await until("three long polls", () => asked() >= 3);
+  const before = { count: asked(), ms: performance.now() };
+  await until("three more", () => asked() >= before.count + 3);
+  expect(performance.now() - before.ms).toBeGreaterThan(110);
+  expect(rig.link.status().state).toBe("polling");
+});
+
+test("drain is obeyed: the channel is left and taken up after the time that central said", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  await using rig = startRig({ central, dir: dir.path, effects: new Effects() });
+  await connected(rig);
+  const atMs = performance.now();
+  central.say({ type: "drain", reconnect_after_ms: 150 });
+  await until("left", () => central.channels === 0);
+  expect(central.closes[0]?.code).toBe(1000);
+  await until("again", () => central.hellos.length === 2);
+  expect(performance.now() - atMs).toBeGreaterThan(149);
+  expect(rig.codes()).toEqual([]);
+});
+
+test.each([
+  ["an unknown type", { type: "dance" }],
+  ["a field too many", { type: "pong", n: 1, more: true }],
+  ["an entry that is none", { type: "entries", entries: [{ seq: "1" }] }],
+])("%s ends the channel with 1008 and the reason", async (_what, message) => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  await using rig = startRig({ central, dir: dir.path, effects: new Effects() });
+  await connected(rig);
+  central.say(message);
+  await until("closed", () => central.closes.length > 0);
+  expect(central.closes[0]?.code).toBe(1008);
+  expect(central.closes[0]?.reason).toContain(message.type);
+  expect(rig.link.status().last_error?.code).toBe("MESSAGE_INVALID");
+  await connected(rig);
+});
+
+test.each([
+  ["unknown_name", "UNKNOWN_NAME16"],
+  ["wrong_secret", "WRONG_SECRET16"],
+  ["clock_skew", "CLOCK_SKEWED"],
+] as const)("401 %s is told with its own code and hint, and stops nothing", async (code, fault) => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  central.faults.refuse = code;
+  await using rig = startRig({ central, dir: dir.path, effects: new Effects() });
+  await until("told", () => rig.codes().includes(fault.toLowerCase()));
+  expect(rig.link.status().last_error).toMatchObject({ code: fault });
+  expect(rig.link.status().last_error?.hint).not.toBe("");
+  expect(rig.sitesDeleted()).toBe(0);
+  central.faults.refuse = undefined;
+  await connected(rig);
+  expect(rig.codes()).toEqual([]);
+});
+
+test("401 site_deleted is told once and forgets; should the site be there again, a snapshot is taken", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  const effects = new Effects();
+  await using rig = startRig({ central, dir: dir.path, effects });
+  await connected(rig);
+  central.append("cache.clear", clear("c1"));
+  await applied(rig, 1);
+  central.faults.refuse = "site_deleted";
+  central.dropChannels();
+  await until("told", () => rig.sitesDeleted() === 1);
+  const { length } = central.requests;
+  await until("asked again", () => central.requests.length > length + 3);
+  expect(rig.sitesDeleted()).toBe(1);
+  expect(rig.codes()).toEqual(["site_deleted"]);
+  expect(rig.link.status().epoch).toBeNull();
+  central.faults.refuse = undefined;
+  await connected(rig);
+  expect(effects.snapshots.map(({ seq }) => seq)).toEqual([0, 1]);
+});
+
+test("a token that has ended is renewed and nobody notices", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  central.faults.tokenCalls = 20;
+  central.faults.upgradeStatus = 404;
+  const timings = { pollPeriodMs: 10 };
+  await using rig = startRig({ central, dir: dir.path, effects: new Effects(), timings });
+  for (let n = 1; n <= 40; n++) {
+    central.append("cache.clear", clear(`c${n}`));
+    await applied(rig, n);
+  }
+  expect(central.tokensGiven).toBeGreaterThan(2);
+  expect(rig.link.status().last_error).toBeNull();
+});
+
+test("it stops within a second, whatever hangs", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  const effects = new Effects();
+  await using rig = startRig({
+    central,
+    dir: dir.path,
+    effects,
+    appliers: { "cache.clear": async () => new Promise(() => undefined) },
+  });
+  await connected(rig);
+  central.append("cache.clear", clear("c1"));
+  await until("taken", () => rig.link.status().head_seq === 1);
+  central.faults.wedged = true;
+  central.faults.delayMs = 5_000;
+  const atMs = performance.now();
+  await rig.link[Symbol.asyncDispose]();
+  expect(performance.now() - atMs).toBeLessThan(1_000);
+  expect(rig.link.status().state).toBe("disconnected");
+});
