@@ -1,15 +1,13 @@
 // Operator commands over a unix socket: JSON over HTTP, one route a command, reachable only by the user that runs the program (mode 0600).
 
+import { once } from "node:events";
 import { chmodSync, rmSync } from "node:fs";
 import { Client } from "undici";
 import { AccelError, codeOf, FAULTS, messageOf, type FaultCode } from "../core/faults.ts";
 import { listenHttp, readBody } from "./http-listener.ts";
 
-/** Answers one command. May throw an AccelError: its code, message and hint reach the operator. An async iterable is streamed as NDJSON. */
-export type ControlHandler = (
-  parameters: unknown,
-  signal: AbortSignal,
-) => Promise<unknown> | AsyncIterable<unknown> | unknown;
+/** Answers one command, at once or by a promise. May throw an AccelError: its code, message and hint reach the operator. An async iterable is streamed as NDJSON. */
+export type ControlHandler = (parameters: unknown, signal: AbortSignal) => unknown;
 export type ControlRoutes = Readonly<Record<string, ControlHandler>>;
 
 const requestBytesMax = 1_048_576; // 64 patterns of 4 KiB and room.
@@ -24,7 +22,8 @@ export async function startControlSocket(
       const gone = new AbortController();
       response.once("close", () => gone.abort());
       const answer = async (): Promise<void> => {
-        const handler = routes[(request.url ?? "/").slice(1)];
+        const name = (request.url ?? "/").slice(1);
+        const handler = Object.hasOwn(routes, name) ? routes[name] : undefined;
         const read = await readBody(request, requestBytesMax);
         if (handler === undefined)
           throw new AccelError("USAGE", `unknown command ${request.url ?? ""}`);
@@ -32,7 +31,11 @@ export async function startControlSocket(
         const result = await handler(parse(read.body), gone.signal);
         response.setHeader("content-type", "application/x-ndjson");
         if (isStream(result)) {
-          for await (const item of result) response.write(`${JSON.stringify(item)}\n`);
+          for await (const item of result) {
+            const taken = response.write(`${JSON.stringify(item)}\n`);
+            if (!taken) await once(response, "drain", { signal: gone.signal });
+            if (gone.signal.aborted) return;
+          }
           response.end();
         } else response.end(`${JSON.stringify(result ?? null)}\n`);
       };
@@ -69,7 +72,7 @@ export async function* callControl(
   command: string,
   parameters: unknown,
   signal: AbortSignal,
-): AsyncGenerator<unknown> {
+): AsyncGenerator {
   const client = new Client("http://control", {
     socketPath: path,
     headersTimeout: 120_000,
@@ -99,5 +102,5 @@ function faultOf(answer: unknown): AccelError {
     message: "no message",
     ...(answer as { code?: string; message?: string }),
   };
-  return new AccelError(code in FAULTS ? (code as FaultCode) : "INTERNAL", message);
+  return new AccelError(Object.hasOwn(FAULTS, code) ? (code as FaultCode) : "INTERNAL", message);
 }

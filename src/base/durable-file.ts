@@ -2,7 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import { mkdir, open, rename, rm } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
 
 /** Replaces `path` atomically: readers and the next boot see the old content or the new one whole. Fails without leaving a temporary file. */
 export async function writeDurable(
@@ -39,5 +39,7 @@ export async function syncDirectory(path: string): Promise<void> {
 /** Creates the directory and its parents, each durable in its parent. */
 export async function ensureDirectory(path: string, mode = 0o700): Promise<void> {
   const made = await mkdir(path, { recursive: true, mode });
-  if (made !== undefined) await syncDirectory(dirname(made));
+  if (made === undefined) return;
+  for (let at = resolve(path); at !== dirname(resolve(made)); at = dirname(at))
+    await syncDirectory(dirname(at));
 }

@@ -14,6 +14,7 @@ export type Listener = AsyncDisposable & { readonly server: Server; readonly por
 
 /** Time for requests in flight when closing; what is still open afterwards is cut. */
 const closeGraceMs = 5_000;
+const idleSweepMs = 20;
 
 const options: ServerOptions = {
   requestTimeout: 120_000,
@@ -62,9 +63,11 @@ function portOf(server: Server): number {
 export async function closeHttp(server: Server, graceMs: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   server.close(() => resolve());
-  server.closeIdleConnections();
+  // A connection is kept alive when its last request ends: without this it would hold the server for the whole grace.
+  const idle = setInterval(() => server.closeIdleConnections(), idleSweepMs);
   const cut = setTimeout(() => server.closeAllConnections(), graceMs);
   await promise;
+  clearInterval(idle);
   clearTimeout(cut);
 }
 
@@ -72,21 +75,23 @@ export type BodyRead =
   | { readonly ok: true; readonly body: Buffer }
   | { readonly ok: false; readonly reason: "too large" | "aborted" };
 
-/** The whole body, at most `bytesMax`. Never throws; stops reading at the limit, the answer is the caller's. */
+/** The whole body, at most `bytesMax`. Never throws; keeps nothing beyond the limit, the answer is the caller's. */
 export async function readBody(request: IncomingMessage, bytesMax: number): Promise<BodyRead> {
   if (Number(request.headers["content-length"] ?? 0) > bytesMax)
     return { ok: false, reason: "too large" };
   const chunks: Buffer[] = [];
   let size = 0;
   try {
-    for await (const chunk of request) {
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
       const bytes: Buffer = chunk;
       size += bytes.length;
-      if (size > bytesMax) return { ok: false, reason: "too large" };
+      if (size > bytesMax) break;
       chunks.push(bytes);
     }
   } catch {
     return { ok: false, reason: "aborted" };
   }
-  return { ok: true, body: Buffer.concat(chunks, size) };
+  if (size <= bytesMax) return { ok: true, body: Buffer.concat(chunks, size) };
+  request.resume(); // The rest is dropped: unread, it would hold up the sender and the requests behind it.
+  return { ok: false, reason: "too large" };
 }

@@ -59,7 +59,7 @@ export async function exposeMetrics(
 ): Promise<string> {
   // The library types its input as `object`, not as the data that its own registries give.
   const filtered = parts.map((part) => part.filter(({ name }) => keep(name)) as unknown as object);
-  return AggregatorRegistry.aggregate(filtered as object[]).metrics();
+  return AggregatorRegistry.aggregate(filtered).metrics();
 }
 
 export const metricsContentType = "text/plain; version=0.0.4; charset=utf-8";

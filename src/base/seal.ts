@@ -28,7 +28,10 @@ export function createSealer(key: Uint8Array): Sealer {
     open(sealed, context) {
       const bytes = Buffer.from(sealed, "base64url");
       try {
-        const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, nonceBytes))
+        // Without the length older Nodes take a shortened tag, which is easier to forge.
+        const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, nonceBytes), {
+          authTagLength: tagBytes,
+        })
           .setAAD(Buffer.from(context))
           .setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes));
         return Buffer.concat([

@@ -105,7 +105,8 @@ export function httpUrl(): Parse<string> {
     const url = new URL(raw);
     const plain =
       ["http:", "https:"].includes(url.protocol) &&
-      url.username + url.password + url.search + url.hash === "";
+      url.username + url.password === "" &&
+      !/[?#]/.test(url.href);
     return plain ? yes(url.href.replace(/\/+$/, "")) : no(reason);
   };
 }

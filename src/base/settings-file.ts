@@ -27,7 +27,7 @@ export function loadSettings<const T extends FieldTable>(table: T, path: string)
   );
 }
 
-/** One top-level text of a settings file whose other keys are not this caller's business; undefined where it is not set or the file does not exist. */
+/** One top-level text of a settings file whose other keys are not this caller's business; undefined where it is not set or the file cannot be read. Throws SETTINGS_INVALID for what is no YAML. */
 export function peekSetting(path: string, key: string): string | undefined {
   let yaml: string;
   try {
@@ -35,6 +35,14 @@ export function peekSetting(path: string, key: string): string | undefined {
   } catch {
     return undefined;
   }
-  const value: unknown = (parse(yaml) as Record<string, unknown> | null)?.[key];
+  let value: unknown;
+  try {
+    value = (parse(yaml) as Record<string, unknown> | null)?.[key];
+  } catch (error) {
+    throw new AccelError(
+      "SETTINGS_INVALID",
+      `the settings file ${path} is no YAML: ${messageOf(error).split("\n")[0]}`,
+    );
+  }
   return typeof value === "string" ? value : undefined;
 }

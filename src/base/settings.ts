@@ -12,6 +12,7 @@ import {
   type Node,
   type Pair,
 } from "yaml";
+import { messageOf } from "../core/faults.ts";
 import { nearest } from "../core/nearest.ts";
 
 export type Parsed<T> =
@@ -91,6 +92,10 @@ function collect(
   lineOf: (offset: number | undefined) => number,
 ): void {
   const keys = Object.keys(table);
+  const sections = keys.flatMap((key) => {
+    const parts = key.split(".");
+    return parts.slice(1).map((_, i) => parts.slice(0, i + 1).join("."));
+  });
   const visit = (node: Node | null, prefix: string): void => {
     if (!isMap(node)) {
       if (node !== null && !(isScalar(node) && node.value === null)) {
@@ -106,10 +111,15 @@ function collect(
       const name = String(isScalar(pair.key) ? pair.key.value : pair.key);
       const key = prefix === "" ? name : `${prefix}.${name}`;
       const line = lineOf(pair.key.range?.[0]);
-      if (keys.includes(key)) given.set(key, { raw: pair.value?.toJS(document), line });
-      else if (keys.some((known) => known.startsWith(`${key}.`))) visit(pair.value, key);
+      if (keys.includes(key)) {
+        try {
+          given.set(key, { raw: pair.value?.toJS(document), line });
+        } catch (error) {
+          errors.push({ line, key, message: messageOf(error) }); // An alias without its anchor.
+        }
+      } else if (sections.includes(key)) visit(pair.value, key);
       else {
-        const near = nearest(key, keys);
+        const near = nearest(key, [...keys, ...sections]);
         errors.push({
           line,
           key,

@@ -3,11 +3,17 @@
 import { setTimeout as sleepFor } from "node:timers/promises";
 import { backoffMs, type Backoff } from "../core/backoff.ts";
 
+/** Node fires what is longer (24.8 days) at once: a Retry-After of a year must not become a busy loop. */
+const timerMsMax = 2 ** 31 - 1;
+
 /** Resolves after the time or when stopped, whichever is first; true when the time passed. */
 export async function sleep(ms: number, stop: AbortSignal): Promise<boolean> {
   if (stop.aborted) return false;
   try {
-    await sleepFor(ms, undefined, { signal: stop });
+    let leftMs = ms;
+    for (; leftMs > timerMsMax; leftMs -= timerMsMax)
+      await sleepFor(timerMsMax, undefined, { signal: stop });
+    await sleepFor(leftMs, undefined, { signal: stop });
     return true;
   } catch {
     return false;
@@ -63,4 +69,12 @@ export async function every(
       if (!options.stop.aborted) options.onError(error);
     }
   }
+}
+
+/** Resolves when the signal aborts, at once when it has. */
+export async function once(stop: AbortSignal): Promise<void> {
+  if (stop.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  stop.addEventListener("abort", () => resolve(), { once: true });
+  await promise;
 }

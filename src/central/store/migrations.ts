@@ -1,7 +1,7 @@
 // How the store came to be, step by step. A step that has been released is never changed; Kysely keeps the list of those done.
 
-import { sql, type CreateTableBuilder, type Kysely } from "kysely";
 import type { Migration } from "kysely/migration";
+import { index, table, type Db } from "./migration-tables.ts";
 
 export const migrations: Readonly<Record<string, Migration>> = {
   "0001-people": { up: people },
@@ -10,38 +10,6 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0004-bots": { up: bots },
   "0005-journal": { up: journal },
 };
-
-// Migrations see the schema of their own day, hence the untyped handle: what follows must not change with schema.ts.
-type Db = Kysely<unknown>;
-type Type = "text" | "integer" | "bigint" | "blob";
-/** `!` is NOT NULL; `id` is the counting primary key; `→ table` a reference that is deleted with its row. */
-type Column = Type | `${Type}!` | "id" | `→ ${string}`;
-
-function table<const C extends Record<string, Column>>(
-  db: Db,
-  name: string,
-  columns: C,
-): CreateTableBuilder<string, keyof C & string> {
-  let builder: CreateTableBuilder<string, string> = db.schema.createTable(name);
-  for (const [column, kind] of Object.entries(columns)) {
-    if (kind === "id") {
-      builder = builder.addColumn(column, "integer", (c) => c.primaryKey().autoIncrement());
-    } else if (kind.startsWith("→ ")) {
-      const target = `${kind.slice(2)}.id`;
-      builder = builder.addColumn(column, column === "clear_id" ? "text" : "integer", (c) =>
-        c.notNull().references(target).onDelete("cascade"),
-      );
-    } else {
-      const type =
-        kind.replace("!", "") === "blob"
-          ? sql`blob`
-          : (kind.replace("!", "") as "text" | "integer" | "bigint");
-      builder = builder.addColumn(column, type, (c) => (kind.endsWith("!") ? c.notNull() : c));
-    }
-  }
-  // The loop added exactly the keys of `columns`.
-  return builder as CreateTableBuilder<string, keyof C & string>;
-}
 
 async function people(db: Db): Promise<void> {
   await table(db, "store", { id: "integer!", epoch: "text!", when_created: "text!" })
@@ -108,6 +76,7 @@ async function sitesAndDomains(db: Db): Promise<void> {
   await table(db, "deployment_site_tags", {
     deployment_site_id: "→ deployment_sites",
     tag: "text!",
+    position: "integer!",
   })
     .addPrimaryKeyConstraint("deployment_site_tags_pk", ["deployment_site_id", "tag"])
     .execute();
@@ -147,10 +116,19 @@ async function viewsets(db: Db): Promise<void> {
     name: "text!",
     comment: "text!",
     files_blob: "text",
+    manifest_blob: "text",
     when_created: "text!",
     when_obsoleted: "text",
   })
     .addUniqueConstraint("viewsets_name_per_domain", ["domain_id", "name"])
+    .execute();
+  await table(db, "viewset_deployments", {
+    domain_id: "→ domains",
+    deployment_site_id: "integer!",
+    viewset_id: "integer!",
+    seq: "bigint!",
+  })
+    .addPrimaryKeyConstraint("viewset_deployments_pk", ["domain_id", "deployment_site_id"])
     .execute();
   await table(db, "devlove_files", {
     id: "id",
@@ -287,13 +265,5 @@ async function journal(db: Db): Promise<void> {
     expires_at: "text!",
   })
     .addPrimaryKeyConstraint("agent_tokens_pk", ["digest"])
-    .execute();
-}
-
-async function index(db: Db, on: string, columns: readonly string[]): Promise<void> {
-  await db.schema
-    .createIndex([on, ...columns].join("_"))
-    .on(on)
-    .columns([...columns])
     .execute();
 }

@@ -46,7 +46,8 @@ export type StoreTables = {
     journal_head: number;
     journal_chain: string;
   };
-  deployment_site_tags: { deployment_site_id: number; tag: string };
+  /** `position`: tags are shown in the order in which they were given. */
+  deployment_site_tags: { deployment_site_id: number; tag: string; position: number };
   domains: {
     id: Id;
     customer_id: number;
@@ -71,10 +72,19 @@ export type StoreTables = {
     domain_id: number;
     name: string;
     comment: string;
-    /** Digest of the manifest's `files` part lives in the manifest blob; null: no views (the host's own directory). */
+    /** A manifest blob whose `files` are the views of this version (its devlove is not looked at); null: no views (the host's own directory). */
     files_blob: string | null;
+    /** The manifest blob that its last activation named, composed of `files_blob` and the devlove of then; null: never activated. */
+    manifest_blob: string | null;
     when_created: string;
     when_obsoleted: string | null;
+  };
+  /** Where the latest activation of a domain stands in the journal of each deployment; its receipts are the proof. */
+  viewset_deployments: {
+    domain_id: number;
+    deployment_site_id: number;
+    viewset_id: number;
+    seq: number;
   };
   devlove_files: { id: Id; viewset_id: number; schema_id: string; content: string };
   /** Content-addressed files below `blobs/`; a row says that the file is whole. */

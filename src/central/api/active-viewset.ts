@@ -1,0 +1,78 @@
+// `/active-viewset/{domain}/…`: the versions of a domain, and making one the active one.
+
+import { viewsetActivate } from "../../wire/customer/viewset.ts";
+import { activationTriesMax, storeManifest } from "./activation.ts";
+import { conflict, list, notFound, ok, type Answer } from "./answer.ts";
+import { devloveFault } from "./devlove.ts";
+import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
+import { idOf, isProblem, mainDomain } from "./path-values.ts";
+import type { ResourceDeps } from "./resources.ts";
+import type { Actor, DomainRow, Unit } from "./unit.ts";
+
+const path = "/active-viewset/:domain/:viewset_id/";
+
+async function version(unit: Unit, domain: DomainRow, id: number): Promise<Answer> {
+  const [found] = await unit.viewsets.list(domain.id, { after: id - 1, limit: 1 });
+  return found?.id === id ? ok(found) : notFound(`viewset ${id} of ${domain.name}`);
+}
+
+export function activeViewsetEndpoints(deps: ResourceDeps): readonly Endpoint[] {
+  return [
+    forUsers({
+      method: "GET",
+      path: "/active-viewset/:domain/",
+      summary: "List the viewset versions of a domain",
+      handle: async ({ actor, param, read }) => {
+        const domain = await read(async (unit) => mainDomain(unit, actor, param("domain")));
+        if (isProblem(domain)) return domain;
+        return list(async (range) => read(async (unit) => unit.viewsets.list(domain.id, range)));
+      },
+    }),
+    forUsers({
+      method: "GET",
+      path,
+      summary: "Read a viewset version",
+      handle: async ({ actor, param, read }) =>
+        read(async (unit) => {
+          const domain = await mainDomain(unit, actor, param("domain"));
+          return isProblem(domain) ? domain : version(unit, domain, idOf(param("viewset_id")));
+        }),
+    }),
+    forUsers({
+      method: "PUT",
+      path,
+      summary: "Make a viewset version the active one",
+      body: viewsetActivate,
+      identity: { field: "id", param: "viewset_id" },
+      handle: async (call) => activate(call, deps),
+    }),
+  ];
+}
+
+async function activate(call: Call<unknown, Actor>, deps: ResourceDeps): Promise<Answer> {
+  const { actor, param, read, change } = call;
+  const id = idOf(param("viewset_id"));
+  for (let tried = 0; tried < activationTriesMax; tried++) {
+    const basis = await read(async (unit) => {
+      const domain = await mainDomain(unit, actor, param("domain"));
+      if (isProblem(domain)) return domain;
+      const stored = await unit.viewsets.basis(domain.id, id);
+      if (stored === undefined) return notFound(`viewset ${param("viewset_id")} of ${domain.name}`);
+      // Sub-domains may have come since it was stored; the agent judges once more.
+      return (await devloveFault(unit, domain, stored, deps.settings.devlove)) ?? stored;
+    });
+    if (isProblem(basis)) return basis;
+    const manifest = await storeManifest(deps.ports.blobs, basis);
+    let isOvertaken = false;
+    const answer = await change(async (unit) => {
+      const domain = await mainDomain(unit, actor, param("domain"));
+      if (isProblem(domain)) return domain;
+      isOvertaken = (await unit.viewsets.activate(domain.id, basis, manifest)) === "changed";
+      return isOvertaken ? overtaken : version(unit, domain, id);
+    });
+    if (!isOvertaken) return answer;
+  }
+  return overtaken;
+}
+
+const overtaken = conflict("the version changed meanwhile: try again");

@@ -1,0 +1,88 @@
+// Addresses as they stand in paths: `<address>`, `<address>_<prefix>`, and with the flag the custom `<start>_<n>`: n+1 addresses from the start.
+
+import {
+  cidrCover,
+  customRange,
+  familyBits,
+  formatIp,
+  parseIp,
+  parseRange,
+  type IpAddress,
+  type IpRange,
+} from "../../core/ip.ts";
+import type { BotSet } from "../../wire/journal.ts";
+
+export type BotRangeParsed =
+  | {
+      readonly ok: true;
+      /** All of it, from first to last. */
+      readonly whole: IpRange;
+      /** What is attached or taken away: the elements of the bot. */
+      readonly elements: readonly IpRange[];
+      /** As it is shown back. */
+      readonly text: string;
+    }
+  | { readonly ok: false; readonly reason: string };
+
+/** The largest n of a custom range: 257 addresses for VIP, a /16 for bad bots. */
+const customMax: Readonly<Record<BotSet, number>> = { vip: 256, bad: 65_535 };
+/** The shortest prefix of a VIP range. */
+const vipPrefixMin = { 4: 24, 6: 48 } as const;
+
+type Limits = { readonly set: BotSet; readonly isCustom: boolean };
+
+/** With its limits for marking and removing. */
+export function parseBotRange(text: string, { set, isCustom }: Limits): BotRangeParsed {
+  const [start, suffix] = split(text);
+  if (suffix === undefined || !isCustom) {
+    const plain = parsePlainRange(text);
+    if (!plain.ok || set !== "vip" || suffix === undefined) return plain;
+    const { family } = plain.whole;
+    return Number(suffix) < vipPrefixMin[family]
+      ? no(`a VIP range must be /${vipPrefixMin[family]} or longer, ${plain.text} is larger`)
+      : plain;
+  }
+  const address = parseIp(start);
+  if (address === undefined) return no(`"${start}" is not an IPv4 or IPv6 address`);
+  return parseCustom(address, suffix, set);
+}
+
+/** As it is in checks: an address or a CIDR range of any size. */
+export function parsePlainRange(text: string): BotRangeParsed {
+  const [start, suffix] = split(text);
+  const parsed = parseRange(suffix === undefined ? start : `${start}/${suffix}`);
+  if (!parsed.ok) return parsed;
+  const { range } = parsed;
+  const address = formatIp({ family: range.family, value: range.first });
+  const shown = suffix === undefined ? address : `${address}/${Number(suffix)}`;
+  return { ok: true, whole: range, elements: [range], text: shown };
+}
+
+function parseCustom(start: IpAddress, suffix: string, set: BotSet): BotRangeParsed {
+  const most = customMax[set];
+  if (!/^\d{1,6}$/.test(suffix) || Number(suffix) > most)
+    return no(`the number after "_" must be 0 to ${most}`);
+  const whole = customRange(start, Number(suffix));
+  if (whole === undefined)
+    return no(`the range runs past the last address of ${familyBits[start.family]} bits`);
+  const elements = set === "vip" ? cidrCover(whole) : addressesOf(whole);
+  return { ok: true, whole, elements, text: `${formatIp(start)}_${Number(suffix)}` };
+}
+
+function addressesOf({ family, first, last }: IpRange): readonly IpRange[] {
+  const count = Number(last - first) + 1;
+  return Array.from({ length: count }, (_, at) => {
+    const value = first + BigInt(at);
+    return { family, first: value, last: value };
+  });
+}
+
+/** A slash that was percent-encoded is taken as the underscore. */
+function split(text: string): readonly [string, string | undefined] {
+  const at = Math.max(text.lastIndexOf("_"), text.lastIndexOf("/"));
+  return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+function no(reason: string): BotRangeParsed {
+  return { ok: false, reason };
+}

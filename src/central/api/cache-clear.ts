@@ -1,0 +1,146 @@
+// `/clear-accelerator-cache/{domain}/`: journaled in a transaction, then awaited outside it until the agents that are connected have told.
+
+import {
+  cacheClear,
+  clearWaitDefaultS,
+  clearWaitMaxS,
+  type ClearState,
+} from "../../wire/customer/clear.ts";
+import { invalid, notFound, ok, type Answer, type ProblemAnswer } from "./answer.ts";
+import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
+import { hostNamed, isProblem } from "./path-values.ts";
+import type { ClearFound } from "./content-unit.ts";
+import type { PatternCheck } from "./ports.ts";
+import type { ResourceDeps } from "./resources.ts";
+import type { Actor } from "./unit.ts";
+
+const path = "/clear-accelerator-cache/:domain/";
+
+/** After every connected agent made the matches invisible: how long the counts of what was removed are waited for. */
+const goneGraceMs = 500;
+
+export function cacheClearEndpoints({ ports }: ResourceDeps): readonly Endpoint[] {
+  return [
+    forUsers({
+      method: "POST",
+      path,
+      summary: "Clear what matches the patterns from all caches of a domain or one sub-domain",
+      body: cacheClear,
+      handle: async ({ actor, body, param, query, change }) => {
+        const fault =
+          waitFault(query) ??
+          patternFault(body.url_path_patterns, (text) => ports.patterns.check(text));
+        if (fault !== undefined) return fault;
+        return change(async (unit) => {
+          const host = await hostNamed(unit, actor, param("domain"));
+          if (isProblem(host)) return host;
+          const patterns = body.url_path_patterns;
+          return ok({ clear_id: await unit.clears.create({ ...host, patterns }) });
+        });
+      },
+      finish: async (call, answer) =>
+        answer.kind === "json" ? settled(call, clearIdOf(answer.body), ports) : answer,
+    }),
+    forUsers({
+      method: "GET",
+      path: `${path}:clear_id/`,
+      summary: "Read what is proved of a clear by now",
+      handle: async ({ actor, param, read }) =>
+        read(async (unit) => {
+          const host = await hostNamed(unit, actor, param("domain"));
+          if (isProblem(host)) return host;
+          const found = await unit.clears.state(actor.customerId, param("clear_id"));
+          return found === undefined || found.domain !== host.host
+            ? notFound(`clear ${param("clear_id")} of ${host.host}`)
+            : ok(encode(found));
+        }),
+    }),
+  ];
+}
+
+/** Stored by `handle` above, in this form. */
+function clearIdOf(body: unknown): string {
+  return typeof body === "object" && body !== null && "clear_id" in body
+    ? String(body.clear_id)
+    : "";
+}
+
+function waitFault(query: URLSearchParams): ProblemAnswer | undefined {
+  return waitMsOf(query) === undefined
+    ? invalid([{ path: "?wait", message: `must be 0 to ${clearWaitMaxS} seconds` }])
+    : undefined;
+}
+
+function waitMsOf(query: URLSearchParams): number | undefined {
+  const text = query.get("wait") ?? String(clearWaitDefaultS);
+  return /^\d{1,2}(?:\.\d{1,3})?$/.test(text) && Number(text) <= clearWaitMaxS
+    ? Number(text) * 1_000
+    : undefined;
+}
+
+function patternFault(
+  patterns: readonly string[],
+  check: PatternCheck["check"],
+): ProblemAnswer | undefined {
+  const errors = patterns.flatMap((pattern, at) => {
+    const reason = check(pattern);
+    if (reason === undefined) return [];
+    const quoted = `"${pattern.replaceAll('"', '""')}"`;
+    const meant = check(quoted) === undefined ? { did_you_mean: quoted } : {};
+    const message = `the pattern ${JSON.stringify(pattern)} ${reason}`;
+    return [{ path: `/url_path_patterns/${at}`, message, ...meant }];
+  });
+  return errors.length === 0 ? undefined : invalid(errors);
+}
+
+/** What is proved when every connected agent has told, or the time is up. */
+async function settled(
+  { actor, query, read, gone }: Call<unknown, Actor>,
+  clearId: string,
+  { live, receipts }: ResourceDeps["ports"],
+): Promise<Answer> {
+  const waitMs = waitMsOf(query) ?? 0;
+  const signal = AbortSignal.any([gone, AbortSignal.timeout(waitMs)]);
+  const current = async (): Promise<ClearFound | undefined> =>
+    read(async (unit) => unit.clears.state(actor.customerId, clearId));
+  const awaited =
+    (isOpen: (one: ClearFound["deployments"][number]) => boolean) =>
+    (found: ClearFound): boolean =>
+      found.deployments.some((one) => isOpen(one) && live.isLive(one.deployment_site_id));
+  const isPending = awaited(({ state }) => state === "pending");
+  const isUntold = awaited(({ isProofWhole }) => !isProofWhole);
+  let found = await whileTrue(isPending, current, receipts, signal);
+  if (found !== undefined && !isPending(found) && isUntold(found)) {
+    const grace = AbortSignal.any([signal, AbortSignal.timeout(goneGraceMs)]);
+    found = await whileTrue(isUntold, current, receipts, grace);
+  }
+  return found === undefined ? notFound(`clear ${clearId}`) : ok(encode(found));
+}
+
+/** Reads again at each receipt until the condition ends or the signal aborts. */
+async function whileTrue(
+  condition: (found: ClearFound) => boolean,
+  current: () => Promise<ClearFound | undefined>,
+  receipts: ResourceDeps["ports"]["receipts"],
+  signal: AbortSignal,
+): Promise<ClearFound | undefined> {
+  for (;;) {
+    const read = new AbortController();
+    // Asked for before reading: a receipt in between is not missed.
+    const next = receipts.next(AbortSignal.any([signal, read.signal]));
+    const found = await current();
+    if (found === undefined || !condition(found) || signal.aborted) {
+      read.abort();
+      await next;
+      return found;
+    }
+    await next;
+  }
+}
+
+function encode({ deployments, ...clear }: ClearFound): ClearState {
+  return {
+    ...clear,
+    deployments: deployments.map(({ isProofWhole: _isProofWhole, ...deployment }) => deployment),
+  };
+}

@@ -1,0 +1,163 @@
+// What the customer API needs of the store for what domains serve: versions, devlove files, imports, bots, policies, clears, deployments.
+
+import type { Sha256 } from "../../core/ids.ts";
+import type { IpRange } from "../../core/ip.ts";
+import type { EdgeFacts } from "../../wire/channel.ts";
+import type { BotRecord } from "../../wire/customer/bot.ts";
+import type { ClearDeployment, ClearState } from "../../wire/customer/clear.ts";
+import type { DevloveFile } from "../../wire/customer/devlove-file.ts";
+import type { Policy } from "../../wire/customer/policy.ts";
+import type { ViewsetVersion } from "../../wire/customer/viewset.ts";
+import type { BotSet } from "../../wire/journal.ts";
+
+/** A page in order of id: those behind `after`. */
+export type PageRange = { readonly after: number; readonly limit: number };
+
+type DevloveWrite = { readonly schema: string; readonly content: string };
+
+export type DevloveFiles = {
+  list(viewsetId: number, range: PageRange): Promise<readonly DevloveFile[]>;
+  find(viewsetId: number, id: number): Promise<DevloveFile | undefined>;
+  create(
+    domainId: number,
+    viewsetName: string,
+    write: DevloveWrite,
+  ): Promise<
+    | { readonly outcome: "created"; readonly file: DevloveFile }
+    | { readonly outcome: "taken"; readonly id: number }
+  >;
+  replace(viewsetId: number, id: number, write: DevloveWrite): Promise<"replaced" | "taken">;
+};
+
+/** What the manifest of a version is composed of. */
+export type ActivationBasis = {
+  readonly viewsetId: number;
+  readonly schema: string;
+  readonly content: string;
+  /** Manifest blob with the views; null: the host's own directory. */
+  readonly filesBlob: string | null;
+};
+
+export type Viewsets = {
+  list(domainId: number, range: PageRange): Promise<readonly ViewsetVersion[]>;
+  findByName(domainId: number, name: string): Promise<number | undefined>;
+  /** Undefined where there is no such version. */
+  basis(domainId: number, viewsetId: number): Promise<ActivationBasis | undefined>;
+  /** `changed`: the basis is no longer what is stored; nothing was done. */
+  activate(
+    domainId: number,
+    basis: ActivationBasis,
+    manifest: Sha256,
+  ): Promise<"activated" | "changed">;
+};
+
+export type ImportTarget = {
+  readonly domainId: number;
+  readonly domain: string;
+  readonly deploymentSiteId: number;
+  readonly viewsetName: string;
+};
+
+export type Imports = {
+  start(target: ImportTarget): Promise<"started" | "name-taken" | "running">;
+  /** The last one of that name. */
+  find(target: ImportTarget): Promise<
+    | {
+        readonly id: string;
+        readonly state: "started" | "done" | "failed";
+        readonly error: string | null;
+        readonly viewsetId: number | null;
+        readonly files: number | null;
+        readonly bytes: number | null;
+        readonly whenStarted: string;
+        readonly whenEnded: string | null;
+      }
+    | undefined
+  >;
+};
+
+export type BotPlace = {
+  readonly domainId: number;
+  readonly host: string;
+  readonly set: BotSet;
+  readonly bot: string;
+};
+
+export type Bots = {
+  attach(
+    place: BotPlace,
+    ranges: readonly IpRange[],
+    elementsMax: number,
+  ): Promise<
+    | { readonly outcome: "attached"; readonly botId: number }
+    | { readonly outcome: "full"; readonly count: number }
+  >;
+  detach(
+    place: BotPlace,
+    ranges: readonly IpRange[],
+  ): Promise<
+    | { readonly outcome: "detached"; readonly botId: number }
+    | { readonly outcome: "no-bot" }
+    | { readonly outcome: "not-attached" }
+    | { readonly outcome: "covered"; readonly by: string }
+  >;
+  list(customerId: number, set: BotSet, range: PageRange): Promise<readonly BotRecord[]>;
+};
+
+export type BotChecks = {
+  /** Hosts whose set covers the whole range. */
+  covering(customerId: number, set: BotSet, range: IpRange): Promise<readonly string[]>;
+  overlaps(
+    domainId: number,
+    host: string,
+    set: BotSet,
+    range: IpRange,
+    limit: number,
+  ): Promise<NonNullable<BotRecord["also_in"]>>;
+};
+
+export type BotPair = { readonly domain: string; readonly bot: string };
+type Access = boolean | null;
+/** What is undefined stays; null is "not set". */
+export type PolicyChange = {
+  readonly allow: readonly BotPair[] | undefined;
+  readonly deny: readonly BotPair[] | undefined;
+  readonly general: { readonly access: Access } | undefined;
+  readonly perDomain: readonly { readonly domain: string; readonly access: Access }[] | undefined;
+};
+
+export type Policies = {
+  get(customerId: number): Promise<Policy>;
+  change(customerId: number, change: PolicyChange): Promise<void>;
+};
+
+/** `isProofWhole`: no further receipt of this deployment is awaited. */
+export type ClearFound = Omit<ClearState, "deployments"> & {
+  readonly deployments: readonly (ClearDeployment & { readonly isProofWhole: boolean })[];
+};
+
+export type Clears = {
+  create(clear: {
+    readonly domainId: number;
+    readonly main: string;
+    readonly host: string;
+    readonly patterns: readonly string[];
+  }): Promise<string>;
+  state(customerId: number, clearId: string): Promise<ClearFound | undefined>;
+};
+
+export type DeploymentFacts = {
+  readonly id: number;
+  readonly name16: string;
+  readonly tags: readonly string[];
+  /** Main domains that it serves. */
+  readonly domains: readonly string[];
+  readonly edge: EdgeFacts | undefined;
+  readonly wasSeen: boolean;
+};
+
+export type Deployments = {
+  list(customerId: number): Promise<readonly DeploymentFacts[]>;
+  /** One for each deployment of the domain: when its agent last delivered logs, or confirmed that it holds none back. */
+  logsConfirmed(domainId: number): Promise<readonly (string | undefined)[]>;
+};

@@ -1,0 +1,211 @@
+// The customer API as one request listener: route, authenticate, decode, authorize and call (endpoint), encode; then one line in the log.
+
+import { createHash } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Log } from "../../base/log.ts";
+import { createMetrics, type MetricTable, type Registry } from "../../base/metrics.ts";
+import { clientAddress, compileTrusted, parsePeer } from "../../core/client-address.ts";
+import { invalid, isGood, problem, type Answer } from "./answer.ts";
+import { resourceEndpoints, type ResourceDeps } from "./resources.ts";
+import type { Context } from "./endpoint.ts";
+import { answerOnce, idempotentCall } from "./idempotent-call.ts";
+import { readJsonBody } from "./json-body.ts";
+import { respond } from "./respond.ts";
+import { createRoute, type Routed } from "./router.ts";
+import type { Actor, CustomerStore, IdempotentCall, Unit } from "./unit.ts";
+
+export type CustomerApiSettings = {
+  /** Addresses and CIDR ranges whose X-Forwarded-For is believed. */
+  readonly trustedProxies: readonly string[];
+};
+
+export type CustomerApiDeps = Omit<ResourceDeps, "settings"> & {
+  readonly store: CustomerStore;
+  readonly settings: CustomerApiSettings & ResourceDeps["settings"];
+  readonly log: Log;
+  readonly registry: Registry;
+};
+
+const metricTable = {
+  accel_central_api_requests_total: {
+    kind: "counter",
+    help: "Requests of the customer API by route and status.",
+    labels: ["method", "route", "status"],
+  },
+  accel_central_api_request_seconds: {
+    kind: "histogram",
+    help: "Time from a request of the customer API to its answer.",
+    labels: ["method", "route"],
+  },
+} as const satisfies MetricTable;
+
+/** Methods beyond these are one label. */
+const countedMethods = new Set(["GET", "HEAD", "POST", "PUT", "DELETE"]);
+const pathCharsLogged = 500;
+
+type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** Never throws and never leaves a request unanswered whose client is there. */
+export function createCustomerApi(deps: CustomerApiDeps): Listener {
+  const { log, now, randomBytes } = deps;
+  const route = createRoute(resourceEndpoints(deps));
+  const trusted = compileTrusted(deps.settings.trustedProxies);
+  const metrics = createMetrics(metricTable, deps.registry);
+
+  const answerRequest = async (
+    request: IncomingMessage,
+    response: ServerResponse,
+    requestId: string,
+  ): Promise<void> => {
+    const startedMs = now().getTime();
+    const routed = route(request.method ?? "", request.url ?? "");
+    const asked: Asked = { request, response, actor: undefined };
+    try {
+      const answer = await serve(deps, trusted, routed, asked);
+      if (answer !== undefined) await respond(request, response, answer);
+    } catch (error) {
+      log.error({ err: error, request_id: requestId }, "a request of the customer API failed");
+      if (response.headersSent) response.destroy();
+      else
+        await respond(
+          request,
+          response,
+          problem(500, "central failed; its log tells more under this id", { requestId }),
+        );
+    }
+    const ms = now().getTime() - startedMs;
+    const method = countedMethods.has(request.method ?? "") ? (request.method ?? "") : "other";
+    const path = routed.kind === "found" ? routed.endpoint.path : "none";
+    const status = String(response.statusCode);
+    metrics.accel_central_api_requests_total.inc({ method, route: path, status });
+    metrics.accel_central_api_request_seconds.observe({ method, route: path }, ms / 1_000);
+    log.info(
+      {
+        method,
+        path: (request.url ?? "").split("?", 1)[0]?.slice(0, pathCharsLogged),
+        status: response.statusCode,
+        ms,
+        user_id: asked.actor?.userId,
+        request_id: requestId,
+      },
+      "request",
+    );
+  };
+
+  return (request, response) => {
+    const requestId = Buffer.from(randomBytes(8)).toString("hex");
+    response.setHeader("x-request-id", requestId);
+    response.setHeader("cache-control", "no-store");
+    answerRequest(request, response, requestId).catch((error: unknown) => {
+      log.error({ err: error, request_id: requestId }, "an answer could not be sent");
+      response.destroy();
+    });
+  };
+}
+
+type Asked = {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  actor: Actor | undefined;
+};
+
+/** Undefined when the client left before its request was whole. */
+async function serve(
+  deps: CustomerApiDeps,
+  trusted: ReturnType<typeof compileTrusted>,
+  routed: Routed,
+  asked: Asked,
+): Promise<Answer | undefined> {
+  const { request, response } = asked;
+  if (routed.kind === "no-path") return problem(404, "there is no such path");
+  if (routed.kind === "no-method") {
+    const allowed = routed.allowed.join(", ");
+    return problem(405, `this path knows ${allowed}`, { headers: { allow: allowed } });
+  }
+  const { endpoint, params } = routed;
+  if (endpoint.auth === "token") {
+    asked.actor = await authenticate(deps.store, request.headers.authorization);
+    if (asked.actor === undefined) {
+      const headers = { "www-authenticate": 'Token realm="presentation-api"' };
+      return problem(401, "the request needs the header `Authorization: Token <API_TOKEN>`", {
+        headers,
+      });
+    }
+  }
+  const param = (name: string): string => {
+    const value = params[name];
+    if (value === undefined) throw new TypeError(`the path has no parameter ${name}`);
+    return value;
+  };
+  const found =
+    endpoint.body === undefined
+      ? { ok: true as const, value: {} }
+      : await readJsonBody(request, endpoint.bodyBytesMax);
+  if (!found.ok) return found.answer;
+  const accepted = endpoint.accept(found.value, param);
+  if (!accepted.ok) return accepted.answer;
+
+  const peer = parsePeer(request.socket.remoteAddress);
+  const forwarded = request.headers["x-forwarded-for"];
+  const hops = Array.isArray(forwarded) ? forwarded.join(",") : forwarded;
+  const address = peer === undefined ? "unknown" : clientAddress(peer, hops, trusted).text;
+  const scope = asked.actor === undefined ? `address:${address}` : `user:${asked.actor.userId}`;
+  const once = idempotentCall(request, scope, endpoint, params, accepted.body);
+  if (once === "unusable")
+    return invalid([
+      { path: "Idempotency-Key", message: "must be 1 to 255 visible ASCII characters" },
+    ]);
+  const gone = new AbortController();
+  response.once("close", () => gone.abort());
+  const context = createContext(deps, request, param, address, once, gone.signal);
+  const repeated =
+    once === undefined ? undefined : await context.read(async (unit) => answerOnce(unit, once));
+  const answer = repeated ?? (await accepted.handle(context, asked.actor));
+  return isGood(answer) ? endpoint.finish(context, asked.actor, answer) : answer;
+}
+
+async function authenticate(
+  store: CustomerStore,
+  header: string | undefined,
+): Promise<Actor | undefined> {
+  const token = /^token +([\w.~+/=-]{1,512})$/i.exec(header ?? "")?.[1];
+  if (token === undefined) return undefined;
+  const { value } = await store.run(async (unit) => ({
+    keep: true,
+    value: await unit.users.byToken(createHash("sha256").update(token).digest("hex")),
+  }));
+  return value;
+}
+
+function createContext(
+  { store, ports }: CustomerApiDeps,
+  request: IncomingMessage,
+  param: Context["param"],
+  address: string,
+  once: IdempotentCall | undefined,
+  gone: AbortSignal,
+): Context {
+  const search = (request.url ?? "").split("?", 2)[1] ?? "";
+  return {
+    param,
+    query: new URLSearchParams(search),
+    clientAddress: address,
+    gone,
+    read: async <T>(action: (unit: Unit) => Promise<T>): Promise<T> =>
+      (await store.run(async (unit) => ({ keep: true, value: await action(unit) }))).value,
+    change: async (action) => {
+      const { value, appended } = await store.run(async (unit) => {
+        // Again, inside: of two with one key at the same time the second finds the first one's answer.
+        const repeated = once === undefined ? undefined : await answerOnce(unit, once);
+        if (repeated !== undefined) return { keep: true, value: repeated };
+        const answer = await action(unit);
+        const keep = isGood(answer);
+        if (keep && once !== undefined && answer.kind === "json")
+          await unit.idempotency.store(once, answer.status, answer.body);
+        return { keep, value: answer };
+      });
+      if (appended.length > 0) ports.journal.wake(appended);
+      return value;
+    },
+  };
+}

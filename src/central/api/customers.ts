@@ -1,0 +1,75 @@
+// `/customer/`: a user sees its own customer and no other.
+
+import { customerUpdate, type Customer } from "../../wire/customer/customer.ts";
+import { forbidden, list, noContent, notFound, ok } from "./answer.ts";
+import { forUsers, type Endpoint } from "./endpoint.ts";
+import { idOf } from "./path-values.ts";
+import type { ResourceDeps } from "./resources.ts";
+import type { Actor, Unit } from "./unit.ts";
+
+async function own(unit: Unit, actor: Actor, id: number) {
+  return id === actor.customerId ? unit.customers.find(id) : undefined;
+}
+
+function encode({ id, name }: Customer): Customer {
+  return { id, name };
+}
+
+export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] {
+  const path = "/customer/:customer_id/";
+  return [
+    forUsers({
+      method: "GET",
+      path: "/customer/",
+      summary: "List customers",
+      handle: async ({ actor, read }) =>
+        list(async ({ after }) => {
+          const customer = await read(async (unit) => own(unit, actor, actor.customerId));
+          return customer !== undefined && customer.id > after ? [encode(customer)] : [];
+        }),
+    }),
+    forUsers({
+      method: "GET",
+      path,
+      summary: "Read a customer",
+      handle: async ({ actor, param, read }) => {
+        const customer = await read(async (unit) => own(unit, actor, idOf(param("customer_id"))));
+        return customer === undefined
+          ? notFound(`customer ${param("customer_id")}`)
+          : ok(encode(customer));
+      },
+    }),
+    forUsers({
+      method: "PUT",
+      path,
+      summary: "Rename a customer",
+      body: customerUpdate,
+      identity: { field: "id", param: "customer_id" },
+      handle: async ({ actor, body, param, change }) =>
+        change(async (unit) => {
+          const customer = await own(unit, actor, idOf(param("customer_id")));
+          if (customer === undefined) return notFound(`customer ${param("customer_id")}`);
+          await unit.customers.rename(customer.id, body.name);
+          return ok(encode({ id: customer.id, name: body.name }));
+        }),
+    }),
+    forUsers({
+      method: "DELETE",
+      path,
+      summary: "Delete a customer and all that it owns; for the user who created it",
+      handle: async ({ actor, param, change }) => {
+        let closed: readonly number[] = [];
+        const answer = await change(async (unit) => {
+          const customer = await own(unit, actor, idOf(param("customer_id")));
+          if (customer === undefined) return notFound(`customer ${param("customer_id")}`);
+          if (customer.createdByUserId !== actor.userId)
+            return forbidden("a customer is deleted by the user who created it");
+          closed = await unit.customers.remove(customer.id);
+          return noContent;
+        });
+        for (const id of closed) ports.live.closeSite(id);
+        return answer;
+      },
+    }),
+  ];
+}

@@ -1,0 +1,132 @@
+// `/deployment-site/`: where agents run. Tags are what domains are linked by.
+
+import {
+  deploymentSiteCreate,
+  deploymentSiteUpdate,
+  secretGraceMaxS,
+  secretRotate,
+} from "../../wire/customer/deployment-site.ts";
+import {
+  created,
+  forbidden,
+  isGood,
+  list,
+  noContent,
+  notFound,
+  ok,
+  type Answer,
+} from "./answer.ts";
+import { forUsers, type Endpoint } from "./endpoint.ts";
+import { idOf, parseTags, tagsProblem } from "./path-values.ts";
+import type { ResourceDeps } from "./resources.ts";
+import type { Actor, Unit } from "./unit.ts";
+
+const path = "/deployment-site/:deployment_site_id/";
+const idParam = "deployment_site_id";
+
+async function record(unit: Unit, actor: Actor, id: number): Promise<Answer> {
+  const site = await unit.sites.record(actor.customerId, id);
+  return site === undefined ? notFound(`deployment site ${id}`) : ok(site);
+}
+
+export function deploymentSiteEndpoints(deps: ResourceDeps): readonly Endpoint[] {
+  return [...readEndpoints(), ...writeEndpoints(), ...revokeEndpoints(deps)];
+}
+
+function readEndpoints(): readonly Endpoint[] {
+  return [
+    forUsers({
+      method: "GET",
+      path: "/deployment-site/",
+      summary: "List deployment sites",
+      handle: async ({ actor, read }) =>
+        list(async (range) => read(async (unit) => unit.sites.list(actor.customerId, range))),
+    }),
+    forUsers({
+      method: "GET",
+      path,
+      summary: "Read a deployment site",
+      handle: async ({ actor, param, read }) =>
+        read(async (unit) => record(unit, actor, idOf(param(idParam)))),
+    }),
+  ];
+}
+
+function writeEndpoints(): readonly Endpoint[] {
+  return [
+    forUsers({
+      method: "POST",
+      path: "/deployment-site/",
+      summary: "Create a deployment site",
+      body: deploymentSiteCreate,
+      handle: async ({ actor, body, change }) => {
+        const tags = parseTags(body.tags ?? "");
+        if (tags === undefined) return tagsProblem("/tags");
+        return change(async (unit) => {
+          const id = await unit.sites.create(actor, tags);
+          return created(await unit.sites.record(actor.customerId, id));
+        });
+      },
+    }),
+    forUsers({
+      method: "PUT",
+      path,
+      summary: "Replace the tags of a deployment site; domains linked by tags follow",
+      body: deploymentSiteUpdate,
+      identity: { field: "id", param: idParam },
+      handle: async ({ actor, body, param, change }) => {
+        const tags = parseTags(body.tags);
+        if (tags === undefined) return tagsProblem("/tags");
+        return change(async (unit) => {
+          const site = await unit.sites.find(actor.customerId, idOf(param(idParam)));
+          if (site === undefined) return notFound(`deployment site ${param(idParam)}`);
+          await unit.sites.setTags(actor.customerId, site.id, tags);
+          return record(unit, actor, site.id);
+        });
+      },
+    }),
+  ];
+}
+
+function revokeEndpoints({ ports, now }: ResourceDeps): readonly Endpoint[] {
+  return [
+    forUsers({
+      method: "DELETE",
+      path,
+      summary: "Delete a deployment site; for the user who created it",
+      handle: async ({ actor, param, change }) => {
+        const id = idOf(param(idParam));
+        const answer = await change(async (unit) => {
+          const site = await unit.sites.find(actor.customerId, id);
+          if (site === undefined) return notFound(`deployment site ${param(idParam)}`);
+          if (site.createdByUserId !== actor.userId)
+            return forbidden("a deployment site is deleted by the user who created it");
+          await unit.sites.remove(id);
+          return noContent;
+        });
+        if (isGood(answer)) ports.live.closeSite(id);
+        return answer;
+      },
+    }),
+    forUsers({
+      method: "POST",
+      path: `${path}rotate-secret/`,
+      summary: "Give a deployment site a new secret; the one before is accepted for the grace",
+      body: secretRotate,
+      handle: async ({ actor, body, param, change }) => {
+        const id = idOf(param(idParam));
+        const graceS = body.grace_seconds ?? secretGraceMaxS;
+        const oldUntil =
+          graceS === 0 ? undefined : new Date(now().getTime() + graceS * 1_000).toISOString();
+        const answer = await change(async (unit) => {
+          const site = await unit.sites.find(actor.customerId, id);
+          if (site === undefined) return notFound(`deployment site ${param(idParam)}`);
+          await unit.sites.rotateSecret(id, oldUntil);
+          return record(unit, actor, id);
+        });
+        if (isGood(answer) && graceS === 0) ports.live.closeSite(id);
+        return answer;
+      },
+    }),
+  ];
+}

@@ -1,0 +1,196 @@
+// `/{domain}/devlove/…`: devlove files of viewset versions; `/devlove/validate/`: the validator without a domain.
+
+import type { BackendRules } from "../../core/backend-url.ts";
+import {
+  devloveFileWrite,
+  devloveValidate,
+  type DevloveVerdict,
+} from "../../wire/customer/devlove-file.ts";
+import { validateDevlove } from "../../wire/devlove-validate.ts";
+import { devloveBytesMax } from "../../wire/devlove.ts";
+import { activationTriesMax, storeManifest } from "./activation.ts";
+import {
+  conflict,
+  created,
+  invalid,
+  list,
+  notFound,
+  ok,
+  type Answer,
+  type ProblemAnswer,
+} from "./answer.ts";
+import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
+import { idOf, isProblem, mainDomain, viewsetName } from "./path-values.ts";
+import type { ResourceDeps } from "./resources.ts";
+import type { Actor, DomainRow, Unit } from "./unit.ts";
+
+/** Which backends a devlove may name beyond what is always refused. */
+export type DevloveRules = Pick<BackendRules, "otherLoopbackNamesAllowed">;
+
+const path = "/:domain_name/devlove/:viewset_name/";
+
+/** In JSON a byte takes up to six (`\u0001`); the rest is the other field and the syntax. */
+const bodyBytesMax = 6 * devloveBytesMax + 2 ** 16;
+
+export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
+  const rules = deps.settings.devlove;
+  return [
+    forUsers({
+      method: "POST",
+      path: "/devlove/validate/",
+      summary: "Validate a devlove without storing it",
+      body: devloveValidate,
+      bodyBytesMax,
+      handle: async ({ body, change }) => {
+        const context = { ...rules, mainDomain: null, subDomains: [] };
+        const verdict = validateDevlove(body.schema, body.content, context);
+        const answer: DevloveVerdict = verdict.ok
+          ? { status: "ok", payload: { "devlove-valid": "True" } }
+          : {
+              status: "error",
+              payload: { "devlove-valid": "False", errors: copyErrors(verdict.errors) },
+            };
+        return change(async () => ok(answer));
+      },
+    }),
+    forUsers({
+      method: "POST",
+      path,
+      summary:
+        "Store a devlove file; a new viewset name makes a version with the active one's views",
+      body: devloveFileWrite,
+      bodyBytesMax,
+      handle: async (call) => createFile(call, rules),
+    }),
+    forUsers({
+      method: "GET",
+      path,
+      summary: "List the devlove files of a viewset version",
+      handle: async ({ actor, param, read }) => {
+        const found = await read(async (unit) => findVersion(unit, actor, param));
+        if (isProblem(found)) return found;
+        return list(async (range) =>
+          read(async (unit) => unit.devloveFiles.list(found.viewsetId, range)),
+        );
+      },
+    }),
+    forUsers({
+      method: "GET",
+      path: `${path}:devlove_id/`,
+      summary: "Read a devlove file",
+      handle: async ({ actor, param, read }) =>
+        read(async (unit) => {
+          const found = await findVersion(unit, actor, param);
+          if (isProblem(found)) return found;
+          const file = await unit.devloveFiles.find(found.viewsetId, idOf(param("devlove_id")));
+          return file === undefined ? notFound(`devlove ${param("devlove_id")}`) : ok(file);
+        }),
+    }),
+    forUsers({
+      method: "PUT",
+      path: `${path}:devlove_id/`,
+      summary: "Replace a devlove file; on the active version the new content is activated",
+      body: devloveFileWrite,
+      bodyBytesMax,
+      identity: { field: "id", param: "devlove_id" },
+      handle: async (call) => replaceFile(call, deps),
+    }),
+  ];
+}
+
+type Version = { readonly domain: DomainRow; readonly viewsetId: number };
+
+async function findVersion(
+  unit: Unit,
+  actor: Actor,
+  param: Call<unknown, Actor>["param"],
+): Promise<Version | ProblemAnswer> {
+  const domain = await mainDomain(unit, actor, param("domain_name"));
+  if (isProblem(domain)) return domain;
+  const viewsetId = await unit.viewsets.findByName(domain.id, param("viewset_name"));
+  return viewsetId === undefined
+    ? notFound(`viewset ${JSON.stringify(param("viewset_name"))} of ${domain.name}`)
+    : { domain, viewsetId };
+}
+
+type Write = { readonly schema: string; readonly content: string };
+
+/** Undefined when the document is valid for the domain as it is now. */
+export async function devloveFault(
+  unit: Unit,
+  domain: DomainRow,
+  { schema, content }: Write,
+  rules: DevloveRules,
+): Promise<ProblemAnswer | undefined> {
+  const subDomains = await unit.domains.subDomains(domain.id);
+  const verdict = validateDevlove(schema, content, {
+    ...rules,
+    mainDomain: domain.name,
+    subDomains,
+  });
+  return verdict.ok ? undefined : invalid(copyErrors(verdict.errors));
+}
+
+function copyErrors(
+  errors: readonly {
+    readonly path: string;
+    readonly message: string;
+    readonly allowed?: readonly string[];
+    readonly did_you_mean?: string;
+  }[],
+) {
+  return errors.map(({ allowed, ...error }) =>
+    allowed === undefined ? error : { ...error, allowed: [...allowed] },
+  );
+}
+
+async function createFile(call: Call<Write, Actor>, rules: DevloveRules): Promise<Answer> {
+  const { actor, body, param, change } = call;
+  const name = viewsetName(param("viewset_name"));
+  if (typeof name !== "string") return name;
+  return change(async (unit) => {
+    const domain = await mainDomain(unit, actor, param("domain_name"));
+    if (isProblem(domain)) return domain;
+    const fault = await devloveFault(unit, domain, body, rules);
+    if (fault !== undefined) return fault;
+    const made = await unit.devloveFiles.create(domain.id, name, body);
+    return made.outcome === "created"
+      ? created(made.file)
+      : conflict(`viewset ${name} has a devlove of schema ${body.schema} already: ${made.id}`);
+  });
+}
+
+/** The manifest is composed before the transaction; `undefined` from it says that the version became another one meanwhile. */
+async function replaceFile(call: Call<Write, Actor>, deps: ResourceDeps): Promise<Answer> {
+  const { actor, body, param, read, change } = call;
+  const id = idOf(param("devlove_id"));
+  for (let tried = 0; tried < activationTriesMax; tried++) {
+    const basis = await read(async (unit) => {
+      const found = await findVersion(unit, actor, param);
+      if (isProblem(found)) return found;
+      if ((await unit.devloveFiles.find(found.viewsetId, id)) === undefined)
+        return notFound(`devlove ${param("devlove_id")}`);
+      const fault = await devloveFault(unit, found.domain, body, deps.settings.devlove);
+      return fault ?? (await unit.viewsets.basis(found.domain.id, found.viewsetId));
+    });
+    if (basis === undefined) return notFound(`devlove ${param("devlove_id")}`);
+    if (isProblem(basis)) return basis;
+    const edited = { ...basis, ...body };
+    const manifest = await storeManifest(deps.ports.blobs, edited);
+    let isOvertaken = false;
+    const answer = await change(async (unit) => {
+      const found = await findVersion(unit, actor, param);
+      if (isProblem(found)) return found;
+      if ((await unit.devloveFiles.replace(found.viewsetId, id, body)) === "taken")
+        return conflict(`viewset ${param("viewset_name")} has a devlove of this schema already`);
+      if (found.domain.activeViewsetId === found.viewsetId)
+        isOvertaken =
+          (await unit.viewsets.activate(found.domain.id, edited, manifest)) === "changed";
+      return isOvertaken
+        ? conflict("the version changed meanwhile: try again")
+        : ok({ id, ...body });
+    });
+    if (!isOvertaken) return answer;
+  }
+  return conflict("the version changed meanwhile: try again");
+}

@@ -1,0 +1,197 @@
+// `/domain/`: main domains, sub-domains, and links to deployment sites by id or by tags.
+
+import { parseDomainName } from "../../core/ids.ts";
+import { domainCreate, domainUpdate } from "../../wire/customer/domain.ts";
+import { isTrue } from "../../wire/customer/shape.ts";
+import {
+  conflict,
+  created,
+  forbidden,
+  invalid,
+  list,
+  noContent,
+  notFound,
+  ok,
+  type Answer,
+  type ProblemAnswer,
+} from "./answer.ts";
+import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
+import { idOf, isProblem, mainDomain, parseTags, tagsProblem } from "./path-values.ts";
+import type { Actor, DomainRow, Unit } from "./unit.ts";
+
+const path = "/domain/:name/";
+
+type SiteIds = {
+  readonly deployment_site_id?: number | undefined;
+  readonly deployment_id?: number | undefined;
+};
+
+/** Both names of the field are known; with both, they must agree. */
+function siteIdOf(body: SiteIds): number | undefined | ProblemAnswer {
+  const { deployment_site_id: id, deployment_id: other } = body;
+  return id !== undefined && other !== undefined && id !== other
+    ? invalid([{ path: "/deployment_id", message: "differs from deployment_site_id" }])
+    : (id ?? other);
+}
+
+async function siteMissing(unit: Unit, actor: Actor, id: number): Promise<Answer | undefined> {
+  const site = await unit.sites.find(actor.customerId, id);
+  return site === undefined
+    ? notFound(`deployment site ${id}`, [
+        { path: "/deployment_site_id", message: "is no deployment site of this customer" },
+      ])
+    : undefined;
+}
+
+function badName(at: string): ProblemAnswer {
+  return invalid([{ path: at, message: "must be a host name with at least one dot" }]);
+}
+
+async function record(unit: Unit, actor: Actor, id: number): Promise<Answer> {
+  const domain = await unit.domains.record(actor.customerId, id);
+  return domain === undefined ? notFound(`domain ${id}`) : ok(domain);
+}
+
+export function domainEndpoints(): readonly Endpoint[] {
+  return [
+    forUsers({
+      method: "POST",
+      path: "/domain/",
+      summary: "Create a domain, linked by tags (a standing rule), by id, or not at all",
+      body: domainCreate,
+      handle: createDomain,
+    }),
+    forUsers({
+      method: "GET",
+      path: "/domain/",
+      summary: "List domains",
+      handle: async ({ actor, read }) =>
+        list(async (range) => read(async (unit) => unit.domains.list(actor.customerId, range))),
+    }),
+    forUsers({
+      method: "GET",
+      path,
+      summary: "Read a domain",
+      handle: async ({ actor, param, read }) =>
+        read(async (unit) => {
+          const domain = await mainDomain(unit, actor, param("name"));
+          return isProblem(domain) ? domain : record(unit, actor, domain.id);
+        }),
+    }),
+    forUsers({
+      method: "PUT",
+      path,
+      summary: "Add or change a sub-domain, or link a deployment site by id",
+      body: domainUpdate,
+      identity: { field: "name", param: "name" },
+      handle: updateDomain,
+    }),
+    forUsers({
+      method: "DELETE",
+      path,
+      summary: "Delete a domain; for the user who created it",
+      handle: async ({ actor, param, change }) =>
+        change(async (unit) => {
+          const domain = await mainDomain(unit, actor, param("name"));
+          if (isProblem(domain)) return domain;
+          if (domain.createdByUserId !== actor.userId)
+            return forbidden("a domain is deleted by the user who created it");
+          await unit.domains.remove(domain.id);
+          return noContent;
+        }),
+    }),
+    forUsers({
+      method: "DELETE",
+      path: `${path}deployment-sites/:deployment_site_id/`,
+      summary: "Take back a link by id",
+      handle: unlink,
+    }),
+  ];
+}
+
+type Created = Call<{ name: string; link_to_deployment_sites_with_tags?: string } & SiteIds, Actor>;
+
+async function createDomain({ actor, body, change }: Created): Promise<Answer> {
+  const name = parseDomainName(body.name);
+  if (name === undefined) return badName("/name");
+  const tags = parseTags(body.link_to_deployment_sites_with_tags ?? "");
+  if (tags === undefined) return tagsProblem("/link_to_deployment_sites_with_tags");
+  const deploymentSiteId = siteIdOf(body);
+  if (typeof deploymentSiteId === "object") return deploymentSiteId;
+  if (tags.length > 0 && deploymentSiteId !== undefined)
+    return invalid([
+      {
+        path: "/link_to_deployment_sites_with_tags",
+        message: "excludes a deployment site id: a domain is linked by tags or by id",
+      },
+    ]);
+  return change(async (unit) => {
+    const missing =
+      deploymentSiteId === undefined ? undefined : await siteMissing(unit, actor, deploymentSiteId);
+    if (missing !== undefined) return missing;
+    const id = await unit.domains.create(actor, { name, tags, deploymentSiteId });
+    if (id === "taken")
+      return conflict(`${name} is a domain or sub-domain of this customer already`);
+    return created(await unit.domains.record(actor.customerId, id));
+  });
+}
+
+type SubDomainGiven = {
+  readonly name: string;
+  readonly share_views_and_views_dir_with_main_domain?: Parameters<typeof isTrue>[0];
+};
+type Updated = Call<{ sub_domain?: SubDomainGiven } & SiteIds, Actor>;
+
+async function updateDomain({ actor, body, param, change }: Updated): Promise<Answer> {
+  const deploymentSiteId = siteIdOf(body);
+  if (typeof deploymentSiteId === "object") return deploymentSiteId;
+  return change(async (unit) => {
+    const domain = await mainDomain(unit, actor, param("name"));
+    if (isProblem(domain)) return domain;
+    const refused =
+      body.sub_domain === undefined
+        ? undefined
+        : await putSubDomain(unit, actor, domain, body.sub_domain);
+    if (refused !== undefined) return refused;
+    if (deploymentSiteId !== undefined) {
+      const missing = await siteMissing(unit, actor, deploymentSiteId);
+      if (missing !== undefined) return missing;
+      await unit.domains.linkById(domain.id, deploymentSiteId);
+    }
+    return record(unit, actor, domain.id);
+  });
+}
+
+async function putSubDomain(
+  unit: Unit,
+  actor: Actor,
+  domain: DomainRow,
+  given: SubDomainGiven,
+): Promise<Answer | undefined> {
+  const name = parseDomainName(given.name);
+  if (name === undefined) return badName("/sub_domain/name");
+  if (!name.endsWith(`.${domain.name}`))
+    return invalid([
+      { path: "/sub_domain/name", message: `must be a full host name below ${domain.name}` },
+    ]);
+  const flag = given.share_views_and_views_dir_with_main_domain;
+  const share = flag === undefined ? undefined : isTrue(flag);
+  const put = await unit.domains.putSubDomain(actor.customerId, domain, { name, share });
+  return put === "taken"
+    ? conflict(`${name} is a domain or sub-domain of this customer already`)
+    : undefined;
+}
+
+async function unlink({ actor, param, change }: Call<unknown, Actor>): Promise<Answer> {
+  return change(async (unit) => {
+    const domain = await mainDomain(unit, actor, param("name"));
+    if (isProblem(domain)) return domain;
+    const id = param("deployment_site_id");
+    const outcome = await unit.domains.unlinkById(domain.id, idOf(id));
+    if (outcome === "not-linked")
+      return notFound(`link of ${domain.name} to deployment site ${id}`);
+    if (outcome === "by-tags")
+      return conflict(`${domain.name} is linked to deployment site ${id} by tags: change its tags`);
+    return noContent;
+  });
+}

@@ -1,0 +1,105 @@
+// `/bot-access-policy/`: each key that is sent replaces what is stored of it; what is not sent stays.
+
+import { policyWrite } from "../../wire/customer/policy.ts";
+import { isTrue } from "../../wire/customer/shape.ts";
+import { invalid, ok, type Answer, type ProblemAnswer } from "./answer.ts";
+import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
+import { hostNamed, isProblem } from "./path-values.ts";
+import type { BotPair, PolicyChange } from "./content-unit.ts";
+import type { Actor, Unit } from "./unit.ts";
+
+type Access = { unknown_bots_can_access: Parameters<typeof isTrue>[0] | null };
+type Write = {
+  allow_access?: readonly BotPair[];
+  deny_access?: readonly BotPair[];
+  general_policy?: Access;
+  per_domain_policy?: readonly { domain: string; policy: Access }[];
+};
+
+const keys = ["allow_access", "deny_access", "general_policy", "per_domain_policy"] as const;
+
+export function policyEndpoints(): readonly Endpoint[] {
+  return [
+    forUsers({
+      method: "POST",
+      path: "/bot-access-policy/",
+      summary: "Set who decides about bots that are in no list",
+      body: policyWrite,
+      handle: setPolicy,
+    }),
+    forUsers({
+      method: "GET",
+      path: "/bot-access-policy/",
+      summary: "Read the bot access policy",
+      handle: async ({ actor, read }) =>
+        ok(await read(async (unit) => unit.policies.get(actor.customerId))),
+    }),
+  ];
+}
+
+async function setPolicy({ actor, body, change }: Call<Write, Actor>): Promise<Answer> {
+  const sent = keys.filter((key) => body[key] !== undefined);
+  if (sent.length === 0)
+    return invalid([{ path: "", message: `must hold at least one of ${keys.join(", ")}` }]);
+  return change(async (unit) => {
+    const wanted = await changeOf(unit, actor, body);
+    if (isProblem(wanted)) return wanted;
+    const fault = conflictIn(wanted);
+    if (fault !== undefined) return fault;
+    await unit.policies.change(actor.customerId, wanted);
+    const stored = await unit.policies.get(actor.customerId);
+    return ok(Object.fromEntries(sent.map((key) => [key, stored[key]])));
+  });
+}
+
+/** With the names of domains as the customer has them. */
+async function changeOf(
+  unit: Unit,
+  actor: Actor,
+  body: Write,
+): Promise<PolicyChange | ProblemAnswer> {
+  const canonical = new Map<string, string>();
+  for (const key of ["allow_access", "deny_access", "per_domain_policy"] as const) {
+    for (const [at, { domain }] of (body[key] ?? []).entries()) {
+      if (canonical.has(domain)) continue;
+      const host = await hostNamed(unit, actor, domain, `/${key}/${at}/domain`);
+      if (isProblem(host)) return host;
+      canonical.set(domain, host.host);
+    }
+  }
+  const named = (domain: string): string => canonical.get(domain) ?? domain;
+  const pairs = (list: readonly BotPair[] | undefined): readonly BotPair[] | undefined =>
+    list?.map(({ domain, bot }) => ({ domain: named(domain), bot }));
+  const { general_policy: general, per_domain_policy: perDomain } = body;
+  return {
+    allow: pairs(body.allow_access),
+    deny: pairs(body.deny_access),
+    general: general === undefined ? undefined : { access: accessOf(general) },
+    perDomain: perDomain?.map(({ domain, policy }) => ({
+      domain: named(domain),
+      access: accessOf(policy),
+    })),
+  };
+}
+
+function accessOf({ unknown_bots_can_access: access }: Access): boolean | null {
+  return access === null ? null : isTrue(access);
+}
+
+/** The same pair in both lists, the same domain twice. */
+function conflictIn({ allow, deny, perDomain }: PolicyChange): ProblemAnswer | undefined {
+  const keyOf = ({ domain, bot }: BotPair): string => `${domain}\n${bot}`;
+  const allowed = new Set(allow?.map((pair) => keyOf(pair)));
+  for (const [at, pair] of (deny ?? []).entries()) {
+    if (!allowed.has(keyOf(pair))) continue;
+    const message = `${pair.bot} of ${pair.domain} is in allow_access too`;
+    return invalid([{ path: `/deny_access/${at}`, message }]);
+  }
+  const seen = new Set<string>();
+  for (const [at, { domain }] of (perDomain ?? []).entries()) {
+    if (seen.has(domain))
+      return invalid([{ path: `/per_domain_policy/${at}`, message: `${domain} is there twice` }]);
+    seen.add(domain);
+  }
+  return undefined;
+}

@@ -1,0 +1,79 @@
+// What the customer API needs of the rest of central, given by the composition root. All may be slow; none may be awaited inside a transaction.
+
+import type { Sha256 } from "../../core/ids.ts";
+
+export type JournalWake = {
+  /** Called after the commit; must not throw. */
+  wake(deploymentSiteIds: readonly number[]): void;
+};
+
+export type ImportProgressSeen = {
+  readonly phase: string;
+  readonly files_done: number;
+  readonly files_total: number;
+  readonly bytes_done: number;
+  readonly bytes_total: number;
+};
+
+/** The channels of agents as they are this moment. */
+export type Live = {
+  isLive(deploymentSiteId: number): boolean;
+  importProgress(importId: string): ImportProgressSeen | undefined;
+  /** Its secret or the site itself is revoked. */
+  closeSite(deploymentSiteId: number): void;
+};
+
+export type ReceiptSignal = {
+  /** Resolves when any receipt was stored after the call, or the signal aborted. Never rejects. */
+  next(signal: AbortSignal): Promise<void>;
+};
+
+/** The members of a stored record that the API shows. */
+export type LoggedRequest = {
+  readonly connection: number;
+  readonly response_status: number;
+  readonly request_method: string;
+  readonly uri_path: string;
+  readonly backend_time: number;
+  readonly when: number;
+  readonly authority: string;
+};
+
+export type LogQuery = {
+  readonly deploymentSiteId: number;
+  /** Main domains. */
+  readonly domains: readonly string[];
+  readonly limit: number;
+  /** Cursor of the page before. */
+  readonly after?: string;
+  /** Seconds since the epoch, both included. */
+  readonly since?: number;
+  readonly until?: number;
+};
+
+export type LogReader = {
+  /** Newest first. `next` leads on; absent at the end. Rejects with NOT_FOUND for a cursor that it did not make. */
+  read(
+    query: LogQuery,
+  ): Promise<{ readonly records: readonly LoggedRequest[]; readonly next?: string | undefined }>;
+};
+
+export type BlobStore = {
+  /** Durable when it resolves; the same bytes twice are one blob. */
+  put(bytes: Uint8Array): Promise<Sha256>;
+  read(sha256: Sha256): Promise<Uint8Array | undefined>;
+};
+
+export type PatternCheck = {
+  /** Why this is no FTS5 query within the budget; undefined when it is one. */
+  check(pattern: string): string | undefined;
+};
+
+export type Ports = {
+  readonly journal: JournalWake;
+  readonly live: Live;
+  readonly receipts: ReceiptSignal;
+  readonly logs: LogReader;
+  readonly blobs: BlobStore;
+  readonly patterns: PatternCheck;
+};

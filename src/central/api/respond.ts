@@ -1,0 +1,122 @@
+// Sending an answer: JSON, nothing, a problem document, or a list page by page under the reader's pace.
+
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Answer, ListAnswer } from "./answer.ts";
+import { invalid } from "./answer.ts";
+
+export const listLimitMax = 1_000;
+/** Rows read in one transaction while a whole list is sent: other transactions run in between. */
+const pageRows = 500;
+
+/** Resolves when all is handed over. Rejects when a page cannot be read; then part of the list may be out. */
+export async function respond(
+  request: IncomingMessage,
+  response: ServerResponse,
+  answer: Answer,
+): Promise<void> {
+  switch (answer.kind) {
+    case "json":
+      return sendJson(response, answer.status, "application/json", answer.body, answer.headers);
+    case "problem":
+      return sendJson(
+        response,
+        answer.status,
+        "application/problem+json",
+        answer.problem,
+        answer.headers,
+      );
+    case "empty":
+      response.writeHead(204).end();
+      return;
+    case "list":
+      return sendList(request, response, answer);
+    default:
+      answer satisfies never;
+  }
+}
+
+function sendJson(
+  response: ServerResponse,
+  status: number,
+  type: string,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const bytes = Buffer.from(JSON.stringify(body));
+  response.writeHead(status, { "content-type": type, "content-length": bytes.length, ...headers });
+  response.end(bytes);
+}
+
+/** Where a list goes on, and how much of it is wanted; undefined limit: all. */
+export type ListQuery = { readonly after: number; readonly limit: number | undefined };
+
+export function parseListQuery(query: URLSearchParams): ListQuery | undefined {
+  const after = query.get("after") ?? "0";
+  const limit = query.get("limit");
+  if (!/^\d{1,15}$/.test(after)) return undefined;
+  if (limit === null) return { after: Number(after), limit: undefined };
+  if (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > listLimitMax)
+    return undefined;
+  return { after: Number(after), limit: Number(limit) };
+}
+
+async function sendList(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { page }: ListAnswer,
+): Promise<void> {
+  const [path = "", search = ""] = (request.url ?? "").split("?", 2);
+  const query = parseListQuery(new URLSearchParams(search));
+  if (query === undefined) {
+    const message = `limit must be 1 to ${listLimitMax}, after an id`;
+    return respond(request, response, invalid([{ path: "?limit&after", message }]));
+  }
+  if (query.limit !== undefined) {
+    const rows = await page({ after: query.after, limit: query.limit + 1 });
+    const shown = rows.slice(0, query.limit);
+    const last = shown.at(-1)?.id;
+    const link =
+      rows.length > shown.length && last !== undefined
+        ? { link: `<${path}?limit=${query.limit}&after=${last}>; rel="next"` }
+        : {};
+    return sendJson(response, 200, "application/json", shown, link);
+  }
+  await streamList(response, query.after, page);
+}
+
+async function streamList(
+  response: ServerResponse,
+  start: number,
+  page: ListAnswer["page"],
+): Promise<void> {
+  let after: number | undefined = start;
+  let separator = "[";
+  while (after !== undefined) {
+    // The first page is read before the head is sent: what fails there is still a plain 500.
+    const rows = await page({ after, limit: pageRows });
+    if (!response.headersSent) response.writeHead(200, { "content-type": "application/json" });
+    for (const row of rows) {
+      const isTaken = response.write(separator + JSON.stringify(row));
+      separator = ",";
+      if (!isTaken && !(await drained(response))) return;
+    }
+    after = rows.length === pageRows ? rows.at(-1)?.id : undefined;
+  }
+  response.end(separator === "[" ? "[]" : "]");
+}
+
+/** False when the reader left. */
+async function drained(response: ServerResponse): Promise<boolean> {
+  if (response.destroyed) return false;
+  const settled = new AbortController();
+  try {
+    await Promise.race([
+      once(response, "drain", { signal: settled.signal }),
+      once(response, "close", { signal: settled.signal }),
+    ]);
+  } finally {
+    settled.abort();
+  }
+  return !response.destroyed;
+}

@@ -1,0 +1,51 @@
+// `POST /trial/`: a customer with its first user and token, without credentials; limited by address and in total.
+
+import { createHash } from "node:crypto";
+import { trialStart, type Trial } from "../../wire/customer/user.ts";
+import { conflict, created, tooMany } from "./answer.ts";
+import { forAnyone, type Endpoint } from "./endpoint.ts";
+import type { ResourceDeps } from "./resources.ts";
+
+const hourS = 3_600;
+const addressesMax = 20_000; // Some 4 MB of buckets.
+const tokenBytes = 32;
+
+export function trialEndpoints({
+  rateLimit,
+  randomBytes,
+  settings,
+}: ResourceDeps): readonly Endpoint[] {
+  const { trialsPerAddress, trialsTotal } = settings;
+  const perAddress = rateLimit({
+    burst: trialsPerAddress,
+    perSecond: trialsPerAddress / hourS,
+    keysMax: addressesMax,
+  });
+  const total = rateLimit({ burst: trialsTotal, perSecond: trialsTotal / hourS, keysMax: 1 });
+  return [
+    forAnyone({
+      method: "POST",
+      path: "/trial/",
+      summary: "Start a trial: a user with a token",
+      body: trialStart,
+      handle: async ({ body, clientAddress, change }) => {
+        const waitMs = perAddress.take(clientAddress) || total.take("");
+        if (waitMs > 0) return tooMany("too many trials were started", waitMs);
+        const { username, email = "" } = body;
+        const token = Buffer.from(randomBytes(tokenBytes)).toString("base64url");
+        return change(async (unit) => {
+          const tokenDigest = createHash("sha256").update(token).digest("hex");
+          const trial = await unit.users.startTrial({ username, email, tokenDigest });
+          if (trial === undefined) return conflict(`the username ${username} is in use`);
+          const { userId, customerId } = trial;
+          return created({
+            token,
+            username,
+            user_id: userId,
+            customer_id: customerId,
+          } satisfies Trial);
+        });
+      },
+    }),
+  ];
+}

@@ -1,0 +1,56 @@
+// `/user-profile/{pk}/`: a user reads and edits itself.
+
+import { userProfileUpdate } from "../../wire/customer/user.ts";
+import { conflict, forbidden, notFound, ok, type ProblemAnswer } from "./answer.ts";
+import { forUsers, type Endpoint } from "./endpoint.ts";
+import { hashPassword } from "./password.ts";
+import { idOf } from "./path-values.ts";
+import type { ResourceDeps } from "./resources.ts";
+import type { Actor, Unit } from "./unit.ts";
+
+/** Undefined when it is the caller's own. Users of one customer know of each other. */
+async function refusal(unit: Unit, actor: Actor, pk: string): Promise<ProblemAnswer | undefined> {
+  const id = idOf(pk);
+  if (id === actor.userId) return undefined;
+  const other = await unit.users.profile(id);
+  return other?.customerId === actor.customerId
+    ? forbidden("a profile is for its user only")
+    : notFound(`user ${pk}`);
+}
+
+export function userProfileEndpoints({ randomBytes }: ResourceDeps): readonly Endpoint[] {
+  const path = "/user-profile/:pk/";
+  const answer = async (unit: Unit, { userId }: Actor) => {
+    const found = await unit.users.profile(userId);
+    return found === undefined ? notFound(`user ${userId}`) : ok(found.profile);
+  };
+  return [
+    forUsers({
+      method: "GET",
+      path,
+      summary: "Read the user's profile",
+      handle: async ({ actor, param, read }) =>
+        read(async (unit) => (await refusal(unit, actor, param("pk"))) ?? answer(unit, actor)),
+    }),
+    forUsers({
+      method: "PUT",
+      path,
+      summary: "Edit the user's profile; a password that is left out stays",
+      body: userProfileUpdate,
+      identity: { field: "id", param: "pk" },
+      handle: async ({ actor, body, param, change }) => {
+        const passwordHash =
+          body.password === undefined ? undefined : await hashPassword(body.password, randomBytes);
+        return change(async (unit) => {
+          const refused = await refusal(unit, actor, param("pk"));
+          if (refused !== undefined) return refused;
+          const { username, first_name, last_name, email } = body;
+          const edited = { username, first_name, last_name, email, passwordHash };
+          if ((await unit.users.update(actor.userId, edited)) === "username-taken")
+            return conflict(`the username ${username} is in use`);
+          return answer(unit, actor);
+        });
+      },
+    }),
+  ];
+}

@@ -1,0 +1,76 @@
+// `/import-viewset/{domain}/{deployment_id}/{viewset}/`: starts the task that takes views and devlove from a deployment; tells how it goes.
+
+import {
+  viewsetImport,
+  type ImportProgress,
+  type ImportStarted,
+} from "../../wire/customer/viewset.ts";
+import { conflict, notFound, ok, type ProblemAnswer } from "./answer.ts";
+import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
+import { idOf, isProblem, mainDomain, viewsetName } from "./path-values.ts";
+import type { ImportTarget } from "./content-unit.ts";
+import type { ResourceDeps } from "./resources.ts";
+import type { Actor, Unit } from "./unit.ts";
+
+const path = "/import-viewset/:domain/:deployment_id/:viewset/";
+
+async function target(
+  unit: Unit,
+  { actor, param }: Call<unknown, Actor>,
+): Promise<ImportTarget | ProblemAnswer> {
+  const name = viewsetName(param("viewset"));
+  if (typeof name !== "string") return name;
+  const domain = await mainDomain(unit, actor, param("domain"));
+  if (isProblem(domain)) return domain;
+  const site = await unit.sites.find(actor.customerId, idOf(param("deployment_id")));
+  return site === undefined
+    ? notFound(`deployment site ${param("deployment_id")}`)
+    : { domainId: domain.id, domain: domain.name, deploymentSiteId: site.id, viewsetName: name };
+}
+
+export function viewsetImportEndpoints({ ports }: ResourceDeps): readonly Endpoint[] {
+  return [
+    forUsers({
+      method: "POST",
+      path,
+      summary: "Import views and devlove from a deployment as a new viewset version",
+      body: viewsetImport,
+      handle: async (call) =>
+        call.change(async (unit) => {
+          const wanted = await target(unit, call);
+          if (isProblem(wanted)) return wanted;
+          const outcome = await unit.imports.start(wanted);
+          if (outcome === "name-taken")
+            return conflict(`${wanted.domain} has a viewset ${wanted.viewsetName} already`);
+          if (outcome === "running")
+            return conflict(`an import of ${wanted.viewsetName} is running already`);
+          return ok({ status: "ok" } satisfies ImportStarted);
+        }),
+    }),
+    forUsers({
+      method: "GET",
+      path,
+      summary: "Read the progress or the end of an import",
+      handle: async (call) =>
+        call.read(async (unit) => {
+          const wanted = await target(unit, call);
+          if (isProblem(wanted)) return wanted;
+          const found = await unit.imports.find(wanted);
+          if (found === undefined) return notFound(`import of ${wanted.viewsetName}`);
+          const progress =
+            found.state === "started" ? ports.live.importProgress(found.id) : undefined;
+          return ok({
+            status: found.state,
+            import_id: found.id,
+            when_started: found.whenStarted,
+            when_ended: found.whenEnded,
+            ...(progress !== undefined && { progress: { ...progress } }),
+            ...(found.viewsetId !== null && { viewset_id: found.viewsetId }),
+            ...(found.files !== null && { files: found.files }),
+            ...(found.bytes !== null && { bytes: found.bytes }),
+            ...(found.error !== null && { error: found.error }),
+          } satisfies ImportProgress);
+        }),
+    }),
+  ];
+}

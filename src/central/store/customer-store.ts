@@ -1,0 +1,97 @@
+// The store as the customer API sees it: one unit of queries per transaction, named by resource.
+
+import type { Sealer } from "../../base/seal.ts";
+import { botChecks } from "./bot-checks.ts";
+import { bots } from "./bots.ts";
+import { clears } from "./clears.ts";
+import { customers } from "./customers.ts";
+import { deployments } from "./deployments.ts";
+import { devloveFiles } from "./devlove-files.ts";
+import { domains } from "./domains.ts";
+import { idempotency } from "./idempotency.ts";
+import { imports } from "./imports.ts";
+import { policies } from "./policies.ts";
+import { sites } from "./sites.ts";
+import { users } from "./users.ts";
+import { viewsets } from "./viewsets.ts";
+import type { Store } from "./database.ts";
+import type { Work } from "./work.ts";
+
+export type CustomerStoreDeps = {
+  readonly store: Store;
+  readonly sealer: Sealer;
+  readonly now: () => Date;
+  readonly randomBytes: (count: number) => Uint8Array;
+};
+
+export type CustomerUnit = ReturnType<typeof unitOf>;
+
+function unitOf(work: Work) {
+  return {
+    at: work.at,
+    botChecks: botChecks(work),
+    bots: bots(work),
+    clears: clears(work),
+    customers: customers(work),
+    deployments: deployments(work),
+    devloveFiles: devloveFiles(work),
+    domains: domains(work),
+    idempotency: idempotency(work),
+    imports: imports(work),
+    policies: policies(work),
+    sites: sites(work),
+    users: users(work),
+    viewsets: viewsets(work),
+  };
+}
+
+/** What an action of a transaction ends with: `keep` false takes back all that it wrote. */
+export type Ended<T> = { readonly keep: boolean; readonly value: T };
+
+export type Done<T> = {
+  readonly value: T;
+  /** Deployment sites whose journal is longer now. Empty when nothing was kept. */
+  readonly appended: readonly number[];
+};
+
+export class CustomerStore {
+  readonly #deps: CustomerStoreDeps;
+
+  constructor(deps: CustomerStoreDeps) {
+    this.#deps = deps;
+  }
+
+  /** One transaction; transactions run one after the other. */
+  async run<T>(action: (unit: CustomerUnit) => Promise<Ended<T>>): Promise<Done<T>> {
+    const { store, sealer, now, randomBytes } = this.#deps;
+    const appended = new Set<number>();
+    try {
+      return await store.transaction().execute(async (tx) => {
+        const work: Work = {
+          tx,
+          at: now().toISOString(),
+          sealer,
+          randomHex: (count) => Buffer.from(randomBytes(count)).toString("hex"),
+          appended,
+        };
+        const { keep, value } = await action(unitOf(work));
+        if (!keep) throw new TakenBack(value);
+        return { value, appended: [...appended] };
+      });
+    } catch (error) {
+      if (!(error instanceof TakenBack)) throw error;
+      // Thrown just above, with the value of this very action.
+      return { value: error.value as T, appended: [] };
+    }
+  }
+}
+
+/** Kysely rolls back when its callback throws, and only then. */
+class TakenBack extends Error {
+  readonly value: unknown;
+
+  constructor(value: unknown) {
+    super("the transaction is taken back");
+    this.value = value;
+  }
+}

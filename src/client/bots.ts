@@ -1,0 +1,67 @@
+// Calls about bots: marks, removals, checks, lists, policy.
+
+import {
+  badBotCheckShape,
+  botRecordShape,
+  vipBotCheckShape,
+  type BotRecord,
+} from "../wire/customer/bot.ts";
+import { policyPartShape, policyShape, type Policy } from "../wire/customer/policy.ts";
+import type { BotSet } from "../wire/journal.ts";
+import { arrayOf, type CallOptions, type Calls } from "./transport.ts";
+
+export type BotMark = {
+  readonly set: BotSet;
+  /** Address, `address/prefix`, or with `custom` the start of n+1 addresses as `start_n`. */
+  readonly range: string;
+  readonly bot: string;
+  /** Main domain (with its sub-domains) or one sub-domain. */
+  readonly domain: string;
+  readonly custom?: boolean;
+};
+
+export type BotCheck = { readonly isBot: boolean; readonly domains: readonly string[] };
+
+export type BotClient = {
+  mark(mark: BotMark, options?: CallOptions): Promise<BotRecord>;
+  remove(mark: BotMark, options?: CallOptions): Promise<BotRecord>;
+  /** Whether the whole range is in the set of one of the customer's domains. */
+  isBot(set: BotSet, range: string): Promise<BotCheck>;
+  listBots(set: BotSet): Promise<readonly BotRecord[]>;
+  policy(): Promise<Policy>;
+  /** Keys that are left out stay as they are. */
+  setPolicy(policy: Partial<Policy>, options?: CallOptions): Promise<Partial<Policy>>;
+};
+
+export function botClient({ call }: Calls): BotClient {
+  const { decode } = botRecordShape;
+  const pathPart = (range: string): string => encodeURIComponent(range.replace("/", "_"));
+  const flag = (custom = false): object => (custom ? { is_custom_ip_range: true } : {});
+  return {
+    mark: async ({ set, range, bot, domain, custom }, options) => {
+      const body = { attach_to_bot: bot, attach_to_domain: domain, ...flag(custom) };
+      const path = `/mark-as-${set}-bot/${pathPart(range)}/`;
+      return (await call("POST", path, decode, { body, ...options })).value;
+    },
+    remove: async ({ set, range, bot, domain, custom }, options) => {
+      const body = { remove_from_bot: bot, remove_from_domain: domain, ...flag(custom) };
+      const path = `/remove-ip-from-${set}-bot-list/${pathPart(range)}/`;
+      return (await call("POST", path, decode, { body, ...options })).value;
+    },
+    isBot: async (set, range) => {
+      const path = `/is-${set}-bot/${pathPart(range)}/`;
+      if (set === "bad") {
+        const { value } = await call("GET", path, badBotCheckShape.decode);
+        return { isBot: value.is_bad_bot, domains: value.domains };
+      }
+      const { value } = await call("GET", path, vipBotCheckShape.decode);
+      return { isBot: value.is_vip_bot, domains: value.domains };
+    },
+    listBots: async (set) =>
+      (await call("GET", `/list-${set}-bots/`, arrayOf(botRecordShape))).value,
+    policy: async () => (await call("GET", "/bot-access-policy/", policyShape.decode)).value,
+    setPolicy: async (body, options) =>
+      (await call("POST", "/bot-access-policy/", policyPartShape.decode, { body, ...options }))
+        .value,
+  };
+}

@@ -1,0 +1,131 @@
+// Calls about what a domain serves: devlove files, viewset versions, imports, clears.
+
+import { clearStateShape, clearWaitDefaultS, type ClearState } from "../wire/customer/clear.ts";
+import {
+  devloveFileShape,
+  devloveVerdictShape,
+  type DevloveFile,
+  type DevloveVerdict,
+} from "../wire/customer/devlove-file.ts";
+import {
+  importProgressShape,
+  importStartedShape,
+  viewsetVersionShape,
+  type ImportProgress,
+  type ViewsetVersion,
+} from "../wire/customer/viewset.ts";
+import { devloveSchemaId } from "../wire/devlove.ts";
+import { arrayOf, type CallOptions, type Calls } from "./transport.ts";
+
+export type ImportTarget = {
+  readonly domain: string;
+  readonly deploymentSiteId: number;
+  readonly viewset: string;
+};
+
+export type ContentClient = {
+  /** `content` is the document as a text of schema `devlove/1`. */
+  validateDevlove(content: string, options?: CallOptions): Promise<DevloveVerdict>;
+  postDevlove(
+    domain: string,
+    viewset: string,
+    content: string,
+    options?: CallOptions,
+  ): Promise<DevloveFile>;
+  devloves(domain: string, viewset: string): Promise<readonly DevloveFile[]>;
+  putDevlove(domain: string, viewset: string, id: number, content: string): Promise<DevloveFile>;
+  importViewset(target: ImportTarget, options?: CallOptions): Promise<void>;
+  importProgress(target: ImportTarget): Promise<ImportProgress>;
+  viewsets(domain: string): Promise<readonly ViewsetVersion[]>;
+  viewset(domain: string, id: number): Promise<ViewsetVersion>;
+  activate(domain: string, viewsetId: number): Promise<ViewsetVersion>;
+  /** Waits at central for up to `waitSeconds` (default 5, at most 30) until the connected agents have told. */
+  clear(
+    domain: string,
+    patterns: readonly string[],
+    options?: CallOptions & { readonly waitSeconds?: number },
+  ): Promise<ClearState>;
+  clearState(domain: string, clearId: string): Promise<ClearState>;
+};
+
+export function contentClient({ call }: Calls): ContentClient {
+  const clearPath = (domain: string): string =>
+    `/clear-accelerator-cache/${encodeURIComponent(domain)}/`;
+  return {
+    ...devloveCalls({ call }),
+    ...viewsetCalls({ call }),
+    clear: async (domain, patterns, { waitSeconds = clearWaitDefaultS, ...options } = {}) =>
+      (
+        await call("POST", clearPath(domain), clearStateShape.decode, {
+          body: { url_path_patterns: patterns },
+          query: { wait: waitSeconds },
+          ...options,
+        })
+      ).value,
+    clearState: async (domain, clearId) => {
+      const path = `${clearPath(domain)}${encodeURIComponent(clearId)}/`;
+      return (await call("GET", path, clearStateShape.decode)).value;
+    },
+  };
+}
+
+type DevloveCalls = Pick<
+  ContentClient,
+  "validateDevlove" | "postDevlove" | "devloves" | "putDevlove"
+>;
+
+function devloveCalls({ call }: Calls): DevloveCalls {
+  const schema = devloveSchemaId;
+  const path = (domain: string, viewset: string): string =>
+    `/${encodeURIComponent(domain)}/devlove/${encodeURIComponent(viewset)}/`;
+  return {
+    validateDevlove: async (content, options) =>
+      (
+        await call("POST", "/devlove/validate/", devloveVerdictShape.decode, {
+          body: { schema, content },
+          ...options,
+        })
+      ).value,
+    postDevlove: async (domain, viewset, content, options) =>
+      (
+        await call("POST", path(domain, viewset), devloveFileShape.decode, {
+          body: { schema, content },
+          ...options,
+        })
+      ).value,
+    devloves: async (domain, viewset) =>
+      (await call("GET", path(domain, viewset), arrayOf(devloveFileShape))).value,
+    putDevlove: async (domain, viewset, id, content) =>
+      (
+        await call("PUT", `${path(domain, viewset)}${id}/`, devloveFileShape.decode, {
+          body: { schema, content },
+        })
+      ).value,
+  };
+}
+
+type ViewsetCalls = Pick<
+  ContentClient,
+  "importViewset" | "importProgress" | "viewsets" | "viewset" | "activate"
+>;
+
+function viewsetCalls({ call }: Calls): ViewsetCalls {
+  const { decode } = viewsetVersionShape;
+  const versions = (domain: string): string => `/active-viewset/${encodeURIComponent(domain)}/`;
+  const importPath = ({ domain, deploymentSiteId, viewset }: ImportTarget): string =>
+    `/import-viewset/${encodeURIComponent(domain)}/${deploymentSiteId}/${encodeURIComponent(viewset)}/`;
+  return {
+    importViewset: async (target, options) =>
+      void (await call("POST", importPath(target), importStartedShape.decode, {
+        body: {},
+        ...options,
+      })),
+    importProgress: async (target) =>
+      (await call("GET", importPath(target), importProgressShape.decode)).value,
+    viewsets: async (domain) =>
+      (await call("GET", versions(domain), arrayOf(viewsetVersionShape))).value,
+    viewset: async (domain, id) => (await call("GET", `${versions(domain)}${id}/`, decode)).value,
+    activate: async (domain, id) =>
+      (await call("PUT", `${versions(domain)}${id}/`, decode, { body: {} })).value,
+  };
+}

@@ -1,0 +1,37 @@
+// The customer API as typed calls. Every method rejects with ApiError when central refuses, with CENTRAL_UNREACHABLE when it cannot be asked.
+
+import { botClient, type BotClient } from "./bots.ts";
+import { contentClient, type ContentClient } from "./content.ts";
+import { observationClient, type ObservationClient } from "./observation.ts";
+import { ownershipClient, type OwnershipClient } from "./ownership.ts";
+import { openTransport } from "./transport.ts";
+
+export type CustomerClientOptions = {
+  /** Of central, such as `https://central.example.com`. */
+  readonly baseUrl: string;
+  /** Needed by everything but `trial`. */
+  readonly token?: string;
+  /** Without an answer for so long, a call fails. A clear waits at central for up to 30 s. */
+  readonly timeoutMs?: number;
+};
+
+export type CustomerClient = AsyncDisposable &
+  OwnershipClient &
+  ContentClient &
+  BotClient &
+  ObservationClient;
+
+const timeoutDefaultMs = 60_000;
+
+/** Keeps connections; dispose of it when done. */
+export function createCustomerClient(options: CustomerClientOptions): CustomerClient {
+  const { baseUrl, token, timeoutMs = timeoutDefaultMs } = options;
+  const transport = openTransport({ baseUrl, token, timeoutMs });
+  return {
+    ...ownershipClient(transport),
+    ...contentClient(transport),
+    ...botClient(transport),
+    ...observationClient(transport),
+    [Symbol.asyncDispose]: async () => transport[Symbol.asyncDispose](),
+  };
+}

@@ -1,0 +1,60 @@
+// Calls about what deployments do: request logs, service status, scrape configuration.
+
+import {
+  incomingLogsShape,
+  type IncomingLogs,
+  type LogLine,
+} from "../wire/customer/incoming-logs.ts";
+import { metricsConfShape, type MetricsConf } from "../wire/customer/metrics-conf.ts";
+import { serviceStatusShape, type ServiceStatus } from "../wire/customer/service-status.ts";
+import type { Calls } from "./transport.ts";
+
+export type LogFilters = {
+  readonly domain?: string;
+  readonly deploymentSiteId?: number;
+  readonly limit?: number;
+  /** Seconds since the epoch. */
+  readonly since?: number;
+  readonly until?: number;
+};
+
+export type LogWalk = LogFilters & Required<Pick<LogFilters, "domain" | "deploymentSiteId">>;
+
+export type ObservationClient = {
+  incomingLogs(filters?: LogFilters): Promise<IncomingLogs>;
+  /** All that is retained of one domain at one deployment, newest first, each record once. */
+  walkLogs(walk: LogWalk): AsyncGenerator<LogLine, void, undefined>;
+  status(domain: string): Promise<ServiceStatus>;
+  metricsConf(tag: string): Promise<MetricsConf>;
+};
+
+export function observationClient({ call }: Calls): ObservationClient {
+  const path = "/incominglogs/";
+  const queryOf = ({ domain, deploymentSiteId, limit, since, until }: LogFilters) => ({
+    domain,
+    deployment_id: deploymentSiteId,
+    limit,
+    since,
+    until,
+  });
+  return {
+    incomingLogs: async (filters = {}) =>
+      (await call("GET", path, incomingLogsShape.decode, { query: queryOf(filters) })).value,
+    async *walkLogs(walk) {
+      let page = await call("GET", path, incomingLogsShape.decode, { query: queryOf(walk) });
+      for (;;) {
+        for (const { domains } of page.value.logs_data.deployments)
+          for (const { domain_logs: lines = [] } of domains) yield* lines;
+        if (page.next === undefined) return;
+        page = await call("GET", page.next, incomingLogsShape.decode);
+      }
+    },
+    status: async (domain) =>
+      (await call("GET", `/${encodeURIComponent(domain)}/status/`, serviceStatusShape.decode))
+        .value,
+    metricsConf: async (tag) => {
+      const confPath = `/metrics-conf/by-deployment-tag/${encodeURIComponent(tag)}/`;
+      return (await call("GET", confPath, metricsConfShape.decode)).value;
+    },
+  };
+}

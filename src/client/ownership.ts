@@ -1,0 +1,124 @@
+// Calls about who owns what: trials, customers, deployment sites, domains.
+
+import { customerShape, type Customer } from "../wire/customer/customer.ts";
+import { deploymentSiteShape, type DeploymentSite } from "../wire/customer/deployment-site.ts";
+import { domainShape, type Domain } from "../wire/customer/domain.ts";
+import {
+  trialShape,
+  userProfileShape,
+  type Trial,
+  type UserProfile,
+} from "../wire/customer/user.ts";
+import { arrayOf, nothing, type CallOptions, type Calls } from "./transport.ts";
+
+export type LinkBy = { readonly tags: string } | { readonly deploymentSiteId: number };
+
+export type OwnershipClient = {
+  /** Needs no token. */
+  trial(
+    user: { readonly username: string; readonly email?: string },
+    options?: CallOptions,
+  ): Promise<Trial>;
+  customers(): Promise<readonly Customer[]>;
+  userProfile(userId: number): Promise<UserProfile>;
+  /** Fields that are left out stay; the password is never read back. */
+  editUserProfile(
+    userId: number,
+    edited: Partial<Omit<UserProfile, "id" | "date_joined">> & { readonly password?: string },
+  ): Promise<UserProfile>;
+  createSite(tags: string, options?: CallOptions): Promise<DeploymentSite>;
+  sites(): Promise<readonly DeploymentSite[]>;
+  site(id: number): Promise<DeploymentSite>;
+  setSiteTags(id: number, tags: string): Promise<DeploymentSite>;
+  /** The secret before is accepted for `graceSeconds` more. */
+  rotateSecret(id: number, graceSeconds: number, options?: CallOptions): Promise<DeploymentSite>;
+  deleteSite(id: number): Promise<void>;
+  createDomain(name: string, link?: LinkBy, options?: CallOptions): Promise<Domain>;
+  domains(): Promise<readonly Domain[]>;
+  domain(name: string): Promise<Domain>;
+  putSubDomain(
+    domain: string,
+    subDomain: { readonly name: string; readonly sharesViews: boolean },
+  ): Promise<Domain>;
+  linkDomain(domain: string, deploymentSiteId: number): Promise<Domain>;
+  unlinkDomain(domain: string, deploymentSiteId: number): Promise<void>;
+  deleteDomain(name: string): Promise<void>;
+};
+
+export function ownershipClient({ call }: Calls): OwnershipClient {
+  return {
+    ...siteCalls({ call }),
+    ...domainCalls({ call }),
+    trial: async (body, options) =>
+      (await call("POST", "/trial/", trialShape.decode, { body, ...options })).value,
+    customers: async () => (await call("GET", "/customer/", arrayOf(customerShape))).value,
+    userProfile: async (id) =>
+      (await call("GET", `/user-profile/${id}/`, userProfileShape.decode)).value,
+    editUserProfile: async (id, body) =>
+      (await call("PUT", `/user-profile/${id}/`, userProfileShape.decode, { body })).value,
+  };
+}
+
+type SiteCalls = Pick<
+  OwnershipClient,
+  "createSite" | "sites" | "site" | "setSiteTags" | "rotateSecret" | "deleteSite"
+>;
+
+function siteCalls({ call }: Calls): SiteCalls {
+  const { decode } = deploymentSiteShape;
+  const path = (id: number): string => `/deployment-site/${id}/`;
+  return {
+    createSite: async (tags, options) =>
+      (await call("POST", "/deployment-site/", decode, { body: { tags }, ...options })).value,
+    sites: async () => (await call("GET", "/deployment-site/", arrayOf(deploymentSiteShape))).value,
+    site: async (id) => (await call("GET", path(id), decode)).value,
+    setSiteTags: async (id, tags) =>
+      (await call("PUT", path(id), decode, { body: { tags } })).value,
+    rotateSecret: async (id, graceSeconds, options) => {
+      const body = { grace_seconds: graceSeconds };
+      return (await call("POST", `${path(id)}rotate-secret/`, decode, { body, ...options })).value;
+    },
+    deleteSite: async (id) => void (await call("DELETE", path(id), nothing)),
+  };
+}
+
+type DomainCalls = Pick<
+  OwnershipClient,
+  | "createDomain"
+  | "domains"
+  | "domain"
+  | "putSubDomain"
+  | "linkDomain"
+  | "unlinkDomain"
+  | "deleteDomain"
+>;
+
+function domainCalls({ call }: Calls): DomainCalls {
+  const { decode } = domainShape;
+  const path = (name: string): string => `/domain/${encodeURIComponent(name)}/`;
+  return {
+    createDomain: async (name, link, options) => {
+      const linked =
+        link === undefined
+          ? {}
+          : "tags" in link
+            ? { link_to_deployment_sites_with_tags: link.tags }
+            : { deployment_site_id: link.deploymentSiteId };
+      const body = { name, ...linked };
+      return (await call("POST", "/domain/", decode, { body, ...options })).value;
+    },
+    domains: async () => (await call("GET", "/domain/", arrayOf(domainShape))).value,
+    domain: async (name) => (await call("GET", path(name), decode)).value,
+    putSubDomain: async (domain, { name, sharesViews }) => {
+      const sub_domain = { name, share_views_and_views_dir_with_main_domain: sharesViews };
+      return (await call("PUT", path(domain), decode, { body: { sub_domain } })).value;
+    },
+    linkDomain: async (domain, deploymentSiteId) => {
+      const body = { deployment_site_id: deploymentSiteId };
+      return (await call("PUT", path(domain), decode, { body })).value;
+    },
+    unlinkDomain: async (domain, id) =>
+      void (await call("DELETE", `${path(domain)}deployment-sites/${id}/`, nothing)),
+    deleteDomain: async (name) => void (await call("DELETE", path(name), nothing)),
+  };
+}

@@ -1,0 +1,147 @@
+// One call of the customer API: JSON there and back, deadlines, refusals as ApiError, answers decoded by the schemas that central writes them with.
+
+import { Agent, request, type Dispatcher } from "undici";
+import { AccelError, messageOf } from "../core/faults.ts";
+import { problemShape, type Problem } from "../wire/customer/problem.ts";
+import { customerApiPrefix, type Shape } from "../wire/customer/shape.ts";
+import { describeErrors, type Decoder } from "../wire/validate.ts";
+import { ApiError } from "./api-error.ts";
+
+export type CallOptions = {
+  /** Of a POST: repeated with the same key, it is done once and answered the same. */
+  readonly idempotencyKey?: string;
+  readonly signal?: AbortSignal;
+};
+
+export type Query = Readonly<Record<string, string | number | undefined>>;
+
+export type Answered<T> = {
+  readonly value: T;
+  /** Where a list or a walk leads on: path and query. */
+  readonly next: string | undefined;
+};
+
+export type Transport = AsyncDisposable & {
+  readonly call: <T>(
+    method: "GET" | "POST" | "PUT" | "DELETE",
+    path: string,
+    decode: Decoder<T>,
+    given?: { readonly body?: unknown; readonly query?: Query } & CallOptions,
+  ) => Promise<Answered<T>>;
+};
+/** What the calls of one subject are made with. */
+export type Calls = Pick<Transport, "call">;
+
+export type TransportOptions = {
+  /** Of central, without the API's prefix. */
+  readonly baseUrl: string;
+  readonly token: string | undefined;
+  readonly timeoutMs: number;
+};
+
+export function openTransport({ baseUrl, token, timeoutMs }: TransportOptions): Transport {
+  const agent = new Agent({
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
+    connectTimeout: timeoutMs,
+  });
+  const origin = baseUrl.replace(/\/+$/, "");
+  return {
+    call: async (method, path, decode, { body, query, idempotencyKey, signal } = {}) => {
+      const url = `${origin}${path.startsWith(customerApiPrefix) ? "" : customerApiPrefix}${path}${search(query)}`;
+      const name = `${method} ${path}`;
+      const response = await send(name, url, {
+        method,
+        dispatcher: agent,
+        headers: {
+          "content-type": "application/json",
+          ...(token !== undefined && { authorization: `Token ${token}` }),
+          ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
+        },
+        body: body === undefined ? null : JSON.stringify(body),
+        signal: signal ?? null,
+      });
+      if (response.status >= 400) throw refusalOf(name, response);
+      const decoded = decode(response.json);
+      if (!decoded.ok)
+        throw new AccelError(
+          "MESSAGE_INVALID",
+          `${name}: the answer is not understood: ${describeErrors(decoded.errors)}`,
+        );
+      return { value: decoded.value, next: nextOf(response.headers["link"]) };
+    },
+    [Symbol.asyncDispose]: async () => agent.destroy(),
+  };
+}
+
+type Received = {
+  readonly status: number;
+  readonly headers: Dispatcher.ResponseData["headers"];
+  readonly json: unknown;
+};
+
+async function send(
+  name: string,
+  url: string,
+  options: Parameters<typeof request>[1],
+): Promise<Received> {
+  let text: string;
+  let status: number;
+  let headers: Dispatcher.ResponseData["headers"];
+  try {
+    const response = await request(url, options);
+    ({ statusCode: status, headers } = response);
+    text = await response.body.text();
+  } catch (error) {
+    throw new AccelError("CENTRAL_UNREACHABLE", `${name}: ${messageOf(error)}`, { cause: error });
+  }
+  try {
+    const json: unknown = text === "" ? undefined : JSON.parse(text);
+    return { status, headers, json };
+  } catch {
+    if (status >= 400) return { status, headers, json: undefined };
+    throw new AccelError("MESSAGE_INVALID", `${name}: the answer is no JSON`);
+  }
+}
+
+/** A proxy in between may refuse without a problem document. */
+function refusalOf(name: string, { status, headers, json }: Received): ApiError {
+  const decoded = problemShape.decode(json);
+  const problem: Problem = decoded.ok
+    ? decoded.value
+    : { type: "about:blank", title: "Refused", status, detail: "without a problem document" };
+  const after = Number(headers["retry-after"]);
+  return new ApiError(name, problem, Number.isFinite(after) ? after * 1_000 : undefined);
+}
+
+function nextOf(link: string | string[] | undefined): string | undefined {
+  return /<([^>]+)>;\s*rel="next"/.exec(String(link ?? ""))?.[1];
+}
+
+function search(query: Query = {}): string {
+  const given = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)]],
+  );
+  return given.length === 0 ? "" : `?${new URLSearchParams(given).toString()}`;
+}
+
+/** A plain array of what the shape describes. */
+export function arrayOf<T>(shape: Shape<T>): Decoder<readonly T[]> {
+  return (raw) => {
+    if (!Array.isArray(raw)) return { ok: false, errors: [{ path: "", message: "is no list" }] };
+    const values: T[] = [];
+    for (const [at, item] of raw.entries()) {
+      const decoded = shape.decode(item);
+      if (!decoded.ok)
+        return {
+          ok: false,
+          errors: decoded.errors.map(({ path, message }) => ({ path: `/${at}${path}`, message })),
+        };
+      values.push(decoded.value);
+    }
+    return { ok: true, value: values };
+  };
+}
+
+/** Of answers without a body. */
+export const nothing: Decoder<undefined> = () => ({ ok: true, value: undefined });

@@ -1,0 +1,239 @@
+// The customer API over a real HTTP server and a real store in a directory of the test's own; the rest of central is played by fakes.
+
+import { createHash, randomBytes } from "node:crypto";
+import { request as httpRequest } from "node:http";
+import { join } from "node:path";
+import { listenHttp } from "../../../src/base/http-listener.ts";
+import { silentLog, type Log } from "../../../src/base/log.ts";
+import { Registry } from "../../../src/base/metrics.ts";
+import { openPatternCheck } from "../../../src/base/pattern-check.ts";
+import { createSealer } from "../../../src/base/seal.ts";
+import { createRateLimit } from "../../../src/central/agents/rate-limit.ts";
+import { createCustomerApi, type CustomerApiDeps } from "../../../src/central/api/customer-api.ts";
+import type { LoggedRequest, LogQuery, Ports } from "../../../src/central/api/ports.ts";
+import { CustomerStore } from "../../../src/central/store/customer-store.ts";
+import { openStore, type Store } from "../../../src/central/store/database.ts";
+import { readJournal } from "../../../src/central/store/journal.ts";
+import { AccelError } from "../../../src/core/faults.ts";
+import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+
+export class FakeBlobs {
+  readonly held = new Map<Sha256, Uint8Array>();
+
+  async put(bytes: Uint8Array): Promise<Sha256> {
+    const sha256 = parseSha256(createHash("sha256").update(bytes).digest("hex"));
+    if (sha256 === undefined) throw new TypeError("a digest is a digest");
+    this.held.set(sha256, bytes);
+    return sha256;
+  }
+
+  async read(sha256: Sha256): Promise<Uint8Array | undefined> {
+    return this.held.get(sha256);
+  }
+
+  json(sha256: unknown): unknown {
+    const digest = parseSha256(sha256);
+    const bytes = digest === undefined ? undefined : this.held.get(digest);
+    return bytes === undefined ? undefined : JSON.parse(Buffer.from(bytes).toString("utf8"));
+  }
+}
+
+export class FakeReceipts {
+  #waiting: (() => void)[] = [];
+
+  async next(signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiting.push(resolve);
+    if (signal.aborted) resolve();
+    signal.addEventListener("abort", () => resolve());
+    return promise;
+  }
+
+  stored(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+}
+
+/** Records by `<site>/<domain>`, newest first; the cursor is a position. */
+export class FakeLogs {
+  readonly records = new Map<string, readonly LoggedRequest[]>();
+  readonly queries: LogQuery[] = [];
+
+  async read(query: LogQuery): Promise<{ records: readonly LoggedRequest[]; next?: string }> {
+    this.queries.push(query);
+    const after = query.after ?? "0";
+    if (!/^\d+$/.test(after)) throw new AccelError("NOT_FOUND", "no such cursor");
+    const all = query.domains.flatMap(
+      (domain) => this.records.get(`${query.deploymentSiteId}/${domain}`) ?? [],
+    );
+    const end = Number(after) + query.limit;
+    const records = all.slice(Number(after), end);
+    return end < all.length ? { records, next: String(end) } : { records };
+  }
+}
+
+export type Reply = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: unknown;
+};
+
+type Options = {
+  readonly token?: string;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as is. */
+  readonly raw?: string | Uint8Array;
+};
+
+export type Api = AsyncDisposable & {
+  readonly port: number;
+  readonly store: Store;
+  readonly blobs: FakeBlobs;
+  readonly receipts: FakeReceipts;
+  readonly logs: FakeLogs;
+  readonly live: Set<number>;
+  readonly progress: Map<string, ReturnType<Ports["live"]["importProgress"]>>;
+  readonly woken: number[][];
+  readonly closed: number[];
+  clock: Date;
+  /** Awaited before each transaction of the API. */
+  gate: (() => Promise<void>) | undefined;
+  call(method: string, path: string, options?: Options): Promise<Reply>;
+  /** A customer of its own. */
+  trial(username: string): Promise<string>;
+  /** The kinds and bodies of a site's journal from a position on. */
+  journal(siteId: number, after?: number): Promise<readonly { kind: string; body: unknown }[]>;
+};
+
+const settings: CustomerApiDeps["settings"] = {
+  trustedProxies: ["127.0.0.1"],
+  trialsPerAddress: 30,
+  trialsTotal: 100,
+  marksPerSecond: 200,
+  marksBurst: 20_000,
+  devlove: {},
+};
+
+export async function openApi(
+  changed: Partial<CustomerApiDeps["settings"]> = {},
+  log: Log = silentLog(),
+): Promise<Api> {
+  await using stack = new AsyncDisposableStack();
+  const dir = stack.use(tempDir());
+  const api: Pick<Api, "clock" | "gate"> = {
+    clock: new Date("2031-05-06T07:08:09.010Z"),
+    gate: undefined,
+  };
+  const now = (): Date => api.clock;
+  const store = stack.use(await openStore(join(dir.path, "central.db"), now));
+  const [blobs, receipts, logs] = [new FakeBlobs(), new FakeReceipts(), new FakeLogs()];
+  const [live, woken, closed] = [new Set<number>(), new Array<number[]>(), new Array<number>()];
+  const progress: Api["progress"] = new Map();
+  const customerStore = new CustomerStore({
+    store,
+    sealer: createSealer(Buffer.alloc(32, 7)),
+    now,
+    randomBytes,
+  });
+  const listener = createCustomerApi({
+    store: {
+      run: async (action) => {
+        await api.gate?.();
+        return customerStore.run(action);
+      },
+    },
+    ports: {
+      journal: { wake: (ids) => void woken.push([...ids]) },
+      live: {
+        isLive: (id) => live.has(id),
+        importProgress: (id) => progress.get(id),
+        closeSite: (id) => void closed.push(id),
+      },
+      receipts,
+      logs,
+      blobs,
+      patterns: stack.use(openPatternCheck()),
+    },
+    now,
+    randomBytes,
+    rateLimit: (limit) => createRateLimit(limit, () => api.clock.getTime()),
+    settings: { ...settings, ...changed },
+    log,
+    registry: new Registry(),
+  });
+  const { port } = stack.use(await listenHttp(listener, { host: "127.0.0.1", port: 0 }, 100));
+  const held = stack.move();
+  return Object.assign(api, {
+    port,
+    store,
+    blobs,
+    receipts,
+    logs,
+    live,
+    progress,
+    woken,
+    closed,
+    call: async (method: string, path: string, options?: Options) =>
+      send(port, method, path, options),
+    trial: async (username: string) => {
+      const { body } = await send(port, "POST", "/trial/", { body: { username } });
+      return member(body, "token");
+    },
+    journal: async (siteId: number, after = 0) =>
+      (await readJournal(store, siteId, after, 1_000)).map(({ kind, body }) => ({ kind, body })),
+    [Symbol.asyncDispose]: async () => held.disposeAsync(),
+  });
+}
+
+async function send(
+  port: number,
+  method: string,
+  path: string,
+  { token, body, raw, headers = {} }: Options = {},
+): Promise<Reply> {
+  const { promise, resolve, reject } = Promise.withResolvers<Reply>();
+  const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body));
+  const request = httpRequest(
+    {
+      port,
+      host: "127.0.0.1",
+      method,
+      path: path.startsWith("/presentation-api") ? path : `/presentation-api/v1${path}`,
+      headers: {
+        ...(payload !== undefined && { "content-type": "application/json" }),
+        ...(token !== undefined && { authorization: `Token ${token}` }),
+        ...headers,
+      },
+      agent: false,
+    },
+    (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk));
+      response.on("error", reject);
+      response.on("end", () => {
+        const text = Buffer.concat(chunks).toString("utf8");
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          body: text === "" ? undefined : JSON.parse(text),
+        });
+      });
+    },
+  );
+  request.on("error", reject);
+  request.end(payload);
+  return promise;
+}
+
+/** A member of an answer as a text; fails the test where there is none. */
+export function member(body: unknown, name: string): string {
+  const value: unknown =
+    typeof body === "object" && body !== null
+      ? Object.entries(body).find(([key]) => key === name)?.[1]
+      : undefined;
+  if (typeof value !== "string" && typeof value !== "number")
+    throw new Error(`no ${name} in ${JSON.stringify(body)}`);
+  return String(value);
+}

@@ -1,0 +1,223 @@
+// What is read of running deployments: request logs, service status, scrape configuration; and what our own log says of requests.
+
+import pino from "pino";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { LoggedRequest } from "../../../src/central/api/ports.ts";
+import { member, openApi, type Api } from "./api-harness.ts";
+import { seen } from "./receipts.ts";
+
+let api: Api;
+let token: string;
+let sites: readonly number[];
+const name = "www.example.com";
+const lines: string[] = [];
+
+beforeAll(async () => {
+  api = await openApi({}, pino({ level: "info" }, { write: (line: string) => lines.push(line) }));
+  token = await api.trial("watcher");
+  const made: number[] = [];
+  for (const tags of ["eu, front", "eu"]) {
+    const site = await api.call("POST", "/deployment-site/", { token, body: { tags } });
+    made.push(Number(member(site.body, "id")));
+  }
+  sites = made;
+  const body = { name, link_to_deployment_sites_with_tags: "eu" };
+  await api.call("POST", "/domain/", { token, body });
+});
+afterAll(async () => api[Symbol.asyncDispose]());
+
+const record = (no: number): LoggedRequest & { client_ip: string } => ({
+  connection: no,
+  response_status: 200,
+  request_method: "GET",
+  uri_path: `/${no}`,
+  backend_time: 0,
+  when: 1_900_000_000 + no,
+  authority: name,
+  client_ip: "192.0.2.1",
+});
+
+describe("incoming logs", () => {
+  test("hold the eight fields by deployment and domain", async () => {
+    const [first = 0, second = 0] = sites;
+    api.logs.records.set(`${first}/${name}`, [record(2), record(1)]);
+    const reply = await api.call("GET", "/incominglogs/", { token });
+    const { client_ip: _, ...shown } = { ...record(2), deployment_id: first };
+    expect(reply.body).toEqual({
+      logs_data: {
+        username: "watcher",
+        deployments: [
+          {
+            deployment_id: first,
+            deployment_desc: expect.stringMatching(/^[0-9a-f]{16} \(eu,front\)$/),
+            domains: [{ domain_name: name, domain_logs: [shown, expect.anything()] }],
+          },
+          {
+            deployment_id: second,
+            deployment_desc: expect.stringMatching(/^[0-9a-f]{16} \(eu\)$/),
+            domains: [{ domain_name: name, domain_logs: [] }],
+          },
+        ],
+      },
+    });
+  });
+
+  test("are walked to the end, each record once", async () => {
+    const [first = 0] = sites;
+    const all = Array.from({ length: 2_345 }, (_, at) => record(2_345 - at));
+    api.logs.records.set(`${first}/${name}`, all);
+    const walked: unknown[] = [];
+    let path: string | undefined = `/incominglogs/?domain=${name}&deployment_id=${first}`;
+    while (path !== undefined) {
+      const page = await api.call("GET", path, { token });
+      const [deployment] = Object(page.body).logs_data.deployments;
+      for (const line of deployment.domains[0].domain_logs) walked.push(line.uri_path);
+      path = /<([^>]+)>; rel="next"/.exec(String(page.headers["link"] ?? ""))?.[1];
+    }
+    expect(walked).toEqual(all.map(({ uri_path: path }) => path));
+  });
+
+  test("are bounded in time by seconds or ISO 8601", async () => {
+    const query = "since=2030-01-01T00:00:00Z&until=1900000000.5&limit=7";
+    await api.call("GET", `/incominglogs/?${query}`, { token });
+    expect(api.logs.queries.at(-1)).toMatchObject({
+      since: 1_893_456_000,
+      until: 1_900_000_000.5,
+      limit: 7,
+    });
+  });
+
+  test.each([
+    ["?limit=1001", 400],
+    ["?limit=0", 400],
+    ["?since=yesterday", 400],
+    ["?after=5", 400],
+    [`?after=x&domain=${name}&deployment_id=1`, 400],
+    ["?domain=www.unknown.org", 404],
+    ["?deployment_id=4711", 404],
+  ])("%s: %i", async (query, status) => {
+    expect((await api.call("GET", `/incominglogs/${query}`, { token })).status).toBe(status);
+  });
+
+  test("are denied to a user from whom the operator withdrew them", async () => {
+    const denied = await api.trial("denied");
+    await api.store
+      .updateTable("users")
+      .set({ may_read_logs: 0 })
+      .where("username", "=", "denied")
+      .execute();
+    expect((await api.call("GET", "/incominglogs/", { token: denied })).status).toBe(403);
+  });
+});
+
+test("status is true for three minutes after logs were delivered", async () => {
+  const [first = 0] = sites;
+  const status = async () => (await api.call("GET", `/${name}/status/`, { token })).body;
+  const is = (...flags: boolean[]) => ({
+    [name]: flags.map((flag) => ({ is_log_agent_reporting_data: flag })),
+  });
+  expect(await status()).toEqual(is(false, false));
+  await seen(api, first, "old", { logsConfirmedAt: "2030-01-01T00:00:00.000Z" });
+  await seen(api, first, "new", { logsConfirmedAt: api.clock.toISOString() });
+  expect(await status()).toEqual(is(true, false));
+  api.clock = new Date(api.clock.getTime() + 180_001);
+  expect(await status()).toEqual(is(false, false));
+});
+
+test("scrape jobs: one for each deployment, two for each edge server, the rest named as omitted", async () => {
+  const [first = 0, second = 0] = sites;
+  const edge = {
+    server_name: "edge-1",
+    edge_ip_address: "192.0.2.10",
+    at_directory: "/srv/one",
+    datacenter_place: "Graz",
+    country_code: "AT",
+    datacenter_provider_company: "ACME",
+    metrics_advertise: "192.0.2.10:9464",
+  };
+  await seen(api, first, "new", { edge });
+  const conf = async (tag: string) =>
+    Object((await api.call("GET", `/metrics-conf/by-deployment-tag/${tag}/`, { token })).body);
+  const one = await conf("eu");
+  const named = Object((await api.call("GET", `/deployment-site/${first}/`, { token })).body);
+  expect(one.customer).toBe("watcher");
+  expect(one.omitted).toMatchObject([{ deployment_site_id: second }]);
+  expect(one.metrics_config).toEqual([
+    {
+      job_name: `deployment-${named.name16}`,
+      metrics_path: "/metrics/deployment",
+      static_configs: [
+        {
+          targets: ["192.0.2.10:9464"],
+          labels: {
+            telemetry_level: "deployment",
+            customer: "watcher",
+            at_directory: "/srv/one",
+            at_edge__server_name: "edge-1",
+            at_edge__edge_ip_address: "192.0.2.10",
+            at_edge__datacenter__datacenter_place: "Graz",
+            at_edge__datacenter__country_code: "AT",
+            at_edge__datacenter__datacenter_provider_company: "ACME",
+          },
+        },
+      ],
+    },
+    ...[
+      ["edge-edge-1", "/metrics"],
+      ["host-edge-1", "/metrics/node_exporter"],
+    ].map(([job_name, metrics_path]) => ({
+      job_name,
+      metrics_path,
+      static_configs: [
+        {
+          targets: ["192.0.2.10:9464"],
+          labels: {
+            server_name: "edge-1",
+            telemetry_level: "edge_server",
+            edge_ip_address: "192.0.2.10",
+            datacenter__datacenter_place: "Graz",
+            datacenter__country_code: "AT",
+            datacenter__datacenter_provider_company: "ACME",
+          },
+        },
+      ],
+    })),
+  ]);
+  await seen(api, second, "two", { edge: { ...edge, at_directory: "/srv/two" } });
+  const both = await conf("eu");
+  expect(both.metrics_config).toHaveLength(4);
+  expect(both.omitted).toEqual([]);
+  expect((await conf("front")).metrics_config).toHaveLength(3);
+  expect(await conf("nobodys")).toMatchObject({ metrics_config: [], omitted: [] });
+});
+
+test("a failure of ours is a 500 with an id that the log explains, and nothing else", async () => {
+  const [first = 0] = sites;
+  await api.store
+    .updateTable("deployment_sites")
+    .set({ secret_sealed: "nonsense" })
+    .where("id", "=", first)
+    .execute();
+  const reply = await api.call("GET", `/deployment-site/${first}/`, { token });
+  expect(reply.status).toBe(500);
+  expect(JSON.stringify(reply.body)).not.toMatch(/seal|secret|AccelError/);
+  const id = member(reply.body, "request_id");
+  expect(reply.headers["x-request-id"]).toBe(id);
+  expect(lines.filter((line) => line.includes(id)).join("")).toContain("does not open");
+});
+
+test("every request is one line with who, what and how long; tokens are in none", async () => {
+  lines.length = 0;
+  await api.call("GET", `/domain/?secret=${token}`, { token });
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    {
+      method: "GET",
+      path: "/presentation-api/v1/domain/",
+      status: 200,
+      ms: expect.any(Number),
+      user_id: 1,
+      request_id: expect.stringMatching(/^[0-9a-f]{16}$/),
+    },
+  ]);
+  expect(lines.join("")).not.toContain(token);
+});

@@ -1,0 +1,78 @@
+// What central forgets: each step by itself, at the start and by the hour; and the rows that go.
+
+import { join } from "node:path";
+import pino from "pino";
+import { expect, test } from "vitest";
+import { silentLog } from "../../../src/base/log.ts";
+import { startRetention } from "../../../src/central/jobs/retention.ts";
+import { openStore } from "../../../src/central/store/database.ts";
+import { dropExpiredAgentTokens, dropIdempotencyKeys } from "../../../src/central/store/expiry.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+
+const now = new Date("2030-01-15T12:00:00Z");
+
+test("a step that fails is told and does not keep the others from running", async () => {
+  const lines: string[] = [];
+  const log = pino({ level: "error" }, { write: (line: string) => lines.push(line) });
+  const asked: string[] = [];
+  const step = (name: string, result: unknown) => async (at: Date) => {
+    asked.push(`${name} ${at.toISOString()}`);
+    if (result instanceof Error) throw result;
+    return 0;
+  };
+  {
+    await using _ = startRetention({
+      dropIdempotencyKeys: step("keys", new Error("disk full")),
+      dropAgentTokens: step("tokens", 0),
+      dropLogs: async (at) => {
+        await step("logs", 0)(at);
+        return [];
+      },
+      now: () => now,
+      log,
+    });
+  }
+  expect(asked).toEqual(["keys", "tokens", "logs"].map((name) => `${name} ${now.toISOString()}`));
+  expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+    { what: "idempotency keys", err: { message: "disk full" } },
+  ]);
+});
+
+test("keys older than a day and tokens past their end go, the others stay", async () => {
+  using dir = tempDir();
+  await using store = await openStore(join(dir.path, "central.db"), () => now);
+  const at = (ms: number): string => new Date(now.getTime() + ms).toISOString();
+  const answer = { request_digest: "d", status: 201, answer_sealed: "s" };
+  await store
+    .insertInto("idempotency")
+    .values([
+      { scope: "user:1", key: "old", ...answer, when_created: at(-86_400_001) },
+      { scope: "user:1", key: "new", ...answer, when_created: at(-86_400_000) },
+    ])
+    .execute();
+  await store
+    .insertInto("agent_tokens")
+    .values([
+      { digest: "over", deployment_site_id: 1, expires_at: at(0) },
+      { digest: "good", deployment_site_id: 1, expires_at: at(1) },
+    ])
+    .execute();
+  expect(await dropIdempotencyKeys(store, now)).toBe(1);
+  expect(await dropExpiredAgentTokens(store, now)).toBe(1);
+  expect(await store.selectFrom("idempotency").select("key").execute()).toEqual([{ key: "new" }]);
+  expect(await store.selectFrom("agent_tokens").select("digest").execute()).toEqual([
+    { digest: "good" },
+  ]);
+});
+
+test("disposing ends the schedule", async () => {
+  const jobs = startRetention({
+    dropIdempotencyKeys: async () => 0,
+    dropAgentTokens: async () => 0,
+    dropLogs: async () => [],
+    now: () => now,
+    log: silentLog(),
+  });
+  await jobs[Symbol.asyncDispose]();
+  // The test process would hang on a timer that is left.
+});
