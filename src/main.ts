@@ -14,6 +14,9 @@ process.on("SIGHUP", () => {
 });
 const stop = new AbortController();
 for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => stop.abort(name));
+// A parent that started us over IPC and died took the terminal with it: nobody else will stop us.
+process.once("disconnect", () => stop.abort("parent gone"));
+process.channel?.unref();
 
 type Lazy = { readonly summary: string; readonly load: () => Promise<Command> };
 

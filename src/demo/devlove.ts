@@ -14,3 +14,21 @@ export function demoDevlove({
   const backend = { ...model.backend, urls: [backendUrl] };
   return `${JSON.stringify({ domains: { [domain]: { ...model, backend } } }, null, 2)}\n`;
 }
+
+/** For a folder of files that we know nothing of: its own 404 page where it has one, the backend for what is no file. */
+export function plainDevlove({
+  domain,
+  backendUrl,
+  notFound,
+}: {
+  readonly domain: string;
+  readonly backendUrl: string;
+  readonly notFound: string | null;
+}): string {
+  const site = {
+    views_dir: ".",
+    backend: { urls: [backendUrl] },
+    ...(notFound === null ? {} : { not_found: notFound }),
+  };
+  return `${JSON.stringify({ domains: { [domain]: site } }, null, 2)}\n`;
+}

@@ -40,7 +40,7 @@ const isRoot = (path: string): boolean => /^src\/(?:agent|central)\/[^/]+\.ts$/.
 const isEntry = (path: string): boolean =>
   path === "src/main.ts" || (isRoot(path) && !path.endsWith("/main.ts")) || path === "bench/run.ts";
 const mayUseProcess = (path: string): boolean =>
-  path === "src/main.ts" || isRoot(path) || /^src\/(?:base|cli|demo)\//.test(path);
+  path === "src/main.ts" || isRoot(path) || /^src\/(?:base|cli|demo|agent\/admin)\//.test(path);
 
 type Import = { readonly target: string; readonly typeOnly: boolean };
 

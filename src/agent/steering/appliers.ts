@@ -2,7 +2,7 @@
 
 import { AccelError, messageOf } from "../../core/faults.ts";
 import type { JournalBody, JournalKind, KnownEntry } from "../../wire/journal.ts";
-import type { CacheIndex, Central, Documents, Sets, Viewsets } from "./ports.ts";
+import type { CacheIndex, Central, Documents, LocalSites, Sets, Viewsets } from "./ports.ts";
 import type { Serving } from "./serving.ts";
 
 export type EntryOutcome = {
@@ -28,6 +28,7 @@ export type SteeringPorts = {
   readonly sets: Sets;
   readonly viewsets: Viewsets;
   readonly index: CacheIndex;
+  readonly locals: LocalSites;
   readonly central: Central;
 };
 
@@ -85,12 +86,19 @@ async function clear(
   return refusing(["PATTERN_INVALID"], async () => {
     const { clear_id: clearId, domain, host, patterns } = body;
     const { applied, gone } = index.clear({ clearId, domain, host, patterns, seq });
-    const later = gone.then((detail) => ({
+    const later = gone.then(({ removed, blockedInFlight, goneMs }) => ({
       phase: "gone" as const,
-      detail: { clear_id: clearId, ...detail },
+      detail: {
+        clear_id: clearId,
+        removed,
+        blocked_in_flight: blockedInFlight,
+        gone_ms: goneMs,
+      },
     }));
     later.catch(() => undefined); // Its owner is the link; until it is handed over a rejection must not be unhandled.
-    return { phase: "applied", detail: { clear_id: clearId, ...(await applied) }, later };
+    const { matched, widened, invisibleMs } = await applied;
+    const proof = { clear_id: clearId, matched, widened, invisible_ms: invisibleMs };
+    return { phase: "applied", detail: proof, later };
   });
 }
 
@@ -143,12 +151,7 @@ async function changePolicy(
  * a crash in between repeats the entry over the same documents.
  */
 export async function changeDomains(
-  {
-    serving,
-    documents,
-    sets,
-    index,
-  }: Pick<SteeringPorts, "serving" | "documents" | "sets" | "index">,
+  { serving, documents, sets, index, locals }: Omit<SteeringPorts, "viewsets" | "central">,
   body: JournalBody<"domains.changed">,
 ): Promise<EntryOutcome> {
   const before = serving.domains();
@@ -170,6 +173,7 @@ export async function changeDomains(
     domains: body,
     ...Object.fromEntries(goneDomains.map((domain) => [`viewset:${domain}`, null])),
   });
+  await locals.look();
   return {
     phase: "applied",
     detail: { domains: body.domains.length, dropped: [...goneDomains, ...goneHosts] },

@@ -52,6 +52,8 @@ export type SiteNames = { readonly name: string; readonly subDomains: readonly s
 
 export interface LocalSites {
   get(domain: string): LocalSite | undefined;
+  /** Which hosts a devlove may name depends on the sub-domains: asked again when these changed. */
+  look(): Promise<void>;
 }
 
 export interface CacheIndex {
@@ -63,8 +65,16 @@ export interface CacheIndex {
     patterns: readonly string[];
     seq: number;
   }): {
-    readonly applied: Promise<Readonly<Record<string, unknown>>>;
-    readonly gone: Promise<Readonly<Record<string, unknown>>>;
+    readonly applied: Promise<{
+      readonly matched: number;
+      readonly widened: boolean;
+      readonly invisibleMs: number;
+    }>;
+    readonly gone: Promise<{
+      readonly removed: number;
+      readonly blockedInFlight: number;
+      readonly goneMs: number;
+    }>;
   };
   /** Everything cached of the main domain, or of one host: unservable durably when it resolves. */
   dropDomain(domain: string): Promise<unknown>;

@@ -1,0 +1,118 @@
+// The agent: knows the parts and their order. Each part is started here, given what it needs as objects, and stopped in reverse.
+//
+// Order: what records and what remembers first, then what serves, then what listens to central; so that whoever stops last still finds the others.
+
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { readArgs, type Command, type CommandContext } from "../base/command.ts";
+import { ensureDirectory } from "../base/durable-file.ts";
+import { Health } from "../base/health.ts";
+import { createLog, type Log } from "../base/log.ts";
+import { createSdNotify } from "../base/sd-notify.ts";
+import { loadSettings } from "../base/settings-file.ts";
+import { lockStateDir } from "../base/state-lock.ts";
+import { once } from "../base/wait.ts";
+import { runWatchdog } from "./admin/watchdog.ts";
+import { openAgent } from "./parts.ts";
+import { agentFields, type AgentSettings } from "./settings/fields.ts";
+import { readSecret16 } from "./settings/secret.ts";
+import { AccelError, messageOf } from "../core/faults.ts";
+import type { Secret16 } from "../core/ids.ts";
+
+const configOption = {
+  config: { type: "string", default: "/etc/accel-agent/agent.yaml" },
+} as const;
+const usageOptions = "  --config FILE     settings (default /etc/accel-agent/agent.yaml)";
+
+export const runCommand: Command = {
+  summary:
+    "Serves the domains of a deployment site until it is told to stop (SIGTERM, SIGINT). SIGHUP reloads what can change live.",
+  usage: `accel-agent run [options]\n\n${usageOptions}`,
+  async run(context) {
+    const { values } = readArgs(context.args, configOption);
+    const settings = loadSettings(agentFields, values.config);
+    await runAgent(settings, readSecret16(settings.secret16_file), values.config, context);
+  },
+};
+
+export const checkCommand: Command = {
+  summary:
+    "Checks the settings file and the secret's file; says file, line, key and reason of every error.",
+  usage: `accel-agent check [options]\n\n${usageOptions}`,
+  async run({ args, out }) {
+    const { values } = readArgs(args, configOption);
+    const settings = loadSettings(agentFields, values.config);
+    readSecret16(settings.secret16_file);
+    out(`${values.config}: valid, deployment site ${settings.name16}\n`);
+  },
+};
+
+export function agentVersion(): string {
+  const { version } = JSON.parse(
+    readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
+  ) as { version: string };
+  return version;
+}
+
+async function runAgent(
+  settings: AgentSettings,
+  secret16: Secret16,
+  configPath: string,
+  context: CommandContext,
+): Promise<void> {
+  const { stop } = context;
+  const log = createLog("accel-agent", settings.log_level);
+  const now = (): Date => new Date();
+  await using stack = new AsyncDisposableStack();
+  stack.use(lockStateDir(settings.state_dir));
+  await ensureDirectory(settings.state_dir);
+  const notify = createSdNotify(context.env);
+  const agent = stack.use(
+    await openAgent({
+      settings,
+      secret16,
+      version: agentVersion(),
+      bootEpoch: randomBytes(8).toString("hex"),
+      health: new Health(now),
+      log,
+      now,
+      random: Math.random,
+      stop,
+      caPem: caOf(settings),
+    }),
+  );
+  context.onReload(() => reload(configPath, log, notify));
+  await notify.send("READY=1", `STATUS=serving on ${agent.listen}`);
+  log.info(
+    { listen: agent.listen, metrics: agent.metricsListen, state_dir: settings.state_dir },
+    "serving",
+  );
+  const watchdog = runWatchdog({ notify, heartbeats: agent.heartbeats, log, stop });
+  await once(stop);
+  await notify.send("STOPPING=1");
+  log.info({ reason: String(stop.reason) }, "stopping");
+  await watchdog;
+}
+
+/** Applies what can change live; a file that is not valid changes nothing. */
+function reload(configPath: string, log: Log, notify: ReturnType<typeof createSdNotify>): void {
+  void notify.send("RELOADING=1", `MONOTONIC_USEC=${Math.round(performance.now() * 1_000)}`);
+  try {
+    const settings = loadSettings(agentFields, configPath);
+    log.level = settings.log_level;
+    log.info({ log_level: settings.log_level }, "settings reloaded");
+  } catch (error) {
+    log.error({ err: error }, "settings were not reloaded; the old ones stay");
+  }
+  void notify.send("READY=1");
+}
+
+/** Throws SETTINGS_INVALID naming the file. */
+function caOf({ central_ca_file: path }: AgentSettings): string | undefined {
+  if (path === undefined) return undefined;
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new AccelError("SETTINGS_INVALID", `central_ca_file cannot be read: ${messageOf(error)}`);
+  }
+}

@@ -1,0 +1,79 @@
+// At boot: the viewsets that were committed before are served again from what is on disk; what is not whole any more is fetched again while
+// the rest is served.
+
+import type { Log } from "../../base/log.ts";
+import { retry } from "../../base/wait.ts";
+import type { ReadyViewset } from "../../core/compose-state.ts";
+import { codeOf, messageOf } from "../../core/faults.ts";
+import type { Sha256 } from "../../core/ids.ts";
+import type { JournalBody } from "../../wire/journal.ts";
+import { documentOf, type Serving } from "./serving.ts";
+import type { Documents, SiteNames, Viewsets } from "./ports.ts";
+
+export type RestorePorts = {
+  readonly serving: Serving;
+  readonly documents: Documents & { keys(prefix: string): readonly string[] };
+  readonly viewsets: Viewsets & {
+    restore(manifest: Sha256, names: SiteNames): Promise<ReadyViewset | undefined>;
+  };
+  readonly log: Log;
+  readonly random: () => number;
+  readonly stop: AbortSignal;
+};
+
+const prefix = "viewset:";
+
+/** Publishes the first state. Resolves with the domains whose committed viewset is not whole on this disk. */
+export async function restoreState({
+  serving,
+  documents,
+  viewsets,
+}: RestorePorts): Promise<readonly string[]> {
+  const torn: string[] = [];
+  for (const key of documents.keys(prefix)) {
+    const body = documentOf<JournalBody<"viewset.activated">>(documents, key);
+    const names = serving.names(key.slice(prefix.length));
+    if (body === undefined || names === undefined) continue;
+    const ready = await viewsets.restore(body.manifest, names);
+    if (ready === undefined) torn.push(body.domain);
+    else serving.restore(body.domain, ready);
+  }
+  await serving.publish();
+  return torn;
+}
+
+/** Fetches what is missing of a committed viewset until it is whole, another one took its place, or stop aborts. Never rejects. */
+export async function healViewset(
+  domain: string,
+  { serving, documents, viewsets, log, random, stop }: RestorePorts,
+): Promise<void> {
+  const wanted = (): JournalBody<"viewset.activated"> | undefined =>
+    documentOf(documents, `${prefix}${domain}`);
+  const before = wanted();
+  const heal = async (): Promise<void> => {
+    const names = serving.names(domain);
+    if (before === undefined || names === undefined || wanted()?.manifest !== before.manifest)
+      return;
+    const ready = await viewsets.prepare(before.manifest, names, stop);
+    if (wanted()?.manifest === before.manifest)
+      await serving.publish({ viewset: { domain, ready } });
+  };
+  await retry(heal, {
+    stop,
+    random,
+    onFailure: (error, attempt) => {
+      if (attempt === 0)
+        log.warn(
+          { domain, code: codeOf(error), error: messageOf(error) },
+          "a committed viewset is not whole on this disk; it is fetched again",
+        );
+      return codeOf(error) !== "VIEWSET_INVALID";
+    },
+  }).catch((error: unknown) => {
+    if (!stop.aborted)
+      log.error(
+        { domain, code: codeOf(error), error: messageOf(error) },
+        "a committed viewset cannot be restored",
+      );
+  });
+}

@@ -1,0 +1,51 @@
+// What the demo remembers between starts: who it is at central, and the keys of what it asked for, written down before each first asking,
+// so that a start that was killed half-way goes on where it was.
+
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { writeDurable } from "../base/durable-file.ts";
+
+export type Account = {
+  /** Names everything of this demo at central; also the Idempotency-Keys' stem. */
+  readonly run: string;
+  readonly token: string | null;
+  readonly site: { readonly id: number; readonly name16: string } | null;
+  /** Fingerprint of the site folder and devlove that were activated last. */
+  readonly activated: string | null;
+};
+
+const fresh = (): Account => ({
+  run: randomUUID().slice(0, 8),
+  token: null,
+  site: null,
+  activated: null,
+});
+
+export class AccountFile {
+  readonly #path: string;
+  #account: Account;
+
+  constructor(stateDir: string) {
+    this.#path = join(stateDir, "account.json");
+    this.#account = read(this.#path) ?? fresh();
+  }
+
+  get current(): Account {
+    return this.#account;
+  }
+
+  async save(change: Partial<Account> = {}): Promise<void> {
+    this.#account = { ...this.#account, ...change };
+    await writeDurable(this.#path, `${JSON.stringify(this.#account, null, 2)}\n`);
+  }
+}
+
+/** Written by `save` alone; a file that is not there or not whole starts anew. */
+function read(path: string): Account | undefined {
+  try {
+    return JSON.parse(readFileSync(path, "utf8")) as Account;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,147 @@
+// `npm start`: the whole service on this machine. Central and the agent run as processes, a small backend beside them; what is shown was
+// asked for through the public interfaces.
+
+import { existsSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Command, CommandContext } from "../base/command.ts";
+import { ensureDirectory, writeDurable } from "../base/durable-file.ts";
+import { lockStateDir } from "../base/state-lock.ts";
+import { once } from "../base/wait.ts";
+import { AccountFile } from "./account.ts";
+import { startDemoBackend } from "./backend.ts";
+import { demoDevlove, plainDevlove } from "./devlove.ts";
+import { demoUsage, readDemoOptions, type DemoOptions } from "./options.ts";
+import { panel, type DemoPlaces } from "./panel.ts";
+import { startProgram } from "./program.ts";
+import { customer, enrol, ensureDomain, importAndActivate } from "./provision.ts";
+import { demoDomain, demoPaths, writeAgentSettings, writeCentralSettings } from "./settings.ts";
+import { siteFingerprint } from "./site-fingerprint.ts";
+
+export const demoCommand: Command = {
+  summary: "Runs central, an agent, a backend and a site on this machine, and shows what to try.",
+  usage: demoUsage,
+  async run(context) {
+    await runDemo(readDemoOptions(context.args), context);
+  },
+};
+
+const loopback = "127.0.0.1";
+
+async function runDemo(options: DemoOptions, { out, stop }: CommandContext): Promise<void> {
+  const beganMs = performance.now();
+  const { stateDir, ports } = options;
+  const centralUrl = `http://${loopback}:${ports.central}`;
+  const metricsUrl = `http://${loopback}:${ports.metrics}`;
+  const say = progressLine(out);
+  await ensureDirectory(stateDir);
+  await using stack = new AsyncDisposableStack();
+  stack.use(lockStateDir(stateDir));
+  const placesFile = join(stateDir, "demo.json");
+  await rm(placesFile, { force: true });
+
+  const backendUrl =
+    options.backendUrl ??
+    stack.use(
+      await startDemoBackend({
+        host: loopback,
+        port: ports.backend,
+        stop: new AbortController().signal,
+      }),
+    ).url;
+  const site = siteOf(options, backendUrl);
+  const paths = demoPaths(options);
+  const onRestart = (name: string) => (how: string) =>
+    say(`accel-${name} ${how}; starting it again`, true);
+
+  say("starting central");
+  await writeCentralSettings(options, paths);
+  stack.use(
+    await startProgram({
+      name: "central",
+      args: ["serve", "--config", paths.central],
+      logFile: paths.centralLog,
+      readyUrl: `${centralUrl}/readyz`,
+      stop,
+      onRestart: onRestart("central"),
+    }),
+  );
+  const account = new AccountFile(stateDir);
+  const { id, name16, secret16 } = await enrol(centralUrl, account);
+
+  say("starting the agent");
+  await writeAgentSettings(options, paths, {
+    name16,
+    secret16: existsSync(paths.secret) ? null : secret16,
+    ...site,
+  });
+  stack.use(
+    await startProgram({
+      name: "agent",
+      args: ["run", "--config", paths.agent],
+      logFile: paths.agentLog,
+      readyUrl: `${metricsUrl}/readyz`,
+      stop,
+      onRestart: onRestart("agent"),
+    }),
+  );
+  await using client = customer(centralUrl, account);
+  await ensureDomain(client, account, id);
+  const fingerprint = await siteFingerprint(site.viewsDir, site.devlove);
+  if (account.current.activated !== fingerprint) {
+    await importAndActivate({
+      client,
+      siteId: id,
+      viewset: `demo-${fingerprint}`,
+      onProgress: say,
+      stop,
+    });
+    if (stop.aborted) return;
+    await account.save({ activated: fingerprint });
+  }
+
+  const places: DemoPlaces = {
+    central_url: centralUrl,
+    api_token: account.current.token ?? "",
+    username: `demo-${account.current.run}`,
+    accelerator_url: `http://${loopback}:${ports.accelerator}`,
+    metrics_url: metricsUrl,
+    deployment_site_id: id,
+    name16,
+    domain: demoDomain,
+    backend_url: backendUrl,
+  };
+  await writeDurable(placesFile, `${JSON.stringify(places, null, 2)}\n`);
+  stack.defer(() => rm(placesFile, { force: true }));
+  say("", true);
+  out(panel(places, stateDir, performance.now() - beganMs));
+  await once(stop);
+  say("stopping", true);
+}
+
+function siteOf(
+  { siteDir }: DemoOptions,
+  backendUrl: string,
+): { viewsDir: string; devlove: string } {
+  if (siteDir === undefined)
+    return {
+      viewsDir: fileURLToPath(new URL("./site/", import.meta.url)),
+      devlove: demoDevlove({ domain: demoDomain, backendUrl }),
+    };
+  const notFound = existsSync(join(siteDir, "404.html")) ? "/404.html" : null;
+  return { viewsDir: siteDir, devlove: plainDevlove({ domain: demoDomain, backendUrl, notFound }) };
+}
+
+/** On a terminal one line that changes; elsewhere a line for each new text. */
+function progressLine(out: (text: string) => void): (text: string, ends?: boolean) => void {
+  const terminal = process.stdout.isTTY === true;
+  let last = "";
+  return (text, ends = false) => {
+    if (text === last) return;
+    last = text;
+    if (terminal)
+      out(`\r\u001B[K${text === "" ? "" : `  ${text} …`}${ends && text !== "" ? "\n" : ""}`);
+    else if (text !== "") out(`  ${text} …\n`);
+  };
+}

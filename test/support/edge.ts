@@ -1,0 +1,231 @@
+// A whole edge for a system test: the real central and the real agent as processes, with settings and state of their own, and plain HTTP towards both.
+
+import { randomUUID } from "node:crypto";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { request as httpRequest } from "node:http";
+import { join } from "node:path";
+import { stringify } from "yaml";
+import { freePorts } from "./free-ports.ts";
+import { answers200, Program } from "./process.ts";
+import { tempDir } from "./temp-dir.ts";
+
+export type ApiAnswer = {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers: Headers;
+};
+
+/** The customer API as a customer has it. A call that finds nobody is repeated: with its Idempotency-Key that is harmless. */
+export class Api {
+  readonly #base: string;
+  token = "";
+
+  constructor(base: string) {
+    this.#base = `${base}/presentation-api/v1`;
+  }
+
+  async get(path: string): Promise<ApiAnswer> {
+    return this.#call("GET", path, undefined, {});
+  }
+
+  async post(path: string, body: unknown, key: string = randomUUID()): Promise<ApiAnswer> {
+    return this.#call("POST", path, body, { "idempotency-key": key });
+  }
+
+  async put(path: string, body: unknown): Promise<ApiAnswer> {
+    return this.#call("PUT", path, body, {});
+  }
+
+  async delete(path: string): Promise<ApiAnswer> {
+    return this.#call("DELETE", path, undefined, {});
+  }
+
+  async #call(
+    method: string,
+    path: string,
+    body: unknown,
+    headers: Record<string, string>,
+  ): Promise<ApiAnswer> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        const response = await fetch(`${this.#base}${path}`, {
+          method,
+          headers: {
+            ...(this.token === "" ? {} : { authorization: `Token ${this.token}` }),
+            "content-type": "application/json",
+            ...headers,
+          },
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+          signal: AbortSignal.timeout(40_000),
+        });
+        const text = await response.text();
+        return {
+          status: response.status,
+          body: text === "" ? undefined : JSON.parse(text),
+          headers: response.headers,
+        };
+      } catch (error) {
+        if (attempt >= 200) throw new Error(`${method} ${path}`, { cause: error });
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    }
+  }
+}
+
+export type Visit = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Buffer;
+};
+export type VisitOptions = {
+  readonly method?: string;
+  readonly host?: string;
+  readonly userAgent?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+};
+
+export const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+
+/** One request of a visitor, by node:http so that Host and User-Agent are ours to choose. */
+export async function visit(
+  port: number,
+  path: string,
+  options: VisitOptions = {},
+): Promise<Visit> {
+  const { promise, resolve, reject } = Promise.withResolvers<Visit>();
+  const userAgent = "userAgent" in options ? options.userAgent : browser;
+  const outgoing = httpRequest(
+    {
+      host: "127.0.0.1",
+      port,
+      path,
+      method: options.method ?? "GET",
+      headers: {
+        ...(options.host === undefined ? {} : { host: options.host }),
+        ...(userAgent === undefined ? {} : { "user-agent": userAgent }),
+        ...options.headers,
+      },
+      timeout: 15_000,
+      agent: false,
+    },
+    (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk));
+      response.on("end", () =>
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          body: Buffer.concat(chunks),
+        }),
+      );
+      response.on("error", reject);
+    },
+  );
+  outgoing.on("timeout", () => outgoing.destroy(new Error("no answer within 15 s")));
+  outgoing.on("error", reject);
+  outgoing.end(options.body);
+  return promise;
+}
+
+export type EdgePorts = {
+  readonly central: number;
+  readonly visitors: number;
+  readonly metrics: number;
+};
+
+export class Edge implements AsyncDisposable {
+  readonly ports: EdgePorts;
+  readonly api: Api;
+  readonly dir: string;
+  readonly #temp = tempDir();
+  #central: Program | undefined;
+  #agent: Program | undefined;
+
+  private constructor(ports: EdgePorts) {
+    this.ports = ports;
+    this.dir = this.#temp.path;
+    this.api = new Api(`http://127.0.0.1:${ports.central}`);
+  }
+
+  /** Writes central's settings; starts nothing. */
+  static async prepare(): Promise<Edge> {
+    const [central = 0, visitors = 0, metrics = 0] = await freePorts(3);
+    const edge = new Edge({ central, visitors, metrics });
+    writeFileSync(
+      join(edge.dir, "central.yaml"),
+      stringify({
+        listen: `127.0.0.1:${central}`,
+        base_url: `http://127.0.0.1:${central}`,
+        state_dir: join(edge.dir, "central"),
+        log_level: "info",
+      }),
+    );
+    return edge;
+  }
+
+  /** What the customer API gave for the deployment site; `more` are further settings. */
+  writeAgentSettings(
+    site: { readonly name16: string; readonly secret16: string },
+    more: Readonly<Record<string, unknown>> = {},
+  ): void {
+    const { central, visitors, metrics } = this.ports;
+    mkdirSync(join(this.dir, "agent"), { recursive: true, mode: 0o700 });
+    writeFileSync(join(this.dir, "secret16"), site.secret16, { mode: 0o600 });
+    const settings = {
+      central_url: `http://127.0.0.1:${central}`,
+      name16: site.name16,
+      secret16_file: join(this.dir, "secret16"),
+      state_dir: join(this.dir, "agent"),
+      accelerator: { listen: `127.0.0.1:${visitors}`, workers: 2, trusted_proxies: ["127.0.0.1"] },
+      metrics: { listen: `127.0.0.1:${metrics}` },
+      edge: {
+        server_name: "edge-test",
+        edge_ip_address: "127.0.0.1",
+        at_directory: this.dir,
+        datacenter: {
+          datacenter_place: "Here",
+          country_code: "DE",
+          datacenter_provider_company: "Loopback",
+        },
+        metrics_advertise: `127.0.0.1:${metrics}`,
+      },
+      ...more,
+    };
+    writeFileSync(join(this.dir, "agent.yaml"), stringify(settings));
+  }
+
+  get central(): Program {
+    if (this.#central === undefined) throw new Error("central was not started");
+    return this.#central;
+  }
+
+  get agent(): Program {
+    if (this.#agent === undefined) throw new Error("the agent was not started");
+    return this.#agent;
+  }
+
+  async startCentral(): Promise<void> {
+    this.#central = await Program.start(
+      ["central", "serve", "--config", join(this.dir, "central.yaml")],
+      () => answers200(`http://127.0.0.1:${this.ports.central}/readyz`),
+    );
+  }
+
+  async startAgent(): Promise<void> {
+    this.#agent = await Program.start(
+      ["agent", "run", "--config", join(this.dir, "agent.yaml")],
+      () => answers200(`http://127.0.0.1:${this.ports.metrics}/readyz`),
+    );
+  }
+
+  visit(path: string, options: VisitOptions = {}): Promise<Visit> {
+    return visit(this.ports.visitors, path, options);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#agent?.[Symbol.asyncDispose]();
+    await this.#central?.[Symbol.asyncDispose]();
+    this.#temp[Symbol.dispose]();
+  }
+}

@@ -1,0 +1,36 @@
+// A small origin: cacheable pages with a counter, so that a hit and a miss can be told apart by their body.
+
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export type Origin = AsyncDisposable & { readonly url: string; readonly requests: () => number };
+
+/** `/page/…` cacheable for 600 s, `/private` no-store, everything else 404. Each body says how many requests came before it. */
+export async function startOrigin(): Promise<Origin> {
+  let requests = 0;
+  const server = createServer((incoming, response) => {
+    requests++;
+    const path = (incoming.url ?? "/").split("?", 1)[0] ?? "/";
+    const cacheable = path.startsWith("/page/");
+    const known = cacheable || path === "/private";
+    response.writeHead(known ? 200 : 404, {
+      "content-type": "text/html; charset=utf-8",
+      "cache-control": cacheable ? "public, max-age=600" : "no-store",
+    });
+    response.end(`${path} answer ${requests}`);
+  });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  server.listen(0, "127.0.0.1", resolve);
+  await promise;
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    requests: () => requests,
+    async [Symbol.asyncDispose]() {
+      const closed = Promise.withResolvers<void>();
+      server.close(() => closed.resolve());
+      server.closeAllConnections();
+      await closed.promise;
+    },
+  };
+}

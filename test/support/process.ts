@@ -1,0 +1,124 @@
+// The real programs as processes: started, waited for, killed, with what they said at hand when a test fails.
+
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { until } from "./until.ts";
+
+const root = join(import.meta.dirname, "../..");
+export const node = process.execPath;
+export const mainFile = join(root, "src/main.ts");
+
+export class Program implements AsyncDisposable {
+  readonly #args: readonly string[];
+  readonly #ready: (() => Promise<boolean>) | undefined;
+  readonly #env: NodeJS.ProcessEnv;
+  #child: ChildProcess;
+  #said = "";
+
+  private constructor(
+    args: readonly string[],
+    ready: (() => Promise<boolean>) | undefined,
+    env: NodeJS.ProcessEnv,
+  ) {
+    this.#args = args;
+    this.#ready = ready;
+    this.#env = env;
+    this.#child = this.#spawn();
+  }
+
+  /** Runs `main.ts ARGS`; resolves when `ready` says so, at once without it. */
+  static async start(
+    args: readonly string[],
+    ready?: () => Promise<boolean>,
+    env: NodeJS.ProcessEnv = {},
+  ): Promise<Program> {
+    const program = new Program(args, ready, env);
+    await program.#untilReady();
+    return program;
+  }
+
+  get said(): string {
+    return this.#said;
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  get ended(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
+  async restart(): Promise<void> {
+    if (!this.ended) throw new Error("still running");
+    this.#child = this.#spawn();
+    await this.#untilReady();
+  }
+
+  async kill(): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  /** SIGTERM; the exit code. */
+  async terminate(): Promise<number | null> {
+    await this.#end("SIGTERM");
+    return this.#child.exitCode;
+  }
+
+  async exited(): Promise<number | null> {
+    if (!this.ended) await once(this.#child, "exit", { signal: AbortSignal.timeout(30_000) });
+    return this.#child.exitCode;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  #spawn(): ChildProcess {
+    const child = spawn(node, [mainFile, ...this.#args], {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, ...this.#env },
+    });
+    for (const stream of [child.stdout, child.stderr])
+      stream.on(
+        "data",
+        (chunk: Buffer) => (this.#said = (this.#said + chunk.toString()).slice(-200_000)),
+      );
+    return child;
+  }
+
+  async #untilReady(): Promise<void> {
+    const ready = this.#ready;
+    if (ready === undefined) return;
+    await until(
+      `ready: ${this.#args.join(" ")}`,
+      async () => {
+        if (this.ended)
+          throw new Error(`ended with ${this.#child.exitCode ?? this.#child.signalCode}`);
+        return ready();
+      },
+      30_000,
+    ).catch((error: unknown) => {
+      throw new Error(`${String(error)}\n${this.#said.slice(-4_000)}`);
+    });
+  }
+
+  async #end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
+    if (this.ended) return;
+    const exited = once(this.#child, "exit");
+    this.#child.kill(signal);
+    await exited;
+  }
+}
+
+/** Whether a URL answers 200. */
+export async function answers200(url: string): Promise<boolean> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(1_000) });
+    await response.body?.cancel();
+    return response.status === 200;
+  } catch {
+    return false;
+  }
+}
