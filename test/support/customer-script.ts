@@ -13,8 +13,11 @@ type Row = Readonly<Record<string, unknown>>;
 export class CustomerScript {
   readonly #edge: Edge;
   readonly #originUrl: string;
-  /** Keys are fixed per script: a repeated step is the same request. */
+  /** Keys are fixed per script, those of repeatable changes per round: a repeated step is the same request. */
   readonly #key: (step: string) => string;
+  round = 0;
+  /** Changes of the bad set that were asked for, each under a key of its own. */
+  readonly setChanges = new Set<string>();
   siteId = 0;
   /** Requests that visitors got an answer to, by path, as the incoming logs must show them. */
   readonly visits: string[] = [];
@@ -56,6 +59,12 @@ export class CustomerScript {
     ];
   }
 
+  #change(what: string): string {
+    const key = this.#key(`${what}-${this.round}`);
+    this.setChanges.add(key);
+    return key;
+  }
+
   async #domain(): Promise<void> {
     const { status, body } = await this.#edge.api.post(
       "/domain/",
@@ -92,7 +101,7 @@ export class CustomerScript {
         const { body } = await api.get(`/active-viewset/${domain}/${id}/`);
         return (body as Row)["activation"] === "applied";
       },
-      30_000,
+      60_000,
     );
   }
 
@@ -107,7 +116,7 @@ export class CustomerScript {
         this.#edge
           .visit(path, { host: domain, headers, userAgent: browser })
           .catch(() => undefined),
-      30_000,
+      60_000,
     );
     this.visits.push(path);
     return answer;
@@ -121,7 +130,7 @@ export class CustomerScript {
         expect(status).toBe(200);
         return String(headers["cache-status"]).includes("hit");
       },
-      30_000,
+      60_000,
     );
   }
 
@@ -130,7 +139,7 @@ export class CustomerScript {
     const { status, body } = await this.#edge.api.post(
       `/clear-accelerator-cache/${domain}/?wait=30`,
       { url_path_patterns: ['path:"page one"'] },
-      this.#key("clear"),
+      this.#key(`clear-${this.round}`),
     );
     expect(status).toBe(200);
     const { clear_id: id } = body as { clear_id: string };
@@ -141,7 +150,7 @@ export class CustomerScript {
         const [deployment] = (now as { deployments: readonly Row[] }).deployments;
         return deployment?.["state"] === "applied" && deployment;
       },
-      30_000,
+      60_000,
     );
     expect(receipt).toMatchObject({ deployment_site_id: this.siteId });
     // Counted exactly, unless a kill made the index start anew or widened the clear: then nothing could match any more.
@@ -154,7 +163,7 @@ export class CustomerScript {
     const { status, body } = await this.#edge.api.post(
       "/mark-as-bad-bot/203.0.113.0_24/",
       { attach_to_bot: "scraper", attach_to_domain: domain },
-      this.#key("mark"),
+      this.#change("mark"),
     );
     expect({ status, body }).toMatchObject({
       status: 200,
@@ -164,7 +173,7 @@ export class CustomerScript {
       "403 for the range",
       async () =>
         (await this.#visit("/page/two", { "x-forwarded-for": "203.0.113.9" })).status === 403,
-      30_000,
+      60_000,
     );
   }
 
@@ -172,14 +181,14 @@ export class CustomerScript {
     const { status } = await this.#edge.api.post(
       "/remove-ip-from-bad-bot-list/203.0.113.0_24/",
       { remove_from_bot: "scraper", remove_from_domain: domain },
-      this.#key("remove"),
+      this.#change("remove"),
     );
     expect(status).toBe(200);
     await until(
       "200 for the range",
       async () =>
         (await this.#visit("/page/two", { "x-forwarded-for": "203.0.113.9" })).status === 200,
-      30_000,
+      60_000,
     );
   }
 
@@ -193,7 +202,7 @@ export class CustomerScript {
         expect(status).toBe(200);
         return logsOf(body).some(({ uri_path: path }) => path === "/page/two");
       },
-      30_000,
+      60_000,
     );
   }
 
@@ -207,7 +216,7 @@ export class CustomerScript {
           true
         );
       },
-      40_000,
+      60_000,
     );
   }
 }

@@ -13,6 +13,7 @@ export class Program implements AsyncDisposable {
   readonly #args: readonly string[];
   readonly #ready: (() => Promise<boolean>) | undefined;
   readonly #env: NodeJS.ProcessEnv;
+  readonly #readyWithinMs: number;
   #child: ChildProcess;
   #said = "";
 
@@ -20,10 +21,12 @@ export class Program implements AsyncDisposable {
     args: readonly string[],
     ready: (() => Promise<boolean>) | undefined,
     env: NodeJS.ProcessEnv,
+    readyWithinMs: number,
   ) {
     this.#args = args;
     this.#ready = ready;
     this.#env = env;
+    this.#readyWithinMs = readyWithinMs;
     this.#child = this.#spawn();
   }
 
@@ -32,8 +35,9 @@ export class Program implements AsyncDisposable {
     args: readonly string[],
     ready?: () => Promise<boolean>,
     env: NodeJS.ProcessEnv = {},
+    readyWithinMs = 30_000,
   ): Promise<Program> {
-    const program = new Program(args, ready, env);
+    const program = new Program(args, ready, env, readyWithinMs);
     await program.#untilReady();
     return program;
   }
@@ -91,17 +95,15 @@ export class Program implements AsyncDisposable {
   async #untilReady(): Promise<void> {
     const ready = this.#ready;
     if (ready === undefined) return;
-    await until(
-      `ready: ${this.#args.join(" ")}`,
-      async () => {
-        if (this.ended)
-          throw new Error(`ended with ${this.#child.exitCode ?? this.#child.signalCode}`);
-        return ready();
+    const what = `main.ts ${this.#args.join(" ")}`;
+    await until(`ready: ${what}`, async () => this.ended || ready(), this.#readyWithinMs).catch(
+      (error: unknown) => {
+        throw new Error(`${String(error)}\n${this.#said.slice(-4_000)}`);
       },
-      30_000,
-    ).catch((error: unknown) => {
-      throw new Error(`${String(error)}\n${this.#said.slice(-4_000)}`);
-    });
+    );
+    if (!this.ended) return;
+    const how = this.#child.exitCode ?? this.#child.signalCode;
+    throw new Error(`${what} ended with ${how} before it was ready:\n${this.#said.slice(-4_000)}`);
   }
 
   async #end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {

@@ -20,6 +20,8 @@ export class RigWorker {
   readonly #rig: SpoolRig;
   #next = 1;
   #buffered: number[] = [];
+  /** By number, from 1; 0 where none stands for it. */
+  readonly #ids: number[] = [];
 
   constructor(rig: SpoolRig) {
     this.#rig = rig;
@@ -32,6 +34,7 @@ export class RigWorker {
     for (let i = 0; i < most; i++) {
       const id = this.#rig.newId();
       this.#buffered.push(id);
+      this.#ids.push(id);
       this.#rig.place(id, this.feed, this.#next++);
     }
     this.words.accepted = this.#next - 1;
@@ -49,6 +52,11 @@ export class RigWorker {
     this.#rig.spool.receive(this.feed, { type: "group", firstSeq, count: ids.length, payload });
   }
 
+  /** Records that the spool said are durable. */
+  acknowledged(): readonly number[] {
+    return this.#ids.slice(0, this.words.durable).filter((id) => id > 0);
+  }
+
   /** Dropped before they were queued. */
   drop(count: number): void {
     this.handOver();
@@ -58,6 +66,7 @@ export class RigWorker {
       count,
       reason: "behind",
     });
+    this.#ids.push(...Array.from({ length: count }, () => 0));
     this.#next += count;
     this.words.accepted = this.#next - 1;
   }
@@ -71,6 +80,8 @@ export class SpoolRig {
   nowMs = 1_000;
   spool: Spool;
   workers: RigWorker[] = [];
+  /** Those that ended, too. */
+  readonly #everyWorker: RigWorker[] = [];
   /** Where each record that was given a number stands. */
   readonly placed = new Map<number, { lane: string; seq: number }>();
   readonly #bytesMax: number;
@@ -92,6 +103,7 @@ export class SpoolRig {
   worker(): RigWorker {
     const worker = new RigWorker(this);
     this.workers.push(worker);
+    this.#everyWorker.push(worker);
     return worker;
   }
 
@@ -110,13 +122,14 @@ export class SpoolRig {
     this.spool = this.#start();
   }
 
-  /** Workers and spool end orderly; another process starts. */
-  restart(): void {
+  /** Workers and spool end orderly; another process starts. `meanwhile` is called before the old one is gone. */
+  restart(meanwhile: () => void = () => undefined): void {
     for (const worker of this.workers) {
       worker.handOver();
       this.spool.end(worker.feed);
     }
     this.spool.close();
+    meanwhile();
     this.files.kill();
     this.workers = [];
     this.spool = this.#start();
@@ -167,13 +180,23 @@ export class SpoolRig {
       const { records, gaps } = this.central.lane(lane);
       const record = records.get(seq);
       const isTold = gaps.some(({ from, to }) => from <= seq && seq <= to);
-      if (record===undefined && !isTold) console.log(JSON.stringify({id,lane,seq}), [...this.central.lanes].map(([k,v])=>[k,v.mark,v.gaps]));
       if (record === undefined) expect({ id, lane, seq, isTold }).toMatchObject({ isTold: true });
       else expect(record).toEqual(requestRecord(id));
     }
     const ids = this.central.records().map(({ connection }) => connection);
     expect(new Set(ids).size).toBe(ids.length);
     expect(ids.every((id) => this.placed.has(id))).toBe(true);
+  }
+
+  /** Records that the spool had said are durable and that are not at central as records: for these reasons. */
+  lostAfterAll(): readonly string[] {
+    return this.#everyWorker
+      .flatMap((worker) => worker.acknowledged())
+      .flatMap((id) => {
+        const { lane, seq } = this.placed.get(id) ?? { lane: "", seq: 0 };
+        const { gaps } = this.central.lane(lane);
+        return gaps.filter(({ from, to }) => from <= seq && seq <= to).map(({ reason }) => reason);
+      });
   }
 
   /** The balance holds, in sum and in each lane. */
