@@ -42,11 +42,14 @@ export type CommitOutcome =
 
 /** One body on its way to disk. Ends by exactly one of commit and abort; both never throw. */
 export interface ObjectWriter {
-  /** Resolves when another chunk may be written. False: storing has failed or the object is too large; the caller stops writing and aborts. */
+  /** The chunk is neither kept beyond its copy nor transferred by those who read it here too, and must not change afterwards. Resolves when another one may be written. False: storing has failed or the object is too large; the caller stops writing and aborts. */
   write(chunk: Uint8Array): Promise<boolean>;
   commit(meta: EntryMeta): Promise<CommitOutcome>;
   abort(): void;
 }
+
+/** Read once, from the start; fails when the object turns out shorter. Disposed by whoever may not have read it to its end. */
+export type StoredStream = AsyncIterable<Uint8Array> & AsyncDisposable;
 
 export interface ResponseCache {
   /** The number of the newest clear: shared memory, nanoseconds. */
@@ -57,10 +60,10 @@ export interface ResponseCache {
   find(key: EntryKey): readonly Entry[];
   servable(id: number): boolean;
   /** The body of a generated entry; undefined where the object is missing or torn (a miss; the entry is dropped). */
-  open(entry: Entry): Promise<Uint8Array | AsyncIterable<Uint8Array> | undefined>;
+  open(entry: Entry): Promise<Uint8Array | StoredStream | undefined>;
   begin(key: EntryKey): ObjectWriter;
   /** Notes that a static file was served (no body is stored). Bounded, in the background; a full queue drops the note. */
   noteStatic(key: EntryKey, meta: EntryMeta, size: number): void;
-  /** RFC 9111 §4.4 after a non-error answer to an unsafe method: invalidates all variants of the URL, durable before it resolves. */
+  /** RFC 9111 §4.4 after a non-error answer to an unsafe method: invalidates all variants of the URL, durable before it resolves. Rejects while there is no index. */
   invalidate(key: EntryKey): Promise<void>;
 }

@@ -1,0 +1,93 @@
+// One accelerator worker, given its parts: listens, answers, stages what main publishes, beats, drains. The thread's root opens the parts.
+
+import type { MessagePort } from "node:worker_threads";
+import type { Log } from "../../base/log.ts";
+import type { Registry } from "../../base/metrics.ts";
+import { codeOf, messageOf } from "../../core/faults.ts";
+import { compileTrusted } from "../../core/client-address.ts";
+import type { ResponseCache } from "./cache-port.ts";
+import { VisitorListener } from "./listener.ts";
+import { OriginPools } from "./origin-pools.ts";
+import { answer } from "./pipeline.ts";
+import { createClock, type Judge, type RecordSink } from "./ports.ts";
+import { ProblemLog } from "./problem-log.ts";
+import { createRecorder } from "./recorder.ts";
+import { Heartbeat, PoolWords } from "./shared-words.ts";
+import { StagedStates } from "./staged-states.ts";
+import { createWorkerMetrics } from "./worker-metrics.ts";
+import type { AcceleratorInit, FromWorker, ToWorker } from "./worker-messages.ts";
+
+/** Main replaces a worker whose heartbeat stands still for 5 s. */
+const beatMs = 250;
+
+export type AcceleratorParts = {
+  readonly cache: ResponseCache;
+  readonly records: RecordSink;
+  readonly judge: Judge;
+  readonly registry: Registry;
+  readonly log: Log;
+  readonly random: () => number;
+  readonly decisionId: () => string;
+};
+
+/** Runs until main asks to drain (or its port closes); resolves when every answer has ended. The parts are the caller's to close. */
+export async function runAccelerator(
+  init: AcceleratorInit,
+  port: MessagePort,
+  parts: AcceleratorParts,
+): Promise<void> {
+  const clock = createClock();
+  const words = new PoolWords(init.poolWords);
+  const heartbeat = new Heartbeat(init.heartbeat);
+  const states = new StagedStates(words, {
+    defaultDomain: init.defaultDomain,
+    blobsDir: init.blobsDir,
+    nowMs: clock.wallMs,
+  });
+  const metrics = createWorkerMetrics(parts.registry);
+  await using origins = new OriginPools(clock, parts.random);
+  const problems = new ProblemLog(parts.log, clock.steadyMs);
+  const deps = {
+    ...parts,
+    problems,
+    states,
+    metrics,
+    origins,
+    clock,
+    trusted: compileTrusted(init.trustedProxies),
+  };
+  await using listener = new VisitorListener({
+    answer: async (exchange) => answer(deps, exchange),
+    nextConnection: () => words.nextConnection(),
+    recorder: createRecorder(parts.records, metrics, clock),
+    metrics,
+    clock,
+    problems,
+  });
+  const beating = setInterval(() => heartbeat.beat(), beatMs);
+  const { promise: drain, resolve: startDrain } = Promise.withResolvers<number>();
+  const say = (message: FromWorker): void => port.postMessage(message);
+
+  const hear = async (message: ToWorker): Promise<void> => {
+    if (message.kind === "stage") {
+      states.stage(message.state);
+      say({ kind: "staged", version: message.state.version });
+    } else if (message.kind === "drop") states.drop(message.below);
+    else if (message.kind === "listen") {
+      await listener.listen({ ...init.listen, reusePort: true });
+      say({ kind: "listening" });
+    } else if (message.kind === "metrics") {
+      const data = await parts.registry.getMetricsAsJSON();
+      say({ kind: "metrics", id: message.id, metrics: data });
+    } else startDrain(message.graceMs);
+  };
+  port.on("message", (message: ToWorker) => {
+    hear(message).catch((error: unknown) => {
+      say({ kind: "refused", code: codeOf(error), message: messageOf(error) });
+    });
+  });
+  port.once("close", () => startDrain(0));
+
+  await listener.drain(await drain);
+  clearInterval(beating);
+}

@@ -1,0 +1,67 @@
+// The request as an origin sees it: hop-by-hop fields end here, what is said about the visitor is ours alone to say.
+
+import type { BackendSettings } from "../../core/effective-devlove.ts";
+import { fieldValue, listMembers, withoutFields, withoutHopByHop } from "../../core/http-fields.ts";
+import type { Field } from "../../core/http-fields.ts";
+import { formatIp } from "../../core/ip.ts";
+import type { Exchange } from "./exchange.ts";
+
+/** RFC 9110 §7.6.3. */
+const pseudonym = "accel-agent";
+/** A request that has come by so often runs in a circle. */
+const loopsMax = 8;
+
+/** Never believed from a visitor, or said anew below. `Expect` was answered here. */
+const replaced: ReadonlySet<string> = new Set([
+  "host",
+  "content-length",
+  "expect",
+  "forwarded",
+  "via",
+  "x-accel-decision",
+  "x-forwarded-for",
+  "x-forwarded-host",
+  "x-forwarded-port",
+  "x-forwarded-prefix",
+  "x-forwarded-proto",
+  "x-forwarded-server",
+  "x-real-ip",
+]);
+
+export function isLoop(fields: readonly Field[]): boolean {
+  const hops = listMembers(fieldValue(fields, "via") ?? "");
+  return hops.filter((hop) => hop.split(/\s+/)[1] === pseudonym).length >= loopsMax;
+}
+
+export function originFields(
+  exchange: Exchange,
+  host: string,
+  backend: BackendSettings,
+): readonly Field[] {
+  const { fields, client, request, connection } = exchange;
+  const asked = askedHost(exchange, host);
+  const isProxied = client?.isProxied === true;
+  const before = isProxied ? fieldValue(fields, "x-forwarded-for") : undefined;
+  const peer = connection.peer === undefined ? "unknown" : formatIp(connection.peer);
+  const proto = isProxied ? fieldValue(fields, "x-forwarded-proto")?.toLowerCase() : undefined;
+  const via = fieldValue(fields, "via");
+  return [
+    ["Host", backend.host === "preserve" ? asked : backend.host],
+    ...withoutFields(withoutHopByHop(fields), replaced),
+    ["X-Forwarded-For", before === undefined ? peer : `${before}, ${peer}`],
+    ["X-Forwarded-Proto", proto === "https" ? "https" : "http"],
+    ["X-Forwarded-Host", asked],
+    ["Via", `${via === undefined ? "" : `${via}, `}${request.httpVersion} ${pseudonym}`],
+  ];
+}
+
+/**
+ * The name that the request was routed by, with the port only where it is the one that was connected to: an origin builds links of it, and
+ * what a visitor makes up must not get into an answer that others are served from the cache.
+ */
+function askedHost({ authority, connection }: Exchange, host: string): string {
+  const port = /:(\d{1,5})$/.exec(authority)?.[1];
+  return port !== undefined && Number(port) === connection.socket.localPort && port !== "80"
+    ? `${host}:${port}`
+    : host;
+}

@@ -1,0 +1,42 @@
+// What the data plane needs beside the cache, declared by its consumer: somebody who judges, somebody who takes the records, a clock.
+
+import type { HostBots } from "../../core/serving-state.ts";
+import type { Verdict } from "../../core/verdict.ts";
+import type { RequestRecord } from "../../wire/request-log.ts";
+
+/** Synchronous, never throws. */
+export type Judge = (bots: HostBots, clientIp: string, userAgent: string | undefined) => Verdict;
+
+/** Takes each record once. Never throws, never blocks; what it cannot keep it counts. */
+export interface RecordSink {
+  accept(record: RequestRecord): void;
+}
+
+export type Clock = {
+  /** Wall clock, ms since the epoch with a fraction. Steps when the host's clock steps. */
+  readonly wallMs: () => number;
+  /** Like the wall clock, but never goes back: ages are taken with it. */
+  readonly ageMs: () => number;
+  /** Monotonic, ms with a fraction, from an arbitrary zero. */
+  readonly steadyMs: () => number;
+};
+
+/** More than this between the wall clock and our idea of it is a step, not the rounding of `Date.now`. */
+const stepMs = 5;
+
+export function createClock(): Clock {
+  const startedAt = Date.now();
+  const startedSteady = performance.now();
+  let offset = startedAt - startedSteady;
+  const wallMs = (): number => {
+    const steady = performance.now();
+    const wall = Date.now();
+    if (Math.abs(steady + offset - wall) > stepMs) offset = wall - steady;
+    return steady + offset;
+  };
+  return {
+    wallMs,
+    ageMs: () => Math.max(wallMs(), startedAt + performance.now() - startedSteady),
+    steadyMs: () => performance.now(),
+  };
+}

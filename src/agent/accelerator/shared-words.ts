@@ -1,0 +1,50 @@
+// Shared memory between main and the workers. Every word is read and written with Atomics only.
+//
+//   pool (16 bytes)       i32 version of the state in force | 4 unused | i64 connections accepted since the start
+//   heartbeat (4 bytes)   i32, one buffer a worker: it moves while the worker's loop turns
+
+const poolBytes = 16;
+
+export class PoolWords {
+  readonly buffer: SharedArrayBuffer;
+  readonly #version: Int32Array;
+  readonly #connections: BigInt64Array;
+
+  constructor(buffer = new SharedArrayBuffer(poolBytes)) {
+    this.buffer = buffer;
+    this.#version = new Int32Array(buffer, 0, 1);
+    this.#connections = new BigInt64Array(buffer, 8, 1);
+  }
+
+  get version(): number {
+    return Atomics.load(this.#version, 0);
+  }
+
+  /** Every worker must have acknowledged the state of this version. */
+  flip(version: number): void {
+    Atomics.store(this.#version, 0, version);
+  }
+
+  /** 1, 2, 3, … over all workers. */
+  nextConnection(): number {
+    return Number(Atomics.add(this.#connections, 0, 1n)) + 1;
+  }
+}
+
+export class Heartbeat {
+  readonly buffer: SharedArrayBuffer;
+  readonly #beats: Int32Array;
+
+  constructor(buffer = new SharedArrayBuffer(4)) {
+    this.buffer = buffer;
+    this.#beats = new Int32Array(buffer);
+  }
+
+  beat(): void {
+    Atomics.add(this.#beats, 0, 1);
+  }
+
+  get beats(): number {
+    return Atomics.load(this.#beats, 0);
+  }
+}

@@ -1,0 +1,146 @@
+// Main's handle on one accelerator thread: asks it, and knows when it is gone. What is asked of a thread that dies is answered by its death.
+
+import { Worker, type Transferable } from "node:worker_threads";
+import type { MetricsData } from "../../base/metrics.ts";
+import { AccelError, messageOf } from "../../core/faults.ts";
+import type { ServingState } from "../../core/serving-state.ts";
+import { Heartbeat } from "./shared-words.ts";
+import type { AcceleratorInit, FromWorker, ToWorker } from "./worker-messages.ts";
+
+/** What a thread's root gets as workerData. */
+export type WorkerBoot<Parts> = { readonly accelerator: AcceleratorInit; readonly parts: Parts };
+
+/** Of one worker. Its heap holds compiled configuration and what is in flight; hot bodies lie outside of it. */
+const heapMiB = 1_024;
+/** For a scrape; a worker that is busy longer is told with its last known numbers. */
+const metricsWaitMs = 1_000;
+
+export class WorkerHandle {
+  readonly no: number;
+  readonly heartbeat = new Heartbeat();
+  readonly startedMs = performance.now();
+  /** Resolves with the reason when the thread has ended or was given up. */
+  readonly gone: Promise<string>;
+  readonly #worker: Worker;
+  readonly #waiting = new Set<(message: FromWorker) => void>();
+  readonly #giveUp: (reason: string) => void;
+  #isGone = false;
+  #listens = false;
+  #metrics: MetricsData = [];
+  #asked = 0;
+
+  constructor(
+    entry: URL,
+    init: Omit<AcceleratorInit, "heartbeat">,
+    parts: { readonly data: unknown; readonly transfer: readonly Transferable[] },
+  ) {
+    this.no = init.no;
+    const { promise, resolve } = Promise.withResolvers<string>();
+    this.gone = promise;
+    this.#giveUp = (reason) => {
+      this.#isGone = true;
+      resolve(reason);
+    };
+    const boot: WorkerBoot<unknown> = {
+      accelerator: { ...init, heartbeat: this.heartbeat.buffer },
+      parts: parts.data,
+    };
+    this.#worker = new Worker(entry, {
+      workerData: boot,
+      transferList: [...parts.transfer],
+      name: `accelerator-${init.no}`,
+      resourceLimits: { maxOldGenerationSizeMb: heapMiB },
+      execArgv: [],
+    });
+    this.#worker.on("message", (message: FromWorker) => {
+      for (const told of this.#waiting) told(message);
+    });
+    let failure = "";
+    this.#worker.once("error", (error) => (failure = `: ${messageOf(error)}`));
+    this.#worker.once("exit", (code) => this.#giveUp(`ended with code ${code}${failure}`));
+  }
+
+  get isGone(): boolean {
+    return this.#isGone;
+  }
+
+  /** Takes visitors. */
+  get serves(): boolean {
+    return this.#listens && !this.#isGone;
+  }
+
+  /** The last numbers that it gave. */
+  get lastMetrics(): MetricsData {
+    return this.#metrics;
+  }
+
+  /** False: the thread is gone. */
+  async stage(state: ServingState): Promise<boolean> {
+    const staged = this.#next(
+      (message) => message.kind === "staged" && message.version === state.version,
+    );
+    this.#tell({ kind: "stage", state });
+    return (await staged) !== undefined;
+  }
+
+  drop(below: number): void {
+    this.#tell({ kind: "drop", below });
+  }
+
+  /** Throws PORT_TAKEN or ADDRESS_UNUSABLE. False: the thread is gone. */
+  async listen(): Promise<boolean> {
+    const answered = this.#next(({ kind }) => kind === "listening" || kind === "refused");
+    this.#tell({ kind: "listen" });
+    const answer = await answered;
+    if (answer?.kind === "refused") throw new AccelError(answer.code, answer.message);
+    this.#listens = answer !== undefined;
+    return this.#listens;
+  }
+
+  async metrics(): Promise<MetricsData> {
+    const id = ++this.#asked;
+    const answered = this.#next(
+      (message) => message.kind === "metrics" && message.id === id,
+      metricsWaitMs,
+    );
+    this.#tell({ kind: "metrics", id });
+    const answer = await answered;
+    if (answer?.kind === "metrics") this.#metrics = answer.metrics;
+    return this.#metrics;
+  }
+
+  /** Resolves when it has ended, by force after `graceMs` and `waitMs` more. */
+  async drain(graceMs: number, waitMs: number): Promise<void> {
+    this.#tell({ kind: "drain", graceMs });
+    const force = setTimeout(() => this.abandon("did not end in time"), graceMs + waitMs);
+    await this.gone;
+    clearTimeout(force);
+  }
+
+  /** Leaves the quorum at once; the thread ends when it can be ended, which a native call may hold up. */
+  abandon(reason: string): void {
+    this.#giveUp(reason);
+    this.#worker.terminate().catch(() => {}); // Nothing is left to do about it.
+  }
+
+  #tell(message: ToWorker): void {
+    if (!this.#isGone) this.#worker.postMessage(message, []);
+  }
+
+  /** The first message that fits; undefined when the thread is gone or the time is over. */
+  async #next(
+    fits: (message: FromWorker) => boolean,
+    waitMs?: number,
+  ): Promise<FromWorker | undefined> {
+    const { promise, resolve } = Promise.withResolvers<FromWorker | undefined>();
+    const told = (message: FromWorker): void => {
+      if (fits(message)) resolve(message);
+    };
+    this.#waiting.add(told);
+    const timer = waitMs === undefined ? undefined : setTimeout(() => resolve(undefined), waitMs);
+    const answer = await Promise.race([promise, this.gone.then(() => undefined)]);
+    this.#waiting.delete(told);
+    clearTimeout(timer);
+    return answer;
+  }
+}

@@ -1,0 +1,31 @@
+// What main and an accelerator worker say to each other. Both are of one build, so nothing is validated; what is shared lies in shared-words.ts.
+
+import type { MetricsData } from "../../base/metrics.ts";
+import type { FaultCode } from "../../core/faults.ts";
+import type { ServingState } from "../../core/serving-state.ts";
+
+export type AcceleratorInit = {
+  readonly no: number;
+  readonly poolWords: SharedArrayBuffer;
+  readonly heartbeat: SharedArrayBuffer;
+  /** The port is the one that main found free: never 0. */
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly trustedProxies: readonly string[];
+  /** Answers for requests addressed by IP address, as localhost or to nobody; null: nobody does. */
+  readonly defaultDomain: string | null;
+  readonly blobsDir: string;
+};
+
+export type ToWorker =
+  | { readonly kind: "stage"; readonly state: ServingState }
+  /** States of lower versions are not flipped to any more. */
+  | { readonly kind: "drop"; readonly below: number }
+  | { readonly kind: "listen" }
+  | { readonly kind: "metrics"; readonly id: number }
+  | { readonly kind: "drain"; readonly graceMs: number };
+
+export type FromWorker =
+  | { readonly kind: "staged"; readonly version: number }
+  | { readonly kind: "listening" }
+  | { readonly kind: "refused"; readonly code: FaultCode; readonly message: string }
+  | { readonly kind: "metrics"; readonly id: number; readonly metrics: MetricsData };

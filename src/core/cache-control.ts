@@ -1,0 +1,89 @@
+// What Cache-Control (RFC 9111 §5.2) and CDN-Cache-Control (RFC 9213) say, read strictly: what is doubtful is not fresh.
+
+import { fieldValue, listMembers, type Field } from "./http-fields.ts";
+
+/** Directive → its arguments in order of appearance; `true` where one stood without argument. */
+export type Directives = ReadonlyMap<string, readonly (string | true)[]>;
+
+/** RFC 9111 §1.2.2: larger values are this one. */
+const secondsMax = 2 ** 31;
+
+export function parseCacheControl(value: string | undefined): Directives {
+  const directives = new Map<string, (string | true)[]>();
+  for (const member of listMembers(value ?? "")) {
+    const equals = member.indexOf("=");
+    const name = (equals < 0 ? member : member.slice(0, equals)).trim().toLowerCase();
+    const argument = equals < 0 ? true : unquoted(member.slice(equals + 1));
+    directives.set(name, [...(directives.get(name) ?? []), argument]);
+  }
+  return directives;
+}
+
+function unquoted(text: string): string {
+  return /^"(?:[^"\\]|\\.)*"$/.test(text) ? text.slice(1, -1).replaceAll(/\\(.)/g, "$1") : text;
+}
+
+/** The least of all that is said, 0 where one of them is no number (§4.2.1: conflicting or invalid is stale); undefined when absent. */
+export function directiveSeconds(directives: Directives, name: string): number | undefined {
+  const said = directives.get(name);
+  if (said === undefined) return undefined;
+  return Math.min(
+    secondsMax,
+    ...said.map((value) => (typeof value === "string" && /^\d+$/.test(value) ? Number(value) : 0)),
+  );
+}
+
+/**
+ * The directives that hold for this cache: those of CDN-Cache-Control where it is a non-empty structured dictionary, which then stand for
+ * Expires too; else those of Cache-Control.
+ */
+export function cacheDirectives(fields: readonly Field[]): {
+  readonly directives: Directives;
+  readonly isTargeted: boolean;
+} {
+  const targeted = parseTargeted(fieldValue(fields, "cdn-cache-control"));
+  return targeted === undefined
+    ? { directives: parseCacheControl(fieldValue(fields, "cache-control")), isTargeted: false }
+    : { directives: targeted, isTargeted: true };
+}
+
+const sfItem = String.raw`(?:-?\d{1,15}(?:\.\d{1,3})?|"(?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*"|\?[01]|:[A-Za-z0-9+/=]*:|[A-Za-z*][!#$%&'*+.^_\x60|~0-9A-Za-z:/-]*)`;
+const sfKey = String.raw`[a-z*][a-z0-9_.*-]*`;
+const sfMember = new RegExp(`^(${sfKey})(?:=(${sfItem}))?(?:; *${sfKey}(?:=${sfItem})?)*$`);
+
+/** A dictionary of RFC 9651 without inner lists, which no directive has. Undefined when absent, empty or malformed. */
+function parseTargeted(value: string | undefined): Directives | undefined {
+  if (value === undefined) return undefined;
+  const directives = new Map<string, (string | true)[]>();
+  for (const part of splitMembers(value)) {
+    const match = sfMember.exec(part);
+    if (match?.[1] === undefined) return undefined;
+    // The last of equal keys holds (RFC 9651 §3.2); false is as good as absent.
+    if (match[2] === "?0") directives.delete(match[1]);
+    else directives.set(match[1], [argumentOf(match[2])]);
+  }
+  return directives.size === 0 ? undefined : directives;
+}
+
+/** A number in quotes is a string to RFC 9651: it stays quoted and so is no number. */
+function argumentOf(item: string | undefined): string | true {
+  return item === undefined || item === "?1" ? true : item;
+}
+
+/** Unlike listMembers keeps empty members, which a structured field must not have. */
+function splitMembers(value: string): readonly string[] {
+  if (value.trim() === "") return [];
+  const members: string[] = [];
+  let from = 0;
+  let quoted = false;
+  for (let at = 0; at <= value.length; at++) {
+    const char = value[at];
+    if (char === "\\" && quoted) at++;
+    else if (char === '"') quoted = !quoted;
+    else if (char === undefined || (char === "," && !quoted)) {
+      members.push(value.slice(from, at).trim());
+      from = at + 1;
+    }
+  }
+  return members;
+}

@@ -1,0 +1,67 @@
+// Header fields as received: pairs in order, names in the sender's case. Looking up, list syntax, and what ends at this hop.
+
+export type Field = readonly [name: string, value: string];
+
+/** From Node's and undici's flat form. */
+export function fieldsOfRaw(raw: readonly string[]): readonly Field[] {
+  const fields: Field[] = [];
+  for (let i = 0; i + 1 < raw.length; i += 2) fields.push([raw[i] ?? "", raw[i + 1] ?? ""]);
+  return fields;
+}
+
+/** All values of a field; `name` in lower case. */
+export function fieldValues(fields: readonly Field[], name: string): readonly string[] {
+  const values: string[] = [];
+  for (const [own, value] of fields)
+    if (own.length === name.length && own.toLowerCase() === name) values.push(value.trim());
+  return values;
+}
+
+/** The lines of a field as one value (RFC 9110 §5.3); undefined when there is none. */
+export function fieldValue(fields: readonly Field[], name: string): string | undefined {
+  const values = fieldValues(fields, name);
+  return values.length === 0 ? undefined : values.join(", ");
+}
+
+export function withoutFields(
+  fields: readonly Field[],
+  names: ReadonlySet<string>,
+): readonly Field[] {
+  return fields.filter(([name]) => !names.has(name.toLowerCase()));
+}
+
+/** Members of a comma-separated list; commas within quoted strings do not separate (RFC 9110 §5.6.1). */
+export function listMembers(value: string): readonly string[] {
+  const members: string[] = [];
+  for (const [member] of value.matchAll(/(?:"(?:[^"\\]|\\.)*"|[^,"]|")+/g)) {
+    const trimmed = member.trim();
+    if (trimmed !== "") members.push(trimmed);
+  }
+  return members;
+}
+
+/** RFC 9110 §7.6.1 and its elders: they speak of one connection. */
+const hopByHop: readonly string[] = [
+  "connection",
+  "http2-settings",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authentication-info",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+];
+
+/** What is forwarded: without hop-by-hop fields and those that `Connection` names. */
+export function withoutHopByHop(fields: readonly Field[]): readonly Field[] {
+  const connection = fieldValue(fields, "connection");
+  const dropped = new Set(hopByHop);
+  // A Connection that names the framing or the addressing is no reason to lose them.
+  if (connection !== undefined)
+    for (const name of listMembers(connection.toLowerCase()))
+      if (name !== "content-length" && name !== "host") dropped.add(name);
+  return withoutFields(fields, dropped);
+}

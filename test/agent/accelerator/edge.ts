@@ -1,0 +1,216 @@
+// One accelerator worker without its thread, on a real socket, with a cache in memory and a list for records; and clients to ask it with.
+
+import { createServer, request as httpRequest, type RequestListener } from "node:http";
+import { connect, type AddressInfo } from "node:net";
+import { VisitorListener } from "../../../src/agent/accelerator/listener.ts";
+import { OriginPools } from "../../../src/agent/accelerator/origin-pools.ts";
+import { answer } from "../../../src/agent/accelerator/pipeline.ts";
+import { createClock, type Judge } from "../../../src/agent/accelerator/ports.ts";
+import { ProblemLog } from "../../../src/agent/accelerator/problem-log.ts";
+import { createRecorder } from "../../../src/agent/accelerator/recorder.ts";
+import { PoolWords } from "../../../src/agent/accelerator/shared-words.ts";
+import { StagedStates } from "../../../src/agent/accelerator/staged-states.ts";
+import { createWorkerMetrics } from "../../../src/agent/accelerator/worker-metrics.ts";
+import { silentLog } from "../../../src/base/log.ts";
+import { Registry } from "../../../src/base/metrics.ts";
+import { compileTrusted } from "../../../src/core/client-address.ts";
+import { effectiveDevlove, type SiteInput } from "../../../src/core/effective-devlove.ts";
+import type { HostBots, ServingState, Views } from "../../../src/core/serving-state.ts";
+import type { RequestRecord } from "../../../src/wire/request-log.ts";
+import { MemoryCache } from "./memory-cache.ts";
+
+export const host = "www.example.com";
+const noBots: HostBots = {
+  mode: "enforce",
+  unknownBotsCanAccess: true,
+  allow: [],
+  deny: [],
+  vip: [],
+  bad: [],
+};
+
+/** A state with one domain of one host. */
+export function stateOf(
+  version: number,
+  site: SiteInput | null,
+  views: Views = { kind: "none" },
+): ServingState {
+  const config = site === null ? null : effectiveDevlove({ domains: { [host]: site } }, host, null);
+  const served = { name: host, site: config, views, bots: noBots };
+  return { version, domains: [{ name: host, hosts: [served], manifest: null }] };
+}
+
+export type EdgeOptions = {
+  readonly trusted?: readonly string[];
+  readonly defaultDomain?: string;
+  readonly judge?: Judge;
+  readonly blobsDir?: string;
+};
+
+const allowed: Judge = () => ({ kind: "allow", reason: "not-a-bot", bot: null });
+
+export class Edge implements AsyncDisposable {
+  readonly cache = new MemoryCache();
+  readonly records: RequestRecord[] = [];
+  readonly registry = new Registry();
+  /** Added to the clock that ages are taken with. */
+  skewMs = 0;
+  port = 0;
+  readonly #stack = new AsyncDisposableStack();
+  readonly #words = new PoolWords();
+  readonly #states: StagedStates;
+  readonly #listener: VisitorListener;
+
+  constructor(options: EdgeOptions = {}) {
+    const real = createClock();
+    const clock = { ...real, ageMs: () => real.ageMs() + this.skewMs };
+    const table = {
+      defaultDomain: options.defaultDomain ?? null,
+      blobsDir: options.blobsDir ?? "/nonexistent",
+      nowMs: real.wallMs,
+    };
+    this.#states = new StagedStates(this.#words, table);
+    const metrics = createWorkerMetrics(this.registry);
+    const origins = this.#stack.use(new OriginPools(clock, () => 0));
+    const records = { accept: (record: RequestRecord) => void this.records.push(record) };
+    const problems = new ProblemLog(silentLog(), real.steadyMs);
+    const deps = {
+      cache: this.cache,
+      states: this.#states,
+      origins,
+      clock,
+      metrics,
+      problems,
+      trusted: compileTrusted(options.trusted ?? []),
+      judge: options.judge ?? allowed,
+      decisionId: () => "0123456789abcdef",
+    };
+    this.#listener = this.#stack.use(
+      new VisitorListener({
+        answer: async (exchange) => answer(deps, exchange),
+        nextConnection: () => this.#words.nextConnection(),
+        recorder: createRecorder(records, metrics, clock),
+        metrics,
+        clock,
+        problems,
+      }),
+    );
+  }
+
+  async listen(): Promise<void> {
+    this.port = await this.#listener.listen({ host: "127.0.0.1", port: 0 });
+  }
+
+  publish(state: ServingState): void {
+    this.#states.stage(state);
+    this.#words.flip(state.version);
+    this.#states.drop(state.version);
+  }
+
+  async drain(graceMs: number): Promise<void> {
+    await this.#listener.drain(graceMs);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stack.disposeAsync();
+  }
+}
+
+/** Listening, and serving `site` where one is given. */
+export async function openEdge(
+  options: EdgeOptions & { readonly site?: SiteInput; readonly views?: Views } = {},
+): Promise<Edge> {
+  const edge = new Edge(options);
+  await edge.listen();
+  if (options.site !== undefined) edge.publish(stateOf(1, options.site, options.views));
+  return edge;
+}
+
+export type Origin = AsyncDisposable & { readonly url: string; readonly port: number };
+
+export async function openOrigin(handler: RequestListener): Promise<Origin> {
+  const server = createServer(handler);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  server.listen(0, "127.0.0.1", resolve);
+  await promise;
+  const { port } = server.address() as AddressInfo; // It listens on TCP.
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    [Symbol.asyncDispose]: async () => {
+      const { promise: closed, resolve } = Promise.withResolvers<void>();
+      server.close(() => resolve());
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+export type Answer = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly rawHeaders: readonly string[];
+  readonly body: Buffer;
+  readonly text: string;
+};
+
+export type Asked = {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string | string[]>>;
+  readonly body?: string | Buffer;
+  readonly host?: string;
+};
+
+/** Rejects when the answer breaks off. */
+export async function ask(
+  edge: { readonly port: number },
+  path: string,
+  asked: Asked = {},
+): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const request = httpRequest({
+    host: "127.0.0.1",
+    port: edge.port,
+    path,
+    method: asked.method ?? "GET",
+    headers: { host: asked.host ?? host, ...asked.headers },
+    agent: false,
+  });
+  request.once("error", reject);
+  request.once("response", (response) => {
+    const chunks: Buffer[] = [];
+    response.on("data", (chunk: Buffer) => chunks.push(chunk));
+    response.once("error", reject);
+    response.once("end", () => {
+      const body = Buffer.concat(chunks);
+      const headers = Object.fromEntries(
+        Object.entries(response.headers).map(([name, value]) => [name, value?.toString()]),
+      );
+      const { statusCode: status = 0, rawHeaders } = response;
+      resolve({ status, headers, rawHeaders, body, text: body.toString() });
+    });
+  });
+  request.end(asked.body);
+  return promise;
+}
+
+/** Sends the bytes, one piece after the other, and collects what comes until the connection ends, or `enough` says so. */
+export async function raw(
+  edge: { readonly port: number },
+  pieces: string | readonly string[],
+  enough: (received: string) => boolean = () => false,
+): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const socket = connect(edge.port, "127.0.0.1");
+  let received = "";
+  socket.setEncoding("latin1");
+  socket.on("data", (text: string) => {
+    received += text;
+    if (enough(received)) socket.destroy();
+  });
+  socket.once("error", () => {});
+  socket.once("close", () => resolve());
+  for (const piece of [pieces].flat()) socket.write(piece, "latin1");
+  await promise;
+  return received;
+}

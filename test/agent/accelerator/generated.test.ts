@@ -1,0 +1,205 @@
+// Answers of an origin: stored where they may be, in variants, and not when anything about them fails.
+
+import { describe, expect, it } from "vitest";
+import type { CacheInput } from "../../../src/core/effective-devlove.ts";
+import { formatHttpDate } from "../../../src/core/http-date.ts";
+import { until } from "../../support/until.ts";
+import { ask, type Asked } from "./edge.ts";
+import { fresh, openStage, type Handler } from "./stage.ts";
+
+describe("storing", () => {
+  it("makes a hit of the second request, with its age", async () => {
+    await using s = await openStage(fresh);
+    expect(await s.get("/a?x=1")).toBe("200 v1 fwd=miss; stored");
+    s.edge.skewMs = 10_500;
+    const hit = await ask(s.edge, "/a?x=1");
+    expect(hit).toMatchObject({ status: 200, text: "v1" });
+    expect(hit.headers).toMatchObject({
+      age: "10",
+      "cache-status": "accel-agent; hit; ttl=50",
+      "content-length": "2",
+      "content-type": "text/plain",
+    });
+    expect(await s.get("/a?x=2")).toBe("200 v2 fwd=miss; stored");
+    expect(s.edge.cache.entries).toMatchObject([
+      { kind: "generated", path: "/a", query: "x=1", mime: "text/plain", size: 2, digest: null },
+      { kind: "generated", path: "/a", query: "x=2" },
+    ]);
+  });
+
+  it("ends when the answer is no longer fresh", async () => {
+    await using s = await openStage(fresh);
+    await s.get("/a");
+    s.edge.skewMs = 60_000;
+    expect(await s.get("/a")).toBe("200 v2 fwd=stale; stored");
+    expect(await s.get("/a")).toBe("200 v2 hit");
+  });
+
+  it.each<[string, Handler, Asked]>([
+    ["nothing said", (_q, r) => r.end("x"), {}],
+    [
+      "private",
+      (_q, r) => r.writeHead(200, { "Cache-Control": "private, max-age=9" }).end("x"),
+      {},
+    ],
+    [
+      "Set-Cookie",
+      (_q, r) => r.writeHead(200, { "Cache-Control": "max-age=9", "Set-Cookie": "a=b" }).end("x"),
+      {},
+    ],
+    ["404", (_q, r) => r.writeHead(404, { "Cache-Control": "max-age=9" }).end("x"), {}],
+    [
+      "Vary *",
+      (_q, r) => r.writeHead(200, { "Cache-Control": "max-age=9", Vary: "*" }).end("x"),
+      {},
+    ],
+    ["Authorization", fresh, { headers: { authorization: "Basic eA==" } }],
+    ["request no-store", fresh, { headers: { "cache-control": "no-store" } }],
+    ["POST", fresh, { method: "POST" }],
+    ["a GET with a body", fresh, { body: "x=1", headers: { "content-length": "3" } }],
+    ["HEAD", fresh, { method: "HEAD" }],
+  ])("does not happen: %s", async (_name, handler, asked) => {
+    await using s = await openStage(handler);
+    await ask(s.edge, "/a", asked);
+    await ask(s.edge, "/a", asked);
+    expect(s.seen.length).toBe(2);
+    expect(s.edge.cache.entries).toEqual([]);
+  });
+
+  it("never answers a request with Authorization from the cache", async () => {
+    await using s = await openStage(fresh);
+    await s.get("/a");
+    expect(await s.get("/a", { headers: { authorization: "x" } })).toBe("200 v2 fwd=request");
+    expect(await s.get("/a", { method: "HEAD" })).toBe("200  hit");
+  });
+
+  it("follows the rules of the site", async () => {
+    const rules: (CacheInput & { path: string })[] = [
+      { path: "/live/**", bypass: true },
+      { path: "/hour/**", ttl_s: 3600, query: { ignore: ["utm_*"] } },
+    ];
+    await using s = await openStage((_q, r, n) => r.end(`v${n}`), { rules });
+    expect(await s.get("/live/a")).toBe("200 v1 fwd=bypass");
+    expect(await s.get("/hour/a?b=1&utm_source=x")).toBe("200 v2 fwd=miss; stored");
+    expect(await s.get("/hour/a?utm_medium=y&b=1")).toBe("200 v2 hit");
+    expect(s.seen.at(-1)?.url).toBe("/hour/a?b=1&utm_source=x");
+  });
+
+  it("strips cookies where the rule says so, and only then", async () => {
+    const withCookie: Handler = (_q, r, n) =>
+      r.writeHead(200, { "Set-Cookie": ["a=1", "b=2"] }).end(`v${n}`);
+    const rules = [{ path: "/x", ttl_s: 9, ignore_set_cookie: true }];
+    await using s = await openStage(withCookie, { rules });
+    expect((await ask(s.edge, "/x")).headers["set-cookie"]).toBeUndefined();
+    expect((await ask(s.edge, "/x")).headers["set-cookie"]).toBeUndefined();
+    const { rawHeaders } = await ask(s.edge, "/y");
+    expect(rawHeaders.filter((_, i) => rawHeaders[i - 1]?.toLowerCase() === "set-cookie")).toEqual([
+      "a=1",
+      "b=2",
+    ]);
+    expect(s.seen.length).toBe(2);
+  });
+});
+
+describe("variants", () => {
+  it("answer requests with the same fields only", async () => {
+    await using s = await openStage((q, r, n) =>
+      r
+        .writeHead(200, { "Cache-Control": "max-age=60", Vary: "Accept-Language" })
+        .end(`v${n} ${q.headers["accept-language"]}`),
+    );
+    const get = (language: string) => s.get("/a", { headers: { "accept-language": language } });
+    expect(await get("de")).toBe("200 v1 de fwd=miss; stored");
+    expect(await get("en")).toBe("200 v2 en fwd=miss; stored");
+    expect(await get("de")).toBe("200 v1 de hit");
+    expect(await get("en")).toBe("200 v2 en hit");
+  });
+
+  it("are few: codings are asked for in one spelling", async () => {
+    await using s = await openStage((q, r) =>
+      r
+        .writeHead(200, { "Cache-Control": "max-age=60", "Content-Encoding": "gzip" })
+        .end(`coded for ${q.headers["accept-encoding"]}`),
+    );
+    const get = (codings: string) => s.get("/a", { headers: { "accept-encoding": codings } });
+    expect(await get("deflate, gzip;q=0.9, br")).toBe("200 coded for br, gzip fwd=miss; stored");
+    expect(await get("br, gzip")).toBe("200 coded for br, gzip hit");
+    // Without Vary, and yet a visitor who takes no gzip is not given the stored one.
+    expect(await get("identity")).toBe("200 coded for undefined fwd=miss; stored");
+  });
+});
+
+describe("what fails", () => {
+  it("in the store harms no answer", async () => {
+    await using s = await openStage(fresh);
+    s.edge.cache.takesChunks = false;
+    expect(await s.get("/a")).toBe("200 v1 fwd=miss; stored");
+    expect(s.edge.cache.aborted).toBe(1);
+    expect(s.edge.cache.entries).toEqual([]);
+  });
+
+  it("in the origin's body breaks the answer and is not stored", async () => {
+    await using s = await openStage((_q, r) => {
+      r.writeHead(200, { "Cache-Control": "max-age=60", "Content-Length": "10" });
+      r.write("01234");
+      setImmediate(() => r.destroy());
+    });
+    await expect(ask(s.edge, "/a")).rejects.toThrow(/aborted|socket hang up|ECONNRESET/);
+    await until("the end", () => s.edge.cache.aborted === 1);
+    expect(s.edge.cache.entries).toEqual([]);
+  });
+
+  it("in a chunked body is seen too", async () => {
+    await using s = await openStage((_q, r) => {
+      r.writeHead(200, { "Cache-Control": "max-age=60" });
+      r.write("01234");
+      setImmediate(() => r.destroy());
+    });
+    await expect(ask(s.edge, "/a")).rejects.toThrow(/aborted|socket hang up|ECONNRESET/);
+    await until("the end", () => s.edge.cache.aborted === 1);
+    expect(s.edge.cache.entries).toEqual([]);
+  });
+
+  it("to be delimited is passed on and not stored", async () => {
+    await using s = await openStage((q, r) => {
+      r.shouldKeepAlive = false;
+      r.useChunkedEncodingByDefault = false;
+      q.socket.end(
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nConnection: close\r\n\r\nuntil the end",
+      );
+    });
+    expect(await s.get("/a")).toBe("200 until the end fwd=miss");
+    expect(s.edge.cache.entries).toEqual([]);
+  });
+});
+
+describe("what is stored", () => {
+  it("is as received, without what belongs to a connection", async () => {
+    await using s = await openStage((_q, r) =>
+      r
+        .writeHead(200, {
+          "Cache-Control": "max-age=60",
+          Connection: "x-hop",
+          "X-Hop": "1",
+          "X-Kept": ["1", "2"],
+          Age: "3",
+          "X-Accel-Decision": "forged",
+          Date: formatHttpDate(Date.now()),
+        })
+        .end("x"),
+    );
+    const first = await ask(s.edge, "/a");
+    expect(first.headers["x-hop"]).toBeUndefined();
+    expect(first.headers["x-accel-decision"]).toBeUndefined();
+    expect(first.headers["age"]).toBe("3");
+    const [entry] = s.edge.cache.entries;
+    expect(entry?.headers.map(([name]) => name.toLowerCase()).sort()).toEqual([
+      "cache-control",
+      "date",
+      "x-kept",
+      "x-kept",
+    ]);
+    expect(entry?.initialAgeS).toBe(3);
+    expect((await ask(s.edge, "/a")).headers["age"]).toBe("3");
+  });
+});

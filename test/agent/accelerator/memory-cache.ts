@@ -1,0 +1,119 @@
+// The cache as the data plane knows it, in memory: the servable rule of the guarantees, with clears and faults that tests give.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import type {
+  CommitOutcome,
+  Entry,
+  EntryKey,
+  EntryMeta,
+  ObjectWriter,
+  ResponseCache,
+  StoredStream,
+} from "../../../src/agent/accelerator/cache-port.ts";
+
+type Row = { readonly entry: Entry; readonly body: Uint8Array };
+
+export class MemoryCache implements ResponseCache {
+  readonly rows = new Map<number, Row>();
+  readonly cleared: { no: number; matches: (key: EntryKey) => boolean }[] = [];
+  /** What tests turn: gates, and how bodies come. */
+  isConfirmed = true;
+  streams = false;
+  /** Called between open() and its answer: where a clear can slip in. */
+  whileOpening: () => void = () => {};
+  takesChunks = true;
+  aborted = 0;
+  outcomes: CommitOutcome[] = [];
+  #nextId = 1;
+
+  sourceNo(): number {
+    return this.cleared.length;
+  }
+
+  confirmed(): boolean {
+    return this.isConfirmed;
+  }
+
+  find(key: EntryKey): readonly Entry[] {
+    return [...this.rows.values()]
+      .map(({ entry }) => entry)
+      .filter((entry) => sameUrl(entry, key))
+      .toReversed();
+  }
+
+  servable(id: number): boolean {
+    const row = this.rows.get(id);
+    return row !== undefined && !this.#isCleared(row.entry, row.entry.sourceNo);
+  }
+
+  async open(entry: Entry): Promise<Uint8Array | StoredStream | undefined> {
+    await Promise.resolve();
+    this.whileOpening();
+    const body = this.rows.get(entry.id)?.body;
+    if (body === undefined || !this.streams) return body;
+    return {
+      async *[Symbol.asyncIterator]() {
+        for (let at = 0; at < body.length; at += 7) yield body.subarray(at, at + 7);
+      },
+      async [Symbol.asyncDispose]() {},
+    };
+  }
+
+  begin(key: EntryKey): ObjectWriter {
+    const chunks: Uint8Array[] = [];
+    return {
+      write: async (chunk) => {
+        chunks.push(chunk.slice());
+        return this.takesChunks;
+      },
+      commit: async (meta) => {
+        await sleep(5); // As long as an index takes.
+        return this.#store(key, meta, Buffer.concat(chunks));
+      },
+      abort: () => void this.aborted++,
+    };
+  }
+
+  noteStatic(key: EntryKey, meta: EntryMeta, size: number): void {
+    this.#store(key, meta, Buffer.alloc(0), size);
+  }
+
+  async invalidate(key: EntryKey): Promise<void> {
+    this.clear((other) => sameUrl(other, key));
+  }
+
+  /** A clear: from now on nothing that matches and was read before is servable. */
+  clear(matches: (key: EntryKey) => boolean): void {
+    this.cleared.push({ no: this.cleared.length + 1, matches });
+  }
+
+  /** Servable entries. */
+  get entries(): readonly Entry[] {
+    return [...this.rows.values()].map(({ entry }) => entry).filter(({ id }) => this.servable(id));
+  }
+
+  #store(key: EntryKey, meta: EntryMeta, body: Uint8Array, size = body.length): CommitOutcome {
+    const id = this.#nextId++;
+    const outcome: CommitOutcome = this.#isCleared(key, meta.sourceNo)
+      ? { kind: "blocked" }
+      : { kind: "stored", id };
+    if (outcome.kind === "stored")
+      this.rows.set(id, { entry: { ...key, ...meta, id, size }, body });
+    this.outcomes.push(outcome);
+    return outcome;
+  }
+
+  #isCleared(key: EntryKey, sourceNo: number): boolean {
+    return this.cleared.some(({ no, matches }) => no > sourceNo && matches(key));
+  }
+}
+
+function sameUrl(a: EntryKey, b: EntryKey): boolean {
+  return (
+    a.domain === b.domain &&
+    a.host === b.host &&
+    a.kind === b.kind &&
+    a.path === b.path &&
+    a.query === b.query
+  );
+}

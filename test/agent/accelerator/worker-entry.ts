@@ -1,0 +1,36 @@
+// The root of a worker thread in tests: the data plane with a cache in memory, and a judge whom a user agent can make misbehave.
+
+import { parentPort, workerData, type MessagePort } from "node:worker_threads";
+import { runAccelerator } from "../../../src/agent/accelerator/accelerator-thread.ts";
+import type { WorkerBoot } from "../../../src/agent/accelerator/worker-handle.ts";
+import { silentLog } from "../../../src/base/log.ts";
+import { Registry } from "../../../src/base/metrics.ts";
+import { MemoryCache } from "./memory-cache.ts";
+
+/** `records` tells the test of each record. */
+export type TestParts = { readonly records: MessagePort; readonly failing: boolean };
+
+if (parentPort === null) throw new TypeError("started by the test");
+// The test starts this thread with nothing else.
+const { accelerator, parts } = workerData as WorkerBoot<TestParts>;
+if (parts.failing) throw new Error("this start fails");
+
+await runAccelerator(accelerator, parentPort, {
+  cache: new MemoryCache(),
+  records: { accept: (record) => parts.records.postMessage(record, []) },
+  judge: (_bots, _ip, userAgent) => {
+    if (userAgent === "die") process.exit(7);
+    if (userAgent === "throw") queueMicrotask(() => fail());
+    if (userAgent === "spin") for (;;);
+    return { kind: "allow", reason: "not-a-bot", bot: null };
+  },
+  registry: new Registry(),
+  log: silentLog(),
+  random: Math.random,
+  decisionId: () => "0",
+});
+process.exit(0);
+
+function fail(): void {
+  throw new Error("nobody catches this");
+}

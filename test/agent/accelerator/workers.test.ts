@@ -1,0 +1,255 @@
+// The pool with real threads: publishing without steps back, replacing the dead and the stuck, ports, metrics, draining.
+
+import { createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { MessageChannel, type MessagePort } from "node:worker_threads";
+import { describe, expect, it } from "vitest";
+import {
+  startWorkers,
+  type WorkerPool,
+  type WorkerPoolOptions,
+} from "../../../src/agent/accelerator/workers.ts";
+import { Health } from "../../../src/base/health.ts";
+import { silentLog } from "../../../src/base/log.ts";
+import { Registry, exposeMetrics } from "../../../src/base/metrics.ts";
+import { until } from "../../support/until.ts";
+import { ask, openOrigin, raw, stateOf } from "./edge.ts";
+import type { TestParts } from "./worker-entry.ts";
+
+type Started = {
+  pool: WorkerPool;
+  registry: Registry;
+  health: Health;
+  starts: number[];
+  records: () => number;
+} & AsyncDisposable;
+
+type Overrides = Partial<WorkerPoolOptions> & { failingStarts?: ReadonlySet<number> };
+
+async function start({ failingStarts, ...options }: Overrides = {}): Promise<Started> {
+  const registry = new Registry();
+  const health = new Health(() => new Date());
+  const stop = new AbortController();
+  const starts: number[] = [];
+  const ports: MessagePort[] = [];
+  let recorded = 0;
+  const pool = await startWorkers({
+    count: 2,
+    entry: new URL("./worker-entry.ts", import.meta.url),
+    openParts: (no) => {
+      starts.push(no);
+      const { port1, port2 } = new MessageChannel();
+      port1.on("message", () => recorded++);
+      ports.push(port1);
+      const failing = failingStarts?.has(starts.length) === true;
+      const data: TestParts = { records: port2, failing };
+      return { data, transfer: [port2] };
+    },
+    listen: { host: "127.0.0.1", port: 0 },
+    trustedProxies: [],
+    defaultDomain: null,
+    blobsDir: "/nonexistent",
+    drainGraceMs: 2_000,
+    stuckMs: 1_500,
+    random: () => 0,
+    registry,
+    health,
+    log: silentLog(),
+    stop: stop.signal,
+    ...options,
+  });
+  return {
+    pool,
+    registry,
+    health,
+    starts,
+    records: () => recorded,
+    [Symbol.asyncDispose]: async () => {
+      stop.abort();
+      await pool[Symbol.asyncDispose]();
+      for (const port of ports) port.close();
+    },
+  };
+}
+
+const stateWithVersion = (version: number) =>
+  stateOf(version, {
+    headers: { set: { "X-Version": `${version}` } },
+    redirects: [{ from: "/v", to: "/", status: 307 }],
+  });
+
+async function versionSeen(pool: WorkerPool): Promise<number> {
+  return Number((await ask(pool, "/v")).headers["x-version"]);
+}
+
+describe("publishing", () => {
+  it("is never taken back: whoever saw a version never sees an older one", async () => {
+    await using s = await start();
+    await s.pool.publish(stateWithVersion);
+    let newestSeen = 0;
+    const done = new AbortController();
+    let asked = 0;
+    const visitor = async (): Promise<void> => {
+      while (!done.signal.aborted) {
+        const atLeast = newestSeen;
+        const seen = await versionSeen(s.pool);
+        expect(seen).toBeGreaterThanOrEqual(atLeast);
+        newestSeen = Math.max(newestSeen, seen);
+        asked++;
+      }
+    };
+    const visitors = Array.from({ length: 6 }, visitor);
+    for (let n = 0; n < 60; n++) {
+      const version = await s.pool.publish(stateWithVersion);
+      // Whoever asks after publish has resolved gets this version, whichever worker it is.
+      expect(await versionSeen(s.pool)).toBeGreaterThanOrEqual(version);
+    }
+    done.abort();
+    await Promise.all(visitors);
+    expect(newestSeen).toBe(61);
+    expect(asked).toBeGreaterThan(60);
+  });
+
+  it("changes nothing when it cannot be made durable", async () => {
+    await using s = await start();
+    await s.pool.publish(stateWithVersion);
+    const full = s.pool.publish(stateWithVersion, () => {
+      throw new Error("disk full");
+    });
+    await expect(full).rejects.toThrow("disk full");
+    expect(await versionSeen(s.pool)).toBe(1);
+    expect(s.pool.status().version).toBe(1);
+    let sawBefore = 0;
+    const version = await s.pool.publish(
+      stateWithVersion,
+      () => (sawBefore = s.pool.status().version),
+    );
+    expect(sawBefore).toBe(1); // Durable before it is in force.
+    expect(await versionSeen(s.pool)).toBe(version);
+  });
+
+  it("before the first: 503", async () => {
+    await using s = await start();
+    expect((await ask(s.pool, "/v")).status).toBe(503);
+  });
+});
+
+describe("a worker that", () => {
+  it.each([
+    ["dies", "die"],
+    ["throws", "throw"],
+    ["is stuck", "spin"],
+  ])("%s is replaced, with the state in force", async (_name, agent) => {
+    await using s = await start();
+    await s.pool.publish(stateWithVersion);
+    const harmed = raw(
+      s.pool,
+      `GET /v HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: ${agent}\r\n\r\n`,
+    );
+    await until("a replacement", () => s.pool.status().replacements === 1);
+    await until("both live", () => s.pool.status().live === 2);
+    await harmed;
+    for (let n = 0; n < 20; n++) expect(await versionSeen(s.pool)).toBe(1);
+    expect(s.starts.length).toBe(3);
+    expect(s.health.list()).toMatchObject([{ code: "worker_replaced" }]);
+    expect(await s.registry.metrics()).toContain("accel_agent_worker_replacements_total 1");
+  });
+
+  it("cannot start is tried again", async () => {
+    await using s = await start({ failingStarts: new Set([3]) });
+    await s.pool.publish(stateWithVersion);
+    await raw(s.pool, "GET /v HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: die\r\n\r\n");
+    await until("both live", () => s.pool.status().live === 2 && s.starts.length === 4);
+    for (let n = 0; n < 20; n++) expect(await versionSeen(s.pool)).toBe(1);
+  });
+
+  it("is stuck leaves the quorum, and what waits for it is published", async () => {
+    await using s = await start();
+    await s.pool.publish(stateWithVersion);
+    const connection = "User-Agent: spin\r\nConnection: close";
+    const harmed = raw(s.pool, `GET /v HTTP/1.1\r\nHost: www.example.com\r\n${connection}\r\n\r\n`);
+    let before: string[] = [];
+    await until("a heartbeat that stands still", async () => {
+      const now = Object.entries(s.pool.heartbeats()).map(String);
+      const stands = now.some((beat) => before.includes(beat));
+      before = now;
+      await sleep(400);
+      return stands;
+    });
+    expect(await s.pool.publish(stateWithVersion)).toBe(2);
+    await harmed;
+    await until("both live", () => s.pool.status().live === 2);
+    for (let n = 0; n < 20; n++) expect(await versionSeen(s.pool)).toBe(2);
+  });
+
+  it("cannot start at the beginning is an error, and nothing is left running", async () => {
+    await expect(start({ failingStarts: new Set([1]) })).rejects.toThrow("this start fails");
+  });
+});
+
+describe("the port", () => {
+  it("in use is an error that names it", async () => {
+    const other = createServer();
+    const { promise, resolve } = Promise.withResolvers<number>();
+    other.listen(0, "127.0.0.1", () => {
+      const address = other.address();
+      resolve(address !== null && typeof address === "object" ? address.port : 0);
+    });
+    const port = await promise;
+    await expect(start({ listen: { host: "127.0.0.1", port } })).rejects.toMatchObject({
+      code: "PORT_TAKEN",
+      message: expect.stringContaining(`127.0.0.1:${port}`),
+    });
+    other.close();
+  });
+
+  it("of another agent's workers is in use, though they share theirs", async () => {
+    await using s = await start();
+    const { port } = s.pool;
+    await expect(start({ listen: { host: "127.0.0.1", port } })).rejects.toMatchObject({
+      code: "PORT_TAKEN",
+    });
+  });
+
+  it("of an address that is not ours is unusable", async () => {
+    await expect(start({ listen: { host: "192.0.2.1", port: 0 } })).rejects.toMatchObject({
+      code: "ADDRESS_UNUSABLE",
+    });
+  });
+});
+
+describe("metrics", () => {
+  it("are of all workers and do not fall when one is replaced", async () => {
+    await using s = await start();
+    await s.pool.publish(stateWithVersion);
+    for (let n = 0; n < 20; n++) await versionSeen(s.pool);
+    const line = 'accel_agent_requests_total{domain="www.example.com",cache="none",status="3xx"}';
+    const total = async (): Promise<string> => {
+      const text = await exposeMetrics(await s.pool.metrics());
+      return text.split("\n").find((one) => one.startsWith(line)) ?? text;
+    };
+    expect(await total()).toBe(`${line} 20`);
+    await raw(s.pool, "GET /v HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: die\r\n\r\n");
+    await until("both live", () => s.pool.status().live === 2 && s.starts.length === 3);
+    expect(await total()).toBe(`${line} 20`);
+    expect(Object.keys(s.pool.heartbeats())).toHaveLength(2);
+  });
+});
+
+describe("stopping", () => {
+  it("answers what is under way, records it, and frees the port", async () => {
+    const held: (() => void)[] = [];
+    await using origin = await openOrigin((_q, r) => void held.push(() => r.end("late")));
+    const s = await start();
+    await s.pool.publish((version) => stateOf(version, { backend: { urls: [origin.url] } }));
+    const late = ask(s.pool, "/");
+    const release = await until("under way", () => held[0]);
+    const stopped = s[Symbol.asyncDispose]();
+    release();
+    expect((await late).text).toBe("late");
+    await stopped;
+    expect(s.records()).toBe(1);
+    await using again = await start({ listen: { host: "127.0.0.1", port: s.pool.port } });
+    expect(again.pool.port).toBe(s.pool.port);
+  });
+});

@@ -1,0 +1,146 @@
+// A worker thread with its real parts: visitors, cache index, verdicts and spool together, through a clear and a worker's death.
+
+import { writeFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { startIndexer } from "../../src/agent/cache/index-client.ts";
+import { startSpooler } from "../../src/agent/requests/spool-client.ts";
+import { startWorkers } from "../../src/agent/accelerator/workers.ts";
+import type { WorkerParts } from "../../src/agent/worker.ts";
+import { Health } from "../../src/base/health.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { Registry } from "../../src/base/metrics.ts";
+import type { ServingState } from "../../src/core/serving-state.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { until } from "../support/until.ts";
+import { ask, host, openOrigin, stateOf } from "./accelerator/edge.ts";
+
+const entry = (name: string): URL => new URL(`../../src/agent/${name}.ts`, import.meta.url);
+
+async function openParts(stateDir: string, stack: AsyncDisposableStack) {
+  const stop = new AbortController();
+  const health = new Health(() => new Date());
+  const log = silentLog();
+  const registry = new Registry();
+  const common = { registry, health, log, stop: stop.signal };
+  const spool = stack.use(
+    await startSpooler({
+      entry: entry("spooler"),
+      stateDir,
+      spoolMax: 64 * 2 ** 20,
+      fsync: { intervalMs: 5, bytes: 262_144 },
+      bootEpoch: "0123456789abcdef",
+      ...common,
+    }),
+  );
+  const index = stack.use(
+    startIndexer({
+      entry: entry("indexer"),
+      matcherEntry: entry("matcher"),
+      stateDir,
+      diskMax: 64 * 2 ** 20,
+      memoryMax: 2 ** 20,
+      workers: 1,
+      lastClearSeq: 0,
+      ...common,
+    }),
+  );
+  index.setConfirmed();
+  const pool = stack.use(
+    await startWorkers({
+      count: 1,
+      entry: entry("worker"),
+      openParts: () => {
+        const cache = index.workerInit();
+        const lane = spool.openLane();
+        const data: WorkerParts = { cache, lane, logLevel: "fatal" };
+        return { data, transfer: [cache.port, lane.port] };
+      },
+      listen: { host: "127.0.0.1", port: 0 },
+      trustedProxies: [],
+      defaultDomain: null,
+      blobsDir: stateDir,
+      drainGraceMs: 1_000,
+      random: Math.random,
+      ...common,
+    }),
+  );
+  stack.defer(() => stop.abort());
+  return { pool, index, spool };
+}
+
+/** What a new domain has: unreviewed bots are blocked. */
+function withoutPolicy({ version, domains }: ServingState): ServingState {
+  const strict = domains.map((domain) => ({
+    ...domain,
+    hosts: domain.hosts.map((one) => ({
+      ...one,
+      bots: { ...one.bots, unknownBotsCanAccess: null },
+    })),
+  }));
+  return { version, domains: strict };
+}
+
+const browser = {
+  "user-agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+};
+
+describe("a worker with its real parts", () => {
+  it("stores, clears, blocks and records", async () => {
+    using dir = tempDir();
+    writeFileSync(`${dir.path}/page.html`, "a file");
+    await using stack = new AsyncDisposableStack();
+    let made = 0;
+    const origin = stack.use(
+      await openOrigin(
+        (_q, r) => void r.writeHead(200, { "Content-Type": "image/png" }).end(`v${++made}`),
+      ),
+    );
+    const { pool, index, spool } = await openParts(dir.path, stack);
+    const site = {
+      backend: { urls: [origin.url] },
+      cache: { rules: [{ path: "/img/**", ttl_s: 3600 }] },
+    };
+    await pool.publish((version) =>
+      withoutPolicy(stateOf(version, site, { kind: "directory", root: dir.path })),
+    );
+    let asked = 0;
+    const get = async (path: string): Promise<string> => {
+      asked++;
+      const { text, headers } = await ask(pool, path, { headers: browser });
+      return `${text} ${headers["cache-status"]?.includes("hit") === true ? "hit" : "miss"}`;
+    };
+
+    expect(
+      await until("the index", async () =>
+        (await get("/img/a")).endsWith("hit") ? "hit" : undefined,
+      ),
+    ).toBe("hit");
+    const known = made;
+    expect(await get("/img/a")).toBe(`v${known} hit`);
+    expect(await get("/img/b")).toBe(`v${known + 1} miss`);
+    expect(await get("/img/b")).toBe(`v${known + 1} hit`);
+    await until("a noted file", async () => (await get("/page.html")) === "a file hit");
+
+    const clear = {
+      clearId: "c1",
+      domain: host,
+      host: null,
+      patterns: ["mime:png", "path:page"],
+      seq: 1,
+    };
+    const { applied, gone } = index.clear(clear);
+    expect((await applied).matched).toBe(3);
+    expect(await get("/img/a")).toBe(`v${known + 2} miss`);
+    expect(await get("/page.html")).toBe("a file miss");
+    await gone;
+
+    const crawler = await ask(pool, "/img/a", { headers: { "user-agent": "Googlebot/2.1" } });
+    expect([crawler.status, crawler.headers["x-accel-decision"]?.length]).toEqual([403, 16]);
+    asked++;
+    await until("all records", async () => (await spool.balance()).accepted === asked);
+    const { accepted, spooled, committed, inMemory, dropped } = await spool.balance();
+    expect(committed + spooled + inMemory + Object.values(dropped).reduce((a, b) => a + b, 0)).toBe(
+      accepted,
+    );
+  });
+});
