@@ -116,7 +116,7 @@ async function main(): Promise<number> {
       await command.run({
         args,
         out,
-        colour: process.stdout.isTTY === true && process.env["NO_COLOR"] === undefined,
+        colour: process.stdout.isTTY && process.env["NO_COLOR"] === undefined,
         env: process.env,
         stop: stop.signal,
         onReload: (reload) => void reloads.push(reload),

@@ -14,17 +14,19 @@ import { startProcessMetrics } from "./admin/process-metrics.ts";
 import type { AgentStatus } from "./admin/status.ts";
 import { judgeVisitor } from "./bots/evidence.ts";
 import { openClaimedBots } from "./bots/user-agents.ts";
-import type { AgentParts } from "./parts.ts";
+import type { Ground } from "./ground.ts";
+import type { Link } from "./link/link.ts";
+import type { Served } from "./serve.ts";
+
+type Parts = { readonly ground: Ground; readonly served: Served; readonly link: Link };
 
 /** Opens both listeners on the stack; the address of the metrics one. */
-export async function openOperators(
-  stack: AsyncDisposableStack,
-  parts: AgentParts,
-): Promise<string> {
-  const { settings, health, log, now, version } = parts.options;
+export async function openOperators(stack: AsyncDisposableStack, parts: Parts): Promise<string> {
+  const { options, common } = parts.ground;
+  const { settings, health, log, now, version } = options;
   const started = now();
   const processMetrics = stack.use(
-    startProcessMetrics(parts.registry, health, version, started.getTime()),
+    startProcessMetrics(common.registry, health, version, started.getTime()),
   );
   const status = async (): Promise<AgentStatus> => statusOf(parts, started);
   stack.use(
@@ -39,7 +41,7 @@ export async function openOperators(
       nodeExporterUrl: settings["metrics.node_exporter_url"],
       metrics: async () => {
         processMetrics.refresh();
-        return [await parts.registry.getMetricsAsJSON(), ...(await parts.pool.metrics())];
+        return [await common.registry.getMetricsAsJSON(), ...(await parts.served.pool.metrics())];
       },
       status,
       now,
@@ -50,14 +52,10 @@ export async function openOperators(
 }
 
 /** For the reports to central, every 30 s. */
-export function createReporter({
-  options,
-  pool,
-  serving,
-  spool,
-}: Pick<AgentParts, "options" | "pool" | "serving" | "spool">): () => Promise<
-  Omit<Report, "instance_id">
-> {
+export function createReporter(
+  { options, spool }: Ground,
+  { pool, serving }: Served,
+): () => Promise<Omit<Report, "instance_id">> {
   const origins = new OriginReport();
   return async () => {
     const { accepted, committed, spooled, inMemory, dropped } = await spool.balance();
@@ -73,10 +71,9 @@ export function createReporter({
   };
 }
 
-async function statusOf(
-  { options, pool, serving, link, sets, index, spool }: AgentParts,
-  started: Date,
-): Promise<AgentStatus> {
+async function statusOf({ ground, served, link }: Parts, started: Date): Promise<AgentStatus> {
+  const { options, sets, index, spool } = ground;
+  const { pool, serving } = served;
   const { settings, version, health } = options;
   const { state } = serving;
   const workers = pool.status();
@@ -124,7 +121,7 @@ function unknownBots(allowed: boolean | null): "allowed" | "blocked" | "blocked 
 }
 
 function controlPorts(
-  { serving, index, sets, spool }: AgentParts,
+  { ground: { index, sets, spool }, served: { serving } }: Parts,
   status: () => Promise<AgentStatus>,
 ): ControlPorts {
   const claimedBot = openClaimedBots();

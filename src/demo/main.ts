@@ -31,77 +31,63 @@ const loopback = "127.0.0.1";
 
 async function runDemo(options: DemoOptions, { out, stop }: CommandContext): Promise<void> {
   const beganMs = performance.now();
-  const { stateDir, ports } = options;
-  const centralUrl = `http://${loopback}:${ports.central}`;
-  const metricsUrl = `http://${loopback}:${ports.metrics}`;
+  const { stateDir } = options;
   const say = progressLine(out);
   await ensureDirectory(stateDir);
   await using stack = new AsyncDisposableStack();
   stack.use(lockStateDir(stateDir));
   const placesFile = join(stateDir, "demo.json");
   await rm(placesFile, { force: true });
+  const places = await startEverything(stack, options, { say, stop });
+  if (places === undefined) return;
+  await writeDurable(placesFile, `${JSON.stringify(places, null, 2)}\n`);
+  stack.defer(() => rm(placesFile, { force: true }));
+  say("", true);
+  out(panel(places, stateDir, performance.now() - beganMs));
+  await once(stop);
+  say("stopping", true);
+}
 
-  const backendUrl =
-    options.backendUrl ??
-    stack.use(
-      await startDemoBackend({
-        host: loopback,
-        port: ports.backend,
-        stop: new AbortController().signal,
-      }),
-    ).url;
-  const site = siteOf(options, backendUrl);
+type Start = { readonly say: (text: string, ends?: boolean) => void; readonly stop: AbortSignal };
+
+/** Undefined: stopped before everything was up. */
+async function startEverything(
+  stack: AsyncDisposableStack,
+  options: DemoOptions,
+  { say, stop }: Start,
+): Promise<DemoPlaces | undefined> {
+  const { stateDir, ports } = options;
+  const centralUrl = `http://${loopback}:${ports.central}`;
+  const metricsUrl = `http://${loopback}:${ports.metrics}`;
   const paths = demoPaths(options);
-  const onRestart = (name: string) => (how: string) =>
-    say(`accel-${name} ${how}; starting it again`, true);
+  const start = async (name: "central" | "agent", args: readonly string[], url: string) => {
+    say(`starting ${name === "agent" ? "the agent" : name}`);
+    const logFile = name === "agent" ? paths.agentLog : paths.centralLog;
+    const onRestart = (how: string): void => say(`accel-${name} ${how}; starting it again`, true);
+    const readyUrl = `${url}/readyz`;
+    stack.use(await startProgram({ name, args, logFile, readyUrl, stop, onRestart }));
+  };
 
-  say("starting central");
+  const backendUrl = options.backendUrl ?? (await openBackend(stack, ports.backend));
   await writeCentralSettings(options, paths);
-  stack.use(
-    await startProgram({
-      name: "central",
-      args: ["serve", "--config", paths.central],
-      logFile: paths.centralLog,
-      readyUrl: `${centralUrl}/readyz`,
-      stop,
-      onRestart: onRestart("central"),
-    }),
-  );
+  await start("central", ["serve", "--config", paths.central], centralUrl);
   const account = new AccountFile(stateDir);
   const { id, name16, secret16 } = await enrol(centralUrl, account);
 
-  say("starting the agent");
-  await writeAgentSettings(options, paths, {
-    name16,
-    secret16: existsSync(paths.secret) ? null : secret16,
-    ...site,
-  });
-  stack.use(
-    await startProgram({
-      name: "agent",
-      args: ["run", "--config", paths.agent],
-      logFile: paths.agentLog,
-      readyUrl: `${metricsUrl}/readyz`,
-      stop,
-      onRestart: onRestart("agent"),
-    }),
-  );
+  const site = siteOf(options, backendUrl);
+  const secret = existsSync(paths.secret) ? null : secret16;
+  await writeAgentSettings(options, paths, { name16, secret16: secret, ...site });
+  await start("agent", ["run", "--config", paths.agent], metricsUrl);
   await using client = customer(centralUrl, account);
   await ensureDomain(client, account, id);
   const fingerprint = await siteFingerprint(site.viewsDir, site.devlove);
   if (account.current.activated !== fingerprint) {
-    await importAndActivate({
-      client,
-      siteId: id,
-      viewset: `demo-${fingerprint}`,
-      onProgress: say,
-      stop,
-    });
-    if (stop.aborted) return;
+    const viewset = `demo-${fingerprint}`;
+    await importAndActivate({ client, siteId: id, viewset, onProgress: say, stop });
+    if (stop.aborted) return undefined;
     await account.save({ activated: fingerprint });
   }
-
-  const places: DemoPlaces = {
+  return {
     central_url: centralUrl,
     api_token: account.current.token ?? "",
     username: `demo-${account.current.run}`,
@@ -112,12 +98,13 @@ async function runDemo(options: DemoOptions, { out, stop }: CommandContext): Pro
     domain: demoDomain,
     backend_url: backendUrl,
   };
-  await writeDurable(placesFile, `${JSON.stringify(places, null, 2)}\n`);
-  stack.defer(() => rm(placesFile, { force: true }));
-  say("", true);
-  out(panel(places, stateDir, performance.now() - beganMs));
-  await once(stop);
-  say("stopping", true);
+}
+
+/** It ends with the stack, after the agent: whoever is still asked something finds it. */
+async function openBackend(stack: AsyncDisposableStack, port: number): Promise<string> {
+  const forever = new AbortController().signal;
+  const backend = await startDemoBackend({ host: loopback, port, stop: forever });
+  return stack.use(backend).url;
 }
 
 function siteOf(
@@ -135,7 +122,7 @@ function siteOf(
 
 /** On a terminal one line that changes; elsewhere a line for each new text. */
 function progressLine(out: (text: string) => void): (text: string, ends?: boolean) => void {
-  const terminal = process.stdout.isTTY === true;
+  const terminal = process.stdout.isTTY;
   let last = "";
   return (text, ends = false) => {
     if (text === last) return;

@@ -23,8 +23,7 @@ const errorsMax = 20;
 export function decoder<S extends TSchema>(schema: S): Decoder<Static<S>> {
   const check = Compile(schema);
   return (raw) => {
-    // Check is a type guard at run time; the library's types do not follow it through `Static`.
-    if (check.Check(raw)) return { ok: true, value: raw as Static<S> };
+    if (check.Check(raw)) return { ok: true, value: raw };
     const errors: FieldError[] = [];
     for (const error of check.Errors(raw)) {
       errors.push(...describe(error, schema));

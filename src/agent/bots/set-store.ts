@@ -2,6 +2,7 @@
 // come out as central says; anything else is a mismatch, and the whole set is fetched while the last good one stays in force.
 
 import { AccelError } from "../../core/faults.ts";
+import { parseRange } from "../../core/ip.ts";
 import { buildRangeTable, type RangeTable } from "../../core/range-table.ts";
 import {
   changedSetDigest,
@@ -30,6 +31,9 @@ export type DeltaOutcome = {
 };
 
 const shrinkGuardedCount = 100;
+
+/** Stored, it would make every table of the set fail from then on. */
+const isRange = ({ range }: SetElement): boolean => parseRange(range).ok;
 
 export class SetStore {
   readonly #db: Sqlite;
@@ -97,6 +101,8 @@ export class SetStore {
         reason: `the set would shrink from ${have.count} to ${body.count} elements and central did not say that this is meant`,
       };
     }
+    if (!body.added.every(isRange))
+      return { kind: "mismatch", reason: "the change adds something that is no CIDR range" };
     const digest = changedSetDigest(have.digest, body.added, body.removed);
     if (digest !== body.digest)
       return { kind: "mismatch", reason: "the digest after the change differs from central's" };
@@ -133,11 +139,12 @@ export class SetStore {
     if (
       distinct.size !== want.count ||
       distinct.size !== elements.length ||
-      digest !== want.digest
+      digest !== want.digest ||
+      !elements.every(isRange)
     ) {
       throw new AccelError(
         "SET_MISMATCH",
-        `the whole ${want.kind} set of ${want.host} has another count or digest than version ${want.version} should`,
+        `the whole ${want.kind} set of ${want.host} has another count or digest than version ${want.version} should, or something that is no CIDR range`,
       );
     }
     this.#db

@@ -2,7 +2,15 @@
 
 import { AccelError, messageOf } from "../../core/faults.ts";
 import type { JournalBody, JournalKind, KnownEntry } from "../../wire/journal.ts";
-import type { CacheIndex, Central, Documents, LocalSites, Sets, Viewsets } from "./ports.ts";
+import type {
+  CacheIndex,
+  Central,
+  Documents,
+  LocalSites,
+  Sets,
+  SetVersion,
+  Viewsets,
+} from "./ports.ts";
 import type { Serving } from "./serving.ts";
 
 export type EntryOutcome = {
@@ -71,9 +79,13 @@ async function activate(
   if (domain === undefined) return refused(`${body.domain} is not linked to this deployment site`);
   return refusing(["VIEWSET_INVALID"], async () => {
     const ready = await viewsets.prepare(body.manifest, domain, signal);
-    await serving.publish({ viewset: { domain: body.domain, ready } }, () =>
-      documents.put({ [`viewset:${body.domain}`]: body }),
-    );
+    let isLinked = true;
+    await serving.publish({ viewset: { domain: body.domain, ready } }, () => {
+      // Unlinked while it was fetched: the document must not outlive the domain.
+      isLinked = serving.names(body.domain) !== undefined;
+      if (isLinked) documents.put({ [`viewset:${body.domain}`]: body });
+    });
+    if (!isLinked) return refused(`${body.domain} is no longer linked to this deployment site`);
     return { phase: "applied", detail: { manifest: body.manifest, viewset_id: body.viewset_id } };
   });
 }
@@ -109,22 +121,22 @@ async function changeSet(
 ): Promise<EntryOutcome> {
   const outcome = sets.applyDelta(body);
   if (outcome.kind === "shrunk") return refused(outcome.reason);
+  const own = (): SetVersion | undefined =>
+    sets.list().find(({ host, kind }) => host === body.domain && kind === body.set);
+  let whole = false;
   if (outcome.kind === "mismatch") {
     const state = await central.botSet(body.domain, body.set, signal);
-    const elements = await central.botSetContent(state.blob, signal);
-    sets.replace(
-      {
-        host: state.domain,
-        kind: state.set,
-        version: state.version,
-        count: state.count,
-        digest: state.digest,
-      },
-      elements,
-    );
+    const { domain: host, set: kind, version, count, digest } = state;
+    const before = own();
+    // After one whole set the changes that led to it come in as mismatches too, a burst of marks by the hundred.
+    whole = before?.version !== version || before.digest !== digest;
+    if (whole) {
+      const elements = await central.botSetContent(state.blob, signal);
+      sets.replace({ host, kind, version, count, digest }, elements);
+    }
   }
   await serving.publish();
-  const now = sets.list().find(({ host, kind }) => host === body.domain && kind === body.set);
+  const now = own();
   return {
     phase: "applied",
     detail: {
@@ -133,7 +145,7 @@ async function changeSet(
       version: now?.version ?? 0,
       count: now?.count ?? 0,
       digest: now?.digest ?? "",
-      whole: outcome.kind === "mismatch",
+      whole,
     },
   };
 }
@@ -155,20 +167,24 @@ export async function changeDomains(
   body: JournalBody<"domains.changed">,
 ): Promise<EntryOutcome> {
   const before = serving.domains();
-  const hostsAfter = new Set(
-    body.domains.flatMap(({ name, sub_domains: subs }) => [name, ...subs.map((sub) => sub.name)]),
+  const homeAfter = new Map(
+    body.domains.flatMap(({ name, sub_domains: subs }) => [
+      [name, name] as const,
+      ...subs.map((sub) => [sub.name, name] as const),
+    ]),
   );
   const goneDomains = before
     .filter(({ name }) => !body.domains.some((linked) => linked.name === name))
     .map(({ name }) => name);
   const goneHosts = before
     .filter(({ name }) => !goneDomains.includes(name))
-    .flatMap(({ sub_domains: subs }) => subs.map(({ name }) => name))
-    .filter((host) => !hostsAfter.has(host));
+    .flatMap(({ name, sub_domains: subs }) => subs.map((sub) => [sub.name, name] as const))
+    .filter(([host, home]) => homeAfter.get(host) !== home)
+    .map(([host]) => host);
   await serving.publish({ domains: body.domains });
   for (const domain of goneDomains) await index.dropDomain(domain);
   for (const host of goneHosts) await index.dropHost(host);
-  sets.keepOnly(hostsAfter);
+  sets.keepOnly(new Set(homeAfter.keys()));
   documents.put({
     domains: body,
     ...Object.fromEntries(goneDomains.map((domain) => [`viewset:${domain}`, null])),

@@ -4,7 +4,7 @@
 import type { Log } from "../../base/log.ts";
 import { retry } from "../../base/wait.ts";
 import type { ReadyViewset } from "../../core/compose-state.ts";
-import { codeOf, messageOf } from "../../core/faults.ts";
+import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { JournalBody } from "../../wire/journal.ts";
 import { documentOf, type Serving } from "./serving.ts";
@@ -31,8 +31,9 @@ export async function restoreState({
 }: RestorePorts): Promise<readonly string[]> {
   const torn: string[] = [];
   for (const key of documents.keys(prefix)) {
-    const body = documentOf<JournalBody<"viewset.activated">>(documents, key);
-    const names = serving.names(key.slice(prefix.length));
+    const domain = key.slice(prefix.length);
+    const body = documentOf(documents, `${prefix}${domain}`);
+    const names = serving.names(domain);
     if (body === undefined || names === undefined) continue;
     const ready = await viewsets.restore(body.manifest, names);
     if (ready === undefined) torn.push(body.domain);
@@ -55,8 +56,10 @@ export async function healViewset(
     if (before === undefined || names === undefined || wanted()?.manifest !== before.manifest)
       return;
     const ready = await viewsets.prepare(before.manifest, names, stop);
-    if (wanted()?.manifest === before.manifest)
-      await serving.publish({ viewset: { domain, ready } });
+    await serving.publish({ viewset: { domain, ready } }, () => {
+      if (wanted()?.manifest !== before.manifest)
+        throw new AccelError("CONFLICT", "another viewset took its place meanwhile");
+    });
   };
   await retry(heal, {
     stop,

@@ -21,17 +21,21 @@ export type ServingPorts = {
 type Override = {
   readonly domains?: readonly LinkedDomain[];
   readonly policies?: readonly EffectivePolicy[];
-  readonly viewset?: { readonly domain: string; readonly ready: ReadyViewset };
+  /** `ready` null: the domain has no viewset any more. */
+  readonly viewset?: { readonly domain: string; readonly ready: ReadyViewset | null };
 };
 
 export class Serving {
   readonly #ports: ServingPorts;
   /** Prepared viewsets in force, by main domain. */
   readonly #ready = new Map<string, ReadyViewset>();
+  /** In force: ahead of the document while what was cached of an unlinked domain is dropped. */
+  #linked: readonly LinkedDomain[];
   #state: ServingState = nothingServed;
 
   constructor(ports: ServingPorts) {
     this.#ports = ports;
+    this.#linked = this.domains();
   }
 
   /** The state that workers serve. */
@@ -39,15 +43,14 @@ export class Serving {
     return this.#state;
   }
 
+  /** As last committed. */
   domains(): readonly LinkedDomain[] {
-    return (
-      documentOf<JournalBody<"domains.changed">>(this.#ports.documents, "domains")?.domains ?? []
-    );
+    return documentOf(this.#ports.documents, "domains")?.domains ?? [];
   }
 
-  /** Undefined: not linked to this deployment site. */
+  /** Undefined: not linked to this deployment site, or no longer. */
   names(domain: string): SiteNames | undefined {
-    const linked = this.domains().find(({ name }) => name === domain);
+    const linked = this.#linked.find(({ name }) => name === domain);
     return linked === undefined
       ? undefined
       : { name: linked.name, subDomains: linked.sub_domains.map(({ name }) => name) };
@@ -58,37 +61,58 @@ export class Serving {
     this.#ready.set(domain, ready);
   }
 
-  /** Resolves when every worker serves the change. `commit` makes it durable between staging and flip. */
+  /**
+   * Resolves when every worker serves the change. `commit` makes it durable between staging and flip; when it throws, nothing has changed.
+   * What is in force is noted with the commit and not afterwards: the next publish may compose before this one's caller runs on.
+   */
   async publish(override: Override = {}, commit?: () => void): Promise<void> {
     let next = this.#state;
-    await this.#ports.pool.publish((version) => {
-      next = composeState(version, this.#inputs(override));
-      return next;
-    }, commit);
-    this.#state = next;
-    if (override.viewset !== undefined)
-      this.#ready.set(override.viewset.domain, override.viewset.ready);
-    const linked = new Set(next.domains.map(({ name }) => name));
+    await this.#ports.pool.publish(
+      (version) => {
+        next = composeState(version, this.#inputs(override));
+        return next;
+      },
+      () => {
+        commit?.();
+        this.#take(next, override);
+      },
+    );
+  }
+
+  #take(state: ServingState, { domains, viewset }: Override): void {
+    this.#state = state;
+    this.#linked = domains ?? this.#linked;
+    if (viewset?.ready === null) this.#ready.delete(viewset.domain);
+    else if (viewset !== undefined) this.#ready.set(viewset.domain, viewset.ready);
+    const linked = new Set(state.domains.map(({ name }) => name));
     for (const domain of this.#ready.keys()) if (!linked.has(domain)) this.#ready.delete(domain);
   }
 
   #inputs(override: Override): ComposeInputs {
     const { documents, sets, locals } = this.#ports;
     return {
-      domains: override.domains ?? this.domains(),
-      policies:
-        override.policies ??
-        documentOf<JournalBody<"policy.changed">>(documents, "policy")?.domains ??
-        [],
+      domains: override.domains ?? this.#linked,
+      policies: override.policies ?? documentOf(documents, "policy")?.domains ?? [],
       set: (host, kind) => sets.table(host, kind),
       viewset: (domain) =>
-        override.viewset?.domain === domain ? override.viewset.ready : this.#ready.get(domain),
+        override.viewset?.domain === domain
+          ? (override.viewset.ready ?? undefined)
+          : this.#ready.get(domain),
       local: (domain) => locals.get(domain),
     };
   }
 }
 
+type Stored = {
+  readonly domains: JournalBody<"domains.changed">;
+  readonly policy: JournalBody<"policy.changed">;
+  readonly [viewset: `viewset:${string}`]: JournalBody<"viewset.activated">;
+};
+
 /** Documents were validated when they arrived; agent.db holds nothing else. */
-export function documentOf<T>(documents: Documents, key: string): T | undefined {
-  return (documents.get(key) ?? undefined) as T | undefined;
+export function documentOf<K extends keyof Stored>(
+  documents: Pick<Documents, "get">,
+  key: K,
+): Stored[K] | undefined {
+  return (documents.get(key) ?? undefined) as Stored[K] | undefined;
 }

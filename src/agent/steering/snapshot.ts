@@ -7,6 +7,7 @@ import type { ReadyViewset } from "../../core/compose-state.ts";
 import type { JournalBody } from "../../wire/journal.ts";
 import type { Snapshot } from "../../wire/snapshot.ts";
 import { changeDomains, type SteeringPorts } from "./appliers.ts";
+import { documentOf } from "./serving.ts";
 
 export type SnapshotOutcome = {
   readonly cleared: readonly string[];
@@ -28,6 +29,7 @@ export async function applySnapshot(
   await serving.publish({ policies: snapshot.policy.domains }, () =>
     documents.put({ policy: snapshot.policy }),
   );
+  await forgetViewsets(ports, snapshot);
   const refused: { domain: string; reason: string }[] = [];
   for (const body of snapshot.viewsets) {
     const taken = await takeViewset(ports, body, signal);
@@ -65,6 +67,21 @@ async function takeSets(
   // What central no longer has: an empty set of its last version, so that nobody is judged by it.
   for (const { host, kind, version } of have.values())
     sets.replace({ host, kind, version, count: 0, digest: "0".repeat(64) }, []);
+}
+
+/** Where central has no active viewset the domain falls back to the host's own site, as it would had the agent been there all the time. */
+async function forgetViewsets(
+  { serving, documents }: SteeringPorts,
+  { domains, viewsets }: Snapshot,
+): Promise<void> {
+  const active = new Set(viewsets.map(({ domain }) => domain));
+  for (const { name: domain } of domains.domains) {
+    const key = `viewset:${domain}` as const;
+    if (active.has(domain) || documentOf(documents, key) === undefined) continue;
+    await serving.publish({ viewset: { domain, ready: null } }, () =>
+      documents.put({ [key]: null }),
+    );
+  }
 }
 
 async function takeViewset(

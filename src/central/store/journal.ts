@@ -3,7 +3,7 @@
 // seq counts from 1 without gaps per site; bodies are stored once and shared by all sites; chain by core/journal-chain.
 
 import { bodyDigest, nextChain } from "../../core/journal-chain.ts";
-import { canonicalJson, type Json } from "../../core/canonical-json.ts";
+import { canonicalJson } from "../../core/canonical-json.ts";
 import type { JournalBody, JournalEntry, JournalKind } from "../../wire/journal.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { Queries, Tx } from "./database.ts";
@@ -19,11 +19,10 @@ export async function appendJournal<K extends JournalKind>(
   at: string,
 ): Promise<readonly Appended[]> {
   if (deploymentSiteIds.length === 0) return [];
-  // A schema-derived body is JSON by construction.
-  const digest = bodyDigest(body as Json);
+  const digest = bodyDigest(body);
   await tx
     .insertInto("journal_bodies")
-    .values({ digest, body: canonicalJson(body as Json) })
+    .values({ digest, body: canonicalJson(body) })
     .onConflict((conflict) => conflict.column("digest").doNothing())
     .execute();
   const appended: Appended[] = [];

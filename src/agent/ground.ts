@@ -1,0 +1,116 @@
+// What the agent stands on: its database, its way to central, what records and ships, the cache index, the sets. Opened first, closed last.
+
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { entryUrl } from "../base/entry.ts";
+import type { Health } from "../base/health.ts";
+import type { Log } from "../base/log.ts";
+import { Registry } from "../base/metrics.ts";
+import type { Secret16 } from "../core/ids.ts";
+import { SetStore } from "./bots/set-store.ts";
+import { startIndexer, type IndexClient } from "./cache/index-client.ts";
+import { openAgentDb, type AgentDb } from "./link/agent-db.ts";
+import { CentralClient } from "./link/central-client.ts";
+import { startShipper } from "./requests/shipper.ts";
+import { startSpooler, type SpoolClient } from "./requests/spool-client.ts";
+import type { AgentSettings } from "./settings/fields.ts";
+
+export type AgentOptions = {
+  readonly settings: AgentSettings;
+  readonly secret16: Secret16;
+  readonly caPem: string | undefined;
+  readonly version: string;
+  /** 16 hex characters, random per start: names this start's lanes. */
+  readonly bootEpoch: string;
+  readonly health: Health;
+  readonly log: Log;
+  readonly now: () => Date;
+  readonly random: () => number;
+  readonly stop: AbortSignal;
+};
+
+/** What nearly every part takes. */
+export type Common = Pick<AgentOptions, "health" | "log" | "stop"> & {
+  readonly registry: Registry;
+};
+
+export type Ground = {
+  readonly options: AgentOptions;
+  readonly common: Common;
+  readonly db: AgentDb;
+  readonly client: CentralClient;
+  readonly spool: SpoolClient;
+  readonly index: IndexClient;
+  readonly sets: SetStore;
+  /** Threads that serve visitors. */
+  readonly workers: number;
+};
+
+const workersMax = 16;
+
+export async function openGround(
+  stack: AsyncDisposableStack,
+  options: AgentOptions,
+): Promise<Ground> {
+  const { settings, health, log, random, stop } = options;
+  const common = { registry: new Registry(), health, log, stop };
+  const db = stack.use(openAgentDb(join(settings.state_dir, "agent.db")));
+  if (db.setAside !== undefined)
+    log.error(
+      { set_aside: db.setAside },
+      "agent.db was damaged and set aside; the state is fetched again",
+    );
+  // The last records are shipped after `stop`, so the client ends when it is disposed and not before.
+  const clientEnd = new AbortController();
+  const client = stack.use(openClient(options, clientEnd.signal));
+  stack.defer(() => clientEnd.abort());
+  const spool = stack.use(await openSpool(options, common));
+  const post: Parameters<typeof startShipper>[0]["post"] = (batch, signal) =>
+    client.postRequestLogs(batch, signal);
+  stack.use(startShipper({ spool, post, random, ...common }));
+  const chosen = settings["accelerator.workers"];
+  const workers = chosen === 0 ? Math.min(availableParallelism(), workersMax) : chosen;
+  const index = stack.use(openIndex(settings, common, workers, db.ledger.lastClearSeq));
+  return { options, common, db, client, spool, index, sets: new SetStore(db.sqlite), workers };
+}
+
+function openClient({ settings, secret16, caPem }: AgentOptions, stop: AbortSignal): CentralClient {
+  const { central_url: centralUrl, name16 } = settings;
+  return new CentralClient({ centralUrl, caPem, name16, secret16, stop });
+}
+
+const fsyncBytes = 262_144; // With 5 ms: 52 MB/s of records before bytes and not time decide.
+
+async function openSpool(
+  { settings, bootEpoch }: AgentOptions,
+  { registry, health, log }: Common,
+): Promise<SpoolClient> {
+  return startSpooler({
+    entry: entryUrl(import.meta.url, "./spooler"),
+    stateDir: settings.state_dir,
+    spoolMax: settings["spool.max"],
+    fsync: { intervalMs: settings["spool.fsync_interval"], bytes: fsyncBytes },
+    bootEpoch,
+    registry,
+    health,
+    log,
+  });
+}
+
+function openIndex(
+  settings: AgentSettings,
+  common: Common,
+  workers: number,
+  lastClearSeq: number,
+): IndexClient {
+  return startIndexer({
+    entry: entryUrl(import.meta.url, "./indexer"),
+    matcherEntry: entryUrl(import.meta.url, "./matcher"),
+    stateDir: settings.state_dir,
+    diskMax: settings["cache.disk_max"],
+    memoryMax: settings["cache.memory_max"],
+    workers,
+    lastClearSeq,
+    ...common,
+  });
+}

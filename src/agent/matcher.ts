@@ -1,0 +1,13 @@
+// The matcher process: matches customers' patterns against the cache index, read-only, and is killed by the index thread when over budget.
+
+import { Matcher, type MatchJob } from "./cache/match-job.ts";
+
+const matcher = new Matcher();
+
+process.on("message", (job) => {
+  // The index thread sends nothing else.
+  process.send?.(matcher.run(job as MatchJob));
+});
+
+// Nobody is left to answer to.
+process.once("disconnect", () => process.exit(0));
