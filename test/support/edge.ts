@@ -1,10 +1,10 @@
 // A whole edge for a system test: the real central and the real agent as processes, with settings and state of their own, and plain HTTP towards both.
 
 import { randomUUID } from "node:crypto";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { join } from "node:path";
-import { stringify } from "yaml";
+import { parse, stringify } from "yaml";
 import { freePorts } from "./free-ports.ts";
 import { answers200, Program } from "./process.ts";
 import { tempDir } from "./temp-dir.ts";
@@ -193,6 +193,13 @@ export class Edge implements AsyncDisposable {
       ...more,
     };
     writeFileSync(join(this.dir, "agent.yaml"), stringify(settings));
+  }
+
+  /** Adds to what `writeAgentSettings` wrote; for the next start. */
+  changeAgentSettings(more: Readonly<Record<string, unknown>>): void {
+    const path = join(this.dir, "agent.yaml");
+    const settings = parse(readFileSync(path, "utf8")) as Record<string, unknown>;
+    writeFileSync(path, stringify({ ...settings, ...more }));
   }
 
   get central(): Program {

@@ -1,0 +1,23 @@
+// `npm run bench [-- NAME]`: each benchmark prints ratios against a real peer or the bare limit, measured in one run.
+
+import { readdirSync } from "node:fs";
+import { basename, join } from "node:path";
+
+type Bench = { readonly run: (say: (line: string) => void) => Promise<void> };
+
+const names = readdirSync(import.meta.dirname)
+  .filter((file) => file.endsWith(".bench.ts"))
+  .map((file) => basename(file, ".bench.ts"))
+  .sort();
+const [asked] = process.argv.slice(2);
+const chosen = asked === undefined ? names : names.filter((name) => name === asked);
+if (chosen.length === 0) {
+  process.stderr.write(`no benchmark ${asked}; there are: ${names.join(", ")}\n`);
+  process.exit(2);
+}
+for (const name of chosen) {
+  process.stdout.write(`${name}\n`);
+  // The directory listing above says that it is there, and the type what a benchmark file exports.
+  const { run } = (await import(join(import.meta.dirname, `${name}.bench.ts`))) as Bench;
+  await run((line) => process.stdout.write(`  ${line}\n`));
+}
