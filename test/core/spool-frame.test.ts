@@ -1,6 +1,6 @@
 // The spool's bytes: what was written is read back; cut or damaged anywhere, every frame that is still whole is found and no other.
 
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   decodeFrame,

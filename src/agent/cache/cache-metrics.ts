@@ -1,0 +1,83 @@
+// The metrics of the cache index, as main exports them.
+
+import { createMetrics, type Registry } from "../../base/metrics.ts";
+import { codeOf } from "../../core/faults.ts";
+import type { ClearApplied } from "./clears.ts";
+import type { IndexerTotals } from "./messages.ts";
+
+const table = {
+  accel_agent_cache_entries: { kind: "gauge", help: "Stored responses, static files included." },
+  accel_agent_cache_bytes: { kind: "gauge", help: "Space that stored responses take on disk." },
+  accel_agent_cache_bytes_max: { kind: "gauge", help: "Limit of that space." },
+  accel_agent_cache_open: { kind: "gauge", help: "1 while the cache index is open." },
+  accel_agent_cache_clear_number: { kind: "gauge", help: "Number of the newest clear." },
+  accel_agent_cache_deletions: {
+    kind: "gauge",
+    help: "Clears in force whose entries are still being deleted.",
+  },
+  accel_agent_cache_commits_total: {
+    kind: "counter",
+    help: "Responses offered to the index. blocked: cleared while being fetched.",
+    labels: ["outcome"],
+  },
+  accel_agent_cache_evicted_total: { kind: "counter", help: "Entries evicted for space." },
+  accel_agent_cache_clears_total: {
+    kind: "counter",
+    help: "Clears. widened: more was cleared than the patterns match.",
+    labels: ["outcome"],
+  },
+  accel_agent_cache_removed_total: { kind: "counter", help: "Entries deleted by clears." },
+  accel_agent_cache_clear_invisible_seconds: {
+    kind: "histogram",
+    help: "From the order to clear until nothing that matches was servable.",
+    buckets: [0.005, 0.02, 0.05, 0.1, 0.3, 0.6, 1, 2.5],
+  },
+} as const;
+
+export class CacheMetrics {
+  readonly #metrics;
+  /** Totals of the thread that runs; they begin at 0 with each. */
+  #last = { stored: 0, blocked: 0, evicted: 0, failed: 0 };
+
+  constructor(registry: Registry) {
+    this.#metrics = createMetrics(table, registry);
+  }
+
+  restarted(): void {
+    this.#last = { stored: 0, blocked: 0, evicted: 0, failed: 0 };
+    this.#metrics.accel_agent_cache_open.set(0);
+  }
+
+  totals(totals: IndexerTotals): void {
+    const metrics = this.#metrics;
+    metrics.accel_agent_cache_entries.set(totals.entries);
+    metrics.accel_agent_cache_bytes.set(totals.bytes);
+    metrics.accel_agent_cache_bytes_max.set(totals.diskMax);
+    metrics.accel_agent_cache_open.set(totals.isOpen ? 1 : 0);
+    metrics.accel_agent_cache_clear_number.set(totals.clearNo);
+    metrics.accel_agent_cache_deletions.set(totals.unfinishedClears);
+    for (const outcome of ["stored", "blocked", "failed"] as const)
+      metrics.accel_agent_cache_commits_total.inc(
+        { outcome },
+        totals[outcome] - this.#last[outcome],
+      );
+    metrics.accel_agent_cache_evicted_total.inc(totals.evicted - this.#last.evicted);
+    const { stored, blocked, evicted, failed } = totals;
+    this.#last = { stored, blocked, evicted, failed };
+  }
+
+  cleared({ widened, invisibleMs }: ClearApplied): void {
+    const outcome = widened ? "widened" : "applied";
+    this.#metrics.accel_agent_cache_clears_total.inc({ outcome });
+    this.#metrics.accel_agent_cache_clear_invisible_seconds.observe(invisibleMs / 1_000);
+  }
+
+  notCleared(error: unknown): void {
+    const outcome = codeOf(error) === "PATTERN_INVALID" ? "refused" : "failed";
+    this.#metrics.accel_agent_cache_clears_total.inc({ outcome });
+  }
+
+  removed(count: number): void {
+    this.#metrics.accel_agent_cache_removed_total.inc(count);
+  }
+}

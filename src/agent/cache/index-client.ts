@@ -1,0 +1,282 @@
+// The cache as main sees it: starts the index thread, replaces it when it dies, and asks it. While there is no thread nothing is servable.
+
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { MessageChannel, Worker, type MessagePort } from "node:worker_threads";
+import type { Health } from "../../base/health.ts";
+import type { Log } from "../../base/log.ts";
+import type { Registry } from "../../base/metrics.ts";
+import { sleep } from "../../base/wait.ts";
+import { backoffMs } from "../../core/backoff.ts";
+import { AccelError, messageOf } from "../../core/faults.ts";
+import { CacheMetrics } from "./cache-metrics.ts";
+import type { ClearApplied, ClearGone, ClearRequest } from "./clears.ts";
+import type { Scope } from "./entry.ts";
+import type {
+  CacheInit,
+  CacheStats,
+  CallName,
+  Calls,
+  CheckResult,
+  IndexerInit,
+  IndexerToMain,
+  MainToIndexer,
+  MainToWorker,
+  SearchResult,
+} from "./messages.ts";
+import { PendingCalls } from "./pending-calls.ts";
+import { SharedHeader } from "./shared-header.ts";
+
+/** Of a clear, all its patterns together. */
+const matchBudgetMs = 2_000;
+const restartBackoff = { firstMs: 200, mostMs: 5_000 };
+/** Of diskMax: so that no single response empties the cache for the others. */
+const objectShare = 1 / 8;
+/** A million ids and their bits take a tenth of it. */
+const heapMiB = 1_024;
+
+export type IndexerOptions = {
+  readonly entry: URL;
+  readonly matcherEntry: URL;
+  readonly stateDir: string;
+  readonly diskMax: number;
+  /** For hot bodies, of all workers together. */
+  readonly memoryMax: number;
+  readonly workers: number;
+  /** Newest seq of a `cache.clear` that agent.db has applied; 0 where there is none. An index that knows less starts empty. */
+  readonly lastClearSeq: number;
+  readonly registry: Registry;
+  readonly health: Health;
+  readonly log: Log;
+  readonly stop: AbortSignal;
+  readonly matchBudgetMs?: number;
+};
+
+export function startIndexer(options: IndexerOptions): IndexClient {
+  return new IndexClient(options);
+}
+
+export class IndexClient implements AsyncDisposable {
+  readonly #options: IndexerOptions;
+  readonly #headerBuffer = SharedHeader.allocate();
+  readonly #header = new SharedHeader(this.#headerBuffer);
+  readonly #metrics: CacheMetrics;
+  readonly #calls = new PendingCalls();
+  /** Through which workers are given the ports of index threads. */
+  readonly #controls = new Set<MessagePort>();
+  #thread: Worker | undefined;
+  #restarts = 0;
+  #cursorSeq: number;
+  #isClosing = false;
+
+  constructor(options: IndexerOptions) {
+    this.#options = options;
+    this.#cursorSeq = options.lastClearSeq;
+    this.#metrics = new CacheMetrics(options.registry);
+    this.#start();
+  }
+
+  /** For one worker thread: `init` in its data, `port` in its data and transfer list. */
+  workerInit(): { init: CacheInit; port: MessagePort } {
+    const { stateDir, memoryMax, diskMax, workers } = this.#options;
+    const { port1: control, port2: port } = new MessageChannel();
+    this.#controls.add(control);
+    control.once("close", () => this.#controls.delete(control));
+    control.unref();
+    this.#attach(control);
+    const init = {
+      directory: join(stateDir, "cache"),
+      header: this.#headerBuffer,
+      memoryMax: Math.floor(memoryMax / Math.max(1, workers)),
+      objectBytesMax: Math.floor(diskMax * objectShare),
+    };
+    return { init, port };
+  }
+
+  /**
+   * `applied`: nothing that matches is servable, durably. `gone`: rows and bodies are deleted; settles only after `applied`. Both reject with the same
+   * error: PATTERN_INVALID (nothing changed) or INDEX_BROKEN (repeat it). Idempotent by clear id. seq 0: not from the journal.
+   */
+  clear(request: {
+    clearId: string;
+    domain: string;
+    host: string | null;
+    patterns: readonly string[];
+    seq: number;
+  }): { applied: Promise<ClearApplied>; gone: Promise<ClearGone> } {
+    const applied = this.#clear(request);
+    const gone = applied.then(() => this.#call("gone", { clearId: request.clearId }));
+    gone.then(
+      ({ removed }) => this.#metrics.removed(removed),
+      () => undefined, // Whoever waits for it is told.
+    );
+    return { applied, gone };
+  }
+
+  /** Durable when they resolve; deletion follows. Reject with INDEX_BROKEN where that cannot be had. */
+  dropDomain(domain: string): Promise<{ removed: number }> {
+    return this.#drop({ domain, host: null });
+  }
+  dropHost(host: string): Promise<{ removed: number }> {
+    return this.#drop({ domain: null, host });
+  }
+  dropAll(): Promise<{ removed: number }> {
+    return this.#drop({ domain: null, host: null });
+  }
+
+  /** The journal's head is applied: stored responses may be used. */
+  setConfirmed(): void {
+    this.#header.confirmed = true;
+  }
+  /** The settings say `unconfirmed: serve` and the time to wait is over. */
+  setUnconfirmedServes(): void {
+    this.#header.confirmed = true;
+  }
+
+  search(question: { domain: string; pattern: string; limit: number }): Promise<SearchResult> {
+    const { domain, pattern, limit } = question;
+    return this.#call("search", { scope: { domain, host: null }, pattern, limit });
+  }
+
+  stats(): Promise<CacheStats> {
+    return this.#call("stats", null);
+  }
+
+  check(): Promise<CheckResult> {
+    return this.#call("check", null);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isClosing) return;
+    this.#isClosing = true;
+    if (this.#thread !== undefined)
+      await this.#call("close", null).catch((error: unknown) =>
+        this.#options.log.warn(
+          { error: messageOf(error) },
+          "the cache index was not closed cleanly",
+        ),
+      );
+    this.#header.incarnation = 0;
+    await this.#thread?.terminate();
+    for (const control of this.#controls) control.close();
+    this.#calls.rejectAll(stopping());
+  }
+
+  async #clear(request: ClearRequest): Promise<ClearApplied> {
+    try {
+      const applied = await this.#call("clear", request);
+      if (request.seq > 0) this.#cursorSeq = request.seq;
+      this.#metrics.cleared(applied);
+      return applied;
+    } catch (error) {
+      this.#metrics.notCleared(error);
+      throw error;
+    }
+  }
+
+  async #drop(scope: Scope): Promise<{ removed: number }> {
+    const { matched } = await this.#call("clear", {
+      ...scope,
+      clearId: randomUUID(),
+      patterns: null,
+      seq: 0,
+    });
+    return { removed: matched };
+  }
+
+  #call<N extends CallName>(name: N, asked: Calls[N]["asked"]): Promise<Calls[N]["answer"]> {
+    if (this.#isClosing && name !== "close") return Promise.reject(stopping());
+    const { message, answer } = this.#calls.open(name, asked);
+    this.#send(message);
+    return answer;
+  }
+
+  #send(message: MainToIndexer): void {
+    this.#thread?.postMessage(message);
+  }
+
+  #start(): void {
+    const { entry, matcherEntry, stateDir, diskMax } = this.#options;
+    const workerData: IndexerInit = {
+      directory: join(stateDir, "cache"),
+      matcherEntry: matcherEntry.href,
+      diskMax,
+      matchBudgetMs: this.#options.matchBudgetMs ?? matchBudgetMs,
+      cursorSeq: this.#cursorSeq,
+      header: this.#headerBuffer,
+    };
+    const thread = new Worker(entry, {
+      name: "indexer",
+      workerData,
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: heapMiB },
+    });
+    this.#thread = thread;
+    this.#metrics.restarted();
+    thread.on("message", (message: IndexerToMain) => this.#onMessage(message));
+    thread.on("error", (error: unknown) =>
+      this.#options.log.error({ error: messageOf(error) }, "the index thread failed"),
+    );
+    thread.once("exit", () => void this.#onExit(thread));
+    for (const control of this.#controls) this.#attach(control);
+    // Calls are idempotent: what the thread before did not answer is asked again.
+    for (const message of this.#calls.unanswered()) this.#send(message);
+  }
+
+  #attach(control: MessagePort): void {
+    if (this.#thread === undefined) return;
+    const { port1: indexerSide, port2: workerSide } = new MessageChannel();
+    this.#thread.postMessage({ kind: "attach", port: indexerSide } satisfies MainToIndexer, [
+      indexerSide,
+    ]);
+    control.postMessage({ kind: "attached", port: workerSide } satisfies MainToWorker, [
+      workerSide,
+    ]);
+  }
+
+  async #onExit(thread: Worker): Promise<void> {
+    if (this.#thread !== thread) return;
+    this.#thread = undefined;
+    this.#header.incarnation = 0;
+    if (this.#isClosing) {
+      this.#calls.rejectAll(stopping());
+      return;
+    }
+    this.#options.health.raise(
+      "index_thread_restarting",
+      "warning",
+      "the index thread ended and is started again; everything is fetched from the origin meanwhile",
+      "If it comes back, report it with the log lines around it.",
+    );
+    const waitMs = backoffMs(this.#restarts++, Math.random(), restartBackoff);
+    if (!(await sleep(waitMs, this.#options.stop)) || this.#isClosing) return;
+    this.#start();
+  }
+
+  #onMessage(message: IndexerToMain): void {
+    const { health, log } = this.#options;
+    switch (message.kind) {
+      case "answer":
+        this.#calls.answer(message.no, message.answer);
+        return;
+      case "fault":
+        this.#calls.reject(message.no, new AccelError(message.code, message.reason));
+        return;
+      case "raise":
+        log.warn({ code: message.code }, message.text);
+        health.raise(message.code, message.severity, message.text, message.hint);
+        return;
+      case "settle":
+        health.settle(message.code);
+        return;
+      case "totals":
+        health.settle("index_thread_restarting");
+        this.#restarts = 0;
+        this.#metrics.totals(message.totals);
+    }
+  }
+}
+
+function stopping(): AccelError {
+  return new AccelError("INDEX_BROKEN", "the agent is stopping");
+}

@@ -1,0 +1,131 @@
+// Keeps one index open: opens it, drops what it holds when it can no longer be trusted, tries again while the disk refuses.
+//
+// Closed means: nothing is servable (incarnation 0), nothing is stored. That is the answer to every doubt, for a miss is never stale.
+
+import { readFileSync } from "node:fs";
+import { messageOf } from "../../core/faults.ts";
+import { openIndexFile } from "./index-file.ts";
+import { OpenIndex, type Clock, type Counts } from "./open-index.ts";
+import type { SharedHeader } from "./shared-header.ts";
+import { isDiskFault } from "./text-index.ts";
+
+export type KeeperEvents = {
+  /** A new index is open and published. */
+  readonly opened: (index: OpenIndex) => void;
+  readonly dropped: (reason: string) => void;
+  /** The disk refuses; tried again by `retryOpen`. */
+  readonly failed: (reason: string) => void;
+};
+
+export type KeeperOptions = {
+  readonly directory: string;
+  readonly header: SharedHeader;
+  readonly diskMax: number;
+  readonly clock: Clock;
+  readonly cursorSeq: number;
+  readonly events: KeeperEvents;
+};
+
+export class IndexKeeper {
+  readonly #options: KeeperOptions;
+  readonly counts: Counts = { stored: 0, blocked: 0, evicted: 0 };
+  #index: OpenIndex | undefined;
+  /** Newest journal seq of a clear that is acknowledged: an index that is opened must know it or start empty. */
+  #cursorSeq: number;
+  /** Set when the file on disk must not be used again. */
+  #makeAnew: string | undefined;
+  #opening: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(options: KeeperOptions) {
+    this.#options = options;
+    this.#cursorSeq = options.cursorSeq;
+  }
+
+  get index(): OpenIndex | undefined {
+    return this.#index;
+  }
+
+  /** From here on no index is used that does not know this clear. */
+  noteCursor(seq: number): void {
+    if (seq > 0) this.#cursorSeq = seq;
+  }
+
+  /** Resolves when open, or when the disk has refused. Never rejects. */
+  open(): Promise<void> {
+    if (this.#index !== undefined || this.#isClosed) return Promise.resolve();
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = undefined;
+    });
+    return this.#opening;
+  }
+
+  /** Everything cached is unservable when it returns; a new index is on its way when it resolves, or the disk refuses. */
+  drop(reason: string): Promise<void> {
+    this.#options.header.incarnation = 0;
+    this.#makeAnew = reason;
+    const index = this.#index;
+    this.#index = undefined;
+    index?.deleteAll();
+    index?.[Symbol.dispose]();
+    return this.open();
+  }
+
+  async close(sync: (directory: string) => Promise<boolean>): Promise<void> {
+    this.#isClosed = true;
+    await this.#opening;
+    const index = this.#index;
+    this.#options.header.incarnation = 0;
+    this.#index = undefined;
+    if (index === undefined) return;
+    // Bodies were left to the kernel to write; only when they are on disk may the next boot trust them.
+    try {
+      if (await sync(this.#options.directory)) index.markClean();
+    } finally {
+      index[Symbol.dispose]();
+    }
+  }
+
+  async #open(): Promise<void> {
+    const { events } = this.#options;
+    try {
+      await this.#tryOpen().catch((error: unknown) => {
+        // Whatever is not the disk's fault lies in the file: without it, it must work.
+        if (this.#makeAnew !== undefined || isDiskFault(error)) throw error;
+        this.#makeAnew = messageOf(error);
+        return this.#tryOpen();
+      });
+    } catch (error) {
+      this.#index = undefined;
+      events.failed(messageOf(error));
+    }
+  }
+
+  async #tryOpen(): Promise<void> {
+    const { directory, header, diskMax, clock, events } = this.#options;
+    const { clearNo, lastId } = header;
+    const expected = { cursorSeq: this.#cursorSeq, bootId: kernelBootId(), clearNo, lastId };
+    const { db, dropped } = await openIndexFile(directory, expected, this.#makeAnew);
+    try {
+      const incarnation = header.nextIncarnation();
+      const { counts } = this;
+      this.#index = new OpenIndex(db, { directory, header, diskMax, clock, incarnation, counts });
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+    this.#makeAnew = undefined;
+    if (dropped !== undefined) events.dropped(dropped);
+    this.#index.publish();
+    events.opened(this.#index);
+  }
+}
+
+/** New at each boot of the kernel, so of the host's power too. Linux only. */
+function kernelBootId(): string | undefined {
+  try {
+    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,80 @@
+// A worker's read-only connection to one incarnation of index.db.
+
+import { openSqlite, type Sqlite } from "../../base/sqlite.ts";
+import { variantsMax } from "./entries.ts";
+import type { Entry, EntryKey } from "./entry.ts";
+import { indexPath } from "./index-file.ts";
+
+/** A visitor waits meanwhile; readers of a WAL wait for nobody but recovery. */
+const busyMs = 20;
+
+type Row = {
+  id: number;
+  vary: string;
+  mime: string;
+  status: number;
+  headers: string;
+  stored_at_ms: number;
+  initial_age_s: number;
+  fresh_for_s: number;
+  source_no: number;
+  digest: string | null;
+  size: number;
+};
+type BodyRow = { readonly object: string | null; readonly size: number };
+
+/** Every method throws as SQLite does. */
+export class Lookups implements Disposable {
+  readonly incarnation: number;
+  readonly #db: Sqlite;
+  readonly #find;
+  readonly #body;
+
+  constructor(directory: string, incarnation: number) {
+    this.incarnation = incarnation;
+    this.#db = openSqlite(indexPath(directory), { sync: "normal", readonly: true });
+    this.#db.pragma(`busy_timeout = ${busyMs}`);
+    this.#find = this.#db.prepare<
+      [domain: string, host: string, kind: string, path: string, query: string, limit: number],
+      Row
+    >(
+      `SELECT id, vary, mime, status, headers, stored_at_ms, initial_age_s, fresh_for_s, source_no, digest, size
+       FROM entry INDEXED BY entry_key
+       WHERE domain = ? AND host = ? AND kind = ? AND path = ? AND query = ? ORDER BY id DESC LIMIT ?`,
+    );
+    this.#body = this.#db.prepare<[number], BodyRow>("SELECT object, size FROM entry WHERE id = ?");
+  }
+
+  /** Newest first, whether servable or not. */
+  find(key: EntryKey): Entry[] {
+    const { domain, host, kind, path, query } = key;
+    return this.#find
+      .all(domain, host, kind, path, query, variantsMax)
+      .map((row) => ({ ...readRow(row), domain, host, kind, path, query }));
+  }
+
+  body(id: number): BodyRow | undefined {
+    return this.#body.get(id);
+  }
+
+  [Symbol.dispose](): void {
+    this.#db.close();
+  }
+}
+
+function readRow(row: Row): Omit<Entry, keyof EntryKey> {
+  return {
+    id: row.id,
+    size: row.size,
+    status: row.status,
+    // Both texts were written by Entries.put from values of these types.
+    headers: JSON.parse(row.headers) as Entry["headers"],
+    vary: row.vary === "" ? null : (JSON.parse(row.vary) as Record<string, string>),
+    mime: row.mime,
+    storedAtMs: row.stored_at_ms,
+    initialAgeS: row.initial_age_s,
+    freshForS: row.fresh_for_s,
+    sourceNo: row.source_no,
+    digest: row.digest,
+  };
+}

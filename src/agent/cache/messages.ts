@@ -1,0 +1,123 @@
+// What main, the index thread and the workers say to each other. All ends are ours and of one release, so a message is taken for what its sender's type says.
+//
+//   main ⇄ index thread    calls with answers; attachments of workers; notes for health, log and metrics
+//   main → worker          the port of the index thread, anew each time that one is started
+//   worker ⇄ index thread  commits and invalidations with answers, notes; the view after attaching and whenever the index is opened anew
+
+import type { MessagePort } from "node:worker_threads";
+import type { FaultCode } from "../../core/faults.ts";
+import type { Severity } from "../../base/health.ts";
+import type { ClearApplied, ClearGone, ClearRequest } from "./clears.ts";
+import type { FoundEntry } from "./entries.ts";
+import type { Candidate, CommitOutcome, EntryKey, Scope } from "./entry.ts";
+
+/** What an index thread is started with. */
+export type IndexerInit = {
+  /** state_dir/cache */
+  readonly directory: string;
+  readonly matcherEntry: string;
+  readonly diskMax: number;
+  readonly matchBudgetMs: number;
+  readonly cursorSeq: number;
+  readonly header: SharedArrayBuffer;
+};
+
+export type SearchResult = {
+  readonly matched: number;
+  /** The newest first. */
+  readonly samples: readonly FoundEntry[];
+};
+export type CacheStats = {
+  readonly isOpen: boolean;
+  readonly entries: number;
+  readonly bytes: number;
+  readonly diskMax: number;
+  readonly clearNo: number;
+  readonly unfinishedClears: number;
+};
+export type CheckResult = { readonly ok: boolean; readonly problems: readonly string[] };
+
+/** What main asks of the index thread, by name. */
+export type Calls = {
+  readonly clear: { readonly asked: ClearRequest; readonly answer: ClearApplied };
+  /** Resolves when the deletion of an applied clear has ended. */
+  readonly gone: { readonly asked: { readonly clearId: string }; readonly answer: ClearGone };
+  readonly search: {
+    readonly asked: { readonly scope: Scope; readonly pattern: string; readonly limit: number };
+    readonly answer: SearchResult;
+  };
+  readonly stats: { readonly asked: null; readonly answer: CacheStats };
+  readonly check: { readonly asked: null; readonly answer: CheckResult };
+  readonly close: { readonly asked: null; readonly answer: null };
+};
+export type CallName = keyof Calls;
+
+export type Call = {
+  [N in CallName]: { readonly name: N; readonly asked: Calls[N]["asked"] };
+}[CallName];
+
+export type MainToIndexer =
+  | { readonly kind: "attach"; readonly port: MessagePort }
+  | { readonly kind: "call"; readonly no: number; readonly call: Call };
+
+/** Running totals since the thread was started, and what is now. */
+export type IndexerTotals = CacheStats & {
+  readonly stored: number;
+  readonly blocked: number;
+  readonly evicted: number;
+  readonly failed: number;
+};
+
+export type IndexerToMain =
+  | { readonly kind: "answer"; readonly no: number; readonly answer: unknown }
+  | {
+      readonly kind: "fault";
+      readonly no: number;
+      readonly code: FaultCode;
+      readonly reason: string;
+    }
+  | {
+      readonly kind: "raise";
+      readonly code: string;
+      readonly severity: Severity;
+      readonly text: string;
+      readonly hint: string;
+    }
+  | { readonly kind: "settle"; readonly code: string }
+  | { readonly kind: "totals"; readonly totals: IndexerTotals };
+
+/** What a worker is given at its start, beside the port to main. */
+export type CacheInit = {
+  readonly directory: string;
+  readonly header: SharedArrayBuffer;
+  readonly memoryMax: number;
+  readonly objectBytesMax: number;
+};
+
+export type MainToWorker = { readonly kind: "attached"; readonly port: MessagePort };
+
+/** Which index the worker looks at from now on. */
+export type View = {
+  readonly incarnation: number;
+  readonly run: string;
+  readonly bits: SharedArrayBuffer;
+  readonly baseId: number;
+};
+
+export type WorkerToIndexer =
+  | {
+      readonly kind: "commit";
+      readonly no: number;
+      readonly incarnation: number;
+      readonly candidate: Candidate;
+    }
+  | { readonly kind: "invalidate"; readonly no: number; readonly key: EntryKey }
+  | { readonly kind: "lost"; readonly id: number }
+  | { readonly kind: "used"; readonly ids: Float64Array }
+  | { readonly kind: "damaged"; readonly incarnation: number; readonly reason: string };
+
+export type IndexerToWorker =
+  | { readonly kind: "view"; readonly view: View }
+  | { readonly kind: "committed"; readonly no: number; readonly outcome: CommitOutcome }
+  /** Undefined: done and durable. */
+  | { readonly kind: "invalidated"; readonly no: number; readonly fault: string | undefined };

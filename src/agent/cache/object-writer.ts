@@ -1,0 +1,148 @@
+// One body on its way to disk: small ones are written in one piece when they are complete, large ones as they come.
+
+import { open, unlink, writeFile, type FileHandle } from "node:fs/promises";
+import { messageOf } from "../../core/faults.ts";
+import type { CommitOutcome, EntryKey, EntryMeta } from "./entry.ts";
+import { hotBodyBytesMax } from "./hot-bodies.ts";
+import type { CommitAnswer } from "./index-link.ts";
+import { newObjectName, objectPath } from "./object-files.ts";
+
+export type ObjectWriterOptions = {
+  readonly key: EntryKey;
+  readonly directory: string;
+  /** Undefined: nothing can be stored now. */
+  readonly run: string | undefined;
+  readonly bytesMax: number;
+  readonly submit: (meta: EntryMeta, object: string | null, size: number) => Promise<CommitAnswer>;
+  /** A body that was small enough to be still at hand, after it was stored. */
+  readonly onStored: (id: number, body: Uint8Array) => void;
+};
+
+/** Ends by exactly one of commit and abort; what comes after the first is without effect. Neither throws. */
+export class ObjectWriter {
+  readonly #options: ObjectWriterOptions;
+  readonly #name: string;
+  #chunks: Uint8Array[] = [];
+  #held = 0;
+  #size = 0;
+  #file: FileHandle | undefined;
+  #fault: string | undefined;
+  /** Writes follow each other also when the caller does not wait. */
+  #tail: Promise<void> = Promise.resolve();
+  #isEnded = false;
+
+  constructor(options: ObjectWriterOptions) {
+    this.#options = options;
+    this.#name = newObjectName(options.run ?? "");
+    if (options.run === undefined) this.#fault = "there is no index";
+  }
+
+  /** The chunk must not change afterwards. */
+  async write(chunk: Uint8Array): Promise<boolean> {
+    if (this.#isEnded || this.#fault !== undefined) return false;
+    this.#size += chunk.length;
+    if (this.#size > this.#options.bytesMax) {
+      this.#fail(`the body is larger than ${this.#options.bytesMax} bytes`);
+      return false;
+    }
+    this.#chunks.push(chunk);
+    this.#held += chunk.length;
+    if (this.#held > hotBodyBytesMax) await this.#flush();
+    return this.#fault === undefined;
+  }
+
+  async commit(meta: EntryMeta): Promise<CommitOutcome> {
+    if (this.#isEnded) return { kind: "failed", reason: "the writer has ended already" };
+    this.#isEnded = true;
+    const body = this.#file === undefined && this.#held === this.#size ? this.#take() : undefined;
+    if (body === undefined) await this.#flush();
+    else await this.#writeWhole(body);
+    await this.#close();
+    if (this.#fault !== undefined) {
+      await this.#discard();
+      return { kind: "failed", reason: this.#fault };
+    }
+    const object = this.#size === 0 ? null : this.#name;
+    const { outcome, isCertain } = await this.#options.submit(meta, object, this.#size);
+    if (outcome.kind === "stored") {
+      if (body !== undefined) this.#options.onStored(outcome.id, body);
+    } else if (isCertain) await this.#discard();
+    return outcome;
+  }
+
+  abort(): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.#fail("aborted");
+    void this.#abandon();
+  }
+
+  async #abandon(): Promise<void> {
+    await this.#tail;
+    await this.#close();
+    await this.#discard();
+  }
+
+  #fail(reason: string): void {
+    this.#fault ??= reason;
+    this.#chunks = [];
+    this.#held = 0;
+  }
+
+  #take(): Uint8Array {
+    // A copy of exactly its size: chunks are often slices of much larger buffers.
+    const body = new Uint8Array(this.#held);
+    let at = 0;
+    for (const chunk of this.#chunks) {
+      body.set(chunk, at);
+      at += chunk.length;
+    }
+    this.#chunks = [];
+    this.#held = 0;
+    return body;
+  }
+
+  async #writeWhole(body: Uint8Array): Promise<void> {
+    if (body.length === 0 || this.#fault !== undefined) return;
+    try {
+      await writeFile(this.#path(), body, { flag: "wx", mode: 0o600 });
+    } catch (error) {
+      this.#fail(messageOf(error));
+    }
+  }
+
+  #flush(): Promise<void> {
+    this.#tail = this.#append(this.#tail, this.#take());
+    return this.#tail;
+  }
+
+  async #append(before: Promise<void>, piece: Uint8Array): Promise<void> {
+    await before;
+    if (piece.length === 0 || this.#fault !== undefined) return;
+    try {
+      this.#file ??= await open(this.#path(), "wx", 0o600);
+      await this.#file.writeFile(piece); // Goes on from the current position.
+    } catch (error) {
+      this.#fail(messageOf(error));
+    }
+  }
+
+  #path(): string {
+    return objectPath(this.#options.directory, this.#name);
+  }
+
+  async #close(): Promise<void> {
+    const file = this.#file;
+    this.#file = undefined;
+    try {
+      await file?.close();
+    } catch (error) {
+      this.#fail(messageOf(error));
+    }
+  }
+
+  async #discard(): Promise<void> {
+    if (this.#size === 0) return;
+    await unlink(this.#path()).catch(() => undefined); // Never made, or swept at the next start.
+  }
+}

@@ -1,0 +1,179 @@
+// What workers send to the index: committed once per turn of the loop, in order of arrival; the pauses go to deletion, eviction and sweeping.
+
+import type { MessagePort } from "node:worker_threads";
+import { messageOf } from "../../core/faults.ts";
+import type { IndexKeeper } from "./index-keeper.ts";
+import type { IndexerToWorker, WorkerToIndexer } from "./messages.ts";
+import type { Clock, OpenIndex, Write } from "./open-index.ts";
+import { isDamage } from "./text-index.ts";
+
+/** Per transaction: about 20 ms at worst, which is how long an answer may wait for those before it. Workers bound what they have in flight. */
+const turnWritesMax = 200;
+/** Background work rests that long after the disk refused it. */
+const restMs = 5_000;
+
+type Queued = {
+  readonly port: MessagePort;
+  /** Of what is answered. */
+  readonly no: number | undefined;
+  readonly write: Write;
+};
+
+export type WriteQueueOptions = {
+  readonly keeper: IndexKeeper;
+  readonly clock: Clock;
+  /** Told at each change: why nothing can be stored, undefined when it can again. */
+  readonly onTrouble: (reason: string | undefined) => void;
+};
+
+export class WriteQueue implements Disposable {
+  readonly #options: WriteQueueOptions;
+  readonly #ports = new Set<MessagePort>();
+  #queue: Queued[] = [];
+  #turn: NodeJS.Immediate | undefined;
+  #rest: NodeJS.Timeout | undefined;
+  #inTrouble = false;
+  #failed = 0;
+
+  constructor(options: WriteQueueOptions) {
+    this.#options = options;
+  }
+
+  /** Commits that failed since the start. */
+  get failed(): number {
+    return this.#failed;
+  }
+
+  attach(port: MessagePort): void {
+    this.#ports.add(port);
+    port.once("close", () => this.#ports.delete(port));
+    // Our own worker code is at the other end.
+    port.on("message", (message: unknown) => this.#receive(port, message as WorkerToIndexer));
+    const { index } = this.#options.keeper;
+    if (index !== undefined) sendView(port, index);
+  }
+
+  onOpened(index: OpenIndex): void {
+    for (const port of this.#ports) sendView(port, index);
+    this.schedule();
+  }
+
+  /** Also for background work that has come up. */
+  schedule(): void {
+    this.#turn ??= setImmediate(() => {
+      this.#turn = undefined;
+      this.#runTurn();
+    });
+  }
+
+  [Symbol.dispose](): void {
+    clearImmediate(this.#turn);
+    clearTimeout(this.#rest);
+    for (const port of this.#ports) port.close();
+  }
+
+  #receive(port: MessagePort, message: WorkerToIndexer): void {
+    const { keeper } = this.#options;
+    const isCurrent = (incarnation: number): boolean => incarnation === keeper.index?.incarnation;
+    if (message.kind === "damaged") {
+      if (isCurrent(message.incarnation)) void keeper.drop(message.reason);
+      return;
+    }
+    const no = "no" in message ? message.no : undefined;
+    const queued = { port, no, write: message };
+    if (message.kind === "commit" && !isCurrent(message.incarnation))
+      this.#fail(queued, "the cache index was opened anew meanwhile");
+    else {
+      this.#queue.push(queued);
+      this.schedule();
+    }
+  }
+
+  #runTurn(): void {
+    const batch = this.#queue.splice(0, turnWritesMax);
+    const { index } = this.#options.keeper;
+    if (index === undefined) {
+      for (const queued of batch) this.#fail(queued, "the cache index is closed");
+      if (this.#queue.length > 0) this.schedule();
+      return;
+    }
+    if (batch.length > 0) this.#commit(index, batch);
+    const hasMore = this.#options.keeper.index === index && this.#stepBackground(index);
+    if (this.#queue.length > 0 || hasMore) this.schedule();
+  }
+
+  #commit(index: OpenIndex, batch: readonly Queued[]): void {
+    try {
+      if (!index.hasRoomFor(batch.length)) throw new RangeError("the index has used up its ids");
+      const outcomes = index.write(batch.map(({ write }) => write));
+      this.#report(undefined);
+      batch.forEach(({ port, no, write }, at) => {
+        const outcome = outcomes[at];
+        if (no === undefined) return;
+        if (write.kind === "invalidate") send(port, { kind: "invalidated", no, fault: undefined });
+        else if (outcome !== null && outcome !== undefined)
+          send(port, { kind: "committed", no, outcome });
+      });
+    } catch (error) {
+      this.#onCommitFailed(batch, error);
+    }
+  }
+
+  /** An invalidation that cannot be made durable leaves nothing that could be served in spite of it. */
+  #onCommitFailed(batch: readonly Queued[], error: unknown): void {
+    const reason = messageOf(error);
+    const invalidations = batch.filter(({ write }) => write.kind === "invalidate");
+    for (const queued of batch) if (queued.write.kind !== "invalidate") this.#fail(queued, reason);
+    if (invalidations.length > 0 || isDamage(error) || error instanceof RangeError)
+      void this.#dropInstead(invalidations, reason);
+    else this.#report(reason);
+  }
+
+  async #dropInstead(invalidations: readonly Queued[], reason: string): Promise<void> {
+    const { keeper } = this.#options;
+    await keeper.drop(reason);
+    for (const queued of invalidations)
+      if (keeper.index === undefined) this.#fail(queued, reason);
+      else if (queued.no !== undefined)
+        send(queued.port, { kind: "invalidated", no: queued.no, fault: undefined });
+  }
+
+  #stepBackground(index: OpenIndex): boolean {
+    if (this.#rest !== undefined) return false;
+    try {
+      return index.step();
+    } catch (error) {
+      if (isDamage(error)) void this.#options.keeper.drop(messageOf(error));
+      else this.#report(messageOf(error));
+      this.#rest = setTimeout(() => {
+        this.#rest = undefined;
+        this.schedule();
+      }, restMs);
+      return false;
+    }
+  }
+
+  #fail({ port, no, write }: Queued, reason: string): void {
+    if (no === undefined) return;
+    if (write.kind === "invalidate") send(port, { kind: "invalidated", no, fault: reason });
+    else {
+      this.#failed++;
+      send(port, { kind: "committed", no, outcome: { kind: "failed", reason } });
+    }
+  }
+
+  #report(reason: string | undefined): void {
+    if (reason === undefined && !this.#inTrouble) return;
+    this.#inTrouble = reason !== undefined;
+    this.#options.onTrouble(reason);
+  }
+}
+
+function sendView(port: MessagePort, { incarnation, run, bits }: OpenIndex): void {
+  const view = { incarnation, run, bits: bits.buffer, baseId: bits.baseId };
+  send(port, { kind: "view", view });
+}
+
+function send(port: MessagePort, message: IndexerToWorker): void {
+  port.postMessage(message);
+}

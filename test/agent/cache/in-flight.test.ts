@@ -1,0 +1,110 @@
+// What is being fetched while a clear or an invalidation comes: if it matches, its visitor gets it and nobody else.
+
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { tempDir } from "../../support/temp-dir.ts";
+import { until } from "../../support/until.ts";
+import { bodyOf, clear, isHit, keyOf, objectFiles, openedRig, store, type Rig } from "./rig.ts";
+
+const dir = tempDir();
+let rig: Rig;
+
+beforeAll(async () => {
+  rig = await openedRig(dir.path);
+});
+beforeEach(async () => {
+  await rig.client.dropAll();
+  await until(
+    "everything is deleted",
+    async () => (await rig.client.stats()).unfinishedClears === 0,
+  );
+});
+afterAll(async () => {
+  await rig[Symbol.asyncDispose]();
+  dir[Symbol.dispose]();
+});
+
+test("a response under way is not stored if it matches, and is if it does not", async () => {
+  const sourceNo = rig.cache.sourceNo();
+  const [hit, missed, other] = [
+    keyOf({ path: "/x" }),
+    keyOf({ path: "/y" }),
+    keyOf({ path: "/x", domain: "b.test" }),
+  ];
+  const { applied } = clear(rig, ["path:x"]);
+  await applied;
+  expect(rig.cache.sourceNo()).toBeGreaterThan(sourceNo);
+  expect(await store(rig.cache, hit, "old", { sourceNo })).toEqual({ kind: "blocked" });
+  expect(await store(rig.cache, missed, "old", { sourceNo })).toMatchObject({ kind: "stored" });
+  expect(await store(rig.cache, other, "old", { sourceNo })).toMatchObject({ kind: "stored" });
+  expect(isHit(rig.cache, hit)).toBe(false);
+  expect(await store(rig.cache, hit, "new")).toMatchObject({ kind: "stored" });
+  expect(await bodyOf(rig.cache, hit)).toBe("new");
+});
+
+test("a response under way matches by what it would be stored as, not by what its source was", async () => {
+  const sourceNo = rig.cache.sourceNo();
+  await clear(rig, ['mime:"image/webp"']).applied;
+  const png = await store(rig.cache, keyOf({ path: "/i" }), "p", { sourceNo, mime: "image/png" });
+  const webp = await store(rig.cache, keyOf({ path: "/i2" }), "w", {
+    sourceNo,
+    mime: "image/webp",
+  });
+  expect([png.kind, webp.kind]).toEqual(["stored", "blocked"]);
+});
+
+test("a response under way is counted in the proof", async () => {
+  // Enough entries that deletion is still under way when the late commit arrives.
+  await Promise.all(
+    Array.from({ length: 200 }, (_, i) => store(rig.cache, keyOf({ path: `/x/${i}` }))),
+  );
+  const sourceNo = rig.cache.sourceNo();
+  const { applied, gone } = clear(rig, ["path:x"]);
+  const late = Promise.all(
+    Array.from({ length: 20 }, (_, i) =>
+      store(rig.cache, keyOf({ path: `/x/late/${i}` }), "b", { sourceNo }),
+    ),
+  );
+  const outcomes = await late;
+  expect((await applied).matched).toBeGreaterThanOrEqual(200);
+  const blocked = outcomes.filter(({ kind }) => kind === "blocked").length;
+  expect((await gone).blockedInFlight).toBeLessThanOrEqual(blocked);
+  for (let i = 0; i < 20; i++)
+    expect(isHit(rig.cache, keyOf({ path: `/x/late/${i}` }))).toBe(false);
+});
+
+test("a response under way is not stored after everything of its domain was dropped", async () => {
+  const sourceNo = rig.cache.sourceNo();
+  await rig.client.dropDomain("a.test");
+  expect(await store(rig.cache, keyOf({ path: "/x" }), "old", { sourceNo })).toEqual({
+    kind: "blocked",
+  });
+});
+
+test("a response under way leaves no file behind when it is blocked, aborted or too large", async () => {
+  const before = objectFiles(dir.path).length;
+  const sourceNo = rig.cache.sourceNo();
+  await clear(rig, ["path:x"]).applied;
+  await store(rig.cache, keyOf({ path: "/x" }), "b".repeat(400_000), { sourceNo });
+  const aborted = rig.cache.begin(keyOf({ path: "/y" }));
+  expect(await aborted.write(Buffer.alloc(400_000))).toBe(true);
+  aborted.abort();
+  const large = rig.cache.begin(keyOf({ path: "/z" }));
+  expect(await large.write(Buffer.alloc(9 * 2 ** 20))).toBe(false);
+  large.abort();
+  await until("the files are gone", () => objectFiles(dir.path).length === before);
+});
+test("an invalidation removes all variants of the URL and what is being fetched of it, nothing else", async () => {
+  const key = keyOf({ path: "/cart", query: "id=1" });
+  const other = keyOf({ path: "/cart", query: "id=2" });
+  await store(rig.cache, key, "a", { vary: { "accept-language": "de" } });
+  await store(rig.cache, key, "b", { vary: { "accept-language": "en" } });
+  await store(rig.cache, other);
+  expect(rig.cache.find(key).map(({ vary }) => vary?.["accept-language"])).toEqual(["en", "de"]);
+  const sourceNo = rig.cache.sourceNo();
+  await rig.cache.invalidate(key);
+  expect(isHit(rig.cache, key)).toBe(false);
+  expect(isHit(rig.cache, other)).toBe(true);
+  expect(rig.cache.sourceNo()).toBeGreaterThan(sourceNo);
+  expect(await store(rig.cache, key, "old", { sourceNo })).toEqual({ kind: "blocked" });
+  expect((await store(rig.cache, other, "same", { sourceNo })).kind).toBe("stored");
+});

@@ -1,0 +1,109 @@
+// The small parts that threads share: id runs, servable bits, hot bodies.
+
+import { Worker } from "node:worker_threads";
+import { once } from "node:events";
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { HotBodies } from "../../../src/agent/cache/hot-bodies.ts";
+import { decodeIdRuns, encodeIdRuns } from "../../../src/agent/cache/id-runs.ts";
+import { ServableBits } from "../../../src/agent/cache/servable-bits.ts";
+import { SharedHeader } from "../../../src/agent/cache/shared-header.ts";
+
+describe("id runs", () => {
+  test("come back as they were, also beyond 2^32", () => {
+    const ids = fc.uniqueArray(
+      fc.oneof(fc.nat(300), fc.integer({ min: 2 ** 40, max: 2 ** 40 + 300 }), fc.maxSafeNat()),
+    );
+    fc.assert(
+      fc.property(ids, (some) => {
+        const ascending = some.toSorted((a, b) => a - b);
+        expect([...decodeIdRuns(encodeIdRuns(ascending))]).toEqual(ascending);
+      }),
+    );
+  });
+
+  test("are small where ids are dense", () => {
+    expect(encodeIdRuns(Array.from({ length: 100_000 }, (_, i) => i + 5)).length).toBe(4);
+  });
+
+  test("that nobody wrote are refused", () => {
+    expect(() => [...decodeIdRuns(Uint8Array.of(1))]).toThrow(RangeError);
+    expect(() => [...decodeIdRuns(Uint8Array.of(128))]).toThrow(RangeError);
+    expect(() => [...decodeIdRuns(new Uint8Array(16).fill(255))]).toThrow(RangeError);
+    expect(() => [...decodeIdRuns(Uint8Array.of(1, 255, 255, 255, 255, 127))]).toThrow(RangeError);
+  });
+});
+
+describe("servable bits", () => {
+  test("are a set of ids above the base", () => {
+    const base = 1_000;
+    const changes = fc.array(fc.tuple(fc.integer({ min: 900, max: 80_000 }), fc.boolean()));
+    fc.assert(
+      fc.property(changes, (some) => {
+        const bits = ServableBits.allocate(base);
+        const set = new Set<number>();
+        for (const [id, on] of some) {
+          if (id < base || !on) {
+            bits.unset(id);
+            set.delete(id);
+          } else {
+            bits.set(id);
+            set.add(id);
+          }
+        }
+        for (const [id] of some) expect(bits.has(id)).toBe(set.has(id));
+        expect(bits.has(base - 1)).toBe(false);
+        expect(bits.has(2 ** 40)).toBe(false);
+      }),
+    );
+  });
+
+  test("are seen by another thread, also those that made the memory grow after it had begun", async () => {
+    const bits = ServableBits.allocate(0);
+    const reader = new Worker(
+      `const { parentPort, workerData } = require("node:worker_threads");
+       const words = new Int32Array(workerData);
+       parentPort.on("message", (word) => parentPort.postMessage(word < words.length ? Atomics.load(words, word) : null));
+       parentPort.postMessage("ready");`,
+      { eval: true, workerData: bits.buffer },
+    );
+    await once(reader, "message");
+    const ask = async (word: number): Promise<unknown> => {
+      const answer = once(reader, "message");
+      reader.postMessage(word, []);
+      return (await answer)[0];
+    };
+    expect(await ask(5_000)).toBe(null);
+    bits.set(5_000 * 32 + 3);
+    expect(await ask(5_000)).toBe(8);
+    await reader.terminate();
+  });
+});
+
+test("the shared words do not overlap", () => {
+  const buffer = SharedHeader.allocate();
+  const [one, two] = [new SharedHeader(buffer), new SharedHeader(buffer)];
+  one.clearNo = 2 ** 40;
+  one.lastId = 2 ** 41;
+  one.incarnation = one.nextIncarnation();
+  one.confirmed = true;
+  expect([two.clearNo, two.lastId, two.incarnation, two.confirmed]).toEqual([
+    2 ** 40,
+    2 ** 41,
+    1,
+    true,
+  ]);
+  expect(two.nextIncarnation()).toBe(2);
+});
+
+test("hot bodies are bounded; what was asked for lately stays", () => {
+  const hot = new HotBodies(100);
+  for (const id of [1, 2, 3]) hot.put(id, new Uint8Array(30));
+  hot.get(1);
+  hot.put(4, new Uint8Array(30));
+  expect([1, 2, 3, 4].filter((id) => hot.get(id) !== undefined)).toEqual([1, 3, 4]);
+  hot.put(5, new Uint8Array(101));
+  expect(hot.get(5)).toBe(undefined);
+  hot.put(4, new Uint8Array(100));
+  expect([1, 3, 4].filter((id) => hot.get(id) !== undefined)).toEqual([4]);
+});

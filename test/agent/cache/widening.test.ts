@@ -1,0 +1,149 @@
+// A clear that cannot be matched clears more, never less: over budget, crashed matcher, damaged index.
+
+import { renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { tempDir } from "../../support/temp-dir.ts";
+import { until } from "../../support/until.ts";
+import {
+  bodyOf,
+  clear,
+  entryScript,
+  isHit,
+  keyOf,
+  openedRig,
+  openRig,
+  store,
+  tamper,
+  viewArrived,
+} from "./rig.ts";
+
+/** Busy for a minute at its first query, as FTS5 can be: nothing but a signal gets through to it. */
+const hanging = `process.on("message", () => {
+  const end = performance.now() + 60_000;
+  while (performance.now() < end);
+});`;
+const crashing = `process.on("message", () => process.exit(9));`;
+
+describe.each([
+  { what: "a matcher that hangs", matcher: hanging, matchBudgetMs: 300 },
+  { what: "a matcher that crashes", matcher: crashing, matchBudgetMs: 2_000 },
+  { what: "no time at all", matcher: undefined, matchBudgetMs: 0 },
+])("$what", ({ matcher, matchBudgetMs }) => {
+  test("widens the clear to everything in scope, also for what is being fetched, and after a restart", async () => {
+    using dir = tempDir();
+    using scripts = tempDir();
+    const matcherEntry = matcher && entryScript(scripts.path, matcher);
+    const changes = { matchBudgetMs, ...(matcherEntry && { matcherEntry }) };
+    const keys = {
+      matching: keyOf({ path: "/x" }),
+      notMatching: keyOf({ path: "/y" }),
+      sub: keyOf({ path: "/y", host: "shop.a.test" }),
+      other: keyOf({ path: "/x", domain: "b.test" }),
+    };
+    {
+      await using rig = await openedRig(dir.path, changes);
+      for (const key of Object.values(keys)) await store(rig.cache, key);
+      const sourceNo = rig.cache.sourceNo();
+      const hostOnly = clear(rig, ["path:x"], { host: "shop.a.test" });
+      expect(await hostOnly.applied).toMatchObject({ matched: 1, widened: true });
+      expect(isHit(rig.cache, keys.matching)).toBe(true);
+      const { applied, gone } = clear(rig, ["path:x"]);
+      expect(await applied).toMatchObject({ matched: 2, widened: true });
+      expect(await gone).toMatchObject({ removed: 2 });
+      expect(await store(rig.cache, keys.notMatching, "old", { sourceNo })).toEqual({
+        kind: "blocked",
+      });
+      expect(rig.health.list().map(({ code }) => code)).toContain("clear_widened");
+    }
+    await using again = await openedRig(dir.path);
+    expect(Object.entries(keys).filter(([, key]) => isHit(again.cache, key))).toEqual([
+      ["other", keys.other],
+    ]);
+  });
+});
+
+test("over budget does not hold up commits, and the next clear is matched again", async () => {
+  using scripts = tempDir();
+  using dir = tempDir();
+  await using rig = await openedRig(dir.path, {
+    matcherEntry: entryScript(scripts.path, hanging),
+    matchBudgetMs: 1_000,
+  });
+  const { applied } = clear(rig, ["path:x"]);
+  let isApplied = false;
+  const settled = applied.then(() => (isApplied = true));
+  await until("the guard is armed", () => rig.cache.sourceNo() > 1);
+  expect((await store(rig.cache, keyOf({ path: "/y" }))).kind).toBe("stored");
+  expect(isApplied).toBe(false);
+  await settled;
+});
+
+describe("an index that is damaged while it is used", () => {
+  test("widens a clear to everything there is; serving goes on, and no id comes back", async () => {
+    using dir = tempDir();
+    await using rig = await openedRig(dir.path);
+    const stored = await store(rig.cache, keyOf({ path: "/x" }));
+    await store(rig.cache, keyOf({ path: "/y", domain: "b.test" }));
+    const sourceNo = rig.cache.sourceNo();
+    const writer = rig.cache.begin(keyOf({ path: "/z" }));
+    tamper(dir.path, "DROP TABLE entry_text");
+    const { applied, gone } = clear(rig, ["path:nothing"], { clearId: "over damage", seq: 3 });
+    expect(await applied).toMatchObject({ widened: true });
+    await gone;
+    expect(isHit(rig.cache, keyOf({ path: "/x" }))).toBe(false);
+    expect(isHit(rig.cache, keyOf({ path: "/y", domain: "b.test" }))).toBe(false);
+    expect(rig.health.list().map(({ code }) => code)).toContain("cache_dropped");
+    await viewArrived(rig);
+    // Begun before, with the number of before: neither its file nor its source is good any more.
+    await writer.write(Buffer.from("old"));
+    expect((await store(rig.cache, keyOf({ path: "/x" }), "old", { sourceNo })).kind).toBe(
+      "blocked",
+    );
+    const again = await store(rig.cache, keyOf({ path: "/x" }), "new");
+    expect(again.kind === "stored" && stored.kind === "stored" && again.id > stored.id).toBe(true);
+    expect(await bodyOf(rig.cache, keyOf({ path: "/x" }))).toBe("new");
+    expect(
+      await clear(rig, ["path:nothing"], { clearId: "over damage", seq: 3 }).applied,
+    ).toMatchObject({ widened: true });
+    expect(isHit(rig.cache, keyOf({ path: "/x" }))).toBe(true);
+  });
+
+  test("an unreadable index found by a worker is dropped", async () => {
+    using dir = tempDir();
+    await using rig = await openedRig(dir.path);
+    await store(rig.cache, keyOf({ path: "/x" }));
+    tamper(dir.path, "DROP TABLE entry");
+    expect(isHit(rig.cache, keyOf({ path: "/x" }))).toBe(false);
+    await until(
+      "a new index is there",
+      async () => (await store(rig.cache, keyOf({ path: "/x" }))).kind === "stored",
+    );
+    expect(await bodyOf(rig.cache, keyOf({ path: "/x" }))).toBe("hello");
+  });
+});
+
+test("while the disk refuses the index nothing is cached, and a journaled clear counts for whenever it opens", async () => {
+  using dir = tempDir();
+  {
+    await using rig = await openedRig(dir.path);
+    await store(rig.cache, keyOf({ path: "/x" }));
+  }
+  const cache = join(dir.path, "cache");
+  renameSync(cache, `${cache}-away`);
+  writeFileSync(cache, "in the way");
+  await using rig = openRig(dir.path);
+  await until("the refusal is told", () => rig.health.list()[0]?.code === "cache_closed");
+  expect(await rig.client.stats()).toMatchObject({ isOpen: false });
+  expect((await store(rig.cache, keyOf({ path: "/x" }))).kind).toBe("failed");
+  expect(await clear(rig, ["path:x"], { seq: 5 }).applied).toMatchObject({ widened: true });
+  await expect(clear(rig, ["path:x"]).applied).rejects.toMatchObject({ code: "INDEX_BROKEN" });
+  rmSync(cache);
+  renameSync(`${cache}-away`, cache);
+  expect(await clear(rig, ["path:unrelated"], { seq: 6 }).applied).toMatchObject({
+    widened: false,
+  });
+  await viewArrived(rig);
+  expect(isHit(rig.cache, keyOf({ path: "/x" }))).toBe(false);
+  expect(rig.health.list().map(({ code }) => code)).not.toContain("cache_closed");
+});
