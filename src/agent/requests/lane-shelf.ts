@@ -1,0 +1,231 @@
+// All lanes with their segments on disk: found at start, kept within the limit, let go once central has them.
+//
+// Order on disk: first spool/marks says that a segment is needless, then it is unlinked; first all segments of a lane are gone, then its mark.
+
+import { messageOf } from "../../core/faults.ts";
+import { addDropped, totalDropped, type Dropped } from "./gaps.ts";
+import { sumBalances, type Lane } from "./lane.ts";
+import type { Segment } from "./segment.ts";
+import { SideFiles } from "./side-files.ts";
+import type { SpoolFiles } from "./spool-files.ts";
+import { marksPath, noMarks, readMarks, writeMarks, type SpoolMarks } from "./spool-marks.ts";
+import type { Balance, SpoolNotice } from "./spool-messages.ts";
+import { recoverLanes } from "./spool-recovery.ts";
+
+export type ShelfOptions = {
+  readonly files: SpoolFiles;
+  readonly directory: string;
+  readonly bytesMax: number;
+  readonly clock: { wallMs(): number; monotonicMs(): number };
+  readonly notice: (notice: SpoolNotice) => void;
+};
+
+/** For so long after the last drop health says that the spool is full. */
+const fullToldMs = 60_000;
+
+export class LaneShelf {
+  readonly lanes = new Map<string, Lane>();
+  readonly sideFiles: SideFiles;
+  readonly #options: ShelfOptions;
+  /** Sums of lanes that are gone. */
+  #gone: { committed: number; dropped: Dropped } = { committed: 0, dropped: {} };
+  #usedBytes = 0;
+  #rank = 0;
+  #isDirty = false;
+  #areMarksRefused = false;
+  #droppedAtMs: number | undefined;
+
+  constructor(options: ShelfOptions) {
+    this.#options = options;
+    this.sideFiles = new SideFiles(options.files, options.directory);
+  }
+
+  /** Whatever the disk says, there is a shelf afterwards, if an empty one. */
+  recover(): void {
+    const { files, directory } = this.#options;
+    try {
+      files.ensureDirectory(directory);
+      const marks = this.#readMarks();
+      this.#gone = { committed: marks.committed, dropped: { ...marks.dropped } };
+      const lanes = recoverLanes(files, directory, marks, {
+        damaged: this.damaged,
+        failed: (path, error) => this.disk(error, path),
+      });
+      for (const lane of lanes) this.lanes.set(lane.id, lane);
+      this.#rank = lanes.reduce((sum, { segments }) => sum + segments.length, 0);
+      this.persist();
+    } catch (error) {
+      this.disk(error, directory);
+    }
+    this.#recount();
+  }
+
+  readonly damaged = (segment: Segment, at: number, bytes: Uint8Array): void => {
+    this.sideFiles.keepDamaged(segment.path, at, bytes);
+    const text = `${bytes.byteLength} bytes of ${segment.path} are damaged`;
+    this.#options.notice({ code: "spool_damaged", severity: "warning", text });
+  };
+
+  /** The disk refused something, or works again. */
+  disk(error: unknown, path = this.#options.directory): void {
+    const text = error === undefined ? undefined : `${path}: ${messageOf(error)}`;
+    this.#options.notice({ code: "spool_failing", severity: "error", text });
+  }
+
+  nextRank(): number {
+    this.#recount(); // A segment begins: the one before may have been cut.
+    return this.#rank++;
+  }
+
+  get usedBytes(): number {
+    return this.#usedBytes;
+  }
+
+  balance(): Balance {
+    const { committed, dropped } = this.#gone;
+    const accepted = committed + totalDropped(dropped);
+    const gone = { accepted, committed, spooled: 0, inMemory: 0, dropped };
+    return sumBalances([gone, ...[...this.lanes.values()].map((lane) => lane.balance())]);
+  }
+
+  /** Something is to be made durable, soon. */
+  touch(): void {
+    this.#isDirty = true;
+  }
+
+  get isDirty(): boolean {
+    return this.#isDirty;
+  }
+
+  /** Marks first, then what they make needless. False when the disk refused the marks; nothing is unlinked then. */
+  persist(): boolean {
+    const { files, directory } = this.#options;
+    try {
+      writeMarks(files, directory, this.#marks());
+      this.#isDirty = false;
+      if (this.#areMarksRefused) this.disk(undefined);
+      this.#areMarksRefused = false;
+    } catch (error) {
+      this.#areMarksRefused = true;
+      this.disk(error);
+      return false;
+    }
+    try {
+      this.#release();
+    } catch (error) {
+      this.disk(error);
+      this.#isDirty = true;
+    }
+    this.#recount();
+    return true;
+  }
+
+  /** For so many bytes within the limit; with `undefined`, for whatever a full disk takes. Drops the oldest that may be dropped. */
+  makeRoom(bytes: number | undefined): boolean {
+    if (bytes === undefined) return this.#dropOldest();
+    const fits = (): boolean => this.#usedBytes + bytes <= this.#options.bytesMax;
+    if (!fits() && this.#isDirty) this.persist();
+    while (!fits()) {
+      if (this.#dropOldest()) continue;
+      this.#tellFull();
+      return false;
+    }
+    this.#usedBytes += bytes;
+    return true;
+  }
+
+  /** Every second or so. */
+  tick(): void {
+    const now = this.#options.clock.monotonicMs();
+    if (this.#droppedAtMs === undefined || now - this.#droppedAtMs < fullToldMs) return;
+    this.#droppedAtMs = undefined;
+    this.#options.notice({ code: "spool_full", severity: "warning", text: undefined });
+  }
+
+  /** A segment goes to make room, or a record that found none. */
+  #tellFull(): void {
+    this.#droppedAtMs = this.#options.clock.monotonicMs();
+    const text = "request records are dropped because the spool or its disk is full";
+    this.#options.notice({ code: "spool_full", severity: "warning", text });
+  }
+
+  #readMarks(): SpoolMarks {
+    const { files, directory, clock } = this.#options;
+    const marks = readMarks(files, directory);
+    if (marks === "none") return noMarks;
+    if (marks !== "damaged") return marks;
+    this.sideFiles.moveDamaged(marksPath(directory), clock.wallMs());
+    const text = `${marksPath(directory)} is damaged: sums begin anew, central is asked for the marks`;
+    this.#options.notice({ code: "spool_damaged", severity: "warning", text });
+    return noMarks;
+  }
+
+  #marks(): SpoolMarks {
+    return { ...this.#gone, lanes: [...this.lanes.values()].map((lane) => lane.toMark()) };
+  }
+
+  #release(): void {
+    const { files, directory } = this.#options;
+    const done = [...this.lanes.values()].filter((lane) => lane.isDone);
+    for (const lane of this.lanes.values()) {
+      const needless = lane.segments.filter(
+        (segment) => !segment.isOpen && lane.lastSeqOf(segment) <= lane.mark,
+      );
+      for (const segment of needless) this.#unlink(lane, segment);
+    }
+    if (done.length === 0) return;
+    files.syncDirectory(directory);
+    for (const lane of done) {
+      const { committed, dropped } = lane.balance();
+      this.#gone.committed += committed;
+      addDropped(this.#gone.dropped, dropped);
+      this.lanes.delete(lane.id);
+    }
+    this.#isDirty = true;
+  }
+
+  #dropOldest(): boolean {
+    const found = this.#oldest(false) ?? this.#oldest(true);
+    if (found === undefined) return false;
+    const { lane, segment } = found;
+    lane.gaps.add(
+      Math.max(segment.name.firstSeq, lane.mark + 1),
+      lane.lastSeqOf(segment),
+      "dropped_oldest",
+    );
+    this.#tellFull();
+    // On a full disk the gap cannot be written; a later segment of the lane shows it as well.
+    if (!this.persist() && lane.segments.at(-1) === segment) return false;
+    try {
+      this.#unlink(lane, segment);
+    } catch (error) {
+      this.disk(error);
+      return false;
+    }
+    this.#recount();
+    return true;
+  }
+
+  #oldest(surely: boolean): { lane: Lane; segment: Segment } | undefined {
+    return [...this.lanes.values()]
+      .flatMap((lane) => lane.segments.map((segment) => ({ lane, segment })))
+      .filter(({ lane, segment }) => !segment.isOpen && !lane.isPinned(segment, surely))
+      .reduce<{ lane: Lane; segment: Segment } | undefined>(
+        (oldest, each) =>
+          oldest === undefined || each.segment.rank < oldest.segment.rank ? each : oldest,
+        undefined,
+      );
+  }
+
+  #unlink(lane: Lane, segment: Segment): void {
+    segment.unlink();
+    const at = lane.segments.indexOf(segment);
+    if (at >= 0) lane.segments.splice(at, 1);
+  }
+
+  #recount(): void {
+    this.#usedBytes = [...this.lanes.values()]
+      .flatMap(({ segments }) => segments)
+      .reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+}

@@ -1,0 +1,64 @@
+// What a worker and the spool thread share about one lane, without a message: five 64-bit words.
+//
+//   0  accepted   last number that the worker has given out                                    (worker)
+//   1  durable    everything through this number is synced to disk, or is a gap that is told    (spool)
+//   2  reserved   numbers through this one may be given out: a crash would tell them as a gap   (spool)
+//   3  taken      bytes of groups that the spool thread has taken from its port                 (spool)
+//   4  waiting    records dropped in the worker that have no number yet                          (worker)
+//
+// Numbers are the worker's own, from 1; lanes are cut from them by the spool thread.
+
+export class LaneWords {
+  readonly #words: BigInt64Array;
+
+  constructor(shared: SharedArrayBuffer) {
+    this.#words = new BigInt64Array(shared);
+  }
+
+  static allocate(): SharedArrayBuffer {
+    return new SharedArrayBuffer(5 * BigInt64Array.BYTES_PER_ELEMENT);
+  }
+
+  get accepted(): number {
+    return this.#load(0);
+  }
+  set accepted(seq: number) {
+    this.#store(0, seq);
+  }
+
+  get durable(): number {
+    return this.#load(1);
+  }
+  set durable(seq: number) {
+    this.#store(1, seq);
+  }
+
+  get reserved(): number {
+    return this.#load(2);
+  }
+  set reserved(seq: number) {
+    this.#store(2, seq);
+  }
+
+  get taken(): number {
+    return this.#load(3);
+  }
+  set taken(bytes: number) {
+    this.#store(3, bytes);
+  }
+
+  get waiting(): number {
+    return this.#load(4);
+  }
+  set waiting(count: number) {
+    this.#store(4, count);
+  }
+
+  #load(at: number): number {
+    return Number(Atomics.load(this.#words, at));
+  }
+
+  #store(at: number, value: number): void {
+    Atomics.store(this.#words, at, BigInt(value));
+  }
+}

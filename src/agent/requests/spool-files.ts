@@ -1,0 +1,140 @@
+// The file operations of the spool, few and synchronous: its thread waits for the disk so that no other one has to (the pool behind asynchronous
+// ones is shared by all threads). Declared as a port so that tests can make a disk fail at any step.
+
+import {
+  closeSync,
+  fdatasyncSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
+import { dirname } from "node:path";
+
+/** All throw what the system says. */
+export type SpoolFiles = {
+  ensureDirectory(path: string): void;
+  list(path: string): readonly string[];
+  stat(path: string): { readonly bytes: number; readonly modifiedMs: number };
+  /** A new file, open for writing; throws EEXIST. */
+  create(path: string): number;
+  /** An existing file, open for writing. */
+  open(path: string): number;
+  /** May write less than all of `bytes`; returns how much. */
+  write(file: number, bytes: Uint8Array, at: number): number;
+  truncate(file: number, bytes: number): void;
+  datasync(file: number): void;
+  close(file: number): void;
+  /** From `from` to the end, or to `to`; shorter where the file is. */
+  read(path: string, from: number, to?: number): Uint8Array<ArrayBuffer>;
+  rename(from: string, to: string): void;
+  unlink(path: string): void;
+  /** Makes creations, renames and unlinks in it durable. */
+  syncDirectory(path: string): void;
+};
+
+export const diskFiles: SpoolFiles = {
+  ensureDirectory(path) {
+    const made = mkdirSync(path, { recursive: true, mode: 0o700 });
+    if (made !== undefined) this.syncDirectory(dirname(made));
+  },
+  list: (path) => readdirSync(path),
+  stat(path) {
+    const { size, mtimeMs } = statSync(path);
+    return { bytes: size, modifiedMs: mtimeMs };
+  },
+  create: (path) => openSync(path, "wx", 0o600),
+  open: (path) => openSync(path, "r+"),
+  write: (file, bytes, at) => writeSync(file, bytes, 0, bytes.byteLength, at),
+  truncate: ftruncateSync,
+  datasync: fdatasyncSync,
+  close: closeSync,
+  read(path, from, to) {
+    const file = openSync(path, "r");
+    try {
+      const end = Math.min(to ?? Number.MAX_SAFE_INTEGER, statSync(path).size);
+      const bytes = new Uint8Array(Math.max(0, end - from));
+      let read = 0;
+      while (read < bytes.byteLength) {
+        const count = readSync(file, bytes, read, bytes.byteLength - read, from + read);
+        if (count === 0) break;
+        read += count;
+      }
+      return read === bytes.byteLength ? bytes : bytes.slice(0, read);
+    } finally {
+      closeSync(file);
+    }
+  },
+  rename: renameSync,
+  unlink: unlinkSync,
+  syncDirectory(path) {
+    const directory = openSync(path, "r");
+    try {
+      fsyncSync(directory);
+    } finally {
+      closeSync(directory);
+    }
+  },
+};
+
+/** Writes all of it; a short write is continued. */
+export function writeWhole(files: SpoolFiles, file: number, bytes: Uint8Array, at: number): void {
+  for (let done = 0; done < bytes.byteLength;) {
+    const wrote = files.write(file, bytes.subarray(done), at + done);
+    if (wrote <= 0) throw new Error("the disk takes no more bytes");
+    done += wrote;
+  }
+}
+
+/** The old content or the new one, whole, whatever happens; nothing is left behind when it throws, if the disk allows. */
+export function replaceFile(files: SpoolFiles, path: string, bytes: Uint8Array): void {
+  const staged = `${path}.tmp`;
+  unlinkIfThere(files, staged);
+  try {
+    const file = files.create(staged);
+    try {
+      writeWhole(files, file, bytes, 0);
+      files.datasync(file);
+    } finally {
+      files.close(file);
+    }
+    files.rename(staged, path);
+  } catch (error) {
+    attempt(() => files.unlink(staged));
+    throw error;
+  }
+  files.syncDirectory(dirname(path));
+}
+
+/** Whether it did not throw: for steps whose failure changes nothing that is relied on. */
+export function attempt(step: () => void): boolean {
+  try {
+    step();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function unlinkIfThere(files: SpoolFiles, path: string): void {
+  try {
+    files.unlink(path);
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+  }
+}
+
+/** `ENOSPC`, `EIO`, …; "" for what is no system error. */
+export function systemCode(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
+}
+
+export function isDiskFull(error: unknown): boolean {
+  return ["ENOSPC", "EDQUOT", "EFBIG"].includes(systemCode(error));
+}
