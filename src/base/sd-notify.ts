@@ -2,9 +2,10 @@
 // Node has no datagram unix sockets, and one spawn per 20 s is cheaper than a native addon. Outside systemd (no NOTIFY_SOCKET) it does nothing.
 
 import { execFile } from "node:child_process";
+import { Mutex } from "./mutex.ts";
 
 export type SdNotify = {
-  /** sd_notify(3) assignments, e.g. `READY=1`, `STATUS=…`. Resolves when sent or given up; never throws. */
+  /** sd_notify(3) assignments, e.g. `READY=1`, `STATUS=…`, in the order of the calls. Resolves when sent or given up; never throws. */
   send(...assignments: readonly string[]): Promise<void>;
   /** Microseconds of WatchdogSec as systemd passes them, in milliseconds; undefined when no watchdog is set. */
   readonly watchdogMs: number | undefined;
@@ -14,19 +15,23 @@ const spawnTimeoutMs = 5_000;
 
 export function createSdNotify(env: NodeJS.ProcessEnv): SdNotify {
   const socket = env["NOTIFY_SOCKET"];
+  // RELOADING that overtook its READY would leave the unit reloading for ever.
+  const order = new Mutex();
   const watchdogUs = Number(env["WATCHDOG_USEC"] ?? 0);
   return {
     watchdogMs: socket !== undefined && watchdogUs > 0 ? watchdogUs / 1_000 : undefined,
     async send(...assignments) {
       if (socket === undefined) return;
-      const { promise, resolve } = Promise.withResolvers<void>();
-      execFile(
-        "systemd-notify",
-        [`--pid=${process.pid}`, ...assignments],
-        { timeout: spawnTimeoutMs, env },
-        () => resolve(),
-      );
-      await promise;
+      await order.run(async () => {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        execFile(
+          "systemd-notify",
+          [`--pid=${process.pid}`, ...assignments],
+          { timeout: spawnTimeoutMs, env },
+          () => resolve(),
+        );
+        await promise;
+      });
     },
   };
 }

@@ -1,0 +1,280 @@
+// An agent around steering: agent.db and set store are real, the rest are small fakes that write down in which order they are called.
+//
+// `Disk` outlives a crash, `Rig` is one life of the process. Visitors never rest: whatever is served is cached at once, so that what was dropped too early shows.
+
+import { SetStore } from "../../../src/agent/bots/set-store.ts";
+import { openAgentDb, type AgentDb } from "../../../src/agent/link/agent-db.ts";
+import {
+  createAppliers,
+  type EntryOutcome,
+  type SteeringPorts,
+} from "../../../src/agent/steering/appliers.ts";
+import type { CacheIndex, Viewsets, WorkerPool } from "../../../src/agent/steering/ports.ts";
+import { restoreState, type RestorePorts } from "../../../src/agent/steering/restore.ts";
+import { Serving } from "../../../src/agent/steering/serving.ts";
+import { silentLog } from "../../../src/base/log.ts";
+import { Mutex } from "../../../src/base/mutex.ts";
+import type { Json } from "../../../src/core/canonical-json.ts";
+import type { LocalSite, ReadyViewset } from "../../../src/core/compose-state.ts";
+import { AccelError } from "../../../src/core/faults.ts";
+import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
+import { nothingServed, type ServingState } from "../../../src/core/serving-state.ts";
+import { changedSetDigest, emptySetDigest, type SetElement } from "../../../src/core/set-digest.ts";
+import type { JournalBody, JournalKind } from "../../../src/wire/journal.ts";
+import type { BotSetState } from "../../../src/wire/snapshot.ts";
+
+type Cleared = {
+  readonly matched: number;
+  readonly widened: boolean;
+  readonly invisibleMs: number;
+};
+
+export class Crash extends Error {}
+
+/** A digest that begins with the text. */
+export function digestOf(text: string): Sha256 {
+  const sha256 = parseSha256(Buffer.from(text).toString("hex").padEnd(64, "0"));
+  if (sha256 === undefined) throw new Error(`${text} is too long`);
+  return sha256;
+}
+
+export const badManifest = digestOf("bad");
+
+export class Disk implements Disposable {
+  readonly db: AgentDb = openAgentDb(":memory:", "/nowhere");
+  /** `host of domain` that has something cached. */
+  readonly cached = new Set<string>();
+  readonly clears = new Map<string, Cleared>();
+
+  /** All that a crash leaves. */
+  content(): unknown {
+    const all = (sql: string): unknown[] => this.db.sqlite.prepare(sql).all();
+    return {
+      documents: all("SELECT * FROM document ORDER BY key"),
+      sets: all("SELECT * FROM bot_set ORDER BY host, kind"),
+      elements: all("SELECT * FROM bot_element ORDER BY host, kind, bot, range"),
+      cached: [...this.cached].sort(),
+      clears: Object.fromEntries(this.clears),
+    };
+  }
+
+  [Symbol.dispose](): void {
+    this.db[Symbol.dispose]();
+  }
+}
+
+/** Central's side: sets by `kind/host`. */
+export class FakeCentral {
+  readonly sets = new Map<
+    string,
+    { readonly version: number; readonly elements: readonly SetElement[] }
+  >();
+  fetches = 0;
+
+  async botSet(host: string, kind: "bad" | "vip"): Promise<BotSetState> {
+    const { version, elements } = this.sets.get(`${kind}/${host}`) ?? { version: 0, elements: [] };
+    const digest = digestOfSet(elements);
+    return { domain: host, set: kind, version, count: elements.length, digest, blob: digest };
+  }
+
+  async botSetContent(blob: Sha256): Promise<readonly SetElement[]> {
+    this.fetches++;
+    const found = [...this.sets.values()].find(({ elements }) => digestOfSet(elements) === blob);
+    if (found === undefined) throw new AccelError("CENTRAL_UNREACHABLE", "no such blob");
+    return found.elements;
+  }
+}
+
+export function digestOfSet(elements: readonly SetElement[]): Sha256 {
+  const digest = parseSha256(changedSetDigest(emptySetDigest, elements, []));
+  if (digest === undefined) throw new Error("no digest");
+  return digest;
+}
+
+export class Rig {
+  readonly disk: Disk;
+  readonly steps: string[] = [];
+  readonly central: FakeCentral;
+  readonly locals = new Map<string, LocalSite>();
+  readonly serving: Serving;
+  readonly ports: SteeringPorts;
+  /** Called at each step with its number and name; a throw is a crash or a fault at that place. */
+  onStep: (no: number, name: string) => void = () => undefined;
+  /** Awaited by whatever waits; lets a test hold something up. */
+  hold: (name: string) => Promise<void> = async () => undefined;
+  served: ServingState = nothingServed;
+
+  constructor(disk: Disk, central: FakeCentral = new FakeCentral()) {
+    this.disk = disk;
+    this.central = central;
+    const sets = new SetStore(disk.db.sqlite);
+    const documents = {
+      get: (key: string) => disk.db.get(key),
+      put: (changes: Readonly<Record<string, Json | null>>) => {
+        this.#step(
+          `put ${Object.entries(changes)
+            .map(([key, value]) => (value === null ? `${key}=null` : key))
+            .join(" ")}`,
+        );
+        disk.db.put(changes);
+        this.#step("put done");
+      },
+    };
+    this.serving = new Serving({
+      documents,
+      sets,
+      locals: { get: (domain) => this.locals.get(domain), look: async () => undefined },
+      pool: this.#pool(),
+    });
+    this.ports = {
+      serving: this.serving,
+      documents,
+      sets: Object.assign(Object.create(sets) as SetStore, {
+        applyDelta: (body: Parameters<SetStore["applyDelta"]>[0]) => {
+          this.#step("delta");
+          return sets.applyDelta(body);
+        },
+        replace: (...args: Parameters<SetStore["replace"]>) => {
+          this.#step(`replace ${args[0].kind}/${args[0].host}`);
+          sets.replace(...args);
+        },
+        keepOnly: (hosts: ReadonlySet<string>) => {
+          this.#step("keep sets");
+          sets.keepOnly(hosts);
+        },
+        list: () => sets.list(),
+        table: (host: string, kind: "bad" | "vip") => sets.table(host, kind),
+      }),
+      viewsets: this.#viewsets(),
+      index: this.#index(),
+      locals: {
+        get: (domain) => this.locals.get(domain),
+        look: async () => this.#wait("look"),
+      },
+      central,
+    };
+  }
+
+  async apply<K extends JournalKind>(
+    kind: K,
+    body: JournalBody<K>,
+    seq = 1,
+  ): Promise<EntryOutcome> {
+    const applier = createAppliers(this.ports)[kind];
+    // Kind and body belong together by the signature.
+    const entry = { seq, at: "", kind, body } as unknown as Parameters<typeof applier>[0];
+    return applier(entry, new AbortController().signal);
+  }
+
+  get restorePorts(): RestorePorts {
+    const restore = async (manifest: Sha256): Promise<ReadyViewset | undefined> =>
+      this.tornManifests.has(manifest) ? undefined : this.#viewset(manifest);
+    return {
+      serving: this.serving,
+      documents: this.disk.db,
+      viewsets: Object.assign({}, this.ports.viewsets, { restore }),
+      log: silentLog(),
+      random: () => 0,
+      stop: new AbortController().signal,
+    };
+  }
+
+  readonly tornManifests = new Set<Sha256>();
+
+  /** As after a start. */
+  async boot(): Promise<this> {
+    await restoreState(this.restorePorts);
+    this.steps.length = 0;
+    return this;
+  }
+
+  servedHosts(): readonly string[] {
+    return this.served.domains.flatMap(({ name, hosts }) =>
+      hosts.map((host) => `${host.name} of ${name}`),
+    );
+  }
+
+  #step(name: string): void {
+    this.steps.push(name);
+    this.onStep(this.steps.length, name);
+  }
+
+  async #wait(name: string): Promise<void> {
+    this.#step(name);
+    await this.hold(name);
+  }
+
+  /** As the real one: one at a time, staged, committed, flipped. */
+  #pool(): WorkerPool {
+    const mutex = new Mutex();
+    let nextVersion = 1;
+    return {
+      publish: async (build, commit) =>
+        mutex.run(async () => {
+          const state = build(nextVersion++);
+          await this.#wait("stage");
+          commit?.();
+          this.#step("flip");
+          this.served = state;
+          for (const host of this.servedHosts()) this.disk.cached.add(host);
+          return state.version;
+        }),
+    };
+  }
+
+  #viewset(manifest: Sha256): ReadyViewset {
+    return { manifest, devlove: { domains: {} }, table: null };
+  }
+
+  #viewsets(): Viewsets {
+    return {
+      prepare: async (manifest) => {
+        await this.#wait("prepare");
+        if (manifest === badManifest) throw new AccelError("VIEWSET_INVALID", "no such key");
+        return this.#viewset(manifest);
+      },
+      importSite: async (_, { name }) => {
+        await this.#wait("import");
+        if (!this.locals.has(name)) throw new AccelError("IMPORT_IMPOSSIBLE", "no views_dir");
+        return { manifest: digestOf("imported"), files: 3, bytes: 100 };
+      },
+    };
+  }
+
+  #index(): CacheIndex {
+    const drop = async (name: string, matches: (host: string) => boolean): Promise<void> => {
+      await this.#wait(name);
+      for (const host of this.disk.cached) if (matches(host)) this.disk.cached.delete(host);
+      this.#step(`${name} done`);
+    };
+    return {
+      clear: ({ clearId, patterns }) => {
+        const applied = this.#clear(clearId, patterns);
+        return {
+          applied,
+          gone: applied.then(({ matched }) => ({
+            removed: matched,
+            blockedInFlight: 0,
+            goneMs: 2,
+          })),
+        };
+      },
+      dropDomain: async (domain) =>
+        drop(`drop ${domain}`, (host) => host.endsWith(` of ${domain}`)),
+      dropHost: async (host) => drop(`drop host ${host}`, (one) => one.startsWith(`${host} of `)),
+    };
+  }
+
+  async #clear(clearId: string, patterns: readonly string[]): Promise<Cleared> {
+    await this.#wait("clear");
+    if (patterns.includes("bad")) throw new AccelError("PATTERN_INVALID", "no such column");
+    const result = this.disk.clears.get(clearId) ?? {
+      matched: patterns.length,
+      widened: false,
+      invisibleMs: 1,
+    };
+    this.disk.clears.set(clearId, result);
+    this.#step("clear done");
+    return result;
+  }
+}

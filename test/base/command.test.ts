@@ -1,0 +1,74 @@
+// Arguments of commands and how a command ends.
+
+import { expect, test } from "vitest";
+import { describeFailure, exitCodeOf } from "../../src/base/cli-exit.ts";
+import { columns, readArgs } from "../../src/base/command.ts";
+import { entryUrl } from "../../src/base/entry.ts";
+import { AccelError, FAULTS, type FaultCode } from "../../src/core/faults.ts";
+
+const options = { json: { type: "boolean" }, config: { type: "string" } } as const;
+
+test("options and positionals are read", () => {
+  const { values, positionals } = readArgs(
+    ["--json", "check", "--config=/a", "192.0.2.1"],
+    options,
+    2,
+  );
+  expect({ ...values }).toEqual({ json: true, config: "/a" });
+  expect(positionals).toEqual(["check", "192.0.2.1"]);
+});
+
+test.each([
+  [["--jsn"], 0, "--jsn"],
+  [["--config"], 0, "--config"],
+  [["--json=yes"], 0, "--json"],
+  [["more"], 0, "more"],
+  [["one", "two"], 1, "two"],
+  [["-x"], 0, "-x"],
+])("%j is bad usage that names the argument", (args, positionalsMax, named) => {
+  try {
+    readArgs(args, options, positionalsMax);
+    expect.unreachable();
+  } catch (error) {
+    expect(error).toBeInstanceOf(AccelError);
+    expect(error).toMatchObject({ code: "USAGE", message: expect.stringContaining(named) });
+  }
+});
+
+test("columns are aligned", () => {
+  expect(
+    columns([
+      ["a", "first"],
+      ["long", "second"],
+    ]),
+  ).toBe("  a     first\n  long  second\n");
+  expect(columns([])).toBe("");
+});
+
+test("usage and settings end with 2, everything else with 1", () => {
+  // Every key of the catalog is a code.
+  const codes = Object.keys(FAULTS) as FaultCode[];
+  const two = codes.filter((code) => exitCodeOf(new AccelError(code, "")) === 2);
+  expect(two).toEqual(["USAGE", "SETTINGS_INVALID", "SECRET_UNREADABLE"]);
+  expect(exitCodeOf(new TypeError("x"))).toBe(1);
+  expect(exitCodeOf("text")).toBe(1);
+});
+
+test("a fault is told with its hint, a defect with its stack", () => {
+  expect(describeFailure("accel-agent", new AccelError("PORT_TAKEN", "0.0.0.0:80 is in use"))).toBe(
+    `accel-agent: 0.0.0.0:80 is in use\n  ${FAULTS.PORT_TAKEN.hint}\n`,
+  );
+  expect(describeFailure("accel-agent", new TypeError("x is undefined"))).toMatch(
+    /^accel-agent: TypeError: x is undefined\n {4}at .*command\.test/,
+  );
+  expect(describeFailure("accel-agent", "text")).toBe("accel-agent: text\n");
+});
+
+test("an entry lies beside its starter, in source and in dist", () => {
+  expect(entryUrl("file:///a/src/agent/main.ts", "./worker").href).toBe(
+    "file:///a/src/agent/worker.ts",
+  );
+  expect(entryUrl("file:///a/dist/agent/main.js", "./worker").href).toBe(
+    "file:///a/dist/agent/worker.js",
+  );
+});

@@ -1,0 +1,200 @@
+// Operator commands over the unix socket: private, faults with their code, streams, bounds.
+
+import { statSync } from "node:fs";
+import { request } from "node:http";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import {
+  callControl,
+  startControlSocket,
+  type ControlRoutes,
+} from "../../src/base/control-socket.ts";
+import { AccelError } from "../../src/core/faults.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { until } from "../support/until.ts";
+
+const never = new AbortController().signal;
+
+async function collect(
+  path: string,
+  command: string,
+  parameters: unknown = {},
+): Promise<unknown[]> {
+  return Array.fromAsync(callControl(path, command, parameters, never));
+}
+
+async function withSocket(
+  routes: ControlRoutes,
+  action: (path: string) => Promise<void>,
+): Promise<void> {
+  using dir = tempDir();
+  const path = join(dir.path, "control.sock");
+  await using _ = await startControlSocket(path, routes);
+  await action(path);
+}
+
+test("only its own user reaches it, and a socket left by a killed process is replaced", async () => {
+  await withSocket({ status: () => ({ ready: true }) }, async (path) => {
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    await using _ = await startControlSocket(path, { status: () => "second" });
+    expect(await collect(path, "status")).toEqual(["second"]);
+  });
+});
+
+test("an answer is one line, nothing is null", async () => {
+  const routes = {
+    echo: (parameters: unknown) => parameters,
+    nothing: () => undefined,
+    later: async () => Promise.resolve([1, "ü\n"]),
+  };
+  await withSocket(routes, async (path) => {
+    expect(await collect(path, "echo", { a: 1 })).toEqual([{ a: 1 }]);
+    expect(await collect(path, "nothing")).toEqual([null]);
+    expect(await collect(path, "later")).toEqual([[1, "ü\n"]]);
+  });
+});
+
+test("faults keep code and message; foreign errors are internal", async () => {
+  const routes = {
+    fault: () => {
+      throw new AccelError("PATTERN_INVALID", "no such column");
+    },
+    defect: async () => Promise.reject(new TypeError("x is undefined")),
+  };
+  await withSocket(routes, async (path) => {
+    await expect(collect(path, "fault")).rejects.toMatchObject({
+      code: "PATTERN_INVALID",
+      message: "no such column",
+    });
+    await expect(collect(path, "defect")).rejects.toMatchObject({ code: "INTERNAL" });
+  });
+});
+
+test.each(["unknown", "constructor", "__proto__", "toString", ""])(
+  "no command %j",
+  async (command) => {
+    await withSocket({ status: () => "x" }, async (path) => {
+      await expect(collect(path, command)).rejects.toMatchObject({ code: "USAGE" });
+    });
+  },
+);
+
+test("a stream arrives item by item, and ends when the caller leaves", async () => {
+  let isOver = false;
+  const routes = {
+    async *count(_: unknown, signal: AbortSignal) {
+      try {
+        for (let i = 0; !signal.aborted; i++) {
+          yield i;
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+      } finally {
+        isOver = true;
+      }
+    },
+  };
+  await withSocket(routes, async (path) => {
+    const seen: unknown[] = [];
+    for await (const item of callControl(path, "count", {}, never)) {
+      seen.push(item);
+      if (seen.length === 100) break;
+    }
+    expect(seen).toEqual(Array.from({ length: 100 }, (_, i) => i));
+    await until("the handler ended", () => isOver);
+  });
+});
+
+test("a caller that stops reading stops the stream: nothing piles up", async () => {
+  let made = 0;
+  const routes = {
+    async *flood() {
+      for (; made < 2_000; made++) yield "x".repeat(65_536);
+    },
+  };
+  await withSocket(routes, async (path) => {
+    const answers = callControl(path, "flood", {}, never);
+    await answers.next();
+    let last = -1;
+    await until("the stream stands still", () => {
+      const isStill = last === made;
+      last = made;
+      return isStill;
+    });
+    expect(made).toBeLessThan(1_000); // Socket buffers and the client's own: far below 64 MiB.
+    await answers.return(undefined);
+  });
+});
+
+test("a stream that fails is an error for the caller, not an end", async () => {
+  const routes = {
+    async *half() {
+      yield 1;
+      await new Promise((resolve) => setImmediate(resolve));
+      throw new Error("broken");
+    },
+  };
+  await withSocket(routes, async (path) => {
+    await expect(collect(path, "half")).rejects.toThrow();
+  });
+});
+
+test("the caller's signal ends a call, and the handler hears of it", async () => {
+  let handled: AbortSignal | undefined;
+  const routes = {
+    wait: async (_: unknown, signal: AbortSignal) => {
+      handled = signal;
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    },
+  };
+  await withSocket(routes, async (path) => {
+    const stop = new AbortController();
+    const answer = Array.fromAsync(callControl(path, "wait", {}, stop.signal));
+    await until("the handler runs", () => handled !== undefined);
+    stop.abort();
+    await expect(answer).rejects.toThrow();
+    await until("the handler hears of it", () => handled?.aborted === true);
+  });
+});
+
+test("what is too large or no JSON is refused with an answer", async () => {
+  await withSocket({ status: () => "x" }, async (path) => {
+    await expect(collect(path, "status", "x".repeat(1_048_576))).rejects.toMatchObject({
+      code: "USAGE",
+      message: "request too large",
+    });
+    expect(await raw(path, ["no ", "JSON"])).toMatch(/^400 .*"USAGE".*no JSON/);
+    // Without a length the limit is met while reading.
+    const chunks = Array.from({ length: 40 }, () => "x".repeat(65_536));
+    expect(await raw(path, chunks)).toMatch(/^400 .*too large/);
+  });
+});
+
+/** Chunked, as our own client never sends. */
+async function raw(path: string, chunks: readonly string[]): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const call = request({ socketPath: path, path: "/status", method: "POST" }, (response) => {
+    let body = "";
+    response.setEncoding("utf8").on("data", (chunk: string) => (body += chunk));
+    response.on("end", () => resolve(`${response.statusCode} ${body}`)).on("error", reject);
+  });
+  call.on("error", reject);
+  for (const chunk of chunks) call.write(chunk);
+  call.end();
+  return promise;
+}
+
+test("where nobody listens", async () => {
+  await expect(collect("/nowhere/control.sock", "status")).rejects.toMatchObject({
+    code: "CONTROL_UNREACHABLE",
+    message: expect.stringContaining("/nowhere/control.sock"),
+  });
+});
+
+test("a path that is too long for a socket is an error with the path", async () => {
+  using dir = tempDir();
+  const path = join(dir.path, "x".repeat(120));
+  await expect(startControlSocket(path, {})).rejects.toMatchObject({
+    code: "ADDRESS_UNUSABLE",
+    message: expect.stringContaining(path),
+  });
+});

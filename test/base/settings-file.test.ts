@@ -1,0 +1,67 @@
+// Settings from disk: what cannot be used is one error that names file, line and key.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { integer } from "../../src/base/settings-fields.ts";
+import { loadSettings, peekSetting } from "../../src/base/settings-file.ts";
+import { AccelError } from "../../src/core/faults.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+const table = { port: { doc: "Where.", fallback: 80, parse: integer(0, 65_535) } };
+
+function write(dir: string, yaml: string): string {
+  const path = join(dir, "x.yaml");
+  writeFileSync(path, yaml);
+  return path;
+}
+
+function faultOf(action: () => unknown): string {
+  try {
+    action();
+  } catch (error) {
+    if (error instanceof AccelError) return `${error.code} ${error.message}`;
+    throw error;
+  }
+  throw new Error("no fault");
+}
+
+test("a valid file is read", () => {
+  using dir = tempDir();
+  expect(loadSettings(table, write(dir.path, "port: 8080\n"))).toEqual({ port: 8_080 });
+});
+
+test("every error has file, line and key", () => {
+  using dir = tempDir();
+  const path = write(dir.path, "port: -1\nprt: 5\n");
+  expect(faultOf(() => loadSettings(table, path)).split("\n")).toEqual([
+    `SETTINGS_INVALID the settings file ${path} is not valid:`,
+    `  ${path}:2: prt unknown key; did you mean port?`,
+    `  ${path}:1: port must be an integer from 0 to 65535, found -1`,
+  ]);
+});
+
+test("a file that cannot be read", () => {
+  expect(faultOf(() => loadSettings(table, "/nowhere/x.yaml"))).toMatch(
+    /^SETTINGS_INVALID the settings file \/nowhere\/x\.yaml cannot be read: ENOENT/,
+  );
+});
+
+test.each([
+  ["state_dir: /a\nother: [\n", "SETTINGS_INVALID"],
+  ["state_dir: /a\n", "/a"],
+  ["state_dir: 5\n", undefined],
+  ["other: 5\n", undefined],
+  ["text\n", undefined],
+  ["", undefined],
+])("one key of %j", (yaml, value) => {
+  using dir = tempDir();
+  const path = write(dir.path, yaml);
+  if (value === "SETTINGS_INVALID")
+    expect(faultOf(() => peekSetting(path, "state_dir"))).toContain(`SETTINGS_INVALID`);
+  else expect(peekSetting(path, "state_dir")).toBe(value);
+});
+
+test("one key of a file that does not exist", () => {
+  expect(peekSetting("/nowhere/x.yaml", "state_dir")).toBeUndefined();
+});

@@ -1,0 +1,268 @@
+// Operator commands against a control socket with the agent's own routes behind it: what they send, what they print, how they fail.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { controlRoutes, type ControlPorts } from "../../src/agent/admin/control-routes.ts";
+import {
+  callControl,
+  startControlSocket,
+  type ControlRoutes,
+} from "../../src/base/control-socket.ts";
+import type { Command } from "../../src/base/command.ts";
+import { botsCommand } from "../../src/cli/agent-bots.ts";
+import { cacheCommand } from "../../src/cli/agent-cache.ts";
+import { logsCommand } from "../../src/cli/agent-logs.ts";
+import { statusCommand } from "../../src/cli/agent-status.ts";
+import { statusCommand as centralStatusCommand } from "../../src/cli/central-status.ts";
+import { AccelError } from "../../src/core/faults.ts";
+import { statusOf } from "../agent/admin/status-of.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+async function run(command: Command, args: readonly string[], colour = false): Promise<string> {
+  let printed = "";
+  await command.run({
+    args,
+    out: (text) => void (printed += text),
+    colour,
+    env: {},
+    stop: new AbortController().signal,
+    onReload: () => undefined,
+  });
+  return printed;
+}
+
+const commands = {
+  cache: cacheCommand,
+  bots: botsCommand,
+  logs: logsCommand,
+  status: statusCommand,
+};
+
+/** What reached the ports, and what they answer. */
+function fakePorts(calls: unknown[]): ControlPorts {
+  const port =
+    (name: string, answer: unknown = { called: name }) =>
+    async (request?: unknown) => {
+      calls.push(request === undefined ? [name] : [name, request]);
+      return answer;
+    };
+  return {
+    status: async () => statusOf({}),
+    cacheSearch: port("cacheSearch", [
+      { path: "/a", kind: "generated" },
+      { path: "/b", kind: "static" },
+    ]),
+    cacheClear: port("cacheClear"),
+    cacheStats: port("cacheStats"),
+    cacheCheck: port("cacheCheck"),
+    botsCheck: port("botsCheck"),
+    botsList: port("botsList", []),
+    logsBacklog: port("logsBacklog"),
+    mainDomainOf: (host) => (host.endsWith("a.example") ? "a.example" : undefined),
+  };
+}
+
+async function withAgent(
+  action: (args: readonly string[], calls: unknown[]) => Promise<void>,
+  routes?: ControlRoutes,
+): Promise<void> {
+  using dir = tempDir();
+  const calls: unknown[] = [];
+  await using _ = await startControlSocket(
+    join(dir.path, "control.sock"),
+    routes ?? controlRoutes(fakePorts(calls)),
+  );
+  await action(["--state-dir", dir.path], calls);
+}
+
+test.each([
+  [
+    "cache",
+    "search a.example path:x",
+    ["cacheSearch", { domain: "a.example", pattern: "path:x", limit: 50 }],
+  ],
+  [
+    "cache",
+    "search a.example path:x --limit 3",
+    ["cacheSearch", { domain: "a.example", pattern: "path:x", limit: 3 }],
+  ],
+  [
+    "cache",
+    "clear a.example x y",
+    ["cacheClear", { domain: "a.example", host: null, patterns: ["x", "y"] }],
+  ],
+  [
+    "cache",
+    "clear SUB.a.example x",
+    ["cacheClear", { domain: "a.example", host: "sub.a.example", patterns: ["x"] }],
+  ],
+  ["cache", "stats", ["cacheStats"]],
+  ["cache", "check", ["cacheCheck"]],
+  ["bots", "check 192.0.2.1", ["botsCheck", { ip: "192.0.2.1" }]],
+  [
+    "bots",
+    "check 2001:db8::1 --ua curl --domain sub.a.example",
+    ["botsCheck", { ip: "2001:db8::1", userAgent: "curl", host: "sub.a.example" }],
+  ],
+  ["bots", "list", ["botsList"]],
+  ["logs", "backlog", ["logsBacklog"]],
+] as const)("%s %s", async (name, args, call) => {
+  await withAgent(async (where, calls) => {
+    await run(commands[name], [...args.split(" "), ...where]);
+    expect(calls).toEqual([call]);
+  });
+});
+
+test.each([
+  ["cache", "", "one of search, clear, stats, check"],
+  ["cache", "purge", "cache purge: one of search, clear, stats, check"],
+  ["cache", "search a.example", "cache search takes a domain and one pattern"],
+  ["cache", "search a.example x y", "cache search takes a domain and one pattern"],
+  ["cache", "search a.example x --limit many", "--limit: a number from 1"],
+  ["cache", "search a.example x --limit 0", "--limit: a number from 1"],
+  ["cache", "clear a.example", "at least one pattern"],
+  ["cache", "stats now", "cache stats takes no arguments"],
+  ["bots", "", "one of check, list"],
+  ["bots", "check", "bots check takes an address"],
+  ["bots", "check 192.0.2.999", '"192.0.2.999" is no IP address'],
+  ["bots", "list all", "bots list takes no arguments"],
+  ["bots", "check 192.0.2.1 --agent x", "--agent"],
+  ["logs", "", "only backlog"],
+  ["logs", "tail", "only backlog"],
+  ["status", "now", "now"],
+] as const)("%s '%s' is bad usage: %s", async (name, args, message) => {
+  await withAgent(async (where, calls) => {
+    const given = args === "" ? [] : args.split(" ");
+    await expect(run(commands[name], [...given, ...where])).rejects.toMatchObject({
+      code: "USAGE",
+      message: expect.stringContaining(message),
+    });
+    expect(calls).toEqual([]);
+  });
+});
+
+test.each([
+  ["cache-clear", { domain: "a.example", patterns: [] }, "patterns are needed"],
+  ["cache-clear", { domain: "a.example", patterns: ["x", 5] }, "patterns are needed"],
+  ["cache-search", { domain: "a.example" }, "a pattern is needed"],
+  ["cache-search", { domain: "a.example", pattern: "x", limit: 10_001 }, "--limit"],
+  ["bots-check", {}, "no IP address"],
+  ["bots-check", [], "must be a JSON object"],
+])("the route %s checks %j for itself", async (route, parameters, message) => {
+  await withAgent(async ([, stateDir], calls) => {
+    const answer = callControl(
+      `${stateDir}/control.sock`,
+      route,
+      parameters,
+      new AbortController().signal,
+    );
+    await expect(answer.next()).rejects.toMatchObject({
+      code: "USAGE",
+      message: expect.stringContaining(message),
+    });
+    expect(calls).toEqual([]);
+  });
+});
+
+test("a domain that is not served, and a fault of the program, keep their code", async () => {
+  await withAgent(async (where) => {
+    await expect(run(cacheCommand, ["clear", "b.example", "x", ...where])).rejects.toMatchObject({
+      code: "NOT_FOUND",
+      message: 'this agent serves no domain "b.example"',
+    });
+  });
+  const refusing = {
+    "cache-clear": () => {
+      throw new AccelError("PATTERN_INVALID", "no such column: colour");
+    },
+  };
+  await withAgent(async (where) => {
+    await expect(
+      run(cacheCommand, ["clear", "a.example", "colour:red", ...where]),
+    ).rejects.toMatchObject({
+      code: "PATTERN_INVALID",
+      message: "no such column: colour",
+    });
+  }, refusing);
+});
+
+test("status for a person, and as JSON", async () => {
+  const warnings = [
+    {
+      code: "spool_slow",
+      severity: "warning" as const,
+      text: "5 s",
+      since: "noon",
+      hint: "Look at the disk.",
+    },
+    {
+      code: "index_broken",
+      severity: "error" as const,
+      text: "set aside",
+      since: "one",
+      hint: "Wait.",
+    },
+  ];
+  const routes = controlRoutes({ ...fakePorts([]), status: async () => statusOf({ warnings }) });
+  await withAgent(async (where) => {
+    const text = await run(statusCommand, where);
+    expect(text).toContain("name16   0123456789abcdef\n");
+    expect(text).toContain("serving:\n  state_version  7\n");
+    expect(text).toContain(
+      "warnings:\n  spool_slow since noon: 5 s\n    Look at the disk.\n  index_broken since one",
+    );
+    expect(text).not.toContain("\u001B");
+    const coloured = await run(statusCommand, where, true);
+    expect(coloured).toContain("\u001B[33mspool_slow\u001B[0m");
+    expect(coloured).toContain("\u001B[31mindex_broken\u001B[0m");
+    expect(JSON.parse(await run(statusCommand, ["--json", ...where]))).toEqual(
+      statusOf({ warnings }),
+    );
+  }, routes);
+  await withAgent(async (where) => {
+    expect(await run(statusCommand, where)).toMatch(/\nwarnings: none\n$/);
+  });
+});
+
+test("facts are aligned, nested, numbered; nothing is said as nothing", async () => {
+  await withAgent(async (where) => {
+    expect(await run(cacheCommand, ["search", "a.example", "x", ...where])).toBe(
+      "0:\n  path  /a\n  kind  generated\n1:\n  path  /b\n  kind  static\n",
+    );
+    expect(JSON.parse(await run(botsCommand, ["list", "--json", ...where]))).toEqual([]);
+  });
+  const central = { status: () => ({ sites: { one: null }, none: [], lag: 5, channel_count: 2 }) };
+  await withAgent(async (where) => {
+    expect(await run(centralStatusCommand, where)).toBe(
+      "sites:\n  one  –\nnone: none\nlag            5\nchannel_count  2\n",
+    );
+  }, central);
+});
+
+test("the state directory is found through the settings file", async () => {
+  using config = tempDir();
+  await withAgent(async ([, stateDir], calls) => {
+    const path = join(config.path, "agent.yaml");
+    writeFileSync(path, `name16: 0123456789abcdef\nstate_dir: ${stateDir}\n`);
+    await run(cacheCommand, ["stats", "--config", path]);
+    expect(calls).toEqual([["cacheStats"]]);
+    writeFileSync(path, "state_dir: [\n");
+    await expect(run(cacheCommand, ["stats", "--config", path])).rejects.toMatchObject({
+      code: "SETTINGS_INVALID",
+    });
+    await expect(
+      run(cacheCommand, ["stats", "--config", "/nowhere/agent.yaml"]),
+    ).rejects.toMatchObject({
+      code: "SETTINGS_INVALID",
+      message: expect.stringContaining("/nowhere/agent.yaml"),
+    });
+  });
+});
+
+test("a program that does not run is told by the socket's path", async () => {
+  await expect(run(statusCommand, ["--state-dir", "/nowhere"])).rejects.toMatchObject({
+    code: "CONTROL_UNREACHABLE",
+    message: expect.stringContaining("/nowhere/control.sock"),
+  });
+});
