@@ -4,7 +4,18 @@ import { spawn } from "node:child_process";
 
 const steps = [
   ["format", "oxfmt", ["--check", "."]],
-  ["lint", "oxlint", ["--type-aware", "--deny-warnings", "--report-unused-disable-directives", "src", "test", "bench"]],
+  [
+    "lint",
+    "oxlint",
+    [
+      "--type-aware",
+      "--deny-warnings",
+      "--report-unused-disable-directives",
+      "src",
+      "test",
+      "bench",
+    ],
+  ],
   ["types", "tsc", ["-p", "tsconfig.json"]],
   ["tidy", "vitest", ["run", "test/tidy.test.ts", "--reporter=dot"]],
 ];
@@ -16,9 +27,12 @@ const results = await Promise.all(
         const began = performance.now();
         const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"] });
         let output = "";
-        for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
+        for (const stream of [child.stdout, child.stderr])
+          stream.on("data", (chunk) => (output += chunk));
         child.on("error", (error) => resolve({ name, code: 1, output: String(error), seconds: 0 }));
-        child.on("close", (code) => resolve({ name, code, output, seconds: (performance.now() - began) / 1_000 }));
+        child.on("close", (code) =>
+          resolve({ name, code, output, seconds: (performance.now() - began) / 1_000 }),
+        );
       }),
   ),
 );
