@@ -48,7 +48,7 @@ function parametersOf(
     case "search":
       if (domain === undefined || patterns.length !== 1)
         throw new AccelError("USAGE", "cache search takes a domain and one pattern");
-      return { domain, pattern: patterns[0], limit: Number(limit ?? 50) };
+      return { domain, pattern: patterns[0], limit };
     case "clear":
       if (domain === undefined || patterns.length === 0)
         throw new AccelError("USAGE", "cache clear takes a domain and at least one pattern");

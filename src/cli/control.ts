@@ -1,9 +1,11 @@
 // How operator commands reach a running program: the control socket in its state directory.
 
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { CommandContext, Options } from "../base/command.ts";
 import { callControl } from "../base/control-socket.ts";
 import { peekSetting } from "../base/settings-file.ts";
+import { AccelError } from "../core/faults.ts";
 
 /** Every operator command takes these. */
 export const controlOptions = {
@@ -27,10 +29,10 @@ const places = {
 
 export function socketPath(program: keyof typeof places, where: Where): string {
   const { config, stateDir } = places[program];
-  return join(
-    where["state-dir"] ?? peekSetting(where.config ?? config, "state_dir") ?? stateDir,
-    "control.sock",
-  );
+  if (where["state-dir"] !== undefined) return join(where["state-dir"], "control.sock");
+  if (where.config !== undefined && !existsSync(where.config))
+    throw new AccelError("SETTINGS_INVALID", `there is no settings file ${where.config}`);
+  return join(peekSetting(where.config ?? config, "state_dir") ?? stateDir, "control.sock");
 }
 
 /** The single answer of a command. */

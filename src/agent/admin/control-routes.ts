@@ -49,7 +49,11 @@ export function controlRoutes(ports: ControlPorts): ControlRoutes {
     "cache-clear": (parameters) => {
       const { domain, patterns } = fields(parameters);
       const { main, host } = served(ports, domain);
-      if (!Array.isArray(patterns) || !patterns.every((one) => typeof one === "string")) {
+      if (
+        !Array.isArray(patterns) ||
+        patterns.length === 0 ||
+        !patterns.every((one) => typeof one === "string")
+      ) {
         throw new AccelError("USAGE", "patterns are needed");
       }
       return ports.cacheClear({ domain: main, host: host === main ? null : host, patterns });

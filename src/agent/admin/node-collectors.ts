@@ -132,7 +132,7 @@ function load({ proc }: HostFiles): readonly Family[] {
 function disks({ proc }: HostFiles): readonly Family[] {
   const devices = rows(proc("diskstats")).filter(
     ([, , name]) =>
-      !/^(?:ram|loop|fd)\d+$|^(?:[hsv]|xv)d[a-z]\d+$|^nvme\d+n\d+p\d+$/.test(name ?? ""),
+      !/^(?:z?ram|loop|fd)\d+$|^(?:[hsv]|xv)d[a-z]\d+$|^nvme\d+n\d+p\d+$/.test(name ?? ""),
   );
   const family = (name: string, help: string, field: number, factor: number): Family => ({
     name: `node_disk_${name}_total`,
@@ -189,7 +189,9 @@ function networks({ proc }: HostFiles): readonly Family[] {
 
 function filesystems({ proc, space }: HostFiles): readonly Family[] {
   const pseudo =
-    /^(?:autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|mqueue|nsfs|overlay|proc|pstore|rpc_pipefs|securityfs|sysfs|tracefs)$/;
+    /^(?:autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|erofs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|sysfs|tracefs)$/;
+  // Asking for the space of one whose server is gone would hold up the main thread for minutes.
+  const remote = /^(?:9p|afs|ceph|cifs|fuse(?:\..+)?|glusterfs|lustre|nfs4?|smb3|smbfs)$/;
   const unescape = (text: string): string =>
     text.replaceAll(/\\(\d{3})/g, (_, octal: string) =>
       String.fromCharCode(Number.parseInt(octal, 8)),
@@ -198,7 +200,8 @@ function filesystems({ proc, space }: HostFiles): readonly Family[] {
   const mounts = rows(proc("self/mounts")).flatMap(
     ([device = "", mountpoint = "", fstype = ""]) => {
       const point = unescape(mountpoint);
-      if ((pseudo.test(fstype) && point !== "/") || seen.has(point)) return [];
+      const isLeftOut = (pseudo.test(fstype) || remote.test(fstype)) && point !== "/";
+      if (isLeftOut || seen.has(point)) return [];
       seen.add(point);
       const sizes = space(point);
       return sizes === undefined

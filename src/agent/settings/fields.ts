@@ -33,7 +33,10 @@ const domain = (raw: unknown): Parsed<DomainName> => {
 const name16 = (raw: unknown): Parsed<Name16> => {
   const value = parseName16(raw);
   return value === undefined
-    ? { ok: false, reason: "must be 16 lower-case hex characters" }
+    ? {
+        ok: false,
+        reason: "must be 16 lower-case hex characters, in quotes where they look like a number",
+      }
     : { ok: true, value };
 };
 
@@ -43,7 +46,10 @@ const range = (raw: unknown): Parsed<string> => {
   return { ok: false, reason: parsed?.reason ?? "must be an address or CIDR range" };
 };
 
-const hostAndPort = text(/^(?:\[[0-9a-fA-F:.]+\]|[^:\s/]+):\d{1,5}$/, 'as "host:port"');
+const hostAndPort = (raw: unknown): Parsed<string> => {
+  const address = listenAddress()(raw);
+  return address.ok ? { ok: true, value: String(raw) } : address;
+};
 
 export const agentFields = {
   central_url: {
@@ -53,7 +59,8 @@ export const agentFields = {
       const url = httpUrl()(raw);
       if (!url.ok) return url;
       const { protocol, hostname } = new URL(url.value);
-      const loopback = hostname === "localhost" || hostname === "[::1]" || /^127\./.test(hostname);
+      const loopback =
+        ["localhost", "[::1]"].includes(hostname) || /^127(?:\.\d+){3}$/.test(hostname);
       return protocol === "https:" || loopback
         ? url
         : { ok: false, reason: "must be https outside loopback" };
