@@ -1,15 +1,16 @@
 // agent.db: what the agent knows across restarts. WAL, synchronous FULL: a commit survives power loss.
 //
-//   meta(key, value)             instance_id, machine; epoch, cursor, chain, last_clear_seq (see ledger.ts)
+//   meta(key, value)             instance_id, machine, file; epoch, cursor, chain, last_clear_seq (see ledger.ts)
 //   document(key, value)         JSON: "domains", "policy", "viewset:<domain>", "deployment_site_id"; what parts put, whole and atomically
 //   done, receipt, unfinished    the journal's books (ledger.ts)
 //   bot_set, bot_element         the sets as central gave them (agent/bots)
 //
-// The instance id is bound to the machine: on a cloned disk it is made anew and the history forgotten, so that the clone takes a snapshot and receipts for itself.
+// The instance id is bound to the machine and to the file's inode: on a cloned disk and in a copied state directory (a second agent on this host, a backup put
+// back) it is made anew and the history forgotten, so that the clone takes a snapshot and receipts for itself.
 // A damaged file is set aside as agent.db.corrupt-<n> and the agent starts empty: it serves nothing new until central has answered, and nothing stale ever.
 
 import { createHash, randomBytes } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Json } from "../../core/canonical-json.ts";
 import {
@@ -62,7 +63,7 @@ export class AgentDb {
     this.sqlite = sqlite;
     this.setAside = setAside;
     this.ledger = new Ledger(sqlite);
-    this.instanceId = bindInstance(sqlite, this.ledger, machine);
+    this.instanceId = bindInstance(sqlite, this.ledger, { machine, file: inodeOf(sqlite.name) });
     this.#read = sqlite.prepare<[string], { value: string }>(
       "SELECT value FROM document WHERE key = ?",
     );
@@ -165,7 +166,15 @@ function machineDigest(path: string): string | undefined {
   return createHash("sha256").update(`accel-agent instance\n${id}`).digest("hex");
 }
 
-function bindInstance(sqlite: Sqlite, ledger: Ledger, machine: string | undefined): string {
+/** A copy has another. Without the device, whose number may change when the host starts. */
+function inodeOf(path: string): string {
+  return String(statSync(path, { bigint: true }).ino);
+}
+
+/** Where an instance lives; what the host does not tell is not compared. */
+type Home = { readonly machine: string | undefined; readonly file: string };
+
+function bindInstance(sqlite: Sqlite, ledger: Ledger, home: Home): string {
   const read = sqlite.prepare<[string], { value: string }>("SELECT value FROM meta WHERE key = ?");
   const write = sqlite.prepare<[string, string]>(
     "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
@@ -173,9 +182,13 @@ function bindInstance(sqlite: Sqlite, ledger: Ledger, machine: string | undefine
   return sqlite
     .transaction(() => {
       const known = read.get("instance_id")?.value;
-      const home = read.get("machine")?.value;
-      const cloned = home !== undefined && machine !== undefined && home !== machine;
-      if (machine !== undefined) write.run("machine", machine);
+      let cloned = false;
+      for (const [key, now] of Object.entries(home)) {
+        if (now === undefined) continue;
+        const before = read.get(key)?.value;
+        cloned ||= before !== undefined && before !== now;
+        write.run(key, now);
+      }
       if (known !== undefined && !cloned) return known;
       const made = randomBytes(16).toString("hex");
       write.run("instance_id", made);

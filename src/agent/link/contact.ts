@@ -122,8 +122,11 @@ export async function runLongPollContact(parts: ContactParts, stopped: AbortSign
       over.abort();
     }
   };
+  // Receipts name places in the journal: they go out only when central has judged that our history is the one it has.
+  const judged = Promise.withResolvers<void>();
   const entries = async (): Promise<void> => {
     const head = await follower.fetchPage(0, stop);
+    judged.resolve();
     reached();
     telemetry.become("polling");
     if (head !== undefined) follower.confirmAt(head);
@@ -138,6 +141,7 @@ export async function runLongPollContact(parts: ContactParts, stopped: AbortSign
     }
   };
   const receipts = async (): Promise<void> => {
+    await orStopped(judged.promise, stop);
     while (!stop.aborted) {
       const change = outbox.changed();
       await outbox.flush(async (batch) => client.postReceipts(instanceId, batch, stop));

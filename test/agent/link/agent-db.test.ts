@@ -1,6 +1,6 @@
 // agent.db: documents, an instance id that belongs to one machine, a damaged file that is set aside.
 
-import { readdirSync, truncateSync, writeFileSync } from "node:fs";
+import { copyFileSync, readdirSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
@@ -59,6 +59,31 @@ test("the same machine keeps its instance id and history; a cloned disk gets ano
     expect(db.instanceId).not.toBe(first);
     expect(db.ledger.position).toEqual({ epoch: null, seq: 0, chain: chainStart });
     expect(db.get("domains")).toBe(1); // What is served until the snapshot.
+  }
+});
+
+test("a copied state directory gets another instance, with and without a machine id; what was copied keeps its own", () => {
+  using dir = tempDir();
+  for (const machine of ["", "1".repeat(32)]) {
+    const machineId = join(dir.path, "machine-id");
+    writeFileSync(machineId, machine);
+    const path = join(dir.path, `agent${machine.length}.db`);
+    const copy = join(dir.path, `copy${machine.length}.db`);
+    let first: string;
+    {
+      using db = openAgentDb(path, machineId);
+      first = db.instanceId;
+      db.ledger.restart({ ...position, receipt: undefined, imports: [] });
+    }
+    copyFileSync(path, copy);
+    {
+      using db = openAgentDb(copy, machineId);
+      expect(db.instanceId).not.toBe(first);
+      expect(db.ledger.position.epoch).toBeNull();
+    }
+    using db = openAgentDb(path, machineId);
+    expect(db.instanceId).toBe(first);
+    expect(db.ledger.position).toEqual(position);
   }
 });
 

@@ -124,6 +124,30 @@ test.each([404, 403, 502, 200])(
   },
 );
 
+test("by requests, receipts go out only when central has judged our history", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  const effects = new Effects();
+  {
+    await using rig = startRig({ central, dir: dir.path, effects });
+    await connected(rig);
+    central.faults.loseAcks = 1;
+    central.append("cache.clear", clear("c1"));
+    await until("a receipt that nobody acknowledged", () => central.receipts.length === 1);
+  }
+  central.faults.upgradeStatus = 404;
+  central.faults.delayMs = 250;
+  const before = central.requests.length;
+  await using rig = startRig({ central, dir: dir.path, effects });
+  const asked = (what: string): boolean =>
+    central.requests.slice(before).some((line) => line.includes(what));
+  await until("the journal is asked for", () => asked("/journal?"));
+  const askedMs = performance.now();
+  await until("the receipt is told again", () => asked("/receipts"));
+  expect(performance.now() - askedMs).toBeGreaterThan(150);
+  await until("acknowledged", () => rig.link.status().receipts_unacknowledged === 0);
+});
+
 test("a proxy that does not wait is not asked without pause", async () => {
   using dir = tempDir();
   await using central = await FakeCentral.start();
