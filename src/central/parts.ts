@@ -10,7 +10,7 @@ import { Health } from "../base/health.ts";
 import type { Log } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
 import { openPatternCheck } from "../base/pattern-check.ts";
-import { createSealer, openKeyFile } from "../base/seal.ts";
+import type { Sealer } from "../base/seal.ts";
 import { clientAddress, compileTrusted, parsePeer } from "../core/client-address.ts";
 import { createAgentApi, type AgentApi } from "./agents/agent-api.ts";
 import { Hub } from "./agents/hub.ts";
@@ -29,6 +29,7 @@ import { CustomerStore } from "./store/customer-store.ts";
 import { openStore, storeEpoch, type Store } from "./store/database.ts";
 import { dropExpiredAgentTokens, dropIdempotencyKeys } from "./store/expiry.ts";
 import { sitePositions } from "./store/instances.ts";
+import { openStoreKey } from "./store/store-key.ts";
 
 export type CentralOptions = {
   readonly settings: CentralSettings;
@@ -62,8 +63,8 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   await using stack = new AsyncDisposableStack();
   const at = (name: string): string => join(settings.state_dir, name);
   const health = new Health(now);
-  const sealer = createSealer(await openKeyFile(keyFileOf(settings)));
   const store = stack.use(await openStore(at("central.db"), now));
+  const sealer = await openStoreKey(store, keyFileOf(settings));
   const blobs = await openBlobs(at("blobs"), store, now);
   const thread = stack.use(await openLogs(at("logs"), log, health));
   const ground: Ground = { ...options, health, registry: new Registry(), store, blobs, thread };
@@ -120,7 +121,7 @@ async function openLogs(directory: string, log: Log, health: Health): Promise<Lo
 async function openAgentsSide(
   ground: Ground,
   bus: ReturnType<typeof createLocalWakeBus>,
-  sealer: ReturnType<typeof createSealer>,
+  sealer: Sealer,
   stack: AsyncDisposableStack,
 ): Promise<{ readonly agents: AgentApi; readonly hub: Hub }> {
   const { settings } = ground;
@@ -142,7 +143,7 @@ function openCustomersSide(
   ground: Ground,
   bus: ReturnType<typeof createLocalWakeBus>,
   hub: Hub,
-  sealer: ReturnType<typeof createSealer>,
+  sealer: Sealer,
   stack: AsyncDisposableStack,
 ): ReturnType<typeof createCustomerApi> {
   const { settings, store, blobs, thread, now } = ground;

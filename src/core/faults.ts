@@ -33,6 +33,14 @@ export const FAULTS = {
     retryable: false,
     hint: "The state was written by a newer release: install that release or a newer one.",
   },
+  STORE_DAMAGED: {
+    retryable: false,
+    hint: "Restore central's store from its backup; what is left of it can be read with sqlite3 .recover. The agents go on serving.",
+  },
+  STORE_KEY_WRONG: {
+    retryable: false,
+    hint: "Put the key file back that belongs to this store: it is kept apart from the store's backups. The agents go on serving.",
+  },
   DATABASE_BROKEN: {
     retryable: false,
     hint: "The file was set aside under the name in the message; what it held is fetched or rebuilt.",

@@ -1,6 +1,6 @@
 // Central whole: both APIs on one listener over one state directory, its own pages and commands, refusing to start, stopping, starting again.
 
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -177,6 +177,40 @@ test("a second start finds everything, the channel comes back where it was", asy
   channel.hello(epoch);
   await channel.next("entries");
   expect(channel.all("resync")).toEqual([]);
+});
+
+test("it does not start with another key than its secrets were sealed with, and makes none", async () => {
+  using dir = tempDir();
+  const settings = settingsOf(dir.path);
+  const key = join(dir.path, "central.key");
+  {
+    await using central = await start(settings);
+    await newSite(central.url);
+  }
+  const kept = readFileSync(key);
+  rmSync(key);
+  await expect(start(settings)).rejects.toMatchObject({ code: "STORE_KEY_WRONG" });
+  expect(existsSync(key)).toBe(false);
+  writeFileSync(key, "0".repeat(64));
+  await expect(start(settings)).rejects.toMatchObject({ code: "STORE_KEY_WRONG" });
+  writeFileSync(key, kept);
+  await using _ = await start(settings);
+});
+
+test.each([
+  ["its head", 0],
+  ["its first table", 100],
+])("a store damaged at %s is said to be damaged and left as it is", async (_, at) => {
+  using dir = tempDir();
+  const settings = settingsOf(dir.path);
+  const store = join(dir.path, "central.db");
+  {
+    await using _central = await start(settings);
+  }
+  const bytes = readFileSync(store).fill(0xff, at, 4_000);
+  writeFileSync(store, bytes);
+  await expect(start(settings)).rejects.toMatchObject({ code: "STORE_DAMAGED" });
+  expect(readFileSync(store).equals(bytes)).toBe(true);
 });
 
 test("stopping ends channels, long polls and idle connections at once", async () => {

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { Kysely, SqliteDialect, type Transaction } from "kysely";
 import { Migrator } from "kysely/migration";
-import { openSqlite } from "../../base/sqlite.ts";
+import { isCorruption, openSqlite } from "../../base/sqlite.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import { migrations } from "./migrations.ts";
 import type { StoreTables } from "./schema.ts";
@@ -13,8 +13,19 @@ export type Store = Kysely<StoreTables>;
 export type Tx = Transaction<StoreTables>;
 export type Queries = Store | Tx;
 
-/** Creates and migrates. Throws DATABASE_NEWER for a store of a newer release. */
+/** Creates and migrates. Throws DATABASE_NEWER for a store of a newer release, STORE_DAMAGED for what is no intact database. */
 export async function openStore(path: string, now: () => Date): Promise<Store & AsyncDisposable> {
+  try {
+    return await openIntact(path, now);
+  } catch (error) {
+    if (!isCorruption(error)) throw error;
+    throw new AccelError("STORE_DAMAGED", `the store ${path} is damaged: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+async function openIntact(path: string, now: () => Date): Promise<Store & AsyncDisposable> {
   const store = new Kysely<StoreTables>({
     dialect: new SqliteDialect({ database: openSqlite(path, { sync: "full" }) }),
   });
@@ -25,6 +36,7 @@ export async function openStore(path: string, now: () => Date): Promise<Store & 
   const { error } = await migrator.migrateToLatest();
   if (error !== undefined) {
     await store.destroy();
+    if (isCorruption(error)) throw error;
     throw new AccelError(
       "DATABASE_NEWER",
       `the store ${path} cannot be brought to this release: ${messageOf(error)}`,
