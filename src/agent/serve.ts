@@ -3,7 +3,7 @@
 import { entryUrl } from "../base/entry.ts";
 import type { Log } from "../base/log.ts";
 import { messageOf } from "../core/faults.ts";
-import { startWorkers, type WorkerPool } from "./accelerator/workers.ts";
+import { openWorkers, type WorkerPool } from "./accelerator/workers.ts";
 import type { Ground } from "./ground.ts";
 import type { ImportProgress } from "./link/link.ts";
 import type { AgentSettings } from "./settings/fields.ts";
@@ -57,6 +57,7 @@ export async function openServing(
   late.serving = serving;
   const restored = { serving, documents: db, viewsets, log, random, stop };
   const torn = await restoreState(restored);
+  await pool.start(); // Visitors arrive when the committed state is there to meet them.
   const healing = Promise.all(torn.map((domain) => healViewset(domain, restored)));
   return { viewsets, locals, pool, serving, healing };
 }
@@ -66,7 +67,7 @@ async function openPool(
   blobsDir: string,
 ): Promise<WorkerPool> {
   const { settings, random } = options;
-  return startWorkers({
+  return openWorkers({
     count: workers,
     entry: entryUrl(import.meta.url, "./worker"),
     openParts: () => {

@@ -193,6 +193,16 @@ test("central away: the agent serves, restarts and serves; what was asked meanwh
   );
 }, 180_000);
 
+test("a visitor who knocks while the agent starts is refused by the kernel or served, never told to come back", async () => {
+  await edge.agent.kill();
+  const started = edge.agent.restart();
+  const first = await until("the first answer", () =>
+    edge.visit("/page/x", { host: domain }).catch(() => undefined),
+  );
+  expect(first.status).toBe(200);
+  await started;
+});
+
 test("both programs stop cleanly on SIGTERM", async () => {
   expect(await edge.agent.terminate()).toBe(0);
   expect(await edge.central.terminate()).toBe(0);

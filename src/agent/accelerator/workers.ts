@@ -76,8 +76,7 @@ const table = {
 
 /** Throws PORT_TAKEN or ADDRESS_UNUSABLE. Resolves when every worker listens; until the first publish they answer 503. */
 export async function startWorkers(options: WorkerPoolOptions): Promise<WorkerPool> {
-  const port = await findPort(options.listen);
-  const pool = new WorkerPool({ ...options, listen: { ...options.listen, port } });
+  const pool = await openWorkers(options);
   try {
     await pool.start();
   } catch (error) {
@@ -85,6 +84,15 @@ export async function startWorkers(options: WorkerPoolOptions): Promise<WorkerPo
     throw error;
   }
   return pool;
+}
+
+/**
+ * A pool without workers: what is published before `start` is what visitors meet first, so that none of them ever finds a state that is older than
+ * the committed one. Throws PORT_TAKEN or ADDRESS_UNUSABLE.
+ */
+export async function openWorkers(options: WorkerPoolOptions): Promise<WorkerPool> {
+  const port = await findPort(options.listen);
+  return new WorkerPool({ ...options, listen: { ...options.listen, port } });
 }
 
 /** Without reusePort, so that a port in use is an error: with it, a second agent would steal visitors. */
