@@ -108,11 +108,18 @@ async function statusOf({ ground, served, link }: Parts, started: Date): Promise
       link: link.status(),
       workers,
       sets: sets.list(),
-      cache: await index.stats(),
-      spool: await spool.balance(),
+      cache: snakeCase(await index.stats()),
+      spool: snakeCase(await spool.balance()),
     },
     warnings: health.list(),
   };
+}
+
+/** Facts for operators are named as everything on the wire is. */
+function snakeCase(facts: object): Readonly<Record<string, unknown>> {
+  const name = (key: string): string =>
+    key.replaceAll(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
+  return Object.fromEntries(Object.entries(facts).map(([key, value]) => [name(key), value]));
 }
 
 function unknownBots(allowed: boolean | null): "allowed" | "blocked" | "blocked by default" {
@@ -140,12 +147,12 @@ function controlPorts(
         seq: 0,
       });
       return {
-        ...(await applied),
-        ...(await gone),
+        ...snakeCase(await applied),
+        ...snakeCase(await gone),
         took_ms: Math.round(performance.now() - began),
       };
     },
-    cacheStats: () => index.stats(),
+    cacheStats: async () => snakeCase(await index.stats()),
     cacheCheck: () => index.check(),
     botsCheck: ({ ip, userAgent, host }) => ({
       address: canonicalAddress(ip),
@@ -158,7 +165,7 @@ function controlPorts(
         })),
     }),
     botsList: () => sets.list(),
-    logsBacklog: () => spool.balance(),
+    logsBacklog: async () => snakeCase(await spool.balance()),
     mainDomainOf: (host) =>
       serving.state.domains.find((domain) => domain.hosts.some(({ name }) => name === host))?.name,
   };

@@ -11,7 +11,10 @@ export const logsCommand: Command = {
   async run(context) {
     const { values, positionals } = readArgs(context.args, controlOptions, 1);
     if (positionals[0] !== "backlog")
-      throw new AccelError("USAGE", `logs ${positionals[0] ?? ""}: only backlog in this version`);
+      throw new AccelError(
+        "USAGE",
+        `logs ${positionals[0] ?? "needs a word"}: only backlog in this version`,
+      );
     const answer = await ask(socketPath("accel-agent", values), "logs-backlog", {}, context);
     context.out(
       values.json === true ? `${JSON.stringify(answer, null, 2)}\n` : renderFacts(answer),

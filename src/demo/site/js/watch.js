@@ -38,7 +38,7 @@ function judge(response) {
   const forward = values.get("fwd");
   if (forward === "stale") return { word: "renewed", kind: "miss", why: "The copy was too old: the origin was asked whether it still holds." };
   if (forward?.includes("miss") === true) {
-    return { word: "miss", kind: "miss", why: values.has("stored") ? "Not at the edge yet: fetched from the origin, and kept." : "Fetched from the origin." };
+    return { word: "miss", kind: "miss", why: values.has("stored") ? "Not at the edge yet: fetched from the origin, and kept." : "Read from where it lies; the next one is a hit." };
   }
   return { word: "passed", kind: "pass", why: "Not kept: the request went through to the origin." };
 }
