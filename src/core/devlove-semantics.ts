@@ -3,6 +3,7 @@
 // A text check gets a string and returns the fault, worded to follow the name of the key ("`index` must not …"), or undefined. A whole
 // check gets the parts of a value of which only the outermost type is known, for faults beside it are reported with it.
 
+import { hopByHop } from "./http-fields.ts";
 import { canonicalPath, compilePathPattern, pathPatternFault } from "./path-pattern.ts";
 import type { TextMatcher } from "./path-pattern.ts";
 
@@ -40,21 +41,6 @@ export function indexNameFault(name: string): string | undefined {
   return controlCharacter.test(name) ? "must not contain control characters" : undefined;
 }
 
-/** RFC 9110 §7.6.1 and its elders; they belong to one connection, which is not the document's to steer. */
-const hopByHopHeaders: ReadonlySet<string> = new Set([
-  "connection",
-  "http2-settings",
-  "keep-alive",
-  "proxy-authenticate",
-  "proxy-authentication-info",
-  "proxy-authorization",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-]);
-
 /** They say where a body ends and how it is coded: changed, the body is cut or unreadable. */
 const framingHeaders: ReadonlySet<string> = new Set([
   "content-encoding",
@@ -66,7 +52,7 @@ export function headerNameFault(name: string): string | undefined {
   if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/.test(name) || name === "__proto__")
     return "is not a header name (RFC 9110 §5.1)";
   const lower = name.toLowerCase();
-  if (hopByHopHeaders.has(lower)) return "is a hop-by-hop header: it belongs to the connection";
+  if (hopByHop.includes(lower)) return "is a hop-by-hop header: it belongs to the connection";
   if (framingHeaders.has(lower)) return "is a framing header: it belongs to the body";
   return undefined;
 }

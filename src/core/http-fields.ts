@@ -40,8 +40,8 @@ export function listMembers(value: string): readonly string[] {
   return members;
 }
 
-/** RFC 9110 §7.6.1 and its elders: they speak of one connection. */
-const hopByHop: readonly string[] = [
+/** RFC 9110 §7.6.1 and its elders: they speak of one connection, which is neither a document's nor a cache's to steer. */
+export const hopByHop: readonly string[] = [
   "connection",
   "http2-settings",
   "keep-alive",

@@ -2,7 +2,7 @@
 // repeated after anything was killed. Each step asserts what must hold when it is done.
 
 import { expect } from "vitest";
-import { browser, type Edge } from "./edge.ts";
+import { browser, type Api, type Edge } from "./edge.ts";
 import { until } from "./until.ts";
 
 export const domain = "www.example.com";
@@ -243,20 +243,13 @@ export function logsOf(body: unknown): readonly LogRow[] {
 }
 
 /** Every record that is retained, each page by its `Link: next`. */
-export async function walkLogs(
-  edge: Edge,
-  siteId: number,
-  name: string,
-): Promise<readonly LogRow[]> {
+export async function walkLogs(api: Api, siteId: number, name: string): Promise<readonly LogRow[]> {
   const rows: LogRow[] = [];
   let path: string | undefined = `/incominglogs/?domain=${name}&deployment_id=${siteId}&limit=1000`;
   while (path !== undefined) {
-    const { body, headers } = await edge.api.get(path);
+    const { body, headers } = await api.get(path);
     rows.push(...logsOf(body));
-    const next = /<[^>]*?(\/incominglogs\/[^>]*)>;\s*rel="?next"?/.exec(
-      headers.get("link") ?? "",
-    )?.[1];
-    path = next;
+    path = /<[^>]*?(\/incominglogs\/[^>]*)>;\s*rel="?next"?/.exec(headers.get("link") ?? "")?.[1];
   }
   return rows;
 }

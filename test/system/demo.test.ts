@@ -11,7 +11,7 @@ import { Program } from "../support/process.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
 import { Api } from "../support/edge.ts";
-import { logsOf, type LogRow } from "../support/customer-script.ts";
+import { walkLogs } from "../support/customer-script.ts";
 
 const accessLog = join(
   import.meta.dirname,
@@ -53,18 +53,6 @@ test("it tells where everything is and what to try", () => {
     expect(demo?.said).toContain(part);
 });
 
-async function walk(api: Api): Promise<readonly LogRow[]> {
-  const rows: LogRow[] = [];
-  let path: string | undefined =
-    `/incominglogs/?domain=${places.domain}&deployment_id=${places.deployment_site_id}&limit=1000`;
-  while (path !== undefined) {
-    const { body, headers } = await api.get(path);
-    rows.push(...logsOf(body));
-    path = /<[^>]*?(\/incominglogs\/[^>]*)>;\s*rel="?next"?/.exec(headers.get("link") ?? "")?.[1];
-  }
-  return rows;
-}
-
 test.skipIf(!existsSync(accessLog))(
   "10,000 real requests replayed: none fails by us, and the incoming logs account for each exactly once",
   async () => {
@@ -88,7 +76,7 @@ test.skipIf(!existsSync(accessLog))(
     const seen = await until(
       "all records at central",
       async () => {
-        const rows = await walk(api); // These are the demo's first visitors.
+        const rows = await walkLogs(api, places.deployment_site_id, places.domain); // These are the demo's first visitors.
         return rows.length >= requests.length && rows;
       },
       60_000,

@@ -120,7 +120,7 @@ test("no incoming log is missing and none is there twice", async () => {
   const rows = await until(
     "all records",
     async () => {
-      const found = (await walkLogs(edge, script.siteId, domain)).filter(({ uri_path: path }) =>
+      const found = (await walkLogs(edge.api, script.siteId, domain)).filter(({ uri_path: path }) =>
         path.startsWith("/private?n="),
       );
       return found.length >= paths.length && found;
@@ -186,7 +186,7 @@ test("central away: the agent serves, restarts and serves; what was asked meanwh
   await until(
     "its records are at central",
     async () =>
-      (await walkLogs(edge, script.siteId, domain)).some(
+      (await walkLogs(edge.api, script.siteId, domain)).some(
         ({ uri_path: path }) => path === "/page/new",
       ),
     70_000,

@@ -74,7 +74,7 @@ test(`the script completes over ${killsEach} kills of each program`, async () =>
   const rows = await until(
     "the fresh record",
     async () => {
-      const all = await walkLogs(edge, script.siteId, domain);
+      const all = await walkLogs(edge.api, script.siteId, domain);
       return all.some(({ uri_path: path }) => path === marker) && all;
     },
     60_000,
