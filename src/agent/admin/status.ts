@@ -63,7 +63,8 @@ ${Object.entries(status.parts)
 
 function flatten(facts: unknown, prefix = ""): readonly (readonly [string, string])[] {
   if (facts === null) return [[prefix, "–"]];
-  if (typeof facts !== "object") return [[prefix, String(facts)]];
+  if (typeof facts === "string") return [[prefix, facts]];
+  if (typeof facts !== "object") return [[prefix, JSON.stringify(facts)]];
   if (Object.keys(facts).length === 0) return [[prefix, "none"]];
   return Object.entries(facts).flatMap(([name, value]) =>
     flatten(value, prefix === "" ? name : `${prefix}.${name}`),

@@ -63,7 +63,7 @@ export class AgentDb {
     this.sqlite = sqlite;
     this.setAside = setAside;
     this.ledger = new Ledger(sqlite);
-    this.instanceId = bindInstance(sqlite, this.ledger, { machine, file: inodeOf(sqlite.name) });
+    this.instanceId = bindInstance(sqlite, this.ledger, { machine, file: inodeOf(sqlite) });
     this.#read = sqlite.prepare<[string], { value: string }>(
       "SELECT value FROM document WHERE key = ?",
     );
@@ -166,9 +166,9 @@ function machineDigest(path: string): string | undefined {
   return createHash("sha256").update(`accel-agent instance\n${id}`).digest("hex");
 }
 
-/** A copy has another. Without the device, whose number may change when the host starts. */
-function inodeOf(path: string): string {
-  return String(statSync(path, { bigint: true }).ino);
+/** A copy has another. Without the device, whose number may change when the host starts. A database in memory has no file to copy. */
+function inodeOf(sqlite: Sqlite): string {
+  return sqlite.memory ? "memory" : String(statSync(sqlite.name, { bigint: true }).ino);
 }
 
 /** Where an instance lives; what the host does not tell is not compared. */
