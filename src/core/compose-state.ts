@@ -98,8 +98,8 @@ function botsOf(
     for (const bot of allow) if (!decided.has(bot)) decided.set(bot, "allow");
     for (const bot of deny) if (!decided.has(bot)) decided.set(bot, "deny");
   }
-  const listed = (verdict: "allow" | "deny"): string[] =>
-    [...decided].filter(([, said]) => said === verdict).map(([bot]) => bot);
+  const listed = (verdict: "allow" | "deny"): ReadonlySet<string> =>
+    new Set([...decided].filter(([, said]) => said === verdict).map(([bot]) => bot));
   const tables = (kind: "bad" | "vip"): RangeTable[] =>
     names.flatMap((name) => set(name, kind) ?? []);
   return {

@@ -17,8 +17,8 @@ export type Views =
 export type HostBots = {
   readonly mode: "enforce" | "monitor";
   readonly unknownBotsCanAccess: boolean | null;
-  readonly allow: readonly string[];
-  readonly deny: readonly string[];
+  readonly allow: ReadonlySet<string>;
+  readonly deny: ReadonlySet<string>;
   /** The host's own set first, then the main domain's. */
   readonly vip: readonly RangeTable[];
   readonly bad: readonly RangeTable[];

@@ -14,7 +14,7 @@ import type { CacheSettings, QueryRule, Redirect, SiteConfig } from "./effective
 
 export type CacheRoute = {
   readonly settings: CacheSettings;
-  /** See normalizeQuery. */
+  /** See compileQueryRule. */
   readonly normalizeQuery: (rawQuery: string) => string;
 };
 
@@ -69,6 +69,10 @@ function firstMatch<T>(
   };
 }
 
+/**
+ * The query without what the rule leaves out: the order and the bytes of the rest are untouched. `rawQuery` is without its `?`. Names are
+ * compared decoded (`%75tm_source` is utm_source), for an origin decodes them too: else `keep` would merge what the origin tells apart.
+ */
 function compileQueryRule(rule: QueryRule): (rawQuery: string) => string {
   const keeps = "keep" in rule;
   const patterns = (keeps ? rule.keep : rule.ignore).map(compileNamePattern);
@@ -83,27 +87,4 @@ function compileQueryRule(rule: QueryRule): (rawQuery: string) => string {
       .split("&")
       .filter((piece) => isNamed(piece) === keeps)
       .join("&");
-}
-
-export function matchRedirect(
-  site: Pick<SiteConfig, "redirects" | "cache">,
-  rawPath: string,
-): Redirect | undefined {
-  return compileSite(site).redirect(rawPath);
-}
-
-/** The settings of the first rule that matches, else those of `cache.default`. */
-export function matchCacheRule(
-  site: Pick<SiteConfig, "redirects" | "cache">,
-  rawPath: string,
-): CacheSettings {
-  return compileSite(site).cache(rawPath).settings;
-}
-
-/**
- * The query without what the rule leaves out: the order and the bytes of the rest are untouched. `rawQuery` is without its `?`. Names are
- * compared decoded (`%75tm_source` is utm_source), for an origin decodes them too: else `keep` would merge what the origin tells apart.
- */
-export function normalizeQuery(rawQuery: string, rule: Pick<CacheSettings, "query">): string {
-  return compileQueryRule(rule.query)(rawQuery);
 }

@@ -2,10 +2,9 @@
 // a response that repeats a number came from a cache.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { parseArgs } from "node:util";
 import { listenHttp } from "../base/http-listener.ts";
-import { AccelError, messageOf } from "../core/faults.ts";
-import { answerTo, integerIn, type Answer } from "./answers.ts";
+import { messageOf } from "../core/faults.ts";
+import { answerTo, type Answer } from "./answers.ts";
 
 export type DemoBackend = AsyncDisposable & { readonly url: string };
 export type DemoBackendOptions = {
@@ -120,37 +119,4 @@ export async function startDemoBackend({
       await closed;
     },
   };
-}
-
-/** The backend as a process: `--host 127.0.0.1 --port 8081`. Prints its URL on standard output when it listens; returns when stopped. */
-export async function runDemoBackend(argv: readonly string[], stop: AbortSignal): Promise<void> {
-  const { host, port } = parseBackendArgs(argv);
-  await using backend = await startDemoBackend({ host, port, stop });
-  process.stdout.write(`${backend.url}\n`);
-  if (stop.aborted) return;
-  const { promise, resolve } = Promise.withResolvers<void>();
-  stop.addEventListener("abort", () => resolve(), { once: true });
-  await promise;
-}
-
-function parseBackendArgs(argv: readonly string[]): {
-  readonly host: string;
-  readonly port: number;
-} {
-  let values: { readonly host: string; readonly port: string };
-  try {
-    ({ values } = parseArgs({
-      args: [...argv],
-      options: {
-        host: { type: "string", default: "127.0.0.1" },
-        port: { type: "string", default: "8081" },
-      },
-    }));
-  } catch (error) {
-    throw new AccelError("USAGE", messageOf(error));
-  }
-  const port = integerIn(values.port, 0, 65_535);
-  if (port === undefined)
-    throw new AccelError("USAGE", `--port must be from 0 to 65535, not "${values.port}"`);
-  return { host: values.host, port };
 }

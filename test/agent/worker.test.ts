@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { startIndexer } from "../../src/agent/cache/index-client.ts";
 import { startSpooler } from "../../src/agent/requests/spool-client.ts";
-import { startWorkers } from "../../src/agent/accelerator/workers.ts";
+import { startWorkers } from "../support/start-workers.ts";
 import type { WorkerParts } from "../../src/agent/worker.ts";
 import { Health } from "../../src/base/health.ts";
 import { silentLog } from "../../src/base/log.ts";

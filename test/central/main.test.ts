@@ -7,14 +7,18 @@ import { expect, test } from "vitest";
 import { callControl } from "../../src/base/control-socket.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { checkCentral, runCentral } from "../../src/central/main.ts";
-import { readCentralSettings, type CentralSettings } from "../../src/central/settings/fields.ts";
+import { centralFields, type CentralSettings } from "../../src/central/settings/fields.ts";
+import { readSettings } from "../../src/base/settings.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { batchText, connectAgent } from "../support/fake-agent.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
 
 function settingsOf(stateDir: string, more = "", port = 0): CentralSettings {
-  const read = readCentralSettings(`listen: 127.0.0.1:${port}\nstate_dir: ${stateDir}\n${more}`);
+  const read = readSettings(
+    centralFields,
+    `listen: 127.0.0.1:${port}\nstate_dir: ${stateDir}\n${more}`,
+  );
   if (!read.ok) throw new Error(JSON.stringify(read.errors));
   return read.settings;
 }

@@ -3,7 +3,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { centralDefaults, readCentralSettings } from "../../src/central/settings/fields.ts";
+import { centralDefaults, centralFields } from "../../src/central/settings/fields.ts";
+import { readSettings } from "../../src/base/settings.ts";
 
 const committed = readFileSync(join(import.meta.dirname, "../../config/central.yaml"), "utf8");
 
@@ -12,8 +13,8 @@ test("config/central.yaml is what the table says", () => {
 });
 
 test("it is valid as it is, and the same as an empty file", () => {
-  const read = readCentralSettings(committed);
-  expect(read).toEqual(readCentralSettings(""));
+  const read = readSettings(centralFields, committed);
+  expect(read).toEqual(readSettings(centralFields, ""));
   expect(read.ok).toBe(true);
 });
 
@@ -24,7 +25,7 @@ test.each([
   ["logs:\n  retention_age: 30", 2, "logs.retention_age", "with a unit"],
   ["log_level: loud", 1, "log_level", "must be one of"],
 ])("%j is refused", (yaml, line, key, reason) => {
-  expect(readCentralSettings(yaml)).toMatchObject({
+  expect(readSettings(centralFields, yaml)).toMatchObject({
     ok: false,
     errors: [{ line, key, message: expect.stringContaining(reason) }],
   });

@@ -4,7 +4,7 @@ import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { drawCard } from "../../src/demo/card.ts";
-import { runDemoBackend, startDemoBackend } from "../../src/demo/backend.ts";
+import { startDemoBackend } from "../../src/demo/backend.ts";
 
 async function startBackend(): Promise<string> {
   const stop = new AbortController();
@@ -241,16 +241,6 @@ test("odd request targets are answered", async () => {
       .once("error", reject)
       .end();
     expect(await promise).toBe(404);
-  }
-});
-
-test("runs as a process until stopped, and refuses what it does not know", async () => {
-  const stop = new AbortController();
-  const running = runDemoBackend(["--port", "0"], stop.signal);
-  stop.abort();
-  await running;
-  for (const argv of [["--port", "70000"], ["--port", "x"], ["--colour", "red"], ["stray"]]) {
-    await expect(runDemoBackend(argv, stop.signal)).rejects.toMatchObject({ code: "USAGE" });
   }
 });
 

@@ -18,7 +18,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   isbot: ["src/agent/bots/"],
   kysely: ["src/central/"],
   mime: ["src/agent/viewset/", "src/agent/accelerator/", "src/demo/"],
-  "node-cron": ["src/central/jobs/", "src/agent/cache/", "src/agent/viewset/"],
+  "node-cron": ["src/central/jobs/"],
   pino: ["src/base/"],
   "prom-client": ["src/base/"],
   typebox: ["src/wire/"],

@@ -74,18 +74,6 @@ const table = {
   },
 } as const;
 
-/** Throws PORT_TAKEN or ADDRESS_UNUSABLE. Resolves when every worker listens; until the first publish they answer 503. */
-export async function startWorkers(options: WorkerPoolOptions): Promise<WorkerPool> {
-  const pool = await openWorkers(options);
-  try {
-    await pool.start();
-  } catch (error) {
-    await pool[Symbol.asyncDispose]();
-    throw error;
-  }
-  return pool;
-}
-
 /**
  * A pool without workers: what is published before `start` is what visitors meet first, so that none of them ever finds a state that is older than
  * the committed one. Throws PORT_TAKEN or ADDRESS_UNUSABLE.

@@ -11,13 +11,7 @@ export function judgeVisitor(
   clientIp: string,
   claimed: string | undefined,
 ): Verdict {
-  const rules = {
-    mode: bots.mode,
-    allow: new Set(bots.allow),
-    deny: new Set(bots.deny),
-    unknownBotsCanAccess: bots.unknownBotsCanAccess,
-  };
-  return decide(rules, gather(bots, parseIp(clientIp), claimed));
+  return decide(bots, gather(bots, parseIp(clientIp), claimed));
 }
 
 function gather(

@@ -14,7 +14,6 @@ import {
   text,
 } from "../../base/settings-fields.ts";
 import {
-  readSettings,
   renderSettings,
   type FieldTable,
   type Parsed,
@@ -101,10 +100,6 @@ export type CentralSettings = Extract<
   SettingsRead<typeof centralFields>,
   { readonly ok: true }
 >["settings"];
-
-export function readCentralSettings(yaml: string): SettingsRead<typeof centralFields> {
-  return readSettings(centralFields, yaml);
-}
 
 export function keyFileOf(settings: CentralSettings): string {
   return settings.key_file ?? join(settings.state_dir, "central.key");

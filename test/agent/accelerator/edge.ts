@@ -23,8 +23,8 @@ export const host = "www.example.com";
 const noBots: HostBots = {
   mode: "enforce",
   unknownBotsCanAccess: true,
-  allow: [],
-  deny: [],
+  allow: new Set(),
+  deny: new Set(),
   vip: [],
   bad: [],
 };

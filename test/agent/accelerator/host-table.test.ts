@@ -8,8 +8,8 @@ import type { HostBots, ServedHost, ServingState } from "../../../src/core/servi
 const bots: HostBots = {
   mode: "enforce",
   unknownBotsCanAccess: null,
-  allow: [],
-  deny: [],
+  allow: new Set(),
+  deny: new Set(),
   vip: [],
   bad: [],
 };

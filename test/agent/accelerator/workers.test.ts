@@ -4,14 +4,11 @@ import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
-import {
-  startWorkers,
-  type WorkerPool,
-  type WorkerPoolOptions,
-} from "../../../src/agent/accelerator/workers.ts";
+import { type WorkerPool, type WorkerPoolOptions } from "../../../src/agent/accelerator/workers.ts";
 import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry, exposeMetrics } from "../../../src/base/metrics.ts";
+import { startWorkers } from "../../support/start-workers.ts";
 import { until } from "../../support/until.ts";
 import { ask, openOrigin, raw, stateOf } from "./edge.ts";
 import type { TestParts } from "./worker-entry.ts";

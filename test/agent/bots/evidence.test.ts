@@ -8,8 +8,8 @@ import type { HostBots } from "../../../src/core/serving-state.ts";
 const bots: HostBots = {
   mode: "enforce",
   unknownBotsCanAccess: null,
-  allow: ["Googlebot", "friend"],
-  deny: [],
+  allow: new Set(["Googlebot", "friend"]),
+  deny: new Set(),
   vip: [buildRangeTable([{ bot: "Googlebot", range: "66.249.64.0/19" }])],
   bad: [
     buildRangeTable([{ bot: "own", range: "192.0.2.7" }]),
