@@ -19,6 +19,51 @@ export function parseCacheControl(value: string | undefined): Directives {
   return directives;
 }
 
+/** What a visitor asks of caches (RFC 9111 §5.2.1, RFC 5861 §4). */
+export type RequestDirectives = {
+  readonly noStore: boolean;
+  /** Also `Pragma: no-cache` where there is no Cache-Control (§5.4). */
+  readonly noCache: boolean;
+  readonly onlyIfCached: boolean;
+  readonly maxAgeS: number | undefined;
+  readonly minFreshS: number;
+  /** 0 where nothing stale is taken, Infinity for any. */
+  readonly maxStaleS: number;
+  readonly staleIfErrorS: number;
+};
+
+const nothingAsked: RequestDirectives = {
+  noStore: false,
+  noCache: false,
+  onlyIfCached: false,
+  maxAgeS: undefined,
+  minFreshS: 0,
+  maxStaleS: 0,
+  staleIfErrorS: 0,
+};
+
+export function requestDirectives(fields: readonly Field[]): RequestDirectives {
+  const value = fieldValue(fields, "cache-control");
+  if (value === undefined) {
+    const pragma = fieldValue(fields, "pragma");
+    if (pragma === undefined) return nothingAsked;
+    return { ...nothingAsked, noCache: parseCacheControl(pragma).has("no-cache") };
+  }
+  const directives = parseCacheControl(value);
+  return {
+    noStore: directives.has("no-store"),
+    noCache: directives.has("no-cache"),
+    onlyIfCached: directives.has("only-if-cached"),
+    maxAgeS: directiveSeconds(directives, "max-age"),
+    minFreshS: directiveSeconds(directives, "min-fresh") ?? 0,
+    maxStaleS:
+      directives.get("max-stale")?.[0] === true
+        ? Infinity
+        : (directiveSeconds(directives, "max-stale") ?? 0),
+    staleIfErrorS: directiveSeconds(directives, "stale-if-error") ?? 0,
+  };
+}
+
 function unquoted(text: string): string {
   return /^"(?:[^"\\]|\\.)*"$/.test(text) ? text.slice(1, -1).replaceAll(/\\(.)/g, "$1") : text;
 }

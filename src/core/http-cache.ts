@@ -1,143 +1,158 @@
-// What may be stored, under which variant, and how long it is fresh: RFC 9111 and RFC 9213 in their simple form.
+// What may be stored and how long it is fresh: RFC 9111 §3 and §4.2.1, RFC 9213, RFC 5861, and the site's rules.
 //
-// Stored is a complete 200 answer to GET with explicit freshness: no heuristics. Authorization, Set-Cookie, `private` and `no-store` are
-// never stored. Qualified forms (`private="x"`, `no-cache="x"`) count as unqualified.
+// No heuristics: what states no lifetime is stored only to be revalidated at each use, and only with something to revalidate it by.
+// Never stored: `private`, `no-store`, `Vary: *`, parts (206), and Set-Cookie unless the rule strips it. Answers to requests with Authorization only
+// where they say public, must-revalidate or s-maxage (§3.5). Qualified forms (`private="x"`, `no-cache="x"`) count as unqualified.
 
-import { cacheDirectives, directiveSeconds, parseCacheControl } from "./cache-control.ts";
-import { fieldValue, fieldValues, listMembers, type Field } from "./http-fields.ts";
-import { parseHttpDate } from "./http-date.ts";
+import { cacheDirectives, directiveSeconds, type Directives } from "./cache-control.ts";
 import type { CacheSettings } from "./effective-devlove.ts";
-
-export type ResponseFacts = {
-  readonly status: number;
-  readonly fields: readonly Field[];
-  /** Wall clock, ms: when the request went out and when the head came in. */
-  readonly requestedAtMs: number;
-  readonly receivedAtMs: number;
-};
+import { expiresIn, initialAge, type ResponseFacts } from "./http-age.ts";
+import { parseHttpDate } from "./http-date.ts";
+import { fieldValue, type Field } from "./http-fields.ts";
+import { varyNamesOf } from "./http-vary.ts";
 
 export type StorePlan =
   | {
       readonly store: true;
       readonly initialAgeS: number;
+      /** 0: to be revalidated at each use. */
       readonly freshForS: number;
       /** Names in lower case, sorted. */
       readonly varyNames: readonly string[];
     }
   | { readonly store: false; readonly reason: string };
 
+export type StoreRequest = { readonly noStore: boolean; readonly isAuthorized: boolean };
+export type StoreSettings = Pick<
+  CacheSettings,
+  "ttl_s" | "ignore_set_cookie" | "stale_while_revalidate_s" | "stale_if_error_s"
+>;
+
 const no = (reason: string): StorePlan => ({ store: false, reason });
 
-/** `requestFields` are those sent to the origin; the method was GET. */
+/** Those whose meaning for caches is known here; 206 and 304 are not responses to store (RFC 9111 §5.2.2.3). */
+const understood: ReadonlySet<number> = new Set([
+  200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406,
+  407, 408, 409, 410, 411, 412, 413, 414, 415, 416, 417, 421, 422, 425, 426, 428, 429, 431, 451,
+  500, 501, 502, 503, 504, 505, 511,
+]);
+/** A rule's lifetime is for these; what else an origin answers, errors first of all, is as fresh as it says itself. */
+const lastsByRule: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308]);
+/** A 304 says that a GET would be answered with success (RFC 9110 §15.4.5), so that it can only confirm such a response. */
+const confirmable: ReadonlySet<number> = new Set([200, 203]);
+
+/** For a response to GET. */
 export function planStore(
-  requestFields: readonly Field[],
+  request: StoreRequest,
   response: ResponseFacts,
-  settings: Pick<CacheSettings, "ttl_s" | "ignore_set_cookie">,
+  settings: StoreSettings,
 ): StorePlan {
   const { status, fields } = response;
-  if (status !== 200) return no("status");
-  if (fieldValue(requestFields, "authorization") !== undefined) return no("authorization");
-  if (parseCacheControl(fieldValue(requestFields, "cache-control")).has("no-store"))
-    return no("request no-store");
+  if (status < 200 || status === 206 || status === 304) return no("status");
+  if (request.noStore) return no("request no-store");
   const { directives, isTargeted } = cacheDirectives(fields);
-  if (directives.has("no-store")) return no("no-store");
-  if (directives.has("private")) return no("private");
-  if (fieldValue(fields, "set-cookie") !== undefined && !settings.ignore_set_cookie)
-    return no("set-cookie");
+  const refusal = refusalIn(request, response, directives, settings);
+  if (refusal !== undefined) return no(refusal);
   const varyNames = varyNamesOf(fields);
   if (varyNames === undefined) return no("vary");
   const initialAgeS = initialAge(response);
-  if (settings.ttl_s !== null) {
-    return settings.ttl_s === 0
-      ? no("stale")
-      : { store: true, initialAgeS, freshForS: initialAgeS + settings.ttl_s, varyNames };
-  }
-  if (directives.has("no-cache")) return no("no-cache");
-  const freshForS =
+  const byRule = settings.ttl_s !== null && lastsByRule.has(status) ? settings.ttl_s : undefined;
+  const saidS = byRule ?? saidLifetime(response, directives, isTargeted);
+  // A rule counts from now, the origin's word from when it was said.
+  const freshForS = byRule === undefined ? (saidS ?? 0) : byRule === 0 ? 0 : initialAgeS + byRule;
+  if (freshForS > initialAgeS) return { store: true, initialAgeS, freshForS, varyNames };
+  const { isForbidden, whileRevalidateS, ifErrorS } = staleRulesOf(directives, settings);
+  const lastsStale =
+    saidS !== undefined &&
+    !isForbidden &&
+    initialAgeS - freshForS < Math.max(whileRevalidateS, ifErrorS);
+  if (lastsStale || isConfirmable(status, fields))
+    return { store: true, initialAgeS, freshForS, varyNames };
+  if (saidS === undefined) return no("no freshness");
+  return no(directives.has("no-cache") ? "no-cache" : "stale");
+}
+
+function refusalIn(
+  request: StoreRequest,
+  { status, fields }: ResponseFacts,
+  directives: Directives,
+  { ignore_set_cookie: stripsCookies }: StoreSettings,
+): string | undefined {
+  const mustUnderstand = directives.has("must-understand");
+  if (mustUnderstand && !understood.has(status)) return "must-understand";
+  // §5.2.2.3: who understands the status need not obey the no-store that is there for the others.
+  if (directives.has("no-store") && !mustUnderstand) return "no-store";
+  if (directives.has("private")) return "private";
+  if (request.isAuthorized && !isForAuthorized(directives)) return "authorization";
+  if (fieldValue(fields, "set-cookie") !== undefined && !stripsCookies) return "set-cookie";
+  return undefined;
+}
+
+/** RFC 9111 §3.5. */
+function isForAuthorized(directives: Directives): boolean {
+  return ["public", "must-revalidate", "s-maxage"].some((name) => directives.has(name));
+}
+
+export function mayServeAuthorized(fields: readonly Field[]): boolean {
+  return isForAuthorized(cacheDirectives(fields).directives);
+}
+
+/** §4.2.1 without heuristics; undefined where nothing is said. `no-cache` is a lifetime of nothing (§5.2.2.4). */
+function saidLifetime(
+  response: ResponseFacts,
+  directives: Directives,
+  isTargeted: boolean,
+): number | undefined {
+  if (directives.has("no-cache")) return 0;
+  return (
     directiveSeconds(directives, "s-maxage") ??
     directiveSeconds(directives, "max-age") ??
-    (isTargeted ? undefined : expiresIn(response)) ??
-    0;
-  return freshForS > initialAgeS
-    ? { store: true, initialAgeS, freshForS, varyNames }
-    : no("no freshness");
-}
-
-/** RFC 9111 §5.3: an invalid Expires is in the past, and so is one of several that differ. */
-function expiresIn({ fields, receivedAtMs }: ResponseFacts): number | undefined {
-  const said = fieldValues(fields, "expires");
-  if (said.length === 0) return undefined;
-  const expires = new Set(said).size === 1 ? parseHttpDate(said[0] ?? "") : undefined;
-  if (expires === undefined) return 0;
-  return Math.max(0, Math.floor((expires - dateOf(fields, receivedAtMs)) / 1_000));
-}
-
-function dateOf(fields: readonly Field[], receivedAtMs: number): number {
-  return parseHttpDate(fieldValue(fields, "date") ?? "") ?? receivedAtMs;
-}
-
-/** RFC 9111 §4.2.3, corrected_initial_age. */
-function initialAge({ fields, requestedAtMs, receivedAtMs }: ResponseFacts): number {
-  const said = fieldValues(fields, "age")[0]?.split(",")[0]?.trim() ?? "";
-  const ageS = /^\d{1,10}$/.test(said) ? Number(said) : 0;
-  const apparentS = Math.floor((receivedAtMs - dateOf(fields, receivedAtMs)) / 1_000);
-  const delayS = Math.floor(Math.max(0, receivedAtMs - requestedAtMs) / 1_000);
-  return Math.max(0, apparentS, ageS + delayS);
-}
-
-/** Undefined for `Vary: *`. An encoded body varies by Accept-Encoding whether or not the origin says so: else one visitor's gzip is another's noise. */
-function varyNamesOf(fields: readonly Field[]): readonly string[] | undefined {
-  const names = new Set(listMembers((fieldValue(fields, "vary") ?? "").toLowerCase()));
-  if (names.has("*")) return undefined;
-  if (fieldValue(fields, "content-encoding") !== undefined) names.add("accept-encoding");
-  return [...names].sort();
-}
-
-/** The request's side of a variant; null where there is none. An absent field is an empty one. */
-export function variantOf(
-  varyNames: readonly string[],
-  requestFields: readonly Field[],
-): Readonly<Record<string, string>> | null {
-  if (varyNames.length === 0) return null;
-  return Object.fromEntries(varyNames.map((name) => [name, fieldValue(requestFields, name) ?? ""]));
-}
-
-/** RFC 9111 §4.1. */
-export function isVariantFor(
-  vary: Readonly<Record<string, string>> | null,
-  requestFields: readonly Field[],
-): boolean {
-  return (
-    vary === null ||
-    Object.entries(vary).every(([name, value]) => (fieldValue(requestFields, name) ?? "") === value)
+    (isTargeted ? undefined : expiresIn(response))
   );
 }
 
-export type Stored = {
-  readonly storedAtMs: number;
-  readonly initialAgeS: number;
-  readonly freshForS: number;
+export type StaleRules = {
+  /** RFC 9111 §4.2.4: no rule of anybody's allows it. */
+  readonly isForbidden: boolean;
+  readonly whileRevalidateS: number;
+  readonly ifErrorS: number;
 };
 
-/** Seconds; Infinity for what was stored in the future, which a clock that was set back makes possible. */
-export function currentAgeS(stored: Stored, nowMs: number): number {
-  const residentMs = nowMs - stored.storedAtMs;
-  return residentMs < 0 ? Infinity : stored.initialAgeS + Math.floor(residentMs / 1_000);
+/** RFC 5861. Where the site's rule speaks it holds instead of the origin's word, as with `ttl_s`; a prohibition it does not lift. */
+export function staleRules(
+  fields: readonly Field[],
+  settings: Pick<CacheSettings, "stale_while_revalidate_s" | "stale_if_error_s">,
+): StaleRules {
+  return staleRulesOf(cacheDirectives(fields).directives, settings);
 }
 
-export function isFresh(stored: Stored, nowMs: number): boolean {
-  return currentAgeS(stored, nowMs) < stored.freshForS;
+function staleRulesOf(
+  directives: Directives,
+  settings: Pick<CacheSettings, "stale_while_revalidate_s" | "stale_if_error_s">,
+): StaleRules {
+  return {
+    isForbidden: ["must-revalidate", "proxy-revalidate", "s-maxage", "no-cache"].some((name) =>
+      directives.has(name),
+    ),
+    whileRevalidateS:
+      settings.stale_while_revalidate_s ||
+      (directiveSeconds(directives, "stale-while-revalidate") ?? 0),
+    ifErrorS: settings.stale_if_error_s || (directiveSeconds(directives, "stale-if-error") ?? 0),
+  };
 }
 
-const knownCodings = ["br", "gzip", "zstd"];
+/** The fields that ask whether a stored response is still the one (RFC 9111 §4.3.1); empty where nothing can. */
+export function conditionsFor(status: number, stored: readonly Field[]): readonly Field[] {
+  if (!confirmable.has(status)) return [];
+  const etag = fieldValue(stored, "etag");
+  const modified = fieldValue(stored, "last-modified");
+  const conditions: Field[] = [];
+  if (etag !== undefined) conditions.push(["If-None-Match", etag]);
+  if (modified !== undefined && parseHttpDate(modified) !== undefined)
+    conditions.push(["If-Modified-Since", modified]);
+  return conditions;
+}
 
-/** Accept-Encoding in one spelling per set of codings, so that variants are few: those of ours that are accepted, in order. */
-export function normalAcceptEncoding(value: string | undefined): string {
-  const accepted = new Set<string>();
-  for (const member of listMembers((value ?? "").toLowerCase())) {
-    const [coding = "", ...parameters] = member.split(";").map((part) => part.trim());
-    if (parameters.some((parameter) => /^q=0(?:\.0{0,3})?$/.test(parameter))) continue;
-    accepted.add(coding === "x-gzip" ? "gzip" : coding);
-  }
-  return knownCodings.filter((coding) => accepted.has(coding)).join(", ");
+function isConfirmable(status: number, fields: readonly Field[]): boolean {
+  return conditionsFor(status, fields).length > 0;
 }

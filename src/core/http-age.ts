@@ -1,0 +1,55 @@
+// Ages and lifetimes of stored responses: RFC 9111 §4.2. What is doubtful is old.
+
+import { parseHttpDate } from "./http-date.ts";
+import { fieldValue, fieldValues, type Field } from "./http-fields.ts";
+
+/** Of a response: its head, and when it was asked for and came in (wall clock, ms). */
+export type ResponseFacts = {
+  readonly status: number;
+  readonly fields: readonly Field[];
+  readonly requestedAtMs: number;
+  readonly receivedAtMs: number;
+};
+
+/** RFC 9111 §1.2.2: so old that nothing is fresh. */
+const ageMaxS = 2 ** 31;
+
+/** §5.3: an invalid Expires is in the past, and so is one of several that differ. Undefined when absent. */
+export function expiresIn({ fields, receivedAtMs }: ResponseFacts): number | undefined {
+  const said = fieldValues(fields, "expires");
+  if (said.length === 0) return undefined;
+  const expires = new Set(said).size === 1 ? parseHttpDate(said[0] ?? "") : undefined;
+  if (expires === undefined) return 0;
+  return Math.max(0, Math.floor((expires - dateOf(fields, receivedAtMs)) / 1_000));
+}
+
+function dateOf(fields: readonly Field[], receivedAtMs: number): number {
+  return parseHttpDate(fieldValue(fields, "date") ?? "") ?? receivedAtMs;
+}
+
+/** §4.2.3, corrected_initial_age. An Age that is no single number says that somebody on the way is confused: nothing of it is fresh. */
+export function initialAge({ fields, requestedAtMs, receivedAtMs }: ResponseFacts): number {
+  const said = fieldValues(fields, "age");
+  const [age = "0"] = said;
+  if (said.length > 1 || !/^\d+$/.test(age)) return ageMaxS;
+  const apparentS = Math.floor((receivedAtMs - dateOf(fields, receivedAtMs)) / 1_000);
+  const delayS = Math.floor(Math.max(0, receivedAtMs - requestedAtMs) / 1_000);
+  return Math.min(ageMaxS, Math.max(0, apparentS, Number(age) + delayS));
+}
+
+export type Stored = {
+  readonly storedAtMs: number;
+  readonly initialAgeS: number;
+  /** 0: to be revalidated at each use. */
+  readonly freshForS: number;
+};
+
+/** Seconds; Infinity for what was stored in the future, which a clock that was set back makes possible. */
+export function currentAgeS(stored: Stored, nowMs: number): number {
+  const residentMs = nowMs - stored.storedAtMs;
+  return residentMs < 0 ? Infinity : stored.initialAgeS + Math.floor(residentMs / 1_000);
+}
+
+export function isFresh(stored: Stored, nowMs: number): boolean {
+  return currentAgeS(stored, nowMs) < stored.freshForS;
+}
