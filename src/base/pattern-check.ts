@@ -1,31 +1,33 @@
-// Whether a clear pattern is valid: the budget of core, then SQLite's own FTS5 parser over an empty index of the same columns and tokenizer. Central and agent ask the same.
+// Whether a clear pattern is valid: our own rules (core/pattern-fault.ts), then SQLite's FTS5 parser over an empty index of the same columns and
+// tokenizer as a second opinion. The two agree (`npm run bench -- patterns`); where they should not, the stricter one counts. Central and agent ask the same.
 
 import { messageOf } from "../core/faults.ts";
-import { createTextIndexSql, normalPattern } from "../core/index-schema.ts";
-import { patternFault } from "../core/pattern-budget.ts";
+import { createTextIndexSql } from "../core/index-schema.ts";
+import { patternFault, type PatternFault } from "../core/pattern-fault.ts";
 import { openSqlite } from "./sqlite.ts";
 
 export type PatternCheck = {
-  /** Why the pattern is refused, to be read after the pattern itself; undefined where it is valid. Never throws. */
-  readonly check: (pattern: string) => string | undefined;
+  /** Why the pattern is refused; undefined where it is valid. Never throws. */
+  readonly check: (pattern: string) => PatternFault | undefined;
+  /** What FTS5 says of a pattern in its normal form; undefined where it takes it. */
+  readonly refusedByFts5: (normal: string) => string | undefined;
 } & Disposable;
 
 export function openPatternCheck(): PatternCheck {
   const db = openSqlite(":memory:", { sync: "normal" });
   db.exec(createTextIndexSql("probe"));
   const parse = db.prepare<[string]>("SELECT 1 FROM probe WHERE probe MATCH ?");
+  const refusedByFts5 = (normal: string): string | undefined => {
+    try {
+      parse.get(normal);
+      return undefined;
+    } catch (error) {
+      return `is no FTS5 query: ${messageOf(error).replace(/^fts5: /, "")}`;
+    }
+  };
   return {
-    check: (pattern) => {
-      const normal = normalPattern(pattern);
-      const fault = patternFault(normal);
-      if (fault !== undefined) return fault;
-      try {
-        parse.get(normal);
-        return undefined;
-      } catch (error) {
-        return `is no FTS5 query: ${messageOf(error).replace(/^fts5: /, "")}`;
-      }
-    },
+    check: (pattern) => patternFault(pattern, refusedByFts5),
+    refusedByFts5,
     [Symbol.dispose]: () => db.close(),
   };
 }

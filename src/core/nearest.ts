@@ -7,10 +7,13 @@ const nameCharsMax = 256;
  * The candidate that the text was most likely meant to be, or undefined when none is close. Case and the separators `-`, `_`, `.`
  * and space do not count; of equally near ones the first wins.
  */
-export function nearest(text: string, candidates: Iterable<string>): string | undefined {
+export function nearest<Name extends string>(
+  text: string,
+  candidates: Iterable<Name>,
+): Name | undefined {
   if (text.length > nameCharsMax) return undefined;
   const wanted = squash(text);
-  let best: string | undefined;
+  let best: Name | undefined;
   let bestDistance = Infinity;
   for (const candidate of candidates) {
     if (candidate.length > nameCharsMax) continue;

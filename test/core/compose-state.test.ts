@@ -9,8 +9,8 @@ import {
   type ReadyViewset,
 } from "../../src/core/compose-state.ts";
 import type { DevloveInput } from "../../src/core/effective-devlove.ts";
-import { buildRangeTable } from "../../src/core/range-table.ts";
-import type { ServedHost } from "../../src/core/serving-state.ts";
+import { pairAllow, pairDeny, type ServedHost } from "../../src/core/serving-state.ts";
+import { tableOf } from "../support/bot-tables.ts";
 
 const main = "a.example";
 const sub = "sub.a.example";
@@ -161,14 +161,27 @@ test("a sub-domain's own pair decides before the main domain's; nobody is both a
 });
 
 test("a sub-domain is judged by its own sets first, then by the main domain's", () => {
-  const [ofMain, ofSub] = [buildRangeTable([]), buildRangeTable([])];
+  const [ofMain, ofSub] = [1, 2].map((version) => ({ version, table: tableOf([]) }));
   const set: ComposeInputs["set"] = (host, kind) =>
     kind === "vip" ? undefined : host === main ? ofMain : ofSub;
   const [first, second] = hostsOf({ set });
-  expect(first.bots.bad).toEqual([ofMain]);
-  expect(second.bots.bad[0]).toBe(ofSub);
-  expect(second.bots.bad[1]).toBe(ofMain);
+  expect(first.bots.bad).toMatchObject([{ host: main, version: 1 }]);
+  expect(second.bots.bad).toMatchObject([
+    { host: sub, version: 2 },
+    { host: main, version: 1 },
+  ]);
+  expect(second.bots.bad[0]?.table).toBe(ofSub?.table);
   expect(second.bots.vip).toEqual([]);
+});
+
+test("pairs are bytes by owner, for those names that the set holds", () => {
+  const range = "192.0.2.0/24";
+  const table = tableOf(["c", "b", "a", "d"].map((bot) => ({ bot, range })));
+  const policies = [policy(main, null, ["b", "elsewhere"], ["c"])];
+  const [first] = hostsOf({ policies, set: () => ({ version: 1, table }) });
+  expect(Array.from(first.bots.bad[0]?.pairs ?? [])).toEqual([0, 0, pairAllow, pairDeny]);
+  const [other] = hostsOf({ policies: [], set: () => ({ version: 1, table }) });
+  expect(other.bots.bad[0]?.pairs.length).toBe(0);
 });
 
 test("bots are enforced unless the devlove in force says monitor", () => {

@@ -1,7 +1,13 @@
 // Whether a response that is about to be stored matches a pattern: the same FTS5, over an index in memory that holds this one row.
 
 import { openSqlite } from "../../base/sqlite.ts";
-import { createTextIndexSql, indexedText, type IndexedEntry } from "../../core/index-schema.ts";
+import {
+  createTextIndexSql,
+  indexedText,
+  insertTextSql,
+  type IndexedEntry,
+  type IndexedText,
+} from "../../core/index-schema.ts";
 
 /** Evaluations for one response: 8 µs each makes 8 ms. Beyond, it counts as matching: not stored is never stale. */
 const evaluationsMax = 1_000;
@@ -13,9 +19,7 @@ export class Guard implements Disposable {
 
   constructor() {
     this.#db.exec(createTextIndexSql("candidate"));
-    this.#insert = this.#db.prepare<[number, string, string, string, string]>(
-      "INSERT INTO candidate (rowid, path, query, mime, kind) VALUES (?, ?, ?, ?, ?)",
-    );
+    this.#insert = this.#db.prepare<[number, ...IndexedText]>(insertTextSql("candidate"));
     this.#match = this.#db.prepare<[string]>("SELECT 1 FROM candidate WHERE candidate MATCH ?");
   }
 

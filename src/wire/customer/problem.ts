@@ -9,6 +9,9 @@ export const ProblemError = open({
   message: Type.String(),
   allowed: Type.Optional(Type.Array(Type.String())),
   did_you_mean: Type.Optional(Type.String()),
+  /** Of a clear pattern: how it was given, and how many of its characters (code points) stand before what is wrong. */
+  pattern: Type.Optional(Type.String()),
+  position: Type.Optional(Type.Integer()),
 });
 export type ProblemError = Static<typeof ProblemError>;
 

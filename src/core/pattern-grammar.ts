@@ -1,0 +1,251 @@
+// FTS5's query language as SQLite 3.54 reads it, by recursive descent: whether a pattern is valid, where it stops being so, and what it asks for.
+//
+//   or      = and { "OR" and }            binds weakest
+//   and     = not { "AND" not }
+//   not     = operand { "NOT" operand }   binds strongest of the three; there is no unary NOT
+//   operand = "(" or ")" | columns ":" "(" or ")" | near { near }        a list is an AND that binds stronger than NOT
+//   near    = [ columns ":" ] ( [ "^" ] phrase | "NEAR" "(" phrase { phrase } [ "," digits ] ")" )
+//   phrase  = string [ "*" ] { "+" string [ "*" ] }
+//   columns = [ "-" ] ( string | "{" string { string } "}" )             names in any case
+//
+// A string is a bareword or quoted. `NEAR` is a word where no parenthesis follows; a string before a parenthesis is nothing else than NEAR.
+
+import { indexColumns, wordsOf, type IndexColumn } from "./index-schema.ts";
+import { dequoted, lexemesOf, type Lexeme } from "./pattern-lexer.ts";
+
+export type PatternPhrase = {
+  readonly at: number;
+  /** Its strings, unquoted, a blank between them. */
+  readonly text: string;
+  /** As unicode61 cuts them, before folding; none where the strings hold neither letter nor digit. */
+  readonly words: readonly string[];
+  /** Those of them that are open at their end. */
+  readonly prefixes: readonly string[];
+  /** Where it may stand: what all filters around it leave. */
+  readonly columns: ReadonlySet<IndexColumn>;
+};
+
+/** To be read after the pattern. */
+export type PatternFlaw = { readonly at: number; readonly message: string };
+
+export type ParsedPattern =
+  | { readonly kind: "valid"; readonly phrases: readonly PatternPhrase[]; readonly depth: number }
+  | { readonly kind: "invalid"; readonly flaw: PatternFlaw }
+  /** Too deep to tell: SQLite's parser ends at 100 symbols that wait for their end, ours with them. */
+  | { readonly kind: "deep"; readonly at: number };
+
+/** Deepest nesting of parentheses that is read. */
+export const patternDepthMax = 16;
+/** SQLite's parser holds 99 symbols. An operand takes 10 at most: exprlist colset : STRING ( nearphrases phrase + STRING *. */
+const pendingMax = 99 - 10;
+
+const allColumns: ReadonlySet<IndexColumn> = new Set(indexColumns);
+
+export function parsePattern(pattern: string): ParsedPattern {
+  return new Parser(lexemesOf(pattern)).run();
+}
+
+class Parser {
+  readonly #lexemes: readonly Lexeme[];
+  #next = 0;
+  #depth = 0;
+  #depthSeen = 0;
+  #phrases: PatternPhrase[] = [];
+  /** The first; behind it everything reads as the end. */
+  #flaw: PatternFlaw | undefined;
+  #deepAt: number | undefined;
+
+  constructor(lexemes: readonly Lexeme[]) {
+    this.#lexemes = lexemes;
+  }
+
+  run(): ParsedPattern {
+    this.#or(0);
+    if (this.#flaw === undefined && this.#deepAt === undefined && !this.#is("end"))
+      this.#failBetween();
+    if (this.#deepAt !== undefined) return { kind: "deep", at: this.#deepAt };
+    if (this.#flaw !== undefined) return { kind: "invalid", flaw: this.#flaw };
+    return { kind: "valid", phrases: this.#phrases, depth: this.#depthSeen };
+  }
+
+  /** `pending`: how many symbols SQLite's parser holds before this one. */
+  #or(pending: number): void {
+    this.#and(pending);
+    while (this.#takes("OR")) this.#and(pending + 2);
+  }
+
+  #and(pending: number): void {
+    this.#not(pending);
+    while (this.#takes("AND")) this.#not(pending + 2);
+  }
+
+  #not(pending: number): void {
+    this.#operand(pending);
+    while (this.#takes("NOT")) this.#operand(pending + 2);
+  }
+
+  #operand(pending: number): void {
+    if (pending > pendingMax) this.#tooDeep();
+    if (this.#is("(")) return this.#group(pending + 1);
+    const first = this.#columns();
+    if (first !== undefined && this.#is("(")) {
+      const from = this.#phrases.length;
+      this.#group(pending + 3);
+      for (const phrase of this.#phrases.splice(from))
+        this.#phrases.push({ ...phrase, columns: phrase.columns.intersection(first) });
+      return;
+    }
+    this.#near(first ?? allColumns);
+    while (["string", "^", "-", "{"].includes(this.#here.kind))
+      this.#near(this.#columns() ?? allColumns);
+  }
+
+  #group(pending: number): void {
+    const { at } = this.#here;
+    this.#step();
+    if (++this.#depth > patternDepthMax) this.#tooDeep();
+    this.#depthSeen = Math.max(this.#depthSeen, this.#depth);
+    this.#or(pending);
+    this.#depth--;
+    if (this.#takes(")")) return;
+    if (this.#is("end")) this.#fail(at, "opens a parenthesis that is not closed");
+    else this.#failBetween();
+  }
+
+  /** Undefined where no filter stands here. */
+  #columns(): ReadonlySet<IndexColumn> | undefined {
+    const { kind } = this.#here;
+    if (kind === "string" && this.#after.kind !== ":") return undefined;
+    if (kind !== "string" && kind !== "-" && kind !== "{") return undefined;
+    const { at } = this.#here;
+    const isComplement = this.#takes("-");
+    if (isComplement && this.#is("string") && this.#after.kind !== ":") {
+      this.#fail(at, "has -, which may only stand in quotes or before a column");
+      return undefined;
+    }
+    const names = new Set<IndexColumn>();
+    if (this.#takes("{")) {
+      do this.#columnName(names);
+      while (this.#is("string"));
+      if (!this.#takes("}")) this.#failHere("has to close its list of columns with }");
+    } else this.#columnName(names);
+    if (!this.#takes(":")) this.#failHere("has to have : behind the columns");
+    return isComplement ? allColumns.difference(names) : names;
+  }
+
+  #columnName(names: Set<IndexColumn>): void {
+    const { kind, at, text } = this.#here;
+    if (kind !== "string") return this.#failHere("has to name a column");
+    const wanted = dequoted(text).replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
+    const name = indexColumns.find((column) => column === wanted);
+    if (name === undefined)
+      return this.#fail(
+        at,
+        `names a column ${JSON.stringify(dequoted(text))}; there are ${indexColumns.join(", ")}`,
+      );
+    names.add(name);
+    this.#step();
+  }
+
+  #near(columns: ReadonlySet<IndexColumn>): void {
+    if (!this.#is("string") || this.#after.kind !== "(") {
+      this.#takes("^");
+      return this.#phrase(columns);
+    }
+    if (this.#here.text !== "NEAR")
+      return this.#fail(this.#after.at, "has to have AND, OR or NOT before the parenthesis");
+    this.#step();
+    this.#step();
+    do this.#phrase(columns);
+    while (this.#is("string"));
+    if (this.#takes(",")) {
+      if (!this.#is("string") || !/^[0-9]+$/.test(this.#here.text))
+        return this.#failHere("has to have a number of words as the distance of NEAR");
+      this.#step();
+    }
+    if (!this.#takes(")")) this.#failHere("has to close the parenthesis of NEAR");
+  }
+
+  #phrase(columns: ReadonlySet<IndexColumn>): void {
+    const { at } = this.#here;
+    const texts: string[] = [];
+    const words: string[] = [];
+    const open = new Set<number>();
+    do {
+      if (!this.#is("string")) return this.#failAtTerm();
+      const text = dequoted(this.#here.text);
+      texts.push(text);
+      words.push(...wordsOf(text));
+      this.#step();
+      // The star is the last word's, whichever string it came from.
+      if (this.#takes("*")) open.add(words.length - 1);
+      else open.delete(words.length - 1);
+    } while (this.#takes("+"));
+    const prefixes = words.filter((_, i) => open.has(i));
+    this.#phrases.push({ at, text: texts.join(" "), words, prefixes, columns });
+  }
+
+  get #here(): Lexeme {
+    return this.#lexemes[this.#next] ?? { kind: "end", at: 0, text: "" };
+  }
+
+  get #after(): Lexeme {
+    return this.#lexemes[this.#next + 1] ?? { kind: "end", at: 0, text: "" };
+  }
+
+  #step(): void {
+    this.#next++;
+  }
+
+  #is(kind: Lexeme["kind"]): boolean {
+    return this.#here.kind === kind;
+  }
+
+  #takes(kind: Lexeme["kind"]): boolean {
+    if (!this.#is(kind)) return false;
+    this.#step();
+    return true;
+  }
+
+  #fail(at: number, message: string): void {
+    if (this.#deepAt === undefined) this.#flaw ??= { at, message };
+    this.#next = this.#lexemes.length;
+  }
+
+  #tooDeep(): void {
+    if (this.#flaw === undefined) this.#deepAt ??= this.#here.at;
+    this.#next = this.#lexemes.length;
+  }
+
+  #failHere(message: string): void {
+    const { kind, at } = this.#here;
+    if (kind === "wrong") this.#failAtTerm();
+    else this.#fail(at, message);
+  }
+
+  /** Where a word has to be. */
+  #failAtTerm(): void {
+    const { kind, at, text } = this.#here;
+    const said: Partial<Record<Lexeme["kind"], string>> = {
+      wrong:
+        text === '"'
+          ? "opens a quote that is not closed"
+          : `has ${JSON.stringify(text)}, which may only stand in quotes`,
+      end: at === 0 ? "is empty" : "ends where a word has to follow",
+      "*": "has * without a word before it; a word can be open at its end only",
+      NOT: "has NOT with nothing before it; NOT takes away from what stands before it",
+    };
+    this.#fail(at, said[kind] ?? `has ${text} where a word has to stand`);
+  }
+
+  /** Behind a complete operand. */
+  #failBetween(): void {
+    const { kind, at, text } = this.#here;
+    if (kind === "wrong") this.#failAtTerm();
+    else if (kind === ")") this.#fail(at, "closes a parenthesis that was not opened");
+    else if (kind === "string" || kind === "(" || kind === "{" || kind === "^")
+      this.#fail(at, `has to have AND, OR or NOT before ${text}`);
+    else if (kind === ":") this.#fail(at, "has : behind what is no column");
+    else this.#fail(at, `has ${text} where AND, OR or NOT has to stand`);
+  }
+}

@@ -1,0 +1,39 @@
+// Patterns made from what they shall clear; docs/clear-cache.md has the same recipes for customers.
+
+import { exactWord } from "./exact-word.ts";
+import { urlOf, type IndexedEntry } from "./index-schema.ts";
+import { patternCharsMax } from "./pattern-budget.ts";
+
+/** Every entry has one of the two words. */
+export const everything = "kind:static OR kind:generated";
+
+/** The URL path as sent, with `?` and the query where there is one; of a static file "/" and its path below the site root. */
+export function exactUrl(url: string): string {
+  return `url:${exactWord(url)}`;
+}
+
+/** Every URL that begins so: of `/css/` all that lies there, however deep. */
+export function under(url: string): string {
+  return `url:${exactWord(url)}*`;
+}
+
+/** What lies in a directory itself, not in those below it; its name ends with "/". */
+export function directlyIn(directory: string): string {
+  return `dir:${exactWord(directory)}`;
+}
+
+/** Without the dot, as it is written: `png` is not `PNG`. */
+export function extension(name: string): string {
+  return `ext:${exactWord(name)}`;
+}
+
+/** One of the query, as it was sent: `page=2`. */
+export function parameter(text: string): string {
+  return `param:${exactWord(text)}`;
+}
+
+/** What clears this entry's URL and no other; of one too long for a pattern, what begins like it too. */
+export function exactPatternOf(entry: Pick<IndexedEntry, "kind" | "path" | "query">): string {
+  const pattern = exactUrl(urlOf(entry));
+  return pattern.length <= patternCharsMax ? pattern : `${pattern.slice(0, patternCharsMax - 1)}*`;
+}

@@ -1,0 +1,150 @@
+// What a refused pattern was probably meant to say. Guesses only: whoever asks takes the first one that is valid.
+
+import { indexColumns } from "./index-schema.ts";
+import { nearest } from "./nearest.ts";
+import { lexemesOf, type Lexeme } from "./pattern-lexer.ts";
+import { meantByRun, meantByUrl, meantInColumn } from "./pattern-meant.ts";
+import { everything } from "./pattern-recipes.ts";
+
+/** Longer ones are not written by hand. */
+const charsMax = 1_024;
+
+/** The likeliest first. */
+export function suggestedPatterns(pattern: string): string[] {
+  const text = pattern.trim();
+  if (text.length > charsMax || text.includes("\0")) return [];
+  const whole = meantByWhole(text);
+  if (whole !== undefined) return [whole];
+  const closed = quotesClosed(text);
+  const runs = runsReplaced(symbolsNamed(closed));
+  return [closed, ...(runs === undefined ? [] : [runs, operatorsMended(runs)])].filter(
+    (meant) => meant !== "" && meant !== pattern,
+  );
+}
+
+/** One thing of another language, that may hold blanks: a path, or what would be one word here. */
+function meantByWhole(text: string): string | undefined {
+  if (/^\*+$/.test(text)) return everything;
+  if (/^"\/?"$/.test(text)) return meantByUrl("/");
+  if (/^path\s*:\s*"\/?"$/i.test(text)) return meantInColumn("path", "/");
+  if (!/^\/[^"(){}]*$/.test(text)) return undefined;
+  const several = text.split(/\s+(?=\/)/);
+  if (several.some((one) => /\s(?:AND|OR|NOT|&&?|\|\|?)(?:\s|$)/i.test(one))) return undefined;
+  const meant = several.map(meantByUrl);
+  return meant.includes(undefined) ? undefined : meant.join(" OR ");
+}
+
+function quotesClosed(text: string): string {
+  const single = /^'([^'"]*)'$/.exec(text);
+  if (single !== null) return `"${single[1] ?? ""}"`;
+  return (text.split('"').length - 1) % 2 === 0 ? text : `${text}"`;
+}
+
+/** Marks of other query languages, and ours in another order. */
+function symbolsNamed(text: string): string {
+  return text
+    .replaceAll(/(?<=\w):\s+/g, ":")
+    .replaceAll(/\^(\w+):/g, "$1:^")
+    .replaceAll(/\s&&?\s/g, " AND ")
+    .replaceAll(/\s\|\|?\s/g, " OR ")
+    .replaceAll(/(?<![^\s(])!\s*(?=[^\s!=])/g, "NOT ");
+}
+
+const piece = /"(?:[^"]|"")*"\*?|\s+|[(){},]|[^\s(){},"]+/g;
+const column = /^(-?)(\w+):(\^?)(?!\/\/)(.*)$/s;
+
+/** Each run of characters that is no term by itself becomes what it was meant to be. */
+function runsReplaced(text: string): string | undefined {
+  const pieces = text.match(piece) ?? [];
+  const replaced = pieces.map((run, i) => {
+    if (/^["\s(){},]/.test(run)) return run;
+    return runReplaced(run, pieces[i + 1] ?? "", pieces.length === 1);
+  });
+  return replaced.includes(undefined) ? undefined : replaced.join("");
+}
+
+function runReplaced(run: string, next: string, isAlone: boolean): string | undefined {
+  const bracketed = (meant: string | undefined): string | undefined =>
+    meant !== undefined && / (?:OR|AND) /.test(meant) && !isAlone ? `(${meant})` : meant;
+  const filtered = column.exec(run);
+  if (filtered === null) {
+    if (/^[+^]?[\w\u0080-\uffff]+\*?$|^[+*^:-]$/.test(run)) return run;
+    if (/^-[\w\u0080-\uffff]+$/.test(run)) return `NOT ${run.slice(1)}`;
+    return bracketed(meantByRun(run));
+  }
+  const [, minus = "", name = "", caret = "", body = ""] = filtered;
+  const known = nearest(name, indexColumns);
+  if (known === undefined) return undefined;
+  const head = `${minus}${known}:${caret}`;
+  if (body === "" || body === "^") return next.startsWith(" ") ? undefined : `${head}${body}`;
+  if (minus !== "" || /^[a-z0-9\u0080-\uffff]+\*?$/i.test(body)) {
+    const isRead = minus !== "" || !["url", "dir", "ext", "param"].includes(known);
+    if (isRead) return `${head}${body}`;
+    if (known !== "dir" && /^z2f(?:[a-y0-9]|z[0-9a-f]{2})*\*?$/.test(body)) return `${head}${body}`;
+  }
+  return bracketed(meantInColumn(known, body));
+}
+
+const isOperator = ({ kind }: Pick<Lexeme, "kind">): boolean =>
+  kind === "AND" || kind === "OR" || kind === "NOT";
+
+/** Operators in their places and parentheses in pairs. */
+function operatorsMended(text: string): string {
+  const mended: Lexeme[] = [];
+  let open = 0;
+  for (const lexeme of lexemesOf(text)) {
+    const before = mended.at(-1);
+    const found = raised(lexeme);
+    if (found.kind === "end" || found.kind === "wrong") break;
+    if (found.kind === ")" && open === 0) continue;
+    if (found.kind === "AND" || found.kind === "OR") {
+      if (before === undefined || before.kind === "(") continue;
+      if (isOperator(before)) mended.pop();
+    }
+    if (found.kind === "NOT" && before?.kind === "AND") mended.pop();
+    else if (found.kind === "NOT" && !endsOperand(before))
+      mended.push({ kind: "string", at: 0, text: `(${everything})` });
+    if (needsAnd(before, found)) mended.push({ kind: "AND", at: 0, text: "AND" });
+    if (found.kind === "(") open++;
+    if (found.kind === ")") {
+      while (isOperator(mended.at(-1) ?? found)) mended.pop();
+      open--;
+    }
+    mended.push(found);
+  }
+  while (isOperator(mended.at(-1) ?? { kind: "end" })) mended.pop();
+  return written(mended) + ")".repeat(open);
+}
+
+/** Operators are told by their case. */
+function raised(lexeme: Lexeme): Lexeme {
+  const text = lexeme.text.toUpperCase();
+  if (lexeme.kind !== "string") return lexeme;
+  if (text === "AND" || text === "OR" || text === "NOT") return { ...lexeme, kind: text, text };
+  return text === "NEAR" ? { ...lexeme, text } : lexeme;
+}
+
+function endsOperand(lexeme: Lexeme | undefined): boolean {
+  return lexeme !== undefined && ["string", ")", "*"].includes(lexeme.kind);
+}
+
+function needsAnd(before: Lexeme | undefined, found: Lexeme): boolean {
+  if (before === undefined || !endsOperand(before)) return false;
+  if (found.kind === "(") return before.text !== "NEAR";
+  return before.kind === ")" && ["string", "^", "-", "{"].includes(found.kind);
+}
+
+function written(lexemes: readonly Lexeme[]): string {
+  let text = "";
+  let before: Lexeme | undefined;
+  for (const lexeme of lexemes) {
+    const isTight =
+      before === undefined ||
+      ["*", ":", ")", ",", "}"].includes(lexeme.kind) ||
+      [":", "(", "^", "{", "-"].includes(before.kind) ||
+      (lexeme.kind === "(" && before.text === "NEAR");
+    text += `${isTight ? "" : " "}${lexeme.text}`;
+    before = lexeme;
+  }
+  return text;
+}
