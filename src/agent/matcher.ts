@@ -5,8 +5,8 @@ import { Matcher, type MatchJob } from "./cache/match-job.ts";
 const matcher = new Matcher();
 
 process.on("message", (job) => {
-  // The index thread sends nothing else.
-  process.send?.(matcher.run(job as MatchJob));
+  // The index thread sends nothing else. It may be gone by now.
+  process.send?.(matcher.run(job as MatchJob), undefined, undefined, () => undefined);
 });
 
 // Nobody is left to answer to.

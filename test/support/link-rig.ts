@@ -134,6 +134,7 @@ export function startRig(options: {
     siteDeleted: async () => {
       sitesDeleted += 1;
     },
+    answerDryRun: async ({ patterns }) => ({ matched: patterns.length, samples: [] }),
     report: async () => ({
       spool: { accepted: 0, delivered: 0, spooled: 0, in_memory: 0, dropped: 0 },
       domains: [],

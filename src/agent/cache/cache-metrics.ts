@@ -2,7 +2,7 @@
 
 import { createMetrics, type Registry } from "../../base/metrics.ts";
 import { codeOf } from "../../core/faults.ts";
-import type { ClearApplied } from "./clears.ts";
+import type { ClearApplied, ClearGone } from "./clears.ts";
 import type { IndexerTotals } from "./messages.ts";
 
 const table = {
@@ -25,6 +25,28 @@ const table = {
     kind: "counter",
     help: "Clears. widened: more was cleared than the patterns match.",
     labels: ["outcome"],
+  },
+  accel_agent_cache_last_clear_timestamp_seconds: {
+    kind: "gauge",
+    help: "When the newest clear of this process was applied; 0: none was.",
+  },
+  accel_agent_cache_drops_total: {
+    kind: "counter",
+    help: "How often everything cached was dropped: an index that was damaged, out of date or missing.",
+  },
+  accel_agent_cache_clear_verifications_total: {
+    kind: "counter",
+    help: "Clears by what asking the predicate again gave. left: entries were still servable, a defect; unknown: it could not be asked.",
+    labels: ["outcome"],
+  },
+  accel_agent_cache_clear_blocked_total: {
+    kind: "counter",
+    help: "Responses that clears kept from being stored, because they were being fetched.",
+  },
+  accel_agent_cache_clear_gone_seconds: {
+    kind: "histogram",
+    help: "From a clear in force until its rows and bodies were deleted.",
+    buckets: [0.01, 0.1, 0.5, 1, 5, 15, 60],
   },
   accel_agent_cache_removed_total: { kind: "counter", help: "Entries deleted by clears." },
   accel_agent_cache_clear_invisible_seconds: {
@@ -68,6 +90,7 @@ export class CacheMetrics {
 
   cleared({ widened, invisibleMs }: ClearApplied): void {
     const outcome = widened ? "widened" : "applied";
+    this.#metrics.accel_agent_cache_last_clear_timestamp_seconds.setToCurrentTime();
     this.#metrics.accel_agent_cache_clears_total.inc({ outcome });
     this.#metrics.accel_agent_cache_clear_invisible_seconds.observe(invisibleMs / 1_000);
   }
@@ -77,7 +100,16 @@ export class CacheMetrics {
     this.#metrics.accel_agent_cache_clears_total.inc({ outcome });
   }
 
-  removed(count: number): void {
-    this.#metrics.accel_agent_cache_removed_total.inc(count);
+  gone({ removed, blockedInFlight, goneMs, verified, left }: ClearGone): void {
+    const metrics = this.#metrics;
+    const outcome = verified === true ? "verified" : left > 0 ? "left" : "unknown";
+    metrics.accel_agent_cache_removed_total.inc(removed);
+    metrics.accel_agent_cache_clear_blocked_total.inc(blockedInFlight);
+    metrics.accel_agent_cache_clear_gone_seconds.observe(goneMs / 1_000);
+    metrics.accel_agent_cache_clear_verifications_total.inc({ outcome });
+  }
+
+  dropped(): void {
+    this.#metrics.accel_agent_cache_drops_total.inc();
   }
 }

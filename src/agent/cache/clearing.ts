@@ -5,24 +5,34 @@
 //   hide     the bits fall: no worker serves a match any more
 //   apply    one FULL commit of the clear and its ids: no restart serves a match any more. Now it is acknowledged
 //   gone     rows and objects are deleted, in steps
+//   verify   the predicate is asked again: nothing servable from before the clear matches (verification.ts)
 //
 // Where matching fails it widens to everything in scope, where the index fails to everything there is. Only an invalid pattern is refused.
 
 import type { PatternCheck } from "../../base/pattern-check.ts";
 import { Mutex } from "../../base/mutex.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
-import { patternsMax } from "../../core/pattern-budget.ts";
+import { patternsFault } from "../../core/pattern-fault.ts";
 import type { ClearApplied, ClearGone, ClearRequest } from "./clears.ts";
 import type { Scope } from "./entry.ts";
 import type { IndexKeeper } from "./index-keeper.ts";
 import type { MatchProcess } from "./matcher-child.ts";
 import type { Clock, OpenIndex } from "./open-index.ts";
+import type { Verification } from "./verification.ts";
 
-const nothingLeft: ClearGone = { removed: 0, blockedInFlight: 0, goneMs: 0 };
+/** With the file everything went that a clear could have hit. */
+const nothingLeft: ClearGone = {
+  removed: 0,
+  blockedInFlight: 0,
+  goneMs: 0,
+  verified: true,
+  left: 0,
+};
 
 export type ClearingOptions = {
   readonly keeper: IndexKeeper;
   readonly matcher: MatchProcess;
+  readonly verification: Verification;
   readonly patterns: PatternCheck;
   readonly clock: Clock;
   readonly directory: string;
@@ -40,7 +50,7 @@ export class Clearing {
     this.#options = options;
   }
 
-  /** Rejects with PATTERN_INVALID before anything changed, with INDEX_BROKEN where nothing is servable and this cannot be made durable. */
+  /** Rejects with PATTERN_INVALID, before anything changed, and with nothing else. */
   clear(request: ClearRequest): Promise<ClearApplied> {
     const startedMs = this.#options.clock.elapsedMs();
     return this.#one.run(() => this.#clear(request, startedMs));
@@ -53,10 +63,13 @@ export class Clearing {
 
   /** Only for a clear that was applied. */
   async gone(clearId: string): Promise<ClearGone> {
-    const index = this.#options.keeper.index;
+    const { keeper, verification } = this.#options;
+    const index = keeper.index;
     const stored = index?.clears.stored(clearId);
-    if (index === undefined || stored === undefined) return nothingLeft; // The whole index was deleted.
-    return index.gone(stored.clearNo) ?? stored.gone;
+    if (index === undefined || stored === undefined) return nothingLeft;
+    const gone = (await index.gone(stored.clearNo)) ?? stored.gone;
+    if (gone.verified !== null) return gone;
+    return { ...gone, ...(await verification.verify(index, stored)) };
   }
 
   async #clear(request: ClearRequest, startedMs: number): Promise<ClearApplied> {
@@ -64,50 +77,53 @@ export class Clearing {
     const { keeper, clock } = this.#options;
     await keeper.open();
     const index = keeper.index;
-    if (index === undefined) return this.#whileClosed(request);
+    if (index === undefined) return this.#whileClosed(request, startedMs);
     try {
       const stored = index.clears.stored(request.clearId);
       if (stored !== undefined) return stored.applied;
       const clearNo = index.record(request);
       const found = await this.#match(index, request);
       if (found !== undefined) {
+        const { ids, widened } = found;
         const invisibleMs = clock.elapsedMs() - startedMs;
-        index.apply(clearNo, request.seq, { ...found, invisibleMs });
+        index.apply(clearNo, request.seq, { ids, widened, invisibleMs });
         keeper.noteCursor(request.seq);
-        return { matched: found.ids.length, widened: found.widened, invisibleMs };
+        return { clearNo, matched: ids.length, widened, invisibleMs };
       }
     } catch (error) {
       return this.#widenToAll(request, startedMs, messageOf(error));
     }
-    return this.#clear(request, startedMs); // The index was replaced meanwhile: what there is now is cleared.
+    // The index was replaced meanwhile, and everything went with it: what there is now is cleared.
+    return { ...(await this.#clear(request, startedMs)), widened: true };
   }
 
   #refuseInvalid(patterns: readonly string[]): void {
-    if (patterns.length > patternsMax)
-      throw new AccelError(
-        "PATTERN_INVALID",
-        `${patterns.length} patterns, at most ${patternsMax} are allowed`,
-      );
-    for (const pattern of patterns) {
-      const reason = this.#options.patterns.check(pattern);
-      if (reason !== undefined)
-        throw new AccelError("PATTERN_INVALID", `the pattern ${JSON.stringify(pattern)} ${reason}`);
-    }
+    const fault = patternsFault(patterns, this.#options.patterns.check);
+    if (fault !== undefined) throw new AccelError("PATTERN_INVALID", fault);
   }
 
   /** Hides what matches; undefined when the index is no longer the one in use. Throws when it is damaged. */
   async #match(
     index: OpenIndex,
     { domain, host, patterns }: ClearRequest,
-  ): Promise<{ ids: number[]; widened: boolean } | undefined> {
+  ): Promise<{ ids: Float64Array; widened: boolean } | undefined> {
     if (patterns === null) return { ids: index.hideScope({ domain, host }), widened: false };
     const { matcher, directory, matchBudgetMs, keeper, onWidened } = this.#options;
     const { incarnation } = index;
     const answer = await matcher.run(
-      { kind: "match", directory, incarnation, scope: { domain, host }, patterns },
+      {
+        kind: "match",
+        directory,
+        incarnation,
+        scope: { domain, host },
+        patterns,
+        olderThan: null,
+        checkFirst: index.isUnchecked,
+      },
       matchBudgetMs,
     );
     if (keeper.index !== index) return undefined;
+    if (answer.kind === "matched") index.noteChecked();
     if (answer.kind === "matched") return { ids: index.hide(answer.ids), widened: false };
     const reason =
       answer.kind === "failed" ? answer.reason : "the matcher answered another question";
@@ -116,7 +132,7 @@ export class Clearing {
     return { ids: index.hideScope({ domain, host }), widened: true };
   }
 
-  /** The index failed under this clear: nothing that was cached may be used again. */
+  /** The index failed under this clear, damaged or on a disk that is full: nothing that was cached may be used again. */
   async #widenToAll(
     request: ClearRequest,
     startedMs: number,
@@ -128,28 +144,28 @@ export class Clearing {
     keeper.noteCursor(request.seq);
     await keeper.drop(reason);
     const index = keeper.index;
-    if (index === undefined) return this.#whileClosed(request);
+    if (index === undefined) return { ...this.#whileClosed(request, startedMs), matched };
     const invisibleMs = clock.elapsedMs() - startedMs;
+    const widened = true;
     try {
       // The new index is durable, empty and knows the cursor; this is for who asks again.
-      index.apply(index.record(request), request.seq, { ids: [], widened: true, invisibleMs });
+      const clearNo = index.record(request);
+      index.apply(clearNo, request.seq, { ids: new Float64Array(), widened, invisibleMs });
+      return { clearNo, matched, widened, invisibleMs };
     } catch {
       // Who asks again is answered by a clear of what there is then.
+      return { clearNo: index.clears.durableNo, matched, widened, invisibleMs };
     }
-    return { matched, widened: true, invisibleMs };
   }
 
   /**
-   * Nothing is servable, and no index will be opened that does not know this journal entry: neither by this process nor, since the agent keeps the
-   * newest applied seq itself, by the next. A clear without a seq has nothing that would remember it.
+   * Nothing is servable, and no index of before is opened again: by this process since the keeper asks for the number, nor by the next, since main notes the
+   * number in agent.db before it acknowledges the clear.
    */
-  #whileClosed({ seq }: ClearRequest): ClearApplied {
-    if (seq === 0)
-      throw new AccelError(
-        "INDEX_BROKEN",
-        "the cache index is closed: the clear cannot be made durable",
-      );
-    this.#options.keeper.noteCursor(seq);
-    return { matched: 0, widened: true, invisibleMs: 0 };
+  #whileClosed({ seq }: ClearRequest, startedMs: number): ClearApplied {
+    const { keeper, clock } = this.#options;
+    keeper.noteCursor(seq);
+    const clearNo = keeper.numberWhileClosed();
+    return { clearNo, matched: 0, widened: true, invisibleMs: clock.elapsedMs() - startedMs };
   }
 }

@@ -6,7 +6,8 @@
 import { createHash } from "node:crypto";
 import type { Sqlite } from "../../base/sqlite.ts";
 import { normalPattern } from "../../core/index-schema.ts";
-import { inScope, type Candidate, type EntryKey, type Scope } from "./entry.ts";
+import { parsePatterns, prepareClearSql, seenOf, type ClearSeen } from "./clear-sql.ts";
+import { inScope, type EntryKey, type EntryMeta, type Scope } from "./entry.ts";
 import type { Guard } from "./guard.ts";
 import { decodeIdRuns } from "./id-runs.ts";
 import { commit, readState } from "./index-file.ts";
@@ -25,6 +26,7 @@ export type ClearRequest = Scope & {
   readonly seq: number;
 };
 export type ClearApplied = {
+  readonly clearNo: number;
   readonly matched: number;
   readonly widened: boolean;
   readonly invisibleMs: number;
@@ -33,30 +35,39 @@ export type ClearGone = {
   readonly removed: number;
   readonly blockedInFlight: number;
   readonly goneMs: number;
+  /** The predicate was asked again after the deletion and found nothing; false: it did, or could not be asked; null: not yet. */
+  readonly verified: boolean | null;
+  /** How many it found, which is a defect; they were dropped then. */
+  readonly left: number;
 };
-export type AppliedRow = ClearApplied & { readonly ids: Uint8Array };
+export type AppliedRow = Omit<ClearApplied, "clearNo"> & { readonly ids: Uint8Array };
 
 type Remembered = Scope & {
   readonly clearNo: number;
   patterns: readonly string[] | null;
   blocked: number;
 };
-type StoredClear = {
+export type StoredClear = Scope & {
   readonly clearNo: number;
   readonly phase: number;
+  /** Null: everything in scope, be it asked for or widened. */
+  readonly patterns: readonly string[] | null;
   readonly applied: ClearApplied;
   readonly gone: ClearGone;
 };
-
 export class Clears {
   readonly #db: Sqlite;
   readonly #guard: Guard;
-  readonly #sql: ReturnType<typeof prepare>;
+  readonly #sql: ReturnType<typeof prepareClearSql>;
   /** Ascending by number. */
   readonly #remembered: Remembered[] = [];
   #patternChars = 0;
   readonly #urls = new Map<string, number>();
   #newest: number;
+  /** Newest number that index.db keeps whatever happens to the host. */
+  #durableNo: number;
+  /** Newest clear that was applied: they are, in their order. */
+  #appliedNo: number;
   /** Everything up to here counts as matching: clears and invalidations that are no longer known one by one. */
   #floor: number;
   /** The clears among them: their rows may go. */
@@ -66,9 +77,11 @@ export class Clears {
   constructor(db: Sqlite, guard: Guard, issuedNo: number) {
     this.#db = db;
     this.#guard = guard;
-    this.#sql = prepare(db);
+    this.#sql = prepareClearSql(db);
     const state = readState(db);
     this.#newest = Math.max(state.clear_no, issuedNo);
+    this.#durableNo = state.clear_no;
+    this.#appliedNo = this.#newest;
     this.#floor = Math.max(state.floor_no, issuedNo);
     this.#forgottenNo = state.floor_no;
     for (const row of this.#sql.all.iterate())
@@ -83,12 +96,26 @@ export class Clears {
     return this.#newest;
   }
 
+  get durableNo(): number {
+    return this.#durableNo;
+  }
+
+  /** A FULL commit has ended: it wrote out every commit before it. */
+  madeDurable(): void {
+    this.#durableNo = this.#newest;
+  }
+
+  /** Clears up to here have hidden what they match, or are too old to be known one by one. */
+  get settledNo(): number {
+    return Math.max(this.#appliedNo, this.#floor);
+  }
+
   /** Numbers the clear and arms the guard, durably against a crash of the process. */
-  record({ clearId, seq, domain, host, patterns }: ClearRequest): number {
+  record({ clearId, seq, domain, host, patterns }: ClearRequest, nowS: number): number {
     const clearNo = this.#newest + 1;
     const text = patterns === null ? null : JSON.stringify(patterns);
     commit(this.#db, "normal", () => {
-      this.#sql.record.run(clearNo, clearId, seq, domain, host, text);
+      this.#sql.record.run(clearNo, clearId, seq, domain, host, text, nowS);
       this.#sql.number.run(clearNo);
     });
     this.#newest = clearNo;
@@ -108,29 +135,53 @@ export class Clears {
       this.#sql.apply.run(widened ? 1 : 0, matched, invisibleMs, ids, clearNo);
       if (seq > 0) this.#sql.cursor.run(seq);
     });
+    this.#appliedNo = clearNo;
+    this.madeDurable();
   }
 
   /** What a clear that is in force already has come to; undefined where it is not known. */
   stored(clearId: string): StoredClear | undefined {
     const row = this.#sql.byId.get(clearId);
     if (row === undefined || row.phase === 0) return undefined;
+    const widened = row.widened === 1;
     return {
       clearNo: row.clearNo,
       phase: row.phase,
+      domain: row.domain,
+      host: row.host,
+      patterns: widened || row.patterns === null ? null : parsePatterns(row.patterns),
       applied: {
+        clearNo: row.clearNo,
         matched: row.matched,
-        widened: row.widened === 1,
+        widened,
         invisibleMs: row.invisibleMs,
       },
-      gone: { removed: row.removed, blockedInFlight: row.blocked, goneMs: row.goneMs },
+      gone: {
+        removed: row.removed,
+        blockedInFlight: row.blocked,
+        goneMs: row.goneMs,
+        verified: row.verified === null ? null : row.verified === 1,
+        left: row.left,
+      },
     };
   }
 
   /** Applied, but not yet deleted. */
-  unfinished(): { clearNo: number; ids: number[] }[] {
+  unfinished(): { clearNo: number; ids: Float64Array }[] {
     return this.#sql.unfinished
       .all()
-      .map(({ clearNo, ids }) => ({ clearNo, ids: [...decodeIdRuns(ids ?? new Uint8Array())] }));
+      .map(({ clearNo, ids }) => ({ clearNo, ids: decodeIdRuns(ids ?? new Uint8Array()) }));
+  }
+
+  /** The newest that concern the key, whatever they match. */
+  concerning({ domain, host }: EntryKey, limit: number): ClearSeen[] {
+    return this.#sql.concerning.all(domain, host, limit).map(seenOf);
+  }
+
+  /** Undefined for an invalidation, and for a clear that is no longer known one by one. */
+  seen(clearNo: number): ClearSeen | undefined {
+    const row = this.#sql.byNo.get(clearNo);
+    return row === undefined ? undefined : seenOf(row);
   }
 
   /** Within a transaction of the caller, together with the deletion of the last of its rows. */
@@ -139,7 +190,22 @@ export class Clears {
     this.#sql.finish.run(removed, blockedInFlight, goneMs, clearNo);
     this.#sql.forget.run(this.#forgottenNo);
     this.#sql.floor.run(this.#forgottenNo);
-    return { removed, blockedInFlight, goneMs };
+    return { removed, blockedInFlight, goneMs, verified: null, left: 0 };
+  }
+
+  /** Undefined: the predicate was not asked again yet. */
+  verified(clearNo: number): Pick<ClearGone, "verified" | "left"> | undefined {
+    const row = this.#sql.isVerified.get(clearNo);
+    return row === undefined || row.verified === null
+      ? undefined
+      : { verified: row.verified === 1, left: row.left };
+  }
+
+  /** What became of asking the predicate again. */
+  noteVerified(clearNo: number, { verified, left }: Pick<ClearGone, "verified" | "left">): void {
+    commit(this.#db, "normal", () =>
+      this.#sql.verified.run(verified === null ? null : Number(verified), left, clearNo),
+    );
   }
 
   /** Within a FULL transaction of the caller that deletes the URL's rows. */
@@ -161,7 +227,13 @@ export class Clears {
    * Whether a clear that came after the source was read matches: then the response is not stored. `forgotten`: it is too old to know, and so is
    * whatever it replaces.
    */
-  blocks({ key, meta }: Pick<Candidate, "key" | "meta">): false | "matched" | "forgotten" {
+  blocks({
+    key,
+    meta,
+  }: {
+    readonly key: EntryKey;
+    readonly meta: Pick<EntryMeta, "mime" | "sourceNo">;
+  }): false | "matched" | "forgotten" {
     if (meta.sourceNo < this.#floor) return "forgotten";
     if ((this.#urls.get(urlHash(key)) ?? 0) > meta.sourceNo) return "matched";
     const later: Remembered[] = [];
@@ -209,47 +281,4 @@ function urlHash({ domain, host, kind, path, query }: EntryKey): string {
   return createHash("sha256")
     .update(JSON.stringify([domain, host, kind, path, query]))
     .digest("base64");
-}
-
-/** Written by `record`. */
-function parsePatterns(text: string): readonly string[] {
-  const patterns: unknown = JSON.parse(text);
-  return Array.isArray(patterns) ? patterns.map((pattern) => normalPattern(String(pattern))) : [];
-}
-
-function prepare(db: Sqlite) {
-  type Row = Scope & { clearNo: number; patterns: string | null; widened: number; blocked: number };
-  type FullRow = Row & {
-    phase: number;
-    matched: number;
-    invisibleMs: number;
-    removed: number;
-    goneMs: number;
-  };
-  const columns = "clear_no AS clearNo, domain, host, patterns, widened, blocked";
-  return {
-    all: db.prepare<[], Row>(`SELECT ${columns} FROM clear ORDER BY clear_no`),
-    byId: db.prepare<[string], FullRow>(
-      `SELECT ${columns}, phase, matched, invisible_ms AS invisibleMs, removed, gone_ms AS goneMs
-       FROM clear WHERE clear_id = ?`,
-    ),
-    record: db.prepare<
-      [number, string, number, string | null, string | null, patterns: string | null]
-    >(
-      "INSERT INTO clear (clear_no, clear_id, seq, domain, host, patterns, phase) VALUES (?, ?, ?, ?, ?, ?, 0)",
-    ),
-    apply: db.prepare<[number, number, number, Uint8Array, number]>(
-      "UPDATE clear SET phase = 1, widened = ?, matched = ?, invisible_ms = ?, ids = ? WHERE clear_no = ?",
-    ),
-    unfinished: db.prepare<[], { clearNo: number; ids: Uint8Array | null }>(
-      "SELECT clear_no AS clearNo, ids FROM clear WHERE phase = 1 ORDER BY clear_no",
-    ),
-    finish: db.prepare<[number, number, number, number]>(
-      "UPDATE clear SET phase = 2, ids = NULL, removed = ?, blocked = ?, gone_ms = ? WHERE clear_no = ?",
-    ),
-    forget: db.prepare<[number]>("DELETE FROM clear WHERE phase = 2 AND clear_no <= ?"),
-    number: db.prepare<[number]>("UPDATE state SET clear_no = ?"),
-    cursor: db.prepare<[number]>("UPDATE state SET cursor_seq = ?"),
-    floor: db.prepare<[number]>("UPDATE state SET floor_no = ?"),
-  };
 }

@@ -1,33 +1,27 @@
-// The rows of index.db about stored responses: put, remove, look through. Used by the index thread only; every method that writes runs within a transaction of the caller.
+// The rows of index.db about stored responses: put, change, remove, look through. Used by the index thread only; every method that writes runs within a transaction of the caller.
 
-import type { Sqlite, Statement } from "../../base/sqlite.ts";
+import type { Sqlite } from "../../base/sqlite.ts";
 import { canonicalJson } from "../../core/canonical-json.ts";
 import { indexedText } from "../../core/index-schema.ts";
-import type { Candidate, EntryKey, EntryKind, Scope } from "./entry.ts";
+import type { Cause, Departures } from "./departures.ts";
+import {
+  keyValues,
+  prepareEntrySql,
+  type BaseRow,
+  type EntrySql,
+  type FoundEntry,
+  type RemovedRow,
+} from "./entry-sql.ts";
+import type { Candidate, EntryKey, Refreshed, Scope, StoredBody, VariantCoding } from "./entry.ts";
 
 /** Variants of one key: what a response that varies by a header of the visitor's choice can fill. The oldest go. */
 export const variantsMax = 32;
-/** A body takes whole blocks; a row with its words and index entries takes about a kilobyte. */
+/** A file takes whole blocks. */
 const blockBytes = 4_096;
-const rowBytes = 1_024;
+/** A row with its index entries, without its texts. */
+const rowBytes = 256;
 
 export type Removed = { readonly id: number; readonly object: string | null };
-
-/** An entry as operators see it. */
-export type FoundEntry = {
-  readonly id: number;
-  readonly host: string;
-  readonly kind: EntryKind;
-  readonly path: string;
-  readonly query: string;
-  readonly mime: string;
-  readonly status: number;
-  readonly size: number;
-  readonly storedAtMs: number;
-};
-
-type RemovedRow = Removed & { readonly footprint: number };
-type KeyValues = [domain: string, host: string, kind: string, path: string, query: string];
 
 export const varyText = (vary: Readonly<Record<string, string>> | null): string =>
   vary === null ? "" : canonicalJson(vary);
@@ -38,10 +32,13 @@ export class Entries {
   #bytes: number;
   /** Changes of the transaction in progress. */
   #pending = { count: 0, bytes: 0 };
-  readonly #sql: ReturnType<typeof prepare>;
+  readonly #sql: EntrySql;
 
-  constructor(db: Sqlite) {
-    this.#sql = prepare(db);
+  readonly #departures: Departures;
+
+  constructor(db: Sqlite, departures: Departures) {
+    this.#departures = departures;
+    this.#sql = prepareEntrySql(db);
     const size = this.#sql.size.get();
     this.#count = size?.count ?? 0;
     this.#bytes = size?.bytes ?? 0;
@@ -64,62 +61,156 @@ export class Entries {
   }
 
   /** Under a new id; what had the same key and variant is removed, and the oldest of too many variants. */
-  put({ key, meta, object, size }: Candidate, nowS: number): { id: number; removed: Removed[] } {
+  put({ key, meta, body, size }: Candidate, nowS: number): { id: number; removed: Removed[] } {
     const vary = varyText(meta.vary);
-    const removed = this.#take(this.#sql.removeVariant.all(...keyValues(key), vary));
-    const footprint = rowBytes + (object === null ? 0 : Math.ceil(size / blockBytes) * blockBytes);
+    const values = keyValues(key);
+    const replaced = { reason: "replaced", clearNo: null, atS: nowS } as const;
+    const removed = this.remove(this.#sql.ofVariant.all(...values, vary), replaced);
+    const headers = JSON.stringify(meta.headers);
+    const footprint = rowFootprint(key, headers.length) + bodyFootprint(body, size);
     const { lastInsertRowid } = this.#sql.insert.run(
-      ...keyValues(key),
+      ...values,
       vary,
       meta.mime,
       meta.status,
-      JSON.stringify(meta.headers),
+      headers,
       meta.storedAtMs,
       meta.initialAgeS,
       meta.freshForS,
       meta.sourceNo,
       meta.digest,
-      object,
+      ...fileValues(body),
       size,
       nowS,
       footprint,
     );
     const id = Number(lastInsertRowid);
-    this.#sql.insertText.run(id, ...indexedText({ ...key, mime: meta.mime }));
-    this.#pending.count++;
-    this.#pending.bytes += footprint;
+    this.#add(id, body, { ...key, mime: meta.mime }, footprint);
     if (vary !== "")
-      removed.push(...this.remove(this.#sql.surplus.all(...keyValues(key), variantsMax)));
+      removed.push(
+        ...this.remove(this.#sql.surplus.all(...values, variantsMax).toReversed(), replaced),
+      );
     return { id, removed };
   }
 
-  /** Ids without a row are passed over. */
-  remove(ids: Iterable<number>): Removed[] {
-    const removed: Removed[] = [];
-    for (const id of ids) removed.push(...this.#take(this.#sql.remove.all(id)));
-    return removed;
+  /** A coded body of the entry `baseId`, which `base` tells of; in place of one of the same coding. */
+  putVariant(
+    baseId: number,
+    base: BaseRow,
+    { coding, body, size }: { coding: VariantCoding; body: StoredBody; size: number },
+    nowS: number,
+  ): { id: number; removed: Removed[] } {
+    const before = this.#sql.codedOf
+      .all(baseId)
+      .filter((id) => this.#sql.base.get(id)?.coding === coding);
+    const removed = this.remove(before);
+    const footprint = rowFootprint(base, 0) + bodyFootprint(body, size);
+    const { lastInsertRowid } = this.#sql.insertVariant.run(
+      coding,
+      ...fileValues(body),
+      size,
+      nowS,
+      footprint,
+      baseId,
+    );
+    const id = Number(lastInsertRowid);
+    this.#add(id, body, base, footprint);
+    return { id, removed };
+  }
+
+  /** In place. Where the media type changes, so do the words, and what was coded under the old one is removed. */
+  refresh(id: number, before: BaseRow, refreshed: Refreshed, nowS: number): Removed[] {
+    const headers = JSON.stringify(refreshed.headers);
+    const more = headers.length - before.headersLength;
+    const { mime, storedAtMs, initialAgeS, freshForS } = refreshed;
+    const footprint = before.footprint + more;
+    this.#sql.refresh.run(mime, headers, storedAtMs, initialAgeS, freshForS, nowS, footprint, id);
+    this.#pending.bytes += more;
+    if (mime === before.mime) return [];
+    this.#sql.removeText.run(id);
+    this.#sql.insertText.run(id, ...indexedText({ ...before, mime }));
+    return this.remove(this.#sql.codedOf.all(id));
+  }
+
+  #add(
+    id: number,
+    body: StoredBody | null,
+    text: Parameters<typeof indexedText>[0],
+    footprint: number,
+  ): void {
+    this.#sql.insertText.run(id, ...indexedText(text));
+    if (body?.kind === "inline") this.#sql.insertBody.run(id, body.bytes);
+    this.#pending.count++;
+    this.#pending.bytes += footprint;
+  }
+
+  /** With what was coded of them. The ids ascend; those without a row are passed over. `cause`: what is remembered of it for operators. */
+  remove(ids: readonly number[], cause?: Cause): Removed[] {
+    const [first, last] = [ids[0], ids.at(-1)];
+    if (first === undefined || last === undefined) return [];
+    if (cause !== undefined) this.#departures.note(ids, cause);
+    if (last - first + 1 === ids.length) {
+      const { removeSpan } = this.#sql;
+      const coded = removeSpan.coded.all(first, last).filter((id) => id > last);
+      removeSpan.texts.run(first, last);
+      removeSpan.bodies.run(first, last);
+      return [...this.#take(removeSpan.entries.all(first, last)), ...this.#removeListed(coded)];
+    }
+    const coded = this.#sql.removeListed.coded.all(JSON.stringify(ids));
+    return this.#removeListed(coded.length === 0 ? ids : [...ids, ...coded]);
+  }
+
+  #removeListed(ids: readonly number[]): Removed[] {
+    if (ids.length === 0) return [];
+    const { removeListed } = this.#sql;
+    const list = JSON.stringify(ids);
+    removeListed.texts.run(list);
+    removeListed.bodies.run(list);
+    return this.#take(removeListed.entries.all(list));
   }
 
   /** All variants of one URL. */
-  removeKey(key: EntryKey): Removed[] {
-    return this.#take(this.#sql.removeKey.all(...keyValues(key)));
+  removeKey(key: EntryKey, cause: Cause): Removed[] {
+    return this.remove(this.#sql.ofKey.all(...keyValues(key)), cause);
   }
 
   #take(rows: readonly RemovedRow[]): Removed[] {
-    for (const { id, footprint } of rows) {
-      this.#sql.removeText.run(id);
-      this.#pending.count--;
-      this.#pending.bytes -= footprint;
-    }
+    for (const { footprint } of rows) this.#pending.bytes -= footprint;
+    this.#pending.count -= rows.length;
     return rows.map(({ id, object }) => ({ id, object }));
+  }
+
+  /** Of all that is being deleted, up to this id, unless more than so many have come after it: their words are written again. */
+  emptyTexts(upTo: number, survivorsMax: number): void {
+    const survivors = this.#sql.newerThan.all(upTo, survivorsMax + 1);
+    if (survivors.length > survivorsMax) return;
+    this.#sql.emptyTexts.run();
+    for (const row of survivors) this.#sql.insertText.run(row.id, ...indexedText(row));
+    this.#sql.noteTextFrom.run(upTo);
+  }
+
+  /** One step of putting the text index in order; false when it is. */
+  mergeTexts(): boolean {
+    const before = this.#sql.changes.get() ?? 0;
+    this.#sql.mergeTexts.run();
+    return (this.#sql.changes.get() ?? 0) - before > 1; // One change is the command itself.
   }
 
   touch(ids: Iterable<number>, nowS: number): void {
     for (const id of ids) this.#sql.touch.run(nowS, id);
   }
 
+  /** The body was read again from disk and is what was written. */
+  markVerified(id: number): void {
+    this.#sql.verified.run(id);
+  }
+
+  base(id: number): BaseRow | undefined {
+    return this.#sql.base.get(id);
+  }
+
   longestUnused(limit: number): number[] {
-    return this.#sql.longestUnused.all(limit);
+    return this.#sql.longestUnused.all(limit).toSorted((a, b) => a - b);
   }
 
   /** Ascending. */
@@ -138,66 +229,19 @@ export class Entries {
   }
 }
 
-function keyValues({ domain, host, kind, path, query }: EntryKey): KeyValues {
-  return [domain, host, kind, path, query];
+function fileValues(body: StoredBody | null): [string | null, Uint8Array | null] {
+  return body?.kind === "file" ? [body.object, body.digest] : [null, null];
 }
 
-function prepare(db: Sqlite) {
-  const byKey = "domain = ? AND host = ? AND kind = ? AND path = ? AND query = ?";
-  const taken = "RETURNING id, object, footprint";
-  const ids = <P extends unknown[]>(sql: string): Statement<P, number> =>
-    db.prepare<P, number>(sql).pluck();
-  return {
-    size: db.prepare<[], { count: number; bytes: number }>(
-      "SELECT count(*) AS count, coalesce(sum(footprint), 0) AS bytes FROM entry",
-    ),
-    insert: db.prepare<
-      [
-        ...KeyValues,
-        vary: string,
-        mime: string,
-        status: number,
-        headers: string,
-        storedAtMs: number,
-        initialAgeS: number,
-        freshForS: number,
-        sourceNo: number,
-        digest: string | null,
-        object: string | null,
-        size: number,
-        usedAtS: number,
-        footprint: number,
-      ]
-    >(
-      `INSERT INTO entry (domain, host, kind, path, query, vary, mime, status, headers, stored_at_ms, initial_age_s,
-         fresh_for_s, source_no, digest, object, size, used_at_s, footprint)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    ),
-    insertText: db.prepare<[number, string, string, string, string]>(
-      "INSERT INTO entry_text (rowid, path, query, mime, kind) VALUES (?, ?, ?, ?, ?)",
-    ),
-    removeText: db.prepare<[number]>("DELETE FROM entry_text WHERE rowid = ?"),
-    removeVariant: db.prepare<[...KeyValues, string], RemovedRow>(
-      `DELETE FROM entry WHERE ${byKey} AND vary = ? ${taken}`,
-    ),
-    removeKey: db.prepare<KeyValues, RemovedRow>(`DELETE FROM entry WHERE ${byKey} ${taken}`),
-    remove: db.prepare<[number], RemovedRow>(`DELETE FROM entry WHERE id = ? ${taken}`),
-    surplus: ids<[...KeyValues, number]>(
-      `SELECT id FROM entry INDEXED BY entry_key WHERE ${byKey} ORDER BY id DESC LIMIT -1 OFFSET ?`,
-    ),
-    touch: db.prepare<[number, number]>("UPDATE entry SET used_at_s = ? WHERE id = ?"),
-    longestUnused: ids<[number]>("SELECT id FROM entry ORDER BY used_at_s LIMIT ?"),
-    // `+id`: sorted from the narrow index, not read in order from the wide rows.
-    ids: ids<[]>("SELECT id FROM entry ORDER BY +id"),
-    idsOfDomain: ids<[string]>("SELECT id FROM entry WHERE domain = ? ORDER BY +id"),
-    idsOfHost: ids<[string, string]>(
-      "SELECT id FROM entry WHERE domain = ? AND host = ? ORDER BY +id",
-    ),
-    idsOfAnyHost: ids<[string]>("SELECT id FROM entry WHERE host = ? ORDER BY +id"),
-    found: db.prepare<[number], FoundEntry>(
-      `SELECT id, host, kind, path, query, mime, status, size, stored_at_ms AS storedAtMs
-       FROM entry WHERE id = ?`,
-    ),
-    holdsObject: db.prepare<[string]>("SELECT 1 FROM entry WHERE object = ?"),
-  };
+/** Path and query stand in the row, in its key and, twice as words, in the text index. */
+function rowFootprint({ path, query }: Pick<EntryKey, "path" | "query">, headers: number): number {
+  return rowBytes + headers + 4 * (path.length + query.length);
+}
+
+/** Within SQLite a body takes an eighth more than its bytes: pages are seldom full. */
+function bodyFootprint(body: StoredBody | null, size: number): number {
+  if (body === null) return 0;
+  return body.kind === "file"
+    ? Math.ceil(size / blockBytes) * blockBytes
+    : Math.ceil((size * 9) / 8) + 64;
 }

@@ -26,18 +26,41 @@ export type EntryMeta = {
   readonly digest: string | null;
 };
 
-export type Entry = EntryKey & EntryMeta & { readonly id: number; readonly size: number };
+export type VariantCoding = "br" | "zstd" | "gzip";
+
+export type Entry = EntryKey &
+  EntryMeta & {
+    readonly id: number;
+    readonly size: number;
+    /** Null: as its source sent it. Else a body made of that of the entry `baseId`, whose head and freshness count. */
+    readonly coding: VariantCoding | null;
+    readonly baseId: number | null;
+  };
+
+/** What changes in place; the source number stays that of the oldest byte. */
+export type Refreshed = Pick<
+  EntryMeta,
+  "headers" | "mime" | "storedAtMs" | "initialAgeS" | "freshForS"
+>;
 
 export type CommitOutcome =
   | { readonly kind: "stored"; readonly id: number }
   | { readonly kind: "blocked" }
   | { readonly kind: "failed"; readonly reason: string };
 
-/** One response on its way into the index. `object` names its file below objects/; null where there is no body to keep. */
+/** Bodies up to here stand in index.db, larger ones are files: a row and its body go in one step, and a clear unlinks little. */
+export const inlineBytesMax = 32_768;
+
+/** `object` names a file below objects/, `digest` is the SHA-256 of what was written to it. */
+export type StoredBody =
+  | { readonly kind: "inline"; readonly bytes: Uint8Array }
+  | { readonly kind: "file"; readonly object: string; readonly digest: Uint8Array };
+
+/** One response on its way into the index. `body`: null where there is none to keep, be it empty or a static file. */
 export type Candidate = {
   readonly key: EntryKey;
   readonly meta: EntryMeta;
-  readonly object: string | null;
+  readonly body: StoredBody | null;
   readonly size: number;
 };
 

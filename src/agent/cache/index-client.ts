@@ -1,6 +1,5 @@
 // The cache as main sees it: starts the index thread, replaces it when it dies, and asks it. While there is no thread nothing is servable.
 
-import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { MessageChannel, Worker, type MessagePort } from "node:worker_threads";
 import type { Health } from "../../base/health.ts";
@@ -10,8 +9,8 @@ import { sleep } from "../../base/wait.ts";
 import { backoffMs } from "../../core/backoff.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import { CacheMetrics } from "./cache-metrics.ts";
-import type { ClearApplied, ClearGone, ClearRequest } from "./clears.ts";
-import type { Scope } from "./entry.ts";
+import { ClearOrders, type ClearOrder, type ClearProof } from "./clear-orders.ts";
+import type { EntryKey, Scope } from "./entry.ts";
 import type {
   CacheInit,
   CacheStats,
@@ -24,8 +23,10 @@ import type {
   MainToWorker,
   SearchResult,
 } from "./messages.ts";
+import type { IndexMemory } from "./opening.ts";
 import { PendingCalls } from "./pending-calls.ts";
 import { SharedHeader } from "./shared-header.ts";
+import type { WhyAnswer } from "./why.ts";
 
 /** Of a clear, all its patterns together. */
 const matchBudgetMs = 2_000;
@@ -43,8 +44,8 @@ export type IndexerOptions = {
   /** For hot bodies, of all workers together. */
   readonly memoryMax: number;
   readonly workers: number;
-  /** Newest seq of a `cache.clear` that agent.db has applied; 0 where there is none. An index that knows less starts empty. */
-  readonly lastClearSeq: number;
+  /** What agent.db remembers of the index: one that knows less starts empty. */
+  readonly memory: IndexMemory;
   readonly registry: Registry;
   readonly health: Health;
   readonly log: Log;
@@ -62,17 +63,21 @@ export class IndexClient implements AsyncDisposable {
   readonly #header = new SharedHeader(this.#headerBuffer);
   readonly #metrics: CacheMetrics;
   readonly #calls = new PendingCalls();
+  readonly #orders: ClearOrders;
   /** Through which workers are given the ports of index threads. */
   readonly #controls = new Set<MessagePort>();
   #thread: Worker | undefined;
   #restarts = 0;
-  #cursorSeq: number;
   #isClosing = false;
 
   constructor(options: IndexerOptions) {
     this.#options = options;
-    this.#cursorSeq = options.lastClearSeq;
     this.#metrics = new CacheMetrics(options.registry);
+    this.#orders = new ClearOrders({
+      ...options,
+      metrics: this.#metrics,
+      call: (name, asked) => this.#call(name, asked),
+    });
     this.#start();
   }
 
@@ -97,45 +102,52 @@ export class IndexClient implements AsyncDisposable {
    * `applied`: nothing that matches is servable, durably. `gone`: rows and bodies are deleted; settles only after `applied`. Both reject with the same
    * error: PATTERN_INVALID (nothing changed) or INDEX_BROKEN (repeat it). Idempotent by clear id. seq 0: not from the journal.
    */
-  clear(request: {
-    clearId: string;
-    domain: string;
-    host: string | null;
-    patterns: readonly string[];
-    seq: number;
-  }): { applied: Promise<ClearApplied>; gone: Promise<ClearGone> } {
-    const applied = this.#clear(request);
-    const gone = applied.then(() => this.#call("gone", { clearId: request.clearId }));
-    gone.then(
-      ({ removed }) => this.#metrics.removed(removed),
-      () => undefined, // Whoever waits for it is told.
-    );
-    return { applied, gone };
+  clear(order: ClearOrder): ClearProof {
+    return this.#orders.clear(order);
   }
 
   /** Durable when they resolve; deletion follows. Reject with INDEX_BROKEN where that cannot be had. */
   dropDomain(domain: string): Promise<{ removed: number }> {
-    return this.#drop({ domain, host: null });
+    return this.#orders.drop({ domain, host: null }, "unlinked");
   }
   dropHost(host: string): Promise<{ removed: number }> {
-    return this.#drop({ domain: null, host });
+    return this.#orders.drop({ domain: null, host }, "unlinked");
   }
   dropAll(): Promise<{ removed: number }> {
-    return this.#drop({ domain: null, host: null });
+    return this.#orders.drop({ domain: null, host: null }, "dropped");
   }
 
   /** The journal's head is applied: stored responses may be used. */
   setConfirmed(): void {
     this.#header.confirmed = true;
+    const { memory, log } = this.#options;
+    // Of a new store's journal: only now may an index that follows it be told from one that does not.
+    this.#call("epoch", { epoch: memory.read().epoch }).catch((error: unknown) =>
+      log.warn(
+        { error: messageOf(error) },
+        "the cache index could not note whose journal it follows",
+      ),
+    );
   }
   /** The settings say `unconfirmed: serve` and the time to wait is over. */
   setUnconfirmedServes(): void {
     this.#header.confirmed = true;
   }
 
-  search(question: { domain: string; pattern: string; limit: number }): Promise<SearchResult> {
-    const { domain, pattern, limit } = question;
-    return this.#call("search", { scope: { domain, host: null }, pattern, limit });
+  /** What is servable now and matches; the newest ones as samples. */
+  search(question: {
+    scope: Scope;
+    patterns: readonly string[];
+    limit: number;
+    budgetMs?: number;
+  }): Promise<SearchResult> {
+    const { scope, patterns, limit, budgetMs } = question;
+    return this.#call("search", { scope, patterns, limit, budgetMs });
+  }
+
+  /** What is known of the keys, all of one moment. */
+  why(keys: readonly EntryKey[]): Promise<WhyAnswer> {
+    return this.#call("why", { keys });
   }
 
   stats(): Promise<CacheStats> {
@@ -150,38 +162,18 @@ export class IndexClient implements AsyncDisposable {
     if (this.#isClosing) return;
     this.#isClosing = true;
     if (this.#thread !== undefined)
-      await this.#call("close", null).catch((error: unknown) =>
-        this.#options.log.warn(
-          { error: messageOf(error) },
-          "the cache index was not closed cleanly",
-        ),
+      await this.#call("close", null).then(
+        ({ durableNo }) => this.#orders.noteLater(durableNo),
+        (error: unknown) =>
+          this.#options.log.warn(
+            { error: messageOf(error) },
+            "the cache index was not closed cleanly",
+          ),
       );
     this.#header.incarnation = 0;
     await this.#thread?.terminate();
     for (const control of this.#controls) control.close();
     this.#calls.rejectAll(stopping());
-  }
-
-  async #clear(request: ClearRequest): Promise<ClearApplied> {
-    try {
-      const applied = await this.#call("clear", request);
-      if (request.seq > 0) this.#cursorSeq = request.seq;
-      this.#metrics.cleared(applied);
-      return applied;
-    } catch (error) {
-      this.#metrics.notCleared(error);
-      throw error;
-    }
-  }
-
-  async #drop(scope: Scope): Promise<{ removed: number }> {
-    const { matched } = await this.#call("clear", {
-      ...scope,
-      clearId: randomUUID(),
-      patterns: null,
-      seq: 0,
-    });
-    return { removed: matched };
   }
 
   #call<N extends CallName>(name: N, asked: Calls[N]["asked"]): Promise<Calls[N]["answer"]> {
@@ -196,13 +188,13 @@ export class IndexClient implements AsyncDisposable {
   }
 
   #start(): void {
-    const { entry, matcherEntry, stateDir, diskMax } = this.#options;
+    const { entry, matcherEntry, stateDir, diskMax, memory } = this.#options;
     const workerData: IndexerInit = {
       directory: join(stateDir, "cache"),
       matcherEntry: matcherEntry.href,
       diskMax,
       matchBudgetMs: this.#options.matchBudgetMs ?? matchBudgetMs,
-      cursorSeq: this.#cursorSeq,
+      facts: memory.read(),
       header: this.#headerBuffer,
     };
     const thread = new Worker(entry, {
@@ -269,10 +261,26 @@ export class IndexClient implements AsyncDisposable {
       case "settle":
         health.settle(message.code);
         return;
+      case "opened":
+        this.#noteOpening(message.opening);
+        return;
+      case "dropped":
+        this.#metrics.dropped();
+        return;
       case "totals":
         health.settle("index_thread_restarting");
         this.#restarts = 0;
         this.#metrics.totals(message.totals);
+        this.#orders.noteLater(message.totals.durableNo);
+    }
+  }
+
+  /** Where it fails, the opening before stays known, which index.db keeps as well. */
+  #noteOpening(opening: string): void {
+    try {
+      this.#options.memory.note({ opening });
+    } catch (error) {
+      this.#options.log.warn({ error: messageOf(error) }, "agent.db could not be written");
     }
   }
 }

@@ -2,16 +2,18 @@
 //
 // Closed means: nothing is servable (incarnation 0), nothing is stored. That is the answer to every doubt, for a miss is never stale.
 
+import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { messageOf } from "../../core/faults.ts";
 import { openIndexFile } from "./index-file.ts";
+import type { IndexFacts } from "./opening.ts";
 import { OpenIndex, type Clock, type Counts } from "./open-index.ts";
 import type { SharedHeader } from "./shared-header.ts";
 import { isDiskFault } from "./text-index.ts";
 
 export type KeeperEvents = {
-  /** A new index is open and published. */
-  readonly opened: (index: OpenIndex) => void;
+  /** A new index is open and published. `opening`: its name from now on, for whoever remembers it across restarts. */
+  readonly opened: (index: OpenIndex, opening: string) => void;
   readonly dropped: (reason: string) => void;
   /** The disk refuses; tried again by `retryOpen`. */
   readonly failed: (reason: string) => void;
@@ -22,7 +24,7 @@ export type KeeperOptions = {
   readonly header: SharedHeader;
   readonly diskMax: number;
   readonly clock: Clock;
-  readonly cursorSeq: number;
+  readonly facts: IndexFacts;
   readonly events: KeeperEvents;
 };
 
@@ -30,8 +32,8 @@ export class IndexKeeper {
   readonly #options: KeeperOptions;
   readonly counts: Counts = { stored: 0, blocked: 0, evicted: 0 };
   #index: OpenIndex | undefined;
-  /** Newest journal seq of a clear that is acknowledged: an index that is opened must know it or start empty. */
-  #cursorSeq: number;
+  /** An index that is opened must know all this, or start empty. */
+  #facts: IndexFacts;
   /** Set when the file on disk must not be used again. */
   #makeAnew: string | undefined;
   #opening: Promise<void> | undefined;
@@ -39,16 +41,34 @@ export class IndexKeeper {
 
   constructor(options: KeeperOptions) {
     this.#options = options;
-    this.#cursorSeq = options.cursorSeq;
+    this.#facts = options.facts;
   }
 
   get index(): OpenIndex | undefined {
     return this.#index;
   }
 
-  /** From here on no index is used that does not know this clear. */
+  /** From here on no index is used that does not know this clear. Within an epoch seqs ascend. */
   noteCursor(seq: number): void {
-    if (seq > 0) this.#cursorSeq = seq;
+    if (seq > 0) this.#facts = { ...this.#facts, clearSeq: seq };
+  }
+
+  /** Numbers a clear for which there is no index: from here on none is used that was made before. */
+  numberWhileClosed(): number {
+    const { header } = this.#options;
+    const clearNo = Math.max(header.clearNo, this.#facts.clearNo) + 1;
+    header.clearNo = clearNo;
+    header.moveClearMark(null);
+    this.#facts = { ...this.#facts, clearNo };
+    return clearNo;
+  }
+
+  /** Central's store whose journal is followed from now on. */
+  noteEpoch(epoch: string | null): void {
+    if (this.#facts.epoch === epoch) return;
+    // Seqs of another journal say nothing of this one; what the index missed of it was dropped with the snapshot.
+    this.#facts = { ...this.#facts, epoch, clearSeq: 0 };
+    this.#index?.noteEpoch(epoch);
   }
 
   /** Resolves when open, or when the disk has refused. Never rejects. */
@@ -104,20 +124,24 @@ export class IndexKeeper {
   async #tryOpen(): Promise<void> {
     const { directory, header, diskMax, clock, events } = this.#options;
     const { clearNo, lastId } = header;
-    const expected = { cursorSeq: this.#cursorSeq, bootId: kernelBootId(), clearNo, lastId };
-    const { db, dropped } = await openIndexFile(directory, expected, this.#makeAnew);
+    const opening = randomBytes(16).toString("hex");
+    const place = { bootId: kernelBootId(), clearNo, lastId, nowS: clock.nowS() };
+    const expected = { facts: this.#facts, opening, ...place };
+    const { db, dropped, isUnchecked } = await openIndexFile(directory, expected, this.#makeAnew);
     try {
       const incarnation = header.nextIncarnation();
       const { counts } = this;
-      this.#index = new OpenIndex(db, { directory, header, diskMax, clock, incarnation, counts });
+      const opened = { directory, header, diskMax, clock, incarnation, counts, isUnchecked };
+      this.#index = new OpenIndex(db, opened);
     } catch (error) {
       db.close();
       throw error;
     }
     this.#makeAnew = undefined;
+    this.#facts = { ...this.#facts, opening };
     if (dropped !== undefined) events.dropped(dropped);
     this.#index.publish();
-    events.opened(this.#index);
+    events.opened(this.#index, opening);
   }
 }
 

@@ -2,7 +2,7 @@
 
 import type { MessagePort } from "node:worker_threads";
 import { AccelError } from "../../core/faults.ts";
-import type { Candidate, CommitOutcome, EntryKey } from "./entry.ts";
+import type { CommitOutcome, EntryKey, StoredBody } from "./entry.ts";
 import type { IndexerToWorker, MainToWorker, View, WorkerToIndexer } from "./messages.ts";
 
 /** Unanswered commits and invalidations of one worker: beyond, a response is not stored. */
@@ -16,6 +16,10 @@ export type CommitAnswer = {
   /** False: it may have been stored all the same, so its object must stay. */
   readonly isCertain: boolean;
 };
+
+type Submission = Extract<WorkerToIndexer, { kind: "commit" | "refresh" | "variant" }>;
+/** What the link adds itself is left out. */
+export type Submitted = Submission extends infer S ? (S extends S ? Omit<S, "no"> : never) : never;
 
 type Waiting = {
   readonly message: WorkerToIndexer;
@@ -48,15 +52,15 @@ export class IndexLink implements Disposable {
     return this.#waiting.size >= unansweredMax;
   }
 
-  /** Never rejects. */
-  async commit(candidate: Candidate, incarnation: number): Promise<CommitAnswer> {
+  /** Never rejects. Bytes of a body are transferred. */
+  async submit(submitted: Submitted): Promise<CommitAnswer> {
     const failed = (reason: string, isCertain: boolean): CommitAnswer => ({
       outcome: { kind: "failed", reason },
       isCertain,
     });
     if (this.#view === undefined) return failed("there is no index", true);
     if (this.isFull) return failed("too many responses are being stored", true);
-    const answer = await this.#ask((no) => ({ kind: "commit", no, incarnation, candidate }));
+    const answer = await this.#ask((no) => ({ ...submitted, no }), transferOf(submitted));
     if (answer === undefined || answer.kind === "invalidated")
       return failed("the index did not answer", false);
     return { outcome: answer, isCertain: true };
@@ -76,7 +80,7 @@ export class IndexLink implements Disposable {
   }
 
   /** Unanswered; dropped where there is no index. */
-  tell(message: Exclude<WorkerToIndexer, { kind: "commit" | "invalidate" }>): void {
+  tell(message: Exclude<WorkerToIndexer, { readonly no: number }>): void {
     this.#port?.postMessage(message);
   }
 
@@ -86,14 +90,17 @@ export class IndexLink implements Disposable {
     for (const { resolve } of this.#waiting.values()) resolve(undefined);
   }
 
-  async #ask(message: (no: number) => WorkerToIndexer): Promise<Answer | undefined> {
+  async #ask(
+    message: (no: number) => WorkerToIndexer,
+    transfer: readonly ArrayBuffer[] = [],
+  ): Promise<Answer | undefined> {
     const no = ++this.#sent;
     const { promise, resolve } = Promise.withResolvers<Answer | undefined>();
     const waiting = { message: message(no), resolve };
     this.#waiting.set(no, waiting);
     const timer = setTimeout(() => resolve(undefined), answerMs);
     // Without a view there is no index that could take it: what can wait is sent when there is one.
-    if (this.#view !== undefined) this.#port?.postMessage(waiting.message);
+    if (this.#view !== undefined) this.#port?.postMessage(waiting.message, [...transfer]);
     const answer = await promise;
     clearTimeout(timer);
     this.#waiting.delete(no);
@@ -128,7 +135,16 @@ export class IndexLink implements Disposable {
     this.#port = undefined;
     this.#view = undefined;
     for (const { message, resolve } of this.#waiting.values())
-      if (message.kind === "commit") resolve(undefined);
+      if (message.kind !== "invalidate") resolve(undefined);
     this.#onView();
   }
+}
+
+function transferOf(submitted: Submitted): readonly ArrayBuffer[] {
+  if (submitted.kind === "refresh") return [];
+  const body: StoredBody | null =
+    submitted.kind === "commit" ? submitted.candidate.body : submitted.body;
+  return body?.kind === "inline" && body.bytes.buffer instanceof ArrayBuffer
+    ? [body.bytes.buffer]
+    : [];
 }

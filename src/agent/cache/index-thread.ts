@@ -1,32 +1,27 @@
 // The index thread put together: keeper, write queue, clearing and matcher, and the calls of main. The only writer of index.db.
 
 import { openPatternCheck } from "../../base/pattern-check.ts";
-import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
+import { codeOf, messageOf } from "../../core/faults.ts";
 import { Clearing } from "./clearing.ts";
-import { decodeIdRuns } from "./id-runs.ts";
 import { IndexKeeper } from "./index-keeper.ts";
-import type { MatchAnswer, MatchJob } from "./match-job.ts";
+import { Inquiries } from "./inquiries.ts";
 import { MatchProcess } from "./matcher-child.ts";
 import type {
   CacheStats,
   Call,
   Calls,
-  CheckResult,
   IndexerInit,
   IndexerToMain,
   MainToIndexer,
-  SearchResult,
 } from "./messages.ts";
 import type { Clock } from "./open-index.ts";
 import { SharedHeader } from "./shared-header.ts";
+import { Verification } from "./verification.ts";
 import { WriteQueue } from "./write-queue.ts";
 
 /** While the disk refuses to open the index. */
 const reopenMs = 5_000;
-/** An operator waits for it, no visitor does. */
-const checkBudgetMs = 120_000;
 const totalsEveryMs = 1_000;
-const samplesMax = 1_000;
 
 export type IndexThreadOptions = {
   readonly init: IndexerInit;
@@ -41,6 +36,8 @@ export class IndexThread {
   readonly #keeper: IndexKeeper;
   readonly #matcher: MatchProcess;
   readonly #patterns = openPatternCheck();
+  readonly #inquiries: Inquiries;
+  readonly #verification: Verification;
   readonly #clearing: Clearing;
   readonly #writes: WriteQueue;
   readonly #totals: NodeJS.Timeout;
@@ -49,16 +46,18 @@ export class IndexThread {
   constructor(options: IndexThreadOptions) {
     this.#options = options;
     const { init, clock } = options;
-    const { directory, diskMax, cursorSeq, matchBudgetMs } = init;
+    const { directory, diskMax, facts, matchBudgetMs, matcherEntry } = init;
     const keeper = new IndexKeeper({
       directory,
       header: new SharedHeader(init.header),
       diskMax,
       clock,
-      cursorSeq,
+      facts,
       events: {
-        opened: (index) => {
+        opened: (index, opening) => {
+          options.tell({ kind: "opened", opening });
           this.#writes.onOpened(index);
+          if (index.isUnchecked) void this.#inquiries.checkText(index);
           options.tell({ kind: "settle", code: "cache_closed" });
         },
         dropped: (reason) => this.#raiseDropped(reason),
@@ -66,16 +65,24 @@ export class IndexThread {
       },
     });
     this.#keeper = keeper;
-    this.#matcher = new MatchProcess(new URL(init.matcherEntry));
+    this.#matcher = new MatchProcess(new URL(matcherEntry));
     this.#writes = new WriteQueue({
       keeper,
       clock,
       onTrouble: (reason) => this.#tellTrouble(reason),
     });
+    const patterns = this.#patterns;
+    this.#inquiries = new Inquiries({ keeper, patterns, directory, matcherEntry, matchBudgetMs });
+    this.#verification = new Verification({
+      keeper,
+      match: (index, clear) => this.#inquiries.verify(index, clear),
+      onUnverified: (clearNo, left, reason) => this.#tellUnverified(clearNo, left, reason),
+    });
     this.#clearing = new Clearing({
       keeper,
       matcher: this.#matcher,
-      patterns: this.#patterns,
+      verification: this.#verification,
+      patterns,
       clock,
       directory,
       matchBudgetMs,
@@ -115,11 +122,15 @@ export class IndexThread {
       case "gone":
         return this.#clearing.gone(call.asked.clearId);
       case "search":
-        return this.#search(call.asked);
+        return this.#inquiries.search(call.asked);
       case "stats":
         return Promise.resolve(this.#stats());
       case "check":
-        return this.#check();
+        return this.#inquiries.check();
+      case "why":
+        return Promise.try(() => this.#inquiries.why(call.asked));
+      case "epoch":
+        return this.#noteEpoch(call.asked.epoch);
       case "close":
         return this.#close();
       default:
@@ -127,45 +138,11 @@ export class IndexThread {
     }
   }
 
-  async #search({ scope, pattern, limit }: Calls["search"]["asked"]): Promise<SearchResult> {
-    const fault = this.#patterns.check(pattern);
-    if (fault !== undefined)
-      throw new AccelError("PATTERN_INVALID", `the pattern ${JSON.stringify(pattern)} ${fault}`);
-    const answer = await this.#ask(
-      { kind: "match", scope, patterns: [pattern] },
-      this.#options.init.matchBudgetMs,
-    );
-    const index = this.#keeper.index;
-    if (answer.kind !== "matched" || index === undefined)
-      throw new AccelError(
-        "INDEX_BROKEN",
-        answer.kind === "failed" ? `the search failed: ${answer.reason}` : "the index is closed",
-      );
-    const ids = [...decodeIdRuns(answer.ids)].filter((id) => index.bits.has(id));
-    const newest = ids.slice(-Math.min(limit, samplesMax)).toReversed();
-    return { matched: ids.length, samples: newest.flatMap((id) => index.entries.found(id) ?? []) };
-  }
-
-  async #check(): Promise<CheckResult> {
-    const answer = await this.#ask({ kind: "check" }, checkBudgetMs);
-    if (answer.kind === "checked")
-      return { ok: answer.problems.length === 0, problems: answer.problems };
-    return { ok: false, problems: [answer.kind === "failed" ? answer.reason : "no answer"] };
-  }
-
-  /** In a matcher of its own: a clear never waits for an operator. */
-  async #ask(
-    job:
-      | Pick<Extract<MatchJob, { kind: "match" }>, "kind" | "scope" | "patterns">
-      | { kind: "check" },
-    budgetMs: number,
-  ): Promise<MatchAnswer> {
-    const { directory, matcherEntry } = this.#options.init;
-    const incarnation = this.#keeper.index?.incarnation;
-    if (incarnation === undefined)
-      return { kind: "failed", reason: "the cache index is closed", damaged: false };
-    using matcher = new MatchProcess(new URL(matcherEntry));
-    return await matcher.run({ ...job, directory, incarnation }, budgetMs);
+  /** Behind an opening that is under way, which expects the epoch of before. */
+  async #noteEpoch(epoch: string | null): Promise<null> {
+    await this.#keeper.open();
+    this.#keeper.noteEpoch(epoch);
+    return null;
   }
 
   #stats(): CacheStats {
@@ -176,19 +153,23 @@ export class IndexThread {
       bytes: index?.entries.bytes ?? 0,
       diskMax: this.#options.init.diskMax,
       clearNo: index?.clears.newest ?? 0,
+      durableNo: index?.clears.durableNo ?? 0,
       unfinishedClears: index?.unfinishedClears ?? 0,
     };
   }
 
-  async #close(): Promise<null> {
+  async #close(): Promise<Calls["close"]["answer"]> {
     await this.#clearing.idle(); // Killing the matcher under a clear would widen it.
+    const { durableNo } = this.#stats();
     clearTimeout(this.#reopen);
     clearInterval(this.#totals);
     this.#matcher[Symbol.dispose]();
+    this.#verification[Symbol.dispose]();
+    this.#inquiries[Symbol.dispose]();
     this.#writes[Symbol.dispose]();
     await this.#keeper.close(this.#options.sync);
     this.#patterns[Symbol.dispose]();
-    return null;
+    return { durableNo };
   }
 
   #tellTotals(): void {
@@ -209,7 +190,25 @@ export class IndexThread {
       });
   }
 
+  #tellUnverified(clearNo: number, left: number, reason: string): void {
+    const text =
+      left > 0
+        ? `clear ${clearNo} had left ${left} entries behind that it matches; they are dropped now`
+        : `clear ${clearNo} is applied, but could not be asked for again: ${reason}`;
+    this.#options.tell({
+      kind: "raise",
+      code: left > 0 ? "clear_left_entries" : "clear_unverified",
+      severity: left > 0 ? "error" : "info",
+      text,
+      hint:
+        left > 0
+          ? "This is a defect: report it with the log line. Clear the domain again with kind:static OR kind:generated."
+          : "Nothing that it hit is served; only the second look is missing. Give it again to have it looked at.",
+    });
+  }
+
   #raiseDropped(reason: string): void {
+    this.#options.tell({ kind: "dropped" });
     this.#options.tell({
       kind: "raise",
       code: "cache_dropped",

@@ -2,7 +2,8 @@
 
 import { openSqlite, type Sqlite } from "../../base/sqlite.ts";
 import { variantsMax } from "./entries.ts";
-import type { Entry, EntryKey } from "./entry.ts";
+import { keyValues, type KeyValues } from "./entry-sql.ts";
+import type { Entry, EntryKey, VariantCoding } from "./entry.ts";
 import { indexPath } from "./index-file.ts";
 
 /** A visitor waits meanwhile; readers of a WAL wait for nobody but recovery. */
@@ -20,8 +21,20 @@ type Row = {
   source_no: number;
   digest: string | null;
   size: number;
+  coding: string;
+  base_id: number | null;
 };
-type BodyRow = { readonly object: string | null; readonly size: number };
+export type BodyRow = {
+  readonly object: string | null;
+  readonly objectDigest: Uint8Array | null;
+  readonly isVerified: number;
+  readonly size: number;
+  /** Null where there is none in SQLite. */
+  readonly bytes: Uint8Array | null;
+};
+
+/** With up to three coded ones beside each. */
+const foundMax = variantsMax * 4;
 
 /** Every method throws as SQLite does. */
 export class Lookups implements Disposable {
@@ -34,22 +47,23 @@ export class Lookups implements Disposable {
     this.incarnation = incarnation;
     this.#db = openSqlite(indexPath(directory), { sync: "normal", readonly: true });
     this.#db.pragma(`busy_timeout = ${busyMs}`);
-    this.#find = this.#db.prepare<
-      [domain: string, host: string, kind: string, path: string, query: string, limit: number],
-      Row
-    >(
-      `SELECT id, vary, mime, status, headers, stored_at_ms, initial_age_s, fresh_for_s, source_no, digest, size
+    this.#find = this.#db.prepare<[...KeyValues, limit: number], Row>(
+      `SELECT id, vary, mime, status, headers, stored_at_ms, initial_age_s, fresh_for_s, source_no, digest, size,
+         coding, base_id
        FROM entry INDEXED BY entry_key
-       WHERE domain = ? AND host = ? AND kind = ? AND path = ? AND query = ? ORDER BY id DESC LIMIT ?`,
+       WHERE key = ? AND domain = ? AND host = ? AND kind = ? AND path = ? AND query = ? ORDER BY id DESC LIMIT ?`,
     );
-    this.#body = this.#db.prepare<[number], BodyRow>("SELECT object, size FROM entry WHERE id = ?");
+    this.#body = this.#db.prepare<[number], BodyRow>(
+      `SELECT object, object_digest AS objectDigest, is_verified AS isVerified, size, body.bytes
+       FROM entry LEFT JOIN body ON body.id = entry.id WHERE entry.id = ?`,
+    );
   }
 
   /** Newest first, whether servable or not. */
   find(key: EntryKey): Entry[] {
     const { domain, host, kind, path, query } = key;
     return this.#find
-      .all(domain, host, kind, path, query, variantsMax)
+      .all(...keyValues(key), foundMax)
       .map((row) => ({ ...readRow(row), domain, host, kind, path, query }));
   }
 
@@ -76,5 +90,8 @@ function readRow(row: Row): Omit<Entry, keyof EntryKey> {
     freshForS: row.fresh_for_s,
     sourceNo: row.source_no,
     digest: row.digest,
+    // Written by Entries.putVariant, or ''.
+    coding: row.coding === "" ? null : (row.coding as VariantCoding),
+    baseId: row.base_id,
   };
 }

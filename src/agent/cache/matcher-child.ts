@@ -19,13 +19,14 @@ export class MatchProcess implements Disposable {
   async run(job: MatchJob, budgetMs: number): Promise<MatchAnswer> {
     const child = (this.#child ??= this.#start());
     const { promise, resolve } = Promise.withResolvers<MatchAnswer>();
-    const fail = (reason: string): void => resolve({ kind: "failed", reason, damaged: false });
+    const fail = (reason: string, overBudget = false): void =>
+      resolve({ kind: "failed", reason, damaged: false, overBudget });
     const onExit = (code: number | null, signal: string | null): void =>
       fail(`the matcher ended: ${signal ?? code}`);
     const onError = (error: Error): void => fail(`the matcher cannot run: ${error.message}`);
     // Our own matcher is at the other end, and says nothing else.
     const onMessage = (message: unknown): void => resolve(message as MatchAnswer);
-    const timer = setTimeout(() => fail(`over the budget of ${budgetMs} ms`), budgetMs);
+    const timer = setTimeout(() => fail(`over the budget of ${budgetMs} ms`, true), budgetMs);
     child.on("message", onMessage).on("exit", onExit).on("error", onError);
     if (child.exitCode !== null || child.signalCode !== null) fail("the matcher ended");
     else

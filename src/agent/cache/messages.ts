@@ -8,8 +8,18 @@ import type { MessagePort } from "node:worker_threads";
 import type { FaultCode } from "../../core/faults.ts";
 import type { Severity } from "../../base/health.ts";
 import type { ClearApplied, ClearGone, ClearRequest } from "./clears.ts";
-import type { FoundEntry } from "./entries.ts";
-import type { Candidate, CommitOutcome, EntryKey, Scope } from "./entry.ts";
+import type { FoundEntry } from "./entry-sql.ts";
+import type { IndexFacts } from "./opening.ts";
+import type { WhyAnswer } from "./why.ts";
+import type {
+  Candidate,
+  CommitOutcome,
+  EntryKey,
+  Refreshed,
+  Scope,
+  StoredBody,
+  VariantCoding,
+} from "./entry.ts";
 
 /** What an index thread is started with. */
 export type IndexerInit = {
@@ -18,12 +28,14 @@ export type IndexerInit = {
   readonly matcherEntry: string;
   readonly diskMax: number;
   readonly matchBudgetMs: number;
-  readonly cursorSeq: number;
+  readonly facts: IndexFacts;
   readonly header: SharedArrayBuffer;
 };
 
 export type SearchResult = {
   readonly matched: number;
+  /** Matching took longer than it may: nothing is known, and the clear of these patterns would widen. */
+  readonly overBudget: boolean;
   /** The newest first. */
   readonly samples: readonly FoundEntry[];
 };
@@ -33,6 +45,8 @@ export type CacheStats = {
   readonly bytes: number;
   readonly diskMax: number;
   readonly clearNo: number;
+  /** The newest of which no crash can take the number away. */
+  readonly durableNo: number;
   readonly unfinishedClears: number;
 };
 export type CheckResult = { readonly ok: boolean; readonly problems: readonly string[] };
@@ -43,12 +57,24 @@ export type Calls = {
   /** Resolves when the deletion of an applied clear has ended. */
   readonly gone: { readonly asked: { readonly clearId: string }; readonly answer: ClearGone };
   readonly search: {
-    readonly asked: { readonly scope: Scope; readonly pattern: string; readonly limit: number };
+    readonly asked: {
+      readonly scope: Scope;
+      readonly patterns: readonly string[];
+      readonly limit: number;
+      /** Of the matching; undefined: as for a clear. */
+      readonly budgetMs: number | undefined;
+    };
     readonly answer: SearchResult;
   };
+  readonly why: {
+    readonly asked: { readonly keys: readonly EntryKey[] };
+    readonly answer: WhyAnswer;
+  };
+  /** Whose journal is followed from now on. */
+  readonly epoch: { readonly asked: { readonly epoch: string | null }; readonly answer: null };
   readonly stats: { readonly asked: null; readonly answer: CacheStats };
   readonly check: { readonly asked: null; readonly answer: CheckResult };
-  readonly close: { readonly asked: null; readonly answer: null };
+  readonly close: { readonly asked: null; readonly answer: { readonly durableNo: number } };
 };
 export type CallName = keyof Calls;
 
@@ -84,6 +110,10 @@ export type IndexerToMain =
       readonly hint: string;
     }
   | { readonly kind: "settle"; readonly code: string }
+  /** An index is open under this name. */
+  | { readonly kind: "opened"; readonly opening: string }
+  /** Everything cached was dropped. */
+  | { readonly kind: "dropped" }
   | { readonly kind: "totals"; readonly totals: IndexerTotals };
 
 /** What a worker is given at its start, beside the port to main. */
@@ -102,6 +132,8 @@ export type View = {
   readonly run: string;
   readonly bits: SharedArrayBuffer;
   readonly baseId: number;
+  /** Files of entries up to here may be torn: they are verified before their first use. */
+  readonly suspectTo: number;
 };
 
 export type WorkerToIndexer =
@@ -111,8 +143,28 @@ export type WorkerToIndexer =
       readonly incarnation: number;
       readonly candidate: Candidate;
     }
+  /** In place, while the entry is servable. */
+  | {
+      readonly kind: "refresh";
+      readonly no: number;
+      readonly incarnation: number;
+      readonly id: number;
+      readonly key: EntryKey;
+      readonly refreshed: Refreshed;
+    }
+  | {
+      readonly kind: "variant";
+      readonly no: number;
+      readonly incarnation: number;
+      readonly baseId: number;
+      readonly key: EntryKey;
+      readonly coding: VariantCoding;
+      readonly body: StoredBody;
+      readonly size: number;
+    }
   | { readonly kind: "invalidate"; readonly no: number; readonly key: EntryKey }
   | { readonly kind: "lost"; readonly id: number }
+  | { readonly kind: "verified"; readonly id: number }
   | { readonly kind: "used"; readonly ids: Float64Array }
   | { readonly kind: "damaged"; readonly incarnation: number; readonly reason: string };
 

@@ -1,19 +1,24 @@
-// One body on its way to disk: small ones are written in one piece when they are complete, large ones as they come.
+// One body on its way to disk: small ones go with their commit into SQLite, larger ones into a file, in one piece when they are complete or, the largest,
+// as they come.
 
+import { createHash } from "node:crypto";
 import { open, unlink, writeFile, type FileHandle } from "node:fs/promises";
 import { messageOf } from "../../core/faults.ts";
-import type { CommitOutcome, EntryKey, EntryMeta } from "./entry.ts";
+import { inlineBytesMax, type CommitOutcome, type EntryMeta, type StoredBody } from "./entry.ts";
 import { hotBodyBytesMax } from "./hot-bodies.ts";
 import type { CommitAnswer } from "./index-link.ts";
 import { newObjectName, objectPath } from "./object-files.ts";
 
 export type ObjectWriterOptions = {
-  readonly key: EntryKey;
   readonly directory: string;
   /** Undefined: nothing can be stored now. */
   readonly run: string | undefined;
   readonly bytesMax: number;
-  readonly submit: (meta: EntryMeta, object: string | null, size: number) => Promise<CommitAnswer>;
+  readonly submit: (
+    meta: EntryMeta,
+    body: StoredBody | null,
+    size: number,
+  ) => Promise<CommitAnswer>;
   /** A body that was small enough to be still at hand, after it was stored. */
   readonly onStored: (id: number, body: Uint8Array) => void;
 };
@@ -22,6 +27,7 @@ export type ObjectWriterOptions = {
 export class ObjectWriter {
   readonly #options: ObjectWriterOptions;
   readonly #name: string;
+  readonly #hash = createHash("sha256");
   #chunks: Uint8Array[] = [];
   #held = 0;
   #size = 0;
@@ -55,19 +61,28 @@ export class ObjectWriter {
     if (this.#isEnded) return { kind: "failed", reason: "the writer has ended already" };
     this.#isEnded = true;
     const body = this.#file === undefined && this.#held === this.#size ? this.#take() : undefined;
+    const isInline = body !== undefined && body.length <= inlineBytesMax;
     if (body === undefined) await this.#flush();
-    else await this.#writeWhole(body);
+    else if (!isInline) await this.#writeWhole(body);
     await this.#close();
     if (this.#fault !== undefined) {
       await this.#discard();
       return { kind: "failed", reason: this.#fault };
     }
-    const object = this.#size === 0 ? null : this.#name;
-    const { outcome, isCertain } = await this.#options.submit(meta, object, this.#size);
+    const stored = this.#stored(isInline ? body : undefined);
+    const { outcome, isCertain } = await this.#options.submit(meta, stored, this.#size);
     if (outcome.kind === "stored") {
       if (body !== undefined) this.#options.onStored(outcome.id, body);
-    } else if (isCertain) await this.#discard();
+    } else if (isCertain && !isInline) await this.#discard();
     return outcome;
+  }
+
+  #stored(inline: Uint8Array | undefined): StoredBody | null {
+    if (this.#size === 0) return null;
+    if (inline === undefined)
+      return { kind: "file", object: this.#name, digest: this.#hash.digest() };
+    // Of its own, to be transferred: this one stays here for the next visitors.
+    return { kind: "inline", bytes: inline.slice() };
   }
 
   abort(): void {
@@ -105,6 +120,7 @@ export class ObjectWriter {
   async #writeWhole(body: Uint8Array): Promise<void> {
     if (body.length === 0 || this.#fault !== undefined) return;
     try {
+      this.#hash.update(body);
       await writeFile(this.#path(), body, { flag: "wx", mode: 0o600 });
     } catch (error) {
       this.#fail(messageOf(error));
@@ -120,6 +136,7 @@ export class ObjectWriter {
     await before;
     if (piece.length === 0 || this.#fault !== undefined) return;
     try {
+      this.#hash.update(piece);
       this.#file ??= await open(this.#path(), "wx", 0o600);
       await this.#file.writeFile(piece); // Goes on from the current position.
     } catch (error) {

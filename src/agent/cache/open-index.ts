@@ -2,37 +2,23 @@
 // commit first, then bits, then files, so that no bit speaks of a row that a crash could take back.
 
 import type { Sqlite } from "../../base/sqlite.ts";
-import { AccelError } from "../../core/faults.ts";
 import { Clears, type ClearGone, type ClearRequest } from "./clears.ts";
+import { Deletions } from "./deletions.ts";
+import { Departures } from "./departures.ts";
 import { Entries, type Removed } from "./entries.ts";
-import type { Candidate, CommitOutcome, EntryKey, Scope } from "./entry.ts";
+import type { CommitOutcome, Scope } from "./entry.ts";
 import { Guard } from "./guard.ts";
 import { decodeIdRuns, encodeIdRuns } from "./id-runs.ts";
-import { commit, markClean } from "./index-file.ts";
+import { commit, markClean, readState } from "./index-file.ts";
+import { madeAnew, noteEpoch } from "./opening.ts";
 import { makeObjectDirectories, newRun, ObjectSweep, unlinkObject } from "./object-files.ts";
+import { PacedSteps } from "./paced-steps.ts";
 import { idSpanMax, ServableBits } from "./servable-bits.ts";
-import type { SharedHeader } from "./shared-header.ts";
+import { keyPlace, type SharedHeader } from "./shared-header.ts";
+import { Writes, type Effect, type Write } from "./writes.ts";
 
-/** Deleted per step: 5 ms of rows and 15 ms of files, so that fills never wait longer. */
-const stepRows = 500;
 /** Eviction makes room for more than the one response that was too many. */
 const evictedShare = 0.05;
-
-export type Write =
-  | { readonly kind: "commit"; readonly candidate: Candidate }
-  | { readonly kind: "invalidate"; readonly key: EntryKey }
-  /** The object is missing or torn. */
-  | { readonly kind: "lost"; readonly id: number }
-  | { readonly kind: "used"; readonly ids: Float64Array };
-
-type Deletion = {
-  readonly clearNo: number;
-  readonly ids: readonly number[];
-  at: number;
-  removed: number;
-  readonly startedMs: number;
-  readonly done: PromiseWithResolvers<ClearGone>;
-};
 
 /** Since the thread was started, over all openings. */
 export type Counts = { stored: number; blocked: number; evicted: number };
@@ -46,6 +32,11 @@ export class OpenIndex implements Disposable {
   readonly bits: ServableBits;
   readonly clears: Clears;
   readonly entries: Entries;
+  readonly departures: Departures;
+  #isUnchecked: boolean;
+  /** Files of entries up to this id may be torn. */
+  readonly suspectTo: number;
+  readonly #writes: Writes;
   readonly #counts: Counts;
   readonly #db: Sqlite;
   readonly #guard = new Guard();
@@ -54,7 +45,10 @@ export class OpenIndex implements Disposable {
   readonly #diskMax: number;
   readonly #clock: Clock;
   readonly #sweep: ObjectSweep;
-  readonly #deletions: Deletion[] = [];
+  readonly #deletions: Deletions;
+  readonly #evictionPace: PacedSteps;
+  /** Segments of the text index may have to be merged. */
+  #mayMerge = true;
   #evictDownTo: number | undefined;
 
   /** Takes over the connection. Nobody sees anything servable before `publish`. */
@@ -67,6 +61,7 @@ export class OpenIndex implements Disposable {
       clock: Clock;
       incarnation: number;
       counts: Counts;
+      isUnchecked: boolean;
     },
   ) {
     this.#db = db;
@@ -76,18 +71,39 @@ export class OpenIndex implements Disposable {
     this.#clock = options.clock;
     this.incarnation = options.incarnation;
     this.#counts = options.counts;
+    this.#isUnchecked = options.isUnchecked;
     makeObjectDirectories(options.directory);
     this.#sweep = new ObjectSweep(options.directory, this.run);
     this.clears = new Clears(db, this.#guard, options.header.clearNo);
-    this.entries = new Entries(db);
+    this.departures = new Departures(db);
+    this.entries = new Entries(db, this.departures);
+    this.suspectTo = readState(db).suspect_to;
     const ids = this.entries.idsInScope({ domain: null, host: null });
     this.bits = ServableBits.allocate(ids[0] ?? options.header.lastId + 1);
     for (const id of ids) this.bits.set(id);
+    this.#writes = new Writes(this.entries, this.clears, this.bits);
+    this.#evictionPace = new PacedSteps(options.clock.elapsedMs);
+    this.#deletions = new Deletions({
+      entries: this.entries,
+      clears: this.clears,
+      bits: this.bits,
+      clock: options.clock,
+      commit: (action) => this.#commit("normal", action),
+      forget: (removed) => this.#forget(removed),
+    });
     for (const { clearNo, ids: cleared } of this.clears.unfinished()) {
       for (const id of cleared) this.bits.unset(id);
-      this.#delete(clearNo, cleared);
+      this.#deletions.add(clearNo, cleared);
     }
     options.header.lastId = Math.max(options.header.lastId, ids.at(-1) ?? 0);
+  }
+
+  /** Until then a clear has the text index checked before it believes what that answers. */
+  get isUnchecked(): boolean {
+    return this.#isUnchecked;
+  }
+  noteChecked(): void {
+    this.#isUnchecked = false;
   }
 
   publish(): void {
@@ -102,95 +118,86 @@ export class OpenIndex implements Disposable {
 
   /** One transaction for all. Throws where it fails; then nothing of it happened. Outcomes stand at the places of their commits, null elsewhere. */
   write(writes: readonly Write[]): (CommitOutcome | null)[] {
-    const effects: { on?: number; off: readonly Removed[] }[] = [];
+    const effects: Effect[] = [];
+    const off = new Set<number>();
     const nowS = this.#clock.nowS();
     const invalidates = writes.some(({ kind }) => kind === "invalidate");
     const outcomes = this.#commit(invalidates ? "full" : "normal", () =>
       writes.map((write): CommitOutcome | null => {
-        if (write.kind === "used") this.entries.touch(write.ids, nowS);
-        else if (write.kind === "lost") effects.push({ off: this.entries.remove([write.id]) });
-        else if (write.kind === "invalidate") {
-          this.clears.invalidate(write.key);
-          effects.push({ off: this.entries.removeKey(write.key) });
-        } else {
-          const blocked = this.clears.blocks(write.candidate);
-          // Refused for its age alone, what it would have replaced is as old: without it the next request asks the origin for all of it.
-          if (blocked === "forgotten")
-            effects.push({ off: this.entries.removeKey(write.candidate.key) });
-          if (blocked !== false) return { kind: "blocked" };
-          const { id, removed } = this.entries.put(write.candidate, nowS);
-          effects.push({ on: id, off: removed });
-          return { kind: "stored", id };
-        }
-        return null;
+        const { outcome, effect } = this.#writes.decide(write, off, nowS);
+        if (effect === undefined) return outcome;
+        for (const { id } of effect.off) off.add(id);
+        effects.push(effect);
+        return outcome;
       }),
     );
-    for (const { on, off } of effects) {
-      if (on !== undefined) {
-        this.#header.lastId = on;
-        this.bits.set(on);
-        this.#counts.stored++;
-      }
-      this.#forget(off);
-    }
+    for (const effect of effects) this.#show(effect);
+    if (effects.length > 0) this.#mayMerge = true;
     this.#header.clearNo = this.clears.newest;
+    for (const write of writes)
+      if (write.kind === "invalidate") this.#header.moveClearMark(write.key.domain);
     this.#counts.blocked += outcomes.filter((outcome) => outcome?.kind === "blocked").length;
     return outcomes;
   }
 
   /** Numbers the clear; from its return on the guard knows it, and so does every fetch that starts. */
   record(request: ClearRequest): number {
-    const clearNo = this.clears.record(request);
+    const clearNo = this.clears.record(request, this.#clock.nowS());
     this.#header.clearNo = clearNo;
+    this.#header.moveClearMark(request.domain);
     return clearNo;
   }
 
   /** Makes what the matcher found unservable at once: the ids that had been servable, ascending. */
-  hide(runs: Uint8Array): number[] {
-    return this.hideAll([...decodeIdRuns(runs)]);
+  hide(runs: Uint8Array): Float64Array {
+    return this.hideAll(decodeIdRuns(runs));
   }
 
-  hideScope(scope: Scope): number[] {
-    return this.hideAll(this.entries.idsInScope(scope));
+  hideScope(scope: Scope): Float64Array {
+    return this.hideAll(Float64Array.from(this.entries.idsInScope(scope)));
   }
 
-  hideAll(ids: readonly number[]): number[] {
-    const hidden = ids.filter((id) => this.bits.has(id));
-    for (const id of hidden) this.bits.unset(id);
-    return hidden;
+  hideAll(ids: Float64Array): Float64Array {
+    return this.bits.take(ids);
   }
 
   /** Durable when it returns. Deletion follows in steps. */
   apply(
     clearNo: number,
     seq: number,
-    {
-      ids,
-      widened,
-      invisibleMs,
-    }: { ids: readonly number[]; widened: boolean; invisibleMs: number },
+    { ids, widened, invisibleMs }: { ids: Float64Array; widened: boolean; invisibleMs: number },
   ): void {
     const row = { ids: encodeIdRuns(ids), matched: ids.length, widened, invisibleMs };
     this.clears.apply(clearNo, seq, row);
-    this.#delete(clearNo, ids);
+    this.#deletions.add(clearNo, ids);
   }
 
   /** When everything that the clear hit is deleted; undefined where no deletion of it is under way. */
   gone(clearNo: number): Promise<ClearGone> | undefined {
-    return this.#deletions.find((deletion) => deletion.clearNo === clearNo)?.done.promise;
+    return this.#deletions.gone(clearNo);
   }
 
   get unfinishedClears(): number {
-    return this.#deletions.length;
+    return this.#deletions.count;
   }
 
   /** One bounded piece of background work; false when there is none. Throws as SQLite does. */
   step(): boolean {
-    const deletion = this.#deletions[0];
-    if (deletion !== undefined) this.#stepDeletion(deletion);
-    else if (this.#isTooLarge()) this.#stepEviction();
+    const isDeleting = this.#deletions.count > 0;
+    if (isDeleting) this.#deletions.step();
+    else if (this.#isTooLarge()) this.#evictionPace.run((rows) => this.#evict(rows));
     else if (!this.#sweep.done) this.#sweep.step((object) => this.entries.holdsObject(object));
-    return this.#deletions.length > 0 || this.#isTooLarge() || !this.#sweep.done;
+    if (this.#mayMerge) this.#mayMerge = this.#commit("normal", () => this.entries.mergeTexts());
+    if (isDeleting) this.#mayMerge = true;
+    return this.#deletions.count > 0 || this.#isTooLarge() || !this.#sweep.done || this.#mayMerge;
+  }
+
+  noteEpoch(epoch: string | null): void {
+    this.#commit("normal", () => noteEpoch(this.#db, epoch));
+  }
+
+  madeAnew(): ReturnType<typeof madeAnew> {
+    return madeAnew(this.#db);
   }
 
   /** After `sync` of what it describes. */
@@ -200,46 +207,23 @@ export class OpenIndex implements Disposable {
 
   /** The whole file is about to be deleted: so are the rows that clears were still waiting for. */
   deleteAll(): void {
-    for (const { done, ids, startedMs } of this.#deletions) {
-      const goneMs = this.#clock.elapsedMs() - startedMs;
-      done.resolve({ removed: ids.length, blockedInFlight: 0, goneMs });
-    }
+    this.#deletions.endAll();
   }
 
   [Symbol.dispose](): void {
     this.#db.close();
     this.#guard[Symbol.dispose]();
-    for (const { done } of this.#deletions)
-      done.reject(
-        new AccelError("INDEX_BROKEN", "the cache index was closed before the deletion ended"),
-      );
+    this.#deletions.rejectAll();
   }
 
-  #delete(clearNo: number, ids: readonly number[]): void {
-    const done = Promise.withResolvers<ClearGone>();
-    done.promise.catch(() => undefined); // Nobody needs to be waiting.
-    const startedMs = this.#clock.elapsedMs();
-    this.#deletions.push({ clearNo, ids, at: 0, removed: 0, startedMs, done });
-  }
-
-  #stepDeletion(deletion: Deletion): void {
-    const ids = deletion.ids.slice(deletion.at, deletion.at + stepRows);
-    const isLast = deletion.at + ids.length === deletion.ids.length;
-    const { removed, gone } = this.#commit("normal", () => {
-      const removed = this.entries.remove(ids);
-      const count = deletion.removed + removed.length;
-      const goneMs = this.#clock.elapsedMs() - deletion.startedMs;
-      return {
-        removed,
-        gone: isLast ? this.clears.finish(deletion.clearNo, count, goneMs) : undefined,
-      };
-    });
-    this.#forget(removed);
-    deletion.at += ids.length;
-    deletion.removed += removed.length;
-    if (gone === undefined) return;
-    this.#deletions.shift();
-    deletion.done.resolve(gone);
+  #show({ on, off, changed }: Effect): void {
+    if (on !== undefined) {
+      this.#header.lastId = on;
+      this.bits.set(on);
+      this.#counts.stored++;
+    }
+    this.#forget(off);
+    if (changed !== undefined) this.#header.moveKeyMark(keyPlace(changed));
   }
 
   #isTooLarge(): boolean {
@@ -247,13 +231,18 @@ export class OpenIndex implements Disposable {
   }
 
   /** By time of last use, which is coarse; down to a little below the limit. */
-  #stepEviction(): void {
+  #evict(rows: number): void {
     this.#evictDownTo = this.#diskMax * (1 - evictedShare);
     const removed = this.#commit("normal", () =>
-      this.entries.remove(this.entries.longestUnused(stepRows)),
+      this.entries.remove(this.entries.longestUnused(rows), {
+        reason: "evicted",
+        clearNo: null,
+        atS: this.#clock.nowS(),
+      }),
     );
     this.#forget(removed);
     this.#counts.evicted += removed.length;
+    this.#mayMerge = true;
     if (!this.#isTooLarge()) this.#evictDownTo = undefined;
   }
 
@@ -262,6 +251,7 @@ export class OpenIndex implements Disposable {
     try {
       const result = commit(this.#db, sync, action);
       committed = true;
+      if (sync === "full") this.clears.madeDurable();
       return result;
     } finally {
       this.entries.settle(committed);

@@ -7,6 +7,8 @@ import type { Call, CallName, Calls, MainToIndexer } from "./messages.ts";
 const callMs: Readonly<Partial<Record<CallName, number>>> = {
   clear: 60_000,
   search: 10_000,
+  why: 5_000,
+  epoch: 60_000,
   stats: 5_000,
   check: 150_000,
   close: 20_000,

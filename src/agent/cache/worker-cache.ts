@@ -1,19 +1,25 @@
-// The cache as a worker sees it. Reads are its own (read-only connection, files, memory), writes go to the index thread.
+// The cache as a worker sees it. Reads are its own (memory, read-only connection, files), writes go to the index thread.
 //
-// Bits, connection and hot bodies belong to one incarnation of the index: when the shared word says another, all three are dropped and nothing is servable
-// until the index thread has shown the next one.
+// Bits, connection and what is held in memory belong to one incarnation of the index: when the shared word says another, all are dropped and nothing is
+// servable until the index thread has shown the next one.
 
-import { readFile } from "node:fs/promises";
 import type { MessagePort } from "node:worker_threads";
 import { messageOf } from "../../core/faults.ts";
-import { BodyStream } from "./body-stream.ts";
-import type { Entry, EntryKey, EntryMeta } from "./entry.ts";
-import { HotBodies, hotBodyBytesMax } from "./hot-bodies.ts";
+import { BodyReader, type ReadBody } from "./body-reader.ts";
+import type {
+  CommitOutcome,
+  Entry,
+  EntryKey,
+  EntryMeta,
+  Refreshed,
+  VariantCoding,
+} from "./entry.ts";
+import { HotBodies } from "./hot-bodies.ts";
+import { HotLookups } from "./hot-lookups.ts";
 import { IndexLink } from "./index-link.ts";
-import { Lookups } from "./lookups.ts";
+import { Lookups, type BodyRow } from "./lookups.ts";
 import type { CacheInit, View } from "./messages.ts";
-import { objectPath } from "./object-files.ts";
-import { ObjectWriter } from "./object-writer.ts";
+import { ObjectWriter, type ObjectWriterOptions } from "./object-writer.ts";
 import { ServableBits } from "./servable-bits.ts";
 import { SharedHeader } from "./shared-header.ts";
 import { isDamage } from "./text-index.ts";
@@ -23,6 +29,8 @@ const usedEveryMs = 60_000;
 const usedMax = 8_192;
 /** After a failed opening: a visitor pays for each try. */
 const reopenMs = 1_000;
+/** Of the memory: looked-up entries, a kilobyte or two each; the rest holds bodies. */
+const lookupShare = 1 / 4;
 
 type Current = { readonly view: View; readonly bits: ServableBits };
 
@@ -34,6 +42,8 @@ export class WorkerCache implements Disposable {
   readonly #init: CacheInit;
   readonly #header: SharedHeader;
   readonly #hot: HotBodies;
+  readonly #hotLookups: HotLookups;
+  readonly #bodies: BodyReader;
   readonly #link: IndexLink;
   readonly #usedTimer: NodeJS.Timeout;
   #used = new Set<number>();
@@ -44,7 +54,12 @@ export class WorkerCache implements Disposable {
   constructor(init: CacheInit, port: MessagePort) {
     this.#init = init;
     this.#header = new SharedHeader(init.header);
-    this.#hot = new HotBodies(init.memoryMax);
+    const lookupBytes = Math.floor(init.memoryMax * lookupShare);
+    this.#hotLookups = new HotLookups(lookupBytes, this.#header);
+    this.#hot = new HotBodies(init.memoryMax - lookupBytes);
+    this.#bodies = new BodyReader(init.directory, (id) =>
+      this.#link.tell({ kind: "verified", id }),
+    );
     this.#link = new IndexLink(port, () => this.#onView());
     this.#usedTimer = setInterval(() => this.#tellUsed(), usedEveryMs);
     this.#usedTimer.unref();
@@ -55,17 +70,23 @@ export class WorkerCache implements Disposable {
     return this.#header.clearNo;
   }
 
+  /** To be read before `sourceNo`; see the port. */
+  clearMark(domain: string): number {
+    return this.#header.clearMark(domain);
+  }
+
   confirmed(): boolean {
     return this.#header.confirmed;
   }
 
-  /** Servable ones, newest first. Empty where there is no index or it cannot be read. */
+  /** Servable ones, coded ones among them, newest first. Empty where there is no index or it cannot be read. */
   find(key: EntryKey): readonly Entry[] {
     const current = this.#usable();
-    const lookups = current && this.#openLookups(current);
-    if (current === undefined || lookups === undefined) return [];
+    if (current === undefined) return [];
     try {
-      const found = lookups.find(key).filter(({ id }) => current.bits.has(id));
+      const found = this.#hotLookups
+        .find(key, () => this.#openLookups(current)?.find(key) ?? [])
+        .filter((entry) => isServable(current, entry));
       if (this.#used.size < usedMax) for (const { id } of found) this.#used.add(id);
       return found;
     } catch (error) {
@@ -75,56 +96,96 @@ export class WorkerCache implements Disposable {
   }
 
   /** To be asked in the same step as writeHead. */
-  servable(id: number): boolean {
-    return this.#usable()?.bits.has(id) ?? false;
+  servable(entry: Pick<Entry, "id" | "baseId">): boolean {
+    const current = this.#usable();
+    return current !== undefined && isServable(current, entry);
   }
 
   /**
-   * Undefined where the entry is not servable any more, or its body is missing or torn: a miss, and the entry is dropped. A stream is disposed by whoever does not read it to its end; it
-   * throws when its file turns out shorter than promised.
+   * Undefined where the entry is not servable any more, or its body is missing or torn: a miss, and the entry is dropped. A noted static file has no body
+   * here. A stream is disposed by whoever does not read it to its end; it throws when its file turns out shorter than promised.
    */
-  async open({ id }: Pick<Entry, "id">): Promise<Uint8Array | BodyStream | undefined> {
-    if (!this.servable(id)) {
+  async open(entry: Entry): Promise<ReadBody | undefined> {
+    const { id } = entry;
+    if (!this.servable(entry)) {
       this.#hot.drop(id);
       return undefined;
     }
     const hot = this.#hot.get(id);
     if (hot !== undefined) return hot;
+    if (entry.kind === "static" && entry.baseId === null) return undefined;
     const row = this.#bodyRow(id);
     if (row === undefined) return undefined;
-    if (row.size === 0) return new Uint8Array();
-    const path = row.object === null ? undefined : objectPath(this.#init.directory, row.object);
-    const body = path === undefined ? undefined : await readBody(path, row.size);
+    const body = await this.#bodies.read(id, row, id <= (this.#current?.view.suspectTo ?? 0));
     // Cleared or evicted while it was being read is no loss to report.
-    if (body === undefined && this.servable(id)) this.#link.tell({ kind: "lost", id });
-    if (body instanceof Uint8Array && this.servable(id)) this.#hot.put(id, body);
+    if (body === undefined && this.servable(entry)) this.#link.tell({ kind: "lost", id });
+    if (body instanceof Uint8Array && this.servable(entry)) this.#hot.put(id, body);
     return body;
   }
 
   begin(key: EntryKey): ObjectWriter {
-    const incarnation = this.#usable()?.view.incarnation;
-    return new ObjectWriter({
-      key,
-      directory: this.#init.directory,
-      run: this.#usable()?.view.run,
-      bytesMax: this.#init.objectBytesMax,
-      submit: async (meta, object, size) => {
-        const fault = metaFault(meta);
-        if (fault !== undefined)
-          return { outcome: { kind: "failed", reason: fault }, isCertain: true };
-        return this.#link.commit({ key, meta, object, size }, incarnation ?? 0);
-      },
-      onStored: (id, body) => {
-        if (this.servable(id)) this.#hot.put(id, body);
-      },
+    const incarnation = this.#usable()?.view.incarnation ?? 0;
+    return this.#writer(null, async (meta, body, size) => {
+      const fault = metaFault(meta);
+      if (fault !== undefined)
+        return { outcome: { kind: "failed", reason: fault }, isCertain: true };
+      const candidate = { key, meta, body, size };
+      return this.#link.submit({ kind: "commit", incarnation, candidate });
     });
+  }
+
+  /** In place, while the entry is servable (else `blocked`). Never rejects. */
+  async refresh(entry: Entry, refreshed: Refreshed): Promise<CommitOutcome> {
+    const current = this.#usable();
+    if (current === undefined || !isServable(current, entry)) return { kind: "blocked" };
+    const fault = metaFault({ ...entry, ...refreshed });
+    if (fault !== undefined) return { kind: "failed", reason: fault };
+    const { incarnation } = current.view;
+    const { id } = entry;
+    const key = keyOf(entry);
+    const { headers, mime, storedAtMs, initialAgeS, freshForS } = refreshed;
+    const { outcome } = await this.#link.submit({
+      kind: "refresh",
+      incarnation,
+      id,
+      key,
+      refreshed: { headers, mime, storedAtMs, initialAgeS, freshForS },
+    });
+    return outcome;
+  }
+
+  /** Stored while the base is servable (else `blocked`). Never rejects; the body must not change afterwards. */
+  async storeVariant(base: Entry, coding: VariantCoding, body: Uint8Array): Promise<CommitOutcome> {
+    const current = this.#usable();
+    if (current === undefined || !isServable(current, base)) return { kind: "blocked" };
+    const { incarnation } = current.view;
+    const key = keyOf(base);
+    const writer = this.#writer(base.id, async (_meta, stored, size) =>
+      stored === null
+        ? { outcome: { kind: "failed", reason: "an empty body has no coding" }, isCertain: true }
+        : this.#link.submit({
+            kind: "variant",
+            incarnation,
+            baseId: base.id,
+            key,
+            coding,
+            body: stored,
+            size,
+          }),
+    );
+    await writer.write(body);
+    return writer.commit(base);
   }
 
   /** Without a body, in the background; dropped when the index cannot keep up. */
   noteStatic(key: EntryKey, meta: EntryMeta, size: number): void {
     const incarnation = this.#usable()?.view.incarnation;
     if (incarnation === undefined || metaFault(meta) !== undefined) return;
-    void this.#link.commit({ key, meta, object: null, size }, incarnation);
+    void this.#link.submit({
+      kind: "commit",
+      incarnation,
+      candidate: { key, meta, body: null, size },
+    });
   }
 
   /** All variants of the URL, and what of it is being fetched. Durable when it resolves; rejects with INDEX_BROKEN. */
@@ -136,6 +197,18 @@ export class WorkerCache implements Disposable {
     clearInterval(this.#usedTimer);
     this.#link[Symbol.dispose]();
     this.#drop();
+  }
+
+  #writer(baseId: number | null, submit: ObjectWriterOptions["submit"]): ObjectWriter {
+    return new ObjectWriter({
+      directory: this.#init.directory,
+      run: this.#usable()?.view.run,
+      bytesMax: this.#init.objectBytesMax,
+      submit,
+      onStored: (id, body) => {
+        if (this.servable({ id, baseId })) this.#hot.put(id, body);
+      },
+    });
   }
 
   #onView(): void {
@@ -156,30 +229,26 @@ export class WorkerCache implements Disposable {
   #drop(): void {
     this.#current = undefined;
     this.#hot.clear();
+    this.#hotLookups.clear();
     this.#used.clear();
     this.#reopenAtMs = 0;
     this.#lookups?.[Symbol.dispose]();
     this.#lookups = undefined;
   }
 
+  /** Undefined for a while after it could not be read; throws where it cannot be opened. */
   #openLookups({ view }: Current): Lookups | undefined {
     if (this.#lookups !== undefined) return this.#lookups;
     if (performance.now() < this.#reopenAtMs) return undefined;
-    try {
-      this.#lookups = new Lookups(this.#init.directory, view.incarnation);
-    } catch {
-      // The index thread has the same disk before it, and reports it.
-      this.#reopenAtMs = performance.now() + reopenMs;
-    }
+    this.#lookups = new Lookups(this.#init.directory, view.incarnation);
     return this.#lookups;
   }
 
-  #bodyRow(id: number): ReturnType<Lookups["body"]> {
+  #bodyRow(id: number): BodyRow | undefined {
     const current = this.#usable();
-    const lookups = current && this.#openLookups(current);
-    if (current === undefined || lookups === undefined) return undefined;
+    if (current === undefined) return undefined;
     try {
-      return lookups.body(id);
+      return this.#openLookups(current)?.body(id);
     } catch (error) {
       this.#onReadFailed(error, current);
       return undefined;
@@ -202,14 +271,13 @@ export class WorkerCache implements Disposable {
   }
 }
 
-async function readBody(path: string, size: number): Promise<Uint8Array | BodyStream | undefined> {
-  if (size > hotBodyBytesMax) return BodyStream.open(path, size);
-  try {
-    const body = await readFile(path);
-    return body.length === size ? body : undefined;
-  } catch {
-    return undefined;
-  }
+/** A coded body counts only while what it was made of does. */
+function isServable({ bits }: Current, { id, baseId }: Pick<Entry, "id" | "baseId">): boolean {
+  return bits.has(id) && (baseId === null || bits.has(baseId));
+}
+
+function keyOf({ domain, host, kind, path, query }: EntryKey): EntryKey {
+  return { domain, host, kind, path, query };
 }
 
 /** What SQLite would refuse only within a transaction that holds other responses too. */

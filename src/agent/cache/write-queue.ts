@@ -4,11 +4,14 @@ import type { MessagePort } from "node:worker_threads";
 import { messageOf } from "../../core/faults.ts";
 import type { IndexKeeper } from "./index-keeper.ts";
 import type { IndexerToWorker, WorkerToIndexer } from "./messages.ts";
-import type { Clock, OpenIndex, Write } from "./open-index.ts";
+import type { Clock, OpenIndex } from "./open-index.ts";
 import { isDamage } from "./text-index.ts";
+import type { Write } from "./writes.ts";
 
 /** Per transaction: about 20 ms at worst, which is how long an answer may wait for those before it. Workers bound what they have in flight. */
 const turnWritesMax = 200;
+/** Of bodies among them: what SQLite writes out in those milliseconds. */
+const turnBytesMax = 2_097_152;
 /** Background work rests that long after the disk refused it. */
 const restMs = 5_000;
 
@@ -81,7 +84,7 @@ export class WriteQueue implements Disposable {
     }
     const no = "no" in message ? message.no : undefined;
     const queued = { port, no, write: message };
-    if (message.kind === "commit" && !isCurrent(message.incarnation))
+    if ("incarnation" in message && !isCurrent(message.incarnation))
       this.#fail(queued, "the cache index was opened anew meanwhile");
     else {
       this.#queue.push(queued);
@@ -90,7 +93,7 @@ export class WriteQueue implements Disposable {
   }
 
   #runTurn(): void {
-    const batch = this.#queue.splice(0, turnWritesMax);
+    const batch = this.#queue.splice(0, this.#turnLength());
     const { index } = this.#options.keeper;
     if (index === undefined) {
       for (const queued of batch) this.#fail(queued, "the cache index is closed");
@@ -100,6 +103,16 @@ export class WriteQueue implements Disposable {
     if (batch.length > 0) this.#commit(index, batch);
     const hasMore = this.#options.keeper.index === index && this.#stepBackground(index);
     if (this.#queue.length > 0 || hasMore) this.schedule();
+  }
+
+  /** At least one, if there is any. */
+  #turnLength(): number {
+    let bytes = 0;
+    const end = this.#queue.findIndex(({ write }, at) => {
+      bytes += inlineBytes(write);
+      return at === turnWritesMax || (at > 0 && bytes > turnBytesMax);
+    });
+    return end < 0 ? this.#queue.length : end;
   }
 
   #commit(index: OpenIndex, batch: readonly Queued[]): void {
@@ -169,8 +182,18 @@ export class WriteQueue implements Disposable {
   }
 }
 
-function sendView(port: MessagePort, { incarnation, run, bits }: OpenIndex): void {
-  const view = { incarnation, run, bits: bits.buffer, baseId: bits.baseId };
+function inlineBytes(write: Write): number {
+  const body =
+    write.kind === "commit"
+      ? write.candidate.body
+      : write.kind === "variant"
+        ? write.body
+        : undefined;
+  return body?.kind === "inline" ? body.bytes.length : 0;
+}
+
+function sendView(port: MessagePort, { incarnation, run, bits, suspectTo }: OpenIndex): void {
+  const view = { incarnation, run, bits: bits.buffer, baseId: bits.baseId, suspectTo };
   send(port, { kind: "view", view });
 }
 

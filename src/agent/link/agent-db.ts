@@ -1,6 +1,6 @@
 // agent.db: what the agent knows across restarts. WAL, synchronous FULL: a commit survives power loss.
 //
-//   meta(key, value)             instance_id, machine, file; epoch, cursor, chain, last_clear_seq (see ledger.ts)
+//   meta(key, value)             instance_id, machine, file; epoch, cursor, chain, last_clear_seq (ledger.ts); index_opening, index_clear_no (index-memory.ts)
 //   document(key, value)         JSON: "domains", "policy", "viewset:<domain>", "deployment_site_id"; what parts put, whole and atomically
 //   done, receipt, unfinished    the journal's books (ledger.ts)
 //   bot_set, bot_element         the sets as central gave them (agent/bots)

@@ -3,6 +3,7 @@
 import { AccelError } from "../../core/faults.ts";
 import { every, sleep } from "../../base/wait.ts";
 import type { AgentMessage, Hello, Report } from "../../wire/channel.ts";
+import { Asked, type AnswerDryRun } from "./asked.ts";
 import { runChannel, type ChannelEnd } from "./channel.ts";
 import type { CentralClient } from "./central-client.ts";
 import type { Follower } from "./follower.ts";
@@ -21,6 +22,7 @@ export type ContactParts = {
   readonly telemetry: LinkTelemetry;
   readonly timings: LinkTimings;
   readonly report: () => Promise<Omit<Report, "instance_id">>;
+  readonly answerDryRun: AnswerDryRun;
   /** Central answered as it should. */
   readonly reached: () => void;
 };
@@ -42,6 +44,8 @@ export async function runChannelContact(
   const over = new AbortController();
   const stop = AbortSignal.any([options.stop, over.signal]);
   const side: Promise<void>[] = [];
+  const asked = new Asked(parts.answerDryRun);
+  let reply: Send = () => false;
   let silence: AccelError | undefined;
   using attached = new DisposableStack();
   const end = await runChannel(
@@ -69,6 +73,7 @@ export async function runChannelContact(
           return;
         }
         telemetry.become("connected");
+        reply = send;
         attached.use(outbox.attach((receipt) => send({ type: "receipt", receipt })));
         attached.use(options.attach(send));
         const tell = (report: Report): void => void send({ type: "report", report });
@@ -85,12 +90,14 @@ export async function runChannelContact(
       message: (message) => {
         if (message.type === "entries") follower.offer(message.entries);
         else if (message.type === "receipt_ack") outbox.acknowledged(message);
+        else if (message.type === "ask") asked.receive(message, (answer) => void reply(answer));
         else void follower.resync(`central asked for it: ${message.reason}`);
       },
     },
   );
   over.abort();
   await Promise.all(side);
+  await orStopped(asked.idle(), options.stop);
   return silence === undefined ? end : { kind: "ended", error: silence };
 }
 

@@ -12,6 +12,7 @@ import type { Registry } from "../../base/metrics.ts";
 import { sleep } from "../../base/wait.ts";
 import type { AgentMessage, EdgeFacts, Report } from "../../wire/channel.ts";
 import type { AgentDb } from "./agent-db.ts";
+import type { AnswerDryRun } from "./asked.ts";
 import type { ChannelEnd } from "./channel.ts";
 import type { CentralClient } from "./central-client.ts";
 import { runChannelContact, runLongPollContact, type ContactParts, type Send } from "./contact.ts";
@@ -43,6 +44,8 @@ export type LinkOptions = {
   /** Central says that this deployment site is deleted: stop serving, durably. Called again when it is said again. */
   readonly siteDeleted: () => Promise<void>;
   readonly report: () => Promise<Omit<Report, "instance_id">>;
+  /** What a clear would hit; nothing changes. */
+  readonly answerDryRun: AnswerDryRun;
   readonly registry: Registry;
   readonly health: Health;
   readonly log: Log;
@@ -126,9 +129,9 @@ class LinkService {
       stop,
     });
     const { instanceId, ledger } = db;
-    const { report } = options;
+    const { report, answerDryRun } = options;
     const reached = (): void => this.#reached();
-    const facts = { client, instanceId, ledger, report, reached };
+    const facts = { client, instanceId, ledger, report, answerDryRun, reached };
     this.#parts = { ...facts, follower, outbox, telemetry, timings };
     this.#timings = timings;
     this.#telemetry = telemetry;

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { BodyStream } from "../../../src/agent/cache/body-stream.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
-import { bodyOf, isHit, keyOf, objectFiles, openedRig, store } from "./rig.ts";
+import { bodyOf, isHit, keyOf, objectFiles, openedRig, store, tamper } from "./rig.ts";
 
 test("a large body is streamed, whole, in the order of its chunks, and can be left early", async () => {
   using dir = tempDir();
@@ -69,8 +69,8 @@ test("an empty body needs no file", async () => {
 });
 
 test.each([
-  { what: "missing", size: 10, damage: (path: string) => rmSync(path) },
-  { what: "torn", size: 10, damage: (path: string) => truncateSync(path, 4) },
+  { what: "missing", size: 40_000, damage: (path: string) => rmSync(path) },
+  { what: "torn", size: 40_000, damage: (path: string) => truncateSync(path, 4) },
   { what: "missing, large", size: 400_000, damage: (path: string) => rmSync(path) },
   { what: "torn, large", size: 400_000, damage: (path: string) => truncateSync(path, 4) },
 ])("a body that is $what is a miss, and its entry is dropped", async ({ size, damage }) => {
@@ -82,6 +82,20 @@ test.each([
   for (const path of objectFiles(dir.path)) damage(path);
   await using rig = await openedRig(dir.path); // Nothing is hot.
   expect(isHit(rig.cache, keyOf({ path: "/x" }))).toBe(true);
+  expect(await bodyOf(rig.cache, keyOf({ path: "/x" }))).toBe(undefined);
+  await until("the entry is dropped", () => !isHit(rig.cache, keyOf({ path: "/x" })));
+});
+
+test.each([
+  { what: "missing", sql: "DELETE FROM body" },
+  { what: "cut short", sql: "UPDATE body SET bytes = x'61'" },
+])("a body within the index that is $what is a miss, and its entry is dropped", async ({ sql }) => {
+  using dir = tempDir();
+  await using rig = await openedRig(dir.path, { memoryMax: 0 });
+  await store(rig.cache, keyOf({ path: "/x" }), "small");
+  expect(await bodyOf(rig.cache, keyOf({ path: "/x" }))).toBe("small");
+  expect(objectFiles(dir.path)).toEqual([]);
+  tamper(dir.path, sql);
   expect(await bodyOf(rig.cache, keyOf({ path: "/x" }))).toBe(undefined);
   await until("the entry is dropped", () => !isHit(rig.cache, keyOf({ path: "/x" })));
 });
@@ -105,9 +119,9 @@ test("space is bounded: the longest unused goes, with its body", async () => {
     const stats = await rig.client.stats();
     return stats.bytes <= 2 ** 20 && stats;
   });
-  // A block and a row: 5 KiB each.
+  // A body, an eighth more for its pages, and a row: 4.8 KiB each.
   expect(bytes).toBeLessThanOrEqual(2 ** 20);
-  expect(entries).toBeLessThan(210);
+  expect(entries).toBeLessThan(220);
   await until("so are the files", () => objectFiles(dir.path).length <= entries);
   expect(isHit(rig.cache, keyOf({ path: "/0" }))).toBe(false);
 });
@@ -131,7 +145,7 @@ test("bits, connection and hot bodies belong to one incarnation: under another w
   const [entry] = rig.cache.find(keyOf({ path: "/x" }));
   if (outcome.kind !== "stored" || entry === undefined) throw new Error("not stored");
   rig.header.incarnation = rig.header.nextIncarnation();
-  expect(rig.cache.servable(outcome.id)).toBe(false);
+  expect(rig.cache.servable({ id: outcome.id, baseId: null })).toBe(false);
   expect(rig.cache.find(keyOf({ path: "/x" }))).toEqual([]);
   expect(await rig.cache.open(entry)).toBe(undefined);
   expect((await store(rig.cache, keyOf({ path: "/x" }))).kind).toBe("failed");

@@ -9,6 +9,7 @@ import { until } from "../../support/until.ts";
 import {
   bodyOf,
   clear,
+  inlineBodies,
   isHit,
   keyOf,
   metaOf,
@@ -54,17 +55,17 @@ test("what is stored is found with all that was given, until it is cleared; then
   expect(outcome.kind).toBe("stored");
   const [entry] = rig.cache.find(key);
   expect(entry).toMatchObject({ ...key, ...meta, size: 8 });
-  expect(entry !== undefined && rig.cache.servable(entry.id)).toBe(true);
+  expect(entry !== undefined && rig.cache.servable(entry)).toBe(true);
   expect(await bodyOf(rig.cache, key)).toBe("the body");
-  const before = objectFiles(dir.path).length;
+  const before = inlineBodies(dir.path);
 
   const { applied, gone } = clear(rig, ['path:"blog post"']);
   expect(await applied).toMatchObject({ matched: 1, widened: false });
-  expect(entry !== undefined && rig.cache.servable(entry.id)).toBe(false);
+  expect(entry !== undefined && rig.cache.servable(entry)).toBe(false);
   expect(isHit(rig.cache, key)).toBe(false);
   expect(entry && (await rig.cache.open(entry))).toBe(undefined);
   expect(await gone).toMatchObject({ removed: 1, blockedInFlight: 0 });
-  expect(objectFiles(dir.path).length).toBe(before - 1);
+  expect(inlineBodies(dir.path)).toBe(before - 1);
 });
 
 const paths: {
@@ -212,8 +213,10 @@ test("storing again replaces: the old id is servable no more, and its body is de
   const first = await store(rig.cache, key, "one");
   const before = objectFiles(dir.path).length;
   const second = await store(rig.cache, key, "two");
-  expect(first.kind === "stored" && rig.cache.servable(first.id)).toBe(false);
-  expect(second.kind === "stored" && rig.cache.servable(second.id)).toBe(true);
+  expect(first.kind === "stored" && rig.cache.servable({ id: first.id, baseId: null })).toBe(false);
+  expect(second.kind === "stored" && rig.cache.servable({ id: second.id, baseId: null })).toBe(
+    true,
+  );
   expect(rig.cache.find(key)).toHaveLength(1);
   expect(await bodyOf(rig.cache, key)).toBe("two");
   expect(objectFiles(dir.path).length).toBe(before);
@@ -242,11 +245,19 @@ test("operators search, count and check", async () => {
   await store(rig.cache, keyOf({ path: "/x/1" }));
   await store(rig.cache, keyOf({ path: "/x/2" }));
   await store(rig.cache, keyOf({ path: "/x/3", domain: "b.test" }));
-  const found = await rig.client.search({ domain: "a.test", pattern: "path:x", limit: 1 });
+  const found = await rig.client.search({
+    scope: { domain: "a.test", host: null },
+    patterns: ["path:x"],
+    limit: 1,
+  });
   expect(found.matched).toBe(2);
   expect(found.samples.map(({ path }) => path)).toEqual(["/x/2"]);
   await expect(
-    rig.client.search({ domain: "a.test", pattern: "/x", limit: 1 }),
+    rig.client.search({
+      scope: { domain: "a.test", host: null },
+      patterns: ["/x"],
+      limit: 1,
+    }),
   ).rejects.toMatchObject({ code: "PATTERN_INVALID" });
   expect(await rig.client.stats()).toMatchObject({ isOpen: true, entries: 3 });
   expect(await rig.client.check()).toEqual({ ok: true, problems: [] });

@@ -6,11 +6,13 @@ import { existsSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
+import { openSqlite } from "../../../src/base/sqlite.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
 import {
   bodyOf,
   clear,
+  inlineBodies,
   isHit,
   keyOf,
   openedRig,
@@ -19,6 +21,7 @@ import {
   viewArrived,
   entryScript,
   killThread,
+  memoryOf,
   mortalIndexer,
   objectFiles,
 } from "./rig.ts";
@@ -26,20 +29,27 @@ import {
 const indexFile = (stateDir: string): string => join(stateDir, "cache/index.db");
 
 /** Fills and clears in a process that is killed right after it has said what it proved; nothing is closed. */
-async function fillAndKill(stateDir: string, count: number, pattern = ""): Promise<void> {
+async function fillAndKill(
+  stateDir: string,
+  count: number,
+  pattern = "",
+  bodyBytes = 0,
+): Promise<void> {
   using scripts = tempDir();
   const script = entryScript(
     scripts.path,
     `import { clear, keyOf, openedRig, store } from ${JSON.stringify(pathToFileURL(join(import.meta.dirname, "rig.ts")).href)};
-     const [stateDir, count, pattern] = process.argv.slice(2);
+     const [stateDir, count, pattern, bodyBytes] = process.argv.slice(2);
      const rig = await openedRig(stateDir);
      for (let i = 0; i < count; i += 100)
        await Promise.all(Array.from({ length: 100 }, (_, n) =>
-         store(rig.cache, keyOf({ path: "/page/" + (i + n) }), "body " + (i + n))));
+         store(rig.cache, keyOf({ path: "/page/" + (i + n) }), ("body " + (i + n)).padEnd(Number(bodyBytes)))));
      if (pattern !== "") await clear(rig, [pattern], { clearId: "in-process", seq: 7 }).applied;
      process.send("done");`,
   );
-  const child = fork(script, [stateDir, String(count), pattern], { execArgv: [] });
+  const child = fork(script, [stateDir, String(count), pattern, String(bodyBytes)], {
+    execArgv: [],
+  });
   await once(child, "message");
   child.kill("SIGKILL");
   await once(child, "exit");
@@ -77,28 +87,29 @@ test("SIGKILL right after `applied`: nothing cleared comes back, the deletion is
   await again.gone;
   const { entries } = await rig.client.stats();
   expect(entries).toBe(2); // And the probe.
-  await until("the files without rows are swept", () => objectFiles(dir.path).length === entries);
+  expect(inlineBodies(dir.path)).toBe(entries);
 });
 
 test("an index that knows fewer clears than the agent has acknowledged starts empty", async () => {
   using dir = tempDir();
   await fillAndKill(dir.path, 100, "path:nothing");
   {
-    await using rig = await openedRig(dir.path, { lastClearSeq: 7 });
+    await using rig = await openedRig(dir.path, { memory: memoryOf(dir.path, { clearSeq: 7 }) });
     expect(isHit(rig.cache, keyOf({ path: "/page/1" }))).toBe(true);
   }
-  await using rig = await openedRig(dir.path, { lastClearSeq: 8 });
+  await using rig = await openedRig(dir.path, { memory: memoryOf(dir.path, { clearSeq: 8 }) });
   expect(isHit(rig.cache, keyOf({ path: "/page/1" }))).toBe(false);
   expect(rig.health.list()[0]?.text).toContain("up to journal entry 7");
 });
 
 test("an index that is gone is made anew, without the bodies of the old one", async () => {
   using dir = tempDir();
-  await fillAndKill(dir.path, 100);
+  await fillAndKill(dir.path, 100, "", 40_000);
+  expect(objectFiles(dir.path).length).toBe(100);
   for (const suffix of ["", "-wal", "-shm"]) rmSync(indexFile(dir.path) + suffix, { force: true });
   await using rig = await openedRig(dir.path);
   expect(isHit(rig.cache, keyOf({ path: "/page/1" }))).toBe(false);
-  await until("the old bodies are swept", () => objectFiles(dir.path).length === 1);
+  await until("the old bodies are swept", () => objectFiles(dir.path).length === 0);
 });
 
 test.each([
@@ -117,22 +128,41 @@ test.each([
   expect(rig.health.list().map(({ code }) => code)).toEqual(["cache_dropped"]);
 });
 
-test("after a boot of the host only a clean stop lets anything be used", async () => {
+test("after a boot of the host without a clean stop files are used only when they are what was written", async () => {
   using dir = tempDir();
-  const otherBoot = (): void => tamper(dir.path, "UPDATE state SET boot_id = 'another'");
-  {
-    await using rig = await openedRig(dir.path);
-    await store(rig.cache, keyOf({ path: "/page/1" }));
-  }
-  otherBoot();
-  {
-    await using rig = await openedRig(dir.path);
-    expect(isHit(rig.cache, keyOf({ path: "/page/1" }))).toBe(true);
-  }
+  await fillAndKill(dir.path, 100, "", 40_000);
+  tamper(dir.path, "UPDATE state SET boot_id = 'another'");
+  await using rig = await openedRig(dir.path, { memoryMax: 0 });
+  const page = (i: number): ReturnType<typeof keyOf> => keyOf({ path: `/page/${i}` });
+  const [torn, whole] = [rig.cache.find(page(1))[0], rig.cache.find(page(2))[0]];
+  const db = openSqlite(indexFile(dir.path), { sync: "normal", readonly: true });
+  const row = db.prepare<[number], { object: string; is_verified: number }>(
+    "SELECT object, is_verified FROM entry WHERE id = ?",
+  );
+  const name = row.get(torn?.id ?? 0)?.object ?? "";
+  // As long as it was: only its digest tells.
+  writeFileSync(
+    objectFiles(dir.path).find((path) => path.endsWith(name)) ?? "",
+    Buffer.alloc(40_000),
+  );
+  expect(await bodyOf(rig.cache, page(1))).toBe(undefined);
+  await until("the torn one is dropped", () => !isHit(rig.cache, page(1)));
+  expect(await bodyOf(rig.cache, page(2))).toBe("body 2".padEnd(40_000));
+  await until("it is verified once", () => row.get(whole?.id ?? 0)?.is_verified === 1);
+  db.close();
+  // What is stored after the boot is as it was written.
+  expect((await store(rig.cache, keyOf({ path: "/new" }), "n".repeat(40_000))).kind).toBe("stored");
+  expect((await bodyOf(rig.cache, keyOf({ path: "/new" })))?.length).toBe(40_000);
+});
+
+test("an index of another shape is made anew", async () => {
+  using dir = tempDir();
   await fillAndKill(dir.path, 100);
-  otherBoot();
+  tamper(dir.path, "PRAGMA user_version = 1");
   await using rig = await openedRig(dir.path);
   expect(isHit(rig.cache, keyOf({ path: "/page/1" }))).toBe(false);
+  expect(rig.health.list()[0]?.text).toContain("shape 1");
+  expect(existsSync(`${indexFile(dir.path)}.corrupt-1`)).toBe(false);
 });
 
 test("a text index that does not cover the entries is rebuilt from them", async () => {
@@ -183,7 +213,10 @@ test("an index thread that dies is replaced: meanwhile nothing is servable, afte
   const before = rig.cache.sourceNo();
 
   killThread(dir.path);
-  await until("nothing is servable", () => kept.kind === "stored" && !rig.cache.servable(kept.id));
+  await until(
+    "nothing is servable",
+    () => kept.kind === "stored" && !rig.cache.servable({ id: kept.id, baseId: null }),
+  );
   expect((await store(rig.cache, keys.kept)).kind).toBe("failed");
   // Asked while there is no thread: answered by the next.
   const invalidated = rig.cache.invalidate(keys.form);

@@ -1,6 +1,6 @@
 // The cache as it runs: index thread, matcher process, and a worker's side opened in the test's own thread.
 
-import { readdirSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { Health } from "../../../src/base/health.ts";
@@ -14,6 +14,7 @@ import {
   type IndexClient,
   type IndexerOptions,
 } from "../../../src/agent/cache/index-client.ts";
+import type { IndexFacts, IndexMemory } from "../../../src/agent/cache/opening.ts";
 import { SharedHeader } from "../../../src/agent/cache/shared-header.ts";
 import { openWorkerCache, type WorkerCache } from "../../../src/agent/cache/worker-cache.ts";
 import { until } from "../../support/until.ts";
@@ -39,7 +40,7 @@ export function openRig(stateDir: string, changes: Partial<IndexerOptions> = {})
     diskMax: 64 * 2 ** 20,
     memoryMax: 2 ** 20,
     workers: 1,
-    lastClearSeq: 0,
+    memory: memoryOf(stateDir),
     registry: new Registry(),
     health,
     log: silentLog(),
@@ -58,6 +59,23 @@ export function openRig(stateDir: string, changes: Partial<IndexerOptions> = {})
       cache[Symbol.dispose]();
       await client[Symbol.asyncDispose]();
     },
+  };
+}
+
+/** What agent.db remembers, as a file beside the cache. `known`: what it says whatever was noted. */
+export function memoryOf(stateDir: string, known: Partial<IndexFacts> = {}): IndexMemory {
+  const path = join(stateDir, "memory.json");
+  const noted = (): IndexFacts => {
+    const nothing = { epoch: null, clearSeq: 0, clearNo: 0, opening: null };
+    try {
+      return { ...nothing, ...JSON.parse(readFileSync(path, "utf8")) };
+    } catch {
+      return nothing;
+    }
+  };
+  return {
+    read: () => ({ ...noted(), ...known }),
+    note: (changes) => writeFileSync(path, JSON.stringify({ ...noted(), ...changes })),
   };
 }
 
@@ -184,4 +202,12 @@ export function objectFiles(stateDir: string): string[] {
   return readdirSync(objects, { recursive: true, encoding: "utf8" })
     .filter((path) => path.includes("/"))
     .map((path) => join(objects, path));
+}
+
+/** How many bodies stand in index.db. */
+export function inlineBodies(stateDir: string): number {
+  const db = openSqlite(join(stateDir, "cache/index.db"), { sync: "normal", readonly: true });
+  const count = db.prepare<[], number>("SELECT count(*) FROM body").pluck().get() ?? 0;
+  db.close();
+  return count;
 }

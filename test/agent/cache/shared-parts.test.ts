@@ -7,7 +7,8 @@ import { describe, expect, test } from "vitest";
 import { HotBodies } from "../../../src/agent/cache/hot-bodies.ts";
 import { decodeIdRuns, encodeIdRuns } from "../../../src/agent/cache/id-runs.ts";
 import { ServableBits } from "../../../src/agent/cache/servable-bits.ts";
-import { SharedHeader } from "../../../src/agent/cache/shared-header.ts";
+import { keyPlace, SharedHeader } from "../../../src/agent/cache/shared-header.ts";
+import { keyOf } from "./rig.ts";
 
 describe("id runs", () => {
   test("come back as they were, also beyond 2^32", () => {
@@ -58,6 +59,22 @@ describe("servable bits", () => {
     );
   });
 
+  test("are taken many at once: what was set is told and unset, nothing else", () => {
+    const base = 1_000;
+    const ids = fc.uniqueArray(fc.integer({ min: 900, max: 1_400 }));
+    fc.assert(
+      fc.property(ids, ids, (set, asked) => {
+        const bits = ServableBits.allocate(base);
+        const held = set.filter((id) => id >= base);
+        for (const id of held) bits.set(id);
+        const ascending = asked.toSorted((a, b) => a - b);
+        const taken = ascending.filter((id) => held.includes(id));
+        expect([...bits.take(Float64Array.from([...ascending, 2 ** 40]))]).toEqual(taken);
+        for (const id of held) expect(bits.has(id)).toBe(!taken.includes(id));
+      }),
+    );
+  });
+
   test("are seen by another thread, also those that made the memory grow after it had begun", async () => {
     const bits = ServableBits.allocate(0);
     const reader = new Worker(
@@ -97,13 +114,45 @@ test("the shared words do not overlap", () => {
 });
 
 test("hot bodies are bounded; what was asked for lately stays", () => {
-  const hot = new HotBodies(100);
-  for (const id of [1, 2, 3]) hot.put(id, new Uint8Array(30));
+  const held = (hot: HotBodies, ids: readonly number[]): number[] =>
+    ids.filter((id) => hot.get(id) !== undefined);
+  const hot = new HotBodies(40_000);
+  for (const id of [1, 2, 3]) hot.put(id, new Uint8Array(12_000));
   hot.get(1);
-  hot.put(4, new Uint8Array(30));
-  expect([1, 2, 3, 4].filter((id) => hot.get(id) !== undefined)).toEqual([1, 3, 4]);
-  hot.put(5, new Uint8Array(101));
+  hot.put(4, new Uint8Array(12_000));
+  expect(held(hot, [1, 2, 3, 4])).toEqual([1, 3, 4]);
+  hot.put(5, new Uint8Array(40_001));
   expect(hot.get(5)).toBe(undefined);
-  hot.put(4, new Uint8Array(100));
-  expect([1, 3, 4].filter((id) => hot.get(id) !== undefined)).toEqual([4]);
+  hot.put(4, new Uint8Array(39_000));
+  expect(held(hot, [1, 3, 4])).toEqual([4]);
+});
+
+test("whether any id up to another is servable", () => {
+  const bits = ServableBits.allocate(100);
+  bits.set(240);
+  expect([99, 100, 239, 240, 241, 10 ** 9].map((id) => bits.hasAnyUpTo(id))).toEqual([
+    false,
+    false,
+    false,
+    true,
+    true,
+    true,
+  ]);
+  bits.unset(240);
+  expect(bits.hasAnyUpTo(10 ** 9)).toBe(false);
+});
+
+test("a clear moves the mark of its domain, a clear of everything that of each; keys have marks of their own", () => {
+  const header = new SharedHeader(SharedHeader.allocate());
+  const before = header.clearMark("a.test");
+  header.moveClearMark("a.test");
+  expect(header.clearMark("a.test")).not.toBe(before);
+  expect(header.clearMark("b.test")).toBe(before);
+  header.moveClearMark(null);
+  expect(header.clearMark("b.test")).not.toBe(before);
+  const place = keyPlace(keyOf({ path: "/x" }));
+  expect(keyPlace(keyOf({ path: "/y" }))).not.toBe(place);
+  header.moveKeyMark(place);
+  expect(header.keyMark(place)).toBe(1);
+  expect([header.clearNo, header.lastId, header.incarnation]).toEqual([0, 0, 0]);
 });

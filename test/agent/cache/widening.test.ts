@@ -11,6 +11,7 @@ import {
   entryScript,
   isHit,
   keyOf,
+  memoryOf,
   openedRig,
   openRig,
   store,
@@ -89,7 +90,8 @@ describe("an index that is damaged while it is used", () => {
     const writer = rig.cache.begin(keyOf({ path: "/z" }));
     tamper(dir.path, "DROP TABLE entry_text");
     const { applied, gone } = clear(rig, ["path:nothing"], { clearId: "over damage", seq: 3 });
-    expect(await applied).toMatchObject({ widened: true });
+    // Whoever meets the damage first drops everything: the clear, which is widened then, or work in the background just before it.
+    const { widened } = await applied;
     await gone;
     expect(isHit(rig.cache, keyOf({ path: "/x" }))).toBe(false);
     expect(isHit(rig.cache, keyOf({ path: "/y", domain: "b.test" }))).toBe(false);
@@ -105,7 +107,7 @@ describe("an index that is damaged while it is used", () => {
     expect(await bodyOf(rig.cache, keyOf({ path: "/x" }))).toBe("new");
     expect(
       await clear(rig, ["path:nothing"], { clearId: "over damage", seq: 3 }).applied,
-    ).toMatchObject({ widened: true });
+    ).toMatchObject({ widened });
     expect(isHit(rig.cache, keyOf({ path: "/x" }))).toBe(true);
   });
 
@@ -132,12 +134,17 @@ test("while the disk refuses the index nothing is cached, and a journaled clear 
   const cache = join(dir.path, "cache");
   renameSync(cache, `${cache}-away`);
   writeFileSync(cache, "in the way");
-  await using rig = openRig(dir.path);
+  const memory = memoryOf(dir.path);
+  await using rig = openRig(dir.path, { memory });
   await until("the refusal is told", () => rig.health.list()[0]?.code === "cache_closed");
   expect(await rig.client.stats()).toMatchObject({ isOpen: false });
   expect((await store(rig.cache, keyOf({ path: "/x" }))).kind).toBe("failed");
   expect(await clear(rig, ["path:x"], { seq: 5 }).applied).toMatchObject({ widened: true });
-  await expect(clear(rig, ["path:x"]).applied).rejects.toMatchObject({ code: "INDEX_BROKEN" });
+  const before = memory.read().clearNo;
+  const own = clear(rig, ["path:x"]);
+  expect(await own.applied).toMatchObject({ widened: true });
+  expect(await own.gone).toMatchObject({ verified: true });
+  expect(memory.read().clearNo).toBeGreaterThan(before);
   rmSync(cache);
   renameSync(`${cache}-away`, cache);
   expect(await clear(rig, ["path:unrelated"], { seq: 6 }).applied).toMatchObject({

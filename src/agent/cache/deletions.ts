@@ -1,0 +1,119 @@
+// Deleting what applied clears hit, in the background: one bounded step at a time, so that no fill waits long.
+//
+// A clear of nearly everything begins by emptying the text index at once: `state.text_from` says that entries up to that id are on their way out and have
+// no words any more. Their bits fell and their ids are durable before, so nothing that asks the text index would have wanted them.
+
+import { AccelError } from "../../core/faults.ts";
+import type { ClearGone, Clears } from "./clears.ts";
+import { departuresMax } from "./departures.ts";
+import type { Entries, Removed } from "./entries.ts";
+import type { Clock } from "./open-index.ts";
+import { PacedSteps } from "./paced-steps.ts";
+import type { ServableBits } from "./servable-bits.ts";
+
+/** What has come since a clear of everything: its words are written again in the same step, 60 µs each. */
+const survivorsMax = 100;
+/** The text index is emptied at once only where that spares much. */
+const manyIds = 2_000;
+
+type Deletion = {
+  readonly clearNo: number;
+  readonly ids: Float64Array;
+  at: number;
+  removed: number;
+  readonly startedMs: number;
+  readonly done: PromiseWithResolvers<ClearGone>;
+};
+
+export type DeletionsOptions = {
+  readonly entries: Entries;
+  readonly clears: Clears;
+  readonly bits: ServableBits;
+  readonly clock: Clock;
+  /** Runs in one transaction; throws as SQLite does, then nothing of it happened. */
+  readonly commit: <T>(action: () => T) => T;
+  /** What was deleted: bits and files are next. */
+  readonly forget: (removed: readonly Removed[]) => void;
+};
+
+export class Deletions {
+  readonly #options: DeletionsOptions;
+  readonly #queue: Deletion[] = [];
+  readonly #pace: PacedSteps;
+
+  constructor(options: DeletionsOptions) {
+    this.#options = options;
+    this.#pace = new PacedSteps(options.clock.elapsedMs);
+  }
+
+  get count(): number {
+    return this.#queue.length;
+  }
+
+  /** The ids ascend, are durable as those of the clear, and their bits have fallen. */
+  add(clearNo: number, ids: Float64Array): void {
+    const done = Promise.withResolvers<ClearGone>();
+    done.promise.catch(() => undefined); // Nobody needs to be waiting.
+    const startedMs = this.#options.clock.elapsedMs();
+    this.#queue.push({ clearNo, ids, at: 0, removed: 0, startedMs, done });
+  }
+
+  /** When everything that the clear hit is deleted; undefined where no deletion of it is under way. */
+  gone(clearNo: number): Promise<ClearGone> | undefined {
+    return this.#queue.find((deletion) => deletion.clearNo === clearNo)?.done.promise;
+  }
+
+  step(): void {
+    const deletion = this.#queue[0];
+    if (deletion === undefined) return;
+    const isFirst = deletion.at === 0 && deletion.ids.length >= manyIds;
+    if (isFirst) this.#emptyTexts(deletion);
+    this.#pace.run((rows) => this.#remove(deletion, rows));
+  }
+
+  /** The whole file is about to be deleted, and so is everything that was waited for. */
+  endAll(): void {
+    for (const { done, ids, startedMs } of this.#queue) {
+      const goneMs = this.#options.clock.elapsedMs() - startedMs;
+      // There is nothing left of the file.
+      done.resolve({ removed: ids.length, blockedInFlight: 0, goneMs, verified: true, left: 0 });
+    }
+  }
+
+  rejectAll(): void {
+    for (const { done } of this.#queue)
+      done.reject(
+        new AccelError("INDEX_BROKEN", "the cache index was closed before the deletion ended"),
+      );
+  }
+
+  #emptyTexts({ ids }: Deletion): void {
+    const { entries, bits, commit } = this.#options;
+    const last = ids.at(-1) ?? 0;
+    // Whatever is up to there and hidden is on its way out, by this clear or by one behind it.
+    if (bits.hasAnyUpTo(last)) return;
+    commit(() => entries.emptyTexts(last, survivorsMax));
+  }
+
+  #remove(deletion: Deletion, rows: number): void {
+    const { entries, clears, clock, commit, forget } = this.#options;
+    const ids = Array.from(deletion.ids.subarray(deletion.at, deletion.at + rows));
+    const { clearNo } = deletion;
+    const rest = deletion.ids.length - deletion.at;
+    const isLast = ids.length === rest;
+    // What would be overwritten by what follows is not remembered at all.
+    const cause = { reason: "cleared", clearNo, atS: clock.nowS() } as const;
+    const { removed, gone } = commit(() => {
+      const removed = entries.remove(ids, rest <= departuresMax ? cause : undefined);
+      const count = deletion.removed + removed.length;
+      const goneMs = clock.elapsedMs() - deletion.startedMs;
+      return { removed, gone: isLast ? clears.finish(clearNo, count, goneMs) : undefined };
+    });
+    forget(removed);
+    deletion.at += ids.length;
+    deletion.removed += removed.length;
+    if (gone === undefined) return;
+    this.#queue.shift();
+    deletion.done.resolve(gone);
+  }
+}

@@ -1,0 +1,190 @@
+// The statements over index.db's entry, its words and its bodies, prepared once for one connection of the index thread.
+
+import { hash } from "node:crypto";
+import type { Sqlite, Statement } from "../../base/sqlite.ts";
+import { insertTextSql, type IndexedEntry, type IndexedText } from "../../core/index-schema.ts";
+import type { EntryKey, EntryKind } from "./entry.ts";
+import { mergeTextSql } from "./text-index.ts";
+
+export type RemovedRow = {
+  readonly id: number;
+  readonly object: string | null;
+  readonly footprint: number;
+};
+/** An entry as operators see it. */
+export type FoundEntry = {
+  readonly id: number;
+  readonly host: string;
+  readonly kind: EntryKind;
+  readonly path: string;
+  readonly query: string;
+  readonly mime: string;
+  /** "" for what came from the source as it is. */
+  readonly coding: string;
+  readonly status: number;
+  readonly size: number;
+  readonly storedAtMs: number;
+};
+/** What changing or deriving from an entry needs to know of it. */
+export type BaseRow = {
+  readonly domain: string;
+  readonly host: string;
+  readonly kind: EntryKind;
+  readonly path: string;
+  readonly query: string;
+  readonly vary: string;
+  readonly coding: string;
+  readonly mime: string;
+  readonly sourceNo: number;
+  readonly footprint: number;
+  readonly headersLength: number;
+};
+export type KeyValues = [
+  key: number,
+  domain: string,
+  host: string,
+  kind: string,
+  path: string,
+  query: string,
+];
+/** Name and digest of the file where there is one. */
+export type FileValues = [object: string | null, digest: Uint8Array | null];
+
+export type EntrySql = ReturnType<typeof prepareEntrySql>;
+
+/** So that every key is exact as a number. */
+const keyBytes = 6;
+const byKey = "key = ? AND domain = ? AND host = ? AND kind = ? AND path = ? AND query = ?";
+const listed = "IN (SELECT value FROM json_each(?))";
+const spanned = "BETWEEN ? AND ?";
+
+export function prepareEntrySql(db: Sqlite) {
+  return { ...prepareWrites(db), ...prepareReads(db), ...prepareRemovals(db) };
+}
+
+function prepareWrites(db: Sqlite) {
+  return {
+    insert: db.prepare<
+      [
+        ...KeyValues,
+        vary: string,
+        mime: string,
+        status: number,
+        headers: string,
+        storedAtMs: number,
+        initialAgeS: number,
+        freshForS: number,
+        sourceNo: number,
+        digest: string | null,
+        ...FileValues,
+        size: number,
+        usedAtS: number,
+        footprint: number,
+      ]
+    >(
+      `INSERT INTO entry (key, domain, host, kind, path, query, vary, mime, status, headers, stored_at_ms, initial_age_s,
+         fresh_for_s, source_no, digest, object, object_digest, size, used_at_s, footprint)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    insertVariant: db.prepare<
+      [coding: string, ...FileValues, size: number, usedAtS: number, footprint: number, id: number]
+    >(
+      `INSERT INTO entry (key, domain, host, kind, path, query, vary, coding, base_id, mime, status, headers, stored_at_ms,
+         initial_age_s, fresh_for_s, source_no, digest, object, object_digest, size, used_at_s, footprint)
+       SELECT key, domain, host, kind, path, query, vary, ?, id, mime, status, '[]', stored_at_ms,
+         initial_age_s, fresh_for_s, source_no, digest, ?, ?, ?, ?, ? FROM entry WHERE id = ?`,
+    ),
+    insertBody: db.prepare<[number, Uint8Array]>("INSERT INTO body (id, bytes) VALUES (?, ?)"),
+    insertText: db.prepare<[number, ...IndexedText]>(insertTextSql("entry_text")),
+    removeText: db.prepare<[number]>("DELETE FROM entry_text WHERE rowid = ?"),
+    refresh: db.prepare<
+      [
+        mime: string,
+        headers: string,
+        storedAtMs: number,
+        initialAgeS: number,
+        freshForS: number,
+        usedAtS: number,
+        footprint: number,
+        id: number,
+      ]
+    >(
+      `UPDATE entry SET mime = ?, headers = ?, stored_at_ms = ?, initial_age_s = ?, fresh_for_s = ?, used_at_s = ?,
+         footprint = ? WHERE id = ?`,
+    ),
+    emptyTexts: db.prepare("INSERT INTO entry_text (entry_text) VALUES ('delete-all')"),
+    noteTextFrom: db.prepare<[number]>("UPDATE state SET text_from = ?"),
+    mergeTexts: db.prepare(mergeTextSql()),
+    changes: db.prepare<[], number>("SELECT total_changes()").pluck(),
+    touch: db.prepare<[number, number]>("UPDATE entry SET used_at_s = ? WHERE id = ?"),
+    verified: db.prepare<[number]>("UPDATE entry SET is_verified = 1 WHERE id = ?"),
+  };
+}
+
+function prepareReads(db: Sqlite) {
+  const ids = <P extends unknown[]>(sql: string): Statement<P, number> =>
+    db.prepare<P, number>(sql).pluck();
+  return {
+    size: db.prepare<[], { count: number; bytes: number }>(
+      "SELECT count(*) AS count, coalesce(sum(footprint), 0) AS bytes FROM entry",
+    ),
+    base: db.prepare<[number], BaseRow>(
+      `SELECT domain, host, kind, path, query, vary, coding, mime, source_no AS sourceNo, footprint,
+         length(headers) AS headersLength FROM entry WHERE id = ?`,
+    ),
+    codedOf: ids<[number]>("SELECT id FROM entry WHERE base_id = ?"),
+    ofVariant: ids<[...KeyValues, vary: string]>(
+      `SELECT id FROM entry INDEXED BY entry_key WHERE ${byKey} AND vary = ? ORDER BY +id`,
+    ),
+    ofKey: ids<KeyValues>(`SELECT id FROM entry INDEXED BY entry_key WHERE ${byKey} ORDER BY +id`),
+    surplus: ids<[...KeyValues, number]>(
+      `SELECT id FROM entry INDEXED BY entry_key WHERE ${byKey} AND coding = '' ORDER BY id DESC LIMIT -1 OFFSET ?`,
+    ),
+    longestUnused: ids<[number]>("SELECT id FROM entry ORDER BY used_at_s LIMIT ?"),
+    // `+id`: sorted from the narrow index, not read in order from the wide rows.
+    ids: ids<[]>("SELECT id FROM entry ORDER BY +id"),
+    idsOfDomain: ids<[string]>("SELECT id FROM entry WHERE domain = ? ORDER BY +id"),
+    idsOfHost: ids<[string, string]>(
+      "SELECT id FROM entry WHERE domain = ? AND host = ? ORDER BY id",
+    ),
+    // From domain to domain: an index by host alone would cost every fill.
+    idsOfAnyHost: ids<[string]>(
+      `WITH RECURSIVE one (domain) AS (
+         SELECT min(domain) FROM entry
+         UNION ALL
+         SELECT (SELECT min(domain) FROM entry WHERE domain > one.domain) FROM one WHERE one.domain IS NOT NULL
+       )
+       SELECT id FROM one CROSS JOIN entry INDEXED BY entry_scope ON entry.domain = one.domain AND host = ? ORDER BY +id`,
+    ),
+    found: db.prepare<[number], FoundEntry>(
+      `SELECT id, host, kind, path, query, mime, coding, status, size, stored_at_ms AS storedAtMs
+       FROM entry WHERE id = ?`,
+    ),
+    newerThan: db.prepare<[id: number, limit: number], IndexedEntry & { readonly id: number }>(
+      "SELECT id, kind, path, query, mime FROM entry WHERE id > ? ORDER BY id LIMIT ?",
+    ),
+    holdsObject: db.prepare<[string]>("SELECT 1 FROM entry WHERE object = ?"),
+  };
+}
+
+/** Each for a list of ids as JSON, and for all ids from the first to the last. */
+function prepareRemovals(db: Sqlite) {
+  const removal = <P extends unknown[]>(which: string) => ({
+    coded: db.prepare<P, number>(`SELECT id FROM entry WHERE base_id ${which} ORDER BY id`).pluck(),
+    entries: db.prepare<P, RemovedRow>(
+      `DELETE FROM entry WHERE id ${which} RETURNING id, object, footprint`,
+    ),
+    texts: db.prepare<P>(`DELETE FROM entry_text WHERE rowid ${which}`),
+    bodies: db.prepare<P>(`DELETE FROM body WHERE id ${which}`),
+  });
+  return {
+    removeListed: removal<[ids: string]>(listed),
+    removeSpan: removal<[first: number, last: number]>(spanned),
+  };
+}
+
+/** What an entry is looked up by. Keys may collide, so all of it is compared. */
+export function keyValues({ domain, host, kind, path, query }: EntryKey): KeyValues {
+  const text = [domain, host, kind, path, query].join("\n");
+  return [hash("sha1", text, "buffer").readUIntBE(0, keyBytes), domain, host, kind, path, query];
+}

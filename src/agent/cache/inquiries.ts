@@ -1,0 +1,139 @@
+// What is asked of the index without changing it: searches, dry runs, the check, why an URL is cached. Each asks a matcher of its own, so that no clear
+// waits for an operator; only so many at a time.
+
+import type { PatternCheck } from "../../base/pattern-check.ts";
+import { AccelError } from "../../core/faults.ts";
+import { patternsFault } from "../../core/pattern-fault.ts";
+import { Guard } from "./guard.ts";
+import { decodeIdRuns } from "./id-runs.ts";
+import type { IndexKeeper } from "./index-keeper.ts";
+import { Lookups } from "./lookups.ts";
+import type { MatchAnswer, MatchJob } from "./match-job.ts";
+import { MatchProcess } from "./matcher-child.ts";
+import type { Calls, CheckResult, SearchResult } from "./messages.ts";
+import type { OpenIndex } from "./open-index.ts";
+import { explain, type WhyAnswer } from "./why.ts";
+
+/** An operator waits for it, no visitor does. */
+const checkBudgetMs = 120_000;
+const samplesMax = 10_000;
+/** Processes of some 50 MB each, beside that of clears and that of their proofs. */
+const matchersMax = 3;
+
+export type InquiriesOptions = {
+  readonly keeper: IndexKeeper;
+  readonly patterns: PatternCheck;
+  readonly directory: string;
+  readonly matcherEntry: string;
+  readonly matchBudgetMs: number;
+};
+
+type Job =
+  | Omit<Extract<MatchJob, { kind: "match" }>, "directory" | "incarnation">
+  | { readonly kind: "check" | "text" };
+
+export class Inquiries implements Disposable {
+  readonly #options: InquiriesOptions;
+  readonly #running = new Set<MatchProcess>();
+  #matchers = 0;
+
+  constructor(options: InquiriesOptions) {
+    this.#options = options;
+  }
+
+  async search({
+    scope,
+    patterns,
+    limit,
+    budgetMs,
+  }: Calls["search"]["asked"]): Promise<SearchResult> {
+    const { keeper, matchBudgetMs } = this.#options;
+    const fault = patternsFault(patterns, this.#options.patterns.check);
+    if (fault !== undefined) throw new AccelError("PATTERN_INVALID", fault);
+    const job = { kind: "match", scope, patterns, olderThan: null } as const;
+    const answer = await this.#ask(job, Math.min(budgetMs ?? matchBudgetMs, matchBudgetMs));
+    const { index } = keeper;
+    if (answer.kind === "failed" && answer.overBudget === true)
+      return { matched: 0, samples: [], overBudget: true };
+    if (answer.kind !== "matched" || index === undefined)
+      throw new AccelError(
+        "INDEX_BROKEN",
+        answer.kind === "failed" ? `the search failed: ${answer.reason}` : "the index is closed",
+      );
+    const ids = decodeIdRuns(answer.ids).filter((id) => index.bits.has(id));
+    const newest = Array.from(ids.subarray(-Math.min(limit, samplesMax))).toReversed();
+    const samples = newest.flatMap((id) => index.entries.found(id) ?? []);
+    return { matched: ids.length, samples, overBudget: false };
+  }
+
+  async check(): Promise<CheckResult> {
+    const answer = await this.#ask({ kind: "check" }, checkBudgetMs);
+    if (answer.kind === "checked")
+      return { ok: answer.problems.length === 0, problems: answer.problems };
+    return { ok: false, problems: [answer.kind === "failed" ? answer.reason : "no answer"] };
+  }
+
+  /** After an unclean end, in the background; a clear that comes before its answer asks for itself. A damaged index is dropped. */
+  async checkText(index: OpenIndex): Promise<void> {
+    const { keeper } = this.#options;
+    const answer = await this.#run(index, { kind: "text" }, checkBudgetMs);
+    if (answer.kind !== "checked" || keeper.index !== index) return;
+    const [problem] = answer.problems;
+    if (problem === undefined) index.noteChecked();
+    else await keeper.drop(`the text index is damaged: ${problem}`);
+  }
+
+  /** Synchronous: entries, bits and clears are of one moment. */
+  why({ keys }: Calls["why"]["asked"]): WhyAnswer {
+    const { index } = this.#options.keeper;
+    if (index === undefined) throw new AccelError("INDEX_BROKEN", "the cache index is closed");
+    using lookups = new Lookups(this.#options.directory, index.incarnation);
+    using guard = new Guard();
+    return explain({ index, lookups, guard }, keys);
+  }
+
+  /** For the proof of a clear, which is asked for one at a time and therefore needs no place among the others. */
+  async verify(
+    index: OpenIndex,
+    clear: {
+      readonly clearNo: number;
+      readonly domain: string | null;
+      readonly host: string | null;
+      readonly patterns: readonly string[] | null;
+    },
+  ): Promise<MatchAnswer> {
+    const { domain, host, patterns, clearNo: olderThan } = clear;
+    const job = { kind: "match", scope: { domain, host }, patterns, olderThan } as const;
+    return this.#run(index, job, this.#options.matchBudgetMs);
+  }
+
+  async #ask(job: Job, budgetMs: number): Promise<MatchAnswer> {
+    const { index } = this.#options.keeper;
+    if (index === undefined)
+      return { kind: "failed", reason: "the cache index is closed", damaged: false };
+    if (this.#matchers >= matchersMax)
+      return { kind: "failed", reason: "too many searches are under way", damaged: false };
+    this.#matchers++;
+    try {
+      return await this.#run(index, job, budgetMs);
+    } finally {
+      this.#matchers--;
+    }
+  }
+
+  async #run({ incarnation }: OpenIndex, job: Job, budgetMs: number): Promise<MatchAnswer> {
+    const { directory, matcherEntry } = this.#options;
+    using matcher = new MatchProcess(new URL(matcherEntry));
+    this.#running.add(matcher);
+    try {
+      return await matcher.run({ ...job, directory, incarnation }, budgetMs);
+    } finally {
+      this.#running.delete(matcher);
+    }
+  }
+
+  /** What is under way fails. */
+  [Symbol.dispose](): void {
+    for (const matcher of this.#running) matcher[Symbol.dispose]();
+  }
+}

@@ -1,0 +1,165 @@
+// What workers ask of the index, decided within the transaction of their batch: what is stored, changed or removed, and what must follow the commit.
+
+import type { Clears } from "./clears.ts";
+import type { Cause } from "./departures.ts";
+import type { Entries, Removed } from "./entries.ts";
+import type {
+  Candidate,
+  CommitOutcome,
+  EntryKey,
+  Refreshed,
+  StoredBody,
+  VariantCoding,
+} from "./entry.ts";
+import type { ServableBits } from "./servable-bits.ts";
+
+export type Write =
+  | { readonly kind: "commit"; readonly candidate: Candidate }
+  | {
+      readonly kind: "refresh";
+      readonly id: number;
+      readonly key: EntryKey;
+      readonly refreshed: Refreshed;
+    }
+  | {
+      readonly kind: "variant";
+      readonly baseId: number;
+      readonly key: EntryKey;
+      readonly coding: VariantCoding;
+      readonly body: StoredBody;
+      readonly size: number;
+    }
+  | { readonly kind: "invalidate"; readonly key: EntryKey }
+  /** The body is missing or torn. */
+  | { readonly kind: "lost"; readonly id: number }
+  /** The file's digest is right: it need not be read for that again. */
+  | { readonly kind: "verified"; readonly id: number }
+  | { readonly kind: "used"; readonly ids: Float64Array };
+
+/** After the commit: the id that is servable from now on, what is not any more, and whose look-ups are out of date. */
+export type Effect = {
+  readonly on?: number;
+  readonly off: readonly Removed[];
+  readonly changed?: EntryKey;
+};
+
+export type Decision = { readonly outcome: CommitOutcome | null; readonly effect?: Effect };
+
+export class Writes {
+  readonly #entries: Entries;
+  readonly #clears: Clears;
+  readonly #bits: ServableBits;
+
+  constructor(entries: Entries, clears: Clears, bits: ServableBits) {
+    this.#entries = entries;
+    this.#clears = clears;
+    this.#bits = bits;
+  }
+
+  /** `off`: ids that earlier writes of the same transaction removed; their bits stand until the commit. */
+  decide(write: Write, off: ReadonlySet<number>, nowS: number): Decision {
+    switch (write.kind) {
+      case "commit":
+        return this.#store(write.candidate, nowS);
+      case "refresh":
+        return this.#refresh(write, off, nowS);
+      case "variant":
+        return this.#storeVariant(write, off, nowS);
+      case "invalidate":
+        this.#clears.invalidate(write.key);
+        return {
+          outcome: null,
+          effect: { off: this.#entries.removeKey(write.key, this.#cause("invalidated", nowS)) },
+        };
+      case "lost":
+        return {
+          outcome: null,
+          effect: {
+            off: this.#entries.remove([write.id], { reason: "lost", clearNo: null, atS: nowS }),
+          },
+        };
+      case "verified":
+        this.#entries.markVerified(write.id);
+        return { outcome: null };
+      case "used":
+        this.#entries.touch(write.ids, nowS);
+        return { outcome: null };
+      default:
+        return write satisfies never;
+    }
+  }
+
+  #store(candidate: Candidate, nowS: number): Decision {
+    const { key } = candidate;
+    const blocked = this.#clears.blocks(candidate);
+    // Refused for its age alone, what it would have replaced is as old: without it the next request asks the origin for all of it.
+    if (blocked === "forgotten")
+      return {
+        outcome: { kind: "blocked" },
+        effect: { off: this.#entries.removeKey(key, this.#cause("cleared", nowS)) },
+      };
+    if (blocked !== false) return { outcome: { kind: "blocked" } };
+    const { id, removed } = this.#entries.put(candidate, nowS);
+    return {
+      outcome: { kind: "stored", id },
+      effect: { on: id, off: removed, changed: key },
+    };
+  }
+
+  /**
+   * The row keeps its source number and its bit: whatever clear is under way finds it by its words. Where those change, a clear may have looked at either
+   * the old or the new ones, so neither may match.
+   */
+  #refresh(
+    { id, key, refreshed }: Extract<Write, { kind: "refresh" }>,
+    off: ReadonlySet<number>,
+    nowS: number,
+  ): Decision {
+    const row = this.#servable(id, off);
+    if (row === undefined || row.coding !== "") return { outcome: { kind: "blocked" } };
+    const { mime } = refreshed;
+    if (mime !== row.mime) {
+      const blocked =
+        this.#isBlockedNow(row) ||
+        this.#clears.blocks({ key: row, meta: { mime, sourceNo: row.sourceNo } }) !== false;
+      if (blocked)
+        return {
+          outcome: { kind: "blocked" },
+          effect: { off: this.#entries.remove([id], this.#cause("cleared", nowS)) },
+        };
+    }
+    const removed = this.#entries.refresh(id, row, refreshed, nowS);
+    return { outcome: { kind: "stored", id }, effect: { off: removed, changed: key } };
+  }
+
+  /** It has the words of its base: what matched them hid the base, and what is under way is asked here. */
+  #storeVariant(
+    { baseId, key, coding, body, size }: Extract<Write, { kind: "variant" }>,
+    off: ReadonlySet<number>,
+    nowS: number,
+  ): Decision {
+    const base = this.#servable(baseId, off);
+    if (base === undefined || base.coding !== "" || this.#isBlockedNow(base))
+      return { outcome: { kind: "blocked" } };
+    const { id, removed } = this.#entries.putVariant(baseId, base, { coding, body, size }, nowS);
+    return {
+      outcome: { kind: "stored", id },
+      effect: { on: id, off: removed, changed: key },
+    };
+  }
+
+  /** By the newest clear, or by the invalidation that is being decided. */
+  #cause(reason: "cleared" | "invalidated", atS: number): Cause {
+    return { reason, clearNo: this.#clears.newest, atS };
+  }
+
+  #servable(id: number, off: ReadonlySet<number>): ReturnType<Entries["base"]> {
+    return this.#bits.has(id) && !off.has(id) ? this.#entries.base(id) : undefined;
+  }
+
+  /** Whether a clear that has not hidden its matches yet matches this servable row; those that have would have hidden it. */
+  #isBlockedNow(row: NonNullable<ReturnType<Entries["base"]>>): boolean {
+    const sourceNo = Math.max(row.sourceNo, this.#clears.settledNo);
+    return this.#clears.blocks({ key: row, meta: { mime: row.mime, sourceNo } }) !== false;
+  }
+}

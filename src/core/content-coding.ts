@@ -1,0 +1,165 @@
+// Content codings made here: which a visitor takes (RFC 9110 §12.5.3), what they are made for, and what they change of a response's head.
+//
+// Each coding of a response is a representation of its own with a strong validator of its own (RFC 9110 §8.8.3.3): `"x"` becomes `"x-br"`. Whoever
+// revalidates may name any of them.
+
+import { parseCacheControl } from "./cache-control.ts";
+import { fieldValue, listMembers, withoutFields, type Field } from "./http-fields.ts";
+
+/**
+ * Best first where the visitor has no preference. Of 360 files (html, css, js, svg, json, xml; 6.7 MB) remains, at the levels that variants are made
+ * with: br 14.3 %, zstd 15.4 %, gzip 16.9 %; all three are made with 50 to 65 MB/s and read with over 250 MB/s.
+ */
+export const codings = ["br", "zstd", "gzip"] as const;
+export type Coding = (typeof codings)[number];
+
+/** Below, a body fits one packet with its head, coded or not. */
+export const codedFromBytes = 1_024;
+/** Larger ones stay as they are: a body is in memory while it is coded. */
+export const codedToBytes = 8 * 2 ** 20;
+/** What a coding has to save. */
+const savedShareMin = 0.1;
+
+/**
+ * The codings that suit the visitor at least as well as none, best first. Without the field there are none, for it is old programs that do not
+ * send it; a weight that is no weight counts as 0.
+ */
+export function acceptedCodings(acceptEncoding: string | undefined): readonly Coding[] {
+  if (acceptEncoding === undefined || acceptEncoding === "") return [];
+  const weights = new Map<string, number>();
+  for (const member of acceptEncoding.toLowerCase().split(",")) {
+    const [name = "", ...parameters] = member.split(";").map((part) => part.trim());
+    const coding = name === "x-gzip" ? "gzip" : name;
+    weights.set(coding, Math.min(weights.get(coding) ?? 1, weightOf(parameters)));
+  }
+  const others = weights.get("*") ?? 0;
+  const least = weights.get("identity") ?? 0;
+  return codings
+    .map((coding) => ({ coding, weight: weights.get(coding) ?? others }))
+    .filter(({ weight }) => weight > 0 && weight >= least)
+    .toSorted((a, b) => b.weight - a.weight)
+    .map(({ coding }) => coding);
+}
+
+function weightOf(parameters: readonly string[]): number {
+  const weight = parameters.find((parameter) => parameter.startsWith("q="));
+  if (weight === undefined) return 1;
+  return /^q=(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(weight) ? Number(weight.slice(2)) : 0;
+}
+
+/** What is text at heart, but for `text/*`, `+json` and `+xml`. Images, sound, films, archives and woff fonts are compressed already. */
+const textual: ReadonlySet<string> = new Set([
+  "application/ecmascript",
+  "application/graphql",
+  "application/javascript",
+  "application/json",
+  "application/json5",
+  "application/jsonl",
+  "application/rtf",
+  "application/toml",
+  "application/vnd.ms-fontobject",
+  "application/wasm",
+  "application/x-font-opentype",
+  "application/x-font-truetype",
+  "application/x-font-ttf",
+  "application/x-javascript",
+  "application/x-ndjson",
+  "application/x-sh",
+  "application/xml",
+  "application/xml-dtd",
+  "application/yaml",
+  "font/collection",
+  "font/otf",
+  "font/sfnt",
+  "font/ttf",
+]);
+/** Events are to arrive one by one. */
+const neverCoded: ReadonlySet<string> = new Set(["text/event-stream"]);
+
+/** Of a Content-Type: in lower case, without parameters. */
+export function mimeOf(contentType: string | undefined): string {
+  return (contentType ?? "").replace(/;.*$/, "").trim().toLowerCase();
+}
+
+/** `mime` as mimeOf says it. */
+export function isTextual(mime: string): boolean {
+  if (neverCoded.has(mime)) return false;
+  return mime.startsWith("text/") || /\+(?:json|xml)$/.test(mime) || textual.has(mime);
+}
+
+export type Codable = {
+  readonly status: number;
+  readonly fields: readonly Field[];
+  readonly mime: string;
+  readonly size: number;
+};
+
+/** Whether variants of the response may be made and sent (RFC 9110 §7.7): then it varies by Accept-Encoding, whichever is sent. */
+export function isCodable({ status, fields, mime, size }: Codable): boolean {
+  return (
+    status === 200 &&
+    size >= codedFromBytes &&
+    size <= codedToBytes &&
+    isTextual(mime) &&
+    fieldValue(fields, "content-encoding") === undefined &&
+    fieldValue(fields, "content-range") === undefined &&
+    !parseCacheControl(fieldValue(fields, "cache-control")).has("no-transform")
+  );
+}
+
+/** The most bytes that a coded body may have to be worth it. */
+export function codedBytesMax(size: number): number {
+  return Math.floor(size * (1 - savedShareMin));
+}
+
+/** Weak ones stay: they say that the meaning is equal, and it is. */
+export function codedTag(etag: string, coding: Coding | null): string {
+  return coding === null || !etag.endsWith('"') || etag.startsWith("W/")
+    ? etag
+    : `${etag.slice(0, -1)}-${coding}"`;
+}
+
+/** What speaks of the bytes as they were, and of ranges, which are served of the uncoded body only. RFC 9530 digests are of the coded content. */
+const ofOtherBytes: ReadonlySet<string> = new Set([
+  "accept-ranges",
+  "content-digest",
+  "content-md5",
+  "digest",
+  "repr-digest",
+]);
+
+/** The head of the coded form; `fields` are those of the uncoded one. */
+export function codedFields(fields: readonly Field[], coding: Coding | null): readonly Field[] {
+  if (coding === null) return fields;
+  return [
+    ...withoutFields(fields, ofOtherBytes).map(([name, value]): Field =>
+      name.toLowerCase() === "etag" ? [name, codedTag(value, coding)] : [name, value],
+    ),
+    ["Content-Encoding", coding],
+  ];
+}
+
+/** What is sent of a response that has, or may get, coded forms. To be called last: whatever else is changed, caches must know. */
+export function varyingByCoding(fields: readonly Field[]): readonly Field[] {
+  const said = listMembers((fieldValue(fields, "vary") ?? "").toLowerCase());
+  return said.includes("*") || said.includes("accept-encoding")
+    ? fields
+    : [...fields, ["Vary", "Accept-Encoding"]];
+}
+
+/**
+ * Which form the request's If-Match or If-None-Match speaks of: the one that would be sent, else the best of those that the visitor takes whose tag is
+ * named. Its tag is the one to compare, and to send with a 304.
+ */
+export function namedCoding(
+  request: readonly Field[],
+  etag: string | undefined,
+  chosen: Coding | null,
+): Coding | null {
+  const condition = fieldValue(request, "if-match") ?? fieldValue(request, "if-none-match");
+  if (condition === undefined || etag === undefined) return chosen;
+  const named = new Set(listMembers(condition).map((member) => member.replace(/^W\//, "")));
+  const accepted = acceptedCodings(fieldValue(request, "accept-encoding"));
+  const found = [chosen, ...accepted, null].find((coding) => named.has(codedTag(etag, coding)));
+  return found === undefined ? chosen : found;
+}

@@ -1,0 +1,48 @@
+// The model check of the cache: 50,000 seeded steps against a naive oracle, and every guard taken away once to see that it would be missed.
+// A failure prints the seed and the shortest walk that still goes wrong. `npm run bench -- model` takes a million steps.
+
+import { expect, test } from "vitest";
+import { plantedBugs } from "../../support/cache-model-bugs.ts";
+import { checkSeeds, Runs, stepsOf } from "../../support/cache-model-run.ts";
+import { pages, patternKinds, patternNo } from "../../support/cache-model-words.ts";
+import { openPatternCheck } from "../../../src/base/pattern-check.ts";
+
+const stepsWanted = 50_000;
+/** Of the planted ones: far above what the slowest took, 12,000 steps. */
+const stepsMax = 100_000;
+
+test("every pattern of the model is valid, and each page is hit by some and missed by some", () => {
+  using check = openPatternCheck();
+  for (let no = 0; no < patternKinds; no += 7)
+    expect(check.check(patternNo(no).fts), patternNo(no).fts).toBeUndefined();
+  for (const page of pages) {
+    const hits = Array.from({ length: 30 }, (_, no) =>
+      patternNo(no + patternKinds / 2).means(page, page.mimes[0]),
+    );
+    expect(new Set(hits).size).toBe(2);
+  }
+});
+
+test(`${stepsWanted} steps: nothing cleared is served, nothing else goes`, async () => {
+  const { totals, failure } = await checkSeeds(1, stepsWanted);
+  expect(failure).toBeUndefined();
+  expect(totals.served).toBeGreaterThan(500);
+  expect(totals.coded).toBeGreaterThan(10);
+  expect(totals.blocked).toBeGreaterThan(100);
+}, 120_000);
+
+test.each(plantedBugs.map((bug) => [bug.name, bug] as const))(
+  "is found out: %s",
+  async (_, { bugs = {}, weights = {}, plant }) => {
+    using runs = new Runs();
+    const undo = plant?.();
+    try {
+      for (let seed = 1; runs.totals.steps < stepsMax; seed++)
+        if ((await runs.run(stepsOf(seed, weights), { bugs })) !== undefined) return;
+    } finally {
+      undo?.();
+    }
+    expect.fail(`not within ${stepsMax} steps`);
+  },
+  60_000,
+);

@@ -1,0 +1,39 @@
+// What agent.db remembers of the cache index: across restarts, with the journal's position, and not across a new instance's forgetting.
+
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { openAgentDb } from "../../../src/agent/link/agent-db.ts";
+import { indexMemory } from "../../../src/agent/link/index-memory.ts";
+import { chainStart } from "../../../src/core/journal-chain.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+
+test("opening and clear number are kept; epoch and seq are the ledger's", () => {
+  using dir = tempDir();
+  const path = join(dir.path, "agent.db");
+  {
+    using db = openAgentDb(path);
+    const memory = indexMemory(db);
+    expect(memory.read()).toEqual({ epoch: null, clearSeq: 0, clearNo: 0, opening: null });
+    memory.note({ opening: "one" });
+    memory.note({ clearNo: 7 });
+    const epoch = "e".repeat(32);
+    db.ledger.restart({ epoch, seq: 3, chain: chainStart, receipt: undefined, imports: [] });
+    db.ledger.commit({
+      seq: 4,
+      chain: chainStart,
+      receipt: { seq: 4, phase: "applied", detail: {}, took_ms: 1 },
+      isClear: true,
+    });
+  }
+  using db = openAgentDb(path);
+  const memory = indexMemory(db);
+  expect(memory.read()).toEqual({
+    epoch: "e".repeat(32),
+    clearSeq: 4,
+    clearNo: 7,
+    opening: "one",
+  });
+  memory.note({ opening: "two", clearNo: 8 });
+  db.ledger.forget();
+  expect(memory.read()).toEqual({ epoch: null, clearSeq: 0, clearNo: 8, opening: "two" });
+});

@@ -1,0 +1,300 @@
+// The agent of the model check: the real classes of index thread, workers and main, put together as their composition roots do, without threads and
+// processes. What those would order by chance lies open: messages in inboxes, turns of the loop, questions to the matcher.
+
+import { mkdirSync } from "node:fs";
+import { silentLog } from "../../src/base/log.ts";
+import { Registry } from "../../src/base/metrics.ts";
+import { openPatternCheck } from "../../src/base/pattern-check.ts";
+import { CacheMetrics } from "../../src/agent/cache/cache-metrics.ts";
+import { Clearing } from "../../src/agent/cache/clearing.ts";
+import { ClearOrders } from "../../src/agent/cache/clear-orders.ts";
+import { IndexKeeper } from "../../src/agent/cache/index-keeper.ts";
+import { Matcher, type MatchAnswer, type MatchJob } from "../../src/agent/cache/match-job.ts";
+import type { MatchProcess } from "../../src/agent/cache/matcher-child.ts";
+import type { Call, CallName, Calls, View } from "../../src/agent/cache/messages.ts";
+import type { IndexFacts } from "../../src/agent/cache/opening.ts";
+import type { Scope } from "../../src/agent/cache/entry.ts";
+import { SharedHeader } from "../../src/agent/cache/shared-header.ts";
+import { Verification } from "../../src/agent/cache/verification.ts";
+import { WorkerCache } from "../../src/agent/cache/worker-cache.ts";
+import { WriteQueue } from "../../src/agent/cache/write-queue.ts";
+import { FakePort, reached } from "./cache-model-time.ts";
+
+const workerCount = 2;
+const clock = { nowS: () => Math.floor(Date.now() / 1_000), elapsedMs: () => performance.now() };
+const patterns = openPatternCheck();
+
+export type Question = {
+  readonly job: MatchJob;
+  /** What the matcher read, when it did. */
+  answer: MatchAnswer | undefined;
+  readonly resolve: (answer: MatchAnswer) => void;
+};
+
+export type ThreadEvents = {
+  readonly dropped: () => void;
+  readonly opened: (opening: string) => void;
+  readonly widened: (scope: Scope) => void;
+  readonly unverified: (left: number) => void;
+};
+
+/** As index-thread.ts puts it together. */
+class ModelThread {
+  readonly keeper: IndexKeeper;
+  readonly questions: Question[] = [];
+  readonly #matcher = new Matcher();
+  readonly #clearing: Clearing;
+  readonly #writes: WriteQueue;
+
+  constructor(
+    directory: string,
+    {
+      header,
+      diskMax,
+      facts,
+      events,
+    }: {
+      header: SharedArrayBuffer;
+      diskMax: number;
+      facts: IndexFacts;
+      events: ThreadEvents;
+    },
+  ) {
+    const keeper = new IndexKeeper({
+      directory,
+      header: new SharedHeader(header),
+      diskMax,
+      clock,
+      facts,
+      events: {
+        opened: (index, opening) => {
+          events.opened(opening);
+          this.#writes.onOpened(index);
+        },
+        dropped: () => events.dropped(),
+        failed: (reason) => {
+          throw new Error(`the index cannot be opened: ${reason}`);
+        },
+      },
+    });
+    this.keeper = keeper;
+    this.#writes = new WriteQueue({ keeper, clock, onTrouble: () => undefined });
+    const ask = (job: MatchJob): Promise<MatchAnswer> => {
+      const { promise, resolve } = Promise.withResolvers<MatchAnswer>();
+      this.questions.push({ job, answer: undefined, resolve });
+      return promise;
+    };
+    this.#clearing = new Clearing({
+      keeper,
+      // Clearing calls nothing but `run`.
+      matcher: { run: ask } as unknown as MatchProcess,
+      verification: new Verification({
+        keeper,
+        match: ({ incarnation }, { domain, host, patterns: asked, clearNo }) =>
+          ask({
+            kind: "match",
+            directory,
+            incarnation,
+            scope: { domain, host },
+            patterns: asked,
+            olderThan: clearNo,
+          }),
+        onUnverified: (_, left) => events.unverified(left),
+      }),
+      patterns,
+      clock,
+      directory,
+      matchBudgetMs: 2_000,
+      onWidened: (scope) => events.widened(scope),
+    });
+  }
+
+  attach(port: FakePort): void {
+    this.#writes.attach(port.port);
+  }
+
+  ask({ name, asked }: Call): Promise<unknown> {
+    if (name === "clear") return this.#clearing.clear(asked).finally(() => this.#writes.schedule());
+    if (name === "gone") return this.#clearing.gone(asked.clearId);
+    throw new Error(`the model asks nothing of ${name}`);
+  }
+
+  read(question: Question): void {
+    question.answer ??= this.#matcher.run(question.job);
+  }
+
+  answer(question: Question, answer: MatchAnswer): void {
+    this.questions.splice(this.questions.indexOf(question), 1);
+    question.resolve(answer);
+  }
+
+  check(directory: string): MatchAnswer {
+    const incarnation = this.keeper.index?.incarnation ?? 0;
+    using matcher = new Matcher(); // As the thread does: in a process of its own.
+    return matcher.run({ kind: "check", directory, incarnation });
+  }
+
+  async end(isClean: boolean): Promise<void> {
+    await this.keeper.close(() => Promise.resolve(isClean));
+    this.#writes[Symbol.dispose]();
+    this.#matcher[Symbol.dispose]();
+  }
+}
+
+export type ModelWorker = {
+  readonly cache: WorkerCache;
+  /** Between the worker and main: carries the ports. */
+  readonly control: FakePort;
+  /** The worker's end of the line to the index thread. */
+  line: FakePort;
+  /** The index thread's end of it. */
+  threadLine: FakePort;
+  /** Of the view that was delivered last. */
+  incarnation: number;
+};
+
+type Pending = {
+  readonly call: Call;
+  readonly resolve: (answer: unknown) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+/** One process of the agent, from its start to its end. */
+export class ModelAgent {
+  readonly header: SharedHeader;
+  readonly workers: readonly ModelWorker[];
+  readonly orders: ClearOrders;
+  readonly #buffer = SharedHeader.allocate();
+  readonly #directory: string;
+  readonly #diskMax: number;
+  readonly #facts: () => IndexFacts;
+  readonly #events: ThreadEvents;
+  readonly #pending = new Set<Pending>();
+  #thread: ModelThread;
+
+  constructor(options: {
+    readonly directory: string;
+    readonly diskMax: number;
+    /** What agent.db says. */
+    readonly facts: () => IndexFacts;
+    readonly note: (changes: Partial<IndexFacts>) => void;
+    readonly events: ThreadEvents;
+  }) {
+    this.#directory = options.directory;
+    this.#diskMax = options.diskMax;
+    this.#facts = options.facts;
+    this.#events = options.events;
+    mkdirSync(options.directory, { recursive: true });
+    this.header = new SharedHeader(this.#buffer);
+    this.header.confirmed = true;
+    this.#thread = this.#newThread();
+    this.workers = Array.from({ length: workerCount }, () => this.#newWorker());
+    this.orders = new ClearOrders({
+      call: (name, asked) => this.#call(name, asked),
+      memory: { read: options.facts, note: options.note },
+      metrics: new CacheMetrics(new Registry()),
+      log: silentLog(),
+    });
+  }
+
+  get thread(): ModelThread {
+    return this.#thread;
+  }
+
+  /** Inboxes that hold something. */
+  get inboxes(): readonly FakePort[] {
+    return this.workers
+      .flatMap(({ line, threadLine }) => [line, threadLine])
+      .filter(({ inbox }) => inbox.length > 0);
+  }
+
+  async opened(): Promise<void> {
+    void this.#thread.keeper.open();
+    await reached("the index is open", () => this.#thread.keeper.index !== undefined);
+  }
+
+  deliver(port: FakePort): void {
+    const message = port.deliver();
+    const worker = this.workers.find(({ line }) => line === port);
+    if (worker === undefined || typeof message !== "object" || message === null) return;
+    // Only the index thread sends to a worker's line.
+    if ("view" in message) worker.incarnation = (message.view as View).incarnation;
+  }
+
+  /** The thread ends, its process and the workers go on; what it had not answered is asked of the next. */
+  async replaceThread(): Promise<void> {
+    const before = this.#thread;
+    await before.end(false);
+    this.header.incarnation = 0;
+    this.#thread = this.#newThread();
+    for (const worker of this.workers) this.#attach(worker);
+    for (const pending of this.#pending) this.#ask(pending);
+    await this.opened();
+  }
+
+  async end(isClean: boolean): Promise<void> {
+    for (const { cache } of this.workers) cache[Symbol.dispose]();
+    const thread = this.#thread;
+    this.#pending.clear();
+    await thread.end(isClean);
+    this.header.incarnation = 0;
+  }
+
+  #newThread(): ModelThread {
+    return new ModelThread(this.#directory, {
+      header: this.#buffer,
+      diskMax: this.#diskMax,
+      facts: this.#facts(),
+      events: this.#events,
+    });
+  }
+
+  #newWorker(): ModelWorker {
+    const [control, theirs] = FakePort.pair();
+    const init = {
+      directory: this.#directory,
+      header: this.#buffer,
+      memoryMax: 20_000,
+      objectBytesMax: 1_000_000,
+    };
+    const [line, threadLine] = FakePort.pair();
+    const cache = new WorkerCache(init, theirs.port);
+    const worker = { cache, control, line, threadLine, incarnation: 0 };
+    worker.control = theirs;
+    this.#attach(worker, control);
+    return worker;
+  }
+
+  #attach(worker: ModelWorker, control?: FakePort): void {
+    const [line, threadLine] = FakePort.pair();
+    worker.line = line;
+    worker.threadLine = threadLine;
+    worker.incarnation = 0;
+    this.#thread.attach(threadLine);
+    void control;
+    worker.control.inbox.push({ kind: "message", message: { kind: "attached", port: line } });
+    worker.control.deliver();
+  }
+
+  #call<N extends CallName>(name: N, asked: Calls[N]["asked"]): Promise<Calls[N]["answer"]> {
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    // Name and question belong together by the parameters.
+    const pending = { call: { name, asked } as Call, resolve, reject };
+    this.#pending.add(pending);
+    this.#ask(pending);
+    // The thread answers a call with what Calls names for it.
+    return promise as Promise<Calls[N]["answer"]>;
+  }
+
+  #ask(pending: Pending): void {
+    const thread = this.#thread;
+    const settle = (end: () => void): void => {
+      // Of a thread that ended nothing arrives any more.
+      if (this.#thread === thread && this.#pending.delete(pending)) end();
+    };
+    thread.ask(pending.call).then(
+      (answer) => settle(() => pending.resolve(answer)),
+      (error: unknown) => settle(() => pending.reject(error)),
+    );
+  }
+}
