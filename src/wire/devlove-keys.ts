@@ -12,7 +12,6 @@ const whenPositive = (value: unknown): boolean => typeof value === "number" && v
 
 /** What version 1 knows and this release does not serve yet, refused by name. Serving one is deleting its row. */
 export const NOT_SERVED: readonly NotServed[] = [
-  { key: "compression", refuses: whenTrue },
   { key: "backend.health", refuses: (value) => value !== null },
   { key: "cache.rules.stale_while_revalidate_s", refuses: whenPositive },
   { key: "cache.rules.stale_if_error_s", refuses: whenPositive },

@@ -122,7 +122,6 @@ describe("one fault, one error, at its place", () => {
 describe("what is not available in this version is refused by name", () => {
   const health = { path: "/", interval_s: 5, timeout_s: 1, statuses: [200] };
   test.each([
-    ["compression", { compression: true }],
     ["backend.health", { backend: { urls: ["http://127.0.0.1"], health } }],
     [
       "cache.rules.stale_while_revalidate_s",

@@ -6,6 +6,7 @@ import type { Registry } from "../../base/metrics.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
 import { compileTrusted } from "../../core/client-address.ts";
 import type { ResponseCache } from "./cache-port.ts";
+import { Flights } from "./flights.ts";
 import { VisitorListener } from "./listener.ts";
 import { OriginPools } from "./origin-pools.ts";
 import { answer } from "./pipeline.ts";
@@ -15,6 +16,7 @@ import { createRecorder } from "./recorder.ts";
 import { Heartbeat, PoolWords } from "./shared-words.ts";
 import { StagedStates } from "./staged-states.ts";
 import { createWorkerMetrics } from "./worker-metrics.ts";
+import { VariantMaker } from "./variant-maker.ts";
 import type { AcceleratorInit, FromWorker, ToWorker } from "./worker-messages.ts";
 
 /** Main replaces a worker whose heartbeat stands still for 5 s. */
@@ -47,9 +49,14 @@ export async function runAccelerator(
   const metrics = createWorkerMetrics(parts.registry);
   await using origins = new OriginPools(clock, parts.random);
   const problems = new ProblemLog(parts.log, clock.steadyMs);
+  await using flights = new Flights({ ...parts, problems, metrics, origins, clock });
+  const { cache } = parts;
+  await using variants = new VariantMaker({ cache, words, no: init.no, clock, metrics, problems });
   const deps = {
     ...parts,
+    variants,
     problems,
+    flights,
     states,
     metrics,
     origins,
@@ -72,8 +79,10 @@ export async function runAccelerator(
     if (message.kind === "stage") {
       states.stage(message.state);
       say({ kind: "staged", version: message.state.version });
-    } else if (message.kind === "drop") states.drop(message.below);
-    else if (message.kind === "listen") {
+    } else if (message.kind === "drop") {
+      states.drop(message.below);
+      say({ kind: "dropped", below: message.below });
+    } else if (message.kind === "listen") {
       await listener.listen({ ...init.listen, reusePort: true });
       say({ kind: "listening" });
     } else if (message.kind === "metrics") {

@@ -32,7 +32,23 @@ export type EntryMeta = {
   readonly digest: string | null;
 };
 
-export type Entry = EntryKey & EntryMeta & { readonly id: number; readonly size: number };
+/** Codings that variants are made in (RFC 9110 §8.4.1, RFC 8878, RFC 7932). */
+export type VariantCoding = "br" | "zstd" | "gzip";
+
+export type Entry = EntryKey &
+  EntryMeta & {
+    readonly id: number;
+    readonly size: number;
+    /** Null: as its source sent it. Else a variant that was made of the entry `baseId`: only its body counts, head and freshness are the base's. */
+    readonly coding: VariantCoding | null;
+    readonly baseId: number | null;
+  };
+
+/** What a 304, or a HEAD, changes of a stored response (RFC 9111 §3.2, §4.3.4, §4.3.5). Its source number stays that of its oldest byte. */
+export type Refreshed = Pick<
+  EntryMeta,
+  "headers" | "mime" | "storedAtMs" | "initialAgeS" | "freshForS"
+>;
 
 /** `blocked`: a clear that came after the source was read matches; the response may go to its visitor, it is not stored. `failed`: not stored, counted. */
 export type CommitOutcome =
@@ -54,14 +70,21 @@ export type StoredStream = AsyncIterable<Uint8Array> & AsyncDisposable;
 export interface ResponseCache {
   /** The number of the newest clear: shared memory, nanoseconds. */
   sourceNo(): number;
+  /** Moves with every clear and invalidation that may concern the domain. A request may share a fetch in flight only while this is what it was before that fetch's first read. */
+  clearMark(domain: string): number;
   /** Whether stored generated entries may be used: the journal's head has been applied since the start (or the settings allow it). */
   confirmed(): boolean;
   /** All committed variants of the key, newest first. Synchronous, bounded; damage yields none. */
   find(key: EntryKey): readonly Entry[];
-  servable(id: number): boolean;
-  /** The body of a generated entry; undefined where the object is missing or torn (a miss; the entry is dropped). */
+  /** A variant is servable only while its base is, which is asked here too. */
+  servable(entry: Pick<Entry, "id" | "baseId">): boolean;
+  /** The body of an entry that has one (a noted static file has none); undefined where the object is missing or torn (a miss; the entry is dropped). */
   open(entry: Entry): Promise<Uint8Array | StoredStream | undefined>;
   begin(key: EntryKey): ObjectWriter;
+  /** In place, and only while the entry is servable (else `blocked`). Never rejects. */
+  refresh(entry: Entry, refreshed: Refreshed): Promise<CommitOutcome>;
+  /** A coded body made of exactly the bytes of `base`. Stored only while the base is servable. Never rejects; the body must not change afterwards. */
+  storeVariant(base: Entry, coding: VariantCoding, body: Uint8Array): Promise<CommitOutcome>;
   /** Notes that a static file was served (no body is stored). Bounded, in the background; a full queue drops the note. */
   noteStatic(key: EntryKey, meta: EntryMeta, size: number): void;
   /** RFC 9111 §4.4 after a non-error answer to an unsafe method: invalidates all variants of the URL, durable before it resolves. Rejects while there is no index. */

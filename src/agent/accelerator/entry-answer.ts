@@ -1,32 +1,54 @@
-// Answering from the cache: which stored response may be used, and whether it still may when the head goes out.
+// Answering from the cache: which stored response a request selects, and whether it may still be used when the head goes out.
 
-import { precondition, selectRange, type ByteRange } from "../../core/conditional.ts";
-import type { SiteSettings } from "../../core/effective-devlove.ts";
+import {
+  precondition,
+  selectRange,
+  type ByteRange,
+  type Validators,
+} from "../../core/conditional.ts";
+import { varyingByCoding } from "../../core/content-coding.ts";
+import { currentAgeS, isFresh } from "../../core/http-age.ts";
+import { mayServeAuthorized } from "../../core/http-cache.ts";
 import { parseHttpDate } from "../../core/http-date.ts";
-import { currentAgeS, isFresh, isVariantFor } from "../../core/http-cache.ts";
 import { fieldValue, withoutFields, type Field } from "../../core/http-fields.ts";
+import { isVariantFor, type Selecting } from "../../core/http-vary.ts";
 import { cacheStatus, sendBody, withSiteHeaders, writeHead, type Body } from "./answer.ts";
-import type { Entry, EntryKey, ResponseCache } from "./cache-port.ts";
+import {
+  chooseBody,
+  plainBody,
+  validatorsOf,
+  type BodyChoice,
+  type BodyUse,
+} from "./body-choice.ts";
+import type { Entry, ResponseCache } from "./cache-port.ts";
 import type { Exchange } from "./exchange.ts";
+import { countVariant } from "./variant-choice.ts";
+import type { WorkerMetrics } from "./worker-metrics.ts";
 
-export type Lookup =
-  | { readonly kind: "usable"; readonly entry: Entry }
-  /** `stale`: there is one, but it has to be fetched anew. */
-  | { readonly kind: "miss" | "stale" };
-
-/** Synchronous. The newest variant for the request decides (RFC 9111 §4.1). */
-export function lookUp(
+/** Synchronous. The newest response for the request decides (RFC 9111 §4.1). */
+export function selectEntry(
   cache: ResponseCache,
-  key: EntryKey,
-  request: readonly Field[],
-  nowMs: number,
-): Lookup {
-  const entry = cache
-    .find(key)
-    .find(({ id, vary }) => cache.servable(id) && isVariantFor(vary, request));
-  if (entry === undefined) return { kind: "miss" };
-  return cache.confirmed() && isFresh(entry, nowMs) ? { kind: "usable", entry } : { kind: "stale" };
+  entries: readonly Entry[],
+  selecting: Selecting,
+  isAuthorized: boolean,
+): Entry | undefined {
+  return entries.find(
+    (entry) =>
+      entry.coding === null &&
+      isVariantFor(entry.vary, selecting) &&
+      cache.servable(entry) &&
+      (!isAuthorized || mayServeAuthorized(entry.headers)),
+  );
 }
+
+export type EntryUse = BodyUse & {
+  readonly metrics: WorkerMetrics;
+  readonly nowMs: () => number;
+  /** What makes it usable: its own freshness; a rule for stale ones; that the origin has just confirmed it. */
+  readonly by: "fresh" | "stale" | "confirmed";
+  /** Parameters of Cache-Status. */
+  readonly status: string;
+};
 
 /**
  * False when the entry turned out not to be usable (cleared, aged or torn meanwhile): nothing was sent and it is a miss. Once the
@@ -34,50 +56,64 @@ export function lookUp(
  */
 export async function answerEntry(
   exchange: Exchange,
-  headers: SiteSettings["headers"],
-  entry: Entry,
-  options: EntryOptions,
+  base: Entry,
+  use: EntryUse,
 ): Promise<boolean> {
-  const { cache, nowMs } = options;
-  const plan = planEntry(exchange, entry, nowMs());
-  if (!wantsBody(exchange, plan.status))
-    return sendEntry(exchange, headers, entry, plan, undefined, options);
-  const body = await cache.open(entry);
-  if (body === undefined) return false;
-  if (body instanceof Uint8Array) return sendEntry(exchange, headers, entry, plan, body, options);
-  await using stream = body;
-  return await sendEntry(exchange, headers, entry, plan, stream, options);
+  const choice = chooseBody(exchange, base, use);
+  if (await answerForm(exchange, base, choice, use)) return true;
+  return (
+    choice.entry.coding !== null &&
+    (await answerForm(exchange, base, plainBody(exchange, base, use), use))
+  );
 }
 
-type EntryOptions = { readonly cache: ResponseCache; readonly nowMs: () => number };
+async function answerForm(
+  exchange: Exchange,
+  base: Entry,
+  choice: BodyChoice,
+  use: EntryUse,
+): Promise<boolean> {
+  const plan = planEntry(exchange, base.status, choice, use.nowMs());
+  const send = async (body: Body | undefined): Promise<boolean> =>
+    await sendEntry(exchange, base, choice, plan, body, use);
+  if (!wantsBody(exchange, plan.status)) return await send(undefined);
+  const body = await use.cache.open(choice.entry);
+  if (body === undefined) return false;
+  if (body instanceof Uint8Array) return await send(body);
+  await using stream = body;
+  return await send(stream);
+}
 
 async function sendEntry(
   exchange: Exchange,
-  headers: SiteSettings["headers"],
-  entry: Entry,
+  base: Entry,
+  { entry, headers, known, isCodable }: BodyChoice,
   { status, range }: EntryPlan,
   body: Body | undefined,
-  { cache, nowMs }: EntryOptions,
+  use: EntryUse,
 ): Promise<boolean> {
-  const now = nowMs();
+  const now = use.nowMs();
   // From here to writeHead nothing is awaited: a clear that was applied before is seen, one that comes later comes after this answer.
-  if (!cache.servable(entry.id) || !cache.confirmed() || !isFresh(entry, now)) return false;
-  const ageS = currentAgeS(entry, now);
+  if (!use.cache.servable(entry)) return false;
+  if (use.by !== "confirmed" && !use.cache.confirmed()) return false;
+  if (use.by === "fresh" && !isFresh(base, now)) return false;
+  const ageS = Math.max(0, currentAgeS(base, now));
   const fields: Field[] = [
-    ...withoutFields(entry.headers, status === 304 ? contentFields : nothing),
+    ...(status === 304 ? withoutFields(known, contentFields) : headers),
     ...lengthFields(status, entry.size, range),
     ["Age", `${ageS}`],
   ];
-  exchange.cache = "hit";
+  exchange.cache = use.by === "fresh" ? "hit" : use.by === "stale" ? "stale" : "miss";
+  if (body !== undefined) countVariant(use.metrics, base, entry);
+  const said = withSiteHeaders(fields, use.site.headers);
   writeHead(exchange, status, [
-    ...withSiteHeaders(fields, headers),
-    cacheStatus(`hit; ttl=${entry.freshForS - ageS}`),
+    ...(isCodable ? varyingByCoding(said) : said),
+    cacheStatus(`${use.status}; ttl=${base.freshForS - ageS}`),
   ]);
   await sendBody(exchange, range === undefined || body === undefined ? body : slice(body, range));
   return true;
 }
 
-const nothing: ReadonlySet<string> = new Set();
 const contentFields: ReadonlySet<string> = new Set(["content-type", "content-encoding"]);
 
 type EntryPlan = {
@@ -86,28 +122,31 @@ type EntryPlan = {
 };
 
 /** If-Match and If-Unmodified-Since are for origins (RFC 9110 §13.2.1); requests that carry them are not looked up. */
-function planEntry(exchange: Exchange, entry: Entry, nowMs: number): EntryPlan {
-  const validators = validatorsOf(entry.headers);
-  if (precondition(exchange.fields, validators) === "not-modified")
+function planEntry(
+  { fields, method }: Exchange,
+  status: number,
+  { entry, headers, known }: BodyChoice,
+  nowMs: number,
+): EntryPlan {
+  const whole = { status, range: undefined };
+  // Both are for what would be answered with success (RFC 9110 §13.2.1, §14.2).
+  if (status !== 200) return whole;
+  if (precondition(fields, ownValidators(known)) === "not-modified")
     return { status: 304, range: undefined };
-  if (exchange.method !== "GET") return { status: entry.status, range: undefined };
-  const range = selectRange(exchange.fields, validators, entry.size, nowMs);
+  if (method !== "GET") return whole;
+  const range = selectRange(fields, validatorsOf(headers), entry.size, nowMs);
   if (range === "unsatisfiable") return { status: 416, range: undefined };
-  return { status: range === undefined ? entry.status : 206, range };
+  return range === undefined ? whole : { status: 206, range };
 }
 
-export function validatorsOf(fields: readonly Field[]): {
-  readonly etag: string | undefined;
-  readonly modifiedMs: number | undefined;
-} {
-  return {
-    etag: fieldValue(fields, "etag"),
-    modifiedMs: parseHttpDate(fieldValue(fields, "last-modified") ?? ""),
-  };
+/** What was not changed since it was made was not changed since its Date (RFC 9111 §4.3.2). */
+function ownValidators(headers: readonly Field[]): Validators {
+  const { etag, modifiedMs } = validatorsOf(headers);
+  return { etag, modifiedMs: modifiedMs ?? parseHttpDate(fieldValue(headers, "date") ?? "") };
 }
 
 function wantsBody(exchange: Exchange, status: number): boolean {
-  return exchange.method !== "HEAD" && status !== 304 && status !== 416;
+  return exchange.method !== "HEAD" && status !== 204 && status !== 304 && status !== 416;
 }
 
 function lengthFields(
@@ -115,7 +154,7 @@ function lengthFields(
   size: number,
   range: ByteRange | undefined,
 ): readonly Field[] {
-  if (status === 304) return [];
+  if (status === 204 || status === 304) return [];
   if (status === 416)
     return [
       ["Content-Range", `bytes */${size}`],

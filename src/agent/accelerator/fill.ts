@@ -11,6 +11,7 @@ const commitWaitMs = 50;
 
 export class Fill {
   readonly #meta: EntryMeta;
+  readonly #outcome = Promise.withResolvers<CommitOutcome | undefined>();
   #writer: ObjectWriter | undefined;
 
   constructor(writer: ObjectWriter, meta: EntryMeta) {
@@ -18,10 +19,18 @@ export class Fill {
     this.#meta = meta;
   }
 
-  async take(chunk: Uint8Array): Promise<void> {
+  /** Of the commit, whenever it comes; undefined where nothing was stored. */
+  get outcome(): Promise<CommitOutcome | undefined> {
+    return this.#outcome.promise;
+  }
+
+  /** False: nothing will be stored (any more). */
+  async take(chunk: Uint8Array): Promise<boolean> {
     const writer = this.#writer;
-    if (writer === undefined || (await writer.write(chunk))) return;
+    if (writer === undefined) return false;
+    if (await writer.write(chunk)) return true;
     this.abort();
+    return false;
   }
 
   /** The body is complete. Resolves when it is stored, or after a short while. */
@@ -29,16 +38,23 @@ export class Fill {
     const writer = this.#writer;
     this.#writer = undefined;
     if (writer === undefined) return;
-    const stored: Promise<CommitOutcome> = writer.commit(this.#meta);
-    const { promise: waited, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, commitWaitMs);
-    await Promise.race([stored, waited]);
-    clearTimeout(timer);
+    const stored = writer.commit(this.#meta);
+    this.#outcome.resolve(stored);
+    await shortly(stored);
   }
 
   /** Nothing is stored. After a commit without effect. */
   abort(): void {
     this.#writer?.abort();
     this.#writer = undefined;
+    this.#outcome.resolve(undefined);
   }
+}
+
+/** Resolves with the commit or after a short while. */
+export async function shortly(commit: Promise<unknown>): Promise<void> {
+  const { promise: waited, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, commitWaitMs);
+  await Promise.race([commit, waited]);
+  clearTimeout(timer);
 }

@@ -43,16 +43,21 @@ export function originFields(
   const isProxied = client?.isProxied === true;
   const before = isProxied ? fieldValue(fields, "x-forwarded-for") : undefined;
   const peer = connection.peer === undefined ? "unknown" : formatIp(connection.peer);
-  const proto = isProxied ? fieldValue(fields, "x-forwarded-proto")?.toLowerCase() : undefined;
   const via = fieldValue(fields, "via");
   return [
     ["Host", backend.host === "preserve" ? asked : backend.host],
     ...withoutFields(withoutHopByHop(fields), replaced),
     ["X-Forwarded-For", before === undefined ? peer : `${before}, ${peer}`],
-    ["X-Forwarded-Proto", proto === "https" ? "https" : "http"],
+    ["X-Forwarded-Proto", visitorScheme(exchange)],
     ["X-Forwarded-Host", asked],
     ["Via", `${via === undefined ? "" : `${via}, `}${request.httpVersion} ${pseudonym}`],
   ];
+}
+
+/** As a proxy of ours says it; connections to this program are not encrypted. */
+export function visitorScheme({ client, fields }: Exchange): "http" | "https" {
+  const said = client?.isProxied === true ? fieldValue(fields, "x-forwarded-proto") : undefined;
+  return said?.toLowerCase() === "https" ? "https" : "http";
 }
 
 /**

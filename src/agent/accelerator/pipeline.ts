@@ -1,27 +1,29 @@
 // The way of a request: client address → host → verdict → redirect → static file → cache and origin. Each step answers or passes on.
 
+import type { AddressTable } from "../../core/address-table.ts";
 import { clientAddress } from "../../core/client-address.ts";
-import type { RangeTable } from "../../core/range-table.ts";
 import { parseTarget, type RequestTarget } from "../../core/request-path.ts";
 import { fieldValue, type Field } from "../../core/http-fields.ts";
 import { sendText, withSiteHeaders, writeHead } from "./answer.ts";
 import type { Exchange } from "./exchange.ts";
-import { answerGenerated, type GeneratedDeps } from "./generated.ts";
+import { answerGenerated } from "./generated.ts";
+import type { GeneratedDeps } from "./inquiry.ts";
 import type { Served, ServedSite } from "./host-table.ts";
 import type { Judge } from "./ports.ts";
 import { asksForUpgrade, refusalOf } from "./request-check.ts";
 import { SourceChanged, type SiteFile } from "./site-files.ts";
 import type { StagedStates } from "./staged-states.ts";
-import { answerNotFound, answerStatic } from "./static-answer.ts";
+import { answerNotFound, answerStatic, type StaticAnswerDeps } from "./static-answer.ts";
 import { routeStatic } from "./static-route.ts";
 
-export type PipelineDeps = GeneratedDeps & {
-  readonly states: StagedStates;
-  readonly trusted: RangeTable;
-  readonly judge: Judge;
-  /** A fresh id for each block, to be looked up by operators. */
-  readonly decisionId: () => string;
-};
+export type PipelineDeps = GeneratedDeps &
+  StaticAnswerDeps & {
+    readonly states: StagedStates;
+    readonly trusted: AddressTable;
+    readonly judge: Judge;
+    /** A fresh id for each block, to be looked up by operators. */
+    readonly decisionId: () => string;
+  };
 
 /** A file that changed during each of so many reads is being written. */
 const readsMax = 4;
@@ -95,6 +97,7 @@ function findHost({ states }: PipelineDeps, exchange: Exchange): Served | undefi
   return undefined;
 }
 
+/** In one step with the look-up of the state: its tables are this request's no longer once it waits. */
 function isBlocked(
   { judge, metrics, decisionId }: PipelineDeps,
   exchange: Exchange,
@@ -137,7 +140,7 @@ async function answerSite(
   if (isRead && (await answerFile(deps, exchange, served, target))) return;
   if (backend !== null) {
     const route = routes.cache(target.rawPath);
-    await answerGenerated(deps, exchange, { site, backend, target, route });
+    await answerGenerated(deps, exchange, { site, backend, target, routes, route });
   } else if (isRead) await answerAbsent(deps, exchange, served);
   else await answerOtherMethod(exchange, served, target);
 }
@@ -187,12 +190,12 @@ async function answerFile(
 async function answerUnchanged(
   deps: PipelineDeps,
   exchange: Exchange,
-  { site }: ServedSite,
+  { site, files }: ServedSite,
   file: SiteFile,
   sourceNo: number,
 ): Promise<boolean> {
   try {
-    await answerStatic(exchange, site, file, { cache: deps.cache, clock: deps.clock, sourceNo });
+    await answerStatic(deps, exchange, { site, files, file, sourceNo });
     return true;
   } catch (error) {
     if (error instanceof SourceChanged && !exchange.response.headersSent) return false;

@@ -1,6 +1,6 @@
 // Shared memory between main and the workers. Every word is read and written with Atomics only.
 //
-//   pool (16 bytes)       i32 version of the state in force | 4 unused | i64 connections accepted since the start
+//   pool (16 bytes)       i32 version of the state in force | i32 worker that codes a variant, 0: none | i64 connections accepted since the start
 //   heartbeat (4 bytes)   i32, one buffer a worker: it moves while the worker's loop turns
 
 const poolBytes = 16;
@@ -8,11 +8,13 @@ const poolBytes = 16;
 export class PoolWords {
   readonly buffer: SharedArrayBuffer;
   readonly #version: Int32Array;
+  readonly #coder: Int32Array;
   readonly #connections: BigInt64Array;
 
   constructor(buffer = new SharedArrayBuffer(poolBytes)) {
     this.buffer = buffer;
     this.#version = new Int32Array(buffer, 0, 1);
+    this.#coder = new Int32Array(buffer, 4, 1);
     this.#connections = new BigInt64Array(buffer, 8, 1);
   }
 
@@ -28,6 +30,23 @@ export class PoolWords {
   /** 1, 2, 3, … over all workers. */
   nextConnection(): number {
     return Number(Atomics.add(this.#connections, 0, 1n)) + 1;
+  }
+
+  /** False: a worker is coding, maybe this one. */
+  startCoding(worker: number): boolean {
+    return Atomics.compareExchange(this.#coder, 0, 0, worker) === 0;
+  }
+
+  /** Also said for a worker that is gone. Without effect when it is not coding. */
+  endCoding(worker: number): void {
+    if (Atomics.compareExchange(this.#coder, 0, worker, 0) === worker)
+      Atomics.notify(this.#coder, 0);
+  }
+
+  /** Resolves when nobody may be coding any more, or after the time. */
+  async codingEnded(waitMs: number): Promise<void> {
+    const coder = Atomics.load(this.#coder, 0);
+    if (coder !== 0) await Atomics.waitAsync(this.#coder, 0, coder, waitMs).value;
   }
 }
 

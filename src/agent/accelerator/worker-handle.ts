@@ -15,6 +15,9 @@ const heapMiB = 1_024;
 /** For a scrape; a worker that is busy longer is told with its last known numbers. */
 const metricsWaitMs = 1_000;
 
+/** A thread that was told to end runs no line of ours after that. */
+const endedWaitMs = 1_000;
+
 export class WorkerHandle {
   readonly no: number;
   readonly heartbeat = new Heartbeat();
@@ -24,6 +27,7 @@ export class WorkerHandle {
   readonly #worker: Worker;
   readonly #waiting = new Set<(message: FromWorker) => void>();
   readonly #giveUp: (reason: string) => void;
+  readonly #ended = Promise.withResolvers<void>();
   #isGone = false;
   #listens = false;
   #metrics: MetricsData = [];
@@ -57,7 +61,10 @@ export class WorkerHandle {
     });
     let failure = "";
     this.#worker.once("error", (error) => (failure = `: ${messageOf(error)}`));
-    this.#worker.once("exit", (code) => this.#giveUp(`ended with code ${code}${failure}`));
+    this.#worker.once("exit", (code) => {
+      this.#giveUp(`ended with code ${code}${failure}`);
+      this.#ended.resolve();
+    });
   }
 
   get isGone(): boolean {
@@ -83,8 +90,21 @@ export class WorkerHandle {
     return (await staged) !== undefined;
   }
 
-  drop(below: number): void {
+  /** Resolves when the thread runs no more; of one that a native call holds up, when it has long been told to end and can only return into its end. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
+  /** Resolves when the thread reads nothing of these states any more. */
+  async drop(below: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const told = (message: FromWorker): void => {
+      if (message.kind === "dropped" && message.below >= below) resolve();
+    };
+    this.#waiting.add(told);
     this.#tell({ kind: "drop", below });
+    await Promise.race([promise, this.#ended.promise]);
+    this.#waiting.delete(told);
   }
 
   /** Throws PORT_TAKEN or ADDRESS_UNUSABLE. False: the thread is gone. */
@@ -120,6 +140,7 @@ export class WorkerHandle {
   /** Leaves the quorum at once; the thread ends when it can be ended, which a native call may hold up. */
   abandon(reason: string): void {
     this.#giveUp(reason);
+    setTimeout(() => this.#ended.resolve(), endedWaitMs).unref();
     this.#worker.terminate().catch(() => {}); // Nothing is left to do about it.
   }
 

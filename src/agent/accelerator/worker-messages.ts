@@ -18,7 +18,7 @@ export type AcceleratorInit = {
 
 export type ToWorker =
   | { readonly kind: "stage"; readonly state: ServingState }
-  /** States of lower versions are not flipped to any more. */
+  /** States of lower versions are not flipped to any more; answered by `dropped` when the worker reads nothing of them any more. */
   | { readonly kind: "drop"; readonly below: number }
   | { readonly kind: "listen" }
   | { readonly kind: "metrics"; readonly id: number }
@@ -26,6 +26,7 @@ export type ToWorker =
 
 export type FromWorker =
   | { readonly kind: "staged"; readonly version: number }
+  | { readonly kind: "dropped"; readonly below: number }
   | { readonly kind: "listening" }
   | { readonly kind: "refused"; readonly code: FaultCode; readonly message: string }
   | { readonly kind: "metrics"; readonly id: number; readonly metrics: MetricsData };

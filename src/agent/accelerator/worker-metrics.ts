@@ -43,6 +43,26 @@ const table = {
     help: "From asking the origin to the head of its answer, repetitions included.",
     labels: ["domain"],
   },
+  accel_agent_cache_collapsed_total: {
+    kind: "counter",
+    help: "Requests that shared the origin's answer to another one.",
+    labels: ["domain"],
+  },
+  accel_agent_cache_revalidated_total: {
+    kind: "counter",
+    help: "Stored responses that the origin confirmed by a 304.",
+    labels: ["domain"],
+  },
+  accel_agent_cache_stale_total: {
+    kind: "counter",
+    help: "Stale responses served: while_revalidate, if_error, or asked (max-stale).",
+    labels: ["domain", "reason"],
+  },
+  accel_agent_cache_background_total: {
+    kind: "counter",
+    help: "Refreshes in the background: started, or refused because too many were under way.",
+    labels: ["domain", "outcome"],
+  },
   accel_agent_open_connections: {
     kind: "gauge",
     help: "Connections of visitors that are open.",
@@ -50,6 +70,26 @@ const table = {
   accel_agent_refused_connections_total: {
     kind: "counter",
     help: "Connections refused because too many were open.",
+  },
+  accel_agent_variants_total: {
+    kind: "counter",
+    help: "Compressed variants that were to be made, by what came of them.",
+    labels: ["coding", "outcome"],
+  },
+  accel_agent_variant_bytes_made_total: {
+    kind: "counter",
+    help: "Bytes of compressed variants that were made and stored.",
+    labels: ["coding"],
+  },
+  accel_agent_variants_served_total: {
+    kind: "counter",
+    help: "Answers with a compressed variant.",
+    labels: ["domain", "coding"],
+  },
+  accel_agent_variant_bytes_saved_total: {
+    kind: "counter",
+    help: "Bytes that compressed variants saved in answers.",
+    labels: ["domain"],
   },
 } as const;
 

@@ -111,11 +111,14 @@ export class WorkerPool implements AsyncDisposable {
   readonly #metrics;
   /** The quorum: staged with the state in force, if not listening yet. */
   readonly #live = new Map<number, WorkerHandle>();
+  /** Threads that run, those that left the quorum included. */
+  readonly #running = new Set<WorkerHandle>();
   readonly #missed = new Map<WorkerHandle, { beats: number; looks: number }>();
   readonly #keeping: Promise<void>[] = [];
   readonly #stop = new AbortController();
   readonly #watch: NodeJS.Timeout;
   #state: ServingState = nothingServed;
+  #left: Promise<unknown> = Promise.resolve();
   #nextVersion = 1;
   #replacements = 0;
   #departed: MetricsData = [];
@@ -150,9 +153,14 @@ export class WorkerPool implements AsyncDisposable {
       this.#words.flip(version);
       this.#state = state;
       this.#metrics.accel_agent_state_version.set(version);
-      for (const handle of this.#live.values()) handle.drop(version);
+      this.#left = Promise.all([...this.#running].map(async (handle) => handle.drop(version)));
       return version;
     });
+  }
+
+  /** Resolves when no thread reads an older state any more than the one that is in force now. */
+  async left(): Promise<void> {
+    await this.#left;
   }
 
   /** One part a worker, and one for those that are gone. Never throws; at most a second. */
@@ -194,6 +202,8 @@ export class WorkerPool implements AsyncDisposable {
     const poolWords = this.#words.buffer;
     const init = { no, poolWords, listen, trustedProxies, defaultDomain, blobsDir };
     const handle = new WorkerHandle(entry, init, openParts(no));
+    this.#running.add(handle);
+    void handle.ended.then(() => this.#running.delete(handle));
     const late = setTimeout(() => handle.abandon("did not start in time"), startWaitMs);
     // Under the lock: no state can be flipped to between this staging and the worker's entry into the quorum.
     const staged = await this.#publishing.run(async () => {
@@ -218,6 +228,7 @@ export class WorkerPool implements AsyncDisposable {
   #leave(handle: WorkerHandle): void {
     if (this.#live.get(handle.no) === handle) this.#live.delete(handle.no);
     this.#missed.delete(handle);
+    this.#words.endCoding(handle.no);
     this.#departed = foldDeparted([this.#departed, handle.lastMetrics]);
     this.#metrics.accel_agent_workers.set(this.#serving());
   }

@@ -57,8 +57,8 @@ const metricTable = {
 
 const flushIntervalMs = 500;
 const lanesInFlightMax = 4;
-/** The pool for asynchronous work has four threads for the whole process. */
-const compressionsMax = 2;
+/** The pool for asynchronous work has four threads for the whole process, of which two may compress: the other makes variants of cached bodies. */
+const compressionsMax = 1;
 const zstdLevel = 3;
 /** Marks that central corrects at once; after more in a row it is asked less often. */
 const conflictsMax = 3;

@@ -2,6 +2,8 @@
 
 import { createServer, request as httpRequest, type RequestListener } from "node:http";
 import { connect, type AddressInfo } from "node:net";
+import type { ResponseCache } from "../../../src/agent/accelerator/cache-port.ts";
+import { Flights } from "../../../src/agent/accelerator/flights.ts";
 import { VisitorListener } from "../../../src/agent/accelerator/listener.ts";
 import { OriginPools } from "../../../src/agent/accelerator/origin-pools.ts";
 import { answer } from "../../../src/agent/accelerator/pipeline.ts";
@@ -10,6 +12,7 @@ import { ProblemLog } from "../../../src/agent/accelerator/problem-log.ts";
 import { createRecorder } from "../../../src/agent/accelerator/recorder.ts";
 import { PoolWords } from "../../../src/agent/accelerator/shared-words.ts";
 import { StagedStates } from "../../../src/agent/accelerator/staged-states.ts";
+import { VariantMaker } from "../../../src/agent/accelerator/variant-maker.ts";
 import { createWorkerMetrics } from "../../../src/agent/accelerator/worker-metrics.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";
@@ -41,6 +44,8 @@ export function stateOf(
 }
 
 export type EdgeOptions = {
+  /** Instead of the one in memory. */
+  readonly cache?: ResponseCache;
   readonly trusted?: readonly string[];
   readonly defaultDomain?: string;
   readonly judge?: Judge;
@@ -74,8 +79,14 @@ export class Edge implements AsyncDisposable {
     const origins = this.#stack.use(new OriginPools(clock, () => 0));
     const records = { accept: (record: RequestRecord) => void this.records.push(record) };
     const problems = new ProblemLog(silentLog(), real.steadyMs);
+    const cache = options.cache ?? this.cache;
+    const flights = this.#stack.use(new Flights({ cache, origins, clock, metrics, problems }));
+    const made = { cache, words: this.#words, no: 1, clock, metrics, problems };
+    const variants = this.#stack.use(new VariantMaker(made));
     const deps = {
-      cache: this.cache,
+      cache,
+      variants,
+      flights,
       states: this.#states,
       origins,
       clock,
@@ -99,6 +110,10 @@ export class Edge implements AsyncDisposable {
 
   async listen(): Promise<void> {
     this.port = await this.#listener.listen({ host: "127.0.0.1", port: 0 });
+  }
+
+  get openConnections(): number {
+    return this.#listener.openConnections;
   }
 
   publish(state: ServingState): void {

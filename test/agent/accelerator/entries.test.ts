@@ -11,14 +11,14 @@ describe("clearing", () => {
     await using s = await openStage(fresh);
     await s.get("/a");
     s.edge.cache.clear(() => true);
-    expect(await s.get("/a")).toBe("200 v2 fwd=miss; stored");
+    expect(await s.get("/a")).toBe("200 v2 fwd=uri-miss; stored");
   });
 
   it("while the body is opened is seen before the head goes out", async () => {
     await using s = await openStage(fresh);
     await s.get("/a");
     s.edge.cache.whileOpening = () => s.edge.cache.clear(() => true);
-    expect(await s.get("/a")).toContain("200 v2 fwd=miss");
+    expect(await s.get("/a")).toContain("200 v2 fwd=uri-miss");
   });
 
   it("while the origin is asked keeps the answer out of the cache", async () => {
@@ -28,7 +28,7 @@ describe("clearing", () => {
     const response = await until("the origin is asked", () => held[0]);
     s.edge.cache.clear(() => true);
     response.writeHead(200, { "Cache-Control": "max-age=60" }).end("old");
-    expect(await first).toBe("200 old fwd=miss; stored");
+    expect(await first).toBe("200 old fwd=uri-miss; stored");
     expect(s.edge.cache.outcomes).toEqual([{ kind: "blocked" }]);
     expect(s.edge.cache.entries).toEqual([]);
   });
@@ -43,9 +43,9 @@ describe("clearing", () => {
   });
 
   it.each([
-    ["POST", 200, "v3 fwd=miss; stored"],
-    ["DELETE", 204, "v3 fwd=miss; stored"],
-    ["PUT", 302, "v3 fwd=miss; stored"],
+    ["POST", 200, "v3 fwd=uri-miss; stored"],
+    ["DELETE", 204, "v3 fwd=uri-miss; stored"],
+    ["PUT", 302, "v3 fwd=uri-miss; stored"],
     ["POST", 500, "v1 hit"],
     ["OPTIONS", 200, "v1 hit"],
   ])("by a %s answered %d", async (method, status, then) => {
@@ -109,7 +109,7 @@ describe("conditions and ranges", () => {
             .writeHead(206, { "Cache-Control": "max-age=60", "Content-Range": "bytes 1-2/4" })
             .end("12"),
     );
-    expect(await s.get("/a", { headers: { range: "bytes=1-2" } })).toBe("206 12 fwd=miss");
+    expect(await s.get("/a", { headers: { range: "bytes=1-2" } })).toBe("206 12 fwd=uri-miss");
     expect(s.edge.cache.entries).toEqual([]);
   });
 

@@ -10,7 +10,7 @@ import { fresh, openStage, type Handler } from "./stage.ts";
 describe("storing", () => {
   it("makes a hit of the second request, with its age", async () => {
     await using s = await openStage(fresh);
-    expect(await s.get("/a?x=1")).toBe("200 v1 fwd=miss; stored");
+    expect(await s.get("/a?x=1")).toBe("200 v1 fwd=uri-miss; stored");
     s.edge.skewMs = 10_500;
     const hit = await ask(s.edge, "/a?x=1");
     expect(hit).toMatchObject({ status: 200, text: "v1" });
@@ -20,7 +20,7 @@ describe("storing", () => {
       "content-length": "2",
       "content-type": "text/plain",
     });
-    expect(await s.get("/a?x=2")).toBe("200 v2 fwd=miss; stored");
+    expect(await s.get("/a?x=2")).toBe("200 v2 fwd=uri-miss; stored");
     expect(s.edge.cache.entries).toMatchObject([
       { kind: "generated", path: "/a", query: "x=1", mime: "text/plain", size: 2, digest: null },
       { kind: "generated", path: "/a", query: "x=2" },
@@ -47,7 +47,7 @@ describe("storing", () => {
       (_q, r) => r.writeHead(200, { "Cache-Control": "max-age=9", "Set-Cookie": "a=b" }).end("x"),
       {},
     ],
-    ["404", (_q, r) => r.writeHead(404, { "Cache-Control": "max-age=9" }).end("x"), {}],
+    ["404 that says nothing", (_q, r) => r.writeHead(404).end("x"), {}],
     [
       "Vary *",
       (_q, r) => r.writeHead(200, { "Cache-Control": "max-age=9", Vary: "*" }).end("x"),
@@ -80,7 +80,7 @@ describe("storing", () => {
     ];
     await using s = await openStage((_q, r, n) => r.end(`v${n}`), { rules });
     expect(await s.get("/live/a")).toBe("200 v1 fwd=bypass");
-    expect(await s.get("/hour/a?b=1&utm_source=x")).toBe("200 v2 fwd=miss; stored");
+    expect(await s.get("/hour/a?b=1&utm_source=x")).toBe("200 v2 fwd=uri-miss; stored");
     expect(await s.get("/hour/a?utm_medium=y&b=1")).toBe("200 v2 hit");
     expect(s.seen.at(-1)?.url).toBe("/hour/a?b=1&utm_source=x");
   });
@@ -109,8 +109,8 @@ describe("variants", () => {
         .end(`v${n} ${q.headers["accept-language"]}`),
     );
     const get = (language: string) => s.get("/a", { headers: { "accept-language": language } });
-    expect(await get("de")).toBe("200 v1 de fwd=miss; stored");
-    expect(await get("en")).toBe("200 v2 en fwd=miss; stored");
+    expect(await get("de")).toBe("200 v1 de fwd=uri-miss; stored");
+    expect(await get("en")).toBe("200 v2 en fwd=vary-miss; stored");
     expect(await get("de")).toBe("200 v1 de hit");
     expect(await get("en")).toBe("200 v2 en hit");
   });
@@ -122,10 +122,10 @@ describe("variants", () => {
         .end(`coded for ${q.headers["accept-encoding"]}`),
     );
     const get = (codings: string) => s.get("/a", { headers: { "accept-encoding": codings } });
-    expect(await get("deflate, gzip;q=0.9, br")).toBe("200 coded for br, gzip fwd=miss; stored");
+    expect(await get("deflate, gzip;q=0.9, br")).toBe("200 coded for br, gzip fwd=uri-miss; stored");
     expect(await get("br, gzip")).toBe("200 coded for br, gzip hit");
     // Without Vary, and yet a visitor who takes no gzip is not given the stored one.
-    expect(await get("identity")).toBe("200 coded for undefined fwd=miss; stored");
+    expect(await get("identity")).toBe("200 coded for undefined fwd=vary-miss; stored");
   });
 });
 
@@ -133,7 +133,7 @@ describe("what fails", () => {
   it("in the store harms no answer", async () => {
     await using s = await openStage(fresh);
     s.edge.cache.takesChunks = false;
-    expect(await s.get("/a")).toBe("200 v1 fwd=miss; stored");
+    expect(await s.get("/a")).toBe("200 v1 fwd=uri-miss; stored");
     expect(s.edge.cache.aborted).toBe(1);
     expect(s.edge.cache.entries).toEqual([]);
   });
@@ -168,7 +168,7 @@ describe("what fails", () => {
         "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nConnection: close\r\n\r\nuntil the end",
       );
     });
-    expect(await s.get("/a")).toBe("200 until the end fwd=miss");
+    expect(await s.get("/a")).toBe("200 until the end fwd=uri-miss");
     expect(s.edge.cache.entries).toEqual([]);
   });
 });

@@ -7,8 +7,10 @@ import type {
   EntryKey,
   EntryMeta,
   ObjectWriter,
+  Refreshed,
   ResponseCache,
   StoredStream,
+  VariantCoding,
 } from "../../../src/agent/accelerator/cache-port.ts";
 
 type Row = { readonly entry: Entry; readonly body: Uint8Array };
@@ -23,10 +25,15 @@ export class MemoryCache implements ResponseCache {
   whileOpening: () => void = () => {};
   takesChunks = true;
   aborted = 0;
+  refreshed = 0;
   outcomes: CommitOutcome[] = [];
   #nextId = 1;
 
   sourceNo(): number {
+    return this.cleared.length;
+  }
+
+  clearMark(_domain: string): number {
     return this.cleared.length;
   }
 
@@ -41,9 +48,10 @@ export class MemoryCache implements ResponseCache {
       .toReversed();
   }
 
-  servable(id: number): boolean {
+  servable({ id, baseId }: Pick<Entry, "id" | "baseId">): boolean {
     const row = this.rows.get(id);
-    return row !== undefined && !this.#isCleared(row.entry, row.entry.sourceNo);
+    if (row === undefined || this.#isCleared(row.entry, row.entry.sourceNo)) return false;
+    return baseId === null || this.servable({ id: baseId, baseId: null });
   }
 
   async open(entry: Entry): Promise<Uint8Array | StoredStream | undefined> {
@@ -74,6 +82,21 @@ export class MemoryCache implements ResponseCache {
     };
   }
 
+  async refresh(entry: Entry, refreshed: Refreshed): Promise<CommitOutcome> {
+    await sleep(5);
+    const row = this.rows.get(entry.id);
+    if (row === undefined || !this.servable(entry)) return { kind: "blocked" };
+    this.rows.set(entry.id, { ...row, entry: { ...row.entry, ...refreshed } });
+    this.refreshed++;
+    return { kind: "stored", id: entry.id };
+  }
+
+  async storeVariant(base: Entry, coding: VariantCoding, body: Uint8Array): Promise<CommitOutcome> {
+    await sleep(5);
+    if (!this.servable(base)) return { kind: "blocked" };
+    return this.#store(base, base, body, body.length, { coding, baseId: base.id });
+  }
+
   noteStatic(key: EntryKey, meta: EntryMeta, size: number): void {
     this.#store(key, meta, Buffer.alloc(0), size);
   }
@@ -89,16 +112,24 @@ export class MemoryCache implements ResponseCache {
 
   /** Servable entries. */
   get entries(): readonly Entry[] {
-    return [...this.rows.values()].map(({ entry }) => entry).filter(({ id }) => this.servable(id));
+    return [...this.rows.values()]
+      .map(({ entry }) => entry)
+      .filter((entry) => this.servable(entry));
   }
 
-  #store(key: EntryKey, meta: EntryMeta, body: Uint8Array, size = body.length): CommitOutcome {
+  #store(
+    key: EntryKey,
+    meta: EntryMeta,
+    body: Uint8Array,
+    size = body.length,
+    made: Pick<Entry, "coding" | "baseId"> = { coding: null, baseId: null },
+  ): CommitOutcome {
     const id = this.#nextId++;
     const outcome: CommitOutcome = this.#isCleared(key, meta.sourceNo)
       ? { kind: "blocked" }
       : { kind: "stored", id };
     if (outcome.kind === "stored")
-      this.rows.set(id, { entry: { ...key, ...meta, id, size }, body });
+      this.rows.set(id, { entry: { ...key, ...meta, ...made, id, size }, body });
     this.outcomes.push(outcome);
     return outcome;
   }

@@ -1,0 +1,61 @@
+// Asking an origin on behalf of a domain: counted, timed, and what cannot be used is no answer.
+
+import type { BackendSettings } from "../../core/effective-devlove.ts";
+import { sendText } from "./answer.ts";
+import type { Exchange } from "./exchange.ts";
+import { isReadable } from "./origin-answer.ts";
+import type { OriginFailure } from "./origin-errors.ts";
+import type { OriginAnswer, OriginPools, OriginRequest } from "./origin-pools.ts";
+import type { Clock } from "./ports.ts";
+import type { ProblemLog } from "./problem-log.ts";
+import type { WorkerMetrics } from "./worker-metrics.ts";
+
+export type OriginDeps = {
+  readonly origins: OriginPools;
+  readonly clock: Clock;
+  readonly metrics: WorkerMetrics;
+  readonly problems: ProblemLog;
+};
+
+export type Asked =
+  | { readonly ok: true; readonly answer: OriginAnswer; readonly tookMs: number }
+  | { readonly ok: false; readonly kind: OriginFailure["kind"]; readonly tookMs: number };
+
+/** Never throws. A failure after `request.stop` is nobody's. */
+export async function askOrigin(
+  { origins, clock, metrics, problems }: OriginDeps,
+  domain: string,
+  backend: BackendSettings,
+  request: OriginRequest,
+): Promise<Asked> {
+  const startedMs = clock.steadyMs();
+  metrics.accel_agent_origin_requests_total.inc({ domain });
+  const outcome = await origins.ask(backend, request);
+  const tookMs = clock.steadyMs() - startedMs;
+  metrics.accel_agent_origin_duration_seconds.observe({ domain }, tookMs / 1_000);
+  if (outcome.ok && isReadable(outcome.answer)) return { ok: true, answer: outcome.answer, tookMs };
+  if (outcome.ok) discard(outcome.answer);
+  if (!request.stop.aborted) {
+    metrics.accel_agent_origin_errors_total.inc({ domain });
+    const reason = outcome.ok ? "its transfer coding is not known" : outcome.failure.reason;
+    problems.tell("warn", domain, "origin gave no answer", reason);
+  }
+  return { ok: false, kind: outcome.ok ? "broken" : outcome.failure.kind, tookMs };
+}
+
+/** Frees the origin's connection. */
+export function discard({ body }: OriginAnswer): void {
+  if (!body.readableEnded) body.on("error", () => {}).destroy();
+}
+
+const failureAnswers: Readonly<Record<OriginFailure["kind"], readonly [number, string]>> = {
+  unreachable: [502, "The server behind this site cannot be reached."],
+  broken: [502, "The server behind this site gave no usable answer."],
+  timeout: [504, "The server behind this site did not answer in time."],
+  busy: [503, "The server behind this site has too many requests to answer."],
+};
+
+export function answerFailure(exchange: Exchange, kind: OriginFailure["kind"]): void {
+  const [status, text] = failureAnswers[kind];
+  sendText(exchange, status, text, status === 503 ? [["Retry-After", "1"]] : []);
+}

@@ -1,0 +1,110 @@
+// Requests that the cache has no part in: passed on with their body, and what they change invalidated (RFC 9111 §4.4).
+
+import { fieldValue, type Field } from "../../core/http-fields.ts";
+import type { SiteRoutes } from "../../core/site-routes.ts";
+import { sendText } from "./answer.ts";
+import type { EntryKey, ResponseCache } from "./cache-port.ts";
+import type { Exchange } from "./exchange.ts";
+import type { GeneratedRequest } from "./inquiry.ts";
+import { passedFields, relay } from "./origin-answer.ts";
+import { answerFailure, askOrigin, discard, type OriginDeps } from "./origin-ask.ts";
+import type { OriginAnswer } from "./origin-pools.ts";
+import { BodyTooLarge, requestBody } from "./request-body.ts";
+
+export type PassDeps = OriginDeps & { readonly cache: ResponseCache };
+
+const isUnsafe = (method: string): boolean => !["GET", "HEAD", "OPTIONS", "TRACE"].includes(method);
+
+export async function pass(
+  deps: PassDeps,
+  exchange: Exchange,
+  request: GeneratedRequest,
+  asked: readonly Field[],
+  options: { readonly key: EntryKey; readonly reason: string },
+): Promise<void> {
+  const answer = await askWithBody(deps, exchange, request, asked);
+  if (answer === undefined) return;
+  using _ = ending(answer, deps, exchange);
+  // Before the head: whoever has the answer to a change must not be shown the old state afterwards.
+  if (isUnsafe(exchange.method) && answer.status >= 200 && answer.status < 400)
+    await invalidate(deps, request, asked, options.key, answer);
+  await relay(exchange, request.site, answer, {
+    status: answer.status,
+    fields: passedFields(answer),
+    cacheStatus: `fwd=${options.reason}`,
+  });
+}
+
+/** The origin has acted: the visitor is told so whether or not the index could be. */
+async function invalidate(
+  { cache, problems }: PassDeps,
+  { target, routes, route }: GeneratedRequest,
+  asked: readonly Field[],
+  key: EntryKey,
+  answer: OriginAnswer,
+): Promise<void> {
+  const keys = route.settings.bypass ? [] : [key];
+  // By the name that the origin makes its links of. The scheme is not asked about: both are this site's.
+  const own = `http://${fieldValue(asked, "x-forwarded-host") ?? key.host}${target.rawPath}`;
+  for (const name of ["location", "content-location"])
+    keys.push(...sameOriginKey(key, own, routes, fieldValue(answer.fields, name)));
+  try {
+    // What is invalidated is one URL each; the second and third of them are rare.
+    for (const one of keys) await cache.invalidate(one);
+  } catch (error) {
+    problems.tell("warn", key.domain, "invalidation failed", error);
+  }
+}
+
+/** None for what is no URL, of another origin (it has no say about others' responses), or not cached. */
+function sameOriginKey(
+  key: EntryKey,
+  own: string,
+  routes: SiteRoutes,
+  location: string | undefined,
+): readonly EntryKey[] {
+  if (location === undefined || !URL.canParse(location, own)) return [];
+  const { host, pathname, search } = new URL(location, own);
+  const route = routes.cache(pathname);
+  if (host !== new URL(own).host || route.settings.bypass) return [];
+  return [{ ...key, path: pathname, query: route.normalizeQuery(search.slice(1)) }];
+}
+
+/** Undefined: there is no answer, and the visitor has been told. */
+async function askWithBody(
+  deps: PassDeps,
+  exchange: Exchange,
+  { site, backend, path }: GeneratedRequest,
+  fields: readonly Field[],
+): Promise<OriginAnswer | undefined> {
+  const body = requestBody(exchange, site.limits.body_bytes_max);
+  const length = fieldValue(exchange.fields, "content-length");
+  const asked = await askOrigin(deps, site.main_domain, backend, {
+    method: exchange.method,
+    path,
+    fields: length === undefined ? fields : [...fields, ["Content-Length", length]],
+    body: body?.read,
+    stop: exchange.stop,
+  });
+  exchange.originMs = asked.tookMs;
+  if (asked.ok) return asked.answer;
+  if (exchange.stop.aborted) return undefined;
+  if (body?.isTooLarge() === true)
+    sendText(exchange, 413, new BodyTooLarge(site.limits.body_bytes_max).message);
+  else answerFailure(exchange, asked.kind);
+  return undefined;
+}
+
+/** Frees the origin's connection and takes the time it needed, however the answer ends. */
+export function ending(
+  answer: OriginAnswer,
+  { clock }: OriginDeps,
+  exchange: Exchange,
+): Disposable {
+  return {
+    [Symbol.dispose]: () => {
+      exchange.originMs = clock.ageMs() - answer.requestedAtMs;
+      discard(answer);
+    },
+  };
+}
