@@ -5,6 +5,9 @@ import { basename, join } from "node:path";
 
 type Bench = { readonly run: (say: (line: string) => void) => Promise<void> };
 
+// An end by a signal is an exit like any other: what benchmarks started ends with them.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
+
 const names = readdirSync(import.meta.dirname)
   .filter((file) => file.endsWith(".bench.ts"))
   .map((file) => basename(file, ".bench.ts"))
