@@ -38,6 +38,10 @@ const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Laz
       summary: "search or clear the cache, its figures, its integrity",
       load: async () => (await import("./cli/agent-cache.ts")).cacheCommand,
     },
+    why: {
+      summary: "why a URL is cached, or is not any more",
+      load: async () => (await import("./cli/agent-why.ts")).whyCommand,
+    },
     bots: {
       summary: "what would happen to an address; the sets in force",
       load: async () => (await import("./cli/agent-bots.ts")).botsCommand,

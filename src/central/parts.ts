@@ -20,6 +20,7 @@ import { createAgentMetrics } from "./agents/metrics.ts";
 import { createRateLimit } from "./agents/rate-limit.ts";
 import { createLocalWakeBus } from "./agents/wake.ts";
 import { createCustomerApi } from "./api/customer-api.ts";
+import type { Live } from "./api/ports.ts";
 import { startFront } from "./front.ts";
 import { startRetention } from "./jobs/retention.ts";
 import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
@@ -154,7 +155,7 @@ function openCustomersSide(
     rateLimit: (limit) => createRateLimit(limit, () => performance.now()),
     ports: {
       journal: { wake: (ids) => bus.publish(ids) },
-      live: hub,
+      live: liveOf(hub),
       receipts: hub,
       logs: { read: async (query) => readLogs(thread, query) },
       blobs,
@@ -169,6 +170,18 @@ function openCustomersSide(
       devlove: backendRules(settings),
     },
   });
+}
+
+function liveOf(hub: Hub): Live {
+  return {
+    isLive: (id) => hub.isLive(id),
+    importProgress: (importId) => hub.importProgress(importId),
+    closeSite: (id) => hub.closeSite(id),
+    dryRun: async (id, question, deadlineMs, signal) => {
+      const answers = await hub.ask(id, question, deadlineMs, signal);
+      return answers.map(({ instanceId, answer: result }) => ({ instanceId, result }));
+    },
+  };
 }
 
 function backendRules(settings: CentralSettings): { readonly otherLoopbackNamesAllowed: boolean } {

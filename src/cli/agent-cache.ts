@@ -4,28 +4,37 @@ import { AccelError } from "../core/faults.ts";
 import { readArgs, type Command } from "../base/command.ts";
 import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
 
+/** The most that one clear takes, and the verb and the domain before them. */
+const positionalsMax = 66;
+
 export const cacheCommand: Command = {
   summary:
-    "Searches and clears the cache by FTS5 patterns over path, query, mime and kind; shows its figures; checks its index.",
+    "Searches and clears the cache by FTS5 patterns over path, query, mime, kind, url, dir, ext and param; shows its figures; checks its index.",
   usage: [
-    "accel-agent cache search DOMAIN PATTERN [--limit N]",
-    "accel-agent cache clear DOMAIN PATTERN…",
+    "accel-agent cache search DOMAIN PATTERN… [--limit N]",
+    "accel-agent cache clear DOMAIN PATTERN… [--dry-run]",
     "accel-agent cache stats",
     "accel-agent cache check",
     "",
     "  --limit N         entries shown by search (default 50)",
+    "  --dry-run         count and sample what the clear would hit; nothing is cleared",
     controlUsage,
     "",
-    "A pattern is an FTS5 query, e.g. 'path:\"assets img\"', 'mime:\"image png\"', 'kind:generated'.",
+    "A main domain means it and its sub-domains, a sub-domain that one only.",
+    "A pattern is an FTS5 query, e.g. 'path:^\"assets img\"', 'mime:\"image png\"', 'ext:css', 'kind:generated';",
+    "docs/clear-cache.md has a table of them.",
   ].join("\n"),
   async run(context) {
     const { values, positionals } = readArgs(
       context.args,
-      { ...controlOptions, limit: { type: "string" } },
-      66,
+      { ...controlOptions, limit: { type: "string" }, "dry-run": { type: "boolean" } },
+      positionalsMax,
     );
     const [verb, domain, ...patterns] = positionals;
-    const parameters = parametersOf(verb, domain, patterns, values.limit);
+    const parameters = parametersOf(verb, domain, patterns, {
+      limit: values.limit,
+      isDryRun: values["dry-run"] === true,
+    });
     const answer = await ask(
       socketPath("accel-agent", values),
       `cache-${verb}`,
@@ -35,24 +44,31 @@ export const cacheCommand: Command = {
     context.out(
       values.json === true ? `${JSON.stringify(answer, null, 2)}\n` : renderFacts(answer),
     );
+    if (verb === "check" && Object(answer)["ok"] !== true)
+      throw new AccelError("INDEX_BROKEN", "the cache index has problems");
   },
 };
+
+type Options = { readonly limit: string | undefined; readonly isDryRun: boolean };
 
 function parametersOf(
   verb: string | undefined,
   domain: string | undefined,
   patterns: readonly string[],
-  limit: string | undefined,
+  { limit, isDryRun }: Options,
 ): unknown {
+  if (isDryRun && verb !== "clear")
+    throw new AccelError("USAGE", "--dry-run goes with cache clear only");
+  if (limit !== undefined && verb !== "search")
+    throw new AccelError("USAGE", "--limit goes with cache search only");
   switch (verb) {
     case "search":
-      if (domain === undefined || patterns.length !== 1)
-        throw new AccelError("USAGE", "cache search takes a domain and one pattern");
-      return { domain, pattern: patterns[0], limit };
     case "clear":
       if (domain === undefined || patterns.length === 0)
-        throw new AccelError("USAGE", "cache clear takes a domain and at least one pattern");
-      return { domain, patterns };
+        throw new AccelError("USAGE", `cache ${verb} takes a domain and at least one pattern`);
+      return verb === "search"
+        ? { domain, patterns, limit }
+        : { domain, patterns, dry_run: isDryRun };
     case "stats":
     case "check":
       if (domain !== undefined) throw new AccelError("USAGE", `cache ${verb} takes no arguments`);

@@ -1,6 +1,12 @@
 // Calls about what a domain serves: devlove files, viewset versions, imports, clears.
 
-import { clearStateShape, clearWaitDefaultS, type ClearState } from "../wire/customer/clear.ts";
+import {
+  clearStateShape,
+  clearWaitDefaultS,
+  dryRunShape,
+  type ClearState,
+  type DryRun,
+} from "../wire/customer/clear.ts";
 import {
   devloveFileShape,
   devloveVerdictShape,
@@ -46,6 +52,12 @@ export type ContentClient = {
     options?: CallOptions & { readonly waitSeconds?: number },
   ): Promise<ClearState>;
   clearState(domain: string, clearId: string): Promise<ClearState>;
+  /** What the clear would hit; waits as `clear` does. */
+  dryRunClear(
+    domain: string,
+    patterns: readonly string[],
+    options?: { readonly waitSeconds?: number },
+  ): Promise<DryRun>;
 };
 
 export function contentClient({ call }: Calls): ContentClient {
@@ -60,6 +72,13 @@ export function contentClient({ call }: Calls): ContentClient {
           body: { url_path_patterns: patterns },
           query: { wait: waitSeconds },
           ...options,
+        })
+      ).value,
+    dryRunClear: async (domain, patterns, { waitSeconds = clearWaitDefaultS } = {}) =>
+      (
+        await call("POST", clearPath(domain), dryRunShape.decode, {
+          body: { url_path_patterns: patterns, dry_run: true },
+          query: { wait: waitSeconds },
         })
       ).value,
     clearState: async (domain, clearId) => {

@@ -1,6 +1,7 @@
 // The channel: JSON text messages over a WebSocket, `GET /agent-api/v1/channel`. Each side refuses what it does not understand by closing with 1008 and the reason.
 
 import { Type, type Static } from "typebox";
+import { AnswerMessage, AskMessage } from "./ask.ts";
 import { closed, decoder } from "./validate.ts";
 import { Count, Epoch, HostText, Seq, Sha256Text } from "./parts.ts";
 import { JournalItem } from "./journal.ts";
@@ -96,6 +97,7 @@ export const AgentMessage = Type.Union([
     bytes_done: Count,
     bytes_total: Count,
   }),
+  AnswerMessage,
   closed({ type: Type.Literal("ping"), n: Count }),
 ]);
 export type AgentMessage = Static<typeof AgentMessage>;
@@ -109,6 +111,7 @@ export const CentralMessage = Type.Union([
   closed({ type: Type.Literal("resync"), reason: Type.String() }),
   /** Central goes down: reconnect after so long, spread over the fleet. */
   closed({ type: Type.Literal("drain"), reconnect_after_ms: Count }),
+  AskMessage,
   closed({ type: Type.Literal("pong"), n: Count }),
 ]);
 export type CentralMessage = Static<typeof CentralMessage>;

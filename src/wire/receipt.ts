@@ -17,7 +17,7 @@ export const ReceiptPhase = Type.Union([
 export type ReceiptPhase = Static<typeof ReceiptPhase>;
 
 /**
- * Detail by kind. cache.clear applied: {clear_id, matched, widened?}; gone: {clear_id, removed, blocked_in_flight}.
+ * Detail by kind. cache.clear applied: {clear_id, clear_no, matched, widened, invisible_ms}; gone: {clear_id, removed, blocked_in_flight, gone_ms, verified, left?}.
  * viewset.activated: {manifest, files}; viewset.import: {import_id, manifest, files, bytes}. bots.changed: {domain, set, version, count, digest}.
  * A snapshot is receipted at its seq with {snapshot: true, cleared: [domains]}. failed and refused: {reason, code?}.
  */

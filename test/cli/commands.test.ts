@@ -3,89 +3,40 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { controlRoutes, type ControlPorts } from "../../src/agent/admin/control-routes.ts";
-import {
-  callControl,
-  startControlSocket,
-  type ControlRoutes,
-} from "../../src/base/control-socket.ts";
-import type { Command } from "../../src/base/command.ts";
+import { controlRoutes } from "../../src/agent/admin/control-routes.ts";
+import { callControl } from "../../src/base/control-socket.ts";
 import { botsCommand } from "../../src/cli/agent-bots.ts";
 import { cacheCommand } from "../../src/cli/agent-cache.ts";
 import { logsCommand } from "../../src/cli/agent-logs.ts";
 import { statusCommand } from "../../src/cli/agent-status.ts";
+import { whyCommand } from "../../src/cli/agent-why.ts";
 import { statusCommand as centralStatusCommand } from "../../src/cli/central-status.ts";
 import { AccelError } from "../../src/core/faults.ts";
 import { statusOf } from "../agent/admin/status-of.ts";
 import { tempDir } from "../support/temp-dir.ts";
-
-async function run(command: Command, args: readonly string[], colour = false): Promise<string> {
-  let printed = "";
-  await command.run({
-    args,
-    out: (text) => void (printed += text),
-    colour,
-    env: {},
-    stop: new AbortController().signal,
-    onReload: () => undefined,
-  });
-  return printed;
-}
+import { fakePorts, run, withAgent } from "./command-rig.ts";
 
 const commands = {
   cache: cacheCommand,
   bots: botsCommand,
   logs: logsCommand,
   status: statusCommand,
+  why: whyCommand,
 };
-
-/** What reached the ports, and what they answer. */
-function fakePorts(calls: unknown[]): ControlPorts {
-  const port =
-    (name: string, answer: unknown = { called: name }) =>
-    async (request?: unknown) => {
-      calls.push(request === undefined ? [name] : [name, request]);
-      return answer;
-    };
-  return {
-    status: async () => statusOf({}),
-    cacheSearch: port("cacheSearch", [
-      { path: "/a", kind: "generated" },
-      { path: "/b", kind: "static" },
-    ]),
-    cacheClear: port("cacheClear"),
-    cacheStats: port("cacheStats"),
-    cacheCheck: port("cacheCheck"),
-    botsCheck: port("botsCheck"),
-    botsList: port("botsList", []),
-    logsBacklog: port("logsBacklog"),
-    mainDomainOf: (host) => (host.endsWith("a.example") ? "a.example" : undefined),
-  };
-}
-
-async function withAgent(
-  action: (args: readonly string[], calls: unknown[]) => Promise<void>,
-  routes?: ControlRoutes,
-): Promise<void> {
-  using dir = tempDir();
-  const calls: unknown[] = [];
-  await using _ = await startControlSocket(
-    join(dir.path, "control.sock"),
-    routes ?? controlRoutes(fakePorts(calls)),
-  );
-  await action(["--state-dir", dir.path], calls);
-}
 
 test.each([
   [
     "cache",
     "search a.example path:x",
-    ["cacheSearch", { domain: "a.example", pattern: "path:x", limit: 50 }],
+    ["cacheSearch", { domain: "a.example", host: null, patterns: ["path:x"], limit: 50 }],
   ],
   [
     "cache",
-    "search a.example path:x --limit 3",
-    ["cacheSearch", { domain: "a.example", pattern: "path:x", limit: 3 }],
+    "search sub.a.example path:x y --limit 3",
+    [
+      "cacheSearch",
+      { domain: "a.example", host: "sub.a.example", patterns: ["path:x", "y"], limit: 3 },
+    ],
   ],
   [
     "cache",
@@ -96,6 +47,17 @@ test.each([
     "cache",
     "clear SUB.a.example x",
     ["cacheClear", { domain: "a.example", host: "sub.a.example", patterns: ["x"] }],
+  ],
+  [
+    "cache",
+    "clear a.example x --dry-run",
+    ["cacheDryRun", { domain: "a.example", host: null, patterns: ["x"] }],
+  ],
+  ["why", "a.example/a", ["why", { host: "a.example", rawPath: "/a", rawQuery: "" }]],
+  [
+    "why",
+    "HTTPS://A.example:8443/ü/%C3%BC?x=1&y#part",
+    ["why", { host: "a.example", rawPath: "/%C3%BC/%C3%BC", rawQuery: "x=1&y" }],
   ],
   ["cache", "stats", ["cacheStats"]],
   ["cache", "check", ["cacheCheck"]],
@@ -117,8 +79,16 @@ test.each([
 test.each([
   ["cache", "", "one of search, clear, stats, check"],
   ["cache", "purge", "cache purge: one of search, clear, stats, check"],
-  ["cache", "search a.example", "cache search takes a domain and one pattern"],
-  ["cache", "search a.example x y", "cache search takes a domain and one pattern"],
+  ["cache", "search a.example", "cache search takes a domain and at least one pattern"],
+  ["cache", "search a.example x --dry-run", "--dry-run goes with cache clear only"],
+  ["cache", "clear a.example x --limit 3", "--limit goes with cache search only"],
+  ["why", "", "why takes a URL"],
+  ["why", "192.0.2.1", "accel-agent bots check 192.0.2.1"],
+  ["why", "2001:db8::1", "accel-agent bots check 2001:db8::1"],
+  ["why", "0123456789abcdef", "not yet a decision id"],
+  ["why", "ftp://a.example/", "is no http or https URL"],
+  ["why", "/just/a/path", "names no host"],
+  ["why", "http://a.example/ extra", "extra"],
   ["cache", "search a.example x --limit many", "--limit: a number from 1"],
   ["cache", "search a.example x --limit 0", "--limit: a number from 1"],
   ["cache", "clear a.example", "at least one pattern"],
@@ -145,8 +115,9 @@ test.each([
 test.each([
   ["cache-clear", { domain: "a.example", patterns: [] }, "patterns are needed"],
   ["cache-clear", { domain: "a.example", patterns: ["x", 5] }, "patterns are needed"],
-  ["cache-search", { domain: "a.example" }, "a pattern is needed"],
-  ["cache-search", { domain: "a.example", pattern: "x", limit: 10_001 }, "--limit"],
+  ["cache-search", { domain: "a.example" }, "patterns are needed"],
+  ["cache-search", { domain: "a.example", patterns: ["x"], limit: 10_001 }, "--limit"],
+  ["why", {}, "why takes a URL"],
   ["bots-check", {}, "no IP address"],
   ["bots-check", [], "must be a JSON object"],
 ])("the route %s checks %j for itself", async (route, parameters, message) => {
@@ -163,6 +134,15 @@ test.each([
     });
     expect(calls).toEqual([]);
   });
+});
+
+test("a check that finds something fails, and says what", async () => {
+  const routes = { "cache-check": () => ({ ok: false, problems: ["3 bodies are missing"] }) };
+  await withAgent(async (where) => {
+    await expect(run(cacheCommand, ["check", ...where])).rejects.toMatchObject({
+      code: "INDEX_BROKEN",
+    });
+  }, routes);
 });
 
 test("a domain that is not served, and a fault of the program, keep their code", async () => {

@@ -5,22 +5,18 @@ import { AccelError } from "../../core/faults.ts";
 import { parseDomainName } from "../../core/ids.ts";
 import { parseIp } from "../../core/ip.ts";
 import type { AgentStatus } from "./status.ts";
+import { parseUrlArgument, type UrlArgument } from "./url-argument.ts";
 
 export type ControlPorts = {
   readonly status: () => Promise<AgentStatus>;
-  readonly cacheSearch: (query: {
-    domain: string;
-    pattern: string;
-    limit: number;
-  }) => Promise<unknown>;
+  readonly cacheSearch: (query: CacheSelection & { limit: number }) => Promise<unknown>;
   /** Numbered and proved as a clear of central's is. */
-  readonly cacheClear: (request: {
-    domain: string;
-    host: string | null;
-    patterns: readonly string[];
-  }) => Promise<unknown>;
+  readonly cacheClear: (selection: CacheSelection) => Promise<unknown>;
+  /** What the clear would hit. */
+  readonly cacheDryRun: (selection: CacheSelection) => Promise<unknown>;
   readonly cacheStats: () => Promise<unknown>;
   readonly cacheCheck: () => Promise<unknown>;
+  readonly why: (url: UrlArgument) => Promise<unknown>;
   readonly botsCheck: (visitor: {
     ip: string;
     userAgent: string | undefined;
@@ -32,32 +28,32 @@ export type ControlPorts = {
   readonly mainDomainOf: (host: string) => string | undefined;
 };
 
+export type CacheSelection = {
+  readonly domain: string;
+  /** Null: the main domain with its sub-domains. */
+  readonly host: string | null;
+  readonly patterns: readonly string[];
+};
+
 const searchLimitMax = 10_000;
 
 export function controlRoutes(ports: ControlPorts): ControlRoutes {
   return {
     status: () => ports.status(),
     "cache-search": (parameters) => {
-      const { domain, pattern, limit } = fields(parameters);
-      if (typeof pattern !== "string") throw new AccelError("USAGE", "a pattern is needed");
+      const { domain, patterns, limit } = fields(parameters);
       const shown = Number(limit ?? 50);
       if (!Number.isInteger(shown) || shown < 1 || shown > searchLimitMax) {
         throw new AccelError("USAGE", `--limit: a number from 1 to ${searchLimitMax}`);
       }
-      return ports.cacheSearch({ domain: served(ports, domain).main, pattern, limit: shown });
+      return ports.cacheSearch({ ...selection(ports, domain, patterns), limit: shown });
     },
     "cache-clear": (parameters) => {
-      const { domain, patterns } = fields(parameters);
-      const { main, host } = served(ports, domain);
-      if (
-        !Array.isArray(patterns) ||
-        patterns.length === 0 ||
-        !patterns.every((one) => typeof one === "string")
-      ) {
-        throw new AccelError("USAGE", "patterns are needed");
-      }
-      return ports.cacheClear({ domain: main, host: host === main ? null : host, patterns });
+      const { domain, patterns, dry_run: isDryRun } = fields(parameters);
+      const selected = selection(ports, domain, patterns);
+      return isDryRun === true ? ports.cacheDryRun(selected) : ports.cacheClear(selected);
     },
+    why: (parameters) => ports.why(parseUrlArgument(fields(parameters)["url"])),
     "cache-stats": () => ports.cacheStats(),
     "cache-check": () => ports.cacheCheck(),
     "bots-check": (parameters) => {
@@ -82,6 +78,18 @@ function fields(parameters: unknown): Readonly<Record<string, unknown>> {
     throw new AccelError("USAGE", "the request must be a JSON object");
   }
   return { ...parameters };
+}
+
+/** A main domain means it and its sub-domains; a sub-domain that one only. */
+function selection(ports: ControlPorts, domain: unknown, patterns: unknown): CacheSelection {
+  if (
+    !Array.isArray(patterns) ||
+    patterns.length === 0 ||
+    !patterns.every((one) => typeof one === "string")
+  )
+    throw new AccelError("USAGE", "patterns are needed");
+  const { main, host } = served(ports, domain);
+  return { domain: main, host: host === main ? null : host, patterns };
 }
 
 function served(ports: ControlPorts, domain: unknown): { main: string; host: string } {

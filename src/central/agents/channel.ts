@@ -5,6 +5,7 @@
 // In `resync` nothing is sent from the journal, and receipts other than the snapshot's speak of another history: acknowledged, not stored.
 
 import type { Log } from "../../base/log.ts";
+import type { AnswerMessage } from "../../wire/ask.ts";
 import type { Hello } from "../../wire/channel.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import type { ChannelSocket, PeerMessage } from "./channel-socket.ts";
@@ -18,6 +19,7 @@ export type ChannelEvents = {
   readonly greeted: (channel: Channel) => void;
   readonly entriesSent: (count: number) => void;
   readonly receiptsStored: (receipts: readonly Receipt[]) => void;
+  readonly answered: (channel: Channel, answer: AnswerMessage) => void;
   readonly progressed: (deploymentSiteId: number, message: ProgressMessage) => void;
 };
 
@@ -96,6 +98,8 @@ export class Channel {
         if (message.report.instance_id !== this.#instanceId)
           return this.socket.close(1008, "the report is of another instance than hello");
         return this.#store.saveReport(this.deploymentSiteId, message.report);
+      case "answer":
+        return this.#events.answered(this, message);
       case "progress":
         return this.#events.progressed(this.deploymentSiteId, message);
       default:

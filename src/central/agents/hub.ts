@@ -6,7 +6,9 @@ import type { WebSocket } from "ws";
 import type { Log } from "../../base/log.ts";
 import { every } from "../../base/wait.ts";
 import { pingIntervalMs, pingMissesMax } from "../../wire/channel.ts";
+import type { DryRunQuestion } from "../../wire/ask.ts";
 import type { Receipt } from "../../wire/receipt.ts";
+import { Asks, type InstanceAnswer } from "./asks.ts";
 import { Channel, type ChannelEvents, type ProgressMessage } from "./channel.ts";
 import { ChannelSocket } from "./channel-socket.ts";
 import type { AgentMetrics } from "./metrics.ts";
@@ -40,6 +42,7 @@ export class Hub implements AsyncDisposable {
   readonly #progress = new Map<string, ImportProgress>();
   /** Sites with more than one live instance. */
   readonly #doubled = new Set<number>();
+  readonly #asks = new Asks();
   readonly #finishing = new Set<Promise<void>>();
   readonly #subscription: Disposable;
   readonly #ending = new AbortController();
@@ -84,6 +87,19 @@ export class Hub implements AsyncDisposable {
     return [...this.#of(deploymentSiteId)].some(
       ({ instanceId, socket }) => instanceId !== undefined && socket.isOpen,
     );
+  }
+
+  /** What a clear would hit, of each connected instance; `answer` undefined: none came in time. Never rejects. */
+  async ask(
+    deploymentSiteId: number,
+    question: DryRunQuestion,
+    deadlineMs: number,
+    signal: AbortSignal,
+  ): Promise<readonly InstanceAnswer[]> {
+    const channels = [...this.#of(deploymentSiteId)].filter(
+      ({ instanceId, socket }) => instanceId !== undefined && socket.isOpen,
+    );
+    return this.#asks.ask(channels, question, deadlineMs, signal);
   }
 
   /** As its agent told last; lost with this process, unlike the import's outcome. */
@@ -149,6 +165,7 @@ export class Hub implements AsyncDisposable {
       greeted: (channel) => this.#greeted(channel),
       entriesSent: (count) => metrics.accel_central_journal_entries_sent_total.inc(count),
       receiptsStored: (receipts) => this.receiptsStored(receipts),
+      answered: (channel, answer) => this.#asks.received(channel, answer),
       progressed: (_, { type: _type, import_id: importId, ...progress }) => {
         this.#progress.delete(importId);
         this.#progress.set(importId, progress);
@@ -182,6 +199,7 @@ export class Hub implements AsyncDisposable {
   }
 
   #remove(channel: Channel): void {
+    this.#asks.closed(channel);
     const channels = this.#of(channel.deploymentSiteId);
     channels.delete(channel);
     if (channels.size === 0) this.#channels.delete(channel.deploymentSiteId);

@@ -6,7 +6,9 @@ import {
   clearWaitMaxS,
   type ClearState,
 } from "../../wire/customer/clear.ts";
+import { isTrue } from "../../wire/customer/shape.ts";
 import { invalid, notFound, ok, type Answer, type ProblemAnswer } from "./answer.ts";
+import { askAgents, type DryRunAsked } from "./dry-run.ts";
 import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
 import { hostNamed, isProblem } from "./path-values.ts";
 import type { ClearFound } from "./content-unit.ts";
@@ -26,20 +28,32 @@ export function cacheClearEndpoints({ ports }: ResourceDeps): readonly Endpoint[
       path,
       summary: "Clear what matches the patterns from all caches of a domain or one sub-domain",
       body: cacheClear,
-      handle: async ({ actor, body, param, query, change }) => {
+      handle: async ({ actor, body, param, query, read, change }) => {
         const fault =
           waitFault(query) ??
           patternFault(body.url_path_patterns, (text) => ports.patterns.check(text));
         if (fault !== undefined) return fault;
+        const { url_path_patterns: patterns } = body;
+        if (isTrue(body.dry_run))
+          return read(async (unit) => {
+            const host = await hostNamed(unit, actor, param("domain"));
+            if (isProblem(host)) return host;
+            const only = host.host === host.main ? null : host.host;
+            const sites = await unit.clears.sites(host.domainId);
+            return ok({ domain: host.main, host: only, patterns, sites } satisfies DryRunAsked);
+          });
         return change(async (unit) => {
           const host = await hostNamed(unit, actor, param("domain"));
           if (isProblem(host)) return host;
-          const patterns = body.url_path_patterns;
           return ok({ clear_id: await unit.clears.create({ ...host, patterns }) });
         });
       },
-      finish: async (call, answer) =>
-        answer.kind === "json" ? settled(call, clearIdOf(answer.body), ports) : answer,
+      finish: async (call, answer) => {
+        if (answer.kind !== "json") return answer;
+        const asked = dryRunAskedOf(answer.body);
+        if (asked === undefined) return settled(call, clearIdOf(answer.body), ports);
+        return ok(await askAgents(ports.live, asked, waitMsOf(call.query) ?? 0, call.gone));
+      },
     }),
     forUsers({
       method: "GET",
@@ -56,6 +70,13 @@ export function cacheClearEndpoints({ ports }: ResourceDeps): readonly Endpoint[
         }),
     }),
   ];
+}
+
+/** Made by `handle` above, and never stored. */
+function dryRunAskedOf(body: unknown): DryRunAsked | undefined {
+  return typeof body === "object" && body !== null && "sites" in body
+    ? (body as DryRunAsked) // Nothing else has the member.
+    : undefined;
 }
 
 /** Stored by `handle` above, in this form. */
@@ -83,12 +104,12 @@ function patternFault(
   check: PatternCheck["check"],
 ): ProblemAnswer | undefined {
   const errors = patterns.flatMap((pattern, at) => {
-    const reason = check(pattern);
-    if (reason === undefined) return [];
-    const quoted = `"${pattern.replaceAll('"', '""')}"`;
-    const meant = check(quoted) === undefined ? { did_you_mean: quoted } : {};
+    const fault = check(pattern);
+    if (fault === undefined) return [];
+    const { position, message: reason, suggestion } = fault;
     const message = `the pattern ${JSON.stringify(pattern)} ${reason}`;
-    return [{ path: `/url_path_patterns/${at}`, message, ...meant }];
+    const meant = suggestion === undefined ? {} : { did_you_mean: suggestion };
+    return [{ path: `/url_path_patterns/${at}`, message, pattern, position, ...meant }];
   });
   return errors.length === 0 ? undefined : invalid(errors);
 }

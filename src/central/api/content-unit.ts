@@ -144,6 +144,10 @@ export type Clears = {
     readonly patterns: readonly string[];
   }): Promise<string>;
   state(customerId: number, clearId: string): Promise<ClearFound | undefined>;
+  /** Where a clear of the domain would be journaled; `lastSeen`: of any agent there. */
+  sites(
+    domainId: number,
+  ): Promise<readonly { readonly id: number; readonly lastSeen: string | undefined }[]>;
 };
 
 export type DeploymentFacts = {

@@ -1,6 +1,8 @@
 // What the customer API needs of the rest of central, given by the composition root. All may be slow; none may be awaited inside a transaction.
 
 import type { Sha256 } from "../../core/ids.ts";
+import type { DryRunQuestion, DryRunResult } from "../../wire/ask.ts";
+import type { PatternFault } from "../../core/pattern-fault.ts";
 
 export type JournalWake = {
   /** Called after the commit; must not throw. */
@@ -15,10 +17,23 @@ export type ImportProgressSeen = {
   readonly bytes_total: number;
 };
 
+/** `result` undefined: the instance did not answer in time. */
+export type InstanceDryRun = {
+  readonly instanceId: string;
+  readonly result: DryRunResult | undefined;
+};
+
 /** The channels of agents as they are this moment. */
 export type Live = {
   isLive(deploymentSiteId: number): boolean;
   importProgress(importId: string): ImportProgressSeen | undefined;
+  /** One for each connected instance of the deployment site, by the deadline. Never rejects. */
+  dryRun(
+    deploymentSiteId: number,
+    question: DryRunQuestion,
+    deadlineMs: number,
+    signal: AbortSignal,
+  ): Promise<readonly InstanceDryRun[]>;
   /** Its secret or the site itself is revoked. */
   closeSite(deploymentSiteId: number): void;
 };
@@ -65,8 +80,8 @@ export type BlobStore = {
 };
 
 export type PatternCheck = {
-  /** Why this is no FTS5 query within the budget; undefined when it is one. */
-  check(pattern: string): string | undefined;
+  /** Why this is no pattern to clear by; undefined when it is one. */
+  check(pattern: string): PatternFault | undefined;
 };
 
 export type Ports = {

@@ -1,10 +1,10 @@
 // Clears of the accelerator cache: asked for once, journaled to each deployment of the domain, answered by receipts.
 
-import type { ClearDeployment, ClearState } from "../../wire/customer/clear.ts";
+import type { ClearDeployment, ClearInstance, ClearState } from "../../wire/customer/clear.ts";
 import { append, type Work } from "./work.ts";
 import { sitesOfDomain } from "./links.ts";
-import { readProof, type Proof } from "./proof.ts";
-import { countOf, textsOf } from "./receipt-detail.ts";
+import { readProof, type InstanceSeen, type Proof, type ReceiptSeen } from "./proof.ts";
+import { countOf, msOf, textsOf } from "./receipt-detail.ts";
 
 export type NewClear = {
   readonly domainId: number;
@@ -19,6 +19,8 @@ export type ClearDeploymentState = ClearDeployment & { readonly isProofWhole: bo
 export type ClearFound = Omit<ClearState, "deployments"> & {
   readonly deployments: readonly ClearDeploymentState[];
 };
+
+export type ClearSite = { readonly id: number; readonly lastSeen: string | undefined };
 
 export function clears(work: Work) {
   const { tx } = work;
@@ -50,6 +52,8 @@ export function clears(work: Work) {
       }
       return clearId;
     },
+
+    sites: async (domainId: number) => clearSites(work, domainId),
 
     /** What is proved of it by now. */
     async state(customerId: number, clearId: string): Promise<ClearFound | undefined> {
@@ -83,25 +87,29 @@ export function clears(work: Work) {
   };
 }
 
-/** Pure. Counts are summed over instances, times are the longest. */
+/** Where a clear of the domain would be journaled; when an agent was seen there last. */
+async function clearSites({ tx }: Work, domainId: number): Promise<readonly ClearSite[]> {
+  const rows = await tx
+    .selectFrom("domain_links")
+    .leftJoin("instances", "instances.deployment_site_id", "domain_links.deployment_site_id")
+    .select(["domain_links.deployment_site_id as id"])
+    .select(({ fn }) => fn.max("instances.last_seen").as("lastSeen"))
+    .where("domain_links.domain_id", "=", domainId)
+    .groupBy("domain_links.deployment_site_id")
+    .orderBy("domain_links.deployment_site_id")
+    .execute();
+  return rows.map(({ id, lastSeen }) => ({ id, lastSeen: lastSeen ?? undefined }));
+}
+
+/** Pure. Counts are summed over instances that count, times are the longest. */
 export function clearedAt(
   deploymentSiteId: number,
   domain: string,
   proof: Proof,
 ): ClearDeploymentState {
-  const { state, error, lastSeen, receipts } = proof;
-  const told = (phase: "applied" | "gone", key: string): number | null => {
-    const counts = receipts
-      .filter((receipt) => receipt.phase === phase)
-      .map(({ detail }) => countOf(detail, key))
-      .filter((count) => count !== undefined);
-    return counts.length === 0 ? null : counts.reduce((sum, count) => sum + count, 0);
-  };
+  const { state, error, lastSeen, receipts, instances } = proof;
   const applied = receipts.filter(({ phase }) => phase === "applied");
   const gone = new Set(receipts.filter(({ phase }) => phase === "gone").map((r) => r.instanceId));
-  const isWidened = applied.some(
-    ({ detail }) => detail["widened"] === true || textsOf(detail, "cleared").includes(domain),
-  );
   const isProofWhole =
     state === "failed" ||
     (state === "applied" &&
@@ -111,13 +119,61 @@ export function clearedAt(
   return {
     deployment_site_id: deploymentSiteId,
     state,
-    matched: told("applied", "matched"),
-    removed: told("gone", "removed"),
-    blocked_in_flight: told("gone", "blocked_in_flight"),
-    took_ms: applied.length === 0 ? null : Math.max(...applied.map(({ tookMs }) => tookMs)),
-    ...(isWidened && { widened: true }),
+    ...toldBy(receipts, domain),
     ...(state === "pending" && lastSeen !== undefined && { last_seen: lastSeen }),
     ...(error !== undefined && { error }),
+    instances: instances.toSorted(byId).map((instance) => ({
+      instance_id: instance.instanceId,
+      state: instance.state,
+      ...toldBy(instance.receipts, domain),
+      last_seen: instance.lastSeen,
+      ...(instance.error !== undefined && { error: instance.error }),
+    })),
     isProofWhole,
   };
+}
+
+function byId(a: InstanceSeen, b: InstanceSeen): number {
+  return a.instanceId < b.instanceId ? -1 : 1;
+}
+
+type Told = Omit<ClearInstance, "instance_id" | "state" | "last_seen" | "error">;
+
+/** Null for what no receipt tells. */
+function toldBy(receipts: readonly ReceiptSeen[], domain: string): Told {
+  const applied = receipts.filter(({ phase }) => phase === "applied");
+  const gone = receipts.filter(({ phase }) => phase === "gone");
+  const sum = (from: readonly ReceiptSeen[], key: string): number | null =>
+    reduced(
+      from,
+      ({ detail }) => countOf(detail, key),
+      (a, b) => a + b,
+    );
+  const longest = (from: readonly ReceiptSeen[], key: string): number | null =>
+    reduced(from, ({ detail }) => msOf(detail, key), Math.max);
+  const verdicts = gone
+    .map(({ detail }) => detail["verified"])
+    .filter((v) => typeof v === "boolean");
+  const isWidened = applied.some(
+    ({ detail }) => detail["widened"] === true || textsOf(detail, "cleared").includes(domain),
+  );
+  return {
+    matched: sum(applied, "matched"),
+    removed: sum(gone, "removed"),
+    blocked_in_flight: sum(gone, "blocked_in_flight"),
+    took_ms: reduced(applied, ({ tookMs }) => tookMs, Math.max),
+    invisible_ms: longest(applied, "invisible_ms"),
+    gone_ms: longest(gone, "gone_ms"),
+    verified: verdicts.length === 0 ? null : verdicts.every(Boolean),
+    ...(isWidened && { widened: true }),
+  };
+}
+
+function reduced(
+  receipts: readonly ReceiptSeen[],
+  of: (receipt: ReceiptSeen) => number | undefined,
+  join: (a: number, b: number) => number,
+): number | null {
+  const values = receipts.map(of).filter((value) => value !== undefined);
+  return values.length === 0 ? null : values.reduce((a, b) => join(a, b));
 }

@@ -8,7 +8,10 @@ import type { Queries } from "./database.ts";
 
 /** Three periods of the poll (60 s): an agent that is up was seen within. */
 export const seenLatelyMs = 180_000;
+/** For how long an instance that is silent is listed. */
+const toldForMs = 86_400_000;
 
+export type ProofState = "applied" | "pending" | "failed";
 export type InstanceSeen = { readonly instanceId: string; readonly lastSeen: string };
 export type ReceiptSeen = {
   readonly instanceId: string;
@@ -17,12 +20,21 @@ export type ReceiptSeen = {
   readonly detail: Detail;
   readonly tookMs: number;
 };
+/** What one instance proved. */
+export type InstanceProof = InstanceSeen & {
+  readonly state: ProofState;
+  readonly error: string | undefined;
+  /** Its own receipts of the entry, or that of the snapshot in their place. */
+  readonly receipts: readonly ReceiptSeen[];
+};
 export type Proof = {
-  readonly state: "applied" | "pending" | "failed";
+  readonly state: ProofState;
   readonly error: string | undefined;
   readonly lastSeen: string | undefined;
-  /** Of the instances that count: own receipts of the entry, or that of the snapshot in their place. */
+  /** Of the instances that count. */
   readonly receipts: readonly ReceiptSeen[];
+  /** Those that count, and the others of the last day: one that is cut off goes on serving what it has. */
+  readonly instances: readonly InstanceProof[];
 };
 
 /** Pure. `receipts` are those of the entry and those of snapshots at or behind it. */
@@ -32,26 +44,40 @@ export function proofOf(
   receipts: readonly ReceiptSeen[],
   nowMs: number,
 ): Proof {
-  const byLastSeen = instances.toSorted((a, b) => (a.lastSeen < b.lastSeen ? 1 : -1));
-  const lately = byLastSeen.filter(({ lastSeen }) => nowMs - Date.parse(lastSeen) <= seenLatelyMs);
-  const counting = lately.length > 0 ? lately : byLastSeen.slice(0, 1);
-  const relied = counting.map(({ instanceId }) => {
-    const own = receipts.filter((r) => r.instanceId === instanceId && r.seq === seq);
-    if (own.length > 0) return own;
-    const snapshot = receipts.find((r) => r.instanceId === instanceId && r.seq > seq);
-    return snapshot === undefined ? [] : [snapshot];
-  });
-  const failed = relied
-    .flat()
-    .find(({ phase, seq: at }) => at === seq && (phase === "failed" || phase === "refused"));
-  const proven = relied.every((list) => list.some(({ phase }) => phase === "applied"));
-  const state =
-    failed !== undefined ? "failed" : proven && counting.length > 0 ? "applied" : "pending";
+  const byLastSeen = instances
+    .toSorted((a, b) => (a.lastSeen < b.lastSeen ? 1 : -1))
+    .map((instance) => judged(seq, instance, receipts));
+  const within = (ms: number): readonly InstanceProof[] => {
+    const seen = byLastSeen.filter(({ lastSeen }) => nowMs - Date.parse(lastSeen) <= ms);
+    return seen.length > 0 ? seen : byLastSeen.slice(0, 1);
+  };
+  const counting = within(seenLatelyMs);
+  const failed = counting.find(({ state }) => state === "failed");
+  const proven = counting.length > 0 && counting.every(({ state }) => state === "applied");
   return {
-    state,
-    error: failed === undefined ? undefined : reasonOf(failed),
+    state: failed !== undefined ? "failed" : proven ? "applied" : "pending",
+    error: failed?.error,
     lastSeen: byLastSeen[0]?.lastSeen,
-    receipts: relied.flat(),
+    receipts: counting.flatMap((instance) => instance.receipts),
+    instances: within(toldForMs),
+  };
+}
+
+function judged(
+  seq: number,
+  instance: InstanceSeen,
+  receipts: readonly ReceiptSeen[],
+): InstanceProof {
+  const its = receipts.filter(({ instanceId }) => instanceId === instance.instanceId);
+  const own = its.filter((receipt) => receipt.seq === seq);
+  const relied = own.length > 0 ? own : its.filter((receipt) => receipt.seq > seq).slice(0, 1);
+  const failed = own.find(({ phase }) => phase === "failed" || phase === "refused");
+  const applied = relied.some(({ phase }) => phase === "applied");
+  return {
+    ...instance,
+    state: failed !== undefined ? "failed" : applied ? "applied" : "pending",
+    error: failed === undefined ? undefined : reasonOf(failed),
+    receipts: relied,
   };
 }
 

@@ -15,6 +15,12 @@ export function countOf(detail: Detail, key: string): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
+/** Milliseconds with fractions. */
+export function msOf(detail: Detail, key: string): number | undefined {
+  const value = detail[key];
+  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : undefined;
+}
+
 export function textsOf(detail: Detail, key: string): readonly string[] {
   const value = detail[key];
   return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];

@@ -1,8 +1,9 @@
-// `/clear-accelerator-cache/`: what was cleared where, as the agents proved it.
+// `/clear-accelerator-cache/`: what was cleared where, as the agents proved it, and what would be.
 
 import { Type, type Static } from "typebox";
+import { DryRunSample } from "../ask.ts";
 import { Count, Timestamp } from "../parts.ts";
-import { body, Id, open, shape } from "./shape.ts";
+import { body, BooleanLike, Id, open, shape } from "./shape.ts";
 
 const clearPatternsMax = 64;
 const patternLengthMax = 4_096;
@@ -14,21 +15,52 @@ export const cacheClear = body({
     minItems: 1,
     maxItems: clearPatternsMax,
   }),
+  /** Counts and samples what the clear would hit; nothing is cleared. */
+  dry_run: Type.Optional(BooleanLike),
 });
 
+const CountOrNull = Type.Union([Count, Type.Null()]);
+const MsOrNull = Type.Union([Type.Number({ minimum: 0 }), Type.Null()]);
+const ClearProgress = Type.Union([
+  Type.Literal("applied"),
+  Type.Literal("pending"),
+  Type.Literal("failed"),
+]);
+
+/** What was proved of a clear, each null until it was told. */
+const proof = {
+  state: ClearProgress,
+  /** Entries that it made unservable. */
+  matched: CountOrNull,
+  /** Of those, the deleted ones. */
+  removed: CountOrNull,
+  /** Responses that were being fetched, and were not stored. */
+  blocked_in_flight: CountOrNull,
+  /** At the agent, until nothing that matches was servable, durably, and the proof of it was written. */
+  took_ms: CountOrNull,
+  /** Of that, until nothing that matches was servable. */
+  invisible_ms: MsOrNull,
+  /** From then until the deletion had ended. */
+  gone_ms: MsOrNull,
+  /** Asked again after the deletion, nothing that matches was servable. */
+  verified: Type.Union([Type.Boolean(), Type.Null()]),
+  /** More was cleared than matched: everything of the host or domain. */
+  widened: Type.Optional(Type.Boolean()),
+  error: Type.Optional(Type.String()),
+};
+
+/** One agent of a deployment. */
+export const ClearInstance = open({ instance_id: Type.String(), ...proof, last_seen: Timestamp });
+export type ClearInstance = Static<typeof ClearInstance>;
+
+/** Counts are sums and times the longest of its instances that were seen lately. */
 export const ClearDeployment = open({
   deployment_site_id: Id,
-  state: Type.Union([Type.Literal("applied"), Type.Literal("pending"), Type.Literal("failed")]),
-  /** Null until the agent told. */
-  matched: Type.Union([Count, Type.Null()]),
-  removed: Type.Union([Count, Type.Null()]),
-  blocked_in_flight: Type.Union([Count, Type.Null()]),
-  took_ms: Type.Union([Count, Type.Null()]),
-  /** More was cleared than matched: the whole domain. */
-  widened: Type.Optional(Type.Boolean()),
+  ...proof,
   /** Of a deployment that is pending. */
   last_seen: Type.Optional(Timestamp),
-  error: Type.Optional(Type.String()),
+  /** Those seen within a day, the one seen last in any case. */
+  instances: Type.Array(ClearInstance),
 });
 export type ClearDeployment = Static<typeof ClearDeployment>;
 
@@ -40,3 +72,37 @@ export const ClearState = open({
 });
 export type ClearState = Static<typeof ClearState>;
 export const clearStateShape = shape(ClearState);
+
+/** `unreachable`: no agent of the deployment is connected; `pending`: one is, and has not answered in time. */
+const DryRunProgress = Type.Union([
+  Type.Literal("answered"),
+  Type.Literal("pending"),
+  Type.Literal("unreachable"),
+  Type.Literal("failed"),
+]);
+const dryRunResult = {
+  state: DryRunProgress,
+  matched: CountOrNull,
+  /** Matching took too long: the clear would be widened. */
+  over_budget: Type.Optional(Type.Boolean()),
+  error: Type.Optional(Type.String()),
+};
+
+export const DryRunDeployment = open({
+  deployment_site_id: Id,
+  ...dryRunResult,
+  /** The newest entries that match, at most 20; each pattern clears its URL and no other. */
+  samples: Type.Array(DryRunSample),
+  last_seen: Type.Optional(Timestamp),
+  instances: Type.Array(open({ instance_id: Type.String(), ...dryRunResult })),
+});
+export type DryRunDeployment = Static<typeof DryRunDeployment>;
+
+export const DryRun = open({
+  dry_run: Type.Literal(true),
+  domain: Type.String(),
+  patterns: Type.Array(Type.String()),
+  deployments: Type.Array(DryRunDeployment),
+});
+export type DryRun = Static<typeof DryRun>;
+export const dryRunShape = shape(DryRun);

@@ -94,6 +94,8 @@ export type Api = AsyncDisposable & {
   readonly receipts: FakeReceipts;
   readonly logs: FakeLogs;
   readonly live: Set<number>;
+  /** What connected instances answer to a dry run. */
+  readonly dryRuns: Map<number, Awaited<ReturnType<Ports["live"]["dryRun"]>>>;
   readonly progress: Map<string, ReturnType<Ports["live"]["importProgress"]>>;
   readonly woken: number[][];
   readonly closed: number[];
@@ -128,6 +130,7 @@ export async function openApi(
   };
   const now = (): Date => api.clock;
   const store = stack.use(await openStore(join(dir.path, "central.db"), now));
+  const dryRuns: Api["dryRuns"] = new Map();
   const [blobs, receipts, logs] = [new FakeBlobs(), new FakeReceipts(), new FakeLogs()];
   const [live, woken, closed] = [new Set<number>(), new Array<number[]>(), new Array<number>()];
   const progress: Api["progress"] = new Map();
@@ -148,6 +151,7 @@ export async function openApi(
       journal: { wake: (ids) => void woken.push([...ids]) },
       live: {
         isLive: (id) => live.has(id),
+        dryRun: async (id) => dryRuns.get(id) ?? [],
         importProgress: (id) => progress.get(id),
         closeSite: (id) => void closed.push(id),
       },
@@ -170,6 +174,7 @@ export async function openApi(
     store,
     blobs,
     receipts,
+    dryRuns,
     logs,
     live,
     progress,

@@ -70,6 +70,10 @@ test("is journaled to every deployment; those that are not connected are pending
       removed: null,
       blocked_in_flight: null,
       took_ms: null,
+      invisible_ms: null,
+      gone_ms: null,
+      verified: null,
+      instances: [],
     })),
   });
   for (const id of sites)
@@ -96,23 +100,33 @@ test("answers when every connected agent has told, with its counts", async () =>
     return entries.at(-1)?.kind === "cache.clear" ? entries.length : undefined;
   });
   expect(seq).toBeGreaterThanOrEqual(before);
-  await receipt(api, { siteId: first, seq, phase: "applied", detail: { matched: 12 }, tookMs: 4 });
-  const detail = { removed: 11, blocked_in_flight: 1 };
+  const told = { matched: 12, widened: false, invisible_ms: 3.25 };
+  await receipt(api, { siteId: first, seq, phase: "applied", detail: told, tookMs: 4 });
+  const detail = { removed: 11, blocked_in_flight: 1, gone_ms: 8.5, verified: true };
   await receipt(api, { siteId: first, seq, phase: "gone", detail });
   const reply = await asked;
+  const proof = {
+    state: "applied",
+    matched: 12,
+    removed: 11,
+    blocked_in_flight: 1,
+    took_ms: 4,
+    invisible_ms: 3.25,
+    gone_ms: 8.5,
+    verified: true,
+  };
+  const last_seen = api.clock.toISOString();
   expect(deployments(reply)).toEqual([
     {
       deployment_site_id: first,
-      state: "applied",
-      matched: 12,
-      removed: 11,
-      blocked_in_flight: 1,
-      took_ms: 4,
+      ...proof,
+      instances: [{ instance_id: "instance-1", ...proof, last_seen }],
     },
     expect.objectContaining({
       deployment_site_id: second,
       state: "pending",
-      last_seen: api.clock.toISOString(),
+      last_seen,
+      instances: [expect.objectContaining({ instance_id: "far-away", state: "pending" })],
     }),
   ]);
   api.live.clear();
@@ -135,6 +149,44 @@ test("waits no longer than asked, and can be read later", async () => {
   expect(deployments(later)[0]).toMatchObject({ state: "applied", matched: 1, widened: true });
   expect((await api.call("GET", `${path.slice(0, -4)}/`, { token })).status).toBe(404);
   api.live.clear();
+});
+
+test("shows each instance: sums and longest times, and the one that is cut off stays pending", async () => {
+  const [first = 0] = sites;
+  await seen(api, first, "cut-off");
+  api.clock = new Date(api.clock.getTime() + 600_000);
+  const reply = await clear();
+  const [seq = 0] = await clearSeqs();
+  const one = { siteId: first, seq, instanceId: "one" };
+  const two = { siteId: first, seq, instanceId: "two" };
+  const applied = { matched: 2, invisible_ms: 5 };
+  await receipt(api, { ...one, phase: "applied", detail: applied, tookMs: 7 });
+  await receipt(api, {
+    ...two,
+    phase: "applied",
+    detail: { matched: 3, invisible_ms: 9 },
+    tookMs: 3,
+  });
+  await receipt(api, { ...one, phase: "gone", detail: { removed: 2, verified: true } });
+  await receipt(api, { ...two, phase: "gone", detail: { removed: 3, verified: false, left: 1 } });
+  const path = `/clear-accelerator-cache/${name}/${member(reply.body, "clear_id")}/`;
+  const [deployment] = deployments(await api.call("GET", path, { token }));
+  expect(deployment).toMatchObject({
+    state: "applied",
+    matched: 5,
+    removed: 5,
+    took_ms: 7,
+    invisible_ms: 9,
+    verified: false,
+    instances: [
+      { instance_id: "cut-off", state: "pending", matched: null, verified: null },
+      { instance_id: "one", state: "applied", matched: 2, verified: true },
+      { instance_id: "two", state: "applied", matched: 3, verified: false },
+    ],
+  });
+  api.clock = new Date(api.clock.getTime() + 86_400_000);
+  const [later] = deployments(await api.call("GET", path, { token }));
+  expect(later?.["instances"]).toHaveLength(2); // The other one has been silent for more than a day.
 });
 
 test("a refusal is told with its reason", async () => {
@@ -195,8 +247,30 @@ describe("refused, with nothing cleared", () => {
     expect(await clearSeqs()).toEqual(before);
   });
 
-  test("says how the pattern may have been meant", async () => {
-    const reply = await clear({ patterns: ["a.html"] });
-    expect(reply.body).toMatchObject({ errors: [{ did_you_mean: '"a.html"' }] });
+  test("says of each pattern where it goes wrong and how it may have been meant", async () => {
+    const reply = await clear({ patterns: ["path:ok", "path:a.html", "*", "title:x"] });
+    const { errors } = reply.body as { errors: unknown };
+    expect(errors).toEqual([
+      {
+        path: "/url_path_patterns/1",
+        message: 'the pattern "path:a.html" has ".", which may only stand in quotes',
+        pattern: "path:a.html",
+        position: 6,
+        did_you_mean: 'path:"a.html"',
+      },
+      {
+        path: "/url_path_patterns/2",
+        message: expect.stringContaining("has * without a word"),
+        pattern: "*",
+        position: 0,
+        did_you_mean: "kind:static OR kind:generated",
+      },
+      {
+        path: "/url_path_patterns/3",
+        message: expect.stringContaining('names a column "title"'),
+        pattern: "title:x",
+        position: 0,
+      },
+    ]);
   });
 });

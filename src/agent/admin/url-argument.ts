@@ -1,0 +1,41 @@
+// A URL as an operator types it, read as a request for it would be: nothing is normalized that a visitor's client may send as it is.
+
+import { AccelError } from "../../core/faults.ts";
+import { hostOfAuthority, parseDomainName } from "../../core/ids.ts";
+import { parseRange } from "../../core/ip.ts";
+import { parseTarget } from "../../core/request-path.ts";
+
+export type UrlArgument = {
+  /** Canonical. */
+  readonly host: string;
+  readonly rawPath: string;
+  /** Without the question mark. */
+  readonly rawQuery: string;
+};
+
+/** With or without scheme. Throws USAGE saying what is wrong, and for an address or a decision what to ask instead. */
+export function parseUrlArgument(text: unknown): UrlArgument {
+  if (typeof text !== "string" || text === "")
+    throw new AccelError("USAGE", "why takes a URL, as https://www.example.com/page?x=1");
+  if (parseRange(text).ok)
+    throw new AccelError(
+      "USAGE",
+      `why takes a URL in this version; what would happen to an address says: accel-agent bots check ${text}`,
+    );
+  if (/^[0-9a-f]{16}$/.test(text))
+    throw new AccelError("USAGE", "why takes a URL in this version, not yet a decision id");
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text) && !/^https?:/i.test(text))
+    throw new AccelError("USAGE", `${JSON.stringify(text)} is no http or https URL`);
+  const whole = (/^https?:\/\//i.test(text) ? text : `http://${text}`).replace(/#.*$/s, "");
+  const target = parseTarget(whole);
+  const host = parseDomainName(hostOfAuthority(target?.authority ?? ""));
+  if (target === undefined || host === undefined)
+    throw new AccelError("USAGE", `${JSON.stringify(text)} names no host`);
+  const { rawPath, rawQuery } = target;
+  return { host, rawPath: sendable(rawPath), rawQuery: sendable(rawQuery) };
+}
+
+/** What no request line can hold, percent-encoded as every client does. */
+function sendable(text: string): string {
+  return text.toWellFormed().replaceAll(/[^\x21-\x7e]+/gu, encodeURIComponent);
+}

@@ -1,0 +1,249 @@
+// `accel-agent why URL`: what a plain GET would meet now, what is cached of the URL, and what became of what was cached before.
+
+import type { SiteRoutes } from "../core/site-routes.ts";
+import { decodePath } from "../core/request-path.ts";
+import type { ServingState } from "../core/serving-state.ts";
+import { AccelError } from "../core/faults.ts";
+import { HostTable, type ServedSite } from "./accelerator/host-table.ts";
+import { routeStatic } from "./accelerator/static-route.ts";
+import type { UrlArgument } from "./admin/url-argument.ts";
+import type { ClearSeen } from "./cache/clear-sql.ts";
+import type { EntryKey } from "./cache/entry.ts";
+import type { IndexClient } from "./cache/index-client.ts";
+import type { WhyKey } from "./cache/why.ts";
+
+/** Of each kind; the newest. */
+const clearsShown = 5;
+
+export type WhyParts = {
+  readonly index: Pick<IndexClient, "why">;
+  readonly state: ServingState;
+  readonly blobsDir: string;
+  readonly nowMs: number;
+};
+
+type Met = {
+  /** What the answer would come from, in a word. */
+  readonly serves: "static" | "generated" | "redirect" | "nothing";
+  readonly text: string;
+  /** What is looked up for it; undefined where nothing is. */
+  readonly key: EntryKey | undefined;
+  /** The cache is asked for it. */
+  readonly isCacheable: boolean;
+};
+
+/** Throws NOT_FOUND for a host that is not served here, and what the index throws. */
+export async function why(parts: WhyParts, url: UrlArgument): Promise<unknown> {
+  const { state, blobsDir, nowMs, index } = parts;
+  const table = new HostTable(state, { defaultDomain: null, blobsDir, nowMs: () => nowMs });
+  const routed = table.route(url.host);
+  if (routed.kind !== "served")
+    throw new AccelError("NOT_FOUND", `this agent serves no host ${JSON.stringify(url.host)}`);
+  const { domain, compiled } = routed.served;
+  const met = compiled === undefined ? noDevlove : await meets(compiled, url);
+  const keys = keysOf(domain, url, met, compiled);
+  const { keys: known, clearNo, anew } = await index.why(keys);
+  const entries = known.flatMap((one) => one.entries.map((entry) => told(entry, nowMs)));
+  const usable = entries.filter((entry) => entry.servable && entry.coding === null);
+  return {
+    url: `http://${url.host}${url.rawPath}${url.rawQuery === "" ? "" : `?${url.rawQuery}`}`,
+    domain,
+    host: url.host,
+    a_plain_get: {
+      serves: met.serves,
+      cache: met.isCacheable ? cacheWord(usable) : "not asked",
+      text: met.text,
+    },
+    cached: entries,
+    departed: known
+      .flatMap((one) => one.departures.map((departure) => ({ kind: one.key.kind, ...departure })))
+      .map(({ kind, reason, clearNo: no, clear, mime, atS }) => ({
+        at: iso(atS),
+        kind,
+        mime,
+        reason: departureText(reason, clear),
+        ...(no !== null && { clear_no: no }),
+        ...(clear !== null && { clear: clearFacts(clear) }),
+      }))
+      .toSorted((a, b) => (a.at < b.at ? 1 : -1)),
+    clears: clearsTold(known),
+    newest_clear_no: clearNo,
+    known_since: anew === null ? null : { at: iso(anew.atS), because: anew.reason },
+  };
+}
+
+const noDevlove: Met = {
+  serves: "nothing",
+  text: "no devlove is active for the domain: 503",
+  key: undefined,
+  isCacheable: false,
+};
+
+async function meets(served: ServedSite, { rawPath, rawQuery }: UrlArgument): Promise<Met> {
+  const { site, routes, files } = served;
+  const none = { key: undefined, isCacheable: false } as const;
+  const redirect = routes.redirect(rawPath);
+  if (redirect !== undefined) {
+    const text = `${redirect.status} to ${redirect.to}, by a rule of the devlove`;
+    return { serves: "redirect", text, ...none };
+  }
+  const route = await routeStatic(files, rawPath, site.index);
+  if (route.kind === "directory")
+    return { serves: "redirect", text: `301 to ${route.path}, a directory with an index`, ...none };
+  if (route.kind === "file") {
+    await using file = route.file;
+    const key = keyOf(served, "static", file.path, "");
+    const text = `the file ${file.path}, ${file.size} bytes`;
+    return { serves: "static", text, key, isCacheable: true };
+  }
+  if (site.backend === null)
+    return { serves: "nothing", text: "no file and no backend: 404", ...none };
+  const { settings, normalizeQuery } = routes.cache(rawPath);
+  const key = keyOf(served, "generated", rawPath, normalizeQuery(rawQuery));
+  if (settings.bypass)
+    return {
+      serves: "generated",
+      text: "a rule of the devlove bypasses the cache",
+      key,
+      isCacheable: false,
+    };
+  return {
+    serves: "generated",
+    text: "from the backend where it is not cached",
+    key,
+    isCacheable: true,
+  };
+}
+
+function keyOf(
+  { site }: Pick<ServedSite, "site">,
+  kind: EntryKey["kind"],
+  path: string,
+  query: string,
+): EntryKey {
+  return { domain: site.main_domain, host: site.host, kind, path, query };
+}
+
+/** What is looked up now, and what the URL may have been before: a file that is gone, a page where there is a file now. */
+function keysOf(
+  domain: string,
+  { host, rawPath, rawQuery }: UrlArgument,
+  { key }: Met,
+  compiled: ServedSite | undefined,
+): readonly EntryKey[] {
+  const routes: SiteRoutes | undefined = compiled?.routes ?? undefined;
+  const query = routes?.cache(rawPath).normalizeQuery(rawQuery) ?? rawQuery;
+  const file = decodePath(rawPath);
+  const candidates: readonly (EntryKey | undefined)[] = [
+    key,
+    { domain, host, kind: "generated", path: rawPath, query },
+    file === undefined ? undefined : { domain, host, kind: "static", path: file, query: "" },
+  ];
+  const byText = new Map(
+    candidates.filter((one) => one !== undefined).map((one) => [JSON.stringify(one), one]),
+  );
+  return [...byText.values()];
+}
+
+type Told = ReturnType<typeof told>;
+
+function told(entry: WhyKey["entries"][number], nowMs: number) {
+  const freshUntilMs = entry.storedAtMs + (entry.freshForS - entry.initialAgeS) * 1_000;
+  return {
+    id: entry.id,
+    kind: entry.kind,
+    path: entry.path,
+    query: entry.query,
+    status: entry.status,
+    mime: entry.mime,
+    coding: entry.coding,
+    size: entry.size,
+    vary: entry.vary,
+    stored_at: isoMs(entry.storedAtMs),
+    fresh_until: entry.kind === "static" ? null : isoMs(freshUntilMs),
+    age_s: Math.round((nowMs - entry.storedAtMs) / 1_000 + entry.initialAgeS),
+    is_fresh: entry.kind === "static" || freshUntilMs > nowMs,
+    source_no: entry.sourceNo,
+    servable: entry.servable,
+  };
+}
+
+function cacheWord(usable: readonly Told[]): string {
+  if (usable.length === 0) return "miss";
+  const state = usable.some(({ is_fresh: isFresh }) => isFresh) ? "hit" : "stale";
+  // The scheme is a part of the URL, whatever a variant says of it.
+  const depends = usable.every(({ vary }) =>
+    Object.keys(vary ?? {}).some((name) => name !== "x-forwarded-proto"),
+  );
+  return depends ? `${state}, for requests like the variant` : state;
+}
+
+function departureText(
+  reason: WhyKey["departures"][number]["reason"],
+  clear: ClearSeen | null,
+): string {
+  switch (reason) {
+    case "cleared":
+      return clear === null ? "cleared, by a clear that is not known any more" : "cleared";
+    case "evicted":
+      return "evicted: not used for the longest time when the cache was full";
+    case "replaced":
+      return "replaced by a newer response";
+    case "invalidated":
+      return "invalidated by the answer to an unsafe method (RFC 9111 section 4.4)";
+    case "lost":
+      return "lost: its body was missing or damaged on disk";
+    default:
+      return reason satisfies never;
+  }
+}
+
+function clearFacts(clear: ClearSeen) {
+  return {
+    clear_no: clear.clearNo,
+    clear_id: clear.clearId,
+    at: iso(clear.atS),
+    by: givenBy(clear),
+    of: clear.host ?? clear.domain ?? "all domains",
+    patterns: clear.patterns ?? "everything",
+    ...(clear.widened && { widened: true }),
+    matched: clear.matched,
+  };
+}
+
+function givenBy({ seq, clearId }: ClearSeen): string {
+  if (seq > 0) return `central, journal entry ${seq}`;
+  if (clearId.startsWith("local-")) return "accel-agent cache clear on this host";
+  if (clearId.startsWith("unlinked-"))
+    return "the agent: domain or host unlinked, or a snapshot taken over";
+  return "the agent itself";
+}
+
+/** Newest first; each clear once, matching where it matches any of the keys. */
+function clearsTold(known: readonly WhyKey[]) {
+  const byNo = new Map<number, ClearSeen & { matches: boolean }>();
+  for (const { clears } of known)
+    for (const clear of clears) {
+      const before = byNo.get(clear.clearNo);
+      byNo.set(clear.clearNo, { ...clear, matches: clear.matches || before?.matches === true });
+    }
+  const all = [...byNo.values()].toSorted((a, b) => b.clearNo - a.clearNo);
+  const shown = (matches: boolean) =>
+    all
+      .filter((clear) => clear.matches === matches)
+      .slice(0, clearsShown)
+      .map(clearFacts);
+  return {
+    matching: shown(true),
+    not_matching: shown(false),
+    mime_known: known.some(({ mime }) => mime !== null),
+  };
+}
+
+function iso(seconds: number): string {
+  return isoMs(seconds * 1_000);
+}
+
+function isoMs(ms: number): string {
+  return new Date(ms).toISOString();
+}

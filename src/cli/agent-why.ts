@@ -1,0 +1,115 @@
+// `accel-agent why URL`: what a request would meet, what is cached of the URL, and when and why it went.
+
+import { AccelError } from "../core/faults.ts";
+import { readArgs, type Command } from "../base/command.ts";
+import { ask, controlOptions, controlUsage, socketPath } from "./control.ts";
+
+export const whyCommand: Command = {
+  summary:
+    "Says whether a URL is cached and what a request for it would meet; if it was cached before, when it went and by which clear or what else; and which clears of the domain do not match it.",
+  usage: [
+    "accel-agent why URL",
+    "",
+    "  URL               as visitors ask for it, e.g. https://www.example.com/blog/?page=2; the scheme may be left out",
+    controlUsage,
+    "",
+    "What went is remembered for the last 100,000 entries.",
+  ].join("\n"),
+  async run(context) {
+    const { values, positionals } = readArgs(context.args, controlOptions, 1);
+    const [url] = positionals;
+    if (url === undefined) throw new AccelError("USAGE", "why takes a URL");
+    const answer = await ask(socketPath("accel-agent", values), "why", { url }, context);
+    // The shape is what agent/why.ts makes.
+    context.out(
+      values.json === true ? `${JSON.stringify(answer, null, 2)}\n` : render(answer as Why),
+    );
+  },
+};
+
+type Clear = {
+  readonly clear_no: number;
+  readonly clear_id: string;
+  readonly at: string;
+  readonly by: string;
+  readonly of: string;
+  readonly patterns: readonly string[] | "everything";
+  readonly widened?: boolean;
+};
+type Why = {
+  readonly url: string;
+  readonly a_plain_get: { readonly serves: string; readonly cache: string; readonly text: string };
+  readonly cached: readonly {
+    readonly id: number;
+    readonly kind: string;
+    readonly status: number;
+    readonly mime: string;
+    readonly coding: string | null;
+    readonly size: number;
+    readonly vary: Readonly<Record<string, string>> | null;
+    readonly stored_at: string;
+    readonly fresh_until: string | null;
+    readonly is_fresh: boolean;
+    readonly source_no: number;
+    readonly servable: boolean;
+  }[];
+  readonly departed: readonly {
+    readonly at: string;
+    readonly mime: string;
+    readonly reason: string;
+    readonly clear?: Clear;
+  }[];
+  readonly clears: {
+    readonly matching: readonly Clear[];
+    readonly not_matching: readonly Clear[];
+    readonly mime_known: boolean;
+  };
+  readonly known_since: { readonly at: string; readonly because: string } | null;
+};
+
+function render({ url, a_plain_get: met, cached, departed, clears, known_since }: Why): string {
+  const lines = [
+    url,
+    `  a plain GET  ${met.serves}, cache: ${met.cache} (${met.text})`,
+    ...section("cached now", "not cached", cached, entryLines),
+    ...section("what went", "nothing known", departed, ({ at, mime, reason, clear }) => [
+      `${at}  ${mime}  ${reason}`,
+      ...(clear === undefined ? [] : [`  by ${clearLine(clear)}`]),
+    ]),
+    ...section("clears that match it", "none", clears.matching, (clear) => [clearLine(clear)]),
+    ...section("clears that do not", "none", clears.not_matching, (clear) => [clearLine(clear)]),
+  ];
+  if (!clears.mime_known && clears.not_matching.length > 0)
+    lines.push("  (its media type is not known: patterns that name one are taken not to match)");
+  if (known_since !== null)
+    lines.push(`  nothing is known from before ${known_since.at}: ${known_since.because}`);
+  return `${lines.join("\n")}\n`;
+}
+
+function section<T>(
+  title: string,
+  none: string,
+  items: readonly T[],
+  linesOf: (item: T) => readonly string[],
+): readonly string[] {
+  if (items.length === 0) return [`  ${title}: ${none}`];
+  return [`  ${title}:`, ...items.flatMap(linesOf).map((line) => `    ${line}`)];
+}
+
+function entryLines(entry: Why["cached"][number]): readonly string[] {
+  const coding = entry.coding === null ? "" : ` ${entry.coding}`;
+  const state = entry.servable ? (entry.is_fresh ? "fresh" : "stale") : "not servable";
+  const until = entry.fresh_until === null ? "" : `, fresh until ${entry.fresh_until}`;
+  const vary = Object.entries(entry.vary ?? {}).map(([name, value]) => `${name}: ${value}`);
+  return [
+    `entry ${entry.id}  ${entry.kind} ${entry.status} ${entry.mime}${coding}, ${entry.size} bytes, ${state}`,
+    `  stored ${entry.stored_at}${until}, source behind clear ${entry.source_no}`,
+    ...(vary.length === 0 ? [] : [`  for requests with ${vary.join("; ")}`]),
+  ];
+}
+
+function clearLine({ clear_no, clear_id, at, by, of, patterns, widened }: Clear): string {
+  const what = patterns === "everything" ? patterns : patterns.join("  ");
+  const wide = widened === true ? ", widened to everything" : "";
+  return `clear ${clear_no} (${clear_id}) at ${at}, given by ${by}, of ${of}: ${what}${wide}`;
+}

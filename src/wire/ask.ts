@@ -1,0 +1,71 @@
+// What central asks an agent on the channel and has answered within a deadline, beside the journal: a question changes nothing and is not repeated.
+//
+//   ask     {type, id, deadline_ms, dry_run}    what would the clear of these patterns hit? An agent that cannot tell in time may say nothing
+//   answer  {type, id, matched, samples, …}     counts every servable entry that matches; the newest ones as samples
+
+import { Type, type Static } from "typebox";
+import { closed } from "./validate.ts";
+import { Count, HostText, Timestamp } from "./parts.ts";
+
+export const dryRunSamplesMax = 20;
+export const askDeadlineMsMax = 30_000;
+/** A request line is shorter; what should be longer is cut. */
+export const sampleTextMax = 16_384;
+const patternCharsMax = 4_096;
+const patternsMax = 64;
+const reasonCharsMax = 1_000;
+
+/** As the body of a `cache.clear`. */
+export const DryRunQuestion = closed({
+  domain: HostText,
+  host: Type.Union([HostText, Type.Null()]),
+  patterns: Type.Array(Type.String({ maxLength: patternCharsMax }), {
+    minItems: 1,
+    maxItems: patternsMax,
+  }),
+});
+export type DryRunQuestion = Static<typeof DryRunQuestion>;
+
+export const DryRunSample = closed({
+  kind: Type.Union([Type.Literal("static"), Type.Literal("generated")]),
+  path: Type.String({ maxLength: sampleTextMax }),
+  query: Type.String({ maxLength: sampleTextMax }),
+  mime: Type.String({ maxLength: 255 }),
+  size: Count,
+  stored_at: Timestamp,
+  /** Clears this URL and no other. */
+  pattern: Type.String({ maxLength: patternCharsMax }),
+});
+export type DryRunSample = Static<typeof DryRunSample>;
+
+export const DryRunResult = closed({
+  matched: Count,
+  samples: Type.Array(DryRunSample, { maxItems: dryRunSamplesMax }),
+  /** Matching took too long: nothing was counted, and the clear of these patterns would be widened. */
+  over_budget: Type.Optional(Type.Boolean()),
+  /** Why nothing was counted. */
+  error: Type.Optional(Type.String({ maxLength: reasonCharsMax })),
+});
+export type DryRunResult = Static<typeof DryRunResult>;
+
+const Id = Type.String({ minLength: 1, maxLength: 64 });
+
+export const AskMessage = closed({
+  type: Type.Literal("ask"),
+  id: Id,
+  deadline_ms: Type.Integer({ minimum: 1, maximum: askDeadlineMsMax }),
+  dry_run: DryRunQuestion,
+});
+export type AskMessage = Static<typeof AskMessage>;
+
+export const AnswerMessage = closed({
+  type: Type.Literal("answer"),
+  id: Id,
+  ...DryRunResult.properties,
+});
+export type AnswerMessage = Static<typeof AnswerMessage>;
+
+/** The reason of an answer that has nothing else to tell. */
+export function failedDryRun(reason: string): DryRunResult {
+  return { matched: 0, samples: [], error: reason.slice(0, reasonCharsMax) };
+}

@@ -1,0 +1,93 @@
+// A control socket with the agent's own routes behind it and ports that note what reached them; commands are run as from a shell.
+
+import { join } from "node:path";
+import { controlRoutes, type ControlPorts } from "../../src/agent/admin/control-routes.ts";
+import { startControlSocket, type ControlRoutes } from "../../src/base/control-socket.ts";
+import type { Command } from "../../src/base/command.ts";
+import { statusOf } from "../agent/admin/status-of.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+export async function run(
+  command: Command,
+  args: readonly string[],
+  colour = false,
+): Promise<string> {
+  let printed = "";
+  await command.run({
+    args,
+    out: (text) => void (printed += text),
+    colour,
+    env: {},
+    stop: new AbortController().signal,
+    onReload: () => undefined,
+  });
+  return printed;
+}
+
+const someClear = {
+  clear_no: 7,
+  clear_id: "c7",
+  at: "2031-05-06T07:08:10.000Z",
+  by: "central, journal entry 12",
+  of: "a.example",
+  patterns: ["path:a", "mime:html"],
+  matched: 3,
+};
+export const whyAnswer = {
+  url: "http://a.example/a",
+  domain: "a.example",
+  host: "a.example",
+  a_plain_get: { serves: "generated", cache: "miss", text: "from the backend" },
+  cached: [],
+  departed: [
+    {
+      at: "2031-05-06T07:08:10.000Z",
+      kind: "generated",
+      mime: "text/html",
+      reason: "cleared",
+      clear: someClear,
+    },
+  ],
+  clears: { matching: [someClear], not_matching: [], mime_known: true },
+  newest_clear_no: 7,
+  known_since: null,
+};
+
+/** What reached the ports, and what they answer. */
+export function fakePorts(calls: unknown[]): ControlPorts {
+  const port =
+    (name: string, answer: unknown = { called: name }) =>
+    async (request?: unknown) => {
+      calls.push(request === undefined ? [name] : [name, request]);
+      return answer;
+    };
+  return {
+    status: async () => statusOf({}),
+    cacheSearch: port("cacheSearch", [
+      { path: "/a", kind: "generated" },
+      { path: "/b", kind: "static" },
+    ]),
+    cacheClear: port("cacheClear"),
+    cacheStats: port("cacheStats"),
+    cacheDryRun: port("cacheDryRun"),
+    cacheCheck: port("cacheCheck", { ok: true, problems: [] }),
+    why: port("why", whyAnswer),
+    botsCheck: port("botsCheck"),
+    botsList: port("botsList", []),
+    logsBacklog: port("logsBacklog"),
+    mainDomainOf: (host) => (host.endsWith("a.example") ? "a.example" : undefined),
+  };
+}
+
+export async function withAgent(
+  action: (args: readonly string[], calls: unknown[]) => Promise<void>,
+  routes?: ControlRoutes,
+): Promise<void> {
+  using dir = tempDir();
+  const calls: unknown[] = [];
+  await using _ = await startControlSocket(
+    join(dir.path, "control.sock"),
+    routes ?? controlRoutes(fakePorts(calls)),
+  );
+  await action(["--state-dir", dir.path], calls);
+}
