@@ -1,0 +1,69 @@
+// Sorting address ranges by their first address, the outer before the inner: the order in which nesting is flattened in one pass.
+
+/** Columns of one family. Range i begins at `firsts[i * words]`, most significant word first; the arrays may be longer than `count` ranges. */
+export type RangeColumns = {
+  readonly words: 1 | 4;
+  readonly firsts: Uint32Array;
+  /** Length of the prefix in bits. */
+  readonly prefixes: Uint8Array;
+  readonly count: number;
+};
+
+/** `owners[i]` is whose range i is, at least 1. */
+export type Ranges = RangeColumns & { readonly owners: Uint32Array };
+
+const digitValues = 65_536;
+
+/** By first address, prefix and owner. Radix sort, 16 bits a pass: four or five passes for IPv4, ten or eleven for IPv6. */
+export function sortRanges(ranges: Ranges): Ranges {
+  const { words, count } = ranges;
+  const order = rangeOrder(ranges);
+  const firsts = new Uint32Array(count * words);
+  const prefixes = new Uint8Array(count);
+  const owners = new Uint32Array(count);
+  for (let at = 0; at < count; at++) {
+    const range = order[at] ?? 0;
+    for (let word = 0; word < words; word++)
+      firsts[at * words + word] = ranges.firsts[range * words + word] ?? 0;
+    prefixes[at] = ranges.prefixes[range] ?? 0;
+    owners[at] = ranges.owners[range] ?? 0;
+  }
+  return { words, firsts, prefixes, owners, count };
+}
+
+function rangeOrder({ words, firsts, prefixes, owners, count }: Ranges): Uint32Array {
+  const ends = new Uint32Array(digitValues);
+  let order = new Uint32Array(count);
+  let sorted = new Uint32Array(count);
+  for (let range = 0; range < count; range++) order[range] = range;
+  const pass = (digitOf: (range: number) => number): void => {
+    ends.fill(0);
+    for (let range = 0; range < count; range++) {
+      const digit = digitOf(range);
+      ends[digit] = (ends[digit] ?? 0) + 1;
+    }
+    let before = 0;
+    for (let digit = 0; digit < digitValues; digit++) {
+      const length = ends[digit] ?? 0;
+      ends[digit] = before;
+      before += length;
+    }
+    for (let at = 0; at < count; at++) {
+      const range = order[at] ?? 0;
+      const digit = digitOf(range);
+      const to = ends[digit] ?? 0;
+      sorted[to] = range;
+      ends[digit] = to + 1;
+    }
+    [order, sorted] = [sorted, order];
+  };
+  const ownerMost = owners.subarray(0, count).reduce((most, owner) => Math.max(most, owner), 0);
+  pass((range) => (owners[range] ?? 0) & 0xffff);
+  if (ownerMost >= digitValues) pass((range) => (owners[range] ?? 0) >>> 16);
+  pass((range) => prefixes[range] ?? 0);
+  for (let word = words - 1; word >= 0; word--) {
+    pass((range) => (firsts[range * words + word] ?? 0) & 0xffff);
+    pass((range) => (firsts[range * words + word] ?? 0) >>> 16);
+  }
+  return order;
+}
