@@ -2,7 +2,7 @@
 // fast the agent starts with it, what it weighs. Each figure stands beside its limit.
 
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { startOrigin } from "../test/support/origin.ts";
 import { BigEdge } from "./support/big-edge.ts";
@@ -33,6 +33,8 @@ export async function run(say: (line: string) => void): Promise<void> {
   } finally {
     rmSync(probeDir, { recursive: true, force: true });
   }
+  const load = loadavg().map((processes) => processes.toFixed(1));
+  say(`load of the host over 1, 5 and 15 minutes: ${load.join(", ")}`);
   say(figures.missed.length === 0 ? "every limit met" : `missed: ${figures.missed.join("; ")}`);
 }
 

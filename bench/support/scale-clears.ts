@@ -28,6 +28,8 @@ const [bigDomain] = siteDomains;
 
 type Cleared = {
   readonly matched: number;
+  /** Not matched within its budget, because the host was too busy: everything of the domain went. */
+  readonly widened: boolean;
   readonly invisibleMs: number;
   readonly answeredMs: number;
   readonly gone: Promise<{ readonly removed: number; readonly goneMs: number }>;
@@ -76,8 +78,7 @@ export async function clearNow(
   const { applied, gone } = client.clear(order);
   gone.catch(() => undefined); // Whoever waits for it is told.
   const { matched, invisibleMs, widened } = await applied;
-  if (widened) throw new Error(`widened: ${patterns.join(" | ").slice(0, 200)}`);
-  return { matched, invisibleMs, answeredMs: performance.now() - began, gone };
+  return { matched, widened, invisibleMs, answeredMs: performance.now() - began, gone };
 }
 
 /** Milliseconds of the FTS5 query alone, the least of three. */
@@ -158,6 +159,7 @@ export async function measureClears(
   const ratio = `${(percentile(invisible, 0.5) / bareMs).toFixed(1)} × the bare query`;
   figures.add("time to invisible, p50", percentile(invisible, 0.5), "ms", undefined, ratio);
   figures.add("time to invisible, p99", percentile(invisible, 0.99), "ms", { most: 100 });
+  figures.add("widened", took.filter(({ widened }) => widened).length, "", { most: 0 });
   figures.add(
     "answered (durable), p99",
     percentile(
@@ -182,28 +184,35 @@ async function measureLarge(
       cleared.invisibleMs,
       "ms",
       most === undefined ? undefined : { most },
-      `${(cleared.invisibleMs / bareMs).toFixed(1)} × the bare query; answered after ${cleared.answeredMs.toFixed(0)} ms`,
+      `${cleared.widened ? "WIDENED; " : ""}${(cleared.invisibleMs / bareMs).toFixed(1)} × the bare query; answered after ${cleared.answeredMs.toFixed(0)} ms`,
     );
   const shop = under(shopPath);
   const { ms: shopMs } = bare.ask(shop);
   const { ms: allMs } = bare.ask(everything);
+  let cpu = process.cpuUsage();
   const cleared = await clearNow(client, [shop]);
   show("all below one directory", cleared, shopMs, 600);
   const beside: number[] = [];
   for (let no = 1; no < 40_000; no += 1_000)
     beside.push((await clearNow(client, [exactPatternOf(paths.entry(no))])).invisibleMs);
-  const { removed, goneMs } = await cleared.gone;
-  const rate = (removed * 1_000) / goneMs;
-  figures.add("background deletion with bodies", rate, "entries/s", { least: 40_000 });
+  showDeletion("background deletion with bodies", await cleared.gone, cpu, figures);
   const besideName = `time to invisible of ${beside.length} clears meanwhile, p99`;
   figures.add(besideName, percentile(beside, 0.99), "ms", { most: 100 });
+  cpu = process.cpuUsage();
   const rest = await clearNow(client, [everything]);
   show("everything of the domain", rest, allMs, 600);
-  const gone = await rest.gone;
-  figures.add(
-    "background deletion with bodies, all rows",
-    (gone.removed * 1_000) / gone.goneMs,
-    "entries/s",
-    { least: 40_000 },
-  );
+  showDeletion("background deletion with bodies, the rest", await rest.gone, cpu, figures);
+}
+
+/** `before`: CPU time that this process, which has nothing else to do, had taken when the clear was given. By it the rate does not hang on the host's other work. */
+function showDeletion(
+  name: string,
+  { removed, goneMs }: { readonly removed: number; readonly goneMs: number },
+  before: NodeJS.CpuUsage,
+  figures: Figures,
+): void {
+  const { user, system } = process.cpuUsage(before);
+  const byCpu = Math.round((removed * 1_000_000) / (user + system)).toLocaleString("en");
+  const least = { least: 40_000 };
+  figures.add(name, (removed * 1_000) / goneMs, "entries/s", least, `${byCpu}/s of CPU time`);
 }

@@ -250,7 +250,7 @@ export class ModelAgent {
   }
 
   #newWorker(): ModelWorker {
-    const [control, theirs] = FakePort.pair();
+    const control = new FakePort();
     const init = {
       directory: this.#directory,
       header: this.#buffer,
@@ -258,20 +258,18 @@ export class ModelAgent {
       objectBytesMax: 1_000_000,
     };
     const [line, threadLine] = FakePort.pair();
-    const cache = new WorkerCache(init, theirs.port);
+    const cache = new WorkerCache(init, control.port);
     const worker = { cache, control, line, threadLine, incarnation: 0 };
-    worker.control = theirs;
-    this.#attach(worker, control);
+    this.#attach(worker);
     return worker;
   }
 
-  #attach(worker: ModelWorker, control?: FakePort): void {
+  #attach(worker: ModelWorker): void {
     const [line, threadLine] = FakePort.pair();
     worker.line = line;
     worker.threadLine = threadLine;
     worker.incarnation = 0;
     this.#thread.attach(threadLine);
-    void control;
     worker.control.inbox.push({ kind: "message", message: { kind: "attached", port: line } });
     worker.control.deliver();
   }

@@ -8,9 +8,9 @@ import { OpenIndex } from "../../src/agent/cache/open-index.ts";
 import { ServableBits } from "../../src/agent/cache/servable-bits.ts";
 import { SharedHeader } from "../../src/agent/cache/shared-header.ts";
 import { WorkerCache } from "../../src/agent/cache/worker-cache.ts";
-import type { Bugs, StepName } from "./cache-model-walk.ts";
+import type { Weights } from "./cache-model-steps.ts";
+import type { Bugs } from "./cache-model-walk.ts";
 
-type Weights = Partial<Record<StepName, number>>;
 
 export type PlantedBug = {
   readonly name: string;

@@ -7,7 +7,8 @@ import { openSqlite, type Sqlite } from "../../src/base/sqlite.ts";
 import { ignoresFull, seeIndex } from "./cache-model-bugs.ts";
 import { patternKinds } from "./cache-model-words.ts";
 import { Violation } from "./cache-model-oracle.ts";
-import { stepWeights, Walk, type Bugs, type Step, type StepName } from "./cache-model-walk.ts";
+import { stepWeights, type Step, type StepName, type Weights } from "./cache-model-steps.ts";
+import { Walk, type Bugs } from "./cache-model-walk.ts";
 
 /** In memory where the host has such a place: the disk is not what is checked. */
 const scratch = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
@@ -37,8 +38,6 @@ const narrowWeights: Weights = {
 };
 /** Numbers of patterns that match a page in two, without joining. */
 const broadPatterns = [0, 3, 12, 12, 18, 18, 18, 26].map((no) => no + patternKinds / 2);
-
-export type Weights = Partial<Record<StepName, number>>;
 
 /** `weights`: instead of the usual ones. */
 export function stepsOf(seed: number, weights: Weights = {}): Step[] {

@@ -29,6 +29,8 @@ const nothingLeft: ClearGone = {
   left: 0,
 };
 
+const textsMissing = "the text index does not cover every entry";
+
 export type ClearingOptions = {
   readonly keeper: IndexKeeper;
   readonly matcher: MatchProcess;
@@ -110,6 +112,7 @@ export class Clearing {
     if (patterns === null) return { ids: index.hideScope({ domain, host }), widened: false };
     const { matcher, directory, matchBudgetMs, keeper, onWidened } = this.#options;
     const { incarnation } = index;
+    if (!index.entries.hasAllTexts()) throw new AccelError("INDEX_BROKEN", textsMissing);
     const answer = await matcher.run(
       {
         kind: "match",
@@ -118,6 +121,7 @@ export class Clearing {
         scope: { domain, host },
         patterns,
         olderThan: null,
+        newestNo: index.clears.newest,
         checkFirst: index.isUnchecked,
       },
       matchBudgetMs,

@@ -141,12 +141,10 @@ function prepareReads(db: Sqlite) {
       `SELECT id FROM entry INDEXED BY entry_key WHERE ${byKey} AND coding = '' ORDER BY id DESC LIMIT -1 OFFSET ?`,
     ),
     longestUnused: ids<[number]>("SELECT id FROM entry ORDER BY used_at_s LIMIT ?"),
-    // `+id`: sorted from the narrow index, not read in order from the wide rows.
-    ids: ids<[]>("SELECT id FROM entry ORDER BY +id"),
-    idsOfDomain: ids<[string]>("SELECT id FROM entry WHERE domain = ? ORDER BY +id"),
-    idsOfHost: ids<[string, string]>(
-      "SELECT id FROM entry WHERE domain = ? AND host = ? ORDER BY id",
-    ),
+    // In no order, so that they come from a narrow index and not from the wide rows.
+    ids: ids<[]>("SELECT id FROM entry"),
+    idsOfDomain: ids<[string]>("SELECT id FROM entry WHERE domain = ?"),
+    idsOfHost: ids<[string, string]>("SELECT id FROM entry WHERE domain = ? AND host = ?"),
     // From domain to domain: an index by host alone would cost every fill.
     idsOfAnyHost: ids<[string]>(
       `WITH RECURSIVE one (domain) AS (
@@ -154,7 +152,7 @@ function prepareReads(db: Sqlite) {
          UNION ALL
          SELECT (SELECT min(domain) FROM entry WHERE domain > one.domain) FROM one WHERE one.domain IS NOT NULL
        )
-       SELECT id FROM one CROSS JOIN entry INDEXED BY entry_scope ON entry.domain = one.domain AND host = ? ORDER BY +id`,
+       SELECT id FROM one CROSS JOIN entry INDEXED BY entry_scope ON entry.domain = one.domain AND host = ?`,
     ),
     found: db.prepare<[number], FoundEntry>(
       `SELECT id, host, kind, path, query, mime, coding, status, size, stored_at_ms AS storedAtMs

@@ -174,8 +174,8 @@ function distrust(db: Sqlite, expected: IndexExpectation): string | undefined {
   return undefined;
 }
 
-/** 16 MiB: deletions touch pages all over the file, and each is written to it once a checkpoint. Beyond it a commit would wait too long for that. */
-const checkpointPages = 4_096;
+/** 32 MiB: deletions touch pages all over the file, and each is written to it once a checkpoint. Beyond it a commit would wait too long for that. */
+const checkpointPages = 8_192;
 /** Of the index thread's connection: about what a million keys need of inner pages, and what one step changes. */
 const pageCacheKiB = 32_768;
 

@@ -10,7 +10,7 @@ import { normalPattern } from "../../core/index-schema.ts";
 import type { Scope } from "./entry.ts";
 import { IdSet } from "./id-set.ts";
 import { encodeIdRuns } from "./id-runs.ts";
-import { indexPath } from "./index-file.ts";
+import { indexPath, readState } from "./index-file.ts";
 import { objectPath } from "./object-files.ts";
 import { isDamage, textIsWhole, textProblems } from "./text-index.ts";
 
@@ -26,6 +26,8 @@ export type MatchJob = {
       readonly patterns: readonly string[] | null;
       /** Only entries whose source number is below; null: all. */
       readonly olderThan: number | null;
+      /** The newest number that the index has given: a file without it is a copy that was put in its place. */
+      readonly newestNo?: number;
       /** The text index has not been checked since an unclean end: damaged, it would answer too little. */
       readonly checkFirst?: boolean;
     }
@@ -59,6 +61,8 @@ export class Matcher implements Disposable {
   run(job: MatchJob): MatchAnswer {
     try {
       const db = this.#open(job);
+      if (job.kind === "match" && readState(db).clear_no < (job.newestNo ?? 0))
+        return { kind: "failed", reason: "index.db is an older copy", damaged: true };
       if (job.kind === "text") return { kind: "checked", problems: textProblems(db) };
       if (job.kind === "match" && job.checkFirst === true) {
         const [problem] = textProblems(db);

@@ -2,7 +2,8 @@
 // as they come.
 
 import { createHash } from "node:crypto";
-import { open, unlink, writeFile, type FileHandle } from "node:fs/promises";
+import { mkdir, open, unlink, writeFile, type FileHandle } from "node:fs/promises";
+import { dirname } from "node:path";
 import { messageOf } from "../../core/faults.ts";
 import { inlineBytesMax, type CommitOutcome, type EntryMeta, type StoredBody } from "./entry.ts";
 import { hotBodyBytesMax } from "./hot-bodies.ts";
@@ -121,7 +122,7 @@ export class ObjectWriter {
     if (body.length === 0 || this.#fault !== undefined) return;
     try {
       this.#hash.update(body);
-      await writeFile(this.#path(), body, { flag: "wx", mode: 0o600 });
+      await this.#make((path) => writeFile(path, body, { flag: "wx", mode: 0o600 }));
     } catch (error) {
       this.#fail(messageOf(error));
     }
@@ -137,10 +138,22 @@ export class ObjectWriter {
     if (piece.length === 0 || this.#fault !== undefined) return;
     try {
       this.#hash.update(piece);
-      this.#file ??= await open(this.#path(), "wx", 0o600);
+      this.#file ??= await this.#make((path) => open(path, "wx", 0o600));
       await this.#file.writeFile(piece); // Goes on from the current position.
     } catch (error) {
       this.#fail(messageOf(error));
+    }
+  }
+
+  /** The directory too, where somebody has removed it. */
+  async #make<T>(make: (path: string) => Promise<T>): Promise<T> {
+    const path = this.#path();
+    try {
+      return await make(path);
+    } catch (error) {
+      if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      return make(path);
     }
   }
 

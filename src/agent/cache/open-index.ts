@@ -154,7 +154,7 @@ export class OpenIndex implements Disposable {
   }
 
   hideScope(scope: Scope): Float64Array {
-    return this.hideAll(Float64Array.from(this.entries.idsInScope(scope)));
+    return this.hideAll(this.entries.idsInScope(scope));
   }
 
   hideAll(ids: Float64Array): Float64Array {

@@ -4,7 +4,7 @@
  * What a fill or a clear may have to wait for. Rows that go together share the pages that their commit writes: steps of 8 ms write three times as much and
  * take twice as long in all.
  */
-const stepMs = 30;
+const stepMs = 50;
 const rowsMin = 50;
 const rowsMax = 4_000;
 

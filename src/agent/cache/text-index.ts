@@ -31,6 +31,7 @@ export function mergeTextSql(): string {
 const rebuildRows = 1_000;
 
 /** What is up to there is being deleted. */
+const hasNoText = "id <= (SELECT text_from FROM state)";
 const hasText = "id > (SELECT text_from FROM state)";
 
 /** Every entry has its row in the index and the other way round; `deep` compares ids, not only counts (0.2 s for a million entries). */
@@ -39,7 +40,9 @@ export function textIsWhole(db: Sqlite, deep: boolean): boolean {
   try {
     if (
       !asks(
-        `SELECT (SELECT count(*) FROM entry WHERE ${hasText}) = (SELECT count(*) FROM entry_text_docsize)`,
+        // All entries are counted in their narrowest index, a condition would have every row read: 20 ms against 200 for a million.
+        `SELECT (SELECT count(*) FROM entry) - (SELECT count(*) FROM entry WHERE ${hasNoText})
+           = (SELECT count(*) FROM entry_text_docsize)`,
       )
     )
       return false;
@@ -93,6 +96,10 @@ export function isDiskFault(error: unknown): boolean {
   if (!(error instanceof Error) || !("code" in error)) return false;
   const code = String(error.code);
   return "errno" in error || diskCodes.some((disk) => code.startsWith(disk));
+}
+
+export function isDiskFull(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "SQLITE_FULL";
 }
 
 /**

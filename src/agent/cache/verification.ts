@@ -68,6 +68,10 @@ export class Verification implements Disposable {
       onUnverified(clearNo, 0, answer.kind === "failed" ? answer.reason : "no answer");
       return { verified: false, left: 0 };
     }
+    if (!index.entries.hasAllTexts()) {
+      onUnverified(clearNo, 0, "the text index does not cover every entry");
+      return { verified: false, left: 0 };
+    }
     const left = decodeIdRuns(answer.ids).filter(
       (id) => index.bits.has(id) && (index.entries.base(id)?.sourceNo ?? Infinity) < clearNo,
     );

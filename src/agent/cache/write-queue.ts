@@ -5,7 +5,7 @@ import { messageOf } from "../../core/faults.ts";
 import type { IndexKeeper } from "./index-keeper.ts";
 import type { IndexerToWorker, WorkerToIndexer } from "./messages.ts";
 import type { Clock, OpenIndex } from "./open-index.ts";
-import { isDamage } from "./text-index.ts";
+import { isDamage, isDiskFull } from "./text-index.ts";
 import type { Write } from "./writes.ts";
 
 /** Per transaction: about 20 ms at worst, which is how long an answer may wait for those before it. Workers bound what they have in flight. */
@@ -156,7 +156,8 @@ export class WriteQueue implements Disposable {
     try {
       return index.step();
     } catch (error) {
-      if (isDamage(error)) void this.#options.keeper.drop(messageOf(error));
+      // On a full disk nothing can be deleted row by row, for each step is written first: only the whole file gives its space back.
+      if (isDamage(error) || isDiskFull(error)) void this.#options.keeper.drop(messageOf(error));
       else this.#report(messageOf(error));
       this.#rest = setTimeout(() => {
         this.#rest = undefined;

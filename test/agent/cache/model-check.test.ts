@@ -7,8 +7,11 @@ import { checkSeeds, Runs, stepsOf } from "../../support/cache-model-run.ts";
 import { pages, patternKinds, patternNo } from "../../support/cache-model-words.ts";
 import { openPatternCheck } from "../../../src/base/pattern-check.ts";
 
+/** By their numbers in the model's words: the pattern of both kinds, the scope of all domains. */
+const everything = patternKinds / 2 + 18;
+const everywhere = 3;
 const stepsWanted = 50_000;
-/** Of the planted ones: far above what the slowest took, 12,000 steps. */
+/** To find a planted one: far above what the slowest takes. */
 const stepsMax = 100_000;
 
 test("every pattern of the model is valid, and each page is hit by some and missed by some", () => {
@@ -30,6 +33,21 @@ test(`${stepsWanted} steps: nothing cleared is served, nothing else goes`, async
   expect(totals.coded).toBeGreaterThan(10);
   expect(totals.blocked).toBeGreaterThan(100);
 }, 120_000);
+
+test("a copy made while a clear was being matched is not served after the clear was acknowledged", async () => {
+  using runs = new Runs();
+  const page = 0;
+  const failure = await runs.run([
+    ["fill", page, 0, 1],
+    ["rush", 0, 0, 0],
+    ["clear", everything, everywhere, 1],
+    ["matchRead", 0, 0, 0],
+    ["copy", 0, 0, 0],
+    ["matchAnswer", 0, 0, 0],
+    ["putBack", 0, 0, 0],
+  ]);
+  expect(failure).toBeUndefined();
+});
 
 test.each(plantedBugs.map((bug) => [bug.name, bug] as const))(
   "is found out: %s",
