@@ -2,6 +2,8 @@
 
 import { once } from "node:events";
 import { chmodSync, rmSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
 import { Client } from "undici";
 import { AccelError, codeOf, FAULTS, messageOf, type FaultCode } from "../core/faults.ts";
 import { listenHttp, readBody } from "./http-listener.ts";
@@ -9,26 +11,45 @@ import { listenHttp, readBody } from "./http-listener.ts";
 /** Answers one command, at once or by a promise. May throw an AccelError: its code, message and hint reach the operator. An async iterable is streamed as NDJSON. */
 export type ControlHandler = (parameters: unknown, signal: AbortSignal) => unknown;
 export type ControlRoutes = Readonly<Record<string, ControlHandler>>;
+/** As a handler, with bytes of any length that are read as they come; the parameters stand in a header. */
+export type ControlUpload = (
+  parameters: unknown,
+  body: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+) => unknown;
 
 const requestBytesMax = 1_048_576; // 64 patterns of 4 KiB and room.
+const parametersHeader = "accel-parameters";
 
 export async function startControlSocket(
   path: string,
   routes: ControlRoutes,
+  uploads: Readonly<Record<string, ControlUpload>> = {},
 ): Promise<AsyncDisposable> {
   rmSync(path, { force: true }); // Left by a killed process; the state lock says that none is alive.
+  const run = async (request: IncomingMessage, signal: AbortSignal): Promise<unknown> => {
+    const name = (request.url ?? "/").slice(1);
+    const upload = Object.hasOwn(uploads, name) ? uploads[name] : undefined;
+    if (upload !== undefined) {
+      const parameters = parse(
+        Buffer.from(String(request.headers[parametersHeader] ?? ""), "base64url"),
+      );
+      // An iterator that ends early must not take the socket with it: the answer goes over it.
+      return upload(parameters, request.iterator({ destroyOnReturn: false }), signal);
+    }
+    const handler = Object.hasOwn(routes, name) ? routes[name] : undefined;
+    const read = await readBody(request, requestBytesMax);
+    if (handler === undefined)
+      throw new AccelError("USAGE", `unknown command ${request.url ?? ""}`);
+    if (!read.ok) throw new AccelError("USAGE", `request ${read.reason}`);
+    return handler(parse(read.body), signal);
+  };
   const listener = await listenHttp(
     (request, response) => {
       const gone = new AbortController();
       response.once("close", () => gone.abort());
       const answer = async (): Promise<void> => {
-        const name = (request.url ?? "/").slice(1);
-        const handler = Object.hasOwn(routes, name) ? routes[name] : undefined;
-        const read = await readBody(request, requestBytesMax);
-        if (handler === undefined)
-          throw new AccelError("USAGE", `unknown command ${request.url ?? ""}`);
-        if (!read.ok) throw new AccelError("USAGE", `request ${read.reason}`);
-        const result = await handler(parse(read.body), gone.signal);
+        const result = await run(request, gone.signal);
         response.setHeader("content-type", "application/x-ndjson");
         if (isStream(result)) {
           for await (const item of result) {
@@ -49,6 +70,7 @@ export async function startControlSocket(
     },
     { path },
   );
+  listener.server.requestTimeout = 0; // A list of any length takes as long as it takes.
   chmodSync(path, 0o600);
   return listener;
 }
@@ -72,15 +94,16 @@ export async function* callControl(
   command: string,
   parameters: unknown,
   signal: AbortSignal,
+  upload?: Readable,
 ): AsyncGenerator {
   const client = new Client("http://control", {
     socketPath: path,
-    headersTimeout: 120_000,
+    headersTimeout: upload === undefined ? 120_000 : 0,
     bodyTimeout: 0,
   });
   try {
     const { statusCode, body } = await client
-      .request({ path: `/${command}`, method: "POST", body: JSON.stringify(parameters), signal })
+      .request({ path: `/${command}`, method: "POST", ...content(parameters, upload), signal })
       .catch((error: unknown) => {
         throw new AccelError("CONTROL_UNREACHABLE", `no answer on ${path}: ${messageOf(error)}`);
       });
@@ -94,6 +117,15 @@ export async function* callControl(
   } finally {
     await client.destroy();
   }
+}
+
+function content(
+  parameters: unknown,
+  upload: Readable | undefined,
+): { readonly body: string | Readable; readonly headers?: Record<string, string> } {
+  const text = JSON.stringify(parameters);
+  if (upload === undefined) return { body: text };
+  return { body: upload, headers: { [parametersHeader]: Buffer.from(text).toString("base64url") } };
 }
 
 function faultOf(answer: unknown): AccelError {

@@ -29,6 +29,8 @@ export type Field<T> = {
   /** Whether a reload (SIGHUP) applies it; the others need a restart. */
   readonly live?: true;
   readonly parse: (raw: unknown) => Parsed<T>;
+  /** Why it does not go with the others, whose values are all valid by themselves. */
+  readonly conflict?: (settings: Readonly<Record<string, unknown>>) => string | undefined;
 };
 // A table holds fields of all types; what each yields is recovered by `Settings`.
 export type FieldTable = Readonly<Record<string, Field<unknown>>>;
@@ -80,6 +82,11 @@ export function readSettings<const T extends FieldTable>(table: T, yaml: string)
     if (parsed.ok) values[key] = parsed.value;
     else errors.push({ line, key, message: `${parsed.reason}, found ${JSON.stringify(raw)}` });
   }
+  if (errors.length === 0)
+    for (const [key, field] of Object.entries(table)) {
+      const message = field.conflict?.(values);
+      if (message !== undefined) errors.push({ line: given.get(key)?.line ?? 1, key, message });
+    }
   // Each value went through its field's parser just now.
   return errors.length > 0 ? { ok: false, errors } : { ok: true, settings: values as Settings<T> };
 }

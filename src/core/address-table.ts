@@ -29,9 +29,11 @@ export type AddressTableRef = { readonly buffer: SharedArrayBuffer; readonly at:
 const headerWords = 12;
 const baseAt = 8;
 const rowWords = 5;
-/** More index than this per segment gains nothing: four segments are one cache line. */
-const bucketSegments = 8;
-const indexBitsMax = 16;
+/** So few that a search takes a step or two; 1 byte of index a segment in IPv4, 2 in IPv6. */
+const bucketSegments4 = 4;
+const bucketSegments6 = 2;
+/** 4 MiB of index. */
+const indexBitsMax = 20;
 
 type Layout = {
   readonly n4: number;
@@ -74,10 +76,10 @@ export class AddressTablePlan {
     const { count: n4 } = parts.v4;
     this.#layout = {
       n4,
-      bits: Math.max(0, Math.min(indexBitsMax, Math.floor(Math.log2(n4 / bucketSegments)))),
+      bits: Math.max(0, Math.min(indexBitsMax, Math.floor(Math.log2(n4 / bucketSegments4)))),
       ownerBytes: parts.names.length < 65_536 ? 2 : 4,
       n6: parts.v6.count,
-      buckets: Math.max(1, Math.floor(parts.v6.count / bucketSegments)),
+      buckets: Math.max(1, Math.floor(parts.v6.count / bucketSegments6)),
       names: this.#names.length,
       nameBytes: this.#names.reduce((sum, { length }) => sum + length, 0),
     };

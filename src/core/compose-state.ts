@@ -5,9 +5,18 @@
 //   active viewset without views   its devlove, the host's own views directory where the settings name one
 //   no active viewset              the host's own devlove file and views directory, where the settings name them
 
+import { AddressTable, type AddressTableRef } from "./address-table.ts";
 import { effectiveDevlove, type DevloveInput, type SubDomainInput } from "./effective-devlove.ts";
-import type { RangeTable } from "./range-table.ts";
-import type { HostBots, ServedDomain, ServedHost, ServingState, Views } from "./serving-state.ts";
+import {
+  pairAllow,
+  pairDeny,
+  type HostBots,
+  type HostSet,
+  type ServedDomain,
+  type ServedHost,
+  type ServingState,
+  type Views,
+} from "./serving-state.ts";
 
 export type LinkedDomain = {
   readonly name: string;
@@ -17,6 +26,7 @@ export type LinkedDomain = {
 export type EffectivePolicy = {
   readonly domain: string;
   readonly unknown_bots_can_access: boolean | null;
+  readonly unknown_bots_policy_of?: string;
   readonly allow: readonly string[];
   readonly deny: readonly string[];
 };
@@ -31,10 +41,14 @@ export type ReadyViewset = {
 /** The site as it lies on this host; `devlove` null: its file is missing or not valid. */
 export type LocalSite = { readonly viewsDir: string; readonly devlove: DevloveInput | null };
 
+/** A bot set as it was compiled last. */
+export type CompiledSet = { readonly version: number; readonly table: AddressTableRef };
+
 export type ComposeInputs = {
   readonly domains: readonly LinkedDomain[];
   readonly policies: readonly EffectivePolicy[];
-  readonly set: (host: string, kind: "bad" | "vip") => RangeTable | undefined;
+  /** Undefined: there is none, or it is empty. */
+  readonly set: (host: string, kind: "bad" | "vip") => CompiledSet | undefined;
   readonly viewset: (domain: string) => ReadyViewset | undefined;
   readonly local: (domain: string) => LocalSite | undefined;
 };
@@ -100,16 +114,36 @@ function botsOf(
   }
   const listed = (verdict: "allow" | "deny"): ReadonlySet<string> =>
     new Set([...decided].filter(([, said]) => said === verdict).map(([bot]) => bot));
-  const tables = (kind: "bad" | "vip"): RangeTable[] =>
-    names.flatMap((name) => set(name, kind) ?? []);
+  const sets = (kind: "bad" | "vip"): readonly HostSet[] =>
+    names.flatMap((name) => {
+      const compiled = set(name, kind);
+      if (compiled === undefined) return [];
+      return [{ host: name, ...compiled, pairs: pairsOf(compiled.table, decided) }];
+    });
+  const unknown = own.find(({ unknown_bots_can_access: said }) => said !== null);
+  const policyOf = unknown?.unknown_bots_policy_of;
   return {
     mode,
-    unknownBotsCanAccess:
-      own.find(({ unknown_bots_can_access: said }) => said !== null)?.unknown_bots_can_access ??
-      null,
+    unknownBotsCanAccess: unknown?.unknown_bots_can_access ?? null,
+    ...(policyOf !== undefined && { unknownBotsPolicyOf: policyOf }),
     allow: listed("allow"),
     deny: listed("deny"),
-    vip: tables("vip"),
-    bad: tables("bad"),
+    vip: sets("vip"),
+    bad: sets("bad"),
   };
+}
+
+/** The pairs of those names that the set holds, one byte an owner, so that a verdict asks no names. */
+function pairsOf(
+  table: AddressTableRef,
+  decided: ReadonlyMap<string, "allow" | "deny">,
+): Uint8Array {
+  if (decided.size === 0) return new Uint8Array(0);
+  const held = new AddressTable(table);
+  const owners = [...decided].map(([bot, said]) => [held.ownerNamed(bot), said] as const);
+  const last = owners.reduce((most, [owner]) => Math.max(most, owner), 0);
+  const pairs = new Uint8Array(last === 0 ? 0 : last + 1);
+  for (const [owner, said] of owners)
+    if (owner !== 0) pairs[owner] = said === "allow" ? pairAllow : pairDeny;
+  return pairs;
 }

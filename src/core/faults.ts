@@ -90,6 +90,14 @@ export const FAULTS = {
     retryable: true,
     hint: "The set is fetched whole; the last good one stays in force.",
   },
+  SETS_NOT_COMPILED: {
+    retryable: true,
+    hint: "The tables of before stay in force; see the agent's log, and memory and disk of the host.",
+  },
+  LIST_INVALID: {
+    retryable: false,
+    hint: "Correct these lines and import again: one address or CIDR range a line, # begins a comment. Nothing was changed.",
+  },
   PATTERN_INVALID: {
     retryable: false,
     hint: "Patterns are FTS5 queries: quote what has other characters than letters and digits.",

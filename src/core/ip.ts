@@ -9,6 +9,8 @@ export type IpAddress = { readonly family: IpFamily; readonly value: bigint };
 export type IpRange = { readonly family: IpFamily; readonly first: bigint; readonly last: bigint };
 
 export const familyBits = { 4: 32, 6: 128 } as const;
+/** What stands before the IPv4 address in an IPv4-mapped one: a CIDR prefix of ::ffff:0:0 counts them too. */
+const mappedBits = 96;
 
 /** Canonical forms only: dotted quad without leading zeros, RFC 4291 text; no zone, no port. */
 export function parseIp(text: string): IpAddress | undefined {
@@ -42,7 +44,7 @@ export type RangeParse =
   | { readonly ok: true; readonly range: IpRange }
   | { readonly ok: false; readonly reason: string };
 
-/** `address` or `address/prefix`. Host bits below the prefix are an error that names the network meant. */
+/** `address` or `address/prefix`, of an IPv4-mapped address /96 and longer. Host bits below the prefix are an error that names the network meant. */
 export function parseRange(text: string): RangeParse {
   const slash = text.indexOf("/");
   const address = parseIp(slash < 0 ? text : text.slice(0, slash));
@@ -55,15 +57,18 @@ export function parseRange(text: string): RangeParse {
     };
   const digits = text.slice(slash + 1);
   const bits = familyBits[address.family];
-  if (!/^\d{1,3}$/.test(digits) || Number(digits) > bits) {
-    return { ok: false, reason: `the prefix length of "${text}" must be 0 to ${bits}` };
+  const before = address.family === 4 && text.includes(":") ? mappedBits : 0;
+  const prefix = Number(digits) - before;
+  if (!/^\d{1,3}$/.test(digits) || prefix < 0 || prefix > bits) {
+    const reason = `the prefix length of "${text}" must be ${before} to ${before + bits}`;
+    return { ok: false, reason };
   }
-  const hostMask = (1n << BigInt(bits - Number(digits))) - 1n;
+  const hostMask = (1n << BigInt(bits - prefix)) - 1n;
   if ((address.value & hostMask) !== 0n) {
     const network = formatIp({ family: address.family, value: address.value & ~hostMask });
     return {
       ok: false,
-      reason: `"${text}" has host bits set; the network is ${network}/${digits}`,
+      reason: `"${text}" has host bits set; the network is ${network}/${prefix}`,
     };
   }
   return {
@@ -89,6 +94,14 @@ export function cidrCover({ family, first, last }: IpRange): readonly IpRange[] 
     at += size;
   }
   return cover;
+}
+
+/** Where the CIDR ranges that hold this address begin, largest first, each once. */
+export function enclosingStarts({ family, value }: IpAddress): readonly bigint[] {
+  const starts = new Set<bigint>();
+  for (let bits = BigInt(familyBits[family]); bits >= 0n; bits--)
+    starts.add((value >> bits) << bits);
+  return [...starts];
 }
 
 /** CIDR text where the range is one, a bare address where it is one address, else `first-last`. */

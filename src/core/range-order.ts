@@ -13,11 +13,13 @@ export type RangeColumns = {
 export type Ranges = RangeColumns & { readonly owners: Uint32Array };
 
 const digitValues = 65_536;
+/** Below it comparing is faster than passes over all values of a digit. */
+const radixLeast = 8_192;
 
-/** By first address, prefix and owner. Radix sort, 16 bits a pass: four or five passes for IPv4, ten or eleven for IPv6. */
+/** By first address, prefix and owner. */
 export function sortRanges(ranges: Ranges): Ranges {
   const { words, count } = ranges;
-  const order = rangeOrder(ranges);
+  const order = count < radixLeast ? comparedOrder(ranges) : radixOrder(ranges);
   const firsts = new Uint32Array(count * words);
   const prefixes = new Uint8Array(count);
   const owners = new Uint32Array(count);
@@ -31,7 +33,25 @@ export function sortRanges(ranges: Ranges): Ranges {
   return { words, firsts, prefixes, owners, count };
 }
 
-function rangeOrder({ words, firsts, prefixes, owners, count }: Ranges): Uint32Array {
+export function compareRanges(a: Ranges, at: number, b: Ranges, bAt: number): number {
+  const { words } = a;
+  for (let word = 0; word < words; word++) {
+    const difference = (a.firsts[at * words + word] ?? 0) - (b.firsts[bAt * words + word] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return (
+    (a.prefixes[at] ?? 0) - (b.prefixes[bAt] ?? 0) || (a.owners[at] ?? 0) - (b.owners[bAt] ?? 0)
+  );
+}
+
+function comparedOrder(ranges: Ranges): Uint32Array {
+  return Uint32Array.from({ length: ranges.count }, (_, range) => range).sort((one, other) =>
+    compareRanges(ranges, one, ranges, other),
+  );
+}
+
+/** 16 bits a pass: four or five passes for IPv4, ten or eleven for IPv6. */
+function radixOrder({ words, firsts, prefixes, owners, count }: Ranges): Uint32Array {
   const ends = new Uint32Array(digitValues);
   let order = new Uint32Array(count);
   let sorted = new Uint32Array(count);

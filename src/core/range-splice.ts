@@ -2,7 +2,7 @@
 //
 //   spliceSegments(flatten(A), A ± delta, delta) = flatten(A ± delta)
 
-import type { RangeColumns, Ranges } from "./range-order.ts";
+import { compareRanges, type RangeColumns, type Ranges } from "./range-order.ts";
 import {
   compareWords,
   Flattening,
@@ -35,10 +35,11 @@ export function changeRanges(ranges: Ranges, added: Ranges, removed: Ranges): Ra
   };
   for (let add = 0, remove = 0; add < added.count || remove < removed.count;) {
     const isAdd =
-      remove >= removed.count || (add < added.count && compare(added, add, removed, remove) < 0);
+      remove >= removed.count ||
+      (add < added.count && compareRanges(added, add, removed, remove) < 0);
     const [change, no] = isAdd ? [added, add++] : [removed, remove++];
     const at = placeOf(ranges, change, no, from);
-    const isThere = at < ranges.count && compare(ranges, at, change, no) === 0;
+    const isThere = at < ranges.count && compareRanges(ranges, at, change, no) === 0;
     if (isThere === isAdd || to + at - from > count) return undefined;
     copy(ranges, at);
     if (!isAdd) {
@@ -204,17 +205,8 @@ function placeOf(ranges: Ranges, want: Ranges, no: number, from: number): number
   let high = ranges.count;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (compare(ranges, middle, want, no) < 0) low = middle + 1;
+    if (compareRanges(ranges, middle, want, no) < 0) low = middle + 1;
     else high = middle;
   }
   return low;
-}
-
-function compare(a: Ranges, at: number, b: Ranges, bAt: number): number {
-  const { words } = a;
-  return (
-    compareWords(a.firsts, at * words, b.firsts, bAt * words, words) ||
-    (a.prefixes[at] ?? 0) - (b.prefixes[bAt] ?? 0) ||
-    (a.owners[at] ?? 0) - (b.owners[bAt] ?? 0)
-  );
 }

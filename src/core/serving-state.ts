@@ -1,9 +1,9 @@
 // What a worker knows when it answers a request: one numbered, immutable state, and how it is composed from what central said and the host's own settings.
 //
-// Large parts (manifest tables, range tables) lie in shared memory; handing a state to a thread copies the rest.
+// Large parts (manifest tables, tables of bot sets) lie in shared memory; handing a state to a thread copies the rest.
 
+import type { AddressTableRef } from "./address-table.ts";
 import type { SiteConfig } from "./effective-devlove.ts";
-import type { RangeTable } from "./range-table.ts";
 
 export type Views =
   | {
@@ -14,14 +14,30 @@ export type Views =
   | { readonly kind: "directory"; /** Absolute path of the site root. */ readonly root: string }
   | { readonly kind: "none" };
 
+/** A bot set that speaks for a host. */
+export type HostSet = {
+  /** Whose set it is: the host's own or its main domain's. */
+  readonly host: string;
+  readonly version: number;
+  readonly table: AddressTableRef;
+  /** By owner in the table: `pairAllow`, `pairDeny`, else 0. May end before the last owner. */
+  readonly pairs: Uint8Array;
+};
+
+export const pairAllow = 1;
+export const pairDeny = 2;
+
 export type HostBots = {
   readonly mode: "enforce" | "monitor";
   readonly unknownBotsCanAccess: boolean | null;
+  /** The domain whose policy says so; absent: the general one, or nobody. */
+  readonly unknownBotsPolicyOf?: string;
+  /** For names that are claimed; disjoint. */
   readonly allow: ReadonlySet<string>;
   readonly deny: ReadonlySet<string>;
-  /** The host's own set first, then the main domain's. */
-  readonly vip: readonly RangeTable[];
-  readonly bad: readonly RangeTable[];
+  /** The host's own set first, then the main domain's. Empty sets are left out. */
+  readonly vip: readonly HostSet[];
+  readonly bad: readonly HostSet[];
 };
 
 export type ServedHost = {

@@ -3,7 +3,7 @@
 //   element  = "<bot>\n<range>"            range in canonical text (address, CIDR)
 //   digest   = sum of SHA-256(element) as a 256-bit number, mod 2^256, in lower-case hex
 
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 
 export type SetElement = { readonly bot: string; readonly range: string };
 
@@ -16,7 +16,7 @@ export function elementKey({ bot, range }: SetElement): string {
 }
 
 function elementNumber(element: SetElement): bigint {
-  return BigInt(`0x${createHash("sha256").update(elementKey(element)).digest("hex")}`);
+  return BigInt(`0x${hash("sha256", elementKey(element), "hex")}`);
 }
 
 /** The digest after a change. The caller vouches that what is added was absent and what is removed was present. */
@@ -28,5 +28,14 @@ export function changedSetDigest(
   let sum = BigInt(`0x${before}`);
   for (const element of added) sum += elementNumber(element);
   for (const element of removed) sum -= elementNumber(element);
+  return digestText(sum);
+}
+
+/** The digest of a set of which one part, known by its own digest, gives way to another. */
+export function exchangedSetDigest(set: string, partBefore: string, partAfter: string): string {
+  return digestText(BigInt(`0x${set}`) - BigInt(`0x${partBefore}`) + BigInt(`0x${partAfter}`));
+}
+
+function digestText(sum: bigint): string {
   return (((sum % modulus) + modulus) % modulus).toString(16).padStart(64, "0");
 }

@@ -1,6 +1,7 @@
 // What happens to a request, and why: decision 14 of the API, as one pure function.
 //
-//   1  address in a set of the domain     the bot is that entry's name, VIP before bad
+//   1  address in a set of the domain     the bot is that entry's name: VIP sets before bad ones, of a kind the host's own set before its main
+//                                          domain's, in a set the most specific range
 //        allow or deny pair (domain, bot)   decides
 //        else                               VIP allows, bad blocks
 //   2  address in no set, agent of a bot   the claimed name's pair decides; an allow pair never helps a claim to a name for which addresses are held
@@ -30,46 +31,66 @@ export type Verdict = {
   readonly kind: "allow" | "block" | "would-block";
   readonly reason: VerdictReason;
   readonly bot: string | null;
+  /** The one that holds the address, if one does. */
+  readonly set?: SetRef | undefined;
+};
+
+/** A set at a version, and whose it is. */
+export type SetRef = {
+  readonly kind: "vip" | "bad";
+  readonly host: string;
+  readonly version: number;
+};
+
+/** Whose the address is. */
+export type Holder = {
+  readonly kind: "vip" | "bad";
+  readonly bot: string;
+  /** Of the domain and this bot. */
+  readonly pair: "allow" | "deny" | undefined;
+  readonly set?: SetRef | undefined;
 };
 
 export type Evidence = {
-  /** Bot that holds the address in the VIP set, in the bad set of the domain. */
-  readonly vip: string | undefined;
-  readonly bad: string | undefined;
+  /** The one who counts where several sets hold the address. */
+  readonly holder: Holder | undefined;
   /** Name that the user agent claims; undefined for a browser's. */
   readonly claimed: string | undefined;
   /** Whether any set of the domain holds addresses for the claimed name. */
   readonly claimHasAddresses: boolean;
 };
 
+const notABot: Verdict = Object.freeze({ kind: "allow", reason: "not-a-bot", bot: null });
+
 export function decide(rules: BotRules, evidence: Evidence): Verdict {
-  const { allowed, reason, bot } = judge(rules, evidence);
-  if (allowed) return { kind: "allow", reason, bot };
-  return { kind: rules.mode === "monitor" ? "would-block" : "block", reason, bot };
+  const { holder, claimed } = evidence;
+  if (holder !== undefined) return decideHolder(rules.mode, holder);
+  if (claimed === undefined) return notABot;
+  return decideClaim(rules, claimed, evidence.claimHasAddresses);
 }
 
-type Judgement = {
-  readonly allowed: boolean;
-  readonly reason: VerdictReason;
-  readonly bot: string | null;
-};
+function decideHolder(mode: BotRules["mode"], { kind, bot, pair, set }: Holder): Verdict {
+  if (pair === "allow") return { kind: "allow", reason: "allow-pair", bot, set };
+  if (pair === "deny") return blocked(mode, "deny-pair", bot, set);
+  return kind === "vip"
+    ? { kind: "allow", reason: "vip-set", bot, set }
+    : blocked(mode, "bad-set", bot, set);
+}
 
-function judge(rules: BotRules, { vip, bad, claimed, claimHasAddresses }: Evidence): Judgement {
-  const held = vip ?? bad;
-  if (held !== undefined) {
-    if (rules.allow.has(held)) return { allowed: true, reason: "allow-pair", bot: held };
-    if (rules.deny.has(held)) return { allowed: false, reason: "deny-pair", bot: held };
-    return vip === undefined
-      ? { allowed: false, reason: "bad-set", bot: held }
-      : { allowed: true, reason: "vip-set", bot: held };
-  }
-  if (claimed === undefined) return { allowed: true, reason: "not-a-bot", bot: null };
-  if (rules.deny.has(claimed)) return { allowed: false, reason: "deny-pair", bot: claimed };
-  if (rules.allow.has(claimed) && !claimHasAddresses)
-    return { allowed: true, reason: "allow-pair", bot: claimed };
-  if (rules.unknownBotsCanAccess === true)
-    return { allowed: true, reason: "unreviewed-allowed", bot: claimed };
-  const reason =
-    rules.unknownBotsCanAccess === false ? "unreviewed-blocked" : "unreviewed-blocked-by-default";
-  return { allowed: false, reason, bot: claimed };
+function decideClaim(rules: BotRules, bot: string, hasAddresses: boolean): Verdict {
+  const { mode, allow, deny, unknownBotsCanAccess } = rules;
+  if (deny.has(bot)) return blocked(mode, "deny-pair", bot);
+  if (allow.has(bot) && !hasAddresses) return { kind: "allow", reason: "allow-pair", bot };
+  if (unknownBotsCanAccess === true) return { kind: "allow", reason: "unreviewed-allowed", bot };
+  const isSaid = unknownBotsCanAccess === false;
+  return blocked(mode, isSaid ? "unreviewed-blocked" : "unreviewed-blocked-by-default", bot);
+}
+
+function blocked(
+  mode: BotRules["mode"],
+  reason: VerdictReason,
+  bot: string,
+  set?: SetRef,
+): Verdict {
+  return { kind: mode === "monitor" ? "would-block" : "block", reason, bot, set };
 }

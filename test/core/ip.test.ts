@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import {
   cidrCover,
   customRange,
+  enclosingStarts,
   familyBits,
   formatIp,
   formatRange,
@@ -54,6 +55,17 @@ test.each(["10.0.0.0/33", "::/129", "10.0.0.0/", "10.0.0.0/-1", "10.0.0.0/8/8", 
   },
 );
 
+test.each([
+  ["::ffff:192.0.2.0/120", "192.0.2.0/24"],
+  ["::ffff:c000:200/128", "192.0.2.0"],
+  ["::ffff:0:0/96", "0.0.0.0/0"],
+  ["::ffff:192.0.2.1/120", "the network is 192.0.2.0/24"],
+  ["::ffff:192.0.2.0/24", "must be 96 to 128"],
+])("the prefix of the mapped range %s counts from the IPv6 address: %s", (text, expected) => {
+  const parsed = parseRange(text);
+  expect(parsed.ok ? formatRange(parsed.range) : parsed.reason).toContain(expected);
+});
+
 test("a custom range of n stands for n+1 addresses and stays in the address space", () => {
   const start = parseIp("192.0.2.250");
   if (start === undefined) throw new Error("no address");
@@ -72,6 +84,18 @@ const range = fc
     const first = a & most;
     return { family, first, last: first + span > most ? most : first + span };
   });
+
+test("what holds an address begins where enclosingStarts says", () => {
+  fc.assert(
+    fc.property(range, ({ family, first }) => {
+      const expected = Array.from({ length: familyBits[family] + 1 }, (_, prefix) => {
+        const hostBits = BigInt(familyBits[family] - prefix);
+        return first - (first % (1n << hostBits));
+      });
+      expect(enclosingStarts({ family, value: first })).toEqual([...new Set(expected)]);
+    }),
+  );
+});
 
 test("a cover is exactly the range, in order, of CIDR ranges that cannot be joined", () => {
   fc.assert(

@@ -1,7 +1,7 @@
 // PROXY protocol headers as the proxies of the field write them, cut at every byte, and what is none.
 
 import { expect, test } from "vitest";
-import { formatIp } from "../../src/core/ip.ts";
+import { formatIp, parseIp } from "../../src/core/ip.ts";
 import { readProxyHeader } from "../../src/core/proxy-protocol.ts";
 
 const ascii = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -13,6 +13,8 @@ const six = [
   0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0,
   0, 0, 0, 0, 8, 0, 1, 0, 2,
 ];
+
+const noop = [4, 0, 2, 0x20, 0];
 
 const headers: readonly (readonly [name: string, header: Uint8Array, source: string | null])[] = [
   ["v1 TCP4", ascii("PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n"), "192.0.2.1"],
@@ -36,7 +38,20 @@ const headers: readonly (readonly [name: string, header: Uint8Array, source: str
 test.each(headers)("%s", (_, header, source) => {
   const read = readProxyHeader(Uint8Array.from([...header, 71, 69, 84]));
   expect(read).toMatchObject({ kind: "read", bytes: header.length });
-  expect(read.kind === "read" && read.source !== null ? formatIp(read.source) : null).toBe(source);
+  const address = read.kind === "read" ? parseIp(read.visitor?.address ?? "") : undefined;
+  expect(address === undefined ? null : formatIp(address)).toBe(source);
+});
+
+test.each([
+  ["v1", headers[0]?.[1], { port: 443, isTls: false }],
+  ["v2", v2(0x21, 0x11, four), { port: 80, isTls: false }],
+  ["v2 of IPv6", v2(0x21, 0x21, six), { port: 2, isTls: false }],
+  ["v2 with TLS", v2(0x21, 0x11, [...four, ...noop, 0x20, 0, 5, 1, 0, 0, 0, 0]), { isTls: true }],
+  ["v2 without TLS", v2(0x21, 0x11, [...four, 0x20, 0, 5, 0, 0, 0, 0, 0]), { isTls: false }],
+  ["v2, its extensions cut", v2(0x21, 0x11, [...four, 3, 0, 9, 0x20, 0, 5, 1]), { isTls: false }],
+  ["v2, an empty extension", v2(0x21, 0x11, [...four, 0x20, 0, 0]), { isTls: false }],
+])("%s tells where the visitor connected to and how", (_, header, visitor) => {
+  expect(readProxyHeader(header ?? ascii(""))).toMatchObject({ kind: "read", visitor });
 });
 
 test.each(headers)("%s, cut anywhere, is incomplete", (_, header) => {

@@ -4,13 +4,13 @@ import type { MessagePort } from "node:worker_threads";
 import type { Log } from "../../base/log.ts";
 import type { Registry } from "../../base/metrics.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
-import { compileTrusted } from "../../core/client-address.ts";
+import { ClientAddresses } from "../../core/client-address.ts";
 import type { ResponseCache } from "./cache-port.ts";
 import { Flights } from "./flights.ts";
 import { VisitorListener } from "./listener.ts";
 import { OriginPools } from "./origin-pools.ts";
 import { answer } from "./pipeline.ts";
-import { createClock, type Judge, type RecordSink } from "./ports.ts";
+import { createClock, type DecisionSink, type Judge, type RecordSink } from "./ports.ts";
 import { ProblemLog } from "./problem-log.ts";
 import { createRecorder } from "./recorder.ts";
 import { Heartbeat, PoolWords } from "./shared-words.ts";
@@ -29,7 +29,7 @@ export type AcceleratorParts = {
   readonly registry: Registry;
   readonly log: Log;
   readonly random: () => number;
-  readonly decisionId: () => string;
+  readonly decisions: DecisionSink;
 };
 
 /** Runs until main asks to drain (or its port closes); resolves when every answer has ended. The parts are the caller's to close. */
@@ -52,6 +52,7 @@ export async function runAccelerator(
   await using flights = new Flights({ ...parts, problems, metrics, origins, clock });
   const { cache } = parts;
   await using variants = new VariantMaker({ cache, words, no: init.no, clock, metrics, problems });
+  const clients = new ClientAddresses(init.proxies.trusted, init.proxies.forwardedHeader);
   const deps = {
     ...parts,
     variants,
@@ -61,11 +62,13 @@ export async function runAccelerator(
     metrics,
     origins,
     clock,
-    trusted: compileTrusted(init.trustedProxies),
+    clients,
   };
   await using listener = new VisitorListener({
     answer: async (exchange) => answer(deps, exchange),
     nextConnection: () => words.nextConnection(),
+    clients,
+    proxyProtocol: init.proxies.proxyProtocol,
     recorder: createRecorder(parts.records, metrics, clock),
     metrics,
     clock,

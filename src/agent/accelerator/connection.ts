@@ -1,25 +1,41 @@
 // One visitor's TCP connection: its number, its peer, the exchanges that are under way on it.
 
 import type { Socket } from "node:net";
-import { parsePeer } from "../../core/client-address.ts";
-import type { IpAddress } from "../../core/ip.ts";
+import type { ClientAddress } from "../../core/client-address.ts";
 import type { Exchange } from "./exchange.ts";
+
+export type Arrival = {
+  readonly socket: Socket;
+  /** Who connected, or whom a PROXY header names. Taken at once: a closed socket has forgotten it. */
+  readonly peer: ClientAddress | undefined;
+  /** That the visitor connected to. */
+  readonly port: number | undefined;
+  /** Of the PROXY header, before the first byte of a request. */
+  readonly headerBytes: number;
+};
 
 export class Connection {
   readonly no: number;
   readonly socket: Socket;
-  /** Taken at once: a closed socket has forgotten it. */
-  readonly peer: IpAddress | undefined;
+  readonly peer: ClientAddress | undefined;
+  readonly port: number | undefined;
   /** In order of arrival: HTTP/1.1 may be pipelined, answers go out in the same order. */
   readonly live = new Set<Exchange>();
   /** The exchange that began last, ended or not. */
   newest: Exchange | undefined;
+  readonly #headerBytes: number;
   #bytesTold = 0;
 
-  constructor(no: number, socket: Socket) {
+  constructor(no: number, { socket, peer, port, headerBytes }: Arrival) {
     this.no = no;
     this.socket = socket;
-    this.peer = parsePeer(socket.remoteAddress);
+    this.peer = peer;
+    this.port = port;
+    this.#headerBytes = headerBytes;
+  }
+
+  get isUnused(): boolean {
+    return this.socket.bytesRead === this.#headerBytes;
   }
 
   /** Bytes written since the last call, heads included. */

@@ -1,22 +1,31 @@
-// The visitors' listener of one worker: node:http with its strict parser, connections and exchanges counted, errors of the parser
-// answered and recorded, and a drain that drops nobody who has already connected.
+// The visitors' listener of one worker: node:http with its strict parser, behind the gate for PROXY headers where they are required; connections and
+// exchanges counted, errors of the parser answered and recorded, and a drain that drops nobody who has already connected.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { Server as NetServer, type ListenOptions, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { listen } from "../../base/http-listener.ts";
+import type { ClientAddresses } from "../../core/client-address.ts";
 import { sendText } from "./answer.ts";
-import { Connection } from "./connection.ts";
+import { Connection, type Arrival } from "./connection.ts";
 import { Exchange } from "./exchange.ts";
 import type { Clock } from "./ports.ts";
 import type { ProblemLog } from "./problem-log.ts";
+import { ProxyGate } from "./proxy-gate.ts";
 import { requestLineOf, statusOfParserError, writeRawAnswer } from "./raw-answer.ts";
 import type { Recorder } from "./recorder.ts";
 import type { WorkerMetrics } from "./worker-metrics.ts";
 
+export const proxyProtocols = ["off", "required"] as const;
+export type ProxyProtocol = (typeof proxyProtocols)[number];
+
 export type ListenerDeps = {
   readonly answer: (exchange: Exchange) => Promise<void>;
   readonly nextConnection: () => number;
+  readonly clients: ClientAddresses;
+  readonly proxyProtocol: ProxyProtocol;
+  /** See ProxyGateDeps. */
+  readonly headerMs?: number | undefined;
   readonly recorder: Recorder;
   readonly metrics: WorkerMetrics;
   readonly clock: Clock;
@@ -46,6 +55,7 @@ export class VisitorListener implements AsyncDisposable {
   readonly #deps: ListenerDeps;
   readonly #connections = new Map<Duplex, Connection>();
   readonly #working = new Set<Promise<void>>();
+  readonly #gate: ProxyGate | undefined;
   #draining = false;
 
   constructor(deps: ListenerDeps) {
@@ -53,7 +63,9 @@ export class VisitorListener implements AsyncDisposable {
     this.#server = createServer(serverOptions);
     this.#server.maxHeadersCount = 0; // All that fit into headBytesMax: dropping some in silence would hide them from the checks.
     this.#server.maxConnections = connectionsMax;
-    this.#server.on("connection", (socket: Socket) => this.#connected(socket));
+    this.#gate = deps.proxyProtocol === "required" ? this.#openGate() : undefined;
+    if (this.#gate === undefined)
+      this.#server.on("connection", (socket: Socket) => this.#connected(directly(deps, socket)));
     this.#server.on("drop", () => deps.metrics.accel_agent_refused_connections_total.inc());
     this.#server.on("request", (request, response) => this.#begin(request, response, false));
     this.#server.on("checkContinue", (request, response) => this.#begin(request, response, true));
@@ -98,16 +110,32 @@ export class VisitorListener implements AsyncDisposable {
     this.#server.close(); // Ends the interval that checks for slow connections.
   }
 
+  /** Takes connections before node:http does, which hears of each when its header has been read. */
+  #openGate(): ProxyGate {
+    const serving = this.#server.listeners("connection");
+    this.#server.removeAllListeners("connection");
+    const admit = (arrival: Arrival): void => {
+      for (const serve of serving) serve.call(this.#server, arrival.socket);
+      this.#connected(arrival);
+    };
+    const gate = new ProxyGate({ ...this.#deps, admit });
+    this.#server.on("connection", (socket: Socket) => gate.take(socket));
+    return gate;
+  }
+
   #cutIdle(): void {
+    this.#gate?.cut();
     for (const { live, socket } of this.#connections.values()) if (live.size === 0) socket.end();
   }
 
   #cutAll(): void {
+    this.#gate?.cut();
     for (const { socket } of this.#connections.values()) socket.destroy();
   }
 
-  #connected(socket: Socket): void {
-    const connection = new Connection(this.#deps.nextConnection(), socket);
+  #connected(arrival: Arrival): void {
+    const { socket } = arrival;
+    const connection = new Connection(this.#deps.nextConnection(), arrival);
     this.#connections.set(socket, connection);
     const { accel_agent_open_connections: open } = this.#deps.metrics;
     open.inc();
@@ -188,7 +216,7 @@ export class VisitorListener implements AsyncDisposable {
   #refuseNow(connection: Connection, status: number, error: Error): void {
     const { socket } = connection;
     // Browsers open connections ahead and may send nothing on them: no request, no answer, no record.
-    if (!socket.writable || (status === 408 && socket.bytesRead === 0)) {
+    if (!socket.writable || (status === 408 && connection.isUnused)) {
       socket.destroy();
       return;
     }
@@ -203,4 +231,9 @@ export class VisitorListener implements AsyncDisposable {
     const line = { method: "CONNECT", target: request.url ?? "" };
     this.#deps.recorder.refused(connection, 405, line);
   }
+}
+
+function directly({ clients }: ListenerDeps, socket: Socket): Arrival {
+  const peer = clients.ofPeer(socket.remoteAddress);
+  return { socket, peer, port: socket.localPort, headerBytes: 0 };
 }

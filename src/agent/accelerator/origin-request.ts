@@ -1,9 +1,9 @@
 // The request as an origin sees it: hop-by-hop fields end here, what is said about the visitor is ours alone to say.
 
+import type { Scheme } from "../../core/client-address.ts";
 import type { BackendSettings } from "../../core/effective-devlove.ts";
 import { fieldValue, listMembers, withoutFields, withoutHopByHop } from "../../core/http-fields.ts";
 import type { Field } from "../../core/http-fields.ts";
-import { formatIp } from "../../core/ip.ts";
 import type { Exchange } from "./exchange.ts";
 
 /** RFC 9110 §7.6.3. */
@@ -38,16 +38,13 @@ export function originFields(
   host: string,
   backend: BackendSettings,
 ): readonly Field[] {
-  const { fields, client, request, connection } = exchange;
+  const { fields, client, request } = exchange;
   const asked = askedHost(exchange, host);
-  const isProxied = client?.isProxied === true;
-  const before = isProxied ? fieldValue(fields, "x-forwarded-for") : undefined;
-  const peer = connection.peer === undefined ? "unknown" : formatIp(connection.peer);
   const via = fieldValue(fields, "via");
   return [
     ["Host", backend.host === "preserve" ? asked : backend.host],
     ...withoutFields(withoutHopByHop(fields), replaced),
-    ["X-Forwarded-For", before === undefined ? peer : `${before}, ${peer}`],
+    ["X-Forwarded-For", client?.forwardedFor ?? "unknown"],
     ["X-Forwarded-Proto", visitorScheme(exchange)],
     ["X-Forwarded-Host", asked],
     ["Via", `${via === undefined ? "" : `${via}, `}${request.httpVersion} ${pseudonym}`],
@@ -55,9 +52,8 @@ export function originFields(
 }
 
 /** As a proxy of ours says it; connections to this program are not encrypted. */
-export function visitorScheme({ client, fields }: Exchange): "http" | "https" {
-  const said = client?.isProxied === true ? fieldValue(fields, "x-forwarded-proto") : undefined;
-  return said?.toLowerCase() === "https" ? "https" : "http";
+export function visitorScheme({ client }: Exchange): Scheme {
+  return client?.scheme ?? "http";
 }
 
 /**
@@ -66,7 +62,7 @@ export function visitorScheme({ client, fields }: Exchange): "http" | "https" {
  */
 function askedHost({ authority, connection }: Exchange, host: string): string {
   const port = /:(\d{1,5})$/.exec(authority)?.[1];
-  return port !== undefined && Number(port) === connection.socket.localPort && port !== "80"
+  return port !== undefined && Number(port) === connection.port && port !== "80"
     ? `${host}:${port}`
     : host;
 }

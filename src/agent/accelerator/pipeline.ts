@@ -1,7 +1,6 @@
 // The way of a request: client address → host → verdict → redirect → static file → cache and origin. Each step answers or passes on.
 
-import type { AddressTable } from "../../core/address-table.ts";
-import { clientAddress } from "../../core/client-address.ts";
+import type { ClientAddresses } from "../../core/client-address.ts";
 import { parseTarget, type RequestTarget } from "../../core/request-path.ts";
 import { fieldValue, type Field } from "../../core/http-fields.ts";
 import { sendText, withSiteHeaders, writeHead } from "./answer.ts";
@@ -9,20 +8,20 @@ import type { Exchange } from "./exchange.ts";
 import { answerGenerated } from "./generated.ts";
 import type { GeneratedDeps } from "./inquiry.ts";
 import type { Served, ServedSite } from "./host-table.ts";
-import type { Judge } from "./ports.ts";
+import type { DecisionSink, Judge } from "./ports.ts";
 import { asksForUpgrade, refusalOf } from "./request-check.ts";
 import { SourceChanged, type SiteFile } from "./site-files.ts";
 import type { StagedStates } from "./staged-states.ts";
 import { answerNotFound, answerStatic, type StaticAnswerDeps } from "./static-answer.ts";
 import { routeStatic } from "./static-route.ts";
+import type { WorkerMetrics } from "./worker-metrics.ts";
 
 export type PipelineDeps = GeneratedDeps &
   StaticAnswerDeps & {
     readonly states: StagedStates;
-    readonly trusted: AddressTable;
+    readonly clients: ClientAddresses;
     readonly judge: Judge;
-    /** A fresh id for each block, to be looked up by operators. */
-    readonly decisionId: () => string;
+    readonly decisions: DecisionSink;
   };
 
 /** A file that changed during each of so many reads is being written. */
@@ -61,11 +60,9 @@ export async function answer(deps: PipelineDeps, exchange: Exchange): Promise<vo
   await answerSite(deps, exchange, served.compiled, target);
 }
 
-function identify({ trusted }: PipelineDeps, exchange: Exchange): void {
+function identify({ clients }: PipelineDeps, exchange: Exchange): void {
   const { peer } = exchange.connection;
-  if (peer === undefined) return;
-  const forwardedFor = fieldValue(exchange.fields, "x-forwarded-for");
-  exchange.client = clientAddress(peer, forwardedFor, trusted);
+  if (peer !== undefined) exchange.client = clients.ofRequest(peer, exchange.fields);
 }
 
 function answerOddTarget(exchange: Exchange): void {
@@ -97,23 +94,35 @@ function findHost({ states }: PipelineDeps, exchange: Exchange): Served | undefi
   return undefined;
 }
 
+const countVerdict = {
+  allow: (metrics: WorkerMetrics) => metrics.accel_agent_allowed_total,
+  block: (metrics: WorkerMetrics) => metrics.accel_agent_blocked_total,
+  "would-block": (metrics: WorkerMetrics) => metrics.accel_agent_would_block_total,
+} as const;
+
 /** In one step with the look-up of the state: its tables are this request's no longer once it waits. */
 function isBlocked(
-  { judge, metrics, decisionId }: PipelineDeps,
+  { judge, metrics, decisions }: PipelineDeps,
   exchange: Exchange,
   { domain, host }: Served,
 ): boolean {
   const userAgent = fieldValue(exchange.fields, "user-agent");
-  const verdict = judge(host.bots, exchange.client?.text ?? "", userAgent);
+  const verdict = judge(host.bots, exchange.client?.text ?? "", userAgent, domain);
   exchange.verdict = verdict;
   const { kind, reason } = verdict;
-  if (kind === "would-block") metrics.accel_agent_would_block_total.inc({ domain, reason });
-  if (kind !== "block") return false;
-  metrics.accel_agent_blocked_total.inc({ domain, reason });
+  countVerdict[kind](metrics).inc({ domain, reason });
+  if (kind === "allow") return false;
+  const id = decisions.note({
+    atMs: exchange.startedWallMs,
+    host: host.name,
+    clientIp: exchange.client?.text ?? "",
+    userAgent,
+    verdict,
+    policyOf: host.bots.unknownBotsPolicyOf,
+  });
+  if (kind === "would-block") return false;
   exchange.cache = "blocked";
-  sendText(exchange, 403, `Access to this site is denied (${reason}).`, [
-    ["X-Accel-Decision", decisionId()],
-  ]);
+  sendText(exchange, 403, `Access to this site is denied (${reason}).`, [["X-Accel-Decision", id]]);
   return true;
 }
 

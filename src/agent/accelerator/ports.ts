@@ -1,15 +1,26 @@
 // What the data plane needs beside the cache, declared by its consumer: somebody who judges, somebody who takes the records, a clock.
 
+import type { Decision } from "../../core/decision.ts";
 import type { HostBots } from "../../core/serving-state.ts";
 import type { Verdict } from "../../core/verdict.ts";
 import type { RequestRecord } from "../../wire/request-log.ts";
 
-/** Synchronous, never throws. */
-export type Judge = (bots: HostBots, clientIp: string, userAgent: string | undefined) => Verdict;
+/** Synchronous, never throws. Asked once for each request; `domain` is the main domain, for what it counts. */
+export type Judge = (
+  bots: HostBots,
+  clientIp: string,
+  userAgent: string | undefined,
+  domain: string,
+) => Verdict;
 
 /** Takes each record once. Never throws, never blocks; what it cannot keep it counts. */
 export interface RecordSink {
   accept(record: RequestRecord): void;
+}
+
+/** Takes each decision against a visitor, gives the id that it can be looked up by. Never throws, never blocks; what it cannot keep it counts. */
+export interface DecisionSink {
+  note(decision: Decision): string;
 }
 
 export type Clock = {

@@ -1,6 +1,5 @@
 // From an exchange that has ended to its record and its metrics. Also for what never became an exchange: requests that the parser refused.
 
-import { formatIp } from "../../core/ip.ts";
 import { fieldValue } from "../../core/http-fields.ts";
 import { recordText } from "../../core/record-text.ts";
 import type { Verdict } from "../../core/verdict.ts";
@@ -45,7 +44,7 @@ export function createRecorder(sink: RecordSink, metrics: WorkerMetrics, clock: 
         when: seconds(exchange.startedWallMs),
         authority: recordText(exchange.authority, authorityCharsMax),
         domain: exchange.domain,
-        client_ip: exchange.client?.text ?? peerText(exchange.connection),
+        client_ip: exchange.client?.text ?? exchange.connection.peer?.text ?? "",
         bytes_sent: exchange.bytesSent,
         duration: seconds(clock.steadyMs() - exchange.startedMs),
         cache: exchange.cache,
@@ -63,7 +62,7 @@ export function createRecorder(sink: RecordSink, metrics: WorkerMetrics, clock: 
         when: seconds(clock.wallMs()),
         authority: "",
         domain: null,
-        client_ip: peerText(connection),
+        client_ip: connection.peer?.text ?? "",
         bytes_sent: connection.takeBytesSent(),
         duration: 0,
         cache: "none",
@@ -77,10 +76,6 @@ export function createRecorder(sink: RecordSink, metrics: WorkerMetrics, clock: 
 /** Microseconds behind the point. */
 function seconds(ms: number): number {
   return Math.max(0, Math.round(ms * 1_000)) / 1_000_000;
-}
-
-function peerText({ peer }: Connection): string {
-  return peer === undefined ? "" : formatIp(peer);
 }
 
 /** `allow not-a-bot`, `block bad-set`; "none" for what was answered before the verdict. */

@@ -1,8 +1,17 @@
 // What main and an accelerator worker say to each other. Both are of one build, so nothing is validated; what is shared lies in shared-words.ts.
 
 import type { MetricsData } from "../../base/metrics.ts";
+import type { ForwardedHeader } from "../../core/client-address.ts";
 import type { FaultCode } from "../../core/faults.ts";
 import type { ServingState } from "../../core/serving-state.ts";
+import type { ProxyProtocol } from "./listener.ts";
+
+/** Whom a visitor may come through, and how it says who that is. */
+export type ProxySettings = {
+  readonly trusted: readonly string[];
+  readonly forwardedHeader: ForwardedHeader;
+  readonly proxyProtocol: ProxyProtocol;
+};
 
 export type AcceleratorInit = {
   readonly no: number;
@@ -10,7 +19,7 @@ export type AcceleratorInit = {
   readonly heartbeat: SharedArrayBuffer;
   /** The port is the one that main found free: never 0. */
   readonly listen: { readonly host: string; readonly port: number };
-  readonly trustedProxies: readonly string[];
+  readonly proxies: ProxySettings;
   /** Answers for requests addressed by IP address, as localhost or to nobody; null: nobody does. */
   readonly defaultDomain: string | null;
   readonly blobsDir: string;

@@ -18,6 +18,11 @@ const table = {
     help: "Bytes sent to visitors, heads included.",
     labels: ["domain"],
   },
+  accel_agent_allowed_total: {
+    kind: "counter",
+    help: "Requests that the verdict allowed, by its reason.",
+    labels: ["domain", "reason"],
+  },
   accel_agent_blocked_total: {
     kind: "counter",
     help: "Requests blocked, by the reason of the verdict.",
@@ -70,6 +75,11 @@ const table = {
   accel_agent_refused_connections_total: {
     kind: "counter",
     help: "Connections refused because too many were open.",
+  },
+  accel_agent_proxy_header_refused_total: {
+    kind: "counter",
+    help: "Connections cut because they did not begin with the PROXY header of a trusted proxy.",
+    labels: ["reason"],
   },
   accel_agent_variants_total: {
     kind: "counter",

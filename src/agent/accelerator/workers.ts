@@ -17,6 +17,7 @@ import { nothingServed, type ServingState } from "../../core/serving-state.ts";
 import { foldDeparted } from "./departed-metrics.ts";
 import { PoolWords } from "./shared-words.ts";
 import { WorkerHandle } from "./worker-handle.ts";
+import type { ProxySettings } from "./worker-messages.ts";
 
 export type WorkerPoolOptions = {
   readonly count: number;
@@ -28,7 +29,7 @@ export type WorkerPoolOptions = {
     readonly transfer: readonly Transferable[];
   };
   readonly listen: { readonly host: string; readonly port: number };
-  readonly trustedProxies: readonly string[];
+  readonly proxies: ProxySettings;
   readonly defaultDomain: string | null;
   readonly blobsDir: string;
   readonly drainGraceMs: number;
@@ -198,9 +199,9 @@ export class WorkerPool implements AsyncDisposable {
 
   /** A thread that is staged with the state in force and listens. Throws when it cannot listen or dies on the way. */
   async #launch(no: number): Promise<WorkerHandle> {
-    const { entry, openParts, listen, trustedProxies, defaultDomain, blobsDir } = this.#options;
+    const { entry, openParts, listen, proxies, defaultDomain, blobsDir } = this.#options;
     const poolWords = this.#words.buffer;
-    const init = { no, poolWords, listen, trustedProxies, defaultDomain, blobsDir };
+    const init = { no, poolWords, listen, proxies, defaultDomain, blobsDir };
     const handle = new WorkerHandle(entry, init, openParts(no));
     this.#running.add(handle);
     void handle.ended.then(() => this.#running.delete(handle));

@@ -15,6 +15,7 @@ import {
   text,
 } from "../../base/settings-fields.ts";
 import { logLevels } from "../../base/log.ts";
+import { forwardedHeaders } from "../../core/client-address.ts";
 import { parseDomainName, parseName16, type DomainName, type Name16 } from "../../core/ids.ts";
 import { parseRange } from "../../core/ip.ts";
 
@@ -45,6 +46,8 @@ const range = (raw: unknown): Parsed<string> => {
   if (parsed?.ok === true) return { ok: true, value: String(raw) };
   return { ok: false, reason: parsed?.reason ?? "must be an address or CIDR range" };
 };
+
+const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 
 const hostAndPort = (raw: unknown): Parsed<string> => {
   const address = listenAddress()(raw);
@@ -105,9 +108,24 @@ export const agentFields = {
     parse: integer(0, 64),
   },
   "accelerator.trusted_proxies": {
-    doc: "Proxies whose X-Forwarded-For is believed: addresses and CIDR ranges. From elsewhere the header changes nothing.",
+    doc: "Proxies that are believed when they say who the visitor is: addresses and CIDR ranges. From elsewhere such headers change nothing.",
     fallback: [],
     parse: listOf(range, 1_000),
+  },
+  "accelerator.forwarded_header": {
+    doc: "Where the trusted proxies say it: x-forwarded-for (with X-Forwarded-Proto) or forwarded (RFC 7239). The other header changes nothing.",
+    fallback: "x-forwarded-for",
+    parse: oneOf(...forwardedHeaders),
+  },
+  "accelerator.proxy_protocol": {
+    doc: "off, or required: each connection begins with a PROXY header (version 1 or 2) of a trusted proxy, else it is cut.\nWhom the header names is then the peer.",
+    fallback: "off",
+    parse: oneOf("off", "required"),
+    conflict: (settings) =>
+      settings["accelerator.proxy_protocol"] === "required" &&
+      isEmpty(settings["accelerator.trusted_proxies"])
+        ? "required cuts every connection while accelerator.trusted_proxies is empty; name the proxies there"
+        : undefined,
   },
   "accelerator.default_domain": {
     doc: "The domain that answers requests addressed to this host by IP address, as localhost or without a Host header.",

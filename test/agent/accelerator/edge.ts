@@ -4,7 +4,7 @@ import { createServer, request as httpRequest, type RequestListener } from "node
 import { connect, type AddressInfo } from "node:net";
 import type { ResponseCache } from "../../../src/agent/accelerator/cache-port.ts";
 import { Flights } from "../../../src/agent/accelerator/flights.ts";
-import { VisitorListener } from "../../../src/agent/accelerator/listener.ts";
+import { VisitorListener, type ProxyProtocol } from "../../../src/agent/accelerator/listener.ts";
 import { OriginPools } from "../../../src/agent/accelerator/origin-pools.ts";
 import { answer } from "../../../src/agent/accelerator/pipeline.ts";
 import { createClock, type Judge } from "../../../src/agent/accelerator/ports.ts";
@@ -16,7 +16,8 @@ import { VariantMaker } from "../../../src/agent/accelerator/variant-maker.ts";
 import { createWorkerMetrics } from "../../../src/agent/accelerator/worker-metrics.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";
-import { compileTrusted } from "../../../src/core/client-address.ts";
+import { ClientAddresses, type ForwardedHeader } from "../../../src/core/client-address.ts";
+import type { Decision } from "../../../src/core/decision.ts";
 import { effectiveDevlove, type SiteInput } from "../../../src/core/effective-devlove.ts";
 import type { HostBots, ServingState, Views } from "../../../src/core/serving-state.ts";
 import type { RequestRecord } from "../../../src/wire/request-log.ts";
@@ -47,6 +48,9 @@ export type EdgeOptions = {
   /** Instead of the one in memory. */
   readonly cache?: ResponseCache;
   readonly trusted?: readonly string[];
+  readonly forwardedHeader?: ForwardedHeader;
+  readonly proxyProtocol?: ProxyProtocol;
+  readonly headerMs?: number;
   readonly defaultDomain?: string;
   readonly judge?: Judge;
   readonly blobsDir?: string;
@@ -57,6 +61,7 @@ const allowed: Judge = () => ({ kind: "allow", reason: "not-a-bot", bot: null })
 export class Edge implements AsyncDisposable {
   readonly cache = new MemoryCache();
   readonly records: RequestRecord[] = [];
+  readonly decisions: Decision[] = [];
   readonly registry = new Registry();
   /** Added to the clock that ages are taken with. */
   skewMs = 0;
@@ -83,6 +88,10 @@ export class Edge implements AsyncDisposable {
     const flights = this.#stack.use(new Flights({ cache, origins, clock, metrics, problems }));
     const made = { cache, words: this.#words, no: 1, clock, metrics, problems };
     const variants = this.#stack.use(new VariantMaker(made));
+    const clients = new ClientAddresses(
+      options.trusted ?? [],
+      options.forwardedHeader ?? "x-forwarded-for",
+    );
     const deps = {
       cache,
       variants,
@@ -92,14 +101,22 @@ export class Edge implements AsyncDisposable {
       clock,
       metrics,
       problems,
-      trusted: compileTrusted(options.trusted ?? []),
+      clients,
       judge: options.judge ?? allowed,
-      decisionId: () => "0123456789abcdef",
+      decisions: {
+        note: (decision: Decision) => {
+          this.decisions.push(decision);
+          return "0123456789abcdef";
+        },
+      },
     };
     this.#listener = this.#stack.use(
       new VisitorListener({
         answer: async (exchange) => answer(deps, exchange),
         nextConnection: () => this.#words.nextConnection(),
+        clients,
+        proxyProtocol: options.proxyProtocol ?? "off",
+        headerMs: options.headerMs,
         recorder: createRecorder(records, metrics, clock),
         metrics,
         clock,

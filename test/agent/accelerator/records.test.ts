@@ -113,7 +113,9 @@ describe("records", () => {
       judge: (_bots, ip, agent) =>
         agent === "curl"
           ? { kind: "block", reason: "bad-set", bot: `botnet of ${ip}` }
-          : { kind: "would-block", reason: "deny-pair", bot: "x" },
+          : agent === "friend"
+            ? { kind: "allow", reason: "allow-pair", bot: "friend" }
+            : { kind: "would-block", reason: "deny-pair", bot: "x" },
     });
     const blocked = await ask(edge, "/", { headers: { "user-agent": "curl" } });
     expect(blocked.status).toBe(403);
@@ -122,18 +124,30 @@ describe("records", () => {
       "x-accel-decision": "0123456789abcdef",
       "cache-control": "no-store",
     });
-    expect((await ask(edge, "/")).status).toBe(404);
-    const all = await records(edge, 2);
+    const passed = await ask(edge, "/", { headers: { "user-agent": "x/1" } });
+    expect([passed.status, passed.headers["x-accel-decision"]]).toEqual([404, undefined]);
+    await ask(edge, "/", { headers: { "user-agent": "friend" } });
+    const all = await records(edge, 3);
     expect(all[0]).toMatchObject({
       response_status: 403,
       cache: "blocked",
       verdict: "block bad-set",
       bot: "botnet of 127.0.0.1",
     });
-    expect(all[1]).toMatchObject({ verdict: "would-block deny-pair" });
+    expect(all[1]).toMatchObject({ verdict: "would-block deny-pair", bot: "x", cache: "none" });
+    expect(all[2]).toMatchObject({ verdict: "allow allow-pair", bot: "friend" });
+    const noted = { host: "www.example.com", clientIp: "127.0.0.1", policyOf: undefined };
+    expect(edge.decisions).toMatchObject([
+      { ...noted, userAgent: "curl", verdict: { kind: "block", reason: "bad-set" } },
+      { ...noted, userAgent: "x/1", verdict: { kind: "would-block", bot: "x" } },
+    ]);
+    expect(edge.decisions[0]?.atMs).toBeGreaterThan(Date.now() - 10_000);
     const metrics = await edge.registry.metrics();
     expect(metrics).toContain(
       'accel_agent_blocked_total{domain="www.example.com",reason="bad-set"} 1',
+    );
+    expect(metrics).toContain(
+      'accel_agent_allowed_total{domain="www.example.com",reason="allow-pair"} 1',
     );
     expect(metrics).toContain(
       'accel_agent_would_block_total{domain="www.example.com",reason="deny-pair"} 1',

@@ -27,7 +27,7 @@ await runAccelerator(accelerator, parentPort, {
   registry: new Registry(),
   log: silentLog(),
   random: Math.random,
-  decisionId: () => "0",
+  decisions: { note: () => "0" },
 });
 process.exit(0);
 

@@ -8,6 +8,7 @@ import { type WorkerPool, type WorkerPoolOptions } from "../../../src/agent/acce
 import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry, exposeMetrics } from "../../../src/base/metrics.ts";
+import { proxyV1 } from "../../support/proxy-headers.ts";
 import { startWorkers } from "../../support/start-workers.ts";
 import { until } from "../../support/until.ts";
 import { ask, openOrigin, raw, stateOf } from "./edge.ts";
@@ -43,7 +44,7 @@ async function start({ failingStarts, ...options }: Overrides = {}): Promise<Sta
       return { data, transfer: [port2] };
     },
     listen: { host: "127.0.0.1", port: 0 },
-    trustedProxies: [],
+    proxies: { trusted: [], forwardedHeader: "x-forwarded-for", proxyProtocol: "off" },
     defaultDomain: null,
     blobsDir: "/nonexistent",
     drainGraceMs: 2_000,
@@ -211,6 +212,23 @@ describe("the port", () => {
   it("of an address that is not ours is unusable", async () => {
     await expect(start({ listen: { host: "192.0.2.1", port: 0 } })).rejects.toMatchObject({
       code: "ADDRESS_UNUSABLE",
+    });
+  });
+});
+
+describe("proxies", () => {
+  it("that have to say who the visitor is are heard by every worker, others are cut and counted", async () => {
+    const required = { forwardedHeader: "forwarded", proxyProtocol: "required" } as const;
+    await using s = await start({ proxies: { trusted: ["127.0.0.1"], ...required } });
+    await s.pool.publish(stateWithVersion);
+    const asked = "GET /v HTTP/1.1\r\nHost: www.example.com\r\nConnection: close\r\n\r\n";
+    expect(await raw(s.pool, `${proxyV1("192.0.2.7")}${asked}`)).toContain("307");
+    await until("heard by both", async () => {
+      expect(await raw(s.pool, asked)).toBe("");
+      const parts = await s.pool.metrics();
+      const line = 'accel_agent_proxy_header_refused_total{reason="invalid"}';
+      const texts = await Promise.all(parts.map(async (part) => exposeMetrics([part])));
+      return texts.filter((text) => text.includes(line)).length === 2;
     });
   });
 });

@@ -1,0 +1,165 @@
+// A verdict in words: why it is what it is, and what would change it, in the terms of the customer API. Decision 14, read backwards.
+
+import type { SetRef, Verdict } from "./verdict.ts";
+
+/** What decided beside the sets; null where it is the set alone, or where nobody is a bot. */
+export type PolicySaid =
+  /** `domain` null: whose pair it was cannot be told any more. */
+  | { readonly kind: "pair"; readonly says: "allow" | "deny"; readonly domain: string | null }
+  | { readonly kind: "domain"; readonly says: "allow" | "deny"; readonly domain: string }
+  | { readonly kind: "general"; readonly says: "allow" | "deny" }
+  | { readonly kind: "default"; readonly says: "deny" };
+
+export type Story = {
+  readonly verdict: Verdict;
+  readonly clientIp: string;
+  readonly host: string;
+  readonly policy: PolicySaid | null;
+  /** Of the verdict's set; undefined: it holds the address no more. */
+  readonly range: string | undefined;
+  /** The name is allowed, which does not help a claim: the sets hold addresses for it, others than this one. */
+  readonly isAllowedElsewhere: boolean;
+};
+
+export type StoryWords = {
+  readonly what: string;
+  readonly why: string;
+  /** Each by itself. */
+  readonly would_change_it: readonly string[];
+};
+
+export function tellStory(story: Story): StoryWords {
+  return {
+    what: whatWords(story.verdict.kind),
+    why: whyWords(story),
+    would_change_it: changeWords(story),
+  };
+}
+
+/** `policyOf` and `pairOf`: the domain whose policy on unknown bots, and whose pair of this bot, holds for the host. */
+export function policySaid(
+  { reason }: Verdict,
+  policyOf: string | undefined,
+  pairOf: string | null,
+): PolicySaid | null {
+  switch (reason) {
+    case "allow-pair":
+    case "deny-pair":
+      return { kind: "pair", says: reason === "allow-pair" ? "allow" : "deny", domain: pairOf };
+    case "unreviewed-allowed":
+    case "unreviewed-blocked": {
+      const says = reason === "unreviewed-allowed" ? "allow" : "deny";
+      return policyOf === undefined
+        ? { kind: "general", says }
+        : { kind: "domain", says, domain: policyOf };
+    }
+    case "unreviewed-blocked-by-default":
+      return { kind: "default", says: "deny" };
+    case "not-a-bot":
+    case "vip-set":
+    case "bad-set":
+      return null;
+    default:
+      return reason satisfies never;
+  }
+}
+
+function whatWords(kind: Verdict["kind"]): string {
+  if (kind === "allow") return "allowed";
+  return kind === "block"
+    ? "blocked with 403"
+    : "let through, for the domain is in monitor mode; in enforce mode it is blocked with 403";
+}
+
+const kindWords = { vip: "VIP", bad: "bad" } as const;
+const listWords = { vip: "VIP bots", bad: "bad bots" } as const;
+
+function whyWords({ verdict, clientIp, policy, range, isAllowedElsewhere }: Story): string {
+  const { bot, set } = verdict;
+  if (bot === null) return "the address is in no set and the user agent is no bot's";
+  const who =
+    set === undefined
+      ? `the address is in no set and the user agent claims to be ${bot}`
+      : `${range ?? clientIp} is ${bot}'s in the ${kindWords[set.kind]} set of ${set.host}, version ${set.version}`;
+  if (policy === null)
+    return set?.kind === "bad" ? who : `${who}; VIP bots are allowed where no pair denies them`;
+  const elsewhere = isAllowedElsewhere
+    ? `; that ${bot} is allowed does not help: its addresses are in the sets, and this is none of them`
+    : "";
+  return `${who}; ${policyWords(policy, bot)}${elsewhere}`;
+}
+
+function policyWords(policy: PolicySaid, bot: string): string {
+  const can = policy.says === "allow" ? "can access" : "can not access";
+  switch (policy.kind) {
+    case "pair":
+      return `the pair of ${policy.domain ?? "the domain"} and ${bot} says that it ${can}`;
+    case "domain":
+      return `the policy of ${policy.domain} says that unknown bots ${can}`;
+    case "general":
+      return `the general policy says that unknown bots ${can}`;
+    case "default":
+      return "neither a policy of the domain nor a general one says anything, so unknown bots are blocked";
+    default:
+      return policy satisfies never;
+  }
+}
+
+function changeWords(story: Story): readonly string[] {
+  const { verdict, clientIp, host } = story;
+  const { bot, set, kind } = verdict;
+  if (bot === null) return [`marking ${clientIp} as a bad bot of ${host}`];
+  const changes = set === undefined ? claimChanges(story, bot) : setChanges(story, bot, set);
+  if (kind === "allow") return changes;
+  return kind === "block"
+    ? [...changes, `bots.mode: monitor in the devlove of ${host}, which lets through and counts`]
+    : [...changes, `bots.mode: enforce in the devlove of ${host}, which blocks`];
+}
+
+function setChanges(
+  { verdict, clientIp, host, policy, range }: Story,
+  bot: string,
+  set: SetRef,
+): readonly string[] {
+  const element = range ?? clientIp;
+  const removal = `removing ${element} of ${bot} from the ${listWords[set.kind]} of ${set.host}`;
+  if (policy?.kind === "pair") return [withoutPair(policy, bot, host), removal];
+  return verdict.kind === "allow"
+    ? [removal, `a deny_access pair of ${host} and ${bot}`]
+    : [
+        removal,
+        `an allow_access pair of ${host} and ${bot}`,
+        `marking ${clientIp} as a VIP bot of ${host}, for VIP sets come first`,
+      ];
+}
+
+function claimChanges(
+  { verdict, clientIp, host, policy, isAllowedElsewhere }: Story,
+  bot: string,
+): readonly string[] {
+  if (policy?.kind === "pair")
+    return [
+      withoutPair(policy, bot, host),
+      policy.says === "allow"
+        ? `marking ${clientIp} as a bad bot of ${host}`
+        : `marking ${clientIp} as a VIP bot of ${host} under another name`,
+    ];
+  const can = verdict.kind === "allow" ? "false" : "true";
+  const unknown = `unknown_bots_can_access: ${can} for ${host} in per_domain_policy`;
+  if (verdict.kind === "allow") return [unknown, `a deny_access pair of ${host} and ${bot}`];
+  return [
+    unknown,
+    isAllowedElsewhere
+      ? `marking ${clientIp} as ${bot}'s in the VIP bots of ${host}`
+      : `an allow_access pair of ${host} and ${bot}, as long as no set holds addresses of ${bot}`,
+    ...(isAllowedElsewhere ? [] : [`marking ${clientIp} as a VIP bot of ${host}`]),
+  ];
+}
+
+function withoutPair(
+  { says, domain }: PolicySaid & { kind: "pair" },
+  bot: string,
+  host: string,
+): string {
+  return `taking the pair of ${domain ?? host} and ${bot} out of ${says}_access`;
+}
