@@ -1,14 +1,22 @@
 // What follows central: the link with its appliers, and the word that no clear was missed.
 
-import { sleep } from "../base/wait.ts";
+import { join } from "node:path";
+import { every, sleep } from "../base/wait.ts";
 import { edgeFacts } from "./admin/edge-facts.ts";
+import { dryRun } from "./dry-run.ts";
 import type { Ground } from "./ground.ts";
-import { getBotSetContent } from "./link/bot-set-content.ts";
+import { BotSetContents } from "./link/bot-set-content.ts";
 import { startLink, type Link } from "./link/link.ts";
 import { createReporter } from "./operators.ts";
 import type { Served } from "./serve.ts";
+import type { Sha256 } from "../core/ids.ts";
+import type { BotSet } from "../wire/journal.ts";
 import { changeDomains, createAppliers, type SteeringPorts } from "./steering/appliers.ts";
+import { SetChanges } from "./steering/set-changes.ts";
 import { applySnapshot } from "./steering/snapshot.ts";
+
+/** As the poll: central may have been put right without anything new in the journal. */
+const tendPeriodMs = 60_000;
 
 export type Following = {
   readonly link: Link;
@@ -17,21 +25,20 @@ export type Following = {
 };
 
 export function openLink(stack: AsyncDisposableStack, ground: Ground, served: Served): Following {
-  const { options, common, db, client, index, sets } = ground;
+  const { options, common, db, index, sets, setWatch: watch, unreviewed } = ground;
   const { settings, version, bootEpoch, health, log, random, now } = options;
   const { serving, viewsets, locals } = served;
   const ports: SteeringPorts = {
     serving,
     documents: db,
     sets,
+    watch,
+    setChanges: stack.use(openSetChanges(ground, served)),
     viewsets,
     index,
     locals,
-    central: {
-      botSet: (host, kind, signal) => client.getBotSet(host, kind, signal),
-      botSetContent: (blob, signal) => getBotSetContent(client, blob, signal),
-    },
   };
+  const { client } = ground;
   const confirmed = new AbortController();
   const link = stack.use(
     startLink({
@@ -54,12 +61,43 @@ export function openLink(stack: AsyncDisposableStack, ground: Ground, served: Se
         await changeDomains(ports, { domains: [] });
       },
       report: createReporter(ground, served),
+      counted: (batch) => unreviewed.acknowledged(batch),
+      answerDryRun: (question, budgetMs) => dryRun(index, question, budgetMs),
       random,
       now,
       ...common,
     }),
   );
   return { link, confirming: confirmOrNot(ground, confirmed.signal) };
+}
+
+/** With what becomes of sets that are behind, and of elements that belong to none. */
+function openSetChanges(
+  { options, common, client, sets, setWatch: watch }: Ground,
+  { serving }: Served,
+): SetChanges & AsyncDisposable {
+  const { settings, now, random, log } = options;
+  const contents = new BotSetContents(client, join(settings.state_dir, "sets"), now);
+  const central = {
+    botSet: async (host: string, kind: BotSet, signal: AbortSignal) =>
+      client.getBotSet(host, kind, signal),
+    botSetContent: (blob: Sha256, signal: AbortSignal) => contents.read(blob, signal),
+  };
+  const changes = new SetChanges({ sets, central, watch, serving });
+  const own = new AbortController();
+  const stop = AbortSignal.any([common.stop, own.signal]);
+  const tend = async (): Promise<void> => {
+    await sets.sweep(stop);
+    await changes.heal(stop);
+  };
+  const onError = (error: unknown): void => log.error({ err: error }, "tending bot sets failed");
+  const tending = every(tendPeriodMs, tend, { stop, spread: 0.2, random, onError });
+  return Object.assign(changes, {
+    [Symbol.asyncDispose]: async () => {
+      own.abort();
+      await tending;
+    },
+  });
 }
 
 /** What was cached before this start waits for central's word that no clear was missed; after so long the settings decide. */

@@ -7,10 +7,16 @@ import type { Health } from "../base/health.ts";
 import type { Log } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
 import type { Secret16 } from "../core/ids.ts";
+import { DecisionLog } from "./bots/decision-log.ts";
 import { SetStore } from "./bots/set-store.ts";
+import { SetWatch } from "./bots/set-watch.ts";
+import { TableClient } from "./bots/table-client.ts";
+import { UnreviewedBots } from "./bots/unreviewed-bots.ts";
 import { startIndexer, type IndexClient } from "./cache/index-client.ts";
+import type { IndexMemory } from "./cache/opening.ts";
 import { openAgentDb, type AgentDb } from "./link/agent-db.ts";
 import { CentralClient } from "./link/central-client.ts";
+import { indexMemory } from "./link/index-memory.ts";
 import { startShipper } from "./requests/shipper.ts";
 import { startSpooler, type SpoolClient } from "./requests/spool-client.ts";
 import type { AgentSettings } from "./settings/fields.ts";
@@ -42,6 +48,10 @@ export type Ground = {
   readonly spool: SpoolClient;
   readonly index: IndexClient;
   readonly sets: SetStore;
+  readonly setWatch: SetWatch;
+  readonly tables: TableClient;
+  readonly unreviewed: UnreviewedBots;
+  readonly decisions: DecisionLog;
   /** Threads that serve visitors. */
   readonly workers: number;
 };
@@ -70,8 +80,33 @@ export async function openGround(
   stack.use(startShipper({ spool, post, random, ...common }));
   const chosen = settings["accelerator.workers"];
   const workers = chosen === 0 ? Math.min(availableParallelism(), workersMax) : chosen;
-  const index = stack.use(openIndex(settings, common, workers, db.ledger.lastClearSeq));
-  return { options, common, db, client, spool, index, sets: new SetStore(db.sqlite), workers };
+  const index = stack.use(openIndex(settings, common, workers, indexMemory(db)));
+  const tables = stack.use(
+    new TableClient({
+      entry: entryUrl(import.meta.url, "./tabler"),
+      dbPath: db.sqlite.name,
+      random,
+      ...common,
+    }),
+  );
+  const unreviewed = stack.use(new UnreviewedBots(options.bootEpoch, common.registry));
+  const decisions = stack.use(new DecisionLog(common.registry));
+  const sets = new SetStore(db.sqlite, (delta) => tables.note(delta));
+  const setWatch = new SetWatch({ now: options.now, ...common });
+  return {
+    options,
+    common,
+    db,
+    client,
+    spool,
+    index,
+    sets,
+    setWatch,
+    tables,
+    unreviewed,
+    decisions,
+    workers,
+  };
 }
 
 function openClient({ settings, secret16, caPem }: AgentOptions, stop: AbortSignal): CentralClient {
@@ -101,7 +136,7 @@ function openIndex(
   settings: AgentSettings,
   common: Common,
   workers: number,
-  lastClearSeq: number,
+  memory: IndexMemory,
 ): IndexClient {
   return startIndexer({
     entry: entryUrl(import.meta.url, "./indexer"),
@@ -110,7 +145,7 @@ function openIndex(
     diskMax: settings["cache.disk_max"],
     memoryMax: settings["cache.memory_max"],
     workers,
-    lastClearSeq,
+    memory,
     ...common,
   });
 }

@@ -3,20 +3,28 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { startControlSocket } from "../base/control-socket.ts";
-import { formatRange, parseRange } from "../core/ip.ts";
 import { ManifestTable } from "../core/manifest-table.ts";
-import type { ServedHost } from "../core/serving-state.ts";
 import type { Report } from "../wire/channel.ts";
 import { startAdminServer } from "./admin/admin-server.ts";
 import { controlRoutes, type ControlPorts } from "./admin/control-routes.ts";
 import { OriginReport } from "./admin/origin-report.ts";
 import { startProcessMetrics } from "./admin/process-metrics.ts";
 import type { AgentStatus } from "./admin/status.ts";
-import { judgeVisitor } from "./bots/evidence.ts";
+import { ElementFinder } from "./bots/element-finder.ts";
 import { openClaimedBots } from "./bots/user-agents.ts";
 import type { Ground } from "./ground.ts";
+import { dryRun } from "./dry-run.ts";
 import type { Link } from "./link/link.ts";
 import type { Served } from "./serve.ts";
+import { documentOf } from "./steering/serving.ts";
+import {
+  checkVisitor,
+  listBots,
+  whyAddress,
+  whyDecision,
+  type VisitorParts,
+} from "./why-visitor.ts";
+import { why } from "./why.ts";
 
 type Parts = { readonly ground: Ground; readonly served: Served; readonly link: Link };
 
@@ -53,26 +61,35 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
 
 /** For the reports to central, every 30 s. */
 export function createReporter(
-  { options, spool }: Ground,
+  { options, spool, unreviewed }: Ground,
   { pool, serving }: Served,
 ): () => Promise<Omit<Report, "instance_id">> {
   const origins = new OriginReport();
   return async () => {
     const { accepted, committed, spooled, inMemory, dropped } = await spool.balance();
     const droppedSum = Object.values(dropped).reduce((sum, count) => sum + count, 0);
+    const domains = origins.take(
+      await pool.metrics(),
+      serving.state.domains.map(({ name }) => name),
+    );
+    const batch = unreviewed.batch();
+    const botsOf = Map.groupBy(batch?.counts ?? [], ({ domain }) => domain);
     return {
+      ...(batch !== undefined && { counted: batch.id }),
       spool: { accepted, delivered: committed, spooled, in_memory: inMemory, dropped: droppedSum },
-      domains: origins.take(
-        await pool.metrics(),
-        serving.state.domains.map(({ name }) => name),
-      ),
+      domains: domains.map((facts) => ({
+        ...facts,
+        unreviewed_bots: (botsOf.get(facts.domain) ?? []).map(
+          ({ name, description, requests }) => ({ name, description, requests }),
+        ),
+      })),
       warnings: options.health.list().map((warning) => ({ ...warning })),
     };
   };
 }
 
 async function statusOf({ ground, served, link }: Parts, started: Date): Promise<AgentStatus> {
-  const { options, sets, index, spool } = ground;
+  const { options, sets, index, spool, decisions } = ground;
   const { pool, serving } = served;
   const { settings, version, health } = options;
   const { state } = serving;
@@ -107,9 +124,10 @@ async function statusOf({ ground, served, link }: Parts, started: Date): Promise
     parts: {
       link: link.status(),
       workers,
-      sets: sets.list(),
+      sets: ground.setWatch.describe(sets.list()),
       cache: snakeCase(await index.stats()),
       spool: snakeCase(await spool.balance()),
+      decisions: decisions.facts(),
     },
     warnings: health.list(),
   };
@@ -128,25 +146,46 @@ function unknownBots(allowed: boolean | null): "allowed" | "blocked" | "blocked 
 }
 
 function controlPorts(
-  { ground: { index, sets, spool }, served: { serving } }: Parts,
+  { ground: { index, db, decisions, spool, options }, served: { serving, viewsets } }: Parts,
   status: () => Promise<AgentStatus>,
 ): ControlPorts {
   const claimedBot = openClaimedBots();
-  const hosts = (): readonly ServedHost[] =>
-    serving.state.domains.flatMap((domain) => domain.hosts);
+  const elements = new ElementFinder(db.sqlite);
+  const visitors = (): VisitorParts => ({
+    state: serving.state,
+    claimedBot,
+    elements,
+    decisions,
+    policies: documentOf(db, "policy")?.domains ?? [],
+    policiesChangedAt: db.changedAt("policy"),
+  });
   return {
     status,
-    cacheSearch: (query) => index.search(query),
+    cacheSearch: async ({ domain, host, patterns, limit }) => {
+      const found = await index.search({ scope: { domain, host }, patterns, limit });
+      const { matched, overBudget, samples } = found;
+      return {
+        matched,
+        ...(overBudget && { over_budget: true }),
+        samples: samples.map(({ storedAtMs, ...entry }) => ({
+          ...entry,
+          stored_at: new Date(storedAtMs).toISOString(),
+        })),
+      };
+    },
+    cacheDryRun: (selection) => dryRun(index, { ...selection, patterns: [...selection.patterns] }),
     cacheClear: async ({ domain, host, patterns }) => {
       const began = performance.now();
+      const clearId = `local-${randomUUID()}`;
       const { applied, gone } = index.clear({
-        clearId: `local-${randomUUID()}`,
+        clearId,
         domain,
         host,
         patterns,
         seq: 0,
       });
       return {
+        clear_id: clearId,
         ...snakeCase(await applied),
         ...snakeCase(await gone),
         took_ms: Math.round(performance.now() - began),
@@ -154,24 +193,22 @@ function controlPorts(
     },
     cacheStats: async () => snakeCase(await index.stats()),
     cacheCheck: () => index.check(),
-    botsCheck: ({ ip, userAgent, host }) => ({
-      address: canonicalAddress(ip),
-      claims: claimedBot(userAgent) ?? null,
-      hosts: hosts()
-        .filter(({ name }) => host === undefined || name === host)
-        .map(({ name, bots }) => ({
-          host: name,
-          ...judgeVisitor(bots, ip, claimedBot(userAgent)?.name),
-        })),
-    }),
-    botsList: () => sets.list(),
+    why: (url) =>
+      why(
+        {
+          index,
+          state: serving.state,
+          blobsDir: viewsets.blobsDir,
+          nowMs: options.now().getTime(),
+        },
+        url,
+      ),
+    whyAddress: (visitor) => whyAddress(visitors(), visitor),
+    whyDecision: (id) => whyDecision(visitors(), id),
+    botsCheck: (visitor) => checkVisitor(visitors(), visitor),
+    botsList: () => listBots(visitors()),
     logsBacklog: async () => snakeCase(await spool.balance()),
     mainDomainOf: (host) =>
       serving.state.domains.find((domain) => domain.hosts.some(({ name }) => name === host))?.name,
   };
-}
-
-function canonicalAddress(ip: string): string {
-  const parsed = parseRange(ip);
-  return parsed.ok ? formatRange(parsed.range) : ip;
 }

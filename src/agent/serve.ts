@@ -27,7 +27,7 @@ export async function openServing(
   ground: Ground,
   onProgress: (progress: ImportProgress) => void,
 ): Promise<Served> {
-  const { options, common, db, client, sets } = ground;
+  const { options, common, db, client, sets, tables } = ground;
   const { settings, log, random, stop } = options;
   const backendRules = { backendGuard: ownListenerGuard(settings) };
   const viewsets = await openViewsets({
@@ -53,7 +53,7 @@ export async function openServing(
     }),
   );
   const pool = stack.use(await openPool(ground, viewsets.blobsDir));
-  const serving = new Serving({ documents: db, sets, locals, pool });
+  const serving = new Serving({ documents: db, sets, tables, locals, pool });
   late.serving = serving;
   const restored = { serving, documents: db, viewsets, log, random, stop };
   const torn = await restoreState(restored);
@@ -63,7 +63,7 @@ export async function openServing(
 }
 
 async function openPool(
-  { options, common, workers, index, spool }: Ground,
+  { options, common, workers, index, spool, unreviewed: bots, decisions: log }: Ground,
   blobsDir: string,
 ): Promise<WorkerPool> {
   const { settings, random } = options;
@@ -73,11 +73,23 @@ async function openPool(
     openParts: () => {
       const cache = index.workerInit();
       const lane = spool.openLane();
-      const data: WorkerParts = { cache, lane, logLevel: settings.log_level };
-      return { data, transfer: [cache.port, lane.port] };
+      const unreviewed = bots.openWorker();
+      const decisions = log.openWorker(workers);
+      const data: WorkerParts = {
+        cache,
+        lane,
+        unreviewed,
+        decisions,
+        logLevel: settings.log_level,
+      };
+      return { data, transfer: [cache.port, lane.port, unreviewed, decisions.port] };
     },
     listen: settings["accelerator.listen"],
-    trustedProxies: settings["accelerator.trusted_proxies"],
+    proxies: {
+      trusted: settings["accelerator.trusted_proxies"],
+      forwardedHeader: settings["accelerator.forwarded_header"],
+      proxyProtocol: settings["accelerator.proxy_protocol"],
+    },
     defaultDomain: settings["accelerator.default_domain"] ?? null,
     blobsDir,
     drainGraceMs: settings["accelerator.drain_grace"],

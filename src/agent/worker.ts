@@ -1,12 +1,14 @@
 // An accelerator worker: a thread that serves visitors. Opens its parts, gives them to the data plane, closes them when that has drained.
 
-import { randomBytes } from "node:crypto";
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
 import { createLog, type LogLevel } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
 import { runAccelerator } from "./accelerator/accelerator-thread.ts";
 import type { WorkerBoot } from "./accelerator/worker-handle.ts";
-import { judgeVisitor } from "./bots/evidence.ts";
+import type { DecisionInit } from "./bots/decision-log.ts";
+import { DecisionTeller } from "./bots/decision-teller.ts";
+import { createJudge } from "./bots/evidence.ts";
+import { UnreviewedTeller } from "./bots/unreviewed-teller.ts";
 import { openClaimedBots } from "./bots/user-agents.ts";
 import type { CacheInit } from "./cache/messages.ts";
 import { openWorkerCache } from "./cache/worker-cache.ts";
@@ -17,6 +19,9 @@ import type { LaneInit } from "./requests/spool-messages.ts";
 export type WorkerParts = {
   readonly cache: { readonly init: CacheInit; readonly port: MessagePort };
   readonly lane: { readonly init: LaneInit; readonly port: MessagePort };
+  /** To an UnreviewedBots. */
+  readonly unreviewed: MessagePort;
+  readonly decisions: DecisionInit;
   readonly logLevel: LogLevel;
 };
 
@@ -27,16 +32,22 @@ const { accelerator, parts } = workerData as WorkerBoot<WorkerParts>;
 
 const cache = openWorkerCache(parts.cache.init, parts.cache.port);
 const lane = openLaneWriter(parts.lane.init, parts.lane.port);
-const claimedBot = openClaimedBots();
+const decisions = new DecisionTeller(parts.decisions.port, parts.decisions.batchMax);
+const unreviewed = new UnreviewedTeller(parts.unreviewed);
+// By whatever way this thread ends, as long as it runs to its end.
+process.once("exit", () => {
+  unreviewed[Symbol.dispose]();
+  decisions[Symbol.dispose]();
+});
 
 await runAccelerator(accelerator, port, {
   cache,
   records: lane,
-  judge: (bots, clientIp, userAgent) => judgeVisitor(bots, clientIp, claimedBot(userAgent)?.name),
+  judge: createJudge(openClaimedBots(), (domain, bot) => unreviewed.count(domain, bot)),
   registry: new Registry(),
   log: createLog("accel-agent", parts.logLevel).child({ worker: accelerator.no }),
   random: Math.random,
-  decisionId: () => randomBytes(8).toString("hex"),
+  decisions,
 });
 await lane.close();
 cache[Symbol.dispose]();

@@ -3,8 +3,11 @@
 import { writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { startIndexer } from "../../src/agent/cache/index-client.ts";
+import { memoryOf } from "./cache/rig.ts";
 import { startSpooler } from "../../src/agent/requests/spool-client.ts";
 import { startWorkers } from "../support/start-workers.ts";
+import { DecisionLog } from "../../src/agent/bots/decision-log.ts";
+import { UnreviewedBots } from "../../src/agent/bots/unreviewed-bots.ts";
 import type { WorkerParts } from "../../src/agent/worker.ts";
 import { Health } from "../../src/base/health.ts";
 import { silentLog } from "../../src/base/log.ts";
@@ -40,11 +43,13 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
       diskMax: 64 * 2 ** 20,
       memoryMax: 2 ** 20,
       workers: 1,
-      lastClearSeq: 0,
+      memory: memoryOf(stateDir),
       ...common,
     }),
   );
   index.setConfirmed();
+  const bots = stack.use(new UnreviewedBots("boot", registry));
+  const decisions = stack.use(new DecisionLog(registry));
   const pool = stack.use(
     await startWorkers({
       count: 1,
@@ -52,11 +57,13 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
       openParts: () => {
         const cache = index.workerInit();
         const lane = spool.openLane();
-        const data: WorkerParts = { cache, lane, logLevel: "fatal" };
-        return { data, transfer: [cache.port, lane.port] };
+        const unreviewed = bots.openWorker();
+        const kept = decisions.openWorker(1);
+        const data: WorkerParts = { cache, lane, unreviewed, decisions: kept, logLevel: "fatal" };
+        return { data, transfer: [cache.port, lane.port, unreviewed, kept.port] };
       },
       listen: { host: "127.0.0.1", port: 0 },
-      trustedProxies: [],
+      proxies: { trusted: [], forwardedHeader: "x-forwarded-for", proxyProtocol: "off" },
       defaultDomain: null,
       blobsDir: stateDir,
       drainGraceMs: 1_000,
@@ -65,7 +72,7 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
     }),
   );
   stack.defer(() => stop.abort());
-  return { pool, index, spool };
+  return { pool, index, spool, bots, decisions };
 }
 
 /** What a new domain has: unreviewed bots are blocked. */
@@ -95,7 +102,7 @@ describe("a worker with its real parts", () => {
         (_q, r) => void r.writeHead(200, { "Content-Type": "image/png" }).end(`v${++made}`),
       ),
     );
-    const { pool, index, spool } = await openParts(dir.path, stack);
+    const { pool, index, spool, bots, decisions } = await openParts(dir.path, stack);
     const site = {
       backend: { urls: [origin.url] },
       cache: { rules: [{ path: "/img/**", ttl_s: 3600 }] },
@@ -137,6 +144,15 @@ describe("a worker with its real parts", () => {
     const crawler = await ask(pool, "/img/a", { headers: { "user-agent": "Googlebot/2.1" } });
     expect([crawler.status, crawler.headers["x-accel-decision"]?.length]).toEqual([403, 16]);
     asked++;
+    const id = String(crawler.headers["x-accel-decision"]);
+    expect(await until("the decision", () => decisions.find(id))).toMatchObject({
+      host,
+      clientIp: "127.0.0.1",
+      userAgent: "Googlebot/2.1",
+      verdict: { kind: "block", reason: "unreviewed-blocked-by-default", bot: "Googlebot" },
+    });
+    const batch = await until("the count", () => bots.batch());
+    expect(batch.counts).toMatchObject([{ domain: host, name: "Googlebot", requests: 1 }]);
     await until("all records", async () => (await spool.balance()).accepted === asked);
     const { accepted, spooled, committed, inMemory, dropped } = await spool.balance();
     expect(committed + spooled + inMemory + Object.values(dropped).reduce((a, b) => a + b, 0)).toBe(

@@ -5,7 +5,8 @@ import { AccelError } from "../../core/faults.ts";
 import { parseDomainName } from "../../core/ids.ts";
 import { parseIp } from "../../core/ip.ts";
 import type { AgentStatus } from "./status.ts";
-import { parseUrlArgument, type UrlArgument } from "./url-argument.ts";
+import type { UrlArgument } from "./url-argument.ts";
+import { parseWhyArgument } from "./why-argument.ts";
 
 export type ControlPorts = {
   readonly status: () => Promise<AgentStatus>;
@@ -17,15 +18,20 @@ export type ControlPorts = {
   readonly cacheStats: () => Promise<unknown>;
   readonly cacheCheck: () => Promise<unknown>;
   readonly why: (url: UrlArgument) => Promise<unknown>;
-  readonly botsCheck: (visitor: {
-    ip: string;
-    userAgent: string | undefined;
-    host: string | undefined;
-  }) => unknown;
+  /** Throws NOT_FOUND. */
+  readonly whyDecision: (id: string) => unknown;
+  readonly whyAddress: (visitor: VisitorArgument) => unknown;
+  readonly botsCheck: (visitor: VisitorArgument) => unknown;
   readonly botsList: () => unknown;
   readonly logsBacklog: () => unknown;
   /** Main domain of a served host; undefined for one that is not served here. */
   readonly mainDomainOf: (host: string) => string | undefined;
+};
+
+export type VisitorArgument = {
+  readonly ip: string;
+  readonly userAgent: string | undefined;
+  readonly host: string | undefined;
 };
 
 export type CacheSelection = {
@@ -53,23 +59,38 @@ export function controlRoutes(ports: ControlPorts): ControlRoutes {
       const selected = selection(ports, domain, patterns);
       return isDryRun === true ? ports.cacheDryRun(selected) : ports.cacheClear(selected);
     },
-    why: (parameters) => ports.why(parseUrlArgument(fields(parameters)["url"])),
+    why: (parameters) => {
+      const asked = fields(parameters);
+      const about = parseWhyArgument(asked["about"]);
+      if (about.kind === "address") return ports.whyAddress(visitor(ports, about.ip, asked));
+      if (asked["user_agent"] !== undefined || asked["domain"] !== undefined)
+        throw new AccelError("USAGE", "--ua and --domain go with an address only");
+      return about.kind === "url" ? ports.why(about.url) : ports.whyDecision(about.id);
+    },
     "cache-stats": () => ports.cacheStats(),
     "cache-check": () => ports.cacheCheck(),
     "bots-check": (parameters) => {
-      const { ip, user_agent: userAgent, domain } = fields(parameters);
+      const asked = fields(parameters);
+      const { ip } = asked;
       if (typeof ip !== "string" || parseIp(ip) === undefined) {
         throw new AccelError("USAGE", `${JSON.stringify(ip)} is no IP address`);
       }
-      const host = domain === undefined ? undefined : served(ports, domain).host;
-      return ports.botsCheck({
-        ip,
-        userAgent: typeof userAgent === "string" ? userAgent : undefined,
-        host,
-      });
+      return ports.botsCheck(visitor(ports, ip, asked));
     },
     "bots-list": () => ports.botsList(),
     "logs-backlog": () => ports.logsBacklog(),
+  };
+}
+
+function visitor(
+  ports: ControlPorts,
+  ip: string,
+  { user_agent: userAgent, domain }: Readonly<Record<string, unknown>>,
+): VisitorArgument {
+  return {
+    ip,
+    userAgent: typeof userAgent === "string" ? userAgent : undefined,
+    host: domain === undefined ? undefined : served(ports, domain).host,
   };
 }
 

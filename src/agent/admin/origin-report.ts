@@ -9,11 +9,13 @@ type Sample = {
   readonly value: number;
 };
 
+export type OriginFacts = Pick<Report["domains"][number], "domain" | "backend">;
+
 /** One row a domain. An origin is unreachable when all of its requests since the last report failed, and there were some. */
 export class OriginReport {
   readonly #before = new Map<string, { requests: number; errors: number }>();
 
-  take(parts: readonly MetricsData[], domains: readonly string[]): Report["domains"] {
+  take(parts: readonly MetricsData[], domains: readonly string[]): readonly OriginFacts[] {
     const samples = (name: string): readonly Sample[] =>
       parts
         .flatMap((part) => part.filter((metric) => metric.name === name))
@@ -35,7 +37,6 @@ export class OriginReport {
           latency_buckets: bucketsOf(buckets, domain),
           reachable: asked <= 0 || now.errors - before.errors < asked,
         },
-        unreviewed_bots: [],
       };
     });
   }

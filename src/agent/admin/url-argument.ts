@@ -2,7 +2,6 @@
 
 import { AccelError } from "../../core/faults.ts";
 import { hostOfAuthority, parseDomainName } from "../../core/ids.ts";
-import { parseRange } from "../../core/ip.ts";
 import { parseTarget } from "../../core/request-path.ts";
 
 export type UrlArgument = {
@@ -13,17 +12,8 @@ export type UrlArgument = {
   readonly rawQuery: string;
 };
 
-/** With or without scheme. Throws USAGE saying what is wrong, and for an address or a decision what to ask instead. */
-export function parseUrlArgument(text: unknown): UrlArgument {
-  if (typeof text !== "string" || text === "")
-    throw new AccelError("USAGE", "why takes a URL, as https://www.example.com/page?x=1");
-  if (parseRange(text).ok)
-    throw new AccelError(
-      "USAGE",
-      `why takes a URL in this version; what would happen to an address says: accel-agent bots check ${text}`,
-    );
-  if (/^[0-9a-f]{16}$/.test(text))
-    throw new AccelError("USAGE", "why takes a URL in this version, not yet a decision id");
+/** With or without scheme. Throws USAGE saying what is wrong. */
+export function parseUrlArgument(text: string): UrlArgument {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text) && !/^https?:/i.test(text))
     throw new AccelError("USAGE", `${JSON.stringify(text)} is no http or https URL`);
   const whole = (/^https?:\/\//i.test(text) ? text : `http://${text}`).replace(/#.*$/s, "");

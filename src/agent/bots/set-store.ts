@@ -2,24 +2,12 @@
 // come out as central says; anything else is a mismatch, and the whole set is fetched while the last good one stays in force.
 
 import { AccelError } from "../../core/faults.ts";
-import { parseRange } from "../../core/ip.ts";
-import { buildRangeTable, type RangeTable } from "../../core/range-table.ts";
-import {
-  changedSetDigest,
-  elementKey,
-  emptySetDigest,
-  type SetElement,
-} from "../../core/set-digest.ts";
+import { RangeReader } from "../../core/range-list.ts";
+import { changedSetDigest, emptySetDigest, type SetElement } from "../../core/set-digest.ts";
 import type { Sqlite, Statement } from "../../base/sqlite.ts";
-import type { BotSet, JournalBody } from "../../wire/journal.ts";
-
-export type SetVersion = {
-  readonly host: string;
-  readonly kind: BotSet;
-  readonly version: number;
-  readonly count: number;
-  readonly digest: string;
-};
+import type { JournalBody } from "../../wire/journal.ts";
+import { SetLists } from "./set-lists.ts";
+import type { SetDelta, SetVersion } from "./table-messages.ts";
 
 /**
  * `applied`: durable now. `known`: it was before. `mismatch`: fetch the whole set. `shrunk`: refused, the set would lose more than half
@@ -32,150 +20,128 @@ export type DeltaOutcome = {
 
 const shrinkGuardedCount = 100;
 
-/** Stored, it would make every table of the set fail from then on. */
-const isRange = ({ range }: SetElement): boolean => parseRange(range).ok;
+type Row = SetVersion & { readonly list: number };
 
 export class SetStore {
   readonly #db: Sqlite;
-  readonly #find: Statement<[host: string, kind: string], SetVersion>;
+  readonly #lists: SetLists;
+  readonly #find: Statement<[host: string, kind: string], Row>;
   readonly #all: Statement<[], SetVersion>;
-  readonly #elements: Statement<[host: string, kind: string], SetElement>;
   readonly #put: Statement<
-    [host: string, kind: string, version: number, count: number, digest: string]
+    [host: string, kind: string, version: number, count: number, digest: string, list: number]
   >;
-  readonly #add: Statement<[host: string, kind: string, bot: string, range: string]>;
-  readonly #remove: Statement<[host: string, kind: string, bot: string, range: string]>;
-  readonly #drop: readonly Statement<[host: string, kind: string]>[];
-  /** Compiled tables of the versions in the database, by host and kind. */
-  readonly #tables = new Map<
-    string,
-    { readonly version: number; readonly digest: string; readonly table: RangeTable }
-  >();
+  readonly #drop: Statement<[host: string, kind: string]>;
+  readonly #onDelta: (delta: SetDelta) => void;
+  readonly #ranges = new RangeReader();
 
-  constructor(db: Sqlite) {
+  /** `onDelta` is told each change that was committed. */
+  constructor(db: Sqlite, onDelta: (delta: SetDelta) => void = () => undefined) {
     this.#db = db;
+    this.#lists = new SetLists(db);
+    this.#onDelta = onDelta;
     this.#find = db.prepare(
-      "SELECT host, kind, version, count, digest FROM bot_set WHERE host = ? AND kind = ?",
+      "SELECT host, kind, version, count, digest, list FROM bot_set WHERE host = ? AND kind = ?",
     );
     this.#all = db.prepare(
       "SELECT host, kind, version, count, digest FROM bot_set ORDER BY host, kind",
     );
-    this.#elements = db.prepare("SELECT bot, range FROM bot_element WHERE host = ? AND kind = ?");
     this.#put = db.prepare(
-      "INSERT OR REPLACE INTO bot_set (host, kind, version, count, digest) VALUES (?, ?, ?, ?, ?)",
+      "INSERT OR REPLACE INTO bot_set (host, kind, version, count, digest, list, changed_at) VALUES (?, ?, ?, ?, ?, ?, unixepoch())",
     );
-    this.#add = db.prepare(
-      "INSERT OR IGNORE INTO bot_element (host, kind, bot, range) VALUES (?, ?, ?, ?)",
-    );
-    this.#remove = db.prepare(
-      "DELETE FROM bot_element WHERE host = ? AND kind = ? AND bot = ? AND range = ?",
-    );
-    this.#drop = ["bot_element", "bot_set"].map((table) =>
-      db.prepare(`DELETE FROM ${table} WHERE host = ? AND kind = ?`),
-    );
+    this.#drop = db.prepare("DELETE FROM bot_set WHERE host = ? AND kind = ?");
   }
 
   list(): readonly SetVersion[] {
     return this.#all.all();
   }
 
+  /** Why a set may not take the place of the one that is held: an accident of central's must not open the gates. Undefined: it may. */
+  refusal(want: Pick<SetVersion, "host" | "kind" | "count">, isMeant: boolean): string | undefined {
+    const count = this.#find.get(want.host, want.kind)?.count ?? 0;
+    if (isMeant || count < shrinkGuardedCount || want.count * 2 >= count) return undefined;
+    return `the ${want.kind} set of ${want.host} would shrink from ${count} to ${want.count} elements and central did not say that this is meant`;
+  }
+
   /** One immediate transaction, synchronous = FULL. Idempotent. */
   applyDelta(body: JournalBody<"bots.changed">): DeltaOutcome {
-    const { domain: host, set: kind, from_version: from, to_version: to } = body;
-    const have = this.#find.get(host, kind) ?? {
-      host,
-      kind,
-      version: 0,
-      count: 0,
-      digest: emptySetDigest,
-    };
+    const { domain: host, set: kind, from_version: from, to_version: to, added, removed } = body;
+    const found = this.#find.get(host, kind);
+    const have = found ?? { version: 0, count: 0, digest: emptySetDigest };
     if (have.version === to && have.digest === body.digest) return { kind: "known", reason: "" };
     if (have.version !== from)
       return {
         kind: "mismatch",
         reason: `the change leads from version ${from}, this agent has ${have.version}`,
       };
-    if (have.count >= shrinkGuardedCount && body.count * 2 < have.count && !body.shrink_meant) {
-      return {
-        kind: "shrunk",
-        reason: `the set would shrink from ${have.count} to ${body.count} elements and central did not say that this is meant`,
-      };
-    }
-    if (!body.added.every(isRange))
+    const refusal = this.refusal({ host, kind, count: body.count }, body.shrink_meant);
+    if (refusal !== undefined) return { kind: "shrunk", reason: refusal };
+    if (added.some(({ range }) => typeof this.#ranges.read(range) === "string"))
       return { kind: "mismatch", reason: "the change adds something that is no CIDR range" };
-    const digest = changedSetDigest(have.digest, body.added, body.removed);
+    if (have.count + added.length - removed.length !== body.count)
+      return { kind: "mismatch", reason: "the count after the change differs from central's" };
+    const digest = changedSetDigest(have.digest, added, removed);
     if (digest !== body.digest)
       return { kind: "mismatch", reason: "the digest after the change differs from central's" };
+    const list = found?.list ?? this.#lists.take();
     const fits = this.#db.transaction(() => {
-      for (const { bot, range } of body.removed)
-        if (this.#remove.run(host, kind, bot, range).changes !== 1) return this.#undo();
-      for (const { bot, range } of body.added)
-        if (this.#add.run(host, kind, bot, range).changes !== 1) return this.#undo();
-      if (have.count + body.added.length - body.removed.length !== body.count) return this.#undo();
-      this.#put.run(host, kind, to, body.count, digest);
-      return true;
+      if (!this.#lists.change(list, added, removed))
+        throw new AccelError(
+          "SET_MISMATCH",
+          "the change does not fit the elements that this agent has",
+        );
+      this.#put.run(host, kind, to, body.count, digest, list);
     });
     try {
       fits.immediate();
+      this.#onDelta({ before: have.digest, after: digest, added, removed });
       return { kind: "applied", reason: "" };
     } catch (error) {
       if (error instanceof AccelError) return { kind: "mismatch", reason: error.message };
       throw error;
+    } finally {
+      if (found === undefined) this.#lists.release(list);
     }
   }
 
-  /** A throw is what rolls a transaction back. */
-  #undo(): never {
-    throw new AccelError(
-      "SET_MISMATCH",
-      "the change does not fit the elements that this agent has",
-    );
-  }
-
-  /** The whole set. Throws SET_MISMATCH where count or digest of what arrived differ from what was promised; nothing changes then. */
-  replace(want: SetVersion, elements: readonly SetElement[]): void {
-    const distinct = new Map(elements.map((element) => [elementKey(element), element]));
-    const digest = changedSetDigest(emptySetDigest, distinct.values(), []);
-    if (
-      distinct.size !== want.count ||
-      distinct.size !== elements.length ||
-      digest !== want.digest ||
-      !elements.every(isRange)
-    ) {
-      throw new AccelError(
-        "SET_MISMATCH",
-        `the whole ${want.kind} set of ${want.host} has another count or digest than version ${want.version} should, or something that is no CIDR range`,
-      );
+  /**
+   * The whole set, written beside the one in force, which stays until all of it is there. Throws SET_MISMATCH where count or digest of what arrived
+   * differ from what was promised, and what `elements` throws; nothing has changed then, nor when it is killed.
+   */
+  async replace(
+    want: SetVersion,
+    elements: AsyncIterable<readonly SetElement[]>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    await this.sweep(signal);
+    const list = this.#lists.take();
+    try {
+      const before = this.#find.get(want.host, want.kind)?.list ?? list;
+      const isWhole = await this.#lists.fill(list, before, want, elements, signal);
+      signal.throwIfAborted();
+      if (!isWhole)
+        throw new AccelError(
+          "SET_MISMATCH",
+          `the whole ${want.kind} set of ${want.host} has another count or digest than version ${want.version} should, or something that is no CIDR range`,
+        );
+      this.#put.run(want.host, want.kind, want.version, want.count, want.digest, list);
+    } finally {
+      this.#lists.release(list);
     }
-    this.#db
-      .transaction(() => {
-        for (const drop of this.#drop) drop.run(want.host, want.kind);
-        for (const { bot, range } of elements) this.#add.run(want.host, want.kind, bot, range);
-        this.#put.run(want.host, want.kind, want.version, want.count, want.digest);
-      })
-      .immediate();
+    await this.sweep(signal);
   }
 
-  /** Forgets the sets of hosts that are no longer served. */
+  /** Forgets the sets of hosts that are no longer served; their elements go with the next `sweep`. */
   keepOnly(hosts: ReadonlySet<string>): void {
     const gone = this.list().filter(({ host }) => !hosts.has(host));
     this.#db
       .transaction(() => {
-        for (const { host, kind } of gone) for (const drop of this.#drop) drop.run(host, kind);
+        for (const { host, kind } of gone) this.#drop.run(host, kind);
       })
       .immediate();
-    for (const { host, kind } of gone) this.#tables.delete(`${kind}/${host}`);
   }
 
-  /** Compiled once per version. */
-  table(host: string, kind: BotSet): RangeTable | undefined {
-    const have = this.#find.get(host, kind);
-    if (have === undefined) return undefined;
-    const key = `${kind}/${host}`;
-    const made = this.#tables.get(key);
-    if (made?.version === have.version && made.digest === have.digest) return made.table;
-    const table = buildRangeTable(this.#elements.iterate(host, kind));
-    this.#tables.set(key, { version: have.version, digest: have.digest, table });
-    return table;
+  /** Deletes what belongs to no set, or was given up half-way, a little at a time. Ends early on `signal`. */
+  async sweep(signal: AbortSignal): Promise<void> {
+    await this.#lists.sweep(signal);
   }
 }

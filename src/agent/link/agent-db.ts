@@ -3,7 +3,7 @@
 //   meta(key, value)             instance_id, machine, file; epoch, cursor, chain, last_clear_seq (ledger.ts); index_opening, index_clear_no (index-memory.ts)
 //   document(key, value)         JSON: "domains", "policy", "viewset:<domain>", "deployment_site_id"; what parts put, whole and atomically
 //   done, receipt, unfinished    the journal's books (ledger.ts)
-//   bot_set, bot_element         the sets as central gave them (agent/bots)
+//   bot_set, bot_range           the sets as central gave them, each with the number of the list that holds its elements (agent/bots); bot_element shows both
 //
 // The instance id is bound to the machine and to the file's inode: on a cloned disk and in a copied state directory (a second agent on this host, a backup put
 // back) it is made anew and the history forgotten, so that the clone takes a snapshot and receipts for itself.
@@ -44,6 +44,30 @@ const migrations: readonly Migration[] = [
       ) STRICT, WITHOUT ROWID;
     `);
   },
+  // Seconds, by this host's clock; null for what was there before. Only told to operators, nothing is decided by it.
+  (db) => {
+    db.exec(`
+      ALTER TABLE document ADD COLUMN changed_at INTEGER;
+      ALTER TABLE bot_set ADD COLUMN changed_at INTEGER;
+      ALTER TABLE bot_element ADD COLUMN added_at INTEGER;
+    `);
+  },
+  // A whole set is written as a list of its own while the one of before is in force; a set changes lists in one row.
+  (db) => {
+    db.exec(`
+      CREATE TABLE bot_range (
+        list INTEGER NOT NULL, bot TEXT NOT NULL, range TEXT NOT NULL, added_at INTEGER,
+        PRIMARY KEY (list, bot, range)
+      ) STRICT, WITHOUT ROWID;
+      ALTER TABLE bot_set ADD COLUMN list INTEGER NOT NULL DEFAULT 0;
+      UPDATE bot_set SET list = (
+        SELECT count(*) FROM bot_set AS other WHERE (other.host, other.kind) <= (bot_set.host, bot_set.kind)
+      );
+      INSERT INTO bot_range SELECT list, bot, range, added_at FROM bot_element JOIN bot_set USING (host, kind);
+      DROP TABLE bot_element;
+      CREATE VIEW bot_element AS SELECT host, kind, bot, range, added_at FROM bot_set JOIN bot_range USING (list);
+    `);
+  },
 ];
 
 /** Damaged files that are kept for whoever wants to look; older ones are deleted. */
@@ -56,6 +80,7 @@ export class AgentDb {
   /** Where the damaged file of before went, if there was one. */
   readonly setAside: string | undefined;
   readonly #read;
+  readonly #changed;
   readonly #write;
   readonly #remove;
 
@@ -67,8 +92,12 @@ export class AgentDb {
     this.#read = sqlite.prepare<[string], { value: string }>(
       "SELECT value FROM document WHERE key = ?",
     );
+    this.#changed = sqlite.prepare<[string], { changed_at: number | null }>(
+      "SELECT changed_at FROM document WHERE key = ?",
+    );
     this.#write = sqlite.prepare<[string, string]>(
-      "INSERT INTO document VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+      `INSERT INTO document (key, value, changed_at) VALUES (?, ?, unixepoch()) ON CONFLICT DO UPDATE
+       SET value = excluded.value, changed_at = iif(document.value = excluded.value, document.changed_at, excluded.changed_at)`,
     );
     this.#remove = sqlite.prepare<[string]>("DELETE FROM document WHERE key = ?");
   }
@@ -76,6 +105,12 @@ export class AgentDb {
   get(key: string): unknown {
     const row = this.#read.get(key);
     return row === undefined ? undefined : JSON.parse(row.value);
+  }
+
+  /** When the document became what it is; undefined where it is not known. */
+  changedAt(key: string): Date | undefined {
+    const seconds = this.#changed.get(key)?.changed_at ?? null;
+    return seconds === null ? undefined : new Date(seconds * 1_000);
   }
 
   /** Keys that begin with `prefix`, sorted. */

@@ -2,7 +2,7 @@
 
 import { AccelError } from "../../core/faults.ts";
 import { every, sleep } from "../../base/wait.ts";
-import type { AgentMessage, Hello, Report } from "../../wire/channel.ts";
+import type { AgentMessage, CountedBatch, Hello, Report } from "../../wire/channel.ts";
 import { Asked, type AnswerDryRun } from "./asked.ts";
 import { runChannel, type ChannelEnd } from "./channel.ts";
 import type { CentralClient } from "./central-client.ts";
@@ -22,6 +22,7 @@ export type ContactParts = {
   readonly telemetry: LinkTelemetry;
   readonly timings: LinkTimings;
   readonly report: () => Promise<Omit<Report, "instance_id">>;
+  readonly counted: (batch: CountedBatch) => void;
   readonly answerDryRun: AnswerDryRun;
   /** Central answered as it should. */
   readonly reached: () => void;
@@ -76,13 +77,12 @@ export async function runChannelContact(
         reply = send;
         attached.use(outbox.attach((receipt) => send({ type: "receipt", receipt })));
         attached.use(options.attach(send));
-        const tell = (report: Report): void => void send({ type: "report", report });
         const silent = (error: AccelError): void => {
           silence = error;
           over.abort(error);
         };
         side.push(
-          runReports(parts, async (report) => tell(report), stop),
+          runReports(parts, async (report) => void send({ type: "report", report }), stop),
           watchAcknowledgements(parts, silent, stop),
         );
         follower.confirmAt(welcome.head_seq);
@@ -90,6 +90,7 @@ export async function runChannelContact(
       message: (message) => {
         if (message.type === "entries") follower.offer(message.entries);
         else if (message.type === "receipt_ack") outbox.acknowledged(message);
+        else if (message.type === "report_ack") parts.counted(message.counted);
         else if (message.type === "ask") asked.receive(message, (answer) => void reply(answer));
         else void follower.resync(`central asked for it: ${message.reason}`);
       },
@@ -155,8 +156,11 @@ export async function runLongPollContact(parts: ContactParts, stopped: AbortSign
       await orStopped(change, stop);
     }
   };
-  const reports = async (): Promise<void> =>
-    runReports(parts, async (report) => client.postReport(report, stop), stop);
+  const post = async (report: Report): Promise<void> => {
+    await client.postReport(report, stop);
+    if (report.counted !== undefined) parts.counted(report.counted);
+  };
+  const reports = async (): Promise<void> => runReports(parts, post, stop);
   await Promise.all([guarded(entries), guarded(receipts), guarded(reports)]);
   if (failure !== undefined) throw failure;
 }

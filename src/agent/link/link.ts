@@ -10,7 +10,7 @@ import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import type { Registry } from "../../base/metrics.ts";
 import { sleep } from "../../base/wait.ts";
-import type { AgentMessage, EdgeFacts, Report } from "../../wire/channel.ts";
+import type { AgentMessage, CountedBatch, EdgeFacts, Report } from "../../wire/channel.ts";
 import type { AgentDb } from "./agent-db.ts";
 import type { AnswerDryRun } from "./asked.ts";
 import type { ChannelEnd } from "./channel.ts";
@@ -44,6 +44,8 @@ export type LinkOptions = {
   /** Central says that this deployment site is deleted: stop serving, durably. Called again when it is said again. */
   readonly siteDeleted: () => Promise<void>;
   readonly report: () => Promise<Omit<Report, "instance_id">>;
+  /** Central has stored these counts of a report. Must not throw. */
+  readonly counted: (batch: CountedBatch) => void;
   /** What a clear would hit; nothing changes. */
   readonly answerDryRun: AnswerDryRun;
   readonly registry: Registry;
@@ -129,9 +131,9 @@ class LinkService {
       stop,
     });
     const { instanceId, ledger } = db;
-    const { report, answerDryRun } = options;
+    const { report, counted, answerDryRun } = options;
     const reached = (): void => this.#reached();
-    const facts = { client, instanceId, ledger, report, answerDryRun, reached };
+    const facts = { client, instanceId, ledger, report, counted, answerDryRun, reached };
     this.#parts = { ...facts, follower, outbox, telemetry, timings };
     this.#timings = timings;
     this.#telemetry = telemetry;

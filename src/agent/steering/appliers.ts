@@ -2,16 +2,9 @@
 
 import { AccelError, messageOf } from "../../core/faults.ts";
 import type { JournalBody, JournalKind, KnownEntry } from "../../wire/journal.ts";
-import type {
-  CacheIndex,
-  Central,
-  Documents,
-  LocalSites,
-  Sets,
-  SetVersion,
-  Viewsets,
-} from "./ports.ts";
+import type { CacheIndex, Documents, LocalSites, Sets, SetWatch, Viewsets } from "./ports.ts";
 import type { Serving } from "./serving.ts";
+import type { SetChanges } from "./set-changes.ts";
 
 export type EntryOutcome = {
   readonly phase: "applied" | "failed" | "refused";
@@ -34,17 +27,18 @@ export type SteeringPorts = {
   readonly serving: Serving;
   readonly documents: Documents;
   readonly sets: Sets;
+  readonly watch: SetWatch;
+  readonly setChanges: SetChanges;
   readonly viewsets: Viewsets;
   readonly index: CacheIndex;
   readonly locals: LocalSites;
-  readonly central: Central;
 };
 
 export function createAppliers(ports: SteeringPorts): Appliers {
   return {
     "viewset.activated": ({ body }, signal) => activate(ports, body, signal),
     "cache.clear": ({ body, seq }) => clear(ports, body, seq),
-    "bots.changed": ({ body }, signal) => changeSet(ports, body, signal),
+    "bots.changed": ({ body }, signal) => changeSet(ports.setChanges, body, signal),
     "policy.changed": ({ body }) => changePolicy(ports, body),
     "domains.changed": ({ body }) => changeDomains(ports, body),
     "viewset.import": ({ body }, signal) => importSite(ports, body, signal),
@@ -98,53 +92,41 @@ async function clear(
   return refusing(["PATTERN_INVALID"], async () => {
     const { clear_id: clearId, domain, host, patterns } = body;
     const { applied, gone } = index.clear({ clearId, domain, host, patterns, seq });
-    const later = gone.then(({ removed, blockedInFlight, goneMs }) => ({
+    const later = gone.then(({ removed, blockedInFlight, goneMs, verified, left }) => ({
       phase: "gone" as const,
       detail: {
         clear_id: clearId,
         removed,
         blocked_in_flight: blockedInFlight,
         gone_ms: goneMs,
+        verified: verified === true,
+        ...(left > 0 && { left }),
       },
     }));
     later.catch(() => undefined); // Its owner is the link; until it is handed over a rejection must not be unhandled.
-    const { matched, widened, invisibleMs } = await applied;
-    const proof = { clear_id: clearId, matched, widened, invisible_ms: invisibleMs };
+    const { clearNo, matched, widened, invisibleMs } = await applied;
+    const counts = { matched, widened, invisible_ms: invisibleMs };
+    const proof = { clear_id: clearId, clear_no: clearNo, ...counts };
     return { phase: "applied", detail: proof, later };
   });
 }
 
 async function changeSet(
-  { serving, sets, central }: SteeringPorts,
+  changes: SetChanges,
   body: JournalBody<"bots.changed">,
   signal: AbortSignal,
 ): Promise<EntryOutcome> {
-  const outcome = sets.applyDelta(body);
-  if (outcome.kind === "shrunk") return refused(outcome.reason);
-  const own = (): SetVersion | undefined =>
-    sets.list().find(({ host, kind }) => host === body.domain && kind === body.set);
-  let whole = false;
-  if (outcome.kind === "mismatch") {
-    const state = await central.botSet(body.domain, body.set, signal);
-    const { domain: host, set: kind, version, count, digest } = state;
-    const before = own();
-    // After one whole set the changes that led to it come in as mismatches too, a burst of marks by the hundred.
-    whole = before?.version !== version || before.digest !== digest;
-    if (whole) {
-      const elements = await central.botSetContent(state.blob, signal);
-      sets.replace({ host, kind, version, count, digest }, elements);
-    }
-  }
-  await serving.publish();
-  const now = own();
+  const outcome = await changes.change(body, signal);
+  if (outcome.kind === "refused") return refused(outcome.reason);
+  const { set, whole } = outcome;
   return {
     phase: "applied",
     detail: {
       domain: body.domain,
       set: body.set,
-      version: now?.version ?? 0,
-      count: now?.count ?? 0,
-      digest: now?.digest ?? "",
+      version: set?.version ?? 0,
+      count: set?.count ?? 0,
+      digest: set?.digest ?? "",
       whole,
     },
   };
@@ -163,7 +145,7 @@ async function changePolicy(
  * a crash in between repeats the entry over the same documents.
  */
 export async function changeDomains(
-  { serving, documents, sets, index, locals }: Omit<SteeringPorts, "viewsets" | "central">,
+  { serving, documents, sets, watch, index, locals }: Omit<SteeringPorts, "viewsets">,
   body: JournalBody<"domains.changed">,
 ): Promise<EntryOutcome> {
   const before = serving.domains();
@@ -185,6 +167,8 @@ export async function changeDomains(
   for (const domain of goneDomains) await index.dropDomain(domain);
   for (const host of goneHosts) await index.dropHost(host);
   sets.keepOnly(new Set(homeAfter.keys()));
+  watch.keepOnly(new Set(homeAfter.keys()));
+  await serving.publishSets(); // A host that comes back must not be judged by what it had.
   documents.put({
     domains: body,
     ...Object.fromEntries(goneDomains.map((domain) => [`viewset:${domain}`, null])),

@@ -1,9 +1,8 @@
 // What steering needs from the agent's other parts. Each port is small; the composition root passes the objects in.
 
 import type { Json } from "../../core/canonical-json.ts";
-import type { LocalSite, ReadyViewset } from "../../core/compose-state.ts";
+import type { CompiledSet, LocalSite, ReadyViewset } from "../../core/compose-state.ts";
 import type { Sha256 } from "../../core/ids.ts";
-import type { RangeTable } from "../../core/range-table.ts";
 import type { ServingState } from "../../core/serving-state.ts";
 import type { SetElement } from "../../core/set-digest.ts";
 import type { BotSet, JournalBody } from "../../wire/journal.ts";
@@ -27,13 +26,43 @@ export type SetVersion = {
   readonly digest: string;
 };
 
+export type SetName = { readonly host: string; readonly kind: BotSet };
+
 export interface Sets {
   applyDelta(body: JournalBody<"bots.changed">): DeltaOutcome;
-  /** Throws SET_MISMATCH when the elements are not what the version promises. */
-  replace(want: SetVersion, elements: readonly SetElement[]): void;
+  /** Why the set may not take the place of the one that is held; undefined: it may. */
+  refusal(want: SetName & { readonly count: number }, isMeant: boolean): string | undefined;
+  /** Throws SET_MISMATCH when the elements are not what the version promises, and what `elements` throws; nothing has changed then. */
+  replace(
+    want: SetVersion,
+    elements: AsyncIterable<readonly SetElement[]>,
+    signal: AbortSignal,
+  ): Promise<void>;
   keepOnly(hosts: ReadonlySet<string>): void;
   list(): readonly SetVersion[];
-  table(host: string, kind: BotSet): RangeTable | undefined;
+}
+
+/** Hears of every set that is not as central has it. Must not throw. */
+export interface SetWatch {
+  behind(set: SetName, why: "mismatch" | "shrunk" | "unavailable", reason: string): void;
+  current(set: SetName): void;
+  fetched(set: SetName): void;
+  behindNow(): readonly SetName[];
+  keepOnly(hosts: ReadonlySet<string>): void;
+}
+
+/** Sets as they were compiled, by `kind/host`; all in one of two arenas. */
+export type BuiltTables = {
+  readonly arena: 0 | 1;
+  readonly sets: ReadonlyMap<string, CompiledSet>;
+};
+
+export interface Tables {
+  /**
+   * Compiles the sets, each as it is said to be or newer, into the arena that is not in force; it stays there where nothing is to be written. Nobody may
+   * be reading the other arena. Throws SETS_NOT_COMPILED; what is in force is whole all the same.
+   */
+  build(sets: readonly SetVersion[], inForce: 0 | 1): Promise<BuiltTables>;
 }
 
 export interface Viewsets {
@@ -66,6 +95,7 @@ export interface CacheIndex {
     seq: number;
   }): {
     readonly applied: Promise<{
+      readonly clearNo: number;
       readonly matched: number;
       readonly widened: boolean;
       readonly invisibleMs: number;
@@ -74,6 +104,10 @@ export interface CacheIndex {
       readonly removed: number;
       readonly blockedInFlight: number;
       readonly goneMs: number;
+      /** Asked again, nothing that matches is servable. */
+      readonly verified: boolean | null;
+      /** How many were all the same; they are dropped. */
+      readonly left: number;
     }>;
   };
   /** Everything cached of the main domain, or of one host: unservable durably when it resolves. */
@@ -84,9 +118,12 @@ export interface CacheIndex {
 export interface WorkerPool {
   /** Builds the next state, stages it in every worker, commits, flips. One at a time; when `commit` throws nothing flips. */
   publish(build: (version: number) => ServingState, commit?: () => void): Promise<number>;
+  /** Resolves when no thread reads an older state any more than the one that is in force now. */
+  left(): Promise<void>;
 }
 
 export interface Central {
   botSet(host: string, kind: BotSet, signal: AbortSignal): Promise<BotSetState>;
-  botSetContent(blob: Sha256, signal: AbortSignal): Promise<readonly SetElement[]>;
+  /** Nothing of it before all of it was verified. Throws what is tried again, and where it broke off it goes on. */
+  botSetContent(blob: Sha256, signal: AbortSignal): AsyncIterable<readonly SetElement[]>;
 }

@@ -39,6 +39,7 @@ export async function restoreState({
     if (ready === undefined) torn.push(body.domain);
     else serving.restore(body.domain, ready);
   }
+  await serving.restoreSets();
   await serving.publish();
   return torn;
 }

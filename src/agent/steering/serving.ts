@@ -1,5 +1,6 @@
 // What is served now: keeps the inputs of the composed state together and publishes a new state whenever one of them changes.
 
+import { Joined } from "../../base/joined.ts";
 import {
   composeState,
   type ComposeInputs,
@@ -9,11 +10,20 @@ import {
 } from "../../core/compose-state.ts";
 import { nothingServed, type ServingState } from "../../core/serving-state.ts";
 import type { JournalBody } from "../../wire/journal.ts";
-import type { Documents, LocalSites, Sets, SiteNames, WorkerPool } from "./ports.ts";
+import type {
+  BuiltTables,
+  Documents,
+  LocalSites,
+  Sets,
+  SiteNames,
+  Tables,
+  WorkerPool,
+} from "./ports.ts";
 
 export type ServingPorts = {
   readonly documents: Documents;
-  readonly sets: Sets;
+  readonly sets: Pick<Sets, "list">;
+  readonly tables: Tables;
   readonly locals: LocalSites;
   readonly pool: WorkerPool;
 };
@@ -23,6 +33,7 @@ type Override = {
   readonly policies?: readonly EffectivePolicy[];
   /** `ready` null: the domain has no viewset any more. */
   readonly viewset?: { readonly domain: string; readonly ready: ReadyViewset | null };
+  readonly tables?: BuiltTables;
 };
 
 export class Serving {
@@ -32,6 +43,13 @@ export class Serving {
   /** In force: ahead of the document while what was cached of an unlinked domain is dropped. */
   #linked: readonly LinkedDomain[];
   #state: ServingState = nothingServed;
+  #tables: BuiltTables = { arena: 0, sets: new Map() };
+  /** Of the last publish nobody knows how far it came. */
+  #hasFailed = false;
+  readonly #setsChange = new Joined(async () => {
+    const tables = await this.#build();
+    if (this.#hasFailed || !isEqual(tables, this.#tables)) await this.publish({ tables });
+  });
 
   constructor(ports: ServingPorts) {
     this.#ports = ports;
@@ -61,26 +79,50 @@ export class Serving {
     this.#ready.set(domain, ready);
   }
 
+  /** The sets as they were committed before the start. Takes effect with the next publish. */
+  async restoreSets(): Promise<void> {
+    this.#tables = await this.#build();
+  }
+
+  /** Resolves when every worker judges by the sets as they are committed now. Changes that come while one waits are published together. */
+  async publishSets(): Promise<void> {
+    return this.#setsChange.run();
+  }
+
+  /** The arena that is not in force is free when every worker has left the states that lay there. */
+  async #build(): Promise<BuiltTables> {
+    const { pool, sets, tables } = this.#ports;
+    await pool.left();
+    return tables.build(sets.list(), this.#tables.arena);
+  }
+
   /**
    * Resolves when every worker serves the change. `commit` makes it durable between staging and flip; when it throws, nothing has changed.
    * What is in force is noted with the commit and not afterwards: the next publish may compose before this one's caller runs on.
    */
   async publish(override: Override = {}, commit?: () => void): Promise<void> {
     let next = this.#state;
-    await this.#ports.pool.publish(
-      (version) => {
-        next = composeState(version, this.#inputs(override));
-        return next;
-      },
-      () => {
-        commit?.();
-        this.#take(next, override);
-      },
-    );
+    try {
+      await this.#ports.pool.publish(
+        (version) => {
+          next = composeState(version, this.#inputs(override));
+          return next;
+        },
+        () => {
+          commit?.();
+          this.#take(next, override);
+        },
+      );
+      this.#hasFailed = false;
+    } catch (error) {
+      this.#hasFailed = true;
+      throw error;
+    }
   }
 
-  #take(state: ServingState, { domains, viewset }: Override): void {
+  #take(state: ServingState, { domains, viewset, tables }: Override): void {
     this.#state = state;
+    this.#tables = tables ?? this.#tables;
     this.#linked = domains ?? this.#linked;
     if (viewset?.ready === null) this.#ready.delete(viewset.domain);
     else if (viewset !== undefined) this.#ready.set(viewset.domain, viewset.ready);
@@ -89,11 +131,12 @@ export class Serving {
   }
 
   #inputs(override: Override): ComposeInputs {
-    const { documents, sets, locals } = this.#ports;
+    const { documents, locals } = this.#ports;
+    const { sets } = override.tables ?? this.#tables;
     return {
       domains: override.domains ?? this.#linked,
       policies: override.policies ?? documentOf(documents, "policy")?.domains ?? [],
-      set: (host, kind) => sets.table(host, kind),
+      set: (host, kind) => sets.get(`${kind}/${host}`),
       viewset: (domain) =>
         override.viewset?.domain === domain
           ? (override.viewset.ready ?? undefined)
@@ -101,6 +144,14 @@ export class Serving {
       local: (domain) => locals.get(domain),
     };
   }
+}
+
+function isEqual(one: BuiltTables, other: BuiltTables): boolean {
+  if (one.arena !== other.arena || one.sets.size !== other.sets.size) return false;
+  return [...one.sets].every(([key, { version, table }]) => {
+    const same = other.sets.get(key);
+    return same?.version === version && same.table.at === table.at;
+  });
 }
 
 type Stored = {

@@ -4,7 +4,7 @@
 
 import { AccelError, messageOf } from "../../core/faults.ts";
 import type { ReadyViewset } from "../../core/compose-state.ts";
-import type { JournalBody } from "../../wire/journal.ts";
+import type { BotSet, JournalBody } from "../../wire/journal.ts";
 import type { Snapshot } from "../../wire/snapshot.ts";
 import { changeDomains, type SteeringPorts } from "./appliers.ts";
 import { documentOf } from "./serving.ts";
@@ -13,6 +13,12 @@ export type SnapshotOutcome = {
   readonly cleared: readonly string[];
   /** Viewsets that this agent refuses; the domain keeps what it had. */
   readonly refused: readonly { readonly domain: string; readonly reason: string }[];
+  /** Sets that would have shrunk beyond reason: the last good ones stay in force. */
+  readonly kept_sets: readonly {
+    readonly domain: string;
+    readonly set: BotSet;
+    readonly reason: string;
+  }[];
 };
 
 /** Throws what is retryable (network, a set that does not arrive whole): the link asks for a new snapshot then. */
@@ -25,7 +31,8 @@ export async function applySnapshot(
   await changeDomains(ports, snapshot.domains);
   const cleared = snapshot.domains.domains.map(({ name }) => name);
   for (const domain of cleared) await index.dropDomain(domain);
-  await takeSets(ports, snapshot, signal);
+  const kept = await takeSets(ports, snapshot, signal);
+  await serving.publishSets();
   await serving.publish({ policies: snapshot.policy.domains }, () =>
     documents.put({ policy: snapshot.policy }),
   );
@@ -39,34 +46,26 @@ export async function applySnapshot(
         documents.put({ [`viewset:${body.domain}`]: body }),
       );
   }
-  return { cleared, refused };
+  return { cleared, refused, kept_sets: kept };
 }
 
 async function takeSets(
-  { sets, central }: SteeringPorts,
+  { sets, setChanges }: SteeringPorts,
   { bots }: Snapshot,
   signal: AbortSignal,
-): Promise<void> {
-  const have = new Map(sets.list().map((set) => [`${set.kind}/${set.host}`, set]));
+): Promise<SnapshotOutcome["kept_sets"]> {
+  const left = new Map(sets.list().map((set) => [`${set.kind}/${set.host}`, set]));
+  const kept: SnapshotOutcome["kept_sets"][number][] = [];
+  const keep = (domain: string, set: BotSet, reason: string | undefined): void => {
+    if (reason !== undefined) kept.push({ domain, set, reason });
+  };
   for (const state of bots) {
-    const own = have.get(`${state.set}/${state.domain}`);
-    have.delete(`${state.set}/${state.domain}`);
-    if (own?.version === state.version && own.digest === state.digest) continue;
-    const elements = state.count === 0 ? [] : await central.botSetContent(state.blob, signal);
-    sets.replace(
-      {
-        host: state.domain,
-        kind: state.set,
-        version: state.version,
-        count: state.count,
-        digest: state.digest,
-      },
-      elements,
-    );
+    left.delete(`${state.set}/${state.domain}`);
+    keep(state.domain, state.set, await setChanges.take(state, signal));
   }
   // What central no longer has: an empty set of its last version, so that nobody is judged by it.
-  for (const { host, kind, version } of have.values())
-    sets.replace({ host, kind, version, count: 0, digest: "0".repeat(64) }, []);
+  for (const set of left.values()) keep(set.host, set.kind, await setChanges.empty(set, signal));
+  return kept;
 }
 
 /** Where central has no active viewset the domain falls back to the host's own site, as it would had the agent been there all the time. */

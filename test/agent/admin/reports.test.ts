@@ -38,7 +38,6 @@ test("threads are summed, each domain for itself, in the order asked for", async
     {
       domain: "b.example",
       backend: { requests: 1, errors: 0, latency_buckets: {}, reachable: true },
-      unreviewed_bots: [],
     },
     {
       domain,
@@ -48,12 +47,10 @@ test("threads are summed, each domain for itself, in the order asked for", async
         latency_buckets: { "0.1": 1, "1": 2, "+Inf": 2 },
         reachable: true,
       },
-      unreviewed_bots: [],
     },
     {
       domain: "c.example",
       backend: { requests: 0, errors: 0, latency_buckets: {}, reachable: true },
-      unreviewed_bots: [],
     },
   ]);
 });

@@ -56,6 +56,8 @@ test("what an agent does when told nothing else", () => {
     state_dir: "/var/lib/accel-agent",
     "accelerator.listen": { host: "0.0.0.0", port: 80 },
     "accelerator.trusted_proxies": [],
+    "accelerator.forwarded_header": "x-forwarded-for",
+    "accelerator.proxy_protocol": "off",
     "link.catch_up_max": 1_000,
     "link.unconfirmed": "revalidate",
     "metrics.listen": { host: "127.0.0.1", port: 9_464 },
@@ -98,6 +100,18 @@ test.each([
     "accelerator:\n  trusted_proxies: [10.0.0.1/8]",
     'item 1 "10.0.0.1/8" has host bits set; the network is 10.0.0.0/8',
   ],
+  [
+    "accelerator:\n  forwarded_header: X-Forwarded-For",
+    "accelerator.forwarded_header must be one of x-forwarded-for, forwarded",
+  ],
+  [
+    "accelerator:\n  proxy_protocol: true",
+    "accelerator.proxy_protocol must be one of off, required",
+  ],
+  [
+    "accelerator:\n  proxy_protocol: required",
+    "accelerator.proxy_protocol required cuts every connection while accelerator.trusted_proxies is empty",
+  ],
   ["accelerator:\n  default_domain: localhost", "must be a host name with at least one dot"],
   ["cache:\n  memory_max: 128", "cache.memory_max must be a size"],
   ["link:\n  unconfirmed: maybe", "link.unconfirmed must be one of revalidate, serve"],
@@ -111,6 +125,13 @@ test.each([
   ["watch_view: true", "watch_view unknown key; did you mean watch_views?"],
 ])("%j: %s", (yaml, reason) => {
   expect(errorsOf(`${required}${yaml}\n`)).toEqual([expect.stringContaining(reason)]);
+});
+
+test("a PROXY header is required of proxies that are named, and the error says where", () => {
+  const accelerator = "accelerator:\n  trusted_proxies: [10.0.0.0/8]\n  proxy_protocol: required\n";
+  expect(settingsOf(required + accelerator)["accelerator.proxy_protocol"]).toBe("required");
+  const nobody = readSettings(agentFields, `${required}accelerator:\n  proxy_protocol: required\n`);
+  expect(nobody).toMatchObject({ ok: false, errors: [{ line: 4 }] });
 });
 
 test("a secret that was put into the file is not repeated in the error", () => {

@@ -102,11 +102,11 @@ test("a clear is applied, later gone", async () => {
   const { later, ...outcome } = await rig.apply("cache.clear", cleared("c1", "path:a"));
   expect(outcome).toEqual({
     phase: "applied",
-    detail: { clear_id: "c1", matched: 1, widened: false, invisible_ms: 1 },
+    detail: { clear_id: "c1", clear_no: 1, matched: 1, widened: false, invisible_ms: 1 },
   });
   expect(await later).toEqual({
     phase: "gone",
-    detail: { clear_id: "c1", removed: 1, blocked_in_flight: 0, gone_ms: 2 },
+    detail: { clear_id: "c1", removed: 1, blocked_in_flight: 0, gone_ms: 2, verified: true },
   });
 });
 

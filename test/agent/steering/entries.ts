@@ -3,7 +3,7 @@
 import type { SetElement } from "../../../src/core/set-digest.ts";
 import type { JournalBody } from "../../../src/wire/journal.ts";
 import type { Snapshot } from "../../../src/wire/snapshot.ts";
-import { digestOf, digestOfSet, type FakeCentral } from "./rig.ts";
+import { digestOf, digestOfSet, setState, type FakeCentral } from "./rig.ts";
 
 export function domainsChanged(
   domains: Readonly<Record<string, readonly string[]>>,
@@ -71,8 +71,7 @@ export function snapshotOf(central: FakeCentral): Snapshot {
     bots: [...central.sets].flatMap(([key, { version, elements }]): Snapshot["bots"] => {
       const [set, domain] = key.split("/");
       if ((set !== "bad" && set !== "vip") || domain === undefined || !hosts.has(domain)) return [];
-      const digest = digestOfSet(elements);
-      return [{ domain, set, version, count: elements.length, digest, blob: digest }];
+      return [setState(domain, set, version, elements, central.shrinkMeant)];
     }),
     imports: [],
   };

@@ -2,6 +2,7 @@
 //
 // `Disk` outlives a crash, `Rig` is one life of the process. Visitors never rest: whatever is served is cached at once, so that what was dropped too early shows.
 
+import { SetWatch } from "../../../src/agent/bots/set-watch.ts";
 import { SetStore } from "../../../src/agent/bots/set-store.ts";
 import { openAgentDb, type AgentDb } from "../../../src/agent/link/agent-db.ts";
 import {
@@ -10,9 +11,12 @@ import {
   type SteeringPorts,
 } from "../../../src/agent/steering/appliers.ts";
 import type { CacheIndex, Viewsets, WorkerPool } from "../../../src/agent/steering/ports.ts";
+import { SetChanges } from "../../../src/agent/steering/set-changes.ts";
 import { restoreState, type RestorePorts } from "../../../src/agent/steering/restore.ts";
 import { Serving } from "../../../src/agent/steering/serving.ts";
+import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
+import { Registry } from "../../../src/base/metrics.ts";
 import { Mutex } from "../../../src/base/mutex.ts";
 import type { Json } from "../../../src/core/canonical-json.ts";
 import type { LocalSite, ReadyViewset } from "../../../src/core/compose-state.ts";
@@ -20,10 +24,12 @@ import { AccelError } from "../../../src/core/faults.ts";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
 import { nothingServed, type ServingState } from "../../../src/core/serving-state.ts";
 import { changedSetDigest, emptySetDigest, type SetElement } from "../../../src/core/set-digest.ts";
+import { tablesOf } from "../../support/bot-tables.ts";
 import type { JournalBody, JournalKind } from "../../../src/wire/journal.ts";
 import type { BotSetState } from "../../../src/wire/snapshot.ts";
 
 type Cleared = {
+  readonly clearNo: number;
   readonly matched: number;
   readonly widened: boolean;
   readonly invisibleMs: number;
@@ -50,9 +56,11 @@ export class Disk implements Disposable {
   content(): unknown {
     const all = (sql: string): unknown[] => this.db.sqlite.prepare(sql).all();
     return {
-      documents: all("SELECT * FROM document ORDER BY key"),
-      sets: all("SELECT * FROM bot_set ORDER BY host, kind"),
-      elements: all("SELECT * FROM bot_element ORDER BY host, kind, bot, range"),
+      documents: all("SELECT key, value FROM document ORDER BY key"),
+      sets: all("SELECT host, kind, version, count, digest FROM bot_set ORDER BY host, kind"),
+      elements: all(
+        "SELECT host, kind, bot, range FROM bot_element ORDER BY host, kind, bot, range",
+      ),
       cached: [...this.cached].sort(),
       clears: Object.fromEntries(this.clears),
     };
@@ -70,19 +78,40 @@ export class FakeCentral {
     { readonly version: number; readonly elements: readonly SetElement[] }
   >();
   fetches = 0;
+  shrinkMeant = false;
+  /** What arrives of a whole set. */
+  harm: (elements: readonly SetElement[]) => Iterable<SetElement> = (elements) => elements;
 
   async botSet(host: string, kind: "bad" | "vip"): Promise<BotSetState> {
     const { version, elements } = this.sets.get(`${kind}/${host}`) ?? { version: 0, elements: [] };
-    const digest = digestOfSet(elements);
-    return { domain: host, set: kind, version, count: elements.length, digest, blob: digest };
+    return setState(host, kind, version, elements, this.shrinkMeant);
   }
 
-  async botSetContent(blob: Sha256): Promise<readonly SetElement[]> {
+  async *botSetContent(blob: Sha256): AsyncGenerator<readonly SetElement[]> {
     this.fetches++;
     const found = [...this.sets.values()].find(({ elements }) => digestOfSet(elements) === blob);
     if (found === undefined) throw new AccelError("CENTRAL_UNREACHABLE", "no such blob");
-    return found.elements;
+    for (const element of this.harm(found.elements)) yield [element];
   }
+}
+
+export function setState(
+  domain: string,
+  set: "bad" | "vip",
+  version: number,
+  elements: readonly SetElement[],
+  shrinkMeant = false,
+): BotSetState {
+  const digest = digestOfSet(elements);
+  return {
+    domain,
+    set,
+    version,
+    count: elements.length,
+    digest,
+    blob: digest,
+    shrink_meant: shrinkMeant,
+  };
 }
 
 export function digestOfSet(elements: readonly SetElement[]): Sha256 {
@@ -96,6 +125,14 @@ export class Rig {
   readonly steps: string[] = [];
   readonly central: FakeCentral;
   readonly locals = new Map<string, LocalSite>();
+  readonly health = new Health(() => new Date(0));
+  readonly registry = new Registry();
+  readonly watch = new SetWatch({
+    health: this.health,
+    registry: this.registry,
+    log: silentLog(),
+    now: () => new Date(0),
+  });
   readonly serving: Serving;
   readonly ports: SteeringPorts;
   /** Called at each step with its number and name; a throw is a crash or a fault at that place. */
@@ -123,27 +160,36 @@ export class Rig {
     this.serving = new Serving({
       documents,
       sets,
+      tables: tablesOf(disk.db.sqlite),
       locals: { get: (domain) => this.locals.get(domain), look: async () => undefined },
       pool: this.#pool(),
+    });
+    const ownSets = Object.assign(Object.create(sets) as SetStore, {
+      applyDelta: (body: Parameters<SetStore["applyDelta"]>[0]) => {
+        this.#step("delta");
+        return sets.applyDelta(body);
+      },
+      replace: async (...args: Parameters<SetStore["replace"]>) => {
+        this.#step(`replace ${args[0].kind}/${args[0].host}`);
+        await sets.replace(...args);
+      },
+      refusal: (...args: Parameters<SetStore["refusal"]>) => sets.refusal(...args),
+      keepOnly: (hosts: ReadonlySet<string>) => {
+        this.#step("keep sets");
+        sets.keepOnly(hosts);
+      },
+      list: () => sets.list(),
     });
     this.ports = {
       serving: this.serving,
       documents,
-      sets: Object.assign(Object.create(sets) as SetStore, {
-        applyDelta: (body: Parameters<SetStore["applyDelta"]>[0]) => {
-          this.#step("delta");
-          return sets.applyDelta(body);
-        },
-        replace: (...args: Parameters<SetStore["replace"]>) => {
-          this.#step(`replace ${args[0].kind}/${args[0].host}`);
-          sets.replace(...args);
-        },
-        keepOnly: (hosts: ReadonlySet<string>) => {
-          this.#step("keep sets");
-          sets.keepOnly(hosts);
-        },
-        list: () => sets.list(),
-        table: (host: string, kind: "bad" | "vip") => sets.table(host, kind),
+      sets: ownSets,
+      watch: this.watch,
+      setChanges: new SetChanges({
+        sets: ownSets,
+        central,
+        watch: this.watch,
+        serving: this.serving,
       }),
       viewsets: this.#viewsets(),
       index: this.#index(),
@@ -151,7 +197,6 @@ export class Rig {
         get: (domain) => this.locals.get(domain),
         look: async () => this.#wait("look"),
       },
-      central,
     };
   }
 
@@ -209,6 +254,7 @@ export class Rig {
     const mutex = new Mutex();
     let nextVersion = 1;
     return {
+      left: async () => undefined,
       publish: async (build, commit) =>
         mutex.run(async () => {
           const state = build(nextVersion++);
@@ -256,6 +302,8 @@ export class Rig {
             removed: matched,
             blockedInFlight: 0,
             goneMs: 2,
+            verified: true,
+            left: 0,
           })),
         };
       },
@@ -269,6 +317,7 @@ export class Rig {
     await this.#wait("clear");
     if (patterns.includes("bad")) throw new AccelError("PATTERN_INVALID", "no such column");
     const result = this.disk.clears.get(clearId) ?? {
+      clearNo: 1,
       matched: patterns.length,
       widened: false,
       invisibleMs: 1,

@@ -23,6 +23,7 @@ test("a new agent takes everything", async () => {
   expect(await applySnapshot(rig.ports, snapshotOf(central), never)).toEqual({
     cleared: ["a.example", "c.example"],
     refused: [],
+    kept_sets: [],
   });
   expect(rig.served.domains.map(({ name, manifest }) => [name, manifest])).toEqual([
     ["a.example", digestOf("three")],
@@ -106,6 +107,7 @@ test("a viewset that is refused leaves the domain what it had", async () => {
       { domain: "a.example", reason: "no such key" },
       { domain: "z.example", reason: "z.example is not linked to this deployment site" },
     ],
+    kept_sets: [],
   });
   expect(rig.served.domains.map(({ manifest }) => manifest)).toEqual([
     digestOf("old"),

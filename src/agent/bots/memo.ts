@@ -1,0 +1,53 @@
+// Answers that were given before, bounded in entries and bytes. Two generations: what was not asked for during a whole one goes with it, so
+// that a flood of keys that are asked for once takes away nothing that is in use.
+
+export type MemoLimits = { readonly entries: number; readonly bytes: number };
+
+/** A character in two bytes, and a place in a map. */
+const bytesOf = (key: string): number => key.length * 2 + 64;
+
+/** Null is a value as any other. */
+export class Memo<V extends object | null> {
+  readonly #limits: MemoLimits;
+  #young = new Map<string, V>();
+  #youngBytes = 0;
+  #old = new Map<string, V>();
+  #oldBytes = 0;
+
+  constructor(limits: MemoLimits) {
+    this.#limits = limits;
+  }
+
+  get size(): number {
+    return this.#young.size + this.#old.size;
+  }
+
+  get bytes(): number {
+    return this.#youngBytes + this.#oldBytes;
+  }
+
+  /** `ask` is called for what is not remembered. Values are not counted: share or bound them. */
+  get(key: string, ask: (key: string) => V): V {
+    const known = this.#young.get(key);
+    if (known !== undefined) return known;
+    const old = this.#old.get(key);
+    const value = old === undefined ? ask(key) : old;
+    this.#remember(key, value);
+    return value;
+  }
+
+  /** A key may be in both generations for a while, within the limits of each. */
+  #remember(key: string, value: V): void {
+    const bytes = bytesOf(key);
+    const { entries, bytes: bytesMax } = this.#limits;
+    if (bytes > bytesMax / 2) return;
+    if (this.#young.size + 1 > entries / 2 || this.#youngBytes + bytes > bytesMax / 2) {
+      this.#old = this.#young;
+      this.#oldBytes = this.#youngBytes;
+      this.#young = new Map();
+      this.#youngBytes = 0;
+    }
+    this.#young.set(key, value);
+    this.#youngBytes += bytes;
+  }
+}

@@ -1,0 +1,40 @@
+// A worker's side of counting unreviewed bots: counts are gathered for a moment and told to main. What a thread had counted when it was killed
+// without warning, in its last moment, is lost with it; nothing else is.
+
+import type { MessagePort } from "node:worker_threads";
+import { UnreviewedCounts, type UnreviewedCount } from "./unreviewed-counts.ts";
+import type { ClaimedBot } from "./user-agents.ts";
+
+/** What a worker says to main over the port. */
+export type UnreviewedMessage = readonly UnreviewedCount[];
+
+/** Ten messages a second, however many bots visit. */
+const gatherMs = 100;
+
+export class UnreviewedTeller implements Disposable {
+  readonly #port: MessagePort;
+  readonly #counts = new UnreviewedCounts();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(port: MessagePort) {
+    this.#port = port;
+  }
+
+  count(domain: string, bot: ClaimedBot): void {
+    this.#counts.add(domain, bot);
+    this.#timer ??= setTimeout(() => this.#tell(), gatherMs).unref();
+  }
+
+  #tell(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const message: UnreviewedMessage = this.#counts.take();
+    if (message.length > 0) this.#port.postMessage(message, []);
+  }
+
+  /** Tells the last ones. May be called while the thread exits. */
+  [Symbol.dispose](): void {
+    this.#tell();
+    this.#port.close();
+  }
+}

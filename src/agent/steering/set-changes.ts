@@ -1,0 +1,140 @@
+// How a bot set changes: along central's changes where they fit, whole where they do not. Whatever arrives wrong, short, twice or in another order,
+// the last good set stays in force, and the watch is told why it is behind.
+
+import { Mutex } from "../../base/mutex.ts";
+import { messageOf } from "../../core/faults.ts";
+import type { BotSet, JournalBody } from "../../wire/journal.ts";
+import type { BotSetState } from "../../wire/snapshot.ts";
+import type { Central, SetName, Sets, SetVersion, SetWatch } from "./ports.ts";
+import type { Serving } from "./serving.ts";
+
+export type SetChangesPorts = {
+  readonly sets: Sets;
+  readonly central: Central;
+  readonly watch: SetWatch;
+  readonly serving: Pick<Serving, "publishSets">;
+};
+
+export type SetOutcome =
+  | {
+      readonly kind: "in force";
+      readonly set: SetVersion | undefined;
+      /** It was fetched whole. */
+      readonly whole: boolean;
+    }
+  | { readonly kind: "refused"; readonly reason: string };
+
+export class SetChanges {
+  readonly #ports: SetChangesPorts;
+  /** One change of a set at a time, whoever wants it; bounded by the sets of the linked hosts. */
+  readonly #turns = new Map<string, Mutex>();
+
+  constructor(ports: SetChangesPorts) {
+    this.#ports = ports;
+  }
+
+  /** In force when it resolves. Throws where the whole set is needed and cannot be had: to be tried again. */
+  async change(body: JournalBody<"bots.changed">, signal: AbortSignal): Promise<SetOutcome> {
+    const name: SetName = { host: body.domain, kind: body.set };
+    return this.#alone(name, async () => {
+      const { sets, watch } = this.#ports;
+      const { kind, reason } = sets.applyDelta(body);
+      if (kind === "shrunk") return this.#refused(name, reason);
+      if (kind !== "mismatch") return this.#inForce(name, false);
+      watch.behind(name, "mismatch", reason);
+      return this.#fetch(name, signal);
+    });
+  }
+
+  /** The set as a snapshot tells of it; not yet in force when it resolves, the caller publishes. A text: why it was refused. */
+  async take(state: BotSetState, signal: AbortSignal): Promise<string | undefined> {
+    const name: SetName = { host: state.domain, kind: state.set };
+    return this.#alone(name, async () => {
+      const taken = await this.#take(state, signal);
+      if ("reason" in taken) return taken.reason;
+      this.#ports.watch.current(name);
+      return undefined;
+    });
+  }
+
+  /** A snapshot does not have the set, though its host is linked. A text: why it stays. */
+  async empty(set: SetVersion, signal: AbortSignal): Promise<string | undefined> {
+    const { sets, watch } = this.#ports;
+    return this.#alone(set, async () => {
+      const none = { ...set, count: 0, digest: "0".repeat(64) };
+      const reason = sets.refusal(none, false);
+      if (reason !== undefined) {
+        watch.behind(set, "shrunk", reason);
+        return reason;
+      }
+      await sets.replace(none, nothing(), signal);
+      watch.current(set);
+      return undefined;
+    });
+  }
+
+  /** Asks again for the sets that are behind: nothing new may come that would do it. Never rejects. */
+  async heal(signal: AbortSignal): Promise<void> {
+    for (const name of this.#ports.watch.behindNow()) {
+      if (signal.aborted) return;
+      await this.#alone(name, async () => this.#fetch(name, signal)).catch(() => undefined); // The watch has it.
+    }
+  }
+
+  async #fetch(name: SetName, signal: AbortSignal): Promise<SetOutcome> {
+    const { central, watch } = this.#ports;
+    try {
+      const taken = await this.#take(await central.botSet(name.host, name.kind, signal), signal);
+      return "reason" in taken
+        ? { kind: "refused", reason: taken.reason }
+        : await this.#inForce(name, taken.whole);
+    } catch (error) {
+      if (!signal.aborted) watch.behind(name, "unavailable", messageOf(error));
+      throw error;
+    }
+  }
+
+  async #take(
+    state: BotSetState,
+    signal: AbortSignal,
+  ): Promise<{ readonly whole: boolean } | { readonly reason: string }> {
+    const { sets, central, watch } = this.#ports;
+    const { domain: host, set: kind, version, count, digest, blob, shrink_meant: isMeant } = state;
+    const before = this.#own({ host, kind });
+    // After one whole set the changes that led to it come in as mismatches too, a burst of marks by the hundred.
+    if (before?.version === version && before.digest === digest) return { whole: false };
+    const reason = sets.refusal({ host, kind, count }, isMeant);
+    if (reason !== undefined) {
+      watch.behind({ host, kind }, "shrunk", reason);
+      return { reason };
+    }
+    const elements = count === 0 ? nothing() : central.botSetContent(blob, signal);
+    await sets.replace({ host, kind, version, count, digest }, elements, signal);
+    watch.fetched({ host, kind });
+    return { whole: true };
+  }
+
+  async #inForce(name: SetName, whole: boolean): Promise<SetOutcome> {
+    await this.#ports.serving.publishSets();
+    this.#ports.watch.current(name);
+    return { kind: "in force", set: this.#own(name), whole };
+  }
+
+  #refused(name: SetName, reason: string): SetOutcome {
+    this.#ports.watch.behind(name, "shrunk", reason);
+    return { kind: "refused", reason };
+  }
+
+  #own({ host, kind }: SetName): SetVersion | undefined {
+    return this.#ports.sets.list().find((set) => set.host === host && set.kind === kind);
+  }
+
+  async #alone<T>({ host, kind }: SetName, action: () => Promise<T>): Promise<T> {
+    const key: `${BotSet}/${string}` = `${kind}/${host}`;
+    const turns = this.#turns.get(key) ?? new Mutex();
+    this.#turns.set(key, turns);
+    return turns.run(action);
+  }
+}
+
+async function* nothing(): AsyncGenerator<never> {}

@@ -1,0 +1,9 @@
+// Root of the table thread: started by agent/ground with what TablerInit says.
+
+import { parentPort, workerData } from "node:worker_threads";
+import { runTabler } from "./bots/tabler-thread.ts";
+import type { TablerInit } from "./bots/table-messages.ts";
+
+if (parentPort === null) throw new TypeError("tabler.ts is a thread of the agent");
+// Main starts this thread with nothing else.
+runTabler(parentPort, workerData as TablerInit);

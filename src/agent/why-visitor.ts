@@ -1,0 +1,226 @@
+// What `accel-agent why` and `bots` say of a visitor: what would happen to an address now and why, and what was decided before.
+
+import type { EffectivePolicy } from "../core/compose-state.ts";
+import { AccelError } from "../core/faults.ts";
+import { formatIp, parseIp } from "../core/ip.ts";
+import type { ServedDomain, ServedHost, ServingState } from "../core/serving-state.ts";
+import type { SetRef, Verdict } from "../core/verdict.ts";
+import { policySaid, tellStory } from "../core/verdict-words.ts";
+import type { DecisionLog } from "./bots/decision-log.ts";
+import type { KeptDecision } from "./bots/decision-ring.ts";
+import type { ElementFinder } from "./bots/element-finder.ts";
+import { judgeVisitor } from "./bots/evidence.ts";
+import type { ClaimedBotLookup } from "./bots/user-agents.ts";
+
+/** Of an address; the newest. */
+const decisionsShown = 10;
+
+export type VisitorParts = {
+  readonly state: ServingState;
+  readonly claimedBot: ClaimedBotLookup;
+  readonly elements: ElementFinder;
+  readonly decisions: Pick<DecisionLog, "find" | "about" | "facts">;
+  readonly policies: readonly EffectivePolicy[];
+  readonly policiesChangedAt: Date | undefined;
+};
+
+/** An address that was checked; `host` undefined: on every host. */
+export type Visitor = {
+  readonly ip: string;
+  readonly userAgent: string | undefined;
+  readonly host: string | undefined;
+};
+
+/** What would happen now. */
+export function checkVisitor(parts: VisitorParts, { ip, userAgent, host }: Visitor) {
+  const address = canonical(ip);
+  const places = placesOf(parts.state).filter((place) => host === undefined || place.host === host);
+  return {
+    address,
+    user_agent: userAgent ?? null,
+    claims: parts.claimedBot(userAgent) ?? null,
+    hosts: places.map((place) => onHost(parts, place, address, userAgent)),
+  };
+}
+
+/** What would happen now, and what did. */
+export function whyAddress(parts: VisitorParts, visitor: Visitor) {
+  const checked = checkVisitor(parts, visitor);
+  const { total, newest } = parts.decisions.about(checked.address, decisionsShown);
+  return {
+    ...checked,
+    decisions: { total, newest: newest.map((decision) => shortDecision(decision)) },
+  };
+}
+
+/** Throws NOT_FOUND for one that is not known. */
+export function whyDecision(parts: VisitorParts, id: string) {
+  const decision = parts.decisions.find(id);
+  if (decision === undefined) {
+    const { kept, dropped } = parts.decisions.facts();
+    throw new AccelError(
+      "NOT_FOUND",
+      `decision ${id} is not known: ${kept} are kept since this agent's start, the last 100,000 at most${dropped === 0 ? "" : `, and ${dropped} came too fast to be kept`}`,
+    );
+  }
+  const { clientIp, userAgent, verdict, policyOf, host } = decision;
+  const place = placesOf(parts.state).find((one) => one.host === host);
+  return {
+    ...shortDecision(decision),
+    address: clientIp,
+    user_agent: userAgent ?? null,
+    ...tellOf(parts, { verdict, clientIp, host, policyOf, mainDomain: place?.domain ?? host }),
+    /** The same visitor on the same host. */
+    now: place === undefined ? null : onHost(parts, place, clientIp, userAgent),
+  };
+}
+
+/** The sets and policies in force. */
+export function listBots({ state, elements, policiesChangedAt }: VisitorParts) {
+  const inForce = new Map(
+    placesOf(state).flatMap(({ bots }) =>
+      [
+        ...bots.vip.map((set) => ["vip", set] as const),
+        ...bots.bad.map((set) => ["bad", set] as const),
+      ].map(([kind, { host, version }]) => [`${kind}/${host}`, version] as const),
+    ),
+  );
+  return {
+    sets: elements.sets().map(({ changedAt, ...set }) => ({
+      ...set,
+      changed_at: iso(changedAt),
+      /** An empty set is in force without a table. */
+      in_force: inForce.get(`${set.kind}/${set.host}`) ?? (set.count === 0 ? set.version : null),
+    })),
+    hosts: placesOf(state).map(({ host, domain, bots }) => ({
+      host,
+      domain,
+      mode: bots.mode,
+      unknown_bots: unknownWord(bots.unknownBotsCanAccess),
+      said_by: bots.unknownBotsCanAccess === null ? null : policyName(bots.unknownBotsPolicyOf),
+      allowed_pairs: bots.allow.size,
+      denied_pairs: bots.deny.size,
+    })),
+    policies_changed_at: iso(policiesChangedAt),
+  };
+}
+
+type Place = { readonly domain: string; readonly host: string; readonly bots: ServedHost["bots"] };
+
+function placesOf({ domains }: ServingState): readonly Place[] {
+  return domains.flatMap(({ name, hosts }: ServedDomain) =>
+    hosts.map((host) => ({ domain: name, host: host.name, bots: host.bots })),
+  );
+}
+
+function onHost(
+  parts: VisitorParts,
+  { domain, host, bots }: Place,
+  clientIp: string,
+  userAgent: string | undefined,
+) {
+  const verdict = judgeVisitor(bots, clientIp, parts.claimedBot(userAgent)?.name);
+  const { kind, reason, bot } = verdict;
+  const policyOf = bots.unknownBotsPolicyOf;
+  return {
+    host,
+    mode: bots.mode,
+    verdict: kind,
+    reason,
+    bot,
+    ...tellOf(parts, { verdict, clientIp, host, policyOf, mainDomain: domain, allow: bots.allow }),
+  };
+}
+
+type Told = {
+  readonly verdict: Verdict;
+  readonly clientIp: string;
+  readonly host: string;
+  readonly mainDomain: string;
+  readonly policyOf: string | undefined;
+  readonly allow?: ReadonlySet<string>;
+};
+
+function tellOf(
+  parts: VisitorParts,
+  { verdict, clientIp, host, mainDomain, policyOf, allow }: Told,
+) {
+  const { bot, set, reason } = verdict;
+  const element =
+    set === undefined || bot === null ? undefined : parts.elements.element(set, bot, clientIp);
+  const pairOf = bot === null ? null : pairDomain(parts.policies, [mainDomain, host], reason, bot);
+  const policy = policySaid(verdict, policyOf, pairOf);
+  const isAllowedElsewhere =
+    set === undefined &&
+    reason.startsWith("unreviewed") &&
+    bot !== null &&
+    allow?.has(bot) === true;
+  return {
+    set: set === undefined ? null : setFacts(parts, set, element),
+    policy: policy === null ? null : { ...policy, changed_at: iso(parts.policiesChangedAt) },
+    ...tellStory({ verdict, clientIp, host, policy, range: element?.range, isAllowedElsewhere }),
+  };
+}
+
+function setFacts(
+  { elements }: VisitorParts,
+  set: SetRef,
+  element: ReturnType<ElementFinder["element"]>,
+) {
+  const now = elements.sets().find(({ host, kind }) => host === set.host && kind === set.kind);
+  return {
+    host: set.host,
+    kind: set.kind,
+    version: set.version,
+    /** Null: no element of the bot holds the address any more. */
+    range: element?.range ?? null,
+    since: iso(element?.since),
+    version_now: now?.version ?? null,
+    changed_at: iso(now?.changedAt),
+  };
+}
+
+/** A pair that a sub-domain has from its main domain is in the lists of both. */
+function pairDomain(
+  policies: readonly EffectivePolicy[],
+  domains: readonly string[],
+  reason: Verdict["reason"],
+  bot: string,
+): string | null {
+  if (reason !== "allow-pair" && reason !== "deny-pair") return null;
+  const list = reason === "allow-pair" ? "allow" : "deny";
+  const holds = (domain: string): boolean =>
+    policies.some((policy) => policy.domain === domain && policy[list].includes(bot));
+  return domains.find((domain) => holds(domain)) ?? null;
+}
+
+function shortDecision({ id, atMs, host, userAgent, verdict }: KeptDecision) {
+  const { kind, reason, bot } = verdict;
+  return {
+    decision: id,
+    at: new Date(atMs).toISOString(),
+    host,
+    verdict: kind,
+    reason,
+    bot,
+    user_agent: userAgent ?? null,
+  };
+}
+
+function policyName(domain: string | undefined): string {
+  return domain === undefined ? "the general policy" : `the policy of ${domain}`;
+}
+
+function unknownWord(allowed: boolean | null): "allowed" | "blocked" | "blocked by default" {
+  if (allowed === null) return "blocked by default";
+  return allowed ? "allowed" : "blocked";
+}
+
+function iso(at: Date | undefined): string | null {
+  return at?.toISOString() ?? null;
+}
+
+function canonical(ip: string): string {
+  const address = parseIp(ip);
+  return address === undefined ? ip : formatIp(address);
+}

@@ -1,0 +1,27 @@
+// The root of a worker thread in tests: the data plane with a cache in memory, the real judge, and records that go to the test.
+
+import { parentPort, workerData, type MessagePort } from "node:worker_threads";
+import { runAccelerator } from "../../../src/agent/accelerator/accelerator-thread.ts";
+import type { WorkerBoot } from "../../../src/agent/accelerator/worker-handle.ts";
+import { createJudge } from "../../../src/agent/bots/evidence.ts";
+import { silentLog } from "../../../src/base/log.ts";
+import { Registry } from "../../../src/base/metrics.ts";
+import { MemoryCache } from "../accelerator/memory-cache.ts";
+
+/** `records` tells the test of each record. */
+export type JudgingParts = { readonly records: MessagePort };
+
+if (parentPort === null) throw new TypeError("started by the test");
+// The test starts this thread with nothing else.
+const { accelerator, parts } = workerData as WorkerBoot<JudgingParts>;
+
+await runAccelerator(accelerator, parentPort, {
+  cache: new MemoryCache(),
+  records: { accept: (record) => parts.records.postMessage(record, []) },
+  judge: createJudge(() => undefined),
+  registry: new Registry(),
+  log: silentLog(),
+  random: Math.random,
+  decisions: { note: () => "0" },
+});
+process.exit(0);

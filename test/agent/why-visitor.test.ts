@@ -1,0 +1,331 @@
+// What operators are told of a visitor, from real sets, policies and decisions: on a main domain, on its sub-domain, before and after a change.
+
+import { MessageChannel } from "node:worker_threads";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { DecisionRing } from "../../src/agent/bots/decision-ring.ts";
+import { DecisionTeller, type DecisionLine } from "../../src/agent/bots/decision-teller.ts";
+import { ElementFinder } from "../../src/agent/bots/element-finder.ts";
+import { judgeVisitor } from "../../src/agent/bots/evidence.ts";
+import { SetStore } from "../../src/agent/bots/set-store.ts";
+import { openClaimedBots } from "../../src/agent/bots/user-agents.ts";
+import { openAgentDb, type AgentDb } from "../../src/agent/link/agent-db.ts";
+import {
+  checkVisitor,
+  listBots,
+  whyAddress,
+  whyDecision,
+  type VisitorParts,
+} from "../../src/agent/why-visitor.ts";
+import { composeState, type EffectivePolicy } from "../../src/core/compose-state.ts";
+import { parseSha256 } from "../../src/core/ids.ts";
+import { formatRange, parseIp, parseRange } from "../../src/core/ip.ts";
+import type { ServingState } from "../../src/core/serving-state.ts";
+import { changedSetDigest, emptySetDigest, type SetElement } from "../../src/core/set-digest.ts";
+import { checkedText, decidedText, listedText } from "../../src/cli/visitor-text.ts";
+import { tablesOf } from "../support/bot-tables.ts";
+
+const main = "a.example";
+const sub = "www.a.example";
+
+class Rig implements Disposable {
+  readonly db: AgentDb = openAgentDb(":memory:", "/nowhere");
+  readonly store = new SetStore(this.db.sqlite);
+  readonly #elements = new ElementFinder(this.db.sqlite);
+  readonly #ring = new DecisionRing(100);
+  readonly #claimedBot = openClaimedBots();
+  policies: readonly EffectivePolicy[] = [];
+  state: ServingState = { version: 0, domains: [] };
+
+  /** In a database without a set: the whole set `to`. */
+  put(host: string, kind: "bad" | "vip", to: readonly SetElement[]): void {
+    const from = this.store.list().find((set) => set.host === host && set.kind === kind);
+    const before = this.db.sqlite
+      .prepare<[string, string], SetElement>(
+        "SELECT bot, range FROM bot_element WHERE host = ? AND kind = ?",
+      )
+      .all(host, kind);
+    const isIn = (list: readonly SetElement[], { bot, range }: SetElement): boolean =>
+      list.some((one) => one.bot === bot && one.range === range);
+    const digest = parseSha256(changedSetDigest(emptySetDigest, to, []));
+    if (digest === undefined) throw new Error("no digest");
+    const outcome = this.store.applyDelta({
+      domain: host,
+      set: kind,
+      from_version: from?.version ?? 0,
+      to_version: (from?.version ?? 0) + 1,
+      added: to.filter((one) => !isIn(before, one)),
+      removed: before.filter((one) => !isIn(to, one)),
+      count: to.length,
+      digest,
+      shrink_meant: true,
+    });
+    expect(outcome.kind).toBe("applied");
+  }
+
+  async compose(mode: "enforce" | "monitor" = "enforce"): Promise<void> {
+    const { sets } = await tablesOf(this.db.sqlite).build(this.store.list(), 0);
+    const subDomain = { name: sub, share_views_and_views_dir_with_main_domain: true };
+    this.state = composeState(1, {
+      domains: [{ name: main, sub_domains: [subDomain] }],
+      policies: this.policies,
+      set: (host, kind) => sets.get(`${kind}/${host}`),
+      viewset: () => undefined,
+      local: () => ({ viewsDir: "/nowhere", devlove: { domains: { [main]: { bots: { mode } } } } }),
+    });
+  }
+
+  parts(): VisitorParts {
+    return {
+      state: this.state,
+      claimedBot: this.#claimedBot,
+      elements: this.#elements,
+      decisions: {
+        find: (id) => this.#ring.find(id),
+        about: (address, limit) => this.#ring.about(address, limit),
+        facts: () => ({ kept: this.#ring.size, dropped: 2 }),
+      },
+      policies: this.policies,
+      policiesChangedAt: new Date("2031-01-01T00:00:00Z"),
+    };
+  }
+
+  /** As a worker decides and notes it. */
+  visit(ip: string, userAgent: string, host = main): string {
+    const { bots } = this.state.domains[0]?.hosts.find(({ name }) => name === host) ?? {};
+    if (bots === undefined) throw new Error(`no ${host}`);
+    const verdict = judgeVisitor(bots, ip, this.#claimedBot(userAgent)?.name);
+    const { port1, port2 } = new MessageChannel();
+    const lines: string[] = [];
+    using teller = new DecisionTeller(port2, 1);
+    port2.postMessage = ({ lines: told }: { lines: string }) => void lines.push(told);
+    const policyOf = bots.unknownBotsPolicyOf;
+    const id = teller.note({
+      atMs: 1_900_000_000_000,
+      host,
+      clientIp: ip,
+      userAgent,
+      verdict,
+      policyOf,
+    });
+    teller[Symbol.dispose]();
+    port1.close();
+    this.#ring.add(JSON.parse(lines.join("")) as DecisionLine);
+    return id;
+  }
+
+  [Symbol.dispose](): void {
+    this.db[Symbol.dispose]();
+  }
+}
+
+const policy = (domain: string, over: Partial<EffectivePolicy> = {}): EffectivePolicy => ({
+  domain,
+  unknown_bots_can_access: null,
+  allow: [],
+  deny: [],
+  ...over,
+});
+
+const visitor = { ip: "192.0.2.1", userAgent: undefined, host: undefined };
+
+test("a bad address: set, version, name, most specific range, since when; on the sub-domain its own pair", async () => {
+  using rig = new Rig();
+  rig.put(main, "bad", [{ bot: "evil", range: "192.0.2.0/24" }]);
+  rig.put(main, "bad", [
+    { bot: "evil", range: "192.0.2.0/24" },
+    { bot: "evil", range: "192.0.2.0/28" },
+    { bot: "other", range: "192.0.2.0/26" },
+  ]);
+  rig.policies = [policy(main), policy(sub, { allow: ["evil"] })];
+  await rig.compose();
+  const before = Date.now() - 5_000;
+  const { address, claims, hosts } = checkVisitor(rig.parts(), {
+    ...visitor,
+    ip: "::ffff:192.0.2.1",
+  });
+  expect([address, claims]).toEqual(["192.0.2.1", null]);
+  const set = { host: main, kind: "bad", version: 2, range: "192.0.2.0/28", version_now: 2 };
+  expect(hosts).toMatchObject([
+    {
+      host: main,
+      mode: "enforce",
+      verdict: "block",
+      reason: "bad-set",
+      bot: "evil",
+      set,
+      policy: null,
+    },
+    {
+      host: sub,
+      verdict: "allow",
+      reason: "allow-pair",
+      set,
+      policy: { kind: "pair", says: "allow", domain: sub, changed_at: "2031-01-01T00:00:00.000Z" },
+    },
+  ]);
+  expect(Date.parse(hosts[0]?.set?.since ?? "")).toBeGreaterThan(before);
+  expect(Date.parse(hosts[0]?.set?.changed_at ?? "")).toBeGreaterThan(before);
+  expect(
+    checkVisitor(rig.parts(), { ...visitor, host: sub }).hosts.map(({ host }) => host),
+  ).toEqual([sub]);
+});
+
+test("a claimed name: general policy, domain policy, none; a pair that cannot help; a pair of the main domain", async () => {
+  using rig = new Rig();
+  const asked = { ...visitor, userAgent: "curl/8.5.0" };
+  const told = async (...policies: readonly EffectivePolicy[]) => {
+    rig.policies = policies;
+    await rig.compose();
+    return checkVisitor(rig.parts(), asked).hosts.map(({ reason, policy: said }) => [
+      reason,
+      said === null ? null : said.kind,
+      said !== null && "domain" in said ? said.domain : null,
+    ]);
+  };
+  expect(await told(policy(main))).toEqual([
+    ["unreviewed-blocked-by-default", "default", null],
+    ["unreviewed-blocked-by-default", "default", null],
+  ]);
+  expect(await told(policy(main, { unknown_bots_can_access: false }))).toEqual([
+    ["unreviewed-blocked", "general", null],
+    ["unreviewed-blocked", "general", null],
+  ]);
+  const open = { unknown_bots_can_access: true, unknown_bots_policy_of: main };
+  const shut = { unknown_bots_can_access: false, unknown_bots_policy_of: sub };
+  expect(await told(policy(main, open), policy(sub, shut))).toEqual([
+    ["unreviewed-allowed", "domain", main],
+    ["unreviewed-blocked", "domain", sub],
+  ]);
+  expect(await told(policy(main, { deny: ["curl"] }), policy(sub, { deny: ["curl"] }))).toEqual([
+    ["deny-pair", "pair", main],
+    ["deny-pair", "pair", main],
+  ]);
+  rig.put(main, "vip", [{ bot: "curl", range: "198.51.100.0/24" }]);
+  await told(policy(main, { allow: ["curl"] }));
+  expect(checkVisitor(rig.parts(), asked).hosts[0]?.why).toContain("does not help");
+});
+
+test("a decision is explained as it was, and beside it what would happen now", async () => {
+  using rig = new Rig();
+  rig.put(main, "bad", [{ bot: "evil", range: "192.0.2.0/24" }]);
+  await rig.compose("monitor");
+  const id = rig.visit("192.0.2.1", "curl/8.5.0");
+  rig.put(main, "bad", []);
+  rig.policies = [policy(main, { unknown_bots_can_access: true })];
+  await rig.compose();
+  const facts = whyDecision(rig.parts(), id);
+  expect(facts).toMatchObject({
+    decision: id,
+    at: "2030-03-17T17:46:40.000Z",
+    host: main,
+    address: "192.0.2.1",
+    user_agent: "curl/8.5.0",
+    verdict: "would-block",
+    reason: "bad-set",
+    bot: "evil",
+    set: { host: main, kind: "bad", version: 1, range: null, version_now: 2 },
+    now: {
+      verdict: "allow",
+      reason: "unreviewed-allowed",
+      bot: "curl",
+      policy: { kind: "general" },
+    },
+  });
+  expect(decidedText(facts)).toContain("version 1, now 2 since");
+  expect(whyAddress(rig.parts(), visitor).decisions).toMatchObject({
+    total: 1,
+    newest: [{ decision: id, verdict: "would-block", bot: "evil" }],
+  });
+  rig.state = { version: 2, domains: [] };
+  expect(whyDecision(rig.parts(), id).now).toBeNull();
+  expect(() => whyDecision(rig.parts(), "0123456789abcdef")).toThrow(
+    /decision 0123456789abcdef is not known: 1 are kept since .* and 2 came too fast/,
+  );
+});
+
+test("the sets and policies in force, and what was committed but is not", async () => {
+  using rig = new Rig();
+  rig.put(main, "bad", [{ bot: "evil", range: "192.0.2.0/24" }]);
+  rig.put(sub, "vip", []);
+  rig.policies = [
+    policy(main, { unknown_bots_can_access: true, unknown_bots_policy_of: main, deny: ["x"] }),
+  ];
+  await rig.compose("monitor");
+  rig.put(main, "bad", [{ bot: "evil", range: "192.0.2.0/25" }]);
+  const listed = listBots(rig.parts());
+  expect(listed).toMatchObject({
+    sets: [
+      {
+        host: main,
+        kind: "bad",
+        version: 2,
+        count: 1,
+        in_force: 1,
+        changed_at: expect.any(String),
+      },
+      { host: sub, kind: "vip", version: 1, count: 0, in_force: 1 },
+    ],
+    hosts: [
+      {
+        host: main,
+        mode: "monitor",
+        unknown_bots: "allowed",
+        said_by: `the policy of ${main}`,
+        denied_pairs: 1,
+      },
+      {
+        host: sub,
+        mode: "monitor",
+        unknown_bots: "allowed",
+        said_by: `the policy of ${main}`,
+        denied_pairs: 1,
+      },
+    ],
+  });
+  // The shapes are those that the commands print.
+  expect(listedText(listed)).toContain("version 1 in force");
+  expect(checkedText(whyAddress(rig.parts(), visitor))).toContain("blocked with 403 (bad-set)");
+});
+
+test("the element found is the most specific one of the bot that holds the address", () => {
+  using rig = new Rig();
+  const finder = new ElementFinder(rig.db.sqlite);
+  const insert = rig.db.sqlite.prepare(
+    "INSERT INTO bot_range (list, bot, range) VALUES (1, 'b', ?)",
+  );
+  rig.db.sqlite
+    .prepare(
+      "INSERT INTO bot_set (host, kind, version, count, digest, list) VALUES ('h', 'bad', 1, 1, '', 1)",
+    )
+    .run();
+  const range = fc.oneof(
+    fc.tuple(fc.bigInt(0n, 255n), fc.integer({ min: 24, max: 32 })).map(([last, prefix]) => {
+      const below = BigInt(32 - prefix);
+      const first = ((0xc000_0200n + last) >> below) << below;
+      return formatRange({ family: 4, first, last: first + (1n << below) - 1n });
+    }),
+    fc.constantFrom("2001:db8::/32", "2001:db8::/127", "2001:db8::1", "::/0", "0.0.0.0/0"),
+  );
+  const address = fc.oneof(
+    fc.nat(255).map((last) => `192.0.2.${last}`),
+    fc.constantFrom("2001:db8::1", "2001:db8::2"),
+  );
+  fc.assert(
+    fc.property(fc.uniqueArray(range, { maxLength: 8 }), address, (ranges, ip) => {
+      rig.db.sqlite.exec("DELETE FROM bot_range");
+      for (const one of ranges) insert.run(one);
+      const at = parseIp(ip);
+      const holding = ranges.flatMap((text) => {
+        const parsed = parseRange(text);
+        if (!parsed.ok || at?.family !== parsed.range.family) return [];
+        const { first, last } = parsed.range;
+        return first <= at.value && at.value <= last ? [{ text, size: last - first }] : [];
+      });
+      holding.sort((x, y) => (x.size < y.size ? -1 : 1));
+      expect(finder.element({ host: "h", kind: "bad" }, "b", ip)?.range).toBe(holding[0]?.text);
+      expect(finder.element({ host: "h", kind: "vip" }, "b", ip)).toBeUndefined();
+    }),
+    { numRuns: 300 },
+  );
+});
