@@ -68,6 +68,10 @@ const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Laz
       summary: "deployment sites, channels, journal, logs",
       load: async () => (await import("./cli/central-status.ts")).statusCommand,
     },
+    bots: {
+      summary: "import a list of addresses into a bot of a domain",
+      load: async () => (await import("./cli/central-bots.ts")).botsCommand,
+    },
   },
 };
 

@@ -11,7 +11,8 @@ import type { Log } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
 import { openPatternCheck } from "../base/pattern-check.ts";
 import type { Sealer } from "../base/seal.ts";
-import { clientAddress, compileTrusted, parsePeer } from "../core/client-address.ts";
+import { ClientAddresses } from "../core/client-address.ts";
+import { fieldsOfRaw } from "../core/http-fields.ts";
 import { createAgentApi, type AgentApi } from "./agents/agent-api.ts";
 import { Hub } from "./agents/hub.ts";
 import { LogThread } from "./agents/log-client.ts";
@@ -22,15 +23,19 @@ import { createLocalWakeBus } from "./agents/wake.ts";
 import { createCustomerApi } from "./api/customer-api.ts";
 import type { Live } from "./api/ports.ts";
 import { startFront } from "./front.ts";
+import { startBotImports } from "./jobs/bot-imports.ts";
 import { startRetention } from "./jobs/retention.ts";
 import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
 import { openAgentStore } from "./store/agent-store.ts";
+import { BotImports } from "./store/bot-import.ts";
+import { MarkJournal, type MarkJournalDeps } from "./store/mark-journal.ts";
 import { openBlobs, type BlobFiles } from "./store/blobs.ts";
 import { CustomerStore } from "./store/customer-store.ts";
-import { openStore, storeEpoch, type Store } from "./store/database.ts";
+import { openReader, openStore, storeEpoch, type Store } from "./store/database.ts";
 import { dropExpiredAgentTokens, dropIdempotencyKeys } from "./store/expiry.ts";
 import { sitePositions } from "./store/instances.ts";
 import { openStoreKey } from "./store/store-key.ts";
+import { dropUnreviewed } from "./store/unreviewed-counting.ts";
 
 export type CentralOptions = {
   readonly settings: CentralSettings;
@@ -71,7 +76,8 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const ground: Ground = { ...options, health, registry: new Registry(), store, blobs, thread };
   const bus = createLocalWakeBus();
   const { agents, hub } = await openAgentsSide(ground, bus, sealer, stack);
-  const customers = openCustomersSide(ground, bus, hub, sealer, stack);
+  const customerStore = await openCustomerStore(ground, bus, sealer, stack);
+  const customers = openCustomersSide(ground, bus, hub, customerStore, stack);
   const listener = stack.use(
     await startFront({
       ...ground,
@@ -86,7 +92,16 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   stack.defer(async () => hub[Symbol.asyncDispose]());
   stack.use(startJobs(ground));
   const status = async (): Promise<unknown> => centralStatus(ground, hub, listener.port);
-  stack.use(await startControlSocket(at("control.sock"), { status }));
+  const imports = stack.use(
+    startBotImports({
+      ...ground,
+      imports: new BotImports(
+        async (action) => customerStore.transact(action),
+        (ids) => bus.publish(ids),
+      ),
+    }),
+  );
+  stack.use(await startControlSocket(at("control.sock"), { status }, imports.uploads));
   const owned = stack.move();
   return {
     port: listener.port,
@@ -128,29 +143,47 @@ async function openAgentsSide(
   const { settings } = ground;
   const metrics = createAgentMetrics(ground.registry);
   const monotonicMs = (): number => performance.now();
-  const store = await openAgentStore({ ...ground, sealer, backendRules: backendRules(settings) });
+  const reader = stack.use(openReader(join(settings.state_dir, "central.db")));
+  const rules = { backendRules: backendRules(settings) };
+  const store = await openAgentStore({ ...ground, reader, sealer, ...rules });
   const hub = stack.use(new Hub({ ...ground, store, bus, metrics, monotonicMs }));
-  const trusted = compileTrusted(settings.trusted_proxies);
-  const addressOf = ({ socket, headers }: IncomingMessage): string => {
-    const peer = parsePeer(socket.remoteAddress);
-    const forwarded = String(headers["x-forwarded-for"] ?? "");
-    return peer === undefined ? "unknown" : clientAddress(peer, forwarded, trusted).text;
+  const clients = new ClientAddresses(settings.trusted_proxies, "x-forwarded-for");
+  const addressOf = ({ socket, rawHeaders }: IncomingMessage): string => {
+    const peer = clients.ofPeer(socket.remoteAddress);
+    return peer === undefined ? "unknown" : clients.ofRequest(peer, fieldsOfRaw(rawHeaders)).text;
   };
   const agents = createAgentApi({ ...ground, store, bus, hub, metrics, monotonicMs, addressOf });
   return { agents, hub };
+}
+
+/** With what tells the journals of changed sets, which ends after all who change them. */
+async function openCustomerStore(
+  { store, now, log }: Ground,
+  bus: ReturnType<typeof createLocalWakeBus>,
+  sealer: Sealer,
+  stack: AsyncDisposableStack,
+): Promise<CustomerStore> {
+  const transact: MarkJournalDeps["transact"] = async (action) =>
+    (await customers.transact(async (work) => ({ keep: true, value: await action(work) })))
+      .appended;
+  const wake = (ids: readonly number[]): void => bus.publish(ids);
+  const marks = stack.use(new MarkJournal({ store, transact, wake, log }));
+  const customers = new CustomerStore({ store, sealer, now, randomBytes, marks });
+  await marks.open();
+  return customers;
 }
 
 function openCustomersSide(
   ground: Ground,
   bus: ReturnType<typeof createLocalWakeBus>,
   hub: Hub,
-  sealer: Sealer,
+  store: CustomerStore,
   stack: AsyncDisposableStack,
 ): ReturnType<typeof createCustomerApi> {
-  const { settings, store, blobs, thread, now } = ground;
+  const { settings, blobs, thread } = ground;
   return createCustomerApi({
     ...ground,
-    store: new CustomerStore({ store, sealer, now, randomBytes }),
+    store,
     randomBytes,
     rateLimit: (limit) => createRateLimit(limit, () => performance.now()),
     ports: {
@@ -196,6 +229,7 @@ function startJobs({ settings, store, thread, now, log }: Ground): AsyncDisposab
   return startRetention({
     dropIdempotencyKeys: async (at) => dropIdempotencyKeys(store, at),
     dropAgentTokens: async (at) => dropExpiredAgentTokens(store, at),
+    dropUnreviewed: async (at) => dropUnreviewed(store, at),
     dropLogs: async (at) => thread.retain(retention, at.getTime()),
     now,
     log,

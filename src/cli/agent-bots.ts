@@ -1,12 +1,13 @@
-// `accel-agent bots`: which set holds an address and what would happen to it; the sets in force.
+// `accel-agent bots`: what would happen to an address and why; the sets and policies in force.
 
 import { AccelError } from "../core/faults.ts";
 import { readArgs, type Command } from "../base/command.ts";
-import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
+import { ask, controlOptions, controlUsage, socketPath } from "./control.ts";
+import { checkedText, listedText, type Checked, type Listed } from "./visitor-text.ts";
 
 export const botsCommand: Command = {
   summary:
-    "Says what would happen to an address (and user agent) on each domain and why; lists the sets in force with version and count.",
+    "Says what would happen to an address (and user agent) on each domain and why: set, version, name, range, pair or policy, since when, and what would change it. Lists the sets and policies in force.",
   usage: [
     "accel-agent bots check IP [--ua UA] [--domain DOMAIN]",
     "accel-agent bots list",
@@ -35,8 +36,8 @@ export const botsCommand: Command = {
       { ip, user_agent: values.ua, domain: values.domain },
       context,
     );
-    context.out(
-      values.json === true ? `${JSON.stringify(answer, null, 2)}\n` : renderFacts(answer),
-    );
+    if (values.json === true) return context.out(`${JSON.stringify(answer, null, 2)}\n`);
+    // The shapes are what agent/why-visitor.ts makes.
+    context.out(verb === "check" ? checkedText(answer as Checked) : listedText(answer as Listed));
   },
 };

@@ -1,31 +1,52 @@
-// `accel-agent why URL`: what a request would meet, what is cached of the URL, and when and why it went.
+// `accel-agent why`: of a URL what a request would meet, what is cached of it, and when and why it went; of an address and of a decision which verdict, and why.
 
 import { AccelError } from "../core/faults.ts";
 import { readArgs, type Command } from "../base/command.ts";
 import { ask, controlOptions, controlUsage, socketPath } from "./control.ts";
+import { checkedText, decidedText, type Checked, type Decided } from "./visitor-text.ts";
 
 export const whyCommand: Command = {
   summary:
-    "Says whether a URL is cached and what a request for it would meet; if it was cached before, when it went and by which clear or what else; and which clears of the domain do not match it.",
+    "Says of a URL whether it is cached, what a request for it would meet, and when and by which clear or what else it went; of an address what happens to its requests and why; of a decision what was decided about whom, and why.",
   usage: [
     "accel-agent why URL",
+    "accel-agent why IP [--ua UA] [--domain DOMAIN]",
+    "accel-agent why DECISION",
     "",
     "  URL               as visitors ask for it, e.g. https://www.example.com/blog/?page=2; the scheme may be left out",
+    "  IP                address of a visitor: what would happen now on each host, and the last decisions about it",
+    "  DECISION          the X-Accel-Decision of an answer, 16 hexadecimal digits",
+    "  --ua UA           user agent of the visitor, with an IP",
+    "  --domain DOMAIN   one domain or sub-domain only, with an IP",
     controlUsage,
     "",
-    "What went is remembered for the last 100,000 entries.",
+    "What went is remembered for the last 100,000 entries. Decisions are blocks, and what monitor mode let through: the last 100,000 since the agent's start.",
   ].join("\n"),
   async run(context) {
-    const { values, positionals } = readArgs(context.args, controlOptions, 1);
-    const [url] = positionals;
-    if (url === undefined) throw new AccelError("USAGE", "why takes a URL");
-    const answer = await ask(socketPath("accel-agent", values), "why", { url }, context);
-    // The shape is what agent/why.ts makes.
-    context.out(
-      values.json === true ? `${JSON.stringify(answer, null, 2)}\n` : render(answer as Why),
+    const { values, positionals } = readArgs(
+      context.args,
+      { ...controlOptions, ua: { type: "string" }, domain: { type: "string" } },
+      1,
     );
+    const [about] = positionals;
+    if (about === undefined)
+      throw new AccelError("USAGE", "why takes a URL, an IP address or a decision");
+    const answer = await ask(
+      socketPath("accel-agent", values),
+      "why",
+      { about, user_agent: values.ua, domain: values.domain },
+      context,
+    );
+    context.out(values.json === true ? `${JSON.stringify(answer, null, 2)}\n` : textOf(answer));
   },
 };
+
+/** The shapes are what agent/why.ts and agent/why-visitor.ts make. */
+function textOf(answer: unknown): string {
+  const facts = answer as Why | Checked | Decided;
+  if ("url" in facts) return render(facts);
+  return "decision" in facts ? decidedText(facts) : checkedText(facts);
+}
 
 type Clear = {
   readonly clear_no: number;

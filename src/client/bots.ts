@@ -7,6 +7,7 @@ import {
   type BotRecord,
 } from "../wire/customer/bot.ts";
 import { policyPartShape, policyShape, type Policy } from "../wire/customer/policy.ts";
+import { unreviewedDomainShape, type UnreviewedDomain } from "../wire/customer/unreviewed-bots.ts";
 import type { BotSet } from "../wire/journal.ts";
 import { arrayOf, type CallOptions, type Calls } from "./transport.ts";
 
@@ -28,6 +29,8 @@ export type BotClient = {
   /** Whether the whole range is in the set of one of the customer's domains. */
   isBot(set: BotSet, range: string): Promise<BotCheck>;
   listBots(set: BotSet): Promise<readonly BotRecord[]>;
+  /** Of the last 30 days, by domain. */
+  unreviewedBots(): Promise<readonly UnreviewedDomain[]>;
   policy(): Promise<Policy>;
   /** Keys that are left out stay as they are. */
   setPolicy(policy: Partial<Policy>, options?: CallOptions): Promise<Partial<Policy>>;
@@ -59,6 +62,8 @@ export function botClient({ call }: Calls): BotClient {
     },
     listBots: async (set) =>
       (await call("GET", `/list-${set}-bots/`, arrayOf(botRecordShape))).value,
+    unreviewedBots: async () =>
+      (await call("GET", "/unreviewed-bots/", arrayOf(unreviewedDomainShape))).value,
     policy: async () => (await call("GET", "/bot-access-policy/", policyShape.decode)).value,
     setPolicy: async (body, options) =>
       (await call("POST", "/bot-access-policy/", policyPartShape.decode, { body, ...options }))

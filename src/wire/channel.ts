@@ -35,8 +35,23 @@ export const Warning = closed({
 });
 export type Warning = Static<typeof Warning>;
 
+/** As an unreviewed bot: what was counted, but not by name. */
+export const otherBots = Object.freeze({
+  name: "other",
+  description: "Further bots, which are not counted by name.",
+});
+
+/** Counts of a report that are added at central, once however often the report arrives: `seq` counts up from 1 within a start of the agent. */
+export const CountedBatch = closed({
+  boot_id: Type.String({ minLength: 1, maxLength: 64 }),
+  seq: Seq,
+});
+export type CountedBatch = Static<typeof CountedBatch>;
+
 export const Report = closed({
   instance_id: Type.String(),
+  /** Of `unreviewed_bots`, which count since the batch before; sent again until acknowledged. Absent: there is nothing to add. */
+  counted: Type.Optional(CountedBatch),
   /** Sums over all lanes since the agent's state began: accepted = delivered + spooled + in_memory + dropped. */
   spool: closed({
     accepted: Count,
@@ -56,8 +71,8 @@ export const Report = closed({
       }),
       unreviewed_bots: Type.Array(
         closed({
-          name: Type.String(),
-          description: Type.Union([Type.String(), Type.Null()]),
+          name: Type.String({ minLength: 1, maxLength: 255 }),
+          description: Type.Union([Type.String({ maxLength: 1_024 }), Type.Null()]),
           requests: Count,
         }),
       ),
@@ -107,6 +122,8 @@ export const CentralMessage = Type.Union([
   closed({ type: Type.Literal("welcome"), epoch: Epoch, head_seq: Seq }),
   closed({ type: Type.Literal("entries"), entries: Type.Array(JournalItem) }),
   closed({ type: Type.Literal("receipt_ack"), seq: Seq, phase: ReceiptPhase }),
+  /** The counts of a report are stored; over plain requests its 204 says so. */
+  closed({ type: Type.Literal("report_ack"), counted: CountedBatch }),
   /** The cursor does not fit this store: take the snapshot. */
   closed({ type: Type.Literal("resync"), reason: Type.String() }),
   /** Central goes down: reconnect after so long, spread over the fleet. */

@@ -50,6 +50,8 @@ export const journalBodies = {
       closed({
         domain: HostText,
         unknown_bots_can_access: Type.Union([Type.Boolean(), Type.Null()]),
+        /** The domain whose own policy says that; absent where it is the general one, or nobody says. */
+        unknown_bots_policy_of: Type.Optional(HostText),
         allow: Type.Array(Type.String()),
         deny: Type.Array(Type.String()),
       }),

@@ -5,7 +5,7 @@ import { closed, decoder } from "./validate.ts";
 import { BotElement, BotSetName, journalBodies } from "./journal.ts";
 import { Count, Epoch, HostText, Seq, Sha256Text } from "./parts.ts";
 
-/** A whole set is a blob: canonical JSON `[{bot, range}]`, sorted by range, then bot. */
+/** A whole set is a blob: each element as canonical JSON `{bot, range}` on a line of its own, each once; so it is written and read in pieces. */
 export const BotSetState = closed({
   domain: HostText,
   set: BotSetName,
@@ -13,11 +13,13 @@ export const BotSetState = closed({
   count: Count,
   digest: Sha256Text,
   blob: Sha256Text,
+  /** The set came down to this from at least twice as much by what was asked for: a set with fewer elements may take the place of a larger one. */
+  shrink_meant: Type.Boolean(),
 });
 export type BotSetState = Static<typeof BotSetState>;
 
-export const BotSetContent = Type.Array(BotElement);
-export const decodeBotSetContent = decoder(BotSetContent);
+/** One line of a set's blob, parsed as JSON. */
+export const decodeBotElement = decoder(BotElement);
 
 export const Snapshot = closed({
   epoch: Epoch,

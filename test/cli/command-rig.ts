@@ -6,6 +6,7 @@ import { startControlSocket, type ControlRoutes } from "../../src/base/control-s
 import type { Command } from "../../src/base/command.ts";
 import { statusOf } from "../agent/admin/status-of.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { addressAnswer, checkedAnswer, decidedAnswer, listedAnswer } from "./visitor-answers.ts";
 
 export async function run(
   command: Command,
@@ -72,8 +73,10 @@ export function fakePorts(calls: unknown[]): ControlPorts {
     cacheDryRun: port("cacheDryRun"),
     cacheCheck: port("cacheCheck", { ok: true, problems: [] }),
     why: port("why", whyAnswer),
-    botsCheck: port("botsCheck"),
-    botsList: port("botsList", []),
+    whyAddress: port("whyAddress", addressAnswer),
+    whyDecision: port("whyDecision", decidedAnswer),
+    botsCheck: port("botsCheck", checkedAnswer),
+    botsList: port("botsList", listedAnswer),
     logsBacklog: port("logsBacklog"),
     mainDomainOf: (host) => (host.endsWith("a.example") ? "a.example" : undefined),
   };

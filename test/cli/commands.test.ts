@@ -59,6 +59,13 @@ test.each([
     "HTTPS://A.example:8443/ü/%C3%BC?x=1&y#part",
     ["why", { host: "a.example", rawPath: "/%C3%BC/%C3%BC", rawQuery: "x=1&y" }],
   ],
+  ["why", "192.0.2.1", ["whyAddress", { ip: "192.0.2.1" }]],
+  [
+    "why",
+    "2001:db8::1 --ua curl --domain sub.a.example",
+    ["whyAddress", { ip: "2001:db8::1", userAgent: "curl", host: "sub.a.example" }],
+  ],
+  ["why", "0123456789ABCDEF", ["whyDecision", "0123456789abcdef"]],
   ["cache", "stats", ["cacheStats"]],
   ["cache", "check", ["cacheCheck"]],
   ["bots", "check 192.0.2.1", ["botsCheck", { ip: "192.0.2.1" }]],
@@ -83,9 +90,10 @@ test.each([
   ["cache", "search a.example x --dry-run", "--dry-run goes with cache clear only"],
   ["cache", "clear a.example x --limit 3", "--limit goes with cache search only"],
   ["why", "", "why takes a URL"],
-  ["why", "192.0.2.1", "accel-agent bots check 192.0.2.1"],
-  ["why", "2001:db8::1", "accel-agent bots check 2001:db8::1"],
-  ["why", "0123456789abcdef", "not yet a decision id"],
+  ["why", "192.0.2.0/24", 'one address, not the range "192.0.2.0/24"'],
+  ["why", "0123456789abcde", "names no host"],
+  ["why", "0123456789abcdef --ua x", "--ua and --domain go with an address only"],
+  ["why", "a.example/a --domain a.example", "--ua and --domain go with an address only"],
   ["why", "ftp://a.example/", "is no http or https URL"],
   ["why", "/just/a/path", "names no host"],
   ["why", "http://a.example/ extra", "extra"],
@@ -210,7 +218,6 @@ test("facts are aligned, nested, numbered; nothing is said as nothing", async ()
     expect(await run(cacheCommand, ["search", "a.example", "x", ...where])).toBe(
       "0:\n  path  /a\n  kind  generated\n1:\n  path  /b\n  kind  static\n",
     );
-    expect(JSON.parse(await run(botsCommand, ["list", "--json", ...where]))).toEqual([]);
   });
   const central = { status: () => ({ sites: { one: null }, none: [], lag: 5, channel_count: 2 }) };
   await withAgent(async (where) => {

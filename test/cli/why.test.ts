@@ -2,7 +2,9 @@
 
 import { expect, test } from "vitest";
 import { whyCommand } from "../../src/cli/agent-why.ts";
+import { botsCommand } from "../../src/cli/agent-bots.ts";
 import { run, whyAnswer, withAgent } from "./command-rig.ts";
+import { addressAnswer, checkedAnswer, decidedAnswer, listedAnswer } from "./visitor-answers.ts";
 
 test("why, for a person", async () => {
   await withAgent(async (where) => {
@@ -23,5 +25,67 @@ test("why, for a person", async () => {
     expect(JSON.parse(await run(whyCommand, ["a.example/a", "--json", ...where]))).toEqual(
       whyAnswer,
     );
+  });
+});
+
+const checkedLines = [
+  "192.0.2.1",
+  '  user agent "curl/8", which claims to be the bot curl',
+  "  www.a.example: blocked with 403 (bad-set), mode enforce",
+  "    why    192.0.2.0/24 is evil's in the bad set of a.example, version 3",
+  "    set    bad of a.example, version 3 since 2031-05-06T07:09:00.000Z; 192.0.2.0/24 is in it since 2031-05-06T07:08:09.000Z",
+  "    what would change it:",
+  "      removing 192.0.2.0/24",
+  "      an allow_access pair",
+];
+
+test.each([
+  [botsCommand, ["check", "192.0.2.1"], checkedAnswer, checkedLines],
+  [
+    whyCommand,
+    ["192.0.2.1"],
+    addressAnswer,
+    [
+      ...checkedLines,
+      "  decisions about it: 12, the newest 1:",
+      // What a visitor calls itself must not reach the terminal as a command.
+      '    2031-05-06T07:10:00.000Z  0123456789abcdef  www.a.example  block bad-set  evil  "curl/8 \uFFFD2J"',
+    ],
+  ],
+  [
+    whyCommand,
+    ["0123456789abcdef"],
+    decidedAnswer,
+    [
+      "decision 0123456789abcdef",
+      "  2031-05-06T07:10:00.000Z, www.a.example",
+      '  address 192.0.2.1, user agent "curl/8 \uFFFD2J"',
+      "  then: blocked with 403 (bad-set)",
+      "    why    192.0.2.0/24 is evil's in the bad set of a.example, version 3",
+      "    set    bad of a.example, version 3, now 4 since 2031-05-06T07:09:00.000Z; no element of this bot holds the address now",
+      "    what would change it:",
+      "      removing 192.0.2.0/24",
+      "      an allow_access pair",
+      "  now: allowed (not-a-bot), mode enforce",
+      "    the address is in no set and the user agent is no bot's",
+    ],
+  ],
+  [
+    botsCommand,
+    ["list"],
+    listedAnswer,
+    [
+      "sets:",
+      "  bad  a.example  version 3, 7 elements, changed 2031-05-06T07:09:00.000Z, in force",
+      "  vip  a.example  version 9, 1 element, changed before this was noted, version 8 in force",
+      "hosts:",
+      "  www.a.example  mode monitor, unknown bots allowed by the policy of a.example, pairs: 1 allowed, 0 denied",
+      "policies changed 2031-05-06T07:00:00.000Z",
+    ],
+  ],
+])("%# of visitors, for a person and for a script", async (command, args, facts, lines) => {
+  await withAgent(async (where) => {
+    expect(await run(command, [...args, ...where])).toBe(`${lines.join("\n")}\n`);
+    expect(JSON.parse(await run(command, [...args, "--json", ...where]))).toEqual(facts);
   });
 });

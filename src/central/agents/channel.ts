@@ -6,7 +6,7 @@
 
 import type { Log } from "../../base/log.ts";
 import type { AnswerMessage } from "../../wire/ask.ts";
-import type { Hello } from "../../wire/channel.ts";
+import type { Hello, Report } from "../../wire/channel.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import type { ChannelSocket, PeerMessage } from "./channel-socket.ts";
 import { judgeFit } from "./journal-fit.ts";
@@ -97,7 +97,7 @@ export class Channel {
       case "report":
         if (message.report.instance_id !== this.#instanceId)
           return this.socket.close(1008, "the report is of another instance than hello");
-        return this.#store.saveReport(this.deploymentSiteId, message.report);
+        return this.#onReport(message.report);
       case "answer":
         return this.#events.answered(this, message);
       case "progress":
@@ -105,6 +105,12 @@ export class Channel {
       default:
         message satisfies never;
     }
+  }
+
+  async #onReport(report: Report): Promise<void> {
+    await this.#store.saveReport(this.deploymentSiteId, report);
+    const { counted } = report;
+    if (counted !== undefined) void this.socket.send({ type: "report_ack", counted });
   }
 
   async #onHello(hello: Hello): Promise<void> {

@@ -39,6 +39,7 @@ export type AgentStore = {
     instanceId: string,
     receipts: readonly Receipt[],
   ): Promise<void>;
+  /** What it counts is added once. */
   saveReport(deploymentSiteId: number, report: Report): Promise<void>;
   /** The agent delivered logs just now. */
   confirmLogs(deploymentSiteId: number): Promise<void>;

@@ -29,19 +29,22 @@ const customMax: Readonly<Record<BotSet, number>> = { vip: 256, bad: 65_535 };
 /** The shortest prefix of a VIP range. */
 const vipPrefixMin = { 4: 24, 6: 48 } as const;
 
-type Limits = { readonly set: BotSet; readonly isCustom: boolean };
+type Meant = { readonly set: BotSet; readonly isCustom: boolean };
 
-/** With its limits for marking and removing. */
-export function parseBotRange(text: string, { set, isCustom }: Limits): BotRangeParsed {
+/** For a mark, with its limits. */
+export function parseMarkedRange(text: string, meant: Meant): BotRangeParsed {
+  const parsed = parseRemovedRange(text, meant);
+  if (!parsed.ok || meant.set !== "vip" || meant.isCustom) return parsed;
+  const prefixMin = vipPrefixMin[parsed.whole.family];
+  return prefixOf(parsed.whole) < prefixMin
+    ? no(`a VIP range must be /${prefixMin} or longer, ${parsed.text} is larger`)
+    : parsed;
+}
+
+/** For a removal: larger VIP ranges than may be marked come by the operator's import, and can be taken away. */
+export function parseRemovedRange(text: string, { set, isCustom }: Meant): BotRangeParsed {
   const [start, suffix] = split(text);
-  if (suffix === undefined || !isCustom) {
-    const plain = parsePlainRange(text);
-    if (!plain.ok || set !== "vip" || suffix === undefined) return plain;
-    const { family } = plain.whole;
-    return Number(suffix) < vipPrefixMin[family]
-      ? no(`a VIP range must be /${vipPrefixMin[family]} or longer, ${plain.text} is larger`)
-      : plain;
-  }
+  if (suffix === undefined || !isCustom) return parsePlainRange(text);
   const address = parseIp(start);
   if (address === undefined) return no(`"${start}" is not an IPv4 or IPv6 address`);
   return parseCustom(address, suffix, set);
@@ -54,8 +57,13 @@ export function parsePlainRange(text: string): BotRangeParsed {
   if (!parsed.ok) return parsed;
   const { range } = parsed;
   const address = formatIp({ family: range.family, value: range.first });
-  const shown = suffix === undefined ? address : `${address}/${Number(suffix)}`;
+  const shown = suffix === undefined ? address : `${address}/${prefixOf(range)}`;
   return { ok: true, whole: range, elements: [range], text: shown };
+}
+
+/** Of a CIDR range. */
+function prefixOf({ family, first, last }: IpRange): number {
+  return familyBits[family] - ((last - first + 1n).toString(2).length - 1);
 }
 
 function parseCustom(start: IpAddress, suffix: string, set: BotSet): BotRangeParsed {

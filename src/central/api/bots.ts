@@ -13,13 +13,13 @@ import {
   type Answer,
   type ProblemAnswer,
 } from "./answer.ts";
-import { parseBotRange, parsePlainRange } from "./bot-range.ts";
+import { parseMarkedRange, parsePlainRange, parseRemovedRange } from "./bot-range.ts";
 import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
 import { hostNamed, isProblem } from "./path-values.ts";
 import type { RateLimit, ResourceDeps } from "./resources.ts";
 import type { Actor, Unit } from "./unit.ts";
 
-/** A bot that holds so many through the API takes no more; the operator's import knows no such limit. */
+/** A bot holds so many through the API, or one custom range of up to 65,536; the operator's import knows no such limit. */
 const elementsMax = 10_000;
 const overlapsShown = 20;
 const customersMax = 20_000; // Some 4 MB of buckets.
@@ -98,7 +98,7 @@ type Removed = Call<Flag & { remove_from_bot: string; remove_from_domain: string
 async function attach(call: Marked, set: BotSet, marks: RateLimit): Promise<Answer> {
   const { actor, body, param, change } = call;
   const isCustom = isTrue(body.is_custom_ip_range);
-  const parsed = parseBotRange(param("range"), { set, isCustom });
+  const parsed = parseMarkedRange(param("range"), { set, isCustom });
   if (!parsed.ok) return badRange(parsed.reason);
   const waitMs = marks.take(String(actor.customerId));
   if (waitMs > 0) return tooMany("too many marks", waitMs);
@@ -109,11 +109,10 @@ async function attach(call: Marked, set: BotSet, marks: RateLimit): Promise<Answ
     const attached = await unit.bots.attach(place, parsed.elements, elementsMax);
     if (attached.outcome === "full")
       return conflict(
-        `${place.bot} holds ${attached.count} addresses and ranges, at most ${elementsMax} are attached through this API`,
+        `${place.bot} holds ${attached.count} addresses and ranges, at most ${elementsMax} are attached through this API: take another bot for what is more`,
       );
     const also = await unit.botChecks.overlaps(
-      host.domainId,
-      host.host,
+      host,
       set === "bad" ? "vip" : "bad",
       parsed.whole,
       overlapsShown,
@@ -126,7 +125,7 @@ async function attach(call: Marked, set: BotSet, marks: RateLimit): Promise<Answ
 async function detach(call: Removed, set: BotSet, marks: RateLimit): Promise<Answer> {
   const { actor, body, param, change } = call;
   const isCustom = isTrue(body.is_custom_ip_range);
-  const parsed = parseBotRange(param("range"), { set, isCustom });
+  const parsed = parseRemovedRange(param("range"), { set, isCustom });
   if (!parsed.ok) return badRange(parsed.reason);
   const waitMs = marks.take(String(actor.customerId));
   if (waitMs > 0) return tooMany("too many removals", waitMs);

@@ -105,15 +105,34 @@ export type Bots = {
 };
 
 export type BotChecks = {
-  /** Hosts whose set covers the whole range. */
+  /** Hosts for whom the set holds the whole range, in order of name. */
   covering(customerId: number, set: BotSet, range: IpRange): Promise<readonly string[]>;
+  /** Elements of the domain's other set that share addresses with the range where the host's own speaks. */
   overlaps(
-    domainId: number,
-    host: string,
+    host: { readonly domainId: number; readonly main: string; readonly host: string },
     set: BotSet,
     range: IpRange,
     limit: number,
   ): Promise<NonNullable<BotRecord["also_in"]>>;
+};
+
+export type UnreviewedDomain = {
+  readonly id: number;
+  readonly name: string;
+  /** Of the domain itself, of all domains; null: not set. */
+  readonly access: { readonly own: boolean | null; readonly general: boolean | null };
+  /** Sub-domains with a policy of their own. */
+  readonly subDomains: readonly { readonly name: string; readonly own: boolean }[];
+  readonly bots: readonly {
+    readonly name: string;
+    readonly description: string | null;
+    readonly requests: number;
+  }[];
+};
+
+export type UnreviewedBots = {
+  /** One for each domain, in order of id. */
+  list(customerId: number, range: PageRange): Promise<readonly UnreviewedDomain[]>;
 };
 
 export type BotPair = { readonly domain: string; readonly bot: string };
@@ -128,7 +147,13 @@ export type PolicyChange = {
 
 export type Policies = {
   get(customerId: number): Promise<Policy>;
-  change(customerId: number, change: PolicyChange): Promise<void>;
+  change(
+    customerId: number,
+    change: PolicyChange,
+  ): Promise<
+    | { readonly outcome: "changed" }
+    | { readonly outcome: "too-large"; readonly bytes: number; readonly bytesMax: number }
+  >;
 };
 
 /** `isProofWhole`: no further receipt of this deployment is awaited. */

@@ -4,7 +4,8 @@ import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type MetricTable, type Registry } from "../../base/metrics.ts";
-import { clientAddress, compileTrusted, parsePeer } from "../../core/client-address.ts";
+import { ClientAddresses } from "../../core/client-address.ts";
+import { fieldsOfRaw } from "../../core/http-fields.ts";
 import { invalid, isGood, problem, type Answer } from "./answer.ts";
 import { resourceEndpoints, type ResourceDeps } from "./resources.ts";
 import type { Context } from "./endpoint.ts";
@@ -49,7 +50,7 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 export function createCustomerApi(deps: CustomerApiDeps): Listener {
   const { log, now, randomBytes } = deps;
   const route = createRoute(resourceEndpoints(deps));
-  const trusted = compileTrusted(deps.settings.trustedProxies);
+  const clients = new ClientAddresses(deps.settings.trustedProxies, "x-forwarded-for");
   const metrics = createMetrics(metricTable, deps.registry);
 
   const answerRequest = async (
@@ -61,7 +62,7 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
     const routed = route(request.method ?? "", request.url ?? "");
     const asked: Asked = { request, response, actor: undefined };
     try {
-      const answer = await serve(deps, trusted, routed, asked);
+      const answer = await serve(deps, clients, routed, asked);
       if (answer !== undefined) await respond(request, response, answer);
     } catch (error) {
       log.error({ err: error, request_id: requestId }, "a request of the customer API failed");
@@ -112,7 +113,7 @@ type Asked = {
 /** Undefined when the client left before its request was whole. */
 async function serve(
   deps: CustomerApiDeps,
-  trusted: ReturnType<typeof compileTrusted>,
+  clients: ClientAddresses,
   routed: Routed,
   asked: Asked,
 ): Promise<Answer | undefined> {
@@ -145,10 +146,9 @@ async function serve(
   const accepted = endpoint.accept(found.value, param);
   if (!accepted.ok) return accepted.answer;
 
-  const peer = parsePeer(request.socket.remoteAddress);
-  const forwarded = request.headers["x-forwarded-for"];
-  const hops = Array.isArray(forwarded) ? forwarded.join(",") : forwarded;
-  const address = peer === undefined ? "unknown" : clientAddress(peer, hops, trusted).text;
+  const peer = clients.ofPeer(request.socket.remoteAddress);
+  const fields = fieldsOfRaw(request.rawHeaders);
+  const address = peer === undefined ? "unknown" : clients.ofRequest(peer, fields).text;
   const scope = asked.actor === undefined ? `address:${address}` : `user:${asked.actor.userId}`;
   const once = idempotentCall(request, scope, endpoint, params, accepted.body);
   if (once === "unusable")

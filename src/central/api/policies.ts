@@ -2,7 +2,7 @@
 
 import { policyWrite } from "../../wire/customer/policy.ts";
 import { isTrue } from "../../wire/customer/shape.ts";
-import { invalid, ok, type Answer, type ProblemAnswer } from "./answer.ts";
+import { conflict, invalid, ok, type Answer, type ProblemAnswer } from "./answer.ts";
 import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
 import { hostNamed, isProblem } from "./path-values.ts";
 import type { BotPair, PolicyChange } from "./content-unit.ts";
@@ -46,7 +46,11 @@ async function setPolicy({ actor, body, change }: Call<Write, Actor>): Promise<A
     if (isProblem(wanted)) return wanted;
     const fault = conflictIn(wanted);
     if (fault !== undefined) return fault;
-    await unit.policies.change(actor.customerId, wanted);
+    const changed = await unit.policies.change(actor.customerId, wanted);
+    if (changed.outcome === "too-large")
+      return conflict(
+        `with the pairs that sub-domains inherit the policy has ${changed.bytes} bytes, at most ${changed.bytesMax} are sent to deployments`,
+      );
     const stored = await unit.policies.get(actor.customerId);
     return ok(Object.fromEntries(sent.map((key) => [key, stored[key]])));
   });

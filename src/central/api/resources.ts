@@ -13,6 +13,7 @@ import { metricsConfEndpoints } from "./metrics-conf.ts";
 import { policyEndpoints } from "./policies.ts";
 import { serviceStatusEndpoints } from "./service-status.ts";
 import { trialEndpoints } from "./trial.ts";
+import { unreviewedBotEndpoints } from "./unreviewed-bots.ts";
 import { userProfileEndpoints } from "./user-profile.ts";
 import { viewsetImportEndpoints } from "./viewset-import.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -51,6 +52,7 @@ export function resourceEndpoints(deps: ResourceDeps): readonly Endpoint[] {
     ...viewsetImportEndpoints(deps),
     ...botEndpoints(deps),
     ...policyEndpoints(),
+    ...unreviewedBotEndpoints(),
     ...cacheClearEndpoints(deps),
     ...incomingLogsEndpoints(deps),
     ...serviceStatusEndpoints(deps),

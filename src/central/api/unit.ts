@@ -13,6 +13,7 @@ import type {
   DevloveFiles,
   Imports,
   Policies,
+  UnreviewedBots,
   Viewsets,
   PageRange,
 } from "./content-unit.ts";
@@ -46,6 +47,7 @@ export type Unit = {
   readonly imports: Imports;
   readonly policies: Policies;
   readonly sites: Sites;
+  readonly unreviewedBots: UnreviewedBots;
   readonly users: Users;
   readonly viewsets: Viewsets;
 };

@@ -1,4 +1,4 @@
-// What central forgets, by the calendar: answers kept for repeated POSTs, expired tokens of agents, request logs beyond their age and size.
+// What central forgets, by the calendar: answers kept for repeated POSTs, expired tokens of agents, old counts of unreviewed bots, request logs beyond their age and size.
 
 import { schedule } from "node-cron";
 import type { Log } from "../../base/log.ts";
@@ -7,6 +7,7 @@ export type RetentionDeps = {
   /** Rows removed. */
   readonly dropIdempotencyKeys: (now: Date) => Promise<number>;
   readonly dropAgentTokens: (now: Date) => Promise<number>;
+  readonly dropUnreviewed: (now: Date) => Promise<number>;
   /** Days removed. */
   readonly dropLogs: (now: Date) => Promise<readonly string[]>;
   readonly now: () => Date;
@@ -38,6 +39,7 @@ async function forget({ now, log, ...drop }: RetentionDeps): Promise<void> {
   const steps: readonly (readonly [string, () => Promise<unknown>])[] = [
     ["idempotency keys", () => drop.dropIdempotencyKeys(at)],
     ["agent tokens", () => drop.dropAgentTokens(at)],
+    ["unreviewed bots", () => drop.dropUnreviewed(at)],
     ["request logs", () => drop.dropLogs(at)],
   ];
   for (const [what, step] of steps) {

@@ -12,10 +12,13 @@ import { storeEpoch, type Store } from "./database.ts";
 import { confirmLogs, saveHello, saveReport } from "./instances.ts";
 import { chainAt, journalHead, readJournal } from "./journal.ts";
 import { saveReceipts, type ReceiptDeps } from "./receipts.ts";
+import { SetContents } from "./set-contents.ts";
 import { readBotSet, readSnapshot } from "./snapshot.ts";
 
 export type AgentStoreDeps = Omit<ReceiptDeps, "blobs"> & {
   readonly blobs: BlobFiles;
+  /** For long reads, beside `store`. */
+  readonly reader: Store;
   readonly sealer: Sealer;
 };
 
@@ -25,6 +28,7 @@ const pageBytesMax = 4 * 2 ** 20;
 export async function openAgentStore(deps: AgentStoreDeps) {
   const { store, sealer, now } = deps;
   const at = (): string => now().toISOString();
+  const snapshots = { reader: deps.reader, contents: new SetContents(deps) };
   return {
     epoch: await storeEpoch(store),
     credentials: (name16: Name16) => siteSecrets(store, sealer, name16, now()),
@@ -34,8 +38,9 @@ export async function openAgentStore(deps: AgentStoreDeps) {
     head: (siteId: number) => journalHead(store, siteId),
     chainAt: (siteId: number, seq: number) => chainAt(store, siteId, seq),
     entriesAfter: (siteId: number, seq: number) => readPage(store, siteId, seq),
-    snapshot: (siteId: number) => readSnapshot(deps, siteId),
-    botSet: (siteId: number, domain: string, set: BotSet) => readBotSet(deps, siteId, domain, set),
+    snapshot: (siteId: number) => readSnapshot(snapshots, siteId),
+    botSet: (siteId: number, domain: string, set: BotSet) =>
+      readBotSet(snapshots, siteId, domain, set),
     saveHello: (siteId: number, hello: Hello) =>
       store.transaction().execute(async (tx) => saveHello(tx, siteId, hello, at())),
     saveReport: (siteId: number, report: Report) =>

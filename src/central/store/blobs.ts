@@ -97,6 +97,29 @@ export class BlobFiles {
     return [...new Set(wanted)].filter((sha256) => !found.has(sha256));
   }
 
+  /** What is made piece by piece; durable when it resolves. Throws what `body` throws. */
+  async write(body: AsyncIterable<Uint8Array>): Promise<Sha256> {
+    const staged = join(this.#directory, "tmp", randomBytes(12).toString("hex"));
+    try {
+      const hash = createHash("sha256");
+      let size = 0;
+      {
+        await using file = await open(staged, "wx", 0o600);
+        for await (const chunk of body) {
+          hash.update(chunk);
+          size += chunk.byteLength;
+          await file.writeFile(chunk);
+        }
+        await file.sync();
+      }
+      const sha256 = hash.digest("hex") as Sha256; // The one form of a digest in hex.
+      await this.#keep(staged, { sha256, size });
+      return sha256;
+    } finally {
+      await rm(staged, { force: true });
+    }
+  }
+
   /** Throws only what the disk or the store throws. */
   async receive(
     sha256: Sha256,
@@ -107,13 +130,23 @@ export class BlobFiles {
     try {
       const written = await writeVerified(staged, sha256, body, bytesMax);
       if (typeof written === "string") return written;
-      await ensureDirectory(join(this.#directory, sha256.slice(0, 2)));
-      await renameDurable(staged, this.#path(sha256));
-      await this.#commit({ sha256, size: written.size });
+      await this.#keep(staged, { sha256, size: written.size });
       return "stored";
     } finally {
       await rm(staged, { force: true });
     }
+  }
+
+  /** Nobody may need it any more. */
+  async remove(sha256: Sha256): Promise<void> {
+    await this.#store.deleteFrom("blobs").where("sha256", "=", sha256).execute();
+    await rm(this.#path(sha256), { force: true });
+  }
+
+  async #keep(staged: string, row: BlobRow): Promise<void> {
+    await ensureDirectory(join(this.#directory, row.sha256.slice(0, 2)));
+    await renameDurable(staged, this.#path(row.sha256));
+    await this.#commit(row);
   }
 
   /** Rows of many uploads share a commit: it waits a little for those that are about to come. */

@@ -3,14 +3,12 @@
 // A set belongs to a main domain (and holds for its sub-domains) or to one sub-domain. Elements are kept as attached, in canonical text;
 // `first` and `last` are their bounds as 16 bytes, so that they compare as numbers.
 
-import { formatRange, type IpRange } from "../../core/ip.ts";
-import { changedSetDigest, emptySetDigest, type SetElement } from "../../core/set-digest.ts";
-import type { BotRecord } from "../../wire/customer/bot.ts";
+import { enclosingStarts, formatRange, type IpRange } from "../../core/ip.ts";
+import { emptySetDigest, type SetElement } from "../../core/set-digest.ts";
 import type { BotSet } from "../../wire/journal.ts";
-import { inlineElementsMax, sitesOfDomain } from "./links.ts";
-import { append, pacedParts, type Work } from "./work.ts";
-import type { BotSetRow } from "./site-state.ts";
-import type { Sha256 } from "../../core/ids.ts";
+import { listBots } from "./bot-records.ts";
+import { commitVersion, setColumns, type SetRow } from "./bot-versions.ts";
+import { pacedParts, rowsPerStatement, type Work } from "./work.ts";
 
 export type BotPlace = {
   readonly domainId: number;
@@ -30,8 +28,6 @@ export type Detached =
   | { readonly outcome: "not-attached" }
   /** Only this larger element covers it. */
   | { readonly outcome: "covered"; readonly by: string };
-
-type SetRow = Omit<BotSetRow, "digest"> & { readonly digest: string };
 
 export function bots(work: Work) {
   return {
@@ -63,18 +59,20 @@ async function attach(
   }
   const added = ranges.filter((range) => !known.has(formatRange(range)));
   const { count } = await work.tx
-    .selectFrom("bot_elements")
-    .select((select) => select.fn.countAll<number>().as("count"))
-    .where("bot_id", "=", botId)
+    .selectFrom("bots")
+    .select("count")
+    .where("id", "=", botId)
     .executeTakeFirstOrThrow();
-  // One custom range has a bound of its own, so it counts as one here.
-  if (added.length > 0 && count >= elementsMax) return { outcome: "full", count };
+  // One custom range has a bound of its own: a bot takes it if it is all that the bot holds.
+  if (added.length > 0 && count > 0 && count + added.length > elementsMax)
+    return { outcome: "full", count };
   for await (const part of pacedParts(added)) {
     await work.tx
       .insertInto("bot_elements")
       .values(
         part.map((range) => ({
           bot_id: botId,
+          bot_set_id: set.id,
           range: formatRange(range),
           family: range.family,
           first: addressKey(range.first),
@@ -101,6 +99,9 @@ async function detach(work: Work, place: BotPlace, ranges: readonly IpRange[]): 
       "bot_sets.version",
       "bot_sets.count",
       "bot_sets.digest",
+      "bot_sets.journaled_version",
+      "bot_sets.pending",
+      "bot_sets.meant_from",
     ])
     .where("bot_sets.domain_id", "=", place.domainId)
     .where("bot_sets.host", "=", place.host)
@@ -119,37 +120,54 @@ async function detach(work: Work, place: BotPlace, ranges: readonly IpRange[]): 
       .execute();
     removed.push(...gone.map(({ range }) => ({ bot: place.bot, range })));
   }
-  if (removed.length === 0) return notAttached(work, botId, ranges);
+  if (removed.length === 0) return notAttached(work, set.id, botId, ranges);
   await commitVersion(work, place, set, [], removed);
   return { outcome: "detached", botId };
 }
 
+/** Nothing of the ranges, which follow one another, is attached as it is. Is a larger element, which holds one of them? */
 async function notAttached(
   { tx }: Work,
+  botSetId: number,
   botId: number,
   ranges: readonly IpRange[],
 ): Promise<Detached> {
-  const [range] = ranges;
-  if (range === undefined) return { outcome: "not-attached" };
-  const covering = await tx
+  const [start, end] = [ranges[0], ranges.at(-1)];
+  if (start === undefined || end === undefined) return { outcome: "not-attached" };
+  const elements = tx
     .selectFrom("bot_elements")
-    .select("range")
+    .select(["range", "first", "last"])
+    .where("bot_set_id", "=", botSetId)
     .where("bot_id", "=", botId)
-    .where("family", "=", range.family)
-    .where("first", "<=", addressKey(range.first))
-    .where("last", ">=", addressKey(range.last))
-    .orderBy("first", "desc")
+    .where("family", "=", start.family)
+    .orderBy("first")
+    .orderBy("last", "desc");
+  const starts = enclosingStarts({ family: start.family, value: start.first });
+  const around = await elements
+    .where("first", "in", starts.map(addressKey))
+    .where("last", ">", addressKey(start.last))
     .executeTakeFirst();
-  return covering === undefined
+  if (around !== undefined) return { outcome: "covered", by: around.range };
+  // Of two nested elements that begin at one place the larger ends later; what begins elsewhere lies inside one of the ranges.
+  const behind = await elements
+    .where("first", ">", addressKey(start.last))
+    .where("first", "<=", addressKey(end.last))
+    .limit(rowsPerStatement)
+    .execute();
+  const lastOf = new Map(ranges.map(({ first, last }) => [first, last]));
+  const larger = behind.find(({ first, last }) => {
+    const own = lastOf.get(addressOf(first));
+    return own !== undefined && addressOf(last) > own;
+  });
+  return larger === undefined
     ? { outcome: "not-attached" }
-    : { outcome: "covered", by: covering.range };
+    : { outcome: "covered", by: larger.range };
 }
 
-async function openSet({ tx }: Work, { domainId, host, set: kind }: BotPlace): Promise<SetRow> {
-  const columns = ["id", "host", "kind", "version", "count", "digest"] as const;
+export async function openSet({ tx }: Work, { domainId, host, set: kind }: BotPlace): Promise<SetRow> {
   const found = await tx
     .selectFrom("bot_sets")
-    .select(columns)
+    .select(setColumns)
     .where("domain_id", "=", domainId)
     .where("host", "=", host)
     .where("kind", "=", kind)
@@ -158,7 +176,7 @@ async function openSet({ tx }: Work, { domainId, host, set: kind }: BotPlace): P
   return tx
     .insertInto("bot_sets")
     .values({ domain_id: domainId, host, kind, version: 0, count: 0, digest: emptySetDigest })
-    .returning(columns)
+    .returning(setColumns)
     .executeTakeFirstOrThrow();
 }
 
@@ -178,77 +196,11 @@ async function openBot({ tx }: Work, botSetId: number, name: string): Promise<nu
   return made.id;
 }
 
-/** The elements are written already; a change of nothing is no version. */
-async function commitVersion(
-  work: Work,
-  place: BotPlace,
-  set: SetRow,
-  added: readonly SetElement[],
-  removed: readonly SetElement[],
-): Promise<void> {
-  if (added.length + removed.length === 0) return;
-  const version = set.version + 1;
-  const count = set.count + added.length - removed.length;
-  const digest = changedSetDigest(set.digest, added, removed);
-  await work.tx
-    .updateTable("bot_sets")
-    .set({ version, count, digest })
-    .where("id", "=", set.id)
-    .execute();
-  const inline = added.length + removed.length <= inlineElementsMax;
-  await append(work, await sitesOfDomain(work, place.domainId), "bots.changed", {
-    domain: place.host,
-    set: place.set,
-    from_version: inline ? set.version : version,
-    to_version: version,
-    added: inline ? [...added] : [],
-    removed: inline ? [...removed] : [],
-    count,
-    digest: digest as Sha256, // As core/set-digest makes it.
-    shrink_meant: removed.length > 0,
-  });
-}
-
-async function listBots(
-  { tx }: Work,
-  customerId: number,
-  set: BotSet,
-  range: { readonly after: number; readonly limit: number },
-): Promise<readonly BotRecord[]> {
-  const rows = await tx
-    .selectFrom("bots")
-    .innerJoin("bot_sets", "bot_sets.id", "bots.bot_set_id")
-    .innerJoin("domains", "domains.id", "bot_sets.domain_id")
-    .select(["bots.id", "bots.name", "bot_sets.host"])
-    .where("domains.customer_id", "=", customerId)
-    .where("bot_sets.kind", "=", set)
-    .where("bots.id", ">", range.after)
-    .orderBy("bots.id")
-    .limit(range.limit)
-    .execute();
-  if (rows.length === 0) return [];
-  const elements = await tx
-    .selectFrom("bot_elements")
-    .select(["bot_id", "range"])
-    .where(
-      "bot_id",
-      "in",
-      rows.map(({ id }) => id),
-    )
-    .orderBy("family")
-    .orderBy("first")
-    .orderBy("last")
-    .execute();
-  const byBot = Map.groupBy(elements, (element) => element.bot_id);
-  return rows.map(({ id, name, host }) => ({
-    id,
-    name,
-    domain: host,
-    ip_addresses: (byBot.get(id) ?? []).map((element) => element.range),
-  }));
-}
-
 /** 16 bytes, big-endian. */
 export function addressKey(value: bigint): Uint8Array {
   return Buffer.from(value.toString(16).padStart(32, "0"), "hex");
+}
+
+export function addressOf(key: Uint8Array): bigint {
+  return BigInt(`0x${Buffer.from(key).toString("hex")}`);
 }

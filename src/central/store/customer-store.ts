@@ -10,8 +10,10 @@ import { devloveFiles } from "./devlove-files.ts";
 import { domains } from "./domains.ts";
 import { idempotency } from "./idempotency.ts";
 import { imports } from "./imports.ts";
+import type { MarkWindow } from "./mark-journal.ts";
 import { policies } from "./policies.ts";
 import { sites } from "./sites.ts";
+import { unreviewedBots } from "./unreviewed-bots.ts";
 import { users } from "./users.ts";
 import { viewsets } from "./viewsets.ts";
 import type { Store } from "./database.ts";
@@ -22,6 +24,8 @@ export type CustomerStoreDeps = {
   readonly sealer: Sealer;
   readonly now: () => Date;
   readonly randomBytes: (count: number) => Uint8Array;
+  /** Coalesces what changes bot sets. Without it the journals are told of each change in its own transaction. */
+  readonly marks?: MarkWindow;
 };
 
 export type CustomerUnit = ReturnType<typeof unitOf>;
@@ -40,6 +44,7 @@ function unitOf(work: Work) {
     imports: imports(work),
     policies: policies(work),
     sites: sites(work),
+    unreviewedBots: unreviewedBots(work),
     users: users(work),
     viewsets: viewsets(work),
   };
@@ -63,21 +68,30 @@ export class CustomerStore {
 
   /** One transaction; transactions run one after the other. */
   async run<T>(action: (unit: CustomerUnit) => Promise<Ended<T>>): Promise<Done<T>> {
-    const { store, sealer, now, randomBytes } = this.#deps;
+    return this.transact(async (work) => action(unitOf(work)));
+  }
+
+  async transact<T>(action: (work: Work) => Promise<Ended<T>>): Promise<Done<T>> {
+    const { store, sealer, now, randomBytes, marks } = this.#deps;
     const appended = new Set<number>();
+    const unjournaled = new Set<number>();
     try {
-      return await store.transaction().execute(async (tx) => {
+      const done = await store.transaction().execute(async (tx) => {
         const work: Work = {
           tx,
           at: now().toISOString(),
           sealer,
           randomHex: (count) => Buffer.from(randomBytes(count)).toString("hex"),
           appended,
+          unjournaled,
+          marksAreDue: () => marks?.isDue() ?? true,
         };
-        const { keep, value } = await action(unitOf(work));
+        const { keep, value } = await action(work);
         if (!keep) throw new TakenBack(value);
         return { value, appended: [...appended] };
       });
+      marks?.changed(unjournaled);
+      return done;
     } catch (error) {
       if (!(error instanceof TakenBack)) throw error;
       // Thrown just above, with the value of this very action.

@@ -50,6 +50,14 @@ async function openIntact(path: string, now: () => Date): Promise<Store & AsyncD
   return Object.assign(store, { [Symbol.asyncDispose]: async () => store.destroy() });
 }
 
+/** A second way into a store that is open: long reads see one moment of it and hold up no writer. */
+export function openReader(path: string): Store & AsyncDisposable {
+  const reader = new Kysely<StoreTables>({
+    dialect: new SqliteDialect({ database: openSqlite(path, { sync: "full", readonly: true }) }),
+  });
+  return Object.assign(reader, { [Symbol.asyncDispose]: async () => reader.destroy() });
+}
+
 /** The random id of this store: a restored or new store has another, so that agents resynchronize. */
 export async function storeEpoch(store: Queries): Promise<string> {
   return (

@@ -28,42 +28,57 @@ export function effectivePolicies(
   domains: readonly DomainWithSubs[],
   stored: StoredPolicy,
 ): EffectivePolicy[] {
-  const botsOf = (list: "allow" | "deny", domain: string): readonly string[] =>
-    stored.pairs.filter((pair) => pair.list === list && pair.domain === domain).map((p) => p.bot);
+  const pairsOf = Map.groupBy(stored.pairs, ({ domain }) => domain);
+  const botsOf = (domain: string): Bots => {
+    const { allow = [], deny = [] } = Object.groupBy(
+      pairsOf.get(domain) ?? [],
+      (pair) => pair.list,
+    );
+    return {
+      allow: new Set(allow.map(({ bot }) => bot)),
+      deny: new Set(deny.map(({ bot }) => bot)),
+    };
+  };
   const policies: EffectivePolicy[] = [];
   for (const { name, sub_domains } of domains) {
-    const access = stored.perDomain.get(name) ?? stored.general;
-    const main = { allow: botsOf("allow", name), deny: botsOf("deny", name) };
-    policies.push(effective(name, access, main.allow, main.deny));
+    const domainAccess = stored.perDomain.get(name);
+    const access: Access =
+      domainAccess === undefined
+        ? { said: stored.general }
+        : { said: domainAccess, policyOf: name };
+    const main = botsOf(name);
+    policies.push(effective(name, access, main));
     for (const { name: sub } of sub_domains) {
-      const own = { allow: botsOf("allow", sub), deny: botsOf("deny", sub) };
+      const own = botsOf(sub);
       const ownAccess = stored.perDomain.get(sub);
-      if (ownAccess === undefined && own.allow.length + own.deny.length === 0) continue;
-      const inherited = (bots: readonly string[], contrary: readonly string[]): string[] =>
-        bots.filter((bot) => !contrary.includes(bot));
+      if (ownAccess === undefined && !pairsOf.has(sub)) continue;
+      const both = {
+        allow: main.allow.difference(own.deny).union(own.allow),
+        deny: main.deny.difference(own.allow).union(own.deny),
+      };
       policies.push(
-        effective(
-          sub,
-          ownAccess ?? access,
-          [...inherited(main.allow, own.deny), ...own.allow],
-          [...inherited(main.deny, own.allow), ...own.deny],
-        ),
+        effective(sub, ownAccess === undefined ? access : { said: ownAccess, policyOf: sub }, both),
       );
     }
   }
   return policies;
 }
 
+type Bots = { readonly allow: ReadonlySet<string>; readonly deny: ReadonlySet<string> };
+
+/** Without a domain it is the general one. */
+type Access = { readonly said: number | null; readonly policyOf?: string };
+
 function effective(
   domain: string,
-  access: number | null,
-  allow: readonly string[],
-  deny: readonly string[],
+  { said, policyOf }: Access,
+  { allow, deny }: Bots,
 ): EffectivePolicy {
   return {
     domain,
-    unknown_bots_can_access: access === null ? null : access === 1,
-    allow: [...new Set(allow)].sort(),
-    deny: [...new Set(deny)].sort(),
+    unknown_bots_can_access: said === null ? null : said === 1,
+    ...(policyOf !== undefined && { unknown_bots_policy_of: policyOf }),
+    allow: [...allow].sort(),
+    deny: [...deny].sort(),
   };
 }

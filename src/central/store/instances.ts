@@ -2,6 +2,7 @@
 
 import type { Hello, Report } from "../../wire/channel.ts";
 import type { Queries } from "./database.ts";
+import { addUnreviewed } from "./unreviewed-counting.ts";
 
 type InstanceKey = { readonly deploymentSiteId: number; readonly instanceId: string };
 
@@ -64,6 +65,7 @@ export async function saveReport(
     .where("deployment_site_id", "=", deploymentSiteId)
     .where("instance_id", "=", report.instance_id)
     .execute();
+  await addUnreviewed(db, deploymentSiteId, report, at);
 }
 
 /** Batches of logs name their lane, not their instance: the delivery is noted with the one seen last. */

@@ -8,6 +8,7 @@ import {
   botSetElements,
   botSetsOf,
   domainsBody,
+  isShrinkMeant,
   policyBody,
   type BotSetRow,
 } from "./site-state.ts";
@@ -192,6 +193,6 @@ async function announceSet(work: Work, set: BotSetRow, siteIds: readonly number[
     removed: [],
     count: set.count,
     digest: set.digest,
-    shrink_meant: true,
+    shrink_meant: isShrinkMeant(set),
   });
 }

@@ -1,7 +1,10 @@
 // How the store came to be, step by step. A step that has been released is never changed; Kysely keeps the list of those done.
 
 import type { Migration } from "kysely/migration";
+import { elementsBySet } from "./bot-migrations.ts";
+import { botDelivery } from "./delivery-migration.ts";
 import { index, table, type Db } from "./migration-tables.ts";
+import { unreviewedBots } from "./unreviewed-migration.ts";
 
 export const migrations: Readonly<Record<string, Migration>> = {
   "0001-people": { up: people },
@@ -9,6 +12,9 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0003-viewsets": { up: viewsets },
   "0004-bots": { up: bots },
   "0005-journal": { up: journal },
+  "0006-bot-elements-by-set": { up: elementsBySet },
+  "0007-bot-delivery": { up: botDelivery },
+  "0008-unreviewed-bots": { up: unreviewedBots },
 };
 
 async function people(db: Db): Promise<void> {

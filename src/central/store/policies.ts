@@ -2,7 +2,8 @@
 
 import type { Policy } from "../../wire/customer/policy.ts";
 import { announcePolicy } from "./links.ts";
-import { parts, type Work } from "./work.ts";
+import { policyBytes } from "./site-state.ts";
+import { pacedParts, type Work } from "./work.ts";
 
 export type BotPair = { readonly domain: string; readonly bot: string };
 /** What is undefined stays as it is; null says "not set". */
@@ -14,6 +15,14 @@ export type PolicyChange = {
     | readonly { readonly domain: string; readonly access: boolean | null }[]
     | undefined;
 };
+
+export type PolicyChanged =
+  | { readonly outcome: "changed" }
+  /** What follows from it for all hosts is more than an agent can be told. */
+  | { readonly outcome: "too-large"; readonly bytes: number; readonly bytesMax: number };
+
+/** Of the effective policies of all hosts of a customer as JSON: half of what a message of the channel may have. */
+const effectiveBytesMax = 4 * 2 ** 20;
 
 export function policies(work: Work) {
   const { tx } = work;
@@ -52,7 +61,7 @@ export function policies(work: Work) {
     },
 
     /** Domains are hosts of the customer; `allow` and `deny` share no pair. */
-    async change(customerId: number, change: PolicyChange): Promise<void> {
+    async change(customerId: number, change: PolicyChange): Promise<PolicyChanged> {
       if (change.allow !== undefined) await replacePairs(work, customerId, "allow", change.allow);
       if (change.deny !== undefined) await replacePairs(work, customerId, "deny", change.deny);
       if (change.general !== undefined) {
@@ -66,12 +75,15 @@ export function policies(work: Work) {
       }
       if (change.perDomain !== undefined)
         await replaceDomainPolicies(work, customerId, change.perDomain);
+      const bytes = await policyBytes(tx, customerId);
+      if (bytes > effectiveBytesMax)
+        return { outcome: "too-large", bytes, bytesMax: effectiveBytesMax };
       await announcePolicy(work, await sitesOfCustomer(work, customerId));
+      return { outcome: "changed" };
     },
   };
 }
 
-/** A pair that is sent for one list leaves the other. */
 async function replacePairs(
   { tx }: Work,
   customerId: number,
@@ -83,21 +95,30 @@ async function replacePairs(
     .where("customer_id", "=", customerId)
     .where("list", "=", list)
     .execute();
-  for (const { domain, bot } of pairs) {
-    await tx
-      .deleteFrom("policy_pairs")
-      .where("customer_id", "=", customerId)
-      .where("domain", "=", domain)
-      .where("bot", "=", bot)
-      .execute();
-  }
-  for (const part of parts(pairs)) {
+  for await (const part of pacedParts(pairs)) {
     await tx
       .insertInto("policy_pairs")
       .values(part.map(({ domain, bot }) => ({ customer_id: customerId, list, domain, bot })))
       .onConflict((conflict) => conflict.doNothing())
       .execute();
   }
+  // A pair that is sent for one list leaves the other.
+  await tx
+    .deleteFrom("policy_pairs")
+    .where("customer_id", "=", customerId)
+    .where("list", "!=", list)
+    .where((where) =>
+      where.exists(
+        where
+          .selectFrom("policy_pairs as sent")
+          .select("sent.list")
+          .where("sent.customer_id", "=", customerId)
+          .where("sent.list", "=", list)
+          .whereRef("sent.domain", "=", "policy_pairs.domain")
+          .whereRef("sent.bot", "=", "policy_pairs.bot"),
+      ),
+    )
+    .execute();
 }
 
 async function replaceDomainPolicies(
@@ -111,7 +132,8 @@ async function replaceDomainPolicies(
       ? []
       : [{ customer_id: customerId, domain, unknown_bots_can_access: Number(access) }],
   );
-  for (const part of parts(rows)) await tx.insertInto("domain_policies").values(part).execute();
+  for await (const part of pacedParts(rows))
+    await tx.insertInto("domain_policies").values(part).execute();
 }
 
 async function sitesOfCustomer({ tx }: Work, customerId: number): Promise<readonly number[]> {

@@ -111,10 +111,32 @@ export type StoreTables = {
     version: number;
     count: number;
     digest: string;
+    /** What the journals tell of. Where it is behind `version`, `bot_changes` has the rest. */
+    journaled_version: Generated<number>;
+    /** Elements that changed since then. More than an entry may hold: they are not kept, the entry names the set by its digest. */
+    pending: Generated<number>;
+    /** The largest count from which the set came down by what was asked for. */
+    meant_from: Generated<number>;
   };
-  bots: { id: Id; bot_set_id: number; name: string };
+  /** In order: what the journals are still to be told. */
+  bot_changes: { id: Id; bot_set_id: number; is_added: number; bot: string; range: string };
+  /** Whole sets that were made blobs, by the set's digest. */
+  bot_set_contents: { digest: string; blob: string; when_created: string };
+  /** Count and digest as of a set, of this bot's elements. */
+  bots: {
+    id: Id;
+    bot_set_id: number;
+    name: string;
+    count: Generated<number>;
+    digest: Generated<string>;
+  };
+  /** Their elements are to be swept: gone, or not yet there while they are imported. Filled by a trigger on `bots`. */
+  dead_bots: { bot_id: number };
+  /** Each is one CIDR range, so two of them are nested or disjoint. Those without a row in `bots` are not in force. */
   bot_elements: {
     bot_id: number;
+    /** Of the bot: what is asked of addresses is asked of sets. */
+    bot_set_id: number;
     range: string;
     family: number;
     /** 16 bytes big-endian. */ first: Uint8Array;
@@ -161,6 +183,22 @@ export type StoreTables = {
     last_report: string | null;
     /** When the agent last delivered logs or confirmed an empty spool. */
     logs_confirmed_at: string | null;
+  };
+  /** Requests of unreviewed bots of a main domain, by day (UTC, `YYYY-MM-DD`). */
+  unreviewed_bots: {
+    domain_id: number;
+    day: string;
+    name: string;
+    description: string | null;
+    requests: number;
+  };
+  /** The last batch of counts that was added, for each start of an agent. */
+  counted_batches: {
+    deployment_site_id: number;
+    instance_id: string;
+    boot_id: string;
+    seq: number;
+    when_stored: string;
   };
   /** Bearer tokens of agents: SHA-256 in hex. */
   agent_tokens: { digest: string; deployment_site_id: number; expires_at: string };

@@ -1,6 +1,5 @@
 // The whole desired state of a deployment site at one position of its journal, read in one transaction; whole bot sets become blobs.
 
-import { canonicalJson } from "../../core/canonical-json.ts";
 import { bodyDigest } from "../../core/journal-chain.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { emptySetDigest } from "../../core/set-digest.ts";
@@ -8,48 +7,46 @@ import type { BotSet } from "../../wire/journal.ts";
 import type { BotSetState, Snapshot } from "../../wire/snapshot.ts";
 import { storeEpoch, type Store, type Tx } from "./database.ts";
 import { journalHead } from "./journal.ts";
+import type { SetContents } from "./set-contents.ts";
 import {
   activeViewsetBody,
-  botSetElements,
   botSetsOf,
   domainsBody,
+  isShrinkMeant,
   linkedDomains,
   policyBody,
   type BotSetRow,
 } from "./site-state.ts";
 
 export type SnapshotDeps = {
-  readonly store: Store;
-  readonly blobs: { put(bytes: Uint8Array): Promise<Sha256> };
+  /** Not the connection that writes: whole sets take a while to be read. */
+  readonly reader: Store;
+  readonly contents: SetContents;
 };
 
-type SetRead = { readonly row: BotSetRow; readonly content: Uint8Array };
-
 export async function readSnapshot(
-  { store, blobs }: SnapshotDeps,
+  deps: SnapshotDeps,
   deploymentSiteId: number,
 ): Promise<Snapshot> {
-  const { sets, ...state } = await store
+  return deps.reader
     .transaction()
     .setIsolationLevel("repeatable read")
-    .execute(async (tx) => readState(tx, deploymentSiteId));
-  const bots: BotSetState[] = [];
-  for (const set of sets) bots.push(await stateOf(blobs, set));
-  return { ...state, bots };
+    .execute(async (tx) => readState(tx, deps.contents, deploymentSiteId));
 }
 
 async function readState(
   tx: Tx,
+  contents: SetContents,
   deploymentSiteId: number,
-): Promise<Omit<Snapshot, "bots"> & { readonly sets: readonly SetRead[] }> {
+): Promise<Snapshot> {
   const { seq, chain } = await journalHead(tx, deploymentSiteId);
   const viewsets: Snapshot["viewsets"] = [];
-  const sets: SetRead[] = [];
+  const bots: BotSetState[] = [];
   for (const { id } of await linkedDomains(tx, deploymentSiteId)) {
     const viewset = await activeViewsetBody(tx, id);
     if (viewset !== undefined) viewsets.push(viewset);
     for (const row of await botSetsOf(tx, id))
-      if (row.version > 0) sets.push({ row, content: await contentOf(tx, row) });
+      if (row.version > 0) bots.push(await stateOf(tx, contents, row));
   }
   return {
     epoch: await storeEpoch(tx),
@@ -58,8 +55,8 @@ async function readState(
     domains: await domainsBody(tx, deploymentSiteId),
     policy: await policyBody(tx, deploymentSiteId),
     viewsets,
+    bots,
     imports: await runningImports(tx, deploymentSiteId),
-    sets,
   };
 }
 
@@ -87,15 +84,15 @@ async function runningImports(tx: Tx, deploymentSiteId: number): Promise<Snapsho
 
 /** One set as it is now; that of a linked host without marks is empty. Undefined where the host is not linked to the site. */
 export async function readBotSet(
-  { store, blobs }: SnapshotDeps,
+  { reader, contents }: SnapshotDeps,
   deploymentSiteId: number,
   host: string,
   set: BotSet,
 ): Promise<BotSetState | undefined> {
-  const read = await store
+  return reader
     .transaction()
     .setIsolationLevel("repeatable read")
-    .execute(async (tx): Promise<SetRead | undefined> => {
+    .execute(async (tx): Promise<BotSetState | undefined> => {
       const { domains } = await domainsBody(tx, deploymentSiteId);
       const main = domains.find(
         ({ name, sub_domains }) => name === host || sub_domains.some((sub) => sub.name === host),
@@ -104,29 +101,21 @@ export async function readBotSet(
       const linked = await linkedDomains(tx, deploymentSiteId);
       const domainId = linked.find(({ name }) => name === main.name)?.id ?? 0;
       const rows = await botSetsOf(tx, domainId);
-      const row = rows.find((one) => one.host === host && one.kind === set);
-      if (row !== undefined) return { row, content: await contentOf(tx, row) };
       const digest = emptySetDigest as Sha256; // 64 hex digits.
-      const empty = { id: 0, host, kind: set, version: 0, count: 0, digest };
-      return { row: empty, content: Buffer.from("[]") };
+      const empty = { id: 0, host, kind: set, version: 0, count: 0, digest, meant_from: 0 };
+      const row = rows.find((one) => one.host === host && one.kind === set) ?? empty;
+      return stateOf(tx, contents, row);
     });
-  return read === undefined ? undefined : stateOf(blobs, read);
 }
 
-async function contentOf(tx: Tx, row: BotSetRow): Promise<Uint8Array> {
-  return Buffer.from(canonicalJson(await botSetElements(tx, row.id)));
-}
-
-async function stateOf(
-  blobs: SnapshotDeps["blobs"],
-  { row, content }: SetRead,
-): Promise<BotSetState> {
+async function stateOf(tx: Tx, contents: SetContents, row: BotSetRow): Promise<BotSetState> {
   return {
     domain: row.host,
     set: row.kind,
     version: row.version,
     count: row.count,
     digest: row.digest,
-    blob: await blobs.put(content),
+    blob: await contents.blobOf(tx, row),
+    shrink_meant: isShrinkMeant(row),
   };
 }

@@ -23,9 +23,16 @@ export const BotRecord = open({
   /** Main domain (with its sub-domains) or the one sub-domain that the mark holds for. */
   domain: Type.String(),
   ip_addresses: Type.Array(Type.String()),
-  /** After a mark: where addresses of it stand in the other list too. VIP decides. At most 20. */
+  /** After a mark: where addresses of it stand in the other list of the domain too. VIP decides. At most 20. */
   also_in: Type.Optional(
-    Type.Array(open({ list: BotSetName, bot: Type.String(), ip_address_or_range: Type.String() })),
+    Type.Array(
+      open({
+        list: BotSetName,
+        domain: Type.String(),
+        bot: Type.String(),
+        ip_address_or_range: Type.String(),
+      }),
+    ),
   ),
 });
 export type BotRecord = Static<typeof BotRecord>;

@@ -145,9 +145,9 @@ test("the snapshot holds the whole state at one position, sets as blobs", async 
   const decoded = decodeSnapshot(await (await agent.call("/snapshot")).json());
   if (!decoded.ok) throw new Error(JSON.stringify(decoded.errors));
   const sorted = elements.toSorted((a, b) =>
-    `${a.range} ${a.bot}` < `${b.range} ${b.bot}` ? -1 : 1,
+    `${a.bot} ${a.range}` < `${b.bot} ${b.range}` ? -1 : 1,
   );
-  const content = canonicalJson(sorted);
+  const content = sorted.map((element) => `${canonicalJson(element)}\n`).join("");
   const blob = createHash("sha256").update(content).digest("hex");
   expect(decoded.value).toMatchObject({
     epoch: side.agentStore.epoch,
@@ -157,7 +157,17 @@ test("the snapshot holds the whole state at one position, sets as blobs", async 
     },
     policy: { domains: [{ domain: "www.example.test", unknown_bots_can_access: null }] },
     viewsets: [{ domain: "www.example.test", viewset_id: viewsetId, viewset_name: "v1", manifest }],
-    bots: [{ domain: "www.example.test", set: "bad", version: 4, count: 3, digest, blob }],
+    bots: [
+      {
+        domain: "www.example.test",
+        set: "bad",
+        version: 4,
+        count: 3,
+        digest,
+        blob,
+        shrink_meant: false,
+      },
+    ],
     imports: [{ seq: 2, import_id: "i1", domain: "www.example.test" }],
   });
   expect(await (await agent.call(`/blobs/${blob}`)).text()).toBe(content);
@@ -204,6 +214,7 @@ async function seedBadBots(
         .insertInto("bot_elements")
         .values({
           bot_id: botId,
+          bot_set_id: setId,
           range,
           family: 4,
           first: Buffer.alloc(16),

@@ -2,7 +2,11 @@
 
 import { describe, expect, test } from "vitest";
 import { formatRange } from "../../../src/core/ip.ts";
-import { parseBotRange, parsePlainRange } from "../../../src/central/api/bot-range.ts";
+import {
+  parseMarkedRange,
+  parsePlainRange,
+  parseRemovedRange,
+} from "../../../src/central/api/bot-range.ts";
 
 describe("marks", () => {
   test.each([
@@ -19,7 +23,7 @@ describe("marks", () => {
     ["2001:db8::_48", "vip", false, ["2001:db8::/48"]],
     ["2001:db8::ffff_1", "vip", true, ["2001:db8::ffff", "2001:db8::1:0"]],
   ] as const)("%s as %s, custom %s: %j", (text, set, isCustom, elements) => {
-    const parsed = parseBotRange(text, { set, isCustom });
+    const parsed = parseMarkedRange(text, { set, isCustom });
     expect(parsed.ok && parsed.elements.map((range) => formatRange(range))).toEqual(elements);
   });
 
@@ -35,13 +39,23 @@ describe("marks", () => {
     ["192.0.2.4_x", "bad", true, "0 to 65535"],
     ["_4", "bad", true, "not an IPv4"],
   ] as const)("%s as %s, custom %s is refused: %s", (text, set, isCustom, reason) => {
-    const parsed = parseBotRange(text, { set, isCustom });
+    const parsed = parseMarkedRange(text, { set, isCustom });
     expect(parsed.ok ? "accepted" : parsed.reason).toContain(reason);
+  });
+
+  test.each([
+    ["10.0.0.0_8", "10.0.0.0/8"],
+    ["2001:db8::_32", "2001:db8::/32"],
+  ])("%s as vip is no mark, but can be removed", (text, element) => {
+    const meant = { set: "vip", isCustom: false } as const;
+    expect(parseMarkedRange(text, meant).ok).toBe(false);
+    const parsed = parseRemovedRange(text, meant);
+    expect(parsed.ok && parsed.elements.map((range) => formatRange(range))).toEqual([element]);
   });
 
   test("the largest custom ranges", () => {
     const count = (set: "bad" | "vip", text: string): number => {
-      const parsed = parseBotRange(text, { set, isCustom: true });
+      const parsed = parseMarkedRange(text, { set, isCustom: true });
       return parsed.ok ? parsed.elements.length : 0;
     };
     expect(count("bad", "10.1.0.0_65535")).toBe(65_536);
@@ -54,6 +68,7 @@ test.each([
   ["192.0.2.0_24", "192.0.2.0/24"],
   ["10.0.0.0_8", "10.0.0.0/8"],
   ["192.0.2.1_32", "192.0.2.1/32"],
+  ["::ffff:192.0.2.0_120", "192.0.2.0/24"],
   ["2001:0db8::_48", "2001:db8::/48"],
 ])("a check of %s shows %s", (text, shown) => {
   const parsed = parsePlainRange(text);

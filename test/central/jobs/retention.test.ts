@@ -24,6 +24,7 @@ test("a step that fails is told and does not keep the others from running", asyn
     await using _ = startRetention({
       dropIdempotencyKeys: step("keys", new Error("disk full")),
       dropAgentTokens: step("tokens", 0),
+      dropUnreviewed: step("bots", 0),
       dropLogs: async (at) => {
         await step("logs", 0)(at);
         return [];
@@ -32,7 +33,7 @@ test("a step that fails is told and does not keep the others from running", asyn
       log,
     });
   }
-  expect(asked).toEqual(["keys", "tokens", "logs"].map((name) => `${name} ${now.toISOString()}`));
+  expect(asked).toEqual(["keys", "tokens", "bots", "logs"].map((name) => `${name} ${now.toISOString()}`));
   expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
     { what: "idempotency keys", err: { message: "disk full" } },
   ]);
@@ -69,6 +70,7 @@ test("disposing ends the schedule", async () => {
   const jobs = startRetention({
     dropIdempotencyKeys: async () => 0,
     dropAgentTokens: async () => 0,
+    dropUnreviewed: async () => 0,
     dropLogs: async () => [],
     now: () => now,
     log: silentLog(),

@@ -15,8 +15,15 @@ test.each([
   [null, [["b.org", 1]], null],
 ] as const)("general %s, by domain %j: %s", (general, perDomain, access) => {
   const stored = { general, perDomain: new Map(perDomain), pairs: [] };
+  const own = perDomain.some(([domain]) => domain === "a.org");
   expect(effectivePolicies(domains, stored)).toEqual([
-    { domain: "a.org", unknown_bots_can_access: access, allow: [], deny: [] },
+    {
+      domain: "a.org",
+      unknown_bots_can_access: access,
+      ...(own && { unknown_bots_policy_of: "a.org" }),
+      allow: [],
+      deny: [],
+    },
   ]);
 });
 
@@ -36,9 +43,16 @@ test("a sub-domain with something of its own has an entry: its own before the ma
     {
       domain: "a.org",
       unknown_bots_can_access: true,
+      unknown_bots_policy_of: "a.org",
       allow: ["Both", "Good"],
       deny: ["Bad"],
     },
-    { domain: "x.a.org", unknown_bots_can_access: true, allow: ["Good"], deny: ["Bad", "Both"] },
+    {
+      domain: "x.a.org",
+      unknown_bots_can_access: true,
+      unknown_bots_policy_of: "a.org",
+      allow: ["Good"],
+      deny: ["Bad", "Both"],
+    },
   ]);
 });

@@ -1,0 +1,60 @@
+// `/unreviewed-bots/`: which bots visited each domain from addresses in no list, and what the policy in force says of them.
+
+import type { UnreviewedDomain as Answered } from "../../wire/customer/unreviewed-bots.ts";
+import { list } from "./answer.ts";
+import type { UnreviewedDomain } from "./content-unit.ts";
+import { forUsers, type Endpoint } from "./endpoint.ts";
+
+const subDomainsNamed = 10;
+
+export function unreviewedBotEndpoints(): readonly Endpoint[] {
+  return [
+    forUsers({
+      method: "GET",
+      path: "/unreviewed-bots/",
+      summary: "List unreviewed bots of the last 30 days by domain, the most frequent first",
+      handle: async ({ actor, read }) =>
+        list(async (range) =>
+          read(async (unit) => {
+            const domains = await unit.unreviewedBots.list(actor.customerId, range);
+            return domains.map((domain) => answered(domain));
+          }),
+        ),
+    }),
+  ];
+}
+
+function answered(domain: UnreviewedDomain): Answered {
+  return {
+    id: domain.id,
+    domain_name: domain.name,
+    domain_policy: policySentence(domain),
+    bots: domain.bots.map((bot) => ({ ...bot })),
+  };
+}
+
+/** What holds for the main domain, why, and where it is otherwise. */
+export function policySentence({
+  access: { own, general },
+  subDomains,
+}: Pick<UnreviewedDomain, "access" | "subDomains">): string {
+  const access = own ?? general ?? false;
+  const source =
+    own !== null
+      ? "policy of the domain"
+      : general !== null
+        ? "general policy"
+        : "by default: no policy is set";
+  const others = subDomains.filter((sub) => sub.own !== access).map(({ name }) => name);
+  const rest = others.length - subDomainsNamed;
+  const names = [
+    ...others.slice(0, subDomainsNamed),
+    ...(rest > 0 ? [`${rest} more sub-domains`] : []),
+  ].join(", ");
+  const exception = names === "" ? "" : `; they ${verb(!access)} ${names}`;
+  return `Unreviewed bots ${verb(access)} the domain (${source})${exception}.`;
+}
+
+function verb(access: boolean): string {
+  return access ? "can access" : "can not access";
+}

@@ -1,0 +1,92 @@
+// The operator's import of bot lists, over the control socket; and the sweeping of elements that belong to no bot any more.
+
+import type { ControlUpload } from "../../base/control-socket.ts";
+import type { Log } from "../../base/log.ts";
+import { every } from "../../base/wait.ts";
+import { AccelError } from "../../core/faults.ts";
+import { parseDomainName } from "../../core/ids.ts";
+import type { BotSet } from "../../wire/journal.ts";
+
+export type BotImport = {
+  readonly domain: string;
+  readonly customerId: number | undefined;
+  readonly set: BotSet;
+  readonly bot: string;
+  readonly isReplacing: boolean;
+};
+
+export type BotImportsDeps = {
+  readonly imports: {
+    /** Throws NOT_FOUND, CONFLICT or LIST_INVALID. */
+    run(
+      what: BotImport,
+      body: AsyncIterable<Uint8Array>,
+      signal: AbortSignal,
+    ): Promise<Readonly<Record<string, unknown>>>;
+    sweep(stop: AbortSignal): Promise<void>;
+  };
+  readonly log: Log;
+  readonly sweepIntervalMs?: number;
+};
+
+const botCharsMax = 255;
+
+export type BotImportsService = AsyncDisposable & {
+  readonly uploads: Readonly<Record<"bots-import", ControlUpload>>;
+};
+
+/** Disposing waits for the sweep under way. */
+export function startBotImports({
+  imports,
+  log,
+  sweepIntervalMs = 60_000,
+}: BotImportsDeps): BotImportsService {
+  const ending = new AbortController();
+  const stop = ending.signal;
+  const onError = (error: unknown): void =>
+    log.error({ err: error }, "sweeping the elements of bots that are gone failed");
+  const sweep = async (): Promise<void> => imports.sweep(stop);
+  const first = sweep().catch(onError);
+  const sweeping = every(sweepIntervalMs, sweep, { stop, onError });
+  return {
+    uploads: {
+      "bots-import": async (parameters, body, signal) => {
+        const what = parseImport(parameters);
+        const beganMs = performance.now();
+        const done = await imports.run(what, body, AbortSignal.any([signal, stop]));
+        const outcome = { ...done, took_ms: Math.round(performance.now() - beganMs) };
+        log.info(outcome, "bots imported");
+        return outcome;
+      },
+    },
+    async [Symbol.asyncDispose]() {
+      ending.abort();
+      await Promise.all([first, sweeping]);
+    },
+  };
+}
+
+/** Throws USAGE. */
+function parseImport(parameters: unknown): BotImport {
+  // Each member is checked below.
+  const given = (parameters ?? {}) as Readonly<Record<string, unknown>>;
+  const domain = parseDomainName(given["domain"]);
+  if (domain === undefined)
+    throw new AccelError("USAGE", `${String(given["domain"])} is no domain name`);
+  const set = given["set"];
+  if (set !== "bad" && set !== "vip") throw new AccelError("USAGE", "the set is bad or vip");
+  const bot = given["bot"];
+  // As in the customer API: no control characters.
+  if (typeof bot !== "string" || bot === "" || bot.length > botCharsMax || /[\0-\x1f]/.test(bot))
+    throw new AccelError("USAGE", `a bot's name has 1 to ${botCharsMax} characters`);
+  const customer = given["customer"];
+  if (customer !== undefined && !(Number.isSafeInteger(customer) && Number(customer) > 0))
+    throw new AccelError("USAGE", "--customer takes the number of a customer");
+  return {
+    domain,
+    customerId: customer === undefined ? undefined : Number(customer),
+    set,
+    bot,
+    isReplacing: given["replace"] === true,
+  };
+}

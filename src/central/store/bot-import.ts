@@ -1,0 +1,217 @@
+// The operator's import: a list of any length becomes one version of a bot's set. Nothing holds the store for longer than a statement of a thousand rows.
+//
+//   staging   elements are written under the number of a bot that is not there (`dead_bots` has it), so that nothing of them is in force
+//   swap      one short transaction puts that bot where the one of before was, if the list replaces it or there was none
+//   merge     into a bot that goes on, its new elements are moved over, in one transaction with turns of the event loop between
+//   sweep     what belongs to no bot any more is deleted in the background; a crash in between leaves nothing else behind
+// A fault in any line ends it before anything is changed.
+
+import { setImmediate } from "node:timers/promises";
+import { AccelError } from "../../core/faults.ts";
+import { RangeListReader, type LineFault, type ListedRange } from "../../core/range-list.ts";
+import { changedSetDigest, emptySetDigest } from "../../core/set-digest.ts";
+import type { BotSet } from "../../wire/journal.ts";
+import { addressKey, openSet, type BotPlace } from "./bots.ts";
+import { putStaged, type Staged, type StagedOutcome } from "./bot-staged.ts";
+import type { Done, Ended } from "./customer-store.ts";
+import { rowsPerStatement, type Work } from "./work.ts";
+
+export type BotImport = {
+  /** A main domain or a sub-domain. */
+  readonly domain: string;
+  /** Where several customers have it. */
+  readonly customerId: number | undefined;
+  readonly set: BotSet;
+  readonly bot: string;
+  /** The list takes the place of what the bot holds; else it is added to it. */
+  readonly isReplacing: boolean;
+};
+
+export type BotImported = StagedOutcome & {
+  readonly domain: string;
+  readonly set: BotSet;
+  readonly bot: string;
+  readonly lines: number;
+};
+
+type Transact = <T>(action: (work: Work) => Promise<Ended<T>>) => Promise<Done<T>>;
+
+const faultsShown = 20;
+/** Each is a commit of some 5 ms. */
+const rowsPerTurn = 500;
+
+export class BotImports {
+  readonly #transact: Transact;
+  readonly #wake: (deploymentSiteIds: readonly number[]) => void;
+  /** Being filled: not to be swept. */
+  readonly #staging = new Set<number>();
+
+  constructor(transact: Transact, wake: (deploymentSiteIds: readonly number[]) => void) {
+    this.#transact = transact;
+    this.#wake = wake;
+  }
+
+  /** Throws NOT_FOUND, CONFLICT or LIST_INVALID, and what `body` throws. */
+  async run(
+    what: BotImport,
+    body: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<BotImported> {
+    const { place, setId, botId } = await this.#do(async (work) => begin(work, what));
+    this.#staging.add(botId);
+    try {
+      const staged = await this.#stage(botId, setId, what.bot, body, signal);
+      const outcome = await this.#do(async (work) =>
+        putStaged(work, { place, setId, staged, isReplacing: what.isReplacing }),
+      );
+      const { domain, set, bot } = what;
+      return { domain, set, bot, lines: staged.lines, ...outcome };
+    } finally {
+      this.#staging.delete(botId);
+    }
+  }
+
+  /** Deletes the elements of bots that are no more. */
+  async sweep(stop: AbortSignal): Promise<void> {
+    const dead = await this.#do(async ({ tx }) => tx.selectFrom("dead_bots").selectAll().execute());
+    for (const { bot_id: botId } of dead) {
+      if (this.#staging.has(botId)) continue;
+      while (!stop.aborted && (await this.#do(async (work) => sweepPart(work, botId))))
+        await setImmediate();
+    }
+  }
+
+  async #stage(
+    botId: number,
+    setId: number,
+    bot: string,
+    body: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<Staged & { readonly lines: number }> {
+    const reader = new RangeListReader();
+    const faults: LineFault[] = [];
+    let [count, digest] = [0, emptySetDigest];
+    const take = async (ranges: readonly ListedRange[]): Promise<void> => {
+      for (let at = 0; at < ranges.length; at += rowsPerTurn) {
+        const part = ranges.slice(at, at + rowsPerTurn);
+        const fresh = await this.#do(async (work) => insert(work, botId, setId, part));
+        count += fresh.length;
+        digest = changedSetDigest(
+          digest,
+          fresh.map((range) => ({ bot, range })),
+          [],
+        );
+        await setImmediate();
+      }
+    };
+    const decoder = new TextDecoder();
+    for await (const chunk of body) {
+      signal.throwIfAborted();
+      const part = reader.read(decoder.decode(chunk, { stream: true }));
+      if (faults.length < faultsShown) faults.push(...part.faults);
+      if (faults.length === 0) await take(part.ranges);
+    }
+    const last = reader.end();
+    faults.push(...last.faults);
+    if (faults.length > 0) throw listInvalid(faults);
+    await take(last.ranges);
+    if (count === 0) throw new AccelError("LIST_INVALID", "the list holds no address");
+    return { botId, count, digest, lines: reader.lines };
+  }
+
+  async #do<T>(action: (work: Work) => Promise<T>): Promise<T> {
+    const { value, appended } = await this.#transact(async (work) => ({
+      keep: true,
+      value: await action(work),
+    }));
+    this.#wake(appended);
+    return value;
+  }
+}
+
+function listInvalid(faults: readonly LineFault[]): AccelError {
+  const shown = faults.slice(0, faultsShown).map(({ line, reason }) => `line ${line}: ${reason}`);
+  const more = faults.length > faultsShown ? ["and more"] : [];
+  return new AccelError("LIST_INVALID", [...shown, ...more].join("\n"));
+}
+
+async function begin(
+  work: Work,
+  { domain, customerId, set, bot }: BotImport,
+): Promise<{ readonly place: BotPlace; readonly setId: number; readonly botId: number }> {
+  const place = { domainId: await domainOf(work, domain, customerId), host: domain, set, bot };
+  const { id: setId } = await openSet(work, place);
+  // A number that no bot has and none will get; its row is gone at once, into `dead_bots`.
+  const { id: botId } = await work.tx
+    .insertInto("bots")
+    .values({ bot_set_id: setId, name: `\0${work.randomHex(16)}` })
+    .returning("id")
+    .executeTakeFirstOrThrow();
+  await work.tx.deleteFrom("bots").where("id", "=", botId).execute();
+  return { place, setId, botId };
+}
+
+async function domainOf({ tx }: Work, host: string, customerId?: number): Promise<number> {
+  const mains = await tx
+    .selectFrom("domains")
+    .select(["id", "customer_id"])
+    .where("name", "=", host)
+    .execute();
+  const subs = await tx
+    .selectFrom("sub_domains")
+    .select(["domain_id as id", "customer_id"])
+    .where("name", "=", host)
+    .execute();
+  const found = [...mains, ...subs];
+  const own = found.filter(({ customer_id: id }) => customerId === undefined || id === customerId);
+  const [one] = own;
+  if (one === undefined)
+    throw new AccelError("NOT_FOUND", `there is no domain or sub-domain ${host}`);
+  if (own.length > 1)
+    throw new AccelError(
+      "CONFLICT",
+      `several customers have ${host}: ${own.map(({ customer_id: id }) => id).join(", ")}; say which with --customer`,
+    );
+  return one.id;
+}
+
+async function insert(
+  { tx }: Work,
+  botId: number,
+  setId: number,
+  ranges: readonly ListedRange[],
+): Promise<readonly string[]> {
+  const rows = await tx
+    .insertInto("bot_elements")
+    .values(
+      ranges.map(({ text, range }) => ({
+        bot_id: botId,
+        bot_set_id: setId,
+        range: text,
+        family: range.family,
+        first: addressKey(range.first),
+        last: addressKey(range.last),
+      })),
+    )
+    .onConflict((conflict) => conflict.doNothing())
+    .returning("range")
+    .execute();
+  return rows.map(({ range }) => range);
+}
+
+/** Whether there may be more. */
+async function sweepPart({ tx }: Work, botId: number): Promise<boolean> {
+  const part = tx
+    .selectFrom("bot_elements")
+    .select("range")
+    .where("bot_id", "=", botId)
+    .limit(rowsPerStatement);
+  const gone = await tx
+    .deleteFrom("bot_elements")
+    .where("bot_id", "=", botId)
+    .where("range", "in", part)
+    .executeTakeFirst();
+  if (gone.numDeletedRows > 0n) return true;
+  await tx.deleteFrom("dead_bots").where("bot_id", "=", botId).execute();
+  return false;
+}
