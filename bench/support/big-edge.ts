@@ -30,13 +30,11 @@ export type LocalClear = {
 export class BigEdge implements AsyncDisposable {
   readonly edge: Edge;
   readonly stateDir: string;
-  readonly #stack: AsyncDisposableStack;
   #saved: Pick<IndexFacts, "opening" | "clearNo"> = { opening: null, clearNo: 0 };
 
-  private constructor(edge: Edge, stack: AsyncDisposableStack) {
+  private constructor(edge: Edge) {
     this.edge = edge;
     this.stateDir = join(edge.dir, "agent");
-    this.#stack = stack;
   }
 
   /** Two of the domains are served; the agent has run once and stopped. */
@@ -50,10 +48,11 @@ export class BigEdge implements AsyncDisposable {
     const { body } = await api.post("/deployment-site/", { tags: "bench" });
     const site = body as { id: number; name16: string; secret16: string };
     edge.writeAgentSettings(site, { cache: { disk_max: diskMax } });
-    const big = new BigEdge(edge, stack.move());
+    const big = new BigEdge(edge);
     await edge.startAgent();
     for (const domain of siteDomains.slice(0, 2)) await big.#serve(domain, site.id, originUrl);
     await big.stop();
+    stack.move();
     return big;
   }
 
@@ -126,7 +125,7 @@ export class BigEdge implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#stack.disposeAsync();
+    await this.edge[Symbol.asyncDispose]();
   }
 
   #file(name: string): string {

@@ -14,7 +14,7 @@ import { createAgentMetrics } from "../../src/central/agents/metrics.ts";
 import { createLocalWakeBus } from "../../src/central/agents/wake.ts";
 import { openAgentStore } from "../../src/central/store/agent-store.ts";
 import { openBlobs } from "../../src/central/store/blobs.ts";
-import { openStore, type Store } from "../../src/central/store/database.ts";
+import { openReader, openStore, type Store } from "../../src/central/store/database.ts";
 import { appendJournal } from "../../src/central/store/journal.ts";
 import { secretContext } from "../../src/central/store/sites.ts";
 import { chainStart } from "../../src/core/journal-chain.ts";
@@ -58,6 +58,7 @@ export async function startAgentSide(
   const bus = createLocalWakeBus();
   const agentStore = await openAgentStore({
     store,
+    reader: stack.use(openReader(join(stateDir, "central.db"))),
     blobs,
     sealer,
     now: clock.now,

@@ -244,6 +244,13 @@ export class FakeCentral implements AsyncDisposable {
     });
   }
 
+  #heardReport(report: Report, send: (answer: CentralMessage) => void): void {
+    this.reports.push(report);
+    if (report.counted === undefined) return;
+    if (this.faults.loseAcks > 0) this.faults.loseAcks -= 1;
+    else send({ type: "report_ack", counted: report.counted });
+  }
+
   #heard(channel: WebSocket, message: AgentMessage): void {
     const send = (answer: CentralMessage): void => channel.send(JSON.stringify(answer));
     const { faults } = this;
@@ -259,7 +266,7 @@ export class FakeCentral implements AsyncDisposable {
     if (faults.wedged) return;
     if (message.type === "ping") this.pings += 1;
     if (message.type === "ping" && !faults.losePongs) send({ type: "pong", n: message.n });
-    if (message.type === "report") this.reports.push(message.report);
+    if (message.type === "report") this.#heardReport(message.report, send);
     if (message.type === "progress") this.progress.push(message);
     if (message.type !== "receipt") return;
     const { seq, phase } = message.receipt;

@@ -9,6 +9,7 @@ import { CentralClient } from "../../src/agent/link/central-client.ts";
 import type { Appliers, EntryOutcome } from "../../src/agent/link/entry-outcome.ts";
 import type { LinkTimings } from "../../src/agent/link/link-timings.ts";
 import { startLink, type Link } from "../../src/agent/link/link.ts";
+import type { CountedBatch } from "../../src/wire/channel.ts";
 import type { KnownEntry } from "../../src/wire/journal.ts";
 import type { Snapshot } from "../../src/wire/snapshot.ts";
 import { name16, secret16, type FakeCentral } from "./fake-central.ts";
@@ -74,6 +75,8 @@ export type Rig = AsyncDisposable & {
   readonly headsApplied: () => number;
   readonly sitesDeleted: () => number;
   readonly codes: () => readonly string[];
+  /** Batches of counts that central acknowledged. */
+  readonly counted: readonly CountedBatch[];
 };
 
 export function appliersOf(
@@ -97,6 +100,8 @@ export function startRig(options: {
   readonly timings?: Partial<LinkTimings>;
   readonly applySnapshot?: (snapshot: Snapshot) => Promise<{ cleared: readonly string[] }>;
   readonly now?: () => Date;
+  /** Of each report. */
+  readonly counted?: () => { readonly counted: CountedBatch };
 }): Rig {
   const { central, dir, effects } = options;
   const db = openAgentDb(join(dir, "agent.db"));
@@ -110,6 +115,7 @@ export function startRig(options: {
     stop: stop.signal,
     silenceMs: 2_000,
   });
+  const counted: CountedBatch[] = [];
   let headsApplied = 0;
   let sitesDeleted = 0;
   const link = startLink({
@@ -136,10 +142,12 @@ export function startRig(options: {
     },
     answerDryRun: async ({ patterns }) => ({ matched: patterns.length, samples: [] }),
     report: async () => ({
+      ...options.counted?.(),
       spool: { accepted: 0, delivered: 0, spooled: 0, in_memory: 0, dropped: 0 },
       domains: [],
       warnings: [],
     }),
+    counted: (batch) => void counted.push(batch),
     registry,
     health,
     log: silentLog(),
@@ -157,6 +165,7 @@ export function startRig(options: {
     headsApplied: () => headsApplied,
     sitesDeleted: () => sitesDeleted,
     codes: () => health.list().map(({ code }) => code),
+    counted,
     [Symbol.asyncDispose]: async () => {
       stop.abort();
       await link[Symbol.asyncDispose]();

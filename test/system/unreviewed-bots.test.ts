@@ -1,0 +1,70 @@
+// Unreviewed bots from the edge to the customer: real agent, real central, which is killed in between.
+
+import { expect, test } from "vitest";
+import { CustomerScript, domain } from "../support/customer-script.ts";
+import { Edge } from "../support/edge.ts";
+import { until } from "../support/until.ts";
+
+type Listed = readonly {
+  readonly domain_name: string;
+  readonly domain_policy: string;
+  readonly bots: readonly {
+    readonly name: string;
+    readonly description: string | null;
+    readonly requests: number;
+  }[];
+}[];
+
+test("curl and a claim to be Googlebot from outside are shown with counts, Googlebot itself is not", async () => {
+  await using edge = await Edge.prepare();
+  await edge.startCentral();
+  const script = new CustomerScript(edge, "http://127.0.0.1:9", "unreviewed");
+  await script.enrol();
+  await edge.startAgent();
+  const { api } = edge;
+  await api.post("/domain/", { name: domain, deployment_site_id: script.siteId });
+  const vip = { attach_to_bot: "Googlebot", attach_to_domain: domain };
+  await api.post("/mark-as-vip-bot/198.51.100.0_24/", vip);
+  await api.post("/bot-access-policy/", { allow_access: [{ domain, bot: "Googlebot" }] });
+
+  const visit = async (userAgent: string, address: string) =>
+    edge.visit("/", { host: domain, userAgent, headers: { "x-forwarded-for": address } });
+  // No devlove is active: whoever is let in is answered 503.
+  await until(
+    "the mark is in force",
+    async () => (await visit("FirstLook/1.0", "198.51.100.1")).status === 503,
+    30_000,
+  );
+  const google = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+  expect((await visit(google, "198.51.100.7")).status).toBe(503);
+  const claim = await visit(google, "203.0.113.9");
+  expect([claim.status, claim.body.toString()]).toEqual([403, expect.stringMatching(/unreviewed/)]);
+  for (let no = 0; no < 3; no++) await visit("curl/8.14.1", "203.0.113.9");
+  expect((await visit("Mozilla/5.0 (X11) Firefox/140.0", "203.0.113.9")).status).toBe(503);
+
+  await edge.central.kill();
+  for (let no = 0; no < 4; no++) await visit("curl/8.14.1", `203.0.113.${no}`);
+  await edge.central.restart();
+  const bots = await until(
+    "all counts",
+    async () => {
+      const [listed] = (await api.get("/unreviewed-bots/")).body as Listed;
+      return listed?.bots.some((bot) => bot.name === "curl" && bot.requests >= 7) && listed;
+    },
+    60_000,
+  );
+  expect(bots).toMatchObject({
+    domain_name: domain,
+    domain_policy: "Unreviewed bots can not access the domain (by default: no policy is set).",
+  });
+  expect(bots.bots.filter(({ name }) => name !== "FirstLook")).toEqual([
+    { name: "curl", description: expect.stringMatching(/cURL/), requests: 7 },
+    { name: "Googlebot", description: expect.stringMatching(/Google/), requests: 1 },
+  ]);
+  const metrics = await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics`);
+  const counted = /accel_agent_unreviewed_bots_total\{domain="(.*?)"\} (\d+)/.exec(
+    await metrics.text(),
+  );
+  expect(counted?.[1]).toBe(domain);
+  expect(Number(counted?.[2])).toBeGreaterThanOrEqual(8);
+}, 120_000);
