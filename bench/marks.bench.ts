@@ -111,7 +111,7 @@ class Rig implements AsyncDisposable {
       socket,
       "bots-import",
       parameters,
-      AbortSignal.timeout(120_000),
+      AbortSignal.timeout(240_000),
       createReadStream(file),
     ));
     figures.head(`${ranges.toLocaleString("en")} ranges by the operator's import`);

@@ -156,7 +156,7 @@ function controlPorts(
     claimedBot,
     elements,
     decisions,
-    policies: documentOf(db, "policy")?.domains ?? [],
+    policies: new Map(documentOf(db, "policy")?.domains.map((one) => [one.domain, one] as const)),
     policiesChangedAt: db.changedAt("policy"),
   });
   return {

@@ -20,7 +20,8 @@ export type VisitorParts = {
   readonly claimedBot: ClaimedBotLookup;
   readonly elements: ElementFinder;
   readonly decisions: Pick<DecisionLog, "find" | "about" | "facts">;
-  readonly policies: readonly EffectivePolicy[];
+  /** As committed, by host. */
+  readonly policies: ReadonlyMap<string, EffectivePolicy>;
   readonly policiesChangedAt: Date | undefined;
 };
 
@@ -167,7 +168,7 @@ function setFacts(
   set: SetRef,
   element: ReturnType<ElementFinder["element"]>,
 ) {
-  const now = elements.sets().find(({ host, kind }) => host === set.host && kind === set.kind);
+  const now = elements.set(set);
   return {
     host: set.host,
     kind: set.kind,
@@ -182,16 +183,14 @@ function setFacts(
 
 /** A pair that a sub-domain has from its main domain is in the lists of both. */
 function pairDomain(
-  policies: readonly EffectivePolicy[],
+  policies: VisitorParts["policies"],
   domains: readonly string[],
   reason: Verdict["reason"],
   bot: string,
 ): string | null {
   if (reason !== "allow-pair" && reason !== "deny-pair") return null;
   const list = reason === "allow-pair" ? "allow" : "deny";
-  const holds = (domain: string): boolean =>
-    policies.some((policy) => policy.domain === domain && policy[list].includes(bot));
-  return domains.find((domain) => holds(domain)) ?? null;
+  return domains.find((domain) => policies.get(domain)?.[list].includes(bot) === true) ?? null;
 }
 
 function shortDecision({ id, atMs, host, userAgent, verdict }: KeptDecision) {

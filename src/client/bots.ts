@@ -6,7 +6,12 @@ import {
   vipBotCheckShape,
   type BotRecord,
 } from "../wire/customer/bot.ts";
-import { policyPartShape, policyShape, type Policy } from "../wire/customer/policy.ts";
+import {
+  policyPartShape,
+  policyShape,
+  type Policy,
+  type PolicyWrite,
+} from "../wire/customer/policy.ts";
 import { unreviewedDomainShape, type UnreviewedDomain } from "../wire/customer/unreviewed-bots.ts";
 import type { BotSet } from "../wire/journal.ts";
 import { arrayOf, type CallOptions, type Calls } from "./transport.ts";
@@ -32,8 +37,8 @@ export type BotClient = {
   /** Of the last 30 days, by domain. */
   unreviewedBots(): Promise<readonly UnreviewedDomain[]>;
   policy(): Promise<Policy>;
-  /** Keys that are left out stay as they are. */
-  setPolicy(policy: Partial<Policy>, options?: CallOptions): Promise<Partial<Policy>>;
+  /** Keys that are left out stay as they are; null takes a domain's policy away. */
+  setPolicy(policy: PolicyWrite, options?: CallOptions): Promise<Partial<Policy>>;
 };
 
 export function botClient({ call }: Calls): BotClient {

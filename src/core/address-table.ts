@@ -11,7 +11,7 @@
 //   v4 owners   n4 of 2 or 4 bytes, padded
 //   names       m + 1 offsets, then UTF-8, ascending by bytes. Owner i is name i − 1, owner 0 nobody
 //
-// 1,000,000 ranges that touch nowhere take 12.3 bytes each in IPv4 and 41 in IPv6.
+// 1,000,000 ranges that touch nowhere take 13 bytes each in IPv4 and 44 in IPv6.
 
 import type { IpAddress, IpFamily } from "./ip.ts";
 import type { Segments } from "./range-segments.ts";

@@ -1,7 +1,6 @@
 // What operators are told of a visitor, from real sets, policies and decisions: on a main domain, on its sub-domain, before and after a change.
 
 import { MessageChannel } from "node:worker_threads";
-import fc from "fast-check";
 import { expect, test } from "vitest";
 import { DecisionRing } from "../../src/agent/bots/decision-ring.ts";
 import { DecisionTeller, type DecisionLine } from "../../src/agent/bots/decision-teller.ts";
@@ -19,7 +18,6 @@ import {
 } from "../../src/agent/why-visitor.ts";
 import { composeState, type EffectivePolicy } from "../../src/core/compose-state.ts";
 import { parseSha256 } from "../../src/core/ids.ts";
-import { formatRange, parseIp, parseRange } from "../../src/core/ip.ts";
 import type { ServingState } from "../../src/core/serving-state.ts";
 import { changedSetDigest, emptySetDigest, type SetElement } from "../../src/core/set-digest.ts";
 import { checkedText, decidedText, listedText } from "../../src/cli/visitor-text.ts";
@@ -85,7 +83,7 @@ class Rig implements Disposable {
         about: (address, limit) => this.#ring.about(address, limit),
         facts: () => ({ kept: this.#ring.size, dropped: 2 }),
       },
-      policies: this.policies,
+      policies: new Map(this.policies.map((one) => [one.domain, one])),
       policiesChangedAt: new Date("2031-01-01T00:00:00Z"),
     };
   }
@@ -286,46 +284,4 @@ test("the sets and policies in force, and what was committed but is not", async 
   // The shapes are those that the commands print.
   expect(listedText(listed)).toContain("version 1 in force");
   expect(checkedText(whyAddress(rig.parts(), visitor))).toContain("blocked with 403 (bad-set)");
-});
-
-test("the element found is the most specific one of the bot that holds the address", () => {
-  using rig = new Rig();
-  const finder = new ElementFinder(rig.db.sqlite);
-  const insert = rig.db.sqlite.prepare(
-    "INSERT INTO bot_range (list, bot, range) VALUES (1, 'b', ?)",
-  );
-  rig.db.sqlite
-    .prepare(
-      "INSERT INTO bot_set (host, kind, version, count, digest, list) VALUES ('h', 'bad', 1, 1, '', 1)",
-    )
-    .run();
-  const range = fc.oneof(
-    fc.tuple(fc.bigInt(0n, 255n), fc.integer({ min: 24, max: 32 })).map(([last, prefix]) => {
-      const below = BigInt(32 - prefix);
-      const first = ((0xc000_0200n + last) >> below) << below;
-      return formatRange({ family: 4, first, last: first + (1n << below) - 1n });
-    }),
-    fc.constantFrom("2001:db8::/32", "2001:db8::/127", "2001:db8::1", "::/0", "0.0.0.0/0"),
-  );
-  const address = fc.oneof(
-    fc.nat(255).map((last) => `192.0.2.${last}`),
-    fc.constantFrom("2001:db8::1", "2001:db8::2"),
-  );
-  fc.assert(
-    fc.property(fc.uniqueArray(range, { maxLength: 8 }), address, (ranges, ip) => {
-      rig.db.sqlite.exec("DELETE FROM bot_range");
-      for (const one of ranges) insert.run(one);
-      const at = parseIp(ip);
-      const holding = ranges.flatMap((text) => {
-        const parsed = parseRange(text);
-        if (!parsed.ok || at?.family !== parsed.range.family) return [];
-        const { first, last } = parsed.range;
-        return first <= at.value && at.value <= last ? [{ text, size: last - first }] : [];
-      });
-      holding.sort((x, y) => (x.size < y.size ? -1 : 1));
-      expect(finder.element({ host: "h", kind: "bad" }, "b", ip)?.range).toBe(holding[0]?.text);
-      expect(finder.element({ host: "h", kind: "vip" }, "b", ip)).toBeUndefined();
-    }),
-    { numRuns: 300 },
-  );
 });

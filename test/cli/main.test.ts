@@ -31,6 +31,7 @@ test.each([
   ["agent status --help", /\n\naccel-agent status \[options\]\n[^]*--json/],
   ["agent cache --help", /\naccel-agent cache search DOMAIN PATTERN/],
   ["agent bots -h", /\naccel-agent bots check IP/],
+  ["agent why --help", /\naccel-agent why DECISION\n/],
   ["agent logs --help", /\naccel-agent logs backlog/],
   ["central status --help", /\naccel-central status \[options\]/],
 ])("%s is answered, exit 0", (args, out) => {

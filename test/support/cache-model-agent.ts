@@ -14,6 +14,7 @@ import type { MatchProcess } from "../../src/agent/cache/matcher-child.ts";
 import type { Call, CallName, Calls, View } from "../../src/agent/cache/messages.ts";
 import type { IndexFacts } from "../../src/agent/cache/opening.ts";
 import type { Scope } from "../../src/agent/cache/entry.ts";
+import type { Clock } from "../../src/agent/cache/open-index.ts";
 import { SharedHeader } from "../../src/agent/cache/shared-header.ts";
 import { Verification } from "../../src/agent/cache/verification.ts";
 import { WorkerCache } from "../../src/agent/cache/worker-cache.ts";
@@ -21,7 +22,6 @@ import { WriteQueue } from "../../src/agent/cache/write-queue.ts";
 import { FakePort, reached } from "./cache-model-time.ts";
 
 const workerCount = 2;
-const clock = { nowS: () => Math.floor(Date.now() / 1_000), elapsedMs: () => performance.now() };
 const patterns = openPatternCheck();
 
 export type Question = {
@@ -38,6 +38,14 @@ export type ThreadEvents = {
   readonly unverified: (left: number) => void;
 };
 
+type ThreadOptions = {
+  readonly header: SharedArrayBuffer;
+  readonly diskMax: number;
+  readonly clock: Clock;
+  readonly facts: IndexFacts;
+  readonly events: ThreadEvents;
+};
+
 /** As index-thread.ts puts it together. */
 class ModelThread {
   readonly keeper: IndexKeeper;
@@ -46,20 +54,7 @@ class ModelThread {
   readonly #clearing: Clearing;
   readonly #writes: WriteQueue;
 
-  constructor(
-    directory: string,
-    {
-      header,
-      diskMax,
-      facts,
-      events,
-    }: {
-      header: SharedArrayBuffer;
-      diskMax: number;
-      facts: IndexFacts;
-      events: ThreadEvents;
-    },
-  ) {
+  constructor(directory: string, { header, diskMax, clock, facts, events }: ThreadOptions) {
     const keeper = new IndexKeeper({
       directory,
       header: new SharedHeader(header),
@@ -167,6 +162,7 @@ export class ModelAgent {
   readonly #buffer = SharedHeader.allocate();
   readonly #directory: string;
   readonly #diskMax: number;
+  readonly #clock: Clock;
   readonly #facts: () => IndexFacts;
   readonly #events: ThreadEvents;
   readonly #pending = new Set<Pending>();
@@ -175,6 +171,7 @@ export class ModelAgent {
   constructor(options: {
     readonly directory: string;
     readonly diskMax: number;
+    readonly clock: Clock;
     /** What agent.db says. */
     readonly facts: () => IndexFacts;
     readonly note: (changes: Partial<IndexFacts>) => void;
@@ -182,6 +179,7 @@ export class ModelAgent {
   }) {
     this.#directory = options.directory;
     this.#diskMax = options.diskMax;
+    this.#clock = options.clock;
     this.#facts = options.facts;
     this.#events = options.events;
     mkdirSync(options.directory, { recursive: true });
@@ -244,6 +242,7 @@ export class ModelAgent {
     return new ModelThread(this.#directory, {
       header: this.#buffer,
       diskMax: this.#diskMax,
+      clock: this.#clock,
       facts: this.#facts(),
       events: this.#events,
     });

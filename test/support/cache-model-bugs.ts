@@ -11,7 +11,6 @@ import { WorkerCache } from "../../src/agent/cache/worker-cache.ts";
 import type { Weights } from "./cache-model-steps.ts";
 import type { Bugs } from "./cache-model-walk.ts";
 
-
 export type PlantedBug = {
   readonly name: string;
   /** In what uses the cache. */
@@ -104,7 +103,10 @@ export const plantedBugs: readonly PlantedBug[] = [
     },
   },
   {
+    // Here too: what agent.db remembers would find it out.
     name: "an applied clear is not written",
+    bugs: { trustsAnyCopy: true },
+    weights: { copy: 0, powerLoss: 0, kill: 3, order: 0 },
     plant: () => instead(Clears.prototype, "apply", () => () => undefined),
   },
   {

@@ -137,19 +137,10 @@ export class Customer {
       seq,
       patterns: patterns.map(({ fts }) => fts),
     });
-    const isOver = (): boolean => this.#walk.isOver(agent);
-    proof.applied.then(
-      () => {
-        if (isOver()) return;
-        this.#clearing.splice(this.#clearing.indexOf(entry), 1);
-        order.ack(this.#walk.now);
-        this.#inForce.set(order, this.losses);
-        onApplied();
-      },
-      (error: unknown) => {
-        if (!isOver()) this.#walk.broken = `a clear failed: ${String(error)}`;
-      },
-    );
+    void this.#acknowledge(proof.applied, entry, () => {
+      this.#inForce.set(order, this.losses);
+      onApplied();
+    });
     proof.gone.catch(() => undefined);
   }
 
@@ -162,17 +153,25 @@ export class Customer {
     this.#walk.oracle.give(order, this.#walk.now);
     if (this.#walk.bugs.unlinkForgets === true) return order.ack(this.#walk.now);
     this.#clearing.push(entry);
-    agent.orders.drop(scope, "unlinked").then(
-      () => {
-        if (this.#walk.isOver(agent)) return;
-        this.#clearing.splice(this.#clearing.indexOf(entry), 1);
-        order.ack(this.#walk.now);
-      },
-      (error: unknown) => {
-        if (!this.#walk.isOver(agent))
-          this.#walk.broken = `a domain was not dropped: ${String(error)}`;
-      },
-    );
+    void this.#acknowledge(agent.orders.drop(scope, "unlinked"), entry, () => undefined);
+  }
+
+  async #acknowledge(
+    applied: Promise<unknown>,
+    entry: { readonly order: Order },
+    onApplied: () => void,
+  ): Promise<void> {
+    const { agent } = this.#walk;
+    try {
+      await applied;
+    } catch (error) {
+      if (!this.#walk.isOver(agent)) this.#walk.broken = `not cleared: ${String(error)}`;
+      return;
+    }
+    if (this.#walk.isOver(agent)) return;
+    this.#clearing.splice(this.#clearing.indexOf(entry), 1);
+    entry.order.ack(this.#walk.now);
+    onApplied();
   }
 
   invalidate(a: number, b: number): void {

@@ -82,7 +82,9 @@ export class ModelDisk {
   /** The next boot of the kernel: every body that is a file may be torn. */
   reboot(choose: (below: number) => number): void {
     const db = openSqlite(this.#index, { sync: "full" });
-    db.exec("UPDATE state SET boot_id = 'the boot before' WHERE boot_id <> ''");
+    // A file whose first transaction was lost is an empty one.
+    if (Number(db.pragma("user_version", { simple: true })) > 0)
+      db.exec("UPDATE state SET boot_id = 'the boot before' WHERE boot_id <> ''");
     db.close();
     for (const path of this.objects())
       if (choose(2) === 0) writeFileSync(path, Buffer.alloc(statSync(path).size));

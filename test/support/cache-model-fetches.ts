@@ -11,7 +11,6 @@ import {
   whoOf,
   type Counts,
   type Places,
-  type Who,
   type World,
 } from "./cache-model-scene.ts";
 import { reached } from "./cache-model-time.ts";
@@ -151,7 +150,8 @@ export class Fetches {
     const writer = worker.cache.begin(keyOf(page));
     await writer.write(Buffer.from(text));
     const committed = writer.commit(meta);
-    void committed.then(({ kind }) => {
+    const settle = async (): Promise<void> => {
+      const { kind } = await committed;
       const wasAlone = leave();
       this.#counts[kind]++;
       const world = this.#world;
@@ -161,7 +161,8 @@ export class Fetches {
       const isUndisturbed = world.upheavals === about.upheavals && !mayBlock(submittedAt);
       if (kind === "stored" && wasAlone && isUndisturbed && world.keeps)
         oracle.keep(page, language, { body: text, at: world.now, isFile, mime });
-    });
+    };
+    void settle();
     if (isFile) await this.sent(worker, committed);
   }
 

@@ -84,6 +84,7 @@ export class Walk implements AsyncDisposable {
     this.#agent = new ModelAgent({
       directory,
       diskMax: isSmall ? cramped : roomy,
+      clock: { nowS: () => this.now, elapsedMs: () => this.now },
       facts: () => this.facts,
       note: (changes) => {
         this.facts = { ...this.facts, ...changes };

@@ -1,9 +1,10 @@
 // Why was this visitor blocked? From the mark at central through the answer's decision id to the words of the command; and monitor mode the whole way.
 
 import { spawnSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { openSqlite } from "../../src/base/sqlite.ts";
 import { CustomerScript, domain } from "../support/customer-script.ts";
 import { Edge, type Visit } from "../support/edge.ts";
 import { mainFile, node } from "../support/process.ts";
@@ -36,6 +37,21 @@ const visit = async (userAgent?: string): Promise<Visit> =>
     headers: { "x-forwarded-for": address },
     ...(userAgent !== undefined && { userAgent }),
   });
+
+/** As central stored it: the public API shows eight of its fields. */
+function recordOf(userAgent: string, status: number): Facts | undefined {
+  const dir = join(edge.dir, "central", "logs");
+  for (const file of readdirSync(dir).filter((name) => name.endsWith(".db"))) {
+    const db = openSqlite(join(dir, file), { sync: "normal", readonly: true });
+    const lines = db.prepare<[], { line: string }>("SELECT line FROM record").all();
+    db.close();
+    for (const { line } of lines) {
+      const record = JSON.parse(line) as Facts;
+      if (record["user_agent"] === userAgent && record["response_status"] === status) return record;
+    }
+  }
+  return undefined;
+}
 
 function writeDevlove(mode: "enforce" | "monitor"): void {
   writeFileSync(devloveFile, JSON.stringify({ domains: { [domain]: { bots: { mode } } } }));
@@ -146,6 +162,14 @@ test("monitor mode lets through: counted, recorded, shown, and a decision all th
     new RegExp(`accel_agent_would_block_total\\{domain="${domain}",reason="bad-set"\\} [1-9]`),
   );
   expect(metrics).toMatch(/\naccel_agent_decisions_total [1-9]/);
+  const record = await until("the record at central", () =>
+    recordOf("scraper-in-monitor/1.0", 200),
+  );
+  expect(record).toMatchObject({
+    verdict: "would-block bad-set",
+    bot: "scraper",
+    client_ip: address,
+  });
   // What was decided before is told as it was.
   expect(facts("why", firstId)).toMatchObject({
     verdict: "block",

@@ -22,11 +22,15 @@ export class ElementFinder {
     [host: string, kind: string, bot: string, range: string],
     ElementRow
   >;
+  readonly #set: Statement<[host: string, kind: string], SetRow>;
   readonly #sets: Statement<[], SetRow>;
 
   constructor(db: Sqlite) {
     this.#element = db.prepare(
       "SELECT range, added_at FROM bot_element WHERE host = ? AND kind = ? AND bot = ? AND range = ?",
+    );
+    this.#set = db.prepare(
+      "SELECT host, kind, version, count, changed_at FROM bot_set WHERE host = ? AND kind = ?",
     );
     this.#sets = db.prepare(
       "SELECT host, kind, version, count, changed_at FROM bot_set ORDER BY host, kind",
@@ -46,11 +50,19 @@ export class ElementFinder {
     return undefined;
   }
 
-  sets(): readonly SetFacts[] {
-    return this.#sets
-      .all()
-      .map(({ changed_at: at, ...set }) => ({ ...set, changedAt: dateOf(at) }));
+  /** As it is committed. */
+  set({ host, kind }: Pick<SetRef, "host" | "kind">): SetFacts | undefined {
+    const row = this.#set.get(host, kind);
+    return row === undefined ? undefined : factsOf(row);
   }
+
+  sets(): readonly SetFacts[] {
+    return this.#sets.all().map((row) => factsOf(row));
+  }
+}
+
+function factsOf({ changed_at: at, ...set }: SetRow): SetFacts {
+  return { ...set, changedAt: dateOf(at) };
 }
 
 function dateOf(seconds: number | null): Date | undefined {

@@ -19,7 +19,7 @@ export class SetLists {
   >;
   readonly #remove: Statement<[list: number, bot: string, range: string]>;
   readonly #next: Statement<[after: number], { readonly list: number | null }>;
-  readonly #isNamed: Statement<[list: number], unknown>;
+  readonly #isNamed: Statement<[list: number]>;
   readonly #drop: Statement<[list: number, again: number, limit: number]>;
   readonly #ranges = new RangeReader();
   /** Named by no set yet: not to be swept. */

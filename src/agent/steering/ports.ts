@@ -28,16 +28,15 @@ export type SetVersion = {
 
 export type SetName = { readonly host: string; readonly kind: BotSet };
 
+/** A whole set as it comes. */
+export type SetPieces = AsyncIterable<readonly SetElement[]>;
+
 export interface Sets {
   applyDelta(body: JournalBody<"bots.changed">): DeltaOutcome;
   /** Why the set may not take the place of the one that is held; undefined: it may. */
   refusal(want: SetName & { readonly count: number }, isMeant: boolean): string | undefined;
   /** Throws SET_MISMATCH when the elements are not what the version promises, and what `elements` throws; nothing has changed then. */
-  replace(
-    want: SetVersion,
-    elements: AsyncIterable<readonly SetElement[]>,
-    signal: AbortSignal,
-  ): Promise<void>;
+  replace(want: SetVersion, elements: SetPieces, signal: AbortSignal): Promise<void>;
   keepOnly(hosts: ReadonlySet<string>): void;
   list(): readonly SetVersion[];
 }
@@ -125,5 +124,5 @@ export interface WorkerPool {
 export interface Central {
   botSet(host: string, kind: BotSet, signal: AbortSignal): Promise<BotSetState>;
   /** Nothing of it before all of it was verified. Throws what is tried again, and where it broke off it goes on. */
-  botSetContent(blob: Sha256, signal: AbortSignal): AsyncIterable<readonly SetElement[]>;
+  botSetContent(blob: Sha256, signal: AbortSignal): SetPieces;
 }

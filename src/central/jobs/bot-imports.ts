@@ -76,8 +76,7 @@ function parseImport(parameters: unknown): BotImport {
   const set = given["set"];
   if (set !== "bad" && set !== "vip") throw new AccelError("USAGE", "the set is bad or vip");
   const bot = given["bot"];
-  // As in the customer API: no control characters.
-  if (typeof bot !== "string" || bot === "" || bot.length > botCharsMax || /[\0-\x1f]/.test(bot))
+  if (typeof bot !== "string" || bot === "" || bot.length > botCharsMax || /\p{Cc}/u.test(bot))
     throw new AccelError("USAGE", `a bot's name has 1 to ${botCharsMax} characters`);
   const customer = given["customer"];
   if (customer !== undefined && !(Number.isSafeInteger(customer) && Number(customer) > 0))

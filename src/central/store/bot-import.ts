@@ -8,13 +8,14 @@
 
 import { setImmediate } from "node:timers/promises";
 import { AccelError } from "../../core/faults.ts";
+import { RangeBuckets } from "../../core/range-buckets.ts";
 import { RangeListReader, type LineFault, type ListedRange } from "../../core/range-list.ts";
 import { changedSetDigest, emptySetDigest } from "../../core/set-digest.ts";
 import type { BotSet } from "../../wire/journal.ts";
 import { addressKey, openSet, type BotPlace } from "./bots.ts";
 import { putStaged, type Staged, type StagedOutcome } from "./bot-staged.ts";
 import type { Done, Ended } from "./customer-store.ts";
-import { rowsPerStatement, type Work } from "./work.ts";
+import { pacedParts, rowsPerStatement, type Work } from "./work.ts";
 
 export type BotImport = {
   /** A main domain or a sub-domain. */
@@ -37,7 +38,11 @@ export type BotImported = StagedOutcome & {
 type Transact = <T>(action: (work: Work) => Promise<Ended<T>>) => Promise<Done<T>>;
 
 const faultsShown = 20;
-/** Each is a commit of some 5 ms. */
+/** Held to be put in order, 200 bytes each: an index that is written without order is written as often as it has rows. */
+const heldMax = 250_000;
+/** What others wait for at most, some 30 ms. */
+const rowsPerCommit = 2_000;
+/** Between two turns of the event loop, 5 ms. */
 const rowsPerTurn = 500;
 
 export class BotImports {
@@ -89,32 +94,32 @@ export class BotImports {
     signal: AbortSignal,
   ): Promise<Staged & { readonly lines: number }> {
     const reader = new RangeListReader();
+    const buckets = new RangeBuckets();
     const faults: LineFault[] = [];
     let [count, digest] = [0, emptySetDigest];
-    const take = async (ranges: readonly ListedRange[]): Promise<void> => {
-      for (let at = 0; at < ranges.length; at += rowsPerTurn) {
-        const part = ranges.slice(at, at + rowsPerTurn);
-        const fresh = await this.#do(async (work) => insert(work, botId, setId, part));
+    const write = async (): Promise<void> => {
+      for (const ranges of buckets.take(rowsPerCommit)) {
+        signal.throwIfAborted();
+        const fresh = await this.#do(async (work) => insert(work, botId, setId, ranges));
         count += fresh.length;
-        digest = changedSetDigest(
-          digest,
-          fresh.map((range) => ({ bot, range })),
-          [],
-        );
+        const elements = fresh.map((range) => ({ bot, range }));
+        digest = changedSetDigest(digest, elements, []);
         await setImmediate();
       }
     };
     const decoder = new TextDecoder();
     for await (const chunk of body) {
-      signal.throwIfAborted();
       const part = reader.read(decoder.decode(chunk, { stream: true }));
-      if (faults.length < faultsShown) faults.push(...part.faults);
-      if (faults.length === 0) await take(part.ranges);
+      if (faults.length <= faultsShown) faults.push(...part.faults);
+      if (faults.length === 0) for (const listed of part.ranges) buckets.add(listed);
+      if (buckets.size >= heldMax) await write();
+      await setImmediate();
     }
     const last = reader.end();
     faults.push(...last.faults);
     if (faults.length > 0) throw listInvalid(faults);
-    await take(last.ranges);
+    for (const listed of last.ranges) buckets.add(listed);
+    await write();
     if (count === 0) throw new AccelError("LIST_INVALID", "the list holds no address");
     return { botId, count, digest, lines: reader.lines };
   }
@@ -175,28 +180,33 @@ async function domainOf({ tx }: Work, host: string, customerId?: number): Promis
   return one.id;
 }
 
+/** Those that were not there yet. */
 async function insert(
   { tx }: Work,
   botId: number,
   setId: number,
   ranges: readonly ListedRange[],
 ): Promise<readonly string[]> {
-  const rows = await tx
-    .insertInto("bot_elements")
-    .values(
-      ranges.map(({ text, range }) => ({
-        bot_id: botId,
-        bot_set_id: setId,
-        range: text,
-        family: range.family,
-        first: addressKey(range.first),
-        last: addressKey(range.last),
-      })),
-    )
-    .onConflict((conflict) => conflict.doNothing())
-    .returning("range")
-    .execute();
-  return rows.map(({ range }) => range);
+  const fresh: string[] = [];
+  for await (const part of pacedParts(ranges, rowsPerTurn)) {
+    const rows = await tx
+      .insertInto("bot_elements")
+      .values(
+        part.map(({ text, range }) => ({
+          bot_id: botId,
+          bot_set_id: setId,
+          range: text,
+          family: range.family,
+          first: addressKey(range.first),
+          last: addressKey(range.last),
+        })),
+      )
+      .onConflict((conflict) => conflict.doNothing())
+      .returning("range")
+      .execute();
+    fresh.push(...rows.map(({ range }) => range));
+  }
+  return fresh;
 }
 
 /** Whether there may be more. */

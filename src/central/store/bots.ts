@@ -164,7 +164,10 @@ async function notAttached(
     : { outcome: "covered", by: larger.range };
 }
 
-export async function openSet({ tx }: Work, { domainId, host, set: kind }: BotPlace): Promise<SetRow> {
+export async function openSet(
+  { tx }: Work,
+  { domainId, host, set: kind }: BotPlace,
+): Promise<SetRow> {
   const found = await tx
     .selectFrom("bot_sets")
     .select(setColumns)

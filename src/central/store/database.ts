@@ -1,9 +1,9 @@
 // Opening central's store: SQLite in WAL with full sync, through Kysely; one writer at a time.
 
 import { randomBytes } from "node:crypto";
-import { Kysely, SqliteDialect, type Transaction } from "kysely";
+import { Kysely, sql, SqliteDialect, type Transaction } from "kysely";
 import { Migrator } from "kysely/migration";
-import { isCorruption, openSqlite } from "../../base/sqlite.ts";
+import { isCorruption, openSqlite, type Sqlite } from "../../base/sqlite.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import { migrations } from "./migrations.ts";
 import type { StoreTables } from "./schema.ts";
@@ -12,6 +12,9 @@ export type Store = Kysely<StoreTables>;
 /** What every query function takes: part of a transaction, or the store itself for single reads. */
 export type Tx = Transaction<StoreTables>;
 export type Queries = Store | Tx;
+
+/** Of pages: the indexes of a million elements are 100 MiB. */
+const cacheKiB = 65_536;
 
 /** Creates and migrates. Throws DATABASE_NEWER for a store of a newer release, STORE_DAMAGED for what is no intact database. */
 export async function openStore(path: string, now: () => Date): Promise<Store & AsyncDisposable> {
@@ -29,6 +32,7 @@ async function openIntact(path: string, now: () => Date): Promise<Store & AsyncD
   const store = new Kysely<StoreTables>({
     dialect: new SqliteDialect({ database: openSqlite(path, { sync: "full" }) }),
   });
+  await sql`PRAGMA cache_size = ${sql.lit(-cacheKiB)}`.execute(store);
   const migrator = new Migrator({
     db: store,
     provider: { getMigrations: async () => ({ ...migrations }) },
@@ -52,9 +56,9 @@ async function openIntact(path: string, now: () => Date): Promise<Store & AsyncD
 
 /** A second way into a store that is open: long reads see one moment of it and hold up no writer. */
 export function openReader(path: string): Store & AsyncDisposable {
-  const reader = new Kysely<StoreTables>({
-    dialect: new SqliteDialect({ database: openSqlite(path, { sync: "full", readonly: true }) }),
-  });
+  // Opened by its first query: Kysely closes only what it has used, and one left open keeps the store's last close from emptying the WAL.
+  const database = async (): Promise<Sqlite> => openSqlite(path, { sync: "full", readonly: true });
+  const reader = new Kysely<StoreTables>({ dialect: new SqliteDialect({ database }) });
   return Object.assign(reader, { [Symbol.asyncDispose]: async () => reader.destroy() });
 }
 

@@ -2,7 +2,7 @@
 
 import { Type, type Static } from "typebox";
 import { closed } from "../validate.ts";
-import { body, BooleanLikeOrNull, DomainText, nameText, open, shape } from "./shape.ts";
+import { body, BooleanLikeOrNull, DomainText, nameText, open, shape, type Body } from "./shape.ts";
 
 const pairsMax = 10_000;
 const Pairs = Type.Array(closed({ domain: DomainText, bot: nameText(255) }), {
@@ -19,6 +19,8 @@ export const policyWrite = body({
     Type.Array(closed({ domain: DomainText, policy: Access }), { maxItems: pairsMax }),
   ),
 });
+
+export type PolicyWrite = typeof policyWrite extends Body<infer T> ? T : never;
 
 const BotPair = open({ domain: Type.String(), bot: Type.String() });
 const StoredAccess = open({ unknown_bots_can_access: Type.Boolean() });

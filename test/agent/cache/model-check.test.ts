@@ -49,6 +49,14 @@ test("a copy made while a clear was being matched is not served after the clear 
   expect(failure).toBeUndefined();
 });
 
+test("what agent.db remembers is a second guard: without copies nothing goes wrong without it", async () => {
+  using runs = new Runs();
+  for (let seed = 1; runs.totals.steps < 10_000; seed++) {
+    const steps = stepsOf(seed, { copy: 0, powerLoss: 3, kill: 3, order: 0 });
+    expect(await runs.run(steps, { bugs: { trustsAnyCopy: true } })).toBeUndefined();
+  }
+}, 60_000);
+
 test.each(plantedBugs.map((bug) => [bug.name, bug] as const))(
   "is found out: %s",
   async (_, { bugs = {}, weights = {}, plant }) => {

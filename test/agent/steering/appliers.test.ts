@@ -12,7 +12,8 @@ import {
   importing,
   policyChanged,
 } from "./entries.ts";
-import { badManifest, digestOf, digestOfSet, Disk, FakeCentral, Rig } from "./rig.ts";
+import { digestOf, digestOfSet, FakeCentral } from "./fake-sets.ts";
+import { badManifest, Disk, Rig } from "./rig.ts";
 
 /** a.example with a sub-domain, b.example with an active viewset. */
 async function linkedRig(disk: Disk, central?: FakeCentral): Promise<Rig> {

@@ -10,7 +10,8 @@ import {
   policyChanged,
   snapshotOf,
 } from "./entries.ts";
-import { Crash, Disk, FakeCentral, Rig } from "./rig.ts";
+import { FakeCentral } from "./fake-sets.ts";
+import { Crash, Disk, Rig } from "./rig.ts";
 
 const never = new AbortController().signal;
 const element = { bot: "x", range: "192.0.2.1" };

@@ -3,7 +3,7 @@
 import type { SetElement } from "../../../src/core/set-digest.ts";
 import type { JournalBody } from "../../../src/wire/journal.ts";
 import type { Snapshot } from "../../../src/wire/snapshot.ts";
-import { digestOf, digestOfSet, setState, type FakeCentral } from "./rig.ts";
+import { digestOf, digestOfSet, setState, type FakeCentral } from "./fake-sets.ts";
 
 export function domainsChanged(
   domains: Readonly<Record<string, readonly string[]>>,

@@ -5,7 +5,8 @@ import { healViewset, restoreState } from "../../../src/agent/steering/restore.t
 import { AccelError } from "../../../src/core/faults.ts";
 import { until } from "../../support/until.ts";
 import { activated, domainsChanged } from "./entries.ts";
-import { digestOf, Disk, Rig } from "./rig.ts";
+import { digestOf } from "./fake-sets.ts";
+import { Disk, Rig } from "./rig.ts";
 
 /** An agent that started with the viewset of a.example torn. */
 async function tornRig(disk: Disk): Promise<Rig> {

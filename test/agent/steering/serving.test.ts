@@ -4,7 +4,8 @@ import { expect, test } from "vitest";
 import { nothingServed } from "../../../src/core/serving-state.ts";
 import { until } from "../../support/until.ts";
 import { activated, botsChanged, domainsChanged, policyChanged } from "./entries.ts";
-import { digestOf, Disk, Rig } from "./rig.ts";
+import { digestOf } from "./fake-sets.ts";
+import { Disk, Rig } from "./rig.ts";
 
 const element = { bot: "x", range: "192.0.2.1" };
 

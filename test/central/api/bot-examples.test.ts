@@ -6,6 +6,7 @@ import { parse } from "yaml";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { agentFields } from "../../../src/agent/settings/fields.ts";
 import { botsCommand } from "../../../src/cli/agent-bots.ts";
+import { botsCommand as importCommand } from "../../../src/cli/central-bots.ts";
 import { whyCommand } from "../../../src/cli/agent-why.ts";
 import { openApi, type Api } from "./api-harness.ts";
 
@@ -67,7 +68,7 @@ test("the commands for operators are commands", () => {
     .filter(({ language }) => language === "text")
     .flatMap(({ text }) => text.trim().split("\n"))
     .map((line) => line.replace(/ +#.*$/, ""));
-  const usages = [whyCommand, botsCommand].flatMap(({ usage }) => usage.split("\n"));
+  const usages = [whyCommand, botsCommand, importCommand].flatMap(({ usage }) => usage.split("\n"));
   for (const line of lines) {
     const [name, ...words] = line.split(" ");
     const verb = words.slice(0, words[0] === "bots" ? 2 : 1).join(" ");
@@ -78,7 +79,7 @@ test("the commands for operators are commands", () => {
     for (const option of words.filter((word) => word.startsWith("--")))
       expect(usages.join("\n"), line).toContain(`  ${option} `);
   }
-  expect(lines).toHaveLength(4);
+  expect(lines).toHaveLength(6);
 });
 
 test("each field, header, metric and limit that it names is in the code that it speaks of", () => {

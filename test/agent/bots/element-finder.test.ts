@@ -1,0 +1,47 @@
+// The element of a set that holds an address, found in agent.db against trying every element.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { ElementFinder } from "../../../src/agent/bots/element-finder.ts";
+import { openAgentDb } from "../../../src/agent/link/agent-db.ts";
+import { formatRange, parseIp, parseRange } from "../../../src/core/ip.ts";
+
+test("the element found is the most specific one of the bot that holds the address", () => {
+  using db = openAgentDb(":memory:", "/nowhere");
+  const finder = new ElementFinder(db.sqlite);
+  const insert = db.sqlite.prepare("INSERT INTO bot_range (list, bot, range) VALUES (1, 'b', ?)");
+  db.sqlite
+    .prepare(
+      "INSERT INTO bot_set (host, kind, version, count, digest, list) VALUES ('h', 'bad', 1, 1, '', 1)",
+    )
+    .run();
+  const range = fc.oneof(
+    fc.tuple(fc.bigInt(0n, 255n), fc.integer({ min: 24, max: 32 })).map(([last, prefix]) => {
+      const below = BigInt(32 - prefix);
+      const first = ((0xc000_0200n + last) >> below) << below;
+      return formatRange({ family: 4, first, last: first + (1n << below) - 1n });
+    }),
+    fc.constantFrom("2001:db8::/32", "2001:db8::/127", "2001:db8::1", "::/0", "0.0.0.0/0"),
+  );
+  const address = fc.oneof(
+    fc.nat(255).map((last) => `192.0.2.${last}`),
+    fc.constantFrom("2001:db8::1", "2001:db8::2"),
+  );
+  fc.assert(
+    fc.property(fc.uniqueArray(range, { maxLength: 8 }), address, (ranges, ip) => {
+      db.sqlite.exec("DELETE FROM bot_range");
+      for (const one of ranges) insert.run(one);
+      const at = parseIp(ip);
+      const holding = ranges.flatMap((text) => {
+        const parsed = parseRange(text);
+        if (!parsed.ok || at?.family !== parsed.range.family) return [];
+        const { first, last } = parsed.range;
+        return first <= at.value && at.value <= last ? [{ text, size: last - first }] : [];
+      });
+      holding.sort((x, y) => (x.size < y.size ? -1 : 1));
+      expect(finder.element({ host: "h", kind: "bad" }, "b", ip)?.range).toBe(holding[0]?.text);
+      expect(finder.element({ host: "h", kind: "vip" }, "b", ip)).toBeUndefined();
+    }),
+    { numRuns: 100 },
+  );
+});
