@@ -64,9 +64,9 @@ test(`the script completes over ${killsEach} kills of each program`, async () =>
     join(edge.dir, "agent"),
   ]);
   await bots.exited();
-  expect(JSON.parse(bots.said)).toMatchObject([
-    { kind: "bad", count: 0, version: script.setChanges.size },
-  ]);
+  expect(JSON.parse(bots.said)).toMatchObject({
+    sets: [{ kind: "bad", count: 0, version: script.setChanges.size }],
+  });
 
   // A fresh record arrives, and none is there twice.
   const marker = `/private?after=kills`;
