@@ -43,6 +43,8 @@ export class Customer {
   #journaled: { readonly seq: number; isApplied: boolean } | undefined;
   /** Given, one after the other, and not acknowledged. */
   #clearing: { readonly order: Order }[] = [];
+  /** Invalidations of which agent.db does not know yet. */
+  #unnoted: Order[] = [];
   #clears = 0;
   /** How often everything had been lost when it was acknowledged. */
   readonly #inForce = new Map<Order, number>();
@@ -63,6 +65,19 @@ export class Customer {
   end(): void {
     this.#clearing = [];
     this.#journaled = undefined;
+  }
+
+  /** Main notes the newest number in agent.db, as it does once a second. */
+  note(): void {
+    const { agent } = this.#walk;
+    agent.orders.noteLater(agent.thread.keeper.index?.clears.durableNo ?? 0);
+    this.#unnoted = [];
+  }
+
+  /** A copy of the index was put back: only what agent.db knows of tells that it is one. */
+  forgive(): void {
+    for (const order of this.#unnoted) order.withdraw();
+    this.#unnoted = [];
   }
 
   /** They are applied one at a time, in their order. */
@@ -171,6 +186,7 @@ export class Customer {
     if (this.#walk.isOver(agent)) return;
     this.#clearing.splice(this.#clearing.indexOf(entry), 1);
     entry.order.ack(this.#walk.now);
+    this.#unnoted = []; // With the clear's number agent.db has theirs, which are lower.
     onApplied();
   }
 
@@ -181,9 +197,16 @@ export class Customer {
     const order = new Order((other) => other === page);
     this.#walk.oracle.give(order, this.#walk.now);
     const { agent } = this.#walk;
-    worker.cache.invalidate(keyOf(page)).then(
-      () => !this.#walk.isOver(agent) && order.ack(this.#walk.now),
-      () => undefined, // The visitor is told that it may have failed.
-    );
+    const invalidated = async (): Promise<void> => {
+      try {
+        await worker.cache.invalidate(keyOf(page));
+      } catch {
+        return; // The visitor is told that it may have failed.
+      }
+      if (this.#walk.isOver(agent)) return;
+      order.ack(this.#walk.now);
+      this.#unnoted.push(order);
+    };
+    void invalidated();
   }
 }

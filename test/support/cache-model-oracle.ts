@@ -34,6 +34,11 @@ export class Order {
     return this.windows.some(({ acked }) => acked < Infinity);
   }
 
+  /** It promises nothing any more. */
+  withdraw(): void {
+    this.windows = [];
+  }
+
   end(): void {
     this.windows = this.windows.filter(({ acked }) => acked < Infinity);
   }

@@ -19,6 +19,7 @@ export const stepWeights = {
   invalidate: 1.5,
   activate: 0.5,
   receipt: 4,
+  note: 1,
   deliver: 25,
   turn: 14,
   rush: 8,

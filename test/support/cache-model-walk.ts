@@ -180,6 +180,8 @@ export class Walk implements AsyncDisposable {
         return this.#customer.clear(a, b, c);
       case "order":
         return this.#customer.order(a, b, c);
+      case "note":
+        return this.#customer.note();
       case "receipt":
         return this.#customer.receipt();
       case "unlink":
@@ -222,6 +224,7 @@ export class Walk implements AsyncDisposable {
     }
     if (copy !== undefined) {
       this.#disk.putBack(copy);
+      this.#customer.forgive();
       this.#lose();
     }
     await this.start();

@@ -7,6 +7,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { callControl } from "../../src/base/control-socket.ts";
 import { exactWord } from "../../src/core/exact-word.ts";
 import { CustomerScript, domain } from "./customer-script.ts";
@@ -18,7 +19,9 @@ const pagesEach = 25;
 const visitors = 6;
 /** Some bodies stand in the index, some are files, some are streamed. */
 const bodyBytes = [300, 20_000, 60_000, 300_000];
-const pauseMsMax = 700;
+/** Before each kill, and after each change of a section. */
+const pauseMsMax = 1_500;
+const restMsMax = 600;
 
 type Section = { generation: number; cleared: number };
 export type ClearKillCounts = {
@@ -54,7 +57,7 @@ export async function runClearKill(
   const { counts } = load;
   try {
     while (counts.kills < killsWanted) {
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * pauseMsMax));
+      await sleep(Math.random() * pauseMsMax);
       await edge.agent.kill();
       counts.kills++;
       await edge.agent.restart();
@@ -100,7 +103,7 @@ class Load {
         this.#judge(path, oldest, { status, headers, body });
       } catch {
         this.counts.unanswered++;
-        await new Promise((resolve) => setTimeout(resolve, 20));
+        await sleep(50);
       }
     }
   }
@@ -134,6 +137,7 @@ class Load {
       if (!(await isCleared)) continue;
       section.cleared = generation;
       this.counts.clears++;
+      await sleep(Math.random() * restMsMax); // So that there is something to clear.
     }
   }
 
@@ -146,7 +150,7 @@ class Load {
       const { body } = await api.get(`${path}${id}/`);
       state = (body as { deployments: readonly { state: string }[] }).deployments[0]?.state;
       if (signal.aborted) return false;
-      if (state !== "applied") await new Promise((resolve) => setTimeout(resolve, 30));
+      if (state !== "applied") await sleep(30);
     }
     return true;
   }
@@ -156,7 +160,7 @@ class Load {
       await this.#control("cache-clear", { domain, patterns: [pattern], dry_run: false });
       return true;
     } catch {
-      await new Promise((resolve) => setTimeout(resolve, 30)); // Killed meanwhile: it promises nothing.
+      await sleep(30); // Killed meanwhile: it promises nothing.
       return false;
     }
   }
