@@ -48,7 +48,8 @@ async function start({ failingStarts, ...options }: Overrides = {}): Promise<Sta
     defaultDomain: null,
     blobsDir: "/nonexistent",
     drainGraceMs: 2_000,
-    stuckMs: 1_500,
+    // Longer than a worker takes to start where everything is slow.
+    stuckMs: 4_000,
     random: () => 0,
     registry,
     health,
