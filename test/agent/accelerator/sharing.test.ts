@@ -163,10 +163,15 @@ describe("stale-while-revalidate", () => {
   };
 
   it("serves at once and fetches once behind the visitors' back", async () => {
-    await using s = await openStage(swr);
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    await using s = await openStage((q, r, n) => {
+      if (n === 1) swr(q, r, n);
+      else void released.then(() => swr(q, r, n));
+    });
     await s.get("/a");
     s.edge.skewMs = 70_000;
     const answers = await Promise.all(Array.from({ length: 5 }, async () => ask(s.edge, "/a")));
+    release();
     expect(new Set(answers.map((one) => `${one.text} ${statusOf(one)}`))).toEqual(
       new Set(["v1 accel-agent; hit; ttl=-10"]),
     );
