@@ -13,9 +13,10 @@ import { confirmLogs, saveHello, saveReport } from "./instances.ts";
 import { chainAt, journalHead, readJournal } from "./journal.ts";
 import { saveReceipts, type ReceiptDeps } from "./receipts.ts";
 import { SetContents } from "./set-contents.ts";
+import { SharedCommits } from "./shared-commits.ts";
 import { readBotSet, readSnapshot } from "./snapshot.ts";
 
-export type AgentStoreDeps = Omit<ReceiptDeps, "blobs"> & {
+export type AgentStoreDeps = Omit<ReceiptDeps, "blobs" | "commits"> & {
   readonly blobs: BlobFiles;
   /** For long reads, beside `store`. */
   readonly reader: Store;
@@ -28,6 +29,7 @@ const pageBytesMax = 4 * 2 ** 20;
 export async function openAgentStore(deps: AgentStoreDeps) {
   const { store, sealer, now } = deps;
   const at = (): string => now().toISOString();
+  const commits = new SharedCommits(store);
   const snapshots = { reader: deps.reader, contents: new SetContents(deps) };
   return {
     epoch: await storeEpoch(store),
@@ -42,13 +44,12 @@ export async function openAgentStore(deps: AgentStoreDeps) {
     botSet: (siteId: number, domain: string, set: BotSet) =>
       readBotSet(snapshots, siteId, domain, set),
     saveHello: (siteId: number, hello: Hello) =>
-      store.transaction().execute(async (tx) => saveHello(tx, siteId, hello, at())),
+      commits.run(async (tx) => saveHello(tx, siteId, hello, at())),
     saveReport: (siteId: number, report: Report) =>
-      store.transaction().execute(async (tx) => saveReport(tx, siteId, report, at())),
+      commits.run(async (tx) => saveReport(tx, siteId, report, at())),
     saveReceipts: (siteId: number, instanceId: string, receipts: readonly Receipt[]) =>
-      saveReceipts(deps, siteId, instanceId, receipts),
-    confirmLogs: (siteId: number) =>
-      store.transaction().execute(async (tx) => confirmLogs(tx, siteId, at())),
+      saveReceipts({ ...deps, commits }, siteId, instanceId, receipts),
+    confirmLogs: (siteId: number) => commits.run(async (tx) => confirmLogs(tx, siteId, at())),
   };
 }
 

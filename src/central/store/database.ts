@@ -1,11 +1,12 @@
 // Opening central's store: SQLite in WAL with full sync, through Kysely; one writer at a time.
 
 import { randomBytes } from "node:crypto";
-import { Kysely, sql, SqliteDialect, type Transaction } from "kysely";
+import { Kysely, sql, type Transaction } from "kysely";
 import { Migrator } from "kysely/migration";
 import { isCorruption, openSqlite, type Sqlite } from "../../base/sqlite.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import { migrations } from "./migrations.ts";
+import { PacedSqliteDialect } from "./paced-dialect.ts";
 import type { StoreTables } from "./schema.ts";
 
 export type Store = Kysely<StoreTables>;
@@ -30,7 +31,7 @@ export async function openStore(path: string, now: () => Date): Promise<Store & 
 
 async function openIntact(path: string, now: () => Date): Promise<Store & AsyncDisposable> {
   const store = new Kysely<StoreTables>({
-    dialect: new SqliteDialect({ database: openSqlite(path, { sync: "full" }) }),
+    dialect: new PacedSqliteDialect({ database: openSqlite(path, { sync: "full" }) }),
   });
   await sql`PRAGMA cache_size = ${sql.lit(-cacheKiB)}`.execute(store);
   const migrator = new Migrator({
@@ -58,7 +59,7 @@ async function openIntact(path: string, now: () => Date): Promise<Store & AsyncD
 export function openReader(path: string): Store & AsyncDisposable {
   // Opened by its first query: Kysely closes only what it has used, and one left open keeps the store's last close from emptying the WAL.
   const database = async (): Promise<Sqlite> => openSqlite(path, { sync: "full", readonly: true });
-  const reader = new Kysely<StoreTables>({ dialect: new SqliteDialect({ database }) });
+  const reader = new Kysely<StoreTables>({ dialect: new PacedSqliteDialect({ database }) });
   return Object.assign(reader, { [Symbol.asyncDispose]: async () => reader.destroy() });
 }
 

@@ -5,9 +5,14 @@ import type { Store, Tx } from "./database.ts";
 import { touchInstance } from "./instances.ts";
 import { endImport, failImport, judgeImport, type ImportDeps } from "./import-completion.ts";
 import { journalHead } from "./journal.ts";
+import type { SharedCommits } from "./shared-commits.ts";
 import { parts } from "./work.ts";
 
-export type ReceiptDeps = ImportDeps & { readonly store: Store; readonly now: () => Date };
+export type ReceiptDeps = ImportDeps & {
+  readonly store: Store;
+  readonly commits: SharedCommits;
+  readonly now: () => Date;
+};
 
 /** A receipt beyond the journal's head speaks of another history and is left out. */
 export async function saveReceipts(
@@ -23,7 +28,7 @@ export async function saveReceipts(
     if (receipt.phase === "applied")
       judged.set(receipt, await judgeImport(deps, importId, receipt.detail));
   const at = deps.now().toISOString();
-  await deps.store.transaction().execute(async (tx) => {
+  await deps.commits.run(async (tx) => {
     const { seq: headSeq } = await journalHead(tx, deploymentSiteId);
     const own = receipts.filter(({ seq }) => seq <= headSeq);
     await touchInstance(tx, { deploymentSiteId, instanceId }, at);

@@ -122,7 +122,9 @@ describe("variants", () => {
         .end(`coded for ${q.headers["accept-encoding"]}`),
     );
     const get = (codings: string) => s.get("/a", { headers: { "accept-encoding": codings } });
-    expect(await get("deflate, gzip;q=0.9, br")).toBe("200 coded for br, gzip fwd=uri-miss; stored");
+    expect(await get("deflate, gzip;q=0.9, br")).toBe(
+      "200 coded for br, gzip fwd=uri-miss; stored",
+    );
     expect(await get("br, gzip")).toBe("200 coded for br, gzip hit");
     // Without Vary, and yet a visitor who takes no gzip is not given the stored one.
     expect(await get("identity")).toBe("200 coded for undefined fwd=vary-miss; stored");

@@ -33,7 +33,9 @@ test("a step that fails is told and does not keep the others from running", asyn
       log,
     });
   }
-  expect(asked).toEqual(["keys", "tokens", "bots", "logs"].map((name) => `${name} ${now.toISOString()}`));
+  expect(asked).toEqual(
+    ["keys", "tokens", "bots", "logs"].map((name) => `${name} ${now.toISOString()}`),
+  );
   expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
     { what: "idempotency keys", err: { message: "disk full" } },
   ]);
