@@ -76,7 +76,9 @@ type Fetch = {
 const dir = tempDir();
 const scripts = tempDir();
 const entry = mortalIndexer(scripts.path);
-const open = (): Promise<Rig> => openedRig(dir.path, { entry });
+/** A busy machine may take long to start a matcher anew: here no clear widens for that. */
+const matchBudgetMs = 20_000;
+const open = (): Promise<Rig> => openedRig(dir.path, { entry, matchBudgetMs });
 let rig = await open();
 afterAll(async () => {
   await rig[Symbol.asyncDispose]();
