@@ -42,6 +42,24 @@ describe("records", () => {
     expect(record?.when).toBeLessThan(Date.now() / 1_000 + 1);
   });
 
+  it("tell how long an origin took by a clock that nobody sets", async () => {
+    let edge: Edge | undefined;
+    await using origin = await openOrigin((_request, response) => {
+      response.writeHead(200, { "cache-control": "private" });
+      response.write("hel");
+      if (edge !== undefined) edge.skewMs += 3_600_000;
+      setTimeout(() => response.end("lo"), 20);
+    });
+    await using opened = await openEdge({ site: { backend: { urls: [origin.url] } } });
+    edge = opened;
+    await ask(edge, "/");
+    await ask(edge, "/", { method: "POST" });
+    for (const { backend_time: took, duration } of await records(edge, 2)) {
+      expect(took).toBeGreaterThan(0.015);
+      expect(took).toBeLessThanOrEqual(duration);
+    }
+  });
+
   it("count connections, not requests", async () => {
     await using edge = await openEdge({ site: {} });
     const get = "GET /x HTTP/1.1\r\nHost: www.example.com\r\n";
