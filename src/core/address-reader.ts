@@ -1,43 +1,52 @@
-// The text of an IP address as 32-bit words: what every verdict begins with, so it allocates nothing (60 ns IPv4, 110 ns IPv6).
+// The text of an IP address as 32-bit words: what every verdict begins with, so it allocates nothing (45 ns IPv4, 75 to 100 ns IPv6).
 //
 // Accepted is what parseIp accepts: dotted quad without leading zeros, RFC 4291 text, no zone, no port; an IPv4-mapped address (::ffff:a.b.c.d) is
 // the IPv4 address.
+//
+// The time goes into reading characters and guessing how many digits come: so each is read once, and digits of a group are no loop.
 
 import type { IpFamily } from "./ip.ts";
 
 const dot = 46;
 const colon = 58;
+const zero = 48;
+/** What is read in place of a digit where an octet ends: the dot, or the end of the text. */
+const octetEnd = dot - zero;
+const quadCharsMax = 15;
 /** Six groups of four with their colons, then a dotted quad. */
 const textCharsMax = 45;
 const groupsMax = 8;
 /** Which half of a word in memory is the more significant one. */
 const halfFlip = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1 ? 1 : 0;
-/** By character code: the value of a hexadecimal digit, -1 for anything else. */
-const hexValues = Int8Array.from({ length: 128 }, (_, code) =>
-  /[0-9a-f]/i.test(String.fromCharCode(code)) ? Number.parseInt(String.fromCharCode(code), 16) : -1,
-);
+
+const digits = 16;
+const kindOf = { colon: 16, dot: 17, other: 18, end: 19 } as const;
+/** By character code: the value of a hexadecimal digit, or what else it is. */
+const kinds = Uint8Array.from({ length: 128 }, (_, code) => {
+  if (code === colon) return kindOf.colon;
+  if (code === dot) return kindOf.dot;
+  const text = String.fromCharCode(code);
+  return /[0-9a-f]/i.test(text) ? Number.parseInt(text, 16) : kindOf.other;
+});
 
 export class AddressReader {
   /** Of the address read last: one word (IPv4) or four, most significant first (IPv6). Overwritten by the next. */
   readonly words = new Uint32Array(4);
   readonly #halves = new Uint16Array(this.words.buffer);
+  /** The dotted quad at the end of an IPv6 text. */
+  readonly #tail = new Uint32Array(1);
 
   /** The family, 0 where the text is no address. */
   read(text: string): IpFamily | 0 {
-    if (text.length > textCharsMax) return 0;
-    // A colon stands within the first five characters of every IPv6 text and in no IPv4 text.
-    for (let at = 0; at < 5; at++) if (text.charCodeAt(at) === colon) return this.#readSix(text);
-    const quad = readQuad(text, 0);
-    if (quad < 0) return 0;
-    this.words[0] = quad;
-    return 4;
+    const { length } = text;
+    if (length < 2 || length > textCharsMax) return 0;
+    if (length <= quadCharsMax && readQuad(text, 0, this.words)) return 4;
+    return this.#readSix(text);
   }
 
   #readSix(text: string): IpFamily | 0 {
     const { length } = text;
     let count = 0;
-    let group = 0;
-    let digits = 0;
     let gapAt = -1;
     let at = 0;
     if (text.charCodeAt(0) === colon) {
@@ -45,33 +54,37 @@ export class AddressReader {
       gapAt = 0;
       at = 2;
     }
-    for (; at < length; at++) {
-      const code = text.charCodeAt(at);
-      const digit = code < 128 ? (hexValues[code] ?? -1) : -1;
-      if (digit >= 0) {
-        if (++digits > 4) return 0;
-        group = group * 16 + digit;
-      } else if (code === colon) {
-        if (digits === 0 || at + 1 === length || count === groupsMax) return 0;
-        this.#put(count++, group);
-        group = 0;
-        digits = 0;
-        if (text.charCodeAt(at + 1) !== colon) continue;
-        if (gapAt >= 0) return 0;
-        gapAt = count;
-        at++;
-      } else {
-        const quad = code === dot && count <= 6 ? readQuad(text, at - digits) : -1;
-        if (quad < 0) return 0;
-        this.#put(count++, quad >>> 16);
-        group = quad & 0xffff;
-        digits = 1; // The last group, put below.
+    while (at < length) {
+      const from = at;
+      let group = kindAt(text, at++);
+      if (group >= digits || count === groupsMax) return 0;
+      let kind = kindAt(text, at++);
+      if (kind < digits) {
+        group = (group << 4) | kind;
+        kind = kindAt(text, at++);
+        if (kind < digits) {
+          group = (group << 4) | kind;
+          kind = kindAt(text, at++);
+          if (kind < digits) {
+            group = (group << 4) | kind;
+            kind = kindAt(text, at++);
+          }
+        }
+      }
+      if (kind === kindOf.dot) {
+        if (count > groupsMax - 2 || !readQuad(text, from, this.#tail)) return 0;
+        const [tail = 0] = this.#tail;
+        this.#put(count++, tail >>> 16);
+        this.#put(count++, tail & 0xffff);
         break;
       }
-    }
-    if (digits > 0) {
-      if (count === groupsMax) return 0;
       this.#put(count++, group);
+      if (kind === kindOf.end) break;
+      if (kind !== kindOf.colon || at === length) return 0;
+      if (text.charCodeAt(at) !== colon) continue;
+      if (gapAt >= 0) return 0;
+      gapAt = count;
+      at++;
     }
     if (gapAt < 0 ? count < groupsMax : count === groupsMax) return 0;
     if (gapAt >= 0) this.#openGap(gapAt, count);
@@ -98,25 +111,39 @@ export class AddressReader {
   }
 }
 
-/** The dotted quad from `at` to the end of the text; -1 where there is none. */
-function readQuad(text: string, at: number): number {
+function kindAt(text: string, at: number): number {
+  if (at >= text.length) return kindOf.end;
+  const code = text.charCodeAt(at);
+  return code < 128 ? (kinds[code] ?? 0) : kindOf.other;
+}
+
+/** The dotted quad from `at` to the end of the text, into the first word. False where there is none; it may have been written to then. */
+function readQuad(text: string, at: number, words: Uint32Array): boolean {
+  const { length } = text;
   let value = 0;
-  let octet = 0;
-  let digits = 0;
-  let dots = 0;
-  for (let i = at; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    if (code === dot) {
-      if (digits === 0 || ++dots > 3) return -1;
-      value = value * 256 + octet;
-      octet = 0;
-      digits = 0;
-      continue;
+  for (let octets = 1; ; octets++) {
+    let octet = digitAt(text, at++);
+    if (octet < 0 || octet > 9) return false;
+    let digit = digitAt(text, at++);
+    if (digit >= 0 && digit <= 9) {
+      if (octet === 0) return false; // 01: octal or decimal? Ambiguous is refused.
+      octet = octet * 10 + digit;
+      digit = digitAt(text, at++);
+      if (digit >= 0 && digit <= 9) {
+        octet = octet * 10 + digit;
+        if (octet > 255) return false;
+        digit = digitAt(text, at++);
+      }
     }
-    const digit = code - 48;
-    if (digit < 0 || digit > 9 || (digits > 0 && octet === 0)) return -1; // 01: octal or decimal? Ambiguous is refused.
-    octet = octet * 10 + digit;
-    if (++digits > 3 || octet > 255) return -1;
+    if (digit !== octetEnd) return false;
+    value = (value << 8) | octet;
+    if (octets < 4) continue;
+    // One behind the end was read as the end.
+    words[0] = value;
+    return at === length + 1;
   }
-  return dots === 3 && digits > 0 ? value * 256 + octet : -1;
+}
+
+function digitAt(text: string, at: number): number {
+  return at < text.length ? text.charCodeAt(at) - zero : octetEnd;
 }

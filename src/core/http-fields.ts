@@ -30,14 +30,46 @@ export function withoutFields(
   return fields.filter(([name]) => !names.has(name.toLowerCase()));
 }
 
-/** Members of a comma-separated list; commas within quoted strings do not separate (RFC 9110 §5.6.1). */
+const comma = 44;
+const quote = 34;
+const backslash = 92;
+
+/**
+ * Members of a comma-separated list; commas within quoted strings do not separate (RFC 9110 §5.6.1). A quote that nothing closes is a character like any
+ * other. Each character is looked at twice at most: visitors choose what stands here.
+ */
 export function listMembers(value: string): readonly string[] {
   const members: string[] = [];
-  for (const [member] of value.matchAll(/(?:"(?:[^"\\]|\\.)*"|[^,"]|")+/g)) {
-    const trimmed = member.trim();
-    if (trimmed !== "") members.push(trimmed);
+  const add = (from: number, to: number): void => {
+    const member = value.slice(from, to).trim();
+    if (member !== "") members.push(member);
+  };
+  let from = 0;
+  // Behind a quote that is not closed none is: what would close it would have closed the first.
+  let isOpen = false;
+  for (let at = 0; at < value.length; at++) {
+    const code = value.charCodeAt(at);
+    if (code === comma) {
+      add(from, at);
+      from = at + 1;
+    } else if (code === quote && !isOpen) {
+      const end = quotedEnd(value, at);
+      isOpen = end === undefined;
+      at = end ?? at;
+    }
   }
+  add(from, value.length);
   return members;
+}
+
+/** Where the quoted string that begins at `from` is closed. */
+function quotedEnd(value: string, from: number): number | undefined {
+  for (let at = from + 1; at < value.length; at++) {
+    const code = value.charCodeAt(at);
+    if (code === quote) return at;
+    if (code === backslash) at++;
+  }
+  return undefined;
 }
 
 /** RFC 9110 §7.6.1 and its elders: they speak of one connection, which is neither a document's nor a cache's to steer. */

@@ -1,5 +1,7 @@
 // Sorting address ranges by their first address, the outer before the inner: the order in which nesting is flattened in one pass.
 
+import { isPauseDue, noPause, type Pause } from "./range-pause.ts";
+
 /** Columns of one family. Range i begins at `firsts[i * words]`, most significant word first; the arrays may be longer than `count` ranges. */
 export type RangeColumns = {
   readonly words: 1 | 4;
@@ -17,13 +19,14 @@ const digitValues = 65_536;
 const radixLeast = 8_192;
 
 /** By first address, prefix and owner. */
-export function sortRanges(ranges: Ranges): Ranges {
+export function sortRanges(ranges: Ranges, pause: Pause = noPause): Ranges {
   const { words, count } = ranges;
-  const order = count < radixLeast ? comparedOrder(ranges) : radixOrder(ranges);
+  const order = count < radixLeast ? comparedOrder(ranges) : radixOrder(ranges, pause);
   const firsts = new Uint32Array(count * words);
   const prefixes = new Uint8Array(count);
   const owners = new Uint32Array(count);
   for (let at = 0; at < count; at++) {
+    if (isPauseDue(at)) pause();
     const range = order[at] ?? 0;
     for (let word = 0; word < words; word++)
       firsts[at * words + word] = ranges.firsts[range * words + word] ?? 0;
@@ -51,14 +54,20 @@ function comparedOrder(ranges: Ranges): Uint32Array {
 }
 
 /** 16 bits a pass: four or five passes for IPv4, ten or eleven for IPv6. */
-function radixOrder({ words, firsts, prefixes, owners, count }: Ranges): Uint32Array {
+function radixOrder({ words, firsts, prefixes, owners, count }: Ranges, pause: Pause): Uint32Array {
   const ends = new Uint32Array(digitValues);
   let order = new Uint32Array(count);
   let sorted = new Uint32Array(count);
-  for (let range = 0; range < count; range++) order[range] = range;
+  let ownerMost = 0;
+  for (let range = 0; range < count; range++) {
+    if (isPauseDue(range)) pause();
+    order[range] = range;
+    ownerMost = Math.max(ownerMost, owners[range] ?? 0);
+  }
   const pass = (digitOf: (range: number) => number): void => {
     ends.fill(0);
     for (let range = 0; range < count; range++) {
+      if (isPauseDue(range)) pause();
       const digit = digitOf(range);
       ends[digit] = (ends[digit] ?? 0) + 1;
     }
@@ -69,6 +78,7 @@ function radixOrder({ words, firsts, prefixes, owners, count }: Ranges): Uint32A
       before += length;
     }
     for (let at = 0; at < count; at++) {
+      if (isPauseDue(at)) pause();
       const range = order[at] ?? 0;
       const digit = digitOf(range);
       const to = ends[digit] ?? 0;
@@ -77,7 +87,6 @@ function radixOrder({ words, firsts, prefixes, owners, count }: Ranges): Uint32A
     }
     [order, sorted] = [sorted, order];
   };
-  const ownerMost = owners.subarray(0, count).reduce((most, owner) => Math.max(most, owner), 0);
   pass((range) => (owners[range] ?? 0) & 0xffff);
   if (ownerMost >= digitValues) pass((range) => (owners[range] ?? 0) >>> 16);
   pass((range) => prefixes[range] ?? 0);

@@ -2,6 +2,7 @@
 // segments depend on nothing but whose each address is.
 
 import { sortRanges, type Ranges } from "./range-order.ts";
+import { copyColumn, isPauseDue, noPause, type Pause } from "./range-pause.ts";
 
 /** Segment i begins at `starts[i * words]` and ends before the next; segment 0 begins at address 0. Owner 0: nobody's. Neighbours have different owners. */
 export type Segments = {
@@ -19,19 +20,21 @@ export function flattenRanges(ranges: Ranges): Segments {
   return flattenSorted(sortRanges(ranges));
 }
 
-export function flattenSorted(ranges: Ranges): Segments {
-  const writer = new SegmentWriter(ranges.words, 2 * ranges.count + 1);
+export function flattenSorted(ranges: Ranges, pause: Pause = noPause): Segments {
+  const writer = new SegmentWriter(ranges.words, 2 * ranges.count + 1, pause);
   new Flattening(writer, ranges).add(0, ranges.count, 0);
   return writer.segments();
 }
 
 export class SegmentWriter {
+  readonly pause: Pause;
   readonly #words: 1 | 4;
   readonly #starts: Uint32Array;
   readonly #owners: Uint32Array;
   #count = 1;
 
-  constructor(words: 1 | 4, segmentsMax: number) {
+  constructor(words: 1 | 4, segmentsMax: number, pause: Pause) {
+    this.pause = pause;
     this.#words = words;
     this.#starts = new Uint32Array(segmentsMax * words);
     this.#owners = new Uint32Array(segmentsMax);
@@ -59,8 +62,9 @@ export class SegmentWriter {
   /** Whole segments from `from` to before `to`, the first of which is not the owner's of what stands here last. */
   copy(segments: Segments, from: number, to: number): void {
     const words = this.#words;
-    this.#starts.set(segments.starts.subarray(from * words, to * words), this.#count * words);
-    this.#owners.set(segments.owners.subarray(from, to), this.#count);
+    const starts = segments.starts.subarray(from * words, to * words);
+    copyColumn(starts, this.#starts, this.#count * words, this.pause);
+    copyColumn(segments.owners.subarray(from, to), this.#owners, this.#count, this.pause);
     this.#count += to - from;
   }
 
@@ -100,6 +104,7 @@ export class Flattening {
     const { words, firsts, prefixes, owners } = this.#ranges;
     this.#owners[0] = around;
     for (let range = from; range < to; range++) {
+      if (isPauseDue(range)) this.#writer.pause();
       const first = range * words;
       this.#closeBefore(first);
       const prefix = prefixes[range] ?? 0;

@@ -7,6 +7,7 @@ import { AddressReader } from "./address-reader.ts";
 import { AddressTable, AddressTablePlan } from "./address-table.ts";
 import { familyBits, parseRange, type IpFamily } from "./ip.ts";
 import { sortRanges, type Ranges } from "./range-order.ts";
+import { isPauseDue, noPause, type Pause } from "./range-pause.ts";
 import { flattenSorted, type Segments } from "./range-segments.ts";
 import { changeRanges, spliceSegments } from "./range-splice.ts";
 import type { SetElement } from "./set-digest.ts";
@@ -29,6 +30,11 @@ export class RangeSetBuilder {
   readonly #columns = { 4: new GrowingColumns(1), 6: new GrowingColumns(4) };
   #lastName: string | undefined;
   #lastId = 0;
+  readonly #pause: Pause;
+
+  constructor(pause: Pause = noPause) {
+    this.#pause = pause;
+  }
 
   /** Throws TypeError for what is no CIDR range: elements were validated where they came in. */
   add(bot: string, range: string): void {
@@ -53,21 +59,21 @@ export class RangeSetBuilder {
     const [v4, v6] = [this.#columns[4].ranges(), this.#columns[6].ranges()];
     return {
       names,
-      v4: sortRanges(renumbered(v4, ranks)),
-      v6: sortRanges(renumbered(v6, ranks)),
+      v4: sortRanges(renumbered(v4, ranks, this.#pause), this.#pause),
+      v6: sortRanges(renumbered(v6, ranks, this.#pause), this.#pause),
     };
   }
 
   build(): RangeSet {
     const { names, v4, v6 } = this.ranges();
     const counts = new Uint32Array(names.length + 1);
-    countOwners(counts, v4, 1);
-    countOwners(counts, v6, 1);
+    countOwners(counts, v4, 1, this.#pause);
+    countOwners(counts, v6, 1, this.#pause);
     return {
       names,
       counts,
-      v4: { ranges: v4, segments: flattenSorted(v4) },
-      v6: { ranges: v6, segments: flattenSorted(v6) },
+      v4: { ranges: v4, segments: flattenSorted(v4, this.#pause) },
+      v6: { ranges: v6, segments: flattenSorted(v6, this.#pause) },
     };
   }
 
@@ -85,32 +91,33 @@ export function changeRangeSet(
   set: RangeSet,
   added: readonly SetElement[],
   removed: readonly SetElement[],
+  pause: Pause = noPause,
 ): RangeSet | undefined {
   const [more, less] = [rangesOf(added), rangesOf(removed)];
   const names = mergedNames(set.names, more.names);
-  const before = numbered(set, names);
+  const before = numbered(set, names, pause);
   const [moreRanks, lessRanks] = [ranksIn(names, more.names), ranksIn(names, less.names)];
   const counts = before.counts;
   const change = (family: "v4" | "v6"): FamilySet | undefined => {
-    const plus = renumbered(more[family], moreRanks);
-    const minus = renumbered(less[family], lessRanks);
+    const plus = renumbered(more[family], moreRanks, pause);
+    const minus = renumbered(less[family], lessRanks, pause);
     if (plus.count === 0 && minus.count === 0) return before[family];
-    const ranges = changeRanges(before[family].ranges, plus, minus);
+    const ranges = changeRanges(before[family].ranges, plus, minus, pause);
     if (ranges === undefined) return undefined;
-    countOwners(counts, plus, 1);
-    countOwners(counts, minus, -1);
-    const segments = spliceSegments(before[family].segments, ranges, plus, minus);
+    countOwners(counts, plus, 1, pause);
+    countOwners(counts, minus, -1, pause);
+    const segments = spliceSegments(before[family].segments, ranges, [plus, minus], pause);
     return { ranges, segments };
   };
   const v4 = change("v4");
   const v6 = change("v6");
   if (v4 === undefined || v6 === undefined) return undefined;
   const kept = names.filter((_, i) => counts[i + 1] !== 0);
-  return numbered({ names, counts, v4, v6 }, kept);
+  return numbered({ names, counts, v4, v6 }, kept, pause);
 }
 
-export function planTable({ names, v4, v6 }: RangeSet): AddressTablePlan {
-  return new AddressTablePlan({ names, v4: v4.segments, v6: v6.segments });
+export function planTable({ names, v4, v6 }: RangeSet, pause: Pause = noPause): AddressTablePlan {
+  return new AddressTablePlan({ names, v4: v4.segments, v6: v6.segments }, { pause });
 }
 
 /** A small table in memory of its own. */
@@ -188,8 +195,14 @@ function prefixOf(range: string, slash: number, family: IpFamily, words: Uint32A
   return prefix;
 }
 
-function countOwners(counts: Uint32Array, { owners, count }: Ranges, by: 1 | -1): void {
+function countOwners(
+  counts: Uint32Array,
+  { owners, count }: Ranges,
+  by: 1 | -1,
+  pause: Pause,
+): void {
   for (let range = 0; range < count; range++) {
+    if (isPauseDue(range)) pause();
     const owner = owners[range] ?? 0;
     counts[owner] = (counts[owner] ?? 0) + by;
   }
@@ -198,21 +211,25 @@ function countOwners(counts: Uint32Array, { owners, count }: Ranges, by: 1 | -1)
 function renumbered<T extends { readonly owners: Uint32Array; readonly count: number }>(
   columns: T,
   ranks: Uint32Array,
+  pause: Pause,
 ): T {
   const owners = new Uint32Array(columns.count);
-  for (let at = 0; at < columns.count; at++) owners[at] = ranks[columns.owners[at] ?? 0] ?? 0;
+  for (let at = 0; at < columns.count; at++) {
+    if (isPauseDue(at)) pause();
+    owners[at] = ranks[columns.owners[at] ?? 0] ?? 0;
+  }
   return { ...columns, owners };
 }
 
 /** The set with its owners numbered by `names`, which may lack those without ranges. Its counts are its own to change. */
-function numbered(set: RangeSet, names: readonly string[]): RangeSet {
+function numbered(set: RangeSet, names: readonly string[], pause: Pause): RangeSet {
   if (names.length === set.names.length) return { ...set, counts: set.counts.slice() };
   const ranks = ranksIn(names, set.names);
   const counts = new Uint32Array(names.length + 1);
   ranks.forEach((rank, owner) => (counts[rank] = rank === 0 ? 0 : (set.counts[owner] ?? 0)));
   const family = ({ ranges, segments }: FamilySet): FamilySet => ({
-    ranges: renumbered(ranges, ranks),
-    segments: renumbered(segments, ranks),
+    ranges: renumbered(ranges, ranks, pause),
+    segments: renumbered(segments, ranks, pause),
   });
   return { names, counts, v4: family(set.v4), v6: family(set.v6) };
 }

@@ -3,6 +3,7 @@
 //   spliceSegments(flatten(A), A ± delta, delta) = flatten(A ± delta)
 
 import { compareRanges, type RangeColumns, type Ranges } from "./range-order.ts";
+import { copyColumn, isPauseDue, noPause, type Pause } from "./range-pause.ts";
 import {
   compareWords,
   Flattening,
@@ -13,7 +14,12 @@ import {
 } from "./range-segments.ts";
 
 /** All three sorted. Undefined: something that is added was there, or something that is removed was not. */
-export function changeRanges(ranges: Ranges, added: Ranges, removed: Ranges): Ranges | undefined {
+export function changeRanges(
+  ranges: Ranges,
+  added: Ranges,
+  removed: Ranges,
+  pause: Pause = noPause,
+): Ranges | undefined {
   const { words } = ranges;
   const count = ranges.count + added.count - removed.count;
   if (count < 0) return undefined;
@@ -27,9 +33,10 @@ export function changeRanges(ranges: Ranges, added: Ranges, removed: Ranges): Ra
   let from = 0;
   let to = 0;
   const copy = (source: Ranges, until: number): void => {
-    out.firsts.set(source.firsts.subarray(from * words, until * words), to * words);
-    out.prefixes.set(source.prefixes.subarray(from, until), to);
-    out.owners.set(source.owners.subarray(from, until), to);
+    const firsts = source.firsts.subarray(from * words, until * words);
+    copyColumn(firsts, out.firsts, to * words, pause);
+    copyColumn(source.prefixes.subarray(from, until), out.prefixes, to, pause);
+    copyColumn(source.owners.subarray(from, until), out.owners, to, pause);
     to += until - from;
     from = until;
   };
@@ -60,14 +67,15 @@ export function changeRanges(ranges: Ranges, added: Ranges, removed: Ranges): Ra
 export function spliceSegments(
   segments: Segments,
   after: Ranges,
-  ...changed: readonly RangeColumns[]
+  changed: readonly RangeColumns[],
+  pause: Pause = noPause,
 ): Segments {
   const { words } = after;
   // Two more than the result can have: what stands behind a changed range is begun before it is known to change as well.
-  const writer = new SegmentWriter(words, 2 * after.count + 3);
+  const writer = new SegmentWriter(words, 2 * after.count + 3, pause);
   writer.first(segments.owners[0] ?? 0);
   const flattening = new Flattening(writer, after);
-  const surroundings = new Surroundings(after);
+  const surroundings = new Surroundings(after, pause);
   const behind = new Uint32Array(words);
   const last = new Uint32Array(words);
   let from = 1; // Segment 0 stands.
@@ -137,10 +145,13 @@ class Surroundings {
   readonly #ranges: Ranges;
   readonly #lengths: readonly number[];
 
-  constructor(ranges: Ranges) {
+  constructor(ranges: Ranges, pause: Pause) {
     this.#ranges = ranges;
     const occurs = new Uint8Array(129);
-    for (let range = 0; range < ranges.count; range++) occurs[ranges.prefixes[range] ?? 0] = 1;
+    for (let range = 0; range < ranges.count; range++) {
+      if (isPauseDue(range)) pause();
+      occurs[ranges.prefixes[range] ?? 0] = 1;
+    }
     this.#lengths = Array.from(occurs.keys())
       .filter((length) => occurs[length] === 1)
       .toReversed();

@@ -45,14 +45,22 @@ function segmentsOf(ranges: readonly Range[], family: IpFamily): Segments {
   return flattenRanges({ words, firsts, prefixes, owners, count: own.length });
 }
 
-function build(ranges: readonly Range[], at = 0): AddressTable {
+function build(
+  ranges: readonly Range[],
+  { at = 0, packedLeast }: { readonly at?: number; readonly packedLeast?: number } = {},
+): AddressTable {
   const v4 = segmentsOf(ranges, 4);
   const v6 = segmentsOf(ranges, 6);
-  const plan = new AddressTablePlan({ v4, v6, names });
+  const plan = new AddressTablePlan({ v4, v6, names }, { packedLeast });
+  // What was there before must not matter.
   const buffer = new SharedArrayBuffer(at + plan.bytes);
+  new Uint8Array(buffer).fill(0xa5);
   plan.write({ buffer, at });
   return new AddressTable({ buffer, at });
 }
+
+/** Small tables, and as large ones are laid out. */
+const layouts = [{}, { packedLeast: 0 }];
 
 function bruteForce(ranges: readonly Range[], family: IpFamily, value: bigint): number {
   let found: Range | undefined;
@@ -71,43 +79,65 @@ function ownerAt(table: AddressTable, family: IpFamily, value: bigint): number {
   return table.ownerOf(family, reader.words);
 }
 
-test("every address near the ranges has the owner of its most specific range", () => {
-  fc.assert(
-    fc.property(fc.array(range, { maxLength: 40 }), (ranges) => {
-      const table = build(ranges, 64);
-      for (const family of [4, 6] as const) {
-        const end = 1n << BigInt(familyBits[family]);
-        for (const from of [0n, end / 2n - 40n, end - 72n])
-          for (let value = from; value < from + 72n; value += 1n)
-            expect(ownerAt(table, family, value)).toBe(bruteForce(ranges, family, value));
-      }
-    }),
-    { numRuns: 150 },
-  );
-});
+test.each(layouts)(
+  "every address near the ranges has the owner of its most specific range: %o",
+  (layout) => {
+    fc.assert(
+      fc.property(fc.array(range, { maxLength: 40 }), (ranges) => {
+        const table = build(ranges, { at: 64, ...layout });
+        for (const family of [4, 6] as const) {
+          const end = 1n << BigInt(familyBits[family]);
+          for (const from of [0n, end / 2n - 40n, end - 72n])
+            for (let value = from; value < from + 72n; value += 1n)
+              expect(ownerAt(table, family, value)).toBe(bruteForce(ranges, family, value));
+        }
+      }),
+      { numRuns: 150 },
+    );
+  },
+);
 
-test("a table of many ranges: every beginning, every end, and the addresses beside them", () => {
-  const random = fc.sample(
-    fc.record({
-      family: fc.constantFrom<IpFamily>(4, 6),
-      value: fc.bigInt({ min: 0n, max: (1n << 128n) - 1n }),
-      size: fc.integer({ min: 0, max: 20 }),
-      owner: fc.integer({ min: 1, max: names.length }),
-    }),
-    { numRuns: 1_200, seed: 7 },
-  );
-  const ranges = random.map(({ family, value, size, owner }): Range => {
-    const bits = familyBits[family];
-    const mask = (1n << BigInt(size)) - 1n;
-    return { family, first: (value >> BigInt(128 - bits)) & ~mask, prefix: bits - size, owner };
-  });
-  const table = build(ranges);
-  for (const { family, first, prefix } of ranges) {
-    const last = first + (1n << BigInt(familyBits[family] - prefix)) - 1n;
-    for (const value of [first - 1n, first, last, last + 1n])
-      if (value >= 0n && value >> BigInt(familyBits[family]) === 0n)
-        expect(ownerAt(table, family, value)).toBe(bruteForce(ranges, family, value));
-  }
+test.each(layouts)(
+  "a table of many ranges: every beginning, every end, and the addresses beside them: %o",
+  (layout) => {
+    const random = fc.sample(
+      fc.record({
+        family: fc.constantFrom<IpFamily>(4, 6),
+        value: fc.bigInt({ min: 0n, max: (1n << 128n) - 1n }),
+        size: fc.integer({ min: 0, max: 20 }),
+        owner: fc.integer({ min: 1, max: names.length }),
+      }),
+      { numRuns: 1_200, seed: 7 },
+    );
+    const ranges = random.map(({ family, value, size, owner }): Range => {
+      const bits = familyBits[family];
+      const mask = (1n << BigInt(size)) - 1n;
+      return { family, first: (value >> BigInt(128 - bits)) & ~mask, prefix: bits - size, owner };
+    });
+    const table = build(ranges, layout);
+    for (const { family, first, prefix } of ranges) {
+      const last = first + (1n << BigInt(familyBits[family] - prefix)) - 1n;
+      // And far behind it in IPv6, where the next upper half begins.
+      const far = last + (1n << 64n);
+      for (const value of [first - 1n, first, last, last + 1n, far])
+        if (value >= 0n && value >> BigInt(familyBits[family]) === 0n)
+          expect(ownerAt(table, family, value)).toBe(bruteForce(ranges, family, value));
+    }
+  },
+);
+
+test("more bots than two bytes can tell apart", () => {
+  const many = Array.from({ length: 66_000 }, (_, i) => `bot-${String(i).padStart(5, "0")}`);
+  const one = (owner: number): Range => ({ family: 4, first: BigInt(owner), prefix: 32, owner });
+  const ranges = [1, 2, 65_535, 65_536, 66_000].map(one);
+  const [v4, v6] = [segmentsOf(ranges, 4), segmentsOf(ranges, 6)];
+  const plan = new AddressTablePlan({ v4, v6, names: many }, { packedLeast: 0 });
+  const ref = { buffer: new SharedArrayBuffer(plan.bytes), at: 0 };
+  plan.write(ref);
+  const table = new AddressTable(ref);
+  for (const { first, owner } of ranges) expect(ownerAt(table, 4, first)).toBe(owner);
+  expect(ownerAt(table, 4, 3n)).toBe(0);
+  expect(table.name(66_000)).toBe("bot-65999");
 });
 
 test("names come back as they were, and whether a bot holds addresses is known", () => {
@@ -118,12 +148,15 @@ test("names come back as they were, and whether a bot holds addresses is known",
     expect(table.ownerNamed(other)).toBe(0);
 });
 
-test("the empty table and the whole address space", () => {
-  const empty = build([]);
-  const whole = build([
-    { family: 4, first: 0n, prefix: 0, owner: 1 },
-    { family: 6, first: 0n, prefix: 0, owner: 2 },
-  ]);
+test.each(layouts)("the empty table and the whole address space: %o", (layout) => {
+  const empty = build([], layout);
+  const whole = build(
+    [
+      { family: 4, first: 0n, prefix: 0, owner: 1 },
+      { family: 6, first: 0n, prefix: 0, owner: 2 },
+    ],
+    layout,
+  );
   for (const family of [4, 6] as const)
     for (const value of [0n, 1n << 31n, (1n << BigInt(familyBits[family])) - 1n]) {
       expect(ownerAt(empty, family, value)).toBe(0);

@@ -1,6 +1,7 @@
 // Header fields: lookups, list syntax, and what does not pass a hop.
 
-import { describe, expect, it } from "vitest";
+import fc from "fast-check";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import {
   fieldValue,
   fieldValues,
@@ -26,6 +27,36 @@ describe("fields", () => {
   ])("list %j has members %j", (value, members) => {
     expect(listMembers(value)).toEqual(members);
   });
+});
+
+describe("list members", () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  /** A quoted string where there is one, else any character but a comma: tries again behind each quote that is not closed. */
+  const naive = (value: string): readonly string[] =>
+    Array.from(value.matchAll(/(?:"(?:[^"\\]|\\.)*"|[^,"]|")+/g), ([member]) =>
+      member.trim(),
+    ).filter((member) => member !== "");
+
+  it("are what the grammar says, quotes closed or not", () => {
+    const text = fc.string({ unit: fc.constantFrom('"', ",", "\\", " ", "a", "="), maxLength: 24 });
+    fc.assert(
+      fc.property(text, (value) => {
+        expect(listMembers(value), value).toEqual(naive(value));
+      }),
+      { numRuns: 20_000 },
+    );
+  });
+
+  it.each(['"\\', '"', "\\", '"a,', '",', '"\\"', ","])(
+    "of a long %j cost two looks a character",
+    (part) => {
+      const value = `"${part.repeat(8_192)}`;
+      const looks = vi.spyOn(String.prototype, "charCodeAt");
+      listMembers(value);
+      expect(looks.mock.calls.length).toBeLessThanOrEqual(2 * value.length);
+    },
+  );
 });
 
 describe("hop-by-hop", () => {

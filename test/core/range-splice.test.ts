@@ -80,7 +80,7 @@ test.each([4, 6] as const)("IPv%i: splice(flatten(A), delta) is flatten(A ± del
       if (changed === undefined) throw new Error("the change does not fit");
       const anew = columnsOf(after, family);
       expect(shownRanges(changed)).toEqual(shownRanges(sortRanges(anew)));
-      const spliced = spliceSegments(flattenRanges(before), changed, plus, minus);
+      const spliced = spliceSegments(flattenRanges(before), changed, [plus, minus]);
       expect(shown(spliced)).toEqual(shown(flattenRanges(anew)));
     }),
     { numRuns: 250 },

@@ -4,12 +4,10 @@
 
 import { AddressReader } from "../../core/address-reader.ts";
 import { AddressTable } from "../../core/address-table.ts";
-import type { IpFamily } from "../../core/ip.ts";
 import { pairAllow, pairDeny, type HostBots, type HostSet } from "../../core/serving-state.ts";
 import {
   decide,
   type BotRules,
-  type Evidence,
   type Holder,
   type SetRef,
   type Verdict,
@@ -17,56 +15,94 @@ import {
 
 import type { ClaimedBot, ClaimedBotLookup } from "./user-agents.ts";
 
-/** A set with its table opened. */
-type OpenSet = HostSet & { readonly open: AddressTable; readonly ref: SetRef };
-
 /** A host's bots, ready to be asked: one for each state. */
 export class BotJudge {
   readonly #rules: BotRules;
-  readonly #vip: readonly OpenSet[];
-  readonly #bad: readonly OpenSet[];
+  /** In the order in which they count. */
+  readonly #sets: readonly OpenSet[];
   readonly #reader: AddressReader;
 
   /** The reader may be shared by all judges of a thread. */
   constructor(bots: HostBots, reader = new AddressReader()) {
-    const open =
-      (kind: SetRef["kind"]) =>
-      (set: HostSet): OpenSet => ({
-        ...set,
-        open: new AddressTable(set.table),
-        ref: { kind, host: set.host, version: set.version },
-      });
     this.#rules = bots;
-    this.#vip = bots.vip.map(open("vip"));
-    this.#bad = bots.bad.map(open("bad"));
+    this.#sets = [
+      ...bots.vip.map((set) => new OpenSet(bots, "vip", set)),
+      ...bots.bad.map((set) => new OpenSet(bots, "bad", set)),
+    ];
     this.#reader = reader;
   }
 
   /** `clientIp` that is no address (a unix socket, a spoof) is in no set. */
   verdict(clientIp: string, claimed: string | undefined): Verdict {
-    return this.decide(this.evidence(clientIp, claimed));
+    return this.ofAddress(clientIp) ?? this.ofClaim(claimed);
   }
 
-  decide(evidence: Evidence): Verdict {
-    return decide(this.#rules, evidence);
+  /** Where a set holds the address: what the visitor claims to be counts for nothing then. */
+  ofAddress(clientIp: string): Verdict | undefined {
+    const reader = this.#reader;
+    const family = reader.read(clientIp);
+    if (family === 0) return undefined;
+    for (const { table, verdicts } of this.#sets) {
+      const owner = table.ownerOf(family, reader.words);
+      if (owner !== 0) return verdicts.of(owner);
+    }
+    return undefined;
   }
 
-  evidence(clientIp: string, claimed: string | undefined): Evidence {
-    const family = this.#reader.read(clientIp);
-    const holder = family === 0 ? undefined : this.#holder(family);
-    if (holder === undefined && claimed === undefined) return nothing;
-    return { holder, claimed, claimHasAddresses: claimed !== undefined && this.#holds(claimed) };
-  }
-
-  #holder(family: IpFamily): Holder | undefined {
-    return (
-      holderIn("vip", this.#vip, family, this.#reader.words) ??
-      holderIn("bad", this.#bad, family, this.#reader.words)
-    );
+  /** Of an address in no set. */
+  ofClaim(claimed: string | undefined): Verdict {
+    const claimHasAddresses = claimed !== undefined && this.#holds(claimed);
+    return decide(this.#rules, { holder: undefined, claimed, claimHasAddresses });
   }
 
   #holds(bot: string): boolean {
-    return [...this.#vip, ...this.#bad].some(({ open }) => open.ownerNamed(bot) !== 0);
+    return this.#sets.some(({ table }) => table.ownerNamed(bot) !== 0);
+  }
+}
+
+/** A set with its table opened. */
+class OpenSet {
+  readonly table: AddressTable;
+  readonly verdicts: SetVerdicts;
+
+  constructor(rules: BotRules, kind: SetRef["kind"], set: HostSet) {
+    this.table = new AddressTable(set.table);
+    this.verdicts = new SetVerdicts(rules, kind, set, this.table);
+  }
+}
+
+/** 100 bytes each. Bots of a set, not addresses; where there are more, each verdict is made for its request. */
+const keptVerdictsMax = 10_000;
+
+/** The verdicts on the addresses that a set holds: one a bot, made when it is first asked for. */
+class SetVerdicts {
+  readonly #rules: BotRules;
+  readonly #ref: SetRef;
+  readonly #pairs: Uint8Array;
+  readonly #table: AddressTable;
+  readonly #made: (Verdict | undefined)[];
+
+  constructor(rules: BotRules, kind: SetRef["kind"], set: HostSet, table: AddressTable) {
+    this.#rules = rules;
+    this.#ref = { kind, host: set.host, version: set.version };
+    this.#pairs = set.pairs;
+    this.#table = table;
+    const kept = table.names <= keptVerdictsMax ? table.names + 1 : 0;
+    this.#made = Array.from({ length: kept });
+  }
+
+  of(owner: number): Verdict {
+    if (owner >= this.#made.length) return this.#make(owner);
+    return (this.#made[owner] ??= this.#make(owner));
+  }
+
+  #make(owner: number): Verdict {
+    const said = this.#pairs[owner];
+    const pair = said === pairAllow ? "allow" : said === pairDeny ? "deny" : undefined;
+    const { kind } = this.#ref;
+    const holder: Holder = { kind, bot: this.#table.name(owner), pair, set: this.#ref };
+    const evidence = { holder, claimed: undefined, claimHasAddresses: false };
+    return Object.freeze(decide(this.#rules, evidence));
   }
 }
 
@@ -80,10 +116,11 @@ export function createJudge(
   return (bots, clientIp, userAgent, domain) => {
     let judge = judges.get(bots);
     if (judge === undefined) judges.set(bots, (judge = new BotJudge(bots, reader)));
+    const held = judge.ofAddress(clientIp);
+    if (held !== undefined) return held;
     const claimed = claimedBot(userAgent);
-    const evidence = judge.evidence(clientIp, claimed?.name);
-    if (claimed !== undefined && evidence.holder === undefined) unreviewed(domain, claimed);
-    return judge.decide(evidence);
+    if (claimed !== undefined) unreviewed(domain, claimed);
+    return judge.ofClaim(claimed?.name);
   };
 }
 
@@ -94,22 +131,4 @@ export function judgeVisitor(
   claimed: string | undefined,
 ): Verdict {
   return new BotJudge(bots).verdict(clientIp, claimed);
-}
-
-const nothing: Evidence = { holder: undefined, claimed: undefined, claimHasAddresses: false };
-
-function holderIn(
-  kind: Holder["kind"],
-  sets: readonly OpenSet[],
-  family: IpFamily,
-  words: Uint32Array,
-): Holder | undefined {
-  for (const { open, pairs, ref } of sets) {
-    const owner = open.ownerOf(family, words);
-    if (owner === 0) continue;
-    const said = pairs[owner];
-    const pair = said === pairAllow ? "allow" : said === pairDeny ? "deny" : undefined;
-    return { kind, bot: open.name(owner), pair, set: ref };
-  }
-  return undefined;
 }

@@ -2,8 +2,9 @@
 // held, and only what is not known is read from agent.db. Equal sets of several hosts lie there once.
 
 import { AccelError } from "../../core/faults.ts";
-import type { AddressTablePlan } from "../../core/address-table.ts";
+import type { AddressTablePlan, AddressTableRef } from "../../core/address-table.ts";
 import type { CompiledSet } from "../../core/compose-state.ts";
+import { copyColumn, isPauseDue, noPause, type Pause } from "../../core/range-pause.ts";
 import { changeRangeSet, planTable, RangeSetBuilder, type RangeSet } from "../../core/range-set.ts";
 import { elementKey, emptySetDigest, type SetElement } from "../../core/set-digest.ts";
 import type { Sqlite, Statement } from "../../base/sqlite.ts";
@@ -12,6 +13,8 @@ import type { Arenas, PlacedTables, SetDelta, SetVersion } from "./table-message
 /** Address space of each arena; resident is what the tables take. 80 million IPv4 ranges, or 25 million IPv6 ranges. */
 export const arenaBytesMax = 2 ** 30;
 const growBytes = 2 ** 20;
+/** A row that is read costs as much as so many steps of other loops. */
+const slowSteps = 32;
 /** Of all remembered changes together: more is read anew as fast. */
 const deltaElementsMax = 20_000;
 
@@ -50,9 +53,12 @@ export class TableMaker {
   /** By digest: the sets of the last build. */
   #held = new Map<string, RangeSet>();
   readonly #empty = new RangeSetBuilder().build();
+  readonly #pause: Pause;
 
-  constructor(db: Sqlite, arenas: Arenas) {
+  /** `pause` is called many times in each build. */
+  constructor(db: Sqlite, arenas: Arenas, pause: Pause = noPause) {
     this.#arenas = arenas;
+    this.#pause = pause;
     this.#find = db.prepare(
       "SELECT host, kind, version, count, digest FROM bot_set WHERE host = ? AND kind = ?",
     );
@@ -139,14 +145,18 @@ export class TableMaker {
       for (const element of delta.added)
         if (!removed.delete(elementKey(element))) added.set(elementKey(element), element);
     }
-    return changeRangeSet(start, [...added.values()], [...removed.values()]);
+    return changeRangeSet(start, [...added.values()], [...removed.values()], this.#pause);
   }
 
   #read({ host, kind }: SetVersion): SetVersion | undefined {
     const now = this.#find.get(host, kind);
     if (now === undefined || now.count === 0 || this.#held.has(now.digest)) return now;
-    const builder = new RangeSetBuilder();
-    for (const [bot, range] of this.#elements.iterate(host, kind)) builder.add(bot, range);
+    const builder = new RangeSetBuilder(this.#pause);
+    let read = 0;
+    for (const [bot, range] of this.#elements.iterate(host, kind)) {
+      if (isPauseDue(read++ * slowSteps)) this.#pause();
+      builder.add(bot, range);
+    }
     this.#held.set(now.digest, builder.build());
     return now;
   }
@@ -161,19 +171,25 @@ export class TableMaker {
     for (const digest of digests) {
       const set = this.#held.get(digest);
       const old = copied.get(digest);
-      if (old === undefined && set !== undefined) plans.set(digest, planTable(set));
+      if (old === undefined && set !== undefined) plans.set(digest, planTable(set, this.#pause));
       const bytes = old?.bytes ?? plans.get(digest)?.bytes ?? 0;
       layout.set(digest, { at: end, bytes });
       end += bytes;
     }
     this.#layouts[arena] = new Map(); // Until all is written, nothing of it counts.
     makeRoom(buffer, end);
-    for (const [digest, { at, bytes }] of layout) {
+    for (const [digest, { at }] of layout) {
       const old = copied.get(digest);
       if (old === undefined) plans.get(digest)?.write({ buffer, at });
-      else new Uint8Array(buffer, at, bytes).set(new Uint8Array(this.#arenas[from], old.at, bytes));
+      else this.#copy(from, old, { buffer, at });
     }
     this.#layouts[arena] = layout;
+  }
+
+  #copy(from: 0 | 1, { at, bytes }: Place, to: AddressTableRef): void {
+    const words = bytes / 4;
+    const source = new Uint32Array(this.#arenas[from], at, words);
+    copyColumn(source, new Uint32Array(to.buffer, to.at, words), 0, this.#pause);
   }
 }
 

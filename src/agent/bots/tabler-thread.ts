@@ -3,12 +3,14 @@
 import type { MessagePort } from "node:worker_threads";
 import { openSqlite } from "../../base/sqlite.ts";
 import { messageOf } from "../../core/faults.ts";
+import { createPace } from "./pace.ts";
 import { TableMaker } from "./table-maker.ts";
 import type { FromTabler, TablerInit, ToTabler } from "./table-messages.ts";
 
 /** Runs until main ends the thread. */
 export function runTabler(port: MessagePort, { dbPath, arenas }: TablerInit): void {
-  const maker = new TableMaker(openSqlite(dbPath, { sync: "normal", readonly: true }), arenas);
+  const db = openSqlite(dbPath, { sync: "normal", readonly: true });
+  const maker = new TableMaker(db, arenas, createPace());
   const say = (message: FromTabler): void => port.postMessage(message);
   port.on("message", (message: ToTabler) => {
     if (message.kind === "delta") {

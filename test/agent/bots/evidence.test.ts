@@ -98,12 +98,19 @@ test("VIP before bad, the host's own set before its main domain's, then the most
           const vip = holderOf(ownVip, ip) ?? holderOf(mainVip, ip);
           const bot = vip ?? holderOf(ownBad, ip) ?? holderOf(mainBad, ip);
           const pair = bot === undefined ? 0 : said[names.indexOf(bot)];
-          const { holder } = judge.evidence(ip, undefined);
-          expect([holder?.kind, holder?.bot, holder?.pair]).toEqual([
-            bot === undefined ? undefined : vip === undefined ? "bad" : "vip",
-            bot,
-            pair === pairAllow ? "allow" : pair === pairDeny ? "deny" : undefined,
-          ]);
+          const list = bot === undefined ? undefined : vip === undefined ? "bad" : "vip";
+          const ofPair =
+            pair === pairAllow ? "allow-pair" : pair === pairDeny ? "deny-pair" : undefined;
+          const ofSet = list === undefined ? undefined : `${list}-set`;
+          // The second time it is the one that was made before.
+          for (let time = 0; time < 2; time++) {
+            const verdict = judge.ofAddress(ip);
+            expect([verdict?.set?.kind, verdict?.bot, verdict?.reason]).toEqual([
+              list,
+              bot,
+              ofPair ?? ofSet,
+            ]);
+          }
         }
       },
     ),

@@ -153,3 +153,24 @@ test("sets that do not fit are refused; those in force stay, and the next that f
   rig.change("a.example", [two]);
   expect(holder(rig.build(), "a.example", "192.0.2.7")).toBe("two");
 });
+
+test("whoever builds many ranges is called out of it again and again, for the whole set and for a change", () => {
+  using rig = new Rig();
+  let calls = 0;
+  const many = Array.from({ length: 20_000 }, (_, i) => ({
+    bot: `bot-${i % 7}`,
+    range: i % 2 === 0 ? `10.${i >> 8}.${i & 255}.8/30` : `2001:db8:${i.toString(16)}::/48`,
+  }));
+  rig.change("a", many);
+  rig.maker = new TableMaker(rig.db.sqlite, rig.arenas, () => calls++);
+  rig.build();
+  // Each 128th row that is read; after that 4,096 steps in each of many loops.
+  expect(calls).toBeGreaterThan(20_000 / 128 + 50);
+  calls = 0;
+  rig.change("a", [one], many.slice(0, 1));
+  const built = rig.build();
+  expect(calls).toBeGreaterThan(20);
+  expect(holder(built, "a", "192.0.2.9")).toBe("one");
+  expect(holder(built, "a", "10.0.0.9")).toBeUndefined();
+  expect(holder(built, "a", "2001:db8:1::9")).toBe("bot-1");
+});
