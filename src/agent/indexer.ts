@@ -2,6 +2,7 @@
 
 import { execFile } from "node:child_process";
 import { parentPort, workerData } from "node:worker_threads";
+import { entryUrl } from "../base/entry.ts";
 import { IndexThread } from "./cache/index-thread.ts";
 import type { IndexerInit, IndexerToMain, MainToIndexer } from "./cache/messages.ts";
 
@@ -24,6 +25,7 @@ const thread = new IndexThread({
     new Promise((resolve) => {
       execFile("sync", ["-f", directory], { timeout: syncMs }, (error) => resolve(error === null));
     }),
+  checkpointerEntry: entryUrl(import.meta.url, "./checkpointer"),
 });
 // Main says nothing else.
 port.on("message", (message: MainToIndexer) => thread.onMain(message));

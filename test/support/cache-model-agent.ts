@@ -73,7 +73,8 @@ class ModelThread {
       },
     });
     this.keeper = keeper;
-    this.#writes = new WriteQueue({ keeper, clock, onTrouble: () => undefined });
+    const isClearing = (): boolean => false; // When there is a step is decided by chance.
+    this.#writes = new WriteQueue({ keeper, clock, isClearing, onTrouble: () => undefined });
     const ask = (job: MatchJob): Promise<MatchAnswer> => {
       const { promise, resolve } = Promise.withResolvers<MatchAnswer>();
       this.questions.push({ job, answer: undefined, resolve });
@@ -87,7 +88,7 @@ class ModelThread {
         keeper,
         match: ({ incarnation }, { domain, host, patterns: asked, clearNo }) =>
           ask({
-            kind: "match",
+            kind: "older",
             directory,
             incarnation,
             scope: { domain, host },

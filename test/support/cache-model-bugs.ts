@@ -2,6 +2,7 @@
 
 import { Clears } from "../../src/agent/cache/clears.ts";
 import { Entries } from "../../src/agent/cache/entries.ts";
+import { EntrySites } from "../../src/agent/cache/entry-sites.ts";
 import { Guard } from "../../src/agent/cache/guard.ts";
 import { HotBodies } from "../../src/agent/cache/hot-bodies.ts";
 import { OpenIndex } from "../../src/agent/cache/open-index.ts";
@@ -74,6 +75,10 @@ export const plantedBugs: readonly PlantedBug[] = [
             return ids;
           },
       ),
+  },
+  {
+    name: "the index forgets whose an entry is",
+    plant: () => instead(EntrySites.prototype, "set", () => () => undefined),
   },
   {
     name: "a clear is recorded after matching",

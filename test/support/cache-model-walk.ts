@@ -241,7 +241,7 @@ export class Walk implements AsyncDisposable {
     const question = thread.questions[a % Math.max(1, thread.questions.length)];
     if (question === undefined) return;
     if (name === "matchRead") return thread.read(question);
-    if (name === "matchFail" && question.job.kind === "match" && question.job.olderThan === null)
+    if (name === "matchFail" && question.job.kind === "match")
       return thread.answer(question, {
         kind: "failed",
         reason: "over budget",

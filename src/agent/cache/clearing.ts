@@ -47,15 +47,26 @@ export class Clearing {
   readonly #options: ClearingOptions;
   /** One at a time, in their order: a clear's budget is its own, and the cursor follows the journal. */
   readonly #one = new Mutex();
+  #underWay = 0;
 
   constructor(options: ClearingOptions) {
     this.#options = options;
   }
 
+  /** Whether a clear is under way, or waits for one. */
+  get isBusy(): boolean {
+    return this.#underWay > 0;
+  }
+
   /** Rejects with PATTERN_INVALID, before anything changed, and with nothing else. */
-  clear(request: ClearRequest): Promise<ClearApplied> {
+  async clear(request: ClearRequest): Promise<ClearApplied> {
     const startedMs = this.#options.clock.elapsedMs();
-    return this.#one.run(() => this.#clear(request, startedMs));
+    this.#underWay++;
+    try {
+      return await this.#one.run(() => this.#clear(request, startedMs));
+    } finally {
+      this.#underWay--;
+    }
   }
 
   /** When all clears that were given have ended. */
@@ -109,7 +120,7 @@ export class Clearing {
     index: OpenIndex,
     { domain, host, patterns }: ClearRequest,
   ): Promise<{ ids: Float64Array; widened: boolean } | undefined> {
-    if (patterns === null) return { ids: index.hideScope({ domain, host }), widened: false };
+    if (patterns === null) return { ids: index.hide({ domain, host }), widened: false };
     const { matcher, directory, matchBudgetMs, keeper, onWidened } = this.#options;
     const { incarnation } = index;
     if (!index.entries.hasAllTexts()) throw new AccelError("INDEX_BROKEN", textsMissing);
@@ -118,9 +129,7 @@ export class Clearing {
         kind: "match",
         directory,
         incarnation,
-        scope: { domain, host },
         patterns,
-        olderThan: null,
         newestNo: index.clears.newest,
         checkFirst: index.isUnchecked,
       },
@@ -128,12 +137,13 @@ export class Clearing {
     );
     if (keeper.index !== index) return undefined;
     if (answer.kind === "matched") index.noteChecked();
-    if (answer.kind === "matched") return { ids: index.hide(answer.ids), widened: false };
+    if (answer.kind === "matched")
+      return { ids: index.hide({ domain, host }, answer.ids), widened: false };
     const reason =
       answer.kind === "failed" ? answer.reason : "the matcher answered another question";
     if (answer.kind === "failed" && answer.damaged) throw new AccelError("INDEX_BROKEN", reason);
     onWidened({ domain, host }, reason);
-    return { ids: index.hideScope({ domain, host }), widened: true };
+    return { ids: index.hide({ domain, host }), widened: true };
   }
 
   /** The index failed under this clear, damaged or on a disk that is full: nothing that was cached may be used again. */

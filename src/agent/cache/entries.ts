@@ -12,7 +12,9 @@ import {
   type FoundEntry,
   type RemovedRow,
 } from "./entry-sql.ts";
-import type { Candidate, EntryKey, Refreshed, Scope, StoredBody, VariantCoding } from "./entry.ts";
+import type { Candidate, EntryKey, Refreshed, StoredBody, VariantCoding } from "./entry.ts";
+import type { Site } from "./entry-sites.ts";
+import { StaleKeys } from "./stale-keys.ts";
 import { TextCount } from "./text-count.ts";
 
 /** Variants of one key: what a response that varies by a header of the visitor's choice can fill. The oldest go. */
@@ -35,6 +37,7 @@ export class Entries {
   #pending = { count: 0, bytes: 0 };
   readonly #sql: EntrySql;
   readonly #texts: TextCount;
+  readonly staleKeys: StaleKeys;
   readonly #departures: Departures;
 
   constructor(db: Sqlite, departures: Departures) {
@@ -44,6 +47,7 @@ export class Entries {
     const size = this.#sql.size.get();
     this.#count = size?.count ?? 0;
     this.#bytes = size?.bytes ?? 0;
+    this.staleKeys = new StaleKeys(this.#sql, this.#sql.keys.get() !== this.#count);
   }
 
   get count(): number {
@@ -61,6 +65,7 @@ export class Entries {
     }
     this.#pending = { count: 0, bytes: 0 };
     this.#texts.settle(committed);
+    this.staleKeys.settle(committed);
   }
 
   /** False where words are missing that were there. Throws as SQLite does. */
@@ -146,6 +151,7 @@ export class Entries {
     text: Parameters<typeof indexedText>[0],
     footprint: number,
   ): void {
+    this.#sql.insertKey.run(id);
     this.#sql.insertText.run(id, ...indexedText(text));
     if (body?.kind === "inline") this.#sql.insertBody.run(id, body.bytes);
     this.#texts.added(1);
@@ -187,6 +193,7 @@ export class Entries {
     for (const { footprint } of rows) this.#pending.bytes -= footprint;
     this.#pending.count -= rows.length;
     this.#texts.removed(rows);
+    this.staleKeys.add(rows);
     return rows.map(({ id, object }) => ({ id, object }));
   }
 
@@ -224,15 +231,18 @@ export class Entries {
     return this.#sql.longestUnused.all(limit).toSorted((a, b) => a - b);
   }
 
-  /** Ascending. Sorted here: SQLite takes half a second for a million. */
-  idsInScope(scope: Scope): Float64Array {
-    return Float64Array.from(this.#idsInScope(scope)).sort();
+  /** Undefined where there is none. */
+  span(): { readonly oldest: number; readonly newest: number } | undefined {
+    const { oldest, newest } = this.#sql.span.get() ?? { oldest: null, newest: null };
+    return oldest === null || newest === null ? undefined : { oldest, newest };
   }
 
-  #idsInScope({ domain, host }: Scope): number[] {
-    if (host !== null && domain !== null) return this.#sql.idsOfHost.all(domain, host);
-    if (domain !== null) return this.#sql.idsOfDomain.all(domain);
-    return host === null ? this.#sql.ids.all() : this.#sql.idsOfAnyHost.all(host);
+  /** The ids of one site after the other; those of one ascend. */
+  *ofSites(): Iterable<{ readonly site: Site; readonly ids: readonly number[] }> {
+    for (let site = this.#sql.firstSite.get(); site !== undefined;) {
+      yield { site, ids: this.#sql.idsOfSite.all(site.domain, site.host) };
+      site = this.#sql.siteAfter.get(site.domain, site.host);
+    }
   }
 
   found(id: number): FoundEntry | undefined {

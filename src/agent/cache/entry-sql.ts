@@ -4,10 +4,12 @@ import { hash } from "node:crypto";
 import type { Sqlite, Statement } from "../../base/sqlite.ts";
 import { insertTextSql, type IndexedEntry, type IndexedText } from "../../core/index-schema.ts";
 import type { EntryKey, EntryKind } from "./entry.ts";
+import type { Site } from "./entry-sites.ts";
 import { mergeTextSql } from "./text-index.ts";
 
-export type RemovedRow = {
-  readonly id: number;
+/** Of entry_key: by which an entry is found. */
+export type KeyRow = { readonly key: number; readonly id: number };
+export type RemovedRow = KeyRow & {
   readonly object: string | null;
   readonly footprint: number;
 };
@@ -53,8 +55,11 @@ export type FileValues = [object: string | null, digest: Uint8Array | null];
 export type EntrySql = ReturnType<typeof prepareEntrySql>;
 
 /** So that every key is exact as a number. */
-const keyBytes = 6;
-const byKey = "key = ? AND domain = ? AND host = ? AND kind = ? AND path = ? AND query = ?";
+export const keyBytes = 6;
+/** Keys first: they are few, and in the order of their ids. */
+export const byKey =
+  "entry_key CROSS JOIN entry USING (id) WHERE entry_key.key = ? AND domain = ? AND host = ? AND kind = ? AND path = ? AND query = ?";
+const sites = "SELECT domain, host FROM entry INDEXED BY entry_scope";
 const listed = "IN (SELECT value FROM json_each(?))";
 const spanned = "BETWEEN ? AND ?";
 
@@ -94,6 +99,8 @@ function prepareWrites(db: Sqlite) {
        SELECT key, domain, host, kind, path, query, vary, ?, id, mime, status, '[]', stored_at_ms,
          initial_age_s, fresh_for_s, source_no, digest, ?, ?, ?, ?, ? FROM entry WHERE id = ?`,
     ),
+    insertKey: db.prepare<[number]>("INSERT INTO entry_key SELECT key, id FROM entry WHERE id = ?"),
+    removeKey: db.prepare<[number, number]>("DELETE FROM entry_key WHERE key = ? AND id = ?"),
     insertBody: db.prepare<[number, Uint8Array]>("INSERT INTO body (id, bytes) VALUES (?, ?)"),
     insertText: db.prepare<[number, ...IndexedText]>(insertTextSql("entry_text")),
     removeText: db.prepare<[number]>("DELETE FROM entry_text WHERE rowid = ?"),
@@ -128,31 +135,35 @@ function prepareReads(db: Sqlite) {
     size: db.prepare<[], { count: number; bytes: number }>(
       "SELECT count(*) AS count, coalesce(sum(footprint), 0) AS bytes FROM entry",
     ),
+    keys: db.prepare<[], number>("SELECT count(*) FROM entry_key").pluck(),
+    keysFrom: db.prepare<[key: number, id: number, limit: number], KeyRow & { isStray: number }>(
+      `SELECT some.key, some.id, entry.id IS NULL AS isStray
+       FROM (SELECT key, id FROM entry_key WHERE (key, id) > (?, ?) ORDER BY key, id LIMIT ?) AS some
+       LEFT JOIN entry ON entry.id = some.id ORDER BY some.key, some.id`,
+    ),
+    span: db.prepare<[], { oldest: number | null; newest: number | null }>(
+      "SELECT (SELECT min(id) FROM entry) AS oldest, (SELECT max(id) FROM entry) AS newest",
+    ),
     base: db.prepare<[number], BaseRow>(
       `SELECT domain, host, kind, path, query, vary, coding, mime, source_no AS sourceNo, footprint,
          length(headers) AS headersLength FROM entry WHERE id = ?`,
     ),
     codedOf: ids<[number]>("SELECT id FROM entry WHERE base_id = ?"),
     ofVariant: ids<[...KeyValues, vary: string]>(
-      `SELECT id FROM entry INDEXED BY entry_key WHERE ${byKey} AND vary = ? ORDER BY +id`,
+      `SELECT id FROM ${byKey} AND vary = ? ORDER BY id`,
     ),
-    ofKey: ids<KeyValues>(`SELECT id FROM entry INDEXED BY entry_key WHERE ${byKey} ORDER BY +id`),
+    ofKey: ids<KeyValues>(`SELECT id FROM ${byKey} ORDER BY id`),
     surplus: ids<[...KeyValues, number]>(
-      `SELECT id FROM entry INDEXED BY entry_key WHERE ${byKey} AND coding = '' ORDER BY id DESC LIMIT -1 OFFSET ?`,
+      `SELECT id FROM ${byKey} AND coding = '' ORDER BY id DESC LIMIT -1 OFFSET ?`,
     ),
     longestUnused: ids<[number]>("SELECT id FROM entry ORDER BY used_at_s LIMIT ?"),
-    // In no order, so that they come from a narrow index and not from the wide rows.
-    ids: ids<[]>("SELECT id FROM entry"),
-    idsOfDomain: ids<[string]>("SELECT id FROM entry WHERE domain = ?"),
-    idsOfHost: ids<[string, string]>("SELECT id FROM entry WHERE domain = ? AND host = ?"),
-    // From domain to domain: an index by host alone would cost every fill.
-    idsOfAnyHost: ids<[string]>(
-      `WITH RECURSIVE one (domain) AS (
-         SELECT min(domain) FROM entry
-         UNION ALL
-         SELECT (SELECT min(domain) FROM entry WHERE domain > one.domain) FROM one WHERE one.domain IS NOT NULL
-       )
-       SELECT id FROM one CROSS JOIN entry INDEXED BY entry_scope ON entry.domain = one.domain AND host = ?`,
+    firstSite: db.prepare<[], Site>(`${sites} ORDER BY domain, host LIMIT 1`),
+    siteAfter: db.prepare<[string, string], Site>(
+      `${sites} WHERE (domain, host) > (?, ?) ORDER BY domain, host LIMIT 1`,
+    ),
+    // From the narrow index and not from the wide rows.
+    idsOfSite: ids<[string, string]>(
+      "SELECT id FROM entry INDEXED BY entry_scope WHERE domain = ? AND host = ?",
     ),
     found: db.prepare<[number], FoundEntry>(
       `SELECT id, host, kind, path, query, mime, coding, status, size, stored_at_ms AS storedAtMs
@@ -170,7 +181,7 @@ function prepareRemovals(db: Sqlite) {
   const removal = <P extends unknown[]>(which: string) => ({
     coded: db.prepare<P, number>(`SELECT id FROM entry WHERE base_id ${which} ORDER BY id`).pluck(),
     entries: db.prepare<P, RemovedRow>(
-      `DELETE FROM entry WHERE id ${which} RETURNING id, object, footprint`,
+      `DELETE FROM entry WHERE id ${which} RETURNING id, key, object, footprint`,
     ),
     texts: db.prepare<P>(`DELETE FROM entry_text WHERE rowid ${which}`),
     bodies: db.prepare<P>(`DELETE FROM body WHERE id ${which}`),

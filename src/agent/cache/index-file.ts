@@ -4,11 +4,12 @@
 //               remembered one by one. cursor_seq: journal seq of the newest clear applied here. boot_id, clean: whose writes may be torn.
 //               suspect_to: files of entries up to this id were written before a boot that did not come after a clean stop.
 //               text_from: entries up to this id are being deleted by a clear of everything and have no row in entry_text any more.
-//   entry       one row a stored response (variant). Ids ascend and are never reused. key: 48 bits of a hash of what an entry is looked up by, for an index
-//               that is a seventh of its texts: deletion and fills are as fast as the pages they dirty are few. coding, base_id: of a body that was coded from that of another entry,
+//   entry       one row a stored response (variant). Ids ascend and are never reused. key: 48 bits of a hash of what an entry is looked up by. coding, base_id: of a body that was coded from that of another entry,
 //               which has its key, vary, mime and source_no; '' and null for all others. digest: of a static file's source.
 //               object, object_digest: name and SHA-256 of the body's file, null where the body stands in `body` or there is none.
 //               is_verified: the file was read again after a boot that may have torn it.
+//   entry_key   the keys of all entries, a seventh of their texts: fills and deletion are as fast as the pages they dirty are few. Keys outlive their
+//               entries a little (stale-keys.ts); no entry is without.
 //   body        bodies up to 32 KiB, by entry id
 //   entry_text  FTS5 over entry: rowid = entry.id; columns by core/index-schema.ts. Derived, rebuilt from entry.
 //   clear       one row a clear. patterns: JSON list, null means everything in scope; widened means the same. phase: 0 recorded (the guard knows it),
@@ -52,11 +53,12 @@ const tables = `
     source_no INTEGER NOT NULL, digest TEXT, object TEXT, object_digest BLOB, is_verified INTEGER NOT NULL DEFAULT 0,
     size INTEGER NOT NULL, used_at_s INTEGER NOT NULL, footprint INTEGER NOT NULL
   ) STRICT;
-  CREATE INDEX entry_key ON entry (key);
   CREATE INDEX entry_scope ON entry (domain, host, id, footprint);
   CREATE INDEX entry_base ON entry (base_id) WHERE base_id IS NOT NULL;
   CREATE INDEX entry_used ON entry (used_at_s);
   CREATE UNIQUE INDEX entry_object ON entry (object) WHERE object IS NOT NULL;
+
+  CREATE TABLE entry_key (key INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY (key, id)) STRICT, WITHOUT ROWID;
 
   CREATE TABLE body (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
 
@@ -70,7 +72,7 @@ const tables = `
 `;
 
 /** Goes up with every change of the tables or of the text in the index: an index of another shape is made anew, what it holds can be fetched again. */
-const shape = 6;
+const shape = 7;
 
 export type IndexExpectation = {
   /** What the agent has acknowledged: an index that knows less is out of date. */
@@ -174,7 +176,7 @@ function distrust(db: Sqlite, expected: IndexExpectation): string | undefined {
   return undefined;
 }
 
-/** 32 MiB: deletions touch pages all over the file, and each is written to it once a checkpoint. Beyond it a commit would wait too long for that. */
+/** 32 MiB, until somebody else takes that over (checkpoints.ts): deletions touch pages all over the file, and each is written to it once a checkpoint. */
 const checkpointPages = 8_192;
 /** Of the index thread's connection: about what a million keys need of inner pages, and what one step changes. */
 const pageCacheKiB = 32_768;

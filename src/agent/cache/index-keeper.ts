@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { messageOf } from "../../core/faults.ts";
+import type { WalLengths, WriteBack } from "./checkpoints.ts";
 import { openIndexFile } from "./index-file.ts";
 import type { IndexFacts } from "./opening.ts";
 import { OpenIndex, type Clock, type Counts } from "./open-index.ts";
@@ -26,6 +27,8 @@ export type KeeperOptions = {
   readonly clock: Clock;
   readonly facts: IndexFacts;
   readonly events: KeeperEvents;
+  /** What writes the WAL back beside this thread; undefined: SQLite does it within commits. */
+  readonly writeBack?: WriteBack;
 };
 
 export class IndexKeeper {
@@ -37,6 +40,8 @@ export class IndexKeeper {
   /** Set when the file on disk must not be used again. */
   #makeAnew: string | undefined;
   #opening: Promise<void> | undefined;
+  /** While it runs no file takes the place of the one it works on. */
+  #checkpointing: Promise<WalLengths | undefined> | undefined;
   #isClosed = false;
 
   constructor(options: KeeperOptions) {
@@ -94,6 +99,7 @@ export class IndexKeeper {
   async close(sync: (directory: string) => Promise<boolean>): Promise<void> {
     this.#isClosed = true;
     await this.#opening;
+    await this.#checkpointing;
     const index = this.#index;
     this.#options.header.incarnation = 0;
     this.#index = undefined;
@@ -123,6 +129,7 @@ export class IndexKeeper {
 
   async #tryOpen(): Promise<void> {
     const { directory, header, diskMax, clock, events } = this.#options;
+    await this.#checkpointing;
     const { clearNo, lastId } = header;
     const opening = randomBytes(16).toString("hex");
     const place = { bootId: kernelBootId(), clearNo, lastId, nowS: clock.nowS() };
@@ -131,8 +138,11 @@ export class IndexKeeper {
     try {
       const incarnation = header.nextIncarnation();
       const { counts } = this;
+      const { writeBack: given } = this.#options;
+      const run = given && (() => (this.#checkpointing = given.run()));
+      const writeBack = run && { ...given, run };
       const opened = { directory, header, diskMax, clock, incarnation, counts, isUnchecked };
-      this.#index = new OpenIndex(db, opened);
+      this.#index = new OpenIndex(db, { ...opened, writeBack });
     } catch (error) {
       db.close();
       throw error;

@@ -2,6 +2,7 @@
 
 import { openPatternCheck } from "../../base/pattern-check.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
+import { Checkpointer } from "./checkpointer.ts";
 import { Clearing } from "./clearing.ts";
 import { IndexKeeper } from "./index-keeper.ts";
 import { Inquiries } from "./inquiries.ts";
@@ -29,12 +30,15 @@ export type IndexThreadOptions = {
   readonly tell: (message: IndexerToMain) => void;
   /** Writes out the file system that the directory is on; false where that is not certain. */
   readonly sync: (directory: string) => Promise<boolean>;
+  /** What writes the WAL back beside this thread. */
+  readonly checkpointerEntry: URL;
 };
 
 export class IndexThread {
   readonly #options: IndexThreadOptions;
   readonly #keeper: IndexKeeper;
   readonly #matcher: MatchProcess;
+  readonly #checkpointer: Checkpointer;
   readonly #patterns = openPatternCheck();
   readonly #inquiries: Inquiries;
   readonly #verification: Verification;
@@ -47,6 +51,8 @@ export class IndexThread {
     this.#options = options;
     const { init, clock } = options;
     const { directory, diskMax, facts, matchBudgetMs, matcherEntry } = init;
+    const checkpointer = new Checkpointer(options.checkpointerEntry);
+    this.#checkpointer = checkpointer;
     const keeper = new IndexKeeper({
       directory,
       header: new SharedHeader(init.header),
@@ -63,12 +69,17 @@ export class IndexThread {
         dropped: (reason) => this.#raiseDropped(reason),
         failed: (reason) => this.#onOpenFailed(reason),
       },
+      writeBack: {
+        run: () => checkpointer.run(directory),
+        onEnd: () => this.#writes.schedule(),
+      },
     });
     this.#keeper = keeper;
     this.#matcher = new MatchProcess(new URL(matcherEntry));
     this.#writes = new WriteQueue({
       keeper,
       clock,
+      isClearing: () => this.#clearing.isBusy,
       onTrouble: (reason) => this.#tellTrouble(reason),
     });
     const patterns = this.#patterns;
@@ -168,6 +179,7 @@ export class IndexThread {
     this.#inquiries[Symbol.dispose]();
     this.#writes[Symbol.dispose]();
     await this.#keeper.close(this.#options.sync);
+    await this.#checkpointer[Symbol.asyncDispose]();
     this.#patterns[Symbol.dispose]();
     return { durableNo };
   }

@@ -5,7 +5,6 @@ import type { PatternCheck } from "../../base/pattern-check.ts";
 import { AccelError } from "../../core/faults.ts";
 import { patternsFault } from "../../core/pattern-fault.ts";
 import { Guard } from "./guard.ts";
-import { decodeIdRuns } from "./id-runs.ts";
 import type { IndexKeeper } from "./index-keeper.ts";
 import { Lookups } from "./lookups.ts";
 import type { MatchAnswer, MatchJob } from "./match-job.ts";
@@ -16,6 +15,8 @@ import { explain, type WhyAnswer } from "./why.ts";
 
 /** An operator waits for it, no visitor does. */
 const checkBudgetMs = 120_000;
+/** Of a clear's budget: its proof includes the start of a process, and nothing waits for it but the second receipt. */
+const proofBudgets = 4;
 const samplesMax = 10_000;
 /** Processes of some 50 MB each, beside that of clears and that of their proofs. */
 const matchersMax = 3;
@@ -28,9 +29,12 @@ export type InquiriesOptions = {
   readonly matchBudgetMs: number;
 };
 
-type Job =
-  | Omit<Extract<MatchJob, { kind: "match" }>, "directory" | "incarnation">
-  | { readonly kind: "check" | "text" };
+/** What the matcher is to be asked, without where. */
+type Job = MatchJob extends infer J
+  ? J extends J
+    ? Omit<J, "directory" | "incarnation">
+    : never
+  : never;
 
 export class Inquiries implements Disposable {
   readonly #options: InquiriesOptions;
@@ -50,7 +54,7 @@ export class Inquiries implements Disposable {
     const { keeper, matchBudgetMs } = this.#options;
     const fault = patternsFault(patterns, this.#options.patterns.check);
     if (fault !== undefined) throw new AccelError("PATTERN_INVALID", fault);
-    const job = { kind: "match", scope, patterns, olderThan: null } as const;
+    const job = { kind: "match", patterns, newestNo: 0, checkFirst: false } as const;
     const answer = await this.#ask(job, Math.min(budgetMs ?? matchBudgetMs, matchBudgetMs));
     const { index } = keeper;
     if (answer.kind === "failed" && answer.overBudget === true)
@@ -60,7 +64,7 @@ export class Inquiries implements Disposable {
         "INDEX_BROKEN",
         answer.kind === "failed" ? `the search failed: ${answer.reason}` : "the index is closed",
       );
-    const ids = decodeIdRuns(answer.ids).filter((id) => index.bits.has(id));
+    const ids = index.servableIds(scope, answer.ids);
     const newest = Array.from(ids.subarray(-Math.min(limit, samplesMax))).toReversed();
     const samples = newest.flatMap((id) => index.entries.found(id) ?? []);
     return { matched: ids.length, samples, overBudget: false };
@@ -103,8 +107,8 @@ export class Inquiries implements Disposable {
     },
   ): Promise<MatchAnswer> {
     const { domain, host, patterns, clearNo: olderThan } = clear;
-    const job = { kind: "match", scope: { domain, host }, patterns, olderThan } as const;
-    return this.#run(index, job, this.#options.matchBudgetMs);
+    const job = { kind: "older", scope: { domain, host }, patterns, olderThan } as const;
+    return this.#run(index, job, this.#options.matchBudgetMs * proofBudgets);
   }
 
   async #ask(job: Job, budgetMs: number): Promise<MatchAnswer> {

@@ -2,7 +2,7 @@
 
 import { openSqlite, type Sqlite } from "../../base/sqlite.ts";
 import { variantsMax } from "./entries.ts";
-import { keyValues, type KeyValues } from "./entry-sql.ts";
+import { byKey, keyValues, type KeyValues } from "./entry-sql.ts";
 import type { Entry, EntryKey, VariantCoding } from "./entry.ts";
 import { indexPath } from "./index-file.ts";
 
@@ -50,8 +50,7 @@ export class Lookups implements Disposable {
     this.#find = this.#db.prepare<[...KeyValues, limit: number], Row>(
       `SELECT id, vary, mime, status, headers, stored_at_ms, initial_age_s, fresh_for_s, source_no, digest, size,
          coding, base_id
-       FROM entry INDEXED BY entry_key
-       WHERE key = ? AND domain = ? AND host = ? AND kind = ? AND path = ? AND query = ? ORDER BY id DESC LIMIT ?`,
+       FROM ${byKey} ORDER BY id DESC LIMIT ?`,
     );
     this.#body = this.#db.prepare<[number], BodyRow>(
       `SELECT object, object_digest AS objectDigest, is_verified AS isVerified, size, body.bytes

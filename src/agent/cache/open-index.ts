@@ -2,13 +2,16 @@
 // commit first, then bits, then files, so that no bit speaks of a row that a crash could take back.
 
 import type { Sqlite } from "../../base/sqlite.ts";
+import { Checkpoints, type WriteBack } from "./checkpoints.ts";
 import { Clears, type ClearGone, type ClearRequest } from "./clears.ts";
 import { Deletions } from "./deletions.ts";
 import { Departures } from "./departures.ts";
 import { Entries, type Removed } from "./entries.ts";
 import type { CommitOutcome, Scope } from "./entry.ts";
 import { Guard } from "./guard.ts";
-import { decodeIdRuns, encodeIdRuns } from "./id-runs.ts";
+import { EntrySites, type Site } from "./entry-sites.ts";
+import { encodeIdRuns } from "./id-runs.ts";
+import { IdSet, type IdBits } from "./id-set.ts";
 import { commit, markClean, readState } from "./index-file.ts";
 import { madeAnew, noteEpoch } from "./opening.ts";
 import { makeObjectDirectories, newRun, ObjectSweep, unlinkObject } from "./object-files.ts";
@@ -36,6 +39,7 @@ export class OpenIndex implements Disposable {
   #isUnchecked: boolean;
   /** Files of entries up to this id may be torn. */
   readonly suspectTo: number;
+  readonly #sites = new EntrySites();
   readonly #writes: Writes;
   readonly #counts: Counts;
   readonly #db: Sqlite;
@@ -45,6 +49,7 @@ export class OpenIndex implements Disposable {
   readonly #diskMax: number;
   readonly #clock: Clock;
   readonly #sweep: ObjectSweep;
+  readonly #checkpoints: Checkpoints | undefined;
   readonly #deletions: Deletions;
   readonly #evictionPace: PacedSteps;
   /** Segments of the text index may have to be merged. */
@@ -62,6 +67,8 @@ export class OpenIndex implements Disposable {
       incarnation: number;
       counts: Counts;
       isUnchecked: boolean;
+      /** Undefined: SQLite writes the WAL back within commits. */
+      writeBack?: WriteBack | undefined;
     },
   ) {
     this.#db = db;
@@ -72,15 +79,20 @@ export class OpenIndex implements Disposable {
     this.incarnation = options.incarnation;
     this.#counts = options.counts;
     this.#isUnchecked = options.isUnchecked;
+    const { writeBack } = options;
+    this.#checkpoints = writeBack && new Checkpoints(db, writeBack);
     makeObjectDirectories(options.directory);
     this.#sweep = new ObjectSweep(options.directory, this.run);
     this.clears = new Clears(db, this.#guard, options.header.clearNo);
     this.departures = new Departures(db);
     this.entries = new Entries(db, this.departures);
     this.suspectTo = readState(db).suspect_to;
-    const ids = this.entries.idsInScope({ domain: null, host: null });
-    this.bits = ServableBits.allocate(ids[0] ?? options.header.lastId + 1);
-    for (const id of ids) this.bits.set(id);
+    const { oldest, newest } = this.entries.span() ?? {
+      oldest: options.header.lastId + 1,
+      newest: 0,
+    };
+    this.bits = ServableBits.allocate(oldest);
+    for (const { site, ids } of this.entries.ofSites()) this.#setServable(ids, site);
     this.#writes = new Writes(this.entries, this.clears, this.bits);
     this.#evictionPace = new PacedSteps(options.clock.elapsedMs);
     this.#deletions = new Deletions({
@@ -89,13 +101,16 @@ export class OpenIndex implements Disposable {
       bits: this.bits,
       clock: options.clock,
       commit: (action) => this.#commit("normal", action),
-      forget: (removed) => this.#forget(removed),
+      forget: (removed) => {
+        this.#forget(removed);
+        this.#mayMerge = true;
+      },
     });
     for (const { clearNo, ids: cleared } of this.clears.unfinished()) {
       for (const id of cleared) this.bits.unset(id);
       this.#deletions.add(clearNo, cleared);
     }
-    options.header.lastId = Math.max(options.header.lastId, ids.at(-1) ?? 0);
+    options.header.lastId = Math.max(options.header.lastId, newest);
   }
 
   /** Until then a clear has the text index checked before it believes what that answers. */
@@ -148,13 +163,16 @@ export class OpenIndex implements Disposable {
     return clearNo;
   }
 
-  /** Makes what the matcher found unservable at once: the ids that had been servable, ascending. */
-  hide(runs: Uint8Array): Float64Array {
-    return this.hideAll(decodeIdRuns(runs));
+  /** Ascending. `found`: whatever else the matcher found, of whomever. */
+  servableIds(scope: Scope, found?: IdBits): Float64Array {
+    const servable = new IdSet(this.bits.snapshot());
+    const ids = (found === undefined ? servable : servable.intersect(new IdSet(found))).ascending();
+    return this.#sites.among(ids, scope);
   }
 
-  hideScope(scope: Scope): Float64Array {
-    return this.hideAll(this.entries.idsInScope(scope));
+  /** Makes what is in scope, and was found, unservable at once: the ids that had been servable, ascending. */
+  hide(scope: Scope, found?: IdBits): Float64Array {
+    return this.hideAll(this.servableIds(scope, found));
   }
 
   hideAll(ids: Float64Array): Float64Array {
@@ -181,15 +199,20 @@ export class OpenIndex implements Disposable {
     return this.#deletions.count;
   }
 
-  /** One bounded piece of background work; false when there is none. Throws as SQLite does. */
+  /** One bounded piece of background work; false when there is none, or it waits for a checkpoint. Throws as SQLite does. */
   step(): boolean {
-    const isDeleting = this.#deletions.count > 0;
-    if (isDeleting) this.#deletions.step();
+    if (this.#checkpoints?.mustWait() === true) return false;
+    const { staleKeys } = this.entries;
+    if (staleKeys.isFull) this.#stepKeys();
+    else if (this.#deletions.count > 0) this.#deletions.step();
     else if (this.#isTooLarge()) this.#evictionPace.run((rows) => this.#evict(rows));
+    else if (!staleKeys.isEmpty) this.#stepKeys();
     else if (!this.#sweep.done) this.#sweep.step((object) => this.entries.holdsObject(object));
-    if (this.#mayMerge) this.#mayMerge = this.#commit("normal", () => this.entries.mergeTexts());
-    if (isDeleting) this.#mayMerge = true;
-    return this.#deletions.count > 0 || this.#isTooLarge() || !this.#sweep.done || this.#mayMerge;
+    // Not while there is more to delete: merging would write again and again what is about to go.
+    else if (this.#mayMerge)
+      this.#mayMerge = this.#commit("normal", () => this.entries.mergeTexts());
+    else return false;
+    return true;
   }
 
   noteEpoch(epoch: string | null): void {
@@ -218,12 +241,16 @@ export class OpenIndex implements Disposable {
 
   #show({ on, off, changed }: Effect): void {
     if (on !== undefined) {
-      this.#header.lastId = on;
-      this.bits.set(on);
+      this.#header.lastId = on.id;
+      this.#setServable([on.id], on.site);
       this.#counts.stored++;
     }
     this.#forget(off);
     if (changed !== undefined) this.#header.moveKeyMark(keyPlace(changed));
+  }
+
+  #stepKeys(): void {
+    this.entries.staleKeys.step((action) => this.#commit("normal", action));
   }
 
   #isTooLarge(): boolean {
@@ -258,8 +285,16 @@ export class OpenIndex implements Disposable {
     }
   }
 
+  #setServable(ids: readonly number[], site: Site): void {
+    this.#sites.set(ids, site);
+    for (const id of ids) this.bits.set(id);
+  }
+
   #forget(removed: readonly Removed[]): void {
-    for (const { id } of removed) this.bits.unset(id);
+    for (const { id } of removed) {
+      this.bits.unset(id);
+      this.#sites.unset(id);
+    }
     for (const { object } of removed) if (object !== null) unlinkObject(this.#directory, object);
   }
 }

@@ -2,6 +2,8 @@
 //
 // Bit i of word w stands for id = base + 32·w + i. Ids are never reused, so a bit that fell to 0 stays 0; what lies outside is not servable.
 
+import type { IdBits } from "./id-set.ts";
+
 /** 2^28 ids from the oldest live to the newest: 32 MiB when full. A wider span makes the index anew, once in weeks at a hundred fills per second. */
 export const idSpanMax = 2 ** 28;
 /** Grown by 4 KiB at least: 32,768 ids. */
@@ -54,6 +56,11 @@ export class ServableBits {
     const word = Math.floor(offset / 32);
     if (offset < 0 || word >= this.#words.length) return;
     Atomics.and(this.#words, word, ~(1 << (offset % 32)));
+  }
+
+  /** As they are now, for the thread that writes them. */
+  snapshot(): IdBits {
+    return { first: this.baseId, words: new Uint32Array(this.#words) };
   }
 
   /** Unsets the ids, which ascend; those that were set, in their order. One access to the shared memory a word: half a million ids in milliseconds. */

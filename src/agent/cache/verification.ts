@@ -4,7 +4,7 @@
 import { Mutex } from "../../base/mutex.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import type { ClearGone, StoredClear } from "./clears.ts";
-import { decodeIdRuns } from "./id-runs.ts";
+import { IdSet } from "./id-set.ts";
 import type { IndexKeeper } from "./index-keeper.ts";
 import type { MatchAnswer } from "./match-job.ts";
 import type { OpenIndex } from "./open-index.ts";
@@ -13,7 +13,7 @@ export type Verified = Pick<ClearGone, "verified" | "left">;
 
 export type VerificationOptions = {
   readonly keeper: IndexKeeper;
-  /** In a matcher of its own, within the budget: a clear waits for no verification. */
+  /** In a matcher of its own, within a budget: a clear waits for no verification. */
   readonly match: (
     index: OpenIndex,
     clear: Pick<StoredClear, "clearNo" | "domain" | "host" | "patterns">,
@@ -72,9 +72,11 @@ export class Verification implements Disposable {
       onUnverified(clearNo, 0, "the text index does not cover every entry");
       return { verified: false, left: 0 };
     }
-    const left = decodeIdRuns(answer.ids).filter(
-      (id) => index.bits.has(id) && (index.entries.base(id)?.sourceNo ?? Infinity) < clearNo,
-    );
+    const left = new IdSet(answer.ids)
+      .ascending()
+      .filter(
+        (id) => index.bits.has(id) && (index.entries.base(id)?.sourceNo ?? Infinity) < clearNo,
+      );
     if (left.length === 0) return { verified: true, left: 0 };
     const hidden = index.hideAll(left);
     const clearId = `left-of-${clearNo}`;

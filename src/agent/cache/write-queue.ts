@@ -14,6 +14,8 @@ const turnWritesMax = 200;
 const turnBytesMax = 2_097_152;
 /** Background work rests that long after the disk refused it. */
 const restMs = 5_000;
+/** While clears are under way there is a step of it in so many, so that clears without end do not keep it from going on. */
+const yieldMs = 100;
 
 type Queued = {
   readonly port: MessagePort;
@@ -25,6 +27,8 @@ type Queued = {
 export type WriteQueueOptions = {
   readonly keeper: IndexKeeper;
   readonly clock: Clock;
+  /** Whether somebody waits for a clear. */
+  readonly isClearing: () => boolean;
   /** Told at each change: why nothing can be stored, undefined when it can again. */
   readonly onTrouble: (reason: string | undefined) => void;
 };
@@ -35,6 +39,8 @@ export class WriteQueue implements Disposable {
   #queue: Queued[] = [];
   #turn: NodeJS.Immediate | undefined;
   #rest: NodeJS.Timeout | undefined;
+  #wake: NodeJS.Timeout | undefined;
+  #steppedMs = 0;
   #inTrouble = false;
   #failed = 0;
 
@@ -72,6 +78,7 @@ export class WriteQueue implements Disposable {
   [Symbol.dispose](): void {
     clearImmediate(this.#turn);
     clearTimeout(this.#rest);
+    clearTimeout(this.#wake);
     for (const port of this.#ports) port.close();
   }
 
@@ -152,9 +159,11 @@ export class WriteQueue implements Disposable {
   }
 
   #stepBackground(index: OpenIndex): boolean {
-    if (this.#rest !== undefined) return false;
+    if (this.#rest !== undefined || this.#yields()) return false;
     try {
-      return index.step();
+      const hasMore = index.step();
+      this.#steppedMs = this.#options.clock.elapsedMs();
+      return hasMore;
     } catch (error) {
       // On a full disk nothing can be deleted row by row, for each step is written first: only the whole file gives its space back.
       if (isDamage(error) || isDiskFull(error)) void this.#options.keeper.drop(messageOf(error));
@@ -165,6 +174,18 @@ export class WriteQueue implements Disposable {
       }, restMs);
       return false;
     }
+  }
+
+  /** To a clear: a step in the middle of it would delay what waits for it. */
+  #yields(): boolean {
+    const { isClearing, clock } = this.#options;
+    const waitMs = this.#steppedMs + yieldMs - clock.elapsedMs();
+    if (!isClearing() || waitMs <= 0) return false;
+    this.#wake ??= setTimeout(() => {
+      this.#wake = undefined;
+      this.schedule();
+    }, waitMs);
+    return true;
   }
 
   #fail({ port, no, write }: Queued, reason: string): void {

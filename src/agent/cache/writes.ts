@@ -11,6 +11,7 @@ import type {
   StoredBody,
   VariantCoding,
 } from "./entry.ts";
+import type { Site } from "./entry-sites.ts";
 import type { ServableBits } from "./servable-bits.ts";
 
 export type Write =
@@ -36,9 +37,9 @@ export type Write =
   | { readonly kind: "verified"; readonly id: number }
   | { readonly kind: "used"; readonly ids: Float64Array };
 
-/** After the commit: the id that is servable from now on, what is not any more, and whose look-ups are out of date. */
+/** After the commit: what is servable from now on and whose it is, what is not any more, and whose look-ups are out of date. */
 export type Effect = {
-  readonly on?: number;
+  readonly on?: { readonly id: number; readonly site: Site };
   readonly off: readonly Removed[];
   readonly changed?: EntryKey;
 };
@@ -102,7 +103,7 @@ export class Writes {
     const { id, removed } = this.#entries.put(candidate, nowS);
     return {
       outcome: { kind: "stored", id },
-      effect: { on: id, off: removed, changed: key },
+      effect: { on: { id, site: key }, off: removed, changed: key },
     };
   }
 
@@ -144,7 +145,7 @@ export class Writes {
     const { id, removed } = this.#entries.putVariant(baseId, base, { coding, body, size }, nowS);
     return {
       outcome: { kind: "stored", id },
-      effect: { on: id, off: removed, changed: key },
+      effect: { on: { id, site: base }, off: removed, changed: key },
     };
   }
 

@@ -3,9 +3,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as fc from "fast-check";
 import { IdSet } from "../../../src/agent/cache/id-set.ts";
-import { decodeIdRuns } from "../../../src/agent/cache/id-runs.ts";
 import { openIndexFile } from "../../../src/agent/cache/index-file.ts";
-import { Matcher } from "../../../src/agent/cache/match-job.ts";
+import { Matcher, type MatchJob } from "../../../src/agent/cache/match-job.ts";
 import type { Scope } from "../../../src/agent/cache/entry.ts";
 import { indexedText, insertTextSql } from "../../../src/core/index-schema.ts";
 import { tempDir } from "../../support/temp-dir.ts";
@@ -52,15 +51,16 @@ afterAll(() => {
   dir[Symbol.dispose]();
 });
 
-function matched(
-  scope: Scope,
-  patterns: readonly string[] | null,
-  olderThan: number | null = null,
-): number[] {
-  const job = { kind: "match", directory: dir.path, incarnation: 1, scope, patterns, olderThan };
-  const answer = matcher.run(job as Parameters<Matcher["run"]>[0]);
+type Question = MatchJob extends infer J
+  ? J extends J
+    ? Omit<J, "directory" | "incarnation">
+    : never
+  : never;
+
+function matched(question: Question): number[] {
+  const answer = matcher.run({ ...question, directory: dir.path, incarnation: 1 });
   if (answer.kind !== "matched") throw new Error(JSON.stringify(answer));
-  return Array.from(decodeIdRuns(answer.ids), (id) => id - 101);
+  return Array.from(new IdSet(answer.ids).ascending(), (id) => id - 101);
 }
 
 const all = Array.from({ length: entries }, (_, no) => no);
@@ -71,13 +71,25 @@ const scopes: [Scope, (no: number) => boolean][] = [
   [{ domain: null, host: "b.test" }, (no) => no % 3 === 2],
   [{ domain: "c.test", host: null }, () => false],
 ];
-test.each(scopes)("in %j", (scope, isIn) => {
-  expect(matched(scope, ["path:page"])).toEqual(all.filter(isIn));
-  expect(matched(scope, null)).toEqual(all.filter(isIn));
+const later = entries + 1;
+test.each(scopes)("older entries in %j", (scope, isIn) => {
+  const older = (patterns: readonly string[] | null, olderThan = later): number[] =>
+    matched({ kind: "older", scope, patterns, olderThan });
+  expect(older(["path:page"])).toEqual(all.filter(isIn));
+  expect(older(null)).toEqual(all.filter(isIn));
   const five = all.filter((no) => no % 5 === 0 && isIn(no));
-  expect(matched(scope, ["path:five"])).toEqual(five);
-  expect(matched(scope, ["path:five", "path:nothing", "path:page NOT path:other"])).toEqual(five);
-  expect(matched(scope, ["path:page"], 10)).toEqual(all.filter((no) => no < 10 && isIn(no)));
+  expect(older(["path:five"])).toEqual(five);
+  expect(older(["path:five", "path:nothing", "path:page NOT path:other"])).toEqual(five);
+  expect(older(["path:page"], 10)).toEqual(all.filter((no) => no < 10 && isIn(no)));
+});
+
+test("matches are those of all customers, and of this index", () => {
+  const match = (patterns: readonly string[], newestNo = 0): number[] =>
+    matched({ kind: "match", patterns, newestNo, checkFirst: true });
+  const five = all.filter((no) => no % 5 === 0);
+  expect(match(["path:page"])).toEqual(all);
+  expect(match(["path:five", "path:page NOT path:other", "path:nothing"])).toEqual(five);
+  expect(() => match(["path:five"], 1_000)).toThrow("older copy");
 });
 
 test("sets of ids are united, intersected and put in order", () => {
@@ -87,10 +99,17 @@ test("sets of ids are united, intersected and put in order", () => {
       const union = [...new Set(lists.flat())].toSorted((a, b) => a - b);
       expect([...IdSet.of(lists).ascending()]).toEqual(union);
       const both = union.filter((id) => other.includes(id));
-      expect([...IdSet.of(lists).intersect(other).ascending()]).toEqual(both);
+      expect([
+        ...IdSet.of(lists)
+          .intersect(IdSet.of([other]))
+          .ascending(),
+      ]).toEqual(both);
     }),
   );
   const far = [2 ** 40, 2 ** 40 + 31, 2 ** 40 + 32];
   expect([...IdSet.of([far.toReversed()]).ascending()]).toEqual(far);
+  const moved = new IdSet({ first: 2 ** 40 - 5, words: Uint32Array.of(0xff_ff_ff_ff, 1) });
+  expect([...IdSet.of([far]).intersect(moved).ascending()]).toEqual([2 ** 40]);
+  expect([...moved.intersect(IdSet.of([far])).ascending()]).toEqual([2 ** 40]);
   expect(() => IdSet.of([[1, 2 ** 40]])).toThrow(RangeError);
 });

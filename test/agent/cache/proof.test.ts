@@ -73,7 +73,7 @@ test("what a clear left behind is found, dropped and told", async () => {
   // Blind for every second match of a clear; the proof asks for entries older than the clear.
   const matcherEntry = matcherWith(
     scripts.path,
-    `(job) => job.kind === "match" && job.olderThan === null ? { kind: "matched", ids: new Uint8Array() } : undefined`,
+    `(job) => job.kind === "match" ? { kind: "matched", ids: { first: 0, words: new Uint32Array() } } : undefined`,
   );
   const registry = new Registry();
   await using rig = await openedRig(dir.path, { matcherEntry, registry });
@@ -98,7 +98,7 @@ test("a proof that cannot be had is not given, and the clear is in force all the
   using scripts = tempDir();
   const matcherEntry = matcherWith(
     scripts.path,
-    `(job) => job.olderThan === null ? undefined : process.exit(9)`,
+    `(job) => job.kind === "match" ? undefined : process.exit(9)`,
   );
   await using rig = await openedRig(dir.path, { matcherEntry });
   await store(rig.cache, keyOf({ path: "/x" }));

@@ -45,6 +45,7 @@ export function openRig(stateDir: string, changes: Partial<IndexerOptions> = {})
     health,
     log: silentLog(),
     stop: stop.signal,
+    matchBudgetMs: 10_000, // On a busy host too; what is over budget has tests of its own.
     ...changes,
   });
   const { init, port } = client.workerInit();
