@@ -15,6 +15,8 @@ export type FrontOptions = {
   readonly customers: Handler;
   readonly agents: AgentApi;
   readonly registry: Registry;
+  /** Sets what is only known when it is asked for. */
+  readonly beforeScrape: () => Promise<void>;
   readonly version: string;
   /** What keeps central from doing its work; empty: ready. May take as long as the store takes. */
   readonly unreadiness: () => Promise<readonly string[]>;
@@ -55,11 +57,10 @@ async function ownPage(
   path: string,
 ): Promise<Page> {
   const pages: Readonly<Record<string, () => Promise<Page>>> = {
-    "/metrics": async () => ({
-      status: 200,
-      type: metricsContentType,
-      body: await options.registry.metrics(),
-    }),
+    "/metrics": async () => {
+      await options.beforeScrape();
+      return { status: 200, type: metricsContentType, body: await options.registry.metrics() };
+    },
     "/healthz": async () => ({ status: 200, type: plain, body: "alive\n" }),
     "/readyz": () => readiness(options),
     "/": async () => ({

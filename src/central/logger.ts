@@ -1,9 +1,9 @@
-// Entry of central's log thread: the only one that opens the request-log files.
+// Entry of central's two threads of request logs: the only one that writes the files, and the one beside it that reads them.
 
 import { parentPort, workerData } from "node:worker_threads";
 import type { LogThreadInit } from "./agents/log-messages.ts";
-import { serveLogStore } from "./agents/log-thread.ts";
+import { serveLogs } from "./agents/log-thread.ts";
 
 if (parentPort === null) throw new TypeError("logger.ts is a thread's entry");
-// Given by startLogThread.
-serveLogStore(workerData as LogThreadInit, parentPort);
+// Given by log-worker.ts.
+serveLogs(workerData as LogThreadInit, parentPort);

@@ -4,8 +4,6 @@ import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { startControlSocket } from "../base/control-socket.ts";
-import { ensureDirectory } from "../base/durable-file.ts";
-import { entryUrl } from "../base/entry.ts";
 import { Health } from "../base/health.ts";
 import type { Log } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
@@ -15,9 +13,10 @@ import { ClientAddresses } from "../core/client-address.ts";
 import { fieldsOfRaw } from "../core/http-fields.ts";
 import { createAgentApi, type AgentApi } from "./agents/agent-api.ts";
 import { Hub } from "./agents/hub.ts";
-import { LogThread } from "./agents/log-client.ts";
+import { canaryAges, createCanaryAges } from "./agents/log-canaries.ts";
+import type { LogThread } from "./agents/log-client.ts";
 import { readLogs } from "./agents/log-reader.ts";
-import { createAgentMetrics } from "./agents/metrics.ts";
+import { createAgentMetrics, type AgentMetrics } from "./agents/metrics.ts";
 import { createRateLimit } from "./agents/rate-limit.ts";
 import { createLocalWakeBus } from "./agents/wake.ts";
 import { createCustomerApi } from "./api/customer-api.ts";
@@ -25,6 +24,7 @@ import type { Live } from "./api/ports.ts";
 import { startFront } from "./front.ts";
 import { startBotImports } from "./jobs/bot-imports.ts";
 import { startRetention } from "./jobs/retention.ts";
+import { openLogs } from "./request-logs.ts";
 import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
 import { openAgentStore } from "./store/agent-store.ts";
 import { BotImports } from "./store/bot-import.ts";
@@ -34,6 +34,7 @@ import { CustomerStore } from "./store/customer-store.ts";
 import { openReader, openStore, storeEpoch, type Store } from "./store/database.ts";
 import { dropExpiredAgentTokens, dropIdempotencyKeys } from "./store/expiry.ts";
 import { sitePositions } from "./store/instances.ts";
+import { siteNames } from "./store/sites.ts";
 import { openStoreKey } from "./store/store-key.ts";
 import { dropUnreviewed } from "./store/unreviewed-counting.ts";
 
@@ -61,6 +62,7 @@ type Ground = CentralOptions & {
   readonly store: Store;
   readonly blobs: BlobFiles;
   readonly thread: LogThread;
+  readonly metrics: AgentMetrics;
 };
 
 /** The state directory is locked by the caller. */
@@ -72,8 +74,10 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const store = stack.use(await openStore(at("central.db"), now));
   const sealer = await openStoreKey(store, keyFileOf(settings));
   const blobs = await openBlobs(at("blobs"), store, now);
-  const thread = stack.use(await openLogs(at("logs"), log, health));
-  const ground: Ground = { ...options, health, registry: new Registry(), store, blobs, thread };
+  const registry = new Registry();
+  const metrics = createAgentMetrics(registry);
+  const thread = stack.use(await openLogs(at("logs"), log, health, metrics));
+  const ground: Ground = { ...options, health, registry, metrics, store, blobs, thread };
   const bus = createLocalWakeBus();
   const { agents, hub } = await openAgentsSide(ground, bus, sealer, stack);
   const customerStore = await openCustomerStore(ground, bus, sealer, stack);
@@ -84,6 +88,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
       listen: settings.listen,
       customers,
       agents,
+      beforeScrape: createCanaryAges({ ...ground, names: async () => siteNames(store) }),
       unreadiness: () => unreadiness(ground),
       warnings: () => health.list(),
     }),
@@ -110,38 +115,13 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   };
 }
 
-async function openLogs(directory: string, log: Log, health: Health): Promise<LogThread> {
-  await ensureDirectory(directory);
-  const thread = new LogThread({
-    entry: entryUrl(import.meta.url, "./logger"),
-    directory,
-    log,
-    broken: (path) =>
-      health.raise(
-        "log_file_broken",
-        "error",
-        `a file of request logs was broken and is set aside as ${path}`,
-        "Check the disk; the records in the file can be read with sqlite3 .recover.",
-        path,
-      ),
-  });
-  try {
-    await thread.stats(probeTimeoutMs); // A directory that cannot be used must be told now.
-    return thread;
-  } catch (error) {
-    await thread[Symbol.asyncDispose]();
-    throw error;
-  }
-}
-
 async function openAgentsSide(
   ground: Ground,
   bus: ReturnType<typeof createLocalWakeBus>,
   sealer: Sealer,
   stack: AsyncDisposableStack,
 ): Promise<{ readonly agents: AgentApi; readonly hub: Hub }> {
-  const { settings } = ground;
-  const metrics = createAgentMetrics(ground.registry);
+  const { settings, metrics } = ground;
   const monotonicMs = (): number => performance.now();
   const reader = stack.use(openReader(join(settings.state_dir, "central.db")));
   const rules = { backendRules: backendRules(settings) };
@@ -152,7 +132,7 @@ async function openAgentsSide(
     const peer = clients.ofPeer(socket.remoteAddress);
     return peer === undefined ? "unknown" : clients.ofRequest(peer, fieldsOfRaw(rawHeaders)).text;
   };
-  const agents = createAgentApi({ ...ground, store, bus, hub, metrics, monotonicMs, addressOf });
+  const agents = createAgentApi({ ...ground, store, bus, hub, monotonicMs, addressOf });
   return { agents, hub };
 }
 
@@ -246,19 +226,21 @@ async function unreadiness({ store, thread, stop }: Ground): Promise<readonly st
   return [
     ...(await failed("store", storeEpoch(store))),
     ...(await failed("log thread", thread.stats(probeTimeoutMs))),
+    ...(thread.failure === undefined ? [] : [`request logs cannot be stored: ${thread.failure}`]),
   ];
 }
 
 async function centralStatus(ground: Ground, hub: Hub, port: number): Promise<unknown> {
-  const { settings, store, thread, health, version } = ground;
+  const { settings, store, thread, health, version, now } = ground;
   const sites = await sitePositions(store, sitesListedMax);
   const logs = await thread.stats(probeTimeoutMs).catch(() => null);
+  const ages = await canaryAges(thread, now()).catch(() => new Map<number, number>());
   return {
     version,
     listen: `${settings.listen.host}:${port}`,
     base_url: settings.base_url,
     epoch: await storeEpoch(store),
-    logs: { ...logs, queue_bytes: thread.waitingBytes },
+    logs: { ...logs, queue_bytes: thread.waitingBytes, failing: thread.failure ?? null },
     deployment_sites: sites.map(({ id, name16, headSeq, appliedSeq, agentVersion, lastSeen }) => ({
       id,
       name16,
@@ -267,6 +249,7 @@ async function centralStatus(ground: Ground, hub: Hub, port: number): Promise<un
       applied_seq: appliedSeq,
       agent_version: agentVersion,
       last_seen: lastSeen,
+      log_canary_age_seconds: ages.get(id) ?? null,
     })),
     warnings: health.list(),
   };

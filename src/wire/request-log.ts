@@ -1,7 +1,7 @@
 // Request records on their way to central: `POST /agent-api/v1/request-logs`, NDJSON compressed with zstd or gzip.
 //
 //   Accel-Lane: <boot epoch>/<lane no>   Accel-First-Seq: n   Accel-Last-Seq: m   Content-Encoding: zstd | gzip | identity
-//   each line is a record or a gap; together they cover n to m without hole or overlap, n = mark + 1
+//   each line is a record, a gap or a canary; together they cover n to m without hole or overlap, n = mark + 1
 //   200 {committed_through: m}   409 {code: "conflict", mark}   400, 413: bisect   401: new token   429, 503: Retry-After
 
 import { Type, type Static } from "typebox";
@@ -49,6 +49,16 @@ export const GapLine = closed({
 });
 export type GapLine = Static<typeof GapLine>;
 export const decodeGapLine = decoder(GapLine);
+
+/** One number of its lane, as a record: goes the whole way, and no customer sees it. */
+export const CanaryLine = closed({
+  canary: closed({
+    /** When it was sent: seconds since the epoch, microseconds behind the point. */
+    at: Type.Number({ minimum: 0 }),
+  }),
+});
+export type CanaryLine = Static<typeof CanaryLine>;
+export const decodeCanaryLine = decoder(CanaryLine);
 
 export const RequestLogAnswer = closed({ committed_through: Seq });
 export const decodeRequestLogAnswer = decoder(RequestLogAnswer);

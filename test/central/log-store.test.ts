@@ -4,23 +4,25 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
+import type { ReadRequest } from "../../src/central/agents/log-archive.ts";
+import { removeMarked } from "../../src/central/agents/log-files.ts";
 import { parsePosition } from "../../src/central/agents/log-position.ts";
-import { LogStore, type ReadRequest } from "../../src/central/agents/log-store.ts";
 import type { RequestRecord } from "../../src/wire/request-log.ts";
 import { batchText, requestRecord } from "../support/fake-agent.ts";
+import { Logs } from "../support/log-rig.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const noon = Date.parse("2030-01-15T12:00:00Z");
 const dayMs = 86_400_000;
 const lane = { epoch: "00000000000000e1", no: 1 };
 
-function open(directory: string, broken: string[] = []): LogStore {
-  return new LogStore(directory, (path) => broken.push(path));
+function open(directory: string, broken: string[] = []): Logs {
+  return new Logs(directory, broken);
 }
 
 type Sent = { text?: string; lane?: typeof lane; nowMs?: number; siteId?: number };
 
-function append(store: LogStore, firstSeq: number, lastSeq: number, sent: Sent = {}) {
+function append(store: Logs, firstSeq: number, lastSeq: number, sent: Sent = {}) {
   const body = Buffer.from(sent.text ?? batchText(firstSeq, lastSeq));
   return store.append({
     siteId: 1,
@@ -34,10 +36,10 @@ function append(store: LogStore, firstSeq: number, lastSeq: number, sent: Sent =
   });
 }
 
-function read(store: LogStore, more: Partial<ReadRequest> = {}) {
+function read(store: Logs, more: Partial<ReadRequest> = {}) {
   const { lines, next } = store.read({
     siteId: 1,
-    domains: ["www.example.test"],
+    domain: "www.example.test",
     limit: 1000,
     after: undefined,
     since: undefined,
@@ -48,7 +50,7 @@ function read(store: LogStore, more: Partial<ReadRequest> = {}) {
 }
 
 /** The whole walk, page by page. */
-function walk(store: LogStore, limit: number, between: () => void = () => {}): string[] {
+function walk(store: Logs, limit: number, between: () => void = () => {}): string[] {
   const all: string[] = [];
   let after: ReadRequest["after"];
   for (;;) {
@@ -150,7 +152,7 @@ test("a day is a file, marks go on from day to day, and days never go back", () 
   append(store, 1, 1);
   append(store, 2, 2, { nowMs: noon + dayMs });
   append(store, 3, 3, { nowMs: noon });
-  expect(read(store, { limit: 1 }).next).toMatch(/^2030-01-16\./);
+  expect(read(store, { limit: 1 }).next).toMatch(/\.2030-01-16\.2$/);
   const files = readdirSync(dir.path).filter((name) => name.endsWith(".db"));
   expect(files.sort()).toEqual(["2030-01-15.db", "2030-01-16.db"]);
   // Forgotten after 90 days without a batch: what still comes is refused, not counted again.
@@ -164,21 +166,23 @@ test("a day is a file, marks go on from day to day, and days never go back", () 
   expect(append(store, 6, 6, { nowMs: noon + 92 * dayMs })).toMatchObject({ kind: "committed" });
 });
 
-test("retention unlinks the oldest days by age and by size, never the newest, and keeps the marks", () => {
+test("retention unlinks the oldest days by age and by size, never the newest, and keeps the marks", async () => {
   using dir = tempDir();
   using store = open(dir.path);
   for (let day = 0; day < 5; day++) append(store, day + 1, day + 1, { nowMs: noon + day * dayMs });
   const never = Number.MAX_SAFE_INTEGER;
   const now = noon + 4 * dayMs;
   expect(store.retain({ ageMs: 3 * dayMs, bytesMax: never }, now)).toEqual(["2030-01-15"]);
-  const one = store.stats().bytes / 4;
-  expect(store.retain({ ageMs: 30 * dayMs, bytesMax: one * 3 }, now)).toEqual(["2030-01-16"]);
+  const { bytes } = store.store.stats();
+  expect(store.retain({ ageMs: 30 * dayMs, bytesMax: bytes }, now)).toEqual([]);
+  expect(store.retain({ ageMs: 30 * dayMs, bytesMax: bytes - 1 }, now)).toEqual(["2030-01-16"]);
   expect(store.retain({ ageMs: 0, bytesMax: 0 }, now + 99 * dayMs)).toEqual([
     "2030-01-17",
     "2030-01-18",
   ]);
   expect(read(store).paths).toEqual(["/5"]);
-  expect(readdirSync(dir.path).filter((name) => name.startsWith("2030-01-18"))).toEqual([]);
+  await removeMarked(dir.path);
+  expect(readdirSync(dir.path).filter((name) => !name.startsWith("2030-01-19"))).toEqual([]);
   expect(append(store, 1, 5, { nowMs: now })).toEqual({ kind: "repeated", through: 5 });
 });
 
@@ -221,13 +225,14 @@ test("domains and times are told apart", () => {
   ];
   const text = rows.map((row) => `${JSON.stringify(requestRecord(row))}\n`).join("");
   append(store, 1, 4, { text });
-  const both = ["www.example.test", "other.example.test"];
+  const other = { domain: "other.example.test" };
   expect(read(store).paths).toEqual(["/d", "/a"]);
-  expect(read(store, { domains: both }).paths).toEqual(["/d", "/b", "/a"]);
-  expect(read(store, { domains: both, limit: 2 }).paths).toEqual(["/d", "/b"]);
-  expect(read(store, { domains: both, since: t - 5 }).paths).toEqual(["/d", "/b"]);
-  expect(read(store, { domains: both, until: t - 5 }).paths).toEqual(["/b", "/a"]);
-  expect(read(store, { domains: both, since: t - 9, until: t - 1 }).paths).toEqual(["/b"]);
+  expect(read(store, other).paths).toEqual(["/b"]);
+  expect(read(store, { since: t - 10, until: t }).paths).toEqual(["/d", "/a"]);
+  expect(read(store, { since: t - 9.999_999 }).paths).toEqual(["/d"]);
+  expect(read(store, { until: t - 0.000_001 }).paths).toEqual(["/a"]);
+  expect(read(store, { ...other, since: t - 9, until: t - 1 }).paths).toEqual(["/b"]);
+  expect(read(store, { ...other, since: t - 4 }).paths).toEqual([]);
   expect(read(store, { siteId: 2 }).paths).toEqual([]);
   // Days after which nothing can have happened so late are not looked at; those before are.
   expect(read(store, { since: t + 3 * 86_400 }).paths).toEqual([]);
@@ -245,9 +250,15 @@ test("a broken file is set aside, told, and begun anew with the marks of the day
   using store = open(dir.path, broken);
   expect(read(store).paths).toEqual(["/2", "/1"]);
   expect(broken).toEqual([join(dir.path, "2030-01-16.db.broken")]);
+  const aside = (): readonly string[] =>
+    readdirSync(dir.path).filter((name) => name.endsWith(".broken"));
+  store.retain({ ageMs: dayMs, bytesMax: 1e12 }, noon + 2 * dayMs);
+  expect(aside()).toEqual(["2030-01-16.db.broken"]);
   expect(append(store, 5, 5, { nowMs: noon + dayMs })).toEqual({ kind: "conflict", mark: 2 });
   expect(append(store, 3, 5, { nowMs: noon + dayMs })).toMatchObject({ kind: "committed" });
   expect(read(store).paths).toEqual(["/5", "/4", "/3", "/2", "/1"]);
+  store.retain({ ageMs: dayMs, bytesMax: 1e12 }, noon + 4 * dayMs);
+  expect(aside()).toEqual([]);
 });
 
 test("whatever batches come, in whatever order and however often, each record is there once", () => {

@@ -1,27 +1,28 @@
 // The log thread as a thing that can die: what waits is refused, it is started again, and closing waits for what was asked.
 
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { silentLog } from "../../src/base/log.ts";
 import { LogThread } from "../../src/central/agents/log-client.ts";
-import { LogStore } from "../../src/central/agents/log-store.ts";
+import { LogArchive } from "../../src/central/agents/log-archive.ts";
 import { batchText } from "../support/fake-agent.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
 
 const lane = { epoch: "00000000000000e1", no: 1 };
 const nowMs = Date.parse("2030-01-15T12:00:00Z");
+const dayMs = 86_400_000;
 
 function start(directory: string): LogThread {
   const entry = new URL("../../src/central/logger.ts", import.meta.url);
   return new LogThread({ entry, directory, log: silentLog(), broken: () => {} });
 }
 
-async function append(thread: LogThread, seq: number) {
+async function append(thread: LogThread, seq: number, at = nowMs) {
   const body = Buffer.from(batchText(seq, seq));
   const seqs = { firstSeq: seq, lastSeq: seq };
-  return thread.append({ siteId: 1, lane, ...seqs, encoding: "identity", body, nowMs });
+  return thread.append({ siteId: 1, lane, ...seqs, encoding: "identity", body, nowMs: at });
 }
 
 test("a thread that dies refuses what waits and is started again", async () => {
@@ -43,8 +44,45 @@ test("closing waits for what was asked before", async () => {
   const asked = Array.from({ length: 20 }, async (_, at) => append(thread, at + 1));
   await thread[Symbol.asyncDispose]();
   expect((await Promise.all(asked)).map(({ kind }) => kind)).toEqual(Array(20).fill("committed"));
-  using store = new LogStore(dir.path, () => {});
-  const all = { domains: ["www.example.test"], limit: 100, after: undefined };
-  const { lines } = store.read({ siteId: 1, ...all, since: undefined, until: undefined });
-  expect(lines).toHaveLength(20);
+  using archive = new LogArchive(dir.path);
+  const all = { domain: "www.example.test", limit: 100, after: undefined };
+  const page = archive.read({ siteId: 1, ...all, since: undefined, until: undefined });
+  expect(page.kind === "page" && page.lines).toHaveLength(20);
 });
+
+test("days beyond retention go with their room, beside reads and batches; what a killed removal left goes at the start", async () => {
+  using dir = tempDir();
+  writeFileSync(join(dir.path, "2029-12-31.db.removed"), Buffer.alloc(200 * 2 ** 20));
+  writeFileSync(join(dir.path, "2029-12-31.db-shm.removed"), "");
+  await using thread = start(dir.path);
+  await until("the rest is gone", () =>
+    readdirSync(dir.path).every((name) => !name.includes("2029")),
+  );
+  await append(thread, 1);
+  await append(thread, 2, nowMs + dayMs);
+  const all = { domain: "www.example.test", limit: 100, after: undefined };
+  const read = async () =>
+    (await thread.read({ siteId: 1, ...all, since: undefined, until: undefined })).lines.length;
+  expect(await read()).toBe(2); // The reading thread has both files open.
+  const [removed, kind] = await Promise.all([
+    thread.retain({ ageMs: dayMs / 4, bytesMax: 1e12 }, nowMs + dayMs),
+    append(thread, 3, nowMs + dayMs).then((outcome) => outcome.kind),
+  ]);
+  expect([removed, kind]).toEqual([["2030-01-15"], "committed"]);
+  expect(readdirSync(dir.path).filter((name) => name.startsWith("2030-01-15"))).toEqual([]);
+  expect(openFiles(dir.path).filter((path) => path.includes("2030-01-15"))).toEqual([]);
+  expect(await read()).toBe(2);
+});
+
+/** Of this process, below the directory; files taken away are told as they were named. */
+function openFiles(directory: string): readonly string[] {
+  if (process.platform !== "linux") return [];
+  return readdirSync("/proc/self/fd").flatMap((fd) => {
+    try {
+      const path = readlinkSync(`/proc/self/fd/${fd}`);
+      return path.startsWith(directory) ? [path] : [];
+    } catch {
+      return []; // Closed meanwhile.
+    }
+  });
+}

@@ -4,78 +4,12 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { callControl } from "../../src/base/control-socket.ts";
-import { silentLog } from "../../src/base/log.ts";
-import { checkCentral, runCentral } from "../../src/central/main.ts";
-import { centralFields, type CentralSettings } from "../../src/central/settings/fields.ts";
-import { readSettings } from "../../src/base/settings.ts";
+import { checkCentral } from "../../src/central/main.ts";
 import { freePorts } from "../support/free-ports.ts";
+import { call, newSite, settingsOf, start, statusOf } from "../support/central-whole.ts";
 import { batchText, connectAgent } from "../support/fake-agent.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
-
-function settingsOf(stateDir: string, more = "", port = 0): CentralSettings {
-  const read = readSettings(
-    centralFields,
-    `listen: 127.0.0.1:${port}\nstate_dir: ${stateDir}\n${more}`,
-  );
-  if (!read.ok) throw new Error(JSON.stringify(read.errors));
-  return read.settings;
-}
-
-async function start(settings: CentralSettings) {
-  const stop = new AbortController();
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  const ended = runCentral(settings, {
-    stop: stop.signal,
-    log: silentLog(),
-    ready: ({ port }) => resolve(port),
-  });
-  ended.catch(reject);
-  const url = `http://127.0.0.1:${await promise}`;
-  return {
-    url,
-    agents: `${url}/agent-api/v1`,
-    [Symbol.asyncDispose]: async () => {
-      stop.abort("test");
-      await ended;
-    },
-  };
-}
-
-/** A call of the customer API; its answer's body. */
-async function call(url: string, method: string, path: string, token?: string, body?: unknown) {
-  const answer = await fetch(`${url}/presentation-api/v1${path}`, {
-    method,
-    headers: {
-      "content-type": "application/json",
-      ...(token !== undefined && { authorization: `Token ${token}` }),
-    },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
-  return (await answer.json()) as Record<string, unknown>;
-}
-
-async function newSite(url: string) {
-  const token = String(
-    (await call(url, "POST", "/trial/", undefined, { username: "alice" }))["token"],
-  );
-  const site = await call(url, "POST", "/deployment-site/", token, { tags: "" });
-  return {
-    token,
-    id: Number(site["id"]),
-    name16: String(site["name16"]),
-    secret16: String(site["secret16"]),
-  };
-}
-
-async function statusOf(stateDir: string): Promise<unknown> {
-  const signal = AbortSignal.timeout(5_000);
-  for await (const answer of callControl(join(stateDir, "control.sock"), "status", {}, signal))
-    return answer;
-  throw new Error("no answer");
-}
 
 test("what a customer asks for reaches the agent, what the agent proves and logs reaches the customer", async () => {
   using dir = tempDir();
@@ -107,8 +41,8 @@ test("what a customer asks for reaches the agent, what the agent proves and logs
 
   const sent = await agent.call("/request-logs", {
     method: "POST",
-    headers: { "accel-lane": "00000000000000e1/1", "accel-first-seq": "1", "accel-last-seq": "2" },
-    body: batchText(1, 2),
+    headers: { "accel-lane": "00000000000000e1/1", "accel-first-seq": "1", "accel-last-seq": "3" },
+    body: `${batchText(1, 2)}${JSON.stringify({ canary: { at: Date.now() / 1_000 } })}`,
   });
   expect(sent.status).toBe(200);
   const logs = await call(central.url, "GET", "/incominglogs/", token);
@@ -117,10 +51,20 @@ test("what a customer asks for reaches the agent, what the agent proves and logs
     [domain.name]: [{ is_log_agent_reporting_data: true }],
   });
   expect(await statusOf(dir.path)).toMatchObject({
-    logs: { days: 1, queue_bytes: 0 },
-    deployment_sites: [{ id, name16, live: true, agent_version: "1.0.0" }],
+    logs: { days: 1, queue_bytes: 0, failing: null },
+    deployment_sites: [
+      {
+        id,
+        name16,
+        live: true,
+        agent_version: "1.0.0",
+        log_canary_age_seconds: expect.any(Number),
+      },
+    ],
     warnings: [],
   });
+  const metrics = await (await fetch(`${central.url}/metrics`)).text();
+  expect(metrics).toContain(`accel_central_log_canary_age_seconds{deployment="${name16}"} `);
 });
 
 test("a deleted site's agent gets its last entry, then the end, then the reason", async () => {

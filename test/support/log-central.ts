@@ -1,23 +1,36 @@
 // Central's side of request logs, as strict as the contract: numbers without hole or overlap behind the mark, else 409. Keeps every record it ever took.
 
-import { zstdDecompressSync } from "node:zlib";
+import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import type { Posted } from "../../src/agent/requests/ship-plan.ts";
 import {
   batchBytesMax,
   batchRecordsMax,
+  decodeCanaryLine,
   decodeGapLine,
   decodeRequestRecord,
   type RequestRecord,
 } from "../../src/wire/request-log.ts";
 
 export type ToldGap = { readonly from: number; readonly to: number; readonly reason: string };
-type CentralLane = { mark: number; records: Map<number, RequestRecord>; gaps: ToldGap[] };
+type CentralLane = {
+  mark: number;
+  records: Map<number, RequestRecord>;
+  gaps: ToldGap[];
+  canaries: Map<number, number>;
+};
 
 export type Batch = {
   readonly lane: string;
   readonly firstSeq: number;
   readonly lastSeq: number;
+  readonly encoding: "zstd" | "gzip" | "identity";
   readonly body: Uint8Array;
+};
+
+const decoders = {
+  zstd: zstdDecompressSync,
+  gzip: gunzipSync,
+  identity: (body: Uint8Array) => body,
 };
 
 export const posted = (status: number, answer: unknown, retryAfterMs?: number): Posted => ({
@@ -33,11 +46,13 @@ export class LogCentral {
   readonly lanes = new Map<string, CentralLane>();
   /** Records it answers 400 to. */
   isPoison: (record: RequestRecord) => boolean = () => false;
+  encodings: ReadonlySet<string> = new Set(Object.keys(decoders));
   linesMax = batchRecordsMax;
   batches = 0;
 
-  post({ lane: id, firstSeq, lastSeq, body }: Batch): Posted {
-    return this.take(id, firstSeq, lastSeq, zstdDecompressSync(body));
+  post({ lane: id, firstSeq, lastSeq, encoding, body }: Batch): Posted {
+    if (!this.encodings.has(encoding)) return posted(415, undefined);
+    return this.take(id, firstSeq, lastSeq, decoders[encoding](body));
   }
 
   take(id: string, firstSeq: number, lastSeq: number, ndjson: Uint8Array): Posted {
@@ -50,6 +65,7 @@ export class LogCentral {
       return refused(413, "too_large");
     const records: [number, RequestRecord][] = [];
     const gaps: ToldGap[] = [];
+    const canaries: [number, number][] = [];
     let next = firstSeq;
     for (const line of lines) {
       const raw: unknown = JSON.parse(line);
@@ -61,19 +77,30 @@ export class LogCentral {
         next = to + 1;
         continue;
       }
+      const canary = decodeCanaryLine(raw);
+      if (canary.ok) {
+        canaries.push([next++, canary.value.canary.at]);
+        continue;
+      }
       const record = decodeRequestRecord(raw);
       if (!record.ok || this.isPoison(record.value)) return refused(400, "invalid");
       records.push([next++, record.value]);
     }
     if (next !== lastSeq + 1) return refused(400, "invalid");
     for (const [seq, record] of records) lane.records.set(seq, record);
+    for (const [seq, at] of canaries) lane.canaries.set(seq, at);
     lane.gaps.push(...gaps);
     lane.mark = lastSeq;
     return posted(200, { committed_through: lastSeq });
   }
 
   lane(id: string): CentralLane {
-    const known = this.lanes.get(id) ?? { mark: 0, records: new Map(), gaps: [] };
+    const known = this.lanes.get(id) ?? {
+      mark: 0,
+      records: new Map(),
+      gaps: [],
+      canaries: new Map(),
+    };
     this.lanes.set(id, known);
     return known;
   }

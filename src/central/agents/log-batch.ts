@@ -1,10 +1,12 @@
 // A batch of request records from bytes to checked lines: inflated within a limit, decoded line by line, numbered without hole or overlap.
+// Records and canaries take one number each, a gap those that it covers.
 
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { messageOf } from "../../core/faults.ts";
 import {
   batchBytesMax,
   batchRecordsMax,
+  decodeCanaryLine,
   decodeGapLine,
   decodeRequestRecord,
 } from "../../wire/request-log.ts";
@@ -20,6 +22,8 @@ export type BatchRecord = {
   readonly when: number;
   readonly line: string;
 };
+/** `at`: seconds since the epoch, by the agent's clock. */
+export type BatchCanary = { readonly seq: number; readonly at: number; readonly line: string };
 export type BatchGap = {
   readonly fromSeq: number;
   readonly toSeq: number;
@@ -29,6 +33,7 @@ export type BatchRead =
   | {
       readonly kind: "batch";
       readonly records: readonly BatchRecord[];
+      readonly canaries: readonly BatchCanary[];
       readonly gaps: readonly BatchGap[];
     }
   | { readonly kind: "invalid" | "too_large"; readonly message: string };
@@ -43,23 +48,26 @@ export function readBatch(
 ): BatchRead {
   const inflated = inflate(body, encoding);
   if ("kind" in inflated) return inflated;
-  const lines = splitLines(inflated.bytes);
+  const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  const lines = splitLines(utf8, inflated.bytes);
+  if (typeof lines === "string") return invalid(lines);
   if (lines.length > batchRecordsMax)
     return { kind: "too_large", message: `a batch has at most ${batchRecordsMax} lines` };
-  const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   const records: BatchRecord[] = [];
+  const canaries: BatchCanary[] = [];
   const gaps: BatchGap[] = [];
   let next = firstSeq;
-  for (const [at, bytes] of lines.entries()) {
-    const read = readLine(utf8, bytes, next);
+  for (const [at, line] of lines.entries()) {
+    const read = readLine(line, next);
     if (typeof read === "string") return invalid(`line ${at + 1}: ${read}`);
-    if ("line" in read) records.push(read);
-    else gaps.push(read);
-    next = "line" in read ? next + 1 : read.toSeq + 1;
+    if ("reason" in read) gaps.push(read);
+    else if ("at" in read) canaries.push(read);
+    else records.push(read);
+    next = "reason" in read ? read.toSeq + 1 : next + 1;
   }
   if (next !== lastSeq + 1)
     return invalid(`the lines cover ${firstSeq} to ${next - 1}, not to ${lastSeq}`);
-  return { kind: "batch", records, gaps };
+  return { kind: "batch", records, canaries, gaps };
 }
 
 function inflate(body: Uint8Array, encoding: BatchEncoding): { bytes: Uint8Array } | BatchRead {
@@ -87,29 +95,37 @@ function inflate(body: Uint8Array, encoding: BatchEncoding): { bytes: Uint8Array
   }
 }
 
-/** Each line ends with a line feed; that of the last may be missing. */
-function splitLines(bytes: Uint8Array): readonly Uint8Array[] {
-  const lines: Uint8Array[] = [];
-  for (let from = 0; from < bytes.byteLength;) {
-    const feed = bytes.indexOf(0x0a, from);
-    const to = feed < 0 ? bytes.byteLength : feed;
-    lines.push(bytes.subarray(from, to));
-    from = to + 1;
-    if (lines.length > batchRecordsMax) break;
+/** Each line ends with a line feed; that of the last may be missing. A text where a line is no UTF-8. */
+function splitLines(utf8: TextDecoder, bytes: Uint8Array): readonly string[] | string {
+  let text: string;
+  try {
+    text = utf8.decode(bytes);
+  } catch {
+    return `line ${firstTornLine(utf8, bytes)}: no JSON in UTF-8`;
   }
+  const lines = text.split("\n", batchRecordsMax + 2);
+  if (lines.at(-1) === "") lines.pop();
   return lines;
 }
 
-/** The reason, where the line is neither the record nor a gap that begins at `seq`. */
-function readLine(
-  utf8: TextDecoder,
-  bytes: Uint8Array,
-  seq: number,
-): BatchRecord | BatchGap | string {
-  let line: string;
+/** Line feeds are never part of a longer character. */
+function firstTornLine(utf8: TextDecoder, bytes: Uint8Array): number {
+  for (let from = 0, no = 1; ; no++) {
+    const feed = bytes.indexOf(0x0a, from);
+    try {
+      utf8.decode(bytes.subarray(from, feed < 0 ? bytes.byteLength : feed));
+    } catch {
+      return no;
+    }
+    if (feed < 0) return no;
+    from = feed + 1;
+  }
+}
+
+/** The reason, where the line is neither a record nor a canary nor a gap that begins at `seq`. */
+function readLine(line: string, seq: number): BatchRecord | BatchCanary | BatchGap | string {
   let raw: unknown;
   try {
-    line = utf8.decode(bytes);
     raw = JSON.parse(line);
   } catch (error) {
     return `no JSON in UTF-8: ${messageOf(error)}`;
@@ -121,6 +137,10 @@ function readLine(
     return fromSeq === seq && toSeq >= fromSeq
       ? { fromSeq, toSeq, reason }
       : `the gap ${fromSeq} to ${toSeq} stands where ${seq} is due`;
+  }
+  if (raw !== null && typeof raw === "object" && "canary" in raw) {
+    const decoded = decodeCanaryLine(raw);
+    return decoded.ok ? { seq, at: decoded.value.canary.at, line } : describeErrors(decoded.errors);
   }
   const decoded = decodeRequestRecord(raw);
   if (!decoded.ok) return describeErrors(decoded.errors);

@@ -1,13 +1,17 @@
-// The log thread seen from the main thread: bounded, restarted when it dies, asked for by promises.
+// Central's request logs seen from the main thread: one thread that takes batches in, one that reads, so that neither waits for the other.
 //
 // An append is answered "busy" while too much waits or the thread is being restarted: the agent keeps the batch and comes again.
+// While the store fails (disk full, I/O), a write is tried every 10 s, so that it is known to be well again even when nobody sends.
 
-import { Worker } from "node:worker_threads";
 import type { Log } from "../../base/log.ts";
-import { sleep } from "../../base/wait.ts";
+import { every } from "../../base/wait.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
-import type { LogAnswer, LogRequest, LogResults, LogStats, LogThreadInit } from "./log-messages.ts";
-import type { AppendOutcome, AppendRequest, ReadRequest, Retention } from "./log-store.ts";
+import type { BrokenDay, ReadPage, ReadRequest } from "./log-archive.ts";
+import type { CanarySeen } from "./log-day.ts";
+import { removeMarked } from "./log-files.ts";
+import type { LogStats } from "./log-messages.ts";
+import type { AppendOutcome, AppendRequest, Retention } from "./log-store.ts";
+import { LogWorker } from "./log-worker.ts";
 
 export type LogThreadOptions = {
   readonly entry: URL;
@@ -16,32 +20,42 @@ export type LogThreadOptions = {
   readonly log: Log;
   /** Told of each file that was broken and set aside. */
   readonly broken: (path: string) => void;
+  /** Told why batches cannot be stored, and when they can again: undefined. */
+  readonly failing?: (reason: string | undefined) => void;
+  readonly retryIntervalMs?: number;
 };
 
 /** Of all agents together: a second or two of the thread's work. */
 const waitingBytesMax = 64 * 2 ** 20;
 const waitingMax = 256;
-const restartPauseMs = 1_000;
-const closeTimeoutMs = 10_000;
-
-type Waiting = {
-  readonly resolve: (result: LogResults[keyof LogResults]) => void;
-  readonly reject: (error: unknown) => void;
-  readonly bytes: number;
-};
+/** Of all customers: a second or two of the reading thread's work. */
+const readsWaitingMax = 256;
+const retryIntervalDefaultMs = 10_000;
+/** Files that one read may find broken, one after the other. */
+const brokenPerReadMax = 8;
 
 export class LogThread implements AsyncDisposable {
   readonly #options: LogThreadOptions;
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #writer: LogWorker;
+  readonly #reader: LogWorker;
   readonly #ending = new AbortController();
-  #worker: Worker | undefined;
-  #restarting = Promise.resolve();
-  #lastNo = 0;
+  readonly #retrying: Promise<void>;
+  #removing: Promise<void>;
   #waitingBytes = 0;
+  /** When the batch came that could not be stored. */
+  #failedMs = 0;
+  #failure: string | undefined;
 
   constructor(options: LogThreadOptions) {
     this.#options = options;
-    this.#start();
+    this.#writer = new LogWorker({ ...options, role: "write" });
+    this.#reader = new LogWorker({ ...options, role: "read" });
+    this.#removing = this.#remove();
+    this.#retrying = every(
+      options.retryIntervalMs ?? retryIntervalDefaultMs,
+      async () => this.#retry(),
+      { stop: this.#ending.signal, onError: () => {} },
+    );
   }
 
   get waitingBytes(): number {
@@ -51,115 +65,109 @@ export class LogThread implements AsyncDisposable {
   /** No batch would be taken now. */
   get isBusy(): boolean {
     return (
-      this.#worker === undefined ||
+      !this.#writer.isRunning ||
       this.#waitingBytes >= waitingBytesMax ||
-      this.#waiting.size >= waitingMax
+      this.#writer.waiting >= waitingMax
     );
+  }
+
+  /** Why the last batch could not be stored; undefined when it was, or none came yet. */
+  get failure(): string | undefined {
+    return this.#failure;
   }
 
   /** Throws when the store failed (disk full, I/O): nothing of the batch is committed then. */
   async append(request: AppendRequest): Promise<AppendOutcome | { readonly kind: "busy" }> {
     if (this.isBusy) return { kind: "busy" };
-    return this.#ask({ op: "append", no: this.#nextNo(), request }, request.body.byteLength);
-  }
-
-  /** One slice of a walk. */
-  async read(request: ReadRequest): Promise<LogResults["read"]> {
-    return this.#ask({ op: "read", no: this.#nextNo(), request });
-  }
-
-  async retain(retention: Retention, nowMs: number): Promise<LogResults["retain"]> {
-    return this.#ask({ op: "retain", no: this.#nextNo(), retention, nowMs });
-  }
-
-  /** Also shows that the thread lives: throws when there is no answer in time. */
-  async stats(timeoutMs: number): Promise<LogStats> {
-    const late = Promise.withResolvers<never>();
-    const timer = setTimeout(
-      () => late.reject(new AccelError("SPOOL_FAILED", "the log thread does not answer")),
-      timeoutMs,
-    );
+    const bytes = request.body.byteLength;
+    this.#waitingBytes += bytes;
     try {
-      return await Promise.race([this.#ask({ op: "stats", no: this.#nextNo() }), late.promise]);
+      const outcome = await this.#writer.ask({ op: "append", request });
+      if (outcome.kind === "committed") this.#isFailing(undefined);
+      return outcome;
+    } catch (error) {
+      this.#failedMs = request.nowMs;
+      this.#isFailing(messageOf(error));
+      throw error;
     } finally {
-      clearTimeout(timer);
+      this.#waitingBytes -= bytes;
     }
+  }
+
+  /** A file found broken is set aside; the page is read from the others. Rejects with SPOOL_FAILED while too many wait. */
+  async read(request: ReadRequest): Promise<ReadPage> {
+    if (this.#reader.waiting >= readsWaitingMax)
+      throw new AccelError("SPOOL_FAILED", "too many reads of request logs wait");
+    for (let left = brokenPerReadMax; ; left--) {
+      const page: ReadPage | BrokenDay = await this.#reader.ask({ op: "read", request });
+      if (page.kind === "page") return page;
+      const { day, message } = page;
+      if (left === 0)
+        throw new AccelError("DATABASE_BROKEN", `the request logs of ${day} cannot be read`);
+      await this.#writer.ask({ op: "setAside", day, message });
+      await this.#reader.ask({ op: "forget", days: [day] });
+    }
+  }
+
+  /** When the newest canary of each deployment site was made and came. */
+  async canaries(timeoutMs: number): Promise<readonly CanarySeen[]> {
+    return this.#reader.askWithin(timeoutMs, { op: "canaries" });
+  }
+
+  /** Days removed; their room is free when it resolves. */
+  async retain(retention: Retention, nowMs: number): Promise<readonly string[]> {
+    const began = performance.now();
+    const days = await this.#writer.ask({ op: "retain", retention, nowMs });
+    await this.#reader.ask({ op: "forget", days });
+    this.#removing = this.#removing.then(async () => this.#remove());
+    await this.#removing;
+    if (days.length === 0) return days;
+    const tookMs = Math.round(performance.now() - began);
+    this.#options.log.info({ days, took_ms: tookMs }, "days of request logs removed");
+    return days;
+  }
+
+  /** Also shows that both threads live: throws when there is no answer in time. */
+  async stats(timeoutMs: number): Promise<LogStats> {
+    const [stats] = await Promise.all([
+      this.#writer.askWithin(timeoutMs, { op: "stats" }),
+      this.#reader.askWithin(timeoutMs, { op: "forget", days: [] }),
+    ]);
+    return stats;
   }
 
   /** What was asked before is done first. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ending.abort();
-    await this.#restarting;
-    const worker = this.#worker;
-    if (worker === undefined) return;
-    const ended = Promise.withResolvers<void>();
-    worker.once("exit", () => ended.resolve());
-    const cut = setTimeout(() => void worker.terminate(), closeTimeoutMs);
-    worker.postMessage({ op: "close", no: this.#nextNo() } satisfies LogRequest, []);
-    await ended.promise;
-    clearTimeout(cut);
+    await this.#retrying;
+    await Promise.all([this.#reader[Symbol.asyncDispose](), this.#writer[Symbol.asyncDispose]()]);
+    await this.#removing;
   }
 
-  #nextNo(): number {
-    return ++this.#lastNo;
+  async #retry(): Promise<void> {
+    if (this.#failure === undefined) return;
+    await this.#writer.ask({ op: "tryToWrite", nowMs: this.#failedMs });
+    this.#isFailing(undefined);
   }
 
-  async #ask<Op extends keyof LogResults>(
-    request: LogRequest & { readonly op: Op },
-    bytes = 0,
-  ): Promise<LogResults[Op]> {
-    const worker = this.#worker;
-    if (worker === undefined || this.#ending.signal.aborted)
-      throw new AccelError("SPOOL_FAILED", "the log thread is not running");
-    const { promise, resolve, reject } = Promise.withResolvers<LogResults[keyof LogResults]>();
-    this.#waiting.set(request.no, { resolve, reject, bytes });
-    this.#waitingBytes += bytes;
-    worker.postMessage(request, []);
-    // The thread answers each operation with its own result.
-    return promise as Promise<LogResults[Op]>;
+  #isFailing(reason: string | undefined): void {
+    const { log, failing } = this.#options;
+    if (this.#failure === reason || this.#ending.signal.aborted) return;
+    this.#failure = reason;
+    if (reason === undefined) log.info("request logs are stored again");
+    else log.error({ reason }, "request logs cannot be stored; agents keep them and come again");
+    failing?.(reason);
   }
 
-  #start(): void {
-    const { entry, directory, log } = this.#options;
-    const worker = new Worker(entry, {
-      workerData: { directory } satisfies LogThreadInit,
-      resourceLimits: { maxOldGenerationSizeMb: 512 },
-    });
-    this.#worker = worker;
-    let failure: unknown = new Error("the log thread ended");
-    worker.on("message", (answer: LogAnswer) => this.#answered(answer));
-    worker.on("error", (error) => {
-      failure = error;
-    });
-    worker.once("exit", () => {
-      this.#worker = undefined;
-      for (const { reject } of this.#waiting.values())
-        reject(new AccelError("SPOOL_FAILED", messageOf(failure)));
-      this.#waiting.clear();
-      this.#waitingBytes = 0;
-      if (this.#ending.signal.aborted) return;
-      log.error({ err: failure }, "the log thread ended; it is started again");
-      this.#restarting = this.#restart();
-    });
-  }
-
-  async #restart(): Promise<void> {
-    if (await sleep(restartPauseMs, this.#ending.signal)) this.#start();
-  }
-
-  #answered(answer: LogAnswer): void {
-    if ("broken" in answer) {
+  /** Files of removed days; what fails is tried at the next removal or start. */
+  async #remove(): Promise<void> {
+    try {
+      await removeMarked(this.#options.directory);
+    } catch (error) {
       this.#options.log.error(
-        { path: answer.broken, reason: answer.message },
-        "a request-log file was broken and is set aside",
+        { err: error },
+        "a removed file of request logs could not be deleted",
       );
-      return this.#options.broken(answer.broken);
     }
-    const waiting = this.#waiting.get(answer.no);
-    if (waiting === undefined) return;
-    this.#waiting.delete(answer.no);
-    this.#waitingBytes -= waiting.bytes;
-    if (answer.ok) waiting.resolve(answer.result);
-    else waiting.reject(new AccelError("SPOOL_FAILED", answer.message));
   }
 }

@@ -1,11 +1,16 @@
 // `POST /agent-api/v1/request-logs`: a batch of request records of one lane, taken in exactly once and in order.
+//
+// What cannot be stored now is answered 503, what one site sends too much of 429, both with Retry-After: the agent keeps it, central's memory does not.
 
 import type { IncomingMessage } from "node:http";
 import { readBody } from "../../base/http-listener.ts";
+import type { Log } from "../../base/log.ts";
 import { batchBytesMax, parseLaneId, type LaneId } from "../../wire/request-log.ts";
 import { answer, refusal, type Answer, type Route } from "./answers.ts";
 import { batchEncodings, type BatchEncoding } from "./log-batch.ts";
 import type { LogThread } from "./log-client.ts";
+import { LogRoom } from "./log-room.ts";
+import type { AppendOutcome } from "./log-store.ts";
 import type { AgentMetrics } from "./metrics.ts";
 import type { AgentStore } from "./ports.ts";
 
@@ -18,7 +23,11 @@ type BatchHead = {
 
 /** What does not shrink grows by a few bytes. */
 const bodyBytesMax = batchBytesMax + 4_096;
+/** 4 MiB at 0.6 Mbit/s; a sender that is slower holds room that others need. */
+const bodyTimeoutMs = 60_000;
 const retryAfterS = 2;
+/** While the disk is full or broken: it is not well again in two seconds. */
+const retryAfterFailureS = 10;
 /** How often one site's delivery is noted in the store; it is asked for in steps of 3 minutes. */
 const confirmIntervalMs = 10_000;
 const confirmedSitesMax = 100_000;
@@ -27,68 +36,133 @@ export type IntakeDeps = {
   readonly store: AgentStore;
   readonly thread: LogThread;
   readonly metrics: AgentMetrics;
+  readonly log: Log;
   readonly now: () => Date;
   readonly monotonicMs: () => number;
 };
 
 export function createLogIntakeRoute(deps: IntakeDeps): Route {
-  const confirmed = new Map<number, number>();
-  const confirm = async (deploymentSiteId: number): Promise<void> => {
-    const nowMs = deps.monotonicMs();
-    if (nowMs - (confirmed.get(deploymentSiteId) ?? -Infinity) < confirmIntervalMs) return;
-    if (confirmed.size >= confirmedSitesMax) confirmed.clear();
-    confirmed.set(deploymentSiteId, nowMs);
-    await deps.store.confirmLogs(deploymentSiteId);
-  };
+  const { thread, metrics } = deps;
+  const room = new LogRoom();
+  const confirm = createConfirm(deps);
   return async ({ request, deploymentSiteId }) => {
     const head = parseHead(request);
-    if (typeof head === "string") return refusal("invalid", head);
-    if (deps.thread.isBusy) return busy(deps);
-    const read = await readBody(request, bodyBytesMax);
+    if ("status" in head) return head;
+    if (thread.isBusy) return refused(deps, "busy");
+    const declared = Number(request.headers["content-length"] ?? bodyBytesMax);
+    const taken = room.take(deploymentSiteId, Math.min(declared, bodyBytesMax));
+    if (taken.kind !== "taken") return refused(deps, taken.kind === "full" ? "busy" : "crowded");
+    using _ = taken;
+    metrics.accel_central_log_queue_bytes.set(room.bytes);
+    const read = await readBatchBody(request);
     if (!read.ok)
       return read.reason === "aborted"
         ? refusal("invalid", "the batch was torn")
         : refusal("too_large", `a batch has at most ${batchBytesMax} bytes`);
-    const outcome = await deps.thread.append({
-      siteId: deploymentSiteId,
-      ...head,
-      body: read.body,
-      nowMs: deps.now().getTime(),
-    });
-    deps.metrics.accel_central_log_queue_bytes.set(deps.thread.waitingBytes);
-    if (outcome.kind === "busy") return busy(deps);
-    deps.metrics.accel_central_log_batches_total.inc({ outcome: outcome.kind });
-    switch (outcome.kind) {
-      case "conflict":
-        return refusal("conflict", `the lane is at ${outcome.mark}`, { mark: outcome.mark });
-      case "invalid":
-      case "too_large":
-        return refusal(outcome.kind, outcome.message);
-      case "committed":
-        deps.metrics.accel_central_log_records_total.inc(outcome.records);
-        deps.metrics.accel_central_log_gaps_total.inc(outcome.lost);
-    }
-    await confirm(deploymentSiteId);
-    return answer({ committed_through: outcome.through });
+    const outcome = await append(deps, deploymentSiteId, head, read.body);
+    metrics.accel_central_log_queue_bytes.set(room.bytes);
+    if (typeof outcome === "string") return refused(deps, outcome);
+    const answered = encode(deps, outcome);
+    if (answered.status === 200) await confirm(deploymentSiteId);
+    return answered;
   };
 }
 
-function busy({ metrics }: IntakeDeps): Answer {
-  metrics.accel_central_log_batches_total.inc({ outcome: "busy" });
-  return refusal("unavailable", "too many request logs wait to be stored", { retryAfterS });
+async function readBatchBody(request: IncomingMessage): ReturnType<typeof readBody> {
+  const late = setTimeout(() => request.destroy(), bodyTimeoutMs);
+  try {
+    return await readBody(request, bodyBytesMax);
+  } finally {
+    clearTimeout(late);
+  }
 }
 
-/** What is wrong with the headers, as a text. */
-function parseHead(request: IncomingMessage): BatchHead | string {
+async function append(
+  { thread, now }: IntakeDeps,
+  siteId: number,
+  head: BatchHead,
+  body: Uint8Array,
+): Promise<AppendOutcome | "busy" | "failed"> {
+  try {
+    const outcome = await thread.append({ siteId, ...head, body, nowMs: now().getTime() });
+    return outcome.kind === "busy" ? "busy" : outcome;
+  } catch {
+    return "failed"; // Logged and told by the thread's client, once for all batches that fail.
+  }
+}
+
+function encode({ metrics }: IntakeDeps, outcome: AppendOutcome): Answer {
+  metrics.accel_central_log_batches_total.inc({ outcome: outcome.kind });
+  switch (outcome.kind) {
+    case "conflict":
+      return refusal("conflict", `the lane is at ${outcome.mark}`, { mark: outcome.mark });
+    case "invalid":
+    case "too_large":
+      return refusal(outcome.kind, outcome.message);
+    case "committed":
+      metrics.accel_central_log_records_total.inc(outcome.records);
+      metrics.accel_central_log_gaps_total.inc(outcome.lost);
+      return answer({ committed_through: outcome.through });
+    case "repeated":
+      return answer({ committed_through: outcome.through });
+    default:
+      return outcome satisfies never;
+  }
+}
+
+function refused({ metrics }: IntakeDeps, why: "busy" | "crowded" | "failed"): Answer {
+  metrics.accel_central_log_batches_total.inc({ outcome: why });
+  switch (why) {
+    case "busy":
+      return refusal("unavailable", "too many request logs wait to be stored", { retryAfterS });
+    case "crowded":
+      return refusal("too_many", "too many batches of this deployment site at once", {
+        retryAfterS,
+      });
+    case "failed":
+      return refusal("unavailable", "request logs cannot be stored now; nothing was committed", {
+        retryAfterS: retryAfterFailureS,
+      });
+    default:
+      return why satisfies never;
+  }
+}
+
+/** Notes that a site delivered. What is committed is answered so whether or not that can be noted. */
+function createConfirm({ store, log, monotonicMs }: IntakeDeps): (siteId: number) => Promise<void> {
+  const confirmed = new Map<number, number>();
+  return async (siteId) => {
+    const nowMs = monotonicMs();
+    if (nowMs - (confirmed.get(siteId) ?? -Infinity) < confirmIntervalMs) return;
+    if (confirmed.size >= confirmedSitesMax) confirmed.clear();
+    confirmed.set(siteId, nowMs);
+    try {
+      await store.confirmLogs(siteId);
+    } catch (error) {
+      confirmed.delete(siteId);
+      log.error({ err: error, site_id: siteId }, "a delivery of request logs could not be noted");
+    }
+  };
+}
+
+function parseHead(request: IncomingMessage): BatchHead | Answer {
   const lane = parseLaneId(request.headers["accel-lane"]);
   const firstSeq = parseSeq(request.headers["accel-first-seq"]);
   const lastSeq = parseSeq(request.headers["accel-last-seq"]);
   const encoding = request.headers["content-encoding"] ?? "identity";
   const known = batchEncodings.find((one) => one === encoding);
-  if (lane === undefined) return "Accel-Lane must be <16 hex characters>/<number>";
+  if (lane === undefined)
+    return refusal("invalid", "Accel-Lane must be <16 hex characters>/<number>");
   if (firstSeq === undefined || lastSeq === undefined || lastSeq < firstSeq)
-    return "Accel-First-Seq and Accel-Last-Seq must be numbers from 1, in order";
-  if (known === undefined) return `Content-Encoding must be one of ${batchEncodings.join(", ")}`;
+    return refusal(
+      "invalid",
+      "Accel-First-Seq and Accel-Last-Seq must be numbers from 1, in order",
+    );
+  if (known === undefined) {
+    const accepted = batchEncodings.join(", ");
+    const told = refusal("invalid", `Content-Encoding must be one of ${accepted}`);
+    return { ...told, status: 415, headers: { "accept-encoding": accepted } };
+  }
   return { lane, firstSeq, lastSeq, encoding: known };
 }
 

@@ -1,40 +1,44 @@
-// What central's main thread and its log thread say to each other. Each request has a number; the answer repeats it.
+// What central's main thread says to its two threads of request logs, the one that writes and the one that reads. Each request has a number; the answer repeats it.
 
-import type {
-  AppendOutcome,
-  AppendRequest,
-  ReadRequest,
-  ReadSlice,
-  Retention,
-} from "./log-store.ts";
+import type { BrokenDay, ReadPage, ReadRequest } from "./log-archive.ts";
+import type { CanarySeen } from "./log-day.ts";
+import type { AppendOutcome, AppendRequest, Retention } from "./log-store.ts";
 
-export type LogThreadInit = { readonly directory: string };
-
-export type LogRequest =
-  | { readonly op: "append"; readonly no: number; readonly request: AppendRequest }
-  | { readonly op: "read"; readonly no: number; readonly request: ReadRequest }
-  | {
-      readonly op: "retain";
-      readonly no: number;
-      readonly retention: Retention;
-      readonly nowMs: number;
-    }
-  | { readonly op: "stats" | "close"; readonly no: number };
+export type LogThreadInit = { readonly directory: string; readonly role: "write" | "read" };
 
 export type LogStats = { readonly days: number; readonly bytes: number };
+
+/** What is asked for; that of the writer first. */
+export type LogRequest =
+  | { readonly op: "append"; readonly request: AppendRequest }
+  | { readonly op: "retain"; readonly retention: Retention; readonly nowMs: number }
+  | { readonly op: "setAside"; readonly day: string; readonly message: string }
+  | { readonly op: "tryToWrite"; readonly nowMs: number }
+  | { readonly op: "stats" }
+  | { readonly op: "read"; readonly request: ReadRequest }
+  | { readonly op: "forget"; readonly days: readonly string[] }
+  | { readonly op: "canaries" }
+  /** Both. */
+  | { readonly op: "close" };
 
 /** What each operation answers. */
 export type LogResults = {
   readonly append: AppendOutcome;
-  readonly read: ReadSlice;
-  /** Days removed. */
+  /** Days removed; their room is still taken. */
   readonly retain: readonly string[];
+  readonly setAside: null;
+  readonly tryToWrite: null;
   readonly stats: LogStats;
+  readonly read: ReadPage | BrokenDay;
+  readonly forget: null;
+  readonly canaries: readonly CanarySeen[];
   readonly close: null;
 };
+export type LogResult = LogResults[keyof LogResults];
 
+export type NumberedRequest = LogRequest & { readonly no: number };
 export type LogAnswer =
-  | { readonly no: number; readonly ok: true; readonly result: LogResults[keyof LogResults] }
+  | { readonly no: number; readonly ok: true; readonly result: LogResult }
   | { readonly no: number; readonly ok: false; readonly message: string }
   /** A file was set aside. */
   | { readonly no: 0; readonly broken: string; readonly message: string };

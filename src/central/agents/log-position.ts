@@ -1,14 +1,27 @@
-// A place in the walk through request logs, as text for whoever walks: day of arrival and number in that day's file, `<YYYY-MM-DD>.<id>`.
+// A place in the walk through request logs, newest first: when the request happened (µs since the epoch), the day of arrival and the number
+// in that day's file. As text for whoever walks: `<us>.<YYYY-MM-DD>.<id>`. What stands at the place was given; the walk goes on below it.
 
-export type LogPosition = { readonly day: string; readonly id: number };
+export type LogPosition = { readonly us: number; readonly day: string; readonly id: number };
 
-export function formatPosition({ day, id }: LogPosition): string {
-  return `${day}.${id}`;
+/** Above every record. */
+export const walkStart: LogPosition = {
+  us: Number.MAX_SAFE_INTEGER,
+  day: "9999-12-31",
+  id: Number.MAX_SAFE_INTEGER,
+};
+
+export function formatPosition({ us, day, id }: LogPosition): string {
+  return `${us}.${day}.${id}`;
 }
 
 export function parsePosition(text: string): LogPosition | undefined {
-  const [, day, id] = /^(\d{4}-\d\d-\d\d)\.(\d{1,16})$/.exec(text) ?? [];
-  return day === undefined || !Number.isSafeInteger(Number(id))
+  const [, us, day, id] = /^(\d{1,16})\.(\d{4}-\d\d-\d\d)\.(\d{1,16})$/.exec(text) ?? [];
+  return day === undefined || !Number.isSafeInteger(Number(us)) || !Number.isSafeInteger(Number(id))
     ? undefined
-    : { day, id: Number(id) };
+    : { us: Number(us), day, id: Number(id) };
+}
+
+/** From seconds to whole µs, as records are ordered by and found by; times no clock shows are brought to the nearest that is kept. */
+export function toMicros(seconds: number): number {
+  return Math.min(Math.max(Math.round(seconds * 1e6), 0), Number.MAX_SAFE_INTEGER);
 }

@@ -1,4 +1,4 @@
-// Reading request logs back: the walk through what is retained, newest arrival first, in slices between which the log thread takes in new batches.
+// Reading request logs back: a page of the walk through what is retained, newest first.
 
 import { AccelError } from "../../core/faults.ts";
 import { decodeRequestRecord, type RequestRecord } from "../../wire/request-log.ts";
@@ -7,8 +7,8 @@ import { parsePosition } from "./log-position.ts";
 
 export type LogQuery = {
   readonly deploymentSiteId: number;
-  /** Main domains. */
-  readonly domains: readonly string[];
+  /** A main domain. */
+  readonly domain: string;
   readonly limit: number;
   /** `next` of the page before. */
   readonly after?: string | undefined;
@@ -18,37 +18,17 @@ export type LogQuery = {
 };
 export type LogPage = {
   readonly records: readonly (RequestRecord & { readonly deployment_id: number })[];
-  /** Where the walk goes on. A page can be short, even empty, and yet have a next. */
+  /** Where the walk goes on. */
   readonly next?: string;
 };
 
-/** Of one page: some 2 s of the log thread's time. */
-const slicesMax = 100;
-
-/** The walk is in the order of arrival, so every retained record comes once, however many arrive meanwhile. Throws NOT_FOUND for an `after` that is no cursor. */
+/** The order is that of the walk, so every record that was retained when it began comes once, however many arrive meanwhile. Throws NOT_FOUND for an `after` that is no cursor. */
 export async function readLogs(thread: LogThread, query: LogQuery): Promise<LogPage> {
-  const { deploymentSiteId, domains, limit, since, until } = query;
-  let after = query.after === undefined ? undefined : positionOf(query.after);
-  const lines: string[] = [];
-  for (let slice = 1; ; slice++) {
-    const part = await thread.read({
-      siteId: deploymentSiteId,
-      domains,
-      limit: limit - lines.length,
-      after,
-      since,
-      until,
-    });
-    lines.push(...part.lines);
-    if (part.next === undefined || lines.length >= limit || slice === slicesMax) {
-      const records = lines.map((line) => ({
-        ...parseRecord(line),
-        deployment_id: deploymentSiteId,
-      }));
-      return part.next === undefined ? { records } : { records, next: part.next };
-    }
-    after = positionOf(part.next);
-  }
+  const { deploymentSiteId: siteId, domain, limit, since, until } = query;
+  const after = query.after === undefined ? undefined : positionOf(query.after);
+  const { lines, next } = await thread.read({ siteId, domain, limit, after, since, until });
+  const records = lines.map((line) => ({ ...parseRecord(line), deployment_id: siteId }));
+  return next === undefined ? { records } : { records, next };
 }
 
 function positionOf(text: string): NonNullable<ReturnType<typeof parsePosition>> {

@@ -1,14 +1,23 @@
-// The request logs of all deployment sites: a directory with one file per day of arrival (log-day.ts), newest last. Synchronous: it lives in the log thread.
+// The request logs of all deployment sites as they are written: a directory with one file per day of arrival (log-day.ts), newest last.
+// Synchronous: it lives in the log thread. Reading is log-archive.ts.
 //
 // Days never go back: when the clock does, records still go to the newest file. A broken file is set aside as `<name>.broken` and told.
 
-import { existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync } from "node:fs";
 import { isCorruption } from "../../base/sqlite.ts";
+import { AccelError } from "../../core/faults.ts";
 import type { LaneId } from "../../wire/request-log.ts";
 import { readBatch, type BatchEncoding } from "./log-batch.ts";
-import { LogDay, type LaneMark } from "./log-day.ts";
-import { formatPosition, type LogPosition } from "./log-position.ts";
+import { LogDay, type Carried } from "./log-day.ts";
+import {
+  dayBytes,
+  dayOf,
+  dayPath,
+  inodeOf,
+  markAsideRemoved,
+  markRemoved,
+  setAside,
+} from "./log-files.ts";
 
 export type AppendRequest = {
   readonly siteId: number;
@@ -31,204 +40,166 @@ export type AppendOutcome =
   | { readonly kind: "conflict"; readonly mark: number }
   | { readonly kind: "invalid" | "too_large"; readonly message: string };
 
-export type ReadRequest = {
-  readonly siteId: number;
-  readonly domains: readonly string[];
-  readonly limit: number;
-  readonly after: LogPosition | undefined;
-  /** Seconds since the epoch, of the request; both included. */
-  readonly since: number | undefined;
-  readonly until: number | undefined;
-};
-export type ReadSlice = {
-  /** Records as JSON texts, newest first. */
-  readonly lines: readonly string[];
-  /** Where to go on; undefined at the end. There may be more even when `lines` is short. */
-  readonly next: string | undefined;
-};
-
 export type Retention = { readonly ageMs: number; readonly bytesMax: number };
 
 /** Marks of lanes that were silent for longer are forgotten; what still comes of them is refused. */
 const marksKeptMs = 90 * 86_400_000;
-const openDaysMax = 8;
-/** Rows looked at in one slice: some 20 ms, in which nothing is taken in. */
-const scanMax = 20_000;
-const scanStep = 1_000;
 const dayMs = 86_400_000;
+
+type Written = { readonly day: string; readonly file: LogDay; readonly inode: number };
 
 export class LogStore implements Disposable {
   readonly #directory: string;
   readonly #broken: (path: string, error: unknown) => void;
   /** In order of day; the last is written. */
   #days: string[];
-  /** The one used last stands last. */
-  readonly #open = new Map<string, LogDay>();
+  #written: Written | undefined;
 
-  /** The directory exists. `broken` is told of files set aside. */
+  /**
+   * The directory exists. `broken` is told of files set aside. Brings files of earlier releases up to date; one that cannot be opened now (disk
+   * full) is left for later: what cannot be stored is refused batch by batch. Throws DATABASE_NEWER.
+   */
   constructor(directory: string, broken: (path: string, error: unknown) => void) {
     this.#directory = directory;
     this.#broken = broken;
     this.#days = readdirSync(directory)
-      .filter((name) => /^\d{4}-\d\d-\d\d\.db$/.test(name))
-      .map((name) => name.slice(0, -3))
+      .flatMap((name) => dayOf(name) ?? [])
       .sort();
-  }
-
-  /** Committed is durable. A file found broken is set aside, and the batch goes into a new one. */
-  append(request: AppendRequest): AppendOutcome {
-    try {
-      return this.#append(request);
-    } catch (error) {
-      const newest = this.#days.at(-1);
-      if (!isCorruption(error) || newest === undefined) throw error;
-      this.#setAside(newest, error);
-      return this.#append(request);
-    }
-  }
-
-  #append(request: AppendRequest): AppendOutcome {
-    const { siteId, lane, firstSeq, lastSeq, nowMs } = request;
-    const day = this.#today(nowMs);
-    const mark = day.mark(siteId, lane);
-    if (lastSeq <= mark) return { kind: "repeated", through: mark };
-    if (firstSeq !== mark + 1) return { kind: "conflict", mark };
-    const read = readBatch(request.body, request.encoding, firstSeq, lastSeq);
-    if (read.kind !== "batch") return read;
-    const { records, gaps } = read;
-    day.append({ siteId, lane, lastSeq, records, gaps, nowMs });
-    const lost = gaps.reduce((sum, { fromSeq, toSeq }) => sum + toSeq - fromSeq + 1, 0);
-    return { kind: "committed", through: lastSeq, records: records.length, lost };
-  }
-
-  /** One slice of the walk from the newest record backwards: the order of arrival, which new records do not disturb. */
-  read({ siteId, domains, limit, after, since, until }: ReadRequest): ReadSlice {
-    const lines: string[] = [];
-    let scanned = 0;
-    const isFiltered = since !== undefined || until !== undefined;
-    for (const day of this.#days.toReversed()) {
-      if (after !== undefined && day > after.day) continue;
-      // What arrived on a day did not happen later, but for clocks that differ.
-      if (since !== undefined && Date.parse(day) + 2 * dayMs < since * 1_000) break;
-      let beforeId = after !== undefined && day === after.day ? after.id : Number.MAX_SAFE_INTEGER;
-      const file = this.#file(day);
-      if (file === undefined) continue;
-      for (;;) {
-        const scan = isFiltered ? scanStep : Math.min(limit - lines.length + 1, scanStep);
-        const rows = domains
-          .flatMap((domain) => file.rows({ siteId, domain, beforeId, scan }))
-          .sort((a, b) => b.id - a.id)
-          .slice(0, scan);
-        for (const { id, happened, line } of rows) {
-          if (lines.length === limit || scanned === scanMax)
-            return { lines, next: formatPosition({ day, id: beforeId }) };
-          scanned++;
-          beforeId = id;
-          if ((since ?? happened) <= happened && happened <= (until ?? happened)) lines.push(line);
-        }
-        if (rows.length < scan) break;
+    for (const day of this.#days) {
+      try {
+        this.#carriedBy(day, Infinity);
+      } catch (error) {
+        if (error instanceof AccelError) throw error;
       }
     }
-    return { lines, next: undefined };
   }
 
-  /** Unlinks whole days: those too old, then the oldest while all together are too large. The newest stays. */
+  /**
+   * Committed is durable: all batches are one transaction, each checked by itself. When it throws nothing of any is committed.
+   * A file found broken is set aside, and the batches go into a new one.
+   */
+  append(requests: readonly AppendRequest[]): readonly AppendOutcome[] {
+    try {
+      return this.#append(requests);
+    } catch (error) {
+      const day = this.#written?.day ?? this.#days.at(-1);
+      this.#close(); // Whatever failed, the next batch finds a file newly opened.
+      if (!isCorruption(error) || day === undefined) throw error;
+      this.setAside(day, error);
+      return this.#append(requests);
+    }
+  }
+
+  #append(requests: readonly AppendRequest[]): readonly AppendOutcome[] {
+    const file = this.#today(requests.at(-1)?.nowMs ?? 0);
+    return file.transact(() => requests.map((request) => take(file, request)));
+  }
+
+  /** Throws what a batch would be refused for. */
+  tryToWrite(nowMs: number): void {
+    try {
+      const file = this.#today(nowMs);
+      file.transact(() => file.tryToWrite(nowMs));
+    } catch (error) {
+      this.#close();
+      throw error;
+    }
+  }
+
+  /** Takes away whole days: those too old, then the oldest while all together are too large. The newest stays. Files set aside go by age. Their room is given back by `removeMarked`. */
   retain({ ageMs, bytesMax }: Retention, nowMs: number): readonly string[] {
     const removed: string[] = [];
     let { bytes } = this.stats();
     for (const day of this.#days.slice(0, -1)) {
       if (Date.parse(day) + dayMs + ageMs > nowMs && bytes <= bytesMax) break;
-      bytes -= this.#bytesOf(day);
-      this.#close(day);
-      for (const suffix of suffixes) rmSync(this.#path(day) + suffix, { force: true });
+      bytes -= dayBytes(this.#directory, day);
+      if (this.#written?.day === day) this.#close();
+      markRemoved(this.#directory, day);
       removed.push(day);
     }
     this.#days = this.#days.slice(removed.length);
+    markAsideRemoved(this.#directory, nowMs - ageMs - dayMs);
     return removed;
   }
 
+  /** A day that is not there any more is left alone. */
+  setAside(day: string, error: unknown): void {
+    if (!this.#days.includes(day)) return;
+    if (this.#written?.day === day) this.#close();
+    this.#days = this.#days.filter((other) => other !== day);
+    this.#broken(setAside(this.#directory, day), error);
+  }
+
   stats(): { readonly days: number; readonly bytes: number } {
-    const bytes = this.#days.reduce((sum, day) => sum + this.#bytesOf(day), 0);
+    const bytes = this.#days.reduce((sum, day) => sum + dayBytes(this.#directory, day), 0);
     return { days: this.#days.length, bytes };
   }
 
   [Symbol.dispose](): void {
-    for (const file of this.#open.values()) file[Symbol.dispose]();
-    this.#open.clear();
-  }
-
-  #path(day: string): string {
-    return join(this.#directory, `${day}.db`);
-  }
-
-  #bytesOf(day: string): number {
-    return suffixes.reduce(
-      (sum, suffix) =>
-        sum + (statSync(this.#path(day) + suffix, { throwIfNoEntry: false })?.size ?? 0),
-      0,
-    );
+    this.#close();
   }
 
   #today(nowMs: number): LogDay {
     const now = new Date(nowMs).toISOString().slice(0, 10);
     const newest = this.#days.at(-1);
-    if (newest === undefined || newest < now) this.#days.push(now);
-    const day = this.#days.at(-1) ?? now;
-    const file = this.#file(day, nowMs);
-    if (file !== undefined) return file;
-    // It was broken and is set aside: begin it anew, with the marks of the day before.
-    this.#days = [...this.#days.filter((other) => other !== day), day].sort();
-    return this.#openDay(day, nowMs);
+    const day = newest === undefined || newest < now ? now : newest;
+    const path = dayPath(this.#directory, day);
+    if (this.#written?.day === day && this.#written.inode === inodeOf(path))
+      return this.#written.file;
+    this.#close(); // Another day begins, or somebody took the file away.
+    const file = this.#open(day, nowMs);
+    if (day !== newest) this.#days.push(day);
+    this.#written = { day, file, inode: inodeOf(path) };
+    return file;
+  }
+
+  #open(day: string, nowMs: number): LogDay {
+    const open = (): LogDay =>
+      new LogDay(dayPath(this.#directory, day), () => this.#marksBefore(day, nowMs));
+    try {
+      return open();
+    } catch (error) {
+      if (!isCorruption(error)) throw error;
+      this.#broken(setAside(this.#directory, day), error);
+      return open();
+    }
+  }
+
+  /** Of the newest day before that can be read. */
+  #marksBefore(day: string, nowMs: number): Carried {
+    for (const before of this.#days.filter((other) => other < day).toReversed()) {
+      const carried = this.#carriedBy(before, nowMs - marksKeptMs);
+      if (carried !== undefined) return carried;
+    }
+    return { marks: [], canaries: [] };
   }
 
   /** Undefined when the file is broken; then it is set aside. */
-  #file(day: string, nowMs = 0): LogDay | undefined {
-    const open = this.#open.get(day);
-    if (open !== undefined) {
-      this.#open.delete(day);
-      this.#open.set(day, open);
-      return open;
-    }
+  #carriedBy(day: string, updatedMs: number): Carried | undefined {
     try {
-      return this.#openDay(day, nowMs);
+      using file = new LogDay(dayPath(this.#directory, day), () => this.#marksBefore(day, 0));
+      return file.carriedSince(updatedMs);
     } catch (error) {
       if (!isCorruption(error)) throw error;
-      this.#setAside(day, error);
+      this.setAside(day, error);
       return undefined;
     }
   }
 
-  #openDay(day: string, nowMs: number): LogDay {
-    const file = new LogDay(this.#path(day), () => this.#marksBefore(day, nowMs));
-    this.#open.set(day, file);
-    const oldest = this.#open.size > openDaysMax ? this.#open.keys().next().value : undefined;
-    if (oldest !== undefined) this.#close(oldest);
-    return file;
-  }
-
-  #marksBefore(day: string, nowMs: number): Iterable<LaneMark> {
-    for (const before of this.#days.filter((other) => other < day).toReversed()) {
-      const file = this.#file(before);
-      if (file !== undefined) return file.marksSince(nowMs - marksKeptMs);
-    }
-    return [];
-  }
-
-  #setAside(day: string, error: unknown): void {
-    this.#close(day);
-    const path = this.#path(day);
-    let aside = `${path}.broken`;
-    for (let no = 1; existsSync(aside); no++) aside = `${path}.broken-${no}`;
-    for (const suffix of suffixes)
-      if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix);
-    this.#days = this.#days.filter((other) => other !== day);
-    this.#broken(aside, error);
-  }
-
-  #close(day: string): void {
-    this.#open.get(day)?.[Symbol.dispose]();
-    this.#open.delete(day);
+  #close(): void {
+    this.#written?.file[Symbol.dispose]();
+    this.#written = undefined;
   }
 }
 
-const suffixes = ["", "-wal", "-shm"] as const;
+function take(file: LogDay, request: AppendRequest): AppendOutcome {
+  const { siteId, lane, firstSeq, lastSeq, nowMs } = request;
+  const mark = file.mark(siteId, lane);
+  if (lastSeq <= mark) return { kind: "repeated", through: mark };
+  if (firstSeq !== mark + 1) return { kind: "conflict", mark };
+  const read = readBatch(request.body, request.encoding, firstSeq, lastSeq);
+  if (read.kind !== "batch") return read;
+  file.add({ siteId, lane, lastSeq, ...read, nowMs });
+  const lost = read.gaps.reduce((sum, { fromSeq, toSeq }) => sum + toSeq - fromSeq + 1, 0);
+  return { kind: "committed", through: lastSeq, records: read.records.length, lost };
+}

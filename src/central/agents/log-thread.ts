@@ -1,40 +1,134 @@
-// The log thread's inside: requests from the main thread, one after the other, on the log store.
+// The inside of the two threads of request logs: requests from the main thread, in order. Batches that wait beside each other are committed together.
 
-import type { MessagePort } from "node:worker_threads";
+import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
 import { messageOf } from "../../core/faults.ts";
-import type { LogAnswer, LogRequest, LogResults, LogThreadInit } from "./log-messages.ts";
+import { LogArchive } from "./log-archive.ts";
+import type {
+  LogAnswer,
+  LogRequest,
+  LogResult,
+  LogThreadInit,
+  NumberedRequest,
+} from "./log-messages.ts";
 import { LogStore } from "./log-store.ts";
 
+type Append = NumberedRequest & { readonly op: "append" };
+
+/** Of bodies as they came, in one transaction: one full batch, or many small ones. */
+const groupBytesMax = 2 ** 20;
+const groupMax = 64;
+
 /** Ends when the main thread asks for it. */
-export function serveLogStore({ directory }: LogThreadInit, port: MessagePort): void {
+export function serveLogs({ directory, role }: LogThreadInit, port: MessagePort): void {
+  if (role === "write") serveStore(directory, port);
+  else serveArchive(directory, port);
+}
+
+function serveStore(directory: string, port: MessagePort): void {
   const say = (answer: LogAnswer): void => port.postMessage(answer);
   const store = new LogStore(directory, (path, error) =>
     say({ no: 0, broken: path, message: messageOf(error) }),
   );
-  port.on("message", (request: LogRequest) => {
-    try {
-      say({ no: request.no, ok: true, result: perform(store, request) });
-    } catch (error) {
-      say({ no: request.no, ok: false, message: messageOf(error) });
+  port.on("message", (first: NumberedRequest) => {
+    let request: NumberedRequest | undefined = first;
+    while (request !== undefined) {
+      if (request.op !== "append") {
+        perform(port, request, (asked) => performOnStore(store, asked));
+        return;
+      }
+      const group = [request];
+      request = fillGroup(port, group);
+      appendGroup(store, group, say);
     }
-    if (request.op === "close") port.close();
   });
 }
 
-function perform(store: LogStore, request: LogRequest): LogResults[keyof LogResults] {
+/** What stands behind the group and is none of it. */
+function fillGroup(port: MessagePort, group: Append[]): NumberedRequest | undefined {
+  let bytes = group[0]?.request.body.byteLength ?? 0;
+  while (bytes < groupBytesMax && group.length < groupMax) {
+    // Sent by log-worker.ts, as all that comes here.
+    const waiting: { message: NumberedRequest } | undefined = receiveMessageOnPort(port);
+    if (waiting?.message.op !== "append") return waiting?.message;
+    group.push(waiting.message);
+    bytes += waiting.message.request.body.byteLength;
+  }
+  return undefined;
+}
+
+/** A group that fails is tried one by one: a batch that cannot be stored must not hold up those of others. */
+function appendGroup(
+  store: LogStore,
+  group: readonly Append[],
+  say: (answer: LogAnswer) => void,
+): void {
+  try {
+    const outcomes = store.append(group.map(({ request }) => request));
+    for (const [at, result] of outcomes.entries())
+      say({ no: group[at]?.no ?? 0, ok: true, result });
+  } catch (error) {
+    if (group.length === 1) say({ no: group[0]?.no ?? 0, ok: false, message: messageOf(error) });
+    else for (const one of group) appendGroup(store, [one], say);
+  }
+}
+
+function performOnStore(store: LogStore, request: LogRequest): LogResult {
   switch (request.op) {
     case "append":
-      return store.append(request.request);
-    case "read":
-      return store.read(request.request);
+      return store.append([request.request])[0] ?? null;
     case "retain":
       return store.retain(request.retention, request.nowMs);
+    case "setAside":
+      store.setAside(request.day, new Error(request.message));
+      return null;
+    case "tryToWrite":
+      store.tryToWrite(request.nowMs);
+      return null;
     case "stats":
       return store.stats();
     case "close":
       store[Symbol.dispose]();
       return null;
     default:
-      return request satisfies never;
+      throw new TypeError(`the writing thread does not ${request.op}`);
   }
+}
+
+function serveArchive(directory: string, port: MessagePort): void {
+  const archive = new LogArchive(directory);
+  port.on("message", (request: NumberedRequest) =>
+    perform(port, request, (asked) => performOnArchive(archive, asked)),
+  );
+}
+
+function performOnArchive(archive: LogArchive, request: LogRequest): LogResult {
+  switch (request.op) {
+    case "read":
+      return archive.read(request.request);
+    case "forget":
+      archive.forget(request.days);
+      return null;
+    case "canaries":
+      return archive.canaries();
+    case "close":
+      archive[Symbol.dispose]();
+      return null;
+    default:
+      throw new TypeError(`the reading thread does not ${request.op}`);
+  }
+}
+
+function perform(
+  port: MessagePort,
+  request: NumberedRequest,
+  action: (request: LogRequest) => LogResult,
+): void {
+  const { no } = request;
+  const say = (answer: LogAnswer): void => port.postMessage(answer);
+  try {
+    say({ no, ok: true, result: action(request) });
+  } catch (error) {
+    say({ no, ok: false, message: messageOf(error) });
+  }
+  if (request.op === "close") port.close();
 }

@@ -34,7 +34,16 @@ const table = {
   },
   accel_central_log_queue_bytes: {
     kind: "gauge",
-    help: "Bytes of request logs that wait for the log thread.",
+    help: "Bytes of request logs that are being received or wait for the log thread.",
+  },
+  accel_central_log_failing: {
+    kind: "gauge",
+    help: "1 while request logs cannot be stored: disk full or broken.",
+  },
+  accel_central_log_canary_age_seconds: {
+    kind: "gauge",
+    help: "Age of the newest canary that came through a deployment's request logs.",
+    labels: ["deployment"],
   },
 } as const;
 

@@ -19,13 +19,19 @@ export type ListAnswer = {
   readonly status: 200;
   readonly page: (range: PageRange) => Promise<readonly { readonly id: number }[]>;
 };
+/** A JSON text in pieces, each made when the one before was taken. */
+export type StreamAnswer = {
+  readonly kind: "stream";
+  readonly status: 200;
+  readonly pieces: () => AsyncIterable<string>;
+};
 export type ProblemAnswer = {
   readonly kind: "problem";
   readonly status: number;
   readonly problem: Problem;
   readonly headers?: Headers;
 };
-export type Answer = JsonAnswer | EmptyAnswer | ListAnswer | ProblemAnswer;
+export type Answer = JsonAnswer | EmptyAnswer | ListAnswer | StreamAnswer | ProblemAnswer;
 
 export function ok(body: unknown, headers: Headers = {}): JsonAnswer {
   return { kind: "json", status: 200, body, headers };
@@ -39,6 +45,10 @@ export const noContent: EmptyAnswer = { kind: "empty", status: 204 };
 
 export function list(page: ListAnswer["page"]): ListAnswer {
   return { kind: "list", status: 200, page };
+}
+
+export function stream(pieces: StreamAnswer["pieces"]): StreamAnswer {
+  return { kind: "stream", status: 200, pieces };
 }
 
 type ProblemParts = {

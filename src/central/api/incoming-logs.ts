@@ -8,9 +8,18 @@ import {
   type IncomingLogs,
   type LogLine,
 } from "../../wire/customer/incoming-logs.ts";
-import { forbidden, invalid, notFound, ok, type Answer, type ProblemAnswer } from "./answer.ts";
+import {
+  forbidden,
+  invalid,
+  notFound,
+  ok,
+  problem,
+  stream,
+  type Answer,
+  type ProblemAnswer,
+} from "./answer.ts";
 import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
-import { idOf, isProblem } from "./path-values.ts";
+import { hostNamed, idOf, isProblem } from "./path-values.ts";
 import type { DeploymentFacts } from "./content-unit.ts";
 import type { LoggedRequest, LogQuery } from "./ports.ts";
 import type { ResourceDeps } from "./resources.ts";
@@ -26,6 +35,8 @@ export function incomingLogsEndpoints({ ports }: ResourceDeps): readonly Endpoin
     }),
   ];
 }
+
+const retryAfterS = "2";
 
 type Filters = Pick<LogQuery, "limit" | "after" | "since" | "until"> & {
   readonly deploymentId: number | undefined;
@@ -76,62 +87,110 @@ async function readLogs(call: Call<unknown, Actor>, logs: Logs): Promise<Answer>
   if (isProblem(filters)) return filters;
   const { deploymentId, domain } = filters;
   const found = await read(async (unit) => {
-    if (domain !== undefined && (await unit.domains.find(actor.customerId, domain)) === undefined)
-      return notFound(`domain ${domain}`);
+    const host = domain === undefined ? undefined : await hostNamed(unit, actor, domain);
+    if (host !== undefined && isProblem(host)) return host;
+    if (host !== undefined && host.main !== domain)
+      return invalid([
+        { path: "?domain", message: `the records of a sub-domain stand under ${host.main}` },
+      ]);
     return unit.deployments.list(actor.customerId);
   });
   if ("kind" in found) return found;
   const wanted = found.filter(({ id }) => deploymentId === undefined || id === deploymentId);
   if (deploymentId !== undefined && wanted.length === 0)
     return notFound(`deployment site ${query.get("deployment_id") ?? ""}`);
-
-  let next: string | undefined;
-  const deployments: DeploymentLogs[] = [];
-  for (const facts of wanted) {
-    const one = await readDeployment(facts, filters, logs);
-    if (one === "bad-cursor")
-      return invalid([{ path: "?after", message: "is no cursor of this service" }]);
-    deployments.push(one.logs);
-    next = one.next;
+  const [only] = wanted;
+  try {
+    if (domain !== undefined && deploymentId !== undefined && only !== undefined)
+      return await readWalk(only, domain, filters, call, logs);
+    return await streamed(textOf(actor.username, wanted, filters, logs));
+  } catch (error) {
+    if (!(error instanceof AccelError) || error.code !== "SPOOL_FAILED") throw error;
+    const headers = { "retry-after": retryAfterS };
+    return problem(503, "request logs cannot be read now; try again", { headers });
   }
-  const isWalk = domain !== undefined && deploymentId !== undefined;
-  const body: IncomingLogs = { logs_data: { username: actor.username, deployments } };
-  return ok(body, isWalk && next !== undefined ? { link: linkTo(query, next) } : {});
 }
 
-type DeploymentRead = { readonly logs: DeploymentLogs; readonly next: string | undefined };
+/** The first piece is made now: what fails in it decides the status. */
+async function streamed(pieces: AsyncGenerator<string, void>): Promise<Answer> {
+  const first = await pieces.next();
+  return stream(async function* () {
+    if (first.done === true) return;
+    yield first.value;
+    yield* pieces;
+  });
+}
 
-async function readDeployment(
-  { id, name16, tags, domains: linked }: DeploymentFacts,
-  { domain, limit, after, since, until }: Filters,
+/** One page of one domain at one deployment, and the way on. */
+async function readWalk(
+  facts: DeploymentFacts,
+  domain: string,
+  filters: Filters,
+  { actor, query }: Call<unknown, Actor>,
   logs: Logs,
-): Promise<DeploymentRead | "bad-cursor"> {
-  let next: string | undefined;
-  const domains: DeploymentLogs["domains"] = [];
-  // A domain that is asked for by name is read even where it is no longer linked: its records stay.
-  for (const name of domain === undefined ? linked : [domain]) {
-    try {
-      const page = await logs.read({
-        deploymentSiteId: id,
-        domains: [name],
-        limit,
-        ...(after !== undefined && { after }),
-        ...(since !== undefined && { since }),
-        ...(until !== undefined && { until }),
-      });
-      domains.push({
-        domain_name: name,
-        domain_logs: page.records.map((record) => encode(record, id)),
-      });
-      next = page.next;
-    } catch (error) {
-      if (after !== undefined && error instanceof AccelError && error.code === "NOT_FOUND")
-        return "bad-cursor";
-      throw error;
-    }
+): Promise<Answer> {
+  try {
+    const { records, next } = await readPage(facts, domain, filters, logs);
+    const deployment: DeploymentLogs = { ...headOf(facts), domains: [records] };
+    const body: IncomingLogs = {
+      logs_data: { username: actor.username, deployments: [deployment] },
+    };
+    return ok(body, next === undefined ? {} : { link: linkTo(query, next) });
+  } catch (error) {
+    if (filters.after !== undefined && error instanceof AccelError && error.code === "NOT_FOUND")
+      return invalid([{ path: "?after", message: "is no cursor of this service" }]);
+    throw error;
   }
-  const description = `${name16} (${tags.join(",")})`;
-  return { logs: { deployment_id: id, deployment_desc: description, domains }, next };
+}
+
+/** The whole answer, a page at a time: of many deployments and domains it is larger than what should be in memory at once. */
+async function* textOf(
+  username: string,
+  deployments: readonly DeploymentFacts[],
+  filters: Filters,
+  logs: Logs,
+): AsyncGenerator<string, void> {
+  let text = `{"logs_data":{"username":${JSON.stringify(username)},"deployments":[`;
+  for (const [at, facts] of deployments.entries()) {
+    const { deployment_id: id, deployment_desc: description } = headOf(facts);
+    text += `${at === 0 ? "" : ","}{"deployment_id":${id},"deployment_desc":${JSON.stringify(description)},"domains":[`;
+    // A domain that is asked for by name is read even where it is no longer linked: its records stay.
+    const domains = filters.domain === undefined ? facts.domains : [filters.domain];
+    for (const [no, domain] of domains.entries()) {
+      const { records } = await readPage(facts, domain, filters, logs);
+      yield `${text}${no === 0 ? "" : ","}${JSON.stringify(records)}`;
+      text = "";
+    }
+    text += "]}";
+  }
+  yield `${text}]}}`;
+}
+
+type Page = {
+  readonly records: DeploymentLogs["domains"][number];
+  readonly next: string | undefined;
+};
+
+async function readPage(
+  { id }: DeploymentFacts,
+  domain: string,
+  { limit, after, since, until }: Filters,
+  logs: Logs,
+): Promise<Page> {
+  const page = await logs.read({
+    deploymentSiteId: id,
+    domain,
+    limit,
+    ...(after !== undefined && { after }),
+    ...(since !== undefined && { since }),
+    ...(until !== undefined && { until }),
+  });
+  const lines = page.records.map((record) => encode(record, id));
+  return { records: { domain_name: domain, domain_logs: lines }, next: page.next };
+}
+
+function headOf({ id, name16, tags }: DeploymentFacts): Omit<DeploymentLogs, "domains"> {
+  return { deployment_id: id, deployment_desc: `${name16} (${tags.join(",")})` };
 }
 
 function encode(record: LoggedRequest, deploymentId: number): LogLine {

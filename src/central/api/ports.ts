@@ -56,8 +56,8 @@ export type LoggedRequest = {
 
 export type LogQuery = {
   readonly deploymentSiteId: number;
-  /** Main domains. */
-  readonly domains: readonly string[];
+  /** A main domain. */
+  readonly domain: string;
   readonly limit: number;
   /** Cursor of the page before. */
   readonly after?: string;

@@ -1,8 +1,8 @@
-// Sending an answer: JSON, nothing, a problem document, or a list page by page under the reader's pace.
+// Sending an answer: JSON, nothing, a problem document, or a list or a long text piece by piece under the reader's pace.
 
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Answer, ListAnswer } from "./answer.ts";
+import type { Answer, ListAnswer, StreamAnswer } from "./answer.ts";
 import { invalid } from "./answer.ts";
 
 export const listLimitMax = 1_000;
@@ -31,6 +31,8 @@ export async function respond(
       return;
     case "list":
       return sendList(request, response, answer);
+    case "stream":
+      return sendPieces(response, answer);
     default:
       answer satisfies never;
   }
@@ -104,6 +106,15 @@ async function streamList(
     after = rows.length === pageRows ? rows.at(-1)?.id : undefined;
   }
   response.end(separator === "[" ? "[]" : "]");
+}
+
+async function sendPieces(response: ServerResponse, { pieces }: StreamAnswer): Promise<void> {
+  for await (const piece of pieces()) {
+    // As with lists: what fails before the first piece is still a plain 500.
+    if (!response.headersSent) response.writeHead(200, { "content-type": "application/json" });
+    if (!response.write(piece) && !(await drained(response))) return;
+  }
+  response.end();
 }
 
 /** False when the reader left. */

@@ -2,6 +2,7 @@
 
 import { chainStart } from "../../core/journal-chain.ts";
 import type { DeploymentSite } from "../../wire/customer/deployment-site.ts";
+import type { Queries } from "./database.ts";
 import { applyTagRules } from "./links.ts";
 import { replaceTags, tagsOf } from "./tags.ts";
 import { append, type Work } from "./work.ts";
@@ -145,4 +146,14 @@ export async function removeSite(work: Work, id: number): Promise<void> {
   await append(work, [id], "domains.changed", { domains: [] });
   await tx.deleteFrom("agent_tokens").where("deployment_site_id", "=", id).execute();
   await tx.updateTable("deployment_sites").set({ when_deleted: at }).where("id", "=", id).execute();
+}
+
+/** `name16` by id, of those that are not deleted. */
+export async function siteNames(db: Queries): Promise<ReadonlyMap<number, string>> {
+  const rows = await db
+    .selectFrom("deployment_sites")
+    .select(["id", "name16"])
+    .where("when_deleted", "is", null)
+    .execute();
+  return new Map(rows.map(({ id, name16 }) => [id, name16]));
 }

@@ -59,14 +59,14 @@ export class FakeReceipts {
 export class FakeLogs {
   readonly records = new Map<string, readonly LoggedRequest[]>();
   readonly queries: LogQuery[] = [];
+  failure: Error | undefined;
 
   async read(query: LogQuery): Promise<{ records: readonly LoggedRequest[]; next?: string }> {
     this.queries.push(query);
+    if (this.failure !== undefined) throw this.failure;
     const after = query.after ?? "0";
     if (!/^\d+$/.test(after)) throw new AccelError("NOT_FOUND", "no such cursor");
-    const all = query.domains.flatMap(
-      (domain) => this.records.get(`${query.deploymentSiteId}/${domain}`) ?? [],
-    );
+    const all = this.records.get(`${query.deploymentSiteId}/${query.domain}`) ?? [];
     const end = Number(after) + query.limit;
     const records = all.slice(Number(after), end);
     return end < all.length ? { records, next: String(end) } : { records };

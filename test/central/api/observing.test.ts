@@ -2,6 +2,7 @@
 
 import pino from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { AccelError } from "../../../src/core/faults.ts";
 import type { LoggedRequest } from "../../../src/central/api/ports.ts";
 import { member, openApi, type Api } from "./api-harness.ts";
 import { seen } from "./receipts.ts";
@@ -97,6 +98,58 @@ describe("incoming logs", () => {
     ["?deployment_id=4711", 404],
   ])("%s: %i", async (query, status) => {
     expect((await api.call("GET", `/incominglogs/${query}`, { token })).status).toBe(status);
+  });
+
+  test("of a sub-domain stand under its main domain, and the answer says so", async () => {
+    const sub_domain = { name: `img.${name}` };
+    await api.call("PUT", `/domain/${name}/`, { token, body: { sub_domain } });
+    const reply = await api.call("GET", `/incominglogs/?domain=${sub_domain.name}`, { token });
+    expect(reply).toMatchObject({ status: 400, body: { errors: [{ path: "?domain" }] } });
+    expect(JSON.stringify(reply.body)).toContain(`stand under ${name}`);
+  });
+
+  test("that cannot be read are a 500, however many could be", async () => {
+    api.logs.failure = new Error("broken");
+    const reply = await api.call("GET", "/incominglogs/", { token });
+    api.logs.failure = undefined;
+    expect(reply.status).toBe(500);
+    expect(JSON.stringify(reply.body)).not.toContain("broken");
+  });
+
+  test("that cannot be read just now are a 503 that says when", async () => {
+    const [first = 0] = sites;
+    for (const query of ["", `?domain=${name}&deployment_id=${first}`]) {
+      api.logs.failure = new AccelError("SPOOL_FAILED", "too many wait");
+      const reply = await api.call("GET", `/incominglogs/${query}`, { token });
+      api.logs.failure = undefined;
+      expect(reply).toMatchObject({ status: 503, headers: { "retry-after": "2" } });
+    }
+  });
+
+  test("of one deployment, of one domain, of both, with a limit each", async () => {
+    const [first = 0, second = 0] = sites;
+    const many = (from: number) => Array.from({ length: 20 }, (_, at) => record(from - at));
+    api.logs.records.set(`${first}/${name}`, many(20));
+    api.logs.records.set(`${second}/${name}`, many(40));
+    const read = async (query: string) => {
+      const { body, headers } = await api.call("GET", `/incominglogs/?${query}`, { token });
+      const { deployments } = Object(body).logs_data;
+      return { deployments, link: headers["link"] };
+    };
+    const shape = ({ deployments }: Awaited<ReturnType<typeof read>>) =>
+      deployments.map((one: { deployment_id: number; domains: { domain_logs: unknown[] }[] }) => [
+        one.deployment_id,
+        one.domains.map(({ domain_logs: logs }) => logs.length),
+      ]);
+    expect(shape(await read(`deployment_id=${second}`))).toEqual([[second, [20]]]);
+    expect(shape(await read(`domain=${name}&limit=7`))).toEqual([
+      [first, [7]],
+      [second, [7]],
+    ]);
+    const both = await read(`domain=${name}&deployment_id=${first}&limit=7`);
+    expect(shape(both)).toEqual([[first, [7]]]);
+    expect(both.link).toContain("after=7");
+    expect((await read("limit=3")).link).toBeUndefined(); // No cursor leads through several walks.
   });
 
   test("are denied to a user from whom the operator withdrew them", async () => {

@@ -1,0 +1,206 @@
+// Reading the request logs of all days: pages of a domain, newest first, merged from the files that reach into the time asked for.
+// Synchronous: it lives in the reading thread. It writes nothing; days that are gone or begun meanwhile are seen at the next read.
+//
+// Invariant: the order is (us, day, id), which no later record changes, so a walk meets every record once that was there when it began.
+
+import { readdirSync } from "node:fs";
+import { isCorruption } from "../../base/sqlite.ts";
+import type { CanarySeen } from "./log-day.ts";
+import { DayNotReady, LogDayView, type DayRow, type DaySpan } from "./log-day-view.ts";
+import { dayOf, dayPath, inodeOf } from "./log-files.ts";
+import { formatPosition, toMicros, walkStart, type LogPosition } from "./log-position.ts";
+
+export type ReadRequest = {
+  readonly siteId: number;
+  /** A main domain. */
+  readonly domain: string;
+  readonly limit: number;
+  readonly after: LogPosition | undefined;
+  /** Seconds since the epoch, of the request; both included. */
+  readonly since: number | undefined;
+  readonly until: number | undefined;
+};
+export type ReadPage = {
+  readonly kind: "page";
+  /** Records as JSON texts, newest first. */
+  readonly lines: readonly string[];
+  /** Where to go on; undefined at the end. */
+  readonly next: string | undefined;
+};
+/** The file of that day cannot be read. */
+export type BrokenDay = { readonly kind: "broken"; readonly day: string; readonly message: string };
+
+/** Kept open: opening one is some 0.3 ms. What is being read may be more. */
+const openDaysMax = 64;
+/** Of a file that is still written: not known. */
+const anyTime: DaySpan = { firstUs: 0, lastUs: Number.MAX_SAFE_INTEGER };
+
+type Bounds = { readonly below: LogPosition; readonly sinceUs: number };
+type Head = { readonly day: string; readonly rows: IterableIterator<DayRow>; row: DayRow };
+/** The file may be another one by now: begun anew, or taken away. */
+type Opened = { readonly view: LogDayView; readonly inode: number };
+type Candidate = { readonly day: string; readonly span: DaySpan };
+
+export class LogArchive implements Disposable {
+  readonly #directory: string;
+  /** The one used last stands last. */
+  readonly #open = new Map<string, Opened>();
+  /** Of files that are no longer written. */
+  readonly #spans = new Map<string, DaySpan>();
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  read(request: ReadRequest): ReadPage | BrokenDay {
+    const reading: Reading = { day: "" };
+    const heads: Head[] = [];
+    try {
+      return this.#merge(request, heads, reading);
+    } catch (error) {
+      if (!isCorruption(error)) throw error;
+      return { kind: "broken", day: reading.day, message: String(error) };
+    } finally {
+      for (const { rows } of heads) rows.return?.();
+      this.#closeOldest([]);
+    }
+  }
+
+  /** The newest of each deployment site. */
+  canaries(): readonly CanarySeen[] {
+    const newest = this.#days().at(-1);
+    return newest === undefined ? [] : (this.#view(newest)?.canaries() ?? []);
+  }
+
+  /** These days' files are no longer what they were. */
+  forget(days: readonly string[]): void {
+    for (const day of days) this.#close(day);
+    if (days.length > 0) this.#spans.clear(); // The day before one that is gone may be written again.
+  }
+
+  [Symbol.dispose](): void {
+    this.forget([...this.#open.keys()]);
+  }
+
+  #merge(request: ReadRequest, heads: Head[], reading: Reading): ReadPage {
+    const { limit, since } = request;
+    const bounds = { below: belowOf(request), sinceUs: since === undefined ? 0 : toMicros(since) };
+    const rest = this.#candidates(bounds, reading);
+    const lines: string[] = [];
+    let last: LogPosition | undefined;
+    for (;;) {
+      let head = newestOf(heads);
+      while (rest[0] !== undefined && rest[0].span.lastUs >= (head?.row.atUs ?? 0)) {
+        const added = this.#search(rest[0].day, request, bounds, reading);
+        if (added !== undefined) heads.push(added);
+        rest.shift();
+        head = newestOf(heads);
+        this.#closeOldest(heads);
+      }
+      if (head === undefined) return { kind: "page", lines, next: undefined };
+      if (lines.length === limit)
+        return { kind: "page", lines, next: last === undefined ? undefined : formatPosition(last) };
+      lines.push(head.row.line);
+      last = { us: head.row.atUs, day: head.day, id: head.row.id };
+      reading.day = head.day;
+      advance(head, heads);
+    }
+  }
+
+  /** Days that may hold something between the bounds, the one that reaches furthest first. */
+  #candidates({ below, sinceUs }: Bounds, reading: Reading): Candidate[] {
+    const days = this.#days();
+    const newest = days.at(-1);
+    return days
+      .flatMap((day) => {
+        reading.day = day;
+        const span = day === newest ? anyTime : this.#span(day);
+        this.#closeOldest([]);
+        return span !== undefined && span.lastUs >= sinceUs && span.firstUs <= below.us
+          ? [{ day, span }]
+          : [];
+      })
+      .sort((a, b) => b.span.lastUs - a.span.lastUs);
+  }
+
+  #search(day: string, { siteId, domain }: ReadRequest, bounds: Bounds, reading: Reading) {
+    reading.day = day;
+    const { below, sinceUs } = bounds;
+    const belowId = day < below.day ? Number.MAX_SAFE_INTEGER : day === below.day ? below.id : 0;
+    const rows = this.#view(day)?.search({ siteId, domain, belowUs: below.us, belowId, sinceUs });
+    const first = rows?.next();
+    return rows === undefined || first === undefined || first.done === true
+      ? undefined
+      : { day, rows, row: first.value };
+  }
+
+  /** Undefined for a day that is gone. */
+  #span(day: string): DaySpan | undefined {
+    const known = this.#spans.get(day);
+    if (known !== undefined) return known;
+    const span = this.#view(day)?.span();
+    if (span !== undefined) this.#spans.set(day, span);
+    return span;
+  }
+
+  #days(): readonly string[] {
+    return readdirSync(this.#directory)
+      .flatMap((name) => dayOf(name) ?? [])
+      .sort();
+  }
+
+  /** Undefined for one that is just being begun or removed. */
+  #view(day: string): LogDayView | undefined {
+    const path = dayPath(this.#directory, day);
+    const inode = inodeOf(path);
+    if (this.#open.get(day)?.inode !== inode) this.#close(day);
+    try {
+      const opened = this.#open.get(day) ?? { view: new LogDayView(path), inode };
+      this.#open.delete(day);
+      this.#open.set(day, opened);
+      return opened.view;
+    } catch (error) {
+      if (error instanceof DayNotReady || inode === 0 || inodeOf(path) !== inode) return undefined;
+      throw error;
+    }
+  }
+
+  #close(day: string): void {
+    this.#open.get(day)?.view[Symbol.dispose]();
+    this.#open.delete(day);
+  }
+
+  /** None that is being read. */
+  #closeOldest(heads: readonly Head[]): void {
+    for (const day of this.#open.keys()) {
+      if (this.#open.size <= openDaysMax) return;
+      if (heads.every((head) => head.day !== day)) this.#close(day);
+    }
+  }
+}
+
+/** The day whose file is being read, for when it turns out to be broken. */
+type Reading = { day: string };
+
+function belowOf({ after = walkStart, until }: ReadRequest): LogPosition {
+  if (until === undefined || toMicros(until) >= after.us) return after;
+  return { ...walkStart, us: toMicros(until) };
+}
+
+function newestOf(heads: readonly Head[]): Head | undefined {
+  const [first, ...others] = heads;
+  return others.reduce(
+    (best, head) => (best !== undefined && isAbove(best, head) ? best : head),
+    first,
+  );
+}
+
+function isAbove(a: Head, b: Head): boolean {
+  return a.row.atUs === b.row.atUs ? a.day > b.day : a.row.atUs > b.row.atUs;
+}
+
+function advance(head: Head, heads: Head[]): void {
+  const following = head.rows.next();
+  if (following.done === true) heads.splice(heads.indexOf(head), 1);
+  else head.row = following.value;
+}

@@ -1,0 +1,37 @@
+// How old the newest canary of each deployment site is: what an agent sends once a minute through the whole way of request records.
+
+import type { LogThread } from "./log-client.ts";
+import type { AgentMetrics } from "./metrics.ts";
+
+export type CanaryAgesDeps = {
+  readonly thread: LogThread;
+  readonly metrics: AgentMetrics;
+  /** Of the deployment sites there are, by id. */
+  readonly names: () => Promise<ReadonlyMap<number, string>>;
+  readonly now: () => Date;
+};
+
+/** A scrape does not wait longer for the reading thread. */
+const timeoutMs = 2_000;
+
+/** Seconds by id of the deployment site; none for sites that never sent one. */
+export async function canaryAges(thread: LogThread, now: Date): Promise<Map<number, number>> {
+  const seen = await thread.canaries(timeoutMs);
+  return new Map(
+    seen.map(({ siteId, atUs }) => [siteId, Math.max(0, now.getTime() / 1_000 - atUs / 1e6)]),
+  );
+}
+
+/** To be run before metrics are told. Sites that are gone go; when the thread does not answer, no age is told. */
+export function createCanaryAges({ thread, metrics, names, now }: CanaryAgesDeps) {
+  return async (): Promise<void> => {
+    const gauge = metrics.accel_central_log_canary_age_seconds;
+    const ages = await canaryAges(thread, now()).catch(() => new Map<number, number>());
+    const known = ages.size === 0 ? new Map<number, string>() : await names();
+    gauge.reset();
+    for (const [siteId, age] of ages) {
+      const deployment = known.get(siteId);
+      if (deployment !== undefined) gauge.set({ deployment }, age);
+    }
+  };
+}

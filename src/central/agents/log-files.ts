@@ -1,0 +1,87 @@
+// Names of the request-log files: `<YYYY-MM-DD>.db` with `-wal` and `-shm` beside it, `….broken` when set aside, `….removed` on its way out.
+
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  statSync,
+} from "node:fs";
+import { open, rm } from "node:fs/promises";
+import { join } from "node:path";
+
+const suffixes = ["", "-wal", "-shm"] as const;
+
+export function dayPath(directory: string, day: string): string {
+  return join(directory, `${day}.db`);
+}
+
+export function dayOf(fileName: string): string | undefined {
+  return /^\d{4}-\d\d-\d\d\.db$/.test(fileName) ? fileName.slice(0, -3) : undefined;
+}
+
+export function dayBytes(directory: string, day: string): number {
+  const path = dayPath(directory, day);
+  return suffixes.reduce(
+    (sum, suffix) => sum + (statSync(path + suffix, { throwIfNoEntry: false })?.size ?? 0),
+    0,
+  );
+}
+
+/** Tells one file of a name from another; 0 where there is none. */
+export function inodeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.ino ?? 0;
+}
+
+/** The new path. */
+export function setAside(directory: string, day: string): string {
+  const path = dayPath(directory, day);
+  let aside = `${path}.broken`;
+  for (let no = 1; existsSync(aside); no++) aside = `${path}.broken-${no}`;
+  for (const suffix of suffixes)
+    if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix);
+  return aside;
+}
+
+/** Files set aside whose day ended before; they are on their way out. */
+export function markAsideRemoved(directory: string, beforeMs: number): void {
+  for (const name of readdirSync(directory)) {
+    const [, day] = /^(\d{4}-\d\d-\d\d)\.db\.broken[-\w]*$/.exec(name) ?? [];
+    if (day !== undefined && Date.parse(day) < beforeMs)
+      renameSync(join(directory, name), join(directory, `${name}.removed`));
+  }
+}
+
+/** It is no day any more; its room is given back by `removeMarked`. Durable when it returns. */
+export function markRemoved(directory: string, day: string): void {
+  const path = dayPath(directory, day);
+  for (const suffix of suffixes)
+    if (existsSync(path + suffix)) renameSync(path + suffix, `${path}${suffix}.removed`);
+  const fd = openSync(directory, "r");
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Freeing gigabytes at once holds up whoever syncs to the same file system meanwhile. */
+const cutBytes = 128 * 2 ** 20;
+
+/** Nobody has them open. What a killed process left is removed, too. */
+export async function removeMarked(directory: string): Promise<void> {
+  const names = readdirSync(directory).filter((name) => name.endsWith(".removed"));
+  for (const name of names) {
+    const path = join(directory, name);
+    const file = await open(path, "r+");
+    try {
+      let { size } = await file.stat();
+      for (; size > cutBytes; size -= cutBytes) await file.truncate(size - cutBytes);
+    } finally {
+      await file.close();
+    }
+    await rm(path, { force: true });
+  }
+}

@@ -1,0 +1,51 @@
+// Central's request logs as a part: the directory, its two threads, and what health and metrics tell of them.
+
+import { ensureDirectory } from "../base/durable-file.ts";
+import { entryUrl } from "../base/entry.ts";
+import type { Health } from "../base/health.ts";
+import type { Log } from "../base/log.ts";
+import { LogThread } from "./agents/log-client.ts";
+import type { AgentMetrics } from "./agents/metrics.ts";
+
+/** Files of earlier releases are brought up to date before the first answer. */
+const openTimeoutMs = 60_000;
+
+/** Throws when the directory cannot be used. */
+export async function openLogs(
+  directory: string,
+  log: Log,
+  health: Health,
+  metrics: AgentMetrics,
+): Promise<LogThread> {
+  await ensureDirectory(directory);
+  const thread = new LogThread({
+    entry: entryUrl(import.meta.url, "./logger"),
+    directory,
+    log,
+    broken: (path) =>
+      health.raise(
+        "log_file_broken",
+        "error",
+        `a file of request logs was broken and is set aside as ${path}`,
+        "Check the disk; the records in the file can be read with sqlite3 .recover.",
+        path,
+      ),
+    failing: (reason) => {
+      metrics.accel_central_log_failing.set(reason === undefined ? 0 : 1);
+      if (reason === undefined) return health.settle("logs_not_stored");
+      health.raise(
+        "logs_not_stored",
+        "error",
+        `request logs cannot be stored: ${reason}`,
+        `Make room or mend the disk of ${directory}; agents keep their records meanwhile.`,
+      );
+    },
+  });
+  try {
+    await thread.stats(openTimeoutMs); // A directory that cannot be used must be told now.
+    return thread;
+  } catch (error) {
+    await thread[Symbol.asyncDispose]();
+    throw error;
+  }
+}
