@@ -14,6 +14,8 @@ process.on("SIGHUP", () => {
 });
 const stop = new AbortController();
 for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => stop.abort(name));
+// Whoever read what we say has left (`… | head`): there is nobody to go on for.
+process.stdout.on("error", () => stop.abort("nobody reads"));
 // A parent that started us over IPC and died took the terminal with it: nobody else will stop us.
 process.once("disconnect", () => stop.abort("parent gone"));
 process.channel?.unref();
@@ -47,7 +49,7 @@ const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Laz
       load: async () => (await import("./cli/agent-bots.ts")).botsCommand,
     },
     logs: {
-      summary: "the backlog of request records",
+      summary: "request records as they come, and their backlog",
       load: async () => (await import("./cli/agent-logs.ts")).logsCommand,
     },
     demo: {

@@ -4,6 +4,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { entryUrl } from "../base/entry.ts";
 import type { Health } from "../base/health.ts";
+import type { LogLevels } from "../base/log-levels.ts";
 import type { Log } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
 import type { Secret16 } from "../core/ids.ts";
@@ -17,7 +18,9 @@ import type { IndexMemory } from "./cache/opening.ts";
 import { openAgentDb, type AgentDb } from "./link/agent-db.ts";
 import { CentralClient } from "./link/central-client.ts";
 import { indexMemory } from "./link/index-memory.ts";
-import { startShipper } from "./requests/shipper.ts";
+import { Canary } from "./requests/canary.ts";
+import { openLaneWriter } from "./requests/lane-writer.ts";
+import { startShipper, type Shipper } from "./requests/shipper.ts";
 import { startSpooler, type SpoolClient } from "./requests/spool-client.ts";
 import type { AgentSettings } from "./settings/fields.ts";
 
@@ -30,6 +33,7 @@ export type AgentOptions = {
   readonly bootEpoch: string;
   readonly health: Health;
   readonly log: Log;
+  readonly logLevels: LogLevels;
   readonly now: () => Date;
   readonly random: () => number;
   readonly stop: AbortSignal;
@@ -46,6 +50,8 @@ export type Ground = {
   readonly db: AgentDb;
   readonly client: CentralClient;
   readonly spool: SpoolClient;
+  readonly shipper: Shipper;
+  readonly canary: Canary;
   readonly index: IndexClient;
   readonly sets: SetStore;
   readonly setWatch: SetWatch;
@@ -75,9 +81,7 @@ export async function openGround(
   const client = stack.use(openClient(options, clientEnd.signal));
   stack.defer(() => clientEnd.abort());
   const spool = stack.use(await openSpool(options, common));
-  const post: Parameters<typeof startShipper>[0]["post"] = (batch, signal) =>
-    client.postRequestLogs(batch, signal);
-  stack.use(startShipper({ spool, post, random, ...common }));
+  const { shipper, canary } = openShipping(stack, { options, common, client, spool });
   const chosen = settings["accelerator.workers"];
   const workers = chosen === 0 ? Math.min(availableParallelism(), workersMax) : chosen;
   const index = stack.use(openIndex(settings, common, workers, indexMemory(db)));
@@ -99,6 +103,8 @@ export async function openGround(
     db,
     client,
     spool,
+    shipper,
+    canary,
     index,
     sets,
     setWatch,
@@ -124,12 +130,40 @@ async function openSpool(
     entry: entryUrl(import.meta.url, "./spooler"),
     stateDir: settings.state_dir,
     spoolMax: settings["spool.max"],
+    whenFull: settings["spool.when_full"],
+    durability: settings["spool.durability"],
+    name16: settings.name16,
     fsync: { intervalMs: settings["spool.fsync_interval"], bytes: fsyncBytes },
     bootEpoch,
     registry,
     health,
     log,
   });
+}
+
+/** The canary's lane is closed before the last flush, so that its records are in it. */
+function openShipping(
+  stack: AsyncDisposableStack,
+  { options, common, client, spool }: Pick<Ground, "options" | "common" | "client" | "spool">,
+): Pick<Ground, "shipper" | "canary"> {
+  const { settings, now, random } = options;
+  const late: { canary?: Canary } = {};
+  const shipper = stack.use(
+    startShipper({
+      spool,
+      post: (batch, signal) => client.postRequestLogs(batch, signal),
+      onCanary: (at) => late.canary?.committed(at),
+      now,
+      random,
+      ...common,
+    }),
+  );
+  const { init, port } = spool.openLane();
+  const intervalMs = settings["logs.canary_interval"];
+  const lane = openLaneWriter(init, port);
+  const canary = stack.use(new Canary({ lane, intervalMs, now, ...common }));
+  late.canary = canary;
+  return { shipper, canary };
 }
 
 function openIndex(

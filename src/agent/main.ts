@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { readArgs, type Command, type CommandContext } from "../base/command.ts";
 import { ensureDirectory } from "../base/durable-file.ts";
 import { Health } from "../base/health.ts";
+import { LogLevels } from "../base/log-levels.ts";
 import { createLog, type Log } from "../base/log.ts";
 import { createSdNotify } from "../base/sd-notify.ts";
 import { loadSettings } from "../base/settings-file.ts";
@@ -62,6 +63,7 @@ async function runAgent(
 ): Promise<void> {
   const { stop } = context;
   const log = createLog("accel-agent", settings.log_level);
+  const logLevels = new LogLevels(log, settings.log_level);
   const now = (): Date => new Date();
   await using stack = new AsyncDisposableStack();
   stack.use(lockStateDir(settings.state_dir));
@@ -75,13 +77,14 @@ async function runAgent(
       bootEpoch: randomBytes(8).toString("hex"),
       health: new Health(now),
       log,
+      logLevels,
       now,
       random: Math.random,
       stop,
       caPem: caOf(settings),
     }),
   );
-  context.onReload(() => reload(configPath, log, notify));
+  context.onReload(() => reload(configPath, log, logLevels, notify));
   await notify.send("READY=1", `STATUS=serving on ${agent.listen}`);
   log.info(
     { listen: agent.listen, metrics: agent.metricsListen, state_dir: settings.state_dir },
@@ -95,11 +98,16 @@ async function runAgent(
 }
 
 /** Applies what can change live; a file that is not valid changes nothing. */
-function reload(configPath: string, log: Log, notify: ReturnType<typeof createSdNotify>): void {
+function reload(
+  configPath: string,
+  log: Log,
+  logLevels: LogLevels,
+  notify: ReturnType<typeof createSdNotify>,
+): void {
   void notify.send("RELOADING=1", `MONOTONIC_USEC=${Math.round(performance.now() * 1_000)}`);
   try {
     const settings = loadSettings(agentFields, configPath);
-    log.level = settings.log_level;
+    logLevels.set(settings.log_level);
     log.info({ log_level: settings.log_level }, "settings reloaded");
   } catch (error) {
     log.error({ err: error }, "settings were not reloaded; the old ones stay");

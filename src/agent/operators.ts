@@ -15,6 +15,13 @@ import { openClaimedBots } from "./bots/user-agents.ts";
 import type { Ground } from "./ground.ts";
 import { dryRun } from "./dry-run.ts";
 import type { Link } from "./link/link.ts";
+import {
+  describeLogs,
+  LaneMetrics,
+  summarizeLogs,
+  type LogFacts,
+} from "./requests/lane-metrics.ts";
+import { readTail } from "./requests/tail-reader.ts";
 import type { Served } from "./serve.ts";
 import { documentOf } from "./steering/serving.ts";
 import {
@@ -36,6 +43,8 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
   const processMetrics = stack.use(
     startProcessMetrics(common.registry, health, version, started.getTime()),
   );
+  const { spool, shipper, canary } = parts.ground;
+  const laneMetrics = new LaneMetrics(common.registry);
   const status = async (): Promise<AgentStatus> => statusOf(parts, started);
   stack.use(
     await startControlSocket(
@@ -49,6 +58,8 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
       nodeExporterUrl: settings["metrics.node_exporter_url"],
       metrics: async () => {
         processMetrics.refresh();
+        laneMetrics.refresh(spool.facts(), shipper.state);
+        canary.refresh();
         return [await common.registry.getMetricsAsJSON(), ...(await parts.served.pool.metrics())];
       },
       status,
@@ -89,7 +100,7 @@ export function createReporter(
 }
 
 async function statusOf({ ground, served, link }: Parts, started: Date): Promise<AgentStatus> {
-  const { options, sets, index, spool, decisions } = ground;
+  const { options, sets, index, decisions } = ground;
   const { pool, serving } = served;
   const { settings, version, health } = options;
   const { state } = serving;
@@ -126,11 +137,16 @@ async function statusOf({ ground, served, link }: Parts, started: Date): Promise
       workers,
       sets: ground.setWatch.describe(sets.list()),
       cache: snakeCase(await index.stats()),
-      spool: snakeCase(await spool.balance()),
+      spool: summarizeLogs(await logFacts(ground)),
       decisions: decisions.facts(),
     },
     warnings: health.list(),
   };
+}
+
+async function logFacts({ spool, shipper, canary }: Ground): Promise<LogFacts> {
+  await spool.balance();
+  return describeLogs(spool.facts(), shipper, canary.facts());
 }
 
 /** Facts for operators are named as everything on the wire is. */
@@ -146,9 +162,10 @@ function unknownBots(allowed: boolean | null): "allowed" | "blocked" | "blocked 
 }
 
 function controlPorts(
-  { ground: { index, db, decisions, spool, options }, served: { serving, viewsets } }: Parts,
+  { ground, served: { serving, viewsets } }: Parts,
   status: () => Promise<AgentStatus>,
 ): ControlPorts {
+  const { index, db, decisions, spool, options } = ground;
   const claimedBot = openClaimedBots();
   const elements = new ElementFinder(db.sqlite);
   const visitors = (): VisitorParts => ({
@@ -207,7 +224,8 @@ function controlPorts(
     whyDecision: (id) => whyDecision(visitors(), id),
     botsCheck: (visitor) => checkVisitor(visitors(), visitor),
     botsList: () => listBots(visitors()),
-    logsBacklog: async () => snakeCase(await spool.balance()),
+    logsBacklog: () => logFacts(ground),
+    logsTail: (query, signal) => readTail(spool.tail(query.follow), query, signal),
     mainDomainOf: (host) =>
       serving.state.domains.find((domain) => domain.hosts.some(({ name }) => name === host))?.name,
   };

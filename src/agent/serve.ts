@@ -66,7 +66,7 @@ async function openPool(
   { options, common, workers, index, spool, unreviewed: bots, decisions: log }: Ground,
   blobsDir: string,
 ): Promise<WorkerPool> {
-  const { settings, random } = options;
+  const { settings, random, logLevels } = options;
   return openWorkers({
     count: workers,
     entry: entryUrl(import.meta.url, "./worker"),
@@ -75,14 +75,16 @@ async function openPool(
       const lane = spool.openLane();
       const unreviewed = bots.openWorker();
       const decisions = log.openWorker(workers);
+      const logLevel = logLevels.openThread();
       const data: WorkerParts = {
         cache,
         lane,
         unreviewed,
         decisions,
-        logLevel: settings.log_level,
+        logLevel,
       };
-      return { data, transfer: [cache.port, lane.port, unreviewed, decisions.port] };
+      const ports = [cache.port, lane.port, unreviewed, decisions.port, logLevel.port];
+      return { data, transfer: ports };
     },
     listen: settings["accelerator.listen"],
     proxies: {

@@ -1,7 +1,8 @@
 // An accelerator worker: a thread that serves visitors. Opens its parts, gives them to the data plane, closes them when that has drained.
 
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
-import { createLog, type LogLevel } from "../base/log.ts";
+import { followLogLevel, type LogLevelInit } from "../base/log-levels.ts";
+import { createLog } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
 import { runAccelerator } from "./accelerator/accelerator-thread.ts";
 import type { WorkerBoot } from "./accelerator/worker-handle.ts";
@@ -22,7 +23,7 @@ export type WorkerParts = {
   /** To an UnreviewedBots. */
   readonly unreviewed: MessagePort;
   readonly decisions: DecisionInit;
-  readonly logLevel: LogLevel;
+  readonly logLevel: LogLevelInit;
 };
 
 const port = parentPort;
@@ -34,6 +35,8 @@ const cache = openWorkerCache(parts.cache.init, parts.cache.port);
 const lane = openLaneWriter(parts.lane.init, parts.lane.port);
 const decisions = new DecisionTeller(parts.decisions.port, parts.decisions.batchMax);
 const unreviewed = new UnreviewedTeller(parts.unreviewed);
+const log = createLog("accel-agent", parts.logLevel.level).child({ worker: accelerator.no });
+followLogLevel(log, parts.logLevel.port);
 // By whatever way this thread ends, as long as it runs to its end.
 process.once("exit", () => {
   unreviewed[Symbol.dispose]();
@@ -43,9 +46,10 @@ process.once("exit", () => {
 await runAccelerator(accelerator, port, {
   cache,
   records: lane,
+  recordRoom: parts.lane.init.blocks === true ? lane : undefined,
   judge: createJudge(openClaimedBots(), (domain, bot) => unreviewed.count(domain, bot)),
   registry: new Registry(),
-  log: createLog("accel-agent", parts.logLevel).child({ worker: accelerator.no }),
+  log,
   random: Math.random,
   decisions,
 });

@@ -1,23 +1,101 @@
-// `accel-agent logs backlog`: what of the request records central has not acknowledged, and the balance.
+// `accel-agent logs`: request records as they come, and what of them central has not acknowledged.
 
+import { callControl } from "../base/control-socket.ts";
 import { AccelError } from "../core/faults.ts";
-import { readArgs, type Command } from "../base/command.ts";
+import { columns, readArgs, type Command, type CommandContext } from "../base/command.ts";
 import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
+import { renderRecord } from "./log-text.ts";
+
+const options = {
+  ...controlOptions,
+  follow: { type: "boolean" },
+  lines: { type: "string" },
+  domain: { type: "string" },
+  status: { type: "string" },
+} as const;
+
+type Values = ReturnType<typeof readArgs<typeof options>>["values"];
 
 export const logsCommand: Command = {
   summary:
-    "Shows the backlog of request records and the balance accepted = committed + spooled + in memory + dropped.",
-  usage: `accel-agent logs backlog [options]\n\n${controlUsage}`,
+    "Shows the newest request records, or what of them central has not acknowledged and the balance accepted = committed + spooled + in memory + dropped.",
+  usage: [
+    "accel-agent logs tail [--follow] [--lines N] [--domain D] [--status 5xx|404]",
+    "accel-agent logs backlog",
+    "",
+    "  --follow          go on with what comes, until interrupted",
+    "  --lines N         of what is there at most so many (default 10; the agent keeps about the last MiB)",
+    "  --domain D        of this domain, or of this host",
+    "  --status S        of this status, or of this class of them",
+    controlUsage,
+    "",
+    "With --json each record is one line. A reader that is too slow loses records and is told how many; central loses none of them.",
+    "docs/logs.md says what the figures mean.",
+  ].join("\n"),
   async run(context) {
-    const { values, positionals } = readArgs(context.args, controlOptions, 1);
-    if (positionals[0] !== "backlog")
-      throw new AccelError(
-        "USAGE",
-        `logs ${positionals[0] ?? "needs a word"}: only backlog in this version`,
-      );
+    const { values, positionals } = readArgs(context.args, options, 1);
+    const [verb] = positionals;
+    if (verb === "tail") return tail(values, context);
+    if (verb !== "backlog")
+      throw new AccelError("USAGE", `logs ${verb ?? ""}: one of tail, backlog`);
+    const { follow, lines, domain, status } = values;
+    if ([follow, lines, domain, status].some((one) => one !== undefined))
+      throw new AccelError("USAGE", "--follow, --lines, --domain and --status go with tail only");
     const answer = await ask(socketPath("accel-agent", values), "logs-backlog", {}, context);
     context.out(
-      values.json === true ? `${JSON.stringify(answer, null, 2)}\n` : renderFacts(answer),
+      values.json === true ? `${JSON.stringify(answer, null, 2)}\n` : renderBacklog(answer),
     );
   },
+};
+
+async function tail(values: Values, { out, colour, stop }: CommandContext): Promise<void> {
+  const { follow = false, lines, domain, status, json } = values;
+  const asked = { follow, lines, domain, status };
+  const answers = callControl(socketPath("accel-agent", values), "logs-tail", asked, stop);
+  try {
+    for await (const answer of answers) {
+      const { following, record, missed } = Object(answer) as TailAnswer;
+      if (following === false && follow)
+        throw new AccelError("USAGE", "too many follow already: end one of them");
+      if (record !== undefined)
+        out(json === true ? `${JSON.stringify(record)}\n` : renderRecord(record, colour));
+      if (missed !== undefined)
+        out(json === true ? `{"missed":${missed}}\n` : `… ${missed} records left out here\n`);
+    }
+  } catch (error) {
+    if (!stop.aborted) throw error; // Interrupted: that is how following ends.
+  }
+}
+
+/** One of them each. */
+type TailAnswer = {
+  readonly following?: boolean;
+  readonly record?: Readonly<Record<string, unknown>>;
+  readonly missed?: number;
+};
+
+/** The lanes as a table below the sums; their shape is LogFacts (agent/requests), what is missing prints as nothing. */
+function renderBacklog(answer: unknown): string {
+  const { lanes = [], ...sums } = Object(answer) as { lanes?: readonly Lane[] };
+  const rows = lanes.map(
+    (lane) =>
+      [
+        `${lane.lane}${lane.live ? " live" : ""}`,
+        `${lane.spooled} spooled, ${lane.in_memory} in memory, ${lane.committed} committed, ${lane.dropped} dropped; ${lane.bytes} bytes, oldest ${lane.oldest_s} s${lane.in_flight ? ", in flight" : ""}; ${lane.answer ?? "nothing sent"}`,
+      ] as const,
+  );
+  return `${renderFacts(sums)}lanes:\n${columns(rows)}`;
+}
+
+type Lane = {
+  readonly lane: string;
+  readonly live: boolean;
+  readonly spooled: number;
+  readonly in_memory: number;
+  readonly committed: number;
+  readonly dropped: number;
+  readonly bytes: number;
+  readonly oldest_s: number;
+  readonly in_flight: boolean;
+  readonly answer: string | null;
 };

@@ -10,6 +10,7 @@ import { DecisionLog } from "../../src/agent/bots/decision-log.ts";
 import { UnreviewedBots } from "../../src/agent/bots/unreviewed-bots.ts";
 import type { WorkerParts } from "../../src/agent/worker.ts";
 import { Health } from "../../src/base/health.ts";
+import { LogLevels } from "../../src/base/log-levels.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { Registry } from "../../src/base/metrics.ts";
 import type { ServingState } from "../../src/core/serving-state.ts";
@@ -32,6 +33,7 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
       spoolMax: 64 * 2 ** 20,
       fsync: { intervalMs: 5, bytes: 262_144 },
       bootEpoch: "0123456789abcdef",
+      name16: "0123456789abcdef",
       ...common,
     }),
   );
@@ -59,8 +61,9 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
         const lane = spool.openLane();
         const unreviewed = bots.openWorker();
         const kept = decisions.openWorker(1);
-        const data: WorkerParts = { cache, lane, unreviewed, decisions: kept, logLevel: "fatal" };
-        return { data, transfer: [cache.port, lane.port, unreviewed, kept.port] };
+        const logLevel = new LogLevels(silentLog(), "fatal").openThread();
+        const data: WorkerParts = { cache, lane, unreviewed, decisions: kept, logLevel };
+        return { data, transfer: [cache.port, lane.port, unreviewed, kept.port, logLevel.port] };
       },
       listen: { host: "127.0.0.1", port: 0 },
       proxies: { trusted: [], forwardedHeader: "x-forwarded-for", proxyProtocol: "off" },

@@ -5,6 +5,7 @@ import { controlRoutes, type ControlPorts } from "../../src/agent/admin/control-
 import { startControlSocket, type ControlRoutes } from "../../src/base/control-socket.ts";
 import type { Command } from "../../src/base/command.ts";
 import { statusOf } from "../agent/admin/status-of.ts";
+import { requestRecord } from "../support/request-records.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { addressAnswer, checkedAnswer, decidedAnswer, listedAnswer } from "./visitor-answers.ts";
 
@@ -54,6 +55,32 @@ export const whyAnswer = {
   known_since: null,
 };
 
+const backlogAnswer = {
+  accepted: 10,
+  committed: 4,
+  spooled: 5,
+  in_memory: 0,
+  dropped: { crash: 1 },
+  shipping: "stuck",
+  lanes_total: 1,
+  lanes: [
+    {
+      lane: "0000000000000001/1",
+      live: true,
+      accepted: 10,
+      committed: 4,
+      spooled: 5,
+      in_memory: 0,
+      dropped: 1,
+      bytes: 4_096,
+      oldest_s: 90,
+      in_flight: true,
+      answer: "503: away",
+      answered_at: "2031-05-06T07:08:10.000Z",
+    },
+  ],
+};
+
 /** What reached the ports, and what they answer. */
 export function fakePorts(calls: unknown[]): ControlPorts {
   const port =
@@ -77,7 +104,13 @@ export function fakePorts(calls: unknown[]): ControlPorts {
     whyDecision: port("whyDecision", decidedAnswer),
     botsCheck: port("botsCheck", checkedAnswer),
     botsList: port("botsList", listedAnswer),
-    logsBacklog: port("logsBacklog"),
+    logsBacklog: port("logsBacklog", backlogAnswer),
+    logsTail: async function* tail(query) {
+      calls.push(["logsTail", query]);
+      yield { following: query.follow };
+      yield { record: requestRecord(7, { response_status: 503, user_agent: "curl\u001b[2J" }) };
+      yield { missed: 12 };
+    },
     mainDomainOf: (host) => (host.endsWith("a.example") ? "a.example" : undefined),
   };
 }

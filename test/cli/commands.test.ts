@@ -76,10 +76,47 @@ test.each([
   ],
   ["bots", "list", ["botsList"]],
   ["logs", "backlog", ["logsBacklog"]],
+  ["logs", "tail", ["logsTail", { lines: 10, follow: false }]],
+  [
+    "logs",
+    "tail --follow --lines 0 --domain Sub.A.example --status 5xx",
+    [
+      "logsTail",
+      { lines: 0, follow: true, domain: "sub.a.example", status: { least: 500, most: 599 } },
+    ],
+  ],
+  ["logs", "tail --status 404", ["logsTail", { status: { least: 404, most: 404 } }]],
 ] as const)("%s %s", async (name, args, call) => {
   await withAgent(async (where, calls) => {
     await run(commands[name], [...args.split(" "), ...where]);
-    expect(calls).toEqual([call]);
+    expect(calls).toMatchObject([call]);
+  });
+});
+
+test("logs tail prints a line a record, for a person and for a program, and what was left out", async () => {
+  await withAgent(async (where) => {
+    const human = await run(logsCommand, ["tail", ...where]);
+    expect(human.split("\n")).toEqual([
+      '2023-11-14T22:13:20.007Z 503 hit         4 ms   1.2 KiB GET www.example.com/articles/7?page=2 192.0.2.1 "curl?[2J"',
+      "… 12 records left out here",
+      "",
+    ]);
+    expect(await run(logsCommand, ["tail", ...where], true)).toContain("\u001B[31m503\u001B[0m");
+    const [first = "", ...rest] = (await run(logsCommand, ["tail", "--json", ...where])).split(
+      "\n",
+    );
+    expect(JSON.parse(first)).toMatchObject({ connection: 7, response_status: 503 });
+    expect(rest).toEqual(['{"missed":12}', ""]);
+  });
+});
+
+test("logs backlog prints the balance and each lane with what central said last", async () => {
+  await withAgent(async (where) => {
+    const printed = await run(logsCommand, ["backlog", ...where]);
+    expect(printed).toContain("accepted     10");
+    expect(printed).toContain(
+      "0000000000000001/1 live  5 spooled, 0 in memory, 4 committed, 1 dropped; 4096 bytes, oldest 90 s, in flight; 503: away",
+    );
   });
 });
 
@@ -106,8 +143,13 @@ test.each([
   ["bots", "check 192.0.2.999", '"192.0.2.999" is no IP address'],
   ["bots", "list all", "bots list takes no arguments"],
   ["bots", "check 192.0.2.1 --agent x", "--agent"],
-  ["logs", "", "only backlog"],
-  ["logs", "tail", "only backlog"],
+  ["logs", "", "one of tail, backlog"],
+  ["logs", "head", "logs head: one of tail, backlog"],
+  ["logs", "backlog --follow", "go with tail only"],
+  ["logs", "tail --lines many", "--lines: a number from 0"],
+  ["logs", "tail --lines 10001", "--lines: a number from 0"],
+  ["logs", "tail --status 6xx", "--status: a status as 404"],
+  ["logs", "tail --domain 192.0.2.1/24", "is no host name"],
   ["status", "now", "now"],
 ] as const)("%s '%s' is bad usage: %s", async (name, args, message) => {
   await withAgent(async (where, calls) => {

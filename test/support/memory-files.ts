@@ -122,16 +122,22 @@ export class MemoryFiles implements SpoolFiles {
     this.#open.clear();
   }
 
-  /** `kept`: how much of what was not synced came through, 0 to 1. */
-  powerLoss(kept: number): void {
+  /**
+   * `kept`: how much of what was not synced came through, 0 to 1. `names`: of directories what was synced, or everything, as a journal may have written
+   * it. `zeros`: the size of what was not synced came through, its bytes did not.
+   */
+  powerLoss(
+    kept: number,
+    { names = "synced", zeros = false }: { names?: "synced" | "all"; zeros?: boolean } = {},
+  ): void {
     this.#open.clear();
-    this.#names = new Map(this.#syncedNames);
+    if (names === "synced") this.#names = new Map(this.#syncedNames);
     for (const inode of this.#names.values()) {
       const { synced, bytes } = inode;
       const torn = Math.floor(Math.max(0, bytes.byteLength - synced.byteLength) * kept);
       inode.bytes = Buffer.concat([
         synced,
-        bytes.subarray(synced.byteLength, synced.byteLength + torn),
+        zeros ? Buffer.alloc(torn) : bytes.subarray(synced.byteLength, synced.byteLength + torn),
       ]);
       inode.synced = Buffer.from(inode.bytes);
     }

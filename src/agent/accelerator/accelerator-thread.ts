@@ -10,8 +10,15 @@ import { Flights } from "./flights.ts";
 import { VisitorListener } from "./listener.ts";
 import { OriginPools } from "./origin-pools.ts";
 import { answer } from "./pipeline.ts";
-import { createClock, type DecisionSink, type Judge, type RecordSink } from "./ports.ts";
+import {
+  createClock,
+  type DecisionSink,
+  type Judge,
+  type RecordRoom,
+  type RecordSink,
+} from "./ports.ts";
 import { ProblemLog } from "./problem-log.ts";
+import { RecordGate } from "./record-gate.ts";
 import { createRecorder } from "./recorder.ts";
 import { Heartbeat, PoolWords } from "./shared-words.ts";
 import { StagedStates } from "./staged-states.ts";
@@ -25,6 +32,8 @@ const beatMs = 250;
 export type AcceleratorParts = {
   readonly cache: ResponseCache;
   readonly records: RecordSink;
+  /** Only where requests wait for room for their records. */
+  readonly recordRoom?: RecordRoom | undefined;
   readonly judge: Judge;
   readonly registry: Registry;
   readonly log: Log;
@@ -50,7 +59,7 @@ export async function runAccelerator(
   await using origins = new OriginPools(clock, parts.random);
   const problems = new ProblemLog(parts.log, clock.steadyMs);
   await using flights = new Flights({ ...parts, problems, metrics, origins, clock });
-  const { cache } = parts;
+  const { cache, registry } = parts;
   await using variants = new VariantMaker({ cache, words, no: init.no, clock, metrics, problems });
   const clients = new ClientAddresses(init.proxies.trusted, init.proxies.forwardedHeader);
   const deps = {
@@ -64,8 +73,9 @@ export async function runAccelerator(
     clock,
     clients,
   };
+  using gate = new RecordGate({ recordRoom: parts.recordRoom, metrics, clock });
   await using listener = new VisitorListener({
-    answer: async (exchange) => answer(deps, exchange),
+    answer: gate.before(async (exchange) => answer(deps, exchange)),
     nextConnection: () => words.nextConnection(),
     clients,
     proxyProtocol: init.proxies.proxyProtocol,
@@ -89,8 +99,7 @@ export async function runAccelerator(
       await listener.listen({ ...init.listen, reusePort: true });
       say({ kind: "listening" });
     } else if (message.kind === "metrics") {
-      const data = await parts.registry.getMetricsAsJSON();
-      say({ kind: "metrics", id: message.id, metrics: data });
+      say({ kind: "metrics", id: message.id, metrics: await registry.getMetricsAsJSON() });
     } else startDrain(message.graceMs);
   };
   port.on("message", (message: ToWorker) => {

@@ -31,6 +31,8 @@ export class Exchange {
   verdict: Verdict | undefined;
   originMs = 0;
   bytesSent = 0;
+  /** Room was kept for its record. */
+  hasRecordRoom = false;
   readonly #stop = new AbortController();
   readonly #onEnd: (exchange: Exchange, status: number) => void;
   #ended = false;

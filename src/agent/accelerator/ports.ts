@@ -15,7 +15,14 @@ export type Judge = (
 
 /** Takes each record once. Never throws, never blocks; what it cannot keep it counts. */
 export interface RecordSink {
-  accept(record: RequestRecord): void;
+  /** `isClaimed`: room was kept for it. */
+  accept(record: RequestRecord, isClaimed?: boolean): void;
+}
+
+/** Where a request is served only with room for its record. */
+export interface RecordRoom {
+  /** Keeps room for one record, until one is accepted as claimed. False: there is none now. Synchronous. */
+  claim(): boolean;
 }
 
 /** Takes each decision against a visitor, gives the id that it can be looked up by. Never throws, never blocks; what it cannot keep it counts. */

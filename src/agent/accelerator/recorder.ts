@@ -25,33 +25,36 @@ export type Recorder = {
 export type RequestLine = { readonly method: string; readonly target: string };
 
 export function createRecorder(sink: RecordSink, metrics: WorkerMetrics, clock: Clock): Recorder {
-  const take = (record: RequestRecord): void => {
+  const take = (record: RequestRecord, isClaimed = false): void => {
     const domain = record.domain ?? "none";
     const status = `${Math.floor(record.response_status / 100)}xx`;
     metrics.accel_agent_requests_total.inc({ domain, cache: record.cache, status });
     metrics.accel_agent_request_duration_seconds.observe({ domain }, record.duration);
     metrics.accel_agent_bytes_sent_total.inc({ domain }, record.bytes_sent);
-    sink.accept(record);
+    sink.accept(record, isClaimed);
   };
   return {
     exchange: (exchange, status) =>
-      take({
-        connection: exchange.connection.no,
-        response_status: status,
-        request_method: recordText(exchange.method, methodCharsMax),
-        uri_path: recordText(exchange.request.url ?? "", uriCharsMax),
-        backend_time: seconds(exchange.originMs),
-        when: seconds(exchange.startedWallMs),
-        authority: recordText(exchange.authority, authorityCharsMax),
-        domain: exchange.domain,
-        client_ip: exchange.client?.text ?? exchange.connection.peer?.text ?? "",
-        bytes_sent: exchange.bytesSent,
-        duration: seconds(clock.steadyMs() - exchange.startedMs),
-        cache: exchange.cache,
-        verdict: verdictText(exchange.verdict),
-        bot: botText(exchange.verdict),
-        user_agent: userAgentText(fieldValue(exchange.fields, "user-agent")),
-      }),
+      take(
+        {
+          connection: exchange.connection.no,
+          response_status: status,
+          request_method: recordText(exchange.method, methodCharsMax),
+          uri_path: recordText(exchange.request.url ?? "", uriCharsMax),
+          backend_time: seconds(exchange.originMs),
+          when: seconds(exchange.startedWallMs),
+          authority: recordText(exchange.authority, authorityCharsMax),
+          domain: exchange.domain,
+          client_ip: exchange.client?.text ?? exchange.connection.peer?.text ?? "",
+          bytes_sent: exchange.bytesSent,
+          duration: seconds(clock.steadyMs() - exchange.startedMs),
+          cache: exchange.cache,
+          verdict: verdictText(exchange.verdict),
+          bot: botText(exchange.verdict),
+          user_agent: userAgentText(fieldValue(exchange.fields, "user-agent")),
+        },
+        exchange.hasRecordRoom,
+      ),
     refused: (connection, status, { method, target }) =>
       take({
         connection: connection.no,

@@ -68,6 +68,14 @@ const table = {
     help: "Refreshes in the background: started, or refused because too many were under way.",
     labels: ["domain", "outcome"],
   },
+  accel_agent_log_held_total: {
+    kind: "counter",
+    help: "Requests that had to wait for room for their record (spool.when_full: block).",
+  },
+  accel_agent_log_unserved_total: {
+    kind: "counter",
+    help: "Requests answered 503 because there was no room for their record (spool.when_full: block).",
+  },
   accel_agent_open_connections: {
     kind: "gauge",
     help: "Connections of visitors that are open.",

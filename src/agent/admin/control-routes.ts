@@ -5,6 +5,7 @@ import { AccelError } from "../../core/faults.ts";
 import { parseDomainName } from "../../core/ids.ts";
 import { parseIp } from "../../core/ip.ts";
 import type { AgentStatus } from "./status.ts";
+import { parseTailArgument, type TailArgument } from "./tail-argument.ts";
 import type { UrlArgument } from "./url-argument.ts";
 import { parseWhyArgument } from "./why-argument.ts";
 
@@ -24,6 +25,7 @@ export type ControlPorts = {
   readonly botsCheck: (visitor: VisitorArgument) => unknown;
   readonly botsList: () => unknown;
   readonly logsBacklog: () => unknown;
+  readonly logsTail: (query: TailArgument, signal: AbortSignal) => AsyncIterable<unknown>;
   /** Main domain of a served host; undefined for one that is not served here. */
   readonly mainDomainOf: (host: string) => string | undefined;
 };
@@ -79,6 +81,7 @@ export function controlRoutes(ports: ControlPorts): ControlRoutes {
     },
     "bots-list": () => ports.botsList(),
     "logs-backlog": () => ports.logsBacklog(),
+    "logs-tail": (parameters, signal) => ports.logsTail(parseTailArgument(parameters), signal),
   };
 }
 

@@ -13,6 +13,10 @@ export const gapReasons = [
   /** `spool.max` is reached: the oldest segment was dropped, or, where none may be, the newest records. */
   "dropped_oldest",
   "spool_full",
+  /** Left out on purpose while the spool was filling up (`spool.when_full: sample`). */
+  "sampled",
+  /** Of a request that was answered 503 for want of room for its record (`spool.when_full: block`). */
+  "blocked",
   "disk_full",
   "io_error",
   /** The bytes on disk are damaged; they are kept in spool/corrupt/. */
@@ -23,6 +27,8 @@ export const gapReasons = [
   "released",
   /** Central has numbers of this lane that were never given out here: two agents live on one state. */
   "conflict",
+  /** The site's credentials changed: what was to be sent under the former name is in spool/foreign/. */
+  "foreign",
 ] as const;
 export type GapReason = (typeof gapReasons)[number];
 
@@ -93,6 +99,23 @@ export class GapList {
   /** The gap that `seq` is in. */
   at(seq: number): Gap | undefined {
     return this.#gaps.find((gap) => gap.from <= seq && seq <= gap.to);
+  }
+
+  /** What of the gaps lies from `from` to `to`. */
+  within(from: number, to: number): readonly Gap[] {
+    return this.#gaps
+      .filter((gap) => gap.from <= to && from <= gap.to)
+      .map((gap) => ({ ...gap, from: Math.max(gap.from, from), to: Math.min(gap.to, to) }));
+  }
+
+  /** These numbers are records after all. */
+  remove(from: number, to: number): void {
+    this.#gaps = this.#gaps.flatMap((gap) =>
+      [
+        { ...gap, to: Math.min(gap.to, from - 1) },
+        { ...gap, from: Math.max(gap.from, to + 1) },
+      ].filter((left) => left.from <= left.to),
+    );
   }
 
   /** Whether any of these numbers is in a gap. */

@@ -2,19 +2,23 @@
 //
 // The disk may refuse anything at any time; nothing here throws. What cannot be written becomes a gap with the reason, and for a second nothing more
 // is tried. When an fdatasync fails, what was written since the last one is written again into a new file: the kernel may have dropped the
-// pages, and another sync of the same file would not tell. While the disk fails numbers are given out without being reserved on it.
+// pages, and another sync of the same file would not tell. While the disk fails numbers are given out without being reserved on it; but where
+// requests wait for room none is given out then, and a second later the disk is asked again.
 
 import { encodeFrame, encodeReservation, type Frame } from "../../core/spool-frame.ts";
-import type { GapReason } from "./gaps.ts";
+import { gapLine, type GapReason } from "./gaps.ts";
 import type { Lane } from "./lane.ts";
+import type { Reservations } from "./reservations.ts";
 import { Segment } from "./segment.ts";
 import { isDiskFull, type SpoolFiles } from "./spool-files.ts";
 
 const pauseMs = 1_000;
-/** On a full disk: each one after the first drops the oldest segment before. */
+/** On a full disk: each one after the first drops the oldest segment before. Any other failure is tried once more, for it may have been one of many. */
 const triesMax = 4;
 /** Gaps of one lane that central does not know of yet; beyond it records are dropped as part of the last one. */
 const gapsMax = 4_096;
+/** More than a worker may have numbered at any time: 256 records of 1 KiB. */
+const probeBytes = 256 * 2 ** 10;
 
 export type AppenderOptions = {
   readonly files: SpoolFiles;
@@ -23,6 +27,7 @@ export type AppenderOptions = {
   readonly monotonicMs: () => number;
   /** Makes room for so many bytes within the limit, or, with `undefined`, for any on a full disk. */
   readonly makeRoom: (bytes: number | undefined) => boolean;
+  readonly reservations: Reservations;
   readonly nextRank: () => number;
   /** What the disk refused; undefined when it works again. */
   readonly onDisk: (error: unknown) => void;
@@ -30,38 +35,76 @@ export type AppenderOptions = {
 
 export class LaneAppender {
   readonly #options: AppenderOptions;
+  readonly #reservations: Reservations;
   #isFailing = false;
 
   constructor(options: AppenderOptions) {
     this.#options = options;
+    this.#reservations = options.reservations;
   }
 
   /** The frame's numbers follow the lane's last one. Durable after the next sync. */
   append(lane: Lane, frame: Frame): void {
     const lastSeq = frame.firstSeq + frame.count - 1;
-    const refused = this.#write(lane, frame, lastSeq);
+    const refused = this.#tellGaps(lane, frame.firstSeq) ?? this.#write(lane, frame, lastSeq);
     lane.receivedThrough(lastSeq, this.#options.monotonicMs());
     if (refused !== undefined) lane.gaps.add(frame.firstSeq, lastSeq, refused);
   }
 
+  /** The lane's next `count` records are dropped. Written as one gap with its neighbours, before the next frame. */
+  skip(lane: Lane, count: number, reason: GapReason): void {
+    const from = lane.end + 1;
+    lane.receivedThrough(lane.end + count, this.#options.monotonicMs());
+    lane.gaps.add(from, lane.end, reason);
+  }
+
+  /** Nothing of the lane is only in memory afterwards, if the disk allows. */
+  tellGaps(lane: Lane): void {
+    this.#tellGaps(lane, lane.end + 1);
+  }
+
+  /** Written is as good as synced, until a reservation is due. */
+  publish(lane: Lane): void {
+    const isLost = lane.unsynced.length > 0 && openSegment(lane) === undefined;
+    if (isLost || this.#reservations.dueTo(lane) !== undefined) {
+      this.sync(lane);
+      return;
+    }
+    lane.durable = sendableOf(lane);
+    this.#reservations.publish(lane);
+  }
+
   /** Everything received is durable afterwards, or a gap. Tells the worker so, and how far it may number. */
   sync(lane: Lane): void {
-    const reservedTo = this.#reserveTo(lane);
+    this.#tryAgain(lane);
+    const reservedTo = this.#reservations.dueTo(lane);
     const open = openSegment(lane);
+    const beganMs = this.#options.monotonicMs();
     try {
       const isWritten = reservedTo !== undefined && this.#appendReservation(open, reservedTo);
       if (lane.unsynced.length > 0 && open?.isOpen !== true)
         throw new Error(`a segment of lane ${lane.id} had to be closed before its sync`);
       open?.sync();
-      if (isWritten) lane.reserved = reservedTo;
-      if (open !== undefined && lane.unsynced.length > 0) this.#works();
+      if (isWritten) lane.reserved = lane.granted = Math.max(lane.granted, reservedTo);
+      if (open !== undefined && (isWritten || lane.unsynced.length > 0)) this.#works();
     } catch (error) {
       this.#writeAgain(lane, error);
     }
+    const nowMs = this.#options.monotonicMs();
+    this.#reservations.synced(nowMs - beganMs, nowMs);
     lane.unsynced = [];
-    lane.durable = lane.end;
-    lane.granted = Math.max(lane.granted, reservedTo ?? 0);
-    publish(lane);
+    lane.durable = sendableOf(lane);
+    if (!this.#reservations.areBound) lane.granted = Math.max(lane.granted, reservedTo ?? 0);
+    this.#reservations.publish(lane);
+  }
+
+  /** The worker gives back what is reserved beyond `through`. */
+  release(lane: Lane, through: number): void {
+    lane.window.rest();
+    const to = Math.max(through, lane.end + this.#reservations.ahead(lane));
+    const isWritten = to < lane.granted && this.#appendReservation(openSegment(lane), to);
+    if (isWritten) lane.reserved = lane.granted = to;
+    this.sync(lane);
   }
 
   /** The lane's first segment: before the worker may number anything. */
@@ -70,23 +113,46 @@ export class LaneAppender {
       this.#newSegment(lane, lane.end + 1);
     } catch (error) {
       this.#refuse(lane, error);
-      lane.granted = Math.max(lane.granted, lane.end + lane.window);
+      if (!this.#reservations.areBound)
+        lane.granted = Math.max(lane.granted, lane.end + lane.window.size);
     }
-    publish(lane);
+    this.#reservations.publish(lane);
   }
 
   /** Nothing more comes, `words` are gone: what is reserved beyond the end is given back. */
   end(lane: Lane): void {
-    const open = openSegment(lane);
-    this.#appendReservation(open, lane.end);
+    this.tellGaps(lane);
+    this.#appendReservation(openSegment(lane), lane.end);
     this.sync(lane);
     openSegment(lane)?.seal();
   }
 
-  #reserveTo(lane: Lane): number | undefined {
-    if (lane.words === undefined) return undefined;
-    const low = lane.end + Math.floor((lane.window * 3) / 4);
-    return low > lane.reserved ? lane.end + lane.window : undefined;
+  /** Where numbers are given out only with room for their records: the disk that refused some is asked whether it takes others. */
+  #tryAgain(lane: Lane): void {
+    const { monotonicMs } = this.#options;
+    const { pause, words } = lane;
+    if (!this.#reservations.areBound || pause === undefined || words === undefined) return;
+    if (monotonicMs() < pause.untilMs || lane.unsynced.length > 0) return;
+    try {
+      const segment = openSegment(lane) ?? this.#newSegment(lane, lane.end + 1);
+      segment.probe(probeBytes);
+      lane.pause = undefined;
+    } catch (error) {
+      this.#refuse(lane, error);
+    }
+  }
+
+  /** Gaps that no frame tells of yet: only in memory they would be holes after a crash. */
+  #tellGaps(lane: Lane, before: number): GapReason | undefined {
+    const from = Math.max(lane.written, lane.mark) + 1;
+    if (from >= before) return undefined;
+    for (const gap of lane.gaps.within(from, before - 1)) {
+      const payload = Buffer.from(gapLine(gap));
+      const frame = { firstSeq: gap.from, count: gap.to - gap.from + 1, payload };
+      const refused = this.#write(lane, frame, gap.to);
+      if (refused !== undefined) return refused;
+    }
+    return undefined;
   }
 
   /** Durable after the next sync of the segment. */
@@ -111,10 +177,13 @@ export class LaneAppender {
       try {
         this.#segmentFor(lane, frame.firstSeq, bytes.byteLength).append(bytes);
         lane.unsynced.push({ firstSeq: frame.firstSeq, lastSeq, frame: bytes });
+        lane.written = lastSeq;
         return undefined;
       } catch (error) {
-        if (tries === triesMax || !isDiskFull(error) || !makeRoom(undefined))
-          return this.#refuse(lane, error);
+        const mayTryAgain = isDiskFull(error)
+          ? tries < triesMax && makeRoom(undefined)
+          : tries === 1;
+        if (!mayTryAgain) return this.#refuse(lane, error);
       }
     }
   }
@@ -138,7 +207,7 @@ export class LaneAppender {
   #newSegment(lane: Lane, firstSeq: number): Segment {
     const { files, directory, nextRank } = this.#options;
     const { epoch, no: laneNo } = lane.lane;
-    const reservedTo = Math.max(lane.granted, lane.end + lane.window);
+    const reservedTo = Math.max(lane.granted, lane.end + this.#reservations.ahead(lane));
     const part = lane.segments.filter(({ name }) => name.firstSeq === firstSeq).length;
     const header = { epoch, laneNo, firstSeq, reservedTo };
     const segment = Segment.create(files, directory, header, { part, rank: nextRank() });
@@ -159,7 +228,12 @@ export class LaneAppender {
     } catch (again) {
       const reason = this.#refuse(lane, again);
       lane.segments.at(-1)?.sealAtSynced();
-      for (const { firstSeq, lastSeq } of lane.unsynced) lane.gaps.add(firstSeq, lastSeq, reason);
+      // What was shipped before it was synced may be at central: no gap may tell otherwise.
+      const shipped = Math.max(lane.mark, lane.sentThrough);
+      if (shipped >= first.firstSeq) lane.guessedFrom = Math.max(lane.mark + 1, first.firstSeq);
+      for (const { firstSeq, lastSeq } of lane.unsynced)
+        lane.gaps.add(Math.max(firstSeq, shipped + 1), lastSeq, reason);
+      lane.written = first.firstSeq - 1;
     }
   }
 
@@ -181,13 +255,16 @@ export class LaneAppender {
   }
 }
 
+/** Through here records are written, or gaps: samples that were left out just now may be followed by more, and are written as one. */
+function sendableOf(lane: Lane): number {
+  const isGrowing =
+    lane.words !== undefined &&
+    lane.written < lane.end &&
+    lane.gaps.at(lane.end)?.reason === "sampled";
+  return isGrowing ? Math.max(lane.durable, lane.written) : lane.end;
+}
+
 function openSegment(lane: Lane): Segment | undefined {
   const last = lane.segments.at(-1);
   return last?.isOpen === true ? last : undefined;
-}
-
-function publish(lane: Lane): void {
-  if (lane.words === undefined) return;
-  lane.words.durable = lane.base + lane.durable;
-  lane.words.reserved = lane.base + lane.granted;
 }

@@ -10,6 +10,8 @@ export type DamageSink = (segment: Segment, at: number, bytes: Uint8Array) => vo
 
 /** A segment that cannot be read is tried again so often before its records are given up as a gap. */
 const readFailuresMax = 3;
+/** About what a batch of 2,000 records has: reading the rest of a segment for each of them would be most of the work. */
+const pieceBytes = 2 ** 20;
 
 /**
  * At most so many lines and bytes, but at least one line. Undefined when there is nothing to send. Gaps found on the way are noted in the lane;
@@ -70,19 +72,48 @@ function* framesFrom(
   const first = lane.segments.indexOf(start.segment);
   for (const segment of lane.segments.slice(first)) {
     const begin = segment === start.segment ? start.at : segmentHeaderBytes;
-    const bytes = readSegment(lane, segment, begin);
-    for (const found of scanFrames(bytes)) {
-      const at = begin + found.at;
-      if (found.kind === "bad") damaged(segment, at, bytes.subarray(found.at, found.next));
-      else if (found.frame.count > 0)
-        yield { frame: found.frame, place: { segment, at }, next: begin + found.next };
-    }
+    for (const { at, next, frame, bytes } of scanSegment(lane, segment, begin))
+      if (frame === undefined) damaged(segment, at, bytes);
+      else if (frame.count > 0) yield { frame, place: { segment, at }, next };
   }
 }
 
-function readSegment(lane: Lane, segment: Segment, begin: number): Uint8Array {
+type Scan = {
+  readonly at: number;
+  readonly next: number;
+  /** Undefined: the bytes are no frame. */
+  readonly frame: Frame | undefined;
+  readonly bytes: Uint8Array;
+};
+
+/** Piece by piece. What a piece cuts off is read again with the next one; what that does not make whole is looked at with all that follows. */
+function* scanSegment(lane: Lane, segment: Segment, begin: number): Generator<Scan> {
+  let size = pieceBytes;
+  for (let from = begin; from < segment.bytes;) {
+    const bytes = readSegment(lane, segment, from, from + size);
+    const end = from + bytes.byteLength;
+    const isLast = bytes.byteLength < size || end >= segment.bytes;
+    let next = end;
+    for (const found of scanFrames(bytes)) {
+      const isCut = found.kind === "bad" && found.next === bytes.byteLength && !isLast;
+      if (isCut) next = from + found.at;
+      else
+        yield {
+          at: from + found.at,
+          next: from + found.next,
+          frame: found.kind === "frame" ? found.frame : undefined,
+          bytes: bytes.subarray(found.at, found.next),
+        };
+    }
+    if (isLast) return;
+    size = next > from ? pieceBytes : Infinity;
+    from = next;
+  }
+}
+
+function readSegment(lane: Lane, segment: Segment, begin: number, end: number): Uint8Array {
   try {
-    const bytes = segment.read(begin);
+    const bytes = segment.read(begin, end);
     lane.readFailures = 0;
     return bytes;
   } catch (error) {

@@ -3,6 +3,7 @@
 // Order on disk: first spool/marks says that a segment is needless, then it is unlinked; first all segments of a lane are gone, then its mark.
 
 import { messageOf } from "../../core/faults.ts";
+import { ForeignLanes } from "./foreign-lanes.ts";
 import { addDropped, totalDropped, type Dropped } from "./gaps.ts";
 import { sumBalances, type Lane } from "./lane.ts";
 import type { Segment } from "./segment.ts";
@@ -10,12 +11,19 @@ import { SideFiles } from "./side-files.ts";
 import type { SpoolFiles } from "./spool-files.ts";
 import { marksPath, noMarks, readMarks, writeMarks, type SpoolMarks } from "./spool-marks.ts";
 import type { Balance, SpoolNotice } from "./spool-messages.ts";
+import type { Durability, WhenFull } from "./spool-policy.ts";
 import { recoverLanes } from "./spool-recovery.ts";
 
 export type ShelfOptions = {
   readonly files: SpoolFiles;
   readonly directory: string;
   readonly bytesMax: number;
+  readonly whenFull: WhenFull;
+  readonly durability: Durability;
+  /** Of the site; what is found of another one is never sent. */
+  readonly name16: string;
+  /** Of this process: its lanes are not recovered. */
+  readonly bootEpoch: string;
   readonly clock: { wallMs(): number; monotonicMs(): number };
   readonly notice: (notice: SpoolNotice) => void;
 };
@@ -29,8 +37,11 @@ export class LaneShelf {
   readonly #options: ShelfOptions;
   /** Sums of lanes that are gone. */
   #gone: { committed: number; dropped: Dropped } = { committed: 0, dropped: {} };
+  readonly #foreign: ForeignLanes;
   #usedBytes = 0;
   #rank = 0;
+  /** Until then marks are not written: they would forget what could not be read yet. */
+  #isRecovered = false;
   #isDirty = false;
   #areMarksRefused = false;
   #droppedAtMs: number | undefined;
@@ -38,22 +49,29 @@ export class LaneShelf {
   constructor(options: ShelfOptions) {
     this.#options = options;
     this.sideFiles = new SideFiles(options.files, options.directory);
+    this.#foreign = new ForeignLanes(options);
   }
 
-  /** Whatever the disk says, there is a shelf afterwards, if an empty one. */
+  /** Whatever the disk says, there is a shelf afterwards, if an empty one; then it is tried again with each tick. */
   recover(): void {
-    const { files, directory } = this.#options;
+    const { files, directory, name16, bootEpoch, durability } = this.#options;
     try {
       files.ensureDirectory(directory);
       const marks = this.#readMarks();
-      this.#gone = { committed: marks.committed, dropped: { ...marks.dropped } };
       const lanes = recoverLanes(files, directory, marks, {
+        isRelaxed: durability === "relaxed",
+        isLive: ({ epoch }) => epoch === bootEpoch,
         damaged: this.damaged,
         failed: (path, error) => this.disk(error, path),
       });
+      if (marks.name16 !== undefined && marks.name16 !== name16)
+        this.#foreign.setAside(marks, lanes);
+      this.#gone = { committed: marks.committed, dropped: { ...marks.dropped } };
       for (const lane of lanes) this.lanes.set(lane.id, lane);
-      this.#rank = lanes.reduce((sum, { segments }) => sum + segments.length, 0);
+      this.#rank += lanes.reduce((sum, { segments }) => sum + segments.length, 0);
+      this.#isRecovered = true;
       this.persist();
+      this.#foreign.tell();
     } catch (error) {
       this.disk(error, directory);
     }
@@ -100,6 +118,7 @@ export class LaneShelf {
   /** Marks first, then what they make needless. False when the disk refused the marks; nothing is unlinked then. */
   persist(): boolean {
     const { files, directory } = this.#options;
+    if (!this.#isRecovered) return false;
     try {
       writeMarks(files, directory, this.#marks());
       this.#isDirty = false;
@@ -122,11 +141,15 @@ export class LaneShelf {
 
   /** For so many bytes within the limit; with `undefined`, for whatever a full disk takes. Drops the oldest that may be dropped. */
   makeRoom(bytes: number | undefined): boolean {
-    if (bytes === undefined) return this.#dropOldest();
-    const fits = (): boolean => this.#usedBytes + bytes <= this.#options.bytesMax;
+    const { whenFull } = this.#options;
+    const mayDrop = whenFull === "drop_oldest" || whenFull === "sample";
+    if (bytes === undefined) return mayDrop && this.#dropOldest();
+    // Under `block` the room was kept for it, but for records that are larger than was thought.
+    const fits = (): boolean =>
+      whenFull === "block" || this.#usedBytes + bytes <= this.#options.bytesMax;
     if (!fits() && this.#isDirty) this.persist();
     while (!fits()) {
-      if (this.#dropOldest()) continue;
+      if (mayDrop && this.#dropOldest()) continue;
       this.#tellFull();
       return false;
     }
@@ -137,6 +160,8 @@ export class LaneShelf {
   /** Every second or so. */
   tick(): void {
     const now = this.#options.clock.monotonicMs();
+    if (!this.#isRecovered) this.recover();
+    this.#foreign.tick(now);
     if (this.#droppedAtMs === undefined || now - this.#droppedAtMs < fullToldMs) return;
     this.#droppedAtMs = undefined;
     this.#options.notice({ code: "spool_full", severity: "warning", text: undefined });
@@ -161,7 +186,8 @@ export class LaneShelf {
   }
 
   #marks(): SpoolMarks {
-    return { ...this.#gone, lanes: [...this.lanes.values()].map((lane) => lane.toMark()) };
+    const lanes = [...this.lanes.values()].map((lane) => lane.toMark());
+    return { name16: this.#options.name16, ...this.#gone, lanes };
   }
 
   #release(): void {

@@ -1,10 +1,11 @@
-// What a worker and the spool thread share about one lane, without a message: five 64-bit words.
+// What a worker and the spool thread share about one lane, without a message: six 64-bit words.
 //
 //   0  accepted   last number that the worker has given out                                    (worker)
 //   1  durable    everything through this number is synced to disk, or is a gap that is told    (spool)
 //   2  reserved   numbers through this one may be given out: a crash would tell them as a gap   (spool)
 //   3  taken      bytes of groups that the spool thread has taken from its port                 (spool)
 //   4  waiting    records dropped in the worker that have no number yet                          (worker)
+//   5  quieted    `quiet` messages that the spool thread has answered: `reserved` is newer        (spool)
 //
 // Numbers are the worker's own, from 1; lanes are cut from them by the spool thread.
 
@@ -16,7 +17,7 @@ export class LaneWords {
   }
 
   static allocate(): SharedArrayBuffer {
-    return new SharedArrayBuffer(5 * BigInt64Array.BYTES_PER_ELEMENT);
+    return new SharedArrayBuffer(6 * BigInt64Array.BYTES_PER_ELEMENT);
   }
 
   get accepted(): number {
@@ -52,6 +53,13 @@ export class LaneWords {
   }
   set waiting(count: number) {
     this.#store(4, count);
+  }
+
+  get quieted(): number {
+    return this.#load(5);
+  }
+  set quieted(count: number) {
+    this.#store(5, count);
   }
 
   #load(at: number): number {

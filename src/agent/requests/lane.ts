@@ -17,9 +17,11 @@ import {
   type Gap,
   type GapReason,
 } from "./gaps.ts";
+import { LaneWindow } from "./lane-window.ts";
 import type { LaneWords } from "./lane-words.ts";
 import type { Segment } from "./segment.ts";
 import type { Balance, LaneFacts } from "./spool-messages.ts";
+import { Sampler } from "./spool-policy.ts";
 
 /** What of a lane outlives the process, beside its segments. */
 export type LaneMark = {
@@ -36,11 +38,6 @@ export type LaneMark = {
 /** A byte of a segment at which a frame begins. */
 export type ReadPlace = { readonly segment: Segment; readonly at: number };
 
-/** Numbers reserved ahead: what 2 s bring, in which the disk may stall, between these. More would overstate what a crash lost. */
-const windowS = 2;
-const windowMin = 2_048;
-export const windowMax = 65_536;
-const rateSpanMs = 100;
 const arrivalSpanMs = 1_000;
 /** Beyond it every other one is forgotten: the oldest stays. */
 const arrivalsMax = 64;
@@ -63,7 +60,12 @@ export class Lane {
   reserved = 0;
   /** Numbers through this one may be given out: more than are reserved only while the disk fails. */
   granted = 0;
-  window = windowMin;
+  readonly window = new LaneWindow();
+  readonly sampler = new Sampler();
+  /** Numbers through this one have frames; behind it are gaps that are only in memory. */
+  written: number;
+  /** Numbers from this one on were found missing, and whether central has them was not heard yet; 0 when there are none. */
+  guessedFrom = 0;
   /** Through here a batch is on its way. */
   sentThrough = 0;
   /** Where reading may go on, by number. */
@@ -82,7 +84,6 @@ export class Lane {
   #counted: number;
   /** What arrived when, oldest first, behind the mark: numbers through `seq` within a second from `atMs`. */
   #arrivals: { readonly seq: number; readonly atMs: number }[] = [];
-  #rateSince = { seq: 0, atMs: 0 };
 
   constructor(from: LaneMark, base: number, words: LaneWords | undefined) {
     this.lane = from.lane;
@@ -90,7 +91,7 @@ export class Lane {
     this.base = base;
     this.words = words;
     this.gaps = new GapList(from.gaps);
-    this.end = this.durable = from.end;
+    this.end = this.durable = this.written = from.end;
     this.#begin = from.begin;
     this.#mark = from.mark;
     this.#counted = from.counted;
@@ -126,6 +127,10 @@ export class Lane {
 
   /** Central has everything through `mark`; lower than before when it lost something. */
   settle(mark: number): void {
+    // A mark that answers no batch of this process: what central has there came from the one before, unsynced.
+    const isGuessed = this.guessedFrom > 0 && this.guessedFrom <= mark;
+    if (isGuessed && mark !== this.sentThrough) this.gaps.remove(this.guessedFrom, mark);
+    this.guessedFrom = 0;
     if (mark > this.#counted) {
       const dropped = this.gaps.count(this.#counted + 1, mark);
       this.#committed += mark - this.#counted - totalDropped(dropped);
@@ -146,13 +151,9 @@ export class Lane {
 
   /** Something was received. */
   receivedThrough(seq: number, nowMs: number): void {
+    this.window.received(seq, seq - this.end, nowMs);
     this.end = seq;
     this.#arrived(seq, nowMs);
-    const spanMs = nowMs - this.#rateSince.atMs;
-    if (spanMs < rateSpanMs) return;
-    const window = Math.ceil(((seq - this.#rateSince.seq) / spanMs) * 1_000 * windowS);
-    this.window = Math.min(windowMax, Math.max(windowMin, window));
-    this.#rateSince = { seq, atMs: nowMs };
   }
 
   #arrived(seq: number, atMs: number): void {
@@ -184,12 +185,21 @@ export class Lane {
     };
   }
 
-  facts(): LaneFacts {
+  facts({ wallMs, monotonicMs }: { wallMs: number; monotonicMs: number }): LaneFacts {
+    const hasBacklog = this.#mark < this.durable;
+    const [first] = this.segments;
+    const waitingMs =
+      first?.modifiedMs === undefined
+        ? this.behindMs(monotonicMs)
+        : Math.max(0, wallMs - first.modifiedMs);
     return {
       lane: this.id,
       live: this.words !== undefined,
       mark: this.#mark,
       durable: this.durable,
+      inFlight: this.sentThrough > this.#mark,
+      bytes: this.segments.reduce((sum, { bytes }) => sum + bytes, 0),
+      waitingMs: hasBacklog ? waitingMs : 0,
       balance: this.balance(),
     };
   }

@@ -30,11 +30,20 @@ export function formatSegmentName({ lane, firstSeq, part }: SegmentName): string
   return `${lane.epoch}-${lane.no}-${String(firstSeq).padStart(16, "0")}-${part}.seg`;
 }
 
+type Origin = {
+  readonly rank: number;
+  readonly bytes: number;
+  readonly file: number | undefined;
+  readonly modifiedMs: number | undefined;
+};
+
 export class Segment {
   readonly name: SegmentName;
   readonly path: string;
   /** Segments made earlier have lower ones. */
   readonly rank: number;
+  /** Of an earlier run: when (wall clock) it was written last. */
+  readonly modifiedMs: number | undefined;
   readonly #files: SpoolFiles;
   #bytes: number;
   #syncedBytes: number;
@@ -44,12 +53,13 @@ export class Segment {
     files: SpoolFiles,
     directory: string,
     name: SegmentName,
-    { rank, bytes, file }: { rank: number; bytes: number; file: number | undefined },
+    { rank, bytes, file, modifiedMs }: Origin,
   ) {
     this.#files = files;
     this.name = name;
     this.path = join(directory, formatSegmentName(name));
     this.rank = rank;
+    this.modifiedMs = modifiedMs;
     this.#bytes = this.#syncedBytes = bytes;
     this.#file = file;
   }
@@ -74,7 +84,12 @@ export class Segment {
       attempt(() => files.unlink(path));
       throw error;
     }
-    return new Segment(files, directory, name, { rank, bytes: segmentHeaderBytes, file });
+    return new Segment(files, directory, name, {
+      rank,
+      bytes: segmentHeaderBytes,
+      file,
+      modifiedMs: undefined,
+    });
   }
 
   /** As an earlier run left it. */
@@ -82,7 +97,7 @@ export class Segment {
     files: SpoolFiles,
     directory: string,
     name: SegmentName,
-    at: { rank: number; bytes: number },
+    at: { rank: number; bytes: number; modifiedMs: number },
   ): Segment {
     return new Segment(files, directory, name, { ...at, file: undefined });
   }
@@ -110,6 +125,17 @@ export class Segment {
       throw error;
     }
     this.#bytes += frame.byteLength;
+  }
+
+  /** Throws unless there is room for so many bytes more. */
+  probe(bytes: number): void {
+    const file = this.#file;
+    if (file === undefined) throw new Error(`${this.path} is closed`);
+    try {
+      writeWhole(this.#files, file, new Uint8Array(bytes), this.#bytes);
+    } finally {
+      this.#files.truncate(file, this.#bytes);
+    }
   }
 
   /** After it threw once, nothing that came since the last sync may be trusted to be in this file, and no later sync will tell. */
@@ -145,8 +171,8 @@ export class Segment {
     if (file !== undefined) attempt(() => this.#files.close(file));
   }
 
-  read(from: number): Uint8Array<ArrayBuffer> {
-    return this.#files.read(this.path, from, this.#bytes);
+  read(from: number, to = this.#bytes): Uint8Array<ArrayBuffer> {
+    return this.#files.read(this.path, from, Math.min(to, this.#bytes));
   }
 
   unlink(): void {

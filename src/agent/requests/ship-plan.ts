@@ -16,6 +16,8 @@ export type ShipStep =
   | { readonly kind: "committed" | "conflict"; readonly mark: number }
   /** Something in the batch is refused: look for it in half of it. */
   | { readonly kind: "halve" }
+  /** The encoding is refused: the same batch in another one. */
+  | { readonly kind: "recode"; readonly why: string }
   /** The one record is refused. */
   | { readonly kind: "poison"; readonly why: string }
   /** Says nothing about the batch: the same again, after so long at least. */
@@ -52,6 +54,8 @@ export function planAfter(
       if (lines > 1) return { kind: "halve" };
       // A gap stands for nothing that could be set aside.
       return refusal.ok && !isGap ? { kind: "poison", why } : wait;
+    case 415:
+      return { kind: "recode", why };
     default:
       return wait;
   }

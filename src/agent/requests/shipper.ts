@@ -1,17 +1,18 @@
 // Sends the lanes to central: of each in order, one batch in flight. A live lane is looked at twice a second, so that a record is on its way within a
-// second; sealed lanes drain one after the other beside. Bounded at any backlog: at most 4 batches are in memory. Nothing is given up for time.
+// second; sealed lanes drain beside, two at a time, so that one is read while the other is committed. Bounded at any backlog: at most 4 batches are in memory. Nothing is given up for time.
 
-import { promisify } from "node:util";
-import { constants, zstdCompress } from "node:zlib";
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type Metrics, type Registry } from "../../base/metrics.ts";
-import { sleep } from "../../base/wait.ts";
+import { every, sleep } from "../../base/wait.ts";
 import { backoffMs } from "../../core/backoff.ts";
 import { messageOf } from "../../core/faults.ts";
 import { batchBytesMax, batchRecordsMax } from "../../wire/request-log.ts";
+import { BatchCoder, type BatchEncoding } from "./batch-coder.ts";
+import { canaryOf } from "./canary.ts";
 import { Limiter } from "./limiter.ts";
 import { planAfter, type Posted, type ShipStep } from "./ship-plan.ts";
+import { ShipProgress, type LaneAnswer, type ShipState } from "./ship-progress.ts";
 import type { BatchLimits, LaneBatch, LaneFacts, SpoolFacts } from "./spool-messages.ts";
 
 export type ShippedBatch = {
@@ -19,7 +20,7 @@ export type ShippedBatch = {
   readonly lane: string;
   readonly firstSeq: number;
   readonly lastSeq: number;
-  readonly encoding: "zstd";
+  readonly encoding: BatchEncoding;
   readonly body: Uint8Array;
 };
 
@@ -42,6 +43,9 @@ export type ShipperOptions = {
   /** In [0, 1). */
   readonly random: () => number;
   readonly monotonicMs?: () => number;
+  readonly now?: () => Date;
+  /** Central has committed the canary of this time, in seconds since the epoch. */
+  readonly onCanary?: (at: number) => void;
   readonly registry: Registry;
   readonly health: Health;
   readonly log: Log;
@@ -57,15 +61,11 @@ const metricTable = {
 
 const flushIntervalMs = 500;
 const lanesInFlightMax = 4;
-/** The pool for asynchronous work has four threads for the whole process, of which two may compress: the other makes variants of cached bodies. */
-const compressionsMax = 1;
-const zstdLevel = 3;
+const sealedAtOnce = 2;
 /** Marks that central corrects at once; after more in a row it is asked less often. */
 const conflictsMax = 3;
-const troubleToldMs = 60_000;
+const checkIntervalMs = 1_000;
 const lastFlushMs = 2_000;
-
-const compress = promisify(zstdCompress);
 
 /** `dry`: nothing was left to send. `partial`: sent all there was. `full`: there is more, or it is to be sent otherwise. */
 type Sent = { readonly kind: "dry" | "partial" | "full" } | Extract<ShipStep, { kind: "wait" }>;
@@ -76,18 +76,35 @@ export class Shipper implements AsyncDisposable {
   readonly #stop = new AbortController();
   readonly #hurry = new AbortController();
   readonly #flights = new Limiter(lanesInFlightMax);
-  readonly #compressions = new Limiter(compressionsMax);
+  readonly #coder = new BatchCoder();
+  readonly #progress: ShipProgress;
+  /** Sealed lanes with a batch on its way. */
+  readonly #draining = new Set<string>();
   readonly #tasks = new Map<string, Promise<void>>();
   /** Lines a batch may have while the record at fault is looked for, by lane. */
   readonly #linesMax = new Map<string, number>();
   readonly #conflicts = new Map<string, number>();
-  readonly #running: Promise<void>;
-  #troubleSinceMs: number | undefined;
+  readonly #running: Promise<unknown>;
 
   constructor(options: ShipperOptions) {
     this.#options = options;
-    this.#metrics = createMetrics(metricTable, options.registry);
-    this.#running = this.#run();
+    const { registry, health, log, now = () => new Date() } = options;
+    this.#metrics = createMetrics(metricTable, registry);
+    const monotonicMs = (): number => (options.monotonicMs ?? (() => performance.now()))();
+    this.#progress = new ShipProgress({ health, log, now, monotonicMs });
+    const check = (): void => this.#progress.check(options.spool.facts());
+    const onError = (error: unknown): void => log.error({ err: error }, "shipping failed");
+    const checking = every(checkIntervalMs, check, { stop: this.#stop.signal, onError });
+    this.#running = Promise.all([this.#run(), checking]);
+  }
+
+  get state(): ShipState {
+    return this.#progress.state;
+  }
+
+  /** What central said last of a lane that is here. */
+  answer(lane: string): LaneAnswer | undefined {
+    return this.#progress.answer(lane);
   }
 
   /** Sends what is there without delay; false when something was left after the time. */
@@ -125,15 +142,17 @@ export class Shipper implements AsyncDisposable {
     const waiting = this.#options.spool.facts().lanes.filter(hasBacklog);
     for (const lane of waiting.filter(({ live }) => live))
       this.#begin(lane.lane, async () => this.#shipLive(lane));
-    if (this.#sealedWaiting().length > 0) this.#begin("sealed", async () => this.#shipSealed());
+    for (let no = 1; no <= sealedAtOnce && this.#sealedWaiting().length > 0; no++)
+      this.#begin(`sealed ${no}`, async () => this.#shipSealed());
   }
 
   /** One that was live a moment ago may still have its own batch in flight. */
   #sealedWaiting(): readonly string[] {
     return this.#options.spool
       .facts()
-      .lanes.filter((lane) => !lane.live && hasBacklog(lane) && !this.#tasks.has(lane.lane))
-      .map(({ lane }) => lane);
+      .lanes.filter((lane) => !lane.live && hasBacklog(lane))
+      .map(({ lane }) => lane)
+      .filter((lane) => !this.#tasks.has(lane) && !this.#draining.has(lane));
   }
 
   #begin(name: string, action: () => Promise<void>): void {
@@ -166,7 +185,9 @@ export class Shipper implements AsyncDisposable {
       const lane = failures === 0 && waiting.includes(last) ? last : after(waiting, last);
       if (lane === undefined) return;
       last = lane;
+      this.#draining.add(lane);
       const sent = await this.#flights.run(async () => this.#ship(lane));
+      this.#draining.delete(lane);
       failures = sent.kind === "wait" ? failures + 1 : 0;
       if (sent.kind === "wait") await this.#pause(failures, sent.leastMs);
     }
@@ -184,31 +205,38 @@ export class Shipper implements AsyncDisposable {
       const batch = await spool.read(lane, { recordsMax, bytesMax: batchBytesMax });
       if (batch === undefined) return { kind: "dry" };
       const { firstSeq, lastSeq } = batch;
-      const body = await this.#compressions.run(async () =>
-        compress(batch.body, { params: { [constants.ZSTD_c_compressionLevel]: zstdLevel } }),
-      );
-      const posted = await post(
-        { lane, firstSeq, lastSeq, encoding: "zstd", body },
-        this.#stop.signal,
-      );
+      const coded = await this.#coder.code(batch.body);
+      const posted = await post({ lane, firstSeq, lastSeq, ...coded }, this.#stop.signal);
       const step = planAfter(batch, posted);
-      this.#metrics.accel_agent_log_batches_total.inc({ outcome: step.kind });
-      return await this.#follow(lane, batch, step);
+      this.#answered(lane, step.kind, "why" in step ? step.why : undefined);
+      return await this.#follow(lane, batch, step, coded.encoding);
     } catch (error) {
       if (this.#stop.signal.aborted) return { kind: "dry" };
-      this.#metrics.accel_agent_log_batches_total.inc({ outcome: "unanswered" });
-      return this.#trouble({ kind: "wait", leastMs: 0, why: messageOf(error) });
+      const why = messageOf(error);
+      this.#answered(lane, "unanswered", why);
+      return { kind: "wait", leastMs: 0, why };
     }
   }
 
-  async #follow(lane: string, batch: LaneBatch, step: ShipStep): Promise<Sent> {
+  #answered(lane: string, outcome: string, why: string | undefined): void {
+    this.#metrics.accel_agent_log_batches_total.inc({ outcome });
+    this.#progress.answered(lane, outcome, why);
+  }
+
+  async #follow(
+    lane: string,
+    batch: LaneBatch,
+    step: ShipStep,
+    encoding: BatchEncoding,
+  ): Promise<Sent> {
     const { spool, log } = this.#options;
     switch (step.kind) {
       case "committed": {
         await spool.confirm(lane, step.mark);
         this.#conflicts.delete(lane);
         this.#widen(lane);
-        this.#untroubled();
+        this.#progress.moved();
+        this.#noteCanary(batch);
         return { kind: batch.hasMore ? "full" : "partial" };
       }
       case "conflict": {
@@ -217,18 +245,21 @@ export class Shipper implements AsyncDisposable {
         log.info({ lane, first_seq: batch.firstSeq, mark: step.mark }, "central told its mark");
         await spool.confirm(lane, step.mark);
         if (times <= conflictsMax) return { kind: "full" };
-        const why = `central told another mark ${times} times in a row`;
-        return this.#trouble({ kind: "wait", leastMs: 0, why });
+        return { kind: "wait", leastMs: 0, why: `another mark ${times} times in a row` };
       }
       case "halve":
         this.#linesMax.set(lane, Math.floor(batch.lines / 2));
+        return { kind: "full" };
+      case "recode":
+        if (!this.#coder.refused(encoding)) return { ...step, kind: "wait", leastMs: 0 };
+        log.warn({ encoding, why: step.why }, "central refused the encoding; another is used");
         return { kind: "full" };
       case "poison":
         log.warn({ lane, seq: batch.firstSeq, why: step.why }, "central refused a record");
         await spool.poison(lane, batch.firstSeq, step.why);
         return { kind: "full" };
       case "wait":
-        return this.#trouble(step);
+        return step;
       default:
         return step satisfies never;
     }
@@ -242,27 +273,14 @@ export class Shipper implements AsyncDisposable {
     else this.#linesMax.set(lane, 2 * linesMax);
   }
 
-  #trouble(wait: Extract<ShipStep, { kind: "wait" }>): Sent {
-    const { health, log } = this.#options;
-    const now = this.#options.monotonicMs?.() ?? performance.now();
-    if (this.#troubleSinceMs === undefined) {
-      this.#troubleSinceMs = now;
-      log.warn({ why: wait.why }, "request records cannot be delivered; they are kept");
-    }
-    if (now - this.#troubleSinceMs >= troubleToldMs) {
-      const text = `request records are kept here, central does not take them: ${wait.why}`;
-      health.raise("logs_not_shipped", "warning", text, "Check the connection to central.");
-    }
-    return wait;
-  }
-
-  #untroubled(): void {
-    if (this.#troubleSinceMs === undefined) return;
-    this.#troubleSinceMs = undefined;
-    this.#options.health.settle("logs_not_shipped");
-    this.#options.log.info("request records are delivered again");
+  /** Lines of one lane: when the last one is a canary, all before it have arrived, too. */
+  #noteCanary({ body }: LaneBatch): void {
+    const at = canaryOf(body.subarray(body.lastIndexOf(lineFeed, -2) + 1));
+    if (at !== undefined) this.#options.onCanary?.(at);
   }
 }
+
+const lineFeed = 0x0a;
 
 function hasBacklog({ mark, durable }: LaneFacts): boolean {
   return mark < durable;

@@ -23,12 +23,18 @@ import type {
   SpoolNotice,
   ToSpool,
 } from "./spool-messages.ts";
+import { noticeHints } from "./spool-notices.ts";
+import type { Durability, WhenFull } from "./spool-policy.ts";
 
 export type SpoolerOptions = {
   readonly entry: URL;
   readonly stateDir: string;
   /** Bytes. */
   readonly spoolMax: number;
+  readonly whenFull?: WhenFull;
+  readonly durability?: Durability;
+  /** Of the site: what was spooled under another one is set aside. */
+  readonly name16: string;
   readonly fsync: { readonly intervalMs: number; readonly bytes: number };
   /** 16 lower-case hex characters, random at each start. */
   readonly bootEpoch: string;
@@ -89,7 +95,7 @@ export class SpoolClient implements AsyncDisposable {
   #end: AccelError | undefined;
 
   constructor(options: SpoolerOptions) {
-    const { entry, stateDir, spoolMax, fsync, bootEpoch, registry } = options;
+    const { entry, stateDir, spoolMax, fsync, bootEpoch, registry, name16 } = options;
     this.#options = options;
     this.#metrics = createMetrics(metricTable, registry);
     const heartbeat = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
@@ -97,6 +103,9 @@ export class SpoolClient implements AsyncDisposable {
     const workerData: SpoolInit = {
       directory: join(stateDir, "spool"),
       bytesMax: spoolMax,
+      whenFull: options.whenFull ?? "drop_oldest",
+      durability: options.durability ?? "group",
+      name16,
       fsyncIntervalMs: fsync.intervalMs,
       fsyncBytes: fsync.bytes,
       bootEpoch,
@@ -113,7 +122,15 @@ export class SpoolClient implements AsyncDisposable {
     const shared = LaneWords.allocate();
     const { port1, port2 } = new MessageChannel();
     this.#post({ type: "open", shared, port: port1 }, port1);
-    return { init: { shared, groupMs }, port: port2 };
+    const blocks = this.#options.whenFull === "block";
+    return { init: { shared, groupMs, blocks }, port: port2 };
+  }
+
+  /** Of the newest records, for one reader: see tail-reader.ts. */
+  tail(follow: boolean): MessagePort {
+    const { port1, port2 } = new MessageChannel();
+    this.#post({ type: "tail", follow, port: port1 }, port1);
+    return port2;
   }
 
   /** As the thread told last, at most some 50 ms ago. */
@@ -258,18 +275,10 @@ export class SpoolClient implements AsyncDisposable {
       return;
     }
     const isNew = !health.list().some((warning) => warning.code === code && warning.text === text);
-    health.raise(code, severity, text, hints[code]);
+    health.raise(code, severity, text, noticeHints[code]);
     if (isNew) log.warn({ code }, text);
   }
 }
-
-const hints: Readonly<Record<SpoolNotice["code"], string>> = {
-  spool_failing: "Check free space and health of the disk that holds the state directory.",
-  spool_full: "Check that central can be reached; or give the spool more room with `spool.max`.",
-  spool_damaged:
-    "Check the disk; what was damaged is kept in spool/corrupt/ of the state directory.",
-  spool_conflict: "Give each machine its own state directory: a copied one must not run twice.",
-};
 
 /** Resolves when earlier runs' records are found, so that lanes open at once; after 10 s at the latest. */
 export async function startSpooler(options: SpoolerOptions): Promise<SpoolClient> {

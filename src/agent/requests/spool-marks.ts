@@ -1,7 +1,7 @@
 // spool/marks: what of the spool is not in its segments: through where central has each lane, gaps, and the sums since the state began.
 //
 //   line 1   crc32 of line 2, 8 hex characters
-//   line 2   {"version":1,"committed":n,"dropped":{reason:n},"lanes":[{"lane":"<epoch>/<no>","begin","mark","counted","committed","dropped","end","gaps":[[from,to,reason]]}]}
+//   line 2   {"version":1,"name16":"…","committed":n,"dropped":{reason:n},"lanes":[{"lane":"<epoch>/<no>","begin","mark","counted","committed","dropped","end","gaps":[[from,to,reason]]}]}
 //
 // Replaced whole and synced; sums of the first level are those of lanes that are gone. A mark that is older than the truth costs nothing: central
 // answers with its own. Order: a mark or gap is durable here before a segment it makes needless is unlinked, and a lane leaves this file only
@@ -15,18 +15,26 @@ import type { LaneMark } from "./lane.ts";
 import { replaceFile, systemCode, type SpoolFiles } from "./spool-files.ts";
 
 export type SpoolMarks = {
+  /** Of the site that the lanes belong to; undefined when an older release wrote this. */
+  readonly name16: string | undefined;
   readonly committed: number;
   readonly dropped: Dropped;
   readonly lanes: readonly LaneMark[];
 };
 
-export const noMarks: SpoolMarks = { committed: 0, dropped: {}, lanes: [] };
+export const noMarks: SpoolMarks = {
+  name16: undefined,
+  committed: 0,
+  dropped: {},
+  lanes: [],
+};
 
 export const marksPath = (directory: string): string => join(directory, "marks");
 
-export function encodeMarks({ committed, dropped, lanes }: SpoolMarks): Uint8Array {
+export function encodeMarks({ name16, committed, dropped, lanes }: SpoolMarks): Uint8Array {
   const json = JSON.stringify({
     version: 1,
+    name16,
     committed,
     dropped,
     lanes: lanes.map(({ lane, gaps, ...mark }) => ({
@@ -71,7 +79,9 @@ function parseMarks(raw: unknown): SpoolMarks | undefined {
   const lanes = raw["lanes"].map(parseLaneMark);
   const whole = lanes.filter((lane) => lane !== undefined);
   if (whole.length !== lanes.length) return undefined;
+  const name16 = raw["name16"];
   return {
+    name16: typeof name16 === "string" ? name16 : undefined,
     committed: parseSeq(raw["committed"]),
     dropped: parseDropped(raw["dropped"]),
     lanes: whole,

@@ -3,12 +3,15 @@
 import type { MessagePort } from "node:worker_threads";
 import type { Severity } from "../../base/health.ts";
 import type { Dropped, GapReason } from "./gaps.ts";
+import type { Durability, WhenFull } from "./spool-policy.ts";
 
 /** Given to the worker that a lane is for, beside its port. */
 export type LaneInit = {
   readonly shared: SharedArrayBuffer;
   /** A record waits at most so long for others to be handed over with. */
   readonly groupMs: number;
+  /** A request is served only with room for its record. */
+  readonly blocks?: boolean;
 };
 
 /** Worker → spool thread, in order. */
@@ -26,12 +29,18 @@ export type LaneMessage =
       readonly count: number;
       readonly reason: GapReason;
     }
+  /** Nothing came for a while: the worker gives back what is reserved, but for numbers through this one. */
+  | { readonly type: "quiet"; readonly through: number }
   /** Nothing follows; answered by any message once all is durable. */
   | { readonly type: "end" };
 
 export type SpoolInit = {
   readonly directory: string;
   readonly bytesMax: number;
+  readonly whenFull: WhenFull;
+  readonly durability: Durability;
+  /** Of the site: records belong to it. */
+  readonly name16: string;
   readonly fsyncIntervalMs: number;
   readonly fsyncBytes: number;
   readonly bootEpoch: string;
@@ -57,6 +66,12 @@ export type LaneFacts = {
   readonly mark: number;
   /** Everything through here can be sent. */
   readonly durable: number;
+  /** A batch is on its way. */
+  readonly inFlight: boolean;
+  /** Of its segments. */
+  readonly bytes: number;
+  /** How long the oldest record behind the mark has been waiting, to the second; of an earlier run's lane at least so long. */
+  readonly waitingMs: number;
   readonly balance: Balance;
 };
 
@@ -71,7 +86,13 @@ export type SpoolFacts = {
 
 /** What the operator should know; settled when the same code comes without text. */
 export type SpoolNotice = {
-  readonly code: "spool_failing" | "spool_full" | "spool_damaged" | "spool_conflict";
+  readonly code:
+    | "spool_failing"
+    | "spool_full"
+    | "spool_blocking"
+    | "spool_damaged"
+    | "spool_conflict"
+    | "spool_foreign";
   readonly severity: Severity;
   readonly text: string | undefined;
 };
@@ -110,6 +131,8 @@ export type Answer = { readonly facts: SpoolFacts; readonly batch: LaneBatch | u
 /** Main → spool thread. */
 export type ToSpool =
   | { readonly type: "open"; readonly shared: SharedArrayBuffer; readonly port: MessagePort }
+  /** Somebody reads records as they come: see tail-ring.ts. */
+  | { readonly type: "tail"; readonly follow: boolean; readonly port: MessagePort }
   | { readonly type: "request"; readonly id: number; readonly request: Request };
 
 /** Spool thread → main. */

@@ -4,19 +4,30 @@
 // is found when it is read for sending. Doing it all again after another crash finds the same.
 
 import { join } from "node:path";
+import type { LaneId } from "../../wire/request-log.ts";
 import { decodeSegmentHeader, scanFrames, segmentHeaderBytes } from "../../core/spool-frame.ts";
 import type { DamageSink } from "./lane-reader.ts";
-import { Lane, newLaneMark, windowMax, type LaneMark } from "./lane.ts";
+import { windowMax } from "./lane-window.ts";
+import { Lane, newLaneMark, type LaneMark } from "./lane.ts";
 import { parseSegmentName, Segment, type SegmentName } from "./segment.ts";
 import { attempt, type SpoolFiles } from "./spool-files.ts";
 import type { SpoolMarks } from "./spool-marks.ts";
+
+export type RecoveryOptions = {
+  /** Lanes of this very process: not looked at. */
+  readonly isLive: (lane: LaneId) => boolean;
+  /** Records may have been sent before they were synced. */
+  readonly isRelaxed: boolean;
+  readonly damaged: DamageSink;
+  readonly failed: (path: string, error: unknown) => void;
+};
 
 /** Throws what listing the directory throws. `failed` is told of a segment that cannot be looked at; its records are still tried when sent. */
 export function recoverLanes(
   files: SpoolFiles,
   directory: string,
   marks: SpoolMarks,
-  { damaged, failed }: { damaged: DamageSink; failed: (path: string, error: unknown) => void },
+  { isLive, isRelaxed, damaged, failed }: RecoveryOptions,
 ): readonly Lane[] {
   const lanes = new Map<string, Lane>();
   const add = (mark: LaneMark): Lane => {
@@ -26,6 +37,7 @@ export function recoverLanes(
   };
   for (const mark of marks.lanes) add(mark);
   for (const segment of findSegments(files, directory)) {
+    if (isLive(segment.name.lane)) continue;
     // Without a mark, what is here is the best guess; central corrects it.
     const lane =
       lanes.get(segment.laneId) ?? add(newLaneMark(segment.name.lane, segment.name.firstSeq - 1));
@@ -39,7 +51,9 @@ export function recoverLanes(
     const last = lane.segments.at(-1);
     if (last === undefined) continue;
     try {
-      recoverTail(lane, last, damaged);
+      const end = recoverTail(lane, last, damaged);
+      if (isRelaxed && isNew(lane, end)) lane.guessedFrom = end + 1;
+      lane.gaps.add(end + 1, lane.end, "crash");
     } catch (error) {
       lane.end = lane.durable = Math.max(lane.end, last.name.firstSeq + windowMax);
       failed(last.path, error);
@@ -57,7 +71,9 @@ function findSegments(files: SpoolFiles, directory: string): readonly Segment[] 
       return name === undefined ? [] : [{ name, ...files.stat(join(directory, file)) }];
     })
     .sort((a, b) => a.modifiedMs - b.modifiedMs || inOrder(a.name, b.name))
-    .map(({ name, bytes }, rank) => Segment.found(files, directory, name, { rank, bytes }))
+    .map(({ name, bytes, modifiedMs }, rank) =>
+      Segment.found(files, directory, name, { rank, bytes, modifiedMs }),
+    )
     .sort((a, b) => inOrder(a.name, b.name));
 }
 
@@ -71,7 +87,13 @@ function assertZeros(bytes: Uint8Array): void {
   if (bytes.some((byte) => byte !== 0)) throw new Error("not blank");
 }
 
-function recoverTail(lane: Lane, last: Segment, damaged: DamageSink): void {
+/** No process before has told of the numbers behind `end`. */
+function isNew(lane: Lane, end: number): boolean {
+  return lane.gaps.at(end + 1) === undefined;
+}
+
+/** The last number that is there. */
+function recoverTail(lane: Lane, last: Segment, damaged: DamageSink): number {
   const bytes = last.read(0);
   const header = decodeSegmentHeader(bytes);
   let end = last.name.firstSeq - 1;
@@ -99,7 +121,7 @@ function recoverTail(lane: Lane, last: Segment, damaged: DamageSink): void {
   last.secureThrough(Math.min(good, bytes.byteLength));
   const known = Math.max(end, lane.end);
   lane.end = lane.durable = Math.max(known, reserved);
-  lane.gaps.add(end + 1, lane.end, "crash");
+  return end;
 }
 
 /** Within a lane; lanes in any order. */

@@ -8,6 +8,7 @@ import { messageOf } from "../../core/faults.ts";
 import { LaneWords } from "./lane-words.ts";
 import { Spool, type Feed } from "./spool.ts";
 import type { SpoolFiles } from "./spool-files.ts";
+import { TailRing } from "./tail-ring.ts";
 import type {
   FromSpool,
   LaneBatch,
@@ -34,6 +35,7 @@ class SpoolThread {
   readonly #spool: Spool;
   readonly #heartbeat: Int32Array;
   readonly #feeds = new Map<MessagePort, Feed>();
+  readonly #tail = new TailRing();
   readonly #timers = new Map<() => void, NodeJS.Timeout>();
   readonly #ticking: NodeJS.Timeout;
 
@@ -45,6 +47,9 @@ class SpoolThread {
       files,
       directory: init.directory,
       bytesMax: init.bytesMax,
+      whenFull: init.whenFull,
+      durability: init.durability,
+      name16: init.name16,
       bootEpoch: init.bootEpoch,
       clock: { wallMs: () => Date.now(), monotonicMs: () => performance.now() },
       notice: (notice) => this.#tell({ type: "notice", notice }),
@@ -57,6 +62,10 @@ class SpoolThread {
   take(message: ToSpool): void {
     if (message.type === "open") {
       this.#openLane(message.shared, message.port);
+      return;
+    }
+    if (message.type === "tail") {
+      this.#tail.open(message.port, message.follow);
       return;
     }
     const { id, request } = message;
@@ -108,7 +117,9 @@ class SpoolThread {
       return;
     }
     this.#spool.receive(feed, message);
-    if (this.#spool.unsyncedBytes >= this.#init.fsyncBytes) this.#sync();
+    if (message.type === "group") this.#tail.take(message);
+    if (this.#spool.unsyncedBytes >= this.#init.fsyncBytes || this.#spool.isShort(feed))
+      this.#sync();
     else this.#soon(this.#sync, this.#init.fsyncIntervalMs);
   }
 
@@ -146,6 +157,7 @@ class SpoolThread {
   /** What workers have sent is taken first, even what is still on its way to this thread. */
   #close(): void {
     clearInterval(this.#ticking);
+    this.#tail[Symbol.dispose]();
     for (const port of this.#feeds.keys()) {
       for (
         let next = receiveMessageOnPort(port);

@@ -2,16 +2,18 @@
 // spool thread. It never throws for the disk's sake and never refuses to start: what is lost is a gap with a reason, told to central and counted.
 
 import { batchRecordsMax } from "../../wire/request-log.ts";
-import { gapLine } from "./gaps.ts";
 import { LaneAppender } from "./lane-appender.ts";
 import { noteGaps, readBatch } from "./lane-reader.ts";
 import { LaneShelf, type ShelfOptions } from "./lane-shelf.ts";
+import { RecordRoom } from "./record-room.ts";
+import { Reservations } from "./reservations.ts";
+import { relaxedSyncMs, sampledOf, takeLines } from "./spool-policy.ts";
 import type { LaneWords } from "./lane-words.ts";
 import { Lane, newLaneMark } from "./lane.ts";
 import { attempt } from "./spool-files.ts";
 import type { BatchLimits, LaneBatch, LaneMessage, SpoolFacts } from "./spool-messages.ts";
 
-export type SpoolOptions = ShelfOptions & { readonly bootEpoch: string };
+export type SpoolOptions = ShelfOptions;
 
 /** What one worker sends, whatever lane it goes to. */
 export type Feed = { readonly words: LaneWords; lane: Lane };
@@ -23,26 +25,31 @@ const sealedToldMax = 64;
 /** Small: what may be dropped for others at once, and what is read for one batch. With 16 workers at most half the spool is in open segments. */
 const segmentBytesMax = 4 * 2 ** 20;
 const segmentsMin = 32;
-
 export class Spool {
   readonly #options: SpoolOptions;
   readonly #shelf: LaneShelf;
   readonly #appender: LaneAppender;
+  readonly #room: RecordRoom;
+  readonly #reservations: Reservations;
   readonly #feeds = new Set<Feed>();
   #laneNo = 0;
   #unsyncedBytes = 0;
+  #syncedMs = 0;
 
   constructor(options: SpoolOptions) {
     const { files, directory, bytesMax, clock } = options;
     this.#options = options;
     this.#shelf = new LaneShelf(options);
     this.#shelf.recover();
+    this.#room = new RecordRoom(options, () => this.#shelf.usedBytes);
+    this.#reservations = new Reservations(() => this.#room.outstandingMax(this.#feeds.size));
     this.#appender = new LaneAppender({
       files,
       directory,
       segmentBytesMax: Math.min(segmentBytesMax, Math.floor(bytesMax / segmentsMin)),
       monotonicMs: () => clock.monotonicMs(),
       makeRoom: (bytes) => this.#shelf.makeRoom(bytes),
+      reservations: this.#reservations,
       nextRank: () => this.#shelf.nextRank(),
       onDisk: (error) => this.#shelf.disk(error),
     });
@@ -60,25 +67,44 @@ export class Spool {
 
   /** Durable after the next sync. */
   receive({ words, lane }: Feed, message: Exclude<LaneMessage, { type: "end" }>): void {
-    const firstSeq = message.firstSeq - lane.base;
-    const { count } = message;
-    if (message.type === "group") {
-      words.taken += message.payload.byteLength;
-      this.#append(lane, firstSeq, count, message.payload);
-      return;
+    switch (message.type) {
+      case "group":
+        words.taken += message.payload.byteLength;
+        this.#keep(lane, message.count, message.payload);
+        return;
+      case "gap":
+        this.#appender.skip(lane, message.count, message.reason);
+        this.#appender.tellGaps(lane);
+        return;
+      case "quiet":
+        this.#appender.release(lane, message.through - lane.base);
+        words.quieted++;
+        return;
+      default:
+        message satisfies never;
     }
-    const gap = { from: firstSeq, to: firstSeq + count - 1, reason: message.reason };
-    lane.gaps.add(gap.from, gap.to, gap.reason);
-    this.#append(lane, firstSeq, count, Buffer.from(gapLine(gap)));
   }
 
   get unsyncedBytes(): number {
     return this.#unsyncedBytes;
   }
 
+  /** The worker may soon number no further unless a sync reserves more. */
+  isShort({ lane }: Feed): boolean {
+    return this.#reservations.isShort(lane);
+  }
+
+  /** What was received can be sent: after a sync, under `relaxed` mostly before. */
   sync(): void {
-    for (const { lane } of this.#feeds) if (lane.end > lane.durable) this.#appender.sync(lane);
+    const isDue =
+      this.#options.durability === "group" || this.#now() - this.#syncedMs >= relaxedSyncMs;
+    for (const { lane } of this.#feeds)
+      if (lane.end > lane.durable || (isDue && lane.unsynced.length > 0))
+        if (isDue) this.#appender.sync(lane);
+        else this.#appender.publish(lane);
+    if (isDue) this.#syncedMs = this.#now();
     this.#unsyncedBytes = 0;
+    this.#room.tell(this.#feeds);
   }
 
   /** Nothing more comes. What the worker had numbered and not handed over is lost with it. */
@@ -135,6 +161,8 @@ export class Spool {
   }
 
   facts(): SpoolFacts {
+    const { clock } = this.#options;
+    const now = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
     const lanes = [...this.#shelf.lanes.values()];
     const sealed = lanes.filter(({ words }) => words === undefined);
     const live = lanes.filter(({ words }) => words !== undefined);
@@ -142,7 +170,7 @@ export class Spool {
       balance: this.#shelf.balance(),
       bytes: this.#shelf.usedBytes,
       lanesTotal: lanes.length,
-      lanes: [...live, ...sealed.slice(0, sealedToldMax)].map((lane) => lane.facts()),
+      lanes: [...live, ...sealed.slice(0, sealedToldMax)].map((lane) => lane.facts(now)),
     };
   }
 
@@ -152,11 +180,15 @@ export class Spool {
 
   persist(): void {
     this.#shelf.persist();
+    this.#grant();
   }
 
   /** Every second or so. */
   tick(): void {
     this.#shelf.tick();
+    for (const { lane } of this.#feeds) if (lane.durable < lane.end) this.#appender.tellGaps(lane);
+    this.sync();
+    this.#grant();
   }
 
   /** Everything received is durable afterwards, as far as the disk allows. */
@@ -174,9 +206,32 @@ export class Spool {
     return new Lane(newLaneMark(lane), base, words);
   }
 
-  #append(lane: Lane, firstSeq: number, count: number, payload: Uint8Array): void {
+  #keep(lane: Lane, count: number, payload: Uint8Array): void {
+    const oneOf = isCanary(payload) ? 1 : this.#sampledOf();
+    let from = 0;
+    for (const run of lane.sampler.take(count, oneOf, lane.gaps.all.length)) {
+      const part = run.count === count ? payload : takeLines(payload, from, run.count);
+      from += part.byteLength;
+      if (run.isKept) this.#append(lane, run.count, part);
+      else this.#appender.skip(lane, run.count, "sampled");
+    }
+  }
+
+  #append(lane: Lane, count: number, payload: Uint8Array): void {
     this.#unsyncedBytes += payload.byteLength;
-    this.#appender.append(lane, { firstSeq, count, payload });
+    this.#appender.append(lane, { firstSeq: lane.end + 1, count, payload });
+  }
+
+  #sampledOf(): number {
+    const { whenFull, bytesMax } = this.#options;
+    return whenFull === "sample" ? sampledOf(this.#shelf.usedBytes / bytesMax) : 1;
+  }
+
+  /** Under `block`: nothing comes while nothing is granted, so what gets free is offered. */
+  #grant(): void {
+    if (!this.#reservations.areBound) return;
+    for (const { lane } of this.#feeds) this.#appender.sync(lane);
+    this.#room.tell(this.#feeds);
   }
 
   #settle(lane: Lane, mark: number): void {
@@ -213,3 +268,10 @@ export class Spool {
     lane.settle(lane.mark);
   }
 }
+
+/** One a minute, in a lane of its own: it would be missed. */
+function isCanary(payload: Uint8Array): boolean {
+  return canaryBegin.every((byte, at) => payload[at] === byte);
+}
+
+const canaryBegin = new TextEncoder().encode('{"canary":');

@@ -162,14 +162,30 @@ export const agentFields = {
   },
 
   "spool.max": {
-    doc: "Space for request records that central has not acknowledged; beyond it the oldest are dropped and told as a gap.",
+    doc: "Space for request records that central has not acknowledged; beyond it `spool.when_full` decides. Whatever is dropped is counted and told to central as a gap.",
     fallback: "1GiB",
     parse: size("4MiB"),
+  },
+  "spool.when_full": {
+    doc: "What gives when there is no room for request records: drop_oldest, drop_newest, sample (from 80 % on only one in 10 is kept, from 95 % one in 100, then as drop_oldest) or block (requests wait a few seconds, then are answered 503).",
+    fallback: "drop_oldest",
+    parse: oneOf("drop_oldest", "drop_newest", "sample", "block"),
+  },
+  "spool.durability": {
+    doc: "Whether records are on disk before they count as kept (group, at no cost worth mentioning), or are synced once a second (relaxed): then a power loss takes those of the last second.",
+    fallback: "group",
+    parse: oneOf("group", "relaxed"),
   },
   "spool.fsync_interval": {
     doc: "At most this much time between a record and its fsync: what a power loss can cost.",
     fallback: "5ms",
     parse: duration("1ms", "10s"),
+  },
+
+  "logs.canary_interval": {
+    doc: "How often a canary record is sent the whole way to central; its age is a metric here and there. 0s: never.",
+    fallback: "60s",
+    parse: duration("0s", "1h"),
   },
 
   "metrics.listen": {

@@ -7,8 +7,9 @@ import { Flights } from "../../../src/agent/accelerator/flights.ts";
 import { VisitorListener, type ProxyProtocol } from "../../../src/agent/accelerator/listener.ts";
 import { OriginPools } from "../../../src/agent/accelerator/origin-pools.ts";
 import { answer } from "../../../src/agent/accelerator/pipeline.ts";
-import { createClock, type Judge } from "../../../src/agent/accelerator/ports.ts";
+import { createClock, type Judge, type RecordRoom } from "../../../src/agent/accelerator/ports.ts";
 import { ProblemLog } from "../../../src/agent/accelerator/problem-log.ts";
+import { RecordGate } from "../../../src/agent/accelerator/record-gate.ts";
 import { createRecorder } from "../../../src/agent/accelerator/recorder.ts";
 import { PoolWords } from "../../../src/agent/accelerator/shared-words.ts";
 import { StagedStates } from "../../../src/agent/accelerator/staged-states.ts";
@@ -54,6 +55,9 @@ export type EdgeOptions = {
   readonly defaultDomain?: string;
   readonly judge?: Judge;
   readonly blobsDir?: string;
+  /** Requests are served only with room for their records. */
+  readonly recordRoom?: RecordRoom;
+  readonly heldMax?: number | undefined;
 };
 
 const allowed: Judge = () => ({ kind: "allow", reason: "not-a-bot", bot: null });
@@ -61,6 +65,8 @@ const allowed: Judge = () => ({ kind: "allow", reason: "not-a-bot", bot: null })
 export class Edge implements AsyncDisposable {
   readonly cache = new MemoryCache();
   readonly records: RequestRecord[] = [];
+  /** Those that room was kept for. */
+  readonly claimed: RequestRecord[] = [];
   readonly decisions: Decision[] = [];
   readonly registry = new Registry();
   /** Added to the clock that ages are taken with. */
@@ -82,7 +88,12 @@ export class Edge implements AsyncDisposable {
     this.#states = new StagedStates(this.#words, table);
     const metrics = createWorkerMetrics(this.registry);
     const origins = this.#stack.use(new OriginPools(clock, () => 0));
-    const records = { accept: (record: RequestRecord) => void this.records.push(record) };
+    const records = {
+      accept: (record: RequestRecord, isClaimed = false) => {
+        this.records.push(record);
+        if (isClaimed) this.claimed.push(record);
+      },
+    };
     const problems = new ProblemLog(silentLog(), real.steadyMs);
     const cache = options.cache ?? this.cache;
     const flights = this.#stack.use(new Flights({ cache, origins, clock, metrics, problems }));
@@ -110,9 +121,12 @@ export class Edge implements AsyncDisposable {
         },
       },
     };
+    const { recordRoom } = options;
+    const gate = new RecordGate({ recordRoom, metrics, clock, heldMax: options.heldMax });
+    this.#stack.use(gate);
     this.#listener = this.#stack.use(
       new VisitorListener({
-        answer: async (exchange) => answer(deps, exchange),
+        answer: gate.before(async (exchange) => answer(deps, exchange)),
         nextConnection: () => this.#words.nextConnection(),
         clients,
         proxyProtocol: options.proxyProtocol ?? "off",

@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { totalDropped } from "../../../src/agent/requests/gaps.ts";
 import { systemError, type FileOperation } from "../../support/memory-files.ts";
-import { SpoolRig } from "../../support/spool-rig.ts";
+import { SpoolRig, type RigPolicy } from "../../support/spool-rig.ts";
 
 type Step = (rig: SpoolRig) => void;
 type Drawn = fc.Arbitrary<{ name: string; step: Step }>;
@@ -48,6 +48,10 @@ const end = named(
     rig.spool.end(worker.feed);
     rig.workers = rig.workers.filter((other) => other !== worker);
   }),
+);
+const rest = named(
+  "rest",
+  fc.nat(9).map((no) => (rig) => pick(rig.workers, no)?.rest()),
 );
 const sync = named(
   "sync",
@@ -159,8 +163,12 @@ function healed(rig: SpoolRig): void {
 }
 
 /** Runs the steps, then lets everything arrive. */
-function run(steps: readonly { step: Step }[], bytesMax: number): SpoolRig {
-  const rig = new SpoolRig(bytesMax);
+function run(
+  steps: readonly { step: Step }[],
+  bytesMax: number,
+  policy: Partial<RigPolicy> = {},
+): SpoolRig {
+  const rig = new SpoolRig(bytesMax, policy);
   for (const { step } of steps) {
     step(rig);
     rig.balanced();
@@ -184,6 +192,7 @@ const common = [
   drop,
   begin,
   end,
+  rest,
   sync,
   sync,
   persist,
@@ -209,22 +218,56 @@ test("crashes, power losses, lost answers, poison: nothing is lost silently, sum
   );
 });
 
-test("with a spool that is too small", () => {
+test("synced once a second: only a power loss takes more, and it is told as a crash", () => {
+  fc.assert(
+    fc.property(stepsOf(...common, kill, powerLoss, restart, poison), (steps) => {
+      const rig = run(steps, 2 ** 30, { durability: "relaxed" });
+      expect(rig.lanes()).toEqual([]);
+      const lost = rig.lostAfterAll().filter((reason) => !["poison", "crash"].includes(reason));
+      expect(lost).toEqual([]);
+      const { committed, dropped } = rig.spool.facts().balance;
+      expect(committed).toBe(rig.central.records().length);
+      expect(totalDropped(dropped)).toBe(rig.central.lost());
+    }),
+    { numRuns: 300 },
+  );
+});
+
+const policies = ["drop_oldest", "drop_newest", "sample", "block"] as const;
+
+test.each(policies)("with a spool that is too small: %s", (whenFull) => {
   fc.assert(
     fc.property(stepsOf(...common, kill, powerLoss, restart), (steps) => {
-      const rig = run(steps, 2 ** 17);
+      const rig = run(steps, 2 ** 17, { whenFull });
       expect(rig.files.usedBytes).toBeLessThan(2 ** 17 + 50_000);
+      const reasons = new Set(rig.central.gaps().map(({ reason }) => reason));
+      const dropping = {
+        drop_oldest: ["dropped_oldest", "spool_full"],
+        drop_newest: ["spool_full"],
+        sample: ["sampled", "dropped_oldest", "spool_full"],
+        block: [],
+      }[whenFull];
+      for (const reason of ["crash", "behind", ...dropping]) reasons.delete(reason);
+      expect([...reasons]).toEqual([]);
     }),
-    { numRuns: 200 },
+    { numRuns: 150 },
   );
 });
 
 test("with a disk that fails and fills up", () => {
+  const chosen = fc.record({
+    whenFull: fc.constantFrom(...policies),
+    durability: fc.constantFrom("group" as const, "relaxed" as const),
+  });
   fc.assert(
-    fc.property(stepsOf(...common, failing, fullDisk, heal, lateRestart), (steps) => {
-      run(steps, 2 ** 18);
-    }),
-    { numRuns: 300 },
+    fc.property(
+      stepsOf(...common, failing, fullDisk, heal, lateRestart),
+      chosen,
+      (steps, policy) => {
+        run(steps, 2 ** 18, policy);
+      },
+    ),
+    { numRuns: 500 },
   );
 });
 

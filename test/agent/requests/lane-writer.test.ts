@@ -1,13 +1,20 @@
 // The worker's end of a lane: numbers before any queue, groups, never waits, tells what it had to drop.
 
 import { MessageChannel, receiveMessageOnPort, type MessagePort } from "node:worker_threads";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { LaneWords } from "../../../src/agent/requests/lane-words.ts";
 import { openLaneWriter, type LaneWriter } from "../../../src/agent/requests/lane-writer.ts";
 import { requestRecord } from "../../support/request-records.ts";
 import { until } from "../../support/until.ts";
 
-type Taken = { type: string; firstSeq: number; count: number; reason?: string; ids?: number[] };
+type Taken = {
+  type: string;
+  firstSeq: number;
+  count: number;
+  through?: number;
+  reason?: string;
+  ids?: number[];
+};
 
 const open: MessagePort[] = [];
 afterEach(() => {
@@ -18,6 +25,7 @@ afterEach(() => {
 function lane(
   reserved: number,
   groupMs = 5,
+  blocks = false,
 ): { writer: LaneWriter; words: LaneWords; take: () => Taken[]; port: MessagePort } {
   const { port1, port2 } = new MessageChannel();
   open.push(port1, port2);
@@ -41,7 +49,7 @@ function lane(
     }
     return taken;
   };
-  return { writer: openLaneWriter({ shared, groupMs }, port2), words, take, port: port1 };
+  return { writer: openLaneWriter({ shared, groupMs, blocks }, port2), words, take, port: port1 };
 }
 
 const accept = (writer: LaneWriter, from: number, to: number): void => {
@@ -143,4 +151,76 @@ test("a spool thread that is gone is nothing to wait for", async () => {
   port.close();
   await writer.close();
   accept(writer, 2, 2);
+});
+
+test("a lane that rests gives numbers back, and believes the shared word when that is answered", async () => {
+  const { writer, words, take } = lane(10_000);
+  accept(writer, 1, 3);
+  const taken: Taken[] = [];
+  const [, quiet] = await until("quiet", () => {
+    taken.push(...take());
+    return taken.length === 2 && taken;
+  });
+  expect(quiet).toEqual({ type: "quiet", through: 3 + 256 });
+  // Not answered: the word still says 10,000, and more than was promised is dropped.
+  accept(writer, 4, 300);
+  expect(words.accepted).toBe(259);
+  expect(words.waiting).toBe(300 - 259);
+  words.reserved = 20_000;
+  words.quieted = 1;
+  accept(writer, 301, 301);
+  expect(words.waiting).toBe(0);
+  expect(words.accepted).toBe(301);
+});
+
+test("a lane with few numbers left hands over before its time, so that more are reserved", () => {
+  const { writer, take } = lane(256, 60_000);
+  accept(writer, 1, 100);
+  expect(take().map(({ count }) => count)).toEqual([64]);
+});
+
+describe("where requests claim room first", () => {
+  test("what was claimed gets its number; others do not take it", () => {
+    const { writer, words, take } = lane(3, 60_000, true);
+    expect([writer.claim(), writer.claim(), writer.claim(), writer.claim()]).toEqual([
+      true,
+      true,
+      true,
+      false,
+    ]);
+    accept(writer, 90, 91);
+    expect(words.waiting).toBe(2);
+    for (let id = 1; id <= 3; id++) writer.accept(requestRecord(id), true);
+    expect(words.accepted).toBe(3);
+    words.reserved = 4;
+    expect(writer.claim()).toBe(true);
+    accept(writer, 92, 92);
+    expect(words.waiting).toBe(3);
+    words.reserved = 10;
+    accept(writer, 93, 93);
+    expect(words.waiting).toBe(0);
+    writer.accept(requestRecord(4), true);
+    void writer.close();
+    expect(take()).toEqual([
+      { type: "group", firstSeq: 1, count: 3, ids: [1, 2, 3] },
+      { type: "gap", firstSeq: 4, count: 3, reason: "blocked" },
+      { type: "group", firstSeq: 7, count: 2, ids: [93, 4] },
+      { type: "end" },
+    ]);
+  });
+
+  test("what the spool took back is not claimed any more", () => {
+    const { writer, words } = lane(100, 60_000, true);
+    expect(writer.claim()).toBe(true);
+    words.reserved = 0;
+    expect(writer.claim()).toBe(false);
+    writer.accept(requestRecord(1), true);
+    expect(words.accepted).toBe(1);
+  });
+
+  test("nothing can be claimed of a spool thread that is gone", async () => {
+    const { writer, port } = lane(100, 60_000, true);
+    port.close();
+    await until("the port closed", () => !writer.claim());
+  });
 });

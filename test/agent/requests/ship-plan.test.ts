@@ -39,6 +39,7 @@ test.each<[string, Parameters<typeof planAfter>[0], Parameters<typeof planAfter>
   ],
   ["one record that a proxy refuses", one, posted(400, undefined), waits()],
   ["a gap that is refused", gap, refused(400, "invalid"), waits()],
+  ["an unknown encoding", many, posted(415, undefined), { kind: "recode" }],
   ["not authorized", many, refused(401, "expired_token"), waits()],
   ["too many", many, posted(429, undefined, 7_000), waits(7_000)],
   ["away for a year", many, posted(503, undefined, 31_536_000_000), waits(600_000)],

@@ -57,6 +57,22 @@ describe("damage", () => {
     rig.balanced();
   });
 
+  test("in a large segment, which is read piece by piece: only what is damaged is lost", () => {
+    const rig = new SpoolRig();
+    const worker = rig.worker();
+    for (let i = 0; i < 40; i++) rig.write(worker, 250);
+    damage(rig, (bytes) => Math.floor(bytes.byteLength / 2));
+    damage(rig, (bytes) => 2 ** 20 + Math.floor(bytes.byteLength / 100));
+    rig.restart();
+    rig.drain();
+    rig.judge();
+    expect(new Set(rig.central.gaps().map(({ reason }) => reason))).toEqual(new Set(["corrupt"]));
+    expect(rig.central.lost()).toBeLessThanOrEqual(500);
+    expect(rig.central.records().length + rig.central.lost()).toBe(10_000);
+    const kept = rig.files.paths().filter((path) => path.includes("/corrupt/"));
+    expect(kept).toHaveLength(2);
+  });
+
   test("of a segment that is gone: a gap", () => {
     const rig = new SpoolRig(2 ** 20);
     const worker = rig.worker();

@@ -1,0 +1,84 @@
+// The newest records as they come, for whoever reads along (`accel-agent logs tail`): the last MiB of groups is kept by reference, and each
+// follower is sent groups until so much is on its way to it; what comes then is left out and counted. Nobody following costs nothing but that MiB.
+//
+//   reader → ring   "more": the last message was taken
+//   ring → reader   {payload: NDJSON | undefined, missed: records left out before it, isLast}
+
+import type { MessagePort } from "node:worker_threads";
+
+export type TailMessage = {
+  readonly payload: Uint8Array | undefined;
+  readonly missed: number;
+  /** Nothing follows. */
+  readonly isLast: boolean;
+};
+
+type Group = { readonly count: number; readonly payload: Uint8Array };
+type Follower = { readonly port: MessagePort; underWay: number; missed: number };
+
+const ringBytesMax = 2 ** 20; // Some 2,500 records of 400 bytes.
+/** Groups of at most 128 KiB, each copied once for each follower. */
+const underWayMax = 8;
+const followersMax = 8;
+
+export class TailRing implements Disposable {
+  readonly #groups: Group[] = [];
+  readonly #followers = new Set<Follower>();
+  #bytes = 0;
+
+  /** `payload` is not changed any more. */
+  take(group: Group): void {
+    this.#groups.push(group);
+    this.#bytes += group.payload.byteLength;
+    while (this.#bytes > ringBytesMax && this.#groups.length > 1)
+      this.#bytes -= this.#groups.shift()?.payload.byteLength ?? 0;
+    for (const follower of this.#followers) this.#offer(follower, group);
+  }
+
+  /** What is in the ring, then, with `follow`, what comes, until the port closes. */
+  open(port: MessagePort, follow: boolean): void {
+    const isLast = !follow || this.#followers.size >= followersMax;
+    const payload = this.#all();
+    port.postMessage({ payload, missed: 0, isLast } satisfies TailMessage, [payload.buffer]);
+    if (isLast) return port.close();
+    const follower: Follower = { port, underWay: 1, missed: 0 };
+    this.#followers.add(follower);
+    port.on("message", () => this.#taken(follower));
+    port.on("close", () => this.#followers.delete(follower));
+  }
+
+  [Symbol.dispose](): void {
+    for (const { port } of this.#followers) port.close();
+  }
+
+  #all(): Uint8Array<ArrayBuffer> {
+    const all = new Uint8Array(this.#bytes);
+    let at = 0;
+    for (const { payload } of this.#groups) {
+      all.set(payload, at);
+      at += payload.byteLength;
+    }
+    return all;
+  }
+
+  #offer(follower: Follower, { count, payload }: Group): void {
+    if (follower.underWay >= underWayMax) {
+      follower.missed += count;
+      return;
+    }
+    this.#send(follower, payload);
+  }
+
+  #taken(follower: Follower): void {
+    follower.underWay--;
+    // Told even when nothing comes any more.
+    if (follower.underWay === 0 && follower.missed > 0) this.#send(follower, undefined);
+  }
+
+  #send(follower: Follower, payload: Uint8Array | undefined): void {
+    const { missed } = follower;
+    follower.port.postMessage({ payload, missed, isLast: false } satisfies TailMessage);
+    follower.missed = 0;
+    follower.underWay++;
+  }
+}

@@ -1,0 +1,48 @@
+// A request record as one line for a person: when, what came of it, what was asked, by whom.
+
+type Record = Readonly<{ [member: string]: unknown }>;
+
+/** `record` is as the agent shows it; what is missing prints as nothing. */
+export function renderRecord(record: Record, colour: boolean): string {
+  const status = Number(record["response_status"] ?? 0);
+  const shown = String(status).padStart(3, "0");
+  const parts = [
+    timeOf(record["when"]),
+    colour ? paint(shown, status) : shown,
+    text(record["cache"]).padEnd(7),
+    `${Math.round(Number(record["duration"] ?? 0) * 1_000)} ms`.padStart(8),
+    sizeOf(Number(record["bytes_sent"] ?? 0)).padStart(9),
+    text(record["request_method"]),
+    `${text(record["authority"])}${text(record["uri_path"])}`,
+    text(record["client_ip"]),
+    ...verdictOf(record),
+    JSON.stringify(text(record["user_agent"] ?? "–")),
+  ];
+  return `${parts.join(" ")}\n`;
+}
+
+/** Nobody's text may steer the terminal. */
+function text(raw: unknown): string {
+  return (typeof raw === "string" ? raw : "").replaceAll(/\p{C}/gu, "?");
+}
+
+function timeOf(raw: unknown): string {
+  const at = new Date(Number(raw) * 1_000);
+  return Number.isNaN(at.getTime()) ? "–" : at.toISOString();
+}
+
+function sizeOf(bytes: number): string {
+  if (bytes < 2 ** 10) return `${bytes} B`;
+  if (bytes < 2 ** 20) return `${(bytes / 2 ** 10).toFixed(1)} KiB`;
+  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+}
+
+function verdictOf({ verdict, bot }: Record): readonly string[] {
+  const said = verdict === "allow" ? "" : text(verdict);
+  return bot === null || bot === undefined ? [said].filter(Boolean) : [`${said}[${text(bot)}]`];
+}
+
+function paint(shown: string, status: number): string {
+  const code = status >= 500 ? 31 : status >= 400 ? 33 : status >= 300 ? 36 : 32;
+  return `\u001B[${code}m${shown}\u001B[0m`;
+}
