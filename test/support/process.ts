@@ -14,6 +14,7 @@ export class Program implements AsyncDisposable {
   readonly #ready: (() => Promise<boolean>) | undefined;
   readonly #env: NodeJS.ProcessEnv;
   readonly #readyWithinMs: number;
+  readonly #main: string;
   #child: ChildProcess;
   #said = "";
 
@@ -22,22 +23,25 @@ export class Program implements AsyncDisposable {
     ready: (() => Promise<boolean>) | undefined,
     env: NodeJS.ProcessEnv,
     readyWithinMs: number,
+    main: string,
   ) {
     this.#args = args;
     this.#ready = ready;
     this.#env = env;
     this.#readyWithinMs = readyWithinMs;
+    this.#main = main;
     this.#child = this.#spawn();
   }
 
-  /** Runs `main.ts ARGS`; resolves when `ready` says so, at once without it. */
+  /** Runs `main.ts ARGS`, or another `main` of it; resolves when `ready` says so, at once without it. */
   static async start(
     args: readonly string[],
     ready?: () => Promise<boolean>,
     env: NodeJS.ProcessEnv = {},
     readyWithinMs = 30_000,
+    main = mainFile,
   ): Promise<Program> {
-    const program = new Program(args, ready, env, readyWithinMs);
+    const program = new Program(args, ready, env, readyWithinMs, main);
     await program.#untilReady();
     return program;
   }
@@ -80,7 +84,7 @@ export class Program implements AsyncDisposable {
   }
 
   #spawn(): ChildProcess {
-    const child = spawn(node, [mainFile, ...this.#args], {
+    const child = spawn(node, [this.#main, ...this.#args], {
       stdio: ["ignore", "pipe", "pipe"],
       env: { ...process.env, ...this.#env },
     });

@@ -188,15 +188,24 @@ function deadFindings(files: readonly SourceFile[]): readonly string[] {
     if (!path.startsWith("test/"))
       for (const { target } of importsOf(text))
         if (target.startsWith(".")) inSource.add(resolve(path, target));
-  return files
-    .filter(
-      ({ path }) => !path.endsWith(".test.ts") && !isEntry(path) && !path.startsWith("bench/"),
-    )
-    .filter(({ path }) => !(path.startsWith("src/") ? inSource : used).has(path))
-    .map(
-      ({ path }) =>
-        `dead: ${path} is imported by nothing${path.startsWith("src/") ? " but perhaps tests" : ""}`,
-    );
+  return (
+    files
+      .filter(
+        ({ path }) => !path.endsWith(".test.ts") && !isEntry(path) && !path.startsWith("bench/"),
+      )
+      .filter(({ path }) => !(path.startsWith("src/") ? inSource : used).has(path))
+      // What a test preloads into a program it names by file.
+      .filter(({ path }) => path.startsWith("src/") || !isNamed(files, path))
+      .map(
+        ({ path }) =>
+          `dead: ${path} is imported by nothing${path.startsWith("src/") ? " but perhaps tests" : ""}`,
+      )
+  );
+}
+
+function isNamed(files: readonly SourceFile[], path: string): boolean {
+  const name = JSON.stringify(path.slice(path.lastIndexOf("/") + 1));
+  return files.some((other) => other.path !== path && other.text.includes(name));
 }
 
 export function findings(files: readonly SourceFile[]): readonly string[] {
