@@ -219,10 +219,14 @@ export class Edge implements AsyncDisposable {
     );
   }
 
-  async startAgent(): Promise<void> {
+  /** `main`: another one than the sources, as a build. */
+  async startAgent(main?: string): Promise<void> {
     this.#agent = await Program.start(
       ["agent", "run", "--config", join(this.dir, "agent.yaml")],
       () => answers200(`http://127.0.0.1:${this.ports.metrics}/readyz`),
+      {},
+      30_000,
+      main,
     );
   }
 

@@ -30,8 +30,8 @@ export class Checkpoints {
   readonly #writeBack: WriteBack;
   readonly #lengths;
   #isRunning = false;
-  /** What a run could not write back stays until the WAL is that long. */
-  #heldTo = 0;
+  /** How long the WAL was when a run began that could not write all of it back: the next one waits until there is more. */
+  #heldAt = 0;
 
   constructor(db: Sqlite, writeBack: WriteBack) {
     this.#db = db;
@@ -46,7 +46,8 @@ export class Checkpoints {
     const owed = log - checkpointed;
     const isLong = log >= pagesMax;
     if (this.#isRunning) return isLong;
-    if (log < this.#heldTo) return false;
+    if (log < this.#heldAt) this.#heldAt = 0; // It has begun anew: nobody holds it.
+    if (this.#heldAt > 0 && log < this.#heldAt + duePages) return false;
     if (isLong && owed > 0 && owed <= tailPages) this.#db.pragma("wal_checkpoint(PASSIVE)");
     else if (owed > (isLong ? tailPages : duePages)) {
       void this.#start(log);
@@ -60,7 +61,7 @@ export class Checkpoints {
     const reached = await this.#writeBack.run();
     this.#isRunning = false;
     const isHeld = reached === undefined || reached.checkpointed < reached.log;
-    this.#heldTo = isHeld ? (reached?.log ?? log) + duePages : 0;
+    this.#heldAt = isHeld ? log : 0;
     this.#writeBack.onEnd();
   }
 }

@@ -8,7 +8,7 @@ import type { ClearGone, Clears } from "./clears.ts";
 import { departuresMax } from "./departures.ts";
 import type { Entries, Removed } from "./entries.ts";
 import type { Clock } from "./open-index.ts";
-import { PacedSteps } from "./paced-steps.ts";
+import { deletionPace, PacedSteps } from "./paced-steps.ts";
 import type { ServableBits } from "./servable-bits.ts";
 
 /** What has come since a clear of everything: its words are written again in the same step, 60 µs each. */
@@ -43,7 +43,7 @@ export class Deletions {
 
   constructor(options: DeletionsOptions) {
     this.#options = options;
-    this.#pace = new PacedSteps(options.clock.elapsedMs);
+    this.#pace = new PacedSteps(options.clock.elapsedMs, deletionPace);
   }
 
   get count(): number {

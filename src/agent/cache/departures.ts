@@ -1,4 +1,4 @@
-// Why an URL is not cached any more: the last 100,000 entries that went, in index.db, for `accel-agent why`.
+// Why an URL is not cached any more: the last 50,000 entries that went, in index.db, for `accel-agent why`.
 //
 //   departure   a ring: `slot` counts up and begins anew. url: hash of the key; mime: what it was, which clear patterns are matched against;
 //               clear_no: of the clear or the invalidation, null for other reasons; at_s: wall clock.
@@ -8,8 +8,8 @@
 import type { Sqlite } from "../../base/sqlite.ts";
 import type { EntryKey } from "./entry.ts";
 
-/** About 60 bytes each with the index: 6 MB. */
-export const departuresMax = 100_000;
+/** About 60 bytes each with the index: 3 MB. */
+export const departuresMax = 50_000;
 
 export const createDeparturesSql = `
   CREATE TABLE departure (

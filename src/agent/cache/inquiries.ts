@@ -17,6 +17,8 @@ import { explain, type WhyAnswer } from "./why.ts";
 const checkBudgetMs = 120_000;
 /** Of a clear's budget: its proof includes the start of a process, and nothing waits for it but the second receipt. */
 const proofBudgets = 4;
+/** Clears come in rows, and starting a process costs more than asking it. */
+const proverIdleMs = 10_000;
 const samplesMax = 10_000;
 /** Processes of some 50 MB each, beside that of clears and that of their proofs. */
 const matchersMax = 3;
@@ -40,6 +42,9 @@ export class Inquiries implements Disposable {
   readonly #options: InquiriesOptions;
   readonly #running = new Set<MatchProcess>();
   #matchers = 0;
+  /** Kept for a while after the last proof. */
+  #prover: MatchProcess | undefined;
+  #proverIdle: NodeJS.Timeout | undefined;
 
   constructor(options: InquiriesOptions) {
     this.#options = options;
@@ -107,8 +112,20 @@ export class Inquiries implements Disposable {
     },
   ): Promise<MatchAnswer> {
     const { domain, host, patterns, clearNo: olderThan } = clear;
-    const job = { kind: "older", scope: { domain, host }, patterns, olderThan } as const;
-    return this.#run(index, job, this.#options.matchBudgetMs * proofBudgets);
+    const { directory, matcherEntry, matchBudgetMs } = this.#options;
+    const scope = { domain, host };
+    clearTimeout(this.#proverIdle);
+    this.#prover ??= new MatchProcess(new URL(matcherEntry));
+    const job = { kind: "older", scope, patterns, olderThan, directory } as const;
+    const budgetMs = matchBudgetMs * proofBudgets;
+    const answer = await this.#prover.run({ ...job, incarnation: index.incarnation }, budgetMs);
+    this.#proverIdle = setTimeout(() => this.#endProver(), proverIdleMs).unref();
+    return answer;
+  }
+
+  #endProver(): void {
+    this.#prover?.[Symbol.dispose]();
+    this.#prover = undefined;
   }
 
   async #ask(job: Job, budgetMs: number): Promise<MatchAnswer> {
@@ -138,6 +155,8 @@ export class Inquiries implements Disposable {
 
   /** What is under way fails. */
   [Symbol.dispose](): void {
+    clearTimeout(this.#proverIdle);
+    this.#endProver();
     for (const matcher of this.#running) matcher[Symbol.dispose]();
   }
 }

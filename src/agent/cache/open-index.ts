@@ -15,7 +15,7 @@ import { IdSet, type IdBits } from "./id-set.ts";
 import { commit, markClean, readState } from "./index-file.ts";
 import { madeAnew, noteEpoch } from "./opening.ts";
 import { makeObjectDirectories, newRun, ObjectSweep, unlinkObject } from "./object-files.ts";
-import { PacedSteps } from "./paced-steps.ts";
+import { evictionPace, PacedSteps } from "./paced-steps.ts";
 import { idSpanMax, ServableBits } from "./servable-bits.ts";
 import { keyPlace, type SharedHeader } from "./shared-header.ts";
 import { Writes, type Effect, type Write } from "./writes.ts";
@@ -94,7 +94,7 @@ export class OpenIndex implements Disposable {
     this.bits = ServableBits.allocate(oldest);
     for (const { site, ids } of this.entries.ofSites()) this.#setServable(ids, site);
     this.#writes = new Writes(this.entries, this.clears, this.bits);
-    this.#evictionPace = new PacedSteps(options.clock.elapsedMs);
+    this.#evictionPace = new PacedSteps(options.clock.elapsedMs, evictionPace);
     this.#deletions = new Deletions({
       entries: this.entries,
       clears: this.clears,

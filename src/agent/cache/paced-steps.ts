@@ -1,20 +1,34 @@
 // How many rows a step of background work takes: as many as fit its time, measured by the step before.
 
-/** What a fill or a clear may have to wait for. Rows that go together share the pages that their commit writes: longer steps take a seventh less in all. */
-const stepMs = 15;
-/** On a busy host too: smaller steps would take more of it. */
-const rowsMin = 500;
-const rowsMax = 4_000;
+export type Pace = {
+  /** What a fill or a clear may have to wait for. */
+  readonly stepMs: number;
+  /** On a busy host too: smaller steps would take more of it. */
+  readonly rowsMin: number;
+  readonly rowsMax: number;
+};
+
+/** Few at first: what is evicted beyond what is needed is asked for again. */
+export const evictionPace: Pace = { stepMs: 15, rowsMin: 50, rowsMax: 4_000 };
+/**
+ * FTS5 notes deletions of a large segment in a hash over the row ids: 1,000 pages for half a million of them, nearly all of which each step writes,
+ * however few its rows are. Of 4,000 rows a step the same deletion writes a third of what it does of 1,000. A clear lets no step begin.
+ */
+export const deletionPace: Pace = { stepMs: 60, rowsMin: 4_000, rowsMax: 8_000 };
 
 export class PacedSteps {
   readonly #elapsedMs: () => number;
-  #rows = rowsMin;
+  readonly #pace: Pace;
+  #rows: number;
 
-  constructor(elapsedMs: () => number) {
+  constructor(elapsedMs: () => number, pace: Pace) {
     this.#elapsedMs = elapsedMs;
+    this.#pace = pace;
+    this.#rows = pace.rowsMin;
   }
 
   run(step: (rows: number) => void): void {
+    const { stepMs, rowsMin, rowsMax } = this.#pace;
     const startedMs = this.#elapsedMs();
     step(this.#rows);
     const tookMs = Math.max(0.1, this.#elapsedMs() - startedMs);

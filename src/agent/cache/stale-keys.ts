@@ -10,8 +10,8 @@ const buckets = 256;
 const bucketSpan = 2 ** (8 * keyBytes) / buckets;
 /** Per step: some 5 ms. */
 const stepKeys = 2_000;
-/** 16 bytes each: beyond, they go before more rows do. */
-const waitingMax = 500_000;
+/** Some 40 bytes each: beyond, they go before more rows do. */
+const waitingMax = 1_000_000;
 
 export class StaleKeys {
   readonly #sql: Pick<EntrySql, "removeKey" | "keysFrom">;

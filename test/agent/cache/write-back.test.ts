@@ -76,6 +76,30 @@ test("a reader that stays, and a thread that fails, hold nothing up for good", a
   expect(runs).toHaveLength(2);
 });
 
+test("a reader that has left holds nothing up: the WAL that began anew is written back when it is long", async () => {
+  using dir = tempDir();
+  await ensureDirectory(dir.path);
+  using db = closing(openPages(dir.path));
+  let runs = 0;
+  let ended = 0;
+  const checkpoints = new Checkpoints(db.db, {
+    run: async () => {
+      runs++;
+      return undefined;
+    },
+    onEnd: () => void ended++,
+  });
+  writePages(db.db, 33_000);
+  checkpoints.mustWait();
+  await until("the run has failed", () => ended === 1);
+  db.db.pragma("wal_checkpoint(RESTART)");
+  writePages(db.db, 1);
+  checkpoints.mustWait();
+  writePages(db.db, 8_300);
+  checkpoints.mustWait();
+  expect(runs).toBe(2);
+});
+
 test("a checkpointer that cannot be started fails its run, and the next", async () => {
   using dir = tempDir();
   await using thread = new Checkpointer(new URL("./nothing-is-here.ts", import.meta.url));
