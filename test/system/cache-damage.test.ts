@@ -224,7 +224,7 @@ const canMount = process.getuid?.() === 0 && spawnSync("unshare", ["--mount", "t
 
 describe.skipIf(!canMount)("a disk that refuses (as root only)", () => {
   test.each([
-    ["full", "size=1m", /cache_not_stored|cache_closed|cache_dropped/],
+    ["full", "size=384k", /cache_not_stored|cache_closed|cache_dropped/],
     ["read-only", "size=32m,ro", /cache_closed/],
   ])("it is %s", async (_, options, warning) => {
     await using rig = await DamageRig.start((starting) => {

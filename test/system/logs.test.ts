@@ -95,14 +95,15 @@ test("whoever stops reading ends it without a word", async () => {
 test("every lane balances, at the metrics and in the backlog, while records come", async () => {
   for (let no = 0; no < 50; no++) await edge.visit(`/balance?no=${no}`, { host: domain });
   const backlog = await until("everything committed", async () => {
-    const facts = JSON.parse(await ran("backlog", "--json")) as Record<string, number>;
-    return (facts["committed"] ?? 0) >= 50 && facts["spooled"] === 0 && facts;
+    const facts = JSON.parse(await ran("backlog", "--json")) as Record<string, unknown>;
+    // The next canary may be on its way.
+    const { committed = 0, shipping } = facts;
+    return Number(committed) >= 50 && shipping === "idle" && facts;
   });
   const { accepted, committed, spooled, in_memory: inMemory, dropped, lanes } = backlog;
-  expect({ accepted, dropped, shipping: backlog["shipping"] }).toEqual({
+  expect({ accepted, dropped }).toEqual({
     accepted: Number(committed) + Number(spooled) + Number(inMemory),
     dropped: {},
-    shipping: "idle",
   });
   expect(lanes).toEqual(
     expect.arrayContaining([expect.objectContaining({ live: true, answer: "committed" })]),
