@@ -66,6 +66,10 @@ export const decodeRequestLogAnswer = decoder(RequestLogAnswer);
 export const batchRecordsMax = 2_000;
 export const batchBytesMax = 4 * 2 ** 20; // Uncompressed; 2,000 records of 2 KiB.
 
+/** Of `Content-Encoding`, the better ones first. */
+export const batchEncodings = ["zstd", "gzip", "identity"] as const;
+export type BatchEncoding = (typeof batchEncodings)[number];
+
 /** Parts of the `Accel-Lane` header. */
 export type LaneId = { readonly epoch: string; readonly no: number };
 

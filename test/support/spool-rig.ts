@@ -3,7 +3,8 @@
 import { expect } from "vitest";
 import { windowMin } from "../../src/agent/requests/lane-window.ts";
 import { LaneWords } from "../../src/agent/requests/lane-words.ts";
-import { Spool, type Feed, type SpoolOptions } from "../../src/agent/requests/spool.ts";
+import type { ShelfOptions } from "../../src/agent/requests/lane-shelf.ts";
+import { Spool, type Feed } from "../../src/agent/requests/spool.ts";
 import { totalDropped } from "../../src/agent/requests/gaps.ts";
 import { planAfter } from "../../src/agent/requests/ship-plan.ts";
 import type { SpoolFiles } from "../../src/agent/requests/spool-files.ts";
@@ -94,7 +95,7 @@ export type RigOrigin = {
   readonly wrap: (files: MemoryFiles, rig: SpoolRig) => SpoolFiles;
 };
 
-export type RigPolicy = Pick<SpoolOptions, "bytesMax" | "whenFull" | "durability" | "name16">;
+export type RigPolicy = Pick<ShelfOptions, "bytesMax" | "whenFull" | "durability" | "name16">;
 
 export class SpoolRig {
   readonly files: MemoryFiles;

@@ -2,10 +2,8 @@
 
 import { promisify } from "node:util";
 import { constants, gzip, zstdCompress, type ZlibOptions } from "node:zlib";
+import { batchEncodings, type BatchEncoding } from "../../wire/request-log.ts";
 import { Limiter } from "./limiter.ts";
-
-export const batchEncodings = ["zstd", "gzip", "identity"] as const;
-export type BatchEncoding = (typeof batchEncodings)[number];
 
 export type CodedBatch = { readonly encoding: BatchEncoding; readonly body: Uint8Array };
 

@@ -6,7 +6,7 @@
 
 import { createMetrics, type Metrics, type Registry } from "../../base/metrics.ts";
 import { sleep } from "../../base/wait.ts";
-import { decodeCanaryLine, type CanaryLine } from "../../wire/request-log.ts";
+import type { CanaryLine } from "../../wire/request-log.ts";
 
 /** The end of a lane of its own. */
 export type CanaryLane = {
@@ -116,13 +116,4 @@ export class Canary implements AsyncDisposable {
   #monotonicMs(): number {
     return this.#options.monotonicMs?.() ?? performance.now();
   }
-}
-
-const beginOfCanary = new TextEncoder().encode('{"canary":');
-
-/** The time of the canary, when `line` is one. Lines of records and gaps begin otherwise. */
-export function canaryOf(line: Uint8Array): number | undefined {
-  if (beginOfCanary.some((byte, at) => line[at] !== byte)) return undefined;
-  const decoded = decodeCanaryLine(JSON.parse(new TextDecoder().decode(line)));
-  return decoded.ok ? decoded.value.canary.at : undefined;
 }

@@ -1,5 +1,6 @@
 // Sends the lanes to central: of each in order, one batch in flight. A live lane is looked at twice a second, so that a record is on its way within a
-// second; sealed lanes drain beside, two at a time, so that one is read while the other is committed. Bounded at any backlog: at most 4 batches are in memory. Nothing is given up for time.
+// second; sealed lanes drain beside, two at a time, so that one is read while the other is committed. Bounded at any backlog: at most 4 batches are in
+// memory. Nothing is given up for time.
 
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
@@ -7,9 +8,9 @@ import { createMetrics, type Metrics, type Registry } from "../../base/metrics.t
 import { every, sleep } from "../../base/wait.ts";
 import { backoffMs } from "../../core/backoff.ts";
 import { messageOf } from "../../core/faults.ts";
-import { batchBytesMax, batchRecordsMax } from "../../wire/request-log.ts";
-import { BatchCoder, type BatchEncoding } from "./batch-coder.ts";
-import { canaryOf } from "./canary.ts";
+import { batchBytesMax, batchRecordsMax, type BatchEncoding } from "../../wire/request-log.ts";
+import { BatchCoder } from "./batch-coder.ts";
+import { canaryOf } from "./canary-line.ts";
 import { Limiter } from "./limiter.ts";
 import { planAfter, type Posted, type ShipStep } from "./ship-plan.ts";
 import { ShipProgress, type LaneAnswer, type ShipState } from "./ship-progress.ts";

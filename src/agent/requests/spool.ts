@@ -2,6 +2,7 @@
 // spool thread. It never throws for the disk's sake and never refuses to start: what is lost is a gap with a reason, told to central and counted.
 
 import { batchRecordsMax } from "../../wire/request-log.ts";
+import { isCanaryLine } from "./canary-line.ts";
 import { LaneAppender } from "./lane-appender.ts";
 import { noteGaps, readBatch } from "./lane-reader.ts";
 import { LaneShelf, type ShelfOptions } from "./lane-shelf.ts";
@@ -13,8 +14,6 @@ import { Lane, newLaneMark } from "./lane.ts";
 import { attempt } from "./spool-files.ts";
 import type { BatchLimits, LaneBatch, LaneMessage, SpoolFacts } from "./spool-messages.ts";
 
-export type SpoolOptions = ShelfOptions;
-
 /** What one worker sends, whatever lane it goes to. */
 export type Feed = { readonly words: LaneWords; lane: Lane };
 
@@ -25,8 +24,9 @@ const sealedToldMax = 64;
 /** Small: what may be dropped for others at once, and what is read for one batch. With 16 workers at most half the spool is in open segments. */
 const segmentBytesMax = 4 * 2 ** 20;
 const segmentsMin = 32;
+
 export class Spool {
-  readonly #options: SpoolOptions;
+  readonly #options: ShelfOptions;
   readonly #shelf: LaneShelf;
   readonly #appender: LaneAppender;
   readonly #room: RecordRoom;
@@ -36,7 +36,7 @@ export class Spool {
   #unsyncedBytes = 0;
   #syncedMs = 0;
 
-  constructor(options: SpoolOptions) {
+  constructor(options: ShelfOptions) {
     const { files, directory, bytesMax, clock } = options;
     this.#options = options;
     this.#shelf = new LaneShelf(options);
@@ -207,7 +207,8 @@ export class Spool {
   }
 
   #keep(lane: Lane, count: number, payload: Uint8Array): void {
-    const oneOf = isCanary(payload) ? 1 : this.#sampledOf();
+    // A canary is one a minute, in a lane of its own: it would be missed.
+    const oneOf = isCanaryLine(payload) ? 1 : this.#sampledOf();
     let from = 0;
     for (const run of lane.sampler.take(count, oneOf, lane.gaps.all.length)) {
       const part = run.count === count ? payload : takeLines(payload, from, run.count);
@@ -268,10 +269,3 @@ export class Spool {
     lane.settle(lane.mark);
   }
 }
-
-/** One a minute, in a lane of its own: it would be missed. */
-function isCanary(payload: Uint8Array): boolean {
-  return canaryBegin.every((byte, at) => payload[at] === byte);
-}
-
-const canaryBegin = new TextEncoder().encode('{"canary":');

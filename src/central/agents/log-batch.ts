@@ -9,11 +9,9 @@ import {
   decodeCanaryLine,
   decodeGapLine,
   decodeRequestRecord,
+  type BatchEncoding,
 } from "../../wire/request-log.ts";
 import { describeErrors } from "../../wire/validate.ts";
-
-export const batchEncodings = ["zstd", "gzip", "identity"] as const;
-export type BatchEncoding = (typeof batchEncodings)[number];
 
 /** `line` is the record as it arrived. */
 export type BatchRecord = {

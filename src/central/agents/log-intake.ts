@@ -5,9 +5,14 @@
 import type { IncomingMessage } from "node:http";
 import { readBody } from "../../base/http-listener.ts";
 import type { Log } from "../../base/log.ts";
-import { batchBytesMax, parseLaneId, type LaneId } from "../../wire/request-log.ts";
+import {
+  batchBytesMax,
+  batchEncodings,
+  parseLaneId,
+  type BatchEncoding,
+  type LaneId,
+} from "../../wire/request-log.ts";
 import { answer, refusal, type Answer, type Route } from "./answers.ts";
-import { batchEncodings, type BatchEncoding } from "./log-batch.ts";
 import type { LogThread } from "./log-client.ts";
 import { LogRoom } from "./log-room.ts";
 import type { AppendOutcome } from "./log-store.ts";

@@ -6,8 +6,8 @@
 import { readdirSync } from "node:fs";
 import { isCorruption } from "../../base/sqlite.ts";
 import { AccelError } from "../../core/faults.ts";
-import type { LaneId } from "../../wire/request-log.ts";
-import { readBatch, type BatchEncoding } from "./log-batch.ts";
+import type { BatchEncoding, LaneId } from "../../wire/request-log.ts";
+import { readBatch } from "./log-batch.ts";
 import { LogDay, type Carried } from "./log-day.ts";
 import {
   dayBytes,

@@ -1,7 +1,8 @@
 // The canary: sent at once when the lane is open and each interval, its age known whatever the wall clock does.
 
 import { afterEach, expect, test } from "vitest";
-import { Canary, canaryOf } from "../../../src/agent/requests/canary.ts";
+import { canaryOf } from "../../../src/agent/requests/canary-line.ts";
+import { Canary } from "../../../src/agent/requests/canary.ts";
 import { exposeMetrics, Registry } from "../../../src/base/metrics.ts";
 import type { CanaryLine } from "../../../src/wire/request-log.ts";
 import { until } from "../../support/until.ts";
