@@ -45,6 +45,7 @@ export class Inquiries implements Disposable {
   /** Kept for a while after the last proof. */
   #prover: MatchProcess | undefined;
   #proverIdle: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
   constructor(options: InquiriesOptions) {
     this.#options = options;
@@ -114,12 +115,15 @@ export class Inquiries implements Disposable {
     const { domain, host, patterns, clearNo: olderThan } = clear;
     const { directory, matcherEntry, matchBudgetMs } = this.#options;
     const scope = { domain, host };
+    if (this.#isClosed)
+      return { kind: "failed", reason: "the cache index is closed", damaged: false };
     clearTimeout(this.#proverIdle);
     this.#prover ??= new MatchProcess(new URL(matcherEntry));
     const job = { kind: "older", scope, patterns, olderThan, directory } as const;
     const budgetMs = matchBudgetMs * proofBudgets;
     const answer = await this.#prover.run({ ...job, incarnation: index.incarnation }, budgetMs);
-    this.#proverIdle = setTimeout(() => this.#endProver(), proverIdleMs).unref();
+    if (!this.#isClosed)
+      this.#proverIdle = setTimeout(() => this.#endProver(), proverIdleMs).unref();
     return answer;
   }
 
@@ -155,6 +159,7 @@ export class Inquiries implements Disposable {
 
   /** What is under way fails. */
   [Symbol.dispose](): void {
+    this.#isClosed = true;
     clearTimeout(this.#proverIdle);
     this.#endProver();
     for (const matcher of this.#running) matcher[Symbol.dispose]();
