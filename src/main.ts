@@ -124,6 +124,8 @@ async function main(): Promise<number> {
       out(`${command.summary}\n\n${command.usage}\n`);
     else
       await command.run({
+        version: version(),
+        program: import.meta.filename,
         args,
         out,
         colour: process.stdout.isTTY && process.env["NO_COLOR"] === undefined,

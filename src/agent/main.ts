@@ -48,20 +48,13 @@ export const checkCommand: Command = {
   },
 };
 
-export function agentVersion(): string {
-  const { version } = JSON.parse(
-    readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
-  ) as { version: string };
-  return version;
-}
-
 async function runAgent(
   settings: AgentSettings,
   secret16: Secret16,
   configPath: string,
   context: CommandContext,
 ): Promise<void> {
-  const { stop } = context;
+  const { stop, version } = context;
   const log = createLog("accel-agent", settings.log_level);
   const logLevels = new LogLevels(log, settings.log_level);
   const now = (): Date => new Date();
@@ -73,7 +66,7 @@ async function runAgent(
     await openAgent({
       settings,
       secret16,
-      version: agentVersion(),
+      version,
       bootEpoch: randomBytes(8).toString("hex"),
       health: new Health(now),
       log,

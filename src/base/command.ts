@@ -4,6 +4,10 @@ import { parseArgs, type ParseArgsConfig } from "node:util";
 import { AccelError, messageOf } from "../core/faults.ts";
 
 export type CommandContext = {
+  /** Of this program: `1.2.3`. */
+  readonly version: string;
+  /** The program's own file, for a command that starts it again. */
+  readonly program: string;
   readonly args: readonly string[];
   readonly out: (text: string) => void;
   readonly colour: boolean;

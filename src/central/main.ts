@@ -1,6 +1,6 @@
 // accel-central: the commands that run it and check its settings. Its parts and their order are in parts.ts.
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { readArgs, type Command } from "../base/command.ts";
 import { createLog, type Log } from "../base/log.ts";
 import { createSdNotify, type SdNotify } from "../base/sd-notify.ts";
@@ -20,13 +20,13 @@ export const serveCommand: Command = {
   summary:
     "Runs the service until it is told to stop (SIGTERM, SIGINT). SIGHUP reloads what can change live.",
   usage: `accel-central serve [options]\n\n${usageOptions}`,
-  async run({ args, env, stop, onReload }) {
+  async run({ args, version, env, stop, onReload }) {
     const { values } = readArgs(args, configOption);
     const settings = loadSettings(centralFields, values.config);
     const log = createLog("accel-central", settings.log_level);
     const notify = createSdNotify(env);
     onReload(() => reload(values.config, log, notify));
-    await runCentral(settings, { stop, log, notify });
+    await runCentral(settings, { version, stop, log, notify });
   },
 };
 
@@ -48,6 +48,7 @@ export async function checkCentral(settings: CentralSettings): Promise<void> {
 }
 
 export type RunOptions = {
+  readonly version: string;
   readonly stop: AbortSignal;
   readonly log: Log;
   readonly notify?: SdNotify;
@@ -58,12 +59,11 @@ export type RunOptions = {
 /** Returns when stopped and everything is closed. Throws an AccelError where it cannot start. */
 export async function runCentral(
   settings: CentralSettings,
-  { stop, log, notify = createSdNotify({}), ready }: RunOptions,
+  { version, stop, log, notify = createSdNotify({}), ready }: RunOptions,
 ): Promise<void> {
   await using stack = new AsyncDisposableStack();
   stack.use(lockStateDir(settings.state_dir));
   const now = (): Date => new Date();
-  const version = centralVersion();
   const central = stack.use(await openCentral({ settings, version, log, now, stop }));
   const listen = `${settings.listen.host}:${central.port}`;
   ready?.({ port: central.port });
@@ -106,12 +106,4 @@ function reload(configPath: string, log: Log, notify: SdNotify): void {
     log.error({ err: error }, "settings were not reloaded; the old ones stay");
   }
   void notify.send("READY=1");
-}
-
-function centralVersion(): string {
-  // Our own file.
-  const { version } = JSON.parse(
-    readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
-  ) as { version: string };
-  return version;
 }

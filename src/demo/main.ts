@@ -29,7 +29,10 @@ export const demoCommand: Command = {
 
 const loopback = "127.0.0.1";
 
-async function runDemo(options: DemoOptions, { out, stop }: CommandContext): Promise<void> {
+async function runDemo(
+  options: DemoOptions,
+  { program, out, stop }: CommandContext,
+): Promise<void> {
   const beganMs = performance.now();
   const { stateDir } = options;
   const say = progressLine(out);
@@ -38,7 +41,7 @@ async function runDemo(options: DemoOptions, { out, stop }: CommandContext): Pro
   stack.use(lockStateDir(stateDir));
   const placesFile = join(stateDir, "demo.json");
   await rm(placesFile, { force: true });
-  const places = await startEverything(stack, options, { say, stop });
+  const places = await startEverything(stack, options, { program, say, stop });
   if (places === undefined) return;
   await writeDurable(placesFile, `${JSON.stringify(places, null, 2)}\n`);
   stack.defer(() => rm(placesFile, { force: true }));
@@ -48,13 +51,15 @@ async function runDemo(options: DemoOptions, { out, stop }: CommandContext): Pro
   say("stopping", true);
 }
 
-type Start = { readonly say: (text: string, ends?: boolean) => void; readonly stop: AbortSignal };
+type Start = Pick<CommandContext, "program" | "stop"> & {
+  readonly say: (text: string, ends?: boolean) => void;
+};
 
 /** Undefined: stopped before everything was up. */
 async function startEverything(
   stack: AsyncDisposableStack,
   options: DemoOptions,
-  { say, stop }: Start,
+  { program, say, stop }: Start,
 ): Promise<DemoPlaces | undefined> {
   const { stateDir, ports } = options;
   const centralUrl = `http://${loopback}:${ports.central}`;
@@ -65,7 +70,7 @@ async function startEverything(
     const logFile = name === "agent" ? paths.agentLog : paths.centralLog;
     const onRestart = (how: string): void => say(`accel-${name} ${how}; starting it again`, true);
     const readyUrl = `${url}/readyz`;
-    stack.use(await startProgram({ name, args, logFile, readyUrl, stop, onRestart }));
+    stack.use(await startProgram({ program, name, args, logFile, readyUrl, stop, onRestart }));
   };
 
   const backendUrl = options.backendUrl ?? (await openBackend(stack, ports.backend));

@@ -9,6 +9,8 @@ import { AccelError } from "../core/faults.ts";
 import { sleep } from "../base/wait.ts";
 
 export type ProgramOptions = {
+  /** The file of both our programs. */
+  readonly program: string;
   readonly name: string;
   readonly args: readonly string[];
   /** The child's stdout and stderr, appended. */
@@ -51,10 +53,8 @@ export async function startProgram(options: ProgramOptions): Promise<AsyncDispos
   };
 }
 
-function launch({ name, args, logFile }: ProgramOptions): ChildProcess {
-  const main = new URL(`../main${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url)
-    .pathname;
-  const child = spawn(process.execPath, [main, name, ...args], {
+function launch({ program, name, args, logFile }: ProgramOptions): ChildProcess {
+  const child = spawn(process.execPath, [program, name, ...args], {
     detached: true,
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });

@@ -16,6 +16,8 @@ export async function run(
 ): Promise<string> {
   let printed = "";
   await command.run({
+    version: "0.0.0",
+    program: "/nowhere/main.ts",
     args,
     out: (text) => void (printed += text),
     colour,

@@ -20,6 +20,7 @@ export async function start(settings: CentralSettings) {
   const stop = new AbortController();
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const ended = runCentral(settings, {
+    version: "0.0.0",
     stop: stop.signal,
     log: silentLog(),
     ready: ({ port }) => resolve(port),

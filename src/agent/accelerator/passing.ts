@@ -95,14 +95,14 @@ async function askWithBody(
   return undefined;
 }
 
-/** Frees the origin's connection and adds what the body took to the time until the head, however the answer ends. By the clock that no step of the host's moves. */
+/** Frees the origin's connection and adds what the body took to the time until the head, however the answer ends. */
 export function ending(
   answer: OriginAnswer,
   { clock }: OriginDeps,
   exchange: Exchange,
 ): Disposable {
   const headMs = exchange.originMs;
-  const sinceMs = clock.steadyMs(); // The answer's own times are for its age: they follow a clock that jumps.
+  const sinceMs = clock.steadyMs(); // The answer's own times are for its age: they follow a wall clock, which jumps.
   return {
     [Symbol.dispose]: () => {
       exchange.originMs = headMs + clock.steadyMs() - sinceMs;
