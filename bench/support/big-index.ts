@@ -25,7 +25,11 @@ export async function fillIndex(
     directory: join(stateDir, "cache"),
     header: new SharedHeader(SharedHeader.allocate()),
     diskMax: 2 ** 40,
-    clock: { nowS: () => Math.floor(Date.now() / 1_000), elapsedMs: () => performance.now() },
+    clock: {
+      nowS: () => Math.floor(Date.now() / 1_000),
+      elapsedMs: () => performance.now(),
+      rest: () => undefined,
+    },
     facts: memory.read(),
     events: {
       opened: (_, opening) => memory.note({ opening }),

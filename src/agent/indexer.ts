@@ -4,6 +4,7 @@ import { execFile } from "node:child_process";
 import { parentPort, workerData } from "node:worker_threads";
 import { entryUrl } from "../base/entry.ts";
 import { IndexThread } from "./cache/index-thread.ts";
+import { rest } from "../base/rest.ts";
 import type { IndexerInit, IndexerToMain, MainToIndexer } from "./cache/messages.ts";
 
 /** A file system that cannot be written out by then is not waited for at a stop. */
@@ -18,6 +19,7 @@ const thread = new IndexThread({
   clock: {
     nowS: () => Math.floor(Date.now() / 1_000),
     elapsedMs: () => performance.now(),
+    rest,
   },
   tell: (message: IndexerToMain) => port.postMessage(message),
   // Node has no syncfs(2); coreutils' sync has it.

@@ -84,7 +84,7 @@ export class Walk implements AsyncDisposable {
     this.#agent = new ModelAgent({
       directory,
       diskMax: isSmall ? cramped : roomy,
-      clock: { nowS: () => this.now, elapsedMs: () => this.now },
+      clock: { nowS: () => this.now, elapsedMs: () => this.now, rest: () => undefined },
       facts: () => this.facts,
       note: (changes) => {
         this.facts = { ...this.facts, ...changes };

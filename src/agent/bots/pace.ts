@@ -1,6 +1,8 @@
 // Work in short pieces: a thread that computes for long keeps others from its core for the slice that the scheduler gives it, some 3 ms on Linux whatever
 // its priority is, and a visitor's worker that wakes just then waits for so long. A thread that sleeps often is in nobody's way for longer than a piece.
 
+import { rest } from "../../base/rest.ts";
+
 /** Three quarters of a core's time at most. */
 const pieceMs = 0.5;
 /** With the timer's slack some 0.16 ms: whoever waits for the core has it. */
@@ -20,6 +22,5 @@ export function createPace({ nowMs, rest }: PaceClock = threadClock()): () => vo
 }
 
 function threadClock(): PaceClock {
-  const never = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-  return { nowMs: () => performance.now(), rest: (ms) => void Atomics.wait(never, 0, 0, ms) };
+  return { nowMs: () => performance.now(), rest };
 }

@@ -1,5 +1,5 @@
 // When index.db's WAL is written back into the file. SQLite would do it within a commit of the index thread, for a tenth of a second and more; a thread of its own
-// does it beside (checkpointer.ts), and background work waits where it writes faster than that thread.
+// does it beside (checkpointer.ts). Background work waits meanwhile: the two at once would leave visitors none of two cores.
 //
 // The WAL begins anew when a commit finds all of it written back. While commits go on that is never so at the end of a run, so the index thread writes the last
 // few pages back itself. A reader that stays, as a check does, holds the WAL's end: then it grows, and nothing waits for what cannot come.
@@ -16,9 +16,9 @@ export type WriteBack = {
   readonly onEnd: () => void;
 };
 
-/** 32 MiB: pages that change again and again are written back once. */
-const duePages = 8_192;
-/** 128 MiB: here background work waits. */
+/** 64 MiB: pages that change again and again are written back once. */
+const duePages = 16_384;
+/** 128 MiB: here the index thread helps. */
 const pagesMax = 32_768;
 /** 4 MiB, some milliseconds. */
 const tailPages = 1_024;
@@ -40,18 +40,18 @@ export class Checkpoints {
     this.#lengths = db.prepare<[], WalLengths>("PRAGMA wal_checkpoint(NOOP)");
   }
 
-  /** Asked after commits: whether background work has to wait until the run under way has ended. */
+  /** Asked before background work: whether it has to wait until a run has ended. */
   mustWait(): boolean {
     const { log = 0, checkpointed = 0 } = this.#lengths.get() ?? {};
     const owed = log - checkpointed;
+    if (this.#isRunning) return true;
     const isLong = log >= pagesMax;
-    if (this.#isRunning) return isLong;
     if (log < this.#heldAt) this.#heldAt = 0; // It has begun anew: nobody holds it.
     if (this.#heldAt > 0 && log < this.#heldAt + duePages) return false;
     if (isLong && owed > 0 && owed <= tailPages) this.#db.pragma("wal_checkpoint(PASSIVE)");
     else if (owed > (isLong ? tailPages : duePages)) {
       void this.#start(log);
-      return isLong;
+      return true;
     }
     return false;
   }

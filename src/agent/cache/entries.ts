@@ -161,27 +161,16 @@ export class Entries {
 
   /** With what was coded of them. The ids ascend; those without a row are passed over. `cause`: what is remembered of it for operators. */
   remove(ids: readonly number[], cause?: Cause): Removed[] {
-    const [first, last] = [ids[0], ids.at(-1)];
-    if (first === undefined || last === undefined) return [];
-    if (cause !== undefined) this.#departures.note(ids, cause);
-    if (last - first + 1 === ids.length) {
-      const { removeSpan } = this.#sql;
-      const coded = removeSpan.coded.all(first, last).filter((id) => id > last);
-      removeSpan.texts.run(first, last);
-      removeSpan.bodies.run(first, last);
-      return [...this.#take(removeSpan.entries.all(first, last)), ...this.#removeListed(coded)];
-    }
-    const coded = this.#sql.removeListed.coded.all(JSON.stringify(ids));
-    return this.#removeListed(coded.length === 0 ? ids : [...ids, ...coded]);
-  }
-
-  #removeListed(ids: readonly number[]): Removed[] {
     if (ids.length === 0) return [];
-    const { removeListed } = this.#sql;
-    const list = JSON.stringify(ids);
-    removeListed.texts.run(list);
-    removeListed.bodies.run(list);
-    return this.#take(removeListed.entries.all(list));
+    if (cause !== undefined) this.#departures.note(ids, cause);
+    const { removals, removeText } = this.#sql;
+    const coded = removals.coded.all(JSON.stringify(ids));
+    const all = coded.length === 0 ? ids : [...ids, ...coded];
+    // One by one: a statement over many rows of FTS5 copies each page aside before it changes it, and one over a range reads every row there is.
+    for (const id of all) removeText.run(id);
+    const list = JSON.stringify(all);
+    removals.bodies.run(list);
+    return this.#take(removals.entries.all(list));
   }
 
   /** All variants of one URL. */

@@ -61,7 +61,6 @@ export const byKey =
   "entry_key CROSS JOIN entry USING (id) WHERE entry_key.key = ? AND domain = ? AND host = ? AND kind = ? AND path = ? AND query = ?";
 const sites = "SELECT domain, host FROM entry INDEXED BY entry_scope";
 const listed = "IN (SELECT value FROM json_each(?))";
-const spanned = "BETWEEN ? AND ?";
 
 export function prepareEntrySql(db: Sqlite) {
   return { ...prepareWrites(db), ...prepareReads(db), ...prepareRemovals(db) };
@@ -176,19 +175,18 @@ function prepareReads(db: Sqlite) {
   };
 }
 
-/** Each for a list of ids as JSON, and for all ids from the first to the last. */
+/** Each for a list of ids as JSON. */
 function prepareRemovals(db: Sqlite) {
-  const removal = <P extends unknown[]>(which: string) => ({
-    coded: db.prepare<P, number>(`SELECT id FROM entry WHERE base_id ${which} ORDER BY id`).pluck(),
-    entries: db.prepare<P, RemovedRow>(
-      `DELETE FROM entry WHERE id ${which} RETURNING id, key, object, footprint`,
-    ),
-    texts: db.prepare<P>(`DELETE FROM entry_text WHERE rowid ${which}`),
-    bodies: db.prepare<P>(`DELETE FROM body WHERE id ${which}`),
-  });
   return {
-    removeListed: removal<[ids: string]>(listed),
-    removeSpan: removal<[first: number, last: number]>(spanned),
+    removals: {
+      coded: db
+        .prepare<[ids: string], number>(`SELECT id FROM entry WHERE base_id ${listed} ORDER BY id`)
+        .pluck(),
+      entries: db.prepare<[ids: string], RemovedRow>(
+        `DELETE FROM entry WHERE id ${listed} RETURNING id, key, object, footprint`,
+      ),
+      bodies: db.prepare<[ids: string]>(`DELETE FROM body WHERE id ${listed}`),
+    },
   };
 }
 

@@ -103,6 +103,7 @@ export class IndexClient implements AsyncDisposable {
    * error: PATTERN_INVALID (nothing changed) or INDEX_BROKEN (repeat it). Idempotent by clear id. seq 0: not from the journal.
    */
   clear(order: ClearOrder): ClearProof {
+    this.#header.noteClearAsked();
     return this.#orders.clear(order);
   }
 

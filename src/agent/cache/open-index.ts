@@ -26,8 +26,12 @@ const evictedShare = 0.05;
 /** Since the thread was started, over all openings. */
 export type Counts = { stored: number; blocked: number; evicted: number };
 
-/** `nowS`: wall clock, for the coarse time of last use; `elapsedMs`: monotonic. */
-export type Clock = { readonly nowS: () => number; readonly elapsedMs: () => number };
+/** `nowS`: wall clock, for the coarse time of last use; `elapsedMs`: monotonic; `rest`: the whole thread stands still. */
+export type Clock = {
+  readonly nowS: () => number;
+  readonly elapsedMs: () => number;
+  readonly rest: (ms: number) => void;
+};
 
 export class OpenIndex implements Disposable {
   readonly incarnation: number;
@@ -100,6 +104,7 @@ export class OpenIndex implements Disposable {
       clears: this.clears,
       bits: this.bits,
       clock: options.clock,
+      clearsAsked: () => options.header.clearsAsked,
       commit: (action) => this.#commit("normal", action),
       forget: (removed) => {
         this.#forget(removed);

@@ -1,7 +1,7 @@
 // How many rows a step of background work takes: as many as fit its time, measured by the step before.
 
 export type Pace = {
-  /** What a fill or a clear may have to wait for. */
+  /** What a fill may have to wait for. */
   readonly stepMs: number;
   /** On a busy host too: smaller steps would take more of it. */
   readonly rowsMin: number;
@@ -10,11 +10,6 @@ export type Pace = {
 
 /** Few at first: what is evicted beyond what is needed is asked for again. */
 export const evictionPace: Pace = { stepMs: 15, rowsMin: 50, rowsMax: 4_000 };
-/**
- * FTS5 notes deletions of a large segment in a hash over the row ids: 1,000 pages for half a million of them, nearly all of which each step writes,
- * however few its rows are. Of 4,000 rows a step the same deletion writes a third of what it does of 1,000. A clear lets no step begin.
- */
-export const deletionPace: Pace = { stepMs: 60, rowsMin: 4_000, rowsMax: 8_000 };
 
 export class PacedSteps {
   readonly #elapsedMs: () => number;

@@ -3,12 +3,13 @@
 //   int32 0   incarnation   which open index.db the bitmap, ids in hand and connections belong to; 0: none, nothing is servable
 //   int32 1   confirmed     1: stored responses may be used (the journal's head is applied, or the settings say so)
 //   int32 6   openings      how often an index was opened: each gets the next number as its incarnation
+//   int32 7   asked         how many clears main has asked for: background work that sees it move makes way
 //   int64 1   clear_no      number of the newest clear
 //   int64 2   last_id       newest entry id ever given out in this process
 //   int32 8…  clear marks   256 words, one by hash of the domain: moves with each clear and invalidation that may concern it
 //   int32 264… key marks    16,384 words, one by hash of the key: moves after each commit that changed an entry of it
 //
-// Written by the index thread, but for `confirmed`, which main writes. A mark that moved without need costs a fetch or a look-up.
+// Written by the index thread, but for `confirmed` and `asked`, which main writes. A mark that moved without need costs a fetch or a look-up.
 
 import type { EntryKey } from "./entry.ts";
 
@@ -48,6 +49,14 @@ export class SharedHeader {
   }
   set confirmed(value: boolean) {
     Atomics.store(this.#words, 1, value ? 1 : 0);
+  }
+
+  get clearsAsked(): number {
+    return Atomics.load(this.#words, 7);
+  }
+  /** Before the index thread is told. */
+  noteClearAsked(): void {
+    Atomics.add(this.#words, 7, 1);
   }
 
   clearMark(domain: string): number {
