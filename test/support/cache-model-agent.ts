@@ -14,7 +14,7 @@ import type { MatchProcess } from "../../src/agent/cache/matcher-child.ts";
 import type { Call, CallName, Calls, View } from "../../src/agent/cache/messages.ts";
 import type { IndexFacts } from "../../src/agent/cache/opening.ts";
 import type { Scope } from "../../src/agent/cache/entry.ts";
-import type { Clock } from "../../src/agent/cache/open-index.ts";
+import type { Clock } from "../../src/agent/cache/clock.ts";
 import { SharedHeader } from "../../src/agent/cache/shared-header.ts";
 import { Verification } from "../../src/agent/cache/verification.ts";
 import { WorkerCache } from "../../src/agent/cache/worker-cache.ts";

@@ -15,9 +15,10 @@ import { AccelError, messageOf } from "../../core/faults.ts";
 import { patternsFault } from "../../core/pattern-fault.ts";
 import type { ClearApplied, ClearGone, ClearRequest } from "./clears.ts";
 import type { Scope } from "./entry.ts";
+import type { Clock } from "./clock.ts";
 import type { IndexKeeper } from "./index-keeper.ts";
 import type { MatchProcess } from "./matcher-child.ts";
-import type { Clock, OpenIndex } from "./open-index.ts";
+import type { OpenIndex } from "./open-index.ts";
 import type { Verification } from "./verification.ts";
 
 /** With the file everything went that a clear could have hit. */

@@ -8,7 +8,7 @@ import { AccelError } from "../../core/faults.ts";
 import type { ClearGone, Clears } from "./clears.ts";
 import { departuresMax } from "./departures.ts";
 import type { Entries, Removed } from "./entries.ts";
-import type { Clock } from "./open-index.ts";
+import type { Clock } from "./clock.ts";
 import { RowPace } from "./row-pace.ts";
 import type { ServableBits } from "./servable-bits.ts";
 

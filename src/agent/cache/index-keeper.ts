@@ -5,10 +5,11 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { messageOf } from "../../core/faults.ts";
+import type { Clock } from "./clock.ts";
 import type { WalLengths, WriteBack } from "./checkpoints.ts";
 import { openIndexFile } from "./index-file.ts";
 import type { IndexFacts } from "./opening.ts";
-import { OpenIndex, type Clock, type Counts } from "./open-index.ts";
+import { OpenIndex, type Counts } from "./open-index.ts";
 import type { SharedHeader } from "./shared-header.ts";
 import { isDiskFault } from "./text-index.ts";
 

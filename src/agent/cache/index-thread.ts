@@ -15,7 +15,7 @@ import type {
   IndexerToMain,
   MainToIndexer,
 } from "./messages.ts";
-import type { Clock } from "./open-index.ts";
+import type { Clock } from "./clock.ts";
 import { SharedHeader } from "./shared-header.ts";
 import { Verification } from "./verification.ts";
 import { WriteQueue } from "./write-queue.ts";

@@ -3,6 +3,7 @@
 
 import type { Sqlite } from "../../base/sqlite.ts";
 import { Checkpoints, type WriteBack } from "./checkpoints.ts";
+import type { Clock } from "./clock.ts";
 import { Clears, type ClearGone, type ClearRequest } from "./clears.ts";
 import { Deletions } from "./deletions.ts";
 import { Departures } from "./departures.ts";
@@ -25,13 +26,6 @@ const evictedShare = 0.05;
 
 /** Since the thread was started, over all openings. */
 export type Counts = { stored: number; blocked: number; evicted: number };
-
-/** `nowS`: wall clock, for the coarse time of last use; `elapsedMs`: monotonic; `rest`: the whole thread stands still. */
-export type Clock = {
-  readonly nowS: () => number;
-  readonly elapsedMs: () => number;
-  readonly rest: (ms: number) => void;
-};
 
 export class OpenIndex implements Disposable {
   readonly incarnation: number;

@@ -3,7 +3,7 @@
 //
 // Where the host is too busy for the rate there are no rests, and what a checkpoint held up is made up for.
 
-import type { Clock } from "./open-index.ts";
+import type { Clock } from "./clock.ts";
 
 /** Above the 40,000 that are promised for a host that has time for them. */
 const rowsPerMs = 43;

@@ -2,9 +2,10 @@
 
 import type { MessagePort } from "node:worker_threads";
 import { messageOf } from "../../core/faults.ts";
+import type { Clock } from "./clock.ts";
 import type { IndexKeeper } from "./index-keeper.ts";
 import type { IndexerToWorker, WorkerToIndexer } from "./messages.ts";
-import type { Clock, OpenIndex } from "./open-index.ts";
+import type { OpenIndex } from "./open-index.ts";
 import { isDamage, isDiskFull } from "./text-index.ts";
 import type { Write } from "./writes.ts";
 

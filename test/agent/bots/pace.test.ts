@@ -1,4 +1,4 @@
-// Work in pieces: a rest behind each half millisecond of work, and none in between.
+// Work in pieces: a rest behind each piece of work, and none in between.
 
 import { expect, test } from "vitest";
 import { createPace } from "../../../src/agent/bots/pace.ts";
@@ -17,7 +17,7 @@ test("rests behind each piece, however often it is called", () => {
     nowMs += 0.125;
     pace();
   }
-  expect(restedAtMs).toEqual([0.5, 2, 3.5]);
+  expect(restedAtMs).toEqual([0.5, 4, 7.5]);
   nowMs += 10;
   pace();
   expect(restedAtMs).toHaveLength(4);
