@@ -17,6 +17,8 @@ const threads = globSync("src/{agent,central}/**/*.ts").flatMap((file) =>
   ),
 );
 const entries = ["src/main.ts", ...threads].map((file) => [basename(file, ".ts"), file]);
+if (new Set(entries.map(([name]) => name)).size !== entries.length)
+  throw new Error(`two threads of one name: ${threads.join(", ")}`);
 
 rmSync("dist", { recursive: true, force: true });
 await build({

@@ -1,4 +1,4 @@
-// Finds the entry file of a thread or process beside the file that starts it: `.ts` when run from source, `.js` in `dist` (tsc does not rewrite file names in URLs).
+// Finds the entry file of a thread or process beside the file that starts it: `.ts` when run from source, `.js` in `dist`, where all files lie in one directory.
 
 /** `entryUrl(import.meta.url, "./worker")` */
 export function entryUrl(from: string, name: string): URL {

@@ -4,7 +4,7 @@
 import { rest } from "../../base/rest.ts";
 
 const pieceMs = 0.4;
-/** With the timer's slack as long as a piece, so half of a core's time at most: with rests of 0.1 ms workers were late more than twice as often. */
+/** With the timer's slack as long as a piece, so about half of a core's time: with rests of 0.1 ms workers were late more than twice as often. */
 const restMs = 0.3;
 
 export type PaceClock = { readonly nowMs: () => number; readonly rest: (ms: number) => void };

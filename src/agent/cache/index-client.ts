@@ -103,7 +103,6 @@ export class IndexClient implements AsyncDisposable {
    * error: PATTERN_INVALID (nothing changed) or INDEX_BROKEN (repeat it). Idempotent by clear id. seq 0: not from the journal.
    */
   clear(order: ClearOrder): ClearProof {
-    this.#header.noteClearAsked();
     return this.#orders.clear(order);
   }
 
@@ -179,6 +178,7 @@ export class IndexClient implements AsyncDisposable {
 
   #call<N extends CallName>(name: N, asked: Calls[N]["asked"]): Promise<Calls[N]["answer"]> {
     if (this.#isClosing && name !== "close") return Promise.reject(stopping());
+    if (name === "clear") this.#header.noteClearAsked();
     const { message, answer } = this.#calls.open(name, asked);
     this.#send(message);
     return answer;

@@ -77,8 +77,7 @@ export class OpenIndex implements Disposable {
     this.incarnation = options.incarnation;
     this.#counts = options.counts;
     this.#isUnchecked = options.isUnchecked;
-    const { writeBack } = options;
-    this.#checkpoints = writeBack && new Checkpoints(db, writeBack);
+    this.#checkpoints = options.writeBack && new Checkpoints(db, options.writeBack);
     makeObjectDirectories(options.directory);
     this.#sweep = new ObjectSweep(options.directory, this.run);
     this.clears = new Clears(db, this.#guard, options.header.clearNo);
@@ -100,10 +99,8 @@ export class OpenIndex implements Disposable {
       clock: options.clock,
       clearsAsked: () => options.header.clearsAsked,
       commit: (action) => this.#commit("normal", action),
-      forget: (removed) => {
-        this.#forget(removed);
-        this.#mayMerge = true;
-      },
+      forget: (removed) => this.#unset(removed),
+      unlink: (object) => unlinkObject(this.#directory, object),
     });
     for (const { clearNo, ids: cleared } of this.clears.unfinished()) {
       for (const id of cleared) this.bits.unset(id);
@@ -198,12 +195,12 @@ export class OpenIndex implements Disposable {
     return this.#deletions.count;
   }
 
-  /** One bounded piece of background work; false when there is none, or it waits for a checkpoint. Throws as SQLite does. */
-  step(): boolean {
+  /** One bounded piece of background work; false when there is none, or it waits for a checkpoint. `isClearing`: a clear waits for it. Throws as SQLite does. */
+  step(isClearing = false): boolean {
     if (this.#checkpoints?.mustWait() === true) return false;
     const { staleKeys } = this.entries;
     if (staleKeys.isFull) this.#stepKeys();
-    else if (this.#deletions.count > 0) this.#deletions.step();
+    else if (this.#deletions.count > 0) this.#deletions.step(isClearing);
     else if (this.#isTooLarge()) this.#evictionPace.run((rows) => this.#evict(rows));
     else if (!staleKeys.isEmpty) this.#stepKeys();
     else if (!this.#sweep.done) this.#sweep.step((object) => this.entries.holdsObject(object));
@@ -268,7 +265,6 @@ export class OpenIndex implements Disposable {
     );
     this.#forget(removed);
     this.#counts.evicted += removed.length;
-    this.#mayMerge = true;
     if (!this.#isTooLarge()) this.#evictDownTo = undefined;
   }
 
@@ -289,11 +285,16 @@ export class OpenIndex implements Disposable {
     for (const id of ids) this.bits.set(id);
   }
 
-  #forget(removed: readonly Removed[]): void {
+  #unset(removed: readonly Removed[]): void {
     for (const { id } of removed) {
       this.bits.unset(id);
       this.#sites.unset(id);
     }
+    if (removed.length > 0) this.#mayMerge = true;
+  }
+
+  #forget(removed: readonly Removed[]): void {
+    this.#unset(removed);
     for (const { object } of removed) if (object !== null) unlinkObject(this.#directory, object);
   }
 }

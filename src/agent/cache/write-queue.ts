@@ -162,7 +162,7 @@ export class WriteQueue implements Disposable {
   #stepBackground(index: OpenIndex): boolean {
     if (this.#rest !== undefined || this.#yields()) return false;
     try {
-      const hasMore = index.step();
+      const hasMore = index.step(this.#options.isClearing());
       this.#steppedMs = this.#options.clock.elapsedMs();
       return hasMore;
     } catch (error) {
