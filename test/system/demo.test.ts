@@ -36,7 +36,9 @@ afterAll(async () => {
   dir[Symbol.dispose]();
 });
 
-test("it tells where everything is and what to try", () => {
+test("it tells where everything is and what to try", async () => {
+  // demo.json is there before the last of what it says has come through the pipe.
+  await until("all is told", () => demo?.said.includes("Ctrl-C stops it") === true);
   for (const url of [
     places.central_url,
     places.accelerator_url,
