@@ -42,9 +42,9 @@ export class Checkpoints {
 
   /** Asked before background work: whether it has to wait until a run has ended. */
   mustWait(): boolean {
+    if (this.#isRunning) return true;
     const { log = 0, checkpointed = 0 } = this.#lengths.get() ?? {};
     const owed = log - checkpointed;
-    if (this.#isRunning) return true;
     const isLong = log >= pagesMax;
     if (log < this.#heldAt) this.#heldAt = 0; // It has begun anew: nobody holds it.
     if (this.#heldAt > 0 && log < this.#heldAt + duePages) return false;
