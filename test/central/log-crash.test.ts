@@ -15,6 +15,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { silentLog } from "../../src/base/log.ts";
 import { LogThread, type LogThreadOptions } from "../../src/central/agents/log-client.ts";
+import { shownPaths } from "../support/shown-paths.ts";
 import { batchText } from "../support/fake-agent.ts";
 import type { AppendMode } from "../support/log-append-child.ts";
 import { judgeDays } from "../support/log-day-judge.ts";
@@ -81,7 +82,7 @@ async function append(thread: LogThread, firstSeq: number, lastSeq: number, nowM
 async function paths(thread: LogThread): Promise<readonly string[]> {
   const all = { domain: "www.example.test", limit: 10_000, after: undefined };
   const page = await thread.read({ siteId: 1, ...all, since: undefined, until: undefined });
-  return page.lines.map((line) => String(Object(JSON.parse(line)).uri_path));
+  return shownPaths(page.logs);
 }
 
 const downFrom = (from: number, to: number): readonly string[] =>

@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { silentLog } from "../../src/base/log.ts";
 import { LogThread } from "../../src/central/agents/log-client.ts";
 import { LogArchive } from "../../src/central/agents/log-archive.ts";
+import { shownPaths } from "../support/shown-paths.ts";
 import { batchText } from "../support/fake-agent.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
@@ -62,7 +63,8 @@ test("days beyond retention go with their room, beside reads and batches; what a
   await append(thread, 2, nowMs + dayMs);
   const all = { domain: "www.example.test", limit: 100, after: undefined };
   const read = async () =>
-    (await thread.read({ siteId: 1, ...all, since: undefined, until: undefined })).lines.length;
+    shownPaths((await thread.read({ siteId: 1, ...all, since: undefined, until: undefined })).logs)
+      .length;
   expect(await read()).toBe(2); // The reading thread has both files open.
   const [removed, kind] = await Promise.all([
     thread.retain({ ageMs: dayMs / 4, bytesMax: 1e12 }, nowMs + dayMs),

@@ -6,10 +6,10 @@
 import type { Log } from "../../base/log.ts";
 import { every } from "../../base/wait.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
-import type { BrokenDay, ReadPage, ReadRequest } from "./log-archive.ts";
+import type { BrokenDay, ReadRequest } from "./log-archive.ts";
 import type { CanarySeen } from "./log-day.ts";
 import { removeMarked } from "./log-files.ts";
-import type { LogStats } from "./log-messages.ts";
+import type { LogStats, ShownPage } from "./log-messages.ts";
 import type { AppendOutcome, AppendRequest, Retention } from "./log-store.ts";
 import { LogWorker } from "./log-worker.ts";
 
@@ -95,11 +95,11 @@ export class LogThread implements AsyncDisposable {
   }
 
   /** A file found broken is set aside; the page is read from the others. Rejects with SPOOL_FAILED while too many wait. */
-  async read(request: ReadRequest): Promise<ReadPage> {
+  async read(request: ReadRequest): Promise<ShownPage> {
     if (this.#reader.waiting >= readsWaitingMax)
       throw new AccelError("SPOOL_FAILED", "too many reads of request logs wait");
     for (let left = brokenPerReadMax; ; left--) {
-      const page: ReadPage | BrokenDay = await this.#reader.ask({ op: "read", request });
+      const page: ShownPage | BrokenDay = await this.#reader.ask({ op: "read", request });
       if (page.kind === "page") return page;
       const { day, message } = page;
       if (left === 0)

@@ -1,12 +1,21 @@
 // What central's main thread says to its two threads of request logs, the one that writes and the one that reads. Each request has a number; the answer repeats it.
 
-import type { BrokenDay, ReadPage, ReadRequest } from "./log-archive.ts";
+import type { BrokenDay, ReadRequest } from "./log-archive.ts";
 import type { CanarySeen } from "./log-day.ts";
 import type { AppendOutcome, AppendRequest, Retention } from "./log-store.ts";
 
 export type LogThreadInit = { readonly directory: string; readonly role: "write" | "read" };
 
 export type LogStats = { readonly days: number; readonly bytes: number };
+
+/** A page as the API shows it. */
+export type ShownPage = {
+  readonly kind: "page";
+  /** A JSON array of `LogLine` (`wire/customer/incoming-logs.ts`), newest first. */
+  readonly logs: string;
+  /** Where to go on; undefined at the end. */
+  readonly next: string | undefined;
+};
 
 /** What is asked for; that of the writer first. */
 export type LogRequest =
@@ -29,7 +38,7 @@ export type LogResults = {
   readonly setAside: null;
   readonly tryToWrite: null;
   readonly stats: LogStats;
-  readonly read: ReadPage | BrokenDay;
+  readonly read: ShownPage | BrokenDay;
   readonly forget: null;
   readonly canaries: readonly CanarySeen[];
   readonly close: null;

@@ -1,7 +1,6 @@
 // Reading request logs back: a page of the walk through what is retained, newest first.
 
 import { AccelError } from "../../core/faults.ts";
-import { decodeRequestRecord, type RequestRecord } from "../../wire/request-log.ts";
 import type { LogThread } from "./log-client.ts";
 import { parsePosition } from "./log-position.ts";
 
@@ -17,7 +16,8 @@ export type LogQuery = {
   readonly until?: number | undefined;
 };
 export type LogPage = {
-  readonly records: readonly (RequestRecord & { readonly deployment_id: number })[];
+  /** A JSON array of `LogLine` (`wire/customer/incoming-logs.ts`). */
+  readonly logs: string;
   /** Where the walk goes on. */
   readonly next?: string;
 };
@@ -26,20 +26,12 @@ export type LogPage = {
 export async function readLogs(thread: LogThread, query: LogQuery): Promise<LogPage> {
   const { deploymentSiteId: siteId, domain, limit, since, until } = query;
   const after = query.after === undefined ? undefined : positionOf(query.after);
-  const { lines, next } = await thread.read({ siteId, domain, limit, after, since, until });
-  const records = lines.map((line) => ({ ...parseRecord(line), deployment_id: siteId }));
-  return next === undefined ? { records } : { records, next };
+  const { logs, next } = await thread.read({ siteId, domain, limit, after, since, until });
+  return next === undefined ? { logs } : { logs, next };
 }
 
 function positionOf(text: string): NonNullable<ReturnType<typeof parsePosition>> {
   const position = parsePosition(text);
   if (position === undefined) throw new AccelError("NOT_FOUND", "there is no such cursor");
   return position;
-}
-
-/** It was checked when it was taken in. */
-function parseRecord(line: string): RequestRecord {
-  const decoded = decodeRequestRecord(JSON.parse(line));
-  if (!decoded.ok) throw new AccelError("DATABASE_BROKEN", "a stored request record is not valid");
-  return decoded.value;
 }

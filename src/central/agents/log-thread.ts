@@ -2,15 +2,17 @@
 
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
 import { messageOf } from "../../core/faults.ts";
-import { LogArchive } from "./log-archive.ts";
+import { LogArchive, type BrokenDay, type ReadRequest } from "./log-archive.ts";
 import type {
   LogAnswer,
   LogRequest,
   LogResult,
   LogThreadInit,
   NumberedRequest,
+  ShownPage,
 } from "./log-messages.ts";
 import { LogStore } from "./log-store.ts";
+import { showRecords } from "./shown-records.ts";
 
 type Append = NumberedRequest & { readonly op: "append" };
 
@@ -104,7 +106,7 @@ function serveArchive(directory: string, port: MessagePort): void {
 function performOnArchive(archive: LogArchive, request: LogRequest): LogResult {
   switch (request.op) {
     case "read":
-      return archive.read(request.request);
+      return readShown(archive, request.request);
     case "forget":
       archive.forget(request.days);
       return null;
@@ -116,6 +118,12 @@ function performOnArchive(archive: LogArchive, request: LogRequest): LogResult {
     default:
       throw new TypeError(`the reading thread does not ${request.op}`);
   }
+}
+
+function readShown(archive: LogArchive, request: ReadRequest): ShownPage | BrokenDay {
+  const page = archive.read(request);
+  if (page.kind === "broken") return page;
+  return { kind: "page", logs: showRecords(page.lines, request.siteId), next: page.next };
 }
 
 function perform(

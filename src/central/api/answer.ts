@@ -24,6 +24,7 @@ export type StreamAnswer = {
   readonly kind: "stream";
   readonly status: 200;
   readonly pieces: () => AsyncIterable<string>;
+  readonly headers?: Headers;
 };
 export type ProblemAnswer = {
   readonly kind: "problem";
@@ -47,8 +48,8 @@ export function list(page: ListAnswer["page"]): ListAnswer {
   return { kind: "list", status: 200, page };
 }
 
-export function stream(pieces: StreamAnswer["pieces"]): StreamAnswer {
-  return { kind: "stream", status: 200, pieces };
+export function stream(pieces: StreamAnswer["pieces"], headers: Headers = {}): StreamAnswer {
+  return { kind: "stream", status: 200, pieces, headers };
 }
 
 type ProblemParts = {

@@ -2,17 +2,11 @@
 
 import { AccelError } from "../../core/faults.ts";
 import { parseDomainName } from "../../core/ids.ts";
-import {
-  logsLimitMax,
-  type DeploymentLogs,
-  type IncomingLogs,
-  type LogLine,
-} from "../../wire/customer/incoming-logs.ts";
+import { logsLimitMax } from "../../wire/customer/incoming-logs.ts";
 import {
   forbidden,
   invalid,
   notFound,
-  ok,
   problem,
   stream,
   type Answer,
@@ -21,7 +15,7 @@ import {
 import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
 import { hostNamed, idOf, isProblem } from "./path-values.ts";
 import type { DeploymentFacts } from "./content-unit.ts";
-import type { LoggedRequest, LogQuery } from "./ports.ts";
+import type { LogQuery } from "./ports.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor } from "./unit.ts";
 
@@ -130,12 +124,12 @@ async function readWalk(
   logs: Logs,
 ): Promise<Answer> {
   try {
-    const { records, next } = await readPage(facts, domain, filters, logs);
-    const deployment: DeploymentLogs = { ...headOf(facts), domains: [records] };
-    const body: IncomingLogs = {
-      logs_data: { username: actor.username, deployments: [deployment] },
+    const { text, next } = await readPage(facts, domain, filters, logs);
+    const whole = `${beginning(actor.username)}${beginningOf(facts)}${text}]}]}}`;
+    const pieces = async function* () {
+      yield whole;
     };
-    return ok(body, next === undefined ? {} : { link: linkTo(query, next) });
+    return stream(pieces, next === undefined ? {} : { link: linkTo(query, next) });
   } catch (error) {
     if (filters.after !== undefined && error instanceof AccelError && error.code === "NOT_FOUND")
       return invalid([{ path: "?after", message: "is no cursor of this service" }]);
@@ -150,15 +144,14 @@ async function* textOf(
   filters: Filters,
   logs: Logs,
 ): AsyncGenerator<string, void> {
-  let text = `{"logs_data":{"username":${JSON.stringify(username)},"deployments":[`;
+  let text = beginning(username);
   for (const [at, facts] of deployments.entries()) {
-    const { deployment_id: id, deployment_desc: description } = headOf(facts);
-    text += `${at === 0 ? "" : ","}{"deployment_id":${id},"deployment_desc":${JSON.stringify(description)},"domains":[`;
+    text += `${at === 0 ? "" : ","}${beginningOf(facts)}`;
     // A domain that is asked for by name is read even where it is no longer linked: its records stay.
     const domains = filters.domain === undefined ? facts.domains : [filters.domain];
     for (const [no, domain] of domains.entries()) {
-      const { records } = await readPage(facts, domain, filters, logs);
-      yield `${text}${no === 0 ? "" : ","}${JSON.stringify(records)}`;
+      const page = await readPage(facts, domain, filters, logs);
+      yield `${text}${no === 0 ? "" : ","}${page.text}`;
       text = "";
     }
     text += "]}";
@@ -166,17 +159,25 @@ async function* textOf(
   yield `${text}]}}`;
 }
 
-type Page = {
-  readonly records: DeploymentLogs["domains"][number];
-  readonly next: string | undefined;
-};
+// The texts below are `IncomingLogs` (wire/customer/incoming-logs.ts) in parts.
+
+function beginning(username: string): string {
+  return `{"logs_data":{"username":${JSON.stringify(username)},"deployments":[`;
+}
+
+function beginningOf({ id, name16, tags }: DeploymentFacts): string {
+  const description = JSON.stringify(`${name16} (${tags.join(",")})`);
+  return `{"deployment_id":${id},"deployment_desc":${description},"domains":[`;
+}
+
+type DomainPage = { readonly text: string; readonly next: string | undefined };
 
 async function readPage(
   { id }: DeploymentFacts,
   domain: string,
   { limit, after, since, until }: Filters,
   logs: Logs,
-): Promise<Page> {
+): Promise<DomainPage> {
   const page = await logs.read({
     deploymentSiteId: id,
     domain,
@@ -185,25 +186,8 @@ async function readPage(
     ...(since !== undefined && { since }),
     ...(until !== undefined && { until }),
   });
-  const lines = page.records.map((record) => encode(record, id));
-  return { records: { domain_name: domain, domain_logs: lines }, next: page.next };
-}
-
-function headOf({ id, name16, tags }: DeploymentFacts): Omit<DeploymentLogs, "domains"> {
-  return { deployment_id: id, deployment_desc: `${name16} (${tags.join(",")})` };
-}
-
-function encode(record: LoggedRequest, deploymentId: number): LogLine {
-  return {
-    connection: record.connection,
-    response_status: record.response_status,
-    request_method: record.request_method,
-    uri_path: record.uri_path,
-    backend_time: record.backend_time,
-    when: record.when,
-    authority: record.authority,
-    deployment_id: deploymentId,
-  };
+  const text = `{"domain_name":${JSON.stringify(domain)},"domain_logs":${page.logs}}`;
+  return { text, next: page.next };
 }
 
 function linkTo(query: URLSearchParams, next: string): string {

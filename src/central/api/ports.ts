@@ -43,17 +43,6 @@ export type ReceiptSignal = {
   next(signal: AbortSignal): Promise<void>;
 };
 
-/** The members of a stored record that the API shows. */
-export type LoggedRequest = {
-  readonly connection: number;
-  readonly response_status: number;
-  readonly request_method: string;
-  readonly uri_path: string;
-  readonly backend_time: number;
-  readonly when: number;
-  readonly authority: string;
-};
-
 export type LogQuery = {
   readonly deploymentSiteId: number;
   /** A main domain. */
@@ -66,11 +55,16 @@ export type LogQuery = {
   readonly until?: number;
 };
 
+export type LogPage = {
+  /** A JSON array of `LogLine` (`wire/customer/incoming-logs.ts`): up to a thousand of them pass through as they are. */
+  readonly logs: string;
+  /** Leads on; absent at the end. */
+  readonly next?: string | undefined;
+};
+
 export type LogReader = {
-  /** Newest first. `next` leads on; absent at the end. Rejects with NOT_FOUND for a cursor that it did not make. */
-  read(
-    query: LogQuery,
-  ): Promise<{ readonly records: readonly LoggedRequest[]; readonly next?: string | undefined }>;
+  /** Newest first. Rejects with NOT_FOUND for a cursor that it did not make. */
+  read(query: LogQuery): Promise<LogPage>;
 };
 
 export type BlobStore = {

@@ -108,10 +108,14 @@ async function streamList(
   response.end(separator === "[" ? "[]" : "]");
 }
 
-async function sendPieces(response: ServerResponse, { pieces }: StreamAnswer): Promise<void> {
+async function sendPieces(
+  response: ServerResponse,
+  { pieces, headers }: StreamAnswer,
+): Promise<void> {
   for await (const piece of pieces()) {
     // As with lists: what fails before the first piece is still a plain 500.
-    if (!response.headersSent) response.writeHead(200, { "content-type": "application/json" });
+    if (!response.headersSent)
+      response.writeHead(200, { "content-type": "application/json", ...headers });
     if (!response.write(piece) && !(await drained(response))) return;
   }
   response.end();

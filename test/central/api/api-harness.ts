@@ -10,11 +10,12 @@ import { openPatternCheck } from "../../../src/base/pattern-check.ts";
 import { createSealer } from "../../../src/base/seal.ts";
 import { createRateLimit } from "../../../src/central/agents/rate-limit.ts";
 import { createCustomerApi, type CustomerApiDeps } from "../../../src/central/api/customer-api.ts";
-import type { LoggedRequest, LogQuery, Ports } from "../../../src/central/api/ports.ts";
+import type { LogPage, LogQuery, Ports } from "../../../src/central/api/ports.ts";
 import { CustomerStore } from "../../../src/central/store/customer-store.ts";
 import { openStore, type Store } from "../../../src/central/store/database.ts";
 import { readJournal } from "../../../src/central/store/journal.ts";
 import { AccelError } from "../../../src/core/faults.ts";
+import type { LogLine } from "../../../src/wire/customer/incoming-logs.ts";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
@@ -57,19 +58,21 @@ export class FakeReceipts {
 
 /** Records by `<site>/<domain>`, newest first; the cursor is a position. */
 export class FakeLogs {
-  readonly records = new Map<string, readonly LoggedRequest[]>();
+  readonly records = new Map<string, readonly Omit<LogLine, "deployment_id">[]>();
   readonly queries: LogQuery[] = [];
   failure: Error | undefined;
 
-  async read(query: LogQuery): Promise<{ records: readonly LoggedRequest[]; next?: string }> {
+  async read(query: LogQuery): Promise<LogPage> {
     this.queries.push(query);
     if (this.failure !== undefined) throw this.failure;
     const after = query.after ?? "0";
     if (!/^\d+$/.test(after)) throw new AccelError("NOT_FOUND", "no such cursor");
     const all = this.records.get(`${query.deploymentSiteId}/${query.domain}`) ?? [];
     const end = Number(after) + query.limit;
-    const records = all.slice(Number(after), end);
-    return end < all.length ? { records, next: String(end) } : { records };
+    const shown = all.slice(Number(after), end);
+    const lines = shown.map((record) => ({ ...record, deployment_id: query.deploymentSiteId }));
+    const logs = JSON.stringify(lines);
+    return end < all.length ? { logs, next: String(end) } : { logs };
   }
 }
 
