@@ -19,34 +19,39 @@ const tagBytes = 16;
 
 export function createSealer(key: Uint8Array): Sealer {
   return {
-    seal(plain, context) {
-      const nonce = randomBytes(nonceBytes);
-      const cipher = createCipheriv("aes-256-gcm", key, nonce).setAAD(Buffer.from(context));
-      const body = Buffer.concat([cipher.update(plain, "utf8"), cipher.final()]);
-      return Buffer.concat([nonce, cipher.getAuthTag(), body]).toString("base64url");
-    },
-    open(sealed, context) {
-      const bytes = Buffer.from(sealed, "base64url");
-      try {
-        // Without the length older Nodes take a shortened tag, which is easier to forge.
-        const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, nonceBytes), {
-          authTagLength: tagBytes,
-        })
-          .setAAD(Buffer.from(context))
-          .setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes));
-        return Buffer.concat([
-          decipher.update(bytes.subarray(nonceBytes + tagBytes)),
-          decipher.final(),
-        ]).toString("utf8");
-      } catch (error) {
-        throw new AccelError(
-          "SECRET_UNREADABLE",
-          `a sealed secret (${context}) does not open with this key`,
-          { cause: error },
-        );
-      }
-    },
+    seal: (plain, context) => sealBytes(Buffer.from(plain), key, context),
+    open: (sealed, context) => openBytes(sealed, key, context).toString("utf8"),
   };
+}
+
+export function sealBytes(plain: Uint8Array, key: Uint8Array, context: string): string {
+  const nonce = randomBytes(nonceBytes);
+  const cipher = createCipheriv("aes-256-gcm", key, nonce).setAAD(Buffer.from(context));
+  const body = Buffer.concat([cipher.update(plain), cipher.final()]);
+  return Buffer.concat([nonce, cipher.getAuthTag(), body]).toString("base64url");
+}
+
+/** Throws SECRET_UNREADABLE for what was sealed by another key, moved or changed. */
+export function openBytes(sealed: string, key: Uint8Array, context: string): Buffer {
+  const bytes = Buffer.from(sealed, "base64url");
+  try {
+    // Without the length older Nodes take a shortened tag, which is easier to forge.
+    const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, nonceBytes), {
+      authTagLength: tagBytes,
+    })
+      .setAAD(Buffer.from(context))
+      .setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes));
+    return Buffer.concat([
+      decipher.update(bytes.subarray(nonceBytes + tagBytes)),
+      decipher.final(),
+    ]);
+  } catch (error) {
+    throw new AccelError(
+      "SECRET_UNREADABLE",
+      `a sealed secret (${context}) does not open with this key`,
+      { cause: error },
+    );
+  }
 }
 
 /** Reads the key file (64 hex characters), or makes it, mode 0600, when it does not exist. */

@@ -5,6 +5,7 @@ import type { HealthWarning } from "../base/health.ts";
 import { listenHttp, type Listener } from "../base/http-listener.ts";
 import type { Log } from "../base/log.ts";
 import { metricsContentType, type Registry } from "../base/metrics.ts";
+import { devloveJsonSchemaPath, devloveJsonSchemaText } from "../wire/devlove-json-schema.ts";
 import { agentApiPrefix } from "../wire/token.ts";
 import type { AgentApi } from "./agents/agent-api.ts";
 
@@ -37,7 +38,8 @@ export async function startFront(options: FrontOptions): Promise<Listener> {
   const listener = await listenHttp((request, response) => {
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
     if (path.startsWith(`${agentApiPrefix}/`)) return agents.handle(request, response);
-    if (path.startsWith("/presentation-api/")) return customers(request, response);
+    const isOwn = path === devloveJsonSchemaPath; // For editors, which have no token.
+    if (path.startsWith("/presentation-api/") && !isOwn) return customers(request, response);
     const serve = async (): Promise<void> => send(response, await ownPage(options, request, path));
     serve().catch((error: unknown) => {
       log.error({ err: error, path }, "a page failed");
@@ -63,6 +65,11 @@ async function ownPage(
     },
     "/healthz": async () => ({ status: 200, type: plain, body: "alive\n" }),
     "/readyz": () => readiness(options),
+    [devloveJsonSchemaPath]: async () => ({
+      status: 200,
+      type: "application/schema+json",
+      body: devloveJsonSchemaText(),
+    }),
     "/": async () => ({
       status: 200,
       type: "text/html; charset=utf-8",
@@ -94,7 +101,7 @@ function frontPage({ version, warnings }: FrontOptions): string {
 <h1>accel-central ${escape(version)}</h1>
 <p>The service that steers the accelerators.
 <ul>
-<li><code>/presentation-api/v1/</code> the customers' API
+<li><code>/presentation-api/v1/</code> the customers' API; <a href="${devloveJsonSchemaPath}">JSON Schema of devlove/1</a> for editors
 <li><code>/agent-api/v1/</code> the agents' side
 <li><a href="/metrics">/metrics</a>, <a href="/healthz">/healthz</a>, <a href="/readyz">/readyz</a>
 </ul>

@@ -28,6 +28,7 @@ import { openLogs } from "./request-logs.ts";
 import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
 import { openAgentStore } from "./store/agent-store.ts";
 import { BotImports } from "./store/bot-import.ts";
+import { giveFirstKeys } from "./store/first-keys.ts";
 import { MarkJournal, type MarkJournalDeps } from "./store/mark-journal.ts";
 import { openBlobs, type BlobFiles } from "./store/blobs.ts";
 import { CustomerStore } from "./store/customer-store.ts";
@@ -150,6 +151,13 @@ async function openCustomerStore(
   const marks = stack.use(new MarkJournal({ store, transact, wake, log }));
   const customers = new CustomerStore({ store, sealer, now, randomBytes, marks });
   await marks.open();
+  const made = await giveFirstKeys({
+    transact: async (action) =>
+      (await customers.transact(async (work) => ({ keep: true, value: await action(work) }))).value,
+    onFailure: (id, error) =>
+      log.error({ err: error, deployment_site_id: id }, "a deployment site has no symmetric key"),
+  });
+  if (made > 0) log.info({ made }, "deployment sites got their first symmetric key");
   return customers;
 }
 

@@ -4,6 +4,7 @@ import { botClient, type BotClient } from "./bots.ts";
 import { contentClient, type ContentClient } from "./content.ts";
 import { observationClient, type ObservationClient } from "./observation.ts";
 import { ownershipClient, type OwnershipClient } from "./ownership.ts";
+import { vaultClient, type VaultClient } from "./vault.ts";
 import { openTransport } from "./transport.ts";
 
 export type CustomerClientOptions = {
@@ -17,6 +18,7 @@ export type CustomerClientOptions = {
 
 export type CustomerClient = AsyncDisposable &
   OwnershipClient &
+  VaultClient &
   ContentClient &
   BotClient &
   ObservationClient;
@@ -29,6 +31,7 @@ export function createCustomerClient(options: CustomerClientOptions): CustomerCl
   const transport = openTransport({ baseUrl, token, timeoutMs });
   return {
     ...ownershipClient(transport),
+    ...vaultClient(transport),
     ...contentClient(transport),
     ...botClient(transport),
     ...observationClient(transport),

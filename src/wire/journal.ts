@@ -3,6 +3,7 @@
 import { Type, type Static } from "typebox";
 import { closed, decoder } from "./validate.ts";
 import { Count, Detail, Epoch, HostText, Seq, Sha256Text, Timestamp } from "./parts.ts";
+import { CertificatesChanged, KeysChanged } from "./vault.ts";
 
 export const BotElement = closed({
   bot: Type.String({ minLength: 1, maxLength: 255 }),
@@ -61,6 +62,10 @@ export const journalBodies = {
   "domains.changed": closed({
     domains: Type.Array(closed({ name: HostText, sub_domains: Type.Array(SubDomain) })),
   }),
+  /** Lane: certificates. */
+  "key.changed": KeysChanged,
+  /** Lane: certificates. */
+  "certificate.changed": CertificatesChanged,
   /** Lane: the domain's viewset. The agent uploads what `views_dir` and `devlove_file` of its settings hold; the receipt names the manifest. */
   "viewset.import": closed({
     import_id: Type.String({ minLength: 1, maxLength: 64 }),

@@ -28,8 +28,21 @@ export const Snapshot = closed({
   chain: Sha256Text,
   domains: journalBodies["domains.changed"],
   policy: journalBodies["policy.changed"],
-  viewsets: Type.Array(journalBodies["viewset.activated"]),
+  /** With the place of the entry that said so: its receipts are the proof. Null: no entry is told of. */
+  viewsets: Type.Array(
+    closed({
+      ...journalBodies["viewset.activated"].properties,
+      seq: Type.Union([Seq, Type.Null()]),
+    }),
+  ),
   bots: Type.Array(BotSetState),
+  keys: journalBodies["key.changed"],
+  certificates: journalBodies["certificate.changed"],
+  /** Places of the last entries that said so. Null: none is told of. */
+  vault_entries: closed({
+    keys: Type.Union([Seq, Type.Null()]),
+    certificates: Type.Union([Seq, Type.Null()]),
+  }),
   /** Imports that no receipt has ended, with the place of their entry. */
   imports: Type.Array(closed({ seq: Seq, import_id: Type.String(), domain: HostText })),
 });

@@ -104,6 +104,13 @@ test("its own pages, and nothing else", async () => {
     expect(await answer.text()).toMatch(body);
   }
   expect((await fetch(`${central.url}/metrics`, { method: "POST" })).status).toBe(405);
+  const schema = await fetch(`${central.url}/presentation-api/v1/devlove-1.schema.json`);
+  expect([schema.status, schema.headers.get("content-type")]).toEqual([
+    200,
+    "application/schema+json",
+  ]);
+  const file = new URL("../../config/devlove-1.schema.json", import.meta.url);
+  expect(await schema.text()).toBe(readFileSync(file, "utf8"));
 });
 
 test("a second start finds everything, the channel comes back where it was", async () => {

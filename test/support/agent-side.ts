@@ -16,7 +16,7 @@ import { openAgentStore } from "../../src/central/store/agent-store.ts";
 import { openBlobs } from "../../src/central/store/blobs.ts";
 import { openReader, openStore, type Store } from "../../src/central/store/database.ts";
 import { appendJournal } from "../../src/central/store/journal.ts";
-import { secretContext } from "../../src/central/store/sites.ts";
+import { secretContext } from "../../src/central/store/site-secret.ts";
 import { chainStart } from "../../src/core/journal-chain.ts";
 import type { JournalBody, JournalKind } from "../../src/wire/journal.ts";
 import { tempDir } from "./temp-dir.ts";

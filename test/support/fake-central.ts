@@ -182,6 +182,9 @@ export class FakeCentral implements AsyncDisposable {
       policy: { domains: [] },
       viewsets: [],
       bots: [],
+      keys: { keys: [] },
+      certificates: { certificates: [] },
+      vault_entries: { keys: null, certificates: null },
       imports: [],
       ...this.state,
     });

@@ -96,8 +96,8 @@ function routesOf(deps: AgentApiDeps): readonly RouteRow[] {
     ["snapshot", "GET", /^\/snapshot$/, createSnapshotRoute(store)],
     ["bot_set", "GET", /^\/bot-sets\/([^/]+)\/([^/]+)$/, createBotSetRoute(store)],
     ["blobs_missing", "POST", /^\/blobs\/missing$/, createBlobsMissingRoute(blobs)],
-    ["blob", "GET", /^\/blobs\/([^/]+)$/, createBlobRoute(blobs)],
-    ["blob", "HEAD", /^\/blobs\/([^/]+)$/, createBlobRoute(blobs)],
+    ["blob", "GET", /^\/blobs\/([^/]+)$/, createBlobRoute(blobs, store)],
+    ["blob", "HEAD", /^\/blobs\/([^/]+)$/, createBlobRoute(blobs, store)],
     ["blob_upload", "PUT", /^\/blobs\/([^/]+)$/, createBlobUploadRoute(blobs)],
     [
       "receipts",

@@ -32,6 +32,8 @@ export type AgentStore = {
   snapshot(deploymentSiteId: number): Promise<Snapshot>;
   /** Undefined for a domain that is not linked to the site. */
   botSet(deploymentSiteId: number, domain: string, set: BotSet): Promise<BotSetState | undefined>;
+  /** A blob of the site's own: its certificates as they are now. */
+  certificates(deploymentSiteId: number, sha256: Sha256): Promise<Uint8Array | undefined>;
   saveHello(deploymentSiteId: number, hello: Hello): Promise<void>;
   /** Idempotent by (site, instance, seq, phase); effects on imports and clears are in the same transaction. What lies beyond the head is left out. */
   saveReceipts(

@@ -59,7 +59,7 @@ export type ImportTarget = {
 };
 
 export type Imports = {
-  start(target: ImportTarget): Promise<"started" | "name-taken" | "running">;
+  start(target: ImportTarget): Promise<"started" | "not-linked" | "name-taken" | "running">;
   /** The last one of that name. */
   find(target: ImportTarget): Promise<
     | {

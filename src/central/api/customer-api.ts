@@ -10,7 +10,7 @@ import { invalid, isGood, problem, type Answer } from "./answer.ts";
 import { resourceEndpoints, type ResourceDeps } from "./resources.ts";
 import type { Context } from "./endpoint.ts";
 import { answerOnce, idempotentCall } from "./idempotent-call.ts";
-import { readJsonBody } from "./json-body.ts";
+import { readFields } from "./request-fields.ts";
 import { respond } from "./respond.ts";
 import { createRoute, type Routed } from "./router.ts";
 import type { Actor, CustomerStore, IdempotentCall, Unit } from "./unit.ts";
@@ -141,7 +141,7 @@ async function serve(
   const found =
     endpoint.body === undefined
       ? { ok: true as const, value: {} }
-      : await readJsonBody(request, endpoint.bodyBytesMax);
+      : await readFields(request, endpoint);
   if (!found.ok) return found.answer;
   const accepted = endpoint.accept(found.value, param);
   if (!accepted.ok) return accepted.answer;

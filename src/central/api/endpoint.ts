@@ -30,6 +30,8 @@ type Common<T> = {
   readonly summary: string;
   readonly body?: Body<T>;
   readonly bodyBytesMax?: number;
+  /** Beside JSON, a form (`multipart/form-data`) whose parts are the fields. */
+  readonly takesForms?: boolean;
   /** The field of the body that must be what the path says, where it is given. */
   readonly identity?: { readonly field: string; readonly param: string };
 };
@@ -61,6 +63,7 @@ export type Endpoint = {
   readonly auth: "token" | "none";
   readonly body: Body<unknown> | undefined;
   readonly bodyBytesMax: number;
+  readonly takesForms: boolean;
   /** Checks a body; what is accepted can be handled. */
   readonly accept: (raw: Readonly<Record<string, unknown>>, param: Context["param"]) => Accepted;
   readonly finish: (context: Context, actor: Actor | undefined, answer: Answer) => Promise<Answer>;
@@ -97,8 +100,15 @@ export function forAnyone<T>(spec: ForAnyone<T>): Endpoint {
   };
 }
 
-function base<T>({ method, path, summary, body, bodyBytesMax }: Common<T>) {
-  return { method, path, summary, body, bodyBytesMax: bodyBytesMax ?? bodyBytesDefault };
+function base<T>({ method, path, summary, body, bodyBytesMax, takesForms }: Common<T>) {
+  return {
+    method,
+    path,
+    summary,
+    body,
+    bodyBytesMax: bodyBytesMax ?? bodyBytesDefault,
+    takesForms: takesForms ?? false,
+  };
 }
 
 function known(actor: Actor | undefined): Actor {

@@ -4,6 +4,7 @@ import type { DevloveRules } from "./devlove.ts";
 import { activeViewsetEndpoints } from "./active-viewset.ts";
 import { botEndpoints } from "./bots.ts";
 import { cacheClearEndpoints } from "./cache-clear.ts";
+import { certificateEndpoints } from "./certificates.ts";
 import { customerEndpoints } from "./customers.ts";
 import { deploymentSiteEndpoints } from "./deployment-sites.ts";
 import { devloveEndpoints } from "./devlove.ts";
@@ -12,6 +13,7 @@ import { incomingLogsEndpoints } from "./incoming-logs.ts";
 import { metricsConfEndpoints } from "./metrics-conf.ts";
 import { policyEndpoints } from "./policies.ts";
 import { serviceStatusEndpoints } from "./service-status.ts";
+import { symmetricKeyEndpoints } from "./symmetric-keys.ts";
 import { trialEndpoints } from "./trial.ts";
 import { unreviewedBotEndpoints } from "./unreviewed-bots.ts";
 import { userProfileEndpoints } from "./user-profile.ts";
@@ -46,6 +48,8 @@ export function resourceEndpoints(deps: ResourceDeps): readonly Endpoint[] {
     ...userProfileEndpoints(deps),
     ...customerEndpoints(deps),
     ...deploymentSiteEndpoints(deps),
+    ...symmetricKeyEndpoints(),
+    ...certificateEndpoints(deps),
     ...domainEndpoints(),
     ...devloveEndpoints(deps),
     ...activeViewsetEndpoints(deps),

@@ -17,6 +17,7 @@ import type {
   Viewsets,
   PageRange,
 } from "./content-unit.ts";
+import type { Certificates, SymmetricKeys } from "./vault-unit.ts";
 
 export type CustomerStore = {
   /** One transaction; `keep` false takes back all that the action wrote. Rejects with what the action throws, and on a broken store. */
@@ -38,6 +39,7 @@ export type Unit = {
   readonly at: string;
   readonly botChecks: BotChecks;
   readonly bots: Bots;
+  readonly certificates: Certificates;
   readonly clears: Clears;
   readonly customers: Customers;
   readonly deployments: Deployments;
@@ -47,6 +49,7 @@ export type Unit = {
   readonly imports: Imports;
   readonly policies: Policies;
   readonly sites: Sites;
+  readonly symmetricKeys: SymmetricKeys;
   readonly unreviewedBots: UnreviewedBots;
   readonly users: Users;
   readonly viewsets: Viewsets;
@@ -88,15 +91,17 @@ type Users = {
   ): Promise<"updated" | "username-taken">;
 };
 
+export type SiteRow = {
+  readonly id: number;
+  readonly name16: string;
+  readonly createdByUserId: number;
+};
+
 type Sites = {
   list(customerId: number, range: PageRange): Promise<readonly DeploymentSite[]>;
   record(customerId: number, id: number): Promise<DeploymentSite | undefined>;
-  find(
-    customerId: number,
-    id: number,
-  ): Promise<
-    { readonly id: number; readonly name16: string; readonly createdByUserId: number } | undefined
-  >;
+  find(customerId: number, id: number): Promise<SiteRow | undefined>;
+  findByName(customerId: number, name16: string): Promise<SiteRow | undefined>;
   create(owner: Actor, tags: readonly string[]): Promise<number>;
   setTags(customerId: number, id: number, tags: readonly string[]): Promise<void>;
   /** `oldUntil`, ISO 8601: how long the secret before is accepted; undefined: no longer. */

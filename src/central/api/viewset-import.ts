@@ -40,6 +40,10 @@ export function viewsetImportEndpoints({ ports }: ResourceDeps): readonly Endpoi
           const wanted = await target(unit, call);
           if (isProblem(wanted)) return wanted;
           const outcome = await unit.imports.start(wanted);
+          if (outcome === "not-linked")
+            return conflict(
+              `${wanted.domain} is not linked to deployment site ${wanted.deploymentSiteId}: link it first`,
+            );
           if (outcome === "name-taken")
             return conflict(`${wanted.domain} has a viewset ${wanted.viewsetName} already`);
           if (outcome === "running")

@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import type { Sealer } from "../../base/seal.ts";
-import type { Name16 } from "../../core/ids.ts";
+import type { Name16, Sha256 } from "../../core/ids.ts";
 import type { Hello, Report } from "../../wire/channel.ts";
 import { journalPageEntriesMax, type BotSet, type JournalEntry } from "../../wire/journal.ts";
 import type { Receipt } from "../../wire/receipt.ts";
@@ -14,6 +14,7 @@ import { chainAt, journalHead, readJournal } from "./journal.ts";
 import { saveReceipts, type ReceiptDeps } from "./receipts.ts";
 import { SetContents } from "./set-contents.ts";
 import { SharedCommits } from "./shared-commits.ts";
+import { certificatesBlob } from "./site-vault.ts";
 import { readBotSet, readSnapshot } from "./snapshot.ts";
 
 export type AgentStoreDeps = Omit<ReceiptDeps, "blobs" | "commits"> & {
@@ -43,6 +44,7 @@ export async function openAgentStore(deps: AgentStoreDeps) {
     snapshot: (siteId: number) => readSnapshot(snapshots, siteId),
     botSet: (siteId: number, domain: string, set: BotSet) =>
       readBotSet(snapshots, siteId, domain, set),
+    certificates: (siteId: number, sha256: Sha256) => certificatesBlob(store, siteId, sha256),
     saveHello: (siteId: number, hello: Hello) =>
       commits.run(async (tx) => saveHello(tx, siteId, hello, at())),
     saveReport: (siteId: number, report: Report) =>

@@ -3,7 +3,7 @@
 import type { Sealer } from "../../base/seal.ts";
 import type { Name16 } from "../../core/ids.ts";
 import type { Queries } from "./database.ts";
-import { secretContext } from "./sites.ts";
+import { secretContext } from "./site-secret.ts";
 
 export type SiteSecrets = {
   readonly deploymentSiteId: number;

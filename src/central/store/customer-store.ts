@@ -3,6 +3,7 @@
 import type { Sealer } from "../../base/seal.ts";
 import { botChecks } from "./bot-checks.ts";
 import { bots } from "./bots.ts";
+import { certificates } from "./certificates.ts";
 import { clears } from "./clears.ts";
 import { customers } from "./customers.ts";
 import { deployments } from "./deployments.ts";
@@ -13,6 +14,7 @@ import { imports } from "./imports.ts";
 import type { MarkWindow } from "./mark-journal.ts";
 import { policies } from "./policies.ts";
 import { sites } from "./sites.ts";
+import { symmetricKeys } from "./symmetric-keys.ts";
 import { unreviewedBots } from "./unreviewed-bots.ts";
 import { users } from "./users.ts";
 import { viewsets } from "./viewsets.ts";
@@ -35,6 +37,7 @@ function unitOf(work: Work) {
     at: work.at,
     botChecks: botChecks(work),
     bots: bots(work),
+    certificates: certificates(work),
     clears: clears(work),
     customers: customers(work),
     deployments: deployments(work),
@@ -44,6 +47,7 @@ function unitOf(work: Work) {
     imports: imports(work),
     policies: policies(work),
     sites: sites(work),
+    symmetricKeys: symmetricKeys(work),
     unreviewedBots: unreviewedBots(work),
     users: users(work),
     viewsets: viewsets(work),

@@ -1,5 +1,6 @@
 // Imports of views and devlove from a deployment: asked for here, ended by the agent's receipt (import-completion.ts).
 
+import { sitesOfDomain } from "./links.ts";
 import { append, type Work } from "./work.ts";
 
 export type ImportRow = {
@@ -24,8 +25,12 @@ export function imports(work: Work) {
   const { tx, at } = work;
   return {
     /** A name is taken by a version of the domain, and by an import that has not ended. */
-    async start(target: ImportTarget): Promise<"started" | "name-taken" | "running"> {
+    async start(
+      target: ImportTarget,
+    ): Promise<"started" | "not-linked" | "name-taken" | "running"> {
       const { domainId, domain, deploymentSiteId, viewsetName } = target;
+      // Its agent would refuse it, perhaps after weeks.
+      if (!(await sitesOfDomain(work, domainId)).includes(deploymentSiteId)) return "not-linked";
       const version = await tx
         .selectFrom("viewsets")
         .select("id")

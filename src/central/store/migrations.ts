@@ -5,6 +5,7 @@ import { elementsBySet } from "./bot-migrations.ts";
 import { botDelivery } from "./delivery-migration.ts";
 import { index, table, type Db } from "./migration-tables.ts";
 import { unreviewedBots } from "./unreviewed-migration.ts";
+import { vault } from "./vault-migration.ts";
 
 export const migrations: Readonly<Record<string, Migration>> = {
   "0001-people": { up: people },
@@ -15,6 +16,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0006-bot-elements-by-set": { up: elementsBySet },
   "0007-bot-delivery": { up: botDelivery },
   "0008-unreviewed-bots": { up: unreviewedBots },
+  "0009-vault": { up: vault },
 };
 
 async function people(db: Db): Promise<void> {

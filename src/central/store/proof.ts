@@ -3,7 +3,7 @@
 // Receipts belong to instances. An instance counts when it was seen lately; where none was, the one seen last. All that count must have
 // receipted. A receipt of a snapshot covers every entry up to its position.
 
-import { parseDetail, type Detail } from "./receipt-detail.ts";
+import { countOf, parseDetail, type Detail } from "./receipt-detail.ts";
 import type { Queries } from "./database.ts";
 
 /** Three periods of the poll (60 s): an agent that is up was seen within. */
@@ -69,7 +69,7 @@ function judged(
   receipts: readonly ReceiptSeen[],
 ): InstanceProof {
   const its = receipts.filter(({ instanceId }) => instanceId === instance.instanceId);
-  const own = its.filter((receipt) => receipt.seq === seq);
+  const own = newest(its.filter((receipt) => receipt.seq === seq));
   const relied = own.length > 0 ? own : its.filter((receipt) => receipt.seq > seq).slice(0, 1);
   const failed = own.find(({ phase }) => phase === "failed" || phase === "refused");
   const applied = relied.some(({ phase }) => phase === "applied");
@@ -79,6 +79,16 @@ function judged(
     error: failed === undefined ? undefined : reasonOf(failed),
     receipts: relied,
   };
+}
+
+/** A correction takes the place of all that was told of the entry before it. */
+function newest(own: readonly ReceiptSeen[]): readonly ReceiptSeen[] {
+  const last = Math.max(0, ...own.map(correctionOf));
+  return own.filter((receipt) => correctionOf(receipt) === last);
+}
+
+function correctionOf({ detail }: ReceiptSeen): number {
+  return countOf(detail, "correction") ?? 0;
 }
 
 function reasonOf({ detail, phase }: ReceiptSeen): string {

@@ -5,6 +5,7 @@ import type { Store, Tx } from "./database.ts";
 import { touchInstance } from "./instances.ts";
 import { endImport, failImport, judgeImport, type ImportDeps } from "./import-completion.ts";
 import { journalHead } from "./journal.ts";
+import { countOf, parseDetail, type Detail } from "./receipt-detail.ts";
 import type { SharedCommits } from "./shared-commits.ts";
 import { parts } from "./work.ts";
 
@@ -69,6 +70,36 @@ async function insertReceipts(
         conflict.columns(["deployment_site_id", "instance_id", "seq", "phase"]).doNothing(),
       )
       .execute();
+  for (const receipt of receipts)
+    if (correctionOf(receipt.detail) > 0)
+      await correct(tx, deploymentSiteId, instanceId, receipt, at);
+}
+
+const correctionOf = (detail: Detail): number => countOf(detail, "correction") ?? 0;
+
+/** Inserted just now or before; where it says something newer than what is stored, that is stored. */
+async function correct(
+  tx: Tx,
+  deploymentSiteId: number,
+  instanceId: string,
+  { seq, phase, detail }: Receipt,
+  at: string,
+): Promise<void> {
+  const own = { deployment_site_id: deploymentSiteId, instance_id: instanceId, seq, phase };
+  const { detail: json } = await tx
+    .selectFrom("receipts")
+    .select("detail")
+    .where((where) => where.and(own))
+    .executeTakeFirstOrThrow();
+  const stored = parseDetail(json);
+  if (correctionOf(stored) >= correctionOf(detail)) return;
+  // A snapshot at this place covers the entries before it all the same.
+  const kept = stored["snapshot"] === true ? stored : {};
+  await tx
+    .updateTable("receipts")
+    .set({ detail: JSON.stringify({ ...kept, ...detail }), when_received: at })
+    .where((where) => where.and(own))
+    .execute();
 }
 
 /** After a snapshot the instance stands at its position, whatever hello said. */

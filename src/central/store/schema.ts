@@ -200,6 +200,46 @@ export type StoreTables = {
     seq: number;
     when_stored: string;
   };
+  /** One row per site that has or had a key. */
+  vaults: {
+    deployment_site_id: number;
+    /** How many keys were made for it: the number in the name of the last one. */
+    keys_made: number;
+    /** The last `key.changed` and `certificate.changed` of its journal; null: none yet. */
+    keys_seq: number;
+    certificates_seq: number | null;
+    /** SHA-256 of its certificates as JSON where they are too many to stand in the journal. */
+    certificates_blob: string | null;
+  };
+  symmetric_keys: {
+    id: Id;
+    deployment_site_id: number;
+    name: string;
+    /** 64 hex characters, sealed at rest. */
+    key_sealed: string;
+    version: number;
+    /** Sealed for the way to the agent by `base/vault-seal.ts`. */
+    sealed: string;
+    when_created: string;
+  };
+  certificates: {
+    id: Id;
+    deployment_site_id: number;
+    /** JSON list, sorted. */
+    names: string;
+    not_before: string;
+    not_after: string;
+    fingerprint: string;
+    /** PEM, the leaf first. */
+    chain: string;
+    /** PKCS#8 PEM, sealed at rest. */
+    private_key_sealed: string;
+    /** The symmetric key of `sealed_key`: the newest of its site. */
+    key_name: string;
+    /** Sealed for the way to the agent. */
+    sealed_key: string;
+    when_created: string;
+  };
   /** Bearer tokens of agents: SHA-256 in hex. */
   agent_tokens: { digest: string; deployment_site_id: number; expires_at: string };
   /** First answers of POSTs by `Idempotency-Key`; the answer is sealed, since it may hold a token. */

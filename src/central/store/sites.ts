@@ -4,6 +4,9 @@ import { chainStart } from "../../core/journal-chain.ts";
 import type { DeploymentSite } from "../../wire/customer/deployment-site.ts";
 import type { Queries } from "./database.ts";
 import { applyTagRules } from "./links.ts";
+import { secretContext } from "./site-secret.ts";
+import { emptyVault } from "./site-vault.ts";
+import { addKey, resealKeys } from "./symmetric-keys.ts";
 import { replaceTags, tagsOf } from "./tags.ts";
 import { append, type Work } from "./work.ts";
 
@@ -12,11 +15,6 @@ export type SiteRow = {
   readonly name16: string;
   readonly createdByUserId: number;
 };
-
-/** What a sealed secret is bound to, so that it opens for this site only. */
-export function secretContext(name16: string): string {
-  return `deployment_sites/${name16}/secret16`;
-}
 
 type Owner = { readonly customerId: number; readonly userId: number };
 type Range = { readonly after: number; readonly limit: number };
@@ -35,13 +33,11 @@ export function sites(work: Work) {
     },
 
     async find(customerId: number, id: number): Promise<SiteRow | undefined> {
-      return work.tx
-        .selectFrom("deployment_sites")
-        .select(["id", "name16", "created_by_user_id as createdByUserId"])
-        .where("customer_id", "=", customerId)
-        .where("id", "=", id)
-        .where("when_deleted", "is", null)
-        .executeTakeFirst();
+      return ownSites(work, customerId).where("id", "=", id).executeTakeFirst();
+    },
+
+    async findByName(customerId: number, name16: string): Promise<SiteRow | undefined> {
+      return ownSites(work, customerId).where("name16", "=", name16).executeTakeFirst();
     },
 
     async setTags(customerId: number, id: number, tags: readonly string[]): Promise<void> {
@@ -49,6 +45,14 @@ export function sites(work: Work) {
       await applyTagRules(work, customerId);
     },
   };
+}
+
+function ownSites({ tx }: Work, customerId: number) {
+  return tx
+    .selectFrom("deployment_sites")
+    .select(["id", "name16", "created_by_user_id as createdByUserId"])
+    .where("customer_id", "=", customerId)
+    .where("when_deleted", "is", null);
 }
 
 async function listSites(
@@ -82,17 +86,17 @@ async function listSites(
   }));
 }
 
-/** Domains whose tags it has are linked at once. */
+/** With its first key. Domains whose tags it has are linked at once. */
 async function createSite(work: Work, owner: Owner, tags: readonly string[]): Promise<number> {
   const { tx, at, sealer, randomHex } = work;
-  const name16 = randomHex(8);
+  const [name16, secret16] = [randomHex(8), randomHex(16)];
   const { id } = await tx
     .insertInto("deployment_sites")
     .values({
       customer_id: owner.customerId,
       created_by_user_id: owner.userId,
       name16,
-      secret_sealed: sealer.seal(randomHex(16), secretContext(name16)),
+      secret_sealed: sealer.seal(secret16, secretContext(name16)),
       secret_old_sealed: null,
       secret_old_until: null,
       when_created: at,
@@ -102,17 +106,16 @@ async function createSite(work: Work, owner: Owner, tags: readonly string[]): Pr
     })
     .returning("id")
     .executeTakeFirstOrThrow();
+  await addKey(work, { id, name16, secret16 });
   await replaceTags(tx, id, tags);
   await applyTagRules(work, owner.customerId);
   return id;
 }
 
 /** The secret before is accepted until `oldUntil` (ISO 8601); undefined revokes it and every token made with it. */
-async function rotateSecret(
-  { tx, sealer, randomHex }: Work,
-  id: number,
-  oldUntil: string | undefined,
-): Promise<void> {
+async function rotateSecret(work: Work, id: number, oldUntil: string | undefined): Promise<void> {
+  const { tx, sealer, randomHex } = work;
+  const secret16 = randomHex(16);
   const { name16, secret_sealed } = await tx
     .selectFrom("deployment_sites")
     .select(["name16", "secret_sealed"])
@@ -121,12 +124,13 @@ async function rotateSecret(
   await tx
     .updateTable("deployment_sites")
     .set({
-      secret_sealed: sealer.seal(randomHex(16), secretContext(name16)),
+      secret_sealed: sealer.seal(secret16, secretContext(name16)),
       secret_old_sealed: oldUntil === undefined ? null : secret_sealed,
       secret_old_until: oldUntil ?? null,
     })
     .where("id", "=", id)
     .execute();
+  await resealKeys(work, { id, name16, secret16 });
   if (oldUntil === undefined)
     await tx.deleteFrom("agent_tokens").where("deployment_site_id", "=", id).execute();
 }
@@ -137,6 +141,7 @@ export async function removeSite(work: Work, id: number): Promise<void> {
   await tx.deleteFrom("domain_links").where("deployment_site_id", "=", id).execute();
   await tx.deleteFrom("viewset_deployments").where("deployment_site_id", "=", id).execute();
   await tx.deleteFrom("deployment_site_tags").where("deployment_site_id", "=", id).execute();
+  await emptyVault(work, id);
   await tx
     .updateTable("imports")
     .set({ state: "failed", error: "the deployment site was deleted", when_ended: at })

@@ -17,6 +17,7 @@ import {
   policyBody,
   type BotSetRow,
 } from "./site-state.ts";
+import { certificatesBody, keysBody, vaultEntries } from "./site-vault.ts";
 
 export type SnapshotDeps = {
   /** Not the connection that writes: whole sets take a while to be read. */
@@ -44,7 +45,10 @@ async function readState(
   const bots: BotSetState[] = [];
   for (const { id } of await linkedDomains(tx, deploymentSiteId)) {
     const viewset = await activeViewsetBody(tx, id);
-    if (viewset !== undefined) viewsets.push(viewset);
+    if (viewset !== undefined) {
+      const seq = await viewsetSeq(tx, deploymentSiteId, id, viewset.viewset_id);
+      viewsets.push({ ...viewset, seq });
+    }
     for (const row of await botSetsOf(tx, id))
       if (row.version > 0) bots.push(await stateOf(tx, contents, row));
   }
@@ -56,8 +60,27 @@ async function readState(
     policy: await policyBody(tx, deploymentSiteId),
     viewsets,
     bots,
+    keys: await keysBody(tx, deploymentSiteId),
+    certificates: await certificatesBody(tx, deploymentSiteId),
+    vault_entries: await vaultEntries(tx, deploymentSiteId),
     imports: await runningImports(tx, deploymentSiteId),
   };
+}
+
+async function viewsetSeq(
+  tx: Tx,
+  deploymentSiteId: number,
+  domainId: number,
+  viewsetId: number,
+): Promise<number | null> {
+  const row = await tx
+    .selectFrom("viewset_deployments")
+    .select("seq")
+    .where("deployment_site_id", "=", deploymentSiteId)
+    .where("domain_id", "=", domainId)
+    .where("viewset_id", "=", viewsetId)
+    .executeTakeFirst();
+  return row?.seq ?? null;
 }
 
 async function runningImports(tx: Tx, deploymentSiteId: number): Promise<Snapshot["imports"]> {

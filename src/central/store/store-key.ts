@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { createSealer, openKeyFile, type Sealer } from "../../base/seal.ts";
 import { AccelError } from "../../core/faults.ts";
-import { secretContext } from "./sites.ts";
+import { secretContext } from "./site-secret.ts";
 import type { Store } from "./database.ts";
 
 /** Makes the key of a store without secrets where there is none. Throws SECRET_UNREADABLE, and STORE_KEY_WRONG for a missing or another key. */

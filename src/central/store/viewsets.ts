@@ -143,20 +143,35 @@ async function activatedAt(
     .execute();
   const activations: DeploymentActivation[] = [];
   for (const { deployment_site_id: siteId, seq } of rows) {
-    const { state, error, lastSeen } = await readProof(work.tx, siteId, seq, Date.parse(work.at));
+    const proof = await readProof(work.tx, siteId, seq, Date.parse(work.at));
+    const { state, error, lastSeen } = proof;
+    const refusals = proof.receipts.filter(({ phase }) => phase !== "applied" && phase !== "gone");
+    const isPinned = refusals.every(({ detail }) => detail["pinned"] === true);
+    const serving = state === "failed" ? servingOf(refusals[0]?.detail["serving"]) : undefined;
     activations.push({
       deployment_site_id: siteId,
-      state,
+      state: state === "failed" && isPinned ? "pinned" : state,
       ...(error !== undefined && { error }),
+      ...(serving !== undefined && { serving }),
       ...(lastSeen !== undefined && { last_seen: lastSeen }),
     });
   }
   return activations;
 }
 
+/** What an agent told of the version that it serves instead. */
+function servingOf(told: unknown): DeploymentActivation["serving"] {
+  if (typeof told !== "object" || told === null) return undefined;
+  const { viewset_id: id, viewset_name: name } = { ...told } as Record<string, unknown>;
+  return typeof id === "number" && Number.isSafeInteger(id) && typeof name === "string"
+    ? { viewset_id: id, viewset_name: name }
+    : undefined;
+}
+
 /** Pure. Nothing is proved where no deployment serves the domain. */
 export function activationOf(deployments: readonly DeploymentActivation[]): ActivationState {
-  if (deployments.some(({ state }) => state === "failed")) return "failed";
+  for (const worst of ["failed", "pinned"] as const)
+    if (deployments.some(({ state }) => state === worst)) return worst;
   const isApplied = deployments.length > 0 && deployments.every(({ state }) => state === "applied");
   return isApplied ? "applied" : "pending";
 }

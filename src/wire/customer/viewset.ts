@@ -8,6 +8,7 @@ const ActivationState = Type.Union([
   Type.Literal("applied"),
   Type.Literal("pending"),
   Type.Literal("failed"),
+  Type.Literal("pinned"),
 ]);
 export type ActivationState = Static<typeof ActivationState>;
 
@@ -19,13 +20,18 @@ export const ViewsetVersion = open({
   when_obsoleted: Type.Union([Timestamp, Type.Null()]),
   /** What the customer asked for. */
   is_active: Type.Boolean(),
-  /** What the agents proved; null where it is not active. Failed on one deployment is failed; served by none yet is pending. */
+  /**
+   * What the agents proved; null where it is not active. Failed on one deployment is failed, pinned to another version on one is pinned; served by none
+   * yet is pending.
+   */
   activation: Type.Union([ActivationState, Type.Null()]),
   deployments: Type.Array(
     open({
       deployment_site_id: Id,
       state: ActivationState,
       error: Type.Optional(Type.String()),
+      /** Of one that failed or is pinned: the version that is served in its place. */
+      serving: Type.Optional(open({ viewset_id: Id, viewset_name: Type.String() })),
       last_seen: Type.Optional(Timestamp),
     }),
   ),

@@ -2,8 +2,10 @@
 
 import { createHash } from "node:crypto";
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
-import { request } from "node:http";
+import { request, type IncomingMessage } from "node:http";
 import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
+import { zstdDecompressSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
 import { openBlobs } from "../../../src/central/store/blobs.ts";
@@ -57,6 +59,30 @@ test("what was put is there, whole and in ranges, for good", async () => {
       answer.headers.get("content-range"),
     ]).toEqual([range, status, body, contentRange]);
   }
+});
+
+test("whoever accepts zstd, and asks for the whole, gets it compressed", async () => {
+  const { side, agent } = await started();
+  await using _ = side;
+  const page = Buffer.alloc(300_000, "all work and no play ");
+  const path = `/blobs/${await side.blobs.put(page)}`;
+  const ask = async (headers: Record<string, string>) => {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const authorization = `Bearer ${agent.token.access_token}`;
+    request(new URL(side.url + path), { headers: { authorization, ...headers } })
+      .on("response", resolve)
+      .on("error", reject)
+      .end();
+    const answer = await promise;
+    return { headers: answer.headers, bytes: await buffer(answer) };
+  };
+  const coded = await ask({ "accept-encoding": "zstd" });
+  expect(coded.headers).toMatchObject({ "content-encoding": "zstd", "accel-blob-size": "300000" });
+  expect(coded.bytes.length).toBeLessThan(3_000);
+  expect(zstdDecompressSync(coded.bytes).equals(page)).toBe(true);
+  const part = await ask({ "accept-encoding": "zstd", range: "bytes=1-3" });
+  expect([part.headers["content-encoding"], String(part.bytes)]).toEqual([undefined, "ll "]);
+  expect((await ask({ "accept-encoding": "identity" })).bytes.equals(page)).toBe(true);
 });
 
 test("the empty file is a blob", async () => {

@@ -1,11 +1,15 @@
 // Two customers: whatever one has, the other can neither read, change nor tell that it exists.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { makeCertificate } from "../../support/x509.ts";
 import { member, openApi, type Api } from "./api-harness.ts";
 
 let api: Api;
 let [owner, stranger] = ["", ""];
 const ids = { site: "", viewset: "", devlove: "", clear: "", customer: "", user: "" };
+const vault = { key: "", name16: "", certificate: "" };
+const { pem, key: privateKey } = makeCertificate({ names: ["private.example.com"] });
+const upload = { certificate: pem, private_key: privateKey };
 const name = "private.example.com";
 
 beforeAll(async () => {
@@ -17,7 +21,13 @@ beforeAll(async () => {
   stranger = await api.trial("stranger");
   const post = async (path: string, body: unknown) =>
     (await api.call("POST", path, { token: owner, body })).body;
-  ids.site = member(await post("/deployment-site/", { tags: "mine" }), "id");
+  const site = await post("/deployment-site/", { tags: "mine" });
+  ids.site = member(site, "id");
+  vault.name16 = member(site, "name16");
+  await post("/symenckeys/", { deployment_site_id: Number(ids.site) });
+  const keys = await api.call("GET", "/symenckeys/", { token: owner });
+  vault.key = member(Object(keys.body)[0], "id");
+  vault.certificate = member(await post(`/upload/certificates/${vault.name16}/`, upload), "id");
   await post("/domain/", { name, deployment_site_id: Number(ids.site) });
   const content = JSON.stringify({ domains: { [name]: {} } });
   ids.devlove = member(await post(`/${name}/devlove/v1/`, { schema: "devlove/1", content }), "id");
@@ -45,6 +55,13 @@ test.each<[string, () => string, unknown?]>([
   ["PUT", () => `/deployment-site/${ids.site}/`, { tags: "x" }],
   ["DELETE", () => `/deployment-site/${ids.site}/`],
   ["POST", () => `/deployment-site/${ids.site}/rotate-secret/`],
+  ["POST", () => "/symenckeys/", { deployment_site_id: 1 }],
+  ["GET", () => `/symenckeys/${vault.key}/`],
+  ["PUT", () => `/symenckeys/${vault.key}/`, { deployment_site_id: 1 }],
+  ["POST", () => `/upload/certificates/${vault.name16}/`, upload],
+  ["POST", () => `/upload/certificates/${vault.name16}/`, { certificate: "x", private_key: "x" }],
+  ["GET", () => `/upload/certificates/${vault.name16}/`],
+  ["DELETE", () => `/upload/certificates/${vault.name16}/${vault.certificate}/`],
   ["POST", () => "/domain/", { name: "x.example.com", deployment_site_id: 1 }],
   ["GET", () => `/domain/${name}/`],
   ["PUT", () => `/domain/${name}/`, { sub_domain: { name: `a.${name}` } }],
@@ -81,7 +98,14 @@ test.each<[string, () => string, unknown?]>([
 });
 
 test("lists and checks hold nothing of the other", async () => {
-  for (const path of ["/deployment-site/", "/domain/", "/list-bad-bots/", "/list-vip-bots/"])
+  const paths = [
+    "/deployment-site/",
+    "/domain/",
+    "/symenckeys/",
+    "/list-bad-bots/",
+    "/list-vip-bots/",
+  ];
+  for (const path of paths)
     expect((await api.call("GET", path, { token: stranger })).body).toEqual([]);
   const check = await api.call("GET", "/is-bad-bot/192.0.2.1/", { token: stranger });
   expect(check.body).toEqual({

@@ -147,6 +147,7 @@ describe("domain", () => {
     expect(reply.body).toMatchObject({ sub_domains: [subDomain] });
     const entries = await api.journal(id);
     expect(entries.map(({ kind }) => kind)).toEqual([
+      "key.changed", // Its first one.
       "domains.changed",
       "policy.changed",
       "domains.changed",
@@ -207,6 +208,7 @@ describe("domain", () => {
     const id = await site("");
     await api.call("PUT", `/domain/${name}/`, { token, body: { deployment_site_id: id } });
     expect(await api.journal(id)).toMatchObject([
+      { kind: "key.changed", body: { keys: [{ version: 1 }] } },
       { kind: "domains.changed", body: { domains: [{ name }] } },
       { kind: "viewset.activated", body: { domain: name, viewset_name: "one" } },
       {

@@ -1,4 +1,4 @@
-// The body of a request: at most so many bytes, JSON, an object. An empty one reads as `{}` whatever its type says.
+// The fields of a request: its body, at most so many bytes, is a JSON object, or a form where the endpoint takes one. An empty one reads as `{}` whatever its type says.
 
 import type { IncomingMessage } from "node:http";
 import { readBody } from "../../base/http-listener.ts";
@@ -12,19 +12,46 @@ export type BodyFound =
 
 const depthMax = 64;
 
-export async function readJsonBody(request: IncomingMessage, bytesMax: number): Promise<BodyFound> {
-  const read = await readBody(request, bytesMax);
+type Limits = { readonly bodyBytesMax: number; readonly takesForms: boolean };
+
+export async function readFields(
+  request: IncomingMessage,
+  { bodyBytesMax, takesForms }: Limits,
+): Promise<BodyFound> {
+  const read = await readBody(request, bodyBytesMax);
   if (!read.ok) {
     if (read.reason === "aborted") return { ok: false, answer: undefined };
-    return refused(problem(413, `the body is larger than ${bytesMax} bytes`));
+    return refused(problem(413, `the body is larger than ${bodyBytesMax} bytes`));
   }
   if (read.body.length === 0) return { ok: true, value: {} };
   const { "content-type": type, "content-encoding": encoding } = request.headers;
-  if (type !== undefined && !/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type))
-    return refused(problem(415, `the body must be application/json, not ${shown(type)}`));
+  const isForm = takesForms && type !== undefined && /^multipart\/form-data\s*;/i.test(type);
+  if (!isForm && type !== undefined && !/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type)) {
+    const known = `application/json${takesForms ? " or multipart/form-data" : ""}`;
+    return refused(problem(415, `the body must be ${known}, not ${shown(type)}`));
+  }
   if (encoding !== undefined && encoding.toLowerCase() !== "identity")
     return refused(problem(415, `the body must not be encoded (${shown(encoding)})`));
-  return parse(read.body);
+  return isForm ? parseForm(type, read.body) : parse(read.body);
+}
+
+/** Files and plain parts alike (RFC 7578). */
+async function parseForm(type: string, bytes: Uint8Array): Promise<BodyFound> {
+  let form: FormData;
+  try {
+    form = await new Response(new Uint8Array(bytes), {
+      headers: { "content-type": type },
+    }).formData();
+  } catch {
+    return refused(invalid([{ path: "", message: "the body is no multipart/form-data" }]));
+  }
+  const fields = new Map<string, string>();
+  for (const [name, part] of form) {
+    if (fields.has(name))
+      return refused(invalid([{ path: "", message: `part ${shown(name)} is there twice` }]));
+    fields.set(name, typeof part === "string" ? part : await part.text());
+  }
+  return { ok: true, value: Object.fromEntries(fields) };
 }
 
 function parse(bytes: Uint8Array): BodyFound {
@@ -57,7 +84,7 @@ function refused(answer: Answer): BodyFound {
   return { ok: false, answer };
 }
 
-/** Of a header that is shown back. */
-function shown(header: string): string {
-  return JSON.stringify(header.slice(0, 100));
+/** Of what is shown back. */
+function shown(text: string): string {
+  return JSON.stringify(text.slice(0, 100));
 }

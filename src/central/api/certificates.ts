@@ -1,0 +1,99 @@
+// `/upload/certificates/{deployment_name}/`: certificates of a deployment site, named by its name16. Private keys come in and never go out.
+
+import { certificateUpload, type CertificateStored } from "../../wire/customer/certificate.ts";
+import { certificatesMax } from "../../wire/vault.ts";
+import {
+  conflict,
+  invalid,
+  list,
+  noContent,
+  notFound,
+  ok,
+  type Answer,
+  type ProblemAnswer,
+} from "./answer.ts";
+import { checkCertificate } from "./certificate-check.ts";
+import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
+import { idOf, isProblem } from "./path-values.ts";
+import type { ResourceDeps } from "./resources.ts";
+import type { Actor, SiteRow, Unit } from "./unit.ts";
+
+const path = "/upload/certificates/:deployment_name/";
+const nameParam = "deployment_name";
+
+/** Both texts as JSON, in which a line end takes two characters, and what a form puts around them. */
+const bodyBytesMax = 2 ** 18;
+
+async function siteNamed(
+  unit: Unit,
+  { actor, param }: Pick<Call<unknown, Actor>, "actor" | "param">,
+): Promise<SiteRow | ProblemAnswer> {
+  const name = param(nameParam);
+  const site = await unit.sites.findByName(actor.customerId, name);
+  return site ?? notFound(`deployment ${JSON.stringify(name)}`);
+}
+
+export function certificateEndpoints({ now }: Pick<ResourceDeps, "now">): readonly Endpoint[] {
+  return [
+    forUsers({
+      method: "POST",
+      path,
+      summary: "Upload a certificate chain with its private key, as JSON or as a form",
+      body: certificateUpload,
+      bodyBytesMax,
+      takesForms: true,
+      handle: async (call) => upload(call, now),
+    }),
+    forUsers({
+      method: "GET",
+      path,
+      summary: "List the certificates of a deployment site",
+      handle: async ({ actor, param, read }) => {
+        const site = await read(async (unit) => siteNamed(unit, { actor, param }));
+        if (isProblem(site)) return site;
+        return list(async (range) => read(async (unit) => unit.certificates.list(site.id, range)));
+      },
+    }),
+    forUsers({
+      method: "DELETE",
+      path: `${path}:certificate_id/`,
+      summary: "Take a certificate from a deployment site",
+      handle: async ({ actor, param, change }) =>
+        change(async (unit) => {
+          const site = await siteNamed(unit, { actor, param });
+          if (isProblem(site)) return site;
+          const id = param("certificate_id");
+          return (await unit.certificates.remove(site.id, idOf(id))) === "removed"
+            ? noContent
+            : notFound(`certificate ${id}`);
+        }),
+    }),
+  ];
+}
+
+type Upload = { readonly certificate: string; readonly private_key: string };
+
+async function upload(call: Call<Upload, Actor>, now: () => Date): Promise<Answer> {
+  const { body, change, read } = call;
+  // Before the check: whose the deployment is decides first.
+  const known = await read(async (unit) => siteNamed(unit, call));
+  if (isProblem(known)) return known;
+  const checked = checkCertificate(body.certificate, body.private_key, now());
+  if (!checked.ok) return invalid([{ path: `/${checked.field}`, message: checked.reason }]);
+  const { certificate } = checked;
+  return change(async (unit) => {
+    const site = await siteNamed(unit, call);
+    if (isProblem(site)) return site;
+    const id = await unit.certificates.add(site, certificate);
+    if (id === "too-many")
+      return conflict(
+        `the deployment has as many certificates as it can have: at most ${certificatesMax}`,
+      );
+    return ok({
+      id,
+      names: [...certificate.names],
+      not_after: certificate.notAfter,
+      fingerprint: certificate.fingerprint,
+    } satisfies CertificateStored);
+  });
+}

@@ -1,0 +1,103 @@
+// `/symenckeys/`: the symmetric keys of deployment sites, by name. What they are is never shown.
+
+import { symmetricKeyWrite } from "../../wire/customer/symmetric-key.ts";
+import { symmetricKeysMax } from "../../wire/vault.ts";
+import { conflict, created, list, notFound, ok, type Answer } from "./answer.ts";
+import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
+import { idOf } from "./path-values.ts";
+import type { Actor, Unit } from "./unit.ts";
+
+const path = "/symenckeys/:symenckey_id/";
+const idParam = "symenckey_id";
+
+async function siteMissing(unit: Unit, actor: Actor, id: number): Promise<Answer | undefined> {
+  const site = await unit.sites.find(actor.customerId, id);
+  return site === undefined
+    ? notFound(`deployment site ${id}`, [
+        { path: "/deployment_site_id", message: "is no deployment site of this customer" },
+      ])
+    : undefined;
+}
+
+async function record(unit: Unit, actor: Actor, id: number): Promise<Answer> {
+  const key = await unit.symmetricKeys.record(actor.customerId, id);
+  return key === undefined ? notFound(`symmetric key ${id}`) : ok(key);
+}
+
+function tooMany(siteId: number): Answer {
+  return conflict(`deployment site ${siteId} has ${symmetricKeysMax} symmetric keys, no more fit`);
+}
+
+export function symmetricKeyEndpoints(): readonly Endpoint[] {
+  return [
+    forUsers({
+      method: "POST",
+      path: "/symenckeys/",
+      summary: "Make a symmetric key for a deployment site; its certificates are sealed with it",
+      body: symmetricKeyWrite,
+      handle: async ({ actor, body, change }) =>
+        change(async (unit) => {
+          const missing = await siteMissing(unit, actor, body.deployment_site_id);
+          if (missing !== undefined) return missing;
+          const id = await unit.symmetricKeys.create(body.deployment_site_id);
+          return id === "too-many"
+            ? tooMany(body.deployment_site_id)
+            : created(await unit.symmetricKeys.record(actor.customerId, id));
+        }),
+    }),
+    forUsers({
+      method: "GET",
+      path: "/symenckeys/",
+      summary: "List symmetric keys",
+      handle: async ({ actor, read }) =>
+        list(async (range) =>
+          read(async (unit) => unit.symmetricKeys.list(actor.customerId, range)),
+        ),
+    }),
+    forUsers({
+      method: "GET",
+      path,
+      summary: "Read which deployment site has a symmetric key",
+      handle: async ({ actor, param, read }) => {
+        const id = idOf(param(idParam));
+        return read(async (unit) => record(unit, actor, id));
+      },
+    }),
+    forUsers({
+      method: "PUT",
+      path,
+      summary: "Bind a symmetric key to another deployment site; what it sealed is sealed anew",
+      body: symmetricKeyWrite,
+      identity: { field: "id", param: idParam },
+      handle: bind,
+    }),
+  ];
+}
+
+async function bind({
+  actor,
+  body,
+  param,
+  change,
+}: Call<{ readonly deployment_site_id: number }, Actor>): Promise<Answer> {
+  const { deployment_site_id: siteId } = body;
+  return change(async (unit) => {
+    const key = await unit.symmetricKeys.record(actor.customerId, idOf(param(idParam)));
+    if (key === undefined) return notFound(`symmetric key ${param(idParam)}`);
+    const missing = await siteMissing(unit, actor, siteId);
+    if (missing !== undefined) return missing;
+    const outcome = await unit.symmetricKeys.move(key, siteId);
+    switch (outcome) {
+      case "moved":
+        return record(unit, actor, key.id);
+      case "only-key":
+        return conflict(
+          `${key.name} is the only symmetric key of deployment site ${key.deployment_site_id}: make another one first`,
+        );
+      case "too-many":
+        return tooMany(siteId);
+      default:
+        return outcome satisfies never;
+    }
+  });
+}

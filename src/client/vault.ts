@@ -1,0 +1,54 @@
+// Calls about symmetric keys and certificates.
+
+import {
+  certificateShape,
+  certificateStoredShape,
+  type Certificate,
+  type CertificateStored,
+} from "../wire/customer/certificate.ts";
+import { symmetricKeyShape, type SymmetricKey } from "../wire/customer/symmetric-key.ts";
+import { arrayOf, nothing, type CallOptions, type Calls } from "./transport.ts";
+
+export type VaultClient = {
+  createSymmetricKey(deploymentSiteId: number, options?: CallOptions): Promise<SymmetricKey>;
+  symmetricKeys(): Promise<readonly SymmetricKey[]>;
+  symmetricKey(id: number): Promise<SymmetricKey>;
+  bindSymmetricKey(id: number, deploymentSiteId: number): Promise<SymmetricKey>;
+  /** Both as PEM; `name16` is the deployment's. In place of a certificate for the same names. */
+  uploadCertificate(
+    name16: string,
+    pem: { readonly certificate: string; readonly privateKey: string },
+    options?: CallOptions,
+  ): Promise<CertificateStored>;
+  certificates(name16: string): Promise<readonly Certificate[]>;
+  deleteCertificate(name16: string, id: number): Promise<void>;
+};
+
+export function vaultClient({ call }: Calls): VaultClient {
+  const { decode } = symmetricKeyShape;
+  const keyPath = (id: number): string => `/symenckeys/${id}/`;
+  const certificatesPath = (name16: string): string =>
+    `/upload/certificates/${encodeURIComponent(name16)}/`;
+  return {
+    createSymmetricKey: async (id, options) => {
+      const body = { deployment_site_id: id };
+      return (await call("POST", "/symenckeys/", decode, { body, ...options })).value;
+    },
+    symmetricKeys: async () =>
+      (await call("GET", "/symenckeys/", arrayOf(symmetricKeyShape))).value,
+    symmetricKey: async (id) => (await call("GET", keyPath(id), decode)).value,
+    bindSymmetricKey: async (id, deploymentSiteId) => {
+      const body = { deployment_site_id: deploymentSiteId };
+      return (await call("PUT", keyPath(id), decode, { body })).value;
+    },
+    uploadCertificate: async (name16, { certificate, privateKey }, options) => {
+      const body = { certificate, private_key: privateKey };
+      const path = certificatesPath(name16);
+      return (await call("POST", path, certificateStoredShape.decode, { body, ...options })).value;
+    },
+    certificates: async (name16) =>
+      (await call("GET", certificatesPath(name16), arrayOf(certificateShape))).value,
+    deleteCertificate: async (name16, id) =>
+      void (await call("DELETE", `${certificatesPath(name16)}${id}/`, nothing)),
+  };
+}
