@@ -82,6 +82,22 @@ export const FAULTS = {
     retryable: false,
     hint: "Correct the viewset or its devlove and activate again; the previous one goes on serving.",
   },
+  VIEWSET_PROBE_FAILED: {
+    retryable: false,
+    hint: "The version before goes on serving. Once the cause is gone, `accel-agent viewset retry DOMAIN` tries the version again.",
+  },
+  VIEWSET_PROBE_LATE: {
+    retryable: true,
+    hint: "The host is too busy, or its disk too slow, to try the version; it is tried again.",
+  },
+  VIEWSET_QUARANTINED: {
+    retryable: false,
+    hint: "Activate another version, or let `accel-agent viewset retry DOMAIN` try this one again.",
+  },
+  VIEWSET_TOO_LARGE: {
+    retryable: false,
+    hint: "Give viewsets more room (viewset.disk_max), or activate smaller versions.",
+  },
   IMPORT_IMPOSSIBLE: {
     retryable: false,
     hint: "Name `views_dir` and `devlove_file` of this domain in the agent's settings.",
@@ -116,6 +132,14 @@ export const FAULTS = {
   },
   PROTOCOL: { retryable: true, hint: "The connection is made anew." },
   CONFLICT: { retryable: false, hint: "Read the current state and try again." },
+  CERTIFICATES_INVALID: {
+    retryable: false,
+    hint: "Upload the certificate anew; the ones before are served until then.",
+  },
+  VAULT_LOCKED: {
+    retryable: false,
+    hint: "The secret16 was rotated: put the new one into the file that `secret16_file` names and restart.",
+  },
   NOT_FOUND: { retryable: false, hint: "Check the name." },
   INTERNAL: { retryable: false, hint: "This is a defect: report it with the log line." },
 } as const satisfies Record<string, Fault>;

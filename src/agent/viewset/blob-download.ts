@@ -22,6 +22,8 @@ export type GetBlob = (
   sha256: Sha256,
   rangeFrom: number,
   signal: AbortSignal,
+  /** It may come compressed; `chunks` are its own bytes all the same. */
+  isText?: boolean,
 ) => Promise<BlobStream>;
 
 export type WantedBlob = {
@@ -29,6 +31,8 @@ export type WantedBlob = {
   /** As a manifest says; undefined: whatever central has, up to `bytesMax`. */
   readonly size?: number | undefined;
   readonly bytesMax: number;
+  /** Worth compressing on the way. */
+  readonly isText?: boolean;
 };
 
 /**
@@ -79,7 +83,13 @@ async function receive(
 ): Promise<Hash | undefined> {
   // A body that is not read to its end would keep its connection.
   const giveUp = new AbortController();
-  const stream = await getBlob(want.sha256, began, AbortSignal.any([signal, giveUp.signal]));
+  const stream = await getBlob(
+    want.sha256,
+    began,
+    AbortSignal.any([signal, giveUp.signal]),
+    // A part is asked for by its place in the bytes themselves.
+    began === 0 && want.isText === true,
+  );
   try {
     checkSize(want, stream.size);
     const end = stream.size ?? want.size ?? want.bytesMax;

@@ -4,7 +4,8 @@
 //   blobs/incoming/<sha256>.part     a transfer under way or broken off: continued by range
 //   blobs/incoming/<random>.tmp      being written by this process; swept at the next start
 //
-// The renames are not durable until `settle`: one sync per directory for any number of blobs. Nothing may be committed that names a blob before it.
+// Nothing is removed that somebody asked for lately, or since the oldest hold that is open: whoever prepares something relies on what was there when
+// he asked. The renames are not durable until `settle`: one sync per directory for any number of blobs. Nothing may be committed that names a blob before it.
 
 import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, renameSync, statSync } from "node:fs";
@@ -13,15 +14,23 @@ import { dirname } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ensureDirectory, syncDirectory } from "../../base/durable-file.ts";
 import { Mutex } from "../../base/mutex.ts";
+import { blobKey } from "../../core/blob-list.ts";
 import { blobPath } from "../../core/blob-path.ts";
 import { AccelError } from "../../core/faults.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
 import { blobBytesMax } from "../../wire/manifest.ts";
+import { BlobUses } from "./blob-uses.ts";
 import { downloadBlob, type GetBlob, type WantedBlob } from "./blob-download.ts";
 import { digestOf, readAtMost, sha256Of, writeAll } from "./file-bytes.ts";
 import { inParallel, Slots } from "./parallel.ts";
 import { SharedTransfers } from "./shared-transfers.ts";
-import { readStill, readStillBytes, whileStill, type StillFile } from "./still-file.ts";
+import {
+  readStill,
+  readStillBytes,
+  whileStill,
+  type Source,
+  type StillFile,
+} from "./still-file.ts";
 
 export type StoredBlob = { readonly sha256: Sha256; readonly size: number };
 
@@ -34,6 +43,8 @@ const partAgeMaxMs = 7 * 86_400_000;
 /** 256 × 3 µs: under a millisecond between two turns of the event loop. */
 const lookupsPerTurn = 256;
 const syncsMax = 8;
+/** What was asked for stays at least so long, and so long after a hold under which it was. */
+const usedForMs = 600_000;
 
 export class BlobStore {
   readonly dir: string;
@@ -41,17 +52,61 @@ export class BlobStore {
   readonly #transfers = new SharedTransfers();
   readonly #slots = new Slots(transfersMax);
   readonly #settling = new Mutex();
+  readonly #uses: BlobUses;
   #unsettled: Set<string>;
 
-  constructor(dir: string, unsettled: Iterable<string>) {
+  constructor(dir: string, unsettled: Iterable<string>, nowMs: () => number) {
     this.dir = dir;
     this.#incoming = incomingOf(dir);
     this.#unsettled = new Set(unsettled);
+    this.#uses = new BlobUses(nowMs, usedForMs);
   }
 
-  has({ sha256, size }: { readonly sha256: Sha256; readonly size?: number | undefined }): boolean {
+  /** Who asks relies on it from now on. */
+  has(blob: { readonly sha256: Sha256; readonly size?: number | undefined }): boolean {
+    this.#uses.note(blobKey(blob.sha256));
+    return this.#isHere(blob);
+  }
+
+  #isHere({
+    sha256,
+    size,
+  }: {
+    readonly sha256: Sha256;
+    readonly size?: number | undefined;
+  }): boolean {
     const stats = statSync(blobPath(this.dir, sha256), { throwIfNoEntry: false });
     return stats !== undefined && stats.isFile() && (size === undefined || stats.size === size);
+  }
+
+  /** Nothing that is asked for from now until it is disposed, or stored, is removed. */
+  hold(): Disposable {
+    return this.#uses.hold();
+  }
+
+  /** The directories that blobs lie in. */
+  async fans(): Promise<readonly string[]> {
+    const names = await readdir(this.dir);
+    this.#uses.forget();
+    return names.filter((name) => /^[0-9a-f]{2}$/.test(name)).map((name) => `${this.dir}/${name}`);
+  }
+
+  /** Its size; undefined: somebody may rely on it, and it stays. Its bytes go in the background. Synchronous. */
+  removeUnlessUsed(sha256: Sha256): number | undefined {
+    if (this.#uses.isUsed(blobKey(sha256))) return undefined;
+    return this.remove(sha256);
+  }
+
+  /** Its size, 0 where it is not here. Whoever has it open keeps its bytes. */
+  remove(sha256: Sha256): number {
+    const path = blobPath(this.dir, sha256);
+    const size = statSync(path, { throwIfNoEntry: false })?.size;
+    if (size === undefined) return 0;
+    // The bytes of a large file take long to free; what a crash leaves is swept at the next start.
+    const gone = `${this.#incoming}/${randomBytes(12).toString("hex")}.tmp`;
+    renameSync(path, gone);
+    rm(gone, { force: true }).catch(() => undefined);
+    return size;
   }
 
   /** Those that are not here. */
@@ -66,22 +121,22 @@ export class BlobStore {
   }
 
   /** The content as it was at one moment. Throws IMPORT_IMPOSSIBLE when the file does not hold still, and what opening it throws. */
-  async ingest(source: string, signal: AbortSignal): Promise<StoredBlob> {
-    const blob = await whileStill(source, { followsLink: false, signal }, async (opened) => {
+  async ingest(source: Source, signal: AbortSignal): Promise<StoredBlob> {
+    const { name } = source;
+    const blob = await whileStill(source, signal, async (opened) => {
       const { stats } = opened;
-      if (!stats.isFile())
-        throw new AccelError("IMPORT_IMPOSSIBLE", `${source} is no regular file`);
+      if (!stats.isFile()) throw new AccelError("IMPORT_IMPOSSIBLE", `${name} is no regular file`);
       if (stats.size > blobBytesMax)
         throw new AccelError(
           "IMPORT_IMPOSSIBLE",
-          `${source} has ${stats.size} bytes, at most ${blobBytesMax} are possible`,
+          `${name} has ${stats.size} bytes, at most ${blobBytesMax} are possible`,
         );
       if (stats.size > smallBytes) return this.#copy(opened, signal);
       const bytes = await readStillBytes(opened, smallBytes, signal);
       return bytes === undefined ? undefined : this.putBytes(bytes);
     });
     if (blob === undefined)
-      throw new AccelError("IMPORT_IMPOSSIBLE", `${source} keeps changing while it is read`);
+      throw new AccelError("IMPORT_IMPOSSIBLE", `${name} keeps changing while it is read`);
     return blob;
   }
 
@@ -139,7 +194,7 @@ export class BlobStore {
     if (bytes === undefined)
       throw new AccelError("VIEWSET_INVALID", `blob ${sha256} has more than ${bytesMax} bytes`);
     if (sha256Of(bytes) === sha256) return bytes;
-    await rm(path, { force: true });
+    this.remove(sha256);
     return undefined;
   }
 
@@ -162,6 +217,7 @@ export class BlobStore {
     if (mkdirSync(fan, { recursive: true, mode: 0o700 }) !== undefined)
       this.#unsettled.add(this.dir);
     renameSync(staged, path);
+    this.#uses.note(blobKey(sha256));
     this.#unsettled.add(fan);
   }
 
@@ -184,10 +240,13 @@ export class BlobStore {
 const incomingOf = (dir: string): string => `${dir}/incoming`;
 
 /** Sweeps what earlier starts left behind. What they renamed may not have been settled: all directories count as touched. */
-export async function openBlobStore(dir: string): Promise<BlobStore> {
+export async function openBlobStore(
+  dir: string,
+  nowMs: () => number = () => performance.now(),
+): Promise<BlobStore> {
   await ensureDirectory(incomingOf(dir));
   const fans = (await readdir(dir)).map((name) => `${dir}/${name}`);
-  const store = new BlobStore(dir, [dir, ...fans]);
+  const store = new BlobStore(dir, [dir, ...fans], nowMs);
   for (const name of await readdir(incomingOf(dir))) {
     const path = `${incomingOf(dir)}/${name}`;
     if (!(await isContinuable(store, name, path))) await rm(path, { recursive: true, force: true });

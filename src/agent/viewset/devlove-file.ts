@@ -4,7 +4,7 @@ import { AccelError } from "../../core/faults.ts";
 import { devloveBytesMax } from "../../wire/devlove.ts";
 import { invalid } from "./devlove-text.ts";
 import { systemReason } from "./site-walk.ts";
-import { readStillBytes, whileStill } from "./still-file.ts";
+import { readStillBytes, sourceAt, whileStill } from "./still-file.ts";
 
 /** The bytes, or why there are none: VIEWSET_INVALID for a document that is too large, IMPORT_IMPOSSIBLE for the rest. Throws only the reason of `signal`. */
 export async function readDevloveFile(
@@ -14,8 +14,8 @@ export async function readDevloveFile(
   const impossible = (reason: string): AccelError =>
     new AccelError("IMPORT_IMPOSSIBLE", `devlove_file ${path} ${reason}`);
   try {
-    const options = { followsLink: true, signal };
-    const read = await whileStill<Uint8Array | AccelError>(path, options, async (opened) => {
+    const source = sourceAt(path);
+    const read = await whileStill<Uint8Array | AccelError>(source, signal, async (opened) => {
       const { stats } = opened;
       if (!stats.isFile()) return impossible("is no regular file");
       if (stats.size <= devloveBytesMax) return readStillBytes(opened, devloveBytesMax, signal);

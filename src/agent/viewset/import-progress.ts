@@ -7,6 +7,10 @@ export type Amount = { readonly files: number; readonly bytes: number };
 
 const intervalMs = 250;
 
+export function amountOf(files: readonly { readonly size: number }[]): Amount {
+  return { files: files.length, bytes: files.reduce((bytes, { size }) => bytes + size, 0) };
+}
+
 export class ProgressMeter {
   readonly #importId: string;
   readonly #send: (progress: ImportProgress) => void;

@@ -60,6 +60,7 @@ export class WatchedSite implements AsyncDisposable {
     return {
       viewsDir: resolve(this.#location.views_dir),
       devlove: this.#document?.devlove ?? null,
+      devloveFile: resolve(this.#location.devlove_file),
     };
   }
 

@@ -23,6 +23,14 @@ const table = {
     help: "Bytes of blobs transferred, by direction, those of transfers that broke off included where they were received.",
     labels: ["direction"],
   },
+  accel_agent_viewset_blobs_collected_total: {
+    kind: "counter",
+    help: "Blobs removed because nothing needed them any more.",
+  },
+  accel_agent_viewset_blobs_stored: {
+    kind: "gauge",
+    help: "Blobs on disk after the last collection.",
+  },
   accel_agent_viewset_prepare_seconds: {
     kind: "histogram",
     help: "From an activation's manifest digest to everything fetched, verified and durable.",

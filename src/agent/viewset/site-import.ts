@@ -1,23 +1,21 @@
 // Import: the site as it lies on this host becomes blobs and a manifest at central. The same tree gives the same manifest, and moves only what central lacks.
 //
-// Every file is first copied into the blob store: what is uploaded is what was hashed, whatever happens to the site meanwhile. The manifest goes
+// Every file is first copied into the blob store (site-take.ts): what is uploaded is what was hashed, whatever happens to the site meanwhile. The manifest goes
 // last, so that central has no manifest whose files it lacks.
 
-import { realpath } from "node:fs/promises";
-import mime from "mime";
 import type { BackendRules } from "../../core/backend-url.ts";
 import { blobPath } from "../../core/blob-path.ts";
 import { canonicalJson } from "../../core/canonical-json.ts";
 import { AccelError } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { devloveSchemaId } from "../../wire/devlove.ts";
-import type { Manifest } from "../../wire/manifest.ts";
+import { manifestBytesMax, type Manifest } from "../../wire/manifest.ts";
 import type { BlobStore, StoredBlob } from "./blob-store.ts";
 import { readDevloveFile } from "./devlove-file.ts";
 import { invalid, readDevlove, type SiteNames } from "./devlove-text.ts";
-import type { Amount, ProgressMeter } from "./import-progress.ts";
+import { amountOf, type Amount, type ProgressMeter } from "./import-progress.ts";
 import { inParallel, Slots } from "./parallel.ts";
-import { codeOfSystem, onceMore, systemReason, walkSite, type SiteWalk } from "./site-walk.ts";
+import { SiteTaking, type ManifestFile } from "./site-take.ts";
 
 /** As in the settings. */
 export type SiteLocation = {
@@ -52,9 +50,6 @@ export type ImportedSite = {
   readonly left_out_names: readonly string[];
 };
 
-const defaultMime = "application/octet-stream";
-/** Reading is hashing and syncing: more in flight only fills the queue of the thread pool. */
-const readersMax = 8;
 const uploadsMax = 6;
 const namesMax = 20;
 
@@ -73,23 +68,28 @@ export class SiteImporter {
 
   /** Throws IMPORT_IMPOSSIBLE or VIEWSET_INVALID with the reason, or what `central` throws. Repeated, it goes on where it was. */
   async run(task: ImportTask, signal: AbortSignal): Promise<ImportedSite> {
+    using _held = this.#store.hold();
     const devlove = await this.#takeDevlove(task, signal);
-    const { devlove_file: devloveFile, views_dir: viewsDir } = task.location;
-    const except = await realpath(devloveFile).catch(() => devloveFile);
-    const walk = await walkSite(viewsDir, except, signal);
-    const files = await this.#takeFiles(walk, task.progress, signal);
+    const { location, progress } = task;
+    const { files, leftOut } = await SiteTaking.run(this.#store, location, progress, signal);
     const contents: Manifest = {
       devlove: { schema: devloveSchemaId, sha256: devlove.sha256 },
       files: [...files],
     };
-    const manifest = await this.#store.putBytes(Buffer.from(canonicalJson(contents)));
-    await this.#upload(files, [devlove], manifest, task.progress, signal);
-    task.progress.end();
+    const text = Buffer.from(canonicalJson(contents));
+    if (text.length > manifestBytesMax)
+      throw new AccelError(
+        "IMPORT_IMPOSSIBLE",
+        `the list of the ${files.length} files has ${text.length} bytes, at most ${manifestBytesMax} are possible`,
+      );
+    const manifest = await this.#store.putBytes(text);
+    await this.#upload(files, [devlove], manifest, progress, signal);
+    progress.end();
     return {
       manifest: manifest.sha256,
       ...amountOf(files),
-      left_out: walk.leftOut.length,
-      left_out_names: walk.leftOut.slice(0, namesMax),
+      left_out: leftOut.length,
+      left_out_names: leftOut.slice(0, namesMax),
     };
   }
 
@@ -102,36 +102,6 @@ export class SiteImporter {
     const read = readDevlove(devloveSchemaId, bytes, names, rules);
     if (!read.ok) throw invalid(`devlove_file ${path}`, read.reasons);
     return this.#store.putBytes(bytes);
-  }
-
-  async #takeFiles(
-    { files }: SiteWalk,
-    progress: ProgressMeter,
-    signal: AbortSignal,
-  ): Promise<readonly ManifestFile[]> {
-    progress.begin("reading", amountOf(files), { files: 0, bytes: 0 });
-    const taken: ManifestFile[] = [];
-    await inParallel(
-      files.entries(),
-      readersMax,
-      async ([at, { path, source, size: planned }], stop) => {
-        const { sha256, size } = await this.#ingest(path, source, stop);
-        taken[at] = { path, sha256, size, mime: mime.getType(path) ?? defaultMime };
-        progress.add({ files: 1, bytes: planned });
-      },
-      signal,
-    );
-    return taken;
-  }
-
-  async #ingest(path: string, source: string, signal: AbortSignal): Promise<StoredBlob> {
-    try {
-      return await onceMore(async () => this.#store.ingest(source, signal), signal);
-    } catch (error) {
-      const isOfSource = error instanceof Error && "path" in error && error.path === source;
-      if (!isOfSource || codeOfSystem(error) === undefined) throw error;
-      throw new AccelError("IMPORT_IMPOSSIBLE", `${JSON.stringify(path)} ${systemReason(error)}`);
-    }
   }
 
   async #upload(
@@ -168,12 +138,6 @@ export class SiteImporter {
     await this.#slots.run(async () => this.#central.putBlob(sha256, source, signal), signal);
     this.#onSent(size);
   }
-}
-
-type ManifestFile = NonNullable<Manifest["files"]>[number];
-
-function amountOf(files: readonly { readonly size: number }[]): Amount {
-  return { files: files.length, bytes: files.reduce((bytes, { size }) => bytes + size, 0) };
 }
 
 function sum(amounts: readonly Amount[]): Amount {

@@ -1,12 +1,13 @@
 // Which files a site's directory holds, as they would be served: sorted, hidden ones left out, links followed as long as they end inside the root.
 //
 // A link that leads outside, nowhere, or back above itself is left out and named: nothing is served through it either. What should be a file
-// but cannot be read or named is a failure: a site that silently lacks files is worse than none.
+// but cannot be read or named is a failure: a site that silently lacks files is worse than none. What vanishes while it is looked at is not there.
+// Names are resolved from the root (base/below-root.ts): a directory that is swapped for a link shows nothing of the outside.
 
 import { isUtf8 } from "node:buffer";
-import type { Dirent } from "node:fs";
-import { lstat, readdir, realpath, stat } from "node:fs/promises";
-import { sleep } from "../../base/wait.ts";
+import type { BigIntStats, Dirent } from "node:fs";
+import { lstat, readdir } from "node:fs/promises";
+import { identityOf, type Found, type Root } from "../../base/below-root.ts";
 import { AccelError } from "../../core/faults.ts";
 import { oneLine } from "./devlove-text.ts";
 import { inParallel } from "./parallel.ts";
@@ -14,9 +15,9 @@ import { inParallel } from "./parallel.ts";
 export type SiteFile = {
   /** Below the root, `/` between segments. */
   readonly path: string;
-  /** Absolute, without links but perhaps by now. */
-  readonly source: string;
   readonly size: number;
+  /** Another one when the content, or what the path leads to, is another. */
+  readonly identity: string;
 };
 
 export type SiteWalk = {
@@ -26,165 +27,153 @@ export type SiteWalk = {
   readonly leftOut: readonly string[];
 };
 
+export type WalkOptions = {
+  readonly root: Root;
+  /** As it is called in reasons. */
+  readonly viewsDir: string;
+  /** A file that is not part of the site, under whatever name. */
+  readonly except: Pick<BigIntStats, "dev" | "ino"> | undefined;
+  readonly signal: AbortSignal;
+};
+
 type Directory = {
   /** Below the root with a trailing slash, "" for the root. */
   readonly prefix: string;
-  readonly real: string;
-  /** Real paths from the root to here. */
-  readonly chain: ReadonlySet<string>;
+  /** Where the directories above it lie. */
+  readonly above: ReadonlySet<string>;
 };
 
 /** As the manifest's schema says. */
 const filesMax = 2_000_000;
 const pathCharsMax = 4096;
+/** Links between directories can make more paths of few files than anyone can read. */
+const directoriesMax = 200_000;
 const directoriesAtOnce = 8;
 const entriesAtOnce = 8;
-/** Time for an editor or a deployment to put back what it replaces. */
-const goneWaitMs = 100;
+const vanished: ReadonlySet<string | undefined> = new Set(["ENOENT", "ENOTDIR", "ELOOP"]);
 
 /** RFC 8615 lives in a directory that is hidden by its name. */
 export function isHidden(name: string): boolean {
   return name.startsWith(".") && name !== ".well-known";
 }
 
-/** Runs once more when what it reads has vanished just now. */
-export async function onceMore<T>(action: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  try {
-    return await action();
-  } catch (error) {
-    if (codeOfSystem(error) !== "ENOENT") throw error;
-    await sleep(goneWaitMs, signal);
-    return action();
-  }
-}
-
-/** `except`: real path of a file that is not part of the site. Throws IMPORT_IMPOSSIBLE naming what cannot be read. */
-export async function walkSite(
-  root: string,
-  except: string,
-  signal: AbortSignal,
-): Promise<SiteWalk> {
-  const walk = new Walk(await realRoot(root), except, signal);
-  return walk.run();
-}
-
-async function realRoot(root: string): Promise<string> {
-  try {
-    const real = await realpath(root);
-    if ((await stat(real)).isDirectory()) return real;
-  } catch (error) {
-    throw new AccelError("IMPORT_IMPOSSIBLE", `views_dir ${root} ${systemReason(error)}`);
-  }
-  throw new AccelError("IMPORT_IMPOSSIBLE", `views_dir ${root} is no directory`);
+/** Throws IMPORT_IMPOSSIBLE naming what cannot be read. */
+export async function walkSite(options: WalkOptions): Promise<SiteWalk> {
+  return new Walk(options).run();
 }
 
 class Walk {
-  readonly #root: string;
-  readonly #except: string;
-  readonly #signal: AbortSignal;
+  readonly #options: WalkOptions;
   readonly #files: SiteFile[] = [];
   readonly #leftOut: string[] = [];
   readonly #faults: string[] = [];
-  #next: Directory[] = [];
+  #next: Directory[] = [{ prefix: "", above: new Set() }];
+  #directories = 0;
 
-  constructor(root: string, except: string, signal: AbortSignal) {
-    this.#root = root;
-    this.#except = except;
-    this.#signal = signal;
+  constructor(options: WalkOptions) {
+    this.#options = options;
   }
 
   async run(): Promise<SiteWalk> {
     const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
-    this.#next = [{ prefix: "", real: this.#root, chain: new Set([this.#root]) }];
+    const { viewsDir, root, signal } = this.#options;
     while (this.#next.length > 0) {
       const level = this.#next;
       this.#next = [];
       const read = async (directory: Directory): Promise<void> => this.#read(directory);
-      await inParallel(level, directoriesAtOnce, read, this.#signal);
+      await inParallel(level, directoriesAtOnce, read, signal);
+      this.#directories += level.length;
       if (this.#files.length > filesMax) this.#faults.push(`there are more than ${filesMax} files`);
+      if (this.#directories > directoriesMax)
+        this.#faults.push(`there are more than ${directoriesMax} directories, links included`);
       if (this.#faults.length > 0) {
         const reasons = oneLine(this.#faults.sort(byText));
-        throw new AccelError("IMPORT_IMPOSSIBLE", `views_dir ${this.#root}: ${reasons}`);
+        throw new AccelError("IMPORT_IMPOSSIBLE", `views_dir ${viewsDir}: ${reasons}`);
       }
     }
+    // Deleted while we hold it: it looks empty.
+    if (root.stats.nlink === 0n)
+      throw new AccelError("IMPORT_IMPOSSIBLE", `views_dir ${viewsDir} vanished while it was read`);
     return {
       files: this.#files.sort((a, b) => byText(a.path, b.path)),
       leftOut: this.#leftOut.sort(byText),
     };
   }
 
-  async #read(directory: Directory): Promise<void> {
-    const list = async (): Promise<Dirent<Buffer>[]> =>
-      readdir(directory.real, { withFileTypes: true, encoding: "buffer" });
-    let entries: readonly Dirent<Buffer>[];
+  async #read({ prefix, above }: Directory): Promise<void> {
     try {
-      entries = await onceMore(list, this.#signal);
+      using found = await this.#options.root.find(prefix === "" ? "." : prefix.slice(0, -1));
+      if (found === undefined) this.#leaveOut(prefix.slice(0, -1), "a link out of views_dir");
+      else if (above.has(found.place))
+        this.#leaveOut(prefix.slice(0, -1), "a link back above itself");
+      else await this.#list(prefix, found, new Set(above).add(found.place));
     } catch (error) {
-      this.#faults.push(`${quoted(directory.prefix)} ${systemReason(error)}`);
-      return;
-    }
-    const visit = async (entry: Dirent<Buffer>): Promise<void> => this.#visit(directory, entry);
-    await inParallel(entries, entriesAtOnce, visit, this.#signal);
-  }
-
-  async #visit(directory: Directory, entry: Dirent<Buffer>): Promise<void> {
-    const name = entry.name.toString("utf8");
-    if (isHidden(name)) return;
-    const path = directory.prefix + name;
-    if (!isUtf8(entry.name))
-      this.#faults.push(`${quoted(path)} has a name that is not UTF-8 (${escaped(entry.name)})`);
-    else if (path.length > pathCharsMax)
-      this.#faults.push(`${quoted(path)} is longer than ${pathCharsMax} characters`);
-    else {
-      try {
-        await this.#enter(directory, path, `${directory.real}/${name}`, entry);
-      } catch (error) {
-        this.#faults.push(`${quoted(path)} ${systemReason(error)}`);
-      }
+      if (vanished.has(codeOfSystem(error))) return;
+      this.#options.signal.throwIfAborted();
+      this.#faults.push(`${quoted(prefix)} ${systemReason(error)}`);
     }
   }
 
-  async #enter(
-    directory: Directory,
+  async #list(prefix: string, directory: Found, above: ReadonlySet<string>): Promise<void> {
+    const entries: readonly Dirent<Buffer>[] = await readdir(directory.link, {
+      withFileTypes: true,
+      encoding: "buffer",
+    });
+    const visit = async (entry: Dirent<Buffer>): Promise<void> => {
+      const name = entry.name.toString("utf8");
+      if (isHidden(name)) return;
+      const path = prefix + name;
+      if (!isUtf8(entry.name))
+        this.#faults.push(`${quoted(path)} has a name that is not UTF-8 (${escaped(entry.name)})`);
+      else if (path.length > pathCharsMax)
+        this.#faults.push(`${quoted(path)} is longer than ${pathCharsMax} characters`);
+      else await this.#visit(path, `${directory.link}/${name}`, entry, above);
+    };
+    await inParallel(entries, entriesAtOnce, visit, this.#options.signal);
+  }
+
+  async #visit(
     path: string,
     full: string,
     entry: Dirent<Buffer>,
+    above: ReadonlySet<string>,
   ): Promise<void> {
-    if (entry.isSymbolicLink()) await this.#follow(directory, path, full);
-    else if (entry.isDirectory()) this.#descend(directory, path, full);
-    else if (entry.isFile()) {
-      const { size } = await onceMore(async () => lstat(full), this.#signal);
-      this.#add(path, full, size);
-    } else this.#faults.push(`${quoted(path)} is neither file nor directory`);
-  }
-
-  async #follow(directory: Directory, path: string, full: string): Promise<void> {
-    let target: string;
     try {
-      target = await realpath(full);
+      if (entry.isDirectory()) {
+        this.#next.push({ prefix: `${path}/`, above });
+        return;
+      }
+      // One name in a directory that is held: nothing can lead elsewhere.
+      const stats = await lstat(full, { bigint: true });
+      if (stats.isSymbolicLink()) await this.#follow(path, above);
+      else this.#add(path, stats, above);
     } catch (error) {
-      if (!["ENOENT", "ELOOP", "ENOTDIR"].includes(codeOfSystem(error) ?? "")) throw error;
-      this.#leftOut.push(`${path} (a link to nothing)`);
-      return;
+      if (!vanished.has(codeOfSystem(error)))
+        this.#faults.push(`${quoted(path)} ${systemReason(error)}`);
     }
-    if (target !== this.#root && !target.startsWith(`${this.#root}/`)) {
-      this.#leftOut.push(`${path} (a link out of views_dir)`);
-      return;
-    }
-    const stats = await stat(target);
-    if (directory.chain.has(target)) this.#leftOut.push(`${path} (a link back above itself)`);
-    else if (stats.isDirectory()) this.#descend(directory, path, target);
-    else if (stats.isFile()) this.#add(path, target, stats.size);
-    else this.#faults.push(`${quoted(path)} is neither file nor directory`);
   }
 
-  #descend(directory: Directory, path: string, real: string): void {
-    const chain = new Set(directory.chain).add(real);
-    this.#next.push({ prefix: `${path}/`, real, chain });
+  async #follow(path: string, above: ReadonlySet<string>): Promise<void> {
+    try {
+      using found = await this.#options.root.find(path);
+      if (found === undefined) this.#leaveOut(path, "a link out of views_dir");
+      else this.#add(path, found.stats, above);
+    } catch (error) {
+      if (!vanished.has(codeOfSystem(error))) throw error;
+      this.#leaveOut(path, "a link to nothing");
+    }
   }
 
-  #add(path: string, source: string, size: number): void {
-    if (source !== this.#except) this.#files.push({ path, source, size });
+  #add(path: string, stats: BigIntStats, above: ReadonlySet<string>): void {
+    const { except } = this.#options;
+    if (stats.isDirectory()) this.#next.push({ prefix: `${path}/`, above });
+    else if (!stats.isFile()) this.#faults.push(`${quoted(path)} is neither file nor directory`);
+    else if (except === undefined || stats.dev !== except.dev || stats.ino !== except.ino)
+      this.#files.push({ path, size: Number(stats.size), identity: identityOf(stats) });
+  }
+
+  #leaveOut(path: string, why: string): void {
+    this.#leftOut.push(`${path} (${why})`);
   }
 }
 
@@ -210,11 +199,15 @@ export function systemReason(error: unknown): string {
   switch (codeOfSystem(error)) {
     case "ENOENT":
       return "does not exist, or vanished while it was read";
+    case "ENOTDIR":
+      return "is no directory";
     case "EACCES":
     case "EPERM":
       return "cannot be read by the agent's user";
     case "ELOOP":
-      return "became a link while it was read";
+      return "is a link that leads in circles";
+    case "ENAMETOOLONG":
+      return "lies too deep: its path is longer than the system takes";
     default:
       return `cannot be read: ${error instanceof Error ? error.message : String(error)}`;
   }

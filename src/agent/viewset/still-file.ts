@@ -13,27 +13,35 @@ const triesMax = 4;
 /** Before the second try; doubles: 50 + 100 + 200 ms in all. */
 const pauseMs = 50;
 
-export type StillOptions = {
-  readonly followsLink: boolean;
-  readonly signal: AbortSignal;
+/** A file that is opened anew for each try: by then its name may lead to another one. */
+export type Source = {
+  /** As it is called in reasons. */
+  readonly name: string;
+  open(): Promise<FileHandle>;
 };
+
+/** Whatever the name leads to. */
+export function sourceAt(path: string): Source {
+  return {
+    name: path,
+    // Without O_NONBLOCK, opening a pipe waits for whoever writes to it.
+    open: async () => open(path, constants.O_RDONLY | constants.O_NONBLOCK),
+  };
+}
 
 /** An open file and what it was when it was opened. */
 export type StillFile = { readonly file: FileHandle; readonly stats: BigIntStats };
 
 /** `take` gives undefined when the file did not hold still, and is asked again; undefined when it never did. Throws what opening throws. */
 export async function whileStill<T>(
-  path: string,
-  { followsLink, signal }: StillOptions,
+  source: Source,
+  signal: AbortSignal,
   take: (opened: StillFile) => Promise<T | undefined>,
 ): Promise<T | undefined> {
-  // Without O_NONBLOCK, opening a pipe waits for whoever writes to it.
-  const flags =
-    constants.O_RDONLY | constants.O_NONBLOCK | (followsLink ? 0 : constants.O_NOFOLLOW);
   for (let attempt = 0; attempt < triesMax; attempt++) {
     if (attempt > 0) await sleep(pauseMs * 2 ** (attempt - 1), signal);
     signal.throwIfAborted();
-    await using file = await open(path, flags);
+    await using file = await source.open();
     let stats = await file.stat({ bigint: true });
     if (isYoung(stats)) {
       await sleep(quietMs, signal);

@@ -5,17 +5,24 @@ import type { Log } from "../../base/log.ts";
 import type { Registry } from "../../base/metrics.ts";
 import type { BackendRules } from "../../core/backend-url.ts";
 import type { ReadyViewset } from "../../core/compose-state.ts";
+import type { BlobList } from "../../core/blob-list.ts";
+import { isTextual } from "../../core/content-coding.ts";
 import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
+import { planActivation, type HeldRelease } from "../../core/plan-activation.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { encodeManifestTable } from "../../core/manifest-table.ts";
 import { devloveBytesMax, type Devlove } from "../../wire/devlove.ts";
-import { blobBytesMax, decodeManifest, type Manifest } from "../../wire/manifest.ts";
-import type { BlobStream, GetBlob } from "./blob-download.ts";
-import { openBlobStore, type BlobStore, type StoredBlob } from "./blob-store.ts";
+import { blobBytesMax, manifestBytesMax, type Manifest } from "../../wire/manifest.ts";
+import type { GetBlob } from "./blob-download.ts";
+import { BlobFetch } from "./blob-fetch.ts";
+import { openBlobStore, type BlobStore } from "./blob-store.ts";
+import { Collection } from "./collection.ts";
 import { invalid, readDevlove, type SiteNames } from "./devlove-text.ts";
 import { ProgressMeter, type ImportProgress } from "./import-progress.ts";
+import { allBlobsOf, blobsOf, readManifest, type NamedBlob } from "./manifest-blobs.ts";
 import { createViewsetMetrics, type ViewsetMetrics } from "./metrics.ts";
 import { inParallel } from "./parallel.ts";
+import { ReleaseBlobs } from "./release-blobs.ts";
 import {
   SiteImporter,
   type BlobUploads,
@@ -33,6 +40,10 @@ export type ViewsetsOptions = {
   readonly sites: readonly SiteLocation[];
   /** Where a devlove's backends may point. */
   readonly backendRules: BackendRules;
+  /** Setting `viewset.disk_max`. */
+  readonly diskMax?: number;
+  /** What this host holds beside what is being prepared. */
+  readonly releases?: HeldReleases;
   readonly onProgress: (progress: ImportProgress) => void;
   readonly registry: Registry;
   readonly health: Health;
@@ -40,26 +51,63 @@ export type ViewsetsOptions = {
   readonly stop: AbortSignal;
 };
 
-/** A million files with paths of 60 bytes and more. */
-const manifestBytesMax = 256 * 2 ** 20;
 /** As many as the blob store transfers at a time. */
 const fetchersMax = 6;
+/** Below, compression saves less than it costs. */
+const textBytesMin = 1_024;
 
-export class Viewsets {
+/** The versions that this host has, as they are written down. */
+export interface HeldReleases {
+  held(): readonly Omit<HeldRelease, "blobs">[];
+  /** Their room is needed for another. */
+  giveUp(releases: readonly Pick<HeldRelease, "domain" | "manifest">[]): void;
+}
+
+export class Viewsets implements AsyncDisposable {
+  readonly #releaseBlobs: ReleaseBlobs;
   readonly #options: ViewsetsOptions;
   readonly #store: BlobStore;
   readonly #metrics: ViewsetMetrics;
+  readonly #blobs: BlobFetch;
   readonly #importer: SiteImporter;
+  /** Undefined: nobody says what is needed, and nothing goes. */
+  readonly #collection: Collection | undefined;
 
   constructor(options: ViewsetsOptions, store: BlobStore) {
     this.#options = options;
     this.#store = store;
     const metrics = createViewsetMetrics(options.registry);
     this.#metrics = metrics;
+    this.#blobs = new BlobFetch(
+      store,
+      async (...asked) => options.central.getBlob(...asked),
+      metrics,
+    );
+    this.#releaseBlobs = new ReleaseBlobs(store);
     this.#importer = new SiteImporter(store, options.central, (bytes) => {
       metrics.accel_agent_viewset_blobs_total.inc({ direction: "sent" });
       metrics.accel_agent_viewset_blob_bytes_total.inc({ direction: "sent" }, bytes);
     });
+    const { releases, log, stop } = options;
+    this.#collection =
+      releases &&
+      new Collection({
+        store,
+        blobsOf: async (manifest) => this.#releaseBlobs.of(manifest),
+        references: () =>
+          releases.held().map(({ manifest, standing }) => ({
+            manifest,
+            isNeeded: standing === "needed",
+          })),
+        metrics,
+        log,
+        stop,
+      });
+    this.#collection?.request();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#collection?.[Symbol.asyncDispose]();
   }
 
   /** Where workers find the files: `core/blob-path.ts` below it. */
@@ -75,14 +123,24 @@ export class Viewsets {
     const measured = this.#metrics.accel_agent_viewset_prepare_seconds.startTimer();
     return this.#counted("accel_agent_viewset_activations_total", async () => {
       const stop = AbortSignal.any([this.#options.stop, signal]);
-      const contents = await this.#fetchManifest(manifest, stop);
-      const devlove = await this.#fetchDevlove(contents, names, stop);
-      const blobs = blobsOf(contents);
-      const lacking = await this.#store.lacking(blobs.values());
-      const fetch = async (blob: NamedBlob, fetchStop: AbortSignal): Promise<void> =>
-        this.#fetch({ ...blob, bytesMax: blobBytesMax }, JSON.stringify(blob.path), fetchStop);
-      await inParallel(lacking, fetchersMax, fetch, stop);
+      using _ = this.#store.hold();
+      const want = { sha256: manifest, bytesMax: manifestBytesMax };
+      const bytes = await this.#blobs.obtain(want, "the manifest", stop);
+      const contents = readManifest(bytes);
+      const { devlove, bytes: devloveSize } = await this.#fetchDevlove(contents, names, stop);
+      const lacking = await this.#store.lacking(blobsOf(contents).values());
+      const own = { sha256: manifest, size: bytes.length };
+      const all = allBlobsOf(own, contents, devloveSize);
+      await this.#plan(names.name, all, lacking);
+      await inParallel(
+        lacking,
+        fetchersMax,
+        async (blob, stopped) => this.fetch(blob, stopped),
+        stop,
+      );
       await this.#store.settle();
+      this.#releaseBlobs.note(manifest, all);
+      this.#collection?.request();
       measured();
       this.#options.health.settle("viewset_incomplete", names.name);
       this.#options.log.info(
@@ -91,6 +149,13 @@ export class Viewsets {
       );
       return ready(manifest, contents, devlove);
     });
+  }
+
+  /** Nothing where it is here. Not durable before `settle`. */
+  async fetch({ sha256, size, path, mime }: NamedBlob, signal: AbortSignal): Promise<void> {
+    const isText = size >= textBytesMin && isTextual(mime);
+    const want = { sha256, size, bytesMax: blobBytesMax, isText };
+    await this.#blobs.fetch(want, JSON.stringify(path), signal);
   }
 
   /**
@@ -120,12 +185,14 @@ export class Viewsets {
           `the settings of this agent name no views_dir and devlove_file of ${names.name} (sites)`,
         );
       }
+      using _ = this.#store.hold();
       const stop = AbortSignal.any([this.#options.stop, signal]);
       const rules = this.#options.backendRules;
       const progress = new ProgressMeter(importId, this.#options.onProgress, () =>
         performance.now(),
       );
       const done = await this.#importer.run({ location, names, rules, progress }, stop);
+      this.#collection?.request();
       this.#options.log.info({ domain: names.name, import_id: importId, ...done }, "site imported");
       return done;
     });
@@ -146,68 +213,37 @@ export class Viewsets {
     }
   }
 
-  async #fetchManifest(manifest: Sha256, signal: AbortSignal): Promise<Manifest> {
-    const want = { sha256: manifest, bytesMax: manifestBytesMax };
-    return readManifest(await this.#obtain(want, "the manifest", signal));
-  }
-
   async #fetchDevlove(
     { devlove }: Manifest,
     names: SiteNames,
     signal: AbortSignal,
-  ): Promise<Devlove> {
+  ): Promise<{ readonly devlove: Devlove; readonly bytes: number }> {
     const want = { sha256: devlove.sha256, bytesMax: devloveBytesMax };
-    const bytes = await this.#obtain(want, "the devlove file", signal);
+    const bytes = await this.#blobs.obtain(want, "the devlove file", signal);
     const read = readDevlove(devlove.schema, bytes, names, this.#options.backendRules);
     if (!read.ok) throw invalid("devlove", read.reasons);
-    return read.devlove;
+    return { devlove: read.devlove, bytes: bytes.length };
   }
 
-  /** Fetched where it is missing, or was and turned out to be damaged. */
-  async #obtain(
-    want: { readonly sha256: Sha256; readonly bytesMax: number },
-    what: string,
-    signal: AbortSignal,
-  ): Promise<Uint8Array> {
-    for (let attempt = 0; attempt < 2; attempt++) {
-      await this.#fetch(want, what, signal);
-      const bytes = await this.#store.readBytes(want.sha256, want.bytesMax);
-      if (bytes !== undefined) return bytes;
+  /** Throws VIEWSET_TOO_LARGE. Kept versions whose place is needed are given up. */
+  async #plan(domain: string, next: BlobList, lacking: readonly NamedBlob[]): Promise<void> {
+    const { releases } = this.#options;
+    const held: HeldRelease[] = [];
+    for (const release of releases?.held() ?? []) {
+      const blobs = await this.#releaseBlobs.of(release.manifest);
+      if (blobs !== undefined) held.push({ ...release, blobs });
     }
-    throw new AccelError("BLOB_MISMATCH", `${what} (blob ${want.sha256}) is damaged on this disk`);
-  }
-
-  async #fetch(
-    want: {
-      readonly sha256: Sha256;
-      readonly size?: number | undefined;
-      readonly bytesMax: number;
-    },
-    what: string,
-    signal: AbortSignal,
-  ): Promise<void> {
-    let isTransfer = false;
-    const getBlob: GetBlob = async (sha256, from, stop) => {
-      const stream = await this.#options.central.getBlob(sha256, from, stop);
-      isTransfer = true;
-      return { ...stream, chunks: this.#countedChunks(stream) };
-    };
-    try {
-      await this.#store.fetch(want, getBlob, signal);
-      if (isTransfer) this.#metrics.accel_agent_viewset_blobs_total.inc({ direction: "received" });
-    } catch (error) {
-      if (codeOf(error) !== "NOT_FOUND") throw error;
-      const reason = `central does not have the content of ${what} (blob ${want.sha256})`;
-      throw new AccelError("VIEWSET_INVALID", reason, { cause: error });
+    const bytesMax = this.#options.diskMax ?? Infinity;
+    const plan = planActivation({ next, lacking, held, bytesMax });
+    if (plan.kind === "refused") throw new AccelError("VIEWSET_TOO_LARGE", plan.reason);
+    if (plan.givenUp.length > 0) {
+      const given = plan.givenUp.map(({ domain: of, manifest }) => ({ domain: of, manifest }));
+      this.#options.log.warn({ domain, given_up: given }, "kept versions are given up for room");
+      releases?.giveUp(plan.givenUp);
+      await this.#collection?.collect();
     }
-  }
-
-  async *#countedChunks({ chunks }: BlobStream): AsyncGenerator<Uint8Array> {
-    const received = this.#metrics.accel_agent_viewset_blob_bytes_total;
-    for await (const chunk of chunks) {
-      received.inc({ direction: "received" }, chunk.length);
-      yield chunk;
-    }
+    const { fetchBytes } = plan;
+    this.#options.log.debug({ domain, fetch: lacking.length, bytes: fetchBytes }, "activation");
   }
 
   /** The reason where it is not whole. */
@@ -221,6 +257,8 @@ export class Viewsets {
     if (text === undefined) return "its devlove file is missing or damaged";
     const read = readDevlove(contents.devlove.schema, text, null, this.#options.backendRules);
     if (!read.ok) return invalid("devlove", read.reasons).message;
+    const own = { sha256: manifest, size: bytes.length };
+    this.#releaseBlobs.note(manifest, allBlobsOf(own, contents, text.length));
     const lacking = await this.#store.lacking(blobsOf(contents).values());
     const [first] = lacking;
     if (first === undefined) return { contents, devlove: read.devlove };
@@ -232,38 +270,6 @@ export class Viewsets {
 /** Sweeps what an earlier start left unfinished below `stateDir`/blobs. */
 export async function openViewsets(options: ViewsetsOptions): Promise<Viewsets> {
   return new Viewsets(options, await openBlobStore(`${options.stateDir}/blobs`));
-}
-
-function readManifest(bytes: Uint8Array): Manifest {
-  let raw: unknown;
-  try {
-    raw = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
-  } catch {
-    throw invalid("manifest", ["it is not JSON in UTF-8"]);
-  }
-  const decoded = decodeManifest(raw);
-  if (!decoded.ok) throw invalid("manifest", [decoded.reason]);
-  return decoded.manifest;
-}
-
-/** With one of the paths that have this content. */
-type NamedBlob = StoredBlob & { readonly path: string };
-
-function blobsOf({ files }: Manifest): ReadonlyMap<Sha256, NamedBlob> {
-  const blobs = new Map<Sha256, NamedBlob>();
-  const reasons: string[] = [];
-  for (const { path, sha256, size } of files ?? []) {
-    const known = blobs.get(sha256);
-    if (known === undefined) blobs.set(sha256, { sha256, size, path });
-    else if (known.size !== size)
-      reasons.push(
-        `${JSON.stringify(path)} has the same content as ${JSON.stringify(known.path)} and another size`,
-      );
-    if (size > blobBytesMax)
-      reasons.push(`${JSON.stringify(path)} is larger than ${blobBytesMax} bytes`);
-  }
-  if (reasons.length > 0) throw invalid("manifest", reasons);
-  return blobs;
 }
 
 function ready(manifest: Sha256, { files }: Manifest, devlove: Devlove): ReadyViewset {

@@ -1,10 +1,12 @@
 // The blob store on a real directory: verified, resumed, shared, swept; and files that do not hold still.
 
+import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
-import { appendFile, mkdir, rm, symlink, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openBlobStore } from "../../../src/agent/viewset/blob-store.ts";
+import { sourceAt } from "../../../src/agent/viewset/still-file.ts";
 import { blobPath } from "../../../src/core/blob-path.ts";
 import { blobBytesMax } from "../../../src/wire/manifest.ts";
 import { tempDir } from "../../support/temp-dir.ts";
@@ -174,8 +176,8 @@ test.each([
   const content = Buffer.alloc(size, "content ");
   await writeFile(join(dir.path, "file"), content);
   const expected = { sha256: digest(content), size };
-  expect(await store.ingest(join(dir.path, "file"), never)).toEqual(expected);
-  expect(await store.ingest(join(dir.path, "file"), never)).toEqual(expected);
+  expect(await store.ingest(sourceAt(join(dir.path, "file")), never)).toEqual(expected);
+  expect(await store.ingest(sourceAt(join(dir.path, "file")), never)).toEqual(expected);
   expect(readFileSync(blobPath(store.dir, expected.sha256)).equals(content)).toBe(true);
   expect(readdirSync(incoming)).toEqual([]);
 });
@@ -190,7 +192,7 @@ test("a file that is written while it is read gives one of its states, or is nam
     while (!done.signal.aborted) await appendFile(path, "x");
   })();
   try {
-    await expect(store.ingest(path, never)).rejects.toMatchObject({
+    await expect(store.ingest(sourceAt(path), never)).rejects.toMatchObject({
       code: "IMPORT_IMPOSSIBLE",
       message: expect.stringContaining(path),
     });
@@ -200,18 +202,22 @@ test("a file that is written while it is read gives one of its states, or is nam
   }
   expect(readdirSync(incoming)).toEqual([]);
   const whole = readFileSync(path);
-  expect(await store.ingest(path, never)).toEqual({ sha256: digest(whole), size: whole.length });
+  expect(await store.ingest(sourceAt(path), never)).toEqual({
+    sha256: digest(whole),
+    size: whole.length,
+  });
 });
 
 test("what is no regular file is not taken in", async () => {
   using dir = tempDir();
   const { store } = await setUp(dir.path);
-  await writeFile(join(dir.path, "file"), "x");
-  await symlink("file", join(dir.path, "link"));
-  await expect(store.ingest(join(dir.path, "link"), never)).rejects.toMatchObject({
-    code: "ELOOP",
+  execFileSync("mkfifo", [join(dir.path, "pipe")]);
+  await expect(store.ingest(sourceAt(join(dir.path, "pipe")), never)).rejects.toMatchObject({
+    code: "IMPORT_IMPOSSIBLE",
   });
-  await expect(store.ingest(dir.path, never)).rejects.toMatchObject({ code: "IMPORT_IMPOSSIBLE" });
+  await expect(store.ingest(sourceAt(dir.path), never)).rejects.toMatchObject({
+    code: "IMPORT_IMPOSSIBLE",
+  });
 });
 
 test("settling fails when a directory cannot be synced, and does not forget it", async () => {

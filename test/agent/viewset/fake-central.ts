@@ -18,8 +18,12 @@ const chunkBytes = 64 * 1024;
 
 export class FakeCentral implements CentralBlobs {
   readonly blobs = new Map<Sha256, Uint8Array>();
-  /** In order: which blob from which byte. */
-  readonly asked: { readonly sha256: Sha256; readonly from: number }[] = [];
+  /** In order: which blob from which byte, and whether it may come compressed. */
+  readonly asked: {
+    readonly sha256: Sha256;
+    readonly from: number;
+    readonly isText: boolean;
+  }[] = [];
   readonly uploaded: Sha256[] = [];
   /** Breaks off once after so many bytes. */
   readonly cuts = new Map<Sha256, number>();
@@ -58,9 +62,9 @@ export class FakeCentral implements CentralBlobs {
     return this.add(JSON.stringify(change(manifest)));
   }
 
-  async getBlob(sha256: Sha256, rangeFrom: number, signal: AbortSignal) {
+  async getBlob(sha256: Sha256, rangeFrom: number, signal: AbortSignal, isText = false) {
     signal.throwIfAborted();
-    this.asked.push({ sha256, from: rangeFrom });
+    this.asked.push({ sha256, from: rangeFrom, isText });
     const bytes = this.forged.get(sha256) ?? this.blobs.get(sha256);
     if (bytes === undefined) throw new AccelError("NOT_FOUND", `there is no blob ${sha256}`);
     const from = this.doesRanges ? rangeFrom : 0;

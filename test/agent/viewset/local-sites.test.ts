@@ -59,11 +59,16 @@ const compression = (sites: LocalSites): unknown =>
 
 test("a valid site is in force at once; other domains are none", async () => {
   using dir = tempDir();
-  const { sites, views, health, changes } = await setUp(dir.path, {}, text({ compression: false }));
+  const { sites, views, devloveFile, health, changes } = await setUp(
+    dir.path,
+    {},
+    text({ compression: false }),
+  );
   await using open: SteeringLocalSites & AsyncDisposable = sites;
   expect(open.get(domain)).toEqual({
     viewsDir: views,
     devlove: { domains: { [domain]: { compression: false } } },
+    devloveFile,
   });
   expect(open.get("www.example.org")).toBeUndefined();
   expect(health.list()).toEqual([]);

@@ -3,10 +3,15 @@
 import { appendFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { readStill, readStillBytes, whileStill } from "../../../src/agent/viewset/still-file.ts";
+import {
+  readStill,
+  readStillBytes,
+  sourceAt,
+  whileStill,
+} from "../../../src/agent/viewset/still-file.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
-const options = { followsLink: false, signal: new AbortController().signal };
+const { signal } = new AbortController();
 const before = Buffer.alloc(3_000_000, "before ");
 const after = Buffer.alloc(3_000_000, "after! ");
 
@@ -19,7 +24,7 @@ test.each([
   const path = join(dir.path, "file");
   writeFileSync(path, before);
   const tries: Buffer[][] = [];
-  const size = await whileStill(path, options, async (opened) => {
+  const size = await whileStill(sourceAt(path), signal, async (opened) => {
     const chunks: Buffer[] = [];
     tries.push(chunks);
     return readStill(
@@ -29,7 +34,7 @@ test.each([
         chunks.push(Buffer.from(chunk));
         if (tries.length === 1 && chunks.length === 1) change(path);
       },
-      options.signal,
+      signal,
     );
   });
   expect(tries.length).toBe(2);
@@ -42,7 +47,7 @@ test("a file over the limit is nothing", async () => {
   const path = join(dir.path, "file");
   writeFileSync(path, "12345");
   const read = async (max: number): Promise<Uint8Array | undefined> =>
-    whileStill(path, options, async (opened) => readStillBytes(opened, max, options.signal));
+    whileStill(sourceAt(path), signal, async (opened) => readStillBytes(opened, max, signal));
   expect(Buffer.from((await read(5)) ?? []).toString()).toBe("12345");
   expect(await read(4)).toBeUndefined();
 });

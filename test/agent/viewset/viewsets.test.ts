@@ -84,8 +84,8 @@ test("a transfer that breaks off is central's absence, and the next try goes on"
   await expect(first).rejects.toMatchObject({ code: "CENTRAL_UNREACHABLE", retryable: true });
   await viewsets.prepare(manifest, names, never);
   expect(central.asked.filter(({ sha256 }) => sha256 === digest(large))).toEqual([
-    { sha256: digest(large), from: 0 },
-    { sha256: digest(large), from: 200_000 },
+    { sha256: digest(large), from: 0, isText: true },
+    { sha256: digest(large), from: 200_000, isText: false },
   ]);
   expect(await metric("activations_total")).toEqual([
     { labels: { outcome: "failed" }, value: 1 },

@@ -1,0 +1,59 @@
+// Blobs from central into the store, counted; what is read whole (manifests, devlove files) is read again where the disk turns out to be wrong.
+
+import { AccelError, codeOf } from "../../core/faults.ts";
+import type { Sha256 } from "../../core/ids.ts";
+import type { BlobStream, GetBlob, WantedBlob } from "./blob-download.ts";
+import type { BlobStore } from "./blob-store.ts";
+import type { ViewsetMetrics } from "./metrics.ts";
+
+export class BlobFetch {
+  readonly #store: BlobStore;
+  readonly #getBlob: GetBlob;
+  readonly #metrics: ViewsetMetrics;
+
+  constructor(store: BlobStore, getBlob: GetBlob, metrics: ViewsetMetrics) {
+    this.#store = store;
+    this.#getBlob = getBlob;
+    this.#metrics = metrics;
+  }
+
+  /** Fetched where it is missing, or was and turned out to be damaged. */
+  async obtain(
+    want: { readonly sha256: Sha256; readonly bytesMax: number },
+    what: string,
+    signal: AbortSignal,
+  ): Promise<Uint8Array> {
+    for (let attempt = 0; attempt < 2; attempt++) {
+      await this.fetch({ ...want, isText: true }, what, signal);
+      const bytes = await this.#store.readBytes(want.sha256, want.bytesMax);
+      if (bytes !== undefined) return bytes;
+    }
+    throw new AccelError("BLOB_MISMATCH", `${what} (blob ${want.sha256}) is damaged on this disk`);
+  }
+
+  /** Nothing where it is here. Throws VIEWSET_INVALID where central does not have it, and as BlobStore.fetch. */
+  async fetch(want: WantedBlob, what: string, signal: AbortSignal): Promise<void> {
+    let isTransfer = false;
+    const getBlob: GetBlob = async (sha256, from, stop, isText) => {
+      const stream = await this.#getBlob(sha256, from, stop, isText);
+      isTransfer = true;
+      return { ...stream, chunks: this.#counted(stream) };
+    };
+    try {
+      await this.#store.fetch(want, getBlob, signal);
+      if (isTransfer) this.#metrics.accel_agent_viewset_blobs_total.inc({ direction: "received" });
+    } catch (error) {
+      if (codeOf(error) !== "NOT_FOUND") throw error;
+      const reason = `central does not have the content of ${what} (blob ${want.sha256})`;
+      throw new AccelError("VIEWSET_INVALID", reason, { cause: error });
+    }
+  }
+
+  async *#counted({ chunks }: BlobStream): AsyncGenerator<Uint8Array> {
+    const received = this.#metrics.accel_agent_viewset_blob_bytes_total;
+    for await (const chunk of chunks) {
+      received.inc({ direction: "received" }, chunk.length);
+      yield chunk;
+    }
+  }
+}

@@ -1,0 +1,192 @@
+// Blobs that nothing needs any more go away. Nothing that is in use ever does:
+//
+//   a release that is in force, kept or pinned        its blobs stay
+//   a release that was in force `graceMs` ago         they stay: a request that began before may still open them (one that has a blob open keeps its bytes)
+//   whatever was asked for, stored or fetched lately  it stays (BlobStore): an activation or import that is being prepared relies on it
+//
+// A needed release whose manifest cannot be read stops the collection: nobody knows what it needs. Collections are asked for at the start and by
+// activations, a minute ahead, so that many are one and what was prepared is committed; where nobody asks there is one a day. They work in pieces
+// between which the loop turns.
+
+import { readdir } from "node:fs/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Log } from "../../base/log.ts";
+import { sleep } from "../../base/wait.ts";
+import { blobKey, type BlobList } from "../../core/blob-list.ts";
+import { parseSha256, type Sha256 } from "../../core/ids.ts";
+import type { BlobStore } from "./blob-store.ts";
+import type { ViewsetMetrics } from "./metrics.ts";
+
+export type Referenced = {
+  readonly manifest: Sha256;
+  /** In force or pinned. */
+  readonly isNeeded: boolean;
+};
+
+export type CollectionOptions = {
+  readonly store: BlobStore;
+  readonly blobsOf: (manifest: Sha256) => Promise<BlobList | undefined>;
+  /** All domains', as committed. */
+  readonly references: () => readonly Referenced[];
+  readonly metrics: ViewsetMetrics;
+  readonly log: Log;
+  /** Monotonic. */
+  readonly nowMs?: () => number;
+  /** False when it was ended by the signal. */
+  readonly wait?: (ms: number, stop: AbortSignal) => Promise<boolean>;
+  readonly stop: AbortSignal;
+};
+
+export type Collected = {
+  readonly removed: number;
+  readonly removedBytes: number;
+  /** Of what is left. */
+  readonly blobs: number;
+  /** Unreferenced, and too young to go. */
+  readonly young: number;
+};
+
+/** Ten times what a request may be silent for. */
+const graceMs = 600_000;
+const aheadMs = 60_000;
+const dayMs = 86_400_000;
+/** 64 × 30 µs of renames and stats between two turns of the loop. */
+const removalsPerTurn = 64;
+const looksPerTurn = 2_048;
+
+export class Collection implements AsyncDisposable {
+  readonly #options: CollectionOptions;
+  readonly #nowMs: () => number;
+  readonly #wait: (ms: number, stop: AbortSignal) => Promise<boolean>;
+  readonly #own = new AbortController();
+  readonly #stop: AbortSignal;
+  readonly #loop: Promise<void>;
+  /** Those that were needed at the last collection. */
+  #needed = new Map<Sha256, BlobList>();
+  /** Those that were until a while ago, and until when their blobs stay. */
+  readonly #departed = new Map<Sha256, { readonly blobs: BlobList; readonly untilMs: number }>();
+  #wanted = Promise.withResolvers<void>();
+  #running: Promise<Collected | undefined> = Promise.resolve(undefined);
+
+  constructor(options: CollectionOptions) {
+    this.#options = options;
+    this.#nowMs = options.nowMs ?? (() => performance.now());
+    this.#wait = options.wait ?? sleep;
+    this.#stop = AbortSignal.any([options.stop, this.#own.signal]);
+    this.#loop = this.#run();
+  }
+
+  /** In a minute; requests that come until then are one. */
+  request(): void {
+    this.#wanted.resolve();
+  }
+
+  /** Now, after the one that is under way. Undefined: nobody knows what is needed. */
+  async collect(): Promise<Collected | undefined> {
+    const next = this.#running.then(async () => this.#collect());
+    this.#running = next.catch(() => undefined);
+    return next;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#own.abort();
+    this.#wanted.resolve();
+    await this.#loop;
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    let isPending = false;
+    while (!this.#stop.aborted) {
+      // What was too young is looked at once more when it is not.
+      await this.#due(isPending ? graceMs : dayMs);
+      await this.#wait(aheadMs, this.#stop);
+      if (this.#stop.aborted) return;
+      this.#wanted = Promise.withResolvers();
+      const collected = await this.collect().catch((error: unknown) => {
+        this.#options.log.error({ err: error }, "collecting unreferenced files failed");
+        return undefined;
+      });
+      isPending = this.#departed.size > 0 || (collected?.young ?? 0) > 0;
+    }
+  }
+
+  async #due(latestMs: number): Promise<void> {
+    const enough = new AbortController();
+    const late = this.#wait(latestMs, AbortSignal.any([this.#stop, enough.signal]));
+    await Promise.race([this.#wanted.promise, late]);
+    enough.abort();
+  }
+
+  async #collect(): Promise<Collected | undefined> {
+    const marks = await this.#mark();
+    if (marks === undefined) return undefined;
+    const total = { removed: 0, removedBytes: 0, blobs: 0, young: 0 };
+    const { store, metrics, log } = this.#options;
+    for (const fan of await store.fans()) {
+      if (this.#stop.aborted) break;
+      await this.#sweep(fan, marks, total);
+    }
+    metrics.accel_agent_viewset_blobs_collected_total.inc(total.removed);
+    metrics.accel_agent_viewset_blobs_stored.set(total.blobs);
+    if (total.removed > 0) log.info(total, "unreferenced files of viewsets were removed");
+    return total;
+  }
+
+  /** Keys of what stays. */
+  async #mark(): Promise<ReadonlySet<number> | undefined> {
+    const { references, blobsOf, log } = this.#options;
+    const nowMs = this.#nowMs();
+    const referenced = new Map<Sha256, BlobList>();
+    const needed = new Map<Sha256, BlobList>();
+    for (const { manifest, isNeeded } of references()) {
+      const blobs = referenced.get(manifest) ?? (await blobsOf(manifest));
+      if (blobs !== undefined) {
+        referenced.set(manifest, blobs);
+        if (isNeeded) needed.set(manifest, blobs);
+      } else if (isNeeded) {
+        const reason = "files are not collected: a manifest that is needed is not readable";
+        log.warn({ manifest }, reason);
+        return undefined;
+      }
+    }
+    for (const [manifest, blobs] of this.#needed)
+      if (!needed.has(manifest)) this.#departed.set(manifest, { blobs, untilMs: nowMs + graceMs });
+    for (const [manifest, { untilMs }] of this.#departed)
+      if (needed.has(manifest) || untilMs <= nowMs) this.#departed.delete(manifest);
+    this.#needed = needed;
+    const keys = new Set<number>();
+    const departed = [...this.#departed.values()].map(({ blobs }) => blobs);
+    for (const list of [...referenced.values(), ...departed]) {
+      for (const key of list.keys) keys.add(key);
+      await nextTurn();
+    }
+    return keys;
+  }
+
+  async #sweep(
+    fan: string,
+    marks: ReadonlySet<number>,
+    total: { removed: number; removedBytes: number; blobs: number; young: number },
+  ): Promise<void> {
+    const { store } = this.#options;
+    let looked = 0;
+    for (const name of await readdir(fan)) {
+      if (++looked % looksPerTurn === 0) await nextTurn();
+      const sha256 = parseSha256(name);
+      if (sha256 === undefined) continue;
+      total.blobs++;
+      if (marks.has(blobKey(sha256))) continue;
+      // One step: nobody can come to rely on it between the question and the removal.
+      const removed = store.removeUnlessUsed(sha256);
+      if (removed === undefined) {
+        total.young++;
+        continue;
+      }
+      total.blobs--;
+      total.removedBytes += removed;
+      if (++total.removed % removalsPerTurn === 0) await nextTurn();
+    }
+    if (looked > 0) await nextTurn();
+  }
+}

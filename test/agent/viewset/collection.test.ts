@@ -1,0 +1,172 @@
+// Collection on a real directory under a virtual clock: what is needed, kept, lately in force or being prepared stays; everything else goes.
+
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { openBlobStore } from "../../../src/agent/viewset/blob-store.ts";
+import { Collection, type Referenced } from "../../../src/agent/viewset/collection.ts";
+import { createViewsetMetrics } from "../../../src/agent/viewset/metrics.ts";
+import { ReleaseBlobs } from "../../../src/agent/viewset/release-blobs.ts";
+import { silentLog } from "../../../src/base/log.ts";
+import { Registry } from "../../../src/base/metrics.ts";
+import { blobPath } from "../../../src/core/blob-path.ts";
+import type { Sha256 } from "../../../src/core/ids.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+import { until } from "../../support/until.ts";
+import { digest } from "./fake-central.ts";
+
+const minute = 60_000;
+
+async function setUp(path: string) {
+  const time = { ms: 0 };
+  const nowMs = (): number => time.ms;
+  const store = await openBlobStore(join(path, "blobs"), nowMs);
+  const releases = new ReleaseBlobs(store);
+  const stop = new AbortController();
+  const rig = { references: [] as readonly Referenced[], looked: 0 };
+  const waits: { readonly ms: number; readonly end: () => void }[] = [];
+  const collection = new Collection({
+    store,
+    blobsOf: async (manifest) => releases.of(manifest),
+    references: () => {
+      rig.looked++;
+      return rig.references;
+    },
+    metrics: createViewsetMetrics(new Registry()),
+    log: silentLog(),
+    nowMs,
+    wait: async (ms, stopped) => {
+      const { promise, resolve } = Promise.withResolvers<boolean>();
+      waits.push({ ms, end: () => resolve(true) });
+      stopped.addEventListener("abort", () => resolve(false));
+      return stopped.aborted ? false : promise;
+    },
+    stop: stop.signal,
+  });
+  /** A version with these contents; everything of it is on disk. */
+  const version = async (...contents: readonly string[]): Promise<Sha256> => {
+    const files = [];
+    for (const content of contents) {
+      const { sha256, size } = await store.putBytes(Buffer.from(content));
+      files.push({ path: content, sha256, size, mime: "text/plain" });
+    }
+    const devlove = await store.putBytes(Buffer.from("{}"));
+    const manifest = { devlove: { schema: "devlove/1", sha256: devlove.sha256 }, files };
+    return (await store.putBytes(Buffer.from(JSON.stringify(manifest)))).sha256;
+  };
+  const isHere = (content: string): boolean => existsSync(blobPath(store.dir, digest(content)));
+  return { store, collection, time, rig, waits, version, isHere, stop };
+}
+
+test("what no version needs goes; what one in force or a kept one needs stays, its manifest and devlove among it", async () => {
+  using dir = tempDir();
+  const { collection, time, rig, version, isHere, store } = await setUp(dir.path);
+  await using _ = collection;
+  const [inForce, kept, gone] = [
+    await version("both", "in force"),
+    await version("both", "kept"),
+    await version("both", "gone"),
+  ];
+  time.ms += 11 * minute;
+  rig.references = [
+    { manifest: inForce, isNeeded: true },
+    { manifest: kept, isNeeded: false },
+  ];
+  expect(await collection.collect()).toMatchObject({ removed: 2, blobs: 6, young: 0 });
+  expect(["both", "in force", "kept", "gone"].map(isHere)).toEqual([true, true, true, false]);
+  expect([inForce, kept, gone].map((sha256) => store.has({ sha256 }))).toEqual([true, true, false]);
+  expect(isHere("{}")).toBe(true);
+  await until("the bytes are freed", () => readdirSync(join(store.dir, "incoming")).length === 0);
+});
+
+test("what was stored or asked for within ten minutes stays", async () => {
+  using dir = tempDir();
+  const { collection, time, store, isHere } = await setUp(dir.path);
+  await using _ = collection;
+  for (const content of ["stored", "asked for"]) await store.putBytes(Buffer.from(content));
+  time.ms += 9 * minute;
+  store.has({ sha256: digest("asked for") });
+  expect(await collection.collect()).toMatchObject({ removed: 0, young: 2 });
+  time.ms += minute;
+  expect(await collection.collect()).toMatchObject({ removed: 1, removedBytes: 6, young: 1 });
+  expect(["stored", "asked for"].map(isHere)).toEqual([false, true]);
+  time.ms += 9 * minute;
+  expect(await collection.collect()).toMatchObject({ removed: 1, blobs: 0 });
+});
+
+test("what was asked for under a hold stays as long as it is open, and ten minutes more", async () => {
+  using dir = tempDir();
+  const { collection, time, store, isHere } = await setUp(dir.path);
+  await using _ = collection;
+  await store.putBytes(Buffer.from("before"));
+  time.ms += 1;
+  const hold = store.hold();
+  await store.putBytes(Buffer.from("under it"));
+  time.ms += 600 * minute;
+  expect(await collection.collect()).toMatchObject({ removed: 1, young: 1 });
+  hold[Symbol.dispose]();
+  time.ms += 9 * minute;
+  expect(await collection.collect()).toMatchObject({ removed: 0, young: 1 });
+  expect(["before", "under it"].map(isHere)).toEqual([false, true]);
+  time.ms += minute;
+  expect(await collection.collect()).toMatchObject({ removed: 1, young: 0 });
+});
+
+test("what was in force stays ten minutes longer, a kept version that is given up does not; whoever has a file open reads it to its end", async () => {
+  using dir = tempDir();
+  const { collection, time, rig, version, isHere, store } = await setUp(dir.path);
+  await using _ = collection;
+  const [served, kept] = [await version("served"), await version("kept")];
+  time.ms += 11 * minute;
+  rig.references = [
+    { manifest: served, isNeeded: true },
+    { manifest: kept, isNeeded: false },
+  ];
+  await collection.collect();
+  rig.references = [];
+  await collection.collect();
+  expect(["served", "kept"].map(isHere)).toEqual([true, false]);
+  await using file = await open(blobPath(store.dir, digest("served")));
+  time.ms += 10 * minute;
+  await collection.collect();
+  expect(isHere("served")).toBe(false);
+  expect(await file.readFile("utf8")).toBe("served");
+});
+
+test("where the manifest of a needed version cannot be read nothing goes; a kept one that is damaged stops nothing", async () => {
+  using dir = tempDir();
+  const { collection, time, rig, version, isHere, store } = await setUp(dir.path);
+  await using _ = collection;
+  const [needed, kept] = [await version("needed"), await version("kept")];
+  await store.putBytes(Buffer.from("nobody's"));
+  writeFileSync(blobPath(store.dir, needed), "noise");
+  writeFileSync(blobPath(store.dir, kept), "noise");
+  time.ms += 11 * minute;
+  rig.references = [{ manifest: needed, isNeeded: true }];
+  expect(await collection.collect()).toBeUndefined();
+  expect(["needed", "kept", "nobody's"].map(isHere)).toEqual([true, true, true]);
+  rig.references = [{ manifest: kept, isNeeded: false }];
+  expect(await collection.collect()).toMatchObject({ blobs: 0 });
+});
+
+test("what asks within a minute is one collection, and one that left young files is repeated", async () => {
+  using dir = tempDir();
+  const { collection, time, store, rig, waits, isHere } = await setUp(dir.path);
+  await using _ = collection;
+  const pass = async (ms: number, count: number): Promise<void> => {
+    await until("it waits", () => waits.length === count);
+    expect(waits.at(-1)?.ms).toBe(ms);
+    time.ms += ms;
+    waits.at(-1)?.end();
+  };
+  await store.putBytes(Buffer.from("young"));
+  for (let i = 0; i < 5; i++) collection.request();
+  await pass(minute, 2); // After the wait for tomorrow, which the requests ended.
+  await pass(10 * minute, 3);
+  expect([rig.looked, isHere("young")]).toEqual([1, true]);
+  await pass(minute, 4);
+  await until("it is gone", () => !isHere("young"));
+  await pass(24 * 60 * minute, 5);
+  expect(rig.looked).toBe(2);
+});
