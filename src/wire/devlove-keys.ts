@@ -8,21 +8,11 @@ type NotServed = { readonly key: string; readonly refuses: (value: unknown) => b
 
 const whenSet = (): boolean => true;
 const whenTrue = (value: unknown): boolean => value === true;
-const whenPositive = (value: unknown): boolean => typeof value === "number" && value > 0;
 
 /** What version 1 knows and this release does not serve yet, refused by name. Serving one is deleting its row. */
 export const NOT_SERVED: readonly NotServed[] = [
-  { key: "backend.health", refuses: (value) => value !== null },
-  { key: "cache.rules.stale_while_revalidate_s", refuses: whenPositive },
-  { key: "cache.rules.stale_if_error_s", refuses: whenPositive },
-  { key: "cache.rules.ignore_set_cookie", refuses: whenTrue },
-  { key: "cache.default.stale_while_revalidate_s", refuses: whenPositive },
-  { key: "cache.default.stale_if_error_s", refuses: whenPositive },
-  { key: "cache.default.ignore_set_cookie", refuses: whenTrue },
   { key: "images.optimize", refuses: whenTrue },
   { key: "images.variants_per_day_max", refuses: whenSet },
-  { key: "tls.redirect_http", refuses: whenTrue },
-  { key: "tls.hsts_s", refuses: whenPositive },
 ];
 
 /** `key` as in the table: below the domain, positions in lists left out. */

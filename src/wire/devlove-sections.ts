@@ -59,7 +59,14 @@ export function list<Item extends TSchema>(
 }
 
 const QuerySchema = section(
-  { ignore: list(text("query_name"), 100, ""), keep: list(text("query_name"), 100, "") },
+  {
+    ignore: list(text("query_name"), 100, "", {
+      description: "Names of parameters; `*` stands for any run of characters.",
+    }),
+    keep: list(text("query_name"), 100, "", {
+      description: "Names of parameters; all others are left out.",
+    }),
+  },
   {
     description:
       "Parameters that are left out of the cache key and of the index, or all but these.",
@@ -91,7 +98,12 @@ export const cacheProperties = {
 };
 
 export const CacheRuleSchema = section(
-  { path: text("path_pattern"), ...cacheProperties },
+  {
+    path: text("path_pattern", {
+      description: "`*` stands for anything within a segment, `**` for anything at all.",
+    }),
+    ...cacheProperties,
+  },
   { "x-check": "cache" },
 );
 
@@ -101,7 +113,9 @@ export const RedirectSchema = section({
     maxLength: 2048,
     description: "A path or an http(s) URL, used as written.",
   }),
-  status: Type.Enum([301, 302, 307, 308]),
+  status: Type.Enum([301, 302, 307, 308], {
+    description: "301 and 308 are remembered by browsers; 307 and 308 keep the method.",
+  }),
 });
 
 export const HeadersSchema = section(
@@ -110,9 +124,10 @@ export const HeadersSchema = section(
       Type.Record(Type.String(), text("header_value", { maxLength: 4096 }), {
         "x-key-check": "header_name",
         maxProperties: 100,
+        description: "Name and value; replaces what the origin says.",
       }),
     ),
-    remove: list(text("header_name"), 100, ""),
+    remove: list(text("header_name"), 100, "", { description: "Names, in any case." }),
   },
   {
     description: "Set and removed on responses.",
@@ -122,13 +137,22 @@ export const HeadersSchema = section(
 );
 
 const HealthSchema = section({
-  path: text("origin_path"),
-  interval_s: Type.Integer({ minimum: 1, maximum: timeoutMaxS }),
-  timeout_s: Type.Number({ minimum: 0.1, maximum: timeoutMaxS }),
+  path: text("origin_path", { description: "What is asked for with GET, under the site's host." }),
+  interval_s: Type.Integer({
+    minimum: 1,
+    maximum: timeoutMaxS,
+    description: "From one check to the next.",
+  }),
+  timeout_s: Type.Number({
+    minimum: 0.1,
+    maximum: timeoutMaxS,
+    description: "An answer that takes longer is none.",
+  }),
   statuses: Type.Array(Type.Integer({ minimum: 100, maximum: 599 }), {
     minItems: 1,
     maxItems: 100,
     "x-unique-by": "",
+    description: "What a healthy origin answers; redirects are not followed.",
   }),
 });
 
@@ -145,9 +169,18 @@ export const BackendSchema = section({
       default: BACKEND_DEFAULTS.host,
     }),
   ),
-  connect_timeout_s: timeout({ default: BACKEND_DEFAULTS.connect_timeout_s }),
-  response_timeout_s: timeout({ default: BACKEND_DEFAULTS.response_timeout_s }),
-  idle_timeout_s: timeout({ default: BACKEND_DEFAULTS.idle_timeout_s }),
+  connect_timeout_s: timeout({
+    description: "Until a connection is made, TLS included.",
+    default: BACKEND_DEFAULTS.connect_timeout_s,
+  }),
+  response_timeout_s: timeout({
+    description: "Until the head of the answer has come.",
+    default: BACKEND_DEFAULTS.response_timeout_s,
+  }),
+  idle_timeout_s: timeout({
+    description: "Between two pieces of the body.",
+    default: BACKEND_DEFAULTS.idle_timeout_s,
+  }),
   retries: Type.Optional(
     Type.Integer({
       minimum: 0,
@@ -158,7 +191,7 @@ export const BackendSchema = section({
   ),
   health: Type.Optional(
     Type.Union([HealthSchema, Type.Null()], {
-      description: "Active check.",
+      description: "Active check: an origin that fails it twice is asked last until it succeeds.",
       default: BACKEND_DEFAULTS.health,
     }),
   ),

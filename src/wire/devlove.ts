@@ -24,6 +24,8 @@ export const devloveSchemaId = "devlove/1";
 /** UTF-8. */
 export const devloveBytesMax = 1024 * 1024;
 const bodyBytesMax = 1024 ** 4; // 1 TiB.
+/** Of one document; judging so many takes a tenth of a second. */
+const domainsMax = 10_000;
 
 function nullablePath(description: string) {
   return Type.Optional(
@@ -61,82 +63,105 @@ const DomainSchema = section({
     }),
   ),
   cache: Type.Optional(
-    section({
-      rules: list(CacheRuleSchema, 200, "path", {
-        description: "First match wins.",
-        default: SITE_DEFAULTS.cache.rules,
-      }),
-      default: Type.Optional(
-        section(cacheProperties, {
-          description: "For what no rule matches.",
-          default: {},
-          "x-check": "cache",
+    section(
+      {
+        rules: list(CacheRuleSchema, 200, "path", {
+          description: "First match wins.",
+          default: SITE_DEFAULTS.cache.rules,
         }),
-      ),
-    }),
+        default: Type.Optional(
+          section(cacheProperties, {
+            description: "For what no rule matches.",
+            default: {},
+            "x-check": "cache",
+          }),
+        ),
+      },
+      { description: "What is cached of the origin's answers, and for how long." },
+    ),
   ),
   static: Type.Optional(
-    section({
-      max_age_s: seconds({
-        description: "Cache-Control of static files towards visitors; always with ETag.",
-        default: SITE_DEFAULTS.static.max_age_s,
-      }),
-    }),
+    section(
+      {
+        max_age_s: seconds({
+          description: "Cache-Control of static files towards visitors; always with ETag.",
+          default: SITE_DEFAULTS.static.max_age_s,
+        }),
+      },
+      { description: "Files of the viewset." },
+    ),
   ),
   bots: Type.Optional(
-    section({
-      mode: Type.Optional(
-        Type.Enum(["enforce", "monitor"], {
-          description: "`monitor` lets through and counts.",
-          default: SITE_DEFAULTS.bots.mode,
-        }),
-      ),
-    }),
+    section(
+      {
+        mode: Type.Optional(
+          Type.Enum(["enforce", "monitor"], {
+            description: "`monitor` lets through and counts.",
+            default: SITE_DEFAULTS.bots.mode,
+          }),
+        ),
+      },
+      { description: "What is done with bots." },
+    ),
   ),
   images: Type.Optional(
-    section({
-      optimize: flag({
-        description: "WebP and AVIF variants of images.",
-        default: SITE_DEFAULTS.images.optimize,
-      }),
-      variants_per_day_max: Type.Optional(
-        Type.Integer({
-          minimum: 0,
-          maximum: 1_000_000_000,
-          description: "Above it originals are served and the event is raised.",
-          default: SITE_DEFAULTS.images.variants_per_day_max,
+    section(
+      {
+        optimize: flag({
+          description: "WebP and AVIF variants of images.",
+          default: SITE_DEFAULTS.images.optimize,
         }),
-      ),
-    }),
+        variants_per_day_max: Type.Optional(
+          Type.Integer({
+            minimum: 0,
+            maximum: 1_000_000_000,
+            description: "Above it originals are served and the event is raised.",
+            default: SITE_DEFAULTS.images.variants_per_day_max,
+          }),
+        ),
+      },
+      { description: "Variants of images." },
+    ),
   ),
   tls: Type.Optional(
-    section({
-      redirect_http: flag({
-        description: "308 to https.",
-        default: SITE_DEFAULTS.tls.redirect_http,
-      }),
-      hsts_s: seconds({
-        description: "Strict-Transport-Security.",
-        default: SITE_DEFAULTS.tls.hsts_s,
-      }),
-    }),
+    section(
+      {
+        redirect_http: flag({
+          description: "308 to https.",
+          default: SITE_DEFAULTS.tls.redirect_http,
+        }),
+        hsts_s: seconds({
+          description: "Strict-Transport-Security.",
+          default: SITE_DEFAULTS.tls.hsts_s,
+        }),
+      },
+      { description: "What is said to visitors about HTTPS." },
+    ),
   ),
   limits: Type.Optional(
-    section({
-      body_bytes_max: Type.Optional(
-        Type.Integer({
-          minimum: 0,
-          maximum: bodyBytesMax,
-          description: "413 above.",
-          default: SITE_DEFAULTS.limits.body_bytes_max,
-        }),
-      ),
-    }),
+    section(
+      {
+        body_bytes_max: Type.Optional(
+          Type.Integer({
+            minimum: 0,
+            maximum: bodyBytesMax,
+            description: "413 above.",
+            default: SITE_DEFAULTS.limits.body_bytes_max,
+          }),
+        ),
+      },
+      { description: "Limits of requests." },
+    ),
   ),
 });
 
 export const DevloveSchema = section({
-  domains: Type.Record(Type.String(), DomainSchema, { "x-key-check": "domain" }),
+  domains: Type.Record(Type.String(), DomainSchema, {
+    "x-key-check": "domain",
+    maxProperties: domainsMax,
+    description:
+      "The main domain and any of its sub-domains. One that is not named has the main domain's.",
+  }),
 });
 
 export type Devlove = Static<typeof DevloveSchema>;

@@ -120,28 +120,9 @@ describe("one fault, one error, at its place", () => {
 });
 
 describe("what is not available in this version is refused by name", () => {
-  const health = { path: "/", interval_s: 5, timeout_s: 1, statuses: [200] };
   test.each([
-    ["backend.health", { backend: { urls: ["http://127.0.0.1"], health } }],
-    [
-      "cache.rules.stale_while_revalidate_s",
-      { cache: { rules: [{ path: "/a", stale_while_revalidate_s: 5 }] } },
-    ],
-    ["cache.rules.stale_if_error_s", { cache: { rules: [{ path: "/a", stale_if_error_s: 5 }] } }],
-    [
-      "cache.rules.ignore_set_cookie",
-      { cache: { rules: [{ path: "/a", ignore_set_cookie: true }] } },
-    ],
-    [
-      "cache.default.stale_while_revalidate_s",
-      { cache: { default: { stale_while_revalidate_s: 5 } } },
-    ],
-    ["cache.default.stale_if_error_s", { cache: { default: { stale_if_error_s: 5 } } }],
-    ["cache.default.ignore_set_cookie", { cache: { default: { ignore_set_cookie: true } } }],
     ["images.optimize", { images: { optimize: true } }],
     ["images.variants_per_day_max", { images: { variants_per_day_max: 10_000 } }],
-    ["tls.redirect_http", { tls: { redirect_http: true } }],
-    ["tls.hsts_s", { tls: { hsts_s: 1 } }],
   ])("%s", (key, said) => {
     const errors = domainErrors(said);
     expect(errors.map((error) => error.message)).toEqual([

@@ -1,0 +1,129 @@
+// `devlove/1` as JSON Schema, draft 2020-12, for editors: made of the schema that validates, written out as config/devlove-1.schema.json.
+//
+// It is never stricter than validateDevlove, and laxer where a schema cannot say it: which hosts a document may name, where backends may point,
+// redirects that lead to themselves.
+
+import { DEVLOVE_EXAMPLES } from "./devlove-examples.ts";
+import { isServed } from "./devlove-keys.ts";
+import { DevloveSchema } from "./devlove.ts";
+import type { ShapeSchema } from "./shape-errors.ts";
+
+export type JsonSchema = { readonly [keyword: string]: unknown };
+
+export const devloveJsonSchemaPath = "/presentation-api/v1/devlove-1.schema.json";
+
+/** What of a check of a text is a regular expression. */
+const TEXT_PATTERNS: ReadonlyMap<string, string> = new Map([
+  ["backend_url", "^[Hh][Tt][Tt][Pp][Ss]?://[^\\s@?#\\\\]+$"],
+  ["domain", "^[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9])?$"],
+  ["header_name", "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"],
+  ["header_value", "^[^\\r\\n]*$"],
+  ["index_name", "^[^/\\\\]+$"],
+  ["origin_path", "^/[^\\s#]*$"],
+  ["path_pattern", "^[/*][^?#\\s]*$"],
+  ["query_name", "^[^&=#]+$"],
+  ["redirect_target", "^(?:/|[Hh][Tt][Tt][Pp][Ss]?://)[^\\s*\\\\]*$"],
+  ["views_dir", "^[^/\\\\]"],
+]);
+
+/** What of a check of an object is a schema. */
+const PARTS_SCHEMAS: ReadonlyMap<string, JsonSchema> = new Map([
+  [
+    "cache",
+    {
+      not: {
+        properties: { bypass: { const: true } },
+        required: ["bypass", "ttl_s"],
+      },
+    },
+  ],
+  ["query", { minProperties: 1, maxProperties: 1 }],
+]);
+
+/** Keywords that mean the same there. */
+const kept = [
+  "type",
+  "enum",
+  "minimum",
+  "maximum",
+  "maxLength",
+  "minItems",
+  "maxItems",
+  "maxProperties",
+] as const;
+
+export function devloveJsonSchema(): JsonSchema {
+  return {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    $id: "urn:accel-agent:devlove-1",
+    title: "devlove/1",
+    description: "Configures one main domain and its sub-domains.",
+    ...bare(DevloveSchema, null),
+  };
+}
+
+export function devloveJsonSchemaText(): string {
+  return `${JSON.stringify(devloveJsonSchema(), undefined, 2)}\n`;
+}
+
+/** `key`: as in the key table; "" for a domain, null above it. */
+function named(schema: ShapeSchema, key: string | null): JsonSchema {
+  const { description, default: fallback } = schema;
+  const isFree = key === null || key === "" || isServed(key, anyOther(schema));
+  const told = isFree ? description : `${description ?? ""} Not available in this version.`;
+  const examples = DEVLOVE_EXAMPLES[key ?? ""];
+  const said = {
+    ...(key !== null && key !== "" && { title: key }),
+    ...(told !== undefined && { description: told }),
+    ...(fallback !== undefined && { default: fallback }),
+    ...(examples !== undefined && { examples }),
+  };
+  if (isFree) return { ...said, ...bare(schema, key) };
+  return isServed(key, fallback) ? { ...said, const: fallback } : { ...said, not: {} };
+}
+
+/** Parts that are not served are switches and numbers: a value that is not the default. */
+function anyOther({ type, maximum }: ShapeSchema): unknown {
+  return type === "boolean" ? true : (maximum ?? null);
+}
+
+/** Without what tells people about it. */
+function bare(schema: ShapeSchema, key: string | null): JsonSchema {
+  if (schema.anyOf !== undefined) return { anyOf: schema.anyOf.map((branch) => bare(branch, key)) };
+  const check = schema["x-check"] ?? "";
+  const pattern = TEXT_PATTERNS.get(check);
+  return {
+    ...Object.fromEntries(
+      kept.flatMap((keyword) =>
+        schema[keyword] === undefined ? [] : [[keyword, schema[keyword]]],
+      ),
+    ),
+    ...(pattern !== undefined && { pattern }),
+    ...(schema["x-unique-by"] === "" && { uniqueItems: true }),
+    ...PARTS_SCHEMAS.get(check),
+    ...parts(schema, key),
+  };
+}
+
+function parts(
+  { properties, patternProperties, items, required, ...schema }: ShapeSchema,
+  key: string | null,
+): JsonSchema {
+  if (items !== undefined) return { items: bare(items, key) };
+  const free = Object.values(patternProperties ?? {})[0];
+  if (free !== undefined)
+    return {
+      propertyNames: { pattern: TEXT_PATTERNS.get(schema["x-key-check"] ?? "") },
+      additionalProperties: bare(free, key ?? ""),
+    };
+  if (properties === undefined) return {};
+  const prefix = key === null || key === "" ? "" : `${key}.`;
+  const all = Object.entries(properties).map(
+    ([name, child]) => [name, named(child, key === null ? null : prefix + name)] as const,
+  );
+  return {
+    ...(required !== undefined && required.length > 0 && { required }),
+    properties: Object.fromEntries(all),
+    additionalProperties: false,
+  };
+}

@@ -1,0 +1,183 @@
+// The JSON Schema of devlove/1: the file is what is generated, every key is explained, and it is never stricter than the validator.
+
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, test } from "vitest";
+import Schema from "typebox/schema";
+import { DEVLOVE_EXAMPLES } from "../../src/wire/devlove-examples.ts";
+import { devloveJsonSchema, devloveJsonSchemaText } from "../../src/wire/devlove-json-schema.ts";
+import { devloveKeys, isServed } from "../../src/wire/devlove-keys.ts";
+import { validateDevlove } from "../../src/wire/devlove-validate.ts";
+
+const file = join(import.meta.dirname, "../../config/devlove-1.schema.json");
+const domain = "www.example.com";
+
+test("config/devlove-1.schema.json is the schema, written out", () => {
+  const text = devloveJsonSchemaText();
+  if (process.env["UPDATE_CONFIG"] === "1") writeFileSync(file, text);
+  expect(
+    readFileSync(file, "utf8"),
+    "written from the schema by: UPDATE_CONFIG=1 npx vitest run test/wire/devlove-json-schema.test.ts",
+  ).toBe(text);
+});
+
+type Node = { readonly [keyword: string]: unknown };
+
+const isNode = (value: unknown): value is Node =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+function* nodesIn(value: unknown): Generator<Node> {
+  if (Array.isArray(value)) for (const item of value) yield* nodesIn(item);
+  if (!isNode(value)) return;
+  yield value;
+  for (const child of Object.values(value)) yield* nodesIn(child);
+}
+
+describe("what an editor shows", () => {
+  const titled = new Map(
+    [...nodesIn(devloveJsonSchema())].flatMap((node) => {
+      const { title } = node;
+      return typeof title === "string" ? [[title, node] as const] : [];
+    }),
+  );
+
+  it("is every key with its default and a description", () => {
+    for (const { key, default: fallback, description } of devloveKeys()) {
+      const node = titled.get(key);
+      expect(node?.["default"], key).toEqual(fallback);
+      expect(description, key).toMatch(/\w.*\.$/);
+      expect(String(node?.["description"]), key).toContain(description);
+    }
+  });
+
+  it("says what is not available", () => {
+    expect(titled.get("images.optimize")?.["const"]).toBe(false);
+    expect(titled.get("images.optimize")?.["description"]).toMatch(/Not available/);
+    expect(titled.get("images.variants_per_day_max")?.["not"]).toEqual({});
+    for (const { key } of devloveKeys().filter((row) => isServed(row.key, true)))
+      expect(titled.get(key), key).not.toHaveProperty("not", {});
+  });
+
+  it("has no keyword of ours", () => {
+    for (const node of nodesIn(devloveJsonSchema()))
+      for (const keyword of Object.keys(node)) expect(keyword).not.toMatch(/^x-/);
+  });
+});
+
+/** `{backend: {health: value}}` out of `backend.health`; what else is required there comes along. */
+function documentWith(key: string, value: unknown): unknown {
+  const parts = key.split(".");
+  const filled: Readonly<Record<string, unknown>> = {
+    backend: { urls: ["http://127.0.0.1:8081"] },
+    "backend.health": { path: "/", interval_s: 5, timeout_s: 1, statuses: [200] },
+    "cache.rules": { path: "/**" },
+    redirects: { from: "/a", to: "/b", status: 301 },
+  };
+  let said = value;
+  for (let depth = parts.length - 1; depth >= 0; depth--) {
+    const parent = parts.slice(0, depth).join(".");
+    const known = filled[parent];
+    const whole = { ...(isNode(known) && known), [parts[depth] ?? ""]: said };
+    said = ["cache.rules", "redirects"].includes(parent) ? [whole] : whole;
+  }
+  return { domains: { [domain]: said } };
+}
+
+const schema = devloveJsonSchema();
+const bySchema = (document: unknown): boolean => Schema.Check(schema, document);
+const byValidator = (document: unknown): boolean =>
+  validateDevlove("devlove/1", JSON.stringify(document), { mainDomain: domain, subDomains: [] }).ok;
+
+describe("the examples", () => {
+  it("are of keys that there are", () => {
+    const keys = devloveKeys().map(({ key }) => key);
+    expect(keys).toEqual(expect.arrayContaining(Object.keys(DEVLOVE_EXAMPLES)));
+  });
+
+  const rows = Object.entries(DEVLOVE_EXAMPLES).flatMap(([key, values]) =>
+    values.map((value) => [key, value] as const),
+  );
+  it.each(rows)("%s: %j is valid", (key, value) => {
+    const document = documentWith(key, value);
+    expect([byValidator(document), bySchema(document)]).toEqual([true, true]);
+  });
+});
+
+describe("it refuses what the validator refuses, as far as a schema can", () => {
+  it.each([
+    ["vews_dir", "."],
+    ["views_dir", "/abs"],
+    ["index", ["a", "a"]],
+    ["index", ["a/b"]],
+    ["redirects.status", 303],
+    ["redirects.to", "ftp://x"],
+    ["headers.set", { "a b": "c" }],
+    ["backend.urls", ["ftp://127.0.0.1"]],
+    ["backend.urls", []],
+    ["backend.urls", ["http://user@127.0.0.1"]],
+    ["backend.retries", 4],
+    ["backend.health", { path: "/up" }],
+    ["backend.health.path", "up"],
+    ["backend.health.interval_s", 0],
+    ["cache.rules.path", "img"],
+    ["cache.rules.query", {}],
+    ["cache.rules.query", { ignore: [], keep: [] }],
+    ["cache.default", { bypass: true, ttl_s: 5 }],
+    ["cache.default.ttl_s", 1.5],
+    ["bots.mode", "watch"],
+    ["images.optimize", true],
+    ["images.variants_per_day_max", 10_000],
+    ["limits.body_bytes_max", -1],
+  ])("%s: %j", (key, value) => {
+    const document = documentWith(key, value);
+    expect([byValidator(document), bySchema(document)]).toEqual([false, false]);
+  });
+
+  it("names that are no host's", () => {
+    expect(bySchema({ domains: { "Not A Host": {} } })).toBe(false);
+    expect(bySchema({})).toBe(false);
+  });
+});
+
+/** Texts that a pattern might be too strict for. */
+const oddTexts = [
+  "HTTP://Origin.Example.com:8080/",
+  "https://[::1]:8081",
+  "http://127.0.0.1",
+  "/a%20b/**",
+  "**/*.jpg",
+  "*",
+  "/é",
+  "utm_*",
+  "ü",
+  "a b",
+  "_dmarc.example.com",
+  "/a?b=c",
+  "/x#y",
+  "https://www.example.com/new?x=1#top",
+  "./static/",
+  "static/",
+  ".well-known",
+  "index.html",
+  "X-Frame-Options",
+  "!#$%&'*+.^_`|~",
+  "default-src 'self'; img-src *",
+  "\u00e4\t",
+];
+
+test("it is never stricter than the validator", () => {
+  const lists = new Set(["index", "headers.remove", "backend.urls"]);
+  let accepted = 0;
+  for (const { key, type } of devloveKeys()) {
+    const isList = lists.has(key) || type.startsWith("list of string");
+    if (!isList && !type.startsWith("string") && key !== "headers.set") continue;
+    for (const text of oddTexts) {
+      const value = isList ? [text] : key === "headers.set" ? { "X-A": text } : text;
+      const document = documentWith(key, value);
+      if (!byValidator(document)) continue;
+      accepted++;
+      expect(bySchema(document), `${key} ${text}`).toBe(true);
+    }
+  }
+  expect(accepted).toBeGreaterThan(80);
+});
