@@ -65,6 +65,8 @@ export function startLightAgent({ centralUrl, dir, ...keys }: LightAgentOptions)
         "cache.clear": other,
         "policy.changed": other,
         "domains.changed": other,
+        "key.changed": other,
+        "certificate.changed": other,
         "bots.changed": async ({ body }, signal) => {
           const outcome = await changes.change(body, signal);
           return outcome.kind === "refused"

@@ -34,6 +34,7 @@ await runAccelerator(accelerator, parentPort, {
   judge: createJudge(() => undefined),
   registry: new Registry(),
   log: silentLog(),
+  originGuard: { ownListeners: [] },
   random: Math.random,
   decisions: { note: () => "0" },
 });

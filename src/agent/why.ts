@@ -1,6 +1,6 @@
 // `accel-agent why URL`: what a plain GET would meet now, what is cached of the URL, and what became of what was cached before.
 
-import type { SiteRoutes } from "../core/site-routes.ts";
+import { queryRuleName, type CacheRoute, type SiteRoutes } from "../core/site-routes.ts";
 import { decodePath } from "../core/request-path.ts";
 import type { ServingState } from "../core/serving-state.ts";
 import { AccelError } from "../core/faults.ts";
@@ -43,8 +43,11 @@ export async function why(parts: WhyParts, url: UrlArgument): Promise<unknown> {
   const met = compiled === undefined ? noDevlove : await meets(compiled, url);
   const keys = keysOf(domain, url, met, compiled);
   const { keys: known, clearNo, anew } = await index.why(keys);
-  const entries = known.flatMap((one) => one.entries.map((entry) => told(entry, nowMs)));
-  const usable = entries.filter((entry) => entry.servable && entry.coding === null);
+  const route = compiled?.routes.cache(url.rawPath);
+  const entries = known.flatMap((one) => one.entries.map((entry) => told(entry, route, nowMs)));
+  const usable = entries.filter(
+    ({ servable, coding, of_another_rule: isOther }) => servable && coding === null && !isOther,
+  );
   return {
     url: `http://${url.host}${url.rawPath}${url.rawQuery === "" ? "" : `?${url.rawQuery}`}`,
     domain,
@@ -147,8 +150,14 @@ function keysOf(
 
 type Told = ReturnType<typeof told>;
 
-function told(entry: WhyKey["entries"][number], nowMs: number) {
-  const freshUntilMs = entry.storedAtMs + (entry.freshForS - entry.initialAgeS) * 1_000;
+function told(
+  entry: WhyKey["entries"][number],
+  { queryRule = "", inForce }: Partial<CacheRoute> = {},
+  nowMs: number,
+) {
+  const { [queryRuleName]: storedRule = "", ...vary } = entry.vary ?? {};
+  const { freshForS } = inForce?.(entry) ?? entry;
+  const freshUntilMs = entry.storedAtMs + (freshForS - entry.initialAgeS) * 1_000;
   return {
     id: entry.id,
     kind: entry.kind,
@@ -158,7 +167,9 @@ function told(entry: WhyKey["entries"][number], nowMs: number) {
     mime: entry.mime,
     coding: entry.coding,
     size: entry.size,
-    vary: entry.vary,
+    vary: entry.vary === null ? null : vary,
+    // It was stored while another part of the query was left out: not used any more.
+    of_another_rule: storedRule !== "" && storedRule !== queryRule,
     stored_at: isoMs(entry.storedAtMs),
     fresh_until: entry.kind === "static" ? null : isoMs(freshUntilMs),
     age_s: Math.round((nowMs - entry.storedAtMs) / 1_000 + entry.initialAgeS),

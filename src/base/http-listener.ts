@@ -7,7 +7,7 @@ import {
   type Server,
   type ServerOptions,
 } from "node:http";
-import type { AddressInfo, ListenOptions } from "node:net";
+import type { AddressInfo, ListenOptions, Server as NetServer } from "node:net";
 import { AccelError, messageOf } from "../core/faults.ts";
 
 export type Listener = AsyncDisposable & { readonly server: Server; readonly port: number };
@@ -38,7 +38,7 @@ export async function listenHttp(
   };
 }
 
-export async function listen(server: Server, where: ListenOptions): Promise<void> {
+export async function listen(server: NetServer, where: ListenOptions): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject);
   server.listen(where, resolve);

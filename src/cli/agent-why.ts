@@ -73,6 +73,7 @@ type Why = {
     readonly is_fresh: boolean;
     readonly source_no: number;
     readonly servable: boolean;
+    readonly of_another_rule: boolean;
   }[];
   readonly departed: readonly {
     readonly at: string;
@@ -119,11 +120,13 @@ function section<T>(
 
 function entryLines(entry: Why["cached"][number]): readonly string[] {
   const coding = entry.coding === null ? "" : ` ${entry.coding}`;
-  const state = entry.servable ? (entry.is_fresh ? "fresh" : "stale") : "not servable";
+  const age = entry.is_fresh ? "fresh" : "stale";
+  const state = entry.servable ? age : "not servable";
+  const rule = entry.of_another_rule ? ", not used: stored under another rule for the query" : "";
   const until = entry.fresh_until === null ? "" : `, fresh until ${entry.fresh_until}`;
   const vary = Object.entries(entry.vary ?? {}).map(([name, value]) => `${name}: ${value}`);
   return [
-    `entry ${entry.id}  ${entry.kind} ${entry.status} ${entry.mime}${coding}, ${entry.size} bytes, ${state}`,
+    `entry ${entry.id}  ${entry.kind} ${entry.status} ${entry.mime}${coding}, ${entry.size} bytes, ${state}${rule}`,
     `  stored ${entry.stored_at}${until}, source behind clear ${entry.source_no}`,
     ...(vary.length === 0 ? [] : [`  for requests with ${vary.join("; ")}`]),
   ];

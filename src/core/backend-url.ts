@@ -61,7 +61,7 @@ export function backendUrlFault(text: string, rules: BackendRules): string | und
 function hostFault(hostname: string, rules: BackendRules): string | undefined {
   const name = hostname.replace(/\.$/, "");
   const literal = name.startsWith("[") ? name.slice(1, -1) : name;
-  if (ipaddr.isValid(literal)) return addressFault(reached(ipaddr.parse(literal)));
+  if (ipaddr.isValid(literal)) return reachedAddressFault(literal);
   if (metadataNames.has(name)) return `points at a cloud metadata service (${name})`;
   if (
     rules.otherLoopbackNamesAllowed !== true &&
@@ -72,7 +72,22 @@ function hostFault(hostname: string, rules: BackendRules): string | undefined {
   return undefined;
 }
 
+/** What is wrong with connecting to an address, whatever name led to it; undefined for what is no address. */
+export function reachedAddressFault(address: string): string | undefined {
+  return ipaddr.isValid(address) ? addressFault(reached(ipaddr.parse(address))) : undefined;
+}
+
+/** In its one spelling, out of any wrapping; undefined for what is no address. */
+export function plainAddress(text: string): string | undefined {
+  if (!ipaddr.isValid(text)) return undefined;
+  return textOf(reached(ipaddr.parse(text)));
+}
+
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
+
+function textOf(address: Address): string {
+  return address instanceof ipaddr.IPv4 ? address.toString() : address.toRFC5952String();
+}
 
 /** The IPv4 address that an IPv6 address is a wrapping of: mapped, compatible, NAT64 (RFC 6052), 6to4 (RFC 3056); else itself. */
 function reached(address: Address): Address {
@@ -90,7 +105,7 @@ function reached(address: Address): Address {
 }
 
 function addressFault(address: Address): string | undefined {
-  const text = address instanceof ipaddr.IPv4 ? address.toString() : address.toRFC5952String();
+  const text = textOf(address);
   if (metadataAddresses.has(text)) return `points at a cloud metadata address (${text})`;
   const range = address.range();
   if (range === "linkLocal")

@@ -6,6 +6,7 @@
 //   no active viewset              the host's own devlove file and views directory, where the settings name them
 
 import { AddressTable, type AddressTableRef } from "./address-table.ts";
+import type { CertificateTableRef } from "./certificate-table.ts";
 import { effectiveDevlove, type DevloveInput, type SubDomainInput } from "./effective-devlove.ts";
 import {
   pairAllow,
@@ -39,7 +40,12 @@ export type ReadyViewset = {
 };
 
 /** The site as it lies on this host; `devlove` null: its file is missing or not valid. */
-export type LocalSite = { readonly viewsDir: string; readonly devlove: DevloveInput | null };
+export type LocalSite = {
+  readonly viewsDir: string;
+  readonly devlove: DevloveInput | null;
+  /** Absolute path: it is no view, wherever it lies. */
+  readonly devloveFile?: string;
+};
 
 /** A bot set as it was compiled last. */
 export type CompiledSet = { readonly version: number; readonly table: AddressTableRef };
@@ -51,10 +57,17 @@ export type ComposeInputs = {
   readonly set: (host: string, kind: "bad" | "vip") => CompiledSet | undefined;
   readonly viewset: (domain: string) => ReadyViewset | undefined;
   readonly local: (domain: string) => LocalSite | undefined;
+  /** Undefined: the site has none. */
+  readonly certificates?: CertificateTableRef | undefined;
 };
 
 export function composeState(version: number, inputs: ComposeInputs): ServingState {
-  return { version, domains: inputs.domains.map((domain) => composeDomain(domain, inputs)) };
+  const { certificates } = inputs;
+  return {
+    version,
+    domains: inputs.domains.map((domain) => composeDomain(domain, inputs)),
+    ...(certificates !== undefined && { certificates }),
+  };
 }
 
 function composeDomain(
@@ -94,7 +107,9 @@ function viewsOf(
   if (local === undefined) return { kind: "none" };
   return {
     kind: "directory",
-    root: viewsDir === "." ? local.viewsDir : `${local.viewsDir}/${viewsDir}`,
+    root: local.viewsDir,
+    ...(prefix !== "" && { prefix }),
+    ...(local.devloveFile !== undefined && { except: local.devloveFile }),
   };
 }
 

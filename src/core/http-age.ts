@@ -15,7 +15,10 @@ export type ResponseFacts = {
 const ageMaxS = 2 ** 31;
 
 /** §5.3: an invalid Expires is in the past, and so is one of several that differ. Undefined when absent. */
-export function expiresIn({ fields, receivedAtMs }: ResponseFacts): number | undefined {
+export function expiresIn({
+  fields,
+  receivedAtMs,
+}: Pick<ResponseFacts, "fields" | "receivedAtMs">): number | undefined {
   const said = fieldValues(fields, "expires");
   if (said.length === 0) return undefined;
   const expires = new Set(said).size === 1 ? parseHttpDate(said[0] ?? "") : undefined;

@@ -6,7 +6,7 @@
 
 import { cacheDirectives, directiveSeconds, type Directives } from "./cache-control.ts";
 import type { CacheSettings } from "./effective-devlove.ts";
-import { expiresIn, initialAge, type ResponseFacts } from "./http-age.ts";
+import { expiresIn, initialAge, type ResponseFacts, type Stored } from "./http-age.ts";
 import { parseHttpDate } from "./http-date.ts";
 import { fieldValue, type Field } from "./http-fields.ts";
 import { varyNamesOf } from "./http-vary.ts";
@@ -56,10 +56,10 @@ export function planStore(
   const varyNames = varyNamesOf(fields);
   if (varyNames === undefined) return no("vary");
   const initialAgeS = initialAge(response);
-  const byRule = settings.ttl_s !== null && lastsByRule.has(status) ? settings.ttl_s : undefined;
-  const saidS = byRule ?? saidLifetime(response, directives, isTargeted);
-  // A rule counts from now, the origin's word from when it was said.
-  const freshForS = byRule === undefined ? (saidS ?? 0) : byRule === 0 ? 0 : initialAgeS + byRule;
+  const { saidS, freshForS } = lifetimeOf(response, initialAgeS, settings.ttl_s, () => ({
+    directives,
+    isTargeted,
+  }));
   if (freshForS > initialAgeS) return { store: true, initialAgeS, freshForS, varyNames };
   const { isForbidden, whileRevalidateS, ifErrorS } = staleRulesOf(directives, settings);
   const lastsStale =
@@ -70,6 +70,35 @@ export function planStore(
     return { store: true, initialAgeS, freshForS, varyNames };
   if (saidS === undefined) return no("no freshness");
   return no(directives.has("no-cache") ? "no-cache" : "stale");
+}
+
+type Lifetime = { readonly saidS: number | undefined; readonly freshForS: number };
+
+/** `directivesOf` is asked where no rule decides. */
+function lifetimeOf(
+  response: Pick<ResponseFacts, "status" | "fields" | "receivedAtMs">,
+  initialAgeS: number,
+  ttlS: number | null,
+  directivesOf: () => ReturnType<typeof cacheDirectives>,
+): Lifetime {
+  if (ttlS !== null && lastsByRule.has(response.status))
+    // A rule counts from now, the origin's word from when it was said.
+    return { saidS: ttlS, freshForS: ttlS === 0 ? 0 : initialAgeS + ttlS };
+  const { directives, isTargeted } = directivesOf();
+  const saidS = saidLifetime(response, directives, isTargeted);
+  return { saidS, freshForS: saidS ?? 0 };
+}
+
+/** How long a response that may have been stored under another rule is fresh under this one: never longer than it was to be. */
+export function lifetimeUnder(
+  stored: Stored & { readonly status: number; readonly headers: readonly Field[] },
+  { ttl_s: ttlS }: Pick<CacheSettings, "ttl_s">,
+): number {
+  const { status, headers, storedAtMs, initialAgeS, freshForS } = stored;
+  if (freshForS === 0) return 0;
+  const facts = { status, fields: headers, receivedAtMs: storedAtMs };
+  const now = lifetimeOf(facts, initialAgeS, ttlS, () => cacheDirectives(headers));
+  return Math.min(freshForS, now.freshForS);
 }
 
 function refusalIn(
@@ -99,7 +128,7 @@ export function mayServeAuthorized(fields: readonly Field[]): boolean {
 
 /** §4.2.1 without heuristics; undefined where nothing is said. `no-cache` is a lifetime of nothing (§5.2.2.4). */
 function saidLifetime(
-  response: ResponseFacts,
+  response: Pick<ResponseFacts, "fields" | "receivedAtMs">,
   directives: Directives,
   isTargeted: boolean,
 ): number | undefined {

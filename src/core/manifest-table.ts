@@ -17,18 +17,23 @@ export type ManifestFile = {
 
 const headerBytes = 4;
 const entryBytes = 56;
+const digestAt = 24;
+const nothing = new Uint8Array();
 
 export function encodeManifestTable(files: readonly ManifestFile[]): SharedArrayBuffer {
   const text = new TextEncoder();
-  const rows = files
-    .map((file) => ({ ...file, bytes: text.encode(file.path) }))
-    .sort((a, b) => compareBytes(a.bytes, b.bytes));
+  const rows = files.map((file) => ({ file, bytes: text.encode(file.path) }));
+  // Most manifests are in order already: importers write them so.
+  const isOrdered = rows.every(
+    ({ bytes }, i) => compareBytes(rows[i - 1]?.bytes ?? nothing, bytes) <= 0,
+  );
+  if (!isOrdered) rows.sort((a, b) => compareBytes(a.bytes, b.bytes));
   const mimes = new Map<string, { at: number; bytes: Uint8Array }>();
   let at = headerBytes + rows.length * entryBytes;
-  for (const { mime } of rows) {
-    if (mimes.has(mime)) continue;
-    const bytes = text.encode(mime);
-    mimes.set(mime, { at, bytes });
+  for (const { file } of rows) {
+    if (mimes.has(file.mime)) continue;
+    const bytes = text.encode(file.mime);
+    mimes.set(file.mime, { at, bytes });
     at += bytes.length;
   }
   const table = new SharedArrayBuffer(at + rows.reduce((sum, { bytes }) => sum + bytes.length, 0));
@@ -36,7 +41,7 @@ export function encodeManifestTable(files: readonly ManifestFile[]): SharedArray
   const all = new Uint8Array(table);
   view.setUint32(0, rows.length, true);
   for (const { at: offset, bytes } of mimes.values()) all.set(bytes, offset);
-  rows.forEach(({ bytes, mime, size, sha256 }, i) => {
+  rows.forEach(({ file: { mime, size, sha256 }, bytes }, i) => {
     const entry = headerBytes + i * entryBytes;
     const type = mimes.get(mime);
     view.setUint32(entry, at, true);
@@ -45,7 +50,7 @@ export function encodeManifestTable(files: readonly ManifestFile[]): SharedArray
     view.setUint32(entry + 12, type?.bytes.length ?? 0, true);
     view.setUint32(entry + 16, size % 2 ** 32, true);
     view.setUint32(entry + 20, Math.floor(size / 2 ** 32), true);
-    all.set(hexBytes(sha256), entry + 24);
+    all.subarray(entry + digestAt, entry + entryBytes).setFromHex(sha256);
     all.set(bytes, at);
     at += bytes.length;
   });
@@ -78,6 +83,40 @@ export class ManifestTable {
     return undefined;
   }
 
+  /** By place in the order of paths. */
+  at(i: number): ManifestFile | undefined {
+    return i >= 0 && i < this.count ? this.#file(i, decode(this.#pathBytes(i))) : undefined;
+  }
+
+  /** The places of the paths that begin with `prefix`: from `first` to before `end`. */
+  range(prefix: string): { readonly first: number; readonly end: number } {
+    const bytes = new TextEncoder().encode(prefix);
+    const begins = (i: number): number => {
+      const path = this.#pathBytes(i);
+      return compareBytes(path.subarray(0, bytes.length), bytes);
+    };
+    const search = (isBefore: (i: number) => boolean): number => {
+      let [low, high] = [0, this.count];
+      while (low < high) {
+        const middle = (low + high) >>> 1;
+        if (isBefore(middle)) low = middle + 1;
+        else high = middle;
+      }
+      return low;
+    };
+    return { first: search((i) => begins(i) < 0), end: search((i) => begins(i) <= 0) };
+  }
+
+  /** The place of the largest file between these; `first` where all are empty. */
+  largest(first: number, end: number): number {
+    let [found, most] = [first, 0];
+    for (let i = first; i < end; i++) {
+      const size = this.#size(i);
+      if (size > most) [found, most] = [i, size];
+    }
+    return found;
+  }
+
   *files(): Iterable<ManifestFile> {
     for (let i = 0; i < this.count; i++) yield this.#file(i, decode(this.#pathBytes(i)));
   }
@@ -93,26 +132,20 @@ export class ManifestTable {
 
   #file(i: number, path: string): ManifestFile {
     const entry = headerBytes + i * entryBytes;
-    const hex = Array.from(this.#bytes.subarray(entry + 24, entry + 56), (byte) =>
-      byte.toString(16).padStart(2, "0"),
-    ).join("");
-    const sha256 = parseSha256(hex);
+    const sha256 = parseSha256(this.#bytes.subarray(entry + digestAt, entry + entryBytes).toHex());
     if (sha256 === undefined) throw new TypeError("manifest table without a digest");
-    const size =
-      this.#view.getUint32(entry + 16, true) + this.#view.getUint32(entry + 20, true) * 2 ** 32;
-    return { path, sha256, size, mime: decode(this.#text(entry + 8)) };
+    return { path, sha256, size: this.#size(i), mime: decode(this.#text(entry + 8)) };
+  }
+
+  #size(i: number): number {
+    const at = headerBytes + i * entryBytes + 16;
+    return this.#view.getUint32(at, true) + this.#view.getUint32(at + 4, true) * 2 ** 32;
   }
 }
 
 /** TextDecoder refuses views of shared memory, hence the copy. */
 function decode(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes.slice());
-}
-
-function hexBytes(hex: string): Uint8Array {
-  return Uint8Array.from({ length: hex.length / 2 }, (_, i) =>
-    Number.parseInt(hex.slice(2 * i, 2 * i + 2), 16),
-  );
 }
 
 function compareBytes(a: Uint8Array, b: Uint8Array): number {

@@ -3,6 +3,7 @@
 // Large parts (manifest tables, tables of bot sets) lie in shared memory; handing a state to a thread copies the rest.
 
 import type { AddressTableRef } from "./address-table.ts";
+import type { CertificateTableRef } from "./certificate-table.ts";
 import type { SiteConfig } from "./effective-devlove.ts";
 
 export type Views =
@@ -11,7 +12,15 @@ export type Views =
       readonly table: SharedArrayBuffer;
       /** Prefix inside the viewset: "" or "dir/". */ readonly prefix: string;
     }
-  | { readonly kind: "directory"; /** Absolute path of the site root. */ readonly root: string }
+  | {
+      readonly kind: "directory";
+      /** Absolute path of the views directory: nothing outside it is served. */
+      readonly root: string;
+      /** Prefix inside it, as in a manifest. */
+      readonly prefix?: string;
+      /** Absolute path of a file that is none of the views, wherever it lies. */
+      readonly except?: string;
+    }
   | { readonly kind: "none" };
 
 /** A bot set that speaks for a host. */
@@ -60,6 +69,8 @@ export type ServedDomain = {
 export type ServingState = {
   readonly version: number;
   readonly domains: readonly ServedDomain[];
+  /** Of all of them; absent: there is none. */
+  readonly certificates?: CertificateTableRef;
 };
 
 export const nothingServed: ServingState = { version: 0, domains: [] };

@@ -10,13 +10,23 @@ import {
   compilePathPattern,
 } from "./path-pattern.ts";
 import type { TextMatcher } from "./path-pattern.ts";
+import { lifetimeUnder } from "./http-cache.ts";
 import type { CacheSettings, QueryRule, Redirect, SiteConfig } from "./effective-devlove.ts";
 
 export type CacheRoute = {
   readonly settings: CacheSettings;
   /** See compileQueryRule. */
   readonly normalizeQuery: (rawQuery: string) => string;
+  /** "" where nothing is left out. What was stored under another rule may be of a query that this one tells apart. */
+  readonly queryRule: string;
+  /** With the lifetime it has under this rule, whatever rule it was stored under. */
+  readonly inForce: <S extends StoredResponse>(stored: S) => S;
 };
+
+/** Among what a stored response varies by: no field can have this name. */
+export const queryRuleName = ":query-rule";
+
+type StoredResponse = Parameters<typeof lifetimeUnder>[0];
 
 export type SiteRoutes = {
   /** The first redirect whose `from` matches. */
@@ -39,7 +49,27 @@ export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): Site
 }
 
 function cacheRoute(settings: CacheSettings): CacheRoute {
-  return { settings, normalizeQuery: compileQueryRule(settings.query) };
+  const { query } = settings;
+  // A hit asks for it each time, and what the origin said takes a microsecond to read.
+  const known = new WeakMap<StoredResponse, number>();
+  return {
+    settings,
+    normalizeQuery: compileQueryRule(query),
+    queryRule: textOfRule(query),
+    inForce: (stored) => {
+      const freshForS = known.get(stored) ?? lifetimeUnder(stored, settings);
+      known.set(stored, freshForS);
+      return freshForS === stored.freshForS ? stored : { ...stored, freshForS };
+    },
+  };
+}
+
+/** In characters that stay as they are where values of fields are normalized. */
+function textOfRule(rule: QueryRule): string {
+  const text = (names: readonly string[]): string =>
+    names.map((name) => encodeURIComponent(name.toWellFormed())).join("|");
+  if ("keep" in rule) return `keep:${text(rule.keep)}`;
+  return rule.ignore.length === 0 ? "" : `ignore:${text(rule.ignore)}`;
 }
 
 /** Literal patterns cost one map lookup together; only those with wildcards are tried one by one. */

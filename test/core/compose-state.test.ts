@@ -54,7 +54,11 @@ function hostsOf(more: Partial<ComposeInputs>): readonly [ServedHost, ServedHost
 }
 
 const manifest = (prefix = "") => ({ kind: "manifest", table, prefix });
-const directory = (root: string) => ({ kind: "directory", root });
+const directory = (root: string, prefix?: string) => ({
+  kind: "directory",
+  root,
+  ...(prefix !== undefined && { prefix }),
+});
 const none = { kind: "none" };
 
 test.each([
@@ -75,7 +79,7 @@ test.each([
     ofViewset(null, "www"),
     ofHost("other"),
     1,
-    directory("/srv/a/www"),
+    directory("/srv/a", "www/"),
   ],
   [
     "a viewset without views, the host's views without a valid devlove",
@@ -84,7 +88,7 @@ test.each([
     1,
     directory("/srv/a"),
   ],
-  ["the host's own", undefined, ofHost("www"), 2, directory("/srv/a/www")],
+  ["the host's own", undefined, ofHost("www"), 2, directory("/srv/a", "www/")],
   ["the host's own without a valid devlove", undefined, ofHost(".", false), null, none],
 ])("%s", (_name, viewset, local, ageS, views) => {
   const hosts = hostsOf({ viewset: () => viewset, local: () => local });
@@ -102,7 +106,7 @@ test("a sub-domain that does not share its views has the folder of its name", ()
   const [, ofManifest] = hostsOf({ domains, viewset: () => ofViewset(table) });
   expect(ofManifest.views).toEqual(manifest(`${sub}/`));
   const [, ofDirectory] = hostsOf({ domains, local: () => ofHost() });
-  expect(ofDirectory.views).toEqual(directory(`/srv/a/${sub}`));
+  expect(ofDirectory.views).toEqual(directory("/srv/a", `${sub}/`));
 });
 
 test("domains keep their order and do not see each other's inputs", () => {

@@ -1,10 +1,13 @@
 // Which redirect and cache rule a path meets, and what a query rule leaves.
 
 import * as fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { effectiveDevlove } from "../../src/core/effective-devlove.ts";
-import type { SiteInput } from "../../src/core/effective-devlove.ts";
-import { compileSite } from "../../src/core/site-routes.ts";
+import type { CacheInput, SiteInput } from "../../src/core/effective-devlove.ts";
+import { planStore } from "../../src/core/http-cache.ts";
+import type { Field } from "../../src/core/http-fields.ts";
+import { selectingBy } from "../../src/core/http-vary.ts";
+import { compileSite, queryRuleName } from "../../src/core/site-routes.ts";
 
 function site(input: SiteInput) {
   return effectiveDevlove({ domains: { "a.example": input } }, "a.example", null);
@@ -125,4 +128,76 @@ test("what is left is the query's own pieces in their order, and a second time c
       expect(count(kept) + count(rest)).toBe(count(query));
     }),
   );
+});
+
+const routeOf = (rule: CacheInput) => compileSite(site({ cache: { default: rule } })).cache("/");
+
+test.each<[SiteInput, string]>([
+  [{}, ""],
+  [{ cache: { default: { query: { ignore: [] } } } }, ""],
+  [{ cache: { default: { query: { keep: [] } } } }, "keep:"],
+  [{ cache: { default: { query: { ignore: ["utm_*", "a,b|"] } } } }, "ignore:utm_*|a%2Cb%7C"],
+  [{ cache: { default: { query: { keep: ["\ud800"] } } } }, "keep:%EF%BF%BD"],
+])("a rule for the query has one name: %j is %j", (input, name) => {
+  expect(compileSite(site(input)).cache("/").queryRule).toBe(name);
+  // As it stands among what a response varies by.
+  expect(selectingBy(() => name)(queryRuleName)).toBe(name);
+});
+
+describe("what is stored lasts", () => {
+  const stored = {
+    status: 200,
+    headers: [["Cache-Control", "max-age=300"]] as readonly Field[],
+    storedAtMs: 1_000,
+    initialAgeS: 10,
+    freshForS: 3_610,
+  };
+
+  test.each<[string, CacheInput, Partial<typeof stored>, number]>([
+    ["as it was to under the same rule", { ttl_s: 3_600 }, {}, 3_610],
+    ["as long as a shorter rule says", { ttl_s: 60 }, {}, 70],
+    ["no longer than it was to", { ttl_s: 36_000 }, {}, 3_610],
+    ["not at all under a rule of nothing", { ttl_s: 0 }, {}, 0],
+    ["as long as the origin said where no rule does", {}, {}, 300],
+    ["not at all where nobody says anything", {}, { headers: [] }, 0],
+    ["as the origin said where rules do not speak", { ttl_s: 60 }, { status: 404 }, 300],
+    ["not at all when it was found to be another", { ttl_s: 60 }, { freshForS: 0 }, 0],
+  ])("%s", (_name, rule, other, lasts) => {
+    const one = { ...stored, ...other };
+    const { inForce } = routeOf(rule);
+    const now = inForce(one);
+    expect(now).toEqual({ ...one, freshForS: lasts });
+    expect(inForce(one)).toEqual(now);
+    if (lasts === one.freshForS) expect(now).toBe(one);
+  });
+
+  test("under the rule that it was stored under as planned", () => {
+    const seconds = fc.integer({ min: 0, max: 1_000 });
+    const said = fc.constantFrom<Field>(
+      ["Cache-Control", "max-age=60"],
+      ["Cache-Control", "s-maxage=5, max-age=60"],
+      ["CDN-Cache-Control", "max-age=7"],
+      ["Cache-Control", "no-cache"],
+      ["Expires", "Thu, 01 Jan 1970 00:10:00 GMT"],
+      ["Date", "Thu, 01 Jan 1970 00:00:10 GMT"],
+    );
+    fc.assert(
+      fc.property(
+        fc.array(said, { maxLength: 3 }),
+        fc.option(seconds, { nil: undefined }),
+        fc.constantFrom(200, 404),
+        (fields, ttl_s, status) => {
+          const rule = ttl_s === undefined ? {} : { ttl_s };
+          const { settings, inForce } = routeOf(rule);
+          const headers: readonly Field[] = [...fields, ["ETag", '"e"']];
+          const facts = { status, fields: headers, requestedAtMs: 20_000, receivedAtMs: 20_000 };
+          const plan = planStore({ noStore: false, isAuthorized: false }, facts, settings);
+          if (!plan.store) return;
+          const { initialAgeS, freshForS } = plan;
+          const one = { status, headers, storedAtMs: 20_000, initialAgeS, freshForS };
+          expect(inForce(one)).toBe(one);
+        },
+      ),
+    );
+  });
 });

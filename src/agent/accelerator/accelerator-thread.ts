@@ -4,10 +4,13 @@ import type { MessagePort } from "node:worker_threads";
 import type { Log } from "../../base/log.ts";
 import type { Registry } from "../../base/metrics.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
+import type { CertificateTableRef } from "../../core/certificate-table.ts";
 import { ClientAddresses } from "../../core/client-address.ts";
 import type { ResponseCache } from "./cache-port.ts";
 import { Flights } from "./flights.ts";
 import { VisitorListener } from "./listener.ts";
+import { followOriginChecks } from "./origin-checks.ts";
+import type { OriginGuard } from "./origin-connector.ts";
 import { OriginPools } from "./origin-pools.ts";
 import { answer } from "./pipeline.ts";
 import {
@@ -17,9 +20,11 @@ import {
   type RecordRoom,
   type RecordSink,
 } from "./ports.ts";
+import { answerProbes } from "./probing.ts";
 import { ProblemLog } from "./problem-log.ts";
 import { RecordGate } from "./record-gate.ts";
 import { createRecorder } from "./recorder.ts";
+import { SecureContexts } from "./secure-contexts.ts";
 import { Heartbeat, PoolWords } from "./shared-words.ts";
 import { StagedStates } from "./staged-states.ts";
 import { createWorkerMetrics } from "./worker-metrics.ts";
@@ -39,6 +44,9 @@ export type AcceleratorParts = {
   readonly log: Log;
   readonly random: () => number;
   readonly decisions: DecisionSink;
+  readonly originGuard: OriginGuard;
+  /** From an OriginChecks. */
+  readonly originChecks?: MessagePort;
 };
 
 /** Runs until main asks to drain (or its port closes); resolves when every answer has ended. The parts are the caller's to close. */
@@ -54,9 +62,11 @@ export async function runAccelerator(
     defaultDomain: init.defaultDomain,
     blobsDir: init.blobsDir,
     nowMs: clock.wallMs,
+    onBadBlob: (blob) => port.postMessage({ kind: "bad-blob", blob } satisfies FromWorker),
   });
   const metrics = createWorkerMetrics(parts.registry);
-  await using origins = new OriginPools(clock, parts.random);
+  await using origins = new OriginPools(clock, parts.random, parts.originGuard);
+  if (parts.originChecks !== undefined) followOriginChecks(origins, parts.originChecks);
   const problems = new ProblemLog(parts.log, clock.steadyMs);
   await using flights = new Flights({ ...parts, problems, metrics, origins, clock });
   const { cache, registry } = parts;
@@ -72,12 +82,18 @@ export async function runAccelerator(
     origins,
     clock,
     clients,
+    tlsPort: init.tlsListen?.port ?? null,
   };
+  let { ticketKeys } = init;
+  const current = (): CertificateTableRef | undefined => states.current().certificates;
+  const contexts = new SecureContexts({ current, clock, problems });
   using gate = new RecordGate({ recordRoom: parts.recordRoom, metrics, clock });
   await using listener = new VisitorListener({
     answer: gate.before(async (exchange) => answer(deps, exchange)),
     nextConnection: () => words.nextConnection(),
     clients,
+    contexts,
+    ticketKeys: () => ticketKeys,
     proxyProtocol: init.proxies.proxyProtocol,
     recorder: createRecorder(parts.records, metrics, clock),
     metrics,
@@ -97,9 +113,18 @@ export async function runAccelerator(
       say({ kind: "dropped", below: message.below });
     } else if (message.kind === "listen") {
       await listener.listen({ ...init.listen, reusePort: true });
+      if (init.tlsListen !== null)
+        await listener.listenSecure({ ...init.tlsListen, reusePort: true });
       say({ kind: "listening" });
+    } else if (message.kind === "ticket-keys") {
+      ticketKeys = message.keys;
+      listener.ticketKeysChanged();
     } else if (message.kind === "metrics") {
       say({ kind: "metrics", id: message.id, metrics: await registry.getMetricsAsJSON() });
+    } else if (message.kind === "probe") {
+      const { id, version, probes } = message;
+      const answers = await answerProbes(states.staged(version), probes);
+      say({ kind: "probed", id, answers });
     } else startDrain(message.graceMs);
   };
   port.on("message", (message: ToWorker) => {

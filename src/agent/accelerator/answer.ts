@@ -1,8 +1,7 @@
 // Sending answers: heads, whole bodies, streamed bodies at the visitor's pace.
 
-import { once } from "node:events";
 import { STATUS_CODES } from "node:http";
-import type { Field } from "../../core/http-fields.ts";
+import { withoutFields, type Field } from "../../core/http-fields.ts";
 import type { SiteSettings } from "../../core/effective-devlove.ts";
 import type { Exchange } from "./exchange.ts";
 
@@ -20,7 +19,16 @@ export function cacheStatus(parameters: string): Field {
 
 /** Throws only for fields that HTTP cannot carry. The body, if any, follows. */
 export function writeHead(exchange: Exchange, status: number, fields: readonly Field[]): void {
-  exchange.response.writeHead(status, fields.flat());
+  exchange.response.writeHead(status, withHsts(fields, exchange.hstsS).flat());
+}
+
+const hstsName: ReadonlySet<string> = new Set(["strict-transport-security"]);
+
+/** What the site's devlove says takes the place of what its origin says: it is for the whole host. */
+function withHsts(fields: readonly Field[], seconds: number): readonly Field[] {
+  if (seconds === 0) return fields;
+  const said: Field = ["Strict-Transport-Security", `max-age=${seconds}`];
+  return [...withoutFields(fields, hstsName), said];
 }
 
 /** Resolves when the answer was handed to the socket or the visitor left. */
@@ -39,11 +47,7 @@ export async function writeChunk(exchange: Exchange, chunk: Uint8Array): Promise
   const { response, stop } = exchange;
   stop.throwIfAborted();
   if (response.write(chunk)) return;
-  const { socket } = exchange.connection;
-  // Node renews this timer with each byte that the kernel takes, and destroys the socket when it fires.
-  socket.setTimeout(stallMs);
-  await once(response, "drain", { signal: stop });
-  socket.setTimeout(0);
+  await exchange.drained(stallMs);
 }
 
 export function sendText(

@@ -1,11 +1,13 @@
 // The files of a host's own views directory. Each is opened and looked at anew at every serve, so that a changed file is never served
 // stale and never torn: what was sent is compared with what the file is at the end.
 //
-// Symbolic links are followed within the root only: the opened file itself is asked where it lies (/proc/self/fd), which no race can forge.
+// Links are followed inside the root only (base/below-root.ts), as an import follows them. A link from a name that visitors may ask to one that is
+// hidden is the operator's wish: directories are published that way.
 
-import { constants, fstatSync, type BigIntStats } from "node:fs";
-import { open, readlink, realpath, type FileHandle } from "node:fs/promises";
+import { fstatSync, statSync, type BigIntStats } from "node:fs";
+import type { FileHandle } from "node:fs/promises";
 import mime from "mime";
+import { findBelow, identityOf } from "../../base/below-root.ts";
 import type { ByteRange } from "../../core/conditional.ts";
 import type { Body } from "./answer.ts";
 import {
@@ -33,45 +35,43 @@ const absent: ReadonlySet<unknown> = new Set([
 /** A file touched so recently may change again without another ctime (the kernel's clock ticks each 4 ms): it gets no validator. */
 const settledMs = 20;
 
+export type Directory = {
+  readonly root: string;
+  readonly prefix?: string;
+  /** A file that is none of the site's: the devlove file, which may lie among the views. */
+  readonly except?: string;
+};
+
 export class DirectoryFiles implements SiteFiles {
-  readonly #root: string;
+  readonly #directory: Directory;
   readonly #nowMs: () => number;
 
-  constructor(root: string, nowMs: () => number) {
-    this.#root = root;
+  constructor(directory: Directory, nowMs: () => number) {
+    this.#directory = directory;
     this.#nowMs = nowMs;
   }
 
   async find(path: string): Promise<SiteFile | undefined> {
+    const { root, prefix = "", except } = this.#directory;
     try {
-      // Not blocking: opening a FIFO would wait for its writer.
-      const handle = await open(
-        `${this.#root}/${path}`,
-        constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY,
-      );
-      let file: SiteFile | undefined;
-      try {
-        file = await this.#accept(handle, path);
-      } finally {
-        if (file === undefined) await handle.close();
-      }
-      return file;
+      using found = await findBelow(root, prefix + path);
+      if (found === undefined) return undefined;
+      // The clock first: a file must not seem older than it was when it was looked at.
+      const nowMs = this.#nowMs();
+      const { stats } = found;
+      if (!stats.isFile() || (except !== undefined && isSame(stats, except))) return undefined;
+      return new DiskFile(await found.open(), path, stats, nowMs);
     } catch (error) {
       if (error instanceof Error && "code" in error && absent.has(error.code)) return undefined;
       throw error;
     }
   }
+}
 
-  async #accept(handle: FileHandle, path: string): Promise<SiteFile | undefined> {
-    const stats = fstatSync(handle.fd, { bigint: true });
-    if (!stats.isFile()) return undefined;
-    const [lies, root] = await Promise.all([
-      readlink(`/proc/self/fd/${handle.fd}`),
-      realpath(this.#root),
-    ]);
-    if (!lies.startsWith(root === "/" ? root : `${root}/`)) return undefined;
-    return new DiskFile(handle, path, stats, this.#nowMs());
-  }
+/** Also under another name of it. */
+function isSame({ dev, ino }: BigIntStats, path: string): boolean {
+  const other = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return other !== undefined && other.dev === dev && other.ino === ino;
 }
 
 class DiskFile implements SiteFile {
@@ -109,8 +109,4 @@ class DiskFile implements SiteFile {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#handle.close();
   }
-}
-
-function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
-  return [dev, ino, size, mtimeNs, ctimeNs].map((part) => part.toString(36)).join("-");
 }

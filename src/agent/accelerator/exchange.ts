@@ -1,23 +1,20 @@
 // One request and its answer: what is known of it for its record, who may still abort it, and how it ends. Facts are filled in as it goes
 // through the pipeline; `onEnd` is called exactly once.
 
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { fieldsOfRaw, type Field } from "../../core/http-fields.ts";
+import type { Field } from "../../core/http-fields.ts";
 import type { ClientAddress } from "../../core/client-address.ts";
 import type { Verdict } from "../../core/verdict.ts";
 import type { RequestRecord } from "../../wire/request-log.ts";
+import type { Carrier, VisitorRequest, VisitorResponse } from "./carrier.ts";
 import type { Connection } from "./connection.ts";
 import type { Clock } from "./ports.ts";
 
 /** The visitor left before the answer was complete; after nginx's 499. */
 const visitorGone = 499;
 
-/** After an answer that did not wait for the whole request, the rest of it is taken in for this long before the connection is cut: cutting at once could destroy the answer on its way. */
-const lingerMs = 2_000;
-
 export class Exchange {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+  readonly request: VisitorRequest;
+  readonly response: VisitorResponse;
   readonly connection: Connection;
   readonly fields: readonly Field[];
   /** The visitor asked to be told before sending the body (Expect: 100-continue). */
@@ -33,14 +30,16 @@ export class Exchange {
   bytesSent = 0;
   /** Room was kept for its record. */
   hasRecordRoom = false;
+  /** For how long the site wants to be asked by https only, in seconds; 0: it says nothing of it. */
+  hstsS = 0;
+  readonly #carrier: Carrier;
   readonly #stop = new AbortController();
   readonly #onEnd: (exchange: Exchange, status: number) => void;
   #ended = false;
   #cut = false;
 
   constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
+    carrier: Carrier,
     connection: Connection,
     options: {
       readonly clock: Clock;
@@ -48,23 +47,16 @@ export class Exchange {
       readonly onEnd: (exchange: Exchange, status: number) => void;
     },
   ) {
-    this.request = request;
-    this.response = response;
+    this.#carrier = carrier;
+    this.request = carrier.request;
+    this.response = carrier.response;
     this.connection = connection;
-    this.fields = fieldsOfRaw(request.rawHeaders);
+    this.fields = carrier.fields;
     this.awaitsContinue = options.awaitsContinue;
     this.startedWallMs = options.clock.wallMs();
     this.startedMs = options.clock.steadyMs();
     this.#onEnd = options.onEnd;
-    // A socket that goes away while something is written is no error of ours: both are told by their close.
-    request.on("error", () => {});
-    response.on("error", () => {});
-    response.once("close", () => this.end());
-    // Before Node's own listener, which writes the answer of the next pipelined request.
-    response.prependOnceListener("finish", () => {
-      this.bytesSent = connection.takeBytesSent();
-      this.#linger();
-    });
+    carrier.onClose(() => this.end());
   }
 
   /** Aborts when the visitor has left or the request has turned out broken; not by a complete answer. */
@@ -77,14 +69,38 @@ export class Exchange {
   }
 
   get hasBody(): boolean {
-    const { headers } = this.request;
-    return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+    return this.#carrier.hasBody;
   }
 
-  /** The visitor has to see that the answer is broken: HTTP has no other way once the head is out. */
+  /** Nobody can be answered any more. */
+  get isGone(): boolean {
+    return this.#carrier.isGone;
+  }
+
+  /** The whole request has come. */
+  get isReceived(): boolean {
+    return this.#carrier.isReceived;
+  }
+
+  /** Calls back when the answer has ended, or never will. */
+  onClose(closed: () => void): void {
+    this.#carrier.onClose(closed);
+  }
+
+  /** The visitor is told to ask the next time on another connection. */
+  endConnection(): void {
+    this.#carrier.endConnection();
+  }
+
+  /** The visitor has to see that the answer is broken. */
   cut(): void {
     this.#cut = true;
-    this.connection.socket.destroy();
+    this.#carrier.cut();
+  }
+
+  /** Resolves when more of the body may be written. Who takes nothing for `stallMs` is cut off. Throws when the visitor left. */
+  async drained(stallMs: number): Promise<void> {
+    await this.#carrier.drained(stallMs, this.stop);
   }
 
   /** Ends what waits for the rest of this request. The answer can still be given. */
@@ -92,25 +108,13 @@ export class Exchange {
     this.#stop.abort(reason);
   }
 
-  /** Also called when the socket closed under an answer that had not begun. */
+  /** Also called when the connection closed under an answer that had not begun. */
   end(): void {
     if (this.#ended) return;
     this.#ended = true;
-    const complete = this.response.writableFinished;
-    if (!complete) {
-      this.bytesSent = this.connection.takeBytesSent();
-      this.#stop.abort(new Error("the visitor left"));
-    }
+    const complete = this.#carrier.isComplete;
+    this.bytesSent = this.#carrier.bytesSent();
+    if (!complete) this.#stop.abort(new Error("the visitor left"));
     this.#onEnd(this, complete || this.#cut ? this.response.statusCode : visitorGone);
-  }
-
-  #linger(): void {
-    const { request, connection } = this;
-    if (request.complete || connection.socket.destroyed) return;
-    request.resume();
-    const cut = setTimeout(() => connection.socket.destroy(), lingerMs);
-    const over = (): void => clearTimeout(cut);
-    request.once("end", over);
-    connection.socket.once("close", over);
   }
 }

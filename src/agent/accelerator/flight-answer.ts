@@ -66,6 +66,8 @@ async function ride(
   if (isFailure(landing) && reuse.standsIn) {
     if (other === undefined && landing.kind === "own") discard(landing.answer);
     if (await standIn(deps, exchange, inquiry, look, landing)) return true;
+    // What was to stand in was cleared meanwhile, and the origin's words are gone too.
+    if (landing.kind === "own") return false;
   }
   if (landing.kind === "failed") {
     answerFailure(exchange, landing.failure);

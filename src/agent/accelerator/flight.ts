@@ -9,6 +9,7 @@ import { fieldValue, type Field } from "../../core/http-fields.ts";
 import { planRefresh } from "../../core/http-refresh.ts";
 import { isOriginError } from "../../core/http-reuse.ts";
 import { variantOf, type Selecting } from "../../core/http-vary.ts";
+import { queryRuleName } from "../../core/site-routes.ts";
 import type { Entry, EntryKey, EntryMeta, ResponseCache } from "./cache-port.ts";
 import { Fill, shortly } from "./fill.ts";
 import { isDelimited, passedFields } from "./origin-answer.ts";
@@ -187,8 +188,7 @@ export class Flight {
       status: answer.status,
       headers,
       mime: mimeOf(fieldValue(headers, "content-type")),
-      // The scheme is a part of what was asked for (RFC 9111 §2), and the origin's links are made of it.
-      vary: variantOf([...stored.varyNames, "x-forwarded-proto"], plan.selecting),
+      vary: variantOf([...stored.varyNames, ...alwaysVaries(plan.selecting)], plan.selecting),
       storedAtMs: Math.floor(answer.receivedAtMs),
       initialAgeS: stored.initialAgeS,
       freshForS: stored.freshForS,
@@ -263,4 +263,9 @@ export class Flight {
     this.landing ??= landing;
     this.#land(this.landing);
   }
+}
+
+/** The scheme is a part of what was asked for (RFC 9111 §2), and the origin's links are made of it. */
+function alwaysVaries(selecting: Selecting): readonly string[] {
+  return ["x-forwarded-proto", ...(selecting(queryRuleName) === "" ? [] : [queryRuleName])];
 }

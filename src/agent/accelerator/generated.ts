@@ -82,7 +82,8 @@ async function answerOnce(
   const sourceNo = cache.sourceNo();
   const mark = cache.clearMark(key.domain);
   const entries = cache.find(key);
-  const base = isLast ? undefined : selectEntry(cache, entries, inquiry.selecting, isAuthorized);
+  const found = isLast ? undefined : selectEntry(cache, entries, inquiry.selecting, isAuthorized);
+  const base = found && inquiry.request.route.inForce(found);
   const look: Look = { sourceNo, mark, entries, base };
   const reuse = decideReuse(base, {
     request: directives,
@@ -121,13 +122,16 @@ async function answerStale(
   refreshes: boolean,
 ): Promise<boolean> {
   const { domain } = inquiry.key;
-  // What a visitor asked for with his own credentials is not asked for again without him.
-  if (refreshes && !inquiry.isAuthorized && look.base !== undefined) {
+  if (refreshes && mayBeAskedAgain(inquiry) && look.base !== undefined) {
     const conditions = conditionsFor(look.base.status, look.base.headers);
-    const plan = planFlight(inquiry, look, { conditions, standsIn: true });
-    deps.flights.refresh({ ...plan, isBackground: true });
+    deps.flights.refresh(planFlight(inquiry, look, { conditions, standsIn: true }, true));
   }
   const reason = refreshes ? "while_revalidate" : "asked";
   deps.metrics.accel_agent_cache_stale_total.inc({ domain, reason });
   return await answerBase(deps, exchange, inquiry, look, "stale");
+}
+
+/** Without the visitor: not with his own credentials, and not where he wants nothing of it kept. */
+function mayBeAskedAgain({ isAuthorized, directives }: Inquiry): boolean {
+  return !isAuthorized && !directives.noStore;
 }

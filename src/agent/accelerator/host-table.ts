@@ -1,5 +1,6 @@
 // One state, ready to be asked: host name → what is served there. Hosts are compiled when they are first asked for.
 
+import type { CertificateTableRef } from "../../core/certificate-table.ts";
 import { parseIp } from "../../core/ip.ts";
 import { hostOfAuthority } from "../../core/ids.ts";
 import type { SiteConfig } from "../../core/effective-devlove.ts";
@@ -8,6 +9,7 @@ import { compileSite, type SiteRoutes } from "../../core/site-routes.ts";
 import { DirectoryFiles } from "./directory-files.ts";
 import { ManifestFiles } from "./manifest-files.ts";
 import type { SiteFiles } from "./site-files.ts";
+import type { BadBlob } from "./worker-messages.ts";
 
 export type ServedSite = {
   readonly site: SiteConfig;
@@ -32,16 +34,20 @@ export type HostTableOptions = {
   readonly defaultDomain: string | null;
   readonly blobsDir: string;
   readonly nowMs: () => number;
+  /** Must not throw. */
+  readonly onBadBlob?: (blob: BadBlob) => void;
 };
 
 export class HostTable {
   readonly version: number;
+  readonly certificates: CertificateTableRef | undefined;
   readonly #options: HostTableOptions;
   readonly #hosts = new Map<string, { readonly domain: string; readonly host: ServedHost }>();
   readonly #compiled = new Map<string, Served>();
 
   constructor(state: ServingState, options: HostTableOptions) {
     this.version = state.version;
+    this.certificates = state.certificates;
     this.#options = options;
     for (const domain of state.domains)
       for (const host of domain.hosts) this.#hosts.set(host.name, { domain: domain.name, host });
@@ -70,12 +76,12 @@ export class HostTable {
 
   #compile({ site, views }: ServedHost): ServedSite | undefined {
     if (site === null) return undefined;
-    const { blobsDir, nowMs } = this.#options;
+    const { blobsDir, nowMs, onBadBlob = () => {} } = this.#options;
     const files: SiteFiles =
       views.kind === "manifest"
-        ? new ManifestFiles(views.table, views.prefix, blobsDir)
+        ? new ManifestFiles(views.table, views.prefix, { blobsDir, onBadBlob })
         : views.kind === "directory"
-          ? new DirectoryFiles(views.root, nowMs)
+          ? new DirectoryFiles(views, nowMs)
           : { find: async () => undefined };
     return { site, routes: compileSite(site), files };
   }

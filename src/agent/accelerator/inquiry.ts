@@ -6,7 +6,7 @@ import { fieldValue, withoutFields, type Field } from "../../core/http-fields.ts
 import type { Reuse } from "../../core/http-reuse.ts";
 import { normalAcceptEncoding, selectingBy, type Selecting } from "../../core/http-vary.ts";
 import type { RequestTarget } from "../../core/request-path.ts";
-import type { CacheRoute, SiteRoutes } from "../../core/site-routes.ts";
+import { queryRuleName, type CacheRoute, type SiteRoutes } from "../../core/site-routes.ts";
 import type { Entry, EntryKey } from "./cache-port.ts";
 import { answerEntry, type EntryUse } from "./entry-answer.ts";
 import type { Exchange } from "./exchange.ts";
@@ -72,6 +72,7 @@ export function inquire(exchange: Exchange, request: GeneratedRequest, key: Entr
     selecting: selectingBy((name) => {
       if (name === "x-forwarded-proto") return visitorScheme(exchange);
       if (name === "accept-encoding") return acceptEncoding();
+      if (name === queryRuleName) return request.route.queryRule;
       return fieldValue(askedFields(), name);
     }),
     isAuthorized: fieldValue(fields, "authorization") !== undefined,
@@ -118,13 +119,15 @@ export function planFlight(
   { request, key, fields, directives, selecting, isAuthorized, isRanged }: Inquiry,
   { sourceNo, mark, base }: Look,
   { conditions, standsIn }: Pick<Fetch, "conditions" | "standsIn">,
+  isBackground = false,
 ): FlightPlan {
+  const isForWhole = isBackground || conditions.length > 0;
   return {
     key,
     backend: request.backend,
     path: request.path,
     // A part is cut out of what is stored, once that is confirmed or fetched anew.
-    fields: isRanged && conditions.length > 0 ? withoutFields(fields(), ranges) : fields(),
+    fields: isRanged && isForWhole ? withoutFields(fields(), ranges) : fields(),
     conditions,
     base,
     standsIn,
@@ -133,6 +136,6 @@ export function planFlight(
     selecting,
     sourceNo,
     mark,
-    isBackground: false,
+    isBackground,
   };
 }

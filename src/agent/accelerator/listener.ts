@@ -1,5 +1,6 @@
-// The visitors' listener of one worker: node:http with its strict parser, behind the gate for PROXY headers where they are required; connections and
-// exchanges counted, errors of the parser answered and recorded, and a drain that drops nobody who has already connected.
+// The visitors' listeners of one worker, HTTP and HTTPS, each behind the gate for PROXY headers where they are required. HTTP/1 is node:http with its strict
+// parser, whichever way it comes; HTTP/2 is http2-sessions.ts. Connections and exchanges are counted, errors of the parser answered and recorded, and a
+// drain drops nobody who has already connected.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { Server as NetServer, type ListenOptions, type Socket } from "node:net";
@@ -8,33 +9,36 @@ import { listen } from "../../base/http-listener.ts";
 import type { ClientAddresses } from "../../core/client-address.ts";
 import { sendText } from "./answer.ts";
 import { Connection, type Arrival } from "./connection.ts";
-import { Exchange } from "./exchange.ts";
-import type { Clock } from "./ports.ts";
-import type { ProblemLog } from "./problem-log.ts";
+import { ExchangeRunner, type ExchangeRunnerDeps } from "./exchange-runner.ts";
+import type { Exchange } from "./exchange.ts";
+import { Http1Carrier } from "./http1-carrier.ts";
+import { Http2Sessions, type Http2Limits } from "./http2-sessions.ts";
 import { ProxyGate } from "./proxy-gate.ts";
 import { requestLineOf, statusOfParserError, writeRawAnswer } from "./raw-answer.ts";
-import type { Recorder } from "./recorder.ts";
+import type { SecureContexts } from "./secure-contexts.ts";
+import { SecureDoor } from "./secure-door.ts";
+import type { TicketKeys } from "./ticket-keys.ts";
 import type { WorkerMetrics } from "./worker-metrics.ts";
 
 export const proxyProtocols = ["off", "required"] as const;
 export type ProxyProtocol = (typeof proxyProtocols)[number];
 
-export type ListenerDeps = {
-  readonly answer: (exchange: Exchange) => Promise<void>;
+export type ListenerDeps = ExchangeRunnerDeps & {
   readonly nextConnection: () => number;
   readonly clients: ClientAddresses;
   readonly proxyProtocol: ProxyProtocol;
   /** See ProxyGateDeps. */
   readonly headerMs?: number | undefined;
-  readonly recorder: Recorder;
   readonly metrics: WorkerMetrics;
-  readonly clock: Clock;
-  readonly problems: ProblemLog;
+  /** For HTTPS. */
+  readonly contexts: Pick<SecureContexts, "find">;
+  readonly ticketKeys: () => TicketKeys;
+  readonly http2?: Partial<Http2Limits> | undefined;
 };
 
 /** Browsers send about 1 KiB, with large cookies up to 16. */
 const headBytesMax = 32 * 1024;
-/** Of one worker; about 20 KiB each, so 320 MiB at most. */
+/** Of one worker and listener; about 20 KiB each, so 320 MiB at most; encrypted ones three times that. */
 const connectionsMax = 16_384;
 /** How long a connection without request is kept when draining: a request may be on its way. */
 const idleGraceMs = 250;
@@ -53,20 +57,37 @@ const serverOptions = {
 export class VisitorListener implements AsyncDisposable {
   readonly #server: Server;
   readonly #deps: ListenerDeps;
+  readonly #runner: ExchangeRunner;
+  readonly #door: SecureDoor;
+  readonly #sessions: Http2Sessions;
   readonly #connections = new Map<Duplex, Connection>();
-  readonly #working = new Set<Promise<void>>();
-  readonly #gate: ProxyGate | undefined;
+  readonly #gates: ProxyGate[] = [];
+  /** What node:http does with a new connection. */
+  readonly #serve: (socket: Socket) => void;
   #draining = false;
 
   constructor(deps: ListenerDeps) {
     this.#deps = deps;
+    this.#runner = new ExchangeRunner(deps);
+    this.#sessions = new Http2Sessions({ ...deps, runner: this.#runner, limits: deps.http2 });
     this.#server = createServer(serverOptions);
     this.#server.maxHeadersCount = 0; // All that fit into headBytesMax: dropping some in silence would hide them from the checks.
     this.#server.maxConnections = connectionsMax;
-    this.#gate = deps.proxyProtocol === "required" ? this.#openGate() : undefined;
-    if (this.#gate === undefined)
-      this.#server.on("connection", (socket: Socket) => this.#connected(directly(deps, socket)));
-    this.#server.on("drop", () => deps.metrics.accel_agent_refused_connections_total.inc());
+    const serving = this.#server.listeners("connection");
+    this.#serve = (socket) => {
+      for (const serve of serving) serve.call(this.#server, socket);
+    };
+    this.#server.removeAllListeners("connection");
+    this.#door = new SecureDoor({
+      ...deps,
+      connectionsMax,
+      admit: (arrival, protocol) => {
+        if (protocol === "h2") this.#sessions.take(arrival);
+        else this.#connected(arrival);
+      },
+    });
+    this.#letIn(this.#server, (arrival) => this.#connected(arrival));
+    this.#letIn(this.#door.server, (arrival) => this.#door.take(arrival));
     this.#server.on("request", (request, response) => this.#begin(request, response, false));
     this.#server.on("checkContinue", (request, response) => this.#begin(request, response, true));
     this.#server.on("checkExpectation", (request, response) => {
@@ -80,61 +101,72 @@ export class VisitorListener implements AsyncDisposable {
 
   /** Throws PORT_TAKEN or ADDRESS_UNUSABLE. */
   async listen(where: ListenOptions): Promise<number> {
-    await listen(this.#server, where);
-    const address = this.#server.address();
-    return address !== null && typeof address === "object" ? address.port : 0;
+    return listenOn(this.#server, where);
+  }
+
+  /** HTTPS. Throws PORT_TAKEN or ADDRESS_UNUSABLE. */
+  async listenSecure(where: ListenOptions): Promise<number> {
+    return listenOn(this.#door.server, where);
   }
 
   get openConnections(): number {
-    return this.#connections.size;
+    return this.#connections.size + this.#sessions.openConnections;
+  }
+
+  ticketKeysChanged(): void {
+    this.#door.ticketKeysChanged();
   }
 
   /** Takes no new connections; answers what is under way and what is just arriving; cuts the rest after `graceMs`. */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true;
-    const { promise: closed, resolve } = Promise.withResolvers<void>();
     // http.Server.close() would drop connections that were accepted and have sent nothing yet.
-    NetServer.prototype.close.call(this.#server, () => resolve());
-    for (const { live } of this.#connections.values())
-      for (const { response } of live) response.shouldKeepAlive = false;
+    const closed = [this.#server, this.#door.server].map(closeListening);
+    this.#sessions.drain();
+    for (const { live } of this.#connections.values()) for (const one of live) one.endConnection();
     const idle = setTimeout(() => this.#cutIdle(), Math.min(idleGraceMs, graceMs));
     const all = setTimeout(() => this.#cutAll(), graceMs);
-    await closed;
+    await Promise.all(closed);
     clearTimeout(idle);
     clearTimeout(all);
-    await Promise.all(this.#working);
+    await this.#runner.settled();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#server.listening) await this.drain(0);
+    if (this.#server.listening || this.#door.server.listening) await this.drain(0);
     this.#server.close(); // Ends the interval that checks for slow connections.
   }
 
-  /** Takes connections before node:http does, which hears of each when its header has been read. */
-  #openGate(): ProxyGate {
-    const serving = this.#server.listeners("connection");
-    this.#server.removeAllListeners("connection");
-    const admit = (arrival: Arrival): void => {
-      for (const serve of serving) serve.call(this.#server, arrival.socket);
-      this.#connected(arrival);
-    };
+  #letIn(server: NetServer, admit: (arrival: Arrival) => void): void {
+    const { clients, proxyProtocol, metrics } = this.#deps;
+    server.on("drop", () => metrics.accel_agent_refused_connections_total.inc());
+    if (proxyProtocol === "off") {
+      server.on("connection", (socket: Socket) => {
+        const peer = clients.ofPeer(socket.remoteAddress);
+        admit({ socket, peer, port: socket.localPort, headerBytes: 0 });
+      });
+      return;
+    }
     const gate = new ProxyGate({ ...this.#deps, admit });
-    this.#server.on("connection", (socket: Socket) => gate.take(socket));
-    return gate;
+    this.#gates.push(gate);
+    server.on("connection", (socket: Socket) => gate.take(socket));
   }
 
   #cutIdle(): void {
-    this.#gate?.cut();
+    for (const gate of this.#gates) gate.cut();
     for (const { live, socket } of this.#connections.values()) if (live.size === 0) socket.end();
   }
 
   #cutAll(): void {
-    this.#gate?.cut();
+    for (const gate of this.#gates) gate.cut();
+    this.#door.cut();
+    this.#sessions.cut();
     for (const { socket } of this.#connections.values()) socket.destroy();
   }
 
   #connected(arrival: Arrival): void {
     const { socket } = arrival;
+    this.#serve(socket);
     const connection = new Connection(this.#deps.nextConnection(), arrival);
     this.#connections.set(socket, connection);
     const { accel_agent_open_connections: open } = this.#deps.metrics;
@@ -145,6 +177,15 @@ export class VisitorListener implements AsyncDisposable {
       this.#connections.delete(socket);
       for (const exchange of connection.live) exchange.end();
     });
+    if (this.#draining) this.#endUnused(connection);
+  }
+
+  /** Its handshake was under way when the drain began: its request may be on its way. */
+  #endUnused({ socket, live }: Connection): void {
+    const late = setTimeout(() => {
+      if (live.size === 0) socket.end();
+    }, idleGraceMs);
+    socket.once("close", () => clearTimeout(late));
   }
 
   #exchange(
@@ -154,47 +195,16 @@ export class VisitorListener implements AsyncDisposable {
   ): Exchange | undefined {
     const connection = this.#connections.get(request.socket);
     if (connection === undefined) return undefined; // Closed before its request was told: nobody to answer.
-    const exchange = new Exchange(request, response, connection, {
-      clock: this.#deps.clock,
-      awaitsContinue,
-      onEnd: (ended, status) => {
-        connection.live.delete(ended);
-        this.#deps.recorder.exchange(ended, status);
-        if (this.#draining && connection.live.size === 0) connection.socket.end();
-      },
-    });
-    connection.live.add(exchange);
-    connection.newest = exchange;
+    const carrier = new Http1Carrier(request, response, connection);
     if (this.#draining) response.shouldKeepAlive = false;
-    return exchange;
+    return this.#runner.open(carrier, connection, awaitsContinue, () => {
+      if (this.#draining && connection.live.size === 0) connection.socket.end();
+    });
   }
 
   #begin(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): void {
     const exchange = this.#exchange(request, response, awaitsContinue);
-    if (exchange === undefined) return;
-    const work = this.#run(exchange);
-    this.#working.add(work);
-    void work.finally(() => this.#working.delete(work));
-  }
-
-  async #run(exchange: Exchange): Promise<void> {
-    const { problems } = this.#deps;
-    let failure: unknown = new Error("the request got no answer");
-    try {
-      await this.#deps.answer(exchange);
-    } catch (error) {
-      failure = error;
-      if (exchange.response.headersSent && !exchange.connection.socket.destroyed) {
-        problems.tell("warn", exchange.domain, "answer cut", error);
-        exchange.cut();
-      }
-    }
-    if (exchange.response.headersSent || exchange.connection.socket.destroyed) return;
-    if (exchange.stop.aborted) sendText(exchange, 400, "The request is malformed.");
-    else {
-      problems.tell("error", exchange.domain, "answer failed", failure);
-      sendText(exchange, 500, "The accelerator failed to answer this request.");
-    }
+    if (exchange !== undefined) this.#runner.begin(exchange);
   }
 
   #refuse(error: Error, duplex: Duplex): void {
@@ -202,14 +212,14 @@ export class VisitorListener implements AsyncDisposable {
     const status = statusOfParserError(error);
     const newest = connection?.newest;
     if (connection === undefined || status === undefined || !duplex.writable) duplex.destroy();
-    else if (newest !== undefined && !newest.request.complete) {
+    else if (newest !== undefined && !newest.isReceived) {
       // A body that broke: its exchange is told and still answers, unless it has answered already.
-      newest.response.shouldKeepAlive = false;
+      newest.endConnection();
       if (connection.live.has(newest)) newest.abandon(error);
       else duplex.destroy();
     } else if (newest !== undefined && connection.live.has(newest)) {
       // Answers go out in order: the refusal waits for those before it.
-      newest.response.once("close", () => this.#refuseNow(connection, status, error));
+      newest.onClose(() => this.#refuseNow(connection, status, error));
     } else this.#refuseNow(connection, status, error);
   }
 
@@ -233,7 +243,15 @@ export class VisitorListener implements AsyncDisposable {
   }
 }
 
-function directly({ clients }: ListenerDeps, socket: Socket): Arrival {
-  const peer = clients.ofPeer(socket.remoteAddress);
-  return { socket, peer, port: socket.localPort, headerBytes: 0 };
+async function listenOn(server: NetServer, where: ListenOptions): Promise<number> {
+  await listen(server, where);
+  const address = server.address();
+  return address !== null && typeof address === "object" ? address.port : 0;
+}
+
+/** Resolves when its last connection has ended. */
+async function closeListening(server: NetServer): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  NetServer.prototype.close.call(server, () => resolve());
+  return promise;
 }

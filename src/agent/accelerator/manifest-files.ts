@@ -4,6 +4,7 @@ import { open, type FileHandle } from "node:fs/promises";
 import { blobPath } from "../../core/blob-path.ts";
 import type { ByteRange } from "../../core/conditional.ts";
 import { ManifestTable, type ManifestFile } from "../../core/manifest-table.ts";
+import { messageOf } from "../../core/faults.ts";
 import type { Body } from "./answer.ts";
 import {
   contentTypeOf,
@@ -14,21 +15,28 @@ import {
   type SiteFile,
   type SiteFiles,
 } from "./site-files.ts";
+import type { BadBlob } from "./worker-messages.ts";
+
+export type BlobSource = {
+  readonly blobsDir: string;
+  /** Told of each blob that is missing, unreadable or of another size. Must not throw. */
+  readonly onBadBlob: (blob: BadBlob) => void;
+};
 
 export class ManifestFiles implements SiteFiles {
   readonly #table: ManifestTable;
   readonly #prefix: string;
-  readonly #blobsDir: string;
+  readonly #source: BlobSource;
 
-  constructor(table: SharedArrayBuffer, prefix: string, blobsDir: string) {
+  constructor(table: SharedArrayBuffer, prefix: string, source: BlobSource) {
     this.#table = new ManifestTable(table);
     this.#prefix = prefix;
-    this.#blobsDir = blobsDir;
+    this.#source = source;
   }
 
   async find(path: string): Promise<SiteFile | undefined> {
     const file = this.#table.find(this.#prefix + path);
-    return file === undefined ? undefined : new BlobFile(path, file, this.#blobsDir);
+    return file === undefined ? undefined : new BlobFile(path, file, this.#source);
   }
 }
 
@@ -39,30 +47,63 @@ class BlobFile implements SiteFile {
   readonly contentType: string;
   readonly digest: string;
   readonly validators: SiteFile["validators"];
-  readonly #blob: string;
+  readonly #file: ManifestFile;
+  readonly #source: BlobSource;
   #handle: FileHandle | undefined;
 
-  constructor(path: string, file: ManifestFile, blobsDir: string) {
+  constructor(path: string, file: ManifestFile, source: BlobSource) {
     this.path = path;
     this.size = file.size;
     this.contentType = contentTypeOf(file.mime);
     this.digest = file.sha256;
     this.validators = { etag: `"${file.sha256}"`, modifiedMs: undefined };
-    this.#blob = blobPath(blobsDir, file.sha256);
+    this.#file = file;
+    this.#source = source;
   }
 
   async body(range: ByteRange = wholeRange(this.size)): Promise<Body> {
     if (this.size === 0) return new Uint8Array(0);
-    const handle = await open(this.#blob, "r");
+    try {
+      return await this.#read(range);
+    } catch (error) {
+      this.#tell(error);
+      throw error;
+    }
+  }
+
+  async #read(range: ByteRange): Promise<Body> {
+    const handle = await open(blobPath(this.#source.blobsDir, this.#file.sha256), "r");
     this.#handle = handle;
     // Blobs were verified when they were stored and never change; one of another size is damaged.
     if ((await handle.stat()).size !== this.size) throw new Error(`blob ${this.digest} is damaged`);
     return range.last - range.first < wholeBytesMax
-      ? readExactly(handle, range)
-      : readInChunks(handle, range, () => {});
+      ? await readExactly(handle, range)
+      : this.#watched(readInChunks(handle, range, () => {}));
+  }
+
+  async *#watched(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    try {
+      yield* chunks;
+    } catch (error) {
+      this.#tell(error);
+      throw error;
+    }
+  }
+
+  #tell(error: unknown): void {
+    // Of this worker and moment: no descriptor is left, or the file was closed under a visitor who left.
+    if (codesOfOurs.has(codeOfError(error))) return;
+    const { sha256, size } = this.#file;
+    this.#source.onBadBlob({ sha256, size, reason: messageOf(error) });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#handle?.close();
   }
+}
+
+const codesOfOurs: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM", "EBADF"]);
+
+function codeOfError(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
 }

@@ -30,7 +30,7 @@ export async function askOrigin(
 ): Promise<Asked> {
   const startedMs = clock.steadyMs();
   metrics.accel_agent_origin_requests_total.inc({ domain });
-  const outcome = await origins.ask(backend, request);
+  const outcome = await origins.ask(domain, backend, request);
   const tookMs = clock.steadyMs() - startedMs;
   metrics.accel_agent_origin_duration_seconds.observe({ domain }, tookMs / 1_000);
   if (outcome.ok && isReadable(outcome.answer)) return { ok: true, answer: outcome.answer, tookMs };

@@ -1,14 +1,13 @@
-// Connections to origins: one undici pool for each URL and connect timeout, tried in order of health, retried where that is safe.
+// Connections to origins: one undici pool for each URL, connect timeout and TLS server name, tried in order of health, retried where that is safe.
 
-import { lookup, type LookupAddress, type LookupOptions } from "node:dns";
-import type { LookupFunction } from "node:net";
 import { Readable } from "node:stream";
 import { Pool } from "undici";
 import { sleep } from "../../base/wait.ts";
 import { backoffMs } from "../../core/backoff.ts";
-import { backendUrlFault } from "../../core/backend-url.ts";
 import type { BackendSettings } from "../../core/effective-devlove.ts";
-import { fieldsOfRaw, type Field } from "../../core/http-fields.ts";
+import { fieldsOfRaw, fieldValue, type Field } from "../../core/http-fields.ts";
+import { checkKey } from "../../core/origin-checks.ts";
+import { originConnector, type OriginGuard } from "./origin-connector.ts";
 import { originFailure, type OriginFailure } from "./origin-errors.ts";
 import type { Clock } from "./ports.ts";
 
@@ -60,17 +59,29 @@ export class OriginPools implements AsyncDisposable {
   readonly #origins = new Map<string, Origin>();
   readonly #clock: Clock;
   readonly #random: () => number;
+  readonly #guard: OriginGuard;
+  /** By checkKey: they fail their active check. */
+  #down: ReadonlySet<string> = new Set();
   readonly #sweep: NodeJS.Timeout;
 
-  constructor(clock: Clock, random: () => number) {
+  constructor(clock: Clock, random: () => number, guard: OriginGuard) {
     this.#clock = clock;
     this.#random = random;
+    this.#guard = guard;
     this.#sweep = setInterval(() => this.#closeIdle(), sweepMs).unref();
   }
 
-  /** Never throws: a visitor who left shows in `request.stop`. */
-  async ask(backend: BackendSettings, request: OriginRequest): Promise<OriginOutcome> {
-    const urls = this.#inOrderOfHealth(backend);
+  setDown(keys: ReadonlySet<string>): void {
+    this.#down = keys;
+  }
+
+  /** `domain`: the main one, whose backend it is. Never throws: a visitor who left shows in `request.stop`. */
+  async ask(
+    domain: string,
+    backend: BackendSettings,
+    request: OriginRequest,
+  ): Promise<OriginOutcome> {
+    const urls = this.#inOrderOfHealth(domain, backend, request);
     let retries =
       request.body === undefined && idempotent.has(request.method) ? backend.retries : 0;
     for (let attempt = 0; ; attempt++) {
@@ -88,7 +99,7 @@ export class OriginPools implements AsyncDisposable {
               },
       });
       if (outcome.ok || request.stop.aborted || begun) return outcome;
-      this.#origin(url, backend).failedMs = this.#clock.steadyMs();
+      this.#origin(url, backend, request).failedMs = this.#clock.steadyMs();
       const { isUnsent, kind } = outcome.failure;
       const another = attempt + 1 < urls.length && (isUnsent || kind === "busy");
       if (another) continue;
@@ -104,7 +115,7 @@ export class OriginPools implements AsyncDisposable {
     backend: BackendSettings,
     request: OriginRequest,
   ): Promise<OriginOutcome> {
-    const origin = this.#origin(url, backend);
+    const origin = this.#origin(url, backend, request);
     if (origin.inFlight >= inFlightMax) {
       const reason = `more than ${inFlightMax} requests in flight to ${url}`;
       return { ok: false, failure: { kind: "busy", reason, isUnsent: true } };
@@ -143,25 +154,33 @@ export class OriginPools implements AsyncDisposable {
     }
   }
 
-  #inOrderOfHealth(backend: BackendSettings): readonly string[] {
+  /** Those that fail their check come last, and even they are asked: a check may be wrong, and nothing is worse than no answer. */
+  #inOrderOfHealth(
+    domain: string,
+    backend: BackendSettings,
+    request: OriginRequest,
+  ): readonly string[] {
     const since = this.#clock.steadyMs() - failureMemoryMs;
-    const hasFailed = (url: string): number =>
-      Number((this.#origins.get(keyOf(url, backend))?.failedMs ?? -Infinity) > since);
-    return backend.urls.toSorted((a, b) => hasFailed(a) - hasFailed(b));
+    const trouble = (url: string): number => {
+      const isDown = this.#down.size > 0 && this.#down.has(checkKey(domain, url, backend) ?? "");
+      const hasFailed =
+        (this.#origins.get(keyOf(url, backend, request))?.failedMs ?? -Infinity) > since;
+      return 2 * Number(isDown) + Number(hasFailed);
+    };
+    return backend.urls.toSorted((a, b) => trouble(a) - trouble(b));
   }
 
-  #origin(url: string, backend: BackendSettings): Origin {
-    const key = keyOf(url, backend);
+  #origin(url: string, backend: BackendSettings, request: OriginRequest): Origin {
+    const key = keyOf(url, backend, request);
     let origin = this.#origins.get(key);
     if (origin === undefined) {
-      const pool = new Pool(new URL(url).origin, {
+      const at = new URL(url);
+      const connectMs = Math.round(backend.connect_timeout_s * 1_000);
+      const pool = new Pool(at.origin, {
         connections: inFlightMax,
         pipelining: 1,
         allowH2: false,
-        connect: {
-          timeout: Math.round(backend.connect_timeout_s * 1_000),
-          lookup: guardedLookup,
-        },
+        connect: originConnector(at, connectMs, this.#guard),
       });
       origin = { pool, inFlight: 0, usedMs: 0, failedMs: -Infinity };
       this.#origins.set(key, origin);
@@ -185,8 +204,10 @@ export class OriginPools implements AsyncDisposable {
   }
 }
 
-function keyOf(url: string, backend: BackendSettings): string {
-  return `${backend.connect_timeout_s} ${url}`;
+/** A TLS connection is made for one server name: hosts that share an origin would else end each other's connections. */
+function keyOf(url: string, backend: BackendSettings, { fields }: OriginRequest): string {
+  const host = /^https:/i.test(url) ? (fieldValue(fields, "host") ?? "") : "";
+  return `${backend.connect_timeout_s} ${url} ${host}`;
 }
 
 /** The generator begins when undici first reads: a connection that fails leaves the visitor's body untouched. */
@@ -195,25 +216,4 @@ function lazily(body: () => AsyncGenerator<Uint8Array>): Readable {
     yield* body();
   }
   return Readable.from(begin(), { objectMode: false });
-}
-
-/** A harmless name may resolve to a metadata service or to no host at all: judged by the same rules as a URL that names the address. */
-const guardedLookup: LookupFunction = (hostname, options, callback) => {
-  lookup(hostname, { ...options, all: true } satisfies LookupOptions, (error, addresses) => {
-    const found: readonly LookupAddress[] = error === null ? addresses : [];
-    const refused = found
-      .map(({ address, family }) =>
-        backendUrlFault(`http://${family === 6 ? `[${address}]` : address}/`, {}),
-      )
-      .find((fault) => fault !== undefined);
-    const [first] = found;
-    if (error !== null || first === undefined) callback(error ?? new Error("no address"), "", 0);
-    else if (refused !== undefined) callback(new OriginRefused(`${hostname} ${refused}`), "", 0);
-    else if (options.all === true) callback(null, [...found]);
-    else callback(null, first.address, first.family);
-  });
-};
-
-class OriginRefused extends Error {
-  readonly code = "ERR_ORIGIN_REFUSED";
 }

@@ -51,7 +51,7 @@ export function originFields(
   ];
 }
 
-/** As a proxy of ours says it; connections to this program are not encrypted. */
+/** As their connection was, or as a proxy of ours says it. */
 export function visitorScheme({ client }: Exchange): Scheme {
   return client?.scheme ?? "http";
 }
@@ -60,9 +60,15 @@ export function visitorScheme({ client }: Exchange): Scheme {
  * The name that the request was routed by, with the port only where it is the one that was connected to: an origin builds links of it, and
  * what a visitor makes up must not get into an answer that others are served from the cache.
  */
-function askedHost({ authority, connection }: Exchange, host: string): string {
-  const port = /:(\d{1,5})$/.exec(authority)?.[1];
-  return port !== undefined && Number(port) === connection.port && port !== "80"
-    ? `${host}:${port}`
-    : host;
+function askedHost(exchange: Exchange, host: string): string {
+  const port = askedPort(exchange);
+  return port === undefined ? host : `${host}:${port}`;
+}
+
+/** The port that was asked for and connected to, where it is not its scheme's own. */
+export function askedPort(exchange: Exchange): number | undefined {
+  const { authority, connection } = exchange;
+  const port = Number(/:(\d{1,5})$/.exec(authority)?.[1] ?? 0);
+  const usual = visitorScheme(exchange) === "https" ? 443 : 80;
+  return port === connection.port && port !== usual ? port : undefined;
 }

@@ -9,6 +9,7 @@ import { answerGenerated } from "./generated.ts";
 import type { GeneratedDeps } from "./inquiry.ts";
 import type { Served, ServedSite } from "./host-table.ts";
 import type { DecisionSink, Judge } from "./ports.ts";
+import { askedPort, visitorScheme } from "./origin-request.ts";
 import { asksForUpgrade, refusalOf } from "./request-check.ts";
 import { SourceChanged, type SiteFile } from "./site-files.ts";
 import type { StagedStates } from "./staged-states.ts";
@@ -22,6 +23,8 @@ export type PipelineDeps = GeneratedDeps &
     readonly clients: ClientAddresses;
     readonly judge: Judge;
     readonly decisions: DecisionSink;
+    /** Where HTTPS is served; null: not by this program. */
+    readonly tlsPort: number | null;
   };
 
 /** A file that changed during each of so many reads is being written. */
@@ -47,6 +50,8 @@ export async function answer(deps: PipelineDeps, exchange: Exchange): Promise<vo
   const served = findHost(deps, exchange);
   if (served === undefined) return;
   exchange.domain = served.domain;
+  // Not over plain HTTP, where anybody could say it (RFC 6797 §7.2).
+  if (visitorScheme(exchange) === "https") exchange.hstsS = served.compiled?.site.tls.hsts_s ?? 0;
   if (isBlocked(deps, exchange, served)) return;
   if (served.compiled === undefined) {
     const text = `${served.host.name} is linked, but no configuration (devlove) is active for it.`;
@@ -55,6 +60,10 @@ export async function answer(deps: PipelineDeps, exchange: Exchange): Promise<vo
   }
   if (asksForUpgrade(exchange)) {
     sendText(exchange, 501, "WebSocket connections are not passed on in this version.");
+    return;
+  }
+  if (served.compiled.site.tls.redirect_http && visitorScheme(exchange) === "http") {
+    redirectToHttps(deps, exchange, served.compiled, target);
     return;
   }
   await answerSite(deps, exchange, served.compiled, target);
@@ -152,6 +161,19 @@ async function answerSite(
     await answerGenerated(deps, exchange, { site, backend, target, routes, route });
   } else if (isRead) await answerAbsent(deps, exchange, served);
   else await answerOtherMethod(exchange, served, target);
+}
+
+/** Who came to another port than 80 is where ports are not the usual ones; the others find HTTPS where everybody does. */
+function redirectToHttps(
+  { tlsPort }: PipelineDeps,
+  exchange: Exchange,
+  served: ServedSite,
+  { rawPath, rawQuery }: RequestTarget,
+): void {
+  const isOdd = askedPort(exchange) !== undefined && tlsPort !== null && tlsPort !== 443;
+  const query = rawQuery === "" ? "" : `?${rawQuery}`;
+  const host = isOdd ? `${served.site.host}:${tlsPort}` : served.site.host;
+  redirectTo(exchange, served, 308, `https://${host}${rawPath}${query}`);
 }
 
 function redirectTo(

@@ -25,6 +25,11 @@ export class StagedStates {
     for (const version of this.#tables.keys()) if (version < below) this.#tables.delete(version);
   }
 
+  /** Undefined: it was not staged, or dropped. */
+  staged(version: number): HostTable | undefined {
+    return this.#tables.get(version);
+  }
+
   /** Read once per request. Version 0: nothing has been published yet. */
   current(): HostTable {
     const { version } = this.#words;

@@ -3,9 +3,11 @@
 import { Worker, type Transferable } from "node:worker_threads";
 import type { MetricsData } from "../../base/metrics.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
+import type { Probe, ProbeAnswer } from "../../core/plan-probes.ts";
 import type { ServingState } from "../../core/serving-state.ts";
 import { Heartbeat } from "./shared-words.ts";
-import type { AcceleratorInit, FromWorker, ToWorker } from "./worker-messages.ts";
+import type { TicketKeys } from "./ticket-keys.ts";
+import type { AcceleratorInit, BadBlob, FromWorker, ToWorker } from "./worker-messages.ts";
 
 /** What a thread's root gets as workerData. */
 export type WorkerBoot<Parts> = { readonly accelerator: AcceleratorInit; readonly parts: Parts };
@@ -37,6 +39,7 @@ export class WorkerHandle {
     entry: URL,
     init: Omit<AcceleratorInit, "heartbeat">,
     parts: { readonly data: unknown; readonly transfer: readonly Transferable[] },
+    onBadBlob: (blob: BadBlob) => void,
   ) {
     this.no = init.no;
     const { promise, resolve } = Promise.withResolvers<string>();
@@ -57,6 +60,7 @@ export class WorkerHandle {
       execArgv: [],
     });
     this.#worker.on("message", (message: FromWorker) => {
+      if (message.kind === "bad-blob") onBadBlob(message.blob);
       for (const told of this.#waiting) told(message);
     });
     let failure = "";
@@ -117,6 +121,11 @@ export class WorkerHandle {
     return this.#listens;
   }
 
+  /** It asks for them at each handshake. */
+  takeTicketKeys(keys: TicketKeys): void {
+    this.#tell({ kind: "ticket-keys", keys });
+  }
+
   async metrics(): Promise<MetricsData> {
     const id = ++this.#asked;
     const answered = this.#next(
@@ -127,6 +136,22 @@ export class WorkerHandle {
     const answer = await answered;
     if (answer?.kind === "metrics") this.#metrics = answer.metrics;
     return this.#metrics;
+  }
+
+  /** Undefined: the thread is gone, or took longer. */
+  async probe(
+    version: number,
+    probes: readonly Probe[],
+    waitMs: number,
+  ): Promise<readonly ProbeAnswer[] | undefined> {
+    const id = ++this.#asked;
+    const answered = this.#next(
+      (message) => message.kind === "probed" && message.id === id,
+      waitMs,
+    );
+    this.#tell({ kind: "probe", id, version, probes });
+    const answer = await answered;
+    return answer?.kind === "probed" ? answer.answers : undefined;
   }
 
   /** Resolves when it has ended, by force after `graceMs` and `waitMs` more. */

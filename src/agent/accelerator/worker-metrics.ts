@@ -84,6 +84,16 @@ const table = {
     kind: "counter",
     help: "Connections refused because too many were open.",
   },
+  accel_agent_tls_handshakes_total: {
+    kind: "counter",
+    help: "TLS handshakes of visitors: full, resumed, unknown_name (no certificate covers it), failed.",
+    labels: ["outcome"],
+  },
+  accel_agent_http2_connections_cut_total: {
+    kind: "counter",
+    help: "HTTP/2 connections cut because they asked for too much: resets of streams, control frames (pings, settings).",
+    labels: ["reason"],
+  },
   accel_agent_proxy_header_refused_total: {
     kind: "counter",
     help: "Connections cut because they did not begin with the PROXY header of a trusted proxy.",

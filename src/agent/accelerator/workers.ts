@@ -4,7 +4,6 @@
 // After any answer from version n no request that starts later gets less than n. A worker that dies leaves the quorum; its replacement is
 // staged with the state in force before it listens.
 
-import { createServer } from "node:net";
 import type { Transferable } from "node:worker_threads";
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
@@ -14,12 +13,16 @@ import { sleep } from "../../base/wait.ts";
 import { backoffMs } from "../../core/backoff.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import { nothingServed, type ServingState } from "../../core/serving-state.ts";
+import type { Probe, ProbeAnswer } from "../../core/plan-probes.ts";
 import { foldDeparted } from "./departed-metrics.ts";
+import { findPorts, type Listens } from "./find-port.ts";
 import { PoolWords } from "./shared-words.ts";
+import { TicketKeyring } from "./ticket-keys.ts";
 import { WorkerHandle } from "./worker-handle.ts";
-import type { ProxySettings } from "./worker-messages.ts";
+import type { BadBlob, ProxySettings } from "./worker-messages.ts";
+import { askEach, askingOne, type AskProbes } from "./worker-probes.ts";
 
-export type WorkerPoolOptions = {
+export type WorkerPoolOptions = Listens & {
   readonly count: number;
   /** The thread's root; gets a WorkerBoot as workerData. */
   readonly entry: URL;
@@ -28,11 +31,12 @@ export type WorkerPoolOptions = {
     readonly data: unknown;
     readonly transfer: readonly Transferable[];
   };
-  readonly listen: { readonly host: string; readonly port: number };
   readonly proxies: ProxySettings;
   readonly defaultDomain: string | null;
   readonly blobsDir: string;
   readonly drainGraceMs: number;
+  /** Told of each blob that a worker cannot read as the manifest has it. Must not throw. */
+  readonly onBadBlob?: (blob: BadBlob) => void;
   /** How long a worker may make no progress. */
   readonly stuckMs?: number;
   readonly random: () => number;
@@ -45,6 +49,8 @@ export type WorkerPoolOptions = {
 
 export type WorkerPoolStatus = {
   readonly port: number;
+  /** Of HTTPS; null: it is not served. */
+  readonly tlsPort: number | null;
   readonly version: number;
   readonly wanted: number;
   /** Those that take visitors. */
@@ -80,28 +86,7 @@ const table = {
  * the committed one. Throws PORT_TAKEN or ADDRESS_UNUSABLE.
  */
 export async function openWorkers(options: WorkerPoolOptions): Promise<WorkerPool> {
-  const port = await findPort(options.listen);
-  return new WorkerPool({ ...options, listen: { ...options.listen, port } });
-}
-
-/** Without reusePort, so that a port in use is an error: with it, a second agent would steal visitors. */
-async function findPort({ host, port }: WorkerPoolOptions["listen"]): Promise<number> {
-  const server = createServer();
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  server.once("error", (error: Error & { code?: string }) => {
-    const place = `${host}:${port}`;
-    reject(
-      error.code === "EADDRINUSE"
-        ? new AccelError("PORT_TAKEN", `${place} is in use by another process`)
-        : new AccelError("ADDRESS_UNUSABLE", `cannot listen on ${place}: ${messageOf(error)}`),
-    );
-  });
-  server.listen({ host, port, exclusive: true }, () => {
-    const address = server.address();
-    const found = address !== null && typeof address === "object" ? address.port : port;
-    server.close(() => resolve(found));
-  });
-  return promise;
+  return new WorkerPool({ ...options, ...(await findPorts(options)) });
 }
 
 export class WorkerPool implements AsyncDisposable {
@@ -118,6 +103,9 @@ export class WorkerPool implements AsyncDisposable {
   readonly #keeping: Promise<void>[] = [];
   readonly #stop = new AbortController();
   readonly #watch: NodeJS.Timeout;
+  readonly #keyring = new TicketKeyring((keys) => {
+    for (const handle of this.#running) handle.takeTicketKeys(keys);
+  });
   #state: ServingState = nothingServed;
   #left: Promise<unknown> = Promise.resolve();
   #nextVersion = 1;
@@ -143,13 +131,18 @@ export class WorkerPool implements AsyncDisposable {
 
   /**
    * Builds the next state, stages it in every live worker, calls `commit` (which makes it durable, synchronously), flips. Resolves with its version when
-   * it is in force. When `build` or `commit` throws, nothing has changed and it rethrows. One at a time.
+   * it is in force. `inspect` may ask a worker about what is staged before. When one of them throws, nothing has changed and it rethrows. One at a time.
    */
-  async publish(build: (version: number) => ServingState, commit?: () => void): Promise<number> {
+  async publish(
+    build: (version: number) => ServingState,
+    commit?: () => void,
+    inspect?: (ask: AskProbes) => Promise<void>,
+  ): Promise<number> {
     return this.#publishing.run(async () => {
       const version = this.#nextVersion++;
       const state = build(version);
       await Promise.all([...this.#live.values()].map(async (handle) => handle.stage(state)));
+      await inspect?.(askingOne(this.#live.values(), version));
       commit?.();
       this.#words.flip(version);
       this.#state = state;
@@ -157,6 +150,13 @@ export class WorkerPool implements AsyncDisposable {
       this.#left = Promise.all([...this.#running].map(async (handle) => handle.drop(version)));
       return version;
     });
+  }
+
+  /** By worker, of the state in force. Throws VIEWSET_PROBE_LATE. */
+  async probe(probes: readonly Probe[]): Promise<readonly (readonly ProbeAnswer[])[]> {
+    return this.#publishing.run(async () =>
+      askEach(this.#live.values(), this.#state.version, probes),
+    );
   }
 
   /** Resolves when no thread reads an older state any more than the one that is in force now. */
@@ -173,6 +173,7 @@ export class WorkerPool implements AsyncDisposable {
   status(): WorkerPoolStatus {
     return {
       port: this.port,
+      tlsPort: this.#options.tlsListen?.port ?? null,
       version: this.#state.version,
       wanted: this.#options.count,
       live: this.#serving(),
@@ -191,6 +192,7 @@ export class WorkerPool implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort();
     clearInterval(this.#watch);
+    this.#keyring[Symbol.dispose]();
     const { drainGraceMs } = this.#options;
     const handles = [...this.#live.values()];
     await Promise.all(handles.map(async (handle) => handle.drain(drainGraceMs, endWaitMs)));
@@ -199,10 +201,11 @@ export class WorkerPool implements AsyncDisposable {
 
   /** A thread that is staged with the state in force and listens. Throws when it cannot listen or dies on the way. */
   async #launch(no: number): Promise<WorkerHandle> {
-    const { entry, openParts, listen, proxies, defaultDomain, blobsDir } = this.#options;
-    const poolWords = this.#words.buffer;
-    const init = { no, poolWords, listen, proxies, defaultDomain, blobsDir };
-    const handle = new WorkerHandle(entry, init, openParts(no));
+    const { entry, openParts, proxies, defaultDomain, blobsDir, onBadBlob } = this.#options;
+    const { listen, tlsListen = null } = this.#options;
+    const shared = { poolWords: this.#words.buffer, ticketKeys: this.#keyring.keys };
+    const init = { no, ...shared, listen, tlsListen, proxies, defaultDomain, blobsDir };
+    const handle = new WorkerHandle(entry, init, openParts(no), onBadBlob ?? (() => {}));
     this.#running.add(handle);
     void handle.ended.then(() => this.#running.delete(handle));
     const late = setTimeout(() => handle.abandon("did not start in time"), startWaitMs);

@@ -1,18 +1,23 @@
 // One accelerator worker without its thread, on a real socket, with a cache in memory and a list for records; and clients to ask it with.
 
+import { randomBytes } from "node:crypto";
 import { createServer, request as httpRequest, type RequestListener } from "node:http";
 import { connect, type AddressInfo } from "node:net";
 import type { ResponseCache } from "../../../src/agent/accelerator/cache-port.ts";
 import { Flights } from "../../../src/agent/accelerator/flights.ts";
+import type { Http2Limits } from "../../../src/agent/accelerator/http2-sessions.ts";
 import { VisitorListener, type ProxyProtocol } from "../../../src/agent/accelerator/listener.ts";
+import type { OriginGuard } from "../../../src/agent/accelerator/origin-connector.ts";
 import { OriginPools } from "../../../src/agent/accelerator/origin-pools.ts";
 import { answer } from "../../../src/agent/accelerator/pipeline.ts";
 import { createClock, type Judge, type RecordRoom } from "../../../src/agent/accelerator/ports.ts";
 import { ProblemLog } from "../../../src/agent/accelerator/problem-log.ts";
 import { RecordGate } from "../../../src/agent/accelerator/record-gate.ts";
 import { createRecorder } from "../../../src/agent/accelerator/recorder.ts";
+import { SecureContexts } from "../../../src/agent/accelerator/secure-contexts.ts";
 import { PoolWords } from "../../../src/agent/accelerator/shared-words.ts";
 import { StagedStates } from "../../../src/agent/accelerator/staged-states.ts";
+import type { TicketKeys } from "../../../src/agent/accelerator/ticket-keys.ts";
 import { VariantMaker } from "../../../src/agent/accelerator/variant-maker.ts";
 import { createWorkerMetrics } from "../../../src/agent/accelerator/worker-metrics.ts";
 import { silentLog } from "../../../src/base/log.ts";
@@ -58,6 +63,10 @@ export type EdgeOptions = {
   /** Requests are served only with room for their records. */
   readonly recordRoom?: RecordRoom;
   readonly heldMax?: number | undefined;
+  readonly originGuard?: OriginGuard;
+  readonly http2?: Partial<Http2Limits> | undefined;
+  /** As told to those who are redirected there. */
+  readonly tlsPort?: number;
 };
 
 const allowed: Judge = () => ({ kind: "allow", reason: "not-a-bot", bot: null });
@@ -74,6 +83,7 @@ export class Edge implements AsyncDisposable {
   port = 0;
   readonly #stack = new AsyncDisposableStack();
   readonly #words = new PoolWords();
+  #ticketKeys: TicketKeys = { current: randomBytes(48), previous: undefined };
   readonly #states: StagedStates;
   readonly #listener: VisitorListener;
 
@@ -87,7 +97,9 @@ export class Edge implements AsyncDisposable {
     };
     this.#states = new StagedStates(this.#words, table);
     const metrics = createWorkerMetrics(this.registry);
-    const origins = this.#stack.use(new OriginPools(clock, () => 0));
+    const origins = this.#stack.use(
+      new OriginPools(clock, () => 0, options.originGuard ?? { ownListeners: [] }),
+    );
     const records = {
       accept: (record: RequestRecord, isClaimed = false) => {
         this.records.push(record);
@@ -113,6 +125,7 @@ export class Edge implements AsyncDisposable {
       metrics,
       problems,
       clients,
+      tlsPort: options.tlsPort ?? null,
       judge: options.judge ?? allowed,
       decisions: {
         note: (decision: Decision) => {
@@ -129,6 +142,13 @@ export class Edge implements AsyncDisposable {
         answer: gate.before(async (exchange) => answer(deps, exchange)),
         nextConnection: () => this.#words.nextConnection(),
         clients,
+        contexts: new SecureContexts({
+          current: () => this.#states.current().certificates,
+          clock,
+          problems,
+        }),
+        ticketKeys: () => this.#ticketKeys,
+        http2: options.http2,
         proxyProtocol: options.proxyProtocol ?? "off",
         headerMs: options.headerMs,
         recorder: createRecorder(records, metrics, clock),
@@ -141,6 +161,16 @@ export class Edge implements AsyncDisposable {
 
   async listen(): Promise<void> {
     this.port = await this.#listener.listen({ host: "127.0.0.1", port: 0 });
+  }
+
+  /** HTTPS. */
+  async listenSecure(): Promise<number> {
+    return this.#listener.listenSecure({ host: "127.0.0.1", port: 0 });
+  }
+
+  rotateTicketKeys(): void {
+    this.#ticketKeys = { current: randomBytes(48), previous: this.#ticketKeys.current };
+    this.#listener.ticketKeysChanged();
   }
 
   get openConnections(): number {

@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
 import { until } from "../../support/until.ts";
 import { ask, raw, type Answer } from "./edge.ts";
-import { fresh, openStage, type Handler } from "./stage.ts";
+import { openStage } from "./stage.ts";
 
 const lasting = { "Cache-Control": "max-age=60" };
 
@@ -153,98 +153,5 @@ describe("a fetch in flight", () => {
     await closed;
     expect(received).toBeGreaterThan(total);
     expect(s.seen.length).toBe(1);
-  });
-});
-
-describe("stale-while-revalidate", () => {
-  const swr: Handler = (_q, r, n) => {
-    r.sendDate = false;
-    r.writeHead(200, { "Cache-Control": "max-age=60, stale-while-revalidate=30" }).end(`v${n}`);
-  };
-
-  it("serves at once and fetches once behind the visitors' back", async () => {
-    const { promise: released, resolve: release } = Promise.withResolvers<void>();
-    await using s = await openStage((q, r, n) => {
-      if (n === 1) swr(q, r, n);
-      else void released.then(() => swr(q, r, n));
-    });
-    await s.get("/a");
-    s.edge.skewMs = 70_000;
-    const answers = await Promise.all(Array.from({ length: 5 }, async () => ask(s.edge, "/a")));
-    release();
-    expect(new Set(answers.map((one) => `${one.text} ${statusOf(one)}`))).toEqual(
-      new Set(["v1 accel-agent; hit; ttl=-10"]),
-    );
-    await until("the refresh", () => s.edge.cache.entries.length === 2);
-    expect(s.seen.length).toBe(2);
-    expect(await s.get("/a")).toBe("200 v2 hit");
-    expect(s.edge.records.map(({ cache }) => cache)).toEqual([
-      "miss",
-      ...Array.from({ length: 5 }, () => "stale"),
-      "hit",
-    ]);
-  });
-
-  it("ends with its time, and where it is forbidden", async () => {
-    await using s = await openStage(swr);
-    await s.get("/a");
-    s.edge.skewMs = 91_000;
-    expect(await s.get("/a")).toBe("200 v2 fwd=stale; stored");
-    await using t = await openStage((_q, r, n) => {
-      r.sendDate = false;
-      const value = "max-age=60, must-revalidate, stale-while-revalidate=30";
-      r.writeHead(200, { "Cache-Control": value }).end(`v${n}`);
-    });
-    await t.get("/a");
-    t.edge.skewMs = 70_000;
-    expect(await t.get("/a")).toBe("200 v2 fwd=stale; stored");
-  });
-
-  it("is not done while clears may be unknown", async () => {
-    await using s = await openStage(swr);
-    await s.get("/a");
-    s.edge.skewMs = 70_000;
-    s.edge.cache.isConfirmed = false;
-    expect(await s.get("/a")).toBe("200 v2 fwd=stale; stored");
-  });
-
-  it("follows the site's rule", async () => {
-    await using s = await openStage(fresh, { default: { stale_while_revalidate_s: 100 } });
-    await s.get("/a");
-    s.edge.skewMs = 150_000;
-    expect(await s.get("/a")).toBe("200 v1 hit");
-    await until("the refresh", () => s.seen.length === 2);
-    expect(s.seen[1]?.headers["if-none-match"]).toBe('"v1"');
-  });
-});
-
-describe("stale-if-error", () => {
-  const failing = (status: number | "cut"): Handler => {
-    return (q, r, n) => {
-      if (n === 1) fresh(q, r, n);
-      else if (status === "cut") r.destroy();
-      else r.writeHead(status, lasting).end("trouble");
-    };
-  };
-
-  it.each([["cut" as const], [500], [503]])("hides %s", async (status) => {
-    await using s = await openStage(failing(status), { default: { stale_if_error_s: 100 } });
-    await s.get("/a");
-    s.edge.skewMs = 100_000;
-    const stale = await ask(s.edge, "/a");
-    expect([stale.status, stale.text]).toEqual([200, "v1"]);
-    const said = status === "cut" ? "" : `fwd-status=${status}; `;
-    expect(statusOf(stale)).toBe(`accel-agent; fwd=stale; ${said}detail=stale-if-error; ttl=-40`);
-    // Nor is the error stored over it.
-    expect((await ask(s.edge, "/a")).text).toBe("v1");
-    s.edge.skewMs = 161_000;
-    expect((await ask(s.edge, "/a")).status).toBe(status === "cut" ? 502 : status);
-  });
-
-  it("does not hide what the origin means", async () => {
-    await using s = await openStage(failing(404), { default: { stale_if_error_s: 100 } });
-    await s.get("/a");
-    s.edge.skewMs = 100_000;
-    expect((await ask(s.edge, "/a")).status).toBe(404);
   });
 });

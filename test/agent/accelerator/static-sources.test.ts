@@ -1,11 +1,14 @@
 // What tells the two sources of static files apart: directories change under us and have links, blobs may be damaged.
 
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   appendFileSync,
+  linkSync,
   mkdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
@@ -87,6 +90,49 @@ describe("a directory's files", () => {
     symlinkSync("next", join(dir.path, "current.new"));
     renameSync(join(dir.path, "current.new"), join(dir.path, "current"));
     expect(await ask(edge, "/style.css")).toMatchObject({ status: 200, text: "new" });
+  });
+
+  it("of a sub-directory have links into the rest of the views, and none out of them", async () => {
+    using dir = tempDir();
+    const lay = layDirectory(dir.path);
+    writeFileSync(join(dir.path, "private.txt"), "not ours");
+    symlinkSync("../style.css", join(lay.root, "docs/shared.css"));
+    symlinkSync("../../private.txt", join(lay.root, "docs/out.txt"));
+    const views: Views = { kind: "directory", root: lay.root, prefix: "docs/" };
+    await using edge = await openSite({ ...lay, views });
+    expect(await ask(edge, "/")).toMatchObject({ status: 200, text: "docs" });
+    expect(await ask(edge, "/shared.css")).toMatchObject({ status: 200, text: "body{}" });
+    for (const path of ["/style.css", "/../style.css", "/%2e%2e/style.css", "/out.txt"])
+      expect((await ask(edge, path)).status).not.toBe(200);
+  });
+
+  it("are not the devlove file, under whatever name and wherever it lies", async () => {
+    using dir = tempDir();
+    const lay = layDirectory(dir.path);
+    const except = join(lay.root, "docs/devlove.json");
+    writeFileSync(except, "{}");
+    symlinkSync("docs/devlove.json", join(lay.root, "link.json"));
+    linkSync(except, join(lay.root, "hard.json"));
+    writeFileSync(join(lay.root, "devlove.json"), "a view");
+    const views: Views = { kind: "directory", root: lay.root, except };
+    await using edge = await openSite({ ...lay, views });
+    for (const path of ["/docs/devlove.json", "/link.json", "/hard.json"])
+      expect((await ask(edge, path)).status).toBe(404);
+    expect(await ask(edge, "/devlove.json")).toMatchObject({ status: 200, text: "a view" });
+    rmSync(except);
+    expect((await ask(edge, "/devlove.json")).status).toBe(200);
+  });
+
+  it("that are no files for visitors are not there: pipes, sockets' names, too long ones", async () => {
+    using dir = tempDir();
+    const lay = layDirectory(dir.path);
+    execFileSync("mkfifo", [join(lay.root, "pipe.txt")]);
+    symlinkSync("loop.txt", join(lay.root, "loop.txt"));
+    await using edge = await openSite(lay);
+    const long = "x".repeat(300);
+    const deep = "d/".repeat(2_500);
+    for (const path of ["/pipe.txt", "/loop.txt", `/${long}`, `/${deep}x`, "/STYLE.CSS"])
+      expect((await ask(edge, path)).status).toBe(404);
   });
 
   it("are 304 by date too", async () => {

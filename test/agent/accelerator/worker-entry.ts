@@ -28,6 +28,7 @@ await runAccelerator(accelerator, parentPort, {
   log: silentLog(),
   random: Math.random,
   decisions: { note: () => "0" },
+  originGuard: { ownListeners: [] },
 });
 process.exit(0);
 

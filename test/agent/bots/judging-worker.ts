@@ -22,6 +22,7 @@ await runAccelerator(accelerator, parentPort, {
   registry: new Registry(),
   log: silentLog(),
   random: Math.random,
+  originGuard: { ownListeners: [] },
   decisions: { note: () => "0" },
 });
 process.exit(0);

@@ -1,0 +1,48 @@
+// A request of HTTP/2 in the terms of HTTP/1.1 (RFC 9113 §8.3): what the pseudo-header fields say becomes method, target and Host, and the pieces of a
+// cookie become one field. What framing forbids (connection fields, malformed pseudo-headers) was refused before.
+
+import type { Field } from "./http-fields.ts";
+
+export type Http2Request = {
+  readonly method: string;
+  readonly target: string;
+  readonly fields: readonly Field[];
+};
+
+/**
+ * `raw` is Node's flat form, names in lower case. Where `:authority` and Host name different hosts both stand among the fields, which whoever checks the
+ * request refuses: two readers could understand it differently.
+ */
+export function readHttp2Request(raw: readonly string[]): Http2Request {
+  const pseudo = new Map<string, string>();
+  const fields: Field[] = [];
+  const cookies: string[] = [];
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = raw[i] ?? "";
+    const value = raw[i + 1] ?? "";
+    if (name.startsWith(":")) pseudo.set(name, value);
+    else if (name === "cookie") cookies.push(value);
+    else fields.push([name, value]);
+  }
+  // One field again: HTTP/1.1 knows no other way to say it (RFC 9113 §8.2.3).
+  if (cookies.length > 0) fields.push(["cookie", cookies.join("; ")]);
+  const path = pseudo.get(":path") ?? "";
+  return {
+    method: pseudo.get(":method") ?? "",
+    // An absolute form would name an authority of its own: HTTP/2 has none.
+    target: path.startsWith("/") || path === "*" ? path : "",
+    fields: withHost(fields, pseudo.get(":authority")),
+  };
+}
+
+/** What a header takes when it is unpacked, after RFC 9113 §6.5.2 and without its 32 bytes a field. */
+export function headBytes(fields: readonly Field[]): number {
+  return fields.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+}
+
+function withHost(fields: readonly Field[], authority: string | undefined): readonly Field[] {
+  if (authority === undefined || authority === "") return fields;
+  const isSame = ([name, value]: Field): boolean =>
+    name === "host" && value.trim().toLowerCase() === authority.toLowerCase();
+  return [["host", authority], ...fields.filter((field) => !isSame(field))];
+}

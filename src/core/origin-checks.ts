@@ -1,0 +1,91 @@
+// Active checks of origins (`backend.health`): which there are in a state, and what their outcomes make of an origin.
+
+import type { BackendSettings, HealthCheck } from "./effective-devlove.ts";
+import type { ServingState } from "./serving-state.ts";
+
+export type OriginCheck = {
+  readonly key: string;
+  /** Main domain. */
+  readonly domain: string;
+  readonly url: string;
+  /** `preserve` cannot preserve a visitor's here: the first host of the domain that has this backend. */
+  readonly host: string;
+  readonly connectTimeoutS: number;
+  readonly health: HealthCheck;
+};
+
+/** Of one domain, so that nobody's sub-domains keep others' origins from being checked. */
+export const checksOfDomainMax = 64;
+/** Each is a connection of the main thread now and then. */
+export const checksMax = 1_024;
+
+/** One name for what has one verdict: sub-domains with the same backend share its checks, customers never do. Undefined: it is not checked. */
+export function checkKey(
+  domain: string,
+  url: string,
+  { host, health }: Pick<BackendSettings, "host" | "health">,
+): string | undefined {
+  if (health === null) return undefined;
+  const { path, interval_s, timeout_s, statuses } = health;
+  return JSON.stringify([domain, url, host, path, interval_s, timeout_s, statuses]);
+}
+
+export type ChecksPlan = {
+  readonly checks: ReadonlyMap<string, OriginCheck>;
+  /** Beyond the limits: these origins count as healthy until a request fails. */
+  readonly leftOut: number;
+};
+
+export function planChecks(state: ServingState): ChecksPlan {
+  const checks = new Map<string, OriginCheck>();
+  const leftOut = new Set<string>();
+  for (const { name: domain, hosts } of state.domains) {
+    let own = 0;
+    for (const { name, site } of hosts) {
+      for (const check of site === null ? [] : checksOf(domain, name, site.backend)) {
+        if (checks.has(check.key)) continue;
+        if (own >= checksOfDomainMax || checks.size >= checksMax) leftOut.add(check.key);
+        else {
+          own++;
+          checks.set(check.key, check);
+        }
+      }
+    }
+  }
+  return { checks, leftOut: leftOut.size };
+}
+
+function checksOf(
+  domain: string,
+  hostName: string,
+  backend: BackendSettings | null,
+): readonly OriginCheck[] {
+  if (backend === null || backend.health === null) return [];
+  const { urls, health, connect_timeout_s: connectTimeoutS } = backend;
+  const host = backend.host === "preserve" ? hostName : backend.host;
+  return urls.flatMap((url) => {
+    const key = checkKey(domain, url, backend);
+    return key === undefined ? [] : [{ key, domain, url, host, connectTimeoutS, health }];
+  });
+}
+
+export type CheckedOrigin = { readonly isDown: boolean; readonly failures: number };
+
+/** What nobody has checked yet is asked like any other. */
+export const unchecked: CheckedOrigin = { isDown: false, failures: 0 };
+
+/** One lost packet is no outage; one good answer says that it is over. */
+const failuresToBeDown = 2;
+
+export function checkedOnce({ failures }: CheckedOrigin, isGood: boolean): CheckedOrigin {
+  if (isGood) return unchecked;
+  return { isDown: failures + 1 >= failuresToBeDown, failures: failures + 1 };
+}
+
+/** Of all checks together, so that many domains with short intervals do not keep the main thread busy: 1,024 checks take 10 s at least. */
+const checksPerSecondMax = 100;
+
+/** Seconds from one check of an origin to the next, spread by a tenth so that they do not march in step. */
+export function checkPauseS(intervalS: number, checks: number, random: number): number {
+  return Math.max(intervalS, checks / checksPerSecondMax) * (0.9 + 0.2 * random);
+}

@@ -1,0 +1,111 @@
+// What a staged version is asked before it may serve, and what it has to answer: told from the devlove and the manifest, independently of the code
+// that serves. Local only: what a backend would answer is not asked.
+//
+// A host is asked for `/` and for files of its views: the first, the last, the largest, and some that the manifest's digest picks; so the same version
+// is always asked the same.
+
+import type { ManifestFile, ManifestTable } from "./manifest-table.ts";
+import type { SiteConfig } from "./effective-devlove.ts";
+import type { ServedHost } from "./serving-state.ts";
+
+export type Probe = {
+  readonly host: string;
+  /** Of a file below the site root, decoded; null: the site's `/`. */
+  readonly path: string | null;
+};
+
+/** What a worker found. */
+export type ProbeAnswer =
+  | { readonly kind: "file"; readonly digest: string; readonly size: number }
+  /** No file answers: the origin or a 404 would. */
+  | { readonly kind: "none" }
+  | { readonly kind: "failed"; readonly reason: string };
+
+export type ProbeExpectation = Probe & {
+  /** Null: whatever it is, but it must not fail. */
+  readonly expected: Exclude<ProbeAnswer, { kind: "failed" }> | null;
+};
+
+const pathsMax = 20;
+/** A domain may have hundreds of hosts with the same views: those behind so many questions are asked for `/` only. */
+const probesMax = 400;
+const pickedMax = pathsMax - 3;
+
+export function planProbes(
+  hosts: readonly ServedHost[],
+  manifest: string | null,
+  open: (table: SharedArrayBuffer) => ManifestTable,
+): readonly ProbeExpectation[] {
+  const probes: ProbeExpectation[] = [];
+  for (const { name: host, site, views } of hosts) {
+    if (site === null) continue;
+    if (views.kind !== "manifest") {
+      probes.push({ host, path: null, expected: views.kind === "none" ? { kind: "none" } : null });
+      continue;
+    }
+    const table = open(views.table);
+    probes.push(expectedRoot(host, site, table, views.prefix));
+    if (probes.length < probesMax)
+      for (const file of picked(table, views.prefix, manifest ?? ""))
+        probes.push(expectedFile(host, file, views.prefix));
+  }
+  return probes;
+}
+
+function expectedRoot(
+  host: string,
+  { index }: SiteConfig,
+  table: ManifestTable,
+  prefix: string,
+): ProbeExpectation {
+  for (const name of index) {
+    if (isHidden(name)) continue; // Not for visitors, whatever the devlove says.
+    const file = table.find(prefix + name);
+    if (file !== undefined) return { ...expectedFile(host, file, prefix), path: null };
+  }
+  return { host, path: null, expected: { kind: "none" } };
+}
+
+function expectedFile(host: string, file: ManifestFile, prefix: string): ProbeExpectation {
+  const expected = { kind: "file", digest: file.sha256, size: file.size } as const;
+  return { host, path: file.path.slice(prefix.length), expected };
+}
+
+function isHidden(path: string): boolean {
+  return path
+    .split("/")
+    .some(
+      (segment, at) =>
+        segment === "" || (segment.startsWith(".") && !(at === 0 && segment === ".well-known")),
+    );
+}
+
+function picked(table: ManifestTable, prefix: string, manifest: string): readonly ManifestFile[] {
+  const { first, end } = table.range(prefix);
+  if (end <= first) return [];
+  const count = end - first;
+  const at = new Set([first, end - 1, table.largest(first, end)]);
+  for (let i = 0; i < pickedMax; i++) {
+    const random = Number.parseInt(manifest.slice(3 * i, 3 * i + 8), 16);
+    at.add(first + (Number.isNaN(random) ? 0 : random % count));
+  }
+  return [...at].map((i) => table.at(i)).filter((file) => file !== undefined);
+}
+
+/** Undefined: it is as expected. */
+export function probeFault(
+  { host, path, expected }: ProbeExpectation,
+  answer: ProbeAnswer | undefined,
+): string | undefined {
+  const what = `${host} ${path === null ? "/" : JSON.stringify(path.slice(0, 200))}`;
+  if (answer === undefined) return `${what} was not answered`;
+  if (answer.kind === "failed") return `${what}: ${answer.reason}`;
+  if (expected === null) return undefined;
+  if (expected.kind === "file" && answer.kind === "file") {
+    if (answer.digest === expected.digest && answer.size === expected.size) return undefined;
+    return `${what} is another file than the manifest says (${answer.digest})`;
+  }
+  return answer.kind === expected.kind
+    ? undefined
+    : `${what}: ${answer.kind === "none" ? "the file is not found" : "there should be no file"}`;
+}

@@ -1,0 +1,79 @@
+// What was cached under the rules of an earlier document, once another one is in force.
+
+import { expect, it } from "vitest";
+import type { SiteInput } from "../../../src/core/effective-devlove.ts";
+import { ask, stateOf } from "./edge.ts";
+import { fresh, openStage, type Handler, type Stage } from "./stage.ts";
+
+type Rules = NonNullable<SiteInput["cache"]>;
+
+let versions = 1;
+function change({ edge, origin }: Stage, cache: Rules): void {
+  edge.publish(stateOf(++versions, { backend: { urls: [origin.url], retries: 0 }, cache }));
+}
+
+const plain: Handler = (_q, r, n) => {
+  r.sendDate = false;
+  r.end(`v${n}`);
+};
+
+it("lasts as long as the new rule says, or the origin where none speaks any more", async () => {
+  await using s = await openStage(fresh, { default: { ttl_s: 3_600 } });
+  await s.get("/a");
+  await s.get("/b");
+  s.edge.skewMs = 50_000;
+  change(s, { default: { ttl_s: 30 } });
+  expect(await s.get("/a")).toBe("200 v3 fwd=stale; stored");
+  change(s, {});
+  expect((await ask(s.edge, "/b")).headers["cache-status"]).toBe("accel-agent; hit; ttl=10");
+  s.edge.skewMs = 60_000;
+  expect(await s.get("/b")).toBe("200 v4 fwd=stale; stored");
+});
+
+it("is not prolonged by a longer rule", async () => {
+  await using s = await openStage(plain, { default: { ttl_s: 60 } });
+  await s.get("/a");
+  s.edge.skewMs = 70_000;
+  change(s, { default: { ttl_s: 3_600 } });
+  expect(await s.get("/a")).toBe("200 v2 fwd=stale; stored");
+});
+
+it("is dynamic at once where the new rule says so", async () => {
+  await using s = await openStage(plain, { default: { ttl_s: 60 } });
+  await s.get("/a");
+  change(s, { default: { bypass: true } });
+  expect(await s.get("/a")).toBe("200 v2 fwd=bypass");
+});
+
+it("stands in and is served stale only while the new rules allow it", async () => {
+  await using s = await openStage(
+    (q, r, n) => {
+      if (n === 1) plain(q, r, n);
+      else r.writeHead(500).end("trouble");
+    },
+    { default: { ttl_s: 60, stale_while_revalidate_s: 600, stale_if_error_s: 600 } },
+  );
+  await s.get("/a");
+  s.edge.skewMs = 100_000;
+  change(s, { default: { ttl_s: 60, stale_if_error_s: 600 } });
+  expect(await s.get("/a")).toBe("200 v1 fwd=stale; fwd-status=500; detail=stale-if-error");
+  change(s, { default: { ttl_s: 60 } });
+  expect(await s.get("/a")).toBe("500 trouble fwd=stale");
+});
+
+it("is not taken for another query that the new rule tells apart", async () => {
+  await using s = await openStage((q, r, n) => r.end(`v${n} of ${q.url}`), {
+    default: { ttl_s: 60, query: { ignore: ["id", "utm_*"] } },
+  });
+  expect(await s.get("/a?id=5")).toBe("200 v1 of /a?id=5 fwd=uri-miss; stored");
+  expect(await s.get("/a")).toBe("200 v1 of /a?id=5 hit");
+  change(s, { default: { ttl_s: 60, query: { ignore: ["utm_*"] } } });
+  expect(await s.get("/a")).toBe("200 v2 of /a fwd=vary-miss; stored");
+  expect(await s.get("/a?utm_source=x")).toBe("200 v2 of /a hit");
+  expect(await s.get("/a?id=5")).toBe("200 v3 of /a?id=5 fwd=uri-miss; stored");
+  change(s, { default: { ttl_s: 60 } });
+  expect(await s.get("/a")).toBe("200 v4 of /a fwd=vary-miss; stored");
+  // What was stored by its whole query is what any rule would have.
+  change(s, { default: { ttl_s: 60, query: { keep: ["page"] } } });
+  expect(await s.get("/a?id=5")).toBe("200 v4 of /a hit");
+});

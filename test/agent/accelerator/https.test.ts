@@ -1,0 +1,293 @@
+// HTTPS: who is met under which name, what a handshake may be, and that certificates and the keys of tickets change under visitors without hurting one.
+
+import { once } from "node:events";
+import { connect } from "node:net";
+import type { TLSSocket } from "node:tls";
+import { describe, expect, test } from "vitest";
+import { until } from "../../support/until.ts";
+import { ask, host, stateOf } from "./edge.ts";
+import {
+  askSecure,
+  ca,
+  fingerprintOf,
+  installed,
+  shake,
+  tableOf,
+  visitByHttp2,
+} from "./secure-clients.ts";
+import { openSecure, openSecureStage } from "./secure-stage.ts";
+
+async function met(port: number, servername: string): Promise<string> {
+  const socket = await shake(port, { servername });
+  const fingerprint = fingerprintOf(socket);
+  socket.destroy();
+  return fingerprint;
+}
+
+describe("a name", () => {
+  const exact = installed({ names: ["www.example.com", "example.com"] });
+  const wildcard = installed({ names: ["*.example.com"] });
+
+  test.each([
+    ["www.example.com", exact],
+    ["WWW.Example.COM", exact],
+    ["example.com", exact],
+    ["shop.example.com", wildcard],
+  ])("%s is met by its certificate", async (name, certificate) => {
+    await using secure = await openSecure({ certificates: [wildcard, exact] });
+    expect(await met(secure.port, name)).toBe(certificate.fingerprint);
+  });
+
+  test.each(["deep.shop.example.com", "www.example.org", "com"])(
+    "%s is met by nobody, and told so",
+    async (name) => {
+      await using secure = await openSecure({ certificates: [wildcard, exact] });
+      await expect(shake(secure.port, { servername: name })).rejects.toThrow(/unrecognized name/);
+      const metrics = await secure.edge.registry.metrics();
+      expect(metrics).toContain('tls_handshakes_total{outcome="unknown_name"} 1');
+    },
+  );
+
+  test("is needed", async () => {
+    await using secure = await openSecure({ certificates: [exact] });
+    await expect(shake(secure.port, { servername: "" })).rejects.toThrow(/handshake/);
+  });
+
+  test("without certificates is met by nobody", async () => {
+    await using secure = await openSecure({ certificates: [] });
+    await expect(shake(secure.port)).rejects.toThrow(/unrecognized name/);
+  });
+});
+
+describe("a handshake", () => {
+  test.each([
+    [["h2", "http/1.1"], "h2"],
+    [["http/1.1"], "http/1.1"],
+    [["h2"], "h2"],
+    [undefined, false],
+  ])("that offers %j agrees on %s", async (ALPNProtocols, agreed) => {
+    await using secure = await openSecure();
+    const socket = await shake(secure.port, ALPNProtocols === undefined ? {} : { ALPNProtocols });
+    expect(socket.alpnProtocol).toBe(agreed);
+    socket.destroy();
+  });
+
+  test("that offers only what is not spoken here fails", async () => {
+    await using secure = await openSecure();
+    await expect(shake(secure.port, { ALPNProtocols: ["spdy/3"] })).rejects.toThrow(
+      /no application protocol/,
+    );
+  });
+
+  test.each(["TLSv1.2", "TLSv1.3"] as const)("of %s is taken", async (version) => {
+    await using secure = await openSecure();
+    const socket = await shake(secure.port, { minVersion: version, maxVersion: version });
+    expect(socket.getProtocol()).toBe(version);
+    socket.destroy();
+  });
+
+  test("of an older version is refused", async () => {
+    await using secure = await openSecure();
+    const old = { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "ALL:@SECLEVEL=0" } as const;
+    await expect(shake(secure.port, old)).rejects.toThrow(/version/);
+  });
+
+  test.each(["ec", "rsa"] as const)("with a key of %s is taken", async (keyType) => {
+    await using secure = await openSecure({
+      certificates: [installed({ names: [host], keyType })],
+    });
+    expect((await askSecure(secure.port, "/")).status).toBe(404);
+  });
+
+  test("that is none is cut, and counted", async () => {
+    await using secure = await openSecure();
+    const socket = connect(secure.port, "127.0.0.1");
+    socket.on("error", () => {});
+    socket.resume();
+    socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    await once(socket, "close");
+    const metrics = await secure.edge.registry.metrics();
+    expect(metrics).toContain('tls_handshakes_total{outcome="failed"} 1');
+  });
+
+  test("is not repeated on a connection", async () => {
+    await using secure = await openSecure();
+    const socket = await shake(secure.port, { maxVersion: "TLSv1.2" });
+    const closed = once(socket, "close");
+    socket.on("error", () => {});
+    socket.renegotiate({}, () => {});
+    await closed;
+  });
+});
+
+describe("a certificate", () => {
+  test("that is exchanged is met by the next visitor, while those before go on", async () => {
+    const [one, other] = [installed(), installed()];
+    await using secure = await openSecure({ certificates: [one] });
+    const { edge, port } = secure;
+    await using visitor = await visitByHttp2(port);
+    expect((await visitor.ask("/")).status).toBe(404);
+    edge.publish({ ...stateOf(2, {}), certificates: tableOf(other) });
+    expect(await met(port, host)).toBe(other.fingerprint);
+    expect((await visitor.ask("/")).status).toBe(404);
+  });
+
+  test("that is taken away is met by nobody", async () => {
+    await using secure = await openSecure();
+    secure.edge.publish(stateOf(2, {}));
+    await expect(shake(secure.port)).rejects.toThrow(/unrecognized name/);
+  });
+
+  test("whose key is not its own harms no other", async () => {
+    const broken = {
+      ...installed({ names: ["b.example.com"] }),
+      privateKey: installed().privateKey,
+    };
+    await using secure = await openSecure({ certificates: [broken, installed()] });
+    await expect(shake(secure.port, { servername: "b.example.com" })).rejects.toThrow();
+    expect((await askSecure(secure.port, "/")).status).toBe(404);
+  });
+});
+
+describe("a session", () => {
+  const begin = async (port: number): Promise<Buffer> => {
+    const socket = await shake(port, { ALPNProtocols: ["http/1.1"], minVersion: "TLSv1.3" });
+    const [ticket]: Buffer[] = await once(socket, "session");
+    socket.resume().end();
+    await once(socket, "close");
+    if (ticket === undefined) throw new Error("no ticket");
+    return ticket;
+  };
+  const resume = async (port: number, session: Buffer): Promise<TLSSocket> =>
+    shake(port, { ALPNProtocols: ["http/1.1"], minVersion: "TLSv1.3", session });
+
+  test("is resumed, also under the keys before, and no longer under those before them", async () => {
+    await using secure = await openSecure();
+    const { edge, port } = secure;
+    const ticket = await begin(port);
+    const isResumed = async (): Promise<boolean> => {
+      const socket = await resume(port, ticket);
+      const reused = socket.isSessionReused();
+      socket.resume().end();
+      await once(socket, "close");
+      return reused;
+    };
+    expect(await isResumed()).toBe(true);
+    edge.rotateTicketKeys();
+    expect(await isResumed()).toBe(true);
+    edge.rotateTicketKeys();
+    expect(await isResumed()).toBe(false);
+    const metrics = await edge.registry.metrics();
+    expect(metrics).toContain('tls_handshakes_total{outcome="resumed"} 2');
+  });
+
+  test("of TLS 1.2 is resumed", async () => {
+    await using secure = await openSecure();
+    const first = await shake(secure.port, { maxVersion: "TLSv1.2" });
+    const session = first.getSession();
+    first.destroy();
+    const again = await shake(secure.port, { maxVersion: "TLSv1.2", ...(session && { session }) });
+    expect(again.isSessionReused()).toBe(true);
+    again.destroy();
+  });
+});
+
+describe("what is said of HTTPS", () => {
+  const tls = { redirect_http: true, hsts_s: 600 };
+
+  test("redirects plain HTTP, with path and query, to the port of HTTPS", async () => {
+    await using secure = await openSecure({ site: { tls }, tlsPort: 8_443 });
+    const odd = await ask(secure.edge, "/a%20b?c=d&e", { host: `${host}:${secure.edge.port}` });
+    expect([odd.status, odd.headers["location"]]).toEqual([
+      308,
+      `https://${host}:8443/a%20b?c=d&e`,
+    ]);
+    const usual = await ask(secure.edge, "/", { method: "POST", body: "x" });
+    expect([usual.status, usual.headers["location"]]).toEqual([308, `https://${host}/`]);
+    expect(usual.headers["strict-transport-security"]).toBeUndefined();
+  });
+
+  test("is said on every answer over HTTPS, in place of what others say", async () => {
+    await using secure = await openSecureStage(
+      (_request, response) => {
+        response.setHeader("Strict-Transport-Security", "max-age=1");
+        response.end("from the origin");
+      },
+      { site: { tls } },
+    );
+    await using visitor = await visitByHttp2(secure.port);
+    for (const answer of [await askSecure(secure.port, "/"), await visitor.ask("/")])
+      expect([answer.text, answer.headers["strict-transport-security"]]).toEqual([
+        "from the origin",
+        "max-age=600",
+      ]);
+  });
+
+  test("is left to the origin where the site says nothing", async () => {
+    await using secure = await openSecureStage((_request, response) => {
+      response.setHeader("Strict-Transport-Security", "max-age=1");
+      response.end();
+    });
+    const answer = await askSecure(secure.port, "/");
+    expect(answer.headers["strict-transport-security"]).toBe("max-age=1");
+  });
+
+  test("follows a trusted proxy's word, not a visitor's", async () => {
+    const options = { site: { tls }, trusted: ["127.0.0.1"] };
+    await using proxied = await openSecure({ certificates: [], ...options });
+    const headers = { "x-forwarded-proto": "https" };
+    const secure = await ask(proxied.edge, "/", { headers });
+    expect([secure.status, secure.headers["strict-transport-security"]]).toEqual([
+      404,
+      "max-age=600",
+    ]);
+    await using direct = await openSecure({ certificates: [], site: { tls } });
+    expect((await ask(direct.edge, "/", { headers })).status).toBe(308);
+  });
+});
+
+describe("an origin", () => {
+  test("is told the scheme, and its answers are kept apart by it", async () => {
+    const asked: unknown[] = [];
+    await using secure = await openSecureStage((request, response) => {
+      const { "x-forwarded-proto": proto, "x-forwarded-host": named, via } = request.headers;
+      asked.push([proto, named, via]);
+      response.setHeader("Cache-Control", "max-age=60");
+      response.end(`for ${proto}`);
+    });
+    await using visitor = await visitByHttp2(secure.port);
+    expect((await ask(secure.edge, "/")).text).toBe("for http");
+    expect((await askSecure(secure.port, "/")).text).toBe("for https");
+    // HTTP/2 and HTTP/1.1 are one.
+    expect((await visitor.ask("/")).headers["cache-status"]).toMatch(/hit/);
+    expect((await ask(secure.edge, "/")).headers["cache-status"]).toMatch(/hit/);
+    expect(asked).toEqual([
+      ["http", host, "1.1 accel-agent"],
+      ["https", host, "1.1 accel-agent"],
+    ]);
+  });
+});
+
+describe("draining", () => {
+  test("ends idle connections, and answers who is on the way", async () => {
+    await using secure = await openSecure();
+    const idle = await shake(secure.port, { ALPNProtocols: ["http/1.1"] });
+    idle.resume();
+    const closed = once(idle, "close");
+    await until("the connection", () => secure.edge.openConnections === 1);
+    await secure.edge.drain(5_000);
+    await closed;
+    await expect(shake(secure.port, { ca })).rejects.toThrow(/ECONNREFUSED/);
+  });
+
+  test("cuts who does not shake hands", async () => {
+    await using secure = await openSecure();
+    const silent = connect(secure.port, "127.0.0.1");
+    silent.on("error", () => {});
+    await once(silent, "connect");
+    const closed = once(silent, "close");
+    silent.resume();
+    await secure.edge.drain(300);
+    await closed;
+  });
+});
