@@ -27,7 +27,7 @@ export type Following = {
 export function openLink(stack: AsyncDisposableStack, ground: Ground, served: Served): Following {
   const { options, common, db, index, sets, setWatch: watch, unreviewed } = ground;
   const { settings, version, bootEpoch, health, log, random, now } = options;
-  const { serving, viewsets, locals } = served;
+  const { serving, viewsets, locals, releases, certificates } = served;
   const ports: SteeringPorts = {
     serving,
     documents: db,
@@ -35,8 +35,12 @@ export function openLink(stack: AsyncDisposableStack, ground: Ground, served: Se
     watch,
     setChanges: stack.use(openSetChanges(ground, served)),
     viewsets,
+    activations: releases.activations,
+    releases: releases.watch,
+    epoch: () => db.ledger.position.epoch,
     index,
     locals,
+    vault: certificates.changes,
   };
   const { client } = ground;
   const confirmed = new AbortController();
@@ -59,6 +63,7 @@ export function openLink(stack: AsyncDisposableStack, ground: Ground, served: Se
       siteDeleted: async () => {
         log.error("this deployment site was deleted at central; nothing is served any more");
         await changeDomains(ports, { domains: [] });
+        await certificates.changes.forget();
       },
       report: createReporter(ground, served),
       counted: (batch) => unreviewed.acknowledged(batch),

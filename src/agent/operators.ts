@@ -101,10 +101,11 @@ export function createReporter(
 
 async function statusOf({ ground, served, link }: Parts, started: Date): Promise<AgentStatus> {
   const { options, sets, index, decisions } = ground;
-  const { pool, serving } = served;
+  const { pool, serving, certificates } = served;
   const { settings, version, health } = options;
   const { state } = serving;
   const workers = pool.status();
+  const secure = settings["accelerator.tls_listen"];
   return {
     program: "accel-agent",
     version,
@@ -114,7 +115,8 @@ async function statusOf({ ground, served, link }: Parts, started: Date): Promise
     serving: {
       state_version: state.version,
       workers: workers.live,
-      listen: `${settings["accelerator.listen"].host}:${pool.port}`,
+      listen: `${settings["accelerator.listen"].host}:${workers.port}`,
+      tls_listen: secure === undefined ? null : `${secure.host}:${workers.tlsPort}`,
       domains: state.domains.map(({ name, hosts, manifest }) => {
         const [main] = hosts;
         const { views, site, bots } = main ?? {};
@@ -136,6 +138,7 @@ async function statusOf({ ground, served, link }: Parts, started: Date): Promise
       link: link.status(),
       workers,
       sets: ground.setWatch.describe(sets.list()),
+      vault: certificates.vault.facts(),
       cache: snakeCase(await index.stats()),
       spool: summarizeLogs(await logFacts(ground)),
       decisions: decisions.facts(),

@@ -19,7 +19,10 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
   await using stack = new AsyncDisposableStack();
   const late: { link?: Link } = {};
   const ground = await openGround(stack, options);
-  const served = await openServing(stack, ground, (progress) => late.link?.progress(progress));
+  const served = await openServing(stack, ground, {
+    onProgress: (progress) => late.link?.progress(progress),
+    onCorrected: () => late.link?.corrected(),
+  });
   const { link, confirming } = openLink(stack, ground, served);
   late.link = link;
   const metricsListen = await openOperators(stack, { ground, served, link });

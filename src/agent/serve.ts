@@ -3,10 +3,17 @@
 import { entryUrl } from "../base/entry.ts";
 import type { Log } from "../base/log.ts";
 import { messageOf } from "../core/faults.ts";
+import { reachesOwn, type OwnListener } from "../core/own-listeners.ts";
+import type { ServingState } from "../core/serving-state.ts";
+import { OriginChecks } from "./accelerator/origin-checks.ts";
+import { localAddresses } from "./accelerator/origin-connector.ts";
 import { openWorkers, type WorkerPool } from "./accelerator/workers.ts";
+import { openCertificates, type KeptCertificates } from "./certificates.ts";
 import type { Ground } from "./ground.ts";
 import type { ImportProgress } from "./link/link.ts";
+import { openReleases, type Releases } from "./releases.ts";
 import type { AgentSettings } from "./settings/fields.ts";
+import { ReleaseBooks } from "./steering/release-books.ts";
 import { healViewset, restoreState } from "./steering/restore.ts";
 import { Serving } from "./steering/serving.ts";
 import { openLocalSites, type LocalSites } from "./viewset/local-sites.ts";
@@ -18,26 +25,40 @@ export type Served = {
   readonly locals: LocalSites;
   readonly pool: WorkerPool;
   readonly serving: Serving;
-  /** Resolves when every committed viewset is whole again, or with stop. */
+  readonly releases: Releases;
+  readonly certificates: KeptCertificates;
+  /** Resolves when everything that was committed is whole again, or with stop. */
   readonly healing: Promise<unknown>;
+};
+
+/** What the link, which is opened later, is told. */
+export type LinkTold = {
+  readonly onProgress: (progress: ImportProgress) => void;
+  readonly onCorrected: () => void;
 };
 
 export async function openServing(
   stack: AsyncDisposableStack,
   ground: Ground,
-  onProgress: (progress: ImportProgress) => void,
+  { onProgress, onCorrected }: LinkTold,
 ): Promise<Served> {
   const { options, common, db, client, sets, tables } = ground;
   const { settings, log, random, stop } = options;
-  const backendRules = { backendGuard: ownListenerGuard(settings) };
-  const viewsets = await openViewsets({
-    stateDir: settings.state_dir,
-    central: client,
-    sites: settings.sites,
-    backendRules,
-    onProgress,
-    ...common,
-  });
+  const ownListeners = listenersOf(settings);
+  const backendRules = { backendGuard: ownListenerGuard(ownListeners) };
+  const books = new ReleaseBooks(db);
+  const viewsets = stack.use(
+    await openViewsets({
+      stateDir: settings.state_dir,
+      central: client,
+      sites: settings.sites,
+      backendRules,
+      releases: books,
+      diskMax: settings["viewset.disk_max"],
+      onProgress,
+      ...common,
+    }),
+  );
   // Local sites ask who is served, and serving asks for local sites: the second is there before the first is asked.
   const late: { serving?: Serving } = {};
   const locals = stack.use(
@@ -52,19 +73,31 @@ export async function openServing(
       ...common,
     }),
   );
-  const pool = stack.use(await openPool(ground, viewsets.blobsDir));
-  const serving = new Serving({ documents: db, sets, tables, locals, pool });
+  const checks = stack.use(new OriginChecks({ guard: { ownListeners }, random, ...common }));
+  const poolParts = { blobsDir: viewsets.blobsDir, ownListeners, checks };
+  const pool = stack.use(await openPool(ground, poolParts));
+  const onServed = (state: ServingState): void => checks.follow(state);
+  const serving = new Serving({ documents: db, sets, tables, locals, pool, onServed });
   late.serving = serving;
   const restored = { serving, documents: db, viewsets, log, random, stop };
+  const certificates = await openCertificates(stack, ground, serving);
   const torn = await restoreState(restored);
   await pool.start(); // Visitors arrive when the committed state is there to meet them.
-  const healing = Promise.all(torn.map((domain) => healViewset(domain, restored)));
-  return { viewsets, locals, pool, serving, healing };
+  const viewsetsHealing = torn.map((domain) => healViewset(domain, restored));
+  const healing = Promise.all([...viewsetsHealing, certificates.changes.heal()]);
+  const releases = openReleases(stack, ground, { books, viewsets, pool, serving, onCorrected });
+  return { viewsets, locals, pool, serving, releases, certificates, healing };
 }
+
+type PoolParts = {
+  readonly blobsDir: string;
+  readonly ownListeners: readonly OwnListener[];
+  readonly checks: OriginChecks;
+};
 
 async function openPool(
   { options, common, workers, index, spool, unreviewed: bots, decisions: log }: Ground,
-  blobsDir: string,
+  { blobsDir, ownListeners, checks }: PoolParts,
 ): Promise<WorkerPool> {
   const { settings, random, logLevels } = options;
   return openWorkers({
@@ -82,11 +115,22 @@ async function openPool(
         unreviewed,
         decisions,
         logLevel,
+        ownListeners,
+        originChecks: checks.openWorker(),
       };
-      const ports = [cache.port, lane.port, unreviewed, decisions.port, logLevel.port];
+      const { originChecks } = data;
+      const ports = [
+        cache.port,
+        lane.port,
+        unreviewed,
+        decisions.port,
+        logLevel.port,
+        originChecks,
+      ];
       return { data, transfer: ports };
     },
     listen: settings["accelerator.listen"],
+    tlsListen: settings["accelerator.tls_listen"] ?? null,
     proxies: {
       trusted: settings["accelerator.trusted_proxies"],
       forwardedHeader: settings["accelerator.forwarded_header"],
@@ -111,15 +155,20 @@ function republish(domain: string, serving: Serving | undefined, log: Log): void
   );
 }
 
-/** A backend that is the agent itself would answer itself until something gives in. */
-function ownListenerGuard(settings: AgentSettings): (url: URL) => string | undefined {
-  const own = [settings["accelerator.listen"], settings["metrics.listen"]];
+/** Every setting that is a place to listen at. */
+function listenersOf(settings: AgentSettings): readonly OwnListener[] {
+  return Object.values(settings).filter(
+    (value): value is { host: string; port: number } =>
+      typeof value === "object" && value !== null && "host" in value && "port" in value,
+  );
+}
+
+/** A backend that is the agent itself would answer itself until something gives in. Names are judged again when they are resolved. */
+function ownListenerGuard(own: readonly OwnListener[]): (url: URL) => string | undefined {
   return ({ hostname, port, protocol }) => {
     const asked = Number(port === "" ? (protocol === "https:" ? 443 : 80) : port);
-    const here = hostname === "localhost" || hostname === "[::1]" || hostname.startsWith("127.");
-    const itself = own.some(
-      (listen) => listen.port === asked && (here || listen.host === hostname),
-    );
-    return itself ? "is a listener of the agent itself" : undefined;
+    return reachesOwn(hostname, asked, own, localAddresses)
+      ? "is a listener of the agent itself"
+      : undefined;
   };
 }

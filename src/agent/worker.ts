@@ -15,6 +15,7 @@ import type { CacheInit } from "./cache/messages.ts";
 import { openWorkerCache } from "./cache/worker-cache.ts";
 import { openLaneWriter } from "./requests/lane-writer.ts";
 import type { LaneInit } from "./requests/spool-messages.ts";
+import type { OwnListener } from "../core/own-listeners.ts";
 
 /** `data` of the pool's openParts; both ports are transferred. */
 export type WorkerParts = {
@@ -24,6 +25,9 @@ export type WorkerParts = {
   readonly unreviewed: MessagePort;
   readonly decisions: DecisionInit;
   readonly logLevel: LogLevelInit;
+  readonly ownListeners: readonly OwnListener[];
+  /** From an OriginChecks. */
+  readonly originChecks: MessagePort;
 };
 
 const port = parentPort;
@@ -52,6 +56,8 @@ await runAccelerator(accelerator, port, {
   log,
   random: Math.random,
   decisions,
+  originGuard: { ownListeners: parts.ownListeners },
+  originChecks: parts.originChecks,
 });
 await lane.close();
 cache[Symbol.dispose]();

@@ -62,8 +62,18 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
         const unreviewed = bots.openWorker();
         const kept = decisions.openWorker(1);
         const logLevel = new LogLevels(silentLog(), "fatal").openThread();
-        const data: WorkerParts = { cache, lane, unreviewed, decisions: kept, logLevel };
-        return { data, transfer: [cache.port, lane.port, unreviewed, kept.port, logLevel.port] };
+        const { port1: originChecks } = new MessageChannel();
+        const data: WorkerParts = {
+          cache,
+          lane,
+          unreviewed,
+          decisions: kept,
+          logLevel,
+          ownListeners: [],
+          originChecks,
+        };
+        const ports = [cache.port, lane.port, unreviewed, kept.port, logLevel.port, originChecks];
+        return { data, transfer: ports };
       },
       listen: { host: "127.0.0.1", port: 0 },
       proxies: { trusted: [], forwardedHeader: "x-forwarded-for", proxyProtocol: "off" },

@@ -89,6 +89,8 @@ export function appliersOf(
     "bots.changed": apply,
     "policy.changed": apply,
     "domains.changed": apply,
+    "key.changed": apply,
+    "certificate.changed": apply,
   };
 }
 

@@ -12,6 +12,8 @@ export type AgentStatus = {
     readonly state_version: number;
     readonly workers: number;
     readonly listen: string;
+    /** Of HTTPS; null: it is not served. */
+    readonly tls_listen: string | null;
     readonly domains: readonly {
       readonly domain: string;
       readonly hosts: readonly string[];
@@ -49,7 +51,7 @@ ${rows([
   ["started", status.started],
   [
     "visitors",
-    `${status.serving.listen}, ${status.serving.workers} workers, state ${status.serving.state_version}`,
+    `${status.serving.listen}, ${status.serving.tls_listen === null ? "no HTTPS" : `HTTPS ${status.serving.tls_listen}`}, ${status.serving.workers} workers, state ${status.serving.state_version}`,
   ],
 ])}
 <h2>Warnings</h2>${warnings.length === 0 ? "<p>None.</p>" : `<ul>${warnings.join("")}</ul>`}

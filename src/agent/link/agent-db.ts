@@ -1,7 +1,7 @@
 // agent.db: what the agent knows across restarts. WAL, synchronous FULL: a commit survives power loss.
 //
 //   meta(key, value)             instance_id, machine, file; epoch, cursor, chain, last_clear_seq (ledger.ts); index_opening, index_clear_no (index-memory.ts)
-//   document(key, value)         JSON: "domains", "policy", "viewset:<domain>", "deployment_site_id"; what parts put, whole and atomically
+//   document(key, value)         JSON: "domains", "policy", "viewset:<domain>" and the book of its releases (steering), "deployment_site_id"; what parts put, whole and atomically
 //   done, receipt, unfinished    the journal's books (ledger.ts)
 //   bot_set, bot_range           the sets as central gave them, each with the number of the list that holds its elements (agent/bots); bot_element shows both
 //
@@ -20,7 +20,7 @@ import {
   type Migration,
   type Sqlite,
 } from "../../base/sqlite.ts";
-import { Ledger } from "./ledger.ts";
+import { Ledger, type EntryReceipt } from "./ledger.ts";
 
 const migrations: readonly Migration[] = [
   (db) => {
@@ -123,14 +123,18 @@ export class AgentDb {
       .map(({ key }) => key);
   }
 
-  /** All or none, durable on return. Null deletes. */
-  put(changes: Readonly<Record<string, Json>>): void {
+  /** All or none, durable on return. Null deletes. With what central is to be told of entries that were receipted before. */
+  put(
+    changes: Readonly<Record<string, Json>>,
+    corrections: readonly (EntryReceipt & { readonly epoch: string })[] = [],
+  ): void {
     this.sqlite
       .transaction(() => {
         for (const [key, value] of Object.entries(changes)) {
           if (value === null) this.#remove.run(key);
           else this.#write.run(key, JSON.stringify(value));
         }
+        for (const { epoch, ...receipt } of corrections) this.ledger.correct(epoch, receipt);
       })
       .immediate();
   }

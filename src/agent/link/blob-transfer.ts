@@ -1,9 +1,11 @@
 // Bodies of blobs on the wire: a download that says where it begins, an upload that can be begun again.
 
 import { open } from "node:fs/promises";
-import type { Readable } from "node:stream";
+import { pipeline, type Readable } from "node:stream";
+import { constants, createZstdDecompress } from "node:zlib";
 import type { Dispatcher } from "undici";
 import { AccelError } from "../../core/faults.ts";
+import { blobCoding, blobSizeField } from "../../wire/manifest.ts";
 import { unreachable } from "./refusal.ts";
 
 export type BlobStream = {
@@ -25,10 +27,16 @@ export function blobStream(
   what: string,
 ): BlobStream {
   const { body, headers, statusCode } = answer;
-  const chunks = named(body, what);
+  const coding = headers["content-encoding"];
+  const isCoded = statusCode === 200 && coding === blobCoding;
+  const chunks = named(isCoded ? decoded(body) : body, what);
   const cancel = (): void => void body.destroy();
+  if (coding !== undefined && !isCoded) {
+    cancel();
+    throw new AccelError("MESSAGE_INVALID", `${what}: the answer has a coding nobody asked for`);
+  }
   if (statusCode !== 206) {
-    const length = headers["content-length"];
+    const length = headers[isCoded ? blobSizeField : "content-length"];
     const size = typeof length === "string" ? Number(length) : undefined;
     return { from: 0, size, chunks, cancel };
   }
@@ -38,6 +46,16 @@ export function blobStream(
     throw new AccelError("MESSAGE_INVALID", `${what}: the answer is another range than asked for`);
   }
   return { from: rangeFrom, size: Number(range[2]), chunks, cancel };
+}
+
+/** A few bytes can announce a window of gigabytes; central codes with at most 2 MiB. How much comes out of it is the reader's to limit. */
+const decoderParams = { [constants.ZSTD_d_windowLogMax]: 23 };
+
+/** Leaving it ends the body. */
+function decoded(body: Readable): AsyncIterable<Uint8Array> {
+  const decoder = createZstdDecompress({ params: decoderParams });
+  pipeline(body, decoder, () => undefined); // Whoever reads meets the error.
+  return decoder;
 }
 
 async function* named(body: AsyncIterable<Uint8Array>, what: string): AsyncGenerator<Uint8Array> {

@@ -6,7 +6,7 @@ import { codeOf, AccelError } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { Report } from "../../wire/channel.ts";
 import { decodeJournalPage, type BotSet, type JournalPage } from "../../wire/journal.ts";
-import { decodeBlobsMissing } from "../../wire/manifest.ts";
+import { blobCoding, decodeBlobsMissing } from "../../wire/manifest.ts";
 import { decodeReceiptAcks, type Receipt, type ReceiptPhase } from "../../wire/receipt.ts";
 import {
   decodeBotSetState,
@@ -94,13 +94,22 @@ export class CentralClient implements AsyncDisposable {
     return this.#session.json({ method: "GET", path, signal }, decodeBotSetState, smallBytesMax);
   }
 
-  /** The content from `rangeFrom` on, or from 0 where central does not do ranges: see `from`. No deadline but silence. */
-  async getBlob(sha256: Sha256, rangeFrom: number, signal: AbortSignal): Promise<BlobStream> {
+  /**
+   * The content from `rangeFrom` on, or from 0 where central does not do ranges: see `from`. Text from its first byte may come compressed; `chunks` are the
+   * content all the same. No deadline but silence.
+   */
+  async getBlob(
+    sha256: Sha256,
+    rangeFrom: number,
+    signal: AbortSignal,
+    isText = false,
+  ): Promise<BlobStream> {
     const range = rangeFrom === 0 ? {} : { range: `bytes=${rangeFrom}-` };
+    const coding = isText && rangeFrom === 0 ? blobCoding : "identity";
     const call: Call = {
       method: "GET",
       path: `/blobs/${sha256}`,
-      headers: { "accept-encoding": "identity", ...range },
+      headers: { "accept-encoding": coding, ...range },
       signal: this.#session.bound(signal),
     };
     return blobStream(await this.#session.accepted(call), rangeFrom, nameOf(call));

@@ -121,6 +121,10 @@ async function apply(
       return appliers[entry.kind](entry, stop);
     case "domains.changed":
       return appliers[entry.kind](entry, stop);
+    case "key.changed":
+      return appliers[entry.kind](entry, stop);
+    case "certificate.changed":
+      return appliers[entry.kind](entry, stop);
     default:
       return entry satisfies never;
   }

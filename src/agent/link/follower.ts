@@ -12,7 +12,7 @@ import type { Snapshot } from "../../wire/snapshot.ts";
 import type { JournalQuery } from "./central-client.ts";
 import { EntryRunner, type EntryRunnerDeps } from "./entry-runner.ts";
 import { planIntake, type IntakePlan, type Mark } from "./intake.ts";
-import type { KeptEntry } from "./ledger.ts";
+import type { EntryReceipt, KeptEntry } from "./ledger.ts";
 import { isBetweenUs } from "./refusal.ts";
 
 /** Entries taken and not done; beyond, nothing more is taken. 2,000 of up to 16 KiB: 32 MiB. */
@@ -28,7 +28,13 @@ export type FollowerDeps = Omit<EntryRunnerDeps, "onSettled"> & {
   readonly applySnapshot: (
     snapshot: Snapshot,
     stop: AbortSignal,
-  ) => Promise<Readonly<Record<string, unknown>> & { readonly cleared: readonly string[] }>;
+  ) => Promise<
+    Readonly<Record<string, unknown>> & {
+      readonly cleared: readonly string[];
+      /** Receipted each by itself, beside the snapshot. */
+      readonly entries?: readonly EntryReceipt[];
+    }
+  >;
   readonly onHeadApplied: () => void;
   /** A request failed that no caller waits for; it is tried again. */
   readonly onFailure: (error: unknown) => void;
@@ -206,7 +212,7 @@ export class Follower {
     const beganMs = performance.now();
     const snapshot = await central.getSnapshot(stop);
     const { epoch, seq, chain } = snapshot;
-    const outcome = await applySnapshot(snapshot, stop);
+    const { entries = [], ...outcome } = await applySnapshot(snapshot, stop);
     stop.throwIfAborted();
     const receipt: Receipt = {
       seq,
@@ -216,7 +222,8 @@ export class Follower {
     };
     // Entries count from 1: at 0 there is nothing to prove.
     const proof = seq === 0 ? undefined : receipt;
-    ledger.restart({ epoch, seq, chain, receipt: proof, imports: importsOf(snapshot) });
+    const imports = importsOf(snapshot);
+    ledger.restart({ epoch, seq, chain, receipt: proof, entries, imports });
     this.#received = { seq, chain };
     this.#headSeq = seq;
     this.#runner.restart();

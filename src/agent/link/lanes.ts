@@ -37,6 +37,9 @@ export function laneOf(entry: KnownEntry): string {
       return "policy";
     case "domains.changed":
       return domainsLane;
+    case "key.changed":
+    case "certificate.changed":
+      return "certificates";
     default:
       return entry satisfies never;
   }

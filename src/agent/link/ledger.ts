@@ -3,6 +3,7 @@
 //   meta: epoch, cursor, chain    everything up to `cursor` is done; `chain` is the digest there; no epoch: no history, a snapshot is due
 //   done(seq, from_seq, chain)    done above the cursor: from_seq to seq (one entry, or a superseded range)
 //   receipt(id, seq, phase, …)    in the order they came about, until acknowledged
+//                                 one with a `correction` in its detail takes the place of those of its entry with a lower one, or none
 //   unfinished(seq, entry)        a clear whose `gone` is to come, or an import of a snapshot: applied again at the next start
 //
 // The effect of an entry is durable before `commit`; then receipt, cursor and the rest are one transaction. So a crash repeats an entry, never loses or receipts it early.
@@ -38,9 +39,14 @@ export type Commit = {
   readonly isClear: boolean;
 };
 
+/** In place of what was told of the entry last. */
+export type EntryReceipt = Pick<Receipt, "seq" | "phase" | "detail">;
+
 export type SnapshotCommit = Position & {
   readonly epoch: string;
   readonly receipt: Receipt | undefined;
+  /** Of entries that the snapshot tells of. */
+  readonly entries?: readonly EntryReceipt[];
   readonly imports: readonly KeptEntry[];
 };
 
@@ -106,14 +112,21 @@ export class Ledger {
   }
 
   /** The state of the snapshot is durable: begin at its position. Receipts of before speak of another history or are covered by this one. */
-  restart({ epoch, seq, chain, receipt, imports }: SnapshotCommit): void {
+  restart({ epoch, seq, chain, receipt, entries = [], imports }: SnapshotCommit): void {
     this.#transact(() => {
       this.#erase();
       this.#sql.setMeta.run("epoch", epoch);
       this.#setCursor(seq, chain);
       if (receipt !== undefined) this.#addReceipt(receipt);
+      for (const entry of entries) this.#correct(entry);
       for (const entry of imports) this.#keep(entry);
     });
+  }
+
+  /** Of an entry of another epoch central is told nothing: its journal is another. */
+  correct(epoch: string, receipt: EntryReceipt): void {
+    if (epoch !== this.#position.epoch) return;
+    this.#transact(() => this.#correct(receipt));
   }
 
   /** As a new agent: the next contact takes a snapshot. */
@@ -186,6 +199,13 @@ export class Ledger {
 
   #addReceipt({ seq, phase, detail, took_ms }: Receipt): void {
     this.#sql.addReceipt.run(seq, phase, JSON.stringify(detail), took_ms);
+  }
+
+  /** Numbered, for central keeps the last: the number outlives every history. */
+  #correct({ seq, phase, detail }: EntryReceipt): void {
+    const correction = Number(this.#sql.meta.get("corrections")?.value ?? 0) + 1;
+    this.#sql.setMeta.run("corrections", String(correction));
+    this.#addReceipt({ seq, phase, detail: { ...detail, correction }, took_ms: 0 });
   }
 
   #keep(entry: KeptEntry): void {

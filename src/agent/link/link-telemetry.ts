@@ -16,6 +16,19 @@ export type LinkFault = {
   readonly hint: string;
 };
 
+export type LinkStatus = {
+  readonly state: LinkState;
+  readonly since: string;
+  readonly central_url: string;
+  readonly instance_id: string;
+  readonly epoch: string | null;
+  readonly applied_seq: number;
+  readonly head_seq: number;
+  readonly lag: number;
+  readonly receipts_unacknowledged: number;
+  readonly last_error: LinkFault | null;
+};
+
 const metricTable = {
   accel_agent_link_connected: {
     kind: "gauge",

@@ -18,7 +18,7 @@ import type { CentralClient } from "./central-client.ts";
 import { runChannelContact, runLongPollContact, type ContactParts, type Send } from "./contact.ts";
 import type { Appliers } from "./entry-outcome.ts";
 import { Follower, type FollowerDeps } from "./follower.ts";
-import { LinkTelemetry, type LinkFault, type LinkState } from "./link-telemetry.ts";
+import { LinkTelemetry, type LinkStatus } from "./link-telemetry.ts";
 import { linkTimings, type LinkTimings } from "./link-timings.ts";
 import { orStopped } from "./or-stopped.ts";
 import { ReceiptOutbox } from "./outbox.ts";
@@ -57,19 +57,6 @@ export type LinkOptions = {
   readonly stop: AbortSignal;
 };
 
-export type LinkStatus = {
-  readonly state: LinkState;
-  readonly since: string;
-  readonly central_url: string;
-  readonly instance_id: string;
-  readonly epoch: string | null;
-  readonly applied_seq: number;
-  readonly head_seq: number;
-  readonly lag: number;
-  readonly receipts_unacknowledged: number;
-  readonly last_error: LinkFault | null;
-};
-
 export type ImportProgress = Omit<Extract<AgentMessage, { type: "progress" }>, "type">;
 
 export type Link = AsyncDisposable & {
@@ -78,6 +65,8 @@ export type Link = AsyncDisposable & {
   status(): LinkStatus;
   /** Best effort: nothing is kept for a channel that is not there. */
   progress(progress: ImportProgress): void;
+  /** Corrections were written: they go out now, not with the next receipt. */
+  corrected(): void;
 };
 
 /** Returns at once; central need not be there. Stops on `stop` or disposal, within a second. */
@@ -89,6 +78,7 @@ export function startLink(options: LinkOptions): Link {
     done,
     status: () => link.status(),
     progress: (progress) => link.progress(progress),
+    corrected: () => link.corrected(),
     [Symbol.asyncDispose]: async () => {
       own.abort();
       await done;
@@ -182,6 +172,10 @@ class LinkService {
 
   progress(progress: ImportProgress): void {
     this.#send?.({ type: "progress", ...progress });
+  }
+
+  corrected(): void {
+    this.#outbox.recorded();
   }
 
   async #connect(): Promise<void> {

@@ -102,6 +102,12 @@ export const agentFields = {
     fallback: "0.0.0.0:80",
     parse: listenAddress(),
   },
+  "accelerator.tls_listen": {
+    doc: "Where visitors arrive by HTTPS (HTTP/2 and HTTP/1.1), with the certificates that central has for this deployment site. Left out: HTTPS is not served here.",
+    optional: true,
+    example: "0.0.0.0:443",
+    parse: listenAddress(),
+  },
   "accelerator.workers": {
     doc: "Threads that serve visitors; 0: one per processor, at most 16.",
     fallback: 0,
@@ -148,6 +154,22 @@ export const agentFields = {
     doc: "Memory for hot responses, all workers together.",
     fallback: "128MiB",
     parse: size("1MiB", "64GiB"),
+  },
+
+  "viewset.keep": {
+    doc: "Versions of a domain that stay on this host with their files, the one in force among them: what `accel-agent viewset rollback` and a failed trial go back to.",
+    fallback: 3,
+    parse: integer(1, 100),
+  },
+  "viewset.trial_s": {
+    doc: "How long, in seconds, a version that came into force is probed on this host; one that fails is rolled back. 0: only before it comes into force.",
+    fallback: 30,
+    parse: integer(0, 86_400),
+  },
+  "viewset.disk_max": {
+    doc: "Space for the files of all versions. Where another one needs it kept versions are given up, the oldest first; one that does not fit even so is refused.",
+    fallback: "16GiB",
+    parse: size("1MiB"),
   },
 
   "link.catch_up_max": {

@@ -1,20 +1,15 @@
 // What each kind of journal entry does. The effect is durable and in force before an applier resolves; a repeated entry gives the same state and the same outcome.
 
-import { AccelError, messageOf } from "../../core/faults.ts";
+import type { EntryPlace } from "../../core/release-list.ts";
 import type { JournalBody, JournalKind, KnownEntry } from "../../wire/journal.ts";
+import type { Activations } from "./activation.ts";
+import { refused, refusing, type EntryOutcome } from "./outcomes.ts";
 import type { CacheIndex, Documents, LocalSites, Sets, SetWatch, Viewsets } from "./ports.ts";
+import { forgottenReleases } from "./release-books.ts";
+import type { ReleaseWatch } from "./release-watch.ts";
 import type { Serving } from "./serving.ts";
 import type { SetChanges } from "./set-changes.ts";
-
-export type EntryOutcome = {
-  readonly phase: "applied" | "failed" | "refused";
-  readonly detail: Readonly<Record<string, unknown>>;
-  /** Of a clear: resolves when the bytes are gone. */
-  readonly later?: Promise<{
-    readonly phase: "gone";
-    readonly detail: Readonly<Record<string, unknown>>;
-  }>;
-};
+import type { VaultSteps } from "./vault-changes.ts";
 
 export type Appliers = {
   readonly [K in JournalKind]: (
@@ -30,58 +25,33 @@ export type SteeringPorts = {
   readonly watch: SetWatch;
   readonly setChanges: SetChanges;
   readonly viewsets: Viewsets;
+  readonly activations: Activations;
+  readonly releases: ReleaseWatch;
+  /** Of the journal that entries are of. */
+  readonly epoch: () => string | null;
   readonly index: CacheIndex;
   readonly locals: LocalSites;
+  readonly vault: VaultSteps;
 };
 
 export function createAppliers(ports: SteeringPorts): Appliers {
   return {
-    "viewset.activated": ({ body }, signal) => activate(ports, body, signal),
+    "viewset.activated": ({ body, seq }, signal) =>
+      ports.activations.activate(body, placeOf(ports, seq), signal),
     "cache.clear": ({ body, seq }) => clear(ports, body, seq),
     "bots.changed": ({ body }, signal) => changeSet(ports.setChanges, body, signal),
     "policy.changed": ({ body }) => changePolicy(ports, body),
     "domains.changed": ({ body }) => changeDomains(ports, body),
     "viewset.import": ({ body }, signal) => importSite(ports, body, signal),
+    "key.changed": ({ body, seq }) => ports.vault.changeKeys(body, placeOf(ports, seq)),
+    "certificate.changed": ({ body, seq }, signal) =>
+      ports.vault.changeCertificates(body, placeOf(ports, seq), signal),
   };
 }
 
-const refused = (reason: string, code?: string): EntryOutcome => ({
-  phase: "refused",
-  detail: { reason, ...(code === undefined ? {} : { code }) },
-});
-
-/** Faults of what was asked for are refusals with their reason; everything else is the caller's to retry or report. */
-async function refusing(
-  codes: readonly string[],
-  action: () => Promise<EntryOutcome>,
-): Promise<EntryOutcome> {
-  try {
-    return await action();
-  } catch (error) {
-    if (error instanceof AccelError && codes.includes(error.code))
-      return refused(messageOf(error), error.code);
-    throw error;
-  }
-}
-
-async function activate(
-  { serving, documents, viewsets }: SteeringPorts,
-  body: JournalBody<"viewset.activated">,
-  signal: AbortSignal,
-): Promise<EntryOutcome> {
-  const domain = serving.names(body.domain);
-  if (domain === undefined) return refused(`${body.domain} is not linked to this deployment site`);
-  return refusing(["VIEWSET_INVALID"], async () => {
-    const ready = await viewsets.prepare(body.manifest, domain, signal);
-    let isLinked = true;
-    await serving.publish({ viewset: { domain: body.domain, ready } }, () => {
-      // Unlinked while it was fetched: the document must not outlive the domain.
-      isLinked = serving.names(body.domain) !== undefined;
-      if (isLinked) documents.put({ [`viewset:${body.domain}`]: body });
-    });
-    if (!isLinked) return refused(`${body.domain} is no longer linked to this deployment site`);
-    return { phase: "applied", detail: { manifest: body.manifest, viewset_id: body.viewset_id } };
-  });
+function placeOf({ epoch }: SteeringPorts, seq: number): EntryPlace {
+  const now = epoch();
+  return now === null ? null : { epoch: now, seq };
 }
 
 async function clear(
@@ -145,7 +115,7 @@ async function changePolicy(
  * a crash in between repeats the entry over the same documents.
  */
 export async function changeDomains(
-  { serving, documents, sets, watch, index, locals }: Omit<SteeringPorts, "viewsets">,
+  { serving, documents, sets, watch, index, locals, releases }: SteeringPorts,
   body: JournalBody<"domains.changed">,
 ): Promise<EntryOutcome> {
   const before = serving.domains();
@@ -171,8 +141,9 @@ export async function changeDomains(
   await serving.publishSets(); // A host that comes back must not be judged by what it had.
   documents.put({
     domains: body,
-    ...Object.fromEntries(goneDomains.map((domain) => [`viewset:${domain}`, null])),
+    ...forgottenReleases(goneDomains),
   });
+  for (const domain of goneDomains) releases.forget(domain);
   await locals.look();
   return {
     phase: "applied",

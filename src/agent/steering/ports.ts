@@ -2,7 +2,14 @@
 
 import type { Json } from "../../core/canonical-json.ts";
 import type { CompiledSet, LocalSite, ReadyViewset } from "../../core/compose-state.ts";
+import type {
+  FoundCertificates,
+  LockedCertificates,
+  ReadyCertificates,
+  StoredCertificates,
+} from "../../core/found-certificates.ts";
 import type { Sha256 } from "../../core/ids.ts";
+import type { Probe, ProbeAnswer } from "../../core/plan-probes.ts";
 import type { ServingState } from "../../core/serving-state.ts";
 import type { SetElement } from "../../core/set-digest.ts";
 import type { BotSet, JournalBody } from "../../wire/journal.ts";
@@ -11,8 +18,17 @@ import type { BotSetState } from "../../wire/snapshot.ts";
 /** agent.db's documents: each put is one durable transaction. */
 export interface Documents {
   get(key: string): unknown;
-  put(changes: Readonly<Record<string, Json | null>>): void;
+  /** Null deletes. With what central is to be told of entries that were receipted before; of another epoch's it is told nothing. */
+  put(changes: Readonly<Record<string, Json | null>>, corrections?: readonly Correction[]): void;
 }
+
+/** Of an entry: in place of the outcome that was told of it last. */
+export type Correction = {
+  readonly epoch: string;
+  readonly seq: number;
+  readonly phase: "applied" | "failed" | "refused";
+  readonly detail: Readonly<Record<string, unknown>>;
+};
 
 export type DeltaOutcome = {
   readonly kind: "applied" | "known" | "mismatch" | "shrunk";
@@ -65,7 +81,10 @@ export interface Tables {
 }
 
 export interface Viewsets {
-  /** Fetches what is missing, verifies and validates. Throws VIEWSET_INVALID with the reason; network faults are retryable. */
+  /**
+   * Fetches what is missing, verifies and validates. Throws VIEWSET_INVALID (with `isLasting: true` where no other time or place makes it valid) and
+   * VIEWSET_TOO_LARGE with the reason; network faults are retryable.
+   */
   prepare(manifest: Sha256, domain: SiteNames, signal: AbortSignal): Promise<ReadyViewset>;
   /** Uploads the site as it lies on this host. Throws IMPORT_IMPOSSIBLE or VIEWSET_INVALID with the reason. */
   importSite(
@@ -114,9 +133,21 @@ export interface CacheIndex {
   dropHost(host: string): Promise<unknown>;
 }
 
+/** What a worker would answer from the state that is staged; undefined: there is no worker to ask. Throws VIEWSET_PROBE_LATE. */
+export type AskProbes = (probes: readonly Probe[]) => Promise<readonly ProbeAnswer[] | undefined>;
+
 export interface WorkerPool {
-  /** Builds the next state, stages it in every worker, commits, flips. One at a time; when `commit` throws nothing flips. */
-  publish(build: (version: number) => ServingState, commit?: () => void): Promise<number>;
+  /**
+   * Builds the next state, stages it in every worker, has it inspected, commits, flips. One at a time; when `inspect` or `commit` throws nothing
+   * flips.
+   */
+  publish(
+    build: (version: number) => ServingState,
+    commit?: () => void,
+    inspect?: (ask: AskProbes) => Promise<void>,
+  ): Promise<number>;
+  /** By worker, of the state in force. Throws VIEWSET_PROBE_LATE. */
+  probe(probes: readonly Probe[]): Promise<readonly (readonly ProbeAnswer[])[]>;
   /** Resolves when no thread reads an older state any more than the one that is in force now. */
   left(): Promise<void>;
 }
@@ -125,4 +156,25 @@ export interface Central {
   botSet(host: string, kind: BotSet, signal: AbortSignal): Promise<BotSetState>;
   /** Nothing of it before all of it was verified. Throws what is tried again, and where it broke off it goes on. */
   botSetContent(blob: Sha256, signal: AbortSignal): SetPieces;
+}
+
+/** Keys and certificates on this host. */
+export interface Vault {
+  /** What lay here of keys cannot be read any more. */
+  readonly lostKeys: boolean;
+  /** Names of those that do not open with this host's secret16. */
+  lockedKeys(): readonly string[];
+  /** Central's keys are durable when it resolves, with the names of those that do not open. */
+  takeKeys(body: JournalBody<"key.changed">): Promise<readonly string[]>;
+  /** Fetched, opened, checked, durable. Throws NOT_FOUND where central has others by now, and network faults, which are retryable. */
+  prepare(
+    body: JournalBody<"certificate.changed">,
+    signal: AbortSignal,
+  ): Promise<FoundCertificates>;
+  /** What was prepared before, as it lies here. */
+  restore(stored: StoredCertificates): Promise<FoundCertificates>;
+  /** The first is in force, the second waits for another secret16; everything else goes. */
+  use(ready: ReadyCertificates | undefined, locked?: LockedCertificates): Promise<void>;
+  /** Nothing of it stays on this host. */
+  forget(): Promise<void>;
 }

@@ -8,9 +8,13 @@ import {
   type LinkedDomain,
   type ReadyViewset,
 } from "../../core/compose-state.ts";
+import type { StoredCertificates } from "../../core/found-certificates.ts";
+import type { EntryPlace, Pin, Quarantined, Release, Wish } from "../../core/release-list.ts";
+import type { CertificateTableRef } from "../../core/certificate-table.ts";
 import { nothingServed, type ServingState } from "../../core/serving-state.ts";
 import type { JournalBody } from "../../wire/journal.ts";
 import type {
+  AskProbes,
   BuiltTables,
   Documents,
   LocalSites,
@@ -26,6 +30,8 @@ export type ServingPorts = {
   readonly tables: Tables;
   readonly locals: LocalSites;
   readonly pool: WorkerPool;
+  /** Told of each state that is in force from now on. Never throws. */
+  readonly onServed?: (state: ServingState) => void;
 };
 
 type Override = {
@@ -34,6 +40,8 @@ type Override = {
   /** `ready` null: the domain has no viewset any more. */
   readonly viewset?: { readonly domain: string; readonly ready: ReadyViewset | null };
   readonly tables?: BuiltTables;
+  /** Null: there are none any more. */
+  readonly certificates?: CertificateTableRef | null;
 };
 
 export class Serving {
@@ -44,6 +52,7 @@ export class Serving {
   #linked: readonly LinkedDomain[];
   #state: ServingState = nothingServed;
   #tables: BuiltTables = { arena: 0, sets: new Map() };
+  #certificates: CertificateTableRef | undefined;
   /** Of the last publish nobody knows how far it came. */
   #hasFailed = false;
   readonly #setsChange = new Joined(async () => {
@@ -79,6 +88,11 @@ export class Serving {
     this.#ready.set(domain, ready);
   }
 
+  /** Those that were in force before the start. Takes effect with the next publish. */
+  restoreCertificates(table: CertificateTableRef | undefined): void {
+    this.#certificates = table;
+  }
+
   /** The sets as they were committed before the start. Takes effect with the next publish. */
   async restoreSets(): Promise<void> {
     this.#tables = await this.#build();
@@ -97,10 +111,15 @@ export class Serving {
   }
 
   /**
-   * Resolves when every worker serves the change. `commit` makes it durable between staging and flip; when it throws, nothing has changed.
+   * Resolves when every worker serves the change. `inspect` may ask what is staged; then `commit` makes it durable before the flip; when one throws,
+   * nothing has changed.
    * What is in force is noted with the commit and not afterwards: the next publish may compose before this one's caller runs on.
    */
-  async publish(override: Override = {}, commit?: () => void): Promise<void> {
+  async publish(
+    override: Override = {},
+    commit?: () => void,
+    inspect?: (next: ServingState, ask: AskProbes) => Promise<void>,
+  ): Promise<void> {
     let next = this.#state;
     try {
       await this.#ports.pool.publish(
@@ -112,8 +131,10 @@ export class Serving {
           commit?.();
           this.#take(next, override);
         },
+        async (ask) => inspect?.(next, ask),
       );
       this.#hasFailed = false;
+      this.#ports.onServed?.(next);
     } catch (error) {
       this.#hasFailed = true;
       throw error;
@@ -122,6 +143,7 @@ export class Serving {
 
   #take(state: ServingState, { domains, viewset, tables }: Override): void {
     this.#state = state;
+    this.#certificates = state.certificates;
     this.#tables = tables ?? this.#tables;
     this.#linked = domains ?? this.#linked;
     if (viewset?.ready === null) this.#ready.delete(viewset.domain);
@@ -142,6 +164,10 @@ export class Serving {
           ? (override.viewset.ready ?? undefined)
           : this.#ready.get(domain),
       local: (domain) => locals.get(domain),
+      certificates:
+        override.certificates === undefined
+          ? this.#certificates
+          : (override.certificates ?? undefined),
     };
   }
 }
@@ -155,9 +181,19 @@ function isEqual(one: BuiltTables, other: BuiltTables): boolean {
 }
 
 type Stored = {
+  /** Which file of the vault is in force. */
+  readonly certificates: StoredCertificates;
+  /** What waits for another secret16, and where the entries stand that brought it. */
+  readonly certificates_locked: StoredCertificates & { readonly entry: EntryPlace };
+  readonly keys_locked: { readonly entry: EntryPlace };
   readonly domains: JournalBody<"domains.changed">;
   readonly policy: JournalBody<"policy.changed">;
+  /** In force on this host. */
   readonly [viewset: `viewset:${string}`]: JournalBody<"viewset.activated">;
+  readonly [releases: `releases:${string}`]: readonly Release[];
+  readonly [quarantine: `quarantine:${string}`]: readonly Quarantined[];
+  readonly [pin: `pin:${string}`]: Pin;
+  readonly [wish: `wish:${string}`]: Wish;
 };
 
 /** Documents were validated when they arrived; agent.db holds nothing else. */

@@ -2,12 +2,13 @@
 //
 // Clears may have been skipped, so everything cached of every domain is dropped. Sets and viewsets that the agent already has are not fetched again.
 
-import { AccelError, messageOf } from "../../core/faults.ts";
-import type { ReadyViewset } from "../../core/compose-state.ts";
-import type { BotSet, JournalBody } from "../../wire/journal.ts";
+import type { BotSet } from "../../wire/journal.ts";
 import type { Snapshot } from "../../wire/snapshot.ts";
 import { changeDomains, type SteeringPorts } from "./appliers.ts";
+import type { EntryOutcome } from "./outcomes.ts";
+import { forgottenReleases } from "./release-books.ts";
 import { documentOf } from "./serving.ts";
+import { takeVault } from "./vault-changes.ts";
 
 export type SnapshotOutcome = {
   readonly cleared: readonly string[];
@@ -19,6 +20,8 @@ export type SnapshotOutcome = {
     readonly set: BotSet;
     readonly reason: string;
   }[];
+  /** What came of the entries that it tells of, each by its own place. */
+  readonly entries: readonly (Pick<EntryOutcome, "phase" | "detail"> & { readonly seq: number })[];
 };
 
 /** Throws what is retryable (network, a set that does not arrive whole): the link asks for a new snapshot then. */
@@ -37,16 +40,21 @@ export async function applySnapshot(
     documents.put({ policy: snapshot.policy }),
   );
   await forgetViewsets(ports, snapshot);
-  const refused: { domain: string; reason: string }[] = [];
-  for (const body of snapshot.viewsets) {
-    const taken = await takeViewset(ports, body, signal);
-    if (typeof taken === "string") refused.push({ domain: body.domain, reason: taken });
-    else
-      await serving.publish({ viewset: { domain: body.domain, ready: taken } }, () =>
-        documents.put({ [`viewset:${body.domain}`]: body }),
-      );
+  const outcomes = new Map<string, EntryOutcome>();
+  for (const { seq, ...body } of snapshot.viewsets) {
+    const entry = seq === null ? null : { epoch: snapshot.epoch, seq };
+    outcomes.set(body.domain, await ports.activations.activate(body, entry, signal));
   }
-  return { cleared, refused, kept_sets: kept };
+  const entries = snapshot.viewsets.flatMap(({ seq, ...body }) => {
+    // A trial may have ended since, and operators do not wait for snapshots.
+    const outcome = ports.activations.outcomeOf(body) ?? outcomes.get(body.domain);
+    return seq === null || outcome === undefined ? [] : [{ ...outcome, seq }];
+  });
+  const refused = [...outcomes].flatMap(([domain, { phase, detail }]) =>
+    phase === "applied" ? [] : [{ domain, reason: String(detail["reason"]) }],
+  );
+  const vault = await takeVault(ports.vault, snapshot, signal);
+  return { cleared, refused, kept_sets: kept, entries: [...entries, ...vault] };
 }
 
 async function takeSets(
@@ -70,30 +78,15 @@ async function takeSets(
 
 /** Where central has no active viewset the domain falls back to the host's own site, as it would had the agent been there all the time. */
 async function forgetViewsets(
-  { serving, documents }: SteeringPorts,
+  { serving, documents, releases }: SteeringPorts,
   { domains, viewsets }: Snapshot,
 ): Promise<void> {
   const active = new Set(viewsets.map(({ domain }) => domain));
   for (const { name: domain } of domains.domains) {
-    const key = `viewset:${domain}` as const;
-    if (active.has(domain) || documentOf(documents, key) === undefined) continue;
+    if (active.has(domain) || documentOf(documents, `wish:${domain}`) === undefined) continue;
     await serving.publish({ viewset: { domain, ready: null } }, () =>
-      documents.put({ [key]: null }),
+      documents.put(forgottenReleases([domain])),
     );
-  }
-}
-
-async function takeViewset(
-  { serving, viewsets }: SteeringPorts,
-  body: JournalBody<"viewset.activated">,
-  signal: AbortSignal,
-): Promise<ReadyViewset | string> {
-  const domain = serving.names(body.domain);
-  if (domain === undefined) return `${body.domain} is not linked to this deployment site`;
-  try {
-    return await viewsets.prepare(body.manifest, domain, signal);
-  } catch (error) {
-    if (error instanceof AccelError && error.code === "VIEWSET_INVALID") return messageOf(error);
-    throw error;
+    releases.forget(domain);
   }
 }

@@ -13,6 +13,7 @@ export function statusOf(more: Partial<AgentStatus>): AgentStatus {
       state_version: 7,
       workers: 2,
       listen: "0.0.0.0:80",
+      tls_listen: null,
       domains: [
         {
           domain: "a.example",

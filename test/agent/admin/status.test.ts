@@ -52,7 +52,7 @@ test("nothing that comes from outside is HTML, wherever it stands", () => {
       name16: hostile,
       version: hostile,
       started: hostile,
-      serving: { state_version: 1, workers: 1, listen: hostile, domains: [domain] },
+      serving: { state_version: 1, workers: 1, listen: hostile, tls_listen: null, domains: [domain] },
       parts: { [hostile]: { [hostile]: hostile, deep: { [hostile]: [hostile, null, 5] } } },
       warnings: [
         { code: hostile, severity: "warning", text: hostile, since: hostile, hint: hostile },

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
+import { constants, zstdCompressSync } from "node:zlib";
 import { expect, test } from "vitest";
 import type { Sha256 } from "../../../src/core/ids.ts";
 import { FakeCentral } from "../../support/fake-central.ts";
@@ -40,6 +41,60 @@ test("a server without ranges says so by beginning at 0; one with other ranges i
   await expect(script.client.getBlob("1".repeat(64) as Sha256, 3, never)).rejects.toMatchObject({
     code: "MESSAGE_INVALID",
   });
+});
+
+test("text comes compressed where it is asked for from its first byte, and is itself again", async () => {
+  const text = Buffer.alloc(100_000, "all work and no play ");
+  const asked: (string | undefined)[] = [];
+  await using script = await scripted((request, response) => {
+    asked.push(request.headers["accept-encoding"]);
+    if (request.headers["accept-encoding"] !== "zstd") {
+      response.writeHead(206, { "content-range": "bytes 1-99999/100000" }).end("x");
+      return;
+    }
+    const head = { "content-encoding": "zstd", "accel-blob-size": text.length };
+    const coded = zstdCompressSync(text);
+    response.writeHead(200, head).write(coded.subarray(0, 10));
+    response.end(coded.subarray(10));
+  });
+  const digest = "0".repeat(64) as Sha256;
+  const whole = await script.client.getBlob(digest, 0, never, true);
+  expect(whole).toMatchObject({ from: 0, size: 100_000 });
+  expect((await buffer(whole.chunks)).equals(text)).toBe(true);
+  (await script.client.getBlob(digest, 1, never, true)).cancel();
+  expect(asked).toEqual(["zstd", "identity"]);
+});
+
+test.each([
+  ["is cut off", (coded: Buffer) => coded.subarray(0, 20), "CENTRAL_UNREACHABLE"],
+  ["is noise", (coded: Buffer) => Buffer.alloc(coded.length, 7), "CENTRAL_UNREACHABLE"],
+])("a compressed body that %s is one that broke off", async (_, spoil, code) => {
+  await using script = await scripted((_request, response) => {
+    const head = { "content-encoding": "zstd", "accel-blob-size": 1_000_000 };
+    response.writeHead(200, head).end(spoil(zstdCompressSync(Buffer.alloc(1_000_000, "text "))));
+  });
+  const stream = await script.client.getBlob("0".repeat(64) as Sha256, 0, never, true);
+  await expect(buffer(stream.chunks)).rejects.toMatchObject({ code });
+});
+
+test("what would need a window beyond ours is not decoded, and what inflates comes in pieces that can be left", async () => {
+  const params = { [constants.ZSTD_c_windowLog]: 27, [constants.ZSTD_c_contentSizeFlag]: 0 };
+  const wide = zstdCompressSync(Buffer.alloc(200 * 2 ** 20), { params });
+  await using script = await scripted((_request, response) => {
+    response.writeHead(200, { "content-encoding": "zstd", "accel-blob-size": 10 }).end(wide);
+  });
+  expect(wide.length).toBeLessThan(100_000);
+  const stream = await script.client.getBlob("0".repeat(64) as Sha256, 0, never, true);
+  await expect(buffer(stream.chunks)).rejects.toMatchObject({ code: "CENTRAL_UNREACHABLE" });
+  expect(stream.size).toBe(10);
+});
+
+test("a coding that nobody asked for is refused", async () => {
+  await using script = await scripted((_request, response) => {
+    response.writeHead(200, { "content-encoding": "br" }).end("x");
+  });
+  const asked = script.client.getBlob("0".repeat(64) as Sha256, 0, never, true);
+  await expect(asked).rejects.toMatchObject({ code: "MESSAGE_INVALID" });
 });
 
 test("uploads: from memory, an empty file, a file that is gone, one that has shrunk", async () => {

@@ -150,6 +150,8 @@ test.each([
   ["bots.changed", { domain: "a.example", set: "vip" }, "bots:a.example:vip"],
   ["policy.changed", {}, "policy"],
   ["domains.changed", {}, "domains"],
+  ["key.changed", {}, "certificates"],
+  ["certificate.changed", {}, "certificates"],
 ])("%s has its lane", (kind, body, lane) => {
   expect(laneOf({ seq: 1, at: "", kind, body } as KnownEntry)).toBe(lane);
 });

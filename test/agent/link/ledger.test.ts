@@ -132,6 +132,34 @@ test("a snapshot takes the place of everything: cursor, done, receipts, second p
   expect(db.ledger.unfinished()).toEqual(imports);
 });
 
+test("corrections are numbered through every history, and of another epoch's entries none is told", () => {
+  using dir = tempDir();
+  using db = openAgentDb(join(dir.path, "agent.db"));
+  const epoch = "f".repeat(16);
+  const entry = { seq: 7, phase: "refused", detail: { reason: "no" } } as const;
+  const begin = { epoch, seq: 20, chain: chain(20), receipt: receipt(20), imports: [] };
+  db.ledger.restart({ ...begin, entries: [entry] });
+  db.put({ some: 1 }, [{ ...entry, epoch }]);
+  db.put({ some: 2 }, [{ ...entry, epoch: "e".repeat(16) }]);
+  expect(db.get("some")).toBe(2);
+  const told = (correction: number) => ({ ...entry, detail: { reason: "no", correction } });
+  expect(receiptsOf(db)).toMatchObject([receipt(20), told(1), told(2)]);
+  db.ledger.restart(begin);
+  db.put({}, [{ ...entry, epoch }]);
+  expect(receiptsOf(db)).toMatchObject([receipt(20), told(3)]);
+});
+
+test("what cannot be written corrects nothing", () => {
+  using dir = tempDir();
+  using db = openAgentDb(join(dir.path, "agent.db"));
+  const epoch = "f".repeat(16);
+  db.ledger.restart({ epoch, seq: 2, chain: chain(2), receipt: undefined, imports: [] });
+  const bad = { epoch, seq: 1, phase: "failed", detail: { big: 1n } } as const;
+  expect(() => db.put({ some: 1 }, [bad])).toThrow(TypeError);
+  expect(db.get("some")).toBeUndefined();
+  expect(receiptsOf(db)).toEqual([]);
+});
+
 test("a commit that fails leaves position and receipts as they were", () => {
   using dir = tempDir();
   using db = openAgentDb(join(dir.path, "agent.db"));

@@ -1,7 +1,7 @@
 // What each journal entry does, in which order: durable and in force before the outcome, refused with the reason, the same when repeated.
 
 import { expect, test } from "vitest";
-import type { EntryOutcome } from "../../../src/agent/steering/appliers.ts";
+import type { EntryOutcome } from "../../../src/agent/steering/outcomes.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 import type { JournalBody } from "../../../src/wire/journal.ts";
 import {
@@ -179,6 +179,8 @@ test("what cannot be done is refused with the reason and changes nothing", async
     { phase: "refused", detail: { reason: "no views_dir", code: "IMPORT_IMPOSSIBLE" } },
     { phase: "refused", detail: { reason: "no such column", code: "PATTERN_INVALID" } },
   ]);
+  expect(rig.books.of("a.example").wish).toMatchObject({ manifest: badManifest });
+  disk.db.put({ "wish:a.example": null });
   expect(disk.content()).toEqual(before);
   expect(rig.served).toBe(served);
 });

@@ -67,12 +67,15 @@ export function snapshotOf(central: FakeCentral): Snapshot {
     chain: digestOf("chain"),
     domains: linked,
     policy: policyChanged("c.example", true),
-    viewsets: [activated("a.example", "three")],
+    viewsets: [{ ...activated("a.example", "three"), seq: 4 }],
     bots: [...central.sets].flatMap(([key, { version, elements }]): Snapshot["bots"] => {
       const [set, domain] = key.split("/");
       if ((set !== "bad" && set !== "vip") || domain === undefined || !hosts.has(domain)) return [];
       return [setState(domain, set, version, elements, central.shrinkMeant)];
     }),
+    keys: { keys: [] },
+    certificates: { certificates: [] },
+    vault_entries: { keys: null, certificates: null },
     imports: [],
   };
 }

@@ -5,12 +5,17 @@
 import { SetWatch } from "../../../src/agent/bots/set-watch.ts";
 import { SetStore } from "../../../src/agent/bots/set-store.ts";
 import { openAgentDb, type AgentDb } from "../../../src/agent/link/agent-db.ts";
-import {
-  createAppliers,
-  type EntryOutcome,
-  type SteeringPorts,
-} from "../../../src/agent/steering/appliers.ts";
-import type { CacheIndex, Viewsets, WorkerPool } from "../../../src/agent/steering/ports.ts";
+import { Activations } from "../../../src/agent/steering/activation.ts";
+import { createAppliers, type SteeringPorts } from "../../../src/agent/steering/appliers.ts";
+import type { EntryOutcome } from "../../../src/agent/steering/outcomes.ts";
+import type {
+  CacheIndex,
+  Correction,
+  Viewsets,
+  WorkerPool,
+} from "../../../src/agent/steering/ports.ts";
+import { ReleaseBooks, type BookDocuments } from "../../../src/agent/steering/release-books.ts";
+import { ReleaseWatch } from "../../../src/agent/steering/release-watch.ts";
 import { SetChanges } from "../../../src/agent/steering/set-changes.ts";
 import { restoreState, type RestorePorts } from "../../../src/agent/steering/restore.ts";
 import { Serving } from "../../../src/agent/steering/serving.ts";
@@ -22,6 +27,7 @@ import type { Json } from "../../../src/core/canonical-json.ts";
 import type { LocalSite, ReadyViewset } from "../../../src/core/compose-state.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 import type { Sha256 } from "../../../src/core/ids.ts";
+import type { Probe, ProbeAnswer } from "../../../src/core/plan-probes.ts";
 import { nothingServed, type ServingState } from "../../../src/core/serving-state.ts";
 import { tablesOf } from "../../support/bot-tables.ts";
 import type { JournalBody, JournalKind } from "../../../src/wire/journal.ts";
@@ -38,8 +44,20 @@ export class Crash extends Error {}
 
 export const badManifest = digestOf("bad");
 
+export const epoch = "0123456789abcdef";
+
 export class Disk implements Disposable {
   readonly db: AgentDb = openAgentDb(":memory:", "/nowhere");
+  constructor() {
+    this.db.ledger.restart({
+      epoch,
+      seq: 0,
+      chain: digestOf("chain"),
+      receipt: undefined,
+      imports: [],
+    });
+  }
+
   /** `host of domain` that has something cached. */
   readonly cached = new Set<string>();
   readonly clears = new Map<string, Cleared>();
@@ -83,6 +101,18 @@ export class Rig {
   /** Awaited by whatever waits; lets a test hold something up. */
   hold: (name: string) => Promise<void> = async () => undefined;
   served: ServingState = nothingServed;
+  readonly books: ReleaseBooks;
+  readonly releases: ReleaseWatch;
+  readonly documents: BookDocuments;
+  readonly pool: WorkerPool = this.#pool();
+  /** What the last probes were about. */
+  staged: ServingState | undefined;
+  nowMs = 0;
+  /** Begun: domain, manifest. */
+  readonly trials: (readonly [string, Sha256])[] = [];
+  corrected = 0;
+  /** What a worker finds; undefined: as the manifest says. */
+  answer: (probe: Probe) => ProbeAnswer | undefined = () => undefined;
 
   constructor(disk: Disk, central: FakeCentral = new FakeCentral()) {
     this.disk = disk;
@@ -90,13 +120,13 @@ export class Rig {
     const sets = new SetStore(disk.db.sqlite);
     const documents = {
       get: (key: string) => disk.db.get(key),
-      put: (changes: Readonly<Record<string, Json | null>>) => {
-        this.#step(
-          `put ${Object.entries(changes)
-            .map(([key, value]) => (value === null ? `${key}=null` : key))
-            .join(" ")}`,
-        );
-        disk.db.put(changes);
+      keys: (prefix: string) => disk.db.keys(prefix),
+      put: (
+        changes: Readonly<Record<string, Json | null>>,
+        corrections?: readonly Correction[],
+      ) => {
+        this.#step(`put ${namesOf(changes)}`);
+        disk.db.put(changes, corrections);
         this.#step("put done");
       },
     };
@@ -105,7 +135,25 @@ export class Rig {
       sets,
       tables: tablesOf(disk.db.sqlite),
       locals: { get: (domain) => this.locals.get(domain), look: async () => undefined },
-      pool: this.#pool(),
+      pool: this.pool,
+    });
+    this.books = new ReleaseBooks(documents);
+    this.documents = documents;
+    this.releases = new ReleaseWatch({
+      health: this.health,
+      registry: this.registry,
+      log: silentLog(),
+    });
+    const activations = new Activations({
+      serving: this.serving,
+      documents,
+      viewsets: this.#viewsets(),
+      books: this.books,
+      watch: this.releases,
+      keep: 3,
+      now: () => new Date(this.nowMs),
+      onTrial: (...on) => this.trials.push(on),
+      onCorrected: () => this.corrected++,
     });
     const ownSets = Object.assign(Object.create(sets) as SetStore, {
       applyDelta: (body: Parameters<SetStore["applyDelta"]>[0]) => {
@@ -135,10 +183,17 @@ export class Rig {
         serving: this.serving,
       }),
       viewsets: this.#viewsets(),
+      activations,
+      releases: this.releases,
+      epoch: () => disk.db.ledger.position.epoch,
       index: this.#index(),
       locals: {
         get: (domain) => this.locals.get(domain),
         look: async () => this.#wait("look"),
+      },
+      vault: {
+        changeKeys: async () => ({ phase: "applied", detail: {} }),
+        changeCertificates: async () => ({ phase: "applied", detail: {} }),
       },
     };
   }
@@ -198,10 +253,13 @@ export class Rig {
     let nextVersion = 1;
     return {
       left: async () => undefined,
-      publish: async (build, commit) =>
+      probe: async (probes) => [probes.map((probe) => this.#answerTo(probe))],
+      publish: async (build, commit, inspect) =>
         mutex.run(async () => {
           const state = build(nextVersion++);
+          this.staged = state;
           await this.#wait("stage");
+          await inspect?.(async (probes) => probes.map((probe) => this.#answerTo(probe)));
           commit?.();
           this.#step("flip");
           this.served = state;
@@ -209,6 +267,10 @@ export class Rig {
           return state.version;
         }),
     };
+  }
+
+  #answerTo(probe: Probe): ProbeAnswer {
+    return this.answer(probe) ?? { kind: "none" };
   }
 
   #viewset(manifest: Sha256): ReadyViewset {
@@ -269,4 +331,14 @@ export class Rig {
     this.#step("clear done");
     return result;
   }
+}
+
+/** The book of a domain's releases is written with the version in force, or by itself. */
+function namesOf(changes: Readonly<Record<string, Json | null>>): string {
+  const isBook = (key: string): boolean => /^(?:releases|quarantine|pin|wish):/.test(key);
+  const names = Object.entries(changes)
+    .filter(([key]) => !isBook(key))
+    .map(([key, value]) => (value === null ? `${key}=null` : key));
+  const [book] = Object.keys(changes).filter(isBook);
+  return names.length > 0 || book === undefined ? names.join(" ") : book.replace(/^[a-z]+/, "book");
 }

@@ -25,6 +25,7 @@ test("a new agent takes everything", async () => {
     cleared: ["a.example", "c.example"],
     refused: [],
     kept_sets: [],
+    entries: [{ seq: 4, phase: "applied", detail: { manifest: digestOf("three"), viewset_id: 7 } }],
   });
   expect(rig.served.domains.map(({ name, manifest }) => [name, manifest])).toEqual([
     ["a.example", digestOf("three")],
@@ -98,17 +99,32 @@ test("a viewset that is refused leaves the domain what it had", async () => {
   await rig.apply("viewset.activated", activated("a.example", "old"));
   const snapshot = snapshotOf(rig.central);
   const viewsets = [
-    { ...activated("a.example", "three"), manifest: badManifest },
-    activated("z.example", "stray"),
-    activated("c.example", "good"),
+    { ...activated("a.example", "three"), manifest: badManifest, seq: 4 },
+    { ...activated("z.example", "stray"), seq: 5 },
+    { ...activated("c.example", "good"), seq: 6 },
   ];
+  const stray = "z.example is not linked to this deployment site";
   expect(await applySnapshot(rig.ports, { ...snapshot, viewsets }, never)).toEqual({
     cleared: ["a.example", "c.example"],
     refused: [
       { domain: "a.example", reason: "no such key" },
-      { domain: "z.example", reason: "z.example is not linked to this deployment site" },
+      { domain: "z.example", reason: stray },
     ],
     kept_sets: [],
+    // Each by its own entry: the snapshot's receipt would say that all of them are applied.
+    entries: [
+      {
+        seq: 4,
+        phase: "refused",
+        detail: {
+          reason: "no such key",
+          code: "VIEWSET_INVALID",
+          serving: { manifest: digestOf("old"), viewset_id: 7, viewset_name: "old" },
+        },
+      },
+      { seq: 5, phase: "refused", detail: { reason: stray } },
+      { seq: 6, phase: "applied", detail: { manifest: digestOf("good"), viewset_id: 7 } },
+    ],
   });
   expect(rig.served.domains.map(({ manifest }) => manifest)).toEqual([
     digestOf("old"),

@@ -1,0 +1,41 @@
+// Keys and certificates of this deployment site: the vault that holds them, and what brings them into what is served.
+
+import { every } from "../base/wait.ts";
+import type { Ground } from "./ground.ts";
+import type { Serving } from "./steering/serving.ts";
+import { VaultChanges } from "./steering/vault-changes.ts";
+import { openVault, type Vault } from "./vault/vault.ts";
+
+/** What is valid expires without anything happening. */
+const expiryPeriodMs = 3_600_000;
+
+export type KeptCertificates = { readonly vault: Vault; readonly changes: VaultChanges };
+
+/** Those that were in force before are with the next publish. */
+export async function openCertificates(
+  stack: AsyncDisposableStack,
+  { options, common, db: documents, client }: Ground,
+  serving: Serving,
+): Promise<KeptCertificates> {
+  const { settings, secret16, random, now, log } = options;
+  const vault = await openVault({
+    stateDir: settings.state_dir,
+    site: { name16: settings.name16, secret16 },
+    getBlob: (...asked) => client.getBlob(...asked),
+    now,
+    ...common,
+  });
+  const getSnapshot = async (signal: AbortSignal) => client.getSnapshot(signal);
+  const changes = new VaultChanges({ vault, serving, documents, getSnapshot, random, ...common });
+  await changes.restore();
+  const own = new AbortController();
+  const expiring = every(expiryPeriodMs, () => vault.tellExpiry(), {
+    stop: AbortSignal.any([common.stop, own.signal]),
+    onError: (error) => log.error({ err: error }, "looking at the expiry of certificates failed"),
+  });
+  stack.defer(async () => {
+    own.abort();
+    await expiring;
+  });
+  return { vault, changes };
+}

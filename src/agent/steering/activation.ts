@@ -1,0 +1,210 @@
+// Which version of a domain is in force, and how that changes: by central's wish, by an operator, by a trial that failed.
+//
+// Each change is: fetched and validated → staged in every worker → probed there → committed with the book of releases → flipped. A version that
+// proves bad is quarantined with the reason; the one before goes on serving. What becomes of central's wish is told to central: by the receipt of
+// its entry, and where it changes later by a correction in the same transaction.
+
+import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
+import {
+  findRelease,
+  granted,
+  inForceOf,
+  refusedWish,
+  wentBack,
+  type EntryPlace,
+  type Quarantined,
+  type Release,
+  type ReleaseBook,
+  type Return,
+  type ViewsetRef,
+  type Wish,
+} from "../../core/release-list.ts";
+import type { Sha256 } from "../../core/ids.ts";
+import type { JournalBody } from "../../wire/journal.ts";
+import { refused, type EntryOutcome } from "./outcomes.ts";
+import type { Correction, Documents, Viewsets } from "./ports.ts";
+import type { ReleaseBooks } from "./release-books.ts";
+import type { ReleaseWatch } from "./release-watch.ts";
+import { correctionsOf, refusedWith, settledWish } from "./release-words.ts";
+import type { Serving } from "./serving.ts";
+import { inspectStaged } from "./staged-probes.ts";
+
+export type ActivationPorts = {
+  readonly serving: Serving;
+  readonly documents: Documents;
+  readonly viewsets: Pick<Viewsets, "prepare">;
+  readonly books: ReleaseBooks;
+  readonly watch: ReleaseWatch;
+  /** Setting `viewset.keep`. */
+  readonly keep: number;
+  readonly now: () => Date;
+  /** Another version than before is in force by central's wish. Must not throw. */
+  readonly onTrial: (domain: string, manifest: Sha256) => void;
+  /** Something was written that central is to be told. Must not throw. */
+  readonly onCorrected: () => void;
+};
+
+/** Faults of the version or of what this host can take of it: told to central, and not tried again for the same entry. */
+const refusals: readonly unknown[] = [
+  "VIEWSET_INVALID",
+  "VIEWSET_TOO_LARGE",
+  "VIEWSET_PROBE_FAILED",
+];
+
+type Change = { readonly book: ReleaseBook; readonly corrections: readonly Correction[] };
+
+export class Activations {
+  readonly #ports: ActivationPorts;
+
+  constructor(ports: ActivationPorts) {
+    this.#ports = ports;
+  }
+
+  /** Of an entry of central's; the same when it is repeated. Throws what may be tried again. */
+  async activate(
+    { domain, ...ref }: JournalBody<"viewset.activated">,
+    entry: EntryPlace,
+    signal: AbortSignal,
+  ): Promise<EntryOutcome> {
+    const { books } = this.#ports;
+    if (this.#ports.serving.names(domain) === undefined) return notLinked(domain, "not");
+    const wish: Wish = { ...ref, entry };
+    const standing = settledWish(books.of(domain), wish, entry);
+    if (standing?.phase === "refused") return this.#refuse(domain, wish, standing);
+    try {
+      const isServed = await this.#serve(domain, wish, signal, (book) => {
+        // An operator may have been faster.
+        if (settledWish(book, wish, entry)?.phase === "refused")
+          throw new AccelError("CONFLICT", "it was pinned or quarantined meanwhile");
+        return { book: granted(book, wish, this.#limits()), corrections: [] };
+      });
+      if (!isServed) return notLinked(domain, "no longer");
+    } catch (error) {
+      return this.#failed(domain, wish, error);
+    }
+    if (standing === undefined) this.#ports.onTrial(domain, wish.manifest);
+    return { phase: "applied", detail: { manifest: ref.manifest, viewset_id: ref.viewset_id } };
+  }
+
+  /** What came of central's wish by now, for whoever has to tell it anew. */
+  outcomeOf({ domain, ...ref }: JournalBody<"viewset.activated">): EntryOutcome | undefined {
+    return settledWish(this.#ports.books.of(domain), ref, null);
+  }
+
+  /** An operator's: the kept version that `said` means, and it stays until central has another wish. Throws NOT_FOUND, and why it cannot be served. */
+  async rollBack(domain: string, said: string | undefined, signal: AbortSignal): Promise<Release> {
+    const found = findRelease(this.#ports.books.of(domain), said);
+    if (found.kind === "none") throw new AccelError("NOT_FOUND", found.reason);
+    await this.goBack(domain, { to: found.release, by: "operator" }, signal);
+    return found.release;
+  }
+
+  /** Throws CONFLICT where the version that failed is no longer the one in force. */
+  async goBack(domain: string, back: Return, signal: AbortSignal): Promise<void> {
+    const isServed = await this.#serve(domain, back.to, signal, (book) => {
+      if (back.bad !== undefined && inForceOf(book)?.manifest !== back.bad.manifest)
+        throw new AccelError("CONFLICT", "another version took its place meanwhile");
+      const next = wentBack(book, back, this.#limits());
+      return { book: next, corrections: correctionsOf(next) };
+    });
+    if (!isServed) throw new AccelError("NOT_FOUND", `${domain} is no longer linked`);
+    this.#ports.watch.wentBack(domain, back.to, back.by);
+  }
+
+  /** An operator's: what central wants is tried again, pinned or quarantined as it may be. Throws NOT_FOUND, and why it is not served. */
+  async retry(domain: string, signal: AbortSignal): Promise<ViewsetRef> {
+    const { books, onTrial } = this.#ports;
+    const { wish } = books.of(domain);
+    if (wish === null)
+      throw new AccelError("NOT_FOUND", `central wants no version of ${domain} on this host`);
+    try {
+      const isServed = await this.#serve(domain, wish, signal, (book) => {
+        if (book.wish?.manifest !== wish.manifest)
+          throw new AccelError("CONFLICT", "central has another wish meanwhile");
+        const next = granted(book, book.wish, this.#limits());
+        return { book: next, corrections: correctionsOf(next) };
+      });
+      if (!isServed) throw new AccelError("NOT_FOUND", `${domain} is no longer linked`);
+    } catch (error) {
+      if (refusals.includes(codeOf(error))) {
+        this.#failed(domain, wish, error);
+        this.#correct(domain);
+      }
+      throw error;
+    }
+    onTrial(domain, wish.manifest);
+    return wish;
+  }
+
+  /** False: the domain is not linked, or no longer; nothing was changed then. */
+  async #serve(
+    domain: string,
+    { manifest }: ViewsetRef,
+    signal: AbortSignal,
+    change: (book: ReleaseBook) => Change,
+  ): Promise<boolean> {
+    const { serving, viewsets, documents, books, watch, onCorrected } = this.#ports;
+    const names = serving.names(domain);
+    if (names === undefined) return false;
+    const ready = await viewsets.prepare(manifest, names, signal);
+    let isLinked = true;
+    let corrections: readonly Correction[] = [];
+    const commit = (): void => {
+      // Unlinked while it was fetched: the documents must not outlive the domain.
+      isLinked = serving.names(domain) !== undefined;
+      if (!isLinked) return;
+      const changed = change(books.of(domain));
+      ({ corrections } = changed);
+      documents.put(books.changes(domain, changed.book), corrections);
+    };
+    await serving.publish({ viewset: { domain, ready } }, commit, async (next, ask) =>
+      inspectStaged(domain, next, ask),
+    );
+    if (isLinked) watch.tell(domain, books.of(domain));
+    if (corrections.length > 0) onCorrected();
+    return isLinked;
+  }
+
+  #failed(domain: string, wish: Wish, error: unknown): EntryOutcome {
+    const { books, now, watch } = this.#ports;
+    const code = codeOf(error);
+    const settled = settledWish(books.of(domain), wish, wish.entry);
+    if (code === "CONFLICT" && settled !== undefined) return this.#refuse(domain, wish, settled);
+    if (!refusals.includes(code)) throw error;
+    const reason = messageOf(error);
+    const isBad = code === "VIEWSET_PROBE_FAILED" || isLasting(error);
+    const bad: Quarantined = { ...wish, reason, code, at: now().toISOString() };
+    if (code === "VIEWSET_PROBE_FAILED") watch.probeFailed(domain, wish, reason, "staged");
+    const outcome = refusedWith(books.of(domain), reason, code);
+    return this.#refuse(domain, wish, outcome, isBad ? bad : undefined);
+  }
+
+  #refuse(domain: string, wish: Wish, outcome: EntryOutcome, bad?: Quarantined): EntryOutcome {
+    const { serving, books, documents, watch } = this.#ports;
+    if (serving.names(domain) === undefined) return notLinked(domain, "no longer");
+    const book = refusedWish(books.of(domain), wish, bad);
+    documents.put(books.changes(domain, book));
+    watch.tell(domain, book);
+    return outcome;
+  }
+
+  #correct(domain: string): void {
+    const { books, documents, onCorrected } = this.#ports;
+    documents.put({}, correctionsOf(books.of(domain)));
+    onCorrected();
+  }
+
+  #limits(): { readonly keep: number; readonly at: string } {
+    const { keep, now } = this.#ports;
+    return { keep, at: now().toISOString() };
+  }
+}
+
+function notLinked(domain: string, how: "not" | "no longer"): EntryOutcome {
+  return refused(`${domain} is ${how} linked to this deployment site`);
+}
+
+/** No other time or place makes it valid. */
+function isLasting(error: unknown): boolean {
+  return error instanceof Error && "isLasting" in error && error.isLasting === true;
+}

@@ -1,0 +1,122 @@
+// What operators see of versions: warnings while a domain is served with another one than central wants, metrics, log lines. Decides nothing.
+
+import type { Health } from "../../base/health.ts";
+import type { Log } from "../../base/log.ts";
+import { createMetrics, type Registry } from "../../base/metrics.ts";
+import {
+  inForceOf,
+  standingOf,
+  type Pin,
+  type ReleaseBook,
+  type Standing,
+  type ViewsetRef,
+} from "../../core/release-list.ts";
+
+export type ReleaseWatchOptions = {
+  readonly health: Health;
+  readonly registry: Registry;
+  readonly log: Log;
+};
+
+const table = {
+  accel_agent_viewset_standing: {
+    kind: "gauge",
+    help: "Domains by where this host stands with the version that central wants of them.",
+    labels: ["standing"],
+  },
+  accel_agent_viewset_probes_failed_total: {
+    kind: "counter",
+    help: "Versions that did not answer as they should, when they were staged or on trial.",
+    labels: ["when"],
+  },
+  accel_agent_viewset_rollbacks_total: {
+    kind: "counter",
+    help: "Returns to a kept version, by an operator or by a trial that failed.",
+    labels: ["by"],
+  },
+} as const;
+
+const labels: Readonly<Record<Standing["kind"], string>> = {
+  "in force": "in_force",
+  pinned: "pinned",
+  quarantined: "quarantined",
+  behind: "behind",
+};
+
+export class ReleaseWatch {
+  readonly #options: ReleaseWatchOptions;
+  readonly #metrics;
+  readonly #standings = new Map<string, Standing["kind"]>();
+
+  constructor(options: ReleaseWatchOptions) {
+    this.#options = options;
+    this.#metrics = createMetrics(table, options.registry);
+    this.#count();
+  }
+
+  /** The book as it was committed last. */
+  tell(domain: string, book: ReleaseBook): void {
+    const { wish } = book;
+    const standing = wish === null ? undefined : standingOf(book, wish.manifest);
+    if (standing === undefined) this.#standings.delete(domain);
+    else this.#standings.set(domain, standing.kind);
+    this.#count();
+    const { health } = this.#options;
+    const served = inForceOf(book)?.viewset_name;
+    const serving = served === undefined ? "what it had" : JSON.stringify(served);
+    if (standing?.kind === "pinned") {
+      const text = `${domain} is pinned to ${serving} by an operator; central wants ${JSON.stringify(wish?.viewset_name)}`;
+      const hint = `\`accel-agent viewset retry ${domain}\` serves what central wants; so does another activation at central.`;
+      health.raise("viewset_pinned", "warning", text, hint, domain);
+    } else health.settle("viewset_pinned", domain);
+    if (standing?.kind === "quarantined") {
+      const { viewset_name: name, reason } = standing.bad;
+      const text = `version ${JSON.stringify(name)} of ${domain} failed on this host, ${serving} is served: ${reason}`;
+      const hint = `Activate another version; once the cause is gone, \`accel-agent viewset retry ${domain}\` tries this one again.`;
+      health.raise("viewset_quarantined", "error", text, hint, domain);
+    } else health.settle("viewset_quarantined", domain);
+  }
+
+  forget(domain: string): void {
+    const { health } = this.#options;
+    this.#standings.delete(domain);
+    this.#count();
+    for (const code of ["viewset_pinned", "viewset_quarantined", "viewset_failing"])
+      health.settle(code, domain);
+  }
+
+  probeFailed(domain: string, ref: ViewsetRef, reason: string, when: "staged" | "trial"): void {
+    this.#metrics.accel_agent_viewset_probes_failed_total.inc({ when });
+    const { manifest, viewset_name: name } = ref;
+    this.#options.log.error({ domain, viewset_name: name, manifest, when, reason }, "probe failed");
+  }
+
+  wentBack(domain: string, to: ViewsetRef, by: Pin["reason"]): void {
+    this.#metrics.accel_agent_viewset_rollbacks_total.inc({ by });
+    this.#options.health.settle("viewset_failing", domain);
+    const { manifest, viewset_name: name } = to;
+    this.#options.log.warn({ domain, viewset_name: name, manifest, by }, "rolled back");
+  }
+
+  /** A version fails its trial and nothing can take its place. */
+  stuck(domain: string, reason: string): void {
+    const text = `the version of ${domain} that is served fails: ${reason}; no version to go back to is whole on this host`;
+    const hint = "Activate a version that works.";
+    this.#options.health.raise("viewset_failing", "error", text, hint, domain);
+  }
+
+  /** The version in force passed its trial. */
+  passed(domain: string): void {
+    this.#options.health.settle("viewset_failing", domain);
+    this.#options.log.debug({ domain }, "the trial is over");
+  }
+
+  #count(): void {
+    const standings = [...this.#standings.values()];
+    for (const [standing, label] of Object.entries(labels))
+      this.#metrics.accel_agent_viewset_standing.set(
+        { standing: label },
+        standings.filter((one) => one === standing).length,
+      );
+  }
+}

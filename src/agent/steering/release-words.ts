@@ -1,0 +1,81 @@
+// What central is told of its wish for a domain: when its entry is done, and again when an operator or a trial changes what came of it.
+
+import {
+  inForceOf,
+  standingOf,
+  type EntryPlace,
+  type Quarantined,
+  type ReleaseBook,
+  type ViewsetRef,
+} from "../../core/release-list.ts";
+import type { FaultCode } from "../../core/faults.ts";
+import type { EntryOutcome } from "./outcomes.ts";
+import type { Correction } from "./ports.ts";
+
+/** What came of the wish; undefined: it is to be tried. `entry`: whose outcome is asked for. */
+export function settledWish(
+  book: ReleaseBook,
+  { manifest, viewset_id }: ViewsetRef,
+  entry: EntryPlace,
+): EntryOutcome | undefined {
+  const standing = standingOf(book, manifest);
+  switch (standing.kind) {
+    case "in force":
+      return { phase: "applied", detail: { manifest, viewset_id } };
+    case "pinned": {
+      const { viewset_name: name } = standing.pin;
+      const reason = `an operator pinned this host to ${JSON.stringify(name)}`;
+      return { phase: "refused", detail: { reason, pinned: true, ...serving(book) } };
+    }
+    case "quarantined":
+      return quarantinedOutcome(book, standing.bad, entry);
+    case "behind":
+      return undefined;
+    default:
+      return standing satisfies never;
+  }
+}
+
+/** The entry that met the fault is told the same when it is asked again; a later one that this was before. */
+function quarantinedOutcome(book: ReleaseBook, bad: Quarantined, entry: EntryPlace): EntryOutcome {
+  if (isSamePlace(bad.entry, entry)) return refusedWith(book, bad.reason, bad.code);
+  const reason = `it failed on this host at ${bad.at}: ${bad.reason}`;
+  return refusedWith(book, reason, "VIEWSET_QUARANTINED");
+}
+
+export function refusedWith(book: ReleaseBook, reason: string, code: FaultCode): EntryOutcome {
+  return { phase: "refused", detail: { reason, code, ...serving(book) } };
+}
+
+/** What central is told anew of its entry. */
+export function correctionsOf(book: ReleaseBook): readonly Correction[] {
+  const { wish } = book;
+  const entry = wish?.entry ?? null;
+  if (wish === null || entry === null) return [];
+  const settled = settledWish(book, wish, entry);
+  if (settled === undefined) return [];
+  const { phase, detail } = settled;
+  // It was applied, and then it was not: that is no refusal.
+  const isTrial = detail["code"] === "VIEWSET_PROBE_FAILED";
+  return [{ ...entry, phase: isTrial ? "failed" : phase, detail }];
+}
+
+/** The version in force fails, and stays for want of another. */
+export function stuckCorrections(book: ReleaseBook, reason: string): readonly Correction[] {
+  const { wish } = book;
+  const entry = wish?.entry ?? null;
+  if (entry === null || wish?.manifest !== inForceOf(book)?.manifest) return [];
+  const { detail } = refusedWith(book, reason, "VIEWSET_PROBE_FAILED");
+  return [{ ...entry, phase: "failed", detail }];
+}
+
+function serving(book: ReleaseBook): { readonly serving?: Readonly<Record<string, unknown>> } {
+  const release = inForceOf(book);
+  if (release === undefined) return {};
+  const { manifest, viewset_id, viewset_name } = release;
+  return { serving: { manifest, viewset_id, viewset_name } };
+}
+
+function isSamePlace(one: EntryPlace, other: EntryPlace): boolean {
+  return one !== null && other !== null && one.epoch === other.epoch && one.seq === other.seq;
+}

@@ -1,0 +1,231 @@
+// Keys and certificates of the deployment site on their way into the vault and into what is served.
+//
+// Certificates are committed with the state that holds them: their file is durable before, agent.db names it in the transaction of the flip. What the
+// host's secret16 does not open is kept and receipted as failed; a start with another secret16 takes it into use and corrects the receipts.
+
+import type { Log } from "../../base/log.ts";
+import { Mutex } from "../../base/mutex.ts";
+import { retry } from "../../base/wait.ts";
+import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
+import type {
+  FoundCertificates,
+  LockedCertificates,
+  ReadyCertificates,
+} from "../../core/found-certificates.ts";
+import type { EntryPlace } from "../../core/release-list.ts";
+import type { JournalBody } from "../../wire/journal.ts";
+import type { Snapshot } from "../../wire/snapshot.ts";
+import { refused, type EntryOutcome } from "./outcomes.ts";
+import type { Correction, Documents, Vault } from "./ports.ts";
+import { documentOf, type Serving } from "./serving.ts";
+
+export type VaultChangesDeps = {
+  readonly vault: Vault;
+  readonly serving: Pick<Serving, "publish" | "restoreCertificates">;
+  readonly documents: Documents;
+  readonly getSnapshot: (signal: AbortSignal) => Promise<Snapshot>;
+  readonly log: Log;
+  readonly random: () => number;
+  readonly stop: AbortSignal;
+};
+
+/** What entries and snapshots need of it. */
+export type VaultSteps = Pick<VaultChanges, "changeKeys" | "changeCertificates">;
+
+const lockedOutcome = (reason: string): EntryOutcome => ({
+  phase: "failed",
+  detail: { reason, code: "VAULT_LOCKED" },
+});
+
+export class VaultChanges {
+  readonly #deps: VaultChangesDeps;
+  /** Entries come one after another; healing and a snapshot do not wait for their lane. */
+  readonly #one = new Mutex();
+  #isTorn = false;
+  #inForce: ReadyCertificates | undefined;
+  #locked: LockedCertificates | undefined;
+
+  constructor(deps: VaultChangesDeps) {
+    this.#deps = deps;
+  }
+
+  /** Before the first publish: what was in force before, as it lies here, or what another secret16 opens now. */
+  async restore(): Promise<void> {
+    const { documents, vault } = this.#deps;
+    this.#isTorn = vault.lostKeys;
+    await this.#restoreKeys();
+    if (await this.#restoreLocked()) return;
+    const stored = documentOf(documents, "certificates");
+    if (stored === undefined) return;
+    const found = await vault.restore(stored);
+    if (found.kind === "ready") await this.#restored(found);
+    else this.#isTorn = true;
+  }
+
+  async #restoreKeys(): Promise<void> {
+    const { documents, vault } = this.#deps;
+    const waiting = documentOf(documents, "keys_locked");
+    if (waiting === undefined || vault.lockedKeys().length > 0) return;
+    documents.put({ keys_locked: null }, applied(waiting.entry, {}));
+  }
+
+  async #restoreLocked(): Promise<boolean> {
+    const { documents, vault } = this.#deps;
+    const waiting = documentOf(documents, "certificates_locked");
+    if (waiting === undefined) return false;
+    const { entry, ...stored } = waiting;
+    const found = await vault.restore(stored);
+    if (found.kind === "locked") this.#locked = found;
+    if (found.kind !== "ready") return false;
+    const done = applied(entry, { certificates: stored.count });
+    documents.put({ certificates: stored, certificates_locked: null }, done);
+    await this.#restored(found);
+    return true;
+  }
+
+  async #restored(ready: ReadyCertificates): Promise<void> {
+    this.#deps.serving.restoreCertificates(ready.table);
+    await this.#use(ready);
+  }
+
+  /** Until what was in force before is here again: what a damaged disk lost. Never rejects. */
+  async heal(): Promise<void> {
+    if (!this.#isTorn) return;
+    const { getSnapshot, log, random, stop } = this.#deps;
+    const heal = async (): Promise<void> =>
+      this.#one.run(async () => {
+        // Asked for inside: what is applied from now on is newer.
+        const { keys, certificates } = await getSnapshot(stop);
+        await this.#takeKeys(keys, null);
+        await this.#takeCertificates(certificates, null, stop);
+      });
+    const onFailure = (error: unknown, attempt: number): boolean => {
+      if (attempt === 0)
+        log.warn(
+          { code: codeOf(error), error: messageOf(error) },
+          "keys or certificates on this disk are damaged; they are fetched again",
+        );
+      return codeOf(error) !== "SITE_DELETED";
+    };
+    await retry(heal, { stop, random, onFailure }).catch((error: unknown) => {
+      if (!stop.aborted)
+        log.error({ code: codeOf(error), error: messageOf(error) }, "the vault cannot be restored");
+    });
+  }
+
+  async changeKeys(body: JournalBody<"key.changed">, entry: EntryPlace): Promise<EntryOutcome> {
+    return this.#one.run(async () => this.#takeKeys(body, entry));
+  }
+
+  async changeCertificates(
+    body: JournalBody<"certificate.changed">,
+    entry: EntryPlace,
+    signal: AbortSignal,
+  ): Promise<EntryOutcome> {
+    return this.#one.run(async () => this.#takeCertificates(body, entry, signal));
+  }
+
+  /** The site was deleted: neither keys nor certificates stay on this host. */
+  async forget(): Promise<void> {
+    const { serving, documents, vault } = this.#deps;
+    await this.#one.run(async () => {
+      await serving.publish({ certificates: null }, () =>
+        documents.put({ certificates: null, certificates_locked: null, keys_locked: null }),
+      );
+      this.#inForce = undefined;
+      this.#locked = undefined;
+      await vault.forget();
+    });
+  }
+
+  async #takeKeys(body: JournalBody<"key.changed">, entry: EntryPlace): Promise<EntryOutcome> {
+    const { documents, vault } = this.#deps;
+    const locked = await vault.takeKeys(body);
+    documents.put({ keys_locked: locked.length === 0 ? null : { entry } });
+    const newest = body.keys.at(-1)?.name ?? null;
+    if (locked.length === 0)
+      return { phase: "applied", detail: { keys: body.keys.length, newest } };
+    return lockedOutcome(
+      `${locked.join(", ")} cannot be opened: sealed under another secret16 than this host's`,
+    );
+  }
+
+  async #takeCertificates(
+    body: JournalBody<"certificate.changed">,
+    entry: EntryPlace,
+    signal: AbortSignal,
+  ): Promise<EntryOutcome> {
+    const found = await this.#prepare(body, signal);
+    if (typeof found === "string") return { phase: "failed", detail: { reason: found } };
+    switch (found.kind) {
+      case "ready":
+        return this.#install(found);
+      case "locked":
+        return this.#keepLocked(found, entry);
+      case "invalid":
+        return refused(found.reason, "CERTIFICATES_INVALID");
+      case "torn":
+        throw new AccelError("INTERNAL", "certificates that just came are torn");
+      default:
+        return found satisfies never;
+    }
+  }
+
+  async #prepare(
+    body: JournalBody<"certificate.changed">,
+    signal: AbortSignal,
+  ): Promise<FoundCertificates | string> {
+    try {
+      return await this.#deps.vault.prepare(body, signal);
+    } catch (error) {
+      if (codeOf(error) !== "NOT_FOUND") throw error;
+      return "central has other certificates by now: a later entry brings them";
+    }
+  }
+
+  async #install(ready: ReadyCertificates): Promise<EntryOutcome> {
+    const { serving, documents } = this.#deps;
+    await serving.publish({ certificates: ready.table ?? null }, () =>
+      documents.put({ certificates: ready.stored, certificates_locked: null }),
+    );
+    this.#locked = undefined;
+    await this.#use(ready);
+    return { phase: "applied", detail: { certificates: ready.stored?.count ?? 0 } };
+  }
+
+  async #keepLocked(locked: LockedCertificates, entry: EntryPlace): Promise<EntryOutcome> {
+    this.#deps.documents.put({ certificates_locked: { ...locked.stored, entry } });
+    this.#locked = locked;
+    await this.#use(this.#inForce);
+    return lockedOutcome(locked.reason);
+  }
+
+  async #use(ready: ReadyCertificates | undefined): Promise<void> {
+    this.#inForce = ready;
+    await this.#deps.vault.use(ready, this.#locked);
+  }
+}
+
+/** What the snapshot tells of keys and certificates, and what came of the entries that it stands for. Throws what is retryable. */
+export async function takeVault(
+  changes: VaultSteps,
+  snapshot: Snapshot,
+  signal: AbortSignal,
+): Promise<readonly (Pick<EntryOutcome, "phase" | "detail"> & { readonly seq: number })[]> {
+  const { epoch, keys, certificates, vault_entries: seqs } = snapshot;
+  const place = (seq: number | null): EntryPlace => (seq === null ? null : { epoch, seq });
+  const outcomes = [
+    [seqs.keys, await changes.changeKeys(keys, place(seqs.keys))],
+    [
+      seqs.certificates,
+      await changes.changeCertificates(certificates, place(seqs.certificates), signal),
+    ],
+  ] as const;
+  return outcomes.flatMap(([seq, { phase, detail }]) =>
+    seq === null ? [] : [{ seq, phase, detail }],
+  );
+}
+
+function applied(entry: EntryPlace, detail: Correction["detail"]): readonly Correction[] {
+  return entry === null ? [] : [{ ...entry, phase: "applied", detail }];
+}

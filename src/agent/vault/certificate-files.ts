@@ -1,0 +1,68 @@
+// Certificates as they lie on this host: `vault/certificates-<sha256>.json`, mode 0600, UTF-8 JSON `{certificates: […]}` as on the wire, so each private key
+// sealed with the symmetric key it came with. The name is the digest of the content: which file is in force stands in agent.db.
+
+import { createHash } from "node:crypto";
+import { readdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { writeDurable } from "../../base/durable-file.ts";
+import { parseSha256, type Sha256 } from "../../core/ids.ts";
+import { decodeCertificates, type CertificateState } from "../../wire/vault.ts";
+
+const pattern = /^certificates-[0-9a-f]{64}\.json$/;
+
+export function digestOf(bytes: Uint8Array): Sha256 {
+  const digest = parseSha256(createHash("sha256").update(bytes).digest("hex"));
+  if (digest === undefined) throw new TypeError("a digest is a digest");
+  return digest;
+}
+
+export class CertificateFiles {
+  readonly #directory: string;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  /** Durable when it resolves. */
+  async write(bytes: Uint8Array): Promise<Sha256> {
+    const sha256 = digestOf(bytes);
+    await writeDurable(this.#path(sha256), bytes);
+    return sha256;
+  }
+
+  /** Undefined: it is missing or not what it was. */
+  async read(sha256: Sha256): Promise<readonly CertificateState[] | undefined> {
+    const bytes = await readFile(this.#path(sha256)).catch(() => undefined);
+    if (bytes === undefined || digestOf(bytes) !== sha256) return undefined;
+    const decoded = parseCertificates(bytes);
+    return typeof decoded === "string" ? undefined : decoded;
+  }
+
+  /** And what a crash left of a file that was being written. */
+  async keepOnly(needed: ReadonlySet<Sha256>): Promise<void> {
+    const kept = new Set([...needed].map(nameOf));
+    for (const name of await readdir(this.#directory))
+      if ((pattern.test(name) && !kept.has(name)) || name.endsWith(".tmp"))
+        await rm(join(this.#directory, name), { force: true });
+  }
+
+  #path(sha256: Sha256): string {
+    return join(this.#directory, nameOf(sha256));
+  }
+}
+
+const nameOf = (sha256: Sha256): string => `certificates-${sha256}.json`;
+
+/** A text: what is wrong with them. */
+export function parseCertificates(bytes: Uint8Array): readonly CertificateState[] | string {
+  let raw: unknown;
+  try {
+    raw = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch {
+    return "they are no JSON";
+  }
+  const decoded = decodeCertificates(raw);
+  if (decoded.ok) return decoded.value.certificates;
+  // Where, and not what: a message must not hold what a key may be part of.
+  return `${decoded.errors.map(({ path }) => path).join(", ")} is not as it must be`;
+}

@@ -1,0 +1,125 @@
+// The symmetric keys of this deployment site as they lie on this host: `vault/keys.json`, mode 0600, replaced whole.
+//
+//   {"format": 1, "keys": [{"name", "version", "sealed", "is_current", "key"}]}, the newest last
+//
+//   version, sealed   as central sent them
+//   is_current        false: central took the key away, and certificates on this host are still sealed with it
+//   key               64 hex characters; null: it is sealed under another secret16 than this host's; tried again at each start
+//
+// They lie here opened: a secret16 that was changed must not take HTTPS from a host that cannot ask central just then, and whoever reads this file
+// reads the secret's file as well.
+
+import { readFile, rename } from "node:fs/promises";
+import { Type } from "typebox";
+import { writeDurable } from "../../base/durable-file.ts";
+import { openSymmetricKey, type SiteCredentials } from "../../base/vault-seal.ts";
+import { codeOf } from "../../core/faults.ts";
+import { closed, decoder } from "../../wire/validate.ts";
+import { KeyName, symmetricKeysMax, type SymmetricKeyState } from "../../wire/vault.ts";
+
+export type KeptKey = SymmetricKeyState & {
+  readonly isCurrent: boolean;
+  /** Undefined: it does not open with the secret16 of this host. */
+  readonly key: Uint8Array | undefined;
+};
+
+const decodeFile = decoder(
+  closed({
+    format: Type.Literal(1),
+    keys: Type.Array(
+      closed({
+        name: KeyName,
+        version: Type.Integer({ minimum: 1 }),
+        sealed: Type.String(),
+        is_current: Type.Boolean(),
+        key: Type.Union([Type.String({ pattern: "^[0-9a-f]{64}$" }), Type.Null()]),
+      }),
+      // Each of the current ones may have taken the place of one that is still in use.
+      { maxItems: 2 * symmetricKeysMax },
+    ),
+  }),
+);
+
+/** No file: no keys. `isDamaged`: it was set aside as `<path>.corrupt`. */
+export async function readKeys(
+  path: string,
+): Promise<{ readonly keys: readonly KeptKey[]; readonly isDamaged: boolean }> {
+  let raw: unknown;
+  try {
+    raw = parseJson(await readFile(path, "utf8"));
+  } catch (error) {
+    if (isMissing(error)) return { keys: [], isDamaged: false };
+    throw error;
+  }
+  const decoded = decodeFile(raw);
+  if (!decoded.ok) {
+    await rename(path, `${path}.corrupt`);
+    return { keys: [], isDamaged: true };
+  }
+  const keys = decoded.value.keys.map(({ is_current: isCurrent, key, ...state }) => ({
+    ...state,
+    isCurrent,
+    key: key === null ? undefined : new Uint8Array(Buffer.from(key, "hex")),
+  }));
+  return { keys, isDamaged: false };
+}
+
+export async function writeKeys(path: string, keys: readonly KeptKey[]): Promise<void> {
+  const rows = keys.map(({ isCurrent, key, ...state }) => ({
+    ...state,
+    is_current: isCurrent,
+    key: key === undefined ? null : Buffer.from(key).toString("hex"),
+  }));
+  await writeDurable(path, JSON.stringify({ format: 1, keys: rows }));
+}
+
+/** Tries those that did not open before. */
+export function openKeys(keys: readonly KeptKey[], site: SiteCredentials): readonly KeptKey[] {
+  return keys.map((one) => (one.key === undefined ? { ...one, key: opened(one, site) } : one));
+}
+
+/**
+ * Central's keys in place of those before. A key is what its name says: one that was opened before stays opened, however it is sealed now. Those in use
+ * stay although central has taken them away.
+ */
+export function takeKeys(
+  before: readonly KeptKey[],
+  states: readonly SymmetricKeyState[],
+  inUse: ReadonlySet<string>,
+  site: SiteCredentials,
+): readonly KeptKey[] {
+  const known = new Map(before.map((one) => [one.name, one]));
+  const current = states.map((state): KeptKey => {
+    const key = known.get(state.name)?.key ?? opened(state, site);
+    return { ...state, isCurrent: true, key };
+  });
+  const names = new Set(states.map(({ name }) => name));
+  const others = before.filter(({ name }) => !names.has(name) && inUse.has(name));
+  return [...others.map((one) => ({ ...one, isCurrent: false })), ...current];
+}
+
+/** Undefined: it is sealed under another secret. */
+function opened(
+  { name, sealed }: SymmetricKeyState,
+  site: SiteCredentials,
+): Uint8Array | undefined {
+  try {
+    return openSymmetricKey(sealed, site, name);
+  } catch (error) {
+    if (codeOf(error) === "SECRET_UNREADABLE") return undefined;
+    throw error;
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOENT";
+}
+
+/** Undefined for what is no JSON: no schema accepts it. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,83 @@
+// Certificates with their private keys opened, as the workers need them. Reasons never hold what was opened.
+
+import { createPrivateKey, X509Certificate, type KeyObject } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
+import { openPrivateKey } from "../../base/vault-seal.ts";
+import type { InstalledCertificate } from "../../core/certificate-table.ts";
+import { codeOf } from "../../core/faults.ts";
+import type { CertificateState } from "../../wire/vault.ts";
+
+export type OpenedCertificates =
+  | { readonly kind: "opened"; readonly certificates: readonly InstalledCertificate[] }
+  /** A symmetric key is not here or does not open with this host's secret16. */
+  | { readonly kind: "locked"; readonly reason: string }
+  | { readonly kind: "invalid"; readonly reason: string };
+
+export type Opening = {
+  /** By name, those that are open. */
+  readonly keys: ReadonlyMap<string, Uint8Array>;
+  readonly name16: string;
+  /** That chain and key belong together: once, when they come. */
+  readonly isNew: boolean;
+};
+
+/** 0.3 ms each when they are new. */
+const atOnce = 32;
+
+export async function openCertificates(
+  states: readonly CertificateState[],
+  opening: Opening,
+): Promise<OpenedCertificates> {
+  const certificates: InstalledCertificate[] = [];
+  for (const [at, state] of states.entries()) {
+    if (at % atOnce === 0 && at > 0) await setImmediate();
+    const one = openOne(state, opening);
+    if ("kind" in one) return one;
+    certificates.push(one);
+  }
+  return { kind: "opened", certificates };
+}
+
+function openOne(
+  state: CertificateState,
+  { keys, name16, isNew }: Opening,
+): InstalledCertificate | Exclude<OpenedCertificates, { readonly kind: "opened" }> {
+  const { names, fingerprint, chain, key_name: keyName } = state;
+  const what = `the certificate for ${names[0]} (${fingerprint.slice(0, 16)})`;
+  const key = keys.get(keyName);
+  if (key === undefined)
+    return {
+      kind: "locked",
+      reason: `${what} is sealed with ${keyName}, which this host cannot open: it is sealed under another secret16`,
+    };
+  let privateKey: string;
+  try {
+    privateKey = openPrivateKey(state.sealed_key, key, { name16, fingerprint });
+  } catch (error) {
+    if (codeOf(error) !== "SECRET_UNREADABLE") throw error;
+    return { kind: "invalid", reason: `${what}: its private key does not open with ${keyName}` };
+  }
+  const fault = isNew ? faultOf(chain, privateKey, fingerprint) : undefined;
+  if (fault !== undefined) return { kind: "invalid", reason: `${what} ${fault}` };
+  const [notBeforeMs, notAfterMs] = [Date.parse(state.not_before), Date.parse(state.not_after)];
+  return { names, notBeforeMs, notAfterMs, fingerprint, chain, privateKey };
+}
+
+/** Central has checked all of it; what arrives is checked once more, since visitors would meet what is wrong with it. */
+function faultOf(chain: string, privateKey: string, fingerprint: string): string | undefined {
+  let leaf: X509Certificate;
+  let key: KeyObject;
+  try {
+    leaf = new X509Certificate(chain);
+  } catch {
+    return "cannot be read";
+  }
+  if (leaf.fingerprint256.replaceAll(":", "").toLowerCase() !== fingerprint)
+    return "is another one than its fingerprint says";
+  try {
+    key = createPrivateKey(privateKey);
+  } catch {
+    return "has a private key that cannot be read";
+  }
+  return leaf.checkPrivateKey(key) ? undefined : "has the private key of another one";
+}

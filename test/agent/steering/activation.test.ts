@@ -1,0 +1,361 @@
+// Which version is in force: by central's wish, by an operator, by a trial that failed; what is remembered of it, and what central is told.
+
+import { expect, test } from "vitest";
+import { Trials } from "../../../src/agent/steering/trials.ts";
+import { silentLog } from "../../../src/base/log.ts";
+import { AccelError } from "../../../src/core/faults.ts";
+import type { Probe, ProbeAnswer } from "../../../src/core/plan-probes.ts";
+import { until } from "../../support/until.ts";
+import { activated, domainsChanged } from "./entries.ts";
+import { digestOf } from "./fake-sets.ts";
+import { Disk, epoch, Rig } from "./rig.ts";
+
+const never = new AbortController().signal;
+const domain = "a.example";
+
+/** a.example with these versions in the order in which they came into force, by entries 1, 2, … */
+async function rigWith(disk: Disk, ...versions: readonly string[]): Promise<Rig> {
+  const rig = await new Rig(disk).boot();
+  await rig.apply("domains.changed", domainsChanged({ [domain]: [] }));
+  for (const [i, name] of versions.entries())
+    expect((await rig.apply("viewset.activated", activated(domain, name), i + 1)).phase).toBe(
+      "applied",
+    );
+  return rig;
+}
+
+/** The version whose name it is does not answer. */
+function failing(rig: Rig, name: string): void {
+  rig.answer = (): ProbeAnswer | undefined =>
+    rig.staged?.domains[0]?.manifest === digestOf(name)
+      ? { kind: "failed", reason: "EIO" }
+      : undefined;
+}
+
+const inForce = (rig: Rig): unknown => rig.served.domains[0]?.manifest;
+
+/** Receipts that were written beside those of the link: seq, phase, detail. */
+function corrections(disk: Disk): readonly unknown[] {
+  return disk.db.ledger
+    .receiptsAfter(0, 100)
+    .map(({ receipt: { seq, phase, detail } }) => [seq, phase, detail]);
+}
+
+test("the last versions are kept, the oldest beyond them is forgotten", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one", "two", "three", "four");
+  const { releases, pin, quarantined } = rig.books.of(domain);
+  expect(releases.map(({ viewset_name: name, outcome }) => [name, outcome])).toEqual([
+    ["two", "replaced"],
+    ["three", "replaced"],
+    ["four", "in force"],
+  ]);
+  expect({ pin, quarantined }).toEqual({ pin: null, quarantined: [] });
+  expect(rig.books.held().map(({ manifest, standing }) => [manifest, standing])).toEqual([
+    [digestOf("two"), "kept"],
+    [digestOf("three"), "kept"],
+    [digestOf("four"), "needed"],
+  ]);
+  rig.books.giveUp([
+    { domain, manifest: digestOf("two") },
+    { domain, manifest: digestOf("four") },
+  ]);
+  expect(rig.books.of(domain).releases.map(({ viewset_name: name }) => name)).toEqual([
+    "three",
+    "four",
+  ]);
+});
+
+test("a version that does not answer when it is staged never serves, and is not tried again", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one");
+  failing(rig, "two");
+  rig.steps.length = 0;
+  const outcome = await rig.apply("viewset.activated", activated(domain, "two"), 2);
+  const serving = { manifest: digestOf("one"), viewset_id: 7, viewset_name: "one" };
+  expect(outcome).toEqual({
+    phase: "refused",
+    detail: { reason: "a.example /: EIO", code: "VIEWSET_PROBE_FAILED", serving },
+  });
+  expect(inForce(rig)).toBe(digestOf("one"));
+  expect(rig.steps).not.toContain("flip");
+  expect(rig.health.list().map(({ code }) => code)).toEqual(["viewset_quarantined"]);
+
+  // The same entry after a crash: the same. Another one: what it was before. Nothing is fetched or staged for either.
+  rig.answer = () => undefined;
+  rig.steps.length = 0;
+  expect(await rig.apply("viewset.activated", activated(domain, "two"), 2)).toEqual(outcome);
+  expect(await rig.apply("viewset.activated", activated(domain, "two"), 3)).toEqual({
+    phase: "refused",
+    detail: {
+      reason: "it failed on this host at 1970-01-01T00:00:00.000Z: a.example /: EIO",
+      code: "VIEWSET_QUARANTINED",
+      serving,
+    },
+  });
+  expect(rig.steps.filter((step) => step === "prepare" || step === "stage")).toEqual([]);
+  expect(rig.trials).toEqual([[domain, digestOf("one")]]);
+
+  // Another version serves.
+  await rig.apply("viewset.activated", activated(domain, "three"), 4);
+  expect(inForce(rig)).toBe(digestOf("three"));
+  expect(rig.health.list()).toEqual([]);
+});
+
+test("a host that is too busy to answer refuses nothing: the entry is tried again", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one");
+  rig.answer = () => {
+    throw new AccelError("VIEWSET_PROBE_LATE", "busy");
+  };
+  await expect(rig.apply("viewset.activated", activated(domain, "two"), 2)).rejects.toMatchObject({
+    code: "VIEWSET_PROBE_LATE",
+    retryable: true,
+  });
+  expect(rig.books.of(domain).quarantined).toEqual([]);
+  expect(inForce(rig)).toBe(digestOf("one"));
+});
+
+test("what fails only for a moment is no fault", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one");
+  let asked = 0;
+  rig.answer = () => (asked++ === 0 ? { kind: "failed", reason: "EMFILE" } : undefined);
+  expect((await rig.apply("viewset.activated", activated(domain, "two"), 2)).phase).toBe("applied");
+  expect(asked).toBe(2);
+});
+
+test("an operator goes back: pinned, told to central, kept over restarts and repeated wishes", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one", "two");
+  const { activations } = rig.ports;
+  expect(await activations.rollBack(domain, undefined, never)).toMatchObject({
+    viewset_name: "one",
+  });
+  expect(inForce(rig)).toBe(digestOf("one"));
+  const serving = { manifest: digestOf("one"), viewset_id: 7, viewset_name: "one" };
+  const reason = 'an operator pinned this host to "one"';
+  const detail = { reason, pinned: true, serving };
+  expect(corrections(disk)).toEqual([[2, "refused", { ...detail, correction: 1 }]]);
+  expect(rig.corrected).toBe(1);
+  expect(rig.health.list()).toMatchObject([{ code: "viewset_pinned", severity: "warning" }]);
+  // There is no version before the first, and the one that was left is not gone back to by itself.
+  await expect(activations.rollBack(domain, undefined, never)).rejects.toMatchObject({
+    code: "NOT_FOUND",
+    message: "no version to go back to is kept on this host",
+  });
+
+  const next = await new Rig(disk).boot();
+  expect(inForce(next)).toBe(digestOf("one"));
+  expect(await next.apply("viewset.activated", activated(domain, "two"), 3)).toEqual({
+    phase: "refused",
+    detail,
+  });
+  expect(inForce(next)).toBe(digestOf("one"));
+
+  // Another wish lifts it.
+  await next.apply("viewset.activated", activated(domain, "three"), 4);
+  expect(inForce(next)).toBe(digestOf("three"));
+  expect(next.books.of(domain).pin).toBeNull();
+  expect(next.health.list()).toEqual([]);
+});
+
+test("an operator names the version; what is not kept cannot be gone back to", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one", "two", "three");
+  const { activations } = rig.ports;
+  for (const said of ["one", digestOf("two").slice(0, 12), "7"])
+    await activations.rollBack(domain, said, never);
+  expect(inForce(rig)).not.toBe(digestOf("three"));
+  await expect(activations.rollBack(domain, "four", never)).rejects.toMatchObject({
+    code: "NOT_FOUND",
+  });
+  await expect(activations.rollBack("b.example", undefined, never)).rejects.toMatchObject({
+    code: "NOT_FOUND",
+  });
+});
+
+test("an operator has what central wants tried again: pin and quarantine are lifted, central is told", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one");
+  failing(rig, "two");
+  await rig.apply("viewset.activated", activated(domain, "two"), 2);
+  const { activations } = rig.ports;
+  await expect(activations.retry(domain, never)).rejects.toMatchObject({
+    code: "VIEWSET_PROBE_FAILED",
+  });
+  expect(inForce(rig)).toBe(digestOf("one"));
+  rig.answer = () => undefined;
+  await activations.retry(domain, never);
+  expect(inForce(rig)).toBe(digestOf("two"));
+  expect(rig.books.of(domain)).toMatchObject({ pin: null, quarantined: [] });
+  expect(corrections(disk).at(-1)).toEqual([
+    2,
+    "applied",
+    { manifest: digestOf("two"), viewset_id: 7, correction: 2 },
+  ]);
+  expect(rig.trials.at(-1)).toEqual([domain, digestOf("two")]);
+  // Central wants what an operator went back to: no pin is needed.
+  await activations.rollBack(domain, "one", never);
+  await rig.apply("viewset.activated", activated(domain, "one"), 3);
+  expect(rig.books.of(domain).pin).toBeNull();
+  await expect(activations.retry("b.example", never)).rejects.toMatchObject({ code: "NOT_FOUND" });
+});
+
+test("a pin that is set while its version is fetched again is obeyed", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one", "two");
+  const held = Promise.withResolvers<void>();
+  let isHeld = false;
+  rig.hold = async (name) => {
+    if (name !== "prepare" || isHeld) return;
+    isHeld = true;
+    await held.promise;
+  };
+  const again = rig.apply("viewset.activated", activated(domain, "two"), 3);
+  await until("it is fetched", () => isHeld);
+  await rig.ports.activations.rollBack(domain, "one", never);
+  held.resolve();
+  expect(await again).toMatchObject({ phase: "refused", detail: { pinned: true } });
+  expect(inForce(rig)).toBe(digestOf("one"));
+});
+
+test("unlinked, a domain leaves nothing of its versions behind", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one", "two");
+  await rig.ports.activations.rollBack(domain, undefined, never);
+  await rig.apply("domains.changed", domainsChanged({}), 3);
+  expect(rig.books.domains()).toEqual([]);
+  expect(rig.health.list()).toEqual([]);
+});
+
+test("of entries of another journal central is told nothing", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one", "two");
+  disk.db.ledger.restart({
+    epoch: "f".repeat(16),
+    seq: 0,
+    chain: digestOf("other"),
+    receipt: undefined,
+    imports: [],
+  });
+  await rig.ports.activations.rollBack(domain, undefined, never);
+  expect(corrections(disk)).toEqual([]);
+});
+
+/** A trial of a.example whose waits are ended by hand. */
+function trialsOf(rig: Rig): { readonly trials: Trials; readonly round: () => void } {
+  const waiting: (() => void)[] = [];
+  const trials = new Trials({
+    serving: rig.serving,
+    activations: rig.ports.activations,
+    books: rig.books,
+    documents: rig.documents,
+    pool: rig.pool,
+    watch: rig.releases,
+    trialMs: 30_000,
+    now: () => new Date(rig.nowMs),
+    onCorrected: () => rig.corrected++,
+    log: silentLog(),
+    stop: never,
+    wait: async (_, stop) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waiting.push(resolve);
+      stop.addEventListener("abort", () => resolve(), { once: true });
+      await promise;
+      return !stop.aborted;
+    },
+  });
+  return { trials, round: () => waiting.shift()?.() };
+}
+
+test("a version that fails on trial makes room for the one before, and central is told", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one", "two", "three");
+  await using stack = new AsyncDisposableStack();
+  const { trials, round } = trialsOf(rig);
+  stack.use(trials);
+  let looks = 0;
+  rig.answer = () => (looks++, undefined);
+  trials.begin(domain, digestOf("three"));
+  expect(trials.until(domain)).toBe("1970-01-01T00:00:30.000Z");
+  await until("it was looked at", () => looks === 1);
+  failing(rig, "three");
+  await until("it is rolled back", () => (round(), inForce(rig) === digestOf("two")));
+  await until("the trial is over", () => trials.until(domain) === undefined);
+  const { quarantined, pin, releases } = rig.books.of(domain);
+  expect(quarantined).toMatchObject([
+    { viewset_name: "three", reason: "a.example /: EIO", entry: { epoch, seq: 3 } },
+  ]);
+  expect(pin).toMatchObject({ viewset_name: "two", reason: "trial" });
+  expect(releases.find(({ viewset_name: name }) => name === "three")?.outcome).toBe(
+    "rolled back: a.example /: EIO",
+  );
+  const serving = { manifest: digestOf("two"), viewset_id: 7, viewset_name: "two" };
+  const detail = { reason: "a.example /: EIO", code: "VIEWSET_PROBE_FAILED", serving };
+  expect(corrections(disk)).toEqual([[3, "failed", { ...detail, correction: 1 }]]);
+  expect(rig.health.list()).toMatchObject([{ code: "viewset_quarantined", severity: "error" }]);
+  // After a restart it is the same, and central's wish is answered at once.
+  const next = await new Rig(disk).boot();
+  expect(inForce(next)).toBe(digestOf("two"));
+  const outcome = await next.apply("viewset.activated", activated(domain, "three"), 4);
+  expect(outcome).toMatchObject({ phase: "refused", detail: { code: "VIEWSET_QUARANTINED" } });
+});
+
+test("with nothing to go back to it stays, and central is told that it fails", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one");
+  await using stack = new AsyncDisposableStack();
+  const { trials } = trialsOf(rig);
+  stack.use(trials);
+  rig.answer = () => ({ kind: "failed", reason: "EIO" });
+  trials.begin(domain, digestOf("one"));
+  await until("it is told", () => corrections(disk).length === 1);
+  expect(corrections(disk)).toMatchObject([[1, "failed", { code: "VIEWSET_PROBE_FAILED" }]]);
+  expect(inForce(rig)).toBe(digestOf("one"));
+  expect(rig.books.of(domain).quarantined).toEqual([]);
+  expect(rig.health.list()).toMatchObject([{ code: "viewset_failing" }]);
+});
+
+test("a trial ends with the next version, with a rollback, and when its time is over", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one", "two");
+  await using stack = new AsyncDisposableStack();
+  const { trials, round } = trialsOf(rig);
+  stack.use(trials);
+  trials.begin(domain, digestOf("two"));
+  trials.begin(domain, digestOf("two"));
+  await rig.ports.activations.rollBack(domain, "one", never);
+  rig.answer = () => ({ kind: "failed", reason: "EIO" });
+  await until("the trial is over", () => (round(), trials.until(domain) === undefined));
+  expect(inForce(rig)).toBe(digestOf("one"));
+  expect(rig.books.of(domain).quarantined).toEqual([]);
+
+  rig.answer = () => undefined;
+  await rig.apply("viewset.activated", activated(domain, "three"), 3);
+  let rounds = 0;
+  const count = (probe: Probe): undefined => void (probe.path === null && rounds++);
+  rig.answer = count;
+  trials.begin(domain, digestOf("three"));
+  await until("the trial is over", () => (round(), trials.until(domain) === undefined));
+  expect(rounds).toBe(7);
+  expect(rig.health.list()).toEqual([]);
+});
+
+test("a trial that a restart cut short goes on; one that is over does not, nor one of a pinned version", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one", "two");
+  await using stack = new AsyncDisposableStack();
+  const { trials } = trialsOf(rig);
+  stack.use(trials);
+  trials.resume();
+  expect(trials.until(domain)).toBeDefined();
+  const later = trialsOf(rig);
+  stack.use(later.trials);
+  rig.nowMs = 30_000;
+  later.trials.resume();
+  expect(later.trials.until(domain)).toBeUndefined();
+  await rig.ports.activations.rollBack(domain, "one", never);
+  later.trials.resume();
+  expect(later.trials.until(domain)).toBeUndefined();
+});
