@@ -1,9 +1,17 @@
-// The judge of request logs judged: sources with a bug planted, under the kills and the network that the true ones pass. Each has to be caught.
+// The judge of request logs judged: programs with a bug planted, under the kills and the network that the true ones pass. Each has to be caught.
 
-import { plant, plantedBugs, unlinkBeforeFsync } from "../test/support/log-oracle-bugs.ts";
+import {
+  plant,
+  plantedBugs,
+  plantedInCommits,
+  unlinkBeforeFsync,
+  type PlantedBug,
+} from "../test/support/log-oracle-bugs.ts";
+import { runKillsInCommits } from "../test/support/log-oracle-commits.ts";
 import { straceMissing } from "../test/support/log-oracle-disk.ts";
 import { runKillInDrop } from "../test/support/log-oracle-full.ts";
-import { runLogOracle } from "../test/support/log-oracle-run.ts";
+import { runLogOracle, type OracleFigures } from "../test/support/log-oracle-run.ts";
+import type { SceneOptions } from "../test/support/log-oracle-scene.ts";
 import { Figures } from "./support/figures.ts";
 
 const killsMax = 60;
@@ -12,21 +20,26 @@ const killsPerChapter = 6;
 export async function run(say: (line: string) => void): Promise<void> {
   if (straceMissing) return say("strace is missing, or may not trace: left out");
   const figures = new Figures(say);
-  const caught = (name: string, unexplained: readonly string[]): void =>
-    figures.add(`caught: ${name}`, unexplained.length, "", { least: 1 }, unexplained[0]);
-  for (const bug of plantedBugs) {
-    using planted = plant(bug);
-    const { unexplained } = await runLogOracle({
+  const plantAndRun = async (
+    bugs: readonly PlantedBug[],
+    runOn: (scene: SceneOptions) => Promise<OracleFigures>,
+  ): Promise<void> => {
+    for (const bug of bugs) {
+      using planted = plant(bug);
+      const { unexplained } = await runOn({ [`${bug.program}Main`]: planted.main });
+      figures.add(`caught: ${bug.name}`, unexplained.length, "", { least: 1 }, unexplained[0]);
+    }
+  };
+  await plantAndRun(plantedInCommits, runKillsInCommits);
+  await plantAndRun([unlinkBeforeFsync], runKillInDrop);
+  await plantAndRun(plantedBugs, async (scene) =>
+    runLogOracle({
       kills: killsMax,
       killsPerChapter,
       seed: Date.now() % 1_000_000,
       gentle: true,
       stopAtFirst: true,
-      scene: { [`${bug.program}Main`]: planted.main },
-    });
-    caught(bug.name, unexplained);
-  }
-  using planted = plant(unlinkBeforeFsync);
-  const { unexplained } = await runKillInDrop({ agentMain: planted.main });
-  caught(unlinkBeforeFsync.name, unexplained);
+      scene,
+    }),
+  );
 }

@@ -9,6 +9,7 @@ export type Sums = {
   readonly spooled: number;
   readonly inMemory: number;
   readonly dropped: number;
+  readonly droppedBy: ReadonlyMap<string, number>;
 };
 
 const name = "accel_agent_log_";
@@ -58,7 +59,13 @@ export class BalanceWatch implements AsyncDisposable {
   }
 }
 
-function isBalanced({ accepted, committed, spooled, inMemory, dropped }: Sums): boolean {
+type BareSums = Omit<Sums, "droppedBy">;
+
+export function isDrained({ spooled, inMemory }: Sums): boolean {
+  return spooled === 0 && inMemory === 0;
+}
+
+function isBalanced({ accepted, committed, spooled, inMemory, dropped }: BareSums): boolean {
   return (
     accepted === committed + spooled + inMemory + dropped &&
     Math.min(committed, spooled, inMemory, dropped) >= 0
@@ -69,13 +76,20 @@ function isBalanced({ accepted, committed, spooled, inMemory, dropped }: Sums): 
 export function parseSums(text: string): Sums | undefined {
   const accepted = valueOf(text, "records_accepted_total");
   if (accepted === undefined) return undefined;
-  const droppedLine = new RegExp(`^${name}records_dropped_total\\{[^}]*\\} (\\d+)$`, "gm");
+  const droppedLine = new RegExp(
+    `^${name}records_dropped_total\\{reason="([^"]*)"\\} (\\d+)$`,
+    "gm",
+  );
+  const droppedBy = new Map(
+    [...text.matchAll(droppedLine)].map(([, reason = "", value]) => [reason, Number(value)]),
+  );
   return {
     accepted,
     committed: valueOf(text, "records_committed_total") ?? 0,
     spooled: valueOf(text, "records_spooled") ?? 0,
     inMemory: valueOf(text, "records_in_memory") ?? 0,
-    dropped: [...text.matchAll(droppedLine)].reduce((sum, [, value]) => sum + Number(value), 0),
+    dropped: [...droppedBy.values()].reduce((sum, count) => sum + count, 0),
+    droppedBy,
   };
 }
 
@@ -84,7 +98,7 @@ function valueOf(text: string, metric: string): number | undefined {
   return value === undefined ? undefined : Number(value);
 }
 
-function parseLanes(text: string): ReadonlyMap<string, Sums> {
+function parseLanes(text: string): ReadonlyMap<string, BareSums> {
   const lanes = new Map<string, Record<string, number>>();
   for (const [, labels = "", value] of text.matchAll(
     /^accel_agent_log_lane_records\{([^}]*)\} (\S+)$/gm,

@@ -43,6 +43,10 @@ export async function runRolledBack(): Promise<OracleFigures> {
   await scene.stopAgent();
   rmSync(scene.stateDir, { recursive: true });
   renameSync(copy, scene.stateDir);
+  scene.ledger.rebase(
+    scene.spoolDir,
+    scene.runs.map(({ epoch }) => epoch),
+  );
   copied.killedMs = copiedMs; // What comes back was cut off then, and tells it.
   await scene.startAgent();
   oracle.producer.resume();

@@ -10,6 +10,7 @@ import {
   writingCalls,
 } from "./log-oracle-disk.ts";
 import { damageSpool, type Random } from "./log-oracle-damage.ts";
+import { damageMarks } from "./log-oracle-marks.ts";
 import type { BatchFault } from "./log-oracle-proxy.ts";
 import type { Scene } from "./log-oracle-scene.ts";
 import type { Program } from "./process.ts";
@@ -25,6 +26,8 @@ const hourMs = 3_600_000;
 const jumpHoursMax = 36;
 /** A call that the program is to die in must come by then; else it dies anyway. */
 const callWithinMs = 700;
+/** A start takes half of it or more. */
+const startMsMax = 1_500;
 /** What a disk that works again needs to tell of what it refused: a second until it is tried, a second until the marks are written. */
 const healedAfterMs = 2_300;
 
@@ -59,6 +62,14 @@ export const leftovers: Faults = {
     const epoch = damageSpool(scene.spoolDir, random);
     for (const run of scene.runs) if (run.epoch === epoch) run.isDamaged = true;
   },
+  "the marks are damaged": async (scene, random) => {
+    const epochs = damageMarks(scene.spoolDir, scene.marksCopy, random);
+    for (const run of scene.runs) if (epochs.includes(run.epoch)) run.isDamaged = true;
+    scene.ledger.rebase(
+      scene.spoolDir,
+      scene.runs.map(({ epoch }) => epoch),
+    );
+  },
 };
 
 /** Central is dead afterwards. */
@@ -68,6 +79,16 @@ export const centralDeaths: Faults = {
     "central is killed in a call of its store": async (scene, random) =>
       dieAtCall(scene.central, storeThread, random),
   }),
+};
+
+/** Dead programs are dead again afterwards. */
+export const agentStarts: Faults = {
+  "the agent is killed while it starts": async (scene, random) =>
+    scene.killAgentInStart(between(random, 0, startMsMax)),
+};
+export const centralStarts: Faults = {
+  "central is killed while it starts": async (scene, random) =>
+    scene.killCentralInStart(between(random, 0, startMsMax)),
 };
 
 /** Nothing can be told to the next process while the disk takes nothing: no kill comes before it works again. */
@@ -127,6 +148,11 @@ export const network: Faults = {
     await sleep(between(random, 200, 1_500));
     line.state = "open";
   },
+  "something between answers 400": async ({ line }, random) => {
+    line.state = "answers 400";
+    await sleep(between(random, 200, 1_500));
+    line.state = "open";
+  },
   "answers are lost": ofBatches(() => ({ kind: "lost answer" })),
   "batches come late": ofBatches((random) => ({
     kind: "late",
@@ -134,6 +160,7 @@ export const network: Faults = {
   })),
   "batches come twice": ofBatches(() => ({ kind: "twice" })),
   "central is slow": ofBatches((random) => ({ kind: "slow", delayMs: between(random, 50, 800) })),
+  "400": ofBatches(() => ({ kind: "refused", status: 400 })),
   "413": ofBatches(() => ({ kind: "refused", status: 413, bytesMin: 2_000 })),
   "429": ofBatches(() => ({ kind: "refused", status: 429, retryAfterS: 1 })),
   "401": ofBatches(() => ({ kind: "refused", status: 401 })),

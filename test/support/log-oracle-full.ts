@@ -26,7 +26,7 @@ const reasonsOf: Readonly<Record<Policy, readonly string[]>> = {
 
 /** One run of the agent, orderly. */
 export async function runFullSpool(policy: Policy): Promise<OracleFigures> {
-  await using scene = await openScene({ spool: { max: spoolMax, when_full: policy } });
+  await using scene = await openFullScene({ spool: { when_full: policy } });
   await using oracle = new Oracle(scene, randomFrom(1), { reasons: reasonsOf[policy] });
   await oracle.producer.pause();
   scene.line.state = "cut";
@@ -37,7 +37,7 @@ export async function runFullSpool(policy: Policy): Promise<OracleFigures> {
 
 /** Killed when the next marks are about to take the place of the ones before: that is when something is dropped. */
 export async function runKillInDrop(options: SceneOptions): Promise<OracleFigures> {
-  await using scene = await openScene({ ...options, spool: { max: spoolMax } });
+  await using scene = await openFullScene(options);
   await using oracle = new Oracle(scene, randomFrom(2), { reasons: reasonsOf.drop_oldest });
   await oracle.producer.pause();
   scene.line.state = "cut";
@@ -54,12 +54,13 @@ export async function runKillInDrop(options: SceneOptions): Promise<OracleFigure
   return oracle.figures;
 }
 
-/** With one worker, so that one lane has it all. */
-async function openScene(options: SceneOptions): Promise<Scene> {
-  return Scene.open({ ...options, workers: 1 });
+/** The smallest spool, and one worker, so that one lane has it all. */
+export async function openFullScene(options: SceneOptions): Promise<Scene> {
+  return Scene.open({ ...options, spool: { max: spoolMax, ...options.spool }, workers: 1 });
 }
 
-async function fill({ producer }: Oracle, isEnough: () => Promise<boolean>): Promise<void> {
+/** Heavy requests until it is enough, or more than would fill two spools. */
+export async function fill({ producer }: Oracle, isEnough: () => Promise<boolean>): Promise<void> {
   for (let sent = 0; sent < fillMax && !(await isEnough()); sent += 4 * atOnce) {
     const visitor = async (): Promise<void> => {
       for (let i = 0; i < 4; i++) await producer.send({ noise });

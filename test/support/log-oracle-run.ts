@@ -2,15 +2,17 @@
 // Every so many kills all faults end, a fresh record must arrive, everything must drain, and the judge looks.
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import { domain } from "./customer-script.ts";
-import { BalanceWatch, type Sums } from "./log-oracle-balance.ts";
+import { BalanceWatch, isDrained, parseSums, type Sums } from "./log-oracle-balance.ts";
 import type { Random } from "./log-oracle-damage.ts";
 import * as all from "./log-oracle-faults.ts";
 import type { Fault } from "./log-oracle-faults.ts";
 import { Judge, type Figures } from "./log-oracle-judge.ts";
 import { Producer, type Claim } from "./log-oracle-producer.ts";
 import { Scene, type SceneOptions } from "./log-oracle-scene.ts";
-import { StoreReader } from "./log-oracle-store.ts";
+import { copyMarks } from "./log-oracle-marks.ts";
+import { StoreReader, type StoreNews } from "./log-oracle-store.ts";
 import { until } from "./until.ts";
 
 export type OracleOptions = {
@@ -30,10 +32,14 @@ export type OracleFigures = Figures & {
   readonly kills: number;
   readonly freshMsMax: number;
   readonly balanceSamples: number;
+  /** How often the agent's sums were compared with what central has. */
+  readonly sumsCompared: number;
   /** How often each fault was. */
   readonly faults: ReadonlyMap<string, number>;
 };
 
+/** So often the next start is killed, too. */
+const inStartShare = 0.35;
 const freshWithinMs = 30_000;
 const freshEveryMs = 1_000;
 const drainedWithinMs = 60_000;
@@ -98,6 +104,7 @@ export class Oracle implements AsyncDisposable {
       kills: this.kills,
       freshMsMax: this.#freshMsMax,
       balanceSamples: this.#balance.samples,
+      sumsCompared: this.scene.ledger.compared,
       faults: this.#faults,
     };
   }
@@ -111,6 +118,8 @@ export class Oracle implements AsyncDisposable {
       ...this.#expected,
       ...(was(all.agentDisk) ? ["io_error", "disk_full", "dropped_oldest", "corrupt"] : []),
       ...(was(all.leftovers) ? ["corrupt"] : []),
+      // What was dropped to make room, and only the marks knew of.
+      ...(was(all.leftovers) && was(all.agentDisk) ? ["released"] : []),
     ]);
   }
 
@@ -143,11 +152,12 @@ export class Oracle implements AsyncDisposable {
     for (const name of ["agent", "central"] as const) scene.setClock(name, 0);
     await this.#fresh();
     await producer.pause();
-    await this.#drained();
+    await sleep(recordedWithinMs);
+    const news = await this.#drained();
     this.#judge.judge({
       claims: [...producer.takeClaims(), ...moreClaims],
       runs: [...scene.runs, ...scene.clones],
-      news: this.#reader.news(),
+      news,
       acknowledged: scene.proxy.acknowledged,
       clockSteps: scene.clockSteps,
       reasons: this.#reasons,
@@ -167,7 +177,12 @@ export class Oracle implements AsyncDisposable {
       if (!this.#isGentle && this.#random() < 0.12) await this.#suffer(all.agentDisk);
       await this.#suffer(all.agentDeaths);
       this.kills++;
+      copyMarks(scene.spoolDir, scene.marksCopy, this.#random);
       if (!this.#isGentle && this.#random() < 0.3) await this.#suffer(all.leftovers);
+      if (this.#random() < inStartShare) {
+        await this.#suffer(all.agentStarts);
+        this.kills++;
+      }
       await scene.startAgent();
     }
   }
@@ -177,6 +192,10 @@ export class Oracle implements AsyncDisposable {
       await sleep(this.#random() * 800);
       await this.#suffer(all.centralDeaths);
       this.kills++;
+      if (this.#random() < inStartShare) {
+        await this.#suffer(all.centralStarts);
+        this.kills++;
+      }
       await this.scene.restartCentral();
     }
   }
@@ -223,21 +242,34 @@ export class Oracle implements AsyncDisposable {
     this.#freshMsMax = Math.max(this.#freshMsMax, performance.now() - beganMs);
   }
 
-  async #drained(): Promise<void> {
-    await sleep(recordedWithinMs);
+  /** What central has since the last time; taken while nothing was on its way, so that the agent's sums are of the same. */
+  async #drained(): Promise<StoreNews> {
+    const { scene } = this;
+    const all: StoreNews[] = [];
+    const news = (): StoreNews => ({
+      rows: all.flatMap(({ rows }) => rows),
+      gaps: all.flatMap(({ gaps }) => gaps),
+      marks: all.at(-1)?.marks ?? new Map<string, number>(),
+    });
+    let before: Sums | undefined;
     try {
-      await until(
+      const sums = await until(
         "nothing is on its way",
         async () => {
-          await sleep(100);
-          const { last } = this.#balance;
-          return last !== undefined && last.spooled === 0 && last.inMemory === 0;
+          before = parseSums(await scene.metrics());
+          if (before === undefined || !isDrained(before)) return undefined;
+          all.push(this.#reader.news());
+          const after = parseSums(await scene.metrics());
+          return isDeepStrictEqual(before, after) ? after : undefined;
         },
         drainedWithinMs,
       );
+      for (const each of all) scene.ledger.take(each);
+      if (scene.clones.length === 0) this.#troubles.push(...scene.ledger.compare(sums));
     } catch (error) {
-      this.#troubles.push(`${String(error)}: ${JSON.stringify(this.#balance.last)}`);
+      this.#troubles.push(`${String(error)}: ${JSON.stringify(before)}`);
     }
+    return news();
   }
 }
 

@@ -2,9 +2,11 @@
 
 import { mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { CustomerScript } from "./customer-script.ts";
 import { Edge } from "./edge.ts";
+import { Ledger } from "./log-oracle-ledger.ts";
 import { BatchProxy } from "./log-oracle-proxy.ts";
 import { Line } from "./log-oracle-line.ts";
 import { startOrigin } from "./origin.ts";
@@ -39,6 +41,7 @@ export class Scene implements AsyncDisposable {
   readonly script: CustomerScript;
   readonly proxy: BatchProxy;
   readonly line: Line;
+  readonly ledger = new Ledger();
   readonly runs: Run[] = [];
   /** Of other agents on copies of the state. */
   readonly clones: Run[] = [];
@@ -110,6 +113,11 @@ export class Scene implements AsyncDisposable {
     return join(this.stateDir, "spool");
   }
 
+  /** Of its marks, from some time ago. */
+  get marksCopy(): string {
+    return join(this.edge.dir, "marks.before");
+  }
+
   get storeDir(): string {
     return join(this.edge.dir, "central/logs");
   }
@@ -172,6 +180,21 @@ export class Scene implements AsyncDisposable {
   async killAgent(): Promise<void> {
     await this.agent.kill();
     this.run.killedMs = Date.now();
+  }
+
+  /** Started, and killed so long after that, ready or not. */
+  async killAgentInStart(afterMs: number): Promise<void> {
+    const starting = this.#startRun().catch(() => undefined); // It need not come up.
+    await sleep(afterMs);
+    await this.killAgent();
+    await starting;
+  }
+
+  async killCentralInStart(afterMs: number): Promise<void> {
+    const starting = this.restartCentral().catch(() => undefined); // As above.
+    await sleep(afterMs);
+    await this.central.kill();
+    await starting;
   }
 
   /** Orderly: nothing may be lost. */

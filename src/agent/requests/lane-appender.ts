@@ -208,7 +208,8 @@ export class LaneAppender {
     const { files, directory, nextRank } = this.#options;
     const { epoch, no: laneNo } = lane.lane;
     const reservedTo = Math.max(lane.granted, lane.end + this.#reservations.ahead(lane));
-    const part = lane.segments.filter(({ name }) => name.firstSeq === firstSeq).length;
+    const parts = lane.segments.filter(({ name }) => name.firstSeq === firstSeq);
+    const part = 1 + Math.max(-1, ...parts.map(({ name }) => name.part));
     const header = { epoch, laneNo, firstSeq, reservedTo };
     const segment = Segment.create(files, directory, header, { part, rank: nextRank() });
     lane.segments.push(segment);

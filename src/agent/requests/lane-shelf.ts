@@ -3,12 +3,13 @@
 // Order on disk: first spool/marks says that a segment is needless, then it is unlinked; first all segments of a lane are gone, then its mark.
 
 import { messageOf } from "../../core/faults.ts";
+import { segmentHeaderBytes } from "../../core/spool-frame.ts";
 import { ForeignLanes } from "./foreign-lanes.ts";
 import { addDropped, totalDropped, type Dropped } from "./gaps.ts";
 import { sumBalances, type Lane } from "./lane.ts";
-import type { Segment } from "./segment.ts";
+import { Segment } from "./segment.ts";
 import { SideFiles } from "./side-files.ts";
-import type { SpoolFiles } from "./spool-files.ts";
+import { attempt, type SpoolFiles } from "./spool-files.ts";
 import { marksPath, noMarks, readMarks, writeMarks, type SpoolMarks } from "./spool-marks.ts";
 import type { Balance, SpoolNotice } from "./spool-messages.ts";
 import type { Durability, WhenFull } from "./spool-policy.ts";
@@ -221,8 +222,10 @@ export class LaneShelf {
     );
     this.#tellFull();
     // On a full disk the gap cannot be written; a later segment of the lane shows it as well.
-    if (!this.persist() && lane.segments.at(-1) === segment) return false;
+    const isLast = lane.segments.at(-1) === segment;
+    if (!this.persist() && isLast) return false;
     try {
+      if (isLast) this.#leaveTrace(lane, segment);
       this.#unlink(lane, segment);
     } catch (error) {
       this.disk(error);
@@ -232,10 +235,28 @@ export class LaneShelf {
     return true;
   }
 
+  /**
+   * In place of a lane's last segment an empty one that names all its numbers: else the lane, and that something of it is lost, would be known to the
+   * marks alone, and with them forgotten. A full disk may have no room for it.
+   */
+  #leaveTrace(lane: Lane, { name }: Segment): void {
+    const { files, directory } = this.#options;
+    const { epoch, no: laneNo } = lane.lane;
+    const reservedTo = lane.words === undefined ? lane.end : Math.max(lane.end, lane.granted);
+    const header = { epoch, laneNo, firstSeq: name.firstSeq, reservedTo };
+    const at = { part: name.part + 1, rank: this.nextRank() };
+    attempt(() => {
+      const trace = Segment.create(files, directory, header, at);
+      trace.seal();
+      lane.segments.push(trace);
+    });
+  }
+
   #oldest(surely: boolean): { lane: Lane; segment: Segment } | undefined {
     return [...this.lanes.values()]
       .flatMap((lane) => lane.segments.map((segment) => ({ lane, segment })))
-      .filter(({ lane, segment }) => !segment.isOpen && !lane.isPinned(segment, surely))
+      .filter(({ segment }) => !segment.isOpen && segment.bytes > segmentHeaderBytes)
+      .filter(({ lane, segment }) => !lane.isPinned(segment, surely))
       .reduce<{ lane: Lane; segment: Segment } | undefined>(
         (oldest, each) =>
           oldest === undefined || each.segment.rank < oldest.segment.rank ? each : oldest,

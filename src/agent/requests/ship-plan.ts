@@ -26,6 +26,9 @@ export type ShipStep =
 /** Whatever a peer says: after so long it is asked again. */
 const retryAfterMaxMs = 600_000;
 
+/** With which central itself refuses what a batch holds. */
+const refusalCodes = { 400: "invalid", 413: "too_large" } as const;
+
 export function planAfter(
   { firstSeq, lines, isGap }: Pick<LaneBatch, "firstSeq" | "lines" | "isGap">,
   { status, answer, retryAfterMs }: Posted,
@@ -53,7 +56,8 @@ export function planAfter(
     case 413:
       if (lines > 1) return { kind: "halve" };
       // A gap stands for nothing that could be set aside.
-      return refusal.ok && !isGap ? { kind: "poison", why } : wait;
+      const isOwn = refusal.ok && refusal.value.code === refusalCodes[status];
+      return isOwn && !isGap ? { kind: "poison", why } : wait;
     case 415:
       return { kind: "recode", why };
     default:
