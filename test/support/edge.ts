@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { request as httpRequest } from "node:http";
+import { request as httpRequest, type Agent } from "node:http";
 import { join } from "node:path";
 import { parse, stringify } from "yaml";
 import { freePorts } from "./free-ports.ts";
@@ -83,6 +83,8 @@ export type VisitOptions = {
   readonly userAgent?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** Whose connections are kept; unsaid: each request has one of its own. */
+  readonly agent?: Agent | undefined;
 };
 
 export const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
@@ -107,7 +109,7 @@ export async function visit(
         ...options.headers,
       },
       timeout: 15_000,
-      agent: false,
+      agent: options.agent ?? false,
     },
     (response) => {
       const chunks: Buffer[] = [];
@@ -212,14 +214,18 @@ export class Edge implements AsyncDisposable {
     return this.#agent;
   }
 
-  async startCentral(): Promise<void> {
+  /** `main`: another one than the sources, as a build. */
+  async startCentral(main?: string): Promise<void> {
     this.#central = await Program.start(
       ["central", "serve", "--config", join(this.dir, "central.yaml")],
       () => answers200(`http://127.0.0.1:${this.ports.central}/readyz`),
+      {},
+      30_000,
+      main,
     );
   }
 
-  /** `main`: another one than the sources, as a build. */
+  /** `main` as there. */
   async startAgent(main?: string): Promise<void> {
     this.#agent = await Program.start(
       ["agent", "run", "--config", join(this.dir, "agent.yaml")],

@@ -15,6 +15,7 @@ export class Program implements AsyncDisposable {
   readonly #env: NodeJS.ProcessEnv;
   readonly #readyWithinMs: number;
   readonly #main: string;
+  readonly #prefix: readonly string[];
   #child: ChildProcess;
   #said = "";
 
@@ -24,24 +25,30 @@ export class Program implements AsyncDisposable {
     env: NodeJS.ProcessEnv,
     readyWithinMs: number,
     main: string,
+    prefix: readonly string[],
   ) {
     this.#args = args;
     this.#ready = ready;
     this.#env = env;
     this.#readyWithinMs = readyWithinMs;
     this.#main = main;
+    this.#prefix = prefix;
     this.#child = this.#spawn();
   }
 
-  /** Runs `main.ts ARGS`, or another `main` of it; resolves when `ready` says so, at once without it. */
+  /**
+   * Runs `main.ts ARGS`, or another `main` of it; resolves when `ready` says so, at once without it. `prefix`: a command that runs it in its own place, as a
+   * tracer does.
+   */
   static async start(
     args: readonly string[],
     ready?: () => Promise<boolean>,
     env: NodeJS.ProcessEnv = {},
     readyWithinMs = 30_000,
     main = mainFile,
+    prefix: readonly string[] = [],
   ): Promise<Program> {
-    const program = new Program(args, ready, env, readyWithinMs, main);
+    const program = new Program(args, ready, env, readyWithinMs, main, prefix);
     await program.#untilReady();
     return program;
   }
@@ -84,7 +91,8 @@ export class Program implements AsyncDisposable {
   }
 
   #spawn(): ChildProcess {
-    const child = spawn(node, [this.#main, ...this.#args], {
+    const [command = node, ...rest] = [...this.#prefix, node, this.#main, ...this.#args];
+    const child = spawn(command, rest, {
       stdio: ["ignore", "pipe", "pipe"],
       env: { ...process.env, ...this.#env },
     });

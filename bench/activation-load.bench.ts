@@ -1,0 +1,58 @@
+// 300 activations in a row (ACTIVATIONS sets another number) between two versions of a site of 10,000 files, all of them different, while visitors read
+// pairs of files; then a start without central on what is there. In one run with the time that such a start takes.
+
+import { runLoad, slopeOf, type LoadSample } from "../test/support/activation-load.ts";
+import { bootOffline } from "../test/support/boot-offline.ts";
+import { builtTree } from "../test/support/built-tree.ts";
+import { ReleaseRig } from "../test/support/release-rig.ts";
+import { VersionedSite } from "../test/support/versioned-site.ts";
+import { Figures, percentile } from "./support/figures.ts";
+
+const activations = Number(process.env["ACTIVATIONS"] ?? 300);
+const files = 10_000;
+const visitors = 8;
+const samplesWanted = 60;
+/** Heaps grow until they are collected the first times. */
+const settledAfter = 1 / 3;
+
+export async function run(say: (line: string) => void): Promise<void> {
+  using tree = builtTree();
+  const { main } = tree;
+  await using rig = await ReleaseRig.open({ main, importWithinMs: 300_000 });
+  await rig.edge.startAgent(main);
+  const figures = new Figures(say);
+  figures.head(`${activations} activations of ${files} files, ${visitors} visitors`);
+  const sampleEach = Math.max(1, Math.floor(activations / samplesWanted));
+  const { counts, tookMs, samples } = await runLoad(rig, {
+    files,
+    activations,
+    visitors,
+    sampleEach,
+    onSample: (sample) => {
+      if (sample.activation % (sampleEach * 10) === 0) say(shown(sample));
+    },
+  });
+  for (const wrong of [...counts.failed, ...counts.backward].slice(0, 20)) say(wrong);
+  figures.add("answers", counts.answers, "", { least: activations });
+  figures.add("pairs of them", counts.pairs, "", { least: activations });
+  figures.add("requests that failed, mixed answers", counts.failed.length, "", { most: 0 });
+  figures.add("requests that nobody answered", counts.unanswered, "", { most: 0 });
+  figures.add("answers that go backward", counts.backward.length, "", { most: 0 });
+  figures.add("activation, from PUT to receipt, p50", percentile(tookMs, 0.5), "ms");
+  figures.add("p99", percentile(tookMs, 0.99), "ms");
+  const settled = samples.slice(Math.floor(samples.length * settledAfter));
+  const slope = (name: string, unit: string, most: number, of: (one: LoadSample) => number): void =>
+    figures.add(name, slopeOf(settled, of) * 100, `${unit}/100`, { most });
+  slope("memory of the agent grows", "MB", 4, ({ agentMb }) => agentMb);
+  slope("memory of central grows", "MB", 4, ({ centralMb }) => centralMb);
+  slope("disk of the agent grows", "MB", 1, ({ diskMb }) => diskMb);
+  slope("files of the agent grow", "", 1, (one) => one.files);
+  const { firstAnswerMs, span, wrong } = await bootOffline(rig, new VersionedSite(files), main);
+  figures.add("started without central: the first file", firstAnswerMs, "ms", { most: 2_000 });
+  figures.add("files that are wrong then", wrong.length, "", { most: 0 });
+  figures.add("versions that they may be of", span === undefined ? 0 : 1, "", { least: 1 });
+  if (figures.missed.length > 0) throw new Error(`missed: ${figures.missed.join("; ")}`);
+}
+
+const shown = ({ activation, agentMb, centralMb, diskMb, files: count }: LoadSample): string =>
+  `after ${activation}: agent ${agentMb.toFixed(0)} MB, central ${centralMb.toFixed(0)} MB, ${count} files, ${diskMb.toFixed(0)} MB`;
