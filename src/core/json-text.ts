@@ -21,6 +21,21 @@ export function parseJsonText(text: string, limits: Limits): JsonText {
   return { ok: true, value: JSON.parse(text), repeated: scan.repeated };
 }
 
+/** Of any text, without parsing: reading back what is nested a million times takes seconds, or the stack. */
+export function nestsDeeper(text: string, levelsMax: number): boolean {
+  let levels = 0;
+  let isString = false;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22) isString = !isString;
+    else if (isString) at += code === 0x5c ? 1 : 0;
+    else if (code === 0x5b || code === 0x7b) {
+      if (++levels > levelsMax) return true;
+    } else if (code === 0x5d || code === 0x7d) levels--;
+  }
+  return false;
+}
+
 /** One pass. Every method returns the message of a fault at #at, or undefined with #at behind what it read. */
 class Scan {
   readonly #text: string;

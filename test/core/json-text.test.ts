@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseJsonText } from "../../src/core/json-text.ts";
+import { nestsDeeper, parseJsonText } from "../../src/core/json-text.ts";
 
 const limits = { depthMax: 64, repeatedMax: 10 };
 
@@ -54,6 +54,32 @@ test.each([["["], ['{"a":'], ['[{"a":']])(
     expect(parseJsonText(open.repeat(1_000_000), limits)).toMatchObject({ ok: false });
   },
 );
+
+test.each([
+  ["[[]]", 2, false],
+  ["[[]]", 1, true],
+  ['{"a":[{}]}', 3, false],
+  ['{"a":[{}]}', 2, true],
+  ["[],[],[]", 1, false],
+  ['["[[["]', 1, false],
+  ['["\\"[[["]', 1, false],
+  ['["\\\\",[]]', 1, true],
+  ["]]]][", 1, false],
+  ['"[[[', 1, false],
+  ["", 0, false],
+])("%j nests deeper than %i levels: %j", (text, levels, isDeeper) => {
+  expect(nestsDeeper(text, levels)).toBe(isDeeper);
+});
+
+test("what nests too deep for the parser nests deeper", () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 6 }), fc.nat(5), (value, depthMax) => {
+      const text = JSON.stringify(value);
+      const isRefused = !parseJsonText(text, { depthMax, repeatedMax: 0 }).ok;
+      expect(nestsDeeper(text, depthMax)).toBe(isRefused);
+    }),
+  );
+});
 
 test("depth is counted in lists and objects", () => {
   const nested = (depth: number): string => "[".repeat(depth) + "]".repeat(depth);

@@ -9,22 +9,44 @@ import type { ActivationBasis } from "./content-unit.ts";
 
 type Composed = Pick<ActivationBasis, "schema" | "content" | "filesBlob">;
 
-/** Both blobs, devlove and manifest, are durable when this resolves. */
+/**
+ * How canonical JSON of a manifest begins; what follows is the same whatever the devlove is. Whose views are stored has judged that they are canonical.
+ */
+const beginning = /^\{"devlove":\{"schema":"([^"\\]+)","sha256":"([0-9a-f]{64})"\},"files":/;
+const beginningBytesMax = 512;
+
+/** Both blobs, devlove and manifest, are durable when this resolves. What it costs does not grow with the files but for copying their list. */
 export async function storeManifest(
   blobs: BlobStore,
   { schema, content, filesBlob }: Composed,
 ): Promise<Sha256> {
-  const sha256 = await blobs.put(new TextEncoder().encode(content));
-  const files = filesBlob === null ? null : await readFiles(blobs, filesBlob);
-  const manifest: Manifest = { devlove: { schema, sha256 }, files };
+  const devlove = { schema, sha256: await blobs.put(new TextEncoder().encode(content)) };
+  if (filesBlob === null) return putManifest(blobs, { devlove, files: null });
+  const { sha256, bytes } = await readBlob(blobs, filesBlob);
+  const start = Buffer.from(bytes.subarray(0, beginningBytesMax)).toString("latin1");
+  const [found, hadSchema, hadSha256] = beginning.exec(start) ?? [];
+  if (found === undefined) return putManifest(blobs, { devlove, files: filesOf(filesBlob, bytes) });
+  if (hadSchema === schema && hadSha256 === devlove.sha256) return sha256;
+  const own = `{"devlove":${canonicalJson(devlove)},"files":`;
+  return blobs.put(Buffer.concat([Buffer.from(own), bytes.subarray(found.length)]));
+}
+
+async function putManifest(blobs: BlobStore, manifest: Manifest): Promise<Sha256> {
   return blobs.put(new TextEncoder().encode(canonicalJson(manifest)));
 }
 
-async function readFiles(blobs: BlobStore, filesBlob: string): Promise<Manifest["files"]> {
+async function readBlob(
+  blobs: BlobStore,
+  filesBlob: string,
+): Promise<{ readonly sha256: Sha256; readonly bytes: Uint8Array }> {
   const sha256 = parseSha256(filesBlob);
-  const bytes = sha256 === undefined ? undefined : await blobs.read(sha256);
-  if (bytes === undefined)
+  const bytes = sha256 && (await blobs.read(sha256));
+  if (sha256 === undefined || bytes === undefined)
     throw new AccelError("INTERNAL", `the manifest blob ${filesBlob} of a viewset is missing`);
+  return { sha256, bytes };
+}
+
+function filesOf(filesBlob: string, bytes: Uint8Array): Manifest["files"] {
   const decoded = decodeManifest(JSON.parse(new TextDecoder().decode(bytes)));
   if (!decoded.ok)
     throw new AccelError("INTERNAL", `the manifest blob ${filesBlob} is broken: ${decoded.reason}`);

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { readBody } from "../../base/http-listener.ts";
-import { parseJsonText } from "../../core/json-text.ts";
+import { nestsDeeper, parseJsonText } from "../../core/json-text.ts";
 import { invalid, problem, type Answer } from "./answer.ts";
 
 export type BodyFound =
@@ -61,6 +61,7 @@ function parse(bytes: Uint8Array): BodyFound {
   } catch {
     return refused(invalid([{ path: "", message: "the body is not UTF-8" }]));
   }
+  if (nestsDeeper(text, depthMax)) return refused(invalid([{ path: "", message: faultOf(text) }]));
   let value: unknown;
   try {
     value = JSON.parse(text);

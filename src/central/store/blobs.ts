@@ -85,16 +85,23 @@ export class BlobFiles {
   }
 
   async missing(wanted: readonly Sha256[]): Promise<readonly Sha256[]> {
-    const found = new Set<string>();
+    const found = await this.sizes(wanted);
+    return [...new Set(wanted)].filter((sha256) => !found.has(sha256));
+  }
+
+  /** Of those that are there, as their rows say. */
+  async sizes(wanted: readonly Sha256[]): Promise<ReadonlyMap<Sha256, number>> {
+    const sizes = new Map<Sha256, number>();
     for (const part of parts([...new Set(wanted)], askedAtOnce)) {
       const rows = await this.#store
         .selectFrom("blobs")
-        .select("sha256")
+        .select(["sha256", "size"])
         .where("sha256", "in", part)
         .execute();
-      for (const row of rows) found.add(row.sha256);
+      // The one form of a digest in hex.
+      for (const { sha256, size } of rows) sizes.set(sha256 as Sha256, size);
     }
-    return [...new Set(wanted)].filter((sha256) => !found.has(sha256));
+    return sizes;
   }
 
   /** What is made piece by piece; durable when it resolves. Throws what `body` throws. */

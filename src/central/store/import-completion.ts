@@ -4,12 +4,16 @@ import type { BackendRules } from "../../core/backend-url.ts";
 import { messageOf } from "../../core/faults.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
 import { validateDevlove } from "../../wire/devlove-validate.ts";
-import { decodeManifest, type Manifest } from "../../wire/manifest.ts";
+import { canonicalJson } from "../../core/canonical-json.ts";
+import { devloveBytesMax } from "../../wire/devlove.ts";
+import { decodeManifest, manifestBytesMax, type Manifest } from "../../wire/manifest.ts";
 import type { Store, Tx } from "./database.ts";
 
 type Blobs = {
   read(sha256: Sha256): Promise<Uint8Array | undefined>;
-  missing(wanted: readonly Sha256[]): Promise<readonly Sha256[]>;
+  sizeOf(sha256: Sha256): Promise<number | undefined>;
+  /** Of those that are there. */
+  sizes(wanted: readonly Sha256[]): Promise<ReadonlyMap<Sha256, number>>;
 };
 
 export type ImportDeps = {
@@ -49,16 +53,24 @@ export async function judgeImport(
     .executeTakeFirst();
   if (target === undefined) return undefined;
   const digest = parseSha256(detail["manifest"]);
-  const raw = digest === undefined ? undefined : await blobs.read(digest);
+  const raw = digest && (await readAtMost(blobs, digest, manifestBytesMax));
   if (digest === undefined || raw === undefined)
     return no("the manifest that the agent named was not uploaded");
+  if (raw === "too large") return no(`the manifest has more than ${manifestBytesMax} bytes`);
   const manifest = parseManifest(raw);
   if (typeof manifest === "string") return no(`the manifest is not valid: ${manifest}`);
   const files = manifest.files ?? [];
-  const missing = await blobs.missing(files.map(({ sha256 }) => sha256));
-  if (missing.length > 0) return no(`${missing.length} files of the manifest were not uploaded`);
+  const sizes = await blobs.sizes(files.map(({ sha256 }) => sha256));
+  const missing = new Set(
+    files.filter(({ sha256 }) => !sizes.has(sha256)).map((file) => file.sha256),
+  );
+  if (missing.size > 0) return no(`${missing.size} files of the manifest were not uploaded`);
+  const other = files.find(({ sha256, size }) => sizes.get(sha256) !== size);
+  if (other !== undefined)
+    return no(`${JSON.stringify(other.path)} has another size than the manifest says`);
   const content = await readText(blobs, manifest.devlove.sha256);
-  if (content === undefined) return no("the devlove file was not uploaded, or is no UTF-8");
+  if (content === undefined)
+    return no("the devlove file was not uploaded, is too large, or is no UTF-8");
   const subDomains = await store
     .selectFrom("sub_domains")
     .select("name")
@@ -80,17 +92,31 @@ export async function judgeImport(
   };
 }
 
+/** Activations take over the list of files as it stands: it has to be the one text of its meaning. */
 function parseManifest(raw: Uint8Array): Manifest | string {
   try {
-    const decoded = decodeManifest(JSON.parse(Buffer.from(raw).toString("utf8")));
-    return decoded.ok ? decoded.manifest : decoded.reason;
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(raw);
+    const decoded = decodeManifest(JSON.parse(text));
+    if (!decoded.ok) return decoded.reason;
+    return canonicalJson(decoded.manifest) === text ? decoded.manifest : "it is not canonical JSON";
   } catch (error) {
     return messageOf(error);
   }
 }
 
+/** Undefined: it is not there. */
+async function readAtMost(
+  blobs: Blobs,
+  sha256: Sha256,
+  bytesMax: number,
+): Promise<Uint8Array | "too large" | undefined> {
+  const size = await blobs.sizeOf(sha256);
+  return size !== undefined && size > bytesMax ? "too large" : blobs.read(sha256);
+}
+
 async function readText(blobs: Blobs, sha256: Sha256): Promise<string | undefined> {
-  const bytes = await blobs.read(sha256);
+  const bytes = await readAtMost(blobs, sha256, devloveBytesMax);
+  if (bytes === "too large") return undefined;
   try {
     return bytes && new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {

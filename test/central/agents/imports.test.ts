@@ -1,7 +1,9 @@
 // How an import ends: the agent's receipt makes a viewset version of what it uploaded, or the import fails with the reason.
 
+import { truncate } from "node:fs/promises";
+import { join } from "node:path";
 import { expect, test } from "vitest";
-import { canonicalJson } from "../../../src/core/canonical-json.ts";
+import { canonicalJson, type Json } from "../../../src/core/canonical-json.ts";
 import type { Receipt } from "../../../src/wire/receipt.ts";
 import { seedSite, startAgentSide, type AgentSide } from "../../support/agent-side.ts";
 
@@ -131,7 +133,7 @@ test("an import fails with the reason, and makes no version", async () => {
   await using _ = side;
   const site = { siteId, domainId };
   const absent = "f".repeat(64);
-  const odd = async (content: unknown) => side.blobs.put(Buffer.from(JSON.stringify(content)));
+  const odd = async (content: Json) => side.blobs.put(Buffer.from(canonicalJson(content)));
   const missing = { path: "a", sha256: absent, size: 1, mime: "text/html" };
   const devloveBlob = { schema: "devlove/1", sha256: await side.blobs.put(Buffer.from(devlove)) };
   const rows: readonly (readonly [Receipt["detail"], Receipt["phase"], RegExp])[] = [
@@ -169,6 +171,86 @@ test("an import fails with the reason, and makes no version", async () => {
     });
   }
   expect(await versions(side)).toEqual([]);
+});
+
+const entry = { sha256: "a".repeat(64), size: 1, mime: "text/html" };
+
+test.each<[name: string, files: readonly Readonly<Record<string, Json>>[], reason: RegExp]>([
+  ["leaves the root", [{ ...entry, path: "../a" }], /"\.\.\/a" is no path below the root/],
+  ["is absolute", [{ ...entry, path: "/etc/passwd" }], /no path below the root/],
+  ["has an empty segment", [{ ...entry, path: "a//b" }], /no path below the root/],
+  ["holds a NUL", [{ ...entry, path: "a\0b" }], /no path below the root/],
+  ["is half a character", [{ ...entry, path: "\ud800" }], /no path below the root/],
+  [
+    "stands twice",
+    [
+      { ...entry, path: "a" },
+      { ...entry, path: "a" },
+    ],
+    /"a" stands twice/,
+  ],
+  ["is of 5,000 characters", [{ ...entry, path: "a".repeat(5_000) }], /\/files\/0\/path/],
+  ["has a digest that is none", [{ ...entry, path: "a", sha256: "x" }], /\/files\/0\/sha256/],
+  ["has a negative size", [{ ...entry, path: "a", size: -1 }], /\/files\/0\/size/],
+  ["has another size than its content", [{ path: "a", size: 4 }], /"a" has another size than/],
+  [
+    "has one content with two sizes",
+    [{ path: "a" }, { path: "b", size: 9 }],
+    /"b" has another size than/,
+  ],
+])("a manifest whose path %s makes no version", async (_, files, reason) => {
+  const { side, siteId, seq } = await started();
+  await using _side = side;
+  const own = { sha256: await side.blobs.put(Buffer.from("hello")), size: 5, mime: "text/html" };
+  const sha256 = await side.blobs.put(Buffer.from(devlove));
+  const whole = files.map((file) => ({ ...own, ...file }));
+  const manifest = { devlove: { schema: "devlove/1", sha256 }, files: whole };
+  const detail = { manifest: await side.blobs.put(Buffer.from(canonicalJson(manifest))) };
+  await side.agentStore.saveReceipts(siteId, "instance-1", [receipt(seq, detail)]);
+  expect(await importRow(side)).toMatchObject({
+    state: "failed",
+    error: expect.stringMatching(reason),
+  });
+  expect(await versions(side)).toEqual([]);
+});
+
+test("a manifest that says the same in other bytes makes no version: what is judged is what is activated", async () => {
+  const { side, siteId, domainId } = await started();
+  await using _ = side;
+  const sha256 = await side.blobs.put(Buffer.from(devlove));
+  const [said, other] = [
+    { schema: "devlove/1", sha256 },
+    { schema: "x", sha256: "0".repeat(64) },
+  ];
+  const texts = [
+    JSON.stringify({ files: [], devlove: said }),
+    `${canonicalJson({ devlove: said, files: [] })}\n`,
+    // The last of two members counts for whoever parses, the first for whoever reads the beginning.
+    `{"devlove":${canonicalJson(other)},"files":[],"devlove":${canonicalJson(said)}}`,
+  ];
+  for (const [at, text] of texts.entries()) {
+    const seq = await startImport(side, { siteId, domainId }, `c${at}`, `c${at}`);
+    const detail = { manifest: await side.blobs.put(Buffer.from(text)) };
+    await side.agentStore.saveReceipts(siteId, "instance-1", [receipt(seq, detail)]);
+    const error = "the manifest is not valid: it is not canonical JSON";
+    expect(await importRow(side, `c${at}`)).toMatchObject({ state: "failed", error });
+  }
+});
+
+test.each([
+  ["manifest", 300 * 2 ** 20, /^the manifest has more than \d+ bytes$/],
+  ["devlove", 2 * 2 ** 20, /^the devlove file was not uploaded, is too large/],
+])("a %s that is too large is not read", async (what, size, reason) => {
+  const { side, siteId, seq } = await started();
+  await using _ = side;
+  const huge = await side.blobs.put(Buffer.from("x"));
+  await truncate(join(side.stateDir, "blobs", huge.slice(0, 2), huge), size);
+  await side.store.updateTable("blobs").set({ size }).where("sha256", "=", huge).execute();
+  const named = { devlove: { schema: "devlove/1", sha256: huge }, files: [] };
+  const manifest =
+    what === "manifest" ? huge : await side.blobs.put(Buffer.from(canonicalJson(named)));
+  await side.agentStore.saveReceipts(siteId, "instance-1", [receipt(seq, { manifest })]);
+  expect(await importRow(side)).toMatchObject({ error: expect.stringMatching(reason) });
 });
 
 test("a name taken meanwhile fails the import", async () => {

@@ -1,6 +1,6 @@
 // Documents that are meant to hurt: refused with the reason at POST, PUT and validate alike, soon, and the version in force stays as it was.
 
-import { request as httpRequest } from "node:http";
+import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { member, openApi, type Api } from "./api-harness.ts";
 
@@ -103,8 +103,11 @@ describe.each<[string, string, RegExp]>([
 test("a body that nests three million levels is refused", async () => {
   const content = "[".repeat(3_000_000) + "]".repeat(3_000_000);
   for (const reply of await refusals({ raw: `{"schema":"devlove/1","content":${content}}` }))
-    expect(reply).toMatchObject({ status: 400, body: { errors: [{ path: "/content" }] } });
-}, 30_000);
+    expect(reply).toMatchObject({
+      status: 400,
+      body: { errors: [{ message: expect.stringContaining("deeper than 64 levels") }] },
+    });
+});
 
 test("a gigabyte is refused when the limit is reached, and what follows is not kept", async () => {
   const before = await held();
@@ -125,25 +128,29 @@ async function sendGigabyte(
   method: string,
   path: string,
 ): Promise<{ status: number; sent: number }> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  const piece = Buffer.alloc(2 ** 20, " ");
-  const headers = { authorization: `Token ${token}`, "content-type": "application/json" };
-  const request = httpRequest({ port, host: "127.0.0.1", method, path, headers, agent: false });
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const socket = connect(port, "127.0.0.1");
+  let answer = "";
   let sent = 0;
-  let isAnswered = false;
-  request.once("response", (response) => {
-    isAnswered = true;
-    resolve(response.statusCode ?? 0);
+  socket.setEncoding("latin1").on("data", (text: string) => {
+    answer += text;
+    if (answer.includes("\r\n\r\n")) socket.destroy();
   });
-  request.once("error", reject);
+  socket.once("close", () => resolve(answer)).on("error", () => {});
+  socket.write(
+    `${method} ${path} HTTP/1.1\r\nHost: central\r\nAuthorization: Token ${token}\r\n` +
+      "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+  );
+  const piece = Buffer.concat([Buffer.from("100000\r\n"), Buffer.alloc(2 ** 20, " "), crlf]);
   const write = (): void => {
-    if (isAnswered || sent >= 2 ** 30) return;
-    sent += piece.length;
-    if (request.write(piece)) setImmediate(write);
-    else request.once("drain", write);
+    while (!socket.destroyed && sent < 2 ** 30) {
+      sent += 2 ** 20;
+      if (!socket.write(piece)) return void socket.once("drain", write);
+    }
   };
   write();
-  const status = await promise;
-  request.on("error", () => {}).destroy();
+  const status = Number(/^HTTP\/1.1 (\d+)/.exec(await promise)?.[1] ?? 0);
   return { status, sent };
 }
+
+const crlf = Buffer.from("\r\n");
