@@ -23,6 +23,7 @@ import {
 } from "./requests/lane-metrics.ts";
 import { readTail } from "./requests/tail-reader.ts";
 import type { Served } from "./serve.ts";
+import { describeReleases, describeVersion } from "./releases.ts";
 import { documentOf } from "./steering/serving.ts";
 import {
   checkVisitor,
@@ -101,7 +102,7 @@ export function createReporter(
 
 async function statusOf({ ground, served, link }: Parts, started: Date): Promise<AgentStatus> {
   const { options, sets, index, decisions } = ground;
-  const { pool, serving, certificates } = served;
+  const { pool, serving, certificates, releases } = served;
   const { settings, version, health } = options;
   const { state } = serving;
   const workers = pool.status();
@@ -126,6 +127,7 @@ async function statusOf({ ground, served, link }: Parts, started: Date): Promise
           domain: name,
           hosts: hosts.map((host) => host.name),
           viewset: manifest ?? local,
+          version: describeVersion(releases, name),
           files: views?.kind === "manifest" ? new ManifestTable(views.table).count : null,
           bots: {
             mode: bots?.mode ?? "enforce",
@@ -165,7 +167,7 @@ function unknownBots(allowed: boolean | null): "allowed" | "blocked" | "blocked 
 }
 
 function controlPorts(
-  { ground, served: { serving, viewsets } }: Parts,
+  { ground, served: { serving, viewsets, releases } }: Parts,
   status: () => Promise<AgentStatus>,
 ): ControlPorts {
   const { index, db, decisions, spool, options } = ground;
@@ -227,6 +229,18 @@ function controlPorts(
     whyDecision: (id) => whyDecision(visitors(), id),
     botsCheck: (visitor) => checkVisitor(visitors(), visitor),
     botsList: () => listBots(visitors()),
+    viewsetList: (domain) =>
+      serving.state.domains
+        .filter(({ name }) => domain === undefined || name === domain)
+        .map(({ name }) => describeReleases(releases, name)),
+    viewsetRollback: async ({ domain, version }, signal) => {
+      await releases.activations.rollBack(domain, version, signal);
+      return describeReleases(releases, domain);
+    },
+    viewsetRetry: async (domain, signal) => {
+      await releases.activations.retry(domain, signal);
+      return describeReleases(releases, domain);
+    },
     logsBacklog: () => logFacts(ground),
     logsTail: (query, signal) => readTail(spool.tail(query.follow), query, signal),
     mainDomainOf: (host) =>

@@ -1,7 +1,7 @@
 // Versions of domains on this host: which is in force, how that changes, what is on trial, and what operators are told of it.
 
-import { AccelError } from "../core/faults.ts";
-import { inForceOf, standingOf, type ReleaseBook, type ViewsetRef } from "../core/release-list.ts";
+import { inForceOf, standingOf, type Standing, type ViewsetRef } from "../core/release-list.ts";
+import type { VersionFacts } from "./admin/status.ts";
 import type { WorkerPool } from "./accelerator/workers.ts";
 import type { Ground } from "./ground.ts";
 import { Activations } from "./steering/activation.ts";
@@ -51,42 +51,54 @@ export function openReleases(
   return { books, activations, trials, watch };
 }
 
-/** For `viewset list`. Throws NOT_FOUND for a domain that is not linked. */
-export function listReleases(
-  { books, trials }: Releases,
-  linked: readonly string[],
-  domain: string | undefined,
-): readonly unknown[] {
-  if (domain !== undefined && !linked.includes(domain))
-    throw new AccelError("NOT_FOUND", `this agent serves no domain ${JSON.stringify(domain)}`);
-  return (domain === undefined ? linked : [domain]).map((name) => ({
-    domain: name,
-    ...describeBook(books.of(name)),
-    on_trial_until: trials.until(name) ?? null,
-  }));
-}
+export type ReleaseFacts = {
+  readonly domain: string;
+  readonly in_force: (ViewsetRef & { readonly since: string }) | null;
+  readonly wanted: ViewsetRef | null;
+  readonly standing: Standing["kind"] | null;
+  /** By an operator. */
+  readonly pinned: (ViewsetRef & { readonly since: string }) | null;
+  readonly on_trial_until: string | null;
+  /** Newest first, the one in force among them. */
+  readonly kept: readonly (ViewsetRef & {
+    readonly activated_at: string;
+    readonly outcome: string;
+  })[];
+  readonly quarantined: readonly (ViewsetRef & {
+    readonly at: string;
+    readonly code: string;
+    readonly reason: string;
+  })[];
+};
 
-function describeBook(book: ReleaseBook): object {
+/** For `viewset list`. */
+export function describeReleases({ books, trials }: Releases, domain: string): ReleaseFacts {
+  const book = books.of(domain);
   const { releases, quarantined, pin, wish } = book;
   const inForce = inForceOf(book);
+  const isPinned = pin !== null && pin.reason === "operator";
   return {
+    domain,
     in_force: inForce === undefined ? null : { ...ref(inForce), since: inForce.activated_at },
     wanted: wish === null ? null : ref(wish),
     standing: wish === null ? null : standingOf(book, wish.manifest).kind,
-    pinned:
-      pin === null || pin.reason !== "operator" ? null : { ...ref(pin), since: pin.pinned_at },
-    kept: releases.toReversed().map((release) => ({
-      ...ref(release),
-      activated_at: release.activated_at,
-      outcome: release.outcome,
-    })),
-    quarantined: quarantined.toReversed().map(({ reason, code, at, ...bad }) => ({
-      ...ref(bad),
-      at,
-      code,
-      reason,
-    })),
+    pinned: isPinned ? { ...ref(pin), since: pin.pinned_at } : null,
+    on_trial_until: trials.until(domain) ?? null,
+    kept: releases
+      .toReversed()
+      .map((one) => ({ ...ref(one), activated_at: one.activated_at, outcome: one.outcome })),
+    quarantined: quarantined
+      .toReversed()
+      .map((one) => ({ ...ref(one), at: one.at, code: one.code, reason: one.reason })),
   };
+}
+
+/** For `status`; null: the site as it lies on this host, or none. */
+export function describeVersion(releases: Releases, domain: string): VersionFacts | null {
+  const { in_force: inForce, standing, on_trial_until } = describeReleases(releases, domain);
+  if (inForce === null) return null;
+  const { viewset_name, viewset_id, since } = inForce;
+  return { viewset_name, viewset_id, since, standing: standing ?? "in force", on_trial_until };
 }
 
 function ref({ viewset_name, viewset_id, manifest }: ViewsetRef): ViewsetRef {

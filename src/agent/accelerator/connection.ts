@@ -1,5 +1,6 @@
 // One visitor's TCP connection: its number, its peer, the exchanges that are under way on it.
 
+import type { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
 import type { ClientAddress } from "../../core/client-address.ts";
 import type { Exchange } from "./exchange.ts";
@@ -45,4 +46,11 @@ export class Connection {
     this.#bytesTold = bytesWritten;
     return sent;
   }
+}
+
+/** Resolves at its close, by whatever it ends; that it has not closed yet is the caller's to know. */
+export async function closeOf(one: EventEmitter): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  one.once("close", resolve);
+  return promise;
 }

@@ -11,7 +11,7 @@ import type { ServerHttp2Stream } from "node:http2";
 import { Budget } from "../../core/budget.ts";
 import { fieldValue } from "../../core/http-fields.ts";
 import { sendText } from "./answer.ts";
-import { Connection, type Arrival } from "./connection.ts";
+import { closeOf, Connection, type Arrival } from "./connection.ts";
 import type { ExchangeRunner } from "./exchange-runner.ts";
 import { Http2Carrier } from "./http2-carrier.ts";
 import type { Clock } from "./ports.ts";
@@ -110,6 +110,12 @@ export class Http2Sessions {
   drain(): void {
     this.#draining = true;
     for (const held of this.#held) this.#drain(held);
+  }
+
+  /** Resolves when no connection is left. */
+  async ended(): Promise<void> {
+    for (let [held] = this.#held; held !== undefined; [held] = this.#held)
+      await closeOf(held.session);
   }
 
   cut(): void {

@@ -8,7 +8,7 @@ import type { Duplex } from "node:stream";
 import { listen } from "../../base/http-listener.ts";
 import type { ClientAddresses } from "../../core/client-address.ts";
 import { sendText } from "./answer.ts";
-import { Connection, type Arrival } from "./connection.ts";
+import { closeOf, Connection, type Arrival } from "./connection.ts";
 import { ExchangeRunner, type ExchangeRunnerDeps } from "./exchange-runner.ts";
 import type { Exchange } from "./exchange.ts";
 import { Http1Carrier } from "./http1-carrier.ts";
@@ -33,6 +33,8 @@ export type ListenerDeps = ExchangeRunnerDeps & {
   /** For HTTPS. */
   readonly contexts: Pick<SecureContexts, "find">;
   readonly ticketKeys: () => TicketKeys;
+  /** See SecureDoorDeps. */
+  readonly handshakeMs?: number | undefined;
   readonly http2?: Partial<Http2Limits> | undefined;
 };
 
@@ -127,6 +129,10 @@ export class VisitorListener implements AsyncDisposable {
     const idle = setTimeout(() => this.#cutIdle(), Math.min(idleGraceMs, graceMs));
     const all = setTimeout(() => this.#cutAll(), graceMs);
     await Promise.all(closed);
+    await this.#sessions.ended();
+    // An encrypted connection is told to be closed after the one that carries it.
+    for (let [one] = this.#connections.keys(); one !== undefined; [one] = this.#connections.keys())
+      await closeOf(one);
     clearTimeout(idle);
     clearTimeout(all);
     await this.#runner.settled();

@@ -140,7 +140,10 @@ async function readAgain(
 ): Promise<Uint8Array | undefined> {
   await using file = await files.find(path);
   if (file === undefined || file.digest !== base.digest) return undefined;
-  return file.validators.etag === undefined ? undefined : wholeBody(await file.body(undefined));
+  // Awaited here: the file is closed when this returns.
+  return file.validators.etag === undefined
+    ? undefined
+    : await wholeBody(await file.body(undefined));
 }
 
 /** The site's page for what is not there: whole, without validators, never an entry. */

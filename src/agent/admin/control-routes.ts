@@ -24,6 +24,12 @@ export type ControlPorts = {
   readonly whyAddress: (visitor: VisitorArgument) => unknown;
   readonly botsCheck: (visitor: VisitorArgument) => unknown;
   readonly botsList: () => unknown;
+  /** Of one main domain, or of all. */
+  readonly viewsetList: (domain: string | undefined) => unknown;
+  /** To a kept version, or to the one before. Throws NOT_FOUND, and why it cannot be served. */
+  readonly viewsetRollback: (back: VersionArgument, signal: AbortSignal) => Promise<unknown>;
+  /** To what central wants. Throws NOT_FOUND, and why it cannot be served. */
+  readonly viewsetRetry: (domain: string, signal: AbortSignal) => Promise<unknown>;
   readonly logsBacklog: () => unknown;
   readonly logsTail: (query: TailArgument, signal: AbortSignal) => AsyncIterable<unknown>;
   /** Main domain of a served host; undefined for one that is not served here. */
@@ -35,6 +41,8 @@ export type VisitorArgument = {
   readonly userAgent: string | undefined;
   readonly host: string | undefined;
 };
+
+export type VersionArgument = { readonly domain: string; readonly version: string | undefined };
 
 export type CacheSelection = {
   readonly domain: string;
@@ -80,6 +88,17 @@ export function controlRoutes(ports: ControlPorts): ControlRoutes {
       return ports.botsCheck(visitor(ports, ip, asked));
     },
     "bots-list": () => ports.botsList(),
+    "viewset-list": (parameters) => {
+      const { domain } = fields(parameters);
+      return ports.viewsetList(domain === undefined ? undefined : mainDomain(ports, domain));
+    },
+    "viewset-rollback": (parameters, signal) => {
+      const { domain, version } = fields(parameters);
+      const said = typeof version === "string" ? version : undefined;
+      return ports.viewsetRollback({ domain: mainDomain(ports, domain), version: said }, signal);
+    },
+    "viewset-retry": (parameters, signal) =>
+      ports.viewsetRetry(mainDomain(ports, fields(parameters)["domain"]), signal),
     "logs-backlog": () => ports.logsBacklog(),
     "logs-tail": (parameters, signal) => ports.logsTail(parseTailArgument(parameters), signal),
   };
@@ -114,6 +133,14 @@ function selection(ports: ControlPorts, domain: unknown, patterns: unknown): Cac
     throw new AccelError("USAGE", "patterns are needed");
   const { main, host } = served(ports, domain);
   return { domain: main, host: host === main ? null : host, patterns };
+}
+
+/** Versions are of main domains. */
+function mainDomain(ports: ControlPorts, domain: unknown): string {
+  const { main, host } = served(ports, domain);
+  if (host !== main)
+    throw new AccelError("USAGE", `${host} is a sub-domain: its versions are those of ${main}`);
+  return main;
 }
 
 function served(ports: ControlPorts, domain: unknown): { main: string; host: string } {

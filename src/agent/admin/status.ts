@@ -2,6 +2,16 @@
 
 import type { HealthWarning } from "../../base/health.ts";
 
+/** A version of central's that is in force. */
+export type VersionFacts = {
+  readonly viewset_name: string;
+  readonly viewset_id: number;
+  readonly since: string;
+  /** Where the host stands with what central wants. */
+  readonly standing: string;
+  readonly on_trial_until: string | null;
+};
+
 export type AgentStatus = {
   readonly program: "accel-agent";
   readonly version: string;
@@ -19,6 +29,7 @@ export type AgentStatus = {
       readonly hosts: readonly string[];
       /** Digest of the manifest in force, or where the site comes from instead. */
       readonly viewset: string;
+      readonly version: VersionFacts | null;
       readonly files: number | null;
       readonly bots: {
         readonly mode: string;
@@ -36,8 +47,8 @@ export function statusPage(status: AgentStatus): string {
   const rows = (facts: readonly (readonly [string, string])[]): string =>
     `<table>${facts.map(([name, value]) => `<tr><th scope="row">${escape(name)}</th><td>${escape(value)}</td></tr>`).join("")}</table>`;
   const domains = status.serving.domains.map(
-    ({ domain, hosts, viewset, files, bots }) =>
-      `<tr><td>${escape(domain)}</td><td>${escape(hosts.slice(1).join(", ") || "–")}</td><td><code>${escape(viewset.slice(0, 20))}</code></td><td>${files ?? "–"}</td><td>${escape(`${bots.mode}, unreviewed ${bots.unknown_bots}`)}</td></tr>`,
+    ({ domain, hosts, viewset, version, files, bots }) =>
+      `<tr><td>${escape(domain)}</td><td>${escape(hosts.slice(1).join(", ") || "–")}</td><td>${version === null ? "" : `${escape(version.viewset_name)} (${escape(version.on_trial_until === null ? version.standing : "on trial")}) `}<code>${escape(viewset.slice(0, 20))}</code></td><td>${files ?? "–"}</td><td>${escape(`${bots.mode}, unreviewed ${bots.unknown_bots}`)}</td></tr>`,
   );
   const warnings = status.warnings.map(
     ({ code, severity, text, since, hint }) =>

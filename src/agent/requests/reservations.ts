@@ -1,6 +1,7 @@
 // How far a worker may number: what is reserved ahead on disk, so that a crash can tell at most how many were lost. Published to the worker's lane words.
 //
-// Where requests wait for room (`block`) numbers are bound to it: none is given out beyond what the spool has room for, none while the disk fails.
+// Where requests wait for room (`block`) numbers are bound to it: none is given out beyond what the spool has room for, none while the disk fails. As
+// room goes, the worker is told a lower end than is reserved: it looks before each request that it lets in.
 
 import { SlowSyncs } from "./lane-window.ts";
 import type { Lane } from "./lane.ts";
@@ -44,8 +45,10 @@ export class Reservations {
   publish(lane: Lane): void {
     const { words, base, pause } = lane;
     if (words === undefined) return;
+    const most = this.#outstandingMax() ?? Infinity;
+    const isPaused = this.areBound && pause !== undefined;
     words.durable = base + lane.durable;
-    words.reserved = base + (this.areBound && pause !== undefined ? lane.end : lane.granted);
+    words.reserved = base + Math.min(lane.granted, lane.end + (isPaused ? 0 : most));
   }
 
   /** With fewer reserved than to here, more are to be. */

@@ -87,8 +87,11 @@ export class Activations {
   }
 
   /** What came of central's wish by now, for whoever has to tell it anew. */
-  outcomeOf({ domain, ...ref }: JournalBody<"viewset.activated">): EntryOutcome | undefined {
-    return settledWish(this.#ports.books.of(domain), ref, null);
+  outcomeOf(
+    { domain, ...ref }: JournalBody<"viewset.activated">,
+    entry: EntryPlace,
+  ): EntryOutcome | undefined {
+    return settledWish(this.#ports.books.of(domain), ref, entry);
   }
 
   /** An operator's: the kept version that `said` means, and it stays until central has another wish. Throws NOT_FOUND, and why it cannot be served. */

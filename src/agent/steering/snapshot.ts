@@ -47,8 +47,10 @@ export async function applySnapshot(
   }
   const entries = snapshot.viewsets.flatMap(({ seq, ...body }) => {
     // A trial may have ended since, and operators do not wait for snapshots.
-    const outcome = ports.activations.outcomeOf(body) ?? outcomes.get(body.domain);
-    return seq === null || outcome === undefined ? [] : [{ ...outcome, seq }];
+    if (seq === null) return [];
+    const entry = { epoch: snapshot.epoch, seq };
+    const outcome = ports.activations.outcomeOf(body, entry) ?? outcomes.get(body.domain);
+    return outcome === undefined ? [] : [{ ...outcome, seq }];
   });
   const refused = [...outcomes].flatMap(([domain, { phase, detail }]) =>
     phase === "applied" ? [] : [{ domain, reason: String(detail["reason"]) }],
@@ -83,7 +85,10 @@ async function forgetViewsets(
 ): Promise<void> {
   const active = new Set(viewsets.map(({ domain }) => domain));
   for (const { name: domain } of domains.domains) {
-    if (active.has(domain) || documentOf(documents, `wish:${domain}`) === undefined) continue;
+    const known = (["viewset", "wish"] as const).map((part) =>
+      documentOf(documents, `${part}:${domain}`),
+    );
+    if (active.has(domain) || known.every((one) => one === undefined)) continue;
     await serving.publish({ viewset: { domain, ready: null } }, () =>
       documents.put(forgottenReleases([domain])),
     );

@@ -10,35 +10,16 @@
 // reads the secret's file as well.
 
 import { readFile, rename } from "node:fs/promises";
-import { Type } from "typebox";
 import { writeDurable } from "../../base/durable-file.ts";
 import { openSymmetricKey, type SiteCredentials } from "../../base/vault-seal.ts";
 import { codeOf } from "../../core/faults.ts";
-import { closed, decoder } from "../../wire/validate.ts";
-import { KeyName, symmetricKeysMax, type SymmetricKeyState } from "../../wire/vault.ts";
+import type { SymmetricKeyState } from "../../wire/vault.ts";
 
 export type KeptKey = SymmetricKeyState & {
   readonly isCurrent: boolean;
   /** Undefined: it does not open with the secret16 of this host. */
   readonly key: Uint8Array | undefined;
 };
-
-const decodeFile = decoder(
-  closed({
-    format: Type.Literal(1),
-    keys: Type.Array(
-      closed({
-        name: KeyName,
-        version: Type.Integer({ minimum: 1 }),
-        sealed: Type.String(),
-        is_current: Type.Boolean(),
-        key: Type.Union([Type.String({ pattern: "^[0-9a-f]{64}$" }), Type.Null()]),
-      }),
-      // Each of the current ones may have taken the place of one that is still in use.
-      { maxItems: 2 * symmetricKeysMax },
-    ),
-  }),
-);
 
 /** No file: no keys. `isDamaged`: it was set aside as `<path>.corrupt`. */
 export async function readKeys(
@@ -51,17 +32,32 @@ export async function readKeys(
     if (isMissing(error)) return { keys: [], isDamaged: false };
     throw error;
   }
-  const decoded = decodeFile(raw);
-  if (!decoded.ok) {
-    await rename(path, `${path}.corrupt`);
-    return { keys: [], isDamaged: true };
-  }
-  const keys = decoded.value.keys.map(({ is_current: isCurrent, key, ...state }) => ({
-    ...state,
-    isCurrent,
-    key: key === null ? undefined : new Uint8Array(Buffer.from(key, "hex")),
-  }));
-  return { keys, isDamaged: false };
+  const keys = parseFile(raw);
+  if (keys !== undefined) return { keys, isDamaged: false };
+  await rename(path, `${path}.corrupt`);
+  return { keys: [], isDamaged: true };
+}
+
+/** Undefined: it is not what writeKeys wrote. */
+function parseFile(raw: unknown): readonly KeptKey[] | undefined {
+  if (!isObject(raw) || raw["format"] !== 1 || !Array.isArray(raw["keys"])) return undefined;
+  const keys = raw["keys"].map(parseKey);
+  return keys.every((one) => one !== undefined) ? keys : undefined;
+}
+
+function parseKey(raw: unknown): KeptKey | undefined {
+  if (!isObject(raw)) return undefined;
+  const { name, version, sealed, is_current: isCurrent, key } = raw;
+  if (typeof name !== "string" || typeof version !== "number" || typeof sealed !== "string")
+    return undefined;
+  if (typeof isCurrent !== "boolean") return undefined;
+  if (key === null) return { name, version, sealed, isCurrent, key: undefined };
+  if (typeof key !== "string" || !/^[0-9a-f]{64}$/.test(key)) return undefined;
+  return { name, version, sealed, isCurrent, key: new Uint8Array(Buffer.from(key, "hex")) };
+}
+
+function isObject(raw: unknown): raw is Readonly<Record<string, unknown>> {
+  return typeof raw === "object" && raw !== null;
 }
 
 export async function writeKeys(path: string, keys: readonly KeptKey[]): Promise<void> {

@@ -14,6 +14,7 @@ import { devloveSchemaId, type Devlove } from "../../wire/devlove.ts";
 import { readDevloveFile } from "./devlove-file.ts";
 import { oneLine, readDevlove, type SiteNames } from "./devlove-text.ts";
 import { sha256Of } from "./file-bytes.ts";
+import { SiteCensus, type CensusOptions } from "./site-census.ts";
 import type { SiteLocation } from "./site-import.ts";
 import { isHidden, systemReason } from "./site-walk.ts";
 import { SiteWatch, type OpenWatcher } from "./site-watch.ts";
@@ -31,6 +32,7 @@ export type LocalSiteOptions = {
   readonly health: Health;
   readonly log: Log;
   readonly openWatcher: OpenWatcher;
+  readonly census: CensusOptions;
   readonly stop: AbortSignal;
 };
 
@@ -40,6 +42,7 @@ export class WatchedSite implements AsyncDisposable {
   readonly #location: SiteLocation;
   readonly #options: LocalSiteOptions;
   readonly #turn = new Mutex();
+  readonly #census: SiteCensus;
   #document: Document | undefined;
   /** What was looked at last: file, names, views directory. Empty where the file could not be read: it is tried again at each look. */
   #seen = "";
@@ -54,6 +57,7 @@ export class WatchedSite implements AsyncDisposable {
   constructor(location: SiteLocation, options: LocalSiteOptions) {
     this.#location = location;
     this.#options = options;
+    this.#census = new SiteCensus(location, options.census);
   }
 
   get site(): LocalSite {
@@ -79,7 +83,7 @@ export class WatchedSite implements AsyncDisposable {
       if (viewsRoot === this.#viewsRoot) return;
       this.#viewsRoot = viewsRoot;
       if (isFirst) return;
-      this.#options.onViews(this.#location.domain, undefined);
+      this.#tellViews(undefined);
       if (this.#fileWatch !== undefined) await this.#watchViews();
     });
   }
@@ -92,6 +96,14 @@ export class WatchedSite implements AsyncDisposable {
       await this.#watchViews();
     });
     await Promise.all([this.#fileWatch?.ready(), this.#viewsWatch?.ready()]);
+    this.#census.note();
+  }
+
+  /** Everything is watched anew, and counted: for what a watch did not tell. */
+  async rescan(): Promise<void> {
+    await Promise.all([this.#fileWatch?.rescan(), this.#viewsWatch?.rescan()]);
+    if (!this.#isPolling) this.#options.health.settle("local_site_polled", this.#location.domain);
+    await this.#census.count();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -99,6 +111,16 @@ export class WatchedSite implements AsyncDisposable {
       await this.#fileWatch?.[Symbol.asyncDispose]();
       await this.#viewsWatch?.[Symbol.asyncDispose]();
     });
+    await this.#census[Symbol.asyncDispose]();
+  }
+
+  get #isPolling(): boolean {
+    return this.#fileWatch?.isPolling === true || this.#viewsWatch?.isPolling === true;
+  }
+
+  #tellViews(paths: readonly string[] | undefined): void {
+    this.#census.note();
+    this.#options.onViews(this.#location.domain, paths);
   }
 
   #names(): SiteNames | null {
@@ -157,8 +179,7 @@ export class WatchedSite implements AsyncDisposable {
     if (root === undefined || !this.#options.watchViews || this.#options.stop.aborted) return;
     // Links are not followed: they may lead out of the root, or in circles.
     this.#viewsWatch = this.#open([root], false, (paths) => {
-      const below = paths?.map((path) => relative(root, path));
-      this.#options.onViews(this.#location.domain, below);
+      this.#tellViews(paths?.map((path) => relative(root, path)));
     });
   }
 
@@ -184,7 +205,7 @@ export class WatchedSite implements AsyncDisposable {
           "local_site_polled",
           "info",
           `The site of ${domain} on this host is polled: the host has no file watches left (${reason})`,
-          "Raise fs.inotify.max_user_watches and fs.inotify.max_user_instances, then restart the agent.",
+          "Raise fs.inotify.max_user_watches and fs.inotify.max_user_instances; within an hour, or when the agent is restarted, it is watched again.",
           domain,
         );
       },

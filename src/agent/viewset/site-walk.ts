@@ -33,6 +33,8 @@ export type WalkOptions = {
   readonly viewsDir: string;
   /** A file that is not part of the site, under whatever name. */
   readonly except: Pick<BigIntStats, "dev" | "ino"> | undefined;
+  /** Given each file, in any order, instead of a list of all. */
+  readonly onFile?: (file: SiteFile) => void;
   readonly signal: AbortSignal;
 };
 
@@ -48,6 +50,7 @@ const filesMax = 2_000_000;
 const pathCharsMax = 4096;
 /** Links between directories can make more paths of few files than anyone can read. */
 const directoriesMax = 200_000;
+const pathCharsShown = 200;
 const directoriesAtOnce = 8;
 const entriesAtOnce = 8;
 const vanished: ReadonlySet<string | undefined> = new Set(["ENOENT", "ENOTDIR", "ELOOP"]);
@@ -69,6 +72,7 @@ class Walk {
   readonly #faults: string[] = [];
   #next: Directory[] = [{ prefix: "", above: new Set() }];
   #directories = 0;
+  #count = 0;
 
   constructor(options: WalkOptions) {
     this.#options = options;
@@ -83,7 +87,7 @@ class Walk {
       const read = async (directory: Directory): Promise<void> => this.#read(directory);
       await inParallel(level, directoriesAtOnce, read, signal);
       this.#directories += level.length;
-      if (this.#files.length > filesMax) this.#faults.push(`there are more than ${filesMax} files`);
+      if (this.#count > filesMax) this.#faults.push(`there are more than ${filesMax} files`);
       if (this.#directories > directoriesMax)
         this.#faults.push(`there are more than ${directoriesMax} directories, links included`);
       if (this.#faults.length > 0) {
@@ -165,11 +169,13 @@ class Walk {
   }
 
   #add(path: string, stats: BigIntStats, above: ReadonlySet<string>): void {
-    const { except } = this.#options;
+    const { except, onFile = (file) => this.#files.push(file) } = this.#options;
     if (stats.isDirectory()) this.#next.push({ prefix: `${path}/`, above });
     else if (!stats.isFile()) this.#faults.push(`${quoted(path)} is neither file nor directory`);
-    else if (except === undefined || stats.dev !== except.dev || stats.ino !== except.ino)
-      this.#files.push({ path, size: Number(stats.size), identity: identityOf(stats) });
+    else if (except === undefined || stats.dev !== except.dev || stats.ino !== except.ino) {
+      this.#count++;
+      onFile({ path, size: Number(stats.size), identity: identityOf(stats) });
+    }
   }
 
   #leaveOut(path: string, why: string): void {
@@ -177,7 +183,12 @@ class Walk {
   }
 }
 
-const quoted = (path: string): string => JSON.stringify(path);
+/** Of a long path its ends: what is wrong with it must still fit into the message. */
+function quoted(path: string): string {
+  if (path.length <= pathCharsShown) return JSON.stringify(path);
+  const half = pathCharsShown / 2;
+  return `${JSON.stringify(`${path.slice(0, half)}…${path.slice(-half)}`)} (${path.length} characters)`;
+}
 
 /** What is no UTF-8 as it can be typed in a shell. */
 function escaped(name: Buffer): string {

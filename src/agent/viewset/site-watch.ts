@@ -1,4 +1,7 @@
 // A watch over paths: what changed, gathered for a moment and told at once. Only for promptness: whoever serves a file checks it, and whoever keeps a document looks at it now and then.
+//
+// The kernel's queue of events overflows silently, and a directory whose creation was lost is not watched from then on. So after a burst, and whenever
+// its owner wishes, everything is looked at and watched anew (`rescan`).
 
 import { watch, type ChokidarOptions, type FSWatcher } from "chokidar";
 import { messageOf } from "../../core/faults.ts";
@@ -10,7 +13,7 @@ export type WatchOptions = {
   readonly isIgnored: (path: string) => boolean;
   /** Absolute paths of files; undefined: more than anyone wants to hear of one by one. */
   readonly onChanges: (paths: readonly string[] | undefined) => void;
-  /** Once: the host has no watches left, from now on files are polled. */
+  /** The host has no watches left, from now on files are polled. Told again when a rescan finds none either. */
   readonly onPolling: (reason: string) => void;
   readonly onError: (reason: string) => void;
   readonly openWatcher: OpenWatcher;
@@ -22,6 +25,10 @@ export const openChokidar: OpenWatcher = watch;
 /** From the first change until it is told, with all that came meanwhile. */
 const gatherMs = 50;
 const changesMax = 1_000;
+/** The kernel's queue has room for 16,384 events (fs.inotify.max_queued_events), up to four for a file that is written. */
+const burstMax = 4_000;
+/** A burst has ended when nothing was told for so long. */
+const restMs = 1_000;
 /** inotify's watches, its instances or the descriptors for them are used up. */
 const exhausted: ReadonlySet<string> = new Set(["ENOSPC", "EMFILE", "ENFILE"]);
 /** 10,000 files take some 30 ms of each period. */
@@ -30,12 +37,17 @@ const pollingIntervalMs = 2_000;
 export class SiteWatch implements AsyncDisposable {
   readonly #options: WatchOptions;
   #watcher: FSWatcher;
-  readonly #ready = Promise.withResolvers<void>();
+  /** Of the watcher that is there now. */
+  #ready = Promise.withResolvers<void>();
   #isPolling = false;
   #changed = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
+  /** Changes since nothing was told for a while. */
+  #burst = 0;
+  #rest: NodeJS.Timeout | undefined;
+  #rescanning: Promise<void> | undefined;
   /** Of watchers that are no longer wanted. */
-  readonly #closing: Promise<void>[] = [];
+  readonly #closing = new Set<Promise<void>>();
   #isClosed = false;
 
   constructor(options: WatchOptions) {
@@ -51,9 +63,41 @@ export class SiteWatch implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    this.#closing.push(this.#watcher.close());
+    clearTimeout(this.#rest);
+    this.#close(this.#watcher);
     this.#ready.resolve();
+    await this.#rescanning;
     await Promise.all(this.#closing);
+  }
+
+  /** Looks at everything anew and watches what it finds; tells that anything may have changed. */
+  async rescan(): Promise<void> {
+    this.#rescanning ??= this.#rescan().finally(() => {
+      this.#rescanning = undefined;
+    });
+    return this.#rescanning;
+  }
+
+  /** From then on changes are polled: the host has no watches left. */
+  get isPolling(): boolean {
+    return this.#isPolling;
+  }
+
+  async #rescan(): Promise<void> {
+    await this.#ready.promise;
+    if (this.#isClosed) return;
+    const before = this.#watcher;
+    this.#isPolling = false; // Perhaps there are watches again.
+    this.#ready = Promise.withResolvers();
+    this.#watcher = this.#open();
+    await this.#ready.promise;
+    this.#close(before);
+    if (!this.#isClosed) this.#options.onChanges(undefined);
+  }
+
+  #close(watcher: FSWatcher): void {
+    const closing = watcher.close().finally(() => this.#closing.delete(closing));
+    this.#closing.add(closing);
   }
 
   #open(): FSWatcher {
@@ -77,12 +121,17 @@ export class SiteWatch implements AsyncDisposable {
     watcher.on("change", (path) => this.#note(path));
     watcher.on("unlink", (path) => this.#note(path));
     watcher.on("error", (error) => this.#failed(watcher, error));
-    watcher.on("ready", () => this.#ready.resolve());
+    watcher.on("ready", () => {
+      if (watcher === this.#watcher) this.#ready.resolve();
+    });
     return watcher;
   }
 
   #note(path: string): void {
     if (this.#isClosed) return;
+    this.#burst++;
+    this.#rest ??= setTimeout(() => this.#onRest(), restMs);
+    this.#rest.refresh();
     if (this.#changed.size <= changesMax) this.#changed.add(path);
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
@@ -90,6 +139,13 @@ export class SiteWatch implements AsyncDisposable {
       this.#changed = new Set();
       this.#options.onChanges(changed.length > changesMax ? undefined : changed);
     }, gatherMs);
+  }
+
+  #onRest(): void {
+    this.#rest = undefined;
+    const burst = this.#burst;
+    this.#burst = 0;
+    if (burst > burstMax) void this.rescan();
   }
 
   #failed(watcher: FSWatcher, error: unknown): void {
@@ -100,7 +156,7 @@ export class SiteWatch implements AsyncDisposable {
     }
     this.#isPolling = true;
     this.#watcher = this.#open();
-    this.#closing.push(watcher.close());
+    this.#close(watcher);
     this.#options.onPolling(messageOf(error));
     // What changed between the two watchers is unknown.
     this.#options.onChanges(undefined);

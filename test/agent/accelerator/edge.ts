@@ -65,6 +65,7 @@ export type EdgeOptions = {
   readonly heldMax?: number | undefined;
   readonly originGuard?: OriginGuard;
   readonly http2?: Partial<Http2Limits> | undefined;
+  readonly handshakeMs?: number;
   /** As told to those who are redirected there. */
   readonly tlsPort?: number;
 };
@@ -149,6 +150,7 @@ export class Edge implements AsyncDisposable {
         }),
         ticketKeys: () => this.#ticketKeys,
         http2: options.http2,
+        handshakeMs: options.handshakeMs,
         proxyProtocol: options.proxyProtocol ?? "off",
         headerMs: options.headerMs,
         recorder: createRecorder(records, metrics, clock),

@@ -89,7 +89,7 @@ export class FrameVisitor implements Disposable {
     this.closed = promise;
     socket.on("error", () => {}); // Its close tells enough.
     socket.once("close", () => resolve());
-    socket.on("data", (chunk) => this.#take(chunk));
+    socket.on("data", (chunk: Buffer) => this.#take(chunk));
   }
 
   send(...frames: readonly Buffer[]): void {

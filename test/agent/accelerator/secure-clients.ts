@@ -142,7 +142,7 @@ export async function visitByHttp2(
 export async function readHttp2(stream: ClientHttp2Stream): Promise<SecureAnswer> {
   const { promise, resolve, reject } = Promise.withResolvers<SecureAnswer>();
   const chunks: Buffer[] = [];
-  let headers: IncomingHttpHeaders & { ":status"?: number } = {};
+  let headers: IncomingHttpHeaders & { ":status"?: number | undefined } = {};
   stream.once("response", (head) => (headers = head));
   stream.on("data", (chunk: Buffer) => chunks.push(chunk));
   stream.once("error", reject);

@@ -19,6 +19,13 @@ export function statusOf(more: Partial<AgentStatus>): AgentStatus {
           domain: "a.example",
           hosts: ["a.example", "sub.a.example"],
           viewset: "a".repeat(64),
+          version: {
+            viewset_name: "spring",
+            viewset_id: 7,
+            since: "2026-01-01T00:00:00.000Z",
+            standing: "in force",
+            on_trial_until: null,
+          },
           files: 12,
           bots: { mode: "enforce", unknown_bots: "blocked by default" },
         },

@@ -11,8 +11,9 @@ test("what the status says stands on the page", () => {
   for (const text of [
     "0123456789abcdef",
     "2026-01-01T00:00:00.000Z",
-    "0.0.0.0:80, 2 workers, state 7",
+    "0.0.0.0:80, no HTTPS, 2 workers, state 7",
     "<td>a.example</td><td>sub.a.example</td>",
+    "spring (in force)",
     "enforce, unreviewed blocked by default",
     "<h2>link</h2>",
     '<th scope="row">state</th><td>connected</td>',
@@ -44,6 +45,13 @@ test("nothing that comes from outside is HTML, wherever it stands", () => {
     domain: hostile,
     hosts: [hostile, hostile],
     viewset: hostile,
+    version: {
+      viewset_name: hostile,
+      viewset_id: 1,
+      since: hostile,
+      standing: hostile,
+      on_trial_until: null,
+    },
     files: null,
     bots: { mode: hostile, unknown_bots: "allowed" as const },
   };
@@ -52,7 +60,13 @@ test("nothing that comes from outside is HTML, wherever it stands", () => {
       name16: hostile,
       version: hostile,
       started: hostile,
-      serving: { state_version: 1, workers: 1, listen: hostile, tls_listen: null, domains: [domain] },
+      serving: {
+        state_version: 1,
+        workers: 1,
+        listen: hostile,
+        tls_listen: null,
+        domains: [domain],
+      },
       parts: { [hostile]: { [hostile]: hostile, deep: { [hostile]: [hostile, null, 5] } } },
       warnings: [
         { code: hostile, severity: "warning", text: hostile, since: hostile, hint: hostile },

@@ -3,6 +3,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { sampledOf, Sampler, takeLines } from "../../../src/agent/requests/spool-policy.ts";
+import { requestRecord } from "../../support/request-records.ts";
 import { SpoolRig } from "../../support/spool-rig.ts";
 
 const firstLane = "0000000000000001/1";
@@ -153,6 +154,26 @@ describe("block", () => {
     rig.judge();
     expect(rig.central.gaps()).toEqual([]);
     expect(rig.central.records()).toHaveLength(written + 20);
+  });
+
+  test("with the largest records as well: what was given out before is taken back as room goes", () => {
+    const rig = new SpoolRig(2 ** 22, { whenFull: "block" });
+    const { feed, words } = rig.worker();
+    const longPath = `/${"x".repeat(8_000)}`;
+    let no = 0;
+    for (; no < 2_000 && words.reserved > no; no++) {
+      rig.nowMs += 1;
+      const line = `${JSON.stringify(requestRecord(no, { uri_path: longPath }))}\n`;
+      const payload = new TextEncoder().encode(line);
+      rig.spool.receive(feed, { type: "group", firstSeq: no + 1, count: 1, payload });
+      words.accepted = no + 1;
+      rig.spool.sync();
+    }
+    expect(rig.spool.facts().bytes).toBeGreaterThan(2 ** 21);
+    expect(rig.spool.facts().bytes).toBeLessThanOrEqual(2 ** 22 + 2 * 8_192);
+    rig.drain();
+    expect(words.reserved).toBeGreaterThan(no);
+    expect(rig.central.records()).toHaveLength(no);
   });
 
   test("while the disk fails no number is given out; a second later it is asked again", () => {

@@ -1,45 +1,13 @@
-// Which version is in force: by central's wish, by an operator, by a trial that failed; what is remembered of it, and what central is told.
+// Which version is in force: by central's wish and by an operator; what is remembered of it, and what central is told.
 
 import { expect, test } from "vitest";
-import { Trials } from "../../../src/agent/steering/trials.ts";
-import { silentLog } from "../../../src/base/log.ts";
 import { AccelError } from "../../../src/core/faults.ts";
-import type { Probe, ProbeAnswer } from "../../../src/core/plan-probes.ts";
 import { until } from "../../support/until.ts";
+import { Disk } from "./disk.ts";
 import { activated, domainsChanged } from "./entries.ts";
 import { digestOf } from "./fake-sets.ts";
-import { Disk, epoch, Rig } from "./rig.ts";
-
-const never = new AbortController().signal;
-const domain = "a.example";
-
-/** a.example with these versions in the order in which they came into force, by entries 1, 2, … */
-async function rigWith(disk: Disk, ...versions: readonly string[]): Promise<Rig> {
-  const rig = await new Rig(disk).boot();
-  await rig.apply("domains.changed", domainsChanged({ [domain]: [] }));
-  for (const [i, name] of versions.entries())
-    expect((await rig.apply("viewset.activated", activated(domain, name), i + 1)).phase).toBe(
-      "applied",
-    );
-  return rig;
-}
-
-/** The version whose name it is does not answer. */
-function failing(rig: Rig, name: string): void {
-  rig.answer = (): ProbeAnswer | undefined =>
-    rig.staged?.domains[0]?.manifest === digestOf(name)
-      ? { kind: "failed", reason: "EIO" }
-      : undefined;
-}
-
-const inForce = (rig: Rig): unknown => rig.served.domains[0]?.manifest;
-
-/** Receipts that were written beside those of the link: seq, phase, detail. */
-function corrections(disk: Disk): readonly unknown[] {
-  return disk.db.ledger
-    .receiptsAfter(0, 100)
-    .map(({ receipt: { seq, phase, detail } }) => [seq, phase, detail]);
-}
+import { corrections, domain, failing, inForce, never, rigWith } from "./release-scene.ts";
+import { Rig } from "./rig.ts";
 
 test("the last versions are kept, the oldest beyond them is forgotten", async () => {
   using disk = new Disk();
@@ -241,121 +209,4 @@ test("of entries of another journal central is told nothing", async () => {
   });
   await rig.ports.activations.rollBack(domain, undefined, never);
   expect(corrections(disk)).toEqual([]);
-});
-
-/** A trial of a.example whose waits are ended by hand. */
-function trialsOf(rig: Rig): { readonly trials: Trials; readonly round: () => void } {
-  const waiting: (() => void)[] = [];
-  const trials = new Trials({
-    serving: rig.serving,
-    activations: rig.ports.activations,
-    books: rig.books,
-    documents: rig.documents,
-    pool: rig.pool,
-    watch: rig.releases,
-    trialMs: 30_000,
-    now: () => new Date(rig.nowMs),
-    onCorrected: () => rig.corrected++,
-    log: silentLog(),
-    stop: never,
-    wait: async (_, stop) => {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      waiting.push(resolve);
-      stop.addEventListener("abort", () => resolve(), { once: true });
-      await promise;
-      return !stop.aborted;
-    },
-  });
-  return { trials, round: () => waiting.shift()?.() };
-}
-
-test("a version that fails on trial makes room for the one before, and central is told", async () => {
-  using disk = new Disk();
-  const rig = await rigWith(disk, "one", "two", "three");
-  await using stack = new AsyncDisposableStack();
-  const { trials, round } = trialsOf(rig);
-  stack.use(trials);
-  let looks = 0;
-  rig.answer = () => (looks++, undefined);
-  trials.begin(domain, digestOf("three"));
-  expect(trials.until(domain)).toBe("1970-01-01T00:00:30.000Z");
-  await until("it was looked at", () => looks === 1);
-  failing(rig, "three");
-  await until("it is rolled back", () => (round(), inForce(rig) === digestOf("two")));
-  await until("the trial is over", () => trials.until(domain) === undefined);
-  const { quarantined, pin, releases } = rig.books.of(domain);
-  expect(quarantined).toMatchObject([
-    { viewset_name: "three", reason: "a.example /: EIO", entry: { epoch, seq: 3 } },
-  ]);
-  expect(pin).toMatchObject({ viewset_name: "two", reason: "trial" });
-  expect(releases.find(({ viewset_name: name }) => name === "three")?.outcome).toBe(
-    "rolled back: a.example /: EIO",
-  );
-  const serving = { manifest: digestOf("two"), viewset_id: 7, viewset_name: "two" };
-  const detail = { reason: "a.example /: EIO", code: "VIEWSET_PROBE_FAILED", serving };
-  expect(corrections(disk)).toEqual([[3, "failed", { ...detail, correction: 1 }]]);
-  expect(rig.health.list()).toMatchObject([{ code: "viewset_quarantined", severity: "error" }]);
-  // After a restart it is the same, and central's wish is answered at once.
-  const next = await new Rig(disk).boot();
-  expect(inForce(next)).toBe(digestOf("two"));
-  const outcome = await next.apply("viewset.activated", activated(domain, "three"), 4);
-  expect(outcome).toMatchObject({ phase: "refused", detail: { code: "VIEWSET_QUARANTINED" } });
-});
-
-test("with nothing to go back to it stays, and central is told that it fails", async () => {
-  using disk = new Disk();
-  const rig = await rigWith(disk, "one");
-  await using stack = new AsyncDisposableStack();
-  const { trials } = trialsOf(rig);
-  stack.use(trials);
-  rig.answer = () => ({ kind: "failed", reason: "EIO" });
-  trials.begin(domain, digestOf("one"));
-  await until("it is told", () => corrections(disk).length === 1);
-  expect(corrections(disk)).toMatchObject([[1, "failed", { code: "VIEWSET_PROBE_FAILED" }]]);
-  expect(inForce(rig)).toBe(digestOf("one"));
-  expect(rig.books.of(domain).quarantined).toEqual([]);
-  expect(rig.health.list()).toMatchObject([{ code: "viewset_failing" }]);
-});
-
-test("a trial ends with the next version, with a rollback, and when its time is over", async () => {
-  using disk = new Disk();
-  const rig = await rigWith(disk, "one", "two");
-  await using stack = new AsyncDisposableStack();
-  const { trials, round } = trialsOf(rig);
-  stack.use(trials);
-  trials.begin(domain, digestOf("two"));
-  trials.begin(domain, digestOf("two"));
-  await rig.ports.activations.rollBack(domain, "one", never);
-  rig.answer = () => ({ kind: "failed", reason: "EIO" });
-  await until("the trial is over", () => (round(), trials.until(domain) === undefined));
-  expect(inForce(rig)).toBe(digestOf("one"));
-  expect(rig.books.of(domain).quarantined).toEqual([]);
-
-  rig.answer = () => undefined;
-  await rig.apply("viewset.activated", activated(domain, "three"), 3);
-  let rounds = 0;
-  const count = (probe: Probe): undefined => void (probe.path === null && rounds++);
-  rig.answer = count;
-  trials.begin(domain, digestOf("three"));
-  await until("the trial is over", () => (round(), trials.until(domain) === undefined));
-  expect(rounds).toBe(7);
-  expect(rig.health.list()).toEqual([]);
-});
-
-test("a trial that a restart cut short goes on; one that is over does not, nor one of a pinned version", async () => {
-  using disk = new Disk();
-  const rig = await rigWith(disk, "one", "two");
-  await using stack = new AsyncDisposableStack();
-  const { trials } = trialsOf(rig);
-  stack.use(trials);
-  trials.resume();
-  expect(trials.until(domain)).toBeDefined();
-  const later = trialsOf(rig);
-  stack.use(later.trials);
-  rig.nowMs = 30_000;
-  later.trials.resume();
-  expect(later.trials.until(domain)).toBeUndefined();
-  await rig.ports.activations.rollBack(domain, "one", never);
-  later.trials.resume();
-  expect(later.trials.until(domain)).toBeUndefined();
 });

@@ -13,7 +13,8 @@ import {
   policyChanged,
 } from "./entries.ts";
 import { digestOf, digestOfSet, FakeCentral } from "./fake-sets.ts";
-import { badManifest, Disk, Rig } from "./rig.ts";
+import { Disk } from "./disk.ts";
+import { badManifest, Rig } from "./rig.ts";
 
 /** a.example with a sub-domain, b.example with an active viewset. */
 async function linkedRig(disk: Disk, central?: FakeCentral): Promise<Rig> {

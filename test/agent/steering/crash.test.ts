@@ -11,7 +11,8 @@ import {
   snapshotOf,
 } from "./entries.ts";
 import { FakeCentral } from "./fake-sets.ts";
-import { Crash, Disk, Rig } from "./rig.ts";
+import { Crash, Disk } from "./disk.ts";
+import { Rig } from "./rig.ts";
 
 const never = new AbortController().signal;
 const element = { bot: "x", range: "192.0.2.1" };

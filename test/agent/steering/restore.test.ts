@@ -6,7 +6,8 @@ import { AccelError } from "../../../src/core/faults.ts";
 import { until } from "../../support/until.ts";
 import { activated, domainsChanged } from "./entries.ts";
 import { digestOf } from "./fake-sets.ts";
-import { Disk, Rig } from "./rig.ts";
+import { Disk } from "./disk.ts";
+import { Rig } from "./rig.ts";
 
 /** An agent that started with the viewset of a.example torn. */
 async function tornRig(disk: Disk): Promise<Rig> {

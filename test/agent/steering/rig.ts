@@ -4,7 +4,6 @@
 
 import { SetWatch } from "../../../src/agent/bots/set-watch.ts";
 import { SetStore } from "../../../src/agent/bots/set-store.ts";
-import { openAgentDb, type AgentDb } from "../../../src/agent/link/agent-db.ts";
 import { Activations } from "../../../src/agent/steering/activation.ts";
 import { createAppliers, type SteeringPorts } from "../../../src/agent/steering/appliers.ts";
 import type { EntryOutcome } from "../../../src/agent/steering/outcomes.ts";
@@ -31,55 +30,10 @@ import type { Probe, ProbeAnswer } from "../../../src/core/plan-probes.ts";
 import { nothingServed, type ServingState } from "../../../src/core/serving-state.ts";
 import { tablesOf } from "../../support/bot-tables.ts";
 import type { JournalBody, JournalKind } from "../../../src/wire/journal.ts";
+import { namesOf, type Cleared, type Disk } from "./disk.ts";
 import { digestOf, FakeCentral } from "./fake-sets.ts";
 
-type Cleared = {
-  readonly clearNo: number;
-  readonly matched: number;
-  readonly widened: boolean;
-  readonly invisibleMs: number;
-};
-
-export class Crash extends Error {}
-
 export const badManifest = digestOf("bad");
-
-export const epoch = "0123456789abcdef";
-
-export class Disk implements Disposable {
-  readonly db: AgentDb = openAgentDb(":memory:", "/nowhere");
-  constructor() {
-    this.db.ledger.restart({
-      epoch,
-      seq: 0,
-      chain: digestOf("chain"),
-      receipt: undefined,
-      imports: [],
-    });
-  }
-
-  /** `host of domain` that has something cached. */
-  readonly cached = new Set<string>();
-  readonly clears = new Map<string, Cleared>();
-
-  /** All that a crash leaves. */
-  content(): unknown {
-    const all = (sql: string): unknown[] => this.db.sqlite.prepare(sql).all();
-    return {
-      documents: all("SELECT key, value FROM document ORDER BY key"),
-      sets: all("SELECT host, kind, version, count, digest FROM bot_set ORDER BY host, kind"),
-      elements: all(
-        "SELECT host, kind, bot, range FROM bot_element ORDER BY host, kind, bot, range",
-      ),
-      cached: [...this.cached].sort(),
-      clears: Object.fromEntries(this.clears),
-    };
-  }
-
-  [Symbol.dispose](): void {
-    this.db[Symbol.dispose]();
-  }
-}
 
 export class Rig {
   readonly disk: Disk;
@@ -331,14 +285,4 @@ export class Rig {
     this.#step("clear done");
     return result;
   }
-}
-
-/** The book of a domain's releases is written with the version in force, or by itself. */
-function namesOf(changes: Readonly<Record<string, Json | null>>): string {
-  const isBook = (key: string): boolean => /^(?:releases|quarantine|pin|wish):/.test(key);
-  const names = Object.entries(changes)
-    .filter(([key]) => !isBook(key))
-    .map(([key, value]) => (value === null ? `${key}=null` : key));
-  const [book] = Object.keys(changes).filter(isBook);
-  return names.length > 0 || book === undefined ? names.join(" ") : book.replace(/^[a-z]+/, "book");
 }

@@ -5,7 +5,8 @@ import { nothingServed } from "../../../src/core/serving-state.ts";
 import { until } from "../../support/until.ts";
 import { activated, botsChanged, domainsChanged, policyChanged } from "./entries.ts";
 import { digestOf } from "./fake-sets.ts";
-import { Disk, Rig } from "./rig.ts";
+import { Disk } from "./disk.ts";
+import { Rig } from "./rig.ts";
 
 const element = { bot: "x", range: "192.0.2.1" };
 

@@ -6,7 +6,8 @@ import type { JournalBody } from "../../../src/wire/journal.ts";
 import { applySnapshot } from "../../../src/agent/steering/snapshot.ts";
 import { domainsChanged, snapshotOf } from "./entries.ts";
 import { digestOf, digestOfSet, FakeCentral } from "./fake-sets.ts";
-import { Disk, Rig } from "./rig.ts";
+import { Disk } from "./disk.ts";
+import { Rig } from "./rig.ts";
 
 type Delta = JournalBody<"bots.changed">;
 

@@ -5,7 +5,8 @@ import { applySnapshot } from "../../../src/agent/steering/snapshot.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 import { activated, botsChanged, domainsChanged, snapshotOf } from "./entries.ts";
 import { digestOf, digestOfSet, FakeCentral } from "./fake-sets.ts";
-import { badManifest, Disk, Rig } from "./rig.ts";
+import { Disk } from "./disk.ts";
+import { badManifest, Rig } from "./rig.ts";
 
 const never = new AbortController().signal;
 const element = { bot: "x", range: "192.0.2.1" };

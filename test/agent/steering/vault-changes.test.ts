@@ -76,7 +76,8 @@ class Run {
       documents,
       serving: {
         restoreCertificates: (table) => void (this.table = table),
-        publish: async ({ certificates } = {}, commit) => {
+        publish: async (override, commit) => {
+          const certificates = override?.certificates;
           if (this.failing === "stage") throw new Error("not staged");
           commit?.();
           if (certificates !== undefined) this.table = certificates ?? undefined;
@@ -117,7 +118,7 @@ async function withOne(host: Host): Promise<Run> {
 }
 
 test("entries are applied, told, and in force again after a start", async () => {
-  await using dir = tempDir();
+  using dir = tempDir();
   const host = new Host(dir.path);
   const key = host.site.addKey();
   const run = await host.start();
@@ -141,7 +142,7 @@ test("entries are applied, told, and in force again after a start", async () => 
 });
 
 test("what is not right is refused with the reason, what is not there any more fails; the ones before are served", async () => {
-  await using dir = tempDir();
+  using dir = tempDir();
   const host = new Host(dir.path);
   const run = await withOne(host);
   const wrong = { ...host.site.certificate(other), chain: leaf.pem };
@@ -156,7 +157,7 @@ test("what is not right is refused with the reason, what is not there any more f
 });
 
 test("when the state cannot be published nothing has changed, and the entry can be repeated", async () => {
-  await using dir = tempDir();
+  using dir = tempDir();
   const host = new Host(dir.path);
   const run = await withOne(host);
   run.failing = "stage";
@@ -171,7 +172,7 @@ test("when the state cannot be published nothing has changed, and the entry can 
 });
 
 test("what another secret16 sealed fails, is kept, and a start with that secret takes it into use and corrects the receipts", async () => {
-  await using dir = tempDir();
+  using dir = tempDir();
   const host = new Host(dir.path);
   const run = await withOne(host);
   const old = host.site.secret16;
@@ -217,7 +218,7 @@ function snapshotOf(host: Host, seqs: Snapshot["vault_entries"], of = leaf): Sna
 }
 
 test("a snapshot brings both, and what came of each is told at its own place", async () => {
-  await using dir = tempDir();
+  using dir = tempDir();
   const host = new Host(dir.path);
   host.site.addKey();
   const run = await host.start();
@@ -239,7 +240,7 @@ test("a snapshot brings both, and what came of each is told at its own place", a
 test.each(["keys.json", "certificates"])(
   "%s damaged: fetched again, until central has answered",
   async (damaged) => {
-    await using dir = tempDir();
+    using dir = tempDir();
     const host = new Host(dir.path);
     await withOne(host);
     const directory = join(dir.path, "vault");
@@ -261,7 +262,7 @@ test.each(["keys.json", "certificates"])(
 );
 
 test("a deleted site leaves nothing", async () => {
-  await using dir = tempDir();
+  using dir = tempDir();
   const host = new Host(dir.path);
   const run = await withOne(host);
   await run.changes.forget();

@@ -51,7 +51,7 @@ function served({ table }: ReadyCertificates): readonly (readonly [string, strin
 const codes = (health: Health): readonly string[] => health.list().map(({ code }) => code);
 
 test("certificates are opened with their keys, and again at a start, without central", async () => {
-  await using dir = tempDir();
+  using dir = tempDir();
   const site = new SealedSite();
   site.addKey();
   const authority = makeAuthority();
@@ -81,7 +81,7 @@ test("certificates are opened with their keys, and again at a start, without cen
 });
 
 test("files are for this user alone, and no private key lies in them as it is", async () => {
-  await using dir = tempDir();
+  using dir = tempDir();
   const site = new SealedSite();
   site.addKey();
   const leaf = makeCertificate({ names: ["a.example.com"] });
@@ -106,7 +106,7 @@ test.each([
   ["under another fingerprint", "is another one than its fingerprint says"],
   ["a chain that is none", "cannot be read"],
 ])("a private key %s: none of them is taken", async (what, reason) => {
-  await using dir = tempDir();
+  using dir = tempDir();
   const site = new SealedSite();
   site.addKey();
   const [good, bad, third] = ["a", "b", "c"].map((name) =>
@@ -135,7 +135,7 @@ test.each([
 });
 
 test("what another secret16 sealed is kept and opens at a start with that secret", async () => {
-  await using dir = tempDir();
+  using dir = tempDir();
   const site = new SealedSite();
   const old = site.secret16;
   site.addKey();
@@ -180,7 +180,7 @@ test("what another secret16 sealed is kept and opens at a start with that secret
 });
 
 test("a key that was taken away stays while certificates are sealed with it", async () => {
-  await using dir = tempDir();
+  using dir = tempDir();
   const site = new SealedSite();
   const first = site.addKey();
   const leaf = makeCertificate({ names: ["a.example.com"] });
@@ -204,7 +204,7 @@ test("a key that was taken away stays while certificates are sealed with it", as
 });
 
 test("damage is told apart from what is right", async () => {
-  await using dir = tempDir();
+  using dir = tempDir();
   const site = new SealedSite();
   site.addKey();
   const { vault } = await open(dir.path, site);
@@ -231,7 +231,7 @@ test("damage is told apart from what is right", async () => {
 });
 
 test("what a crash left goes, and forgetting leaves nothing", async () => {
-  await using dir = tempDir();
+  using dir = tempDir();
   const site = new SealedSite();
   site.addKey();
   const { vault } = await open(dir.path, site);
@@ -249,7 +249,7 @@ test("what a crash left goes, and forgetting leaves nothing", async () => {
 });
 
 test("expiry is in health, metrics and status, and changes with time alone", async () => {
-  await using dir = tempDir();
+  using dir = tempDir();
   const site = new SealedSite();
   site.addKey();
   const now = new Date("2031-01-01T00:00:00Z");

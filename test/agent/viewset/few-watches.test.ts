@@ -1,0 +1,51 @@
+// A host whose inotify watches have run out, for real: a user namespace of its own has as few as the test wants.
+
+import { spawn, spawnSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { tempDir } from "../../support/temp-dir.ts";
+import { until } from "../../support/until.ts";
+
+const limited = (watches: number, command: string): readonly string[] => [
+  "-Ur",
+  "sh",
+  "-c",
+  `echo ${watches} > /proc/sys/user/max_inotify_watches && ${command}`,
+];
+const isPossible = spawnSync("unshare", limited(4, "true")).status === 0;
+const child = join(import.meta.dirname, "../../support/few-watches-child.ts");
+
+test.skipIf(!isPossible)(
+  "a site with more directories than watches is polled, says so, and its changes are told",
+  async () => {
+    using dir = tempDir();
+    const views = join(dir.path, "views");
+    for (let i = 0; i < 20; i++) mkdirSync(join(views, `d${i}`), { recursive: true });
+    writeFileSync(
+      join(dir.path, "devlove.json"),
+      JSON.stringify({ domains: { "www.example.com": {} } }),
+    );
+    const program = spawn(
+      "unshare",
+      limited(4, `exec '${process.execPath}' '${child}' '${dir.path}'`),
+      { stdio: ["ignore", "pipe", "inherit"] },
+    );
+    let said = "";
+    program.stdout.on("data", (chunk: Buffer) => (said += chunk.toString()));
+    try {
+      await until("it is watching", () => said.includes("ready\n"), 30_000);
+      expect(said).toMatch(/^health local_site_polled .*no file watches left \(.*ENOSPC/m);
+      writeFileSync(join(views, "d19/page.html"), "x");
+      await until("the change is told", () => said.includes("views d19/page.html\n"), 30_000);
+      writeFileSync(
+        join(dir.path, "devlove.json"),
+        JSON.stringify({ domains: { "www.example.com": { compression: false } } }),
+      );
+      await until("the devlove is told", () => said.includes("devlove www.example.com"), 30_000);
+    } finally {
+      program.kill("SIGKILL");
+    }
+  },
+  90_000,
+);
