@@ -25,7 +25,7 @@ export async function run(say: (line: string) => void): Promise<void> {
   for (const bug of powerBugs) {
     const { found: wrong, starts } = await search(bug, searchedMost);
     if (wrong !== undefined) found++;
-    say(`planted: ${bug.name}: ${wrong === undefined ? "NOT found" : "found"}, ${starts} starts`);
+    say(`planted: ${bug.name}: ${starts} starts, ${wrong ?? "NOT found"}`);
   }
   figures.add("planted bugs found", found, "", { least: powerBugs.length });
   if (figures.missed.length > 0) throw new Error(`missed: ${figures.missed.join("; ")}`);

@@ -83,6 +83,23 @@ const backlogAnswer = {
   ],
 };
 
+const version = (name: string, id: number) => ({
+  viewset_name: name,
+  viewset_id: id,
+  manifest: String(id).repeat(64),
+});
+const at = "2031-05-06T07:08:10.000Z";
+const releasesAnswer = {
+  domain: "a.example",
+  in_force: { ...version("one\u001b[2J", 1), since: at },
+  wanted: version("three", 3),
+  standing: "quarantined",
+  pinned: { ...version("one", 1), since: at },
+  on_trial_until: at,
+  kept: [{ ...version("one", 1), activated_at: at, outcome: "in force" }],
+  quarantined: [{ ...version("three", 3), at, code: "VIEWSET_PROBE_FAILED", reason: "EIO" }],
+};
+
 /** What reached the ports, and what they answer. */
 export function fakePorts(calls: unknown[]): ControlPorts {
   const port =
@@ -106,6 +123,9 @@ export function fakePorts(calls: unknown[]): ControlPorts {
     whyDecision: port("whyDecision", decidedAnswer),
     botsCheck: port("botsCheck", checkedAnswer),
     botsList: port("botsList", listedAnswer),
+    viewsetList: port("viewsetList", [releasesAnswer]),
+    viewsetRollback: async (back) => port("viewsetRollback", releasesAnswer)(back),
+    viewsetRetry: async (domain) => port("viewsetRetry", releasesAnswer)(domain),
     logsBacklog: port("logsBacklog", backlogAnswer),
     logsTail: async function* tail(query) {
       calls.push(["logsTail", query]);

@@ -1,0 +1,62 @@
+// A devlove whose backend is the agent itself: refused by the agent with the reason, which the customer reads, while the old version serves.
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { CustomerScript, domain } from "../support/customer-script.ts";
+import { Edge } from "../support/edge.ts";
+import { startOrigin, type Origin } from "../support/origin.ts";
+import { until } from "../support/until.ts";
+
+let edge: Edge;
+let origin: Origin;
+let script: CustomerScript;
+
+beforeAll(async () => {
+  origin = await startOrigin();
+  edge = await Edge.prepare();
+  await edge.startCentral();
+  script = new CustomerScript(edge, origin.url, "own-backend");
+  await script.enrol();
+  await edge.startAgent();
+  for (const { name, run } of script.steps())
+    if (["domain", "activate", "hit"].includes(name)) await run();
+}, 120_000);
+
+afterAll(async () => {
+  await edge[Symbol.asyncDispose]();
+  await origin[Symbol.asyncDispose]();
+});
+
+test.each([
+  ["metrics", () => `http://127.0.0.1:${edge.ports.metrics}`],
+  ["metrics, by name", () => `http://localhost:${edge.ports.metrics}`],
+  ["metrics, in IPv6", () => `http://[::ffff:127.0.0.1]:${edge.ports.metrics}`],
+  ["visitors", () => `http://127.0.0.1:${edge.ports.visitors}`],
+])(
+  "its own listener for %s",
+  async (what, url) => {
+    const { api } = edge;
+    const name = `own ${what}`.replaceAll(/[ ,]+/g, "-");
+    const content = JSON.stringify({ domains: { [domain]: { backend: { urls: [url()] } } } });
+    const made = await api.post(`/${domain}/devlove/${name}/`, { schema: "devlove/1", content });
+    expect(made.status).toBe(201); // Central does not know where agents listen.
+    const version = async (): Promise<Readonly<Record<string, unknown>> | undefined> => {
+      const { body } = await api.get(`/active-viewset/${domain}/`);
+      return (body as readonly Record<string, unknown>[]).find((one) => one["name"] === name);
+    };
+    const wanted = await version();
+    const put = await api.put(`/active-viewset/${domain}/${String(wanted?.["id"])}/`, wanted);
+    expect(put.status).toBe(200);
+    const refused = await until("the refusal", async () => {
+      const now = await version();
+      return now?.["activation"] === "failed" && now;
+    });
+    const error = expect.stringContaining("is a listener of the agent itself");
+    expect(refused["deployments"]).toMatchObject([{ error, serving: { viewset_name: "first" } }]);
+    const answer = await edge.visit("/page/after", { host: domain });
+    expect([answer.status, answer.body.toString()]).toEqual([
+      200,
+      expect.stringContaining("after"),
+    ]);
+  },
+  30_000,
+);
