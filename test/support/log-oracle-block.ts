@@ -59,10 +59,10 @@ export async function runBlocked(): Promise<Blocked> {
     served: claims.filter((claim) => !isRefused(claim)).length,
     refused: claims.filter(isRefused).length,
     unrecorded: [...claims, ...after].filter(
-      (claim) => !isRefused(claim) && !recorded.has(claim.id),
+      (claim) => claim.answer !== undefined && !isRefused(claim) && !recorded.has(claim.id),
     ),
     held,
-    statusesAfter: new Set(after.map(({ answer }) => answer?.status ?? 0)),
+    statusesAfter: new Set(after.flatMap(({ answer }) => answer?.status ?? [])),
     readiness,
     readinessAfter,
   };

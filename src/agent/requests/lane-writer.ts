@@ -27,6 +27,8 @@ const groupCharsMax = 128 * 2 ** 10;
 const recordCharsMax = 256 * 2 ** 10;
 /** What a worker may have posted that the spool thread has not taken: 16,384 records of 1 KiB. */
 const inFlightBytesMax = 16 * 2 ** 20;
+/** How often it is looked for room to tell of dropped records. */
+const droppedLookMs = 50;
 const closeWaitMs = 5_000;
 
 export class LaneWriter {
@@ -47,6 +49,7 @@ export class LaneWriter {
   /** Records without a number yet; they get theirs when there is room to tell of them. */
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
+  #dropTimer: NodeJS.Timeout | undefined;
   #ended = false;
 
   constructor({ shared, groupMs, blocks = false }: LaneInit, port: MessagePort) {
@@ -76,7 +79,7 @@ export class LaneWriter {
     if (isClaimed) this.#claimed--;
     else if (!this.#hasRoom()) {
       this.#words.waiting = ++this.#dropped;
-      this.#wake(this.#groupMs);
+      this.#watchDropped();
       return;
     }
     const line = JSON.stringify(record);
@@ -88,7 +91,7 @@ export class LaneWriter {
     this.#count++;
     this.#words.accepted = this.#next++;
     if (this.#isGroupFull()) this.#flush();
-    else this.#wake(this.#groupMs);
+    else this.#wake();
   }
 
   /** Resolves when everything accepted is durable or told as a gap; after 5 s at the latest. */
@@ -98,6 +101,7 @@ export class LaneWriter {
     this.#tellDropped(Infinity);
     this.#ended = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#dropTimer);
     clearTimeout(this.#restTimer);
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#port.once("message", () => resolve());
@@ -166,14 +170,20 @@ export class LaneWriter {
     this.#count = 0;
   }
 
-  #wake(ms: number): void {
+  #wake(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
       this.#flush();
-      if (this.#dropped === 0) return;
+    }, this.#groupMs).unref();
+  }
+
+  /** Also when no record comes any more those that were dropped are told of. */
+  #watchDropped(): void {
+    this.#dropTimer ??= setTimeout(() => {
+      this.#dropTimer = undefined;
       this.#hasRoom();
-      if (this.#dropped > 0) this.#wake(10 * ms);
-    }, ms).unref();
+      if (this.#dropped > 0) this.#watchDropped();
+    }, droppedLookMs).unref();
   }
 
   #watchRest(): void {

@@ -1,7 +1,7 @@
 // The worker's end of a lane: numbers before any queue, groups, never waits, tells what it had to drop.
 
 import { MessageChannel, receiveMessageOnPort, type MessagePort } from "node:worker_threads";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { LaneWords } from "../../../src/agent/requests/lane-words.ts";
 import { openLaneWriter, type LaneWriter } from "../../../src/agent/requests/lane-writer.ts";
 import { requestRecord } from "../../support/request-records.ts";
@@ -18,6 +18,7 @@ type Taken = {
 
 const open: MessagePort[] = [];
 afterEach(() => {
+  vi.useRealTimers();
   for (const port of open.splice(0)) port.close();
 });
 
@@ -106,6 +107,32 @@ test("what was dropped is told of even when nothing comes any more", async () =>
     return taken.length > 0 && taken;
   });
   expect(gap).toEqual({ type: "gap", firstSeq: 2, count: 2, reason: "behind" });
+});
+
+test("however long there was no room, records are handed over as soon as ever", () => {
+  vi.useFakeTimers();
+  const { writer, words, take } = lane(4);
+  accept(writer, 1, 9);
+  vi.advanceTimersByTime(20_000);
+  take();
+  words.reserved = 20;
+  accept(writer, 10, 11);
+  vi.advanceTimersByTime(5);
+  expect(take()).toEqual([
+    { type: "gap", firstSeq: 5, count: 5, reason: "behind" },
+    { type: "group", firstSeq: 10, count: 2, ids: [10, 11] },
+  ]);
+});
+
+test("however long there was no room, what was dropped is told of soon after there is", () => {
+  vi.useFakeTimers();
+  const { writer, words, take } = lane(4);
+  accept(writer, 1, 9);
+  vi.advanceTimersByTime(20_000);
+  take();
+  words.reserved = 20;
+  vi.advanceTimersByTime(50);
+  expect(take()).toEqual([{ type: "gap", firstSeq: 5, count: 5, reason: "behind" }]);
 });
 
 test("a spool thread that takes nothing costs bounded memory", () => {
