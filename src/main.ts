@@ -48,6 +48,10 @@ const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Laz
       summary: "what would happen to an address; the sets in force",
       load: async () => (await import("./cli/agent-bots.ts")).botsCommand,
     },
+    viewset: {
+      summary: "versions kept on this host; back to one of them",
+      load: async () => (await import("./cli/agent-viewset.ts")).viewsetCommand,
+    },
     logs: {
       summary: "request records as they come, and their backlog",
       load: async () => (await import("./cli/agent-logs.ts")).logsCommand,

@@ -36,7 +36,6 @@ export function openLink(stack: AsyncDisposableStack, ground: Ground, served: Se
     setChanges: stack.use(openSetChanges(ground, served)),
     viewsets,
     activations: releases.activations,
-    releases: releases.watch,
     epoch: () => db.ledger.position.epoch,
     index,
     locals,

@@ -23,7 +23,7 @@ import {
 } from "./requests/lane-metrics.ts";
 import { readTail } from "./requests/tail-reader.ts";
 import type { Served } from "./serve.ts";
-import { describeReleases, describeVersion } from "./releases.ts";
+import { describeVersion, viewsetPorts } from "./releases.ts";
 import { documentOf } from "./steering/serving.ts";
 import {
   checkVisitor,
@@ -229,18 +229,7 @@ function controlPorts(
     whyDecision: (id) => whyDecision(visitors(), id),
     botsCheck: (visitor) => checkVisitor(visitors(), visitor),
     botsList: () => listBots(visitors()),
-    viewsetList: (domain) =>
-      serving.state.domains
-        .filter(({ name }) => domain === undefined || name === domain)
-        .map(({ name }) => describeReleases(releases, name)),
-    viewsetRollback: async ({ domain, version }, signal) => {
-      await releases.activations.rollBack(domain, version, signal);
-      return describeReleases(releases, domain);
-    },
-    viewsetRetry: async (domain, signal) => {
-      await releases.activations.retry(domain, signal);
-      return describeReleases(releases, domain);
-    },
+    ...viewsetPorts(releases, serving),
     logsBacklog: () => logFacts(ground),
     logsTail: (query, signal) => readTail(spool.tail(query.follow), query, signal),
     mainDomainOf: (host) =>

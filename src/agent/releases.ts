@@ -1,6 +1,7 @@
 // Versions of domains on this host: which is in force, how that changes, what is on trial, and what operators are told of it.
 
 import { inForceOf, standingOf, type Standing, type ViewsetRef } from "../core/release-list.ts";
+import type { ControlPorts } from "./admin/control-routes.ts";
 import type { VersionFacts } from "./admin/status.ts";
 import type { WorkerPool } from "./accelerator/workers.ts";
 import type { Ground } from "./ground.ts";
@@ -51,7 +52,7 @@ export function openReleases(
   return { books, activations, trials, watch };
 }
 
-export type ReleaseFacts = {
+type ReleaseFacts = {
   readonly domain: string;
   readonly in_force: (ViewsetRef & { readonly since: string }) | null;
   readonly wanted: ViewsetRef | null;
@@ -71,8 +72,29 @@ export type ReleaseFacts = {
   })[];
 };
 
-/** For `viewset list`. */
-export function describeReleases({ books, trials }: Releases, domain: string): ReleaseFacts {
+/** Operators' commands. */
+export function viewsetPorts(
+  releases: Releases,
+  serving: Serving,
+): Pick<ControlPorts, "viewsetList" | "viewsetRollback" | "viewsetRetry"> {
+  const { activations } = releases;
+  return {
+    viewsetList: (asked) =>
+      serving.state.domains
+        .filter(({ name }) => asked === undefined || name === asked)
+        .map(({ name }) => describeReleases(releases, name)),
+    viewsetRollback: async ({ domain, version }, signal) => {
+      await activations.rollBack(domain, version, signal);
+      return describeReleases(releases, domain);
+    },
+    viewsetRetry: async (domain, signal) => {
+      await activations.retry(domain, signal);
+      return describeReleases(releases, domain);
+    },
+  };
+}
+
+function describeReleases({ books, trials }: Releases, domain: string): ReleaseFacts {
   const book = books.of(domain);
   const { releases, quarantined, pin, wish } = book;
   const inForce = inForceOf(book);

@@ -22,6 +22,7 @@ import { createLocalWakeBus } from "./agents/wake.ts";
 import { createCustomerApi } from "./api/customer-api.ts";
 import type { Live } from "./api/ports.ts";
 import { startFront } from "./front.ts";
+import { startBlobCollection } from "./jobs/blob-collection.ts";
 import { startBotImports } from "./jobs/bot-imports.ts";
 import { startRetention } from "./jobs/retention.ts";
 import { openLogs } from "./request-logs.ts";
@@ -30,6 +31,7 @@ import { openAgentStore } from "./store/agent-store.ts";
 import { BotImports } from "./store/bot-import.ts";
 import { giveFirstKeys } from "./store/first-keys.ts";
 import { MarkJournal, type MarkJournalDeps } from "./store/mark-journal.ts";
+import { collectBlobs } from "./store/blob-collection.ts";
 import { openBlobs, type BlobFiles } from "./store/blobs.ts";
 import { CustomerStore } from "./store/customer-store.ts";
 import { openReader, openStore, storeEpoch, type Store } from "./store/database.ts";
@@ -97,6 +99,10 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   // Before the listener, whose closing waits for every connection.
   stack.defer(async () => hub[Symbol.asyncDispose]());
   stack.use(startJobs(ground));
+  const collecting = { store, blobs, directory: at("blobs"), randomBytes };
+  const collect = async (at: Date, ended: AbortSignal): ReturnType<typeof collectBlobs> =>
+    collectBlobs(collecting, at, ended);
+  stack.use(startBlobCollection({ ...ground, collect }));
   const status = async (): Promise<unknown> => centralStatus(ground, hub, listener.port);
   const imports = stack.use(
     startBotImports({

@@ -8,7 +8,7 @@
 
 import { constants, performServerHandshake, type ServerHttp2Session } from "node:http2";
 import type { ServerHttp2Stream } from "node:http2";
-import { Budget } from "../../core/budget.ts";
+import { Budget, type BudgetRules } from "../../core/budget.ts";
 import { fieldValue } from "../../core/http-fields.ts";
 import { sendText } from "./answer.ts";
 import { closeOf, Connection, type Arrival } from "./connection.ts";
@@ -29,12 +29,18 @@ export type Http2Limits = {
   readonly idleMs: number;
   /** Between the two GOAWAYs: one way to a far visitor and back. */
   readonly noticeMs: number;
+  readonly resets: BudgetRules;
+  /** Pings and settings. */
+  readonly control: BudgetRules;
 };
 
-const limitsDefault: Http2Limits = { idleMs: 60_000, noticeMs: 250 };
+const limitsDefault: Http2Limits = {
+  idleMs: 60_000,
+  noticeMs: 250,
+  resets: { burst: 300, perSecond: 50 },
+  control: { burst: 100, perSecond: 10 },
+};
 
-const resets = { burst: 300, perSecond: 50 };
-const controlFrames = { burst: 100, perSecond: 10 };
 /** For the last GOAWAY to arrive. */
 const goodbyeMs = 2_000;
 /** Of all streams of a connection together; each has 64 KiB. An upload is not held up by the way back. */
@@ -89,8 +95,8 @@ export class Http2Sessions {
     const held: Held = {
       session,
       connection: new Connection(nextConnection(), arrival),
-      resets: new Budget(resets, nowMs),
-      control: new Budget(controlFrames, nowMs),
+      resets: new Budget(this.#limits.resets, nowMs),
+      control: new Budget(this.#limits.control, nowMs),
       idle: undefined,
     };
     this.#held.add(held);
@@ -101,7 +107,8 @@ export class Http2Sessions {
     );
     session.on("ping", () => this.#count(held, "control"));
     session.on("remoteSettings", () => this.#count(held, "control"));
-    session.once("close", () => this.#closed(held));
+    // Not the session's own close: it waits for what the socket will never take.
+    arrival.socket.once("close", () => this.#closed(held));
     this.#rest(held);
     if (this.#draining) this.#drain(held);
   }
@@ -115,11 +122,14 @@ export class Http2Sessions {
   /** Resolves when no connection is left. */
   async ended(): Promise<void> {
     for (let [held] = this.#held; held !== undefined; [held] = this.#held)
-      await closeOf(held.session);
+      await closeOf(held.connection.socket);
   }
 
   cut(): void {
-    for (const { session } of this.#held) session.destroy();
+    for (const { session, connection } of this.#held) {
+      session.destroy();
+      connection.socket.destroy();
+    }
   }
 
   #drain({ session }: Held): void {
@@ -153,20 +163,26 @@ export class Http2Sessions {
   }
 
   #rest(held: Held): void {
+    if (held.session.destroyed) return; // Forgotten already.
     clearTimeout(held.idle);
     held.idle = setTimeout(() => {
       held.session.close();
-      // Who is gone without a word would be waited for until the system gives him up.
-      held.idle = setTimeout(() => held.session.destroy(), goodbyeMs);
+      this.#forget(held);
     }, this.#limits.idleMs);
+  }
+
+  /** The session waits for its last frames to be taken: by one who has gone without a word, until the system gives him up. */
+  #forget(held: Held): void {
+    clearTimeout(held.idle);
+    held.idle = setTimeout(() => held.connection.socket.destroy(), goodbyeMs);
   }
 
   #count(held: Held, what: "resets" | "control"): void {
     const { metrics, clock } = this.#deps;
     if (held[what].take(clock.steadyMs()) || held.session.destroyed) return;
     metrics.accel_agent_http2_connections_cut_total.inc({ reason: what });
-    held.session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
-    held.session.destroy();
+    held.session.destroy(new Error(`too many ${what}`), constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    this.#forget(held);
   }
 
   #closed(held: Held): void {

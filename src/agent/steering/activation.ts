@@ -4,6 +4,7 @@
 // proves bad is quarantined with the reason; the one before goes on serving. What becomes of central's wish is told to central: by the receipt of
 // its entry, and where it changes later by a correction in the same transaction.
 
+import type { Json } from "../../core/canonical-json.ts";
 import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
 import {
   findRelease,
@@ -94,6 +95,13 @@ export class Activations {
     return settledWish(this.#ports.books.of(domain), ref, entry);
   }
 
+  /** Domains that are unlinked, or have no version any more; with what else goes into the transaction. */
+  forget(domains: readonly string[], more: Readonly<Record<string, Json>> = {}): void {
+    const { books, watch } = this.#ports;
+    books.forget(domains, more);
+    for (const domain of domains) watch.forget(domain);
+  }
+
   /** An operator's: the kept version that `said` means, and it stays until central has another wish. Throws NOT_FOUND, and why it cannot be served. */
   async rollBack(domain: string, said: string | undefined, signal: AbortSignal): Promise<Release> {
     const found = findRelease(this.#ports.books.of(domain), said);
@@ -146,7 +154,7 @@ export class Activations {
     signal: AbortSignal,
     change: (book: ReleaseBook) => Change,
   ): Promise<boolean> {
-    const { serving, viewsets, documents, books, watch, onCorrected } = this.#ports;
+    const { serving, viewsets, books, watch, onCorrected } = this.#ports;
     const names = serving.names(domain);
     if (names === undefined) return false;
     const ready = await viewsets.prepare(manifest, names, signal);
@@ -158,7 +166,7 @@ export class Activations {
       if (!isLinked) return;
       const changed = change(books.of(domain));
       ({ corrections } = changed);
-      documents.put(books.changes(domain, changed.book), corrections);
+      books.commit(domain, changed.book, corrections);
     };
     await serving.publish({ viewset: { domain, ready } }, commit, async (next, ask) =>
       inspectStaged(domain, next, ask),
@@ -183,10 +191,10 @@ export class Activations {
   }
 
   #refuse(domain: string, wish: Wish, outcome: EntryOutcome, bad?: Quarantined): EntryOutcome {
-    const { serving, books, documents, watch } = this.#ports;
+    const { serving, books, watch } = this.#ports;
     if (serving.names(domain) === undefined) return notLinked(domain, "no longer");
     const book = refusedWish(books.of(domain), wish, bad);
-    documents.put(books.changes(domain, book));
+    books.commit(domain, book);
     watch.tell(domain, book);
     return outcome;
   }

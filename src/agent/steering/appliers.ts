@@ -5,8 +5,6 @@ import type { JournalBody, JournalKind, KnownEntry } from "../../wire/journal.ts
 import type { Activations } from "./activation.ts";
 import { refused, refusing, type EntryOutcome } from "./outcomes.ts";
 import type { CacheIndex, Documents, LocalSites, Sets, SetWatch, Viewsets } from "./ports.ts";
-import { forgottenReleases } from "./release-books.ts";
-import type { ReleaseWatch } from "./release-watch.ts";
 import type { Serving } from "./serving.ts";
 import type { SetChanges } from "./set-changes.ts";
 import type { VaultSteps } from "./vault-changes.ts";
@@ -26,7 +24,6 @@ export type SteeringPorts = {
   readonly setChanges: SetChanges;
   readonly viewsets: Viewsets;
   readonly activations: Activations;
-  readonly releases: ReleaseWatch;
   /** Of the journal that entries are of. */
   readonly epoch: () => string | null;
   readonly index: CacheIndex;
@@ -115,7 +112,7 @@ async function changePolicy(
  * a crash in between repeats the entry over the same documents.
  */
 export async function changeDomains(
-  { serving, documents, sets, watch, index, locals, releases }: SteeringPorts,
+  { serving, sets, watch, index, locals, activations }: SteeringPorts,
   body: JournalBody<"domains.changed">,
 ): Promise<EntryOutcome> {
   const before = serving.domains();
@@ -139,11 +136,7 @@ export async function changeDomains(
   sets.keepOnly(new Set(homeAfter.keys()));
   watch.keepOnly(new Set(homeAfter.keys()));
   await serving.publishSets(); // A host that comes back must not be judged by what it had.
-  documents.put({
-    domains: body,
-    ...forgottenReleases(goneDomains),
-  });
-  for (const domain of goneDomains) releases.forget(domain);
+  activations.forget(goneDomains, { domains: body });
   await locals.look();
   return {
     phase: "applied",

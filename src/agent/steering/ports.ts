@@ -160,8 +160,8 @@ export interface Central {
 
 /** Keys and certificates on this host. */
 export interface Vault {
-  /** What lay here of keys cannot be read any more. */
-  readonly lostKeys: boolean;
+  /** Every site has a key: here are none. */
+  readonly lacksKeys: boolean;
   /** Names of those that do not open with this host's secret16. */
   lockedKeys(): readonly string[];
   /** Central's keys are durable when it resolves, with the names of those that do not open. */

@@ -14,59 +14,83 @@ import {
 } from "../../core/release-list.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { JournalBody } from "../../wire/journal.ts";
-import type { Documents } from "./ports.ts";
+import type { Correction, Documents } from "./ports.ts";
 import { documentOf } from "./serving.ts";
 
 export type BookDocuments = Documents & { keys(prefix: string): readonly string[] };
 
-const parts = ["releases", "quarantine", "pin", "wish"] as const;
+const parts = ["viewset", "releases", "quarantine", "pin", "wish"] as const;
+
+type Changes = Readonly<Record<string, Json | null>>;
 
 export class ReleaseBooks {
   readonly #documents: BookDocuments;
+  /** As they are in agent.db: each activation asks for what the host holds of all domains, which may be ten thousand. */
+  readonly #books = new Map<string, ReleaseBook>();
 
   constructor(documents: BookDocuments) {
     this.#documents = documents;
+    for (const part of parts)
+      for (const key of documents.keys(`${part}:`)) {
+        const domain = key.slice(part.length + 1);
+        if (!this.#books.has(domain)) this.#books.set(domain, this.#read(domain));
+      }
   }
 
   of(domain: string): ReleaseBook {
+    return this.#books.get(domain) ?? emptyBook;
+  }
+
+  /** Of all domains that have a book. */
+  domains(): readonly string[] {
+    return [...this.#books.keys()].sort();
+  }
+
+  /** The book, and with it the version in force: durable when it returns. */
+  commit(domain: string, book: ReleaseBook, corrections: readonly Correction[] = []): void {
+    this.#put([domain], changesOf(domain, book), corrections);
+  }
+
+  /** Domains that are unlinked, or have no version any more; with what else goes into the transaction. */
+  forget(domains: readonly string[], more: Changes = {}): void {
+    const keys = domains.flatMap((domain) => parts.map((part) => `${part}:${domain}`));
+    const gone = Object.fromEntries(keys.map((key) => [key, null] as const));
+    this.#put(domains, { ...more, ...gone }, []);
+  }
+
+  #put(domains: readonly string[], changes: Changes, corrections: readonly Correction[]): void {
+    try {
+      this.#documents.put(changes, corrections);
+    } finally {
+      // Also when it failed: nobody knows how far it came.
+      for (const domain of domains) {
+        const book = this.#read(domain);
+        if (book === emptyBook) this.#books.delete(domain);
+        else this.#books.set(domain, book);
+      }
+    }
+  }
+
+  #read(domain: string): ReleaseBook {
     const documents = this.#documents;
     const quarantined = documentOf(documents, `quarantine:${domain}`) ?? [];
     const wish = documentOf(documents, `wish:${domain}`) ?? null;
     const releases = documentOf(documents, `releases:${domain}`);
-    if (releases === undefined) return { ...this.#begun(domain, wish), quarantined };
-    return { releases, quarantined, pin: documentOf(documents, `pin:${domain}`) ?? null, wish };
+    const pin = documentOf(documents, `pin:${domain}`) ?? null;
+    if (releases !== undefined) return { releases, quarantined, pin, wish };
+    const begun = this.#begun(domain, wish);
+    const isEmpty = begun === emptyBook && quarantined.length === 0;
+    return isEmpty ? emptyBook : { ...begun, quarantined };
   }
 
   /** What a book that nobody has written yet begins with: the version in force, where there is one. */
   #begun(domain: string, wish: Wish | null): ReleaseBook {
     const body = documentOf(this.#documents, `viewset:${domain}`);
-    if (body === undefined) return { ...emptyBook, wish };
+    if (body === undefined) return wish === null ? emptyBook : { ...emptyBook, wish };
     const { domain: _, ...ref } = body;
     const at = new Date(0).toISOString();
     const begun = granted(emptyBook, { ...ref, entry: null }, { keep: 1, at });
     return wish === null ? begun : { ...begun, wish };
-  }
-
-  /** For the transaction that makes it so, the version in force among it. */
-  changes(domain: string, book: ReleaseBook): Readonly<Record<string, Json | null>> {
-    const { releases, quarantined, pin, wish } = book;
-    const inForce = inForceOf(book);
-    return {
-      ...(inForce !== undefined && { [`viewset:${domain}`]: bodyOf(domain, inForce) }),
-      [`releases:${domain}`]: releases.length === 0 ? null : releases,
-      [`quarantine:${domain}`]: quarantined.length === 0 ? null : quarantined,
-      [`pin:${domain}`]: pin,
-      [`wish:${domain}`]: wish,
-    };
-  }
-
-  /** Of all domains that have a book. */
-  domains(): readonly string[] {
-    const keys = parts.flatMap((part) =>
-      this.#documents.keys(`${part}:`).map((key) => key.slice(part.length + 1)),
-    );
-    const begun = this.#documents.keys("viewset:").map((key) => key.slice("viewset:".length));
-    return [...new Set([...keys, ...begun])].sort();
   }
 
   held(): readonly Omit<HeldRelease, "blobs">[] {
@@ -88,17 +112,21 @@ export class ReleaseBooks {
       const book = this.of(domain);
       const gone = new Set(some.map(({ manifest }) => manifest));
       const releases = withoutReleases(book.releases, gone);
-      this.#documents.put(this.changes(domain, { ...book, releases }));
+      this.commit(domain, { ...book, releases });
     }
   }
 }
 
-/** For the transaction that unlinks domains, or takes their versions away. */
-export function forgottenReleases(domains: readonly string[]): Readonly<Record<string, null>> {
-  const keys = domains.flatMap((domain) =>
-    ["viewset", ...parts].map((part) => `${part}:${domain}`),
-  );
-  return Object.fromEntries(keys.map((key) => [key, null] as const));
+function changesOf(domain: string, book: ReleaseBook): Changes {
+  const { releases, quarantined, pin, wish } = book;
+  const inForce = inForceOf(book);
+  return {
+    ...(inForce !== undefined && { [`viewset:${domain}`]: bodyOf(domain, inForce) }),
+    [`releases:${domain}`]: releases.length === 0 ? null : releases,
+    [`quarantine:${domain}`]: quarantined.length === 0 ? null : quarantined,
+    [`pin:${domain}`]: pin,
+    [`wish:${domain}`]: wish,
+  };
 }
 
 function bodyOf(

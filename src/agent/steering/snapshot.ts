@@ -6,7 +6,6 @@ import type { BotSet } from "../../wire/journal.ts";
 import type { Snapshot } from "../../wire/snapshot.ts";
 import { changeDomains, type SteeringPorts } from "./appliers.ts";
 import type { EntryOutcome } from "./outcomes.ts";
-import { forgottenReleases } from "./release-books.ts";
 import { documentOf } from "./serving.ts";
 import { takeVault } from "./vault-changes.ts";
 
@@ -80,7 +79,7 @@ async function takeSets(
 
 /** Where central has no active viewset the domain falls back to the host's own site, as it would had the agent been there all the time. */
 async function forgetViewsets(
-  { serving, documents, releases }: SteeringPorts,
+  { serving, documents, activations }: SteeringPorts,
   { domains, viewsets }: Snapshot,
 ): Promise<void> {
   const active = new Set(viewsets.map(({ domain }) => domain));
@@ -89,9 +88,6 @@ async function forgetViewsets(
       documentOf(documents, `${part}:${domain}`),
     );
     if (active.has(domain) || known.every((one) => one === undefined)) continue;
-    await serving.publish({ viewset: { domain, ready: null } }, () =>
-      documents.put(forgottenReleases([domain])),
-    );
-    releases.forget(domain);
+    await serving.publish({ viewset: { domain, ready: null } }, () => activations.forget([domain]));
   }
 }

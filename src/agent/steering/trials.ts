@@ -87,7 +87,9 @@ export class Trials implements AsyncDisposable {
   /** ISO 8601; undefined: none is on trial. */
   until(domain: string): string | undefined {
     const trial = this.#running.get(domain);
-    return trial === undefined ? undefined : new Date(trial.untilMs).toISOString();
+    // One whose version has been replaced ends with its next look.
+    const isOn = trial?.manifest === inForceOf(this.#ports.books.of(domain))?.manifest;
+    return trial === undefined || !isOn ? undefined : new Date(trial.untilMs).toISOString();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

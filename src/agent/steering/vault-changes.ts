@@ -52,7 +52,8 @@ export class VaultChanges {
   /** Before the first publish: what was in force before, as it lies here, or what another secret16 opens now. */
   async restore(): Promise<void> {
     const { documents, vault } = this.#deps;
-    this.#isTorn = vault.lostKeys;
+    // Lost, or told of to a release that did not know them. A host that never took a snapshot gets them with its first.
+    this.#isTorn = vault.lacksKeys && documentOf(documents, "domains") !== undefined;
     await this.#restoreKeys();
     if (await this.#restoreLocked()) return;
     const stored = documentOf(documents, "certificates");
@@ -103,7 +104,7 @@ export class VaultChanges {
       if (attempt === 0)
         log.warn(
           { code: codeOf(error), error: messageOf(error) },
-          "keys or certificates on this disk are damaged; they are fetched again",
+          "keys or certificates are missing on this disk; they are fetched again",
         );
       return codeOf(error) !== "SITE_DELETED";
     };

@@ -21,21 +21,18 @@ export type KeptKey = SymmetricKeyState & {
   readonly key: Uint8Array | undefined;
 };
 
-/** No file: no keys. `isDamaged`: it was set aside as `<path>.corrupt`. */
-export async function readKeys(
-  path: string,
-): Promise<{ readonly keys: readonly KeptKey[]; readonly isDamaged: boolean }> {
+/** None where there is no file, or a damaged one: it is set aside as `<path>.corrupt`. */
+export async function readKeys(path: string): Promise<readonly KeptKey[]> {
   let raw: unknown;
   try {
     raw = parseJson(await readFile(path, "utf8"));
   } catch (error) {
-    if (isMissing(error)) return { keys: [], isDamaged: false };
+    if (isMissing(error)) return [];
     throw error;
   }
   const keys = parseFile(raw);
-  if (keys !== undefined) return { keys, isDamaged: false };
-  await rename(path, `${path}.corrupt`);
-  return { keys: [], isDamaged: true };
+  if (keys === undefined) await rename(path, `${path}.corrupt`);
+  return keys ?? [];
 }
 
 /** Undefined: it is not what writeKeys wrote. */

@@ -53,18 +53,14 @@ export class Vault {
   #inForce: readonly CertificateFacts[] = [];
   #usedKeys: ReadonlySet<string> = new Set();
   #tables = 0;
-  /** Keys that lay here and cannot be read. */
-  readonly lostKeys: boolean;
-
   /** Of openVault. */
-  constructor(options: VaultOptions, keys: readonly KeptKey[], lostKeys: boolean) {
+  constructor(options: VaultOptions, keys: readonly KeptKey[]) {
     const directory = directoryOf(options.stateDir);
     this.#options = options;
     this.#keyPath = keyPathOf(directory);
     this.#files = new CertificateFiles(directory);
     this.#telemetry = new VaultTelemetry(options);
     this.#keys = keys;
-    this.lostKeys = lostKeys;
     this.#tellKeys();
     this.tellExpiry();
   }
@@ -170,6 +166,11 @@ export class Vault {
     };
   }
 
+  /** Every site has one: they were lost, or came when this host could not take them. */
+  get lacksKeys(): boolean {
+    return this.#keys.length === 0;
+  }
+
   /** Names of keys that do not open with this host's secret16. */
   lockedKeys(): readonly string[] {
     return this.#keys.filter(({ key }) => key === undefined).map(({ name }) => name);
@@ -196,8 +197,8 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
   await ensureDirectory(directory);
   await chmod(directory, 0o700); // It may have come back from a backup.
   const path = keyPathOf(directory);
-  const { keys: kept, isDamaged } = await readKeys(path);
+  const kept = await readKeys(path);
   const keys = openKeys(kept, options.site);
   if (keys.some(({ key }, at) => key !== kept[at]?.key)) await writeKeys(path, keys);
-  return new Vault(options, keys, isDamaged);
+  return new Vault(options, keys);
 }

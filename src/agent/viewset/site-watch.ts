@@ -25,10 +25,10 @@ export const openChokidar: OpenWatcher = watch;
 /** From the first change until it is told, with all that came meanwhile. */
 const gatherMs = 50;
 const changesMax = 1_000;
-/** The kernel's queue has room for 16,384 events (fs.inotify.max_queued_events), up to four for a file that is written. */
+/** The kernel's queue has room for 16,384 events (fs.inotify.max_queued_events), two to four for a file that is written. */
 const burstMax = 4_000;
-/** A burst has ended when nothing was told for so long. */
-const restMs = 1_000;
+/** What was lost is found within so long after the rest of it was told. */
+const windowMs = 2_000;
 /** inotify's watches, its instances or the descriptors for them are used up. */
 const exhausted: ReadonlySet<string> = new Set(["ENOSPC", "EMFILE", "ENFILE"]);
 /** 10,000 files take some 30 ms of each period. */
@@ -42,9 +42,10 @@ export class SiteWatch implements AsyncDisposable {
   #isPolling = false;
   #changed = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
-  /** Changes since nothing was told for a while. */
+  /** Changes of this window, and of the one before it: a burst may lie across both. */
   #burst = 0;
-  #rest: NodeJS.Timeout | undefined;
+  #burstBefore = 0;
+  #window: NodeJS.Timeout | undefined;
   #rescanning: Promise<void> | undefined;
   /** Of watchers that are no longer wanted. */
   readonly #closing = new Set<Promise<void>>();
@@ -63,7 +64,7 @@ export class SiteWatch implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    clearTimeout(this.#rest);
+    clearTimeout(this.#window);
     this.#close(this.#watcher);
     this.#ready.resolve();
     await this.#rescanning;
@@ -130,8 +131,7 @@ export class SiteWatch implements AsyncDisposable {
   #note(path: string): void {
     if (this.#isClosed) return;
     this.#burst++;
-    this.#rest ??= setTimeout(() => this.#onRest(), restMs);
-    this.#rest.refresh();
+    this.#window ??= setTimeout(() => this.#onWindow(), windowMs);
     if (this.#changed.size <= changesMax) this.#changed.add(path);
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
@@ -141,11 +141,11 @@ export class SiteWatch implements AsyncDisposable {
     }, gatherMs);
   }
 
-  #onRest(): void {
-    this.#rest = undefined;
-    const burst = this.#burst;
+  #onWindow(): void {
+    this.#window = undefined;
+    if (this.#burst + this.#burstBefore > burstMax) void this.rescan();
+    this.#burstBefore = this.#burst;
     this.#burst = 0;
-    if (burst > burstMax) void this.rescan();
   }
 
   #failed(watcher: FSWatcher, error: unknown): void {
