@@ -8,6 +8,7 @@ import { createCustomerClient, type CustomerClient } from "../../src/client/cust
 import { AccelError } from "../../src/core/faults.ts";
 import { openApi, type Api } from "../central/api/api-harness.ts";
 import { receipt, seen } from "../central/api/receipts.ts";
+import { makeCertificate } from "../support/x509.ts";
 
 let api: Api;
 let client: CustomerClient;
@@ -31,6 +32,26 @@ beforeAll(async () => {
 afterAll(async () => {
   await client[Symbol.asyncDispose]();
   await api[Symbol.asyncDispose]();
+});
+
+test("keys and certificates of a site", async () => {
+  const [site, other] = [await client.createSite("keys"), await client.createSite("keys")];
+  const key = await client.createSymmetricKey(site.id, { idempotencyKey: "key" });
+  expect(key.name).toBe(`key-${site.name16}-2`);
+  expect(await client.createSymmetricKey(site.id, { idempotencyKey: "key" })).toEqual(key);
+  expect(await client.symmetricKeys()).toHaveLength(3);
+  expect(await client.symmetricKey(key.id)).toEqual(key);
+  expect(await client.bindSymmetricKey(key.id, other.id)).toMatchObject({
+    name: key.name,
+    deployment_site_id: other.id,
+  });
+  const { pem: certificate, key: privateKey } = makeCertificate({ names: ["a.example.com"] });
+  const stored = await client.uploadCertificate(site.name16, { certificate, privateKey });
+  expect(stored.names).toEqual(["a.example.com"]);
+  expect(await client.certificates(site.name16)).toMatchObject([{ ...stored, state: "pending" }]);
+  await client.deleteCertificate(site.name16, stored.id);
+  expect(await client.certificates(site.name16)).toEqual([]);
+  for (const { id } of [site, other]) await client.deleteSite(id);
 });
 
 test("the way of a customer, from a site to its logs", async () => {

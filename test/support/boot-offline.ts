@@ -17,20 +17,34 @@ export type OfflineBoot = {
 
 const filesMost = 200;
 
-/** Kills the agent of `rig` and takes its state away. */
+/** Kills the agent of `rig` and starts another one on its state. Afterwards the state is back where it was, and nobody runs on it. */
 export async function bootOffline(
   { edge }: ReleaseRig,
   site: VersionedSite,
   main?: string,
+  look: (host: OfflineHost) => Promise<readonly string[]> = async () => [],
 ): Promise<OfflineBoot> {
   await edge.agent.kill();
   using temp = tempDir();
-  renameSync(join(edge.dir, "agent"), join(temp.path, "agent"));
+  const [state, moved] = [join(edge.dir, "agent"), join(temp.path, "agent")];
+  renameSync(state, moved);
   const settings = readFileSync(join(edge.dir, "agent.yaml"), "utf8");
-  await using host = await OfflineHost.start(temp.path, settings, {
-    main,
-    path: `/${site.path(0)}`,
-  });
+  const path = `/${site.path(0)}`;
+  const boot = await OfflineHost.start(temp.path, settings, { main, path }).then(
+    async (started) => {
+      await using host = started;
+      const { wrong, span } = await readAll(host, site);
+      return { firstAnswerMs: host.firstAnswerMs, span, wrong: [...wrong, ...(await look(host))] };
+    },
+  );
+  renameSync(moved, state);
+  return boot;
+}
+
+async function readAll(
+  host: OfflineHost,
+  site: VersionedSite,
+): Promise<Pick<OfflineBoot, "span" | "wrong">> {
   const wrong: string[] = [];
   let [from, to] = [1, Infinity];
   const step = Math.ceil(site.files / filesMost);
@@ -40,5 +54,5 @@ export async function bootOffline(
     if (span === undefined) wrong.push(`${site.path(no)}: ${status}, ${body.length} bytes`);
     else [from, to] = [Math.max(from, span.from), Math.min(to, span.to)];
   }
-  return { firstAnswerMs: host.firstAnswerMs, span: from <= to ? { from, to } : undefined, wrong };
+  return { span: from <= to ? { from, to } : undefined, wrong };
 }

@@ -136,6 +136,9 @@ export type EdgePorts = {
   readonly metrics: number;
 };
 
+/** Much more than a start takes: machines may be busy with other tests. */
+const startWithinMs = 60_000;
+
 export class Edge implements AsyncDisposable {
   readonly ports: EdgePorts;
   readonly api: Api;
@@ -220,7 +223,7 @@ export class Edge implements AsyncDisposable {
       ["central", "serve", "--config", join(this.dir, "central.yaml")],
       () => answers200(`http://127.0.0.1:${this.ports.central}/readyz`),
       {},
-      30_000,
+      startWithinMs,
       main,
     );
   }
@@ -231,7 +234,7 @@ export class Edge implements AsyncDisposable {
       ["agent", "run", "--config", join(this.dir, "agent.yaml")],
       () => answers200(`http://127.0.0.1:${this.ports.metrics}/readyz`),
       {},
-      30_000,
+      startWithinMs,
       main,
     );
   }

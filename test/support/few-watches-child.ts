@@ -7,8 +7,11 @@ import { Health } from "../../src/base/health.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { Registry } from "../../src/base/metrics.ts";
 
+/** What a line begins with. */
+export type Told = "health" | "views" | "devlove" | "ready";
+
 const dir = process.argv[2] ?? "";
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const say = (told: Told, what = ""): void => void process.stdout.write(`${told} ${what}\n`);
 const health = new Health(() => new Date(0));
 const sites = await openLocalSites({
   sites: [
@@ -21,13 +24,13 @@ const sites = await openLocalSites({
   watchViews: true,
   names: () => undefined,
   backendRules: {},
-  onChange: (domain) => say(`devlove ${domain}`),
-  onViews: (_, paths) => say(`views ${paths?.join(" ") ?? "everything"}`),
+  onChange: (domain) => say("devlove", domain),
+  onViews: (_, paths) => say("views", paths?.join(" ") ?? "everything"),
   registry: new Registry(),
   health,
   log: silentLog(),
   stop: new AbortController().signal,
 });
 await sites.watching();
-for (const { code, text } of health.list()) say(`health ${code} ${text}`);
+for (const { code, text } of health.list()) say("health", `${code} ${text}`);
 say("ready");

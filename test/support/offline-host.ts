@@ -9,7 +9,7 @@ import { answers200, Program } from "./process.ts";
 import { domain } from "./release-rig.ts";
 import { until } from "./until.ts";
 
-const answerWithinMs = 20_000;
+const answerWithinMs = 60_000;
 
 type HostOptions = {
   /** Another program than the sources. */
@@ -20,38 +20,41 @@ type HostOptions = {
 
 export class OfflineHost implements AsyncDisposable {
   readonly firstAnswerMs: number;
+  /** Where HTTPS is spoken, if the settings have it so. */
+  readonly tlsPort: number;
   readonly #program: Program;
   readonly #port: number;
 
-  private constructor(program: Program, port: number, firstAnswerMs: number) {
+  private constructor(program: Program, port: number, tlsPort: number, firstAnswerMs: number) {
     this.#program = program;
     this.#port = port;
+    this.tlsPort = tlsPort;
     this.firstAnswerMs = firstAnswerMs;
   }
 
-  /** On `dir`/agent; `settings` is the YAML of the agent whose state it is. Resolves when it answers visitors and is ready. */
+  /** On `dir`/agent; `settings` is the YAML of the agent whose state it is, with its secret. Resolves when it answers visitors and is ready. */
   static async start(
     dir: string,
     settings: string,
     { main, path }: HostOptions = {},
   ): Promise<OfflineHost> {
-    const [visitors = 0, metrics = 0, nobody = 0] = await freePorts(3);
-    const before = parse(settings) as Record<string, unknown>;
+    const [visitors = 0, secure = 0, metrics = 0, nobody = 0] = await freePorts(4);
+    const before = parse(settings) as { readonly accelerator: { readonly tls_listen?: string } };
+    const { accelerator } = before;
     const own = {
       ...before,
       central_url: `http://127.0.0.1:${nobody}`,
       state_dir: join(dir, "agent"),
       accelerator: {
-        ...Object(before["accelerator"]),
+        ...accelerator,
         listen: `127.0.0.1:${visitors}`,
         workers: 1,
+        ...(accelerator.tls_listen === undefined ? {} : { tls_listen: `127.0.0.1:${secure}` }),
       },
       metrics: { listen: `127.0.0.1:${metrics}` },
     };
     const file = join(dir, "agent.yaml");
-    const secret = join(dir, "secret16");
-    writeFileSync(secret, "0123456789abcdef0123456789abcdef", { mode: 0o600 });
-    writeFileSync(file, stringify({ ...own, secret16_file: secret }));
+    writeFileSync(file, stringify(own));
     const began = performance.now();
     const program = await Program.start(
       ["agent", "run", "--config", file],
@@ -72,9 +75,13 @@ export class OfflineHost implements AsyncDisposable {
       answerWithinMs,
     );
     if (program.ended) throw new Error(`the agent ended: ${program.said.slice(-1_500)}`);
-    await until("ready", async () => answers200(`http://127.0.0.1:${metrics}/readyz`));
+    await until(
+      "ready",
+      async () => answers200(`http://127.0.0.1:${metrics}/readyz`),
+      answerWithinMs,
+    );
     stack.move();
-    return new OfflineHost(program, visitors, firstAnswerMs);
+    return new OfflineHost(program, visitors, secure, firstAnswerMs);
   }
 
   get said(): string {

@@ -101,7 +101,7 @@ export class ReleaseRig implements AsyncDisposable {
       ["agent", "run", "--config", join(this.edge.dir, "maker.yaml")],
       () => answers200(`http://127.0.0.1:${this.#makerPort}/readyz`),
       {},
-      30_000,
+      60_000,
       this.#options.main,
     );
   }

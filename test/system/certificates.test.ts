@@ -166,7 +166,7 @@ test("a new symmetric key, and a new secret16 when it is in place, change nothin
   );
 }, 60_000);
 
-test("1,000 certificates: all are served, a start without central serves them within 2 s", async () => {
+test("1,000 certificates: all are served, and soon after a start without central", async () => {
   const many = Array.from({ length: 998 }, (_, no) => issue(`h${no}.example.net`));
   for (let at = 0; at < many.length; at += 8)
     await Promise.all(many.slice(at, at + 8).map(async (leaf) => upload(leaf)));
@@ -184,11 +184,8 @@ test("1,000 certificates: all are served, a start without central serves them wi
   const last = many.at(-1);
   if (last === undefined) throw new Error("no certificate");
   expect(await servedFor(last.subject)).toBe(fingerprintOf(last.pem));
-  const tookMs = Math.round(performance.now() - began);
-  console.log(
-    `1,000 certificates, central absent, after SIGKILL: first handshake ${tookMs} ms after the start`,
-  );
-  expect(tookMs).toBeLessThan(10_000); // 2 s on a machine of its own; see the line above.
+  // 2 s on a machine of its own; this one runs other tests beside it.
+  expect(performance.now() - began).toBeLessThan(10_000);
   await check();
   await edge.central.restart();
 }, 180_000);

@@ -1,9 +1,10 @@
 // Visitors of HTTP/2 who mean harm, or do not know better: what they ask for beyond measure is cut, and nobody else notices.
 
+import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
 import { until } from "../../support/until.ts";
 import { code, flags, frame, get, pack, visitByFrames, type FrameVisitor } from "./http2-frames.ts";
-import { askSecure, visitByHttp2 } from "./secure-clients.ts";
+import { askSecure } from "./secure-clients.ts";
 import { openSecure, openSecureStage, type SecureEdge } from "./secure-stage.ts";
 
 const { endHeaders, endStream, ack } = flags;
@@ -36,29 +37,29 @@ async function isCut(s: SecureEdge, visitor: FrameVisitor, reason: string): Prom
 describe("a connection is cut", () => {
   test.each([1, 50])("that takes its requests back, %d in a packet", async (each) => {
     let asked = 0;
-    await using s = await openSecureStage((_request, response) => {
-      asked++;
-      response.writeHead(404).end();
-    });
+    await using s = await openSecureStage(
+      (_request, response) => {
+        asked++;
+        response.writeHead(404).end();
+      },
+      { http2: { resets: { burst: 100, perSecond: 0 } } },
+    );
     using visitor = await visitByFrames(s.port);
-    for (let n = 0; n < 500 && !visitor.socket.destroyed; n += each) {
+    for (let n = 0; !visitor.socket.destroyed; n += each) {
       visitor.send(...Array.from({ length: each }, (_, i) => rapid(odd(n + i))));
       await new Promise((sent) => setImmediate(sent));
     }
     await isCut(s, visitor, "resets");
-    expect(asked).toBeLessThan(400);
-    // Whatever was begun has its end and its record.
-    await using other = await visitByHttp2(s.port);
-    expect((await other.ask("/")).status).toBe(404);
+    expect(asked).toBeLessThan(200);
   });
 
   test.each([
     ["pings", frame("ping", 0, Buffer.alloc(8))],
     ["settings", frame("settings", 0)],
   ])("that floods with %s", async (_what, flood) => {
-    await using s = await openSecure();
+    await using s = await openSecure({ http2: { control: { burst: 100, perSecond: 0 } } });
     using visitor = await visitByFrames(s.port);
-    visitor.send(...Array.from({ length: 200 }, () => flood));
+    visitor.send(...Array.from({ length: 110 }, () => flood));
     await isCut(s, visitor, "control");
   });
 
@@ -94,7 +95,6 @@ describe("a connection is cut", () => {
 
   test("whose handshake does not end", async () => {
     await using s = await openSecure({ handshakeMs: 100 });
-    const { connect } = await import("node:net");
     const socket = connect(s.port, "127.0.0.1");
     socket.on("error", () => {});
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -153,8 +153,6 @@ describe("a stream is refused", () => {
     ["no scheme", get().filter(([name]) => name !== ":scheme")],
     ["two methods", [[":method", "GET"], ...get()]],
     ["a pseudo-field behind a field", [["a", "1"], ...get()]],
-    ["a line break in a value", [...get(), ["a", "1\r\nb: 2"]]],
-    ["a NUL in a value", [...get(), ["a", "1\0"]]],
     ["a pseudo-field of answers", [...get(), [":status", "200"]]],
   ] as const)("with %s", async (_what, fields) => {
     await using s = await openSecure();
@@ -165,6 +163,21 @@ describe("a stream is refused", () => {
     await until("the next answer", () => visitor.has("headers", 3));
     expect(s.edge.records.length).toBe(1);
   });
+
+  test.each(["1\r\nx-b: 2", "1\nx-b: 2", "1\0", "\u007f"])(
+    "in part: a field of the value %j is left out",
+    async (value) => {
+      const seen: unknown[] = [];
+      await using s = await openSecureStage((request, response) => {
+        seen.push(request.headers["x-a"], request.headers["x-b"], request.headers["x-c"]);
+        response.end();
+      });
+      using visitor = await visitByFrames(s.port);
+      visitor.send(frame("headers", 1, pack([...get(), ["x-a", value], ["x-c", "3"]]), whole));
+      await until("the answer", () => visitor.has("headers", 1));
+      expect(seen).toEqual([undefined, undefined, "3"]);
+    },
+  );
 
   test("whose body is not as long as it says", async () => {
     await using s = await openSecureStage((request, response) => {

@@ -138,7 +138,6 @@ export class Rig {
       }),
       viewsets: this.#viewsets(),
       activations,
-      releases: this.releases,
       epoch: () => disk.db.ledger.position.epoch,
       index: this.#index(),
       locals: {

@@ -242,6 +242,7 @@ test.each(["keys.json", "certificates"])(
   async (damaged) => {
     using dir = tempDir();
     const host = new Host(dir.path);
+    host.documents.set("domains", { domains: [] });
     await withOne(host);
     const directory = join(dir.path, "vault");
     for (const name of readdirSync(directory).filter((one) => one.startsWith(damaged)))
@@ -260,6 +261,26 @@ test.each(["keys.json", "certificates"])(
     expect(host.snapshots).toEqual([]);
   },
 );
+
+test("keys that came when this host did not know of keys are fetched; a host without any state waits for its first snapshot", async () => {
+  using dir = tempDir();
+  const host = new Host(dir.path);
+  host.site.addKey();
+  host.snapshots = [snapshotOf(host, { keys: 1, certificates: 2 })];
+  await (await host.start()).changes.heal();
+  expect(host.snapshots).toHaveLength(1);
+  host.documents.set("domains", { domains: [] });
+  const run = await host.start();
+  await run.changes.heal();
+  expect([run.served(), host.snapshots]).toEqual([servedA, []]);
+  // Deleted at central: nobody asks without end.
+  host.documents.clear();
+  host.documents.set("domains", { domains: [] });
+  await run.vault.forget();
+  host.snapshots = [new AccelError("SITE_DELETED", "gone"), new Error("asked again")];
+  await (await host.start()).changes.heal();
+  expect(host.snapshots).toHaveLength(1);
+});
 
 test("a deleted site leaves nothing", async () => {
   using dir = tempDir();

@@ -4,6 +4,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import type { Told } from "../../support/few-watches-child.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
 
@@ -33,16 +34,18 @@ test.skipIf(!isPossible)(
     );
     let said = "";
     program.stdout.on("data", (chunk: Buffer) => (said += chunk.toString()));
+    const told = async (first: Told, what = ""): Promise<boolean> =>
+      until(`${first} ${what}`, () => said.includes(`${first} ${what}\n`), 30_000);
     try {
-      await until("it is watching", () => said.includes("ready\n"), 30_000);
+      await told("ready");
       expect(said).toMatch(/^health local_site_polled .*no file watches left \(.*ENOSPC/m);
       writeFileSync(join(views, "d19/page.html"), "x");
-      await until("the change is told", () => said.includes("views d19/page.html\n"), 30_000);
+      await told("views", "d19/page.html");
       writeFileSync(
         join(dir.path, "devlove.json"),
         JSON.stringify({ domains: { "www.example.com": { compression: false } } }),
       );
-      await until("the devlove is told", () => said.includes("devlove www.example.com"), 30_000);
+      await told("devlove", "www.example.com");
     } finally {
       program.kill("SIGKILL");
     }

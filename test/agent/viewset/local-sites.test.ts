@@ -1,68 +1,15 @@
 // The sites of this host on real directories under a real watch: what is valid is in force, what is not says why, and changes are told.
 
-import { execFileSync } from "node:child_process";
-import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
+import { renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { LocalSites as SteeringLocalSites } from "../../../src/agent/steering/ports.ts";
-import type { SiteNames } from "../../../src/agent/viewset/devlove-text.ts";
-import {
-  openLocalSites,
-  type LocalSites,
-  type LocalSitesOptions,
-} from "../../../src/agent/viewset/local-sites.ts";
+import type { LocalSites, LocalSitesOptions } from "../../../src/agent/viewset/local-sites.ts";
 import { openChokidar } from "../../../src/agent/viewset/site-watch.ts";
-import { Health } from "../../../src/base/health.ts";
-import { silentLog } from "../../../src/base/log.ts";
-import { Registry } from "../../../src/base/metrics.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
-
-const domain = "www.example.com";
-const text = (config: object, host = domain): string =>
-  JSON.stringify({ domains: { [host]: config } });
-
-async function setUp(path: string, options: Partial<LocalSitesOptions> = {}, file?: string) {
-  const views = join(path, "views");
-  const devloveFile = join(path, "devlove.json");
-  await mkdir(views, { recursive: true });
-  if (file !== undefined) await writeFile(devloveFile, file);
-  const health = new Health(() => new Date(0));
-  const changes: string[] = [];
-  const viewChanges: (readonly string[] | undefined)[] = [];
-  const registry = new Registry();
-  let names: SiteNames | undefined = { name: domain, subDomains: [] };
-  const sites = await openLocalSites({
-    sites: [{ domain, views_dir: views, devlove_file: devloveFile }],
-    watchViews: true,
-    names: () => names,
-    backendRules: {},
-    onChange: (changed) => changes.push(changed),
-    onViews: (_, paths) => viewChanges.push(paths),
-    registry,
-    health,
-    log: silentLog(),
-    stop: new AbortController().signal,
-    ...options,
-  });
-  const valueOf = async (name: string): Promise<unknown> =>
-    (await registry.getSingleMetric(name)?.get())?.values[0]?.value;
-  return {
-    counted: async () => [
-      await valueOf("accel_agent_site_files"),
-      await valueOf("accel_agent_site_bytes"),
-    ],
-    views,
-    devloveFile,
-    health,
-    changes,
-    viewChanges,
-    sites,
-    rename: (next: SiteNames | undefined) => (names = next),
-    told: () => viewChanges.flatMap((paths) => paths ?? ["everything"]),
-  };
-}
+import { domain, setUp, text } from "./local-sites-rig.ts";
 
 const compression = (sites: LocalSites): unknown =>
   sites.get(domain)?.devlove?.domains[domain]?.compression;
@@ -254,127 +201,6 @@ test("a views directory that does not exist is a warning", async () => {
   await open.look();
   expect(health.list()).toEqual([]);
   expect(viewChanges).toEqual([undefined]);
-});
-
-test("a host without watches left is polled, and says so", async () => {
-  using dir = tempDir();
-  const backends: unknown[] = [];
-  const { sites, views, health, told } = await setUp(
-    dir.path,
-    {
-      openWatcher: (paths, options) => {
-        backends.push(options.backend);
-        if (options.backend === "polling")
-          return openChokidar(paths, { ...options, pollingInterval: 20 });
-        const watcher = openChokidar([], options);
-        const error = Object.assign(new Error("no space left for watches"), { code: "ENOSPC" });
-        queueMicrotask(() => watcher.emit("error", error));
-        return watcher;
-      },
-    },
-    text({}),
-  );
-  await using open = sites;
-  await open.watching();
-  expect(backends.filter((backend) => backend === "polling").length).toBe(2); // File and views.
-  expect(health.list()).toMatchObject([
-    { code: "local_site_polled", text: expect.stringContaining("no space left for watches") },
-  ]);
-  await writeFile(join(views, "index.html"), "x");
-  await until("the change", () => told().includes("index.html"));
-});
-
-test("a host that has watches again is watched again at the next rescan", async () => {
-  using dir = tempDir();
-  let isShort = true;
-  const { sites, health, viewChanges } = await setUp(
-    dir.path,
-    {
-      openWatcher: (paths, options) => {
-        const watcher = openChokidar(paths, { ...options, pollingInterval: 20 });
-        const error = Object.assign(new Error("no watches left"), { code: "ENOSPC" });
-        if (isShort && options.backend !== "polling")
-          queueMicrotask(() => watcher.emit("error", error));
-        return watcher;
-      },
-    },
-    text({}),
-  );
-  await using open = sites;
-  await open.watching();
-  const polled = (): boolean => health.list().some(({ code }) => code === "local_site_polled");
-  expect(polled()).toBe(true);
-  await open.rescan();
-  expect(polled()).toBe(true);
-  isShort = false;
-  const before = viewChanges.length;
-  await open.rescan();
-  expect(polled()).toBe(false);
-  expect(viewChanges.slice(before)).toContain(undefined);
-});
-
-test("after a burst that the kernel lost events of, everything is told and new directories are watched", async () => {
-  using dir = tempDir();
-  const { sites, views, viewChanges, told } = await setUp(dir.path, {}, text({}));
-  await using open = sites;
-  await open.watching();
-  // Nobody reads the kernel's queue meanwhile, and it has room for 16,384 events.
-  for (let i = 0; i < 12_000; i++) writeFileSync(join(views, `f${i}`), "x");
-  mkdirSync(join(views, "late"));
-  const isRescanned = (): boolean => viewChanges.at(-1) === undefined && viewChanges.length > 1;
-  await until("the rescan", isRescanned, 30_000);
-  await until("the new directory is watched", () => {
-    writeFileSync(join(views, "late/page.html"), `${performance.now()}`);
-    return told().includes("late/page.html");
-  });
-}, 60_000);
-
-test("what a directory holds is counted, and what cannot be served or imported is said", async () => {
-  using dir = tempDir();
-  const { sites, views, devloveFile, health, counted } = await setUp(dir.path, {}, text({}));
-  await using open = sites;
-  writeFileSync(join(views, "index.html"), "12345");
-  mkdirSync(join(views, ".git"));
-  writeFileSync(join(views, ".git/config"), "hidden");
-  symlinkSync(devloveFile, join(views, "devlove.json"));
-  await open.rescan();
-  expect(await counted()).toEqual([1, 5]);
-  expect(health.list()).toMatchObject([
-    {
-      code: "local_site_odd",
-      severity: "info",
-      text: expect.stringContaining("devlove.json (a link out of views_dir)"),
-    },
-  ]);
-  rmSync(join(views, "devlove.json"));
-  const odd = Buffer.concat([Buffer.from(`${views}/caf`), Buffer.from([0xe9])]);
-  writeFileSync(odd, "latin1");
-  await open.rescan();
-  expect(health.list()).toMatchObject([
-    { severity: "warning", text: expect.stringContaining("caf\\xe9") },
-  ]);
-  rmSync(odd);
-  writeFileSync(join(views, "index.html"), "123");
-  await open.rescan();
-  expect(health.list()).toEqual([]);
-  expect(await counted()).toEqual([1, 3]);
-});
-
-test("a path that is longer than the system takes is said", async () => {
-  using dir = tempDir();
-  const { sites, views, health } = await setUp(dir.path, {}, text({}));
-  await using open = sites;
-  const deep = "d".repeat(200);
-  const script = `for i in $(seq 20); do mkdir ${deep}; cd ${deep}; done; echo x > ${"p".repeat(100)}`;
-  execFileSync("sh", ["-c", script], { cwd: views });
-  await open.rescan();
-  expect(health.list()).toMatchObject([
-    {
-      severity: "warning",
-      text: expect.stringMatching(/d….*\(4120 characters\) is longer than 4096/),
-    },
-  ]);
-  execFileSync("rm", ["-rf", deep], { cwd: views });
 });
 
 test("many changes at once are told as everything", async () => {

@@ -1,0 +1,127 @@
+// Keys of a devlove that are about origins and stale answers, through the real programs: what a customer writes is what visitors meet.
+
+import { createServer, type RequestListener } from "node:http";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { CustomerScript, domain } from "../support/customer-script.ts";
+import { Edge, type Visit } from "../support/edge.ts";
+import { until } from "../support/until.ts";
+
+type Origin = AsyncDisposable & { readonly url: string };
+
+async function openOrigin(handler: RequestListener): Promise<Origin> {
+  const server = createServer(handler);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  server.listen(0, "127.0.0.1", resolve);
+  await promise;
+  const address = server.address();
+  const port = address !== null && typeof address === "object" ? address.port : 0;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    [Symbol.asyncDispose]: async () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+/** What the origins do, for tests to turn. */
+const first = { isUp: true, isFailing: false, answers: 0 };
+const stack = new AsyncDisposableStack();
+let edge: Edge;
+
+beforeAll(async () => {
+  const origins = [
+    stack.use(
+      await openOrigin((request, response) => {
+        if (request.url === "/up") response.writeHead(first.isUp ? 204 : 500).end();
+        else if (first.isFailing) response.writeHead(503).end("trouble");
+        else response.writeHead(200, { "Set-Cookie": "session=1" }).end(`first ${++first.answers}`);
+      }),
+    ),
+    stack.use(
+      await openOrigin((request, response) => {
+        response.writeHead(request.url === "/up" ? 204 : 200).end("second");
+      }),
+    ),
+  ];
+  edge = stack.use(await Edge.prepare());
+  await edge.startCentral();
+  const script = new CustomerScript(edge, "http://127.0.0.1", "devlove-keys");
+  await script.enrol();
+  await edge.startAgent();
+  for (const { name, run } of script.steps()) if (name === "domain") await run();
+  const health = { path: "/up", interval_s: 1, timeout_s: 1, statuses: [204] };
+  const site = {
+    backend: { urls: origins.map(({ url }) => url), retries: 0, health },
+    cache: {
+      rules: [
+        { path: "/later/**", ttl_s: 1, stale_while_revalidate_s: 600, ignore_set_cookie: true },
+        { path: "/error/**", ttl_s: 1, stale_if_error_s: 600, ignore_set_cookie: true },
+      ],
+    },
+  };
+  const content = JSON.stringify({ domains: { [domain]: site } });
+  const path = `/${domain}/devlove/keys/`;
+  expect((await edge.api.post(path, { schema: "devlove/1", content })).status).toBe(201);
+  const versions = (await edge.api.get(`/active-viewset/${domain}/`)).body as { id: number }[];
+  const at = `/active-viewset/${domain}/${versions[0]?.id ?? 0}/`;
+  expect((await edge.api.put(at, {})).status).toBe(200);
+  await until("the activation", async () => {
+    const { body } = await edge.api.get(at);
+    return (body as { activation: string }).activation === "applied";
+  });
+}, 120_000);
+
+afterAll(async () => stack[Symbol.asyncDispose]());
+
+const get = async (path: string): Promise<Visit> => edge.visit(path, { host: domain });
+const told = ({ status, body }: Visit): string => `${status} ${body.toString()}`;
+const cacheOf = ({ headers }: Visit): string => String(headers["cache-status"]);
+
+test("cookies that a rule ignores are stripped, others are passed on", async () => {
+  const stored = await get("/later/cookie");
+  expect([stored.headers["set-cookie"], cacheOf(stored)]).toEqual([
+    undefined,
+    expect.stringContaining("stored"),
+  ]);
+  expect((await get("/plain")).headers["set-cookie"]).toEqual(["session=1"]);
+});
+
+test("a stale answer is served at once, and the next visitor has the new one", async () => {
+  const before = told(await get("/later/page"));
+  const stale = await until("a stale answer", async () => {
+    const answer = await get("/later/page");
+    return /; hit; ttl=(?:-\d+|0)$/.test(cacheOf(answer)) && answer;
+  });
+  expect(told(stale)).toBe(before);
+  const next = await until("the new answer", async () => {
+    const answer = await get("/later/page");
+    return told(answer) !== before && answer;
+  });
+  expect(cacheOf(next)).toContain("; hit");
+});
+
+test("a stale answer stands in for an error", async () => {
+  const before = told(await get("/error/page"));
+  first.isFailing = true;
+  const standing = await until("an error that is hidden", async () => {
+    const answer = await get("/error/page");
+    return cacheOf(answer).includes("detail=stale-if-error") && answer;
+  });
+  expect(told(standing)).toBe(before);
+  expect(told(await get("/plain"))).toBe("503 trouble");
+  first.isFailing = false;
+});
+
+test("an origin that fails its check is asked last, and first again when it recovers", async () => {
+  const metrics = async (): Promise<string> =>
+    (await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics`)).text();
+  const down = (count: number): string => `accel_agent_origins_down{domain="${domain}"} ${count}`;
+  expect(told(await get("/plain"))).toMatch(/^200 first/);
+  first.isUp = false;
+  await until("it is asked last", async () => told(await get("/plain")) === "200 second");
+  expect(await metrics()).toContain(down(1));
+  first.isUp = true;
+  await until("it is asked first", async () => told(await get("/plain")).startsWith("200 first"));
+  expect(await metrics()).toContain(down(0));
+}, 30_000);
