@@ -117,8 +117,10 @@ function recoverTail(lane: Lane, last: Segment, damaged: DamageSink): number {
     damages.push({ at: 0, next: segmentHeaderBytes });
   for (const { at, next } of damages) damaged(last, at, bytes.subarray(at, next));
   if (damages.some(({ at }) => at > reservedAt)) reserved = Math.max(reserved, end + windowMax);
-  // Else a power loss could take back what central has by then, and a gap be counted in its place.
-  last.secureThrough(Math.min(good, bytes.byteLength));
+  // Else a power loss could take back what central has by then, and a gap be counted in its place. Who told of the crash before has done it: a host that
+  // starts again and again must not sync all that it ever left at each start.
+  const isSecured = lane.gaps.at(end + 1)?.reason === "crash" && good >= bytes.byteLength;
+  if (!isSecured) last.secureThrough(Math.min(good, bytes.byteLength));
   const known = Math.max(end, lane.end);
   lane.end = lane.durable = Math.max(known, reserved);
   return end;

@@ -159,6 +159,26 @@ describe("a crash", () => {
     expect(rig.central.records()).toHaveLength(5);
   });
 
+  test("again and again: each start syncs what the one before left, no more", () => {
+    const rig = new SpoolRig();
+    const syncsOfStart = (): number => {
+      const before = rig.files.operations.datasync ?? 0;
+      rig.crash("kill");
+      return (rig.files.operations.datasync ?? 0) - before;
+    };
+    const syncs: number[] = [];
+    for (let start = 0; start < 20; start++) {
+      for (let no = 0; no < 3; no++) rig.write(rig.worker(), 5);
+      syncs.push(syncsOfStart());
+    }
+    expect(rig.lanes()).toHaveLength(60);
+    expect(Math.max(...syncs)).toBe(syncs[0]);
+    rig.crash({ powerLossKeeps: 0 });
+    rig.drain();
+    rig.judge();
+    expect(rig.central.records()).toHaveLength(300);
+  });
+
   test("of the machine does not bring a lane back that was let go: nothing is counted twice", () => {
     const rig = new SpoolRig();
     rig.write(rig.worker(), 5);
