@@ -87,7 +87,10 @@ export type StoreTables = {
     seq: number;
   };
   devlove_files: { id: Id; viewset_id: number; schema_id: string; content: string };
-  /** Content-addressed files below `blobs/`; a row says that the file is whole. */
+  /**
+   * Content-addressed files below `blobs/`; a row says that the file is whole. `when_created`: when it was stored, or, to the hour, when it was last asked
+   * for by somebody who may be about to name it.
+   */
   blobs: { sha256: string; size: number; when_created: string };
   imports: {
     id: string;
