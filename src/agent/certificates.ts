@@ -1,6 +1,7 @@
 // Keys and certificates of this deployment site: the vault that holds them, and what brings them into what is served.
 
 import { every } from "../base/wait.ts";
+import type { WorkerPool } from "./accelerator/workers.ts";
 import type { Ground } from "./ground.ts";
 import type { Serving } from "./steering/serving.ts";
 import { VaultChanges } from "./steering/vault-changes.ts";
@@ -15,7 +16,7 @@ export type KeptCertificates = { readonly vault: Vault; readonly changes: VaultC
 export async function openCertificates(
   stack: AsyncDisposableStack,
   { options, common, db: documents, client }: Ground,
-  serving: Serving,
+  { serving, pool }: { readonly serving: Serving; readonly pool: Pick<WorkerPool, "left"> },
 ): Promise<KeptCertificates> {
   const { settings, secret16, random, now, log } = options;
   const vault = await openVault({
@@ -23,6 +24,7 @@ export async function openCertificates(
     site: { name16: settings.name16, secret16 },
     getBlob: (...asked) => client.getBlob(...asked),
     now,
+    left: async () => pool.left(),
     ...common,
   });
   const getSnapshot = async (signal: AbortSignal) => client.getSnapshot(signal);

@@ -8,6 +8,7 @@ import type { Ground } from "./ground.ts";
 import { Activations } from "./steering/activation.ts";
 import type { ReleaseBooks } from "./steering/release-books.ts";
 import { ReleaseWatch } from "./steering/release-watch.ts";
+import { Repairs } from "./steering/repairs.ts";
 import type { Serving } from "./steering/serving.ts";
 import { Trials } from "./steering/trials.ts";
 import type { Viewsets } from "./viewset/viewsets.ts";
@@ -17,6 +18,7 @@ export type Releases = {
   readonly activations: Activations;
   readonly trials: Trials;
   readonly watch: ReleaseWatch;
+  readonly repairs: Repairs;
 };
 
 type ReleaseParts = {
@@ -47,9 +49,12 @@ export function openReleases(
   const trialMs = settings["viewset.trial_s"] * 1_000;
   const trials = stack.use(new Trials({ ...shared, activations, pool, trialMs, log, stop }));
   late.trials = trials;
+  const repairs = stack.use(
+    new Repairs({ serving, viewsets, trials, random: options.random, ...common }),
+  );
   for (const domain of books.domains()) watch.tell(domain, books.of(domain));
   trials.resume();
-  return { books, activations, trials, watch };
+  return { books, activations, trials, watch, repairs };
 }
 
 type ReleaseFacts = {

@@ -7,6 +7,7 @@ import { reachesOwn, type OwnListener } from "../core/own-listeners.ts";
 import type { ServingState } from "../core/serving-state.ts";
 import { OriginChecks } from "./accelerator/origin-checks.ts";
 import { localAddresses } from "./accelerator/origin-connector.ts";
+import type { BadBlob } from "./accelerator/worker-messages.ts";
 import { openWorkers, type WorkerPool } from "./accelerator/workers.ts";
 import { openCertificates, type KeptCertificates } from "./certificates.ts";
 import type { Ground } from "./ground.ts";
@@ -60,7 +61,7 @@ export async function openServing(
     }),
   );
   // Local sites ask who is served, and serving asks for local sites: the second is there before the first is asked.
-  const late: { serving?: Serving } = {};
+  const late: { serving?: Serving; releases?: Releases } = {};
   const locals = stack.use(
     await openLocalSites({
       sites: settings.sites,
@@ -74,18 +75,20 @@ export async function openServing(
     }),
   );
   const checks = stack.use(new OriginChecks({ guard: { ownListeners }, random, ...common }));
-  const poolParts = { blobsDir: viewsets.blobsDir, ownListeners, checks };
+  const onBadBlob = (blob: BadBlob): void => late.releases?.repairs.note(blob);
+  const poolParts = { blobsDir: viewsets.blobsDir, ownListeners, checks, onBadBlob };
   const pool = stack.use(await openPool(ground, poolParts));
   const onServed = (state: ServingState): void => checks.follow(state);
   const serving = new Serving({ documents: db, sets, tables, locals, pool, onServed });
   late.serving = serving;
   const restored = { serving, documents: db, viewsets, log, random, stop };
-  const certificates = await openCertificates(stack, ground, serving);
+  const certificates = await openCertificates(stack, ground, { serving, pool });
   const torn = await restoreState(restored);
   await pool.start(); // Visitors arrive when the committed state is there to meet them.
   const viewsetsHealing = torn.map((domain) => healViewset(domain, restored));
   const healing = Promise.all([...viewsetsHealing, certificates.changes.heal()]);
   const releases = openReleases(stack, ground, { books, viewsets, pool, serving, onCorrected });
+  late.releases = releases;
   return { viewsets, locals, pool, serving, releases, certificates, healing };
 }
 
@@ -93,11 +96,12 @@ type PoolParts = {
   readonly blobsDir: string;
   readonly ownListeners: readonly OwnListener[];
   readonly checks: OriginChecks;
+  readonly onBadBlob: (blob: BadBlob) => void;
 };
 
 async function openPool(
   { options, common, workers, index, spool, unreviewed: bots, decisions: log }: Ground,
-  { blobsDir, ownListeners, checks }: PoolParts,
+  { blobsDir, ownListeners, checks, onBadBlob }: PoolParts,
 ): Promise<WorkerPool> {
   const { settings, random, logLevels } = options;
   return openWorkers({
@@ -138,6 +142,7 @@ async function openPool(
     },
     defaultDomain: settings["accelerator.default_domain"] ?? null,
     blobsDir,
+    onBadBlob,
     drainGraceMs: settings["accelerator.drain_grace"],
     random,
     ...common,

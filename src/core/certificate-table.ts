@@ -29,9 +29,11 @@ export type CertificateTableRef = { readonly no: number; readonly bytes: SharedA
 
 const lengthBytes = 4;
 
+/** `room`: memory of so many bytes or more, all zero. */
 export function encodeCertificates(
   no: number,
   certificates: readonly InstalledCertificate[],
+  room = (bytes: number): SharedArrayBuffer => new SharedArrayBuffer(bytes),
 ): CertificateTableRef {
   const encoder = new TextEncoder();
   const texts = certificates.map(({ chain, privateKey }) => ({
@@ -48,7 +50,7 @@ export function encodeCertificates(
     return entry;
   });
   const index = encoder.encode(JSON.stringify(listed));
-  const bytes = new SharedArrayBuffer(lengthBytes + index.length + at);
+  const bytes = room(lengthBytes + index.length + at);
   new DataView(bytes).setUint32(0, index.length);
   const out = new Uint8Array(bytes);
   out.set(index, lengthBytes);

@@ -100,6 +100,7 @@ export function refusedWish(book: ReleaseBook, wish: Wish, bad?: Quarantined): R
   return {
     ...book,
     quarantined: bad === undefined ? book.quarantined : withQuarantined(book.quarantined, bad),
+    pin: book.pin?.instead_of === wish.manifest ? book.pin : null,
     wish,
   };
 }

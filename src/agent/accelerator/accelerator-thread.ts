@@ -27,6 +27,7 @@ import { createRecorder } from "./recorder.ts";
 import { SecureContexts } from "./secure-contexts.ts";
 import { Heartbeat, PoolWords } from "./shared-words.ts";
 import { StagedStates } from "./staged-states.ts";
+import type { TicketKeys } from "./ticket-keys.ts";
 import { createWorkerMetrics } from "./worker-metrics.ts";
 import { VariantMaker } from "./variant-maker.ts";
 import type { AcceleratorInit, FromWorker, ToWorker } from "./worker-messages.ts";
@@ -101,9 +102,30 @@ export async function runAccelerator(
     problems,
   });
   const beating = setInterval(() => heartbeat.beat(), beatMs);
+  const onTicketKeys = (keys: TicketKeys): void => {
+    ticketKeys = keys;
+    listener.ticketKeysChanged();
+  };
+  const graceMs = await followMain(port, { init, states, listener, onTicketKeys, registry });
+  await listener.drain(graceMs);
+  clearInterval(beating);
+}
+
+type Followed = {
+  readonly init: AcceleratorInit;
+  readonly states: StagedStates;
+  readonly listener: VisitorListener;
+  readonly onTicketKeys: (keys: TicketKeys) => void;
+  readonly registry: Registry;
+};
+
+/** Does what main says until it asks to drain: resolves with the grace. */
+async function followMain(
+  port: MessagePort,
+  { init, states, listener, onTicketKeys, registry }: Followed,
+): Promise<number> {
   const { promise: drain, resolve: startDrain } = Promise.withResolvers<number>();
   const say = (message: FromWorker): void => port.postMessage(message);
-
   const hear = async (message: ToWorker): Promise<void> => {
     if (message.kind === "stage") {
       states.stage(message.state);
@@ -116,10 +138,8 @@ export async function runAccelerator(
       if (init.tlsListen !== null)
         await listener.listenSecure({ ...init.tlsListen, reusePort: true });
       say({ kind: "listening" });
-    } else if (message.kind === "ticket-keys") {
-      ticketKeys = message.keys;
-      listener.ticketKeysChanged();
-    } else if (message.kind === "metrics") {
+    } else if (message.kind === "ticket-keys") onTicketKeys(message.keys);
+    else if (message.kind === "metrics") {
       say({ kind: "metrics", id: message.id, metrics: await registry.getMetricsAsJSON() });
     } else if (message.kind === "probe") {
       const { id, version, probes } = message;
@@ -133,7 +153,5 @@ export async function runAccelerator(
     });
   });
   port.once("close", () => startDrain(0));
-
-  await listener.drain(await drain);
-  clearInterval(beating);
+  return drain;
 }

@@ -284,7 +284,8 @@ export class WorkerPool implements AsyncDisposable {
     for (const [no, handle] of this.#live) {
       const { beats } = handle.heartbeat;
       const missed = this.#missed.get(handle);
-      const looks = missed?.beats === beats ? missed.looks + 1 : 0;
+      // Before the first one it is starting, which #launch bounds.
+      const looks = beats > 0 && missed?.beats === beats ? missed.looks + 1 : 0;
       this.#missed.set(handle, { beats, looks });
       if (looks >= looksMax) handle.abandon("was stuck");
       if (performance.now() - handle.startedMs > settledMs)

@@ -1,6 +1,6 @@
 // Bodies of blobs on the wire: a download that says where it begins, an upload that can be begun again.
 
-import { open } from "node:fs/promises";
+import { open, readFile } from "node:fs/promises";
 import { pipeline, type Readable } from "node:stream";
 import { constants, createZstdDecompress } from "node:zlib";
 import type { Dispatcher } from "undici";
@@ -66,6 +66,9 @@ async function* named(body: AsyncIterable<Uint8Array>, what: string): AsyncGener
   }
 }
 
+/** A stream costs more than what most files of a site hold. */
+const wholeBytesMax = 65_536;
+
 export function blobUpload(source: BlobSource): {
   readonly size: number;
   readonly open: () => Promise<Uint8Array | Readable>;
@@ -76,11 +79,9 @@ export function blobUpload(source: BlobSource): {
     size,
     // Opened before it is sent: that a file is missing must not look like a network that failed.
     open: async () => {
+      if (size <= wholeBytesMax) return (await readFile(path)).subarray(0, size);
       const file = await open(path);
-      // An empty range cannot be told to a read stream.
-      if (size > 0) return file.createReadStream({ end: size - 1 });
-      await file.close();
-      return new Uint8Array();
+      return file.createReadStream({ end: size - 1 });
     },
   };
 }

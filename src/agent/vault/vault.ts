@@ -8,7 +8,7 @@ import { chmod, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { ensureDirectory } from "../../base/durable-file.ts";
 import type { SiteCredentials } from "../../base/vault-seal.ts";
-import { encodeCertificates, type InstalledCertificate } from "../../core/certificate-table.ts";
+import type { InstalledCertificate } from "../../core/certificate-table.ts";
 import type { CertificateFacts } from "../../core/certificate-choice.ts";
 import type {
   FoundCertificates,
@@ -22,6 +22,7 @@ import { CertificateFiles, digestOf, parseCertificates } from "./certificate-fil
 import { fetchCertificates, type GetBlob } from "./fetch-certificates.ts";
 import { openKeys, readKeys, takeKeys, writeKeys, type KeptKey } from "./key-file.ts";
 import { openCertificates } from "./open-certificates.ts";
+import { TableArenas } from "./table-arenas.ts";
 import {
   soonestFirst,
   stateOf,
@@ -34,6 +35,8 @@ export type VaultOptions = VaultTelemetryDeps & {
   readonly site: SiteCredentials;
   readonly getBlob: GetBlob;
   readonly now: () => Date;
+  /** Resolves when no thread reads an older table any more than the one in force. */
+  readonly left: () => Promise<void>;
 };
 
 const nothing: ReadyCertificates = {
@@ -52,7 +55,7 @@ export class Vault {
   #keys: readonly KeptKey[];
   #inForce: readonly CertificateFacts[] = [];
   #usedKeys: ReadonlySet<string> = new Set();
-  #tables = 0;
+  readonly #arenas: TableArenas;
   /** Of openVault. */
   constructor(options: VaultOptions, keys: readonly KeptKey[]) {
     const directory = directoryOf(options.stateDir);
@@ -60,6 +63,7 @@ export class Vault {
     this.#keyPath = keyPathOf(directory);
     this.#files = new CertificateFiles(directory);
     this.#telemetry = new VaultTelemetry(options);
+    this.#arenas = new TableArenas(options.left);
     this.#keys = keys;
     this.#tellKeys();
     this.tellExpiry();
@@ -117,13 +121,14 @@ export class Vault {
     if (opened.kind === "locked") return { ...opened, stored, keyNames };
     if (opened.kind === "invalid") return opened;
     const { certificates } = opened;
-    const table = encodeCertificates((this.#tables += 1), certificates);
+    const table = await this.#arenas.encode(certificates);
     return { kind: "ready", stored, table, facts: certificates.map(factsOf), keyNames };
   }
 
   /** `ready` is in force, `locked` waits for another secret16: files and keys that neither needs go. */
   async use(ready: ReadyCertificates | undefined, locked?: LockedCertificates): Promise<void> {
     this.#inForce = ready?.facts ?? [];
+    this.#arenas.use(ready?.table);
     this.tellExpiry();
     const needed = [ready, locked].filter((one) => one !== undefined);
     this.#usedKeys = new Set(needed.flatMap(({ keyNames }) => [...keyNames]));
@@ -141,6 +146,7 @@ export class Vault {
   async forget(): Promise<void> {
     this.#keys = [];
     await this.use(undefined);
+    await this.#arenas.wipe();
     await rm(this.#keyPath, { force: true });
     await rm(`${this.#keyPath}.corrupt`, { force: true });
     this.#tellKeys();

@@ -54,6 +54,8 @@ export class BlobStore {
   readonly #settling = new Mutex();
   readonly #uses: BlobUses;
   #unsettled: Set<string>;
+  #adoptedBytes = 0;
+  #measured: { readonly bytes: number; readonly adoptedBytes: number } | undefined;
 
   constructor(dir: string, unsettled: Iterable<string>, nowMs: () => number) {
     this.dir = dir;
@@ -82,6 +84,23 @@ export class BlobStore {
   /** Nothing that is asked for from now until it is disposed, or stored, is removed. */
   hold(): Disposable {
     return this.#uses.hold();
+  }
+
+  /** What the blobs have at most; undefined: nobody has counted yet. */
+  get bytesMost(): number | undefined {
+    const { bytes, adoptedBytes } = this.#measured ?? {};
+    return bytes === undefined ? undefined : bytes + this.#adoptedBytes - (adoptedBytes ?? 0);
+  }
+
+  /** Tell what all blobs have when they are counted; what is stored meanwhile counts beside it. */
+  beginCount(): (bytes: number) => void {
+    const adoptedBytes = this.#adoptedBytes;
+    return (bytes) => void (this.#measured = { bytes, adoptedBytes });
+  }
+
+  /** 0 where it is not here. Does not count as asked for. */
+  sizeOf(sha256: Sha256): number {
+    return statSync(blobPath(this.dir, sha256), { throwIfNoEntry: false })?.size ?? 0;
   }
 
   /** The directories that blobs lie in. */
@@ -177,7 +196,7 @@ export class BlobStore {
       const blob = await write(file);
       if (blob !== undefined && !this.has(blob)) {
         await file.sync();
-        this.#adopt(staged, blob.sha256);
+        this.#adopt(staged, blob.sha256, blob.size);
         isKept = true;
       }
       return blob;
@@ -205,18 +224,19 @@ export class BlobStore {
     const transfer = async (stop: AbortSignal): Promise<void> =>
       this.#slots.run(async () => {
         await downloadBlob(part, want, getBlob, stop);
-        this.#adopt(part, want.sha256);
+        this.#adopt(part, want.sha256, want.size ?? statSync(part).size);
       }, stop);
     await this.#transfers.join(want, transfer, signal);
   }
 
   /** Synchronous, so that nobody sees a blob whose directory does not count as unsettled. */
-  #adopt(staged: string, sha256: Sha256): void {
+  #adopt(staged: string, sha256: Sha256, size: number): void {
     const path = blobPath(this.dir, sha256);
     const fan = dirname(path);
     if (mkdirSync(fan, { recursive: true, mode: 0o700 }) !== undefined)
       this.#unsettled.add(this.dir);
     renameSync(staged, path);
+    this.#adoptedBytes += size;
     this.#uses.note(blobKey(sha256));
     this.#unsettled.add(fan);
   }

@@ -42,6 +42,7 @@ export type Collected = {
   readonly removedBytes: number;
   /** Of what is left. */
   readonly blobs: number;
+  readonly bytes: number;
   /** Unreferenced, and too young to go. */
   readonly young: number;
 };
@@ -52,7 +53,8 @@ const aheadMs = 60_000;
 const dayMs = 86_400_000;
 /** 64 × 30 µs of renames and stats between two turns of the loop. */
 const removalsPerTurn = 64;
-const looksPerTurn = 2_048;
+/** 256 × 3 µs. */
+const looksPerTurn = 256;
 
 export class Collection implements AsyncDisposable {
   readonly #options: CollectionOptions;
@@ -121,14 +123,17 @@ export class Collection implements AsyncDisposable {
   async #collect(): Promise<Collected | undefined> {
     const marks = await this.#mark();
     if (marks === undefined) return undefined;
-    const total = { removed: 0, removedBytes: 0, blobs: 0, young: 0 };
+    const total = { removed: 0, removedBytes: 0, blobs: 0, bytes: 0, young: 0 };
     const { store, metrics, log } = this.#options;
+    const counted = store.beginCount();
     for (const fan of await store.fans()) {
-      if (this.#stop.aborted) break;
+      if (this.#stop.aborted) return total;
       await this.#sweep(fan, marks, total);
     }
+    counted(total.bytes);
     metrics.accel_agent_viewset_blobs_collected_total.inc(total.removed);
     metrics.accel_agent_viewset_blobs_stored.set(total.blobs);
+    metrics.accel_agent_viewset_blob_bytes_stored.set(total.bytes);
     if (total.removed > 0) log.info(total, "unreferenced files of viewsets were removed");
     return total;
   }
@@ -167,7 +172,7 @@ export class Collection implements AsyncDisposable {
   async #sweep(
     fan: string,
     marks: ReadonlySet<number>,
-    total: { removed: number; removedBytes: number; blobs: number; young: number },
+    total: { -readonly [K in keyof Collected]: Collected[K] },
   ): Promise<void> {
     const { store } = this.#options;
     let looked = 0;
@@ -175,15 +180,15 @@ export class Collection implements AsyncDisposable {
       if (++looked % looksPerTurn === 0) await nextTurn();
       const sha256 = parseSha256(name);
       if (sha256 === undefined) continue;
-      total.blobs++;
-      if (marks.has(blobKey(sha256))) continue;
+      const isMarked = marks.has(blobKey(sha256));
       // One step: nobody can come to rely on it between the question and the removal.
-      const removed = store.removeUnlessUsed(sha256);
+      const removed = isMarked ? undefined : store.removeUnlessUsed(sha256);
       if (removed === undefined) {
-        total.young++;
+        if (!isMarked) total.young++;
+        total.blobs++;
+        total.bytes += store.sizeOf(sha256);
         continue;
       }
-      total.blobs--;
       total.removedBytes += removed;
       if (++total.removed % removalsPerTurn === 0) await nextTurn();
     }

@@ -31,6 +31,10 @@ const table = {
     kind: "gauge",
     help: "Blobs on disk after the last collection.",
   },
+  accel_agent_viewset_blob_bytes_stored: {
+    kind: "gauge",
+    help: "Bytes of these blobs.",
+  },
   accel_agent_viewset_prepare_seconds: {
     kind: "histogram",
     help: "From an activation's manifest digest to everything fetched, verified and durable.",

@@ -5,10 +5,8 @@ import type { Log } from "../../base/log.ts";
 import type { Registry } from "../../base/metrics.ts";
 import type { BackendRules } from "../../core/backend-url.ts";
 import type { ReadyViewset } from "../../core/compose-state.ts";
-import type { BlobList } from "../../core/blob-list.ts";
 import { isTextual } from "../../core/content-coding.ts";
 import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
-import { planActivation, type HeldRelease } from "../../core/plan-activation.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { encodeManifestTable } from "../../core/manifest-table.ts";
 import { devloveBytesMax, type Devlove } from "../../wire/devlove.ts";
@@ -23,6 +21,7 @@ import { allBlobsOf, blobsOf, readManifest, type NamedBlob } from "./manifest-bl
 import { createViewsetMetrics, type ViewsetMetrics } from "./metrics.ts";
 import { inParallel } from "./parallel.ts";
 import { ReleaseBlobs } from "./release-blobs.ts";
+import { Room, type HeldReleases } from "./room.ts";
 import {
   SiteImporter,
   type BlobUploads,
@@ -56,13 +55,6 @@ const fetchersMax = 6;
 /** Below, compression saves less than it costs. */
 const textBytesMin = 1_024;
 
-/** The versions that this host has, as they are written down. */
-export interface HeldReleases {
-  held(): readonly Omit<HeldRelease, "blobs">[];
-  /** Their room is needed for another. */
-  giveUp(releases: readonly Pick<HeldRelease, "domain" | "manifest">[]): void;
-}
-
 export class Viewsets implements AsyncDisposable {
   readonly #releaseBlobs: ReleaseBlobs;
   readonly #options: ViewsetsOptions;
@@ -70,6 +62,7 @@ export class Viewsets implements AsyncDisposable {
   readonly #metrics: ViewsetMetrics;
   readonly #blobs: BlobFetch;
   readonly #importer: SiteImporter;
+  readonly #room: Room;
   /** Undefined: nobody says what is needed, and nothing goes. */
   readonly #collection: Collection | undefined;
 
@@ -104,6 +97,14 @@ export class Viewsets implements AsyncDisposable {
         stop,
       });
     this.#collection?.request();
+    this.#room = new Room({
+      store,
+      releases,
+      releaseBlobs: this.#releaseBlobs,
+      bytesMax: options.diskMax ?? Infinity,
+      collect: async () => this.#collection?.collect(),
+      log,
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -131,7 +132,7 @@ export class Viewsets implements AsyncDisposable {
       const lacking = await this.#store.lacking(blobsOf(contents).values());
       const own = { sha256: manifest, size: bytes.length };
       const all = allBlobsOf(own, contents, devloveSize);
-      await this.#plan(names.name, all, lacking);
+      using _room = await this.#room.take({ domain: names.name, manifest, blobs: all }, lacking);
       await inParallel(
         lacking,
         fetchersMax,
@@ -223,27 +224,6 @@ export class Viewsets implements AsyncDisposable {
     const read = readDevlove(devlove.schema, bytes, names, this.#options.backendRules);
     if (!read.ok) throw invalid("devlove", read.reasons);
     return { devlove: read.devlove, bytes: bytes.length };
-  }
-
-  /** Throws VIEWSET_TOO_LARGE. Kept versions whose place is needed are given up. */
-  async #plan(domain: string, next: BlobList, lacking: readonly NamedBlob[]): Promise<void> {
-    const { releases } = this.#options;
-    const held: HeldRelease[] = [];
-    for (const release of releases?.held() ?? []) {
-      const blobs = await this.#releaseBlobs.of(release.manifest);
-      if (blobs !== undefined) held.push({ ...release, blobs });
-    }
-    const bytesMax = this.#options.diskMax ?? Infinity;
-    const plan = planActivation({ next, lacking, held, bytesMax });
-    if (plan.kind === "refused") throw new AccelError("VIEWSET_TOO_LARGE", plan.reason);
-    if (plan.givenUp.length > 0) {
-      const given = plan.givenUp.map(({ domain: of, manifest }) => ({ domain: of, manifest }));
-      this.#options.log.warn({ domain, given_up: given }, "kept versions are given up for room");
-      releases?.giveUp(plan.givenUp);
-      await this.#collection?.collect();
-    }
-    const { fetchBytes } = plan;
-    this.#options.log.debug({ domain, fetch: lacking.length, bytes: fetchBytes }, "activation");
   }
 
   /** The reason where it is not whole. */

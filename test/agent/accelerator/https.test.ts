@@ -253,7 +253,7 @@ describe("an origin", () => {
       const { "x-forwarded-proto": proto, "x-forwarded-host": named, via } = request.headers;
       asked.push([proto, named, via]);
       response.setHeader("Cache-Control", "max-age=60");
-      response.end(`for ${proto}`);
+      response.end(`for ${String(proto)}`);
     });
     await using visitor = await visitByHttp2(secure.port);
     expect((await ask(secure.edge, "/")).text).toBe("for http");

@@ -8,11 +8,17 @@ import { Registry } from "../../../src/base/metrics.ts";
 import { MemoryCache } from "./memory-cache.ts";
 
 /** `records` tells the test of each record. */
-export type TestParts = { readonly records: MessagePort; readonly failing: boolean };
+export type TestParts = {
+  readonly records: MessagePort;
+  readonly failing: boolean;
+  readonly startMs: number;
+};
 
 if (parentPort === null) throw new TypeError("started by the test");
 // The test starts this thread with nothing else.
 const { accelerator, parts } = workerData as WorkerBoot<TestParts>;
+// A host where everything is slow.
+Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, parts.startMs);
 if (parts.failing) throw new Error("this start fails");
 
 await runAccelerator(accelerator, parentPort, {

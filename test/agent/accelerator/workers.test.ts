@@ -22,9 +22,12 @@ type Started = {
   records: () => number;
 } & AsyncDisposable;
 
-type Overrides = Partial<WorkerPoolOptions> & { failingStarts?: ReadonlySet<number> };
+type Overrides = Partial<WorkerPoolOptions> & {
+  failingStarts?: ReadonlySet<number>;
+  startMs?: number;
+};
 
-async function start({ failingStarts, ...options }: Overrides = {}): Promise<Started> {
+async function start({ failingStarts, startMs = 0, ...options }: Overrides = {}): Promise<Started> {
   const registry = new Registry();
   const health = new Health(() => new Date());
   const stop = new AbortController();
@@ -40,7 +43,7 @@ async function start({ failingStarts, ...options }: Overrides = {}): Promise<Sta
       port1.on("message", () => recorded++);
       ports.push(port1);
       const failing = failingStarts?.has(starts.length) === true;
-      const data: TestParts = { records: port2, failing };
+      const data: TestParts = { records: port2, failing, startMs };
       return { data, transfer: [port2] };
     },
     listen: { host: "127.0.0.1", port: 0 },
@@ -179,6 +182,13 @@ describe("a worker that", () => {
     await harmed;
     await until("both live", () => s.pool.status().live === 2);
     for (let n = 0; n < 20; n++) expect(await versionSeen(s.pool)).toBe(2);
+  });
+
+  it("takes long to start is waited for", async () => {
+    await using s = await start({ count: 1, startMs: 3_000, stuckMs: 2_000 });
+    await s.pool.publish(stateWithVersion);
+    expect(await versionSeen(s.pool)).toBe(1);
+    expect(s.starts).toEqual([1]);
   });
 
   it("cannot start at the beginning is an error, and nothing is left running", async () => {

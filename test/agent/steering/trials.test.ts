@@ -27,6 +27,7 @@ function trialsOf(rig: Rig): { readonly trials: Trials; readonly round: () => vo
     log: silentLog(),
     stop: never,
     wait: async (_, stop) => {
+      if (stop.aborted) return false;
       const { promise, resolve } = Promise.withResolvers<void>();
       waiting.push(resolve);
       stop.addEventListener("abort", () => resolve(), { once: true });

@@ -43,6 +43,7 @@ class Host {
       getBlob: async () => {
         throw new AccelError("NOT_FOUND", "there is no blob");
       },
+      left: async () => undefined,
       now: () => new Date("2031-01-01T00:00:00Z"),
       registry: new Registry(),
       health: new Health(() => new Date()),

@@ -25,6 +25,7 @@ async function open(stateDir: string, site: SealedSite, now = new Date("2031-01-
     stateDir,
     site: credentials,
     getBlob: noBlobs,
+    left: async () => undefined,
     now: () => now,
     registry,
     health,

@@ -1,0 +1,100 @@
+// Files of a version in force that a worker cannot read: what is missing of the version, or has another size, is fetched again while the rest is
+// served. A version on trial is the trial's to judge.
+
+import type { Health } from "../../base/health.ts";
+import type { Log } from "../../base/log.ts";
+import { retry, sleep } from "../../base/wait.ts";
+import { codeOf, messageOf } from "../../core/faults.ts";
+import { parseSha256, type Sha256 } from "../../core/ids.ts";
+import { ManifestTable } from "../../core/manifest-table.ts";
+import type { ServedDomain } from "../../core/serving-state.ts";
+import type { Viewsets } from "./ports.ts";
+import type { Serving } from "./serving.ts";
+import type { Trials } from "./trials.ts";
+
+export type RepairPorts = {
+  readonly serving: Pick<Serving, "state" | "names">;
+  readonly viewsets: Pick<Viewsets, "prepare">;
+  readonly trials: Pick<Trials, "until">;
+  readonly health: Health;
+  readonly log: Log;
+  readonly random: () => number;
+  readonly stop: AbortSignal;
+  /** For tests. */
+  readonly wait?: typeof sleep;
+};
+
+/** After a repair the same file is not looked into again for so long: on a disk that fails each request would ask for it. */
+const restMs = 30_000;
+
+export class Repairs implements AsyncDisposable {
+  readonly #ports: RepairPorts;
+  readonly #wait: typeof sleep;
+  readonly #own = new AbortController();
+  readonly #stop: AbortSignal;
+  /** By the file that they began with. */
+  readonly #running = new Map<Sha256, Promise<void>>();
+
+  constructor(ports: RepairPorts) {
+    this.#ports = ports;
+    this.#wait = ports.wait ?? sleep;
+    this.#stop = AbortSignal.any([ports.stop, this.#own.signal]);
+  }
+
+  /** A worker could not read it as the manifest has it. Returns at once; never throws. */
+  note({ sha256, reason }: { readonly sha256: Sha256; readonly reason: string }): void {
+    if (this.#running.has(sha256) || this.#stop.aborted) return;
+    const run = this.#run(sha256, reason).finally(() => this.#running.delete(sha256));
+    this.#running.set(sha256, run);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#own.abort();
+    await Promise.all(this.#running.values());
+  }
+
+  async #run(sha256: Sha256, reason: string): Promise<void> {
+    const { serving, trials } = this.#ports;
+    for (const domain of serving.state.domains)
+      if (holds(domain, sha256) && trials.until(domain.name) === undefined)
+        await this.#repair(domain, reason);
+    await this.#wait(restMs, this.#stop);
+  }
+
+  /** Until it is whole, another version took its place, or stopped. Never rejects. */
+  async #repair({ name: domain, manifest: text }: ServedDomain, reason: string): Promise<void> {
+    const { serving, viewsets, health, log, random } = this.#ports;
+    const manifest = parseSha256(text);
+    if (manifest === undefined) return;
+    const about = `a file of the version of ${domain} in force cannot be read: ${reason}`;
+    const hint = "It is fetched again from central; should it happen again, look at the disk.";
+    health.raise("viewset_damaged", "error", about, hint, domain);
+    log.error({ domain, manifest, reason }, "a file in force cannot be read; it is fetched again");
+    const fetchAgain = async (): Promise<void> => {
+      const served = serving.state.domains.find(({ name }) => name === domain);
+      const names = serving.names(domain);
+      if (served?.manifest !== manifest || names === undefined) return;
+      await viewsets.prepare(manifest, names, this.#stop);
+    };
+    try {
+      await retry(fetchAgain, {
+        stop: this.#stop,
+        random,
+        onFailure: (error) => codeOf(error) !== "VIEWSET_INVALID",
+      });
+      health.settle("viewset_damaged", domain);
+    } catch (error) {
+      if (!this.#stop.aborted)
+        log.error({ domain, error: messageOf(error) }, "a file in force cannot be fetched again");
+    }
+  }
+}
+
+function holds({ hosts }: ServedDomain, sha256: Sha256): boolean {
+  const tables = hosts.flatMap(({ views }) => (views.kind === "manifest" ? [views.table] : []));
+  for (const buffer of new Set(tables)) {
+    const table = new ManifestTable(buffer);
+    for (let i = 0; i < table.count; i++) if (table.at(i)?.sha256 === sha256) return true;
+  }
+  return false;
+}

@@ -1,0 +1,117 @@
+// A file in force that cannot be read: fetched again for the domains whose version needs it, once, and not under a trial.
+
+import { expect, test } from "vitest";
+import { Repairs } from "../../../src/agent/steering/repairs.ts";
+import { Health } from "../../../src/base/health.ts";
+import { silentLog } from "../../../src/base/log.ts";
+import { AccelError } from "../../../src/core/faults.ts";
+import type { Sha256 } from "../../../src/core/ids.ts";
+import { encodeManifestTable } from "../../../src/core/manifest-table.ts";
+import type { ServedDomain, ServingState } from "../../../src/core/serving-state.ts";
+import { until } from "../../support/until.ts";
+import { digestOf } from "./fake-sets.ts";
+
+const bots = {
+  mode: "enforce",
+  unknownBotsCanAccess: null,
+  allow: new Set<string>(),
+  deny: new Set<string>(),
+  vip: [],
+  bad: [],
+} as const;
+
+function domainOf(name: string, manifest: string, ...files: readonly Sha256[]): ServedDomain {
+  const rows = files.map((sha256, i) => ({ path: `f${i}`, sha256, size: 1, mime: "text/plain" }));
+  const table = encodeManifestTable(rows);
+  const views = { kind: "manifest", table, prefix: "" } as const;
+  return { name, manifest: digestOf(manifest), hosts: [{ name, site: null, views, bots }] };
+}
+
+const lost = digestOf("lost");
+const other = digestOf("other");
+
+class Scene implements AsyncDisposable {
+  readonly prepared: string[] = [];
+  readonly health = new Health(() => new Date(0));
+  state: ServingState = {
+    version: 1,
+    domains: [
+      domainOf("a.example", "one", other, lost),
+      domainOf("b.example", "two", other),
+      domainOf("c.example", "three", lost),
+    ],
+  };
+  readonly onTrial = new Set<string>();
+  failures = 0;
+  readonly #rests: (() => void)[] = [];
+  readonly repairs: Repairs;
+
+  constructor() {
+    const scene = this;
+    this.repairs = new Repairs({
+      serving: {
+        get state() {
+          return scene.state;
+        },
+        names: (name) => ({ name, subDomains: [] }),
+      },
+      viewsets: {
+        prepare: async (manifest, { name }) => {
+          this.prepared.push(name);
+          if (this.failures-- > 0) throw new AccelError("CENTRAL_UNREACHABLE", "down");
+          return { manifest, devlove: { domains: {} }, table: null };
+        },
+      },
+      trials: { until: (domain) => (this.onTrial.has(domain) ? "later" : undefined) },
+      health: this.health,
+      log: silentLog(),
+      random: () => 0,
+      stop: new AbortController().signal,
+      wait: async (_, stop) => {
+        if (stop.aborted) return false;
+        const { promise, resolve } = Promise.withResolvers<void>();
+        this.#rests.push(resolve);
+        stop.addEventListener("abort", () => resolve(), { once: true });
+        await promise;
+        return !stop.aborted;
+      },
+    });
+  }
+
+  async rested(): Promise<void> {
+    await until("it rests", () => this.#rests.length > 0);
+    this.#rests.pop()?.();
+  }
+
+  note(sha256 = lost): void {
+    this.repairs.note({ sha256, reason: "ENOENT" });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.repairs[Symbol.asyncDispose]();
+  }
+}
+
+test("it is fetched again for each domain that needs it, once however often it is missed", async () => {
+  await using scene = new Scene();
+  scene.failures = 1;
+  for (let i = 0; i < 100; i++) scene.note();
+  expect(scene.health.list()).toMatchObject([{ code: "viewset_damaged", severity: "error" }]);
+  await until("both are whole", () => scene.prepared.length === 3);
+  expect(scene.prepared).toEqual(["a.example", "a.example", "c.example"]);
+  await scene.rested();
+  expect(scene.health.list()).toEqual([]);
+  // Missed again after a rest, it is looked into again.
+  await until("again", () => (scene.note(), scene.prepared.length > 3));
+});
+
+test("what is on trial, and what is served no more, is left alone", async () => {
+  await using scene = new Scene();
+  scene.onTrial.add("a.example").add("c.example");
+  scene.note();
+  await scene.rested();
+  scene.note(digestOf("unknown"));
+  await scene.rested();
+  expect(scene.prepared).toEqual([]);
+  expect(scene.health.list()).toEqual([]);
+});
