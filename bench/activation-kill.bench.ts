@@ -8,7 +8,7 @@ import { Figures } from "./support/figures.ts";
 
 const kills = Number(process.env["ACTIVATION_KILLS"] ?? 200);
 const visitors = 6;
-const sayEvery = 20;
+const sayEvery = 10;
 
 export async function run(say: (line: string) => void): Promise<void> {
   using tree = builtTree();
@@ -20,7 +20,9 @@ export async function run(say: (line: string) => void): Promise<void> {
     kills,
     visitors,
     onKill: (so) => {
-      if (so.kills % sayEvery === 0) say(`${so.kills} kills, ${so.counts.answers} answers`);
+      const wrong = so.counts.failed.length + so.counts.backward.length + so.stuck.length;
+      if (so.kills % sayEvery === 0)
+        say(`${so.kills} kills, ${so.counts.answers} answers, ${wrong} wrong`);
     },
   });
   for (const wrong of [...counts.failed, ...counts.backward, ...run.stuck].slice(0, 20)) say(wrong);

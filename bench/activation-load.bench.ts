@@ -18,7 +18,7 @@ const settledAfter = 1 / 3;
 export async function run(say: (line: string) => void): Promise<void> {
   using tree = builtTree();
   const { main } = tree;
-  await using rig = await ReleaseRig.open({ main, importWithinMs: 300_000 });
+  await using rig = await ReleaseRig.open({ main, importWithinMs: 1_200_000 });
   await rig.edge.startAgent(main);
   const figures = new Figures(say);
   figures.head(`${activations} activations of ${files} files, ${visitors} visitors`);
@@ -28,8 +28,10 @@ export async function run(say: (line: string) => void): Promise<void> {
     activations,
     visitors,
     sampleEach,
-    onSample: (sample) => {
-      if (sample.activation % (sampleEach * 10) === 0) say(shown(sample));
+    onSample: (sample, { answers, failed, unanswered, backward }) => {
+      const wrong = failed.length + unanswered + backward.length;
+      if (sample.activation % (sampleEach * 4) === 0)
+        say(`${shown(sample)}; ${answers} answers, ${wrong} wrong`);
     },
   });
   for (const wrong of [...counts.failed, ...counts.backward].slice(0, 20)) say(wrong);

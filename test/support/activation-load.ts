@@ -26,7 +26,7 @@ export type LoadOptions = {
   readonly visitors: number;
   /** Between two samples. */
   readonly sampleEach: number;
-  readonly onSample?: (sample: LoadSample) => void;
+  readonly onSample?: (sample: LoadSample, counts: VersionOrder["counts"]) => void;
 };
 
 const sitesVersions = 2;
@@ -64,7 +64,7 @@ export async function runLoad(rig: ReleaseRig, options: LoadOptions): Promise<Lo
       if (tookMs.length % options.sampleEach > 0) continue;
       const sample = sampleOf(rig, tookMs.length);
       samples.push(sample);
-      options.onSample?.(sample);
+      options.onSample?.(sample, order.counts);
     }
   } finally {
     done.abort();

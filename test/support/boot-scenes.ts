@@ -24,6 +24,8 @@ export type SceneOptions = {
 export type SceneBoot = OfflineBoot & { readonly scene: string; readonly expected: number };
 
 const withinMs = 300_000;
+/** Its files are not those of any version that is activated. */
+const unusedVersion = 99;
 const uploadsAtATime = 4;
 /** Of the certificates that are there, so many are asked for. */
 const handshakesMost = 50;
@@ -115,15 +117,16 @@ class Scenes {
     );
   }
 
-  /** Every blob of it that the host lacks has other bytes at central: the host never takes it. */
+  /** Every file of it has other bytes at central: the host never takes it. */
   async damage(): Promise<void> {
     const { edge } = this.#rig;
     const blobs = join(edge.dir, "central/blobs");
     const before = new Set(filesBelow(blobs));
-    const site = new VersionedSite(5, () => true);
-    const id = await this.#rig.publish("damaged", site.change(99));
+    const other = [...new VersionedSite(5).change(unusedVersion)];
+    const id = await this.#rig.publish("damaged", other);
+    const contents = new Set(other.map(([, content]) => content));
     for (const file of filesBelow(blobs)) {
-      if (before.has(file)) continue;
+      if (before.has(file) || !contents.has(readFileSync(join(blobs, file), "utf8"))) continue;
       const { size } = statSync(join(blobs, file));
       writeFileSync(join(blobs, file), Buffer.alloc(size, "x"));
     }

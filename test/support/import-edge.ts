@@ -6,6 +6,7 @@ import { createReadStream, mkdirSync, readdirSync, writeFileSync } from "node:fs
 import { readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { pipeline } from "node:stream/promises";
+import { setTimeout as pause } from "node:timers/promises";
 import { openSqlite } from "../../src/base/sqlite.ts";
 import { blobPath } from "../../src/core/blob-path.ts";
 import { parseSha256, type Sha256 } from "../../src/core/ids.ts";
@@ -63,11 +64,12 @@ export class ImportEdge implements AsyncDisposable {
   }
 
   /** Waits for the end of an import that was started, whatever it is. */
-  async ended(name: string, deadlineMs = 60_000): Promise<ImportEnd> {
+  async ended(name: string, deadlineMs = 60_000, askEveryMs = 0): Promise<ImportEnd> {
     const seen: ImportProgress[] = [];
     const ask = async (): Promise<ImportProgress | undefined> => {
       const state = await this.state(name);
       seen.push(state);
+      if (state.status === "started") await pause(askEveryMs);
       return state.status === "started" ? undefined : state;
     };
     return { ...(await until(`the end of import ${name}`, ask, deadlineMs)), seen };
