@@ -3,6 +3,7 @@
 import { Type, type Static, type TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { nearest } from "../core/nearest.ts";
+import { namesIn, toldPart } from "./told-part.ts";
 
 export type FieldError = { readonly path: string; readonly message: string };
 export type Decoded<T> =
@@ -17,17 +18,18 @@ export function closed<const P extends Record<string, TSchema>>(
   return Type.Object(properties, { additionalProperties: false });
 }
 
-const errorsMax = 20;
+/** An unknown field may have any name. */
+const nameCharsMax = 200;
 
 /** Compiles once; the decoder is cheap. Paths are JSON pointers, "" is the whole value. */
 export function decoder<S extends TSchema>(schema: S): Decoder<Static<S>> {
   const check = Compile(schema);
+  const known = namesIn(schema);
   return (raw) => {
     if (check.Check(raw)) return { ok: true, value: raw };
     const errors: FieldError[] = [];
-    for (const error of check.Errors(raw)) {
+    for (const error of check.Errors(toldPart(raw, known))) {
       errors.push(...describe(error, schema));
-      if (errors.length >= errorsMax) break;
     }
     return {
       ok: false,
@@ -52,17 +54,17 @@ function describe(
     return Array.isArray(value) ? value : [];
   };
   const names = (key: string): readonly string[] => listed(key).map(String);
-  // Told beside `additionalProperties`, which names the field.
-  if (keyword === "boolean") return [];
-  if (keyword === "additionalProperties") {
-    const known = Object.keys((schema as { properties?: object }).properties ?? {});
-    return names("additionalProperties").map((name) => {
-      const near = nearest(name, known);
-      return {
-        path: `${instancePath}/${pointerPart(name)}`,
+  // Of an unknown member both are told, and of many only the former.
+  if (keyword === "additionalProperties") return [];
+  if (keyword === "boolean") {
+    const name = lastPart(instancePath);
+    const near = name.length > nameCharsMax ? undefined : nearest(name, topNames(schema));
+    return [
+      {
+        path: `${instancePath.slice(0, instancePath.lastIndexOf("/"))}/${pointerPart(name)}`,
         message: `unknown field${near === undefined ? "" : `; did you mean ${near}?`}`,
-      };
-    });
+      },
+    ];
   }
   if (keyword === "required")
     return names("requiredProperties").map((name) => ({
@@ -81,8 +83,19 @@ function describe(
   return [{ path: instancePath, message }];
 }
 
+function topNames(schema: TSchema): readonly string[] {
+  return Object.keys((schema as { properties?: object }).properties ?? {});
+}
+
+/** RFC 6901 §4. */
+function lastPart(pointer: string): string {
+  const part = pointer.slice(pointer.lastIndexOf("/") + 1);
+  return part.replaceAll("~1", "/").replaceAll("~0", "~");
+}
+
 function pointerPart(name: string): string {
-  return name.replaceAll("~", "~0").replaceAll("/", "~1");
+  const shown = name.length <= nameCharsMax ? name : `${name.slice(0, nameCharsMax)}…`;
+  return shown.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
 /** One line for logs and receipts. */

@@ -41,4 +41,12 @@ export const powerBugs: readonly Bug[] = [
       to: 'openSqlite(path, { sync: "normal" })',
     },
   },
+  {
+    name: "certificates are named in agent.db before their file is synced",
+    patch: {
+      file: "src/agent/vault/certificate-files.ts",
+      from: "await writeDurable(this.#path(sha256), bytes);",
+      to: 'await (await import("node:fs/promises")).writeFile(this.#path(sha256), bytes);',
+    },
+  },
 ];

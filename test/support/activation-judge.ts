@@ -16,6 +16,7 @@ import { inParallel } from "./demo.ts";
 import { writeTree } from "./disk-model.ts";
 import { OfflineHost } from "./offline-host.ts";
 import { domain } from "./release-rig.ts";
+import { servedFor } from "./served-certificate.ts";
 import { tempDir } from "./temp-dir.ts";
 import { until } from "./until.ts";
 
@@ -62,11 +63,11 @@ export async function search(
 }
 
 async function judge(
-  { versions, settings }: Recording,
+  { versions, settings, certificates, authority }: Recording,
   { tree, at, ending, promised }: Remains,
   main: string | undefined,
 ): Promise<Verdict> {
-  const what = `before operation ${at}, ${ending}, version ${promised} promised`;
+  const what = `before operation ${at}, ${ending}, version ${promised.version} and certificate ${promised.certificate} promised`;
   using temp = tempDir();
   writeTree(join(temp.path, "agent"), tree);
   const verdict = (wrong: string | undefined, more: Partial<Verdict> = {}): Verdict => ({
@@ -87,7 +88,12 @@ async function judge(
     }
     const version = versions.findIndex((one, no) => isServed(one, no, answers));
     if (version === -1) return verdict(`no whole version: ${shown(answers)}`, { firstAnswerMs });
-    if (version < promised) return verdict(`version ${version}`, { version, firstAnswerMs });
+    if (version < promised.version)
+      return verdict(`version ${version}`, { version, firstAnswerMs });
+    const served = await servedFor(host.tlsPort, domain, authority).catch(() => "");
+    const certificate = certificates.indexOf(served);
+    if (certificate < promised.certificate)
+      return verdict(`certificate ${certificate}`, { version, firstAnswerMs });
     return verdict(undefined, { version, firstAnswerMs });
   } catch (error) {
     return verdict(error instanceof Error ? error.message.slice(0, 2_000) : String(error));

@@ -1,7 +1,8 @@
 // Power loss at every moment of activations: a real agent is traced from its first start over a few activations; then for each prefix of its file operations
 // the disk is built anew, what was not synced is lost in several ways, and another agent starts on what is left, without central.
 //
-// What must hold: it starts and serves one version, whole, and none that is older than one that a visitor had been given before that moment.
+// What must hold: it starts and serves one version, whole, and none that is older than one that a visitor had been given before that moment; and over HTTPS
+// a certificate that is not older than one that the customer was told was installed.
 // The cache and the spool are left out: they have proofs of their own, and start empty here.
 
 import { createHash } from "node:crypto";
@@ -10,9 +11,12 @@ import { join } from "node:path";
 import { DiskModel, endings, type EndingName, type Tree } from "./disk-model.ts";
 import { visit } from "./edge.ts";
 import { hasEnded, readTrace, tracing, tracingEnv, type TracedOperation } from "./file-trace.ts";
+import { freePorts } from "./free-ports.ts";
 import { answers200, Program } from "./process.ts";
 import { domain, ReleaseRig, type SiteChange } from "./release-rig.ts";
+import { fingerprintOf } from "./sealed-site.ts";
 import { until } from "./until.ts";
+import { makeAuthority } from "./x509.ts";
 
 /** Path → content. */
 export type Version = ReadonlyMap<string, string>;
@@ -24,6 +28,12 @@ export type Recording = AsyncDisposable & {
   readonly operations: readonly TracedOperation[];
   /** What visitors and the customer were told. */
   readonly seen: readonly Seen[];
+  /** Those that the customer was told were installed, by their place among `certificates`. */
+  readonly installed: readonly Seen[];
+  /** Fingerprints of the certificates of the domain; the first stands for none. */
+  readonly certificates: readonly string[];
+  /** PEM of the authority that signed them. */
+  readonly authority: string;
   readonly versions: readonly Version[];
   /** Of the traced agent. */
   readonly settings: string;
@@ -48,7 +58,7 @@ function versionOf(no: number): Version {
 }
 
 /** What was given before it was durable shows in the disks of the first moments after it. */
-const criticalEach = 6;
+const criticalEach = 4;
 const marker = "changed/0.txt";
 
 const isRecorded = (path: string): boolean =>
@@ -61,6 +71,10 @@ export async function record({ activations, main }: RecordOptions): Promise<Reco
   await using stack = new AsyncDisposableStack();
   const rig = stack.use(await ReleaseRig.open(main === undefined ? {} : { main }));
   const { edge } = rig;
+  const [tlsPort = 0] = await freePorts(1);
+  const listen = `127.0.0.1:${edge.ports.visitors}`;
+  const tls_listen = `127.0.0.1:${tlsPort}`;
+  edge.changeAgentSettings({ accelerator: { listen, tls_listen, workers: 2 } });
   const log = join(edge.dir, "strace.log");
   const agent = stack.use(
     await Program.start(
@@ -73,6 +87,9 @@ export async function record({ activations, main }: RecordOptions): Promise<Reco
     ),
   );
   const seen: Seen[] = [];
+  const installed: Seen[] = [];
+  const certificates = [""];
+  const authority = makeAuthority();
   const done = new AbortController();
   const looking = look(edge.ports.visitors, seen, done.signal);
   const versions: Version[] = [new Map()];
@@ -85,6 +102,11 @@ export async function record({ activations, main }: RecordOptions): Promise<Reco
       await rig.applied(id);
       seen.push({ version: no, atMs: Date.now() + 1 });
       await until(`version ${no} is seen`, () => seen.some((one) => one.version === no));
+      const leaf = authority.issue({ names: [domain] });
+      certificates.push(fingerprintOf(leaf.pem));
+      await rig.upload(leaf);
+      await rig.installed();
+      installed.push({ version: no, atMs: Date.now() + 1 });
     }
   } finally {
     done.abort();
@@ -100,7 +122,10 @@ export async function record({ activations, main }: RecordOptions): Promise<Reco
     rig,
     operations,
     seen,
+    installed,
     versions,
+    certificates,
+    authority: authority.root.pem,
     settings: readFileSync(join(edge.dir, "agent.yaml"), "utf8"),
     [Symbol.asyncDispose]: async () => owned.disposeAsync(),
   };
@@ -147,25 +172,29 @@ export type Remains = {
   readonly tree: Tree;
   readonly at: number;
   readonly ending: EndingName;
-  /** The newest version that somebody had been given. */
-  readonly promised: number;
+  readonly promised: Promised;
 };
 
+/** The newest that somebody had been given, or told of. */
+export type Promised = { readonly version: number; readonly certificate: number };
+
+const newest = (seen: readonly Seen[], beforeMs: number): number =>
+  seen.reduce((most, { version, atMs }) => (atMs < beforeMs ? Math.max(most, version) : most), 0);
+const sum = ({ version, certificate }: Promised): number => version + certificate;
+
 /** Every different disk that a power loss may leave, in order of its moment; of equal ones the one after which most had been promised. */
-export function remains({ operations, seen }: Recording): readonly Remains[] {
+export function remains({ operations, seen, installed }: Recording): readonly Remains[] {
   const found = new Map<string, Remains>();
   const disk = new DiskModel();
   for (let at = 0; at <= operations.length; at++) {
     const next = operations[at];
     const nowMs = next?.endedMs ?? Number.POSITIVE_INFINITY;
-    const promised = seen.reduce(
-      (most, { version, atMs }) => (atMs < nowMs ? Math.max(most, version) : most),
-      0,
-    );
+    const promised = { version: newest(seen, nowMs), certificate: newest(installed, nowMs) };
     for (const ending of Object.keys(endings) as EndingName[]) {
       const tree = disk.after(ending);
       const key = keyOf(tree);
-      if ((found.get(key)?.promised ?? -1) < promised)
+      const before = found.get(key);
+      if (before === undefined || sum(before.promised) < sum(promised))
         found.set(key, { tree, at, ending, promised });
     }
     if (next !== undefined) disk.apply(next.operation);
@@ -186,9 +215,9 @@ function keyOf(tree: Tree): string {
 export function chosen(all: readonly Remains[], most: number): readonly Remains[] {
   const first = new Map<number, number>();
   const critical = all.filter(({ promised }) => {
-    const before = first.get(promised) ?? 0;
-    first.set(promised, before + 1);
-    return promised > 0 && before < criticalEach;
+    const before = first.get(sum(promised)) ?? 0;
+    first.set(sum(promised), before + 1);
+    return sum(promised) > 0 && before < criticalEach;
   });
   const others = all.filter((one) => !critical.includes(one));
   const step = Math.max(1, others.length / most);

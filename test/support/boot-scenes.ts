@@ -4,14 +4,13 @@
 
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { connect } from "node:tls";
-import { parse } from "yaml";
 import { bootOffline, type OfflineBoot } from "./boot-offline.ts";
 import { inParallel } from "./demo.ts";
 import { freePorts } from "./free-ports.ts";
 import type { OfflineHost } from "./offline-host.ts";
 import { domain, ReleaseRig } from "./release-rig.ts";
 import { fingerprintOf } from "./sealed-site.ts";
+import { servedFor } from "./served-certificate.ts";
 import { until } from "./until.ts";
 import { VersionedSite } from "./versioned-site.ts";
 import { makeAuthority, type Issued } from "./x509.ts";
@@ -140,29 +139,13 @@ class Scenes {
 
   /** One a host of an example domain each. */
   async upload(certificates: number): Promise<void> {
-    const { edge } = this.#rig;
-    const settings = parse(readFileSync(join(edge.dir, "agent.yaml"), "utf8")) as {
-      name16: string;
-    };
-    const path = `/upload/certificates/${settings.name16}/`;
     const names = Array.from({ length: certificates }, (_, no) => `h${no}.example.net`);
     await inParallel(names, uploadsAtATime, async (name) => {
       const leaf = this.#authority.issue({ names: [name] });
-      const body = { certificate: leaf.chain, private_key: leaf.key };
-      expectIs(`the upload for ${name}`, (await edge.api.post(path, body)).status, 200);
+      await this.#rig.upload(leaf);
       this.#leaves.set(name, leaf);
     });
-    await until(
-      "all certificates are installed",
-      async () => {
-        const { body } = await edge.api.get(path);
-        const states = (body as readonly Readonly<Record<string, unknown>>[]).map(
-          ({ state }) => state,
-        );
-        return states.length >= certificates && states.every((state) => state === "applied");
-      },
-      withinMs,
-    );
+    await this.#rig.installed(withinMs);
   }
 
   /** What is wrong with those that it was given. */
@@ -176,17 +159,6 @@ class Scenes {
     }
     return wrong;
   }
-}
-
-/** The fingerprint of the certificate that answers for a name. */
-async function servedFor(port: number, servername: string, ca: string): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const socket = connect({ port, host: "127.0.0.1", servername, ca }, () => {
-    const { fingerprint256 = "" } = socket.getPeerX509Certificate() ?? {};
-    resolve(fingerprint256.replaceAll(":", "").toLowerCase());
-  });
-  socket.once("error", reject);
-  return promise.finally(() => socket.destroy());
 }
 
 function filesBelow(dir: string): readonly string[] {

@@ -30,6 +30,7 @@ export class ReleaseRig implements AsyncDisposable {
   /** Whose files the next version has. */
   readonly views: string;
   siteId = 0;
+  name16 = "";
   #makerId = 0;
   #maker: Program | undefined;
   readonly #options: RigOptions;
@@ -56,6 +57,7 @@ export class ReleaseRig implements AsyncDisposable {
     edge.api.token = String((trial.body as Row)["token"]);
     const [site, maker] = [await this.#newSite(), await this.#newSite()];
     this.siteId = site.id;
+    this.name16 = site.name16;
     this.#makerId = maker.id;
     edge.writeAgentSettings(site, this.#options.settings);
     await this.#writeMakerSettings(maker);
@@ -159,6 +161,29 @@ export class ReleaseRig implements AsyncDisposable {
       async () => (await this.stateOf(id))["state"] === "applied",
       withinMs,
     );
+  }
+
+  /** A certificate with its key, for the host that is looked at. */
+  async upload(leaf: { readonly chain: string; readonly key: string }): Promise<void> {
+    const body = { certificate: leaf.chain, private_key: leaf.key };
+    const { status } = await this.edge.api.post(this.#certificates, body);
+    expect(status).toBe(200);
+  }
+
+  /** All that were uploaded. */
+  async installed(withinMs = 60_000): Promise<void> {
+    await until(
+      "all certificates are installed",
+      async () => {
+        const { body } = await this.edge.api.get(this.#certificates);
+        return (body as readonly Row[]).every(({ state }) => state === "applied");
+      },
+      withinMs,
+    );
+  }
+
+  get #certificates(): string {
+    return `/upload/certificates/${this.name16}/`;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

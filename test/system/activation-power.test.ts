@@ -11,7 +11,7 @@ import { straceMissing } from "../support/file-trace.ts";
 const hint = straceMissing ?? "strace(1)";
 
 test.skipIf(straceMissing !== undefined)(
-  `whichever operations of two activations reached the disk, the next start is whole (${hint})`,
+  `whichever operations of two activations and two certificates reached the disk, the next start is whole (${hint})`,
   async () => {
     using tree = builtTree();
     const { main } = tree;
@@ -23,7 +23,7 @@ test.skipIf(straceMissing !== undefined)(
     expect(verdicts.flatMap(({ wrong }) => wrong ?? [])).toEqual([]);
     expect(new Set(verdicts.map(({ version }) => version))).toEqual(new Set([0, 1, 2]));
 
-    const [middle] = all.filter(({ promised }) => promised === 1).slice(20);
+    const [middle] = all.filter(({ promised }) => promised.version === 1).slice(20);
     if (middle === undefined) throw new Error("nothing was recorded between the versions");
     await resume(recording, middle, main);
   },

@@ -41,7 +41,7 @@ beforeAll(async () => {
   });
   await edge.startAgent();
   for (const { run } of script.steps().slice(0, 2)) await run();
-}, 60_000);
+}, 120_000);
 afterAll(async () => {
   await edge[Symbol.asyncDispose]();
   await origin[Symbol.asyncDispose]();

@@ -89,7 +89,7 @@ export class VisitorListener implements AsyncDisposable {
       },
     });
     this.#letIn(this.#server, (arrival) => this.#connected(arrival));
-    this.#letIn(this.#door.server, (arrival) => this.#door.take(arrival));
+    this.#letIn(this.#door.server, (arrival) => this.#door.take(arrival), true);
     this.#server.on("request", (request, response) => this.#begin(request, response, false));
     this.#server.on("checkContinue", (request, response) => this.#begin(request, response, true));
     this.#server.on("checkExpectation", (request, response) => {
@@ -143,7 +143,7 @@ export class VisitorListener implements AsyncDisposable {
     this.#server.close(); // Ends the interval that checks for slow connections.
   }
 
-  #letIn(server: NetServer, admit: (arrival: Arrival) => void): void {
+  #letIn(server: NetServer, admit: (arrival: Arrival) => void, leavesPaused = false): void {
     const { clients, proxyProtocol, metrics } = this.#deps;
     server.on("drop", () => metrics.accel_agent_refused_connections_total.inc());
     if (proxyProtocol === "off") {
@@ -153,7 +153,7 @@ export class VisitorListener implements AsyncDisposable {
       });
       return;
     }
-    const gate = new ProxyGate({ ...this.#deps, admit });
+    const gate = new ProxyGate({ ...this.#deps, admit, leavesPaused });
     this.#gates.push(gate);
     server.on("connection", (socket: Socket) => gate.take(socket));
   }

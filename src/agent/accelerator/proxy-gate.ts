@@ -16,6 +16,8 @@ export type ProxyGateDeps = {
   readonly admit: (arrival: Arrival) => void;
   /** How long a header may take; 5 s unless told: a proxy sends it with its first packet, and one lost twice comes after 3 s. */
   readonly headerMs?: number | undefined;
+  /** Whoever is admitted reads what came behind the header himself: TLS takes it out of a socket that does not flow. */
+  readonly leavesPaused?: boolean | undefined;
 };
 
 const headerMsDefault = 5_000;
@@ -91,7 +93,7 @@ export class ProxyGate {
       const peer = clients.ofPeer(visitor.address, visitor.isTls ? "https" : "http");
       admit({ socket, peer, port: visitor.port, headerBytes });
     }
-    socket.resume();
+    if (!this.#deps.leavesPaused) socket.resume();
   }
 
   #refuse(socket: Socket, reason: keyof typeof refusals, found: string): void {

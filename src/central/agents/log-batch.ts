@@ -36,7 +36,15 @@ export type BatchRead =
     }
   | { readonly kind: "invalid" | "too_large"; readonly message: string };
 
-const invalid = (message: string): BatchRead => ({ kind: "invalid", message });
+/** A record of largest fields, each character escaped, has some 65,000. What is longer is not looked at: to tell what is wrong with it may take long. */
+const lineCharsMax = 128 * 2 ** 10;
+/** A field may have any name. */
+const reasonCharsMax = 300;
+
+const invalid = (message: string): BatchRead => ({
+  kind: "invalid",
+  message: message.slice(0, reasonCharsMax),
+});
 
 export function readBatch(
   body: Uint8Array,
@@ -115,13 +123,14 @@ function firstTornLine(utf8: TextDecoder, bytes: Uint8Array): number {
     } catch {
       return no;
     }
-    if (feed < 0) return no;
+    if (feed < 0 || no > batchRecordsMax) return no;
     from = feed + 1;
   }
 }
 
 /** The reason, where the line is neither a record nor a canary nor a gap that begins at `seq`. */
 function readLine(line: string, seq: number): BatchRecord | BatchCanary | BatchGap | string {
+  if (line.length > lineCharsMax) return `a line has at most ${lineCharsMax} characters`;
   let raw: unknown;
   try {
     raw = JSON.parse(line);

@@ -110,6 +110,28 @@ describe("a handshake", () => {
     expect(metrics).toContain('tls_handshakes_total{outcome="failed"} 1');
   });
 
+  test.each(["in one packet with", "before"])(
+    "behind a PROXY header that comes %s it is taken, and tells the visitor",
+    async (when) => {
+      await using secure = await openSecure({ proxyProtocol: "required", trusted: ["127.0.0.1"] });
+      const carrier = connect(secure.port, "127.0.0.1");
+      await once(carrier, "connect");
+      if (when === "before") {
+        carrier.write("PROXY TCP4 192.0.2.9 192.0.2.1 4000 443\r\n");
+        await until("the header has gone", () => carrier.bytesWritten > 0);
+      } else {
+        carrier.cork();
+        carrier.write("PROXY TCP4 192.0.2.9 192.0.2.1 4000 443\r\n");
+        setImmediate(() => carrier.uncork());
+      }
+      const socket = await shake(secure.port, { socket: carrier });
+      socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+      await until("the record", () => secure.edge.records.length === 1);
+      expect(secure.edge.records[0]?.client_ip).toBe("192.0.2.9");
+      socket.destroy();
+    },
+  );
+
   test("is not repeated on a connection", async () => {
     await using secure = await openSecure();
     const socket = await shake(secure.port, { maxVersion: "TLSv1.2" });

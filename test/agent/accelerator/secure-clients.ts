@@ -50,8 +50,11 @@ export function fingerprintOf(socket: TLSSocket): string {
   return socket.getPeerCertificate().fingerprint256.replaceAll(":", "").toLowerCase();
 }
 
+/** Node's own type forgets what net.connect is given besides. */
+type Visiting = ConnectionOptions & { readonly localAddress?: string };
+
 /** A connection after its handshake. Rejects with what the handshake failed of. */
-export async function shake(port: number, options: ConnectionOptions = {}): Promise<TLSSocket> {
+export async function shake(port: number, options: Visiting = {}): Promise<TLSSocket> {
   const socket = connect({ host: "127.0.0.1", port, servername: host, ca, ...options });
   const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
   socket.once("error", reject);
@@ -107,10 +110,7 @@ export type Http2Visitor = AsyncDisposable & {
   readonly begin: (headers: OutgoingHttpHeaders, endStream?: boolean) => ClientHttp2Stream;
 };
 
-export async function visitByHttp2(
-  port: number,
-  options: ConnectionOptions = {},
-): Promise<Http2Visitor> {
+export async function visitByHttp2(port: number, options: Visiting = {}): Promise<Http2Visitor> {
   const socket = await shake(port, { ALPNProtocols: ["h2"], ...options });
   const session = connectHttp2(`https://${host}`, { createConnection: () => socket });
   session.on("error", () => {}); // Told by its streams.

@@ -11,14 +11,14 @@ import { MemoryCache } from "./memory-cache.ts";
 export type TestParts = {
   readonly records: MessagePort;
   readonly failing: boolean;
-  readonly startMs: number;
+  readonly startMs?: number;
 };
 
 if (parentPort === null) throw new TypeError("started by the test");
 // The test starts this thread with nothing else.
 const { accelerator, parts } = workerData as WorkerBoot<TestParts>;
 // A host where everything is slow.
-Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, parts.startMs);
+Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, parts.startMs ?? 0);
 if (parts.failing) throw new Error("this start fails");
 
 await runAccelerator(accelerator, parentPort, {

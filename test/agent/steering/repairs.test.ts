@@ -30,29 +30,27 @@ function domainOf(name: string, manifest: string, ...files: readonly Sha256[]): 
 const lost = digestOf("lost");
 const other = digestOf("other");
 
+const state: ServingState = {
+  version: 1,
+  domains: [
+    domainOf("a.example", "one", other, lost),
+    domainOf("b.example", "two", other),
+    domainOf("c.example", "three", lost),
+  ],
+};
+
 class Scene implements AsyncDisposable {
   readonly prepared: string[] = [];
   readonly health = new Health(() => new Date(0));
-  state: ServingState = {
-    version: 1,
-    domains: [
-      domainOf("a.example", "one", other, lost),
-      domainOf("b.example", "two", other),
-      domainOf("c.example", "three", lost),
-    ],
-  };
   readonly onTrial = new Set<string>();
   failures = 0;
   readonly #rests: (() => void)[] = [];
   readonly repairs: Repairs;
 
   constructor() {
-    const scene = this;
     this.repairs = new Repairs({
       serving: {
-        get state() {
-          return scene.state;
-        },
+        state,
         names: (name) => ({ name, subDomains: [] }),
       },
       viewsets: {

@@ -232,3 +232,21 @@ test("settling fails when a directory cannot be synced, and does not forget it",
   await mkdir(fan);
   await store.settle();
 });
+
+test("what would inflate beyond its size is left at the first byte too many, and nothing of it stays", async () => {
+  using dir = tempDir();
+  const { store, incoming } = await setUp(dir.path);
+  const seen = { chunks: 0, hasEnded: false };
+  async function* inflating(): AsyncGenerator<Uint8Array> {
+    try {
+      for (; ; seen.chunks++) yield Buffer.alloc(65_536);
+    } finally {
+      seen.hasEnded = true;
+    }
+  }
+  const want = { sha256: digest(big), size: big.length, bytesMax: blobBytesMax, isText: true };
+  const bomb = async () => ({ from: 0, size: big.length, chunks: inflating() });
+  await expect(store.fetch(want, bomb, never)).rejects.toMatchObject({ code: "BLOB_MISMATCH" });
+  expect(seen).toEqual({ chunks: Math.floor(big.length / 65_536), hasEnded: true });
+  expect(readdirSync(incoming)).toEqual([]);
+});

@@ -1,6 +1,6 @@
 // Preparing viewsets over a real directory, with a central in memory: what is whole and valid becomes ready, all else says why.
 
-import { writeFileSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { CentralClient } from "../../../src/agent/link/central-client.ts";
 import type { Viewsets as SteeringViewsets } from "../../../src/agent/steering/ports.ts";
@@ -236,4 +236,24 @@ test("what damaged the manifest on this disk is healed by fetching it again", as
   await viewsets.prepare(manifest, names, never);
   writeFileSync(blobPath(viewsets.blobsDir, manifest), "damaged");
   expect(await viewsets.prepare(manifest, names, never)).toMatchObject({ manifest });
+});
+
+test("paths that differ in case, in form, or are one another's directory are files of their own: no path becomes a file name", async () => {
+  using dir = tempDir();
+  const { central, viewsets } = await setUp(dir.path);
+  const files = {
+    "A.html": "upper",
+    "a.html": "lower",
+    "caf\u00e9": "composed",
+    "cafe\u0301": "decomposed",
+    docs: "a file",
+    "docs/x": "below it",
+    "con.txt ": "a name that some systems cannot have",
+  };
+  const ready = await viewsets.prepare(central.addViewset(devlove, files), names, never);
+  const table = new ManifestTable(ready.table ?? new SharedArrayBuffer(4));
+  const found = Object.keys(files).map((path) => table.find(path)?.sha256);
+  expect(found).toEqual(Object.values(files).map((content) => digest(content)));
+  const kept = readdirSync(`${dir.path}/blobs`, { recursive: true, encoding: "utf8" });
+  for (const name of kept) expect(name).toMatch(/^(incoming|[0-9a-f]{2}(\/[0-9a-f]{64})?)$/);
 });
