@@ -16,7 +16,10 @@ const contextsMax = 512;
 /** As long as a ticket opens at most; see ticket-keys.ts. */
 export const sessionTimeoutS = 12 * 3_600;
 /** The same in all workers and for all names: a session is resumed by whichever worker the visitor meets. */
-export const sessionIdContext = createHash("sha256").update("accel-agent").digest("hex").slice(0, 32);
+export const sessionIdContext = createHash("sha256")
+  .update("accel-agent")
+  .digest("hex")
+  .slice(0, 32);
 export const minVersion = "TLSv1.2";
 
 export type SecureContextsDeps = {
