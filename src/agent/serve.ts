@@ -18,6 +18,7 @@ import { ReleaseBooks } from "./steering/release-books.ts";
 import { healViewset, restoreState } from "./steering/restore.ts";
 import { Serving } from "./steering/serving.ts";
 import { openLocalSites, type LocalSites } from "./viewset/local-sites.ts";
+import { TableMemory } from "./viewset/table-memory.ts";
 import { openViewsets, type Viewsets } from "./viewset/viewsets.ts";
 import type { WorkerParts } from "./worker.ts";
 
@@ -48,6 +49,7 @@ export async function openServing(
   const ownListeners = listenersOf(settings);
   const backendRules = { backendGuard: ownListenerGuard(ownListeners) };
   const books = new ReleaseBooks(db);
+  const tableMemory = new TableMemory(() => performance.now());
   const viewsets = stack.use(
     await openViewsets({
       stateDir: settings.state_dir,
@@ -56,6 +58,7 @@ export async function openServing(
       backendRules,
       releases: books,
       diskMax: settings["viewset.disk_max"],
+      tables: tableMemory,
       onProgress,
       ...common,
     }),
@@ -79,7 +82,9 @@ export async function openServing(
   const poolParts = { blobsDir: viewsets.blobsDir, ownListeners, checks, onBadBlob };
   const pool = stack.use(await openPool(ground, poolParts));
   const onServed = (state: ServingState): void => checks.follow(state);
-  const serving = new Serving({ documents: db, sets, tables, locals, pool, onServed });
+  const onTableLeft = (table: SharedArrayBuffer): void => tableMemory.giveBack(table);
+  const shared = { documents: db, sets, tables, locals, pool };
+  const serving = new Serving({ ...shared, onServed, onTableLeft });
   late.serving = serving;
   const restored = { serving, documents: db, viewsets, log, random, stop };
   const certificates = await openCertificates(stack, ground, { serving, pool });

@@ -1,11 +1,15 @@
 // A manifest as a flat sorted table in shared memory: path → digest, size, mime type. Handing it to a thread copies nothing.
 //
 // All integers little-endian. One SharedArrayBuffer:
-//   u32 count n | n × entry (56 bytes), ascending by the UTF-8 bytes of the path | mime texts | path texts
+//   u32 count n | u32 generation | n × entry (56 bytes), ascending by the UTF-8 bytes of the path | mime texts | path texts
 //   entry: u32 path offset | u32 path length | u32 mime offset | u32 mime length | u64 size (2 × u32) | 32 bytes SHA-256
+//
+// The memory may be written again for another table when no state refers to this one any more. Whoever still looks something up then is told so and
+// never gets a mixture: the generation changes first, and is compared last.
 //
 // A path is relative to the viewset's root, without a leading slash, exactly as in the manifest: it never becomes a file name.
 
+import { AccelError } from "./faults.ts";
 import { parseSha256, type Sha256 } from "./ids.ts";
 
 export type ManifestFile = {
@@ -15,12 +19,17 @@ export type ManifestFile = {
   readonly mime: string;
 };
 
-const headerBytes = 4;
+const headerBytes = 8;
+const generationAt = 1; // In words of four bytes.
 const entryBytes = 56;
 const digestAt = 24;
 const nothing = new Uint8Array();
 
-export function encodeManifestTable(files: readonly ManifestFile[]): SharedArrayBuffer {
+/** `memory` gives room of at least so many bytes, whatever is in it. */
+export function encodeManifestTable(
+  files: readonly ManifestFile[],
+  memory: (bytes: number) => SharedArrayBuffer = (bytes) => new SharedArrayBuffer(bytes),
+): SharedArrayBuffer {
   const text = new TextEncoder();
   const rows = files.map((file) => ({ file, bytes: text.encode(file.path) }));
   // Most manifests are in order already: importers write them so.
@@ -36,7 +45,8 @@ export function encodeManifestTable(files: readonly ManifestFile[]): SharedArray
     mimes.set(file.mime, { at, bytes });
     at += bytes.length;
   }
-  const table = new SharedArrayBuffer(at + rows.reduce((sum, { bytes }) => sum + bytes.length, 0));
+  const table = memory(at + rows.reduce((sum, { bytes }) => sum + bytes.length, 0));
+  Atomics.add(new Uint32Array(table, 0, 2), generationAt, 1);
   const view = new DataView(table);
   const all = new Uint8Array(table);
   view.setUint32(0, rows.length, true);
@@ -61,15 +71,27 @@ export function encodeManifestTable(files: readonly ManifestFile[]): SharedArray
 export class ManifestTable {
   readonly #view: DataView;
   readonly #bytes: Uint8Array;
+  readonly #head: Uint32Array;
+  readonly #generation: number;
   readonly count: number;
 
   constructor(table: SharedArrayBuffer) {
     this.#view = new DataView(table);
     this.#bytes = new Uint8Array(table);
+    this.#head = new Uint32Array(table, 0, 2);
+    this.#generation = Atomics.load(this.#head, generationAt);
     this.count = this.#view.getUint32(0, true);
   }
 
+  /** Throws MANIFEST_GONE where the memory holds another table by now. */
   find(path: string): ManifestFile | undefined {
+    const isThere = (): boolean => Atomics.load(this.#head, generationAt) === this.#generation;
+    const found = isThere() ? this.#search(path) : undefined;
+    if (isThere()) return found;
+    throw new AccelError("MANIFEST_GONE", "another table of files took the place of this one");
+  }
+
+  #search(path: string): ManifestFile | undefined {
     const want = new TextEncoder().encode(path);
     let low = 0;
     let high = this.count - 1;

@@ -45,3 +45,19 @@ test("find gives each file back and nothing else", () => {
 test("an empty manifest finds nothing", () => {
   expect(new ManifestTable(encodeManifestTable([])).find("")).toBeUndefined();
 });
+
+test("a table whose memory holds another by now tells so, and never gives a mixture", () => {
+  const files = (text: string): Parameters<typeof encodeManifestTable>[0] =>
+    ["a", "b", "c"].map((name) => ({
+      path: name,
+      sha256: digest(text + name),
+      size: text.length,
+      mime: "text/plain",
+    }));
+  const memory = encodeManifestTable(files("before"), () => new SharedArrayBuffer(4_096));
+  const before = new ManifestTable(memory);
+  expect(before.find("b")?.sha256).toBe(digest("beforeb"));
+  encodeManifestTable(files("after"), () => memory);
+  expect(() => before.find("b")).toThrow("another table of files");
+  expect(new ManifestTable(memory).find("b")?.sha256).toBe(digest("afterb"));
+});

@@ -32,6 +32,8 @@ export type ServingPorts = {
   readonly pool: WorkerPool;
   /** Told of each state that is in force from now on. Never throws. */
   readonly onServed?: (state: ServingState) => void;
+  /** Told of each table of files that no thread has a state with any more. Never throws. */
+  readonly onTableLeft?: (table: SharedArrayBuffer) => void;
 };
 
 type Override = {
@@ -48,6 +50,8 @@ export class Serving {
   readonly #ports: ServingPorts;
   /** Prepared viewsets in force, by main domain. */
   readonly #ready = new Map<string, ReadyViewset>();
+  /** No longer in force; threads may still have states with them. */
+  #replaced: SharedArrayBuffer[] = [];
   /** In force: ahead of the document while what was cached of an unlinked domain is dropped. */
   #linked: readonly LinkedDomain[];
   #state: ServingState = nothingServed;
@@ -135,6 +139,7 @@ export class Serving {
       );
       this.#hasFailed = false;
       this.#ports.onServed?.(next);
+      this.#letGo();
     } catch (error) {
       this.#hasFailed = true;
       throw error;
@@ -146,10 +151,27 @@ export class Serving {
     this.#certificates = state.certificates;
     this.#tables = tables ?? this.#tables;
     this.#linked = domains ?? this.#linked;
-    if (viewset?.ready === null) this.#ready.delete(viewset.domain);
-    else if (viewset !== undefined) this.#ready.set(viewset.domain, viewset.ready);
+    if (viewset !== undefined) this.#exchange(viewset.domain, viewset.ready);
     const linked = new Set(state.domains.map(({ name }) => name));
-    for (const domain of this.#ready.keys()) if (!linked.has(domain)) this.#ready.delete(domain);
+    for (const domain of this.#ready.keys()) if (!linked.has(domain)) this.#exchange(domain, null);
+  }
+
+  #exchange(domain: string, next: ReadyViewset | null): void {
+    const table = this.#ready.get(domain)?.table ?? null;
+    if (table !== null && table !== next?.table) this.#replaced.push(table);
+    if (next === null) this.#ready.delete(domain);
+    else this.#ready.set(domain, next);
+  }
+
+  #letGo(): void {
+    const { pool, onTableLeft } = this.#ports;
+    const tables = this.#replaced;
+    this.#replaced = [];
+    // Resolves when every thread has dropped the states before; a pool that is gone never says so.
+    void pool.left().then(
+      () => tables.forEach((table) => onTableLeft?.(table)),
+      () => undefined,
+    );
   }
 
   #inputs(override: Override): ComposeInputs {

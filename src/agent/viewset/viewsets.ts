@@ -18,6 +18,7 @@ import { Collection } from "./collection.ts";
 import { invalid, readDevlove, type SiteNames } from "./devlove-text.ts";
 import { ProgressMeter, type ImportProgress } from "./import-progress.ts";
 import { allBlobsOf, blobsOf, readManifest, type NamedBlob } from "./manifest-blobs.ts";
+import type { TableMemory } from "./table-memory.ts";
 import { createViewsetMetrics, type ViewsetMetrics } from "./metrics.ts";
 import { inParallel } from "./parallel.ts";
 import { ReleaseBlobs } from "./release-blobs.ts";
@@ -41,6 +42,8 @@ export type ViewsetsOptions = {
   readonly backendRules: BackendRules;
   /** Setting `viewset.disk_max`. */
   readonly diskMax?: number;
+  /** Where tables of files lie. */
+  readonly tables?: Pick<TableMemory, "take">;
   /** What this host holds beside what is being prepared. */
   readonly releases?: HeldReleases;
   readonly onProgress: (progress: ImportProgress) => void;
@@ -148,7 +151,7 @@ export class Viewsets implements AsyncDisposable {
         { domain: names.name, manifest, files: contents.files?.length, fetched: lacking.length },
         "viewset is whole and valid",
       );
-      return ready(manifest, contents, devlove);
+      return this.#ready(manifest, contents, devlove);
     });
   }
 
@@ -165,7 +168,7 @@ export class Viewsets implements AsyncDisposable {
    */
   async restore(manifest: Sha256, names: SiteNames): Promise<ReadyViewset | undefined> {
     const whole = await this.#readWhole(manifest).catch((error: unknown) => messageOf(error));
-    if (typeof whole !== "string") return ready(manifest, whole.contents, whole.devlove);
+    if (typeof whole !== "string") return this.#ready(manifest, whole.contents, whole.devlove);
     this.#options.health.raise(
       "viewset_incomplete",
       "error",
@@ -197,6 +200,12 @@ export class Viewsets implements AsyncDisposable {
       this.#options.log.info({ domain: names.name, import_id: importId, ...done }, "site imported");
       return done;
     });
+  }
+
+  #ready(manifest: Sha256, { files }: Manifest, devlove: Devlove): ReadyViewset {
+    const take = (bytes: number): SharedArrayBuffer =>
+      this.#options.tables?.take(bytes) ?? new SharedArrayBuffer(bytes);
+    return { manifest, devlove, table: files === null ? null : encodeManifestTable(files, take) };
   }
 
   async #counted<T>(
@@ -250,8 +259,4 @@ export class Viewsets implements AsyncDisposable {
 /** Sweeps what an earlier start left unfinished below `stateDir`/blobs. */
 export async function openViewsets(options: ViewsetsOptions): Promise<Viewsets> {
   return new Viewsets(options, await openBlobStore(`${options.stateDir}/blobs`));
-}
-
-function ready(manifest: Sha256, { files }: Manifest, devlove: Devlove): ReadyViewset {
-  return { manifest, devlove, table: files === null ? null : encodeManifestTable(files) };
 }

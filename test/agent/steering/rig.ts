@@ -65,6 +65,8 @@ export class Rig {
   /** Begun: domain, manifest. */
   readonly trials: (readonly [string, Sha256])[] = [];
   corrected = 0;
+  /** Of files, that no thread has any more. */
+  readonly tablesLeft: SharedArrayBuffer[] = [];
   /** What a worker finds; undefined: as the manifest says. */
   answer: (probe: Probe) => ProbeAnswer | undefined = () => undefined;
 
@@ -90,6 +92,7 @@ export class Rig {
       tables: tablesOf(disk.db.sqlite),
       locals: { get: (domain) => this.locals.get(domain), look: async () => undefined },
       pool: this.pool,
+      onTableLeft: (table) => this.tablesLeft.push(table),
     });
     this.books = new ReleaseBooks(documents);
     this.documents = documents;
@@ -205,7 +208,7 @@ export class Rig {
     const mutex = new Mutex();
     let nextVersion = 1;
     return {
-      left: async () => undefined,
+      left: async () => this.hold("left"),
       probe: async (probes) => [probes.map((probe) => this.#answerTo(probe))],
       publish: async (build, commit, inspect) =>
         mutex.run(async () => {

@@ -1,6 +1,8 @@
 // What is served while several entries are under way: lanes run side by side, and no publish may carry what an earlier one took away.
 
 import { expect, test } from "vitest";
+import type { ReadyViewset } from "../../../src/core/compose-state.ts";
+import { encodeManifestTable } from "../../../src/core/manifest-table.ts";
 import { nothingServed } from "../../../src/core/serving-state.ts";
 import { until } from "../../support/until.ts";
 import { activated, botsChanged, domainsChanged, policyChanged } from "./entries.ts";
@@ -122,4 +124,32 @@ test("before the first publish nothing is served; after a start what was committ
     "sub.a.example of a.example",
     "b.example of b.example",
   ]);
+});
+
+test("the table of a version that was replaced is let go when every thread has left it, and no other", async () => {
+  using disk = new Disk();
+  const rig = await linkedRig(disk);
+  const versionOf = (name: string): ReadyViewset => ({
+    manifest: digestOf(name),
+    devlove: { domains: {} },
+    table: encodeManifestTable([]),
+  });
+  const [one, two, other] = ["one", "two", "other"].map(versionOf);
+  if (one === undefined || two === undefined || other === undefined) throw new Error("none");
+  await rig.serving.publish({ viewset: { domain: "a.example", ready: one } });
+  await rig.serving.publish({ viewset: { domain: "b.example", ready: other } });
+  const leaving = holdUp(rig, "left");
+  const failed = rig.serving.publish({ viewset: { domain: "a.example", ready: two } }, () => {
+    throw new Error("the disk is full");
+  });
+  await expect(failed).rejects.toThrow("the disk is full");
+  await rig.serving.publish({ viewset: { domain: "a.example", ready: two } });
+  await until("it is asked for", leaving.isHeld);
+  expect(rig.tablesLeft).toEqual([]);
+  leaving.letGo();
+  await until("it is let go", () => rig.tablesLeft.length > 0);
+  expect(rig.tablesLeft).toEqual([one.table]);
+  await rig.apply("domains.changed", domainsChanged({ "a.example": [] }));
+  await until("the other as well", () => rig.tablesLeft.length > 1);
+  expect(rig.tablesLeft.slice(1)).toEqual([other.table]);
 });
