@@ -86,6 +86,10 @@ export const FAULTS = {
     retryable: false,
     hint: "The version before goes on serving. Once the cause is gone, `accel-agent viewset retry DOMAIN` tries the version again.",
   },
+  MANIFEST_GONE: {
+    retryable: true,
+    hint: "A request looked a file up long after the version it began with was replaced; asked again, it is answered.",
+  },
   VIEWSET_PROBE_LATE: {
     retryable: true,
     hint: "The host is too busy, or its disk too slow, to try the version; it is tried again.",
@@ -141,6 +145,10 @@ export const FAULTS = {
     hint: "The secret16 was rotated: put the new one into the file that `secret16_file` names and restart.",
   },
   NOT_FOUND: { retryable: false, hint: "Check the name." },
+  WORKER_FAILED: {
+    retryable: true,
+    hint: "The log says why, unless it was late: then the host has more to do than it can. systemd starts the agent again.",
+  },
   INTERNAL: { retryable: false, hint: "This is a defect: report it with the log line." },
 } as const satisfies Record<string, Fault>;
 

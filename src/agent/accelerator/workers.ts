@@ -64,8 +64,8 @@ const looksMax = 5;
 /** A worker that lived so long has settled. */
 const settledMs = 60_000;
 const restartBackoff = { firstMs: 200, mostMs: 30_000 };
-/** A thread that does not listen by then would hold up every publish. */
-const startWaitMs = 15_000;
+/** A thread that does not listen by then would hold up every publish. Long: a host that starts everything at once has little for each. */
+const startWaitMs = 40_000;
 /** For a drained worker to close its parts. */
 const endWaitMs = 10_000;
 
@@ -217,7 +217,7 @@ export class WorkerPool implements AsyncDisposable {
     });
     try {
       if (!staged || !(await handle.listen()))
-        throw new AccelError("INTERNAL", `accelerator worker ${no} ${await handle.gone}`);
+        throw new AccelError("WORKER_FAILED", `accelerator worker ${no} ${await handle.gone}`);
     } catch (error) {
       this.#leave(handle);
       handle.abandon(messageOf(error));
@@ -284,8 +284,8 @@ export class WorkerPool implements AsyncDisposable {
     for (const [no, handle] of this.#live) {
       const { beats } = handle.heartbeat;
       const missed = this.#missed.get(handle);
-      // Before the first one it is starting, which #launch bounds.
-      const looks = beats > 0 && missed?.beats === beats ? missed.looks + 1 : 0;
+      // Before it listens it is starting, which #launch bounds.
+      const looks = handle.serves && missed?.beats === beats ? missed.looks + 1 : 0;
       this.#missed.set(handle, { beats, looks });
       if (looks >= looksMax) handle.abandon("was stuck");
       if (performance.now() - handle.startedMs > settledMs)
