@@ -3,6 +3,7 @@
 //
 // Sums begin where spool/marks says. When that is lost or older, what they begin with is read here from the directory, as the agent is to read it: lanes
 // that the marks name go on from there, others from their first segment, and what is in neither is not the agent's any more.
+// After that only the numbers are the same, not their kinds: of what central took before, the agent is told no more than how far it goes.
 
 import { readdirSync } from "node:fs";
 import { parseSegmentName } from "../../src/agent/requests/segment.ts";
@@ -31,6 +32,7 @@ export class Ledger {
   compared = 0;
   /** By lane, in order of number. */
   readonly #pieces = new Map<string, Piece[]>();
+  #isSetBack = false;
   #origin: Origin = { sums: new Map(), lanes: new Map(), epochs: new Set() };
 
   take({ rows, gaps }: StoreNews): void {
@@ -50,6 +52,7 @@ export class Ledger {
 
   /** The agent is to begin with what this spool is now; `epochs` are those of all runs before. */
   rebase(spoolDir: string, epochs: Iterable<string>): void {
+    this.#isSetBack = true;
     const found = readMarks(diskFiles, spoolDir);
     const marks = typeof found === "string" ? noMarks : found;
     const first = firstNumbers(spoolDir);
@@ -68,7 +71,8 @@ export class Ledger {
     const due = this.#due();
     const told = new Map([...droppedBy, [record, committed]]);
     const total = [...due.values()].reduce((sum, count) => sum + count, 0);
-    const wrong = [...new Set([...due.keys(), ...told.keys()])]
+    const kinds = this.#isSetBack ? [] : [...due.keys(), ...told.keys()];
+    const wrong = [...new Set(kinds)]
       .map((kind) => ({ kind, agent: told.get(kind) ?? 0, central: due.get(kind) ?? 0 }))
       .filter(({ agent, central }) => agent !== central)
       .map(

@@ -7,7 +7,8 @@ import { until } from "./until.ts";
 
 const root = join(import.meta.dirname, "../..");
 export const node = process.execPath;
-export const mainFile = join(root, "src/main.ts");
+/** ACCEL_TEST_MAIN names the built program: it starts in half the time, which CI has use for. */
+export const mainFile = process.env["ACCEL_TEST_MAIN"] ?? join(root, "src/main.ts");
 
 export class Program implements AsyncDisposable {
   readonly #args: readonly string[];

@@ -2,8 +2,7 @@
 // what visitors had. `npm run bench -- activation-power` starts on every disk that can be left and plants more bugs.
 
 import { expect, test } from "vitest";
-import { flippedEarly } from "../support/activation-bugs.ts";
-import { judgeAll, resume, search, type Verdict } from "../support/activation-judge.ts";
+import { judgeAll, resume, type Verdict } from "../support/activation-judge.ts";
 import { chosen, record, remains } from "../support/activation-power.ts";
 import { builtTree } from "../support/built-tree.ts";
 import { straceMissing } from "../support/file-trace.ts";
@@ -26,15 +25,6 @@ test.skipIf(straceMissing !== undefined)(
     const [middle] = all.filter(({ promised }) => promised.version === 1).slice(20);
     if (middle === undefined) throw new Error("nothing was recorded between the versions");
     await resume(recording, middle, main);
-  },
-  240_000,
-);
-
-test.skipIf(straceMissing !== undefined)(
-  `found when planted: ${flippedEarly.name}`,
-  async () => {
-    const { found } = await search(flippedEarly, 40);
-    expect(found).toMatch(/ promised: (?:version \d|no whole version)/);
   },
   240_000,
 );

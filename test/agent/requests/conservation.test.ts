@@ -226,8 +226,10 @@ test("synced once a second: only a power loss takes more, and it is told as a cr
       const lost = rig.lostAfterAll().filter((reason) => !["poison", "crash"].includes(reason));
       expect(lost).toEqual([]);
       const { committed, dropped } = rig.spool.facts().balance;
-      expect(committed).toBe(rig.central.records().length);
-      expect(totalDropped(dropped)).toBe(rig.central.lost());
+      // Of what central took and the agent forgot in a power loss it is told how far it goes, and not what of it were gaps.
+      const { central } = rig;
+      expect(committed + totalDropped(dropped)).toBe(central.records().length + central.lost());
+      expect(committed).toBeGreaterThanOrEqual(central.records().length);
     }),
     { numRuns: 300 },
   );
