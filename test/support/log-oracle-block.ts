@@ -37,7 +37,6 @@ export async function runBlocked(): Promise<Blocked> {
   scene.line.state = "cut";
   await fill(oracle, async () => producer.claims.filter(isRefused).length >= refusalsWanted);
   const readiness = await readinessOf(scene);
-  const held = heldOf(await scene.metrics());
   scene.line.state = "open";
   const claims = [...producer.claims];
   await until("there is room", async () => {
@@ -52,6 +51,7 @@ export async function runBlocked(): Promise<Blocked> {
     return now.includes(warning) ? undefined : now;
   };
   const readinessAfter = await until("the warning is settled", told, settledWithinMs);
+  const held = heldOf(await scene.metrics());
   await oracle.settle();
   const recorded = recordedIds(scene);
   return {
