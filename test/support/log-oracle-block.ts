@@ -17,7 +17,7 @@ export type Blocked = {
   readonly unrecorded: readonly Claim[];
   /** That waited for room, as the agent counts them. */
   readonly held: number;
-  /** Status of requests after central came back. */
+  /** Status of requests once central is back and the warning is settled: the first room that there is may be one record's. */
   readonly statusesAfter: ReadonlySet<number>;
   /** What /readyz says while visitors are refused, and at the end. */
   readonly readiness: string;
@@ -25,7 +25,7 @@ export type Blocked = {
 };
 
 const refusalsWanted = 8;
-const requestsAfter = 40;
+const requestsAfter = 400;
 /** For some seconds after the last request that had to wait it is still told. */
 const settledWithinMs = 20_000;
 
@@ -44,13 +44,13 @@ export async function runBlocked(): Promise<Blocked> {
     claims.push(claim);
     return !isRefused(claim);
   });
-  const after: Claim[] = [];
-  for (let no = 0; no < requestsAfter; no++) after.push(await producer.send());
   const told = async (): Promise<string | undefined> => {
     const now = await readinessOf(scene);
     return now.includes(warning) ? undefined : now;
   };
   const readinessAfter = await until("the warning is settled", told, settledWithinMs);
+  const after: Claim[] = [];
+  for (let no = 0; no < requestsAfter; no++) after.push(await producer.send());
   const held = heldOf(await scene.metrics());
   await oracle.settle();
   const recorded = recordedIds(scene);
