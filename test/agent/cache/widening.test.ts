@@ -3,6 +3,7 @@
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { everything } from "../../../src/core/pattern-recipes.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
 import {
@@ -25,6 +26,22 @@ const hanging = `process.on("message", () => {
   while (performance.now() < end);
 });`;
 const crashing = `process.on("message", () => process.exit(9));`;
+
+test("a clear of everything by the recipe needs no matcher: it is what was asked for, not widened", async () => {
+  using dir = tempDir();
+  using scripts = tempDir();
+  await using rig = await openedRig(dir.path, {
+    matchBudgetMs: 2_000,
+    matcherEntry: entryScript(scripts.path, crashing),
+  });
+  const [one, other] = [keyOf({ path: "/x" }), keyOf({ path: "/x", domain: "b.test" })];
+  for (const key of [one, other]) await store(rig.cache, key);
+  const { applied, gone } = clear(rig, ["path:never", everything]);
+  expect(await applied).toMatchObject({ matched: 1, widened: false });
+  expect(await gone).toMatchObject({ removed: 1 });
+  expect(isHit(rig.cache, one)).toBe(false);
+  expect(isHit(rig.cache, other)).toBe(true);
+});
 
 describe.each([
   { what: "a matcher that hangs", matcher: hanging, matchBudgetMs: 300 },
