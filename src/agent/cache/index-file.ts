@@ -180,11 +180,14 @@ function distrust(db: Sqlite, expected: IndexExpectation): string | undefined {
 const checkpointPages = 8_192;
 /** Of the index thread's connection: about what a million keys need of inner pages, and what one step changes. */
 const pageCacheKiB = 32_768;
+/** As long as background work lets it become: the WAL is written again in place. One that was cut off and grows has its new pages zeroed first, 7 % of a deletion. */
+const walBytesKept = 2 ** 27;
 
 function openWritable(directory: string): Sqlite {
   const db = openSqlite(indexPath(directory), { sync: "normal" });
   db.pragma(`wal_autocheckpoint = ${checkpointPages}`);
   db.pragma(`cache_size = -${pageCacheKiB}`);
+  db.pragma(`journal_size_limit = ${walBytesKept}`);
   return db;
 }
 
