@@ -46,7 +46,7 @@ export function openReleases(
     keep: settings["viewset.keep"],
     onTrial: (domain, manifest) => late.trials?.begin(domain, manifest),
   });
-  const trialMs = settings["viewset.trial_s"] * 1_000;
+  const trialMs = settings["viewset.trial"];
   const trials = stack.use(new Trials({ ...shared, activations, pool, trialMs, log, stop }));
   late.trials = trials;
   const repairs = stack.use(

@@ -20,7 +20,7 @@ const withinMs = 60_000;
 let rig: ReleaseRig;
 const ids = new Map<string, number>();
 beforeAll(async () => {
-  rig = await ReleaseRig.open({ settings: { viewset: { keep: 3, trial_s: trialS } } });
+  rig = await ReleaseRig.open({ settings: { viewset: { keep: 3, trial: `${trialS}s` } } });
   for (const name of ["one", "two", "three"])
     ids.set(
       name,

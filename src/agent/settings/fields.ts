@@ -161,10 +161,10 @@ export const agentFields = {
     fallback: 3,
     parse: integer(1, 100),
   },
-  "viewset.trial_s": {
-    doc: "How long, in seconds, a version that came into force is probed on this host; one that fails is rolled back. 0: only before it comes into force.",
-    fallback: 30,
-    parse: integer(0, 86_400),
+  "viewset.trial": {
+    doc: "How long a version that came into force is probed on this host; one that fails is rolled back. 0s: only before it comes into force.",
+    fallback: "30s",
+    parse: duration("0s", "24h"),
   },
   "viewset.disk_max": {
     doc: "Space for the files of all versions. Where another one needs it kept versions are given up, the oldest first; one that does not fit even so is refused.",

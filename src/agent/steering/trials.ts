@@ -27,7 +27,7 @@ export type TrialPorts = {
   readonly documents: Documents;
   readonly pool: Pick<WorkerPool, "probe">;
   readonly watch: ReleaseWatch;
-  /** Setting `viewset.trial_s`; 0: none. */
+  /** Setting `viewset.trial`; 0: none. */
   readonly trialMs: number;
   readonly now: () => Date;
   readonly onCorrected: () => void;
