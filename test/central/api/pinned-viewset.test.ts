@@ -3,8 +3,10 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { member, openApi, type Api } from "./api-harness.ts";
 import { receipt } from "./receipts.ts";
+import { ViewsetCustomer } from "./viewset-customer.ts";
 
 let api: Api;
+let customer: ViewsetCustomer;
 let token: string;
 let name: string;
 let siteId: number;
@@ -14,39 +16,17 @@ beforeAll(async () => {
 });
 afterAll(async () => api[Symbol.asyncDispose]());
 beforeEach(async () => {
-  api.clock = new Date(api.clock.getTime() + 3_600_000);
-  token = await api.trial(`viewer${++no}`);
-  name = `v${no}.example.com`;
-  const site = await api.call("POST", "/deployment-site/", { token, body: {} });
-  siteId = Number(member(site.body, "id"));
-  await api.call("POST", "/domain/", { token, body: { name, deployment_site_id: siteId } });
+  customer = await ViewsetCustomer.enrol(api, ++no);
+  ({ token, name, siteId } = customer);
 });
-
-const document = (settings: object): string => JSON.stringify({ domains: { [name]: settings } });
-
-async function postDevlove(viewset: string, content: string) {
-  const body = { schema: "devlove/1", content };
-  return api.call("POST", `/${name}/devlove/${viewset}/`, { token, body });
-}
-
-async function versions(): Promise<readonly Record<string, unknown>[]> {
-  const { body } = await api.call("GET", `/active-viewset/${name}/`, { token });
-  return Array.isArray(body) ? body : [];
-}
-
-async function activate(viewset: string) {
-  const version = (await versions()).find((one) => one["name"] === viewset);
-  const path = `/active-viewset/${name}/${member(version, "id")}/`;
-  return api.call("PUT", path, { token, body: version });
-}
 
 test("is pinned where an operator chose another version, which is told; failed weighs more", async () => {
   const second = await api.call("POST", "/deployment-site/", { token, body: {} });
   const otherId = Number(member(second.body, "id"));
   const linked = { deployment_site_id: otherId };
   await api.call("PUT", `/domain/${name}/`, { token, body: linked });
-  await postDevlove("one", document({}));
-  await activate("one");
+  await customer.postDevlove("one", customer.document({}));
+  await customer.activate("one");
   const seq = (await api.journal(siteId)).length;
   const other = (await api.journal(otherId)).length;
   const serving = { manifest: "0".repeat(64), viewset_id: 3, viewset_name: "before" };
@@ -54,7 +34,7 @@ test("is pinned where an operator chose another version, which is told; failed w
   await receipt(api, { siteId, seq, phase: "applied" });
   await receipt(api, { siteId, seq, phase: "refused", detail: pinned });
   await receipt(api, { siteId: otherId, seq: other, phase: "applied" });
-  expect((await versions())[0]).toMatchObject({
+  expect((await customer.versions())[0]).toMatchObject({
     is_active: true,
     activation: "pinned",
     deployments: [
@@ -69,7 +49,7 @@ test("is pinned where an operator chose another version, which is told; failed w
   });
   const failed = { reason: "index.html: EIO", serving: "none", correction: 1 };
   await receipt(api, { siteId: otherId, seq: other, phase: "failed", detail: failed });
-  const [version] = await versions();
+  const [version] = await customer.versions();
   expect(version).toMatchObject({ activation: "failed" });
   expect(Object(version?.["deployments"])[1]).toEqual({
     deployment_site_id: otherId,

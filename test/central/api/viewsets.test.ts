@@ -5,8 +5,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { canonicalJson } from "../../../src/core/canonical-json.ts";
 import { member, openApi, type Api } from "./api-harness.ts";
 import { receipt } from "./receipts.ts";
+import { ViewsetCustomer } from "./viewset-customer.ts";
 
 let api: Api;
+let customer: ViewsetCustomer;
 let token: string;
 let name: string;
 let siteId: number;
@@ -16,31 +18,9 @@ beforeAll(async () => {
 });
 afterAll(async () => api[Symbol.asyncDispose]());
 beforeEach(async () => {
-  api.clock = new Date(api.clock.getTime() + 3_600_000);
-  token = await api.trial(`viewer${++no}`);
-  name = `v${no}.example.com`;
-  const site = await api.call("POST", "/deployment-site/", { token, body: {} });
-  siteId = Number(member(site.body, "id"));
-  await api.call("POST", "/domain/", { token, body: { name, deployment_site_id: siteId } });
+  customer = await ViewsetCustomer.enrol(api, ++no);
+  ({ token, name, siteId } = customer);
 });
-
-const document = (settings: object): string => JSON.stringify({ domains: { [name]: settings } });
-
-async function postDevlove(viewset: string, content: string) {
-  const body = { schema: "devlove/1", content };
-  return api.call("POST", `/${name}/devlove/${viewset}/`, { token, body });
-}
-
-async function versions(): Promise<readonly Record<string, unknown>[]> {
-  const { body } = await api.call("GET", `/active-viewset/${name}/`, { token });
-  return Array.isArray(body) ? body : [];
-}
-
-async function activate(viewset: string) {
-  const version = (await versions()).find((one) => one["name"] === viewset);
-  const path = `/active-viewset/${name}/${member(version, "id")}/`;
-  return api.call("PUT", path, { token, body: version });
-}
 
 async function activations() {
   return (await api.journal(siteId)).filter(({ kind }) => kind === "viewset.activated");
@@ -55,11 +35,11 @@ describe("devlove", () => {
           body: { schema: "devlove/1", content },
         })
       ).body;
-    expect(await validate(document({}))).toEqual({
+    expect(await validate(customer.document({}))).toEqual({
       status: "ok",
       payload: { "devlove-valid": "True" },
     });
-    expect(await validate(document({ indexx: 5 }))).toMatchObject({
+    expect(await validate(customer.document({ indexx: 5 }))).toMatchObject({
       status: "error",
       payload: {
         "devlove-valid": "False",
@@ -71,23 +51,25 @@ describe("devlove", () => {
   });
 
   test("a document of the full megabyte is taken, escapes and all", async () => {
-    const filler = "\n".repeat(2 ** 20 - document({}).length);
-    expect((await postDevlove("big", document({}) + filler)).status).toBe(201);
-    expect((await postDevlove("bigger", `${document({}) + filler} `)).status).toBe(400);
+    const filler = "\n".repeat(2 ** 20 - customer.document({}).length);
+    expect((await customer.postDevlove("big", customer.document({}) + filler)).status).toBe(201);
+    expect(
+      (await customer.postDevlove("bigger", `${customer.document({}) + filler} `)).status,
+    ).toBe(400);
   });
 
   test("makes a version, once per schema; what is invalid or another domain's is refused", async () => {
-    const made = await postDevlove("first", document({}));
+    const made = await customer.postDevlove("first", customer.document({}));
     expect(made).toMatchObject({
       status: 201,
-      body: { schema: "devlove/1", content: document({}) },
+      body: { schema: "devlove/1", content: customer.document({}) },
     });
-    const again = await postDevlove("first", document({}));
+    const again = await customer.postDevlove("first", customer.document({}));
     expect(again).toMatchObject({
       status: 409,
       body: { detail: expect.stringContaining(member(made.body, "id")) },
     });
-    expect(await postDevlove("second", '{"domains":{"www.other.org":{}}}')).toMatchObject({
+    expect(await customer.postDevlove("second", '{"domains":{"www.other.org":{}}}')).toMatchObject({
       status: 400,
       body: { errors: [{ path: "/domains/www.other.org" }] },
     });
@@ -101,22 +83,22 @@ describe("devlove", () => {
 
 describe("activation", () => {
   test("names a manifest that is stored, tells every deployment, and obsoletes the one before", async () => {
-    await postDevlove("one", document({}));
-    await postDevlove("two", document({ index: ["home.html"] }));
-    const first = await activate("one");
+    await customer.postDevlove("one", customer.document({}));
+    await customer.postDevlove("two", customer.document({ index: ["home.html"] }));
+    const first = await customer.activate("one");
     expect(first).toMatchObject({
       status: 200,
       body: { is_active: true, activation: "pending", when_obsoleted: null },
     });
-    await activate("two");
-    const [one, two] = await versions();
+    await customer.activate("two");
+    const [one, two] = await customer.versions();
     expect(one).toMatchObject({ is_active: false, activation: null, deployments: [] });
     expect(one?.["when_obsoleted"]).toBe(api.clock.toISOString());
     expect(two).toMatchObject({ is_active: true, when_obsoleted: null });
 
     const told = (await activations()).at(-1)?.body;
     expect(told).toMatchObject({ domain: name, viewset_name: "two" });
-    const content = document({ index: ["home.html"] });
+    const content = customer.document({ index: ["home.html"] });
     expect(api.blobs.json(Object(told)["manifest"])).toEqual({
       devlove: {
         schema: "devlove/1",
@@ -126,23 +108,26 @@ describe("activation", () => {
     });
     expect(api.woken.at(-1)).toEqual([siteId]);
 
-    expect((await activate("one")).body).toMatchObject({ when_obsoleted: null, is_active: true });
+    expect((await customer.activate("one")).body).toMatchObject({
+      when_obsoleted: null,
+      is_active: true,
+    });
   });
 
   test("is applied when every deployment's agent has receipted, failed with the reason of one", async () => {
-    await postDevlove("one", document({}));
-    await activate("one");
+    await customer.postDevlove("one", customer.document({}));
+    await customer.activate("one");
     const seq = (await api.journal(siteId)).length;
     await receipt(api, { siteId, seq, phase: "applied", detail: { files: 3 } });
-    expect((await versions())[0]).toMatchObject({
+    expect((await customer.versions())[0]).toMatchObject({
       activation: "applied",
       deployments: [{ deployment_site_id: siteId, state: "applied" }],
     });
-    await activate("one");
-    expect((await versions())[0]).toMatchObject({ activation: "pending" });
+    await customer.activate("one");
+    expect((await customer.versions())[0]).toMatchObject({ activation: "pending" });
     const detail = { reason: "file index.html is missing" };
     await receipt(api, { siteId, seq: seq + 1, phase: "refused", detail });
-    expect((await versions())[0]).toMatchObject({
+    expect((await customer.versions())[0]).toMatchObject({
       is_active: true,
       activation: "failed",
       deployments: [{ state: "failed", error: "file index.html is missing" }],
@@ -150,22 +135,22 @@ describe("activation", () => {
   });
 
   test("takes the views of the version, which a new devlove inherits from the active one", async () => {
-    await postDevlove("views", document({}));
+    await customer.postDevlove("views", customer.document({}));
     const files = [{ path: "index.html", sha256: "a".repeat(64), size: 5, mime: "text/html" }];
     const manifest = { devlove: { schema: "devlove/1", sha256: "b".repeat(64) }, files };
     const filesBlob = await api.blobs.put(Buffer.from(canonicalJson(manifest)));
-    const [version] = await versions();
+    const [version] = await customer.versions();
     await api.store
       .updateTable("viewsets")
       .set({ files_blob: filesBlob })
       .where("id", "=", Number(version?.["id"]))
       .execute();
-    await activate("views");
+    await customer.activate("views");
     expect(api.blobs.json(Object((await activations()).at(-1)?.body)["manifest"])).toMatchObject({
       files,
     });
-    await postDevlove("edited", document({ index: ["a.html"] }));
-    await activate("edited");
+    await customer.postDevlove("edited", customer.document({ index: ["a.html"] }));
+    await customer.activate("edited");
     expect(api.blobs.json(Object((await activations()).at(-1)?.body)["manifest"])).toMatchObject({
       devlove: { sha256: expect.not.stringMatching(/^b{64}$/) },
       files,
@@ -173,16 +158,16 @@ describe("activation", () => {
   });
 
   test("replacing the devlove of the active version activates the new content, of another not", async () => {
-    const active = await postDevlove("active", document({}));
-    const idle = await postDevlove("idle", document({}));
-    await activate("active");
+    const active = await customer.postDevlove("active", customer.document({}));
+    const idle = await customer.postDevlove("idle", customer.document({}));
+    await customer.activate("active");
     const before = (await activations()).length;
     const put = async (viewset: string, id: string, content: string) =>
       api.call("PUT", `/${name}/devlove/${viewset}/${id}/`, {
         token,
         body: { id: Number(id), schema: "devlove/1", content },
       });
-    const edited = document({ index: ["x.html"] });
+    const edited = customer.document({ index: ["x.html"] });
     expect((await put("idle", member(idle.body, "id"), edited)).status).toBe(200);
     expect(await activations()).toHaveLength(before);
     expect((await put("active", member(active.body, "id"), "{}")).status).toBe(400);
@@ -232,7 +217,7 @@ describe("import", () => {
   });
 
   test("a name in use is a conflict, while an import runs and after; after a failure it is free", async () => {
-    await postDevlove("used", document({}));
+    await customer.postDevlove("used", customer.document({}));
     expect((await api.call("POST", path("used"), { token })).status).toBe(409);
     expect((await api.call("POST", path("new"), { token })).status).toBe(200);
     expect((await api.call("POST", path("new"), { token })).status).toBe(409);
