@@ -28,7 +28,7 @@ const nothing = new Uint8Array();
 /** `memory` gives room of at least so many bytes, whatever is in it. */
 export function encodeManifestTable(
   files: readonly ManifestFile[],
-  memory: (bytes: number) => SharedArrayBuffer = (bytes) => new SharedArrayBuffer(bytes),
+  memory = (bytes: number): SharedArrayBuffer => new SharedArrayBuffer(bytes),
 ): SharedArrayBuffer {
   const text = new TextEncoder();
   const rows = files.map((file) => ({ file, bytes: text.encode(file.path) }));
@@ -85,10 +85,13 @@ export class ManifestTable {
 
   /** Throws MANIFEST_GONE where the memory holds another table by now. */
   find(path: string): ManifestFile | undefined {
-    const isThere = (): boolean => Atomics.load(this.#head, generationAt) === this.#generation;
-    const found = isThere() ? this.#search(path) : undefined;
-    if (isThere()) return found;
+    const found = this.#isThere ? this.#search(path) : undefined;
+    if (this.#isThere) return found;
     throw new AccelError("MANIFEST_GONE", "another table of files took the place of this one");
+  }
+
+  get #isThere(): boolean {
+    return Atomics.load(this.#head, generationAt) === this.#generation;
   }
 
   #search(path: string): ManifestFile | undefined {

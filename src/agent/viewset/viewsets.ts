@@ -203,9 +203,10 @@ export class Viewsets implements AsyncDisposable {
   }
 
   #ready(manifest: Sha256, { files }: Manifest, devlove: Devlove): ReadyViewset {
-    const take = (bytes: number): SharedArrayBuffer =>
-      this.#options.tables?.take(bytes) ?? new SharedArrayBuffer(bytes);
-    return { manifest, devlove, table: files === null ? null : encodeManifestTable(files, take) };
+    if (files === null) return { manifest, devlove, table: null };
+    const { tables } = this.#options;
+    const memory = tables && ((bytes: number): SharedArrayBuffer => tables.take(bytes));
+    return { manifest, devlove, table: encodeManifestTable(files, memory) };
   }
 
   async #counted<T>(
