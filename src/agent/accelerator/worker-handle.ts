@@ -1,6 +1,7 @@
 // Main's handle on one accelerator thread: asks it, and knows when it is gone. What is asked of a thread that dies is answered by its death.
 
 import { Worker, type Transferable } from "node:worker_threads";
+import { heapLimits } from "../../base/heap-limits.ts";
 import type { MetricsData } from "../../base/metrics.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import type { Probe, ProbeAnswer } from "../../core/plan-probes.ts";
@@ -56,7 +57,7 @@ export class WorkerHandle {
       workerData: boot,
       transferList: [...parts.transfer],
       name: `accelerator-${init.no}`,
-      resourceLimits: { maxOldGenerationSizeMb: heapMiB },
+      resourceLimits: heapLimits(heapMiB),
       execArgv: [],
     });
     this.#worker.on("message", (message: FromWorker) => {

@@ -2,6 +2,7 @@
 
 import { Worker } from "node:worker_threads";
 import type { Health } from "../../base/health.ts";
+import { heapLimits } from "../../base/heap-limits.ts";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
 import { Mutex } from "../../base/mutex.ts";
@@ -156,7 +157,7 @@ class TableThread {
   constructor(entry: URL, workerData: TablerInit) {
     const { promise, resolve } = Promise.withResolvers<string>();
     this.gone = promise;
-    const resourceLimits = { maxOldGenerationSizeMb: heapMiB };
+    const resourceLimits = heapLimits(heapMiB);
     this.#worker = new Worker(entry, { name: "tabler", workerData, resourceLimits, execArgv: [] });
     this.#worker.on("message", (message: FromTabler) => this.#answer?.(message));
     this.#worker.once("error", (error) => (this.#reason ||= messageOf(error)));

@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import { MessageChannel, Worker, type MessagePort } from "node:worker_threads";
 import type { Health } from "../../base/health.ts";
+import { heapLimits } from "../../base/heap-limits.ts";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type Metrics, type Registry } from "../../base/metrics.ts";
 import { sleep } from "../../base/wait.ts";
@@ -111,7 +112,7 @@ export class SpoolClient implements AsyncDisposable {
       bootEpoch,
       heartbeat,
     };
-    const resourceLimits = { maxOldGenerationSizeMb: heapMbMax };
+    const resourceLimits = heapLimits(heapMbMax);
     this.#worker = new Worker(entry, { name: "spool", workerData, resourceLimits });
     this.#worker.on("message", (message: FromSpool) => this.#take(message));
     this.died = this.#watch();

@@ -1,6 +1,7 @@
 // One of the two threads of request logs, seen from the main thread: asked by promises, started again when it dies.
 
 import { Worker } from "node:worker_threads";
+import { heapLimits } from "../../base/heap-limits.ts";
 import type { Log } from "../../base/log.ts";
 import { sleep } from "../../base/wait.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
@@ -104,7 +105,7 @@ export class LogWorker implements AsyncDisposable {
     const { entry, directory, role, log } = this.#options;
     const worker = new Worker(entry, {
       workerData: { directory, role } satisfies LogThreadInit,
-      resourceLimits: { maxOldGenerationSizeMb: 512 },
+      resourceLimits: heapLimits(512),
     });
     this.#worker = worker;
     let failure: unknown = new Error(`${this.#name} ended`);
