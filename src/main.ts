@@ -74,6 +74,34 @@ const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Laz
       summary: "deployment sites, channels, journal, logs",
       load: async () => (await import("./cli/central-status.ts")).statusCommand,
     },
+    backup: {
+      summary: "back up store, blobs, packages and logs while it runs",
+      load: async () => (await import("./central/main.ts")).backupCommand,
+    },
+    restore: {
+      summary: "make an empty state directory of a backup",
+      load: async () => (await import("./central/main.ts")).restoreCommand,
+    },
+    openapi: {
+      summary: "print the OpenAPI document of the customer API",
+      load: async () => (await import("./central/main.ts")).openApiCommand,
+    },
+    customer: {
+      summary: "customers and what they have",
+      load: async () => (await import("./cli/central-customer.ts")).customerCommand,
+    },
+    user: {
+      summary: "users of customers, their passwords, what they may",
+      load: async () => (await import("./cli/central-user.ts")).userCommand,
+    },
+    token: {
+      summary: "tokens of the customer API",
+      load: async () => (await import("./cli/central-token.ts")).tokenCommand,
+    },
+    audit: {
+      summary: "who changed what, and when",
+      load: async () => (await import("./cli/central-audit.ts")).auditCommand,
+    },
     bots: {
       summary: "import a list of addresses into a bot of a domain",
       load: async () => (await import("./cli/central-bots.ts")).botsCommand,

@@ -27,7 +27,7 @@ export type Following = {
 export function openLink(stack: AsyncDisposableStack, ground: Ground, served: Served): Following {
   const { options, common, db, index, sets, setWatch: watch, unreviewed } = ground;
   const { settings, version, bootEpoch, health, log, random, now } = options;
-  const { serving, viewsets, locals, releases, certificates } = served;
+  const { serving, viewsets, locals, releases, certificates, lateDrops } = served;
   const ports: SteeringPorts = {
     serving,
     documents: db,
@@ -38,6 +38,7 @@ export function openLink(stack: AsyncDisposableStack, ground: Ground, served: Se
     activations: releases.activations,
     epoch: () => db.ledger.position.epoch,
     index,
+    lateDrops,
     locals,
     vault: certificates.changes,
   };

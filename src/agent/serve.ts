@@ -14,6 +14,7 @@ import type { Ground } from "./ground.ts";
 import type { ImportProgress } from "./link/link.ts";
 import { openReleases, type Releases } from "./releases.ts";
 import type { AgentSettings } from "./settings/fields.ts";
+import { LateDrops } from "./steering/late-drops.ts";
 import { ReleaseBooks } from "./steering/release-books.ts";
 import { healViewset, restoreState } from "./steering/restore.ts";
 import { Serving } from "./steering/serving.ts";
@@ -29,6 +30,7 @@ export type Served = {
   readonly serving: Serving;
   readonly releases: Releases;
   readonly certificates: KeptCertificates;
+  readonly lateDrops: LateDrops;
   /** Resolves when everything that was committed is whole again, or with stop. */
   readonly healing: Promise<unknown>;
 };
@@ -89,12 +91,17 @@ export async function openServing(
   const restored = { serving, documents: db, viewsets, log, random, stop };
   const certificates = await openCertificates(stack, ground, { serving, pool });
   const torn = await restoreState(restored);
+  // What is to be dropped is unsure before the first visitor comes.
+  const { now } = options;
+  const lateDrops = stack.use(
+    new LateDrops({ documents: db, index: ground.index, now, random, log }),
+  );
   await pool.start(); // Visitors arrive when the committed state is there to meet them.
   const viewsetsHealing = torn.map((domain) => healViewset(domain, restored));
   const healing = Promise.all([...viewsetsHealing, certificates.changes.heal()]);
   const releases = openReleases(stack, ground, { books, viewsets, pool, serving, onCorrected });
   late.releases = releases;
-  return { viewsets, locals, pool, serving, releases, certificates, healing };
+  return { viewsets, locals, pool, serving, releases, certificates, lateDrops, healing };
 }
 
 type PoolParts = {

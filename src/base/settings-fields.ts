@@ -126,6 +126,23 @@ export function listOf<T>(item: Parse<T>, itemsMax = 10_000): Parse<readonly T[]
   };
 }
 
+/** A mapping of names to values that all parse; the reason names the first that does not. */
+export function mapOf<T>(item: Parse<T>, itemsMax = 1_000): Parse<Readonly<Record<string, T>>> {
+  return (raw) => {
+    if (raw === null || typeof raw !== "object" || Array.isArray(raw))
+      return no("must be a mapping");
+    const values: [string, T][] = [];
+    for (const [name, one] of Object.entries(raw)) {
+      const parsed = item(one);
+      if (!parsed.ok) return no(`${name} ${parsed.reason}`);
+      values.push([name, parsed.value]);
+    }
+    return values.length > itemsMax
+      ? no(`must have at most ${itemsMax} names`)
+      : yes(Object.fromEntries(values));
+  };
+}
+
 type Shape = Readonly<Record<string, { readonly parse: Parse<unknown>; readonly optional?: true }>>;
 type Shaped<S extends Shape> = {
   readonly [K in keyof S]: S[K] extends { optional: true; parse: Parse<infer V> }

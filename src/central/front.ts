@@ -8,12 +8,17 @@ import { metricsContentType, type Registry } from "../base/metrics.ts";
 import { devloveJsonSchemaPath, devloveJsonSchemaText } from "../wire/devlove-json-schema.ts";
 import { agentApiPrefix } from "../wire/token.ts";
 import type { AgentApi } from "./agents/agent-api.ts";
+import { describedPage, describedText } from "./api/described.ts";
+import { openApiPath } from "./api/openapi.ts";
+import { openApiPagePath, openApiPagePolicy } from "./api/openapi-page.ts";
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 export type FrontOptions = {
   readonly listen: { readonly host: string; readonly port: number };
   readonly customers: Handler;
+  /** Where links in mails lead. */
+  readonly mailPages: Handler;
   readonly agents: AgentApi;
   readonly registry: Registry;
   /** Sets what is only known when it is asked for. */
@@ -25,12 +30,28 @@ export type FrontOptions = {
   readonly log: Log;
 };
 
-type Page = { readonly status: number; readonly type: string; readonly body: string };
+type Page = {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string;
+  /** What a page may load (Content-Security-Policy). */
+  readonly policy?: string;
+  readonly location?: string;
+};
 
 /** A whole upload of 4 GiB at 10 Mbit/s; what stands still is cut by the idle limit. */
 const requestTimeoutMs = 3_600_000;
 const idleTimeoutMs = 90_000; // A long poll is 30 s, a clear waits at most 30 s.
 const plain = "text/plain; charset=utf-8";
+const html = "text/html; charset=utf-8";
+
+/** What tells of the customers' API, for readers and editors, who have no token. */
+const described = new Set([
+  devloveJsonSchemaPath,
+  openApiPath,
+  openApiPagePath,
+  openApiPagePath.slice(0, -1),
+]);
 
 /** Throws PORT_TAKEN or ADDRESS_UNUSABLE. */
 export async function startFront(options: FrontOptions): Promise<Listener> {
@@ -38,8 +59,9 @@ export async function startFront(options: FrontOptions): Promise<Listener> {
   const listener = await listenHttp((request, response) => {
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
     if (path.startsWith(`${agentApiPrefix}/`)) return agents.handle(request, response);
-    const isOwn = path === devloveJsonSchemaPath; // For editors, which have no token.
-    if (path.startsWith("/presentation-api/") && !isOwn) return customers(request, response);
+    if (path.startsWith("/mail/")) return options.mailPages(request, response);
+    if (path.startsWith("/presentation-api/") && !described.has(path))
+      return customers(request, response);
     const serve = async (): Promise<void> => send(response, await ownPage(options, request, path));
     serve().catch((error: unknown) => {
       log.error({ err: error, path }, "a page failed");
@@ -70,12 +92,22 @@ async function ownPage(
       type: "application/schema+json",
       body: devloveJsonSchemaText(),
     }),
+    [openApiPath]: async () => ({ status: 200, type: "application/json", body: describedText() }),
+    [openApiPagePath]: async () => ({
+      status: 200,
+      type: html,
+      body: describedPage(),
+      policy: openApiPagePolicy,
+    }),
     "/": async () => ({
       status: 200,
-      type: "text/html; charset=utf-8",
+      type: html,
       body: frontPage(options),
     }),
   };
+  // Relative links of the page of the API need its slash.
+  const isBare = path === openApiPagePath.slice(0, -1);
+  if (isBare) return { status: 308, type: plain, body: "", location: openApiPagePath };
   const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
   if (page === undefined) return { status: 404, type: plain, body: "nothing here; see /\n" };
   if (request.method !== "GET" && request.method !== "HEAD")
@@ -101,7 +133,7 @@ function frontPage({ version, warnings }: FrontOptions): string {
 <h1>accel-central ${escape(version)}</h1>
 <p>The service that steers the accelerators.
 <ul>
-<li><code>/presentation-api/v1/</code> the customers' API; <a href="${devloveJsonSchemaPath}">JSON Schema of devlove/1</a> for editors
+<li><code>/presentation-api/v1/</code> the customers' API: <a href="${openApiPagePath}">read it</a>, <a href="${openApiPath}">OpenAPI document</a>, <a href="${devloveJsonSchemaPath}">JSON Schema of devlove/1</a> for editors
 <li><code>/agent-api/v1/</code> the agents' side
 <li><a href="/metrics">/metrics</a>, <a href="/healthz">/healthz</a>, <a href="/readyz">/readyz</a>
 </ul>
@@ -114,13 +146,15 @@ function escape(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-function send(response: ServerResponse, { status, type, body }: Page): void {
+function send(response: ServerResponse, { status, type, body, policy, location }: Page): void {
   response.writeHead(status, {
     "content-type": type,
     "cache-control": "no-store",
     "content-length": Buffer.byteLength(body),
     "x-content-type-options": "nosniff",
     ...(status === 405 && { allow: "GET, HEAD" }),
+    ...(policy !== undefined && { "content-security-policy": policy }),
+    ...(location !== undefined && { location }),
   });
   response.end(body);
 }

@@ -8,8 +8,13 @@ import { openKeyFile } from "../base/seal.ts";
 import { loadSettings } from "../base/settings-file.ts";
 import { lockStateDir } from "../base/state-lock.ts";
 import { every, once } from "../base/wait.ts";
+import { refuseUnfinished } from "./backup/restore-backup.ts";
+import { describedText } from "./api/described.ts";
+import { mailPassword } from "./notices.ts";
 import { openCentral, type Central } from "./parts.ts";
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
+
+export { backupCommand, restoreCommand } from "./backup-command.ts";
 
 const configOption = {
   config: { type: "string", default: "/etc/accel-central/central.yaml" },
@@ -41,10 +46,20 @@ export const checkCommand: Command = {
   },
 };
 
-/** Throws SECRET_UNREADABLE for a key file that cannot be used. One that does not exist is made at the first start. */
+export const openApiCommand: Command = {
+  summary: "Prints the OpenAPI 3.1 document of the customer API.",
+  usage: "accel-central openapi",
+  async run({ args, out }) {
+    readArgs(args, {});
+    out(describedText());
+  },
+};
+
+/** Throws SECRET_UNREADABLE for a key file or a password file that cannot be used. One that does not exist is made at the first start. */
 export async function checkCentral(settings: CentralSettings): Promise<void> {
   const keyFile = keyFileOf(settings);
   if (existsSync(keyFile)) await openKeyFile(keyFile);
+  mailPassword(settings);
 }
 
 export type RunOptions = {
@@ -63,6 +78,7 @@ export async function runCentral(
 ): Promise<void> {
   await using stack = new AsyncDisposableStack();
   stack.use(lockStateDir(settings.state_dir));
+  refuseUnfinished(settings.state_dir);
   const now = (): Date => new Date();
   const central = stack.use(await openCentral({ settings, version, log, now, stop }));
   const listen = `${settings.listen.host}:${central.port}`;

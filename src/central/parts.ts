@@ -13,33 +13,39 @@ import { ClientAddresses } from "../core/client-address.ts";
 import { fieldsOfRaw } from "../core/http-fields.ts";
 import { createAgentApi, type AgentApi } from "./agents/agent-api.ts";
 import { Hub } from "./agents/hub.ts";
-import { canaryAges, createCanaryAges } from "./agents/log-canaries.ts";
+import { createCanaryAges } from "./agents/log-canaries.ts";
 import type { LogThread } from "./agents/log-client.ts";
 import { readLogs } from "./agents/log-reader.ts";
 import { createAgentMetrics, type AgentMetrics } from "./agents/metrics.ts";
 import { createRateLimit } from "./agents/rate-limit.ts";
 import { createLocalWakeBus } from "./agents/wake.ts";
+import { auditRoute } from "./api/audit-route.ts";
 import { createCustomerApi } from "./api/customer-api.ts";
+import { operatorRoutes } from "./api/operator-routes.ts";
 import type { Live } from "./api/ports.ts";
+import { createBackupHold } from "./backup-hold.ts";
 import { startFront } from "./front.ts";
 import { startBlobCollection } from "./jobs/blob-collection.ts";
 import { startBotImports } from "./jobs/bot-imports.ts";
 import { startRetention } from "./jobs/retention.ts";
+import { openNotices } from "./notices.ts";
 import { openLogs } from "./request-logs.ts";
 import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
 import { openAgentStore } from "./store/agent-store.ts";
+import { dropAudit } from "./store/audit.ts";
 import { BotImports } from "./store/bot-import.ts";
 import { giveFirstKeys } from "./store/first-keys.ts";
 import { MarkJournal, type MarkJournalDeps } from "./store/mark-journal.ts";
 import { collectBlobs } from "./store/blob-collection.ts";
 import { openBlobs, type BlobFiles } from "./store/blobs.ts";
 import { CustomerStore } from "./store/customer-store.ts";
-import { openReader, openStore, storeEpoch, type Store } from "./store/database.ts";
+import { openReader, openStore, type Store } from "./store/database.ts";
 import { dropExpiredAgentTokens, dropIdempotencyKeys } from "./store/expiry.ts";
-import { sitePositions } from "./store/instances.ts";
+import { openPackageFiles, type PackageFiles } from "./store/package-files.ts";
 import { siteNames } from "./store/sites.ts";
 import { openStoreKey } from "./store/store-key.ts";
 import { dropUnreviewed } from "./store/unreviewed-counting.ts";
+import { centralStatus, unreadiness } from "./status.ts";
 
 export type CentralOptions = {
   readonly settings: CentralSettings;
@@ -55,15 +61,13 @@ export type Central = AsyncDisposable & {
   readonly probe: (timeoutMs: number) => Promise<void>;
 };
 
-const probeTimeoutMs = 5_000;
-const sitesListedMax = 1_000;
-
 /** What all parts share. */
 type Ground = CentralOptions & {
   readonly health: Health;
   readonly registry: Registry;
   readonly store: Store;
   readonly blobs: BlobFiles;
+  readonly packages: PackageFiles;
   readonly thread: LogThread;
   readonly metrics: AgentMetrics;
 };
@@ -77,19 +81,22 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const store = stack.use(await openStore(at("central.db"), now));
   const sealer = await openStoreKey(store, keyFileOf(settings));
   const blobs = await openBlobs(at("blobs"), store, now);
+  const packages = await openPackageFiles(at("packages"), store);
   const registry = new Registry();
   const metrics = createAgentMetrics(registry);
   const thread = stack.use(await openLogs(at("logs"), log, health, metrics));
-  const ground: Ground = { ...options, health, registry, metrics, store, blobs, thread };
+  const ground: Ground = { ...options, health, registry, metrics, store, blobs, packages, thread };
   const bus = createLocalWakeBus();
   const { agents, hub } = await openAgentsSide(ground, bus, sealer, stack);
   const customerStore = await openCustomerStore(ground, bus, sealer, stack);
+  const notices = stack.use(await openNotices({ ...ground, sealer, customers: customerStore }));
   const customers = openCustomersSide(ground, bus, hub, customerStore, stack);
   const listener = stack.use(
     await startFront({
       ...ground,
       listen: settings.listen,
       customers,
+      mailPages: notices.pages,
       agents,
       beforeScrape: createCanaryAges({ ...ground, names: async () => siteNames(store) }),
       unreadiness: () => unreadiness(ground),
@@ -103,6 +110,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const collect = async (at: Date, ended: AbortSignal): ReturnType<typeof collectBlobs> =>
     collectBlobs(collecting, at, ended);
   stack.use(startBlobCollection({ ...ground, collect }));
+  const holdForBackup = createBackupHold(blobs, options.stop);
   const status = async (): Promise<unknown> => centralStatus(ground, hub, listener.port);
   const imports = stack.use(
     startBotImports({
@@ -113,7 +121,13 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
       ),
     }),
   );
-  stack.use(await startControlSocket(at("control.sock"), { status }, imports.uploads));
+  const routes = {
+    status,
+    "backup-hold": holdForBackup,
+    ...operatorRoutes({ store: customerStore, randomBytes }),
+    ...auditRoute({ store: customerStore, stop: options.stop }),
+  };
+  stack.use(await startControlSocket(at("control.sock"), routes, imports.uploads));
   const owned = stack.move();
   return {
     port: listener.port,
@@ -174,7 +188,7 @@ function openCustomersSide(
   store: CustomerStore,
   stack: AsyncDisposableStack,
 ): ReturnType<typeof createCustomerApi> {
-  const { settings, blobs, thread } = ground;
+  const { settings, blobs, packages, thread } = ground;
   return createCustomerApi({
     ...ground,
     store,
@@ -186,6 +200,7 @@ function openCustomersSide(
       receipts: hub,
       logs: { read: async (query) => readLogs(thread, query) },
       blobs,
+      packages,
       patterns: stack.use(openPatternCheck()),
     },
     settings: {
@@ -194,6 +209,15 @@ function openCustomersSide(
       trialsTotal: settings["limits.trials_total"],
       marksPerSecond: settings["limits.marks_per_second"],
       marksBurst: settings["limits.marks_burst"],
+      packages: {
+        baseUrl: settings.base_url,
+        sizeMax: settings["package.size_max"],
+        bootstrapperUrl: settings["package.bootstrapper_download_url"],
+        versions: settings["package.versions"],
+        images: settings["package.images"],
+      },
+      recoveriesPerAddress: settings["limits.recoveries_per_address"],
+      privateHooksAllowed: settings["chat.private_hooks"],
       devlove: backendRules(settings),
     },
   });
@@ -224,47 +248,10 @@ function startJobs({ settings, store, thread, now, log }: Ground): AsyncDisposab
     dropIdempotencyKeys: async (at) => dropIdempotencyKeys(store, at),
     dropAgentTokens: async (at) => dropExpiredAgentTokens(store, at),
     dropUnreviewed: async (at) => dropUnreviewed(store, at),
+    dropAudit: async (at) =>
+      dropAudit(store, new Date(at.getTime() - settings["audit.retention_age"])),
     dropLogs: async (at) => thread.retain(retention, at.getTime()),
     now,
     log,
   });
-}
-
-async function unreadiness({ store, thread, stop }: Ground): Promise<readonly string[]> {
-  if (stop.aborted) return ["stopping"];
-  const failed = async (what: string, asked: Promise<unknown>): Promise<readonly string[]> =>
-    asked.then(
-      () => [],
-      () => [`the ${what} does not answer`],
-    );
-  return [
-    ...(await failed("store", storeEpoch(store))),
-    ...(await failed("log thread", thread.stats(probeTimeoutMs))),
-    ...(thread.failure === undefined ? [] : [`request logs cannot be stored: ${thread.failure}`]),
-  ];
-}
-
-async function centralStatus(ground: Ground, hub: Hub, port: number): Promise<unknown> {
-  const { settings, store, thread, health, version, now } = ground;
-  const sites = await sitePositions(store, sitesListedMax);
-  const logs = await thread.stats(probeTimeoutMs).catch(() => null);
-  const ages = await canaryAges(thread, now()).catch(() => new Map<number, number>());
-  return {
-    version,
-    listen: `${settings.listen.host}:${port}`,
-    base_url: settings.base_url,
-    epoch: await storeEpoch(store),
-    logs: { ...logs, queue_bytes: thread.waitingBytes, failing: thread.failure ?? null },
-    deployment_sites: sites.map(({ id, name16, headSeq, appliedSeq, agentVersion, lastSeen }) => ({
-      id,
-      name16,
-      live: hub.isLive(id),
-      journal_head: headSeq,
-      applied_seq: appliedSeq,
-      agent_version: agentVersion,
-      last_seen: lastSeen,
-      log_canary_age_seconds: ages.get(id) ?? null,
-    })),
-    warnings: health.list(),
-  };
 }

@@ -41,6 +41,22 @@ export const FAULTS = {
     retryable: false,
     hint: "Put the key file back that belongs to this store: it is kept apart from the store's backups. The agents go on serving.",
   },
+  BACKUP_FAILED: {
+    retryable: true,
+    hint: "Make room, or mend what the message names, and take the backup again; nothing in use was touched.",
+  },
+  BACKUP_DAMAGED: {
+    retryable: false,
+    hint: "Nothing was restored: take another backup. What else is good in this one can be read as docs/backup.md says.",
+  },
+  RESTORE_FAILED: {
+    retryable: true,
+    hint: "Make room, or mend what the message names, and restore again; the state directory is empty as before.",
+  },
+  RESTORE_UNFINISHED: {
+    retryable: false,
+    hint: "Run `accel-central restore` again, with this backup or another: it clears away what the one before had brought.",
+  },
   DATABASE_BROKEN: {
     retryable: false,
     hint: "The file was set aside under the name in the message; what it held is fetched or rebuilt.",

@@ -45,6 +45,8 @@ export const Snapshot = closed({
   }),
   /** Imports that no receipt has ended, with the place of their entry. */
   imports: Type.Array(closed({ seq: Seq, import_id: Type.String(), domain: HostText })),
+  /** What is cached is to be dropped at once also where it could be one domain after the other. */
+  clear_now: Type.Optional(Type.Boolean()),
 });
 export type Snapshot = Static<typeof Snapshot>;
 export const decodeSnapshot = decoder(Snapshot);

@@ -38,7 +38,7 @@ async function run(tests: string): Promise<CacheTestResults> {
   using dir = tempDir();
   await using rig = openRig(dir.path);
   rig.client.setConfirmed();
-  await until("the index", () => rig.cache.confirmed());
+  await until("the index", () => rig.cache.confirmed(host));
   await using edge = await openEdge({ site, cache: rig.cache });
   return await runCacheTests(tests, `http://127.0.0.1:${edge.port}`, { host });
 }

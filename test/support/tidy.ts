@@ -19,6 +19,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   kysely: ["src/central/"],
   mime: ["src/agent/viewset/", "src/agent/accelerator/", "src/demo/"],
   "node-cron": ["src/central/jobs/"],
+  nodemailer: ["src/central/mail/"],
   pino: ["src/base/"],
   "prom-client": ["src/base/"],
   typebox: ["src/wire/"],

@@ -72,8 +72,8 @@ export interface ResponseCache {
   sourceNo(): number;
   /** Moves with every clear and invalidation that may concern the domain. A request may share a fetch in flight only while this is what it was before that fetch's first read. */
   clearMark(domain: string): number;
-  /** Whether stored generated entries may be used: the journal's head has been applied since the start (or the settings allow it). */
-  confirmed(): boolean;
+  /** Whether stored generated entries of a main domain may be used: the journal's head has been applied since the start (or the settings allow it), and nothing else casts doubt on them. */
+  confirmed(domain: string): boolean;
   /** All committed variants of the key, newest first. Synchronous, bounded; damage yields none. */
   find(key: EntryKey): readonly Entry[];
   /** A variant is servable only while its base is, which is asked here too. */

@@ -95,7 +95,7 @@ async function sendEntry(
   const now = use.nowMs();
   // From here to writeHead nothing is awaited: a clear that was applied before is seen, one that comes later comes after this answer.
   if (!use.cache.servable(entry)) return false;
-  if (use.by !== "confirmed" && !use.cache.confirmed()) return false;
+  if (use.by !== "confirmed" && !use.cache.confirmed(base.domain)) return false;
   if (use.by === "fresh" && !isFresh(base, now)) return false;
   const ageS = Math.max(0, currentAgeS(base, now));
   const fields: Field[] = [

@@ -89,7 +89,7 @@ async function answerOnce(
     request: directives,
     settings: inquiry.request.route.settings,
     missing: missing(cache, entries, isAuthorized),
-    confirmed: cache.confirmed(),
+    confirmed: cache.confirmed(key.domain),
     nowMs: clock.ageMs(),
   });
   if (reuse.kind === "serve") return await answerBase(deps, exchange, inquiry, look, "fresh");

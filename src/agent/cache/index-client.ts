@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import { MessageChannel, Worker, type MessagePort } from "node:worker_threads";
 import type { Health } from "../../base/health.ts";
+import { heapLimits } from "../../base/heap-limits.ts";
 import type { Log } from "../../base/log.ts";
 import type { Registry } from "../../base/metrics.ts";
 import { sleep } from "../../base/wait.ts";
@@ -134,6 +135,11 @@ export class IndexClient implements AsyncDisposable {
     this.#header.confirmed = true;
   }
 
+  /** Hits of these main domains are confirmed by the origin, until it is called without them. */
+  setUnsure(domains: readonly string[]): void {
+    this.#header.setUnsure(domains);
+  }
+
   /** What is servable now and matches; the newest ones as samples. */
   search(question: {
     scope: Scope;
@@ -202,7 +208,7 @@ export class IndexClient implements AsyncDisposable {
       name: "indexer",
       workerData,
       execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: heapMiB },
+      resourceLimits: heapLimits(heapMiB),
     });
     this.#thread = thread;
     this.#metrics.restarted();

@@ -8,8 +8,9 @@
 //   int64 2   last_id       newest entry id ever given out in this process
 //   int32 8…  clear marks   256 words, one by hash of the domain: moves with each clear and invalidation that may concern it
 //   int32 264… key marks    16,384 words, one by hash of the key: moves after each commit that changed an entry of it
+//   then       unsure       256 words, one by hash of the domain: not 0 while its stored responses must be confirmed by the origin
 //
-// Written by the index thread, but for `confirmed` and `asked`, which main writes. A mark that moved without need costs a fetch or a look-up.
+// Written by the index thread, but for `confirmed`, `asked` and `unsure`, which main writes. A mark that moved without need costs a fetch or a look-up.
 
 import type { EntryKey } from "./entry.ts";
 
@@ -18,7 +19,8 @@ const clearMarks = 256;
 const keyMarksAt = clearMarksAt + clearMarks;
 /** 64 KiB: at 1,000 commits a second a key that nobody touches seems to move once in 16 s. */
 const keyMarks = 16_384;
-const headerBytes = (keyMarksAt + keyMarks) * 4;
+const unsureAt = keyMarksAt + keyMarks;
+const headerBytes = (unsureAt + clearMarks) * 4;
 
 export class SharedHeader {
   readonly #words: Int32Array;
@@ -49,6 +51,16 @@ export class SharedHeader {
   }
   set confirmed(value: boolean) {
     Atomics.store(this.#words, 1, value ? 1 : 0);
+  }
+
+  isUnsure(domain: string): boolean {
+    return Atomics.load(this.#words, unsureAt + domainPlace(domain)) !== 0;
+  }
+  /** These and no others, but for those that share a word. */
+  setUnsure(domains: readonly string[]): void {
+    const places = new Set(domains.map(domainPlace));
+    for (let place = 0; place < clearMarks; place++)
+      Atomics.store(this.#words, unsureAt + place, places.has(place) ? 1 : 0);
   }
 
   get clearsAsked(): number {
@@ -103,7 +115,11 @@ export function keyPlace({ domain, host, kind, path, query }: EntryKey): number 
 }
 
 function clearMarkOf(domain: string): number {
-  return clearMarksAt + (hashed(domain, fnvBasis) % clearMarks);
+  return clearMarksAt + domainPlace(domain);
+}
+
+function domainPlace(domain: string): number {
+  return hashed(domain, fnvBasis) % clearMarks;
 }
 
 const fnvBasis = 0x81_1c_9d_c5;

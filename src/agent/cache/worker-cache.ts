@@ -75,8 +75,8 @@ export class WorkerCache implements Disposable {
     return this.#header.clearMark(domain);
   }
 
-  confirmed(): boolean {
-    return this.#header.confirmed;
+  confirmed(domain: string): boolean {
+    return this.#header.confirmed && !this.#header.isUnsure(domain);
   }
 
   /** Servable ones, coded ones among them, newest first. Empty where there is no index or it cannot be read. */

@@ -27,6 +27,7 @@ export type SteeringPorts = {
   /** Of the journal that entries are of. */
   readonly epoch: () => string | null;
   readonly index: CacheIndex;
+  readonly lateDrops: { readonly spreadS: number; plan(domains: readonly string[]): void };
   readonly locals: LocalSites;
   readonly vault: VaultSteps;
 };

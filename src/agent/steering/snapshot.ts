@@ -1,6 +1,7 @@
 // Taking over the whole desired state: for a new agent, a new store at central, or a cursor that no longer fits.
 //
-// Clears may have been skipped, so everything cached of every domain is dropped. Sets and viewsets that the agent already has are not fetched again.
+// Clears may have been skipped, so everything cached of every domain is dropped: at once, or, where central is another store than before, which all agents
+// notice at the same time, one domain after the other (late-drops.ts). Sets and viewsets that the agent already has are not fetched again.
 
 import type { BotSet } from "../../wire/journal.ts";
 import type { Snapshot } from "../../wire/snapshot.ts";
@@ -11,6 +12,8 @@ import { takeVault } from "./vault-changes.ts";
 
 export type SnapshotOutcome = {
   readonly cleared: readonly string[];
+  /** Domains that are dropped within a time, and whose hits the origin confirms until then. */
+  readonly clearing?: { readonly domains: readonly string[]; readonly within_s: number };
   /** Viewsets that this agent refuses; the domain keeps what it had. */
   readonly refused: readonly { readonly domain: string; readonly reason: string }[];
   /** Sets that would have shrunk beyond reason: the last good ones stay in force. */
@@ -29,10 +32,9 @@ export async function applySnapshot(
   snapshot: Snapshot,
   signal: AbortSignal,
 ): Promise<SnapshotOutcome> {
-  const { serving, documents, index } = ports;
+  const { serving, documents } = ports;
   await changeDomains(ports, snapshot.domains);
-  const cleared = snapshot.domains.domains.map(({ name }) => name);
-  for (const domain of cleared) await index.dropDomain(domain);
+  const drops = await dropCached(ports, snapshot);
   const kept = await takeSets(ports, snapshot, signal);
   await serving.publishSets();
   await serving.publish({ policies: snapshot.policy.domains }, () =>
@@ -55,7 +57,22 @@ export async function applySnapshot(
     phase === "applied" ? [] : [{ domain, reason: String(detail["reason"]) }],
   );
   const vault = await takeVault(ports.vault, snapshot, signal);
-  return { cleared, refused, kept_sets: kept, entries: [...entries, ...vault] };
+  return { ...drops, refused, kept_sets: kept, entries: [...entries, ...vault] };
+}
+
+async function dropCached(
+  { index, epoch, lateDrops }: SteeringPorts,
+  snapshot: Snapshot,
+): Promise<Pick<SnapshotOutcome, "cleared" | "clearing">> {
+  const domains = snapshot.domains.domains.map(({ name }) => name);
+  const before = epoch();
+  const isOfAnotherStore = before !== null && before !== snapshot.epoch;
+  if (isOfAnotherStore && snapshot.clear_now !== true) {
+    lateDrops.plan(domains);
+    return { cleared: [], clearing: { domains, within_s: lateDrops.spreadS } };
+  }
+  for (const domain of domains) await index.dropDomain(domain);
+  return { cleared: domains };
 }
 
 async function takeSets(

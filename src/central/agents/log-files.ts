@@ -1,4 +1,5 @@
-// Names of the request-log files: `<YYYY-MM-DD>.db` with `-wal` and `-shm` beside it, `….broken` when set aside, `….removed` on its way out.
+// Names of the request-log files: `<YYYY-MM-DD>.db` with `-wal` and `-shm` beside it, `….broken` when set aside, `….removed` on its way out; `restored` where
+// they came from a backup.
 
 import {
   closeSync,
@@ -11,6 +12,9 @@ import {
 } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
+
+/** Says that central may lack what it has acknowledged. */
+export const restoredMark = "restored";
 
 const suffixes = ["", "-wal", "-shm"] as const;
 

@@ -3,11 +3,12 @@
 //
 // Days never go back: when the clock does, records still go to the newest file. A broken file is set aside as `<name>.broken` and told.
 
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { isCorruption } from "../../base/sqlite.ts";
 import { AccelError } from "../../core/faults.ts";
 import type { BatchEncoding, LaneId } from "../../wire/request-log.ts";
-import { readBatch } from "./log-batch.ts";
+import { readBatch, type BatchGap } from "./log-batch.ts";
 import { LogDay, type Carried } from "./log-day.ts";
 import {
   dayBytes,
@@ -16,6 +17,7 @@ import {
   inodeOf,
   markAsideRemoved,
   markRemoved,
+  restoredMark,
   setAside,
 } from "./log-files.ts";
 
@@ -51,6 +53,7 @@ type Written = { readonly day: string; readonly file: LogDay; readonly inode: nu
 export class LogStore implements Disposable {
   readonly #directory: string;
   readonly #broken: (path: string, error: unknown) => void;
+  readonly #isRestored: boolean;
   /** In order of day; the last is written. */
   #days: string[];
   #written: Written | undefined;
@@ -62,6 +65,7 @@ export class LogStore implements Disposable {
   constructor(directory: string, broken: (path: string, error: unknown) => void) {
     this.#directory = directory;
     this.#broken = broken;
+    this.#isRestored = existsSync(join(directory, restoredMark));
     this.#days = readdirSync(directory)
       .flatMap((name) => dayOf(name) ?? [])
       .sort();
@@ -92,7 +96,7 @@ export class LogStore implements Disposable {
 
   #append(requests: readonly AppendRequest[]): readonly AppendOutcome[] {
     const file = this.#today(requests.at(-1)?.nowMs ?? 0);
-    return file.transact(() => requests.map((request) => take(file, request)));
+    return file.transact(() => requests.map((request) => take(file, request, this.#isRestored)));
   }
 
   /** Throws what a batch would be refused for. */
@@ -192,14 +196,20 @@ export class LogStore implements Disposable {
   }
 }
 
-function take(file: LogDay, request: AppendRequest): AppendOutcome {
+function take(file: LogDay, request: AppendRequest, isRestored: boolean): AppendOutcome {
   const { siteId, lane, firstSeq, lastSeq, nowMs } = request;
   const mark = file.mark(siteId, lane);
   if (lastSeq <= mark) return { kind: "repeated", through: mark };
   if (firstSeq !== mark + 1) return { kind: "conflict", mark };
   const read = readBatch(request.body, request.encoding, firstSeq, lastSeq);
   if (read.kind !== "batch") return read;
-  file.add({ siteId, lane, lastSeq, ...read, nowMs });
+  const gaps = isRestored ? read.gaps.map(asLostHere) : read.gaps;
+  file.add({ siteId, lane, lastSeq, ...read, gaps, nowMs });
   const lost = read.gaps.reduce((sum, { fromSeq, toSeq }) => sum + toSeq - fromSeq + 1, 0);
   return { kind: "committed", through: lastSeq, records: read.records.length, lost };
+}
+
+/** What an agent has no more because central had acknowledged it: here it is known how central came to lack it. */
+function asLostHere(gap: BatchGap): BatchGap {
+  return gap.reason === "released" ? { ...gap, reason: "lost_in_restore" } : gap;
 }

@@ -1,6 +1,7 @@
 // `/active-viewset/{domain}/…`: the versions of a domain, and making one the active one.
 
-import { viewsetActivate } from "../../wire/customer/viewset.ts";
+import { gives, lists } from "../../wire/customer/operation.ts";
+import { viewsetActivate, viewsetVersionShape } from "../../wire/customer/viewset.ts";
 import { activationTriesMax, storeManifest } from "./activation.ts";
 import { conflict, list, notFound, ok, type Answer } from "./answer.ts";
 import { devloveFault } from "./devlove.ts";
@@ -22,6 +23,8 @@ export function activeViewsetEndpoints(deps: ResourceDeps): readonly Endpoint[] 
       method: "GET",
       path: "/active-viewset/:domain/",
       summary: "List the viewset versions of a domain",
+      gives: lists(viewsetVersionShape),
+      refuses: [404],
       handle: async ({ actor, param, read }) => {
         const domain = await read(async (unit) => mainDomain(unit, actor, param("domain")));
         if (isProblem(domain)) return domain;
@@ -32,6 +35,8 @@ export function activeViewsetEndpoints(deps: ResourceDeps): readonly Endpoint[] 
       method: "GET",
       path,
       summary: "Read a viewset version",
+      gives: gives(viewsetVersionShape),
+      refuses: [404],
       handle: async ({ actor, param, read }) =>
         read(async (unit) => {
           const domain = await mainDomain(unit, actor, param("domain"));
@@ -42,6 +47,8 @@ export function activeViewsetEndpoints(deps: ResourceDeps): readonly Endpoint[] 
       method: "PUT",
       path,
       summary: "Make a viewset version the active one",
+      gives: gives(viewsetVersionShape),
+      refuses: [404, 409],
       body: viewsetActivate,
       identity: { field: "id", param: "viewset_id" },
       handle: async (call) => activate(call, deps),

@@ -1,6 +1,7 @@
 // What a request is answered with, as a value: sending it is respond.ts.
 
 import { STATUS_CODES } from "node:http";
+import type { Readable } from "node:stream";
 import type { Problem, ProblemError } from "../../wire/customer/problem.ts";
 import type { PageRange } from "./content-unit.ts";
 
@@ -26,13 +27,27 @@ export type StreamAnswer = {
   readonly pieces: () => AsyncIterable<string>;
   readonly headers?: Headers;
 };
+/** Bytes of a known number. */
+export type FileAnswer = {
+  readonly kind: "file";
+  readonly status: 200;
+  readonly size: number;
+  readonly open: () => Readable;
+  readonly headers: Headers;
+};
 export type ProblemAnswer = {
   readonly kind: "problem";
   readonly status: number;
   readonly problem: Problem;
   readonly headers?: Headers;
 };
-export type Answer = JsonAnswer | EmptyAnswer | ListAnswer | StreamAnswer | ProblemAnswer;
+export type Answer =
+  | JsonAnswer
+  | EmptyAnswer
+  | ListAnswer
+  | StreamAnswer
+  | FileAnswer
+  | ProblemAnswer;
 
 export function ok(body: unknown, headers: Headers = {}): JsonAnswer {
   return { kind: "json", status: 200, body, headers };

@@ -1,6 +1,14 @@
 // Bad bots and VIP bots: marking, removing, checking, listing. The two lists differ in names and limits only.
 
-import { botMark, botRemove, type BotRecord } from "../../wire/customer/bot.ts";
+import { gives, lists } from "../../wire/customer/operation.ts";
+import {
+  botMark,
+  botRemove,
+  type BotRecord,
+  badBotCheckShape,
+  botRecordShape,
+  vipBotCheckShape,
+} from "../../wire/customer/bot.ts";
 import { isTrue } from "../../wire/customer/shape.ts";
 import type { BotSet } from "../../wire/journal.ts";
 import {
@@ -40,6 +48,8 @@ function listEndpoints(set: BotSet, marks: RateLimit): readonly Endpoint[] {
       method: "POST",
       path: `/mark-as-${name}/:range/`,
       summary: `Attach an address or a range to a ${title}`,
+      gives: gives(botRecordShape),
+      refuses: [404, 429],
       body: botMark,
       handle: async (call) => attach(call, set, marks),
     }),
@@ -47,6 +57,8 @@ function listEndpoints(set: BotSet, marks: RateLimit): readonly Endpoint[] {
       method: "POST",
       path: `/remove-ip-from-${name}-list/:range/`,
       summary: `Detach an address or a range from a ${title}`,
+      gives: gives(botRecordShape),
+      refuses: [404, 429],
       body: botRemove,
       handle: async (call) => detach(call, set, marks),
     }),
@@ -54,6 +66,8 @@ function listEndpoints(set: BotSet, marks: RateLimit): readonly Endpoint[] {
       method: "GET",
       path: `/is-${name}/:range/`,
       summary: `Whether a whole address or range belongs to a ${title} of one of the customer's domains`,
+      gives: gives(set === "bad" ? badBotCheckShape : vipBotCheckShape),
+      refuses: [400],
       handle: async ({ actor, param, read }) => {
         const parsed = parsePlainRange(param("range"));
         if (!parsed.ok) return badRange(parsed.reason);
@@ -71,6 +85,7 @@ function listEndpoints(set: BotSet, marks: RateLimit): readonly Endpoint[] {
       method: "GET",
       path: `/list-${name}s/`,
       summary: `List ${title}s, one record for each domain and bot`,
+      gives: lists(botRecordShape),
       handle: async ({ actor, read }) =>
         list(async (range) => read(async (unit) => unit.bots.list(actor.customerId, set, range))),
     }),

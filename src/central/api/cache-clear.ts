@@ -1,10 +1,14 @@
 // `/clear-accelerator-cache/{domain}/`: journaled in a transaction, then awaited outside it until the agents that are connected have told.
 
+import { gives } from "../../wire/customer/operation.ts";
 import {
   cacheClear,
   clearWaitDefaultS,
   clearWaitMaxS,
   type ClearState,
+  clearAnswerShape,
+  clearStateShape,
+  waitParameter,
 } from "../../wire/customer/clear.ts";
 import { isTrue } from "../../wire/customer/shape.ts";
 import { invalid, notFound, ok, type Answer, type ProblemAnswer } from "./answer.ts";
@@ -27,6 +31,9 @@ export function cacheClearEndpoints({ ports }: ResourceDeps): readonly Endpoint[
       method: "POST",
       path,
       summary: "Clear what matches the patterns from all caches of a domain or one sub-domain",
+      gives: gives(clearAnswerShape),
+      refuses: [404],
+      query: { wait: waitParameter },
       body: cacheClear,
       handle: async ({ actor, body, param, query, read, change }) => {
         const fault =
@@ -59,6 +66,8 @@ export function cacheClearEndpoints({ ports }: ResourceDeps): readonly Endpoint[
       method: "GET",
       path: `${path}:clear_id/`,
       summary: "Read what is proved of a clear by now",
+      gives: gives(clearStateShape),
+      refuses: [404],
       handle: async ({ actor, param, read }) =>
         read(async (unit) => {
           const host = await hostNamed(unit, actor, param("domain"));

@@ -1,6 +1,12 @@
 // `/upload/certificates/{deployment_name}/`: certificates of a deployment site, named by its name16. Private keys come in and never go out.
 
-import { certificateUpload, type CertificateStored } from "../../wire/customer/certificate.ts";
+import { gives, givesNothing, lists } from "../../wire/customer/operation.ts";
+import {
+  certificateUpload,
+  type CertificateStored,
+  certificateShape,
+  certificateStoredShape,
+} from "../../wire/customer/certificate.ts";
 import { certificatesMax } from "../../wire/vault.ts";
 import {
   conflict,
@@ -39,6 +45,8 @@ export function certificateEndpoints({ now }: Pick<ResourceDeps, "now">): readon
       method: "POST",
       path,
       summary: "Upload a certificate chain with its private key, as JSON or as a form",
+      gives: gives(certificateStoredShape),
+      refuses: [404],
       body: certificateUpload,
       bodyBytesMax,
       takesForms: true,
@@ -48,6 +56,8 @@ export function certificateEndpoints({ now }: Pick<ResourceDeps, "now">): readon
       method: "GET",
       path,
       summary: "List the certificates of a deployment site",
+      gives: lists(certificateShape),
+      refuses: [404],
       handle: async ({ actor, param, read }) => {
         const site = await read(async (unit) => siteNamed(unit, { actor, param }));
         if (isProblem(site)) return site;
@@ -58,6 +68,8 @@ export function certificateEndpoints({ now }: Pick<ResourceDeps, "now">): readon
       method: "DELETE",
       path: `${path}:certificate_id/`,
       summary: "Take a certificate from a deployment site",
+      gives: givesNothing,
+      refuses: [404],
       handle: async ({ actor, param, change }) =>
         change(async (unit) => {
           const site = await siteNamed(unit, { actor, param });

@@ -185,8 +185,17 @@ export type DeploymentFacts = {
   readonly wasSeen: boolean;
 };
 
+/** What is not known is undefined. */
+export type Reporting = {
+  readonly deploymentSiteId: number;
+  /** When its agent last delivered logs or confirmed that it holds none back. */
+  readonly logsConfirmedAt: string | undefined;
+  /** Of the instance that was seen last. */
+  readonly agentVersion: string | undefined;
+};
+
 export type Deployments = {
   list(customerId: number): Promise<readonly DeploymentFacts[]>;
   /** One for each deployment of the domain: when its agent last delivered logs, or confirmed that it holds none back. */
-  logsConfirmed(domainId: number): Promise<readonly (string | undefined)[]>;
+  reporting(domainId: number): Promise<readonly Reporting[]>;
 };

@@ -1,19 +1,20 @@
 // The customer API as one request listener: route, authenticate, decode, authorize and call (endpoint), encode; then one line in the log.
 
-import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type MetricTable, type Registry } from "../../base/metrics.ts";
+import type { Json } from "../../core/canonical-json.ts";
 import { ClientAddresses } from "../../core/client-address.ts";
 import { fieldsOfRaw } from "../../core/http-fields.ts";
 import { invalid, isGood, problem, type Answer } from "./answer.ts";
+import { createAuthenticate, type Authenticate } from "./authenticate.ts";
 import { resourceEndpoints, type ResourceDeps } from "./resources.ts";
-import type { Context } from "./endpoint.ts";
 import { answerOnce, idempotentCall } from "./idempotent-call.ts";
+import { createContext, paramOf } from "./request-context.ts";
 import { readFields } from "./request-fields.ts";
 import { respond } from "./respond.ts";
 import { createRoute, type Routed } from "./router.ts";
-import type { Actor, CustomerStore, IdempotentCall, Unit } from "./unit.ts";
+import type { Actor, CustomerStore, IdempotentCall } from "./unit.ts";
 
 export type CustomerApiSettings = {
   /** Addresses and CIDR ranges whose X-Forwarded-For is believed. */
@@ -50,6 +51,7 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 export function createCustomerApi(deps: CustomerApiDeps): Listener {
   const { log, now, randomBytes } = deps;
   const route = createRoute(resourceEndpoints(deps));
+  const authenticate = createAuthenticate(deps);
   const clients = new ClientAddresses(deps.settings.trustedProxies, "x-forwarded-for");
   const metrics = createMetrics(metricTable, deps.registry);
 
@@ -60,9 +62,10 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
   ): Promise<void> => {
     const startedMs = now().getTime();
     const routed = route(request.method ?? "", request.url ?? "");
-    const asked: Asked = { request, response, actor: undefined };
+    const address = addressOf(clients, request);
+    const asked: Asked = { request, response, requestId, address, actor: undefined };
     try {
-      const answer = await serve(deps, clients, routed, asked);
+      const answer = await serve(deps, authenticate, routed, asked);
       if (answer !== undefined) await respond(request, response, answer);
     } catch (error) {
       log.error({ err: error, request_id: requestId }, "a request of the customer API failed");
@@ -107,105 +110,71 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
 type Asked = {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
+  readonly requestId: string;
+  readonly address: string;
   actor: Actor | undefined;
 };
 
 /** Undefined when the client left before its request was whole. */
 async function serve(
   deps: CustomerApiDeps,
-  clients: ClientAddresses,
+  authenticate: Authenticate,
   routed: Routed,
   asked: Asked,
 ): Promise<Answer | undefined> {
-  const { request, response } = asked;
+  const { request, response, address, requestId } = asked;
   if (routed.kind === "no-path") return problem(404, "there is no such path");
   if (routed.kind === "no-method") {
     const allowed = routed.allowed.join(", ");
     return problem(405, `this path knows ${allowed}`, { headers: { allow: allowed } });
   }
   const { endpoint, params } = routed;
-  if (endpoint.auth === "token") {
-    asked.actor = await authenticate(deps.store, request.headers.authorization);
-    if (asked.actor === undefined) {
-      const headers = { "www-authenticate": 'Token realm="presentation-api"' };
-      return problem(401, "the request needs the header `Authorization: Token <API_TOKEN>`", {
-        headers,
-      });
-    }
-  }
-  const param = (name: string): string => {
-    const value = params[name];
-    if (value === undefined) throw new TypeError(`the path has no parameter ${name}`);
-    return value;
-  };
+  const known = await authenticate(endpoint.auth, request.headers.authorization, address);
+  if (!known.ok) return known.answer;
+  const { actor } = known;
+  asked.actor = actor;
   const found =
-    endpoint.body === undefined
+    endpoint.body === undefined || endpoint.takesStream
       ? { ok: true as const, value: {} }
       : await readFields(request, endpoint);
   if (!found.ok) return found.answer;
-  const accepted = endpoint.accept(found.value, param);
+  const accepted = endpoint.accept(found.value, paramOf(params));
   if (!accepted.ok) return accepted.answer;
-
-  const peer = clients.ofPeer(request.socket.remoteAddress);
-  const fields = fieldsOfRaw(request.rawHeaders);
-  const address = peer === undefined ? "unknown" : clients.ofRequest(peer, fields).text;
-  const scope = asked.actor === undefined ? `address:${address}` : `user:${asked.actor.userId}`;
-  const once = idempotentCall(request, scope, endpoint, params, accepted.body);
+  const { body } = accepted;
+  const scope = actor === undefined ? `address:${address}` : `user:${actor.userId}`;
+  const onceOf = (given: Json): IdempotentCall | undefined | "unusable" =>
+    idempotentCall(request, scope, endpoint, params, given);
+  const once = onceOf(body);
   if (once === "unusable")
     return invalid([
       { path: "Idempotency-Key", message: "must be 1 to 255 visible ASCII characters" },
     ]);
   const gone = new AbortController();
   response.once("close", () => gone.abort());
-  const context = createContext(deps, request, param, address, once, gone.signal);
-  const repeated =
-    once === undefined ? undefined : await context.read(async (unit) => answerOnce(unit, once));
-  const answer = repeated ?? (await accepted.handle(context, asked.actor));
-  return isGood(answer) ? endpoint.finish(context, asked.actor, answer) : answer;
-}
-
-async function authenticate(
-  store: CustomerStore,
-  header: string | undefined,
-): Promise<Actor | undefined> {
-  const token = /^token +([\w.~+/=-]{1,512})$/i.exec(header ?? "")?.[1];
-  if (token === undefined) return undefined;
-  const { value } = await store.run(async (unit) => ({
-    keep: true,
-    value: await unit.users.byToken(createHash("sha256").update(token).digest("hex")),
-  }));
-  return value;
-}
-
-function createContext(
-  { store, ports }: CustomerApiDeps,
-  request: IncomingMessage,
-  param: Context["param"],
-  address: string,
-  once: IdempotentCall | undefined,
-  gone: AbortSignal,
-): Context {
-  const search = (request.url ?? "").split("?", 2)[1] ?? "";
-  return {
-    param,
-    query: new URLSearchParams(search),
-    clientAddress: address,
-    gone,
-    read: async <T>(action: (unit: Unit) => Promise<T>): Promise<T> =>
-      (await store.run(async (unit) => ({ keep: true, value: await action(unit) }))).value,
-    change: async (action) => {
-      const { value, appended } = await store.run(async (unit) => {
-        // Again, inside: of two with one key at the same time the second finds the first one's answer.
-        const repeated = once === undefined ? undefined : await answerOnce(unit, once);
-        if (repeated !== undefined) return { keep: true, value: repeated };
-        const answer = await action(unit);
-        const keep = isGood(answer);
-        if (keep && once !== undefined && answer.kind === "json")
-          await unit.idempotency.store(once, answer.status, answer.body);
-        return { keep, value: answer };
-      });
-      if (appended.length > 0) ports.journal.wake(appended);
-      return value;
+  const context = createContext(deps, {
+    request,
+    requestId,
+    endpoint,
+    params,
+    address,
+    actor,
+    body,
+    once: (given) => {
+      const call = onceOf(given);
+      return call === "unusable" ? undefined : call;
     },
-  };
+    gone: gone.signal,
+  });
+  const repeated =
+    once === undefined || endpoint.takesStream
+      ? undefined
+      : await context.read(async (unit) => answerOnce(unit, once));
+  const answer = repeated ?? (await accepted.handle(context, actor));
+  return isGood(answer) ? endpoint.finish(context, actor, answer) : answer;
+}
+
+function addressOf(clients: ClientAddresses, request: IncomingMessage): string {
+  const peer = clients.ofPeer(request.socket.remoteAddress);
+  const fields = fieldsOfRaw(request.rawHeaders);
+  return peer === undefined ? "unknown" : clients.ofRequest(peer, fields).text;
 }

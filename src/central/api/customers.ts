@@ -1,6 +1,7 @@
 // `/customer/`: a user sees its own customer and no other.
 
-import { customerUpdate, type Customer } from "../../wire/customer/customer.ts";
+import { gives, givesNothing, lists } from "../../wire/customer/operation.ts";
+import { customerUpdate, type Customer, customerShape } from "../../wire/customer/customer.ts";
 import { forbidden, list, noContent, notFound, ok } from "./answer.ts";
 import { forUsers, type Endpoint } from "./endpoint.ts";
 import { idOf } from "./path-values.ts";
@@ -22,6 +23,7 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
       method: "GET",
       path: "/customer/",
       summary: "List customers",
+      gives: lists(customerShape),
       handle: async ({ actor, read }) =>
         list(async ({ after }) => {
           const customer = await read(async (unit) => own(unit, actor, actor.customerId));
@@ -32,6 +34,8 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
       method: "GET",
       path,
       summary: "Read a customer",
+      gives: gives(customerShape),
+      refuses: [404],
       handle: async ({ actor, param, read }) => {
         const customer = await read(async (unit) => own(unit, actor, idOf(param("customer_id"))));
         return customer === undefined
@@ -43,6 +47,8 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
       method: "PUT",
       path,
       summary: "Rename a customer",
+      gives: gives(customerShape),
+      refuses: [404],
       body: customerUpdate,
       identity: { field: "id", param: "customer_id" },
       handle: async ({ actor, body, param, change }) =>
@@ -57,6 +63,8 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
       method: "DELETE",
       path,
       summary: "Delete a customer and all that it owns; for the user who created it",
+      gives: givesNothing,
+      refuses: [403, 404],
       handle: async ({ actor, param, change }) => {
         let closed: readonly number[] = [];
         const answer = await change(async (unit) => {

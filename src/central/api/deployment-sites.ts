@@ -1,10 +1,12 @@
 // `/deployment-site/`: where agents run. Tags are what domains are linked by.
 
+import { gives, givesNothing, lists, makes } from "../../wire/customer/operation.ts";
 import {
   deploymentSiteCreate,
   deploymentSiteUpdate,
   secretGraceMaxS,
   secretRotate,
+  deploymentSiteShape,
 } from "../../wire/customer/deployment-site.ts";
 import {
   created,
@@ -39,6 +41,7 @@ function readEndpoints(): readonly Endpoint[] {
       method: "GET",
       path: "/deployment-site/",
       summary: "List deployment sites",
+      gives: lists(deploymentSiteShape),
       handle: async ({ actor, read }) =>
         list(async (range) => read(async (unit) => unit.sites.list(actor.customerId, range))),
     }),
@@ -46,6 +49,8 @@ function readEndpoints(): readonly Endpoint[] {
       method: "GET",
       path,
       summary: "Read a deployment site",
+      gives: gives(deploymentSiteShape),
+      refuses: [404],
       handle: async ({ actor, param, read }) =>
         read(async (unit) => record(unit, actor, idOf(param(idParam)))),
     }),
@@ -58,6 +63,7 @@ function writeEndpoints(): readonly Endpoint[] {
       method: "POST",
       path: "/deployment-site/",
       summary: "Create a deployment site",
+      gives: makes(deploymentSiteShape),
       body: deploymentSiteCreate,
       handle: async ({ actor, body, change }) => {
         const tags = parseTags(body.tags ?? "");
@@ -72,6 +78,8 @@ function writeEndpoints(): readonly Endpoint[] {
       method: "PUT",
       path,
       summary: "Replace the tags of a deployment site; domains linked by tags follow",
+      gives: gives(deploymentSiteShape),
+      refuses: [404],
       body: deploymentSiteUpdate,
       identity: { field: "id", param: idParam },
       handle: async ({ actor, body, param, change }) => {
@@ -94,6 +102,8 @@ function revokeEndpoints({ ports, now }: ResourceDeps): readonly Endpoint[] {
       method: "DELETE",
       path,
       summary: "Delete a deployment site; for the user who created it",
+      gives: givesNothing,
+      refuses: [403, 404],
       handle: async ({ actor, param, change }) => {
         const id = idOf(param(idParam));
         const answer = await change(async (unit) => {
@@ -112,6 +122,8 @@ function revokeEndpoints({ ports, now }: ResourceDeps): readonly Endpoint[] {
       method: "POST",
       path: `${path}rotate-secret/`,
       summary: "Give a deployment site a new secret; the one before is accepted for the grace",
+      gives: gives(deploymentSiteShape),
+      refuses: [404],
       body: secretRotate,
       handle: async ({ actor, body, param, change }) => {
         const id = idOf(param(idParam));

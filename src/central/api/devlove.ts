@@ -1,10 +1,13 @@
 // `/{domain}/devlove/…`: devlove files of viewset versions; `/devlove/validate/`: the validator without a domain.
 
+import { gives, lists, makes } from "../../wire/customer/operation.ts";
 import type { BackendRules } from "../../core/backend-url.ts";
 import {
   devloveFileWrite,
   devloveValidate,
   type DevloveVerdict,
+  devloveFileShape,
+  devloveVerdictShape,
 } from "../../wire/customer/devlove-file.ts";
 import { validateDevlove } from "../../wire/devlove-validate.ts";
 import { devloveBytesMax } from "../../wire/devlove.ts";
@@ -39,25 +42,18 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
       method: "POST",
       path: "/devlove/validate/",
       summary: "Validate a devlove without storing it",
+      gives: gives(devloveVerdictShape),
       body: devloveValidate,
       bodyBytesMax,
-      handle: async ({ body, change }) => {
-        const context = { ...rules, mainDomain: null, subDomains: [] };
-        const verdict = validateDevlove(body.schema, body.content, context);
-        const answer: DevloveVerdict = verdict.ok
-          ? { status: "ok", payload: { "devlove-valid": "True" } }
-          : {
-              status: "error",
-              payload: { "devlove-valid": "False", errors: copyErrors(verdict.errors) },
-            };
-        return change(async () => ok(answer));
-      },
+      handle: async (call) => judge(call, rules),
     }),
     forUsers({
       method: "POST",
       path,
       summary:
         "Store a devlove file; a new viewset name makes a version with the active one's views",
+      gives: makes(devloveFileShape),
+      refuses: [404],
       body: devloveFileWrite,
       bodyBytesMax,
       handle: async (call) => createFile(call, rules),
@@ -66,6 +62,8 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
       method: "GET",
       path,
       summary: "List the devlove files of a viewset version",
+      gives: lists(devloveFileShape),
+      refuses: [404],
       handle: async ({ actor, param, read }) => {
         const found = await read(async (unit) => findVersion(unit, actor, param));
         if (isProblem(found)) return found;
@@ -78,6 +76,8 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
       method: "GET",
       path: `${path}:devlove_id/`,
       summary: "Read a devlove file",
+      gives: gives(devloveFileShape),
+      refuses: [404],
       handle: async ({ actor, param, read }) =>
         read(async (unit) => {
           const found = await findVersion(unit, actor, param);
@@ -90,6 +90,8 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
       method: "PUT",
       path: `${path}:devlove_id/`,
       summary: "Replace a devlove file; on the active version the new content is activated",
+      gives: gives(devloveFileShape),
+      refuses: [404, 409],
       body: devloveFileWrite,
       bodyBytesMax,
       identity: { field: "id", param: "devlove_id" },
@@ -142,6 +144,21 @@ function copyErrors(
   return errors.map(({ allowed, ...error }) =>
     allowed === undefined ? error : { ...error, allowed: [...allowed] },
   );
+}
+
+async function judge({ body, change }: Call<Write, Actor>, rules: DevloveRules): Promise<Answer> {
+  const verdict = validateDevlove(body.schema, body.content, {
+    ...rules,
+    mainDomain: null,
+    subDomains: [],
+  });
+  const answer: DevloveVerdict = verdict.ok
+    ? { status: "ok", payload: { "devlove-valid": "True" } }
+    : {
+        status: "error",
+        payload: { "devlove-valid": "False", errors: copyErrors(verdict.errors) },
+      };
+  return change(async () => ok(answer));
 }
 
 async function createFile(call: Call<Write, Actor>, rules: DevloveRules): Promise<Answer> {

@@ -1,7 +1,8 @@
 // `/domain/`: main domains, sub-domains, and links to deployment sites by id or by tags.
 
+import { gives, givesNothing, lists, makes } from "../../wire/customer/operation.ts";
 import { parseDomainName } from "../../core/ids.ts";
-import { domainCreate, domainUpdate } from "../../wire/customer/domain.ts";
+import { domainCreate, domainUpdate, domainShape } from "../../wire/customer/domain.ts";
 import { isTrue } from "../../wire/customer/shape.ts";
 import {
   conflict,
@@ -58,6 +59,8 @@ export function domainEndpoints(): readonly Endpoint[] {
       method: "POST",
       path: "/domain/",
       summary: "Create a domain, linked by tags (a standing rule), by id, or not at all",
+      gives: makes(domainShape),
+      refuses: [404],
       body: domainCreate,
       handle: createDomain,
     }),
@@ -65,6 +68,7 @@ export function domainEndpoints(): readonly Endpoint[] {
       method: "GET",
       path: "/domain/",
       summary: "List domains",
+      gives: lists(domainShape),
       handle: async ({ actor, read }) =>
         list(async (range) => read(async (unit) => unit.domains.list(actor.customerId, range))),
     }),
@@ -72,6 +76,8 @@ export function domainEndpoints(): readonly Endpoint[] {
       method: "GET",
       path,
       summary: "Read a domain",
+      gives: gives(domainShape),
+      refuses: [404],
       handle: async ({ actor, param, read }) =>
         read(async (unit) => {
           const domain = await mainDomain(unit, actor, param("name"));
@@ -82,6 +88,8 @@ export function domainEndpoints(): readonly Endpoint[] {
       method: "PUT",
       path,
       summary: "Add or change a sub-domain, or link a deployment site by id",
+      gives: gives(domainShape),
+      refuses: [404, 409],
       body: domainUpdate,
       identity: { field: "name", param: "name" },
       handle: updateDomain,
@@ -90,6 +98,8 @@ export function domainEndpoints(): readonly Endpoint[] {
       method: "DELETE",
       path,
       summary: "Delete a domain; for the user who created it",
+      gives: givesNothing,
+      refuses: [403, 404],
       handle: async ({ actor, param, change }) =>
         change(async (unit) => {
           const domain = await mainDomain(unit, actor, param("name"));
@@ -104,6 +114,8 @@ export function domainEndpoints(): readonly Endpoint[] {
       method: "DELETE",
       path: `${path}deployment-sites/:deployment_site_id/`,
       summary: "Take back a link by id",
+      gives: givesNothing,
+      refuses: [404, 409],
       handle: unlink,
     }),
   ];

@@ -2,6 +2,7 @@
 
 import type { Json } from "../../core/canonical-json.ts";
 import { parseDomainName } from "../../core/ids.ts";
+import type { Gives, QueryParameter, Refusal } from "../../wire/customer/operation.ts";
 import type { Body } from "../../wire/customer/shape.ts";
 import { invalid, type Answer } from "./answer.ts";
 import type { Actor, Unit } from "./unit.ts";
@@ -14,24 +15,41 @@ export type Context = {
   readonly param: (name: string) => string;
   readonly query: URLSearchParams;
   readonly clientAddress: string;
+  /** The body as it comes, for an endpoint that takes a stream; elsewhere it was read. */
+  readonly incoming: Incoming;
   /** Aborts when nobody waits for the answer any more. */
   readonly gone: AbortSignal;
   readonly read: <T>(action: (unit: Unit) => Promise<T>) => Promise<T>;
-  /** One transaction, kept if the answer is good; with it the answer for a repeated `Idempotency-Key`. Deployments are woken after the commit. */
-  readonly change: (action: (unit: Unit) => Promise<Answer>) => Promise<Answer>;
+  /**
+   * One transaction, kept if the answer is good; with it the answer for a repeated `Idempotency-Key` and the line of the audit trail. Deployments are woken
+   * after the commit. `streamed` stands for a body that came in a stream.
+   */
+  readonly change: (action: (unit: Unit) => Promise<Answer>, streamed?: Json) => Promise<Answer>;
 };
+
+export type Incoming = { readonly type: string; readonly bytes: AsyncIterable<Uint8Array> };
 
 export type Call<T, A> = Context & { readonly body: T; readonly actor: A };
 
-type Common<T> = {
+/** What the OpenAPI document tells of an endpoint beside its body. Tests hold every answer against it. */
+export type Told = {
   readonly method: Method;
   /** Below the prefix, parameters as `:name`, with the slash at the end. */
   readonly path: string;
   readonly summary: string;
+  readonly gives?: Gives;
+  /** Beyond those that follow from credentials, body and query. */
+  readonly refuses?: readonly Refusal[];
+  readonly query?: Readonly<Record<string, QueryParameter>>;
+};
+
+type Common<T> = Told & {
   readonly body?: Body<T>;
   readonly bodyBytesMax?: number;
   /** Beside JSON, a form (`multipart/form-data`) whose parts are the fields. */
   readonly takesForms?: boolean;
+  /** The body is not read before: the handler takes it as it comes. */
+  readonly takesStream?: boolean;
   /** The field of the body that must be what the path says, where it is given. */
   readonly identity?: { readonly field: string; readonly param: string };
 };
@@ -56,14 +74,13 @@ export type Accepted =
       readonly handle: (context: Context, actor: Actor | undefined) => Promise<Answer>;
     };
 
-export type Endpoint = {
-  readonly method: Method;
-  readonly path: string;
-  readonly summary: string;
-  readonly auth: "token" | "none";
+export type Endpoint = Told & {
+  /** `basic`: name and password of a user who may publish. */
+  readonly auth: "token" | "basic" | "none";
   readonly body: Body<unknown> | undefined;
   readonly bodyBytesMax: number;
   readonly takesForms: boolean;
+  readonly takesStream: boolean;
   /** Checks a body; what is accepted can be handled. */
   readonly accept: (raw: Readonly<Record<string, unknown>>, param: Context["param"]) => Accepted;
   readonly finish: (context: Context, actor: Actor | undefined, answer: Answer) => Promise<Answer>;
@@ -73,10 +90,19 @@ export type Endpoint = {
 const bodyBytesDefault = 2 ** 20 + 2 ** 16;
 
 export function forUsers<T>(spec: ForUsers<T>): Endpoint {
+  return withUser(spec, "token");
+}
+
+/** For users whom the operator lets publish; they come with name and password. */
+export function forPublishers<T>(spec: ForUsers<T>): Endpoint {
+  return withUser(spec, "basic");
+}
+
+function withUser<T>(spec: ForUsers<T>, auth: "token" | "basic"): Endpoint {
   const { finish } = spec;
   return {
     ...base(spec),
-    auth: "token",
+    auth,
     accept: (raw, param) =>
       accept(spec, raw, param, async (body, context, actor) =>
         spec.handle({ ...context, body, actor: known(actor) }),
@@ -100,14 +126,20 @@ export function forAnyone<T>(spec: ForAnyone<T>): Endpoint {
   };
 }
 
-function base<T>({ method, path, summary, body, bodyBytesMax, takesForms }: Common<T>) {
+function base<T>(spec: Common<T>) {
+  const { method, path, summary, gives, refuses, query } = spec;
+  const { body, bodyBytesMax, takesForms, takesStream } = spec;
   return {
     method,
     path,
     summary,
+    ...(gives !== undefined && { gives }),
+    ...(refuses !== undefined && { refuses }),
+    ...(query !== undefined && { query }),
     body,
     bodyBytesMax: bodyBytesMax ?? bodyBytesDefault,
     takesForms: takesForms ?? false,
+    takesStream: takesStream ?? false,
   };
 }
 

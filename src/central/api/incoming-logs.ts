@@ -1,8 +1,13 @@
 // `/incominglogs/`: request records of the customer's domains, by deployment and main domain, newest first.
 
+import { gives } from "../../wire/customer/operation.ts";
 import { AccelError } from "../../core/faults.ts";
 import { parseDomainName } from "../../core/ids.ts";
-import { logsLimitMax } from "../../wire/customer/incoming-logs.ts";
+import {
+  logsLimitMax,
+  incomingLogsShape,
+  logParameters,
+} from "../../wire/customer/incoming-logs.ts";
 import {
   forbidden,
   invalid,
@@ -25,6 +30,9 @@ export function incomingLogsEndpoints({ ports }: ResourceDeps): readonly Endpoin
       method: "GET",
       path: "/incominglogs/",
       summary: "Read the request logs of the customer's domains",
+      gives: gives(incomingLogsShape),
+      refuses: [400, 403, 404, 503],
+      query: logParameters,
       handle: async (call) => readLogs(call, ports.logs),
     }),
   ];

@@ -2,6 +2,8 @@
 //
 // One job for each deployment; two for each edge server, however many deployments it carries. Job names are unique.
 
+import { metricsConfShape } from "../../wire/customer/metrics-conf.ts";
+import { gives } from "../../wire/customer/operation.ts";
 import type { EdgeFacts } from "../../wire/channel.ts";
 import type { MetricsConf, ScrapeJob } from "../../wire/customer/metrics-conf.ts";
 import { notFound, ok } from "./answer.ts";
@@ -14,6 +16,7 @@ export function metricsConfEndpoints(): readonly Endpoint[] {
       method: "GET",
       path: "/metrics-conf/by-deployment-tag/:tag/",
       summary: "Read the scrape configuration of all deployments with a tag",
+      gives: gives(metricsConfShape),
       handle: async ({ actor, param, read }) =>
         read(async (unit) => {
           const customer = await unit.customers.find(actor.customerId);

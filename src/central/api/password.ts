@@ -1,22 +1,85 @@
-// Passwords at rest: scrypt (RFC 7914), written as `$scrypt$ln=<log2 N>,r=<r>,p=<p>$<salt>$<hash>` in base64 without padding.
+// Passwords at rest: argon2id (RFC 9106) where this Node has it, else scrypt (RFC 7914); each text says how it was made, so that both are verified.
+//
+//   $argon2id$v=19$m=<KiB>,t=<passes>,p=<lanes>$<salt>$<hash>      base64 without padding
+//   $scrypt$ln=<log2 N>,r=<r>,p=<p>$<salt>$<hash>
 
-import { scrypt } from "node:crypto";
+import * as crypto from "node:crypto";
 
-/** 32 MiB and some 60 ms for each: OWASP's second choice of parameters. */
-const cost = { ln: 15, r: 8, p: 3 };
+/** 19 MiB and some 30 ms for each: OWASP's second choice of parameters. */
+const argonCost = { memory: 19_456, passes: 2, parallelism: 1 };
+/** 32 MiB and some 60 ms, from the same list. */
+const scryptCost = { ln: 15, r: 8, p: 3 };
 const saltBytes = 16;
 const hashBytes = 32;
+const scryptMemoryMax = 2 ** 26;
+
+type RandomBytes = (count: number) => Uint8Array;
+
+/** Node 24.7 brought it; before there is no such export. */
+const hasArgon = "argon2" in crypto;
 
 export async function hashPassword(
   password: string,
-  randomBytes: (count: number) => Uint8Array,
+  randomBytes: RandomBytes,
+  kind: "argon2id" | "scrypt" = hasArgon ? "argon2id" : "scrypt",
 ): Promise<string> {
   const salt = Buffer.from(randomBytes(saltBytes));
+  if (kind === "scrypt") {
+    const { ln, r, p } = scryptCost;
+    const hash = await scrypt(password, salt, hashBytes, scryptCost);
+    return `$scrypt$ln=${ln},r=${r},p=${p}$${text(salt)}$${text(hash)}`;
+  }
+  const { memory, passes, parallelism } = argonCost;
+  const hash = await argon(password, salt, hashBytes, argonCost);
+  return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${text(salt)}$${text(hash)}`;
+}
+
+/** Hashes have all their bytes: the beginning of one made by scrypt is a hash as well. False also for a text of another kind, and for argon2id where this Node cannot. In constant time. */
+export async function verifyPassword(password: string, stored: string): Promise<boolean> {
+  const form =
+    /^\$(?:argon2id\$v=19\$m=(?<m>\d{1,7}),t=(?<t>\d{1,3}),p=(?<lanes>\d{1,2})|scrypt\$ln=(?<ln>\d{1,2}),r=(?<r>\d{1,2}),p=(?<p>\d{1,2}))\$(?<salt>[\w+/]+)\$(?<hash>[\w+/]{43})$/;
+  const found = form.exec(stored)?.groups;
+  if (found === undefined) return false;
+  const number = (name: string): number => Number(found[name]);
+  const salt = Buffer.from(found["salt"] ?? "", "base64");
+  const wanted = Buffer.from(found["hash"] ?? "", "base64");
+  if (found["m"] === undefined) {
+    const cost = { ln: number("ln"), r: number("r"), p: number("p") };
+    return crypto.timingSafeEqual(await scrypt(password, salt, wanted.length, cost), wanted);
+  }
+  if (!hasArgon) return false;
+  const cost = { memory: number("m"), passes: number("t"), parallelism: number("lanes") };
+  return crypto.timingSafeEqual(await argon(password, salt, wanted.length, cost), wanted);
+}
+
+async function argon(
+  password: string,
+  salt: Buffer,
+  tagLength: number,
+  cost: typeof argonCost,
+): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-  const options = { N: 2 ** cost.ln, r: cost.r, p: cost.p, maxmem: 2 ** 26 };
-  scrypt(password.normalize("NFKC"), salt, hashBytes, options, (error, hash) =>
+  const message = Buffer.from(password.normalize("NFKC"));
+  crypto.argon2("argon2id", { message, nonce: salt, tagLength, ...cost }, (error, hash) =>
     error === null ? resolve(hash) : reject(error),
   );
-  const text = (bytes: Buffer): string => bytes.toString("base64").replace(/=+$/, "");
-  return `$scrypt$ln=${cost.ln},r=${cost.r},p=${cost.p}$${text(salt)}$${text(await promise)}`;
+  return promise;
+}
+
+async function scrypt(
+  password: string,
+  salt: Buffer,
+  length: number,
+  { ln, r, p }: typeof scryptCost,
+): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const options = { N: 2 ** ln, r, p, maxmem: scryptMemoryMax };
+  crypto.scrypt(password.normalize("NFKC"), salt, length, options, (error, hash) =>
+    error === null ? resolve(hash) : reject(error),
+  );
+  return promise;
+}
+
+function text(bytes: Buffer): string {
+  return bytes.toString("base64").replace(/=+$/, "");
 }

@@ -1,6 +1,7 @@
 // `/bot-access-policy/`: each key that is sent replaces what is stored of it; what is not sent stays.
 
-import { policyWrite } from "../../wire/customer/policy.ts";
+import { gives } from "../../wire/customer/operation.ts";
+import { policyPartShape, policyShape, policyWrite } from "../../wire/customer/policy.ts";
 import { isTrue } from "../../wire/customer/shape.ts";
 import { conflict, invalid, ok, type Answer, type ProblemAnswer } from "./answer.ts";
 import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
@@ -24,6 +25,8 @@ export function policyEndpoints(): readonly Endpoint[] {
       method: "POST",
       path: "/bot-access-policy/",
       summary: "Set who decides about bots that are in no list",
+      gives: gives(policyPartShape),
+      refuses: [404],
       body: policyWrite,
       handle: setPolicy,
     }),
@@ -31,6 +34,7 @@ export function policyEndpoints(): readonly Endpoint[] {
       method: "GET",
       path: "/bot-access-policy/",
       summary: "Read the bot access policy",
+      gives: gives(policyShape),
       handle: async ({ actor, read }) =>
         ok(await read(async (unit) => unit.policies.get(actor.customerId))),
     }),

@@ -1,6 +1,8 @@
 // What the customer API needs of the rest of central, given by the composition root. All may be slow; none may be awaited inside a transaction.
 
+import type { Readable } from "node:stream";
 import type { Sha256 } from "../../core/ids.ts";
+import type { PackageVersion } from "../../core/package-version.ts";
 import type { DryRunQuestion, DryRunResult } from "../../wire/ask.ts";
 import type { PatternFault } from "../../core/pattern-fault.ts";
 
@@ -73,6 +75,31 @@ export type BlobStore = {
   read(sha256: Sha256): Promise<Uint8Array | undefined>;
 };
 
+/** A file that was received whole; disposing removes it unless it was released. */
+export type StagedPackage = AsyncDisposable & {
+  readonly size: number;
+  readonly sha256: Sha256;
+  /** Whether it is a wheel, as its name says; reasons read behind "the file". */
+  check(
+    file: string,
+  ): Promise<
+    | { readonly ok: true; readonly version: PackageVersion }
+    | { readonly ok: false; readonly reason: string }
+  >;
+  /** Durable under the name that it gives. */
+  keep(): Promise<string>;
+  release(): void;
+};
+
+export type PackageStore = {
+  /** Rejects with what `bytes` rejects with. */
+  stage(
+    bytes: AsyncIterable<Uint8Array>,
+    bytesMax: number,
+  ): Promise<StagedPackage | "too-large">;
+  stream(storedAs: string): Readable;
+};
+
 export type PatternCheck = {
   /** Why this is no pattern to clear by; undefined when it is one. */
   check(pattern: string): PatternFault | undefined;
@@ -84,5 +111,6 @@ export type Ports = {
   readonly receipts: ReceiptSignal;
   readonly logs: LogReader;
   readonly blobs: BlobStore;
+  readonly packages: PackageStore;
   readonly patterns: PatternCheck;
 };

@@ -1,4 +1,4 @@
-// All endpoints of the customer API, by resource.
+// All endpoints of the customer API, by subject.
 
 import type { DevloveRules } from "./devlove.ts";
 import { activeViewsetEndpoints } from "./active-viewset.ts";
@@ -11,9 +11,13 @@ import { devloveEndpoints } from "./devlove.ts";
 import { domainEndpoints } from "./domains.ts";
 import { incomingLogsEndpoints } from "./incoming-logs.ts";
 import { metricsConfEndpoints } from "./metrics-conf.ts";
+import { packageEndpoints } from "./packages.ts";
+import { monitorChannelEndpoints } from "./monitor-channels.ts";
+import { notificationEndpoints } from "./notifications.ts";
 import { policyEndpoints } from "./policies.ts";
 import { serviceStatusEndpoints } from "./service-status.ts";
 import { symmetricKeyEndpoints } from "./symmetric-keys.ts";
+import { recoveryEndpoints } from "./token-recovery.ts";
 import { trialEndpoints } from "./trial.ts";
 import { unreviewedBotEndpoints } from "./unreviewed-bots.ts";
 import { userProfileEndpoints } from "./user-profile.ts";
@@ -22,7 +26,21 @@ import type { Endpoint } from "./endpoint.ts";
 import type { Ports } from "./ports.ts";
 
 /** Token buckets by key: takes one, or tells how many milliseconds until there is one. */
-export type RateLimit = { take(key: string): number };
+export type RateLimit = {
+  take(key: string): number;
+  /** As `take`, without taking. */
+  waitMs(key: string): number;
+};
+
+export type PackageSettings = {
+  /** Of central, as customers reach it. */
+  readonly baseUrl: string;
+  readonly sizeMax: number;
+  /** What is undefined is told nobody. */
+  readonly bootstrapperUrl: string | undefined;
+  readonly versions: Readonly<Record<string, string>> | undefined;
+  readonly images: Readonly<Record<string, string>> | undefined;
+};
 
 export type ResourceDeps = {
   readonly ports: Ports;
@@ -38,28 +56,46 @@ export type ResourceDeps = {
     readonly trialsTotal: number;
     readonly marksPerSecond: number;
     readonly marksBurst: number;
+    readonly packages: PackageSettings;
+    readonly recoveriesPerAddress: number;
+    /** Whether chat hooks may lead to private addresses. */
+    readonly privateHooksAllowed: boolean;
     readonly devlove: DevloveRules;
   };
 };
 
-export function resourceEndpoints(deps: ResourceDeps): readonly Endpoint[] {
+/** A heading of the documents and what stands below it. */
+export type Subject = { readonly title: string; readonly endpoints: readonly Endpoint[] };
+
+/** In the order of the documents. */
+export function subjects(deps: ResourceDeps): readonly Subject[] {
   return [
-    ...trialEndpoints(deps),
-    ...userProfileEndpoints(deps),
-    ...customerEndpoints(deps),
-    ...deploymentSiteEndpoints(deps),
-    ...symmetricKeyEndpoints(),
-    ...certificateEndpoints(deps),
-    ...domainEndpoints(),
-    ...devloveEndpoints(deps),
-    ...activeViewsetEndpoints(deps),
-    ...viewsetImportEndpoints(deps),
-    ...botEndpoints(deps),
-    ...policyEndpoints(),
-    ...unreviewedBotEndpoints(),
-    ...cacheClearEndpoints(deps),
-    ...incomingLogsEndpoints(deps),
-    ...serviceStatusEndpoints(deps),
-    ...metricsConfEndpoints(),
+    {
+      title: "Authentication token",
+      endpoints: [...trialEndpoints(deps), ...recoveryEndpoints(deps)],
+    },
+    { title: "User profile", endpoints: userProfileEndpoints(deps) },
+    { title: "Customer", endpoints: customerEndpoints(deps) },
+    { title: "Deployment site", endpoints: deploymentSiteEndpoints(deps) },
+    { title: "Domain", endpoints: domainEndpoints() },
+    { title: "Incoming logs", endpoints: incomingLogsEndpoints(deps) },
+    { title: "Symmetric encryption keys", endpoints: symmetricKeyEndpoints() },
+    { title: "Accelerator package", endpoints: packageEndpoints(deps) },
+    { title: "Certificates", endpoints: certificateEndpoints(deps) },
+    { title: "Devlove files", endpoints: devloveEndpoints(deps) },
+    { title: "Viewset versions", endpoints: activeViewsetEndpoints(deps) },
+    { title: "Import", endpoints: viewsetImportEndpoints(deps) },
+    { title: "Service status", endpoints: serviceStatusEndpoints(deps) },
+    { title: "Bots", endpoints: botEndpoints(deps) },
+    { title: "Unreviewed bots", endpoints: unreviewedBotEndpoints() },
+    { title: "Bot access policy", endpoints: policyEndpoints() },
+    { title: "Cache clearing", endpoints: cacheClearEndpoints(deps) },
+    { title: "Metrics configuration", endpoints: metricsConfEndpoints() },
+    { title: "Monitor notification channels", endpoints: monitorChannelEndpoints(deps) },
+    { title: "Notifications", endpoints: notificationEndpoints() },
   ];
+}
+
+export function resourceEndpoints(deps: ResourceDeps): readonly Endpoint[] {
+  return subjects(deps).flatMap(({ endpoints }) => endpoints);
 }

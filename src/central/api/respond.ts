@@ -2,7 +2,8 @@
 
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Answer, ListAnswer, StreamAnswer } from "./answer.ts";
+import { pipeline } from "node:stream/promises";
+import type { Answer, FileAnswer, ListAnswer, StreamAnswer } from "./answer.ts";
 import { invalid } from "./answer.ts";
 
 export const listLimitMax = 1_000;
@@ -33,6 +34,8 @@ export async function respond(
       return sendList(request, response, answer);
     case "stream":
       return sendPieces(response, answer);
+    case "file":
+      return sendFile(request, response, answer);
     default:
       answer satisfies never;
   }
@@ -119,6 +122,24 @@ async function sendPieces(
     if (!response.write(piece) && !(await drained(response))) return;
   }
   response.end();
+}
+
+async function sendFile(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { size, open, headers }: FileAnswer,
+): Promise<void> {
+  if (request.method === "HEAD") {
+    response.writeHead(200, { ...headers, "content-length": size }).end();
+    return;
+  }
+  const file = open();
+  // A file that cannot be opened is still a plain 500.
+  await once(file, "open");
+  response.writeHead(200, { ...headers, "content-length": size });
+  await pipeline(file, response).catch((error: unknown) => {
+    if (!response.destroyed || response.writableFinished) throw error; // Else the reader left.
+  });
 }
 
 /** False when the reader left. */

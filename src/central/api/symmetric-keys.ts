@@ -1,6 +1,7 @@
 // `/symenckeys/`: the symmetric keys of deployment sites, by name. What they are is never shown.
 
-import { symmetricKeyWrite } from "../../wire/customer/symmetric-key.ts";
+import { gives, lists, makes } from "../../wire/customer/operation.ts";
+import { symmetricKeyWrite, symmetricKeyShape } from "../../wire/customer/symmetric-key.ts";
 import { symmetricKeysMax } from "../../wire/vault.ts";
 import { conflict, created, list, notFound, ok, type Answer } from "./answer.ts";
 import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
@@ -34,6 +35,8 @@ export function symmetricKeyEndpoints(): readonly Endpoint[] {
       method: "POST",
       path: "/symenckeys/",
       summary: "Make a symmetric key for a deployment site; its certificates are sealed with it",
+      gives: makes(symmetricKeyShape),
+      refuses: [404],
       body: symmetricKeyWrite,
       handle: async ({ actor, body, change }) =>
         change(async (unit) => {
@@ -49,6 +52,7 @@ export function symmetricKeyEndpoints(): readonly Endpoint[] {
       method: "GET",
       path: "/symenckeys/",
       summary: "List symmetric keys",
+      gives: lists(symmetricKeyShape),
       handle: async ({ actor, read }) =>
         list(async (range) =>
           read(async (unit) => unit.symmetricKeys.list(actor.customerId, range)),
@@ -58,6 +62,8 @@ export function symmetricKeyEndpoints(): readonly Endpoint[] {
       method: "GET",
       path,
       summary: "Read which deployment site has a symmetric key",
+      gives: gives(symmetricKeyShape),
+      refuses: [404],
       handle: async ({ actor, param, read }) => {
         const id = idOf(param(idParam));
         return read(async (unit) => record(unit, actor, id));
@@ -67,6 +73,8 @@ export function symmetricKeyEndpoints(): readonly Endpoint[] {
       method: "PUT",
       path,
       summary: "Bind a symmetric key to another deployment site; what it sealed is sealed anew",
+      gives: gives(symmetricKeyShape),
+      refuses: [404, 409],
       body: symmetricKeyWrite,
       identity: { field: "id", param: idParam },
       handle: bind,

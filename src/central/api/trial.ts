@@ -1,7 +1,8 @@
 // `POST /trial/`: a customer with its first user and token, without credentials; limited by address and in total.
 
+import { makes } from "../../wire/customer/operation.ts";
 import { createHash } from "node:crypto";
-import { trialStart, type Trial } from "../../wire/customer/user.ts";
+import { trialStart, type Trial, trialShape } from "../../wire/customer/user.ts";
 import { conflict, created, tooMany } from "./answer.ts";
 import { forAnyone, type Endpoint } from "./endpoint.ts";
 import type { ResourceDeps } from "./resources.ts";
@@ -27,6 +28,8 @@ export function trialEndpoints({
       method: "POST",
       path: "/trial/",
       summary: "Start a trial: a user with a token",
+      gives: makes(trialShape),
+      refuses: [429],
       body: trialStart,
       handle: async ({ body, clientAddress, change }) => {
         const waitMs = perAddress.take(clientAddress) || total.take("");

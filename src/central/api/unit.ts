@@ -17,6 +17,8 @@ import type {
   Viewsets,
   PageRange,
 } from "./content-unit.ts";
+import type { Audit, Packages, People } from "./operator-unit.ts";
+import type { MonitorChannels, Recovery, Subscriptions } from "./notice-unit.ts";
 import type { Certificates, SymmetricKeys } from "./vault-unit.ts";
 
 export type CustomerStore = {
@@ -37,6 +39,7 @@ export type Actor = {
 export type Unit = {
   /** Time of the transaction, ISO 8601. */
   readonly at: string;
+  readonly audit: Audit;
   readonly botChecks: BotChecks;
   readonly bots: Bots;
   readonly certificates: Certificates;
@@ -47,8 +50,13 @@ export type Unit = {
   readonly domains: Domains;
   readonly idempotency: Idempotency;
   readonly imports: Imports;
+  readonly packages: Packages;
+  readonly people: People;
+  readonly monitorChannels: MonitorChannels;
   readonly policies: Policies;
+  readonly recovery: Recovery;
   readonly sites: Sites;
+  readonly subscriptions: Subscriptions;
   readonly symmetricKeys: SymmetricKeys;
   readonly unreviewedBots: UnreviewedBots;
   readonly users: Users;
@@ -69,6 +77,15 @@ type Customers = {
 
 type Users = {
   byToken(tokenDigest: string): Promise<Actor | undefined>;
+  credentials(username: string): Promise<
+    | {
+        readonly actor: Actor;
+        /** Null: none was set. */
+        readonly passwordHash: string | null;
+        readonly mayPublish: boolean;
+      }
+    | undefined
+  >;
   /** Undefined when the username is in use. */
   startTrial(trial: {
     readonly username: string;

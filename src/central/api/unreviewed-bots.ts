@@ -1,5 +1,7 @@
 // `/unreviewed-bots/`: which bots visited each domain from addresses in no list, and what the policy in force says of them.
 
+import { unreviewedDomainShape } from "../../wire/customer/unreviewed-bots.ts";
+import { lists } from "../../wire/customer/operation.ts";
 import type { UnreviewedDomain as Answered } from "../../wire/customer/unreviewed-bots.ts";
 import { list } from "./answer.ts";
 import type { UnreviewedDomain } from "./content-unit.ts";
@@ -13,6 +15,7 @@ export function unreviewedBotEndpoints(): readonly Endpoint[] {
       method: "GET",
       path: "/unreviewed-bots/",
       summary: "List unreviewed bots of the last 30 days by domain, the most frequent first",
+      gives: lists(unreviewedDomainShape),
       handle: async ({ actor, read }) =>
         list(async (range) =>
           read(async (unit) => {

@@ -1,6 +1,7 @@
 // `/user-profile/{pk}/`: a user reads and edits itself.
 
-import { userProfileUpdate } from "../../wire/customer/user.ts";
+import { gives } from "../../wire/customer/operation.ts";
+import { userProfileUpdate, userProfileShape } from "../../wire/customer/user.ts";
 import { conflict, forbidden, notFound, ok, type ProblemAnswer } from "./answer.ts";
 import { forUsers, type Endpoint } from "./endpoint.ts";
 import { hashPassword } from "./password.ts";
@@ -29,6 +30,8 @@ export function userProfileEndpoints({ randomBytes }: ResourceDeps): readonly En
       method: "GET",
       path,
       summary: "Read the user's profile",
+      gives: gives(userProfileShape),
+      refuses: [403, 404],
       handle: async ({ actor, param, read }) =>
         read(async (unit) => (await refusal(unit, actor, param("pk"))) ?? answer(unit, actor)),
     }),
@@ -36,6 +39,8 @@ export function userProfileEndpoints({ randomBytes }: ResourceDeps): readonly En
       method: "PUT",
       path,
       summary: "Edit the user's profile; a password that is left out stays",
+      gives: gives(userProfileShape),
+      refuses: [403, 404, 409],
       body: userProfileUpdate,
       identity: { field: "id", param: "pk" },
       handle: async ({ actor, body, param, change }) => {

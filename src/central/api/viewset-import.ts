@@ -1,9 +1,12 @@
 // `/import-viewset/{domain}/{deployment_id}/{viewset}/`: starts the task that takes views and devlove from a deployment; tells how it goes.
 
+import { gives } from "../../wire/customer/operation.ts";
 import {
   viewsetImport,
   type ImportProgress,
   type ImportStarted,
+  importProgressShape,
+  importStartedShape,
 } from "../../wire/customer/viewset.ts";
 import { conflict, notFound, ok, type ProblemAnswer } from "./answer.ts";
 import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
@@ -34,6 +37,8 @@ export function viewsetImportEndpoints({ ports }: ResourceDeps): readonly Endpoi
       method: "POST",
       path,
       summary: "Import views and devlove from a deployment as a new viewset version",
+      gives: gives(importStartedShape),
+      refuses: [404],
       body: viewsetImport,
       handle: async (call) =>
         call.change(async (unit) => {
@@ -55,6 +60,8 @@ export function viewsetImportEndpoints({ ports }: ResourceDeps): readonly Endpoi
       method: "GET",
       path,
       summary: "Read the progress or the end of an import",
+      gives: gives(importProgressShape),
+      refuses: [400, 404],
       handle: async (call) =>
         call.read(async (unit) => {
           const wanted = await target(unit, call);

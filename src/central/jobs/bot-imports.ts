@@ -13,6 +13,8 @@ export type BotImport = {
   readonly set: BotSet;
   readonly bot: string;
   readonly isReplacing: boolean;
+  /** The account of the host that asks, as the command says; undefined: it does not. */
+  readonly operator: string | undefined;
 };
 
 export type BotImportsDeps = {
@@ -30,6 +32,7 @@ export type BotImportsDeps = {
 };
 
 const botCharsMax = 255;
+const operatorCharsMax = 100;
 
 export type BotImportsService = AsyncDisposable & {
   readonly uploads: Readonly<Record<"bots-import", ControlUpload>>;
@@ -81,7 +84,9 @@ function parseImport(parameters: unknown): BotImport {
   const customer = given["customer"];
   if (customer !== undefined && !(Number.isSafeInteger(customer) && Number(customer) > 0))
     throw new AccelError("USAGE", "--customer takes the number of a customer");
+  const operator = given["operator"];
   return {
+    operator: typeof operator === "string" ? operator.slice(0, operatorCharsMax) : undefined,
     domain,
     customerId: customer === undefined ? undefined : Number(customer),
     set,

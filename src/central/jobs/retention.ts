@@ -1,4 +1,4 @@
-// What central forgets, by the calendar: answers kept for repeated POSTs, expired tokens of agents, old counts of unreviewed bots, request logs beyond their age and size.
+// What central forgets, by the calendar: answers kept for repeated POSTs, expired tokens of agents, old counts of unreviewed bots, the audit trail, request logs beyond their age and size.
 
 import { schedule } from "node-cron";
 import type { Log } from "../../base/log.ts";
@@ -8,6 +8,8 @@ export type RetentionDeps = {
   readonly dropIdempotencyKeys: (now: Date) => Promise<number>;
   readonly dropAgentTokens: (now: Date) => Promise<number>;
   readonly dropUnreviewed: (now: Date) => Promise<number>;
+  /** Lines removed. */
+  readonly dropAudit: (now: Date) => Promise<number>;
   /** Days removed. */
   readonly dropLogs: (now: Date) => Promise<readonly string[]>;
   readonly now: () => Date;
@@ -40,6 +42,7 @@ async function forget({ now, log, ...drop }: RetentionDeps): Promise<void> {
     ["idempotency keys", () => drop.dropIdempotencyKeys(at)],
     ["agent tokens", () => drop.dropAgentTokens(at)],
     ["unreviewed bots", () => drop.dropUnreviewed(at)],
+    ["audit trail", () => drop.dropAudit(at)],
     ["request logs", () => drop.dropLogs(at)],
   ];
   for (const [what, step] of steps) {

@@ -9,6 +9,7 @@ import {
   integer,
   listenAddress,
   listOf,
+  mapOf,
   oneOf,
   size,
   text,
@@ -20,6 +21,7 @@ import {
   type SettingsRead,
 } from "../../base/settings.ts";
 import { parseRange } from "../../core/ip.ts";
+import { noticeFields, noticeLimitFields } from "./notice-fields.ts";
 
 function ipRange(raw: unknown): Parsed<string> {
   const parsed = parseRange(String(raw));
@@ -89,11 +91,41 @@ export const centralFields = {
     fallback: 20_000,
     parse: integer(1, 10_000_000),
   },
+  ...noticeLimitFields,
+  "package.size_max": {
+    doc: "The largest wheel that can be uploaded.",
+    fallback: "512MiB",
+    parse: size("1MiB", "2GiB"),
+  },
+  "package.bootstrapper_download_url": {
+    doc: "Where the bootstrapper is to be had, as customers are told.",
+    optional: true,
+    example: "https://downloads.example.com/bootstrapper.sh",
+    parse: httpUrl(),
+  },
+  "package.versions": {
+    doc: "Versions of the other components. That of accel_pack is the newest one that was uploaded.",
+    optional: true,
+    example: { bootstrapper: "1.4.0", base_python: "3.13.1" },
+    parse: mapOf(text()),
+  },
+  "package.images": {
+    doc: "Container images by component.",
+    optional: true,
+    example: { base_python: "images.example.com/base-python:3.13.1" },
+    parse: mapOf(text()),
+  },
+  "audit.retention_age": {
+    doc: "Lines of the audit trail older than this are removed.",
+    fallback: "400d",
+    parse: duration("1d"),
+  },
   "devlove.other_loopback_names": {
     doc: "Whether backends may be names of another host's loopback, such as host.docker.internal.",
     fallback: false,
     parse: flag(),
   },
+  ...noticeFields,
 } as const satisfies FieldTable;
 
 export type CentralSettings = Extract<

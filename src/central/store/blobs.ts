@@ -49,6 +49,8 @@ export class BlobFiles {
   /** Being removed, and when they will have been. */
   readonly #leaving = new Map<Sha256, Promise<void>>();
   readonly #removing = new Mutex();
+  /** Backups under way. */
+  #keepers = 0;
   #rows: BlobRow[] = [];
   #committing: Promise<void> | undefined;
 
@@ -156,6 +158,12 @@ export class BlobFiles {
     }
   }
 
+  /** Until it is disposed nothing is removed: who means to is told that nothing went, and comes again another night. */
+  async keepAll(): Promise<Disposable> {
+    await this.#removing.run(() => void this.#keepers++);
+    return { [Symbol.dispose]: () => void this.#keepers-- };
+  }
+
   /** Nobody may need it any more. */
   async remove(sha256: Sha256): Promise<void> {
     await this.removeAll([sha256], undefined);
@@ -204,6 +212,7 @@ export class BlobFiles {
     action: (free: readonly Sha256[]) => Promise<T>,
   ): Promise<T> {
     return this.#removing.run(async () => {
+      if (this.#keepers > 0) return nothing;
       const free = sha256s.filter((sha256) => !this.#arriving.has(sha256));
       if (free.length === 0) return nothing;
       const { promise, resolve } = Promise.withResolvers<void>();

@@ -12,6 +12,7 @@ import { RangeBuckets } from "../../core/range-buckets.ts";
 import { RangeListReader, type LineFault, type ListedRange } from "../../core/range-list.ts";
 import { changedSetDigest, emptySetDigest } from "../../core/set-digest.ts";
 import type { BotSet } from "../../wire/journal.ts";
+import { recordAudit } from "./audit.ts";
 import { addressKey, openSet, type BotPlace } from "./bots.ts";
 import { putStaged, type Staged, type StagedOutcome } from "./bot-staged.ts";
 import type { Done, Ended } from "./customer-store.ts";
@@ -26,6 +27,7 @@ export type BotImport = {
   readonly bot: string;
   /** The list takes the place of what the bot holds; else it is added to it. */
   readonly isReplacing: boolean;
+  readonly operator: string | undefined;
 };
 
 export type BotImported = StagedOutcome & {
@@ -66,9 +68,12 @@ export class BotImports {
     this.#staging.add(botId);
     try {
       const staged = await this.#stage(botId, setId, what.bot, body, signal);
-      const outcome = await this.#do(async (work) =>
-        putStaged(work, { place, setId, staged, isReplacing: what.isReplacing }),
-      );
+      const outcome = await this.#do(async (work) => {
+        const { isReplacing } = what;
+        const put = await putStaged(work, { place, setId, staged, isReplacing });
+        await recordImport(work, what, place.domainId, put);
+        return put;
+      });
       const { domain, set, bot } = what;
       return { domain, set, bot, lines: staged.lines, ...outcome };
     } finally {
@@ -132,6 +137,30 @@ export class BotImports {
     this.#wake(appended);
     return value;
   }
+}
+
+async function recordImport(
+  work: Work,
+  { domain, set, bot, isReplacing, operator }: BotImport,
+  domainId: number,
+  outcome: StagedOutcome,
+): Promise<void> {
+  const { customer_id: customerId } = await work.tx
+    .selectFrom("domains")
+    .select("customer_id")
+    .where("id", "=", domainId)
+    .executeTakeFirstOrThrow();
+  await recordAudit(work, {
+    via: "operator",
+    who: operator ?? "",
+    userId: null,
+    customerId,
+    action: "bots import",
+    ids: { domain, set, bot },
+    change: { replace: isReplacing, ...outcome },
+    address: null,
+    requestId: null,
+  });
 }
 
 function listInvalid(faults: readonly LineFault[]): AccelError {

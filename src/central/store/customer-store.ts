@@ -1,6 +1,7 @@
 // The store as the customer API sees it: one unit of queries per transaction, named by resource.
 
 import type { Sealer } from "../../base/seal.ts";
+import { audit } from "./audit.ts";
 import { botChecks } from "./bot-checks.ts";
 import { bots } from "./bots.ts";
 import { certificates } from "./certificates.ts";
@@ -12,8 +13,13 @@ import { domains } from "./domains.ts";
 import { idempotency } from "./idempotency.ts";
 import { imports } from "./imports.ts";
 import type { MarkWindow } from "./mark-journal.ts";
+import { packages } from "./packages.ts";
+import { people } from "./people.ts";
+import { monitorChannels } from "./monitor-channels.ts";
 import { policies } from "./policies.ts";
+import { recovery } from "./recovery.ts";
 import { sites } from "./sites.ts";
+import { subscriptions } from "./subscriptions.ts";
 import { symmetricKeys } from "./symmetric-keys.ts";
 import { unreviewedBots } from "./unreviewed-bots.ts";
 import { users } from "./users.ts";
@@ -35,6 +41,7 @@ export type CustomerUnit = ReturnType<typeof unitOf>;
 function unitOf(work: Work) {
   return {
     at: work.at,
+    audit: audit(work),
     botChecks: botChecks(work),
     bots: bots(work),
     certificates: certificates(work),
@@ -45,8 +52,13 @@ function unitOf(work: Work) {
     domains: domains(work),
     idempotency: idempotency(work),
     imports: imports(work),
+    packages: packages(work),
+    people: people(work),
+    monitorChannels: monitorChannels(work),
     policies: policies(work),
+    recovery: recovery(work),
     sites: sites(work),
+    subscriptions: subscriptions(work),
     symmetricKeys: symmetricKeys(work),
     unreviewedBots: unreviewedBots(work),
     users: users(work),

@@ -17,6 +17,15 @@ export type DeploymentFacts = {
   readonly wasSeen: boolean;
 };
 
+/** What is not known is undefined. */
+export type Reporting = {
+  readonly deploymentSiteId: number;
+  /** When its agent last delivered logs or confirmed that it holds none back. */
+  readonly logsConfirmedAt: string | undefined;
+  /** Of the instance that was seen last. */
+  readonly agentVersion: string | undefined;
+};
+
 export function deployments(work: Work) {
   const { tx } = work;
   return {
@@ -59,20 +68,29 @@ export function deployments(work: Work) {
       });
     },
 
-    /** One for each deployment of the domain, in order of id: when its agent last delivered logs or confirmed that it holds none back. */
-    async logsConfirmed(domainId: number): Promise<readonly (string | undefined)[]> {
+    /** One for each deployment of the domain, in order of id. */
+    async reporting(domainId: number): Promise<readonly Reporting[]> {
       const rows = await tx
         .selectFrom("domain_links")
         .leftJoin("instances", "instances.deployment_site_id", "domain_links.deployment_site_id")
-        .select((select) => [
-          "domain_links.deployment_site_id",
-          select.fn.max("instances.logs_confirmed_at").as("confirmed"),
+        .select([
+          "domain_links.deployment_site_id as id",
+          "instances.logs_confirmed_at as confirmed",
+          "instances.agent_version as version",
         ])
         .where("domain_links.domain_id", "=", domainId)
-        .groupBy("domain_links.deployment_site_id")
         .orderBy("domain_links.deployment_site_id")
+        .orderBy("instances.last_seen", "desc")
         .execute();
-      return rows.map(({ confirmed }) => confirmed ?? undefined);
+      return [...Map.groupBy(rows, ({ id }) => id)].map(([deploymentSiteId, instances]) => ({
+        deploymentSiteId,
+        logsConfirmedAt: instances
+          .flatMap(({ confirmed }) => confirmed ?? [])
+          .toSorted()
+          .at(-1),
+        // Of an instance that never had a channel nothing is known.
+        agentVersion: instances.find(({ version }) => (version ?? "") !== "")?.version ?? undefined,
+      }));
     },
   };
 }

@@ -4,6 +4,9 @@ import type { Migration } from "kysely/migration";
 import { elementsBySet } from "./bot-migrations.ts";
 import { botDelivery } from "./delivery-migration.ts";
 import { index, table, type Db } from "./migration-tables.ts";
+import { notices } from "./notice-migration.ts";
+import { packagesAndAudit } from "./operator-tables.ts";
+import { restores } from "./restore-migration.ts";
 import { unreviewedBots } from "./unreviewed-migration.ts";
 import { vault } from "./vault-migration.ts";
 
@@ -17,6 +20,9 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0007-bot-delivery": { up: botDelivery },
   "0008-unreviewed-bots": { up: unreviewedBots },
   "0009-vault": { up: vault },
+  "0010-packages-and-audit": { up: packagesAndAudit },
+  "0011-restores": { up: restores },
+  "0012-notices": { up: notices },
 };
 
 async function people(db: Db): Promise<void> {

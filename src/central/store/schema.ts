@@ -3,12 +3,22 @@
 // `Generated` columns are filled by the database. Secrets at rest are sealed by `base/seal.ts`.
 
 import type { Generated } from "kysely";
+import type { NoticeTables } from "./notice-tables.ts";
+import type { OperatorTables } from "./operator-tables.ts";
 
 type Id = Generated<number>;
 
-export type StoreTables = {
+export type StoreTables = OperatorTables & NoticeTables & {
   /** One row: epoch of this store. */
   store: { id: number; epoch: string; when_created: string };
+  /** One row each time that it was restored from a backup. */
+  restores: {
+    id: Id;
+    when_backed_up: string;
+    when_restored: string;
+    epoch_before: string;
+    clear_now: number;
+  };
   customers: { id: Id; name: string; created_by_user_id: number | null; when_created: string };
   users: {
     id: Id;
@@ -17,7 +27,7 @@ export type StoreTables = {
     email: string;
     first_name: string;
     last_name: string;
-    /** scrypt, PHC-like text; null: no password set. */
+    /** argon2id or scrypt, PHC-like text; null: no password set. */
     password_hash: string | null;
     may_publish: number;
     may_read_logs: number;

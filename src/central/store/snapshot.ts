@@ -7,6 +7,7 @@ import type { BotSet } from "../../wire/journal.ts";
 import type { BotSetState, Snapshot } from "../../wire/snapshot.ts";
 import { storeEpoch, type Store, type Tx } from "./database.ts";
 import { journalHead } from "./journal.ts";
+import { lastRestore } from "./restores.ts";
 import type { SetContents } from "./set-contents.ts";
 import {
   activeViewsetBody,
@@ -64,6 +65,7 @@ async function readState(
     certificates: await certificatesBody(tx, deploymentSiteId),
     vault_entries: await vaultEntries(tx, deploymentSiteId),
     imports: await runningImports(tx, deploymentSiteId),
+    ...((await lastRestore(tx))?.clear_now === true && { clear_now: true }),
   };
 }
 

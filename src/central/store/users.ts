@@ -27,6 +27,7 @@ type NewTrial = {
 export function users(work: Work) {
   return {
     byToken: (tokenDigest: string) => userByToken(work, tokenDigest),
+    credentials: (username: string) => credentials(work, username),
     startTrial: (trial: NewTrial) => startTrial(work, trial),
     update: (userId: number, change: ProfileChange) => updateUser(work, userId, change),
 
@@ -68,6 +69,26 @@ async function userByToken({ tx }: Work, tokenDigest: string): Promise<ActorRow 
         customerId: row.customer_id,
         username: row.username,
         mayReadLogs: row.may_read_logs === 1,
+      };
+}
+
+async function credentials({ tx }: Work, username: string) {
+  const row = await tx
+    .selectFrom("users")
+    .select(["id", "customer_id", "username", "password_hash", "may_publish", "may_read_logs"])
+    .where("username", "=", username)
+    .executeTakeFirst();
+  return row === undefined
+    ? undefined
+    : {
+        actor: {
+          userId: row.id,
+          customerId: row.customer_id,
+          username: row.username,
+          mayReadLogs: row.may_read_logs === 1,
+        },
+        passwordHash: row.password_hash,
+        mayPublish: row.may_publish === 1,
       };
 }
 

@@ -3,6 +3,7 @@
 import { Type, type Static } from "typebox";
 import { DryRunSample } from "../ask.ts";
 import { Count, Timestamp } from "../parts.ts";
+import type { QueryParameter } from "./operation.ts";
 import { body, BooleanLike, Id, open, shape } from "./shape.ts";
 
 const clearPatternsMax = 64;
@@ -10,14 +11,30 @@ const patternLengthMax = 4_096;
 export const clearWaitDefaultS = 5;
 export const clearWaitMaxS = 30;
 
-export const cacheClear = body({
-  url_path_patterns: Type.Array(Type.String({ minLength: 1, maxLength: patternLengthMax }), {
-    minItems: 1,
-    maxItems: clearPatternsMax,
-  }),
-  /** Counts and samples what the clear would hit; nothing is cleared. */
-  dry_run: Type.Optional(BooleanLike),
-});
+export const cacheClear = body(
+  {
+    url_path_patterns: Type.Array(Type.String({ minLength: 1, maxLength: patternLengthMax }), {
+      minItems: 1,
+      maxItems: clearPatternsMax,
+    }),
+    /** Counts and samples what the clear would hit; nothing is cleared. */
+    dry_run: Type.Optional(BooleanLike),
+  },
+  [],
+  {
+    description:
+      "Each pattern is a full-text query (FTS5) over the columns path, query, mime and kind; what matches one of them is cleared. A dry run counts and samples what would be, and clears nothing.",
+    examples: [
+      { url_path_patterns: ["path:css", 'mime:"image jpeg"'] },
+      { url_path_patterns: ["path:products"], dry_run: true },
+    ],
+  },
+);
+
+export const waitParameter: QueryParameter = {
+  schema: { type: "number", minimum: 0, maximum: clearWaitMaxS, default: clearWaitDefaultS },
+  description: "Seconds to wait until the connected deployments have told.",
+};
 
 const CountOrNull = Type.Union([Count, Type.Null()]);
 const MsOrNull = Type.Union([Type.Number({ minimum: 0 }), Type.Null()]);
@@ -54,22 +71,52 @@ export const ClearInstance = open({ instance_id: Type.String(), ...proof, last_s
 export type ClearInstance = Static<typeof ClearInstance>;
 
 /** Counts are sums and times the longest of its instances that were seen lately. */
-export const ClearDeployment = open({
-  deployment_site_id: Id,
-  ...proof,
-  /** Of a deployment that is pending. */
-  last_seen: Type.Optional(Timestamp),
-  /** Those seen within a day, the one seen last in any case. */
-  instances: Type.Array(ClearInstance),
-});
+export const ClearDeployment = open(
+  {
+    deployment_site_id: Id,
+    ...proof,
+    /** Of a deployment that is pending. */
+    last_seen: Type.Optional(Timestamp),
+    /** Those seen within a day, the one seen last in any case. */
+    instances: Type.Array(ClearInstance),
+  },
+  { title: "ClearDeployment" },
+);
 export type ClearDeployment = Static<typeof ClearDeployment>;
 
-export const ClearState = open({
-  clear_id: Type.String(),
-  domain: Type.String(),
-  patterns: Type.Array(Type.String()),
-  deployments: Type.Array(ClearDeployment),
-});
+export const ClearState = open(
+  {
+    clear_id: Type.String(),
+    domain: Type.String(),
+    patterns: Type.Array(Type.String()),
+    deployments: Type.Array(ClearDeployment),
+  },
+  {
+    title: "Clear",
+    description: "What the deployments' agents proved of it by now; null is not told yet.",
+    examples: [
+      {
+        clear_id: "6f1d2c3b4a59687786950a1b2c3d4e5f",
+        domain: "www.example.com",
+        patterns: ["path:css"],
+        deployments: [
+          {
+            deployment_site_id: 7,
+            state: "applied",
+            matched: 214,
+            removed: 214,
+            blocked_in_flight: 0,
+            took_ms: 31,
+            invisible_ms: 12.5,
+            gone_ms: 80.1,
+            verified: true,
+            instances: [],
+          },
+        ],
+      },
+    ],
+  },
+);
 export type ClearState = Static<typeof ClearState>;
 export const clearStateShape = shape(ClearState);
 
@@ -88,21 +135,47 @@ const dryRunResult = {
   error: Type.Optional(Type.String()),
 };
 
-export const DryRunDeployment = open({
-  deployment_site_id: Id,
-  ...dryRunResult,
-  /** The newest entries that match, at most 20; each pattern clears its URL and no other. */
-  samples: Type.Array(DryRunSample),
-  last_seen: Type.Optional(Timestamp),
-  instances: Type.Array(open({ instance_id: Type.String(), ...dryRunResult })),
-});
+export const DryRunDeployment = open(
+  {
+    deployment_site_id: Id,
+    ...dryRunResult,
+    /** The newest entries that match, at most 20; each pattern clears its URL and no other. */
+    samples: Type.Array(DryRunSample),
+    last_seen: Type.Optional(Timestamp),
+    instances: Type.Array(open({ instance_id: Type.String(), ...dryRunResult })),
+  },
+  { title: "DryRunDeployment" },
+);
 export type DryRunDeployment = Static<typeof DryRunDeployment>;
 
-export const DryRun = open({
-  dry_run: Type.Literal(true),
-  domain: Type.String(),
-  patterns: Type.Array(Type.String()),
-  deployments: Type.Array(DryRunDeployment),
-});
+export const DryRun = open(
+  {
+    dry_run: Type.Literal(true),
+    domain: Type.String(),
+    patterns: Type.Array(Type.String()),
+    deployments: Type.Array(DryRunDeployment),
+  },
+  {
+    title: "DryRun",
+    examples: [
+      {
+        dry_run: true,
+        domain: "www.example.com",
+        patterns: ["path:css"],
+        deployments: [
+          {
+            deployment_site_id: 7,
+            state: "unreachable",
+            matched: null,
+            samples: [],
+            instances: [],
+          },
+        ],
+      },
+    ],
+  },
+);
 export type DryRun = Static<typeof DryRun>;
 export const dryRunShape = shape(DryRun);
+
+export const clearAnswerShape = shape(Type.Union([ClearState, DryRun]));

@@ -4,22 +4,52 @@ import { Type, type Static } from "typebox";
 import { ProblemError } from "./problem.ts";
 import { body, Id, open, shape } from "./shape.ts";
 
-export const DevloveFile = open({ id: Id, schema: Type.String(), content: Type.String() });
+const example = {
+  schema: "devlove/1",
+  content: '{"domains":{"www.example.com":{"backend":{"urls":["https://origin.example.com"]}}}}',
+};
+
+export const DevloveFile = open(
+  { id: Id, schema: Type.String(), content: Type.String() },
+  { title: "DevloveFile", examples: [{ id: 31, ...example }] },
+);
 export type DevloveFile = Static<typeof DevloveFile>;
 export const devloveFileShape = shape(DevloveFile);
 
 /** The validator bounds the content, so that a document that is too large is told as its own error. */
-const fields = { schema: Type.String({ maxLength: 255 }), content: Type.String() };
-
-export const devloveFileWrite = body(fields, ["id"]);
-export const devloveValidate = body(fields);
-
-export const DevloveVerdict = open({
-  status: Type.Union([Type.Literal("ok"), Type.Literal("error")]),
-  payload: open({
-    "devlove-valid": Type.Union([Type.Literal("True"), Type.Literal("False")]),
-    errors: Type.Optional(Type.Array(ProblemError)),
+const fields = {
+  schema: Type.String({ maxLength: 255, description: "Identifier of the schema: devlove/1." }),
+  content: Type.String({
+    description:
+      "A JSON document as a text; its own JSON Schema is served at devlove-1.schema.json.",
   }),
-});
+};
+const about = { title: "DevloveFileWrite", examples: [example] };
+
+export const devloveFileWrite = body(fields, ["id"], about);
+export const devloveValidate = body(fields, [], { examples: [example] });
+
+export const DevloveVerdict = open(
+  {
+    status: Type.Union([Type.Literal("ok"), Type.Literal("error")]),
+    payload: open({
+      "devlove-valid": Type.Union([Type.Literal("True"), Type.Literal("False")]),
+      errors: Type.Optional(Type.Array(ProblemError)),
+    }),
+  },
+  {
+    title: "DevloveVerdict",
+    examples: [
+      { status: "ok", payload: { "devlove-valid": "True" } },
+      {
+        status: "error",
+        payload: {
+          "devlove-valid": "False",
+          errors: [{ path: "/domains", message: "is required" }],
+        },
+      },
+    ],
+  },
+);
 export type DevloveVerdict = Static<typeof DevloveVerdict>;
 export const devloveVerdictShape = shape(DevloveVerdict);

@@ -9,12 +9,27 @@ const SubDomainRecord = open({
   share_views_and_views_dir_with_main_domain: Type.Boolean(),
 });
 
-export const Domain = open({
-  id: Id,
-  name: Type.String(),
-  sub_domains: Type.Array(SubDomainRecord),
-  deployment_sites: Type.Array(open({ id: Id })),
-});
+export const Domain = open(
+  {
+    id: Id,
+    name: Type.String(),
+    sub_domains: Type.Array(SubDomainRecord),
+    deployment_sites: Type.Array(open({ id: Id })),
+  },
+  {
+    title: "Domain",
+    examples: [
+      {
+        id: 12,
+        name: "www.example.com",
+        sub_domains: [
+          { name: "img.www.example.com", share_views_and_views_dir_with_main_domain: true },
+        ],
+        deployment_sites: [{ id: 7 }],
+      },
+    ],
+  },
+);
 export type Domain = Static<typeof Domain>;
 export const domainShape = shape(Domain);
 
@@ -27,6 +42,15 @@ export const domainCreate = body(
     deployment_id: Type.Optional(Id),
   },
   ["id", "sub_domains", "deployment_sites"],
+  {
+    description:
+      "Linked by tags (a standing rule: to all deployment sites that have all of them, now and later), by id (under either name), or not at all; tags and an id exclude each other.",
+    examples: [
+      { name: "www.example.com", link_to_deployment_sites_with_tags: "production,eu" },
+      { name: "www.example.com", deployment_site_id: 7 },
+      { name: "www.example.com" },
+    ],
+  },
 );
 
 export const domainUpdate = body(
@@ -42,4 +66,15 @@ export const domainUpdate = body(
     deployment_id: Type.Optional(Id),
   },
   ["id", "name", "sub_domains", "deployment_sites"],
+  {
+    examples: [
+      {
+        sub_domain: {
+          name: "img.www.example.com",
+          share_views_and_views_dir_with_main_domain: true,
+        },
+      },
+      { deployment_site_id: 7 },
+    ],
+  },
 );

@@ -1,20 +1,24 @@
 // `/incominglogs/`: what visitors asked the customer's domains, newest first.
 
 import { Type, type Static } from "typebox";
+import type { QueryParameter } from "./operation.ts";
 import { open, shape } from "./shape.ts";
 
 export const logsLimitMax = 1_000;
 
-export const LogLine = open({
-  connection: Type.Number(),
-  response_status: Type.Number(),
-  request_method: Type.String(),
-  uri_path: Type.String(),
-  backend_time: Type.Number(),
-  when: Type.Number(),
-  authority: Type.String(),
-  deployment_id: Type.Number(),
-});
+export const LogLine = open(
+  {
+    connection: Type.Number({ description: "Number of the connection since the agent's start." }),
+    response_status: Type.Number(),
+    request_method: Type.String(),
+    uri_path: Type.String(),
+    backend_time: Type.Number({ description: "Seconds; 0 when no origin was asked." }),
+    when: Type.Number({ description: "Seconds since the epoch." }),
+    authority: Type.String(),
+    deployment_id: Type.Number(),
+  },
+  { title: "Log" },
+);
 export type LogLine = Static<typeof LogLine>;
 
 export const DeploymentLogs = open({
@@ -26,8 +30,66 @@ export const DeploymentLogs = open({
 });
 export type DeploymentLogs = Static<typeof DeploymentLogs>;
 
-export const IncomingLogs = open({
-  logs_data: open({ username: Type.String(), deployments: Type.Array(DeploymentLogs) }),
-});
+export const IncomingLogs = open(
+  { logs_data: open({ username: Type.String(), deployments: Type.Array(DeploymentLogs) }) },
+  {
+    title: "IncomingLogs",
+    description: "Newest first, by deployment and main domain.",
+    examples: [
+      {
+        logs_data: {
+          username: "ada",
+          deployments: [
+            {
+              deployment_id: 7,
+              deployment_desc: "5f0c9a7be3d21846 (production,eu)",
+              domains: [
+                {
+                  domain_name: "www.example.com",
+                  domain_logs: [
+                    {
+                      connection: 5_211,
+                      response_status: 200,
+                      request_method: "GET",
+                      uri_path: "/index.html",
+                      backend_time: 0.012,
+                      when: 1_795_000_000.25,
+                      authority: "www.example.com",
+                      deployment_id: 7,
+                    },
+                  ],
+                },
+              ],
+            },
+          ],
+        },
+      },
+    ],
+  },
+);
 export type IncomingLogs = Static<typeof IncomingLogs>;
 export const incomingLogsShape = shape(IncomingLogs);
+
+const time = { type: "string", examples: ["2026-11-22T00:00:00Z"] };
+const timeText = "seconds since the epoch or an ISO 8601 time, included.";
+export const logParameters: Readonly<Record<string, QueryParameter>> = {
+  domain: {
+    schema: { type: "string", examples: ["www.example.com"] },
+    description: "A main domain: its records only.",
+  },
+  deployment_id: {
+    schema: { type: "integer", minimum: 1, examples: [7] },
+    description: "A deployment site: its records only.",
+  },
+  limit: {
+    schema: { type: "integer", minimum: 1, maximum: logsLimitMax, default: logsLimitMax },
+    description: "Records of each deployment and domain.",
+  },
+  since: { schema: time, description: `Not before: ${timeText}` },
+  until: { schema: time, description: `Not after: ${timeText}` },
+  after: {
+    schema: { type: "string" },
+    description:
+      "Cursor of the header `Link` of the page before; with domain and deployment_id, walks all that is retained, each record once.",
+  },
+};

@@ -4,23 +4,51 @@ import { Type, type Static } from "typebox";
 import { Name16Text } from "../parts.ts";
 import { Id, open, shape } from "./shape.ts";
 
-export const ScrapeJob = open({
-  job_name: Type.String(),
-  metrics_path: Type.String(),
-  static_configs: Type.Array(
-    open({
-      targets: Type.Array(Type.String()),
-      labels: Type.Record(Type.String(), Type.String()),
-    }),
-  ),
-});
+export const ScrapeJob = open(
+  {
+    job_name: Type.String(),
+    metrics_path: Type.String(),
+    static_configs: Type.Array(
+      open({
+        targets: Type.Array(Type.String()),
+        labels: Type.Record(Type.String(), Type.String()),
+      }),
+    ),
+  },
+  { title: "ScrapeJob" },
+);
 export type ScrapeJob = Static<typeof ScrapeJob>;
 
-export const MetricsConf = open({
-  metrics_config: Type.Array(ScrapeJob),
-  customer: Type.String(),
-  /** Deployments with the tag that cannot be scraped, and why. */
-  omitted: Type.Array(open({ deployment_site_id: Id, name16: Name16Text, reason: Type.String() })),
-});
+export const MetricsConf = open(
+  {
+    metrics_config: Type.Array(ScrapeJob),
+    customer: Type.String(),
+    omitted: Type.Array(
+      open({ deployment_site_id: Id, name16: Name16Text, reason: Type.String() }),
+      { description: "Deployments with the tag that cannot be scraped, and why." },
+    ),
+  },
+  {
+    title: "MetricsConfiguration",
+    examples: [
+      {
+        metrics_config: [
+          {
+            job_name: "host-edge-1",
+            metrics_path: "/metrics/node_exporter",
+            static_configs: [
+              {
+                targets: ["192.0.2.10:9100"],
+                labels: { server_name: "edge-1", telemetry_level: "edge_server" },
+              },
+            ],
+          },
+        ],
+        customer: "Example Ltd",
+        omitted: [],
+      },
+    ],
+  },
+);
 export type MetricsConf = Static<typeof MetricsConf>;
 export const metricsConfShape = shape(MetricsConf);

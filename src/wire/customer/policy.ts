@@ -11,27 +11,63 @@ const Pairs = Type.Array(closed({ domain: DomainText, bot: nameText(255) }), {
 const Access = closed({ unknown_bots_can_access: BooleanLikeOrNull });
 
 /** Each key that is present replaces what is stored of that key whole; null removes a domain's policy. */
-export const policyWrite = body({
-  allow_access: Type.Optional(Pairs),
-  deny_access: Type.Optional(Pairs),
-  general_policy: Type.Optional(Access),
-  per_domain_policy: Type.Optional(
-    Type.Array(closed({ domain: DomainText, policy: Access }), { maxItems: pairsMax }),
-  ),
-});
+export const policyWrite = body(
+  {
+    allow_access: Type.Optional(Pairs),
+    deny_access: Type.Optional(Pairs),
+    general_policy: Type.Optional(Access),
+    per_domain_policy: Type.Optional(
+      Type.Array(closed({ domain: DomainText, policy: Access }), { maxItems: pairsMax }),
+    ),
+  },
+  [],
+  {
+    description:
+      "At least one of the four. Each replaces what is stored of it whole; null takes a domain's policy away.",
+    examples: [
+      { general_policy: { unknown_bots_can_access: true } },
+      {
+        allow_access: [{ domain: "www.example.com", bot: "Googlebot" }],
+        deny_access: [{ domain: "www.example.com", bot: "BadCrawler" }],
+        per_domain_policy: [
+          { domain: "www.example.com", policy: { unknown_bots_can_access: "True" } },
+        ],
+      },
+    ],
+  },
+);
 
 export type PolicyWrite = typeof policyWrite extends Body<infer T> ? T : never;
 
 const BotPair = open({ domain: Type.String(), bot: Type.String() });
 const StoredAccess = open({ unknown_bots_can_access: Type.Boolean() });
 
-export const Policy = open({
+const stored = {
   allow_access: Type.Array(BotPair),
   deny_access: Type.Array(BotPair),
   general_policy: StoredAccess,
   per_domain_policy: Type.Array(open({ domain: Type.String(), policy: StoredAccess })),
+};
+const general = { general_policy: { unknown_bots_can_access: true } };
+
+export const Policy = open(stored, {
+  title: "BotAccessPolicy",
+  examples: [
+    {
+      allow_access: [{ domain: "www.example.com", bot: "Googlebot" }],
+      deny_access: [],
+      ...general,
+      per_domain_policy: [],
+    },
+  ],
 });
 export type Policy = Static<typeof Policy>;
 export const policyShape = shape(Policy);
 /** A POST answers with the keys that were sent. */
-export const policyPartShape = shape(Type.Partial(Policy));
+export const policyPartShape = shape(
+  Type.Partial(open(stored), {
+    title: "BotAccessPolicyPart",
+    description: "The keys that were sent, as they are stored now.",
+    examples: [general],
+  }),
+);

@@ -15,12 +15,20 @@ export type Body<T> = {
   readonly readOnly: readonly string[];
 };
 
+/** What a schema tells people. One with a title has a place of its own in the OpenAPI document; examples are valid. */
+export type About = {
+  readonly title?: string;
+  readonly description?: string;
+  readonly examples?: readonly unknown[];
+};
+
 export function body<const P extends Record<string, TSchema>>(
   properties: P,
   readOnly: readonly string[] = [],
+  about: About = {},
 ): Body<Static<ReturnType<typeof closed<P>>>> {
   const schema = closed(properties);
-  return { schema, decode: decoder(schema), readOnly };
+  return { schema: { ...schema, ...about }, decode: decoder(schema), readOnly };
 }
 
 /** What an answer carries. */
@@ -30,8 +38,8 @@ export function shape<S extends TSchema>(schema: S): Shape<Static<S>> {
   return { schema, decode: decoder(schema) };
 }
 
-export function open<const P extends TProperties>(properties: P): TObject<P> {
-  return Type.Object(properties);
+export function open<const P extends TProperties>(properties: P, about: About = {}): TObject<P> {
+  return Type.Object(properties, { ...about });
 }
 
 /** Id of a resource: counts from 1. */
@@ -40,6 +48,7 @@ export const Id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
 /** Booleans as clients send them; `isTrue` reads one. */
 export const BooleanLike = Type.Unsafe<boolean | "true" | "True" | "false" | "False">({
   enum: [true, false, "true", "True", "false", "False"],
+  description: "True or false, as a boolean or as a text.",
 });
 
 export const BooleanLikeOrNull = Type.Unsafe<Static<typeof BooleanLike> | null>({
@@ -60,6 +69,12 @@ export function nameText(maxLength: number): ReturnType<typeof Type.String> {
   });
 }
 
-/** Comma-separated tags. */
-export const TagsText = Type.String({ maxLength: 4_096 });
-export const DomainText = Type.String({ minLength: 1, maxLength: 1_024 });
+export const TagsText = Type.String({
+  maxLength: 4_096,
+  description: "Comma-separated; at most 100 tags of at most 255 characters each.",
+});
+export const DomainText = Type.String({
+  minLength: 1,
+  maxLength: 1_024,
+  description: "A host name with at least one dot; lower-cased, and IDNA is read as ASCII.",
+});

@@ -3,15 +3,27 @@
 import { Type, type Static } from "typebox";
 import { body, Id, open, shape } from "./shape.ts";
 
-export const SymmetricKey = open({
-  id: Id,
-  name: Type.String(),
-  deployment_site_id: Id,
-  /** Whether the site's agents have its keys as they are now. */
-  state: Type.Union([Type.Literal("applied"), Type.Literal("pending"), Type.Literal("failed")]),
-  error: Type.Optional(Type.String()),
-});
+export const SymmetricKey = open(
+  {
+    id: Id,
+    name: Type.String(),
+    deployment_site_id: Id,
+    state: Type.Union([Type.Literal("applied"), Type.Literal("pending"), Type.Literal("failed")], {
+      description: "Whether the site's agents have its keys as they are now.",
+    }),
+    error: Type.Optional(Type.String()),
+  },
+  {
+    title: "SymmetricEncryptionKey",
+    description: "Its name and its deployment site; the key itself is in no answer.",
+    examples: [{ id: 21, name: "key-5f0c9a7be3d21846-1", deployment_site_id: 7, state: "applied" }],
+  },
+);
 export type SymmetricKey = Static<typeof SymmetricKey>;
 export const symmetricKeyShape = shape(SymmetricKey);
 
-export const symmetricKeyWrite = body({ deployment_site_id: Id }, ["id", "name", "state", "error"]);
+export const symmetricKeyWrite = body(
+  { deployment_site_id: Id },
+  ["id", "name", "state", "error"],
+  { examples: [{ deployment_site_id: 7 }] },
+);

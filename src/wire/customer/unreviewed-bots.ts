@@ -3,20 +3,33 @@
 import { Type, type Static } from "typebox";
 import { Id, open, shape } from "./shape.ts";
 
-export const UnreviewedDomain = open({
-  /** Of the domain. */
-  id: Id,
-  domain_name: Type.String(),
-  /** A sentence: whether unreviewed bots can access the domain, and by which policy. */
-  domain_policy: Type.String(),
-  bots: Type.Array(
-    open({
-      name: Type.String(),
-      description: Type.Union([Type.String(), Type.Null()]),
-      /** Of the last 30 days. */
-      requests: Type.Integer({ minimum: 0 }),
+export const UnreviewedDomain = open(
+  {
+    id: Id,
+    domain_name: Type.String(),
+    domain_policy: Type.String({
+      description: "A sentence: whether unreviewed bots can access the domain, by which policy.",
     }),
-  ),
-});
+    bots: Type.Array(
+      open({
+        name: Type.String(),
+        description: Type.Union([Type.String(), Type.Null()]),
+        requests: Type.Integer({ minimum: 0, description: "Of the last 30 days." }),
+      }),
+    ),
+  },
+  {
+    title: "UnreviewedBots",
+    description: "Bots that no list names, of one domain, the most frequent first.",
+    examples: [
+      {
+        id: 12,
+        domain_name: "www.example.com",
+        domain_policy: "Unreviewed bots can not access the domain (by default: no policy is set).",
+        bots: [{ name: "ExampleBot", description: null, requests: 118 }],
+      },
+    ],
+  },
+);
 export type UnreviewedDomain = Static<typeof UnreviewedDomain>;
 export const unreviewedDomainShape = shape(UnreviewedDomain);

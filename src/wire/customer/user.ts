@@ -4,30 +4,63 @@ import { Type, type Static } from "typebox";
 import { Timestamp } from "../parts.ts";
 import { body, Id, open, shape } from "./shape.ts";
 
-const Username = Type.String({ minLength: 1, maxLength: 150, pattern: "^[A-Za-z0-9_.@+-]+$" });
+export const Username = Type.String({ minLength: 1, maxLength: 150, pattern: "^[A-Za-z0-9_.@+-]+$" });
 /** Some address with one @; whether mail arrives is seen when it is sent. */
-const Email = Type.String({ maxLength: 254, pattern: "^(?:[^\\s@]+@[^\\s@]+)?$" });
-const PersonName = Type.String({ maxLength: 150 });
+export const Email = Type.String({ maxLength: 254, pattern: "^(?:[^\\s@]+@[^\\s@]+)?$" });
+export const PersonName = Type.String({ maxLength: 150 });
 
-export const trialStart = body({ username: Username, email: Type.Optional(Email) });
+export const UserPassword = Type.String({ minLength: 8, maxLength: 1_024 });
 
-export const Trial = open({
-  token: Type.String({ minLength: 16 }),
-  username: Type.String(),
-  user_id: Id,
-  customer_id: Id,
+export const trialStart = body({ username: Username, email: Type.Optional(Email) }, [], {
+  examples: [{ username: "ada", email: "ada@example.com" }, { username: "ada" }],
 });
+
+export const Trial = open(
+  {
+    token: Type.String({ minLength: 16 }),
+    username: Type.String(),
+    user_id: Id,
+    customer_id: Id,
+  },
+  {
+    title: "Trial",
+    description: "The token is shown this once.",
+    examples: [
+      {
+        token: "pRzs4mJ1xW0kq7b9vYtE3nLh6cUaD5fGiO2sKxQwZ8",
+        username: "ada",
+        user_id: 5,
+        customer_id: 3,
+      },
+    ],
+  },
+);
 export type Trial = Static<typeof Trial>;
 export const trialShape = shape(Trial);
 
-export const UserProfile = open({
-  id: Id,
-  username: Type.String(),
-  first_name: Type.String(),
-  last_name: Type.String(),
-  date_joined: Timestamp,
-  email: Type.String(),
-});
+export const UserProfile = open(
+  {
+    id: Id,
+    username: Type.String(),
+    first_name: Type.String(),
+    last_name: Type.String(),
+    date_joined: Timestamp,
+    email: Type.String(),
+  },
+  {
+    title: "UserProfile",
+    examples: [
+      {
+        id: 5,
+        username: "ada",
+        first_name: "Ada",
+        last_name: "Example",
+        date_joined: "2026-11-22T12:00:00.000Z",
+        email: "ada@example.com",
+      },
+    ],
+  },
+);
 export type UserProfile = Static<typeof UserProfile>;
 export const userProfileShape = shape(UserProfile);
 
@@ -37,7 +70,11 @@ export const userProfileUpdate = body(
     first_name: Type.Optional(PersonName),
     last_name: Type.Optional(PersonName),
     email: Type.Optional(Email),
-    password: Type.Optional(Type.String({ minLength: 8, maxLength: 1_024 })),
+    password: Type.Optional(UserPassword),
   },
   ["id", "date_joined"],
+  {
+    description: "What is left out stays.",
+    examples: [{ first_name: "Ada", last_name: "Example", password: "correct horse battery" }],
+  },
 );

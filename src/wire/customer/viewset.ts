@@ -12,71 +12,106 @@ const ActivationState = Type.Union([
 ]);
 export type ActivationState = Static<typeof ActivationState>;
 
-export const ViewsetVersion = open({
-  id: Id,
-  name: Type.String(),
-  comment: Type.String(),
-  when_created: Timestamp,
-  when_obsoleted: Type.Union([Timestamp, Type.Null()]),
-  /** What the customer asked for. */
-  is_active: Type.Boolean(),
-  /**
-   * What the agents proved; null where it is not active. Failed on one deployment is failed, pinned to another version on one is pinned; served by none
-   * yet is pending.
-   */
-  activation: Type.Union([ActivationState, Type.Null()]),
-  deployments: Type.Array(
-    open({
-      deployment_site_id: Id,
-      state: ActivationState,
-      error: Type.Optional(Type.String()),
-      /** Of one that failed or is pinned: the version that is served in its place. */
-      serving: Type.Optional(open({ viewset_id: Id, viewset_name: Type.String() })),
-      last_seen: Type.Optional(Timestamp),
+export const ViewsetVersion = open(
+  {
+    id: Id,
+    name: Type.String(),
+    comment: Type.String(),
+    when_created: Timestamp,
+    when_obsoleted: Type.Union([Timestamp, Type.Null()]),
+    is_active: Type.Boolean({ description: "What the customer asked for." }),
+    activation: Type.Union([ActivationState, Type.Null()], {
+      description:
+        "What the agents proved; null where it is not active. Failed on one deployment is failed, pinned to another version on one is pinned; served by none yet is pending.",
     }),
-  ),
-});
+    deployments: Type.Array(
+      open({
+        deployment_site_id: Id,
+        state: ActivationState,
+        error: Type.Optional(Type.String()),
+        /** Of one that failed or is pinned: the version that is served in its place. */
+        serving: Type.Optional(open({ viewset_id: Id, viewset_name: Type.String() })),
+        last_seen: Type.Optional(Timestamp),
+      }),
+    ),
+  },
+  {
+    title: "CustomerViewsetVersion",
+    examples: [
+      {
+        id: 61,
+        name: "spring",
+        comment: "",
+        when_created: "2026-11-22T12:00:00.000Z",
+        when_obsoleted: null,
+        is_active: true,
+        activation: "applied",
+        deployments: [{ deployment_site_id: 7, state: "applied" }],
+      },
+    ],
+  },
+);
 export type ViewsetVersion = Static<typeof ViewsetVersion>;
 export const viewsetVersionShape = shape(ViewsetVersion);
 
-export const viewsetActivate = body({}, [
-  "id",
-  "name",
-  "comment",
-  "when_created",
-  "when_obsoleted",
-  "is_active",
-  "activation",
-  "deployments",
-]);
+export const viewsetActivate = body(
+  {},
+  [
+    "id",
+    "name",
+    "comment",
+    "when_created",
+    "when_obsoleted",
+    "is_active",
+    "activation",
+    "deployments",
+  ],
+  { examples: [{}] },
+);
 
-export const viewsetImport = body({});
+export const viewsetImport = body({}, [], { examples: [{}] });
 
-export const ImportStarted = open({ status: Type.Literal("ok") });
+export const ImportStarted = open(
+  { status: Type.Literal("ok") },
+  { title: "ImportStarted", examples: [{ status: "ok" }] },
+);
 export type ImportStarted = Static<typeof ImportStarted>;
 export const importStartedShape = shape(ImportStarted);
 
-export const ImportProgress = open({
-  status: Type.Union([Type.Literal("started"), Type.Literal("done"), Type.Literal("failed")]),
-  import_id: Type.String(),
-  when_started: Timestamp,
-  when_ended: Type.Union([Timestamp, Type.Null()]),
-  /** While it runs and the agent is connected. */
-  progress: Type.Optional(
-    open({
-      phase: Type.String(),
-      files_done: Count,
-      files_total: Count,
-      bytes_done: Count,
-      bytes_total: Count,
-    }),
-  ),
-  /** Of an import that is done. */
-  viewset_id: Type.Optional(Id),
-  files: Type.Optional(Count),
-  bytes: Type.Optional(Count),
-  /** Of one that failed. */
-  error: Type.Optional(Type.String()),
-});
+const importExample = {
+  status: "done",
+  import_id: "0a1b2c3d4e5f60718293a4b5c6d7e8f9",
+  when_started: "2026-11-22T12:00:00.000Z",
+  when_ended: "2026-11-22T12:00:09.000Z",
+  viewset_id: 62,
+  files: 812,
+  bytes: 45_100_220,
+};
+
+export const ImportProgress = open(
+  {
+    status: Type.Union([Type.Literal("started"), Type.Literal("done"), Type.Literal("failed")]),
+    import_id: Type.String(),
+    when_started: Timestamp,
+    when_ended: Type.Union([Timestamp, Type.Null()]),
+    /** While it runs and the agent is connected. */
+    progress: Type.Optional(
+      open({
+        phase: Type.String(),
+        files_done: Count,
+        files_total: Count,
+        bytes_done: Count,
+        bytes_total: Count,
+      }),
+    ),
+    /** Of an import that is done. */
+    viewset_id: Type.Optional(Id),
+    files: Type.Optional(Count),
+    bytes: Type.Optional(Count),
+    /** Of one that failed. */
+    error: Type.Optional(Type.String()),
+  },
+  { title: "ImportProgress", examples: [importExample] },
+);
 export type ImportProgress = Static<typeof ImportProgress>;
 export const importProgressShape = shape(ImportProgress);

@@ -265,7 +265,12 @@ test("operators search, count and check", async () => {
 });
 
 test("the journal's confirmation is one shared word", () => {
-  expect(rig.cache.confirmed()).toBe(false);
+  expect(rig.cache.confirmed("a.test")).toBe(false);
   rig.client.setConfirmed();
-  expect(rig.cache.confirmed()).toBe(true);
+  expect(rig.cache.confirmed("a.test")).toBe(true);
+  rig.client.setUnsure(["a.test"]);
+  expect(rig.cache.confirmed("a.test")).toBe(false);
+  expect(rig.cache.confirmed("b.test")).toBe(true);
+  rig.client.setUnsure([]);
+  expect(rig.cache.confirmed("a.test")).toBe(true);
 });

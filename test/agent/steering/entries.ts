@@ -3,6 +3,7 @@
 import type { SetElement } from "../../../src/core/set-digest.ts";
 import type { JournalBody } from "../../../src/wire/journal.ts";
 import type { Snapshot } from "../../../src/wire/snapshot.ts";
+import { epoch } from "./disk.ts";
 import { digestOf, digestOfSet, setState, type FakeCentral } from "./fake-sets.ts";
 
 export function domainsChanged(
@@ -62,7 +63,7 @@ export function snapshotOf(central: FakeCentral): Snapshot {
   const linked = domainsChanged({ "a.example": ["sub.a.example"], "c.example": [] });
   const hosts = new Set(["a.example", "sub.a.example", "c.example"]);
   return {
-    epoch: "0".repeat(16),
+    epoch,
     seq: 9,
     chain: digestOf("chain"),
     domains: linked,

@@ -143,6 +143,7 @@ export class Rig {
       activations,
       epoch: () => disk.db.ledger.position.epoch,
       index: this.#index(),
+      lateDrops: { spreadS: 600, plan: (of) => this.#step(`drop later ${of.join(" ")}`) },
       locals: {
         get: (domain) => this.locals.get(domain),
         look: async () => this.#wait("look"),

@@ -166,3 +166,20 @@ test("an empty snapshot unlinks everything", async () => {
   expect(rig.ports.sets.list()).toEqual([]);
   expect([...disk.cached]).toEqual([]);
 });
+
+test("of another store of central's: what is cached is dropped later, domain by domain, unless it is to be at once", async () => {
+  using disk = new Disk();
+  const rig = await new Rig(disk).boot();
+  await rig.apply("domains.changed", domainsChanged({ "a.example": [] }));
+  rig.steps.length = 0;
+  const snapshot = { ...snapshotOf(rig.central), epoch: "f".repeat(16) };
+  expect(await applySnapshot(rig.ports, snapshot, never)).toMatchObject({
+    cleared: [],
+    clearing: { domains: ["a.example", "c.example"], within_s: 600 },
+  });
+  expect(rig.steps).toContain("drop later a.example c.example");
+  expect(rig.steps.filter((step) => step.startsWith("drop a."))).toEqual([]);
+  const atOnce = await applySnapshot(rig.ports, { ...snapshot, clear_now: true }, never);
+  expect(atOnce.cleared).toEqual(["a.example", "c.example"]);
+  expect(rig.steps).toContain("drop a.example done");
+});

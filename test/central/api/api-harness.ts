@@ -11,13 +11,19 @@ import { createSealer } from "../../../src/base/seal.ts";
 import { createRateLimit } from "../../../src/central/agents/rate-limit.ts";
 import { createCustomerApi, type CustomerApiDeps } from "../../../src/central/api/customer-api.ts";
 import type { LogPage, LogQuery, Ports } from "../../../src/central/api/ports.ts";
+import { describedDocument } from "../../../src/central/api/described.ts";
 import { CustomerStore } from "../../../src/central/store/customer-store.ts";
+import { openPackageFiles } from "../../../src/central/store/package-files.ts";
 import { openStore, type Store } from "../../../src/central/store/database.ts";
 import { readJournal } from "../../../src/central/store/journal.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 import type { LogLine } from "../../../src/wire/customer/incoming-logs.ts";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
+import { createContract, hold } from "../../support/api-contract.ts";
 import { tempDir } from "../../support/temp-dir.ts";
+
+/** Every answer that passes through is held against the document. */
+const contract = createContract(describedDocument());
 
 export class FakeBlobs {
   readonly held = new Map<Sha256, Uint8Array>();
@@ -93,6 +99,7 @@ type Options = {
 export type Api = AsyncDisposable & {
   readonly port: number;
   readonly store: Store;
+  readonly packagesDir: string;
   readonly blobs: FakeBlobs;
   readonly receipts: FakeReceipts;
   readonly logs: FakeLogs;
@@ -118,6 +125,15 @@ const settings: CustomerApiDeps["settings"] = {
   trialsTotal: 100,
   marksPerSecond: 200,
   marksBurst: 20_000,
+  packages: {
+    baseUrl: "https://central.example.com",
+    sizeMax: 2 ** 20,
+    bootstrapperUrl: undefined,
+    versions: undefined,
+    images: undefined,
+  },
+  recoveriesPerAddress: 20,
+  privateHooksAllowed: false,
   devlove: {},
 };
 
@@ -161,6 +177,7 @@ export async function openApi(
       receipts,
       logs,
       blobs,
+      packages: await openPackageFiles(join(dir.path, "packages"), store),
       patterns: stack.use(openPatternCheck()),
     },
     now,
@@ -175,6 +192,7 @@ export async function openApi(
   return Object.assign(api, {
     port,
     store,
+    packagesDir: join(dir.path, "packages"),
     blobs,
     receipts,
     dryRuns,
@@ -222,11 +240,17 @@ async function send(
       response.on("error", reject);
       response.on("end", () => {
         const text = Buffer.concat(chunks).toString("utf8");
-        resolve({
+        const reply = {
           status: response.statusCode ?? 0,
           headers: response.headers,
           body: text === "" ? undefined : JSON.parse(text),
-        });
+        };
+        try {
+          hold(contract, { method, path, ...reply });
+          resolve(reply);
+        } catch (error) {
+          reject(error);
+        }
       });
     },
   );

@@ -1,126 +1,198 @@
-// Two customers: whatever one has, the other can neither read, change nor tell that it exists.
+// Two customers × every endpoint × everything that one of them has, made from the OpenAPI document: the other can neither read, change nor tell that it exists.
 
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { makeCertificate } from "../../support/x509.ts";
-import { member, openApi, type Api } from "./api-harness.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describedDocument } from "../../../src/central/api/described.ts";
+import { createContract, type Operation } from "../../support/api-contract.ts";
+import {
+  bodySlots,
+  bodyWith,
+  examplesOf,
+  makeWorld,
+  missingOf,
+  neutral,
+  pathSlots,
+  pathWith,
+  type Slots,
+  type World,
+} from "../../support/api-world.ts";
+import { openApi, type Api } from "./api-harness.ts";
+
+const { operations } = createContract(describedDocument());
+/** Those of a customer: the package is everybody's. */
+const owned = operations.filter(
+  ({ told, path }) =>
+    JSON.stringify(told["security"]) === '[{"Token":[]}]' && !/accel_pack/.test(path),
+);
+/** Not owned: addresses and versions are the world's. */
+const common = new Set(["range", "version", "file"]);
 
 let api: Api;
-let [owner, stranger] = ["", ""];
-const ids = { site: "", viewset: "", devlove: "", clear: "", customer: "", user: "" };
-const vault = { key: "", name16: "", certificate: "" };
-const { pem, key: privateKey } = makeCertificate({ names: ["private.example.com"] });
-const upload = { certificate: pem, private_key: privateKey };
-const name = "private.example.com";
+let owner: World;
+let count = 0;
+const world = async (): Promise<World> => makeWorld(api, `w${(count += 1)}`);
 
 beforeAll(async () => {
-  api = await openApi();
-  const trial = await api.call("POST", "/trial/", { body: { username: "owner" } });
-  owner = member(trial.body, "token");
-  ids.customer = member(trial.body, "customer_id");
-  ids.user = member(trial.body, "user_id");
-  stranger = await api.trial("stranger");
-  const post = async (path: string, body: unknown) =>
-    (await api.call("POST", path, { token: owner, body })).body;
-  const site = await post("/deployment-site/", { tags: "mine" });
-  ids.site = member(site, "id");
-  vault.name16 = member(site, "name16");
-  await post("/symenckeys/", { deployment_site_id: Number(ids.site) });
-  const keys = await api.call("GET", "/symenckeys/", { token: owner });
-  vault.key = member(Object(keys.body)[0], "id");
-  vault.certificate = member(await post(`/upload/certificates/${vault.name16}/`, upload), "id");
-  await post("/domain/", { name, deployment_site_id: Number(ids.site) });
-  const content = JSON.stringify({ domains: { [name]: {} } });
-  ids.devlove = member(await post(`/${name}/devlove/v1/`, { schema: "devlove/1", content }), "id");
-  const versions = await api.call("GET", `/active-viewset/${name}/`, { token: owner });
-  ids.viewset = member(Object(versions.body)[0], "id");
-  await post("/mark-as-bad-bot/192.0.2.1/", { attach_to_bot: "Secret", attach_to_domain: name });
-  await post("/bot-access-policy/", { general_policy: { unknown_bots_can_access: true } });
-  await post(`/import-viewset/${name}/${ids.site}/v2/`, {});
-  const clear = `/clear-accelerator-cache/${name}/`;
-  ids.clear = member(await post(clear, { url_path_patterns: ["path:a"] }), "clear_id");
+  api = await openApi({ trialsPerAddress: 1e6, trialsTotal: 1e6 });
+  owner = await world();
 });
 afterAll(async () => api[Symbol.asyncDispose]());
 
-const devlove = { schema: "devlove/1", content: "{}" };
-const mark = { attach_to_bot: "B", attach_to_domain: name };
-const unmark = { remove_from_bot: "Secret", remove_from_domain: name };
+type Case = {
+  readonly operation: Operation;
+  readonly example: unknown;
+  /** What of the request is the other's. */
+  readonly foreign: readonly string[];
+};
 
-test.each<[string, () => string, unknown?]>([
-  ["GET", () => `/customer/${ids.customer}/`],
-  ["PUT", () => `/customer/${ids.customer}/`, { name: "mine" }],
-  ["DELETE", () => `/customer/${ids.customer}/`],
-  ["GET", () => `/user-profile/${ids.user}/`],
-  ["PUT", () => `/user-profile/${ids.user}/`, { first_name: "x" }],
-  ["GET", () => `/deployment-site/${ids.site}/`],
-  ["PUT", () => `/deployment-site/${ids.site}/`, { tags: "x" }],
-  ["DELETE", () => `/deployment-site/${ids.site}/`],
-  ["POST", () => `/deployment-site/${ids.site}/rotate-secret/`],
-  ["POST", () => "/symenckeys/", { deployment_site_id: 1 }],
-  ["GET", () => `/symenckeys/${vault.key}/`],
-  ["PUT", () => `/symenckeys/${vault.key}/`, { deployment_site_id: 1 }],
-  ["POST", () => `/upload/certificates/${vault.name16}/`, upload],
-  ["POST", () => `/upload/certificates/${vault.name16}/`, { certificate: "x", private_key: "x" }],
-  ["GET", () => `/upload/certificates/${vault.name16}/`],
-  ["DELETE", () => `/upload/certificates/${vault.name16}/${vault.certificate}/`],
-  ["POST", () => "/domain/", { name: "x.example.com", deployment_site_id: 1 }],
-  ["GET", () => `/domain/${name}/`],
-  ["PUT", () => `/domain/${name}/`, { sub_domain: { name: `a.${name}` } }],
-  ["DELETE", () => `/domain/${name}/`],
-  ["DELETE", () => `/domain/${name}/deployment-sites/${ids.site}/`],
-  ["POST", () => `/${name}/devlove/v9/`, devlove],
-  ["GET", () => `/${name}/devlove/v1/`],
-  ["GET", () => `/${name}/devlove/v1/${ids.devlove}/`],
-  ["PUT", () => `/${name}/devlove/v1/${ids.devlove}/`, devlove],
-  ["GET", () => `/active-viewset/${name}/`],
-  ["GET", () => `/active-viewset/${name}/${ids.viewset}/`],
-  ["PUT", () => `/active-viewset/${name}/${ids.viewset}/`],
-  ["POST", () => `/import-viewset/${name}/${ids.site}/v3/`],
-  ["GET", () => `/import-viewset/${name}/${ids.site}/v2/`],
-  ["POST", () => "/mark-as-bad-bot/192.0.2.9/", mark],
-  ["POST", () => "/mark-as-vip-bot/192.0.2.9/", mark],
-  ["POST", () => "/remove-ip-from-bad-bot-list/192.0.2.1/", unmark],
-  ["POST", () => "/bot-access-policy/", { allow_access: [{ domain: name, bot: "B" }] }],
-  ["POST", () => `/clear-accelerator-cache/${name}/`, { url_path_patterns: ["path:a"] }],
-  ["GET", () => `/clear-accelerator-cache/${name}/${ids.clear}/`],
-  ["GET", () => `/incominglogs/?domain=${name}`],
-  ["GET", () => `/incominglogs/?deployment_id=${ids.site}`],
-  ["GET", () => `/${name}/status/`],
-])("%s %s", async (method, path, body) => {
-  const before = await api.journal(Number(ids.site));
-  const reply = await api.call(method, path(), {
-    token: stranger,
-    ...(body !== undefined && { body }),
+/** Each place of a request alone, and all of them. */
+function casesOf(operation: Operation): readonly Case[] {
+  const inQuery: readonly string[] =
+    operation.path === "/incominglogs/" ? ["domain", "deployment_id"] : [];
+  return examplesOf(operation).flatMap((example) => {
+    const places = [
+      ...new Set([...pathSlots(operation), ...bodySlots(example), ...inQuery]),
+    ].filter((place) => !common.has(place));
+    const each = places.length > 1 ? places.map((place) => [place]) : [];
+    return places.length === 0
+      ? []
+      : [places, ...each].map((foreign) => ({ operation, example, foreign }));
   });
-  expect(reply.status).toBe(404);
-  expect(await api.journal(Number(ids.site))).toEqual(before);
-  // The same words as for what nobody has.
-  expect(JSON.stringify(reply.body)).not.toMatch(/customer's|owner|Secret/);
-});
+}
 
-test("lists and checks hold nothing of the other", async () => {
-  const paths = [
-    "/deployment-site/",
-    "/domain/",
-    "/symenckeys/",
-    "/list-bad-bots/",
-    "/list-vip-bots/",
-  ];
-  for (const path of paths)
-    expect((await api.call("GET", path, { token: stranger })).body).toEqual([]);
-  const check = await api.call("GET", "/is-bad-bot/192.0.2.1/", { token: stranger });
-  expect(check.body).toEqual({
-    is_bad_bot: false,
-    ip_address_or_range: "192.0.2.1",
-    domains: [],
-  });
-  const policy = await api.call("GET", "/bot-access-policy/", { token: stranger });
-  expect(policy.body).toMatchObject({ general_policy: { unknown_bots_can_access: false } });
-  const conf = await api.call("GET", "/metrics-conf/by-deployment-tag/mine/", { token: stranger });
-  expect(conf.body).toEqual({ metrics_config: [], customer: "stranger", omitted: [] });
-});
-
-test("both may have a domain of the same name", async () => {
-  expect((await api.call("POST", "/domain/", { token: stranger, body: { name } })).status).toBe(
-    201,
+const cases = owned
+  .flatMap((operation) => casesOf(operation))
+  .map(
+    (one, at) =>
+      [
+        `${one.operation.method} ${one.operation.path} with the other's ${one.foreign.join(", ")} (${at})`,
+        one,
+      ] as const,
   );
+
+async function ask({ operation, example }: Case, token: string, slots: Slots) {
+  const query =
+    operation.path === "/incominglogs/"
+      ? `?domain=${slots["domain"]}&deployment_id=${slots["deployment_id"]}`
+      : "?wait=0";
+  const body = example === undefined ? {} : { body: bodyWith(example, slots) };
+  return api.call(
+    operation.method,
+    pathWith(operation, slots) + (operation.method === "GET" && query === "?wait=0" ? "" : query),
+    { token, ...body },
+  );
+}
+
+/** All that the owner sees. */
+async function viewOf({ token, slots }: World): Promise<string> {
+  const replies: string[] = [];
+  for (const operation of owned.filter(({ method }) => method === "GET"))
+    replies.push(
+      JSON.stringify(
+        (await ask({ operation, example: undefined, foreign: [] }, token, slots)).body,
+      ),
+    );
+  const journal = await api.journal(Number(slots["deployment_site_id"]));
+  return [...replies, JSON.stringify(journal)].join("\n");
+}
+
+test("there are cases of everything that a customer has", () => {
+  const places = new Set(cases.flatMap(([, { foreign }]) => foreign));
+  expect([...places].sort()).toEqual(
+    Object.keys(owner.slots)
+      .filter((name) => !common.has(name))
+      .sort(),
+  );
+  expect(cases.length).toBeGreaterThan(90);
+});
+
+test.each(cases)("%s: as if it were not there", async (_name, one) => {
+  const before = await viewOf(owner);
+  const replies: object[] = [];
+  for (const foreign of [owner.slots, missingOf(owner.slots)]) {
+    const own = await world();
+    const taken = Object.fromEntries(one.foreign.map((name) => [name, foreign[name] ?? ""]));
+    // Of two names of one thing in a path, both are the other's.
+    const reply = await ask(one, own.token, { ...own.slots, ...taken });
+    replies.push(neutral(reply, { ...own.slots, ...taken }));
+    if (foreign === owner.slots) {
+      const told = JSON.stringify(reply.body) ?? "";
+      for (const [name, value] of Object.entries(owner.slots))
+        if (
+          !one.foreign.includes(name) &&
+          !common.has(name) &&
+          !/^\d+$/.test(value) &&
+          !Object.values(taken).includes(value)
+        )
+          expect(told).not.toContain(value);
+    }
+  }
+  expect(replies[0]).toEqual(replies[1]);
+  expect(await viewOf(owner)).toBe(before);
+});
+
+describe("lists", () => {
+  const lists = owned.filter(({ method, path }) => method === "GET" && !path.includes("{"));
+
+  test.each(lists.map((one) => [one.path, one] as const))(
+    "%s holds nothing of the other",
+    async (_path, operation) => {
+      const own = await world();
+      const { status, body } = await ask(
+        { operation, example: undefined, foreign: [] },
+        own.token,
+        own.slots,
+      );
+      expect(status).toBe(200);
+      for (const [name, value] of Object.entries(owner.slots))
+        if (!common.has(name) && !/^\d+$/.test(value))
+          expect(JSON.stringify(body)).not.toContain(value);
+    },
+  );
+});
+
+describe("deleting", () => {
+  const deletions = owned.filter(({ method }) => method === "DELETE");
+  const byCreator = [
+    "/customer/{customer_id}/",
+    "/deployment-site/{deployment_site_id}/",
+    "/domain/{name}/",
+  ];
+
+  test("customers, deployment sites and domains are for their creators", () => {
+    const told = deletions.filter(({ told: { responses } }) => "403" in Object(responses));
+    expect(told.map(({ path }) => path)).toEqual(byCreator);
+  });
+
+  test.each(byCreator)(
+    "%s: 403 for another user of the customer, and nothing changes; 204 for the creator",
+    async (path) => {
+      const operation = deletions.find((one) => one.path === path);
+      if (operation === undefined) throw new Error(`no ${path}`);
+      const one = { operation, example: undefined, foreign: [] };
+      const own = await world();
+      const before = await viewOf(own);
+      expect((await ask(one, own.mate, own.slots)).status).toBe(403);
+      expect(await viewOf(own)).toBe(before);
+      expect((await ask(one, own.token, own.slots)).status).toBe(204);
+      expect(await viewOf(own)).not.toBe(before);
+    },
+  );
+});
+
+test("a profile is for its user: another user of the customer is told 403", async () => {
+  const path = `/user-profile/${owner.slots["pk"]}/`;
+  for (const method of ["GET", "PUT"])
+    expect((await api.call(method, path, { token: owner.mate, body: {} })).status).toBe(403);
+});
+
+test("without a token, or with an unknown one, nothing is answered but 401", async () => {
+  for (const operation of owned)
+    for (const token of [undefined, "nobodys"]) {
+      const reply = await api.call(
+        operation.method,
+        pathWith(operation, owner.slots),
+        token === undefined ? {} : { token },
+      );
+      expect([operation.path, reply.status]).toEqual([operation.path, 401]);
+    }
 });

@@ -1,4 +1,4 @@
-// What is read of running deployments: request logs, service status, scrape configuration; and what our own log says of requests.
+// What is read of running deployments: request logs, scrape configuration; and what our own log says of requests.
 
 import pino from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -160,20 +160,6 @@ describe("incoming logs", () => {
       .execute();
     expect((await api.call("GET", "/incominglogs/", { token: denied })).status).toBe(403);
   });
-});
-
-test("status is true for three minutes after logs were delivered", async () => {
-  const [first = 0] = sites;
-  const status = async () => (await api.call("GET", `/${name}/status/`, { token })).body;
-  const is = (...flags: boolean[]) => ({
-    [name]: flags.map((flag) => ({ is_log_agent_reporting_data: flag })),
-  });
-  expect(await status()).toEqual(is(false, false));
-  await seen(api, first, "old", { logsConfirmedAt: "2030-01-01T00:00:00.000Z" });
-  await seen(api, first, "new", { logsConfirmedAt: api.clock.toISOString() });
-  expect(await status()).toEqual(is(true, false));
-  api.clock = new Date(api.clock.getTime() + 180_001);
-  expect(await status()).toEqual(is(false, false));
 });
 
 test("scrape jobs: one for each deployment, two for each edge server, the rest named as omitted", async () => {

@@ -100,7 +100,7 @@ describe("user profile", () => {
       .select("password_hash")
       .where("username", "=", "p1")
       .executeTakeFirstOrThrow();
-    expect(hash).toMatch(/^\$scrypt\$ln=15,r=8,p=3\$[\w+/]{22}\$[\w+/]{43}$/);
+    expect(hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/);
     await api.call("PUT", path, { token, body: { last_name: "L" } });
     const row = await api.store
       .selectFrom("users")

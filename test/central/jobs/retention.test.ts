@@ -25,6 +25,7 @@ test("a step that fails is told and does not keep the others from running", asyn
       dropIdempotencyKeys: step("keys", new Error("disk full")),
       dropAgentTokens: step("tokens", 0),
       dropUnreviewed: step("bots", 0),
+      dropAudit: step("audit", 0),
       dropLogs: async (at) => {
         await step("logs", 0)(at);
         return [];
@@ -34,7 +35,7 @@ test("a step that fails is told and does not keep the others from running", asyn
     });
   }
   expect(asked).toEqual(
-    ["keys", "tokens", "bots", "logs"].map((name) => `${name} ${now.toISOString()}`),
+    ["keys", "tokens", "bots", "audit", "logs"].map((name) => `${name} ${now.toISOString()}`),
   );
   expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
     { what: "idempotency keys", err: { message: "disk full" } },
@@ -73,6 +74,7 @@ test("disposing ends the schedule", async () => {
     dropIdempotencyKeys: async () => 0,
     dropAgentTokens: async () => 0,
     dropUnreviewed: async () => 0,
+    dropAudit: async () => 0,
     dropLogs: async () => [],
     now: () => now,
     log: silentLog(),

@@ -1,0 +1,177 @@
+// `/monitor-notification-channel/`: the chat hooks and the e-mail channel names that a customer's alerts go to.
+
+import {
+  chatChannelShape,
+  chatChannelWrite,
+  emailChannelShape,
+  emailChannelWrite,
+  type ChatChannel,
+  type EmailChannel,
+} from "../../wire/customer/monitor-channels.ts";
+import { gives, givesNothing, lists, makes } from "../../wire/customer/operation.ts";
+import type { Body, Shape } from "../../wire/customer/shape.ts";
+import { hookUrlFault } from "../../core/public-address.ts";
+import {
+  conflict,
+  created,
+  invalid,
+  list,
+  noContent,
+  notFound,
+  ok,
+  type ProblemAnswer,
+} from "./answer.ts";
+import { forUsers, type Endpoint } from "./endpoint.ts";
+import type { Channels } from "./notice-unit.ts";
+import { idOf } from "./path-values.ts";
+import type { ResourceDeps } from "./resources.ts";
+import type { Actor, Unit } from "./unit.ts";
+
+/** Of a customer and a kind: an alert is a message to each. */
+const channelsMax = 50;
+
+type Row = { readonly id: number; readonly monitor_uid: string };
+type Kind<W extends { monitor_uid: string }, R extends Row> = {
+  readonly name: "chat" | "email";
+  readonly body: Body<W>;
+  readonly shape: Shape<unknown>;
+  readonly of: (unit: Unit) => Channels<W, R & { when_created: string; when_updated: string }>;
+  readonly encode: (row: R, actor: Actor) => EmailChannel;
+  readonly fault: (write: W) => ProblemAnswer | undefined;
+};
+
+export function monitorChannelEndpoints({ settings }: ResourceDeps): readonly Endpoint[] {
+  const customer = ({ customerId }: Actor) => ({ customer: { id: customerId } });
+  return [
+    ...endpointsOf({
+      name: "chat",
+      body: chatChannelWrite,
+      shape: chatChannelShape,
+      of: (unit) => unit.monitorChannels.chat,
+      encode: (row, actor) => ({ ...row, ...customer(actor) }) satisfies ChatChannel,
+      fault: ({ chat_hook_url: url }) => {
+        const message = hookUrlFault(url, settings.privateHooksAllowed);
+        return message === undefined ? undefined : invalid([{ path: "/chat_hook_url", message }]);
+      },
+    }),
+    ...endpointsOf({
+      name: "email",
+      body: emailChannelWrite,
+      shape: emailChannelShape,
+      of: (unit) => unit.monitorChannels.email,
+      encode: (row, actor) => ({ ...row, ...customer(actor) }),
+      fault: () => undefined,
+    }),
+  ];
+}
+
+function endpointsOf<W extends { monitor_uid: string }, R extends Row>(
+  kind: Kind<W, R>,
+): readonly Endpoint[] {
+  return [...readEndpoints(kind), ...writeEndpoints(kind)];
+}
+
+function pathsOf(name: string) {
+  const all = `/monitor-notification-channel/${name}/`;
+  return { all, one: `${all}:channel_id/` };
+}
+
+function readEndpoints<W extends { monitor_uid: string }, R extends Row>(
+  kind: Kind<W, R>,
+): readonly Endpoint[] {
+  const { all, one } = pathsOf(kind.name);
+  return [
+    forUsers({
+      method: "GET",
+      path: all,
+      summary: `List ${kind.name} channels of alerts`,
+      gives: lists(kind.shape),
+      handle: async ({ actor, read }) =>
+        list(async (range) =>
+          read(async (unit) => {
+            const rows = await kind.of(unit).list(actor.customerId, range);
+            return rows.map((row) => kind.encode(row, actor));
+          }),
+        ),
+    }),
+    forUsers({
+      method: "GET",
+      path: one,
+      summary: `Read a ${kind.name} channel of alerts`,
+      gives: gives(kind.shape),
+      refuses: [404],
+      handle: async ({ actor, param, read }) => {
+        const id = param("channel_id");
+        const row = await read(async (unit) => kind.of(unit).find(actor.customerId, idOf(id)));
+        return row === undefined ? missing(kind.name, id) : ok(kind.encode(row, actor));
+      },
+    }),
+  ];
+}
+
+function writeEndpoints<W extends { monitor_uid: string }, R extends Row>(
+  kind: Kind<W, R>,
+): readonly Endpoint[] {
+  const { name, body, shape, of, encode, fault } = kind;
+  const { all, one } = pathsOf(name);
+  const taken = (uid: string) => conflict(`another ${name} channel has the monitor_uid ${uid}`);
+  return [
+    forUsers({
+      method: "POST",
+      path: all,
+      summary: `Create a ${name} channel of alerts`,
+      gives: makes(shape),
+      refuses: [409],
+      body,
+      handle: async ({ actor, body: write, change }) =>
+        fault(write) ??
+        change(async (unit) => {
+          const id = await of(unit).create(actor.customerId, write, channelsMax);
+          if (id === "taken") return taken(write.monitor_uid);
+          if (id === "too-many")
+            return conflict(`a customer has at most ${channelsMax} ${name} channels`);
+          const row = await of(unit).find(actor.customerId, id);
+          return row === undefined ? missing(name, String(id)) : created(encode(row, actor));
+        }),
+    }),
+    forUsers({
+      method: "PUT",
+      path: one,
+      summary: `Edit a ${name} channel of alerts`,
+      gives: gives(shape),
+      refuses: [404, 409],
+      body,
+      identity: { field: "id", param: "channel_id" },
+      handle: async ({ actor, body: write, param, change }) =>
+        fault(write) ??
+        change(async (unit) => {
+          const id = param("channel_id");
+          const before = await of(unit).find(actor.customerId, idOf(id));
+          if (before === undefined) return missing(name, id);
+          if ((await of(unit).update(actor.customerId, before.id, write)) === "taken")
+            return taken(write.monitor_uid);
+          const row = await of(unit).find(actor.customerId, before.id);
+          return row === undefined ? missing(name, id) : ok(encode(row, actor));
+        }),
+    }),
+    forUsers({
+      method: "DELETE",
+      path: one,
+      summary: `Delete a ${name} channel of alerts, with what is still to be sent to it`,
+      gives: givesNothing,
+      refuses: [404],
+      handle: async ({ actor, param, change }) =>
+        change(async (unit) => {
+          const id = param("channel_id");
+          const row = await of(unit).find(actor.customerId, idOf(id));
+          if (row === undefined) return missing(name, id);
+          await of(unit).remove(row.id);
+          return noContent;
+        }),
+    }),
+  ];
+}
+
+function missing(name: string, id: string): ProblemAnswer {
+  return notFound(`${name} channel ${id}`);
+}

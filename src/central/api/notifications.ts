@@ -1,0 +1,94 @@
+// `/notifications/`: which messages there are, and which addresses get them.
+
+import { gives, makes } from "../../wire/customer/operation.ts";
+import {
+  emailNotificationTypes,
+  emailSubscribe,
+  emailUnsubscribe,
+  monitorNotificationTypes,
+  monitorSubscribe,
+  monitorUnsubscribe,
+  notificationTypesShape,
+  subscribedShape,
+  unsubscribedShape,
+  type NotificationTypes,
+  type Subscribed,
+  type Unsubscribed,
+} from "../../wire/customer/notifications.ts";
+import { isTrue, type Body } from "../../wire/customer/shape.ts";
+import { conflict, created, ok } from "./answer.ts";
+import { forUsers, type Endpoint } from "./endpoint.ts";
+
+/** Of a customer, the ended ones included: they must not come back as new ones. */
+const subscriptionsMax = 1_000;
+
+type Kind<S, U> = {
+  readonly channel: "email" | "monitor";
+  readonly types: NotificationTypes["notification_types"];
+  readonly subscribe: Body<S>;
+  readonly unsubscribe: Body<U>;
+};
+type Named = { notification_type: string; email: string };
+type Ended = Named & { is_permanent?: Parameters<typeof isTrue>[0] };
+
+export function notificationEndpoints(): readonly Endpoint[] {
+  return [
+    ...endpointsOf({
+      channel: "email",
+      types: emailNotificationTypes,
+      subscribe: emailSubscribe,
+      unsubscribe: emailUnsubscribe,
+    }),
+    ...endpointsOf({
+      channel: "monitor",
+      types: monitorNotificationTypes,
+      subscribe: monitorSubscribe,
+      unsubscribe: monitorUnsubscribe,
+    }),
+  ];
+}
+
+function endpointsOf<S extends Named, U extends Ended>(kind: Kind<S, U>): readonly Endpoint[] {
+  const { channel, types } = kind;
+  const what = channel === "email" ? "e-mail notifications" : "monitor alerts";
+  return [
+    forUsers({
+      method: "GET",
+      path: `/notifications/${channel}/types/`,
+      summary: `List the types of ${what}`,
+      gives: gives(notificationTypesShape),
+      handle: async () => ok({ notification_types: types } satisfies NotificationTypes),
+    }),
+    forUsers({
+      method: "POST",
+      path: `/notifications/${channel}/subscribe/`,
+      summary: `Subscribe an address to a type of ${what}`,
+      gives: makes(subscribedShape),
+      refuses: [409],
+      body: kind.subscribe,
+      handle: async ({ actor, body, change }) =>
+        change(async (unit) => {
+          const { notification_type: type, email } = body;
+          const key = { customerId: actor.customerId, channel, type, email };
+          const status = await unit.subscriptions.subscribe(key, subscriptionsMax);
+          if (status === "too-many")
+            return conflict(`a customer has at most ${subscriptionsMax} subscriptions`);
+          return created({ status } satisfies Subscribed);
+        }),
+    }),
+    forUsers({
+      method: "POST",
+      path: `/notifications/${channel}/unsubscribe/`,
+      summary: `Suspend or end an address's subscription to a type of ${what}`,
+      gives: gives(unsubscribedShape),
+      body: kind.unsubscribe,
+      handle: async ({ actor, body, change }) =>
+        change(async (unit) => {
+          const { notification_type: type, email, is_permanent } = body;
+          const key = { customerId: actor.customerId, channel, type, email };
+          const status = await unit.subscriptions.unsubscribe(key, isTrue(is_permanent));
+          return ok({ status } satisfies Unsubscribed);
+        }),
+    }),
+  ];
+}

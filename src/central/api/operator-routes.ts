@@ -1,0 +1,265 @@
+// What operators' commands do with users, tokens and customers: across customers, over the control socket, each change with its line in the audit trail.
+
+import { createHash } from "node:crypto";
+import type { ControlHandler, ControlRoutes } from "../../base/control-socket.ts";
+import type { Json } from "../../core/canonical-json.ts";
+import { AccelError } from "../../core/faults.ts";
+import {
+  decodeCustomerAdd,
+  decodeCustomerList,
+  decodeCustomerShow,
+  decodeTokenIssue,
+  decodeTokenList,
+  decodeTokenRevoke,
+  decodeUserAdd,
+  decodeUserList,
+  decodeUserPassword,
+  decodeUserPermit,
+  decodeUserShow,
+} from "../../wire/operator.ts";
+import { describeErrors, type Decoder } from "../../wire/validate.ts";
+import type { PageRange } from "./content-unit.ts";
+import type { CustomerLine, Person } from "./operator-unit.ts";
+import { hashPassword } from "./password.ts";
+import type { CustomerStore, Unit } from "./unit.ts";
+
+export type OperatorDeps = {
+  readonly store: CustomerStore;
+  readonly randomBytes: (count: number) => Uint8Array;
+};
+
+const tokenBytes = 32;
+const pageRows = 500;
+
+export function operatorRoutes(deps: OperatorDeps): ControlRoutes {
+  return { ...userRoutes(deps), ...tokenRoutes(deps), ...customerRoutes(deps) };
+}
+
+function userRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
+  return {
+    "user-add": handler(decodeUserAdd, async (asked) => {
+      const passwordHash =
+        asked.password === undefined ? null : await hashPassword(asked.password, randomBytes);
+      const token = asked.token === true ? newToken(randomBytes) : undefined;
+      return change(store, asked.operator, "user add", async (unit, tell) => {
+        const id = await unit.people.add({
+          customerId: asked.customer_id,
+          username: asked.username,
+          email: asked.email ?? "",
+          firstName: asked.first_name ?? "",
+          lastName: asked.last_name ?? "",
+          passwordHash,
+        });
+        if (id === "no-customer")
+          throw new AccelError("NOT_FOUND", `there is no customer ${asked.customer_id}`);
+        if (id === "username-taken")
+          throw new AccelError("CONFLICT", `the username ${asked.username} is in use`);
+        if (token !== undefined) await unit.people.issueToken(id, token.digest);
+        const { username, email = "" } = asked;
+        tell({
+          customerId: asked.customer_id,
+          ids: { user_id: id },
+          change: {
+            username,
+            email,
+            has_password: passwordHash !== null,
+            has_token: token !== undefined,
+          },
+        });
+        const person = await personNamed(unit, username);
+        return token === undefined ? person : { ...person, token: token.text };
+      });
+    }),
+    "user-list": handler(decodeUserList, ({ customer_id: customerId }) =>
+      pages(store, async (unit, range) => unit.people.list({ customerId }, range)),
+    ),
+    "user-show": handler(decodeUserShow, async ({ username }) =>
+      read(store, async (unit) => personNamed(unit, username)),
+    ),
+    "user-password": handler(decodeUserPassword, async ({ operator, username, password }) => {
+      const hash = await hashPassword(password, randomBytes);
+      return change(store, operator, "user password", async (unit, tell) => {
+        const person = await personNamed(unit, username);
+        await unit.people.setPassword(person.id, hash);
+        tell(about(person, {}));
+        return personNamed(unit, username);
+      });
+    }),
+    "user-permit": handler(decodeUserPermit, async (asked) => {
+      const { operator, username, permission, granted } = asked;
+      return change(
+        store,
+        operator,
+        granted ? "user grant" : "user revoke",
+        async (unit, tell) => {
+          const person = await personNamed(unit, username);
+          await unit.people.setPermission(person.id, permission, granted);
+          tell(about(person, { permission }));
+          return personNamed(unit, username);
+        },
+      );
+    }),
+  };
+}
+
+function tokenRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
+  return {
+    "token-list": handler(decodeTokenList, async (asked) => {
+      const { username, customer_id: customerId, all: withRevoked = false } = asked;
+      const userId =
+        username === undefined
+          ? undefined
+          : (await read(store, async (unit) => personNamed(unit, username))).id;
+      return pages(store, async (unit, range) =>
+        unit.people.tokens({ userId, customerId, withRevoked }, range),
+      );
+    }),
+    "token-issue": handler(decodeTokenIssue, async ({ operator, username }) => {
+      const { text, digest } = newToken(randomBytes);
+      return change(store, operator, "token issue", async (unit, tell) => {
+        const person = await personNamed(unit, username);
+        const id = await unit.people.issueToken(person.id, digest);
+        tell(about(person, {}, { token_id: id }));
+        return { id, user_id: person.id, username, customer_id: person.customer_id, token: text };
+      });
+    }),
+    "token-revoke": handler(decodeTokenRevoke, async (asked) =>
+      change(store, asked.operator, "token revoke", async (unit, tell) => {
+        const of =
+          "token_id" in asked
+            ? { tokenId: asked.token_id }
+            : { userId: (await personNamed(unit, asked.username)).id };
+        const revoked = await unit.people.revokeTokens(of);
+        const [first] = revoked;
+        if (first === undefined)
+          throw new AccelError(
+            "NOT_FOUND",
+            "token_id" in asked
+              ? `there is no token ${asked.token_id} in force`
+              : `${asked.username} has no token in force`,
+          );
+        tell({
+          customerId: first.customer_id,
+          ids: { user_id: first.user_id, token_ids: revoked.map(({ id }) => id) },
+          change: { username: first.username },
+        });
+        return { revoked };
+      }),
+    ),
+  };
+}
+
+function customerRoutes({ store }: OperatorDeps): ControlRoutes {
+  return {
+    "customer-list": handler(decodeCustomerList, () =>
+      pages(store, async (unit, range) => unit.people.customers({ id: undefined }, range)),
+    ),
+    "customer-show": handler(decodeCustomerShow, async ({ customer_id: id }) =>
+      read(store, async (unit) => {
+        const customer = await customerOf(unit, id);
+        const people = await unit.people.list(
+          { customerId: id },
+          { after: 0, limit: Number.MAX_SAFE_INTEGER },
+        );
+        return { ...customer, users: people };
+      }),
+    ),
+    "customer-add": handler(decodeCustomerAdd, async ({ operator, name }) =>
+      change(store, operator, "customer add", async (unit, tell) => {
+        const id = await unit.people.addCustomer(name);
+        tell({ customerId: id, ids: { customer_id: id }, change: { name } });
+        return customerOf(unit, id);
+      }),
+    ),
+  };
+}
+
+/** Parameters that are not valid are told as USAGE. */
+export function handler<T>(
+  decode: Decoder<T>,
+  handle: (asked: T, signal: AbortSignal) => unknown,
+): ControlHandler {
+  return (parameters, signal) => {
+    const decoded = decode(parameters);
+    if (!decoded.ok) throw new AccelError("USAGE", describeErrors(decoded.errors));
+    return handle(decoded.value, signal);
+  };
+}
+
+type Told = {
+  readonly customerId: number;
+  readonly ids: Readonly<Record<string, Json>>;
+  readonly change: Json;
+};
+
+function about(
+  { id, customer_id: customerId, username }: Person,
+  more: Readonly<Record<string, Json>>,
+  ids: Readonly<Record<string, Json>> = {},
+): Told {
+  return { customerId, ids: { user_id: id, ...ids }, change: { username, ...more } };
+}
+
+/** What the action throws takes all of it back. */
+async function change<T>(
+  store: CustomerStore,
+  operator: string,
+  action: string,
+  run: (unit: Unit, tell: (told: Told) => void) => Promise<T>,
+): Promise<T> {
+  return read(store, async (unit) => {
+    const told: Told[] = [];
+    const value = await run(unit, (one) => void told.push(one));
+    for (const one of told)
+      await unit.audit.record({
+        ...one,
+        via: "operator",
+        who: operator,
+        userId: null,
+        action,
+        address: null,
+        requestId: null,
+      });
+    return value;
+  });
+}
+
+async function read<T>(store: CustomerStore, action: (unit: Unit) => Promise<T>): Promise<T> {
+  return (await store.run(async (unit) => ({ keep: true, value: await action(unit) }))).value;
+}
+
+/** A line at a time, a transaction for each page. */
+export async function* pages<T extends { readonly id: number }>(
+  store: CustomerStore,
+  page: (unit: Unit, range: PageRange) => Promise<readonly T[]>,
+  from = 0,
+): AsyncGenerator<T, number, undefined> {
+  let after = from;
+  for (;;) {
+    const range = { after, limit: pageRows };
+    const rows = await read(store, async (unit) => page(unit, range));
+    yield* rows;
+    after = rows.at(-1)?.id ?? after;
+    if (rows.length < pageRows) return after;
+  }
+}
+
+async function personNamed(unit: Unit, username: string): Promise<Person> {
+  const person = await unit.people.find(username);
+  if (person === undefined) throw new AccelError("NOT_FOUND", `there is no user ${username}`);
+  return person;
+}
+
+async function customerOf(unit: Unit, id: number): Promise<CustomerLine> {
+  const [customer] = await unit.people.customers({ id }, { after: 0, limit: 1 });
+  if (customer === undefined) throw new AccelError("NOT_FOUND", `there is no customer ${id}`);
+  return customer;
+}
+
+function newToken(randomBytes: OperatorDeps["randomBytes"]): {
+  readonly text: string;
+  readonly digest: string;
+} {
+  const text = Buffer.from(randomBytes(tokenBytes)).toString("base64url");
+  return { text, digest: createHash("sha256").update(text).digest("hex") };
+}

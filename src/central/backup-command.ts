@@ -1,0 +1,207 @@
+// `accel-central backup` and `restore`: what is read and written beside a running central, or without one. The steps are in backup/.
+//
+// A running central is asked over its control socket to hold off the removal of files; the copying is this process's. Where none runs, the lock of the
+// state directory keeps one from starting meanwhile.
+
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { readArgs, type Command, type CommandContext } from "../base/command.ts";
+import { callControl } from "../base/control-socket.ts";
+import { loadSettings } from "../base/settings-file.ts";
+import { lockStateDir } from "../base/state-lock.ts";
+import { AccelError, codeOf } from "../core/faults.ts";
+import { restoredMark } from "./agents/log-files.ts";
+import { restoreBackup, type RestoreFacts } from "./backup/restore-backup.ts";
+import { writeBackup, type BackupFacts, type StoredFacts } from "./backup/write-backup.ts";
+import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
+import { blobPages } from "./store/blob-rows.ts";
+import { openReader, openStore, storeEpoch } from "./store/database.ts";
+import { noteRestore } from "./store/restores.ts";
+import { openStoreKey } from "./store/store-key.ts";
+
+const configOption = {
+  config: { type: "string", default: "/etc/accel-central/central.yaml" },
+  json: { type: "boolean" },
+} as const;
+const usageOptions =
+  "  --config FILE     settings (default /etc/accel-central/central.yaml)\n  --json            facts as JSON";
+
+export const backupCommand: Command = {
+  summary:
+    "Backs up central while it runs, or while it does not: store, blobs, packages and request logs, in a new directory that is whole or not there.",
+  usage: [
+    "accel-central backup DIR [options]",
+    "",
+    "  DIR               does not exist; on the disk of the state directory blobs are linked, elsewhere copied",
+    "  --with-key        with the key file: whoever has such a backup can read every secret in it",
+    usageOptions,
+    "",
+    "docs/backup.md says what is in a backup, and what to do on the day it is needed.",
+  ].join("\n"),
+  async run(context) {
+    const { values, positionals } = readArgs(
+      context.args,
+      { ...configOption, "with-key": { type: "boolean" } },
+      1,
+    );
+    const [directory] = positionals;
+    if (directory === undefined) throw new AccelError("USAGE", "backup takes a directory");
+    const settings = loadSettings(centralFields, values.config);
+    const keyFile = keyFileOf(settings);
+    await using held = await hold(settings, context.stop);
+    const facts = await writeBackup({
+      stateDir: settings.state_dir,
+      target: resolve(directory),
+      keyFile,
+      withKey: values["with-key"] === true,
+      release: context.version,
+      stored,
+      now: () => new Date(),
+      stop: held.stop,
+    });
+    context.out(values.json === true ? json(facts) : backupText(facts, keyFile));
+  },
+};
+
+export const restoreCommand: Command = {
+  summary:
+    "Makes an empty state directory of a backup, after looking through all of it. The store gets another epoch, so that every agent takes its state anew.",
+  usage: [
+    "accel-central restore DIR [options]",
+    "",
+    "  DIR               a backup; the state directory in the settings must be empty but for the key file",
+    "  --clear-now       agents drop everything cached at once; else one domain after the other within 10 minutes, each asking its origin about every hit until then",
+    usageOptions,
+    "",
+    "docs/backup.md says what a restore cannot bring back.",
+  ].join("\n"),
+  async run(context) {
+    const { values, positionals } = readArgs(
+      context.args,
+      { ...configOption, "clear-now": { type: "boolean" } },
+      1,
+    );
+    const [directory] = positionals;
+    if (directory === undefined) throw new AccelError("USAGE", "restore takes a directory");
+    const settings = loadSettings(centralFields, values.config);
+    const keyFile = keyFileOf(settings);
+    using _ = lockStateDir(settings.state_dir);
+    const now = (): Date => new Date();
+    const facts = await restoreBackup({
+      from: resolve(directory),
+      stateDir: settings.state_dir,
+      keyFile,
+      logsMark: restoredMark,
+      stored,
+      begin: async (path, { when }) => {
+        await using store = await openStore(path, now);
+        const epoch = await noteRestore(store, {
+          when_backed_up: when,
+          when_restored: now().toISOString(),
+          clear_now: values["clear-now"] === true,
+        });
+        return { epoch };
+      },
+      tryKey: async (path, file) => {
+        await using store = await openStore(path, now);
+        await openStoreKey(store, file);
+      },
+      now,
+      stop: context.stop,
+    });
+    context.out(values.json === true ? json(facts) : restoreText(facts, keyFile));
+  },
+};
+
+const stored: StoredFacts = {
+  epoch: async (path) => {
+    await using store = openReader(path);
+    return await storeEpoch(store);
+  },
+  async *blobs(path) {
+    await using store = openReader(path);
+    yield* blobPages(store);
+  },
+};
+
+/** Nothing is removed until it is disposed; `stop` aborts also when central no longer holds. Throws STATE_DIR_LOCKED where a central runs that does not answer. */
+async function hold(
+  settings: CentralSettings,
+  stopped: CommandContext["stop"],
+): Promise<AsyncDisposable & { readonly stop: AbortSignal }> {
+  const { state_dir: stateDir } = settings;
+  if (!existsSync(join(stateDir, "central.db")))
+    throw new AccelError("NOT_FOUND", `there is no store in ${stateDir}`);
+  const over = new AbortController();
+  const ending = new AbortController();
+  const lines = callControl(join(stateDir, "control.sock"), "backup-hold", {}, ending.signal);
+  try {
+    await lines.next();
+  } catch (error) {
+    if (codeOf(error) !== "CONTROL_UNREACHABLE") throw error;
+    const lock = lockStateDir(stateDir);
+    return { stop: stopped, [Symbol.asyncDispose]: async () => lock[Symbol.dispose]() };
+  }
+  // It says nothing more: what comes next is its end.
+  const ended = lines.next().then(
+    () => undefined,
+    () => undefined,
+  );
+  void ended.then(() =>
+    over.abort(new AccelError("BACKUP_FAILED", "central ended while the backup was made")),
+  );
+  return {
+    stop: AbortSignal.any([stopped, over.signal]),
+    [Symbol.asyncDispose]: async () => {
+      ending.abort();
+      await ended;
+    },
+  };
+}
+
+function json(facts: unknown): string {
+  return `${JSON.stringify(facts, null, 2)}\n`;
+}
+
+function backupText(facts: BackupFacts, keyFile: string): string {
+  const { blobs, lost_blobs: lost } = facts;
+  const lines = [
+    `${facts.directory}: central as it was at ${facts.when}`,
+    `  store         ${facts.store_bytes} bytes, epoch ${facts.epoch}`,
+    `  blobs         ${blobs.count} with ${blobs.bytes} bytes, ${blobs.count - blobs.copied} of them linked`,
+    `  packages      ${facts.packages}`,
+    `  request logs  ${facts.log_days} days with ${facts.log_bytes} bytes`,
+  ];
+  if (lost.length > 0)
+    lines.push(
+      `NOT WHOLE: ${lost.length} blobs are missing on central's disk and so in the backup: ${lost.slice(0, 3).join(", ")}${lost.length > 3 ? ", …" : ""}`,
+    );
+  if (facts.key === "in the backup")
+    lines.push(`THE KEY IS IN IT: whoever reads this directory can read every secret of central.`);
+  if (facts.key === "not in the backup")
+    lines.push(
+      `WITHOUT THE KEY: ${keyFile} is not in the backup, and nothing of it starts without that file. Keep a copy of it apart, or use --with-key.`,
+    );
+  if (facts.key === "missing")
+    lines.push(
+      `THE KEY IS MISSING: there is no file ${keyFile}, so no secret in this backup can be opened. Put it back before anything else.`,
+    );
+  return `${lines.join("\n")}\n`;
+}
+
+function restoreText(facts: RestoreFacts, keyFile: string): string {
+  const lines = [
+    `${facts.state_dir}: central as it was at ${facts.backup_of}`,
+    `  ${facts.files} files with ${facts.bytes} bytes; epoch ${facts.epoch}, before ${facts.epoch_before}`,
+    "  What was changed since that time is not in it; tokens and passwords that were revoked since hold again (docs/backup.md).",
+  ];
+  if (facts.blobs_lost_before > 0)
+    lines.push(`NOT WHOLE: ${facts.blobs_lost_before} blobs were missing when it was backed up.`);
+  if (facts.key === "missing")
+    lines.push(`THE KEY IS MISSING: central does not start until its key file is at ${keyFile}.`);
+  if (facts.key === "another")
+    lines.push(
+      `THE KEY IS ANOTHER: the secrets in this store do not open with ${keyFile}, and central does not start with it.`,
+    );
+  return `${lines.join("\n")}\n`;
+}

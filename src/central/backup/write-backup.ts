@@ -1,0 +1,199 @@
+// Taking a backup of a state directory that is in use, by whoever holds off the removal of files meanwhile.
+//
+// Order: request logs, store, blobs, packages, key, manifest, rename. Logs come first, so that they tell of no deployment site that the store does not know;
+// blobs and packages come behind the store, which has a row of each only when the file is whole. What is missing of anything is told, never passed over.
+
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { syncDirectory, writeDurable } from "../../base/durable-file.ts";
+import { copySqlite } from "../../base/sqlite-copy.ts";
+import { AccelError, messageOf } from "../../core/faults.ts";
+import { copyDurable, digestFile, Directories, filesBelow, linkOrCopy } from "./files.ts";
+import {
+  keyName,
+  manifestFormat,
+  manifestName,
+  storeName,
+  type BackupFile,
+  type Manifest,
+} from "./manifest.ts";
+
+/** What a backup needs to know of the copy of a store. */
+export type StoredFacts = {
+  readonly epoch: (path: string) => Promise<string>;
+  /** Every blob that the store has a row of. */
+  readonly blobs: (
+    path: string,
+  ) => AsyncIterable<readonly { readonly sha256: string; readonly size: number }[]>;
+};
+
+export type BackupOptions = {
+  readonly stateDir: string;
+  /** Does not exist. */
+  readonly target: string;
+  readonly keyFile: string;
+  readonly withKey: boolean;
+  readonly release: string;
+  readonly stored: StoredFacts;
+  readonly now: () => Date;
+  readonly stop: AbortSignal;
+};
+
+export type BackupFacts = {
+  readonly directory: string;
+  readonly when: string;
+  readonly epoch: string;
+  readonly store_bytes: number;
+  readonly blobs: { readonly count: number; readonly bytes: number; readonly copied: number };
+  /** Digests of those that the disk has lost. */
+  readonly lost_blobs: readonly string[];
+  readonly packages: number;
+  readonly log_days: number;
+  readonly log_bytes: number;
+  readonly key: "in the backup" | "not in the backup" | "missing";
+};
+
+/** Throws BACKUP_FAILED, and STORE_DAMAGED for a store that is not sound; nothing is left behind then, unless the process is killed. */
+export async function writeBackup(options: BackupOptions): Promise<BackupFacts> {
+  const { target } = options;
+  if (existsSync(target))
+    throw new AccelError("USAGE", `${target} exists: a backup goes into a directory of its own`);
+  const unfinished = `${target}.unfinished-${randomBytes(4).toString("hex")}`;
+  try {
+    await mkdir(unfinished, { mode: 0o700 });
+    const facts = await new Writing(options, unfinished).run();
+    options.stop.throwIfAborted();
+    await rename(unfinished, target);
+    await syncDirectory(dirname(target));
+    return facts;
+  } catch (error) {
+    await rm(unfinished, { recursive: true, force: true });
+    if (error instanceof AccelError) throw error;
+    const text = `no backup was made in ${basename(target)}: ${messageOf(error)}`;
+    throw new AccelError("BACKUP_FAILED", text, { cause: error });
+  }
+}
+
+class Writing {
+  readonly #options: BackupOptions;
+  readonly #to: string;
+  readonly #directories = new Directories();
+  readonly #files: BackupFile[] = [];
+
+  constructor(options: BackupOptions, to: string) {
+    this.#options = options;
+    this.#to = to;
+  }
+
+  async run(): Promise<BackupFacts> {
+    const { stateDir, target, keyFile, withKey, release, stored, now, stop } = this.#options;
+    const logs = await this.#logs();
+    const begun = now().toISOString();
+    const store = join(this.#to, storeName);
+    await copySqlite(join(stateDir, storeName), store, { checked: true, stop });
+    const { bytes } = await this.#note(storeName);
+    const epoch = await stored.epoch(store);
+    const { blobs, lost } = await this.#blobs(store);
+    const packages = await this.#packages();
+    const hasKey = existsSync(keyFile);
+    if (withKey && hasKey) {
+      await copyDurable(keyFile, join(this.#to, keyName));
+      await this.#note(keyName);
+    }
+    await this.#directories.sync();
+    const manifest: Manifest = {
+      format: manifestFormat,
+      release,
+      when_begun: begun,
+      when_finished: now().toISOString(),
+      epoch,
+      with_key: withKey && hasKey,
+      files: this.#files,
+      blobs: { count: blobs.count, bytes: blobs.bytes, lost },
+    };
+    await writeDurable(join(this.#to, manifestName), `${JSON.stringify(manifest, null, 2)}\n`);
+    return {
+      directory: target,
+      when: begun,
+      epoch,
+      store_bytes: bytes,
+      blobs,
+      lost_blobs: lost,
+      packages,
+      log_days: logs.days,
+      log_bytes: logs.bytes,
+      key: !hasKey ? "missing" : withKey ? "in the backup" : "not in the backup",
+    };
+  }
+
+  async #logs(): Promise<{ readonly days: number; readonly bytes: number }> {
+    const { stateDir, stop } = this.#options;
+    const total = { days: 0, bytes: 0 };
+    const names = (await filesBelow(join(stateDir, "logs"))).filter((name) =>
+      /^\d{4}-\d\d-\d\d\.db$/.test(name),
+    );
+    for (const name of names) {
+      const from = join(stateDir, "logs", name);
+      const path = `logs/${name}`;
+      const to = join(this.#to, path);
+      await this.#directories.of(to);
+      try {
+        await copySqlite(from, to, { checked: false, stop });
+      } catch (error) {
+        if (existsSync(from)) throw error;
+      }
+      // A day whose time is over is renamed first and then cut: what was copied of it is good only while it has its name.
+      if (!existsSync(from)) {
+        await rm(to, { force: true });
+        continue;
+      }
+      total.days++;
+      total.bytes += (await this.#note(path)).bytes;
+    }
+    return total;
+  }
+
+  async #blobs(
+    store: string,
+  ): Promise<{ readonly blobs: BackupFacts["blobs"]; readonly lost: readonly string[] }> {
+    const { stateDir, stored, stop } = this.#options;
+    const blobs = { count: 0, bytes: 0, copied: 0 };
+    const lost: string[] = [];
+    for await (const rows of stored.blobs(store))
+      for (const { sha256, size } of rows) {
+        stop.throwIfAborted();
+        const path = join("blobs", sha256.slice(0, 2), sha256);
+        const found = await stat(join(stateDir, path)).catch(() => undefined);
+        if (found?.size !== size) {
+          lost.push(sha256);
+          continue;
+        }
+        await this.#directories.of(join(this.#to, path));
+        const how = await linkOrCopy(join(stateDir, path), join(this.#to, path));
+        if (how === "copied") blobs.copied++;
+        blobs.count++;
+        blobs.bytes += size;
+      }
+    return { blobs, lost };
+  }
+
+  async #packages(): Promise<number> {
+    const root = join(this.#options.stateDir, "packages");
+    const names = await filesBelow(root);
+    for (const name of names) {
+      const path = `packages/${name}`;
+      await this.#directories.of(join(this.#to, path));
+      await linkOrCopy(join(root, name), join(this.#to, path));
+      await this.#note(path);
+    }
+    return names.length;
+  }
+
+  async #note(path: string): Promise<BackupFile> {
+    const file = { path, ...(await digestFile(join(this.#to, path), this.#options.stop)) };
+    this.#files.push(file);
+    return file;
+  }
+}

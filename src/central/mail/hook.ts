@@ -1,0 +1,109 @@
+// Posting a line to a chat hook. Hook URLs are customers' texts: where one leads is judged at each sending, on the address that is connected to.
+//
+// A name may resolve to something else a second later, so the judged addresses are handed to the connection. Redirects are not followed.
+
+import { lookup, type LookupAddress } from "node:dns";
+import { request as httpRequest, type ClientRequest, type IncomingMessage } from "node:http";
+import { request as httpsRequest } from "node:https";
+import type { LookupFunction } from "node:net";
+import { messageOf } from "../../core/faults.ts";
+import { hookUrlFault, isPublicAddress } from "../../core/public-address.ts";
+import type { DeliverChat, Delivery } from "./ports.ts";
+
+export type Resolve = (
+  name: string,
+  options: { readonly all: true },
+  callback: (error: Error | null, addresses: LookupAddress[]) => void,
+) => void;
+
+export type HookSettings = {
+  /** Whether hooks may lead into private networks. */
+  readonly mayBePrivate: boolean;
+  readonly timeoutMs: number;
+  /** Instead of the system's. */
+  readonly resolve?: Resolve;
+};
+
+/** Of an answer; nobody reads it. */
+const answerBytesMax = 65_536;
+const waitMsMax = 3_600_000;
+
+class HookRefused extends Error {}
+
+export function createHookDelivery({
+  mayBePrivate,
+  timeoutMs,
+  resolve = lookup,
+}: HookSettings): DeliverChat {
+  return async ({ hookUrl, text }, { uid }, signal) => {
+    const fault = hookUrlFault(hookUrl, mayBePrivate);
+    if (fault !== undefined) return { kind: "refused", reason: `the hook's URL ${fault}` };
+    const ended = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    const { promise, resolve: settle } = Promise.withResolvers<Delivery>();
+    const url = new URL(hookUrl);
+    const body = Buffer.from(JSON.stringify({ text }));
+    const ask = url.protocol === "https:" ? httpsRequest : httpRequest;
+    const request: ClientRequest = ask(url, {
+      method: "POST",
+      agent: false,
+      lookup: judgedLookup(resolve, mayBePrivate),
+      signal: ended,
+      maxHeaderSize: 16_384,
+      headers: {
+        "content-type": "application/json",
+        "content-length": body.length,
+        "user-agent": "accel-central",
+        "idempotency-key": uid,
+      },
+    });
+    request.on("response", (response) => settle(answered(response)));
+    request.on("error", (error) => settle(failed(error, ended.aborted && !signal.aborted)));
+    request.end(body);
+    return promise;
+  };
+}
+
+function judgedLookup(resolve: Resolve, mayBePrivate: boolean): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname, { all: true }, (error, addresses) => {
+      const found = error === null ? addresses : [];
+      const [first] = found;
+      const inner = mayBePrivate
+        ? undefined
+        : found.find(({ address }) => !isPublicAddress(address));
+      if (error !== null || first === undefined) callback(error ?? new Error("no address"), "", 0);
+      // One of them is enough: whoever mixes them means harm, or has a broken zone.
+      else if (inner !== undefined)
+        callback(new HookRefused(`${hostname} leads to a private address`), "", 0);
+      else if (options.all === true) callback(null, found);
+      else callback(null, first.address, first.family);
+    });
+  };
+}
+
+/** The status says it all; the rest is let go within bounds. */
+function answered(response: IncomingMessage): Delivery {
+  const status = response.statusCode ?? 0;
+  let bytes = 0;
+  response.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > answerBytesMax) response.destroy();
+  });
+  response.on("error", () => {});
+  if (status >= 200 && status < 300) return { kind: "sent" };
+  const reason = `the hook answered ${status}`;
+  if (status >= 300 && status < 400)
+    return { kind: "refused", reason: `${reason}; redirects are not followed` };
+  const isPassing = status >= 500 || [408, 425, 429].includes(status);
+  if (!isPassing) return { kind: "refused", reason };
+  const seconds = Number(response.headers["retry-after"]);
+  return Number.isFinite(seconds) && seconds > 0
+    ? { kind: "later", reason, waitMs: Math.min(waitMsMax, seconds * 1_000) }
+    : { kind: "later", reason };
+}
+
+function failed(error: Error, isLate: boolean): Delivery {
+  // It may lead elsewhere tomorrow; until then it is asked ever less often.
+  const reason = isLate ? "the hook does not answer in time" : messageOf(error);
+  return { kind: "later", reason: reason.slice(0, 500) };
+}

@@ -1,0 +1,54 @@
+// What sending needs of the rest of central: declared here, given by the composition root.
+
+import type { Outgoing, OutgoingChannel, OutgoingChat, OutgoingMail } from "../../core/outgoing.ts";
+
+export type Taken = {
+  readonly id: number;
+  /** The same in each attempt. */
+  readonly uid: string;
+  readonly kind: string;
+  readonly recipient: string;
+  /** This one included. */
+  readonly attempts: number;
+  /** ISO 8601. */
+  readonly whenCreated: string;
+  readonly message: Outgoing;
+};
+
+/** Each is one transaction; all throw on a broken store only. */
+export type Outbox = {
+  /** A message that is due; nobody else gets it before the lease is over. */
+  take(channel: OutgoingChannel, leaseMs: number): Promise<Taken | undefined>;
+  sent(taken: Taken): Promise<void>;
+  failed(taken: Taken, reason: string): Promise<void>;
+  /** Not before `until`, nor anything else for the same recipient. */
+  postpone(taken: Taken, until: Date, reason: string | null): Promise<void>;
+  /** What came too late fails; one for each. */
+  expire(): Promise<readonly { readonly channel: OutgoingChannel; readonly kind: string }[]>;
+  backlog(): Promise<
+    readonly {
+      readonly channel: OutgoingChannel;
+      readonly waiting: number;
+      readonly oldest: string;
+    }[]
+  >;
+};
+
+export type Delivery =
+  | { readonly kind: "sent" }
+  /** This message will not be taken, ever. */
+  | { readonly kind: "refused"; readonly reason: string }
+  /** This message was not taken now. `waitMs`: what the peer asks for. */
+  | { readonly kind: "later"; readonly reason: string; readonly waitMs?: number }
+  /** Nothing can be sent at present. */
+  | { readonly kind: "down"; readonly reason: string };
+
+/** Never rejects; ends soon after the signal aborted. */
+export type Deliver<M extends Outgoing> = (
+  message: M,
+  facts: { readonly uid: string; readonly whenCreated: string },
+  signal: AbortSignal,
+) => Promise<Delivery>;
+
+export type DeliverMail = Deliver<OutgoingMail>;
+export type DeliverChat = Deliver<OutgoingChat>;

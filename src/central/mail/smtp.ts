@@ -1,0 +1,80 @@
+// Handing a mail to the mail server: one connection a message, one recipient, the message id of the outbox.
+
+import { createTransport } from "nodemailer";
+import { messageOf } from "../../core/faults.ts";
+import type { DeliverMail, Delivery } from "./ports.ts";
+
+export type SmtpSettings = {
+  readonly host: string;
+  readonly port: number;
+  /** TLS from the first byte (`smtps:`), required by STARTTLS, used where it is offered, or none. */
+  readonly tls: "implicit" | "required" | "offered" | "none";
+  readonly user: string | undefined;
+  readonly password: string | undefined;
+  /** `Name <address>` or an address. */
+  readonly from: string;
+  readonly timeoutMs: number;
+  /** Of message ids: the host under which customers know central. */
+  readonly idHost: string;
+};
+
+/** Codes of RFC 5321 §4.2 that are about this recipient or this message; those of other commands are about us. */
+const messageCommands = /^(?:RCPT TO|DATA|BDAT)/i;
+
+export function createSmtpDelivery(settings: SmtpSettings): DeliverMail {
+  const { host, port, tls, user, password, from, timeoutMs, idHost } = settings;
+  const transport = createTransport({
+    host,
+    port,
+    secure: tls === "implicit",
+    requireTLS: tls === "required",
+    ignoreTLS: tls === "none",
+    ...(user !== undefined && { auth: { user, pass: password ?? "" } }),
+    connectionTimeout: timeoutMs,
+    greetingTimeout: timeoutMs,
+    socketTimeout: timeoutMs,
+    dnsTimeout: timeoutMs,
+    // A message is what we wrote and nothing else: no file, no URL is read for it.
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+  return async (message, { uid, whenCreated }, signal) => {
+    const { to, subject, text, html, unsubscribeUrl } = message;
+    try {
+      await transport.sendMail({
+        from,
+        to: { name: "", address: to },
+        subject,
+        text,
+        html,
+        messageId: `<${uid}@${idHost}>`,
+        date: new Date(whenCreated),
+        headers: {
+          "Auto-Submitted": "auto-generated",
+          ...(unsubscribeUrl !== null && {
+            "List-Unsubscribe": `<${unsubscribeUrl}>`,
+            "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+          }),
+        },
+        signal,
+      });
+      return { kind: "sent" };
+    } catch (error) {
+      return failureOf(error);
+    }
+  };
+}
+
+function failureOf(error: unknown): Delivery {
+  const reason = messageOf(error).slice(0, 500);
+  const member = (name: string): unknown =>
+    error instanceof Error ? Object.entries(error).find(([key]) => key === name)?.[1] : undefined;
+  const code = Number(member("responseCode") ?? 0);
+  // 421: the server says goodbye, whatever it was asked (RFC 5321 §3.8).
+  if (code < 400 || code === 421) return { kind: "down", reason };
+  const command = member("command");
+  const isOfMessage =
+    (typeof command === "string" && messageCommands.test(command)) || member("code") === "EMESSAGE";
+  if (!isOfMessage) return { kind: "down", reason };
+  return code >= 500 ? { kind: "refused", reason } : { kind: "later", reason };
+}

@@ -1,0 +1,95 @@
+// What the sender shows of itself: metrics and health warnings. Decides nothing.
+
+import type { Health } from "../../base/health.ts";
+import { createMetrics, type Registry } from "../../base/metrics.ts";
+import type { OutgoingChannel } from "../../core/outgoing.ts";
+import type { Delivery } from "./ports.ts";
+
+const metricTable = {
+  accel_central_messages_waiting: {
+    kind: "gauge",
+    help: "Messages in the outbox that are not sent yet, by channel: mail, chat.",
+    labels: ["channel"],
+  },
+  accel_central_messages_oldest_seconds: {
+    kind: "gauge",
+    help: "For how long the oldest of them has waited; 0 where none waits.",
+    labels: ["channel"],
+  },
+  accel_central_message_attempts_total: {
+    kind: "counter",
+    help: "Attempts to send a message, by outcome: sent, refused (for good), later (not taken now), down (the server cannot be had).",
+    labels: ["channel", "kind", "outcome"],
+  },
+  accel_central_messages_expired_total: {
+    kind: "counter",
+    help: "Messages that could not be sent in time and were given up.",
+    labels: ["channel", "kind"],
+  },
+  accel_central_messages_limited_total: {
+    kind: "counter",
+    help: "Messages that were not written because their recipient or their customer has had too many.",
+    labels: ["kind"],
+  },
+} as const;
+
+/** A mail server that is restarted is back before. */
+const stuckMs = 600_000;
+const channels = ["mail", "chat"] as const;
+
+export class SenderTelemetry {
+  readonly #health: Health;
+  readonly #metrics;
+  #lastFailure = "";
+
+  constructor({ registry, health }: { readonly registry: Registry; readonly health: Health }) {
+    this.#health = health;
+    this.#metrics = createMetrics(metricTable, registry);
+  }
+
+  tried(channel: OutgoingChannel, kind: string, delivery: Delivery): void {
+    const outcome = delivery.kind;
+    this.#metrics.accel_central_message_attempts_total.inc({ channel, kind, outcome });
+    if (channel === "mail" && delivery.kind !== "sent") this.#lastFailure = delivery.reason;
+  }
+
+  expired(channel: OutgoingChannel, kind: string): void {
+    this.#metrics.accel_central_messages_expired_total.inc({ channel, kind });
+  }
+
+  limited(kind: string): void {
+    this.#metrics.accel_central_messages_limited_total.inc({ kind });
+  }
+
+  backlog(
+    waiting: readonly {
+      readonly channel: OutgoingChannel;
+      readonly waiting: number;
+      readonly oldest: string;
+    }[],
+    hasServer: boolean,
+    now: Date,
+  ): void {
+    for (const channel of channels) {
+      const row = waiting.find((one) => one.channel === channel);
+      const ageMs = row === undefined ? 0 : Math.max(0, now.getTime() - Date.parse(row.oldest));
+      this.#metrics.accel_central_messages_waiting.set({ channel }, row?.waiting ?? 0);
+      this.#metrics.accel_central_messages_oldest_seconds.set({ channel }, ageMs / 1_000);
+      if (channel === "mail") this.#tellMail(row?.waiting ?? 0, ageMs, hasServer);
+    }
+  }
+
+  #tellMail(waiting: number, ageMs: number, hasServer: boolean): void {
+    const count = `${waiting} mail${waiting === 1 ? "" : "s"}`;
+    if (waiting > 0 && !hasServer) {
+      const text = `${count} cannot be sent: no mail server is set`;
+      const hint = "Set `mail.server` and `mail.from` in central.yaml and restart.";
+      this.#health.raise("mail_unset", "warning", text, hint);
+    } else this.#health.settle("mail_unset");
+    if (waiting > 0 && hasServer && ageMs > stuckMs) {
+      const text = `${count} wait, the oldest for ${Math.round(ageMs / 60_000)} minutes; last failure: ${this.#lastFailure || "none"}`;
+      const hint = "Look at the mail server and at the keys of `mail:` in central.yaml.";
+      this.#health.raise("mail_stuck", "error", text, hint);
+    } else this.#health.settle("mail_stuck");
+  }
+}

@@ -1,0 +1,244 @@
+// What central sends of itself: the outbox with its sender, recoveries of tokens, the pages that links in mails lead to. Composed here over store and mail.
+
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { userInfo } from "node:os";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Log } from "../base/log.ts";
+import type { Health } from "../base/health.ts";
+import type { Registry } from "../base/metrics.ts";
+import type { Sealer } from "../base/seal.ts";
+import { AccelError, messageOf } from "../core/faults.ts";
+import {
+  emailNotificationTypes,
+  monitorNotificationTypes,
+} from "../wire/customer/notifications.ts";
+import { createHookDelivery } from "./mail/hook.ts";
+import { createPages, type LinkPorts } from "./mail/pages.ts";
+import { startPolling } from "./mail/polling.ts";
+import type { Outbox } from "./mail/ports.ts";
+import { recoveryMail } from "./mail/recovery-mail.ts";
+import { startSender, type SenderTimings } from "./mail/sender.ts";
+import { createSmtpDelivery } from "./mail/smtp.ts";
+import { SenderTelemetry } from "./mail/telemetry.ts";
+import type { CentralSettings } from "./settings/fields.ts";
+import { recordAudit } from "./store/audit.ts";
+import type { CustomerStore } from "./store/customer-store.ts";
+import type { Store } from "./store/database.ts";
+import { dropOldNotices } from "./store/notice-expiry.ts";
+import {
+  endMessage,
+  enqueue,
+  expireMessages,
+  outboxBacklog,
+  postponeMessage,
+  releaseLeases,
+  takeMessage,
+} from "./store/outbox.ts";
+import {
+  finishRecovery,
+  recoveryLifetimeMs,
+  recoveryUser,
+  startRecovery,
+  takeRecoveryRequest,
+} from "./store/recovery.ts";
+import { subscriptionOfLink } from "./store/subscriptions.ts";
+import type { Work } from "./store/work.ts";
+
+export type NoticesDeps = {
+  readonly settings: CentralSettings;
+  readonly store: Store;
+  readonly sealer: Sealer;
+  readonly customers: Pick<CustomerStore, "transact">;
+  readonly registry: Registry;
+  readonly health: Health;
+  readonly log: Log;
+  readonly now: () => Date;
+  readonly timings?: Partial<SenderTimings>;
+};
+
+export type Notices = AsyncDisposable & {
+  /** For paths below `/mail`. */
+  readonly pages: (request: IncomingMessage, response: ServerResponse) => void;
+};
+
+const recoveryPeriodMs = 500;
+const forgetPeriodMs = 3_600_000;
+/** To one address, an hour. */
+const recoveriesPerMailbox = 5;
+
+/** The state directory is locked by the caller: no other instance sends from this store. */
+export async function openNotices(deps: NoticesDeps): Promise<Notices> {
+  await using stack = new AsyncDisposableStack();
+  const { settings, store, log, now, registry, health, timings } = deps;
+  const telemetry = new SenderTelemetry({ registry, health });
+  await releaseLeases(store);
+  stack.use(
+    startSender({
+      outbox: outboxOf(deps),
+      mail: mailDelivery(settings),
+      chat: createHookDelivery({
+        mayBePrivate: settings["chat.private_hooks"],
+        timeoutMs: settings["chat.timeout"],
+      }),
+      telemetry,
+      log,
+      now,
+      random: Math.random,
+      ...(timings !== undefined && { timings }),
+    }),
+  );
+  stack.use(
+    startPolling({
+      name: "recoveries",
+      step: async () => recoverNext(deps, telemetry),
+      periodMs: recoveryPeriodMs,
+      log,
+    }),
+  );
+  stack.use(
+    startPolling({
+      name: "forgetting old messages",
+      step: async () => {
+        const removed = await dropOldNotices(store, now(), settings["mail.keep"]);
+        log.debug({ removed }, "old messages are forgotten");
+        return false;
+      },
+      periodMs: forgetPeriodMs,
+      log,
+    }),
+  );
+  const pages = createPages({ ports: linkPorts(deps), describe: describeType, log });
+  const owned = stack.move();
+  return { pages, [Symbol.asyncDispose]: async () => owned.disposeAsync() };
+}
+
+/** Throws SECRET_UNREADABLE for a password file that cannot be read. */
+export function mailPassword(settings: CentralSettings): string | undefined {
+  const path = settings["mail.password_file"];
+  if (path === undefined) return undefined;
+  try {
+    const password = readFileSync(path, "utf8").replace(/\r?\n$/, "");
+    if (password === "" || /[\r\n]/.test(password)) throw new TypeError("it must hold one line");
+    return password;
+  } catch (error) {
+    throw new AccelError(
+      "SECRET_UNREADABLE",
+      `mail.password_file ${path} cannot be read by ${userInfo().username}: ${messageOf(error)}`,
+    );
+  }
+}
+
+const tlsOf = { required: "required", offered: "offered", never: "none" } as const;
+
+function mailDelivery(settings: CentralSettings) {
+  const { "mail.server": server, "mail.from": from } = settings;
+  if (server === undefined || from === undefined) return undefined;
+  return createSmtpDelivery({
+    host: server.host,
+    port: server.port,
+    tls: server.isTls ? "implicit" : tlsOf[settings["mail.starttls"]],
+    user: settings["mail.user"],
+    password: mailPassword(settings),
+    from,
+    timeoutMs: settings["mail.timeout"],
+    idHost: new URL(settings.base_url).hostname.replace(/^\[(.*)\]$/, "$1"),
+  });
+}
+
+function outboxOf({ store, sealer, now }: NoticesDeps): Outbox {
+  const owner = randomBytes(8).toString("hex");
+  return {
+    take: async (channel, ms) => takeMessage({ store, sealer }, channel, { owner, ms }, now()),
+    sent: async ({ id }) => endMessage(store, { id, owner }, { state: "sent", error: null }, now()),
+    failed: async ({ id }, error) =>
+      endMessage(store, { id, owner }, { state: "failed", error }, now()),
+    postpone: async ({ id, recipient }, until, reason) =>
+      postponeMessage(store, { id, owner, recipient }, until, reason),
+    expire: async () => expireMessages(store, now()),
+    backlog: async () => outboxBacklog(store),
+  };
+}
+
+/** Whether there was a request. */
+async function recoverNext(
+  { customers, settings }: NoticesDeps,
+  telemetry: SenderTelemetry,
+): Promise<boolean> {
+  const { value } = await customers.transact(async (work) => {
+    const request = await takeRecoveryRequest(work);
+    if (request?.user === undefined)
+      return { keep: request !== undefined, value: request === undefined ? "none" : "nobody" };
+    const { user } = request;
+    const message = recoveryMail(settings.base_url, user, await startRecovery(work, user.userId));
+    const done = await enqueue(
+      work,
+      {
+        customerId: user.customerId,
+        kind: "recovery",
+        recipient: user.email.toLowerCase(),
+        message,
+        lifetimeMs: recoveryLifetimeMs,
+      },
+      { perRecipient: recoveriesPerMailbox, perCustomer: undefined },
+    );
+    return { keep: true, value: done };
+  });
+  if (value === "limited") telemetry.limited("recovery");
+  return value !== "none";
+}
+
+function linkPorts({ customers }: NoticesDeps): LinkPorts {
+  const transact = async <T>(action: (work: Work) => Promise<T>): Promise<T> =>
+    (await customers.transact(async (work) => ({ keep: true, value: await action(work) }))).value;
+  return {
+    recoverable: async (token) => transact(async (work) => recoveryUser(work, token)),
+    recover: async (token) =>
+      transact(async (work) => {
+        const user = await recoveryUser(work, token);
+        if (user === undefined) return undefined;
+        const { userId, customerId, username } = user;
+        const newToken = await finishRecovery(work, userId);
+        await recordAudit(work, {
+          ...byLink(customerId, "recover token"),
+          who: username,
+          userId,
+          ids: { user_id: userId },
+        });
+        return { username, newToken };
+      }),
+    subscription: async (token) =>
+      transact(async (work) => subscriptionOfLink(work, token, undefined)),
+    changeSubscription: async (token, action) =>
+      transact(async (work) => {
+        const found = await subscriptionOfLink(work, token, action);
+        if (found !== undefined)
+          await recordAudit(work, {
+            ...byLink(found.customerId, `${action} subscription`),
+            who: found.email,
+            ids: { notification_type: found.type },
+          });
+        return found;
+      }),
+  };
+}
+
+function byLink(customerId: number, action: string) {
+  return {
+    via: "api",
+    customerId,
+    action: `LINK ${action}`,
+    userId: null,
+    change: {},
+    address: null,
+    requestId: null,
+  } as const;
+}
+
+function describeType(type: string): string {
+  const known: Readonly<Record<string, string>> = {
+    ...emailNotificationTypes,
+    ...monitorNotificationTypes,
+  };
+  return (Object.hasOwn(known, type) ? known[type] : undefined) ?? "Reports of unreviewed bots.";
+}

@@ -1,0 +1,179 @@
+// The keys of central's settings about mail, chat, reports and alerts: a part of the table in fields.ts.
+
+import { duration, flag, integer, oneOf, text } from "../../base/settings-fields.ts";
+import type { FieldTable, Parsed } from "../../base/settings.ts";
+import { isMailAddress } from "../../core/outgoing.ts";
+
+export type MailServer = { readonly host: string; readonly port: number; readonly isTls: boolean };
+
+/** `smtp://host[:587]`, `smtps://host[:465]`. */
+function mailServer(raw: unknown): Parsed<MailServer> {
+  const reason =
+    "must be smtp://host:port or smtps://host:port; user and password are keys of their own";
+  if (typeof raw !== "string" || !/^smtps?:\/\//.test(raw) || !URL.canParse(raw))
+    return { ok: false, reason };
+  const url = new URL(raw);
+  const isPlain = url.username + url.password + url.search + url.hash === "";
+  if (!isPlain || url.hostname === "" || !["", "/"].includes(url.pathname))
+    return { ok: false, reason };
+  const isTls = url.protocol === "smtps:";
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  return { ok: true, value: { host, port: Number(url.port || (isTls ? 465 : 587)), isTls } };
+}
+
+/** An address, or `Name <address>`. */
+function sender(raw: unknown): Parsed<string> {
+  const address = typeof raw === "string" ? (/<([^<>]*)>$/.exec(raw)?.[1] ?? raw) : "";
+  const name = typeof raw === "string" ? raw.slice(0, raw.length - address.length) : "";
+  return isMailAddress(address) && !/[\p{Cc}"]/u.test(name)
+    ? { ok: true, value: String(raw) }
+    : { ok: false, reason: "must be a mail address, or `Name <address>`" };
+}
+
+function timeZone(raw: unknown): Parsed<string> {
+  try {
+    return {
+      ok: true,
+      value: new Intl.DateTimeFormat("en", { timeZone: String(raw) }).resolvedOptions().timeZone,
+    };
+  } catch {
+    return { ok: false, reason: "must be a time zone such as Europe/Berlin" };
+  }
+}
+
+export const weekdays = [
+  "sunday",
+  "monday",
+  "tuesday",
+  "wednesday",
+  "thursday",
+  "friday",
+  "saturday",
+] as const;
+
+const mailFields = {
+  "mail.server": {
+    doc: "The mail server: smtp://host:587 (STARTTLS, see `mail.starttls`) or smtps://host:465. Without it mails wait in the outbox, and health says so.",
+    optional: true,
+    example: "smtp://mail.example.com:587",
+    parse: mailServer,
+    conflict: (settings) =>
+      settings["mail.server"] !== undefined && settings["mail.from"] === undefined
+        ? "needs `mail.from`"
+        : undefined,
+  },
+  "mail.starttls": {
+    doc: "Whether mail goes over smtp:// without encryption: `required` never, `offered` where the server offers none, `never` always (a server on this host).",
+    fallback: "required",
+    parse: oneOf("required", "offered", "never"),
+  },
+  "mail.user": {
+    doc: "Name at the mail server, where it asks for one.",
+    optional: true,
+    example: "accel",
+    parse: text(),
+    conflict: (settings) =>
+      settings["mail.user"] !== undefined && settings["mail.password_file"] === undefined
+        ? "needs `mail.password_file`"
+        : undefined,
+  },
+  "mail.password_file": {
+    doc: "File that holds the password for the mail server, readable for this user only.",
+    optional: true,
+    example: "/etc/accel-central/mail.password",
+    parse: text(/^\//, "an absolute path"),
+  },
+  "mail.from": {
+    doc: "Sender of all mails.",
+    optional: true,
+    example: "Acceleration <accel@example.com>",
+    parse: sender,
+  },
+  "mail.timeout": {
+    doc: "For each step with the mail server.",
+    fallback: "30s",
+    parse: duration("1s", "100s"),
+  },
+  "mail.keep": {
+    doc: "How long it is kept that a message was sent, or why it was not. Its content goes at once.",
+    fallback: "30d",
+    parse: duration("1d"),
+  },
+  "chat.private_hooks": {
+    doc: "Whether customers' chat hooks may lead to private addresses, this host's own included.",
+    fallback: false,
+    parse: flag(),
+  },
+  "chat.timeout": {
+    doc: "For a chat hook to answer.",
+    fallback: "10s",
+    parse: duration("1s", "60s"),
+  },
+} as const satisfies FieldTable;
+
+const reportFields = {
+  "reports.time_zone": {
+    doc: "Where the times of the reports are meant.",
+    fallback: "UTC",
+    parse: timeZone,
+  },
+  "reports.at": {
+    doc: "When the daily reports are sent, and the weekly ones of that day: hours and minutes.",
+    fallback: "06:30",
+    parse: text(/^(?:[01]\d|2[0-3]):[0-5]\d$/, "a time such as 06:30"),
+  },
+  "reports.weekday": {
+    doc: `Day of the weekly reports: ${weekdays.join(", ")}.`,
+    fallback: "monday",
+    parse: oneOf(...weekdays),
+  },
+} as const satisfies FieldTable;
+
+const alertFields = {
+  "alerts.slow_response": {
+    doc: "A backend's answer that takes longer is slow. Agents count by these steps: 100ms, 500ms, 2s, 10s.",
+    fallback: "2s",
+    parse: oneOf("100ms", "500ms", "2s", "10s"),
+  },
+  "alerts.slow_percent": {
+    doc: "A backend is slow when more than so many percent of its answers within half a minute are.",
+    fallback: 50,
+    parse: integer(1, 99),
+  },
+  "alerts.slow_requests": {
+    doc: "And there were at least so many of them.",
+    fallback: 5,
+    parse: integer(1, 1_000_000),
+  },
+  "alerts.after": {
+    doc: "A backend that is slow or unreachable for so long is an alert.",
+    fallback: "5min",
+    parse: duration("0s", "1d"),
+  },
+  "alerts.resolved_after": {
+    doc: "An alert is over when all was well for so long.",
+    fallback: "5min",
+    parse: duration("0s", "1d"),
+  },
+} as const satisfies FieldTable;
+
+/** They stand with the other limits. */
+export const noticeLimitFields = {
+  "limits.mails_per_address": {
+    doc: "Messages to one address, or one chat channel, in an hour. What is more is not sent.",
+    fallback: 30,
+    parse: integer(1, 100_000),
+  },
+  "limits.messages_per_customer": {
+    doc: "Messages that go out for one customer in a day.",
+    fallback: 2_000,
+    parse: integer(1, 10_000_000),
+  },
+  "limits.recoveries_per_address": {
+    doc: "Recoveries of a token that one network address may start in an hour; to one mail address at most 5 are sent.",
+    fallback: 20,
+    parse: integer(1, 1_000_000),
+  },
+} as const satisfies FieldTable;
+
+export const noticeFields = { ...mailFields, ...reportFields, ...alertFields };

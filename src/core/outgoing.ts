@@ -1,0 +1,36 @@
+// What central sends of itself: a mail or a line in a chat. Written whole before the first attempt, so that each attempt sends the same.
+
+export type OutgoingMail = {
+  readonly channel: "mail";
+  readonly to: string;
+  readonly subject: string;
+  readonly text: string;
+  readonly html: string;
+  /** Of this very subscription; null: the mail was asked for by hand and has nothing to unsubscribe from. */
+  readonly unsubscribeUrl: string | null;
+};
+
+export type OutgoingChat = {
+  readonly channel: "chat";
+  readonly hookUrl: string;
+  readonly text: string;
+};
+
+export type Outgoing = OutgoingMail | OutgoingChat;
+
+export type OutgoingChannel = Outgoing["channel"];
+
+/** One address as HTML forms take it: ASCII, no quoting, no list, nothing that a header could be made of. */
+export const mailAddressPattern =
+  "^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\\.)*[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$";
+
+const mailAddress = new RegExp(mailAddressPattern);
+
+export function isMailAddress(text: string): boolean {
+  return text.length <= 254 && mailAddress.test(text);
+}
+
+/** Two spellings of one mailbox are one to us: no server in use tells them apart. */
+export function mailAddressKey(address: string): string {
+  return address.toLowerCase();
+}

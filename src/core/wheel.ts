@@ -1,0 +1,43 @@
+// What a wheel says of itself: by its file name and by its METADATA (Python's binary distribution format, core metadata).
+
+import { parsePackageVersion, type PackageVersion } from "./package-version.ts";
+
+export type WheelSaid = {
+  /** Normalized: lower-case, words joined by `_`. */
+  readonly distribution: string;
+  readonly version: PackageVersion;
+};
+
+const charsMax = 255;
+
+/** `{distribution}-{version}(-{build})?-{python}-{abi}-{platform}.whl`; undefined for what is no such name. */
+export function parseWheelName(file: string): WheelSaid | undefined {
+  if (file.length > charsMax) return undefined;
+  const found =
+    /^(?<name>[A-Za-z0-9](?:[\w.]*[A-Za-z0-9])?)-(?<version>[\w.!+]+)(?:-\d[\w.]*)?-[\w.]+-[\w.]+-[\w.]+\.whl$/.exec(
+      file,
+    )?.groups;
+  return said(found?.["name"], found?.["version"]);
+}
+
+/** The name of the folder that holds METADATA: `{distribution}-{version}.dist-info`. */
+export function parseDistInfo(folder: string): WheelSaid | undefined {
+  const found = /^(?<name>[^/-]+)-(?<version>[^/-]+)\.dist-info$/.exec(folder)?.groups;
+  return said(found?.["name"], found?.["version"]);
+}
+
+/** Fields of the head, which ends at the first empty line. Undefined where name or version are missing, unreadable or there twice. */
+export function parseWheelMetadata(text: string): WheelSaid | undefined {
+  const head = text.split(/\r?\n\r?\n/, 1)[0] ?? "";
+  const only = (name: string): string | undefined => {
+    const values = [...head.matchAll(new RegExp(`^${name}:[ \\t]*(.*?)[ \\t]*\\r?$`, "gim"))];
+    return values.length === 1 ? values[0]?.[1] : undefined;
+  };
+  return only("Metadata-Version") === undefined ? undefined : said(only("Name"), only("Version"));
+}
+
+function said(name: string | undefined, versionText: string | undefined): WheelSaid | undefined {
+  const version = parsePackageVersion(versionText ?? "");
+  if (name === undefined || name === "" || version === undefined) return undefined;
+  return { distribution: name.toLowerCase().replaceAll(/[-_.]+/g, "_"), version };
+}

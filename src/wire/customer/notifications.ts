@@ -1,0 +1,129 @@
+// `/notifications/` and `/tokens/start-recovery/`: which messages there are, who gets them, and how a lost token is found again.
+
+import { Type, type Static } from "typebox";
+import { mailAddressPattern } from "../../core/outgoing.ts";
+import { body, BooleanLike, open, shape } from "./shape.ts";
+
+/** Key of a type → what it is. */
+export const emailNotificationTypes = {
+  weekly_report_email:
+    "Every week: what visitors asked of each domain, what the cache answered, what was blocked, and the state of the deployments.",
+  send_email_to_customer_about_certificates_expiring:
+    "When a certificate that a deployment serves is about to expire: 30, 14, 7, 3 and 1 days before, and when it has expired.",
+  send_email_to_customers_about_old_versions_of_accel_pack:
+    "Every week, while deployments run an older accel_pack than the newest.",
+  send_email_to_customer_about_accel_pack_push:
+    "When a deployment runs another version of accel_pack than before.",
+  send_email_to_customer_about_domain_images_optimization_blocked_for_today:
+    "When a domain has used up its day's image variants and originals are served for the rest of it.",
+} as const;
+
+export const slowBackendType =
+  "maker.monitor.dashboards.for_alerts.for_domains.domains_backend_slow_response_graphs";
+export const unreachableBackendType =
+  "maker.monitor.dashboards.for_alerts.for_edge_servers.customer_backend_unreachable_graphs";
+
+export const monitorNotificationTypes = {
+  [slowBackendType]:
+    "When the backend of a domain answers slowly for a while, and when it no longer does.",
+  [unreachableBackendType]:
+    "When an edge server cannot reach a backend for a while, and when it can again.",
+} as const;
+
+export type EmailNotificationType = keyof typeof emailNotificationTypes;
+export type MonitorNotificationType = keyof typeof monitorNotificationTypes;
+
+/** One to whom messages can be sent. */
+const Address = Type.String({
+  maxLength: 254,
+  pattern: mailAddressPattern,
+  description: "A mail address in ASCII.",
+});
+
+function oneOfKeys<const T extends Readonly<Record<string, string>>>(types: T) {
+  return Type.Unsafe<keyof T & string>({ type: "string", enum: Object.keys(types) });
+}
+
+const EmailType = oneOfKeys(emailNotificationTypes);
+const MonitorType = oneOfKeys(monitorNotificationTypes);
+const isPermanent = { is_permanent: Type.Optional(BooleanLike) };
+const permanence =
+  "Without `is_permanent` the subscription is suspended for 30 days and wakes by itself.";
+
+export const emailSubscribe = body({ notification_type: EmailType, email: Address }, [], {
+  examples: [{ notification_type: "weekly_report_email", email: "ada@example.com" }],
+});
+export const emailUnsubscribe = body(
+  { notification_type: EmailType, email: Address, ...isPermanent },
+  [],
+  {
+    description: permanence,
+    examples: [
+      { notification_type: "weekly_report_email", email: "ada@example.com" },
+      { notification_type: "weekly_report_email", email: "ada@example.com", is_permanent: true },
+    ],
+  },
+);
+export const monitorSubscribe = body({ notification_type: MonitorType, email: Address }, [], {
+  examples: [{ notification_type: slowBackendType, email: "ada@example.com" }],
+});
+export const monitorUnsubscribe = body(
+  { notification_type: MonitorType, email: Address, ...isPermanent },
+  [],
+  {
+    description: permanence,
+    examples: [
+      { notification_type: unreachableBackendType, email: "ada@example.com", is_permanent: true },
+    ],
+  },
+);
+
+export const NotificationTypes = open(
+  { notification_types: Type.Record(Type.String(), Type.String()) },
+  {
+    title: "NotificationTypes",
+    description: "Key of a type and what it is.",
+    examples: [{ notification_types: monitorNotificationTypes }],
+  },
+);
+export type NotificationTypes = Static<typeof NotificationTypes>;
+export const notificationTypesShape = shape(NotificationTypes);
+
+const statuses = <const S extends string>(...values: readonly S[]) =>
+  Type.Unsafe<S>({ type: "string", enum: [...values] });
+
+export const Subscribed = open(
+  {
+    status: statuses("subscription_created", "subscription_reactivated", "subscription_exists"),
+  },
+  { title: "Subscribed", examples: [{ status: "subscription_created" }] },
+);
+export type Subscribed = Static<typeof Subscribed>;
+export const subscribedShape = shape(Subscribed);
+
+export const Unsubscribed = open(
+  { status: statuses("unsubscribed", "subscription_inactive", "no_subscription") },
+  { title: "Unsubscribed", examples: [{ status: "unsubscribed" }] },
+);
+export type Unsubscribed = Static<typeof Unsubscribed>;
+export const unsubscribedShape = shape(Unsubscribed);
+
+export const recoveryStart = body(
+  {
+    username: Type.String({ minLength: 1, maxLength: 150 }),
+    email: Type.String({ minLength: 1, maxLength: 254 }),
+  },
+  [],
+  { examples: [{ username: "ada", email: "ada@example.com" }] },
+);
+
+export const RecoveryStarted = open(
+  { status: statuses("email sent") },
+  {
+    title: "RecoveryStarted",
+    description: "The same whether there is such a user or not.",
+    examples: [{ status: "email sent" }],
+  },
+);
+export type RecoveryStarted = Static<typeof RecoveryStarted>;
+export const recoveryStartedShape = shape(RecoveryStarted);

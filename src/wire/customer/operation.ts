@@ -1,0 +1,42 @@
+// What an operation promises beside its body: what a good answer carries, which parameters of the query it reads. Documents, pages and tests are made of it.
+
+import type { TSchema } from "typebox";
+import type { Shape } from "./shape.ts";
+
+/** What a good answer carries. */
+export type Gives =
+  | { readonly kind: "json"; readonly status: 200 | 201; readonly schema: TSchema }
+  /** A plain array in order of id, with `?limit=` and `?after=`; the schema is an item's. */
+  | { readonly kind: "list"; readonly status: 200; readonly schema: TSchema }
+  | { readonly kind: "nothing"; readonly status: 204 }
+  /** A page or a file. */
+  | { readonly kind: "media"; readonly status: 200; readonly type: string };
+
+export function gives(shape: Shape<unknown>): Gives {
+  return { kind: "json", status: 200, schema: shape.schema };
+}
+
+/** 201: something was made. */
+export function makes(shape: Shape<unknown>): Gives {
+  return { kind: "json", status: 201, schema: shape.schema };
+}
+
+export function lists(shape: Shape<unknown>): Gives {
+  return { kind: "list", status: 200, schema: shape.schema };
+}
+
+export const givesNothing: Gives = { kind: "nothing", status: 204 };
+
+/** `type` as in the header `Content-Type`. */
+export function givesMedia(type: string): Gives {
+  return { kind: "media", status: 200, type };
+}
+
+/** Refusals that an operation has of its own; those that follow from its credentials, body and query (400, 401, 413, 415) are known. */
+export type Refusal = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 503;
+
+/** A parameter of the query. All are optional. */
+export type QueryParameter = {
+  readonly schema: Readonly<Record<string, unknown>>;
+  readonly description: string;
+};

@@ -1,0 +1,75 @@
+// What operators' commands ask of a running central, over its control socket.
+
+import { Type, type Static } from "typebox";
+import { Email, PersonName, Username, UserPassword } from "./customer/user.ts";
+import { Id } from "./customer/shape.ts";
+import { closed, decoder } from "./validate.ts";
+
+/** The account of the host that runs the command, as the command says. */
+const by = { operator: Type.String({ minLength: 1, maxLength: 100 }) };
+/** No control characters: it is printed. */
+const CustomerName = Type.String({
+  minLength: 1,
+  maxLength: 255,
+  pattern: "^[^\\u0000-\\u001f\\u007f]+$",
+});
+
+export const decodeUserAdd = decoder(
+  closed({
+    ...by,
+    username: Username,
+    customer_id: Id,
+    email: Type.Optional(Email),
+    first_name: Type.Optional(PersonName),
+    last_name: Type.Optional(PersonName),
+    password: Type.Optional(UserPassword),
+    /** With a token, shown once. */
+    token: Type.Optional(Type.Boolean()),
+  }),
+);
+export const decodeUserList = decoder(closed({ customer_id: Type.Optional(Id) }));
+export const decodeUserShow = decoder(closed({ username: Username }));
+export const decodeUserPassword = decoder(
+  closed({ ...by, username: Username, password: UserPassword }),
+);
+export const decodeUserPermit = decoder(
+  closed({
+    ...by,
+    username: Username,
+    permission: Type.Union([Type.Literal("publish"), Type.Literal("read-logs")]),
+    granted: Type.Boolean(),
+  }),
+);
+
+export const decodeTokenList = decoder(
+  closed({
+    username: Type.Optional(Username),
+    customer_id: Type.Optional(Id),
+    /** With those that were revoked. */
+    all: Type.Optional(Type.Boolean()),
+  }),
+);
+export const decodeTokenIssue = decoder(closed({ ...by, username: Username }));
+export const decodeTokenRevoke = decoder(
+  Type.Union([
+    closed({ ...by, token_id: Id }),
+    /** All of a user. */
+    closed({ ...by, username: Username }),
+  ]),
+);
+
+export const decodeCustomerList = decoder(closed({}));
+export const decodeCustomerShow = decoder(closed({ customer_id: Id }));
+export const decodeCustomerAdd = decoder(closed({ ...by, name: CustomerName }));
+
+export const AuditAsked = closed({
+  customer_id: Type.Optional(Id),
+  who: Type.Optional(Type.String({ minLength: 1, maxLength: 150 })),
+  /** ISO 8601. */
+  since: Type.Optional(Type.String({ maxLength: 40 })),
+  /** The newest so many; with `since` all. */
+  lines: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
+  follow: Type.Optional(Type.Boolean()),
+});
+export type AuditAsked = Static<typeof AuditAsked>;
+export const decodeAuditAsked = decoder(AuditAsked);

@@ -1,0 +1,226 @@
+// The sender over a real outbox in a real store, with deliveries that the test decides.
+
+import pino from "pino";
+import { expect, test } from "vitest";
+import { startSender } from "../../../src/central/mail/sender.ts";
+import type { Delivery, Taken } from "../../../src/central/mail/ports.ts";
+import { releaseLeases } from "../../../src/central/store/outbox.ts";
+import { openOutbox as open, type OutboxRig as Rig } from "../../support/outbox-rig.ts";
+import { until } from "../../support/until.ts";
+
+const fast = {
+  idleMs: 5,
+  telemetryMs: 5,
+  graceMs: 50,
+  down: { firstMs: 1, mostMs: 5 },
+  again: { firstMs: 1_000, mostMs: 8_000 },
+};
+
+function send(rig: Rig, deliver: (to: string, taken: Taken["uid"]) => Promise<Delivery>) {
+  return startSender({
+    outbox: rig.outboxAs("sender"),
+    mail: async ({ to }, { uid }) => deliver(to, uid),
+    chat: async () => ({ kind: "sent" }),
+    telemetry: rig.telemetry,
+    log: pino({ level: "silent" }),
+    now: rig.now,
+    random: () => 0.5,
+    timings: fast,
+  });
+}
+
+const sent = { kind: "sent" } as const;
+
+async function states(rig: Rig): Promise<readonly string[]> {
+  return (await rig.rows()).map(({ recipient, state }) => `${recipient} ${state}`);
+}
+
+test("what is due is sent in order, each once; its content is let go", async () => {
+  await using rig = await open();
+  const got: string[] = [];
+  for (const to of ["a@x.org", "b@x.org", "c@x.org"]) await rig.put(to);
+  expect(JSON.stringify(await rig.rows())).not.toContain("subject");
+  await using _ = send(rig, async (to) => {
+    got.push(to);
+    return sent;
+  });
+  await until("all sent", async () => (await states(rig)).every((one) => one.endsWith(" sent")));
+  expect(got).toEqual(["a@x.org", "b@x.org", "c@x.org"]);
+  expect((await rig.rows()).map(({ sealed, attempts }) => [sealed, attempts])).toEqual(
+    Array.from({ length: 3 }, () => ["", 1]),
+  );
+});
+
+test("refused is over; what is not taken now waits, with all else for the same address", async () => {
+  await using rig = await open();
+  for (const to of ["no@x.org", "grey@x.org", "grey@x.org", "ok@x.org"]) await rig.put(to);
+  const got: string[] = [];
+  await using _ = send(rig, async (to) => {
+    got.push(to);
+    if (to === "no@x.org") return { kind: "refused", reason: "no such user" };
+    return to === "grey@x.org" && got.length < 4 ? { kind: "later", reason: "greylisted" } : sent;
+  });
+  await until("ok is sent", () => got.includes("ok@x.org"));
+  expect(got).toEqual(["no@x.org", "grey@x.org", "ok@x.org"]);
+  await until("written", async () => (await states(rig)).includes("ok@x.org sent"));
+  expect(await states(rig)).toEqual([
+    "no@x.org failed",
+    "grey@x.org waiting",
+    "grey@x.org waiting",
+    "ok@x.org sent",
+  ]);
+  rig.clock.now = new Date("2031-05-06T07:01:00.000Z");
+  await until("the rest", async () => (await states(rig)).every((one) => !one.endsWith("waiting")));
+  expect(got.slice(3)).toEqual(["grey@x.org", "grey@x.org"]);
+});
+
+test("while the server cannot be had nothing is lost and nothing overtakes", async () => {
+  await using rig = await open();
+  for (const to of ["a@x.org", "b@x.org"]) await rig.put(to);
+  const got: string[] = [];
+  let isDown = true;
+  await using _ = send(rig, async (to) => {
+    got.push(to);
+    return isDown ? { kind: "down", reason: "refused" } : sent;
+  });
+  await until("three tries", () => got.length >= 3);
+  rig.clock.now = new Date("2031-05-06T07:20:00.000Z");
+  const warned = () => rig.health.list().find(({ code }) => code === "mail_stuck");
+  await until("health says so", () => warned());
+  expect(warned()?.text).toContain(
+    "2 mails wait, the oldest for 20 minutes; last failure: refused",
+  );
+  isDown = false;
+  await until("all sent", async () => (await states(rig)).every((one) => one.endsWith(" sent")));
+  expect(new Set(got.slice(0, -1))).toEqual(new Set(["a@x.org"]));
+  await until("health is well", () => rig.health.list().length === 0);
+});
+
+test("without a mail server mails wait, and health says so; too late they are given up", async () => {
+  await using rig = await open();
+  await rig.put("a@x.org");
+  await using _ = startSender({
+    outbox: rig.outboxAs("sender"),
+    mail: undefined,
+    chat: async () => sent,
+    telemetry: rig.telemetry,
+    log: pino({ level: "silent" }),
+    now: rig.now,
+    random: () => 0.5,
+    timings: fast,
+  });
+  await until("told", () => rig.health.list().some(({ code }) => code === "mail_unset"));
+  expect(await states(rig)).toEqual(["a@x.org waiting"]);
+  rig.clock.now = new Date("2031-05-06T08:00:00.000Z");
+  await until("given up", async () => (await states(rig))[0] === "a@x.org failed");
+  await until("health is well", () => rig.health.list().length === 0);
+  expect(await rig.registry.metrics()).toContain(
+    'accel_central_messages_expired_total{channel="mail",kind="weekly_report_email"} 1',
+  );
+});
+
+test("two senders never have one message; a lease that ran out, or was let go, is taken again", async () => {
+  await using rig = await open();
+  for (let i = 0; i < 20; i++) await rig.put(`a${i}@x.org`);
+  const [one, two] = [rig.outboxAs("one"), rig.outboxAs("two")];
+  const taken = await Promise.all(
+    Array.from({ length: 24 }, async (_, i) => (i % 2 ? one : two).take("mail", 60_000)),
+  );
+  const ids = taken.flatMap((found) => (found === undefined ? [] : [found.id]));
+  expect(ids.length).toBe(20);
+  expect(new Set(ids).size).toBe(20);
+  expect(await one.take("mail", 60_000)).toBeUndefined();
+  rig.clock.now = new Date("2031-05-06T07:01:00.001Z");
+  const again = await two.take("mail", 60_000);
+  expect(again).toMatchObject({ attempts: 2, uid: taken.find((t) => t?.id === again?.id)?.uid });
+  // Whoever lost the lease does not end what another one has.
+  if (again === undefined) throw new Error("nothing was taken");
+  await rig.outboxAs("someone else").failed(again, "x");
+  expect((await rig.rows()).every(({ state }) => state === "waiting")).toBe(true);
+  await releaseLeases(rig.store);
+  expect(await one.take("mail", 60_000)).toBeDefined();
+});
+
+test("what was sent and cannot be written down is not sent again while the process lives", async () => {
+  await using rig = await open();
+  await rig.put("a@x.org");
+  const outbox = rig.outboxAs("sender");
+  let broken = 3;
+  const got: string[] = [];
+  await using _ = startSender({
+    outbox: {
+      ...outbox,
+      sent: async (taken) => {
+        if (broken-- > 0) throw new Error("disk full");
+        return outbox.sent(taken);
+      },
+    },
+    mail: async ({ to }) => {
+      got.push(to);
+      return sent;
+    },
+    chat: async () => sent,
+    telemetry: rig.telemetry,
+    log: pino({ level: "silent" }),
+    now: rig.now,
+    random: () => 0.01,
+    timings: fast,
+  });
+  await until("written", async () => (await states(rig))[0] === "a@x.org sent");
+  expect(got).toEqual(["a@x.org"]);
+});
+
+test("limits: to one address an hour, for one customer a day; the same thing once", async () => {
+  await using rig = await open();
+  rig.limits.now = { perRecipient: 2, perCustomer: 4 };
+  const outcomes = [
+    await rig.put("a@x.org", { onceKey: "k" }),
+    await rig.put("a@x.org", { onceKey: "k" }),
+    await rig.put("a@x.org"),
+    await rig.put("a@x.org"),
+    await rig.put("a@x.org", { customerId: 2 }),
+    await rig.put("b@x.org"),
+    await rig.put("b@x.org"),
+    await rig.put("c@x.org"),
+    await rig.put("c@x.org", { customerId: 2 }),
+  ];
+  expect(outcomes).toEqual([
+    "queued",
+    "already",
+    "queued",
+    "limited",
+    "limited",
+    "queued",
+    "queued",
+    "limited",
+    "queued",
+  ]);
+  rig.clock.now = new Date("2031-05-06T08:00:00.001Z");
+  expect(await rig.put("a@x.org", { customerId: 2 })).toBe("queued");
+  rig.clock.now = new Date("2031-05-07T07:00:00.001Z");
+  expect(await rig.put("a@x.org")).toBe("queued");
+});
+
+test("stopping waits for the attempt under way for a while, then leaves it to the next start", async () => {
+  await using rig = await open();
+  await rig.put("a@x.org");
+  const begun = Promise.withResolvers<void>();
+  const sender = startSender({
+    outbox: rig.outboxAs("sender"),
+    mail: async (_mail, _facts, signal) => {
+      begun.resolve();
+      const { promise, resolve } = Promise.withResolvers<Delivery>();
+      signal.addEventListener("abort", () => resolve({ kind: "down", reason: "cut" }));
+      return promise;
+    },
+    chat: async () => sent,
+    telemetry: rig.telemetry,
+    log: pino({ level: "silent" }),
+    now: rig.now,
+    random: () => 0.5,
+    timings: fast,
+  });
+  await begun.promise;
+  await sender[Symbol.asyncDispose]();
+  expect(await states(rig)).toEqual(["a@x.org waiting"]);
+});
