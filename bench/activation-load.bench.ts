@@ -7,6 +7,8 @@ import { builtTree } from "../test/support/built-tree.ts";
 import { ReleaseRig } from "../test/support/release-rig.ts";
 import { VersionedSite } from "../test/support/versioned-site.ts";
 import { Figures, percentile } from "./support/figures.ts";
+import { growthOf } from "./support/level.ts";
+import { nodeOptionsOfUnit } from "./support/unit-options.ts";
 
 const activations = Number(process.env["ACTIVATIONS"] ?? 300);
 const files = 10_000;
@@ -18,6 +20,7 @@ const settledAfter = 1 / 3;
 export async function run(say: (line: string) => void): Promise<void> {
   using tree = builtTree();
   const { main } = tree;
+  process.env["NODE_OPTIONS"] = nodeOptionsOfUnit();
   await using rig = await ReleaseRig.open({ main, importWithinMs: 1_200_000 });
   await rig.edge.startAgent(main);
   const figures = new Figures(say);
@@ -43,12 +46,20 @@ export async function run(say: (line: string) => void): Promise<void> {
   figures.add("activation, from PUT to receipt, p50", percentile(tookMs, 0.5), "ms");
   figures.add("p99", percentile(tookMs, 0.99), "ms");
   const settled = samples.slice(Math.floor(samples.length * settledAfter));
-  const slope = (name: string, unit: string, most: number, of: (one: LoadSample) => number): void =>
-    figures.add(name, slopeOf(settled, of) * 100, `${unit}/100`, { most });
-  slope("memory of the agent grows", "MB", 4, ({ agentMb }) => agentMb);
-  slope("memory of central grows", "MB", 4, ({ centralMb }) => centralMb);
-  slope("disk of the agent grows", "MB", 1, ({ diskMb }) => diskMb);
-  slope("files of the agent grow", "", 1, (one) => one.files);
+  const level = (name: string, of: (one: LoadSample) => number): void => {
+    const slope = `${(slopeOf(settled, of) * 100).toFixed(1)} in 100 activations`;
+    figures.add(
+      `${name}, last third / the one before`,
+      growthOf(samples.map(of)),
+      "×",
+      { most: 1.05 },
+      slope,
+    );
+  };
+  level("memory of the agent, MB", ({ agentMb }) => agentMb);
+  level("memory of central, MB", ({ centralMb }) => centralMb);
+  level("disk of the agent, MB", ({ diskMb }) => diskMb);
+  level("files of the agent", (one) => one.files);
   const { firstAnswerMs, span, wrong } = await bootOffline(rig, new VersionedSite(files), main);
   figures.add("started without central: the first file", firstAnswerMs, "ms", { most: 2_000 });
   figures.add("files that are wrong then", wrong.length, "", { most: 0 });

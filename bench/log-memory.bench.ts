@@ -6,6 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { showFigures } from "../test/support/log-oracle-judge.ts";
 import { Oracle, randomFrom } from "../test/support/log-oracle-run.ts";
 import { Scene } from "../test/support/log-oracle-scene.ts";
+import { growthOf } from "./support/level.ts";
+import { nodeOptionsOfUnit } from "./support/unit-options.ts";
 
 const minutes = Number(process.env["LOG_MEMORY_MINUTES"] ?? 20);
 /** Of which central is away the second half. */
@@ -17,7 +19,11 @@ const spoolMax = "1GiB";
 
 type Sample = { readonly atMs: number; readonly mib: number };
 
+/** Of the highest in the last third by the highest in the third before it. */
+const growthMax = 1.05;
+
 export async function run(say: (line: string) => void): Promise<void> {
+  process.env["NODE_OPTIONS"] = nodeOptionsOfUnit();
   await using scene = await Scene.open({ spool: { max: spoolMax } });
   await using oracle = new Oracle(scene, randomFrom(1));
   const beganMs = performance.now();
@@ -42,7 +48,12 @@ export async function run(say: (line: string) => void): Promise<void> {
   say(
     `slope behind the first ${100 * warmUpShare} %: ${slopePerHour(warm).toFixed(1)} MiB an hour`,
   );
+  const growth = growthOf(samples.map(({ mib }) => mib));
+  say(
+    `highest of the last third / of the one before: ${growth.toFixed(3)} × (at most ${growthMax})`,
+  );
   say(showFigures(figures));
+  if (growth > growthMax) throw new Error("the agent's memory is not level");
   if (figures.unexplained.length > 0) throw new Error(figures.unexplained.slice(0, 20).join("\n"));
 }
 
