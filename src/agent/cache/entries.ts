@@ -229,7 +229,10 @@ export class Entries {
   /** The ids of one site after the other; those of one ascend. */
   *ofSites(): Iterable<{ readonly site: Site; readonly ids: readonly number[] }> {
     for (let site = this.#sql.firstSite.get(); site !== undefined;) {
-      yield { site, ids: this.#sql.idsOfSite.all(site.domain, site.host) };
+      const ids: readonly number[] = JSON.parse(
+        this.#sql.idsOfSite.get(site.domain, site.host) ?? "[]",
+      );
+      yield { site, ids };
       site = this.#sql.siteAfter.get(site.domain, site.host);
     }
   }

@@ -160,10 +160,12 @@ function prepareReads(db: Sqlite) {
     siteAfter: db.prepare<[string, string], Site>(
       `${sites} WHERE (domain, host) > (?, ?) ORDER BY domain, host LIMIT 1`,
     ),
-    // From the narrow index and not from the wide rows.
-    idsOfSite: ids<[string, string]>(
-      "SELECT id FROM entry INDEXED BY entry_scope WHERE domain = ? AND host = ?",
-    ),
+    // From the narrow index and not from the wide rows; ascending. As one text: a million rows take twice as long to hand over as to read from JSON.
+    idsOfSite: db
+      .prepare<[domain: string, host: string], string>(
+        "SELECT json_group_array(id) FROM entry INDEXED BY entry_scope WHERE domain = ? AND host = ?",
+      )
+      .pluck(),
     found: db.prepare<[number], FoundEntry>(
       `SELECT id, host, kind, path, query, mime, coding, status, size, stored_at_ms AS storedAtMs
        FROM entry WHERE id = ?`,

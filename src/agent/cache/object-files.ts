@@ -21,8 +21,11 @@ export function objectPath(directory: string, name: string): string {
 }
 
 export function makeObjectDirectories(directory: string): void {
+  const objects = join(directory, "objects");
+  mkdirSync(objects, { recursive: true, mode: 0o700 });
+  const there = new Set(readdirSync(objects));
   for (const shard of shards)
-    mkdirSync(join(directory, "objects", shard), { recursive: true, mode: 0o700 });
+    if (!there.has(shard)) mkdirSync(join(objects, shard), { mode: 0o700 });
 }
 
 export function unlinkObject(directory: string, name: string): void {

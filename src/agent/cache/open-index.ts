@@ -282,7 +282,7 @@ export class OpenIndex implements Disposable {
 
   #setServable(ids: readonly number[], site: Site): void {
     this.#sites.set(ids, site);
-    for (const id of ids) this.bits.set(id);
+    this.bits.set(ids);
   }
 
   #unset(removed: readonly Removed[]): void {

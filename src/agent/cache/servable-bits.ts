@@ -43,12 +43,23 @@ export class ServableBits {
     return (Atomics.load(this.#words, last) & (0xff_ff_ff_ff >>> (31 - (offset % 32)))) !== 0;
   }
 
-  /** The id must be below `baseId + idSpanMax`. */
-  set(id: number): void {
-    const offset = id - this.baseId;
-    const word = Math.floor(offset / 32);
-    if (word >= this.#words.length) this.#growFor(word);
-    Atomics.or(this.#words, word, 1 << (offset % 32));
+  /** The ids ascend, and are below `baseId + idSpanMax`. One access to the shared memory a word. */
+  set(ids: readonly number[]): void {
+    const last = ids.at(-1);
+    if (last === undefined) return;
+    const lastWord = Math.floor((last - this.baseId) / 32);
+    if (lastWord >= this.#words.length) this.#growFor(lastWord);
+    let [word, mask] = [0, 0];
+    for (const id of ids) {
+      const offset = id - this.baseId;
+      const next = Math.floor(offset / 32);
+      if (next !== word) {
+        Atomics.or(this.#words, word, mask);
+        [word, mask] = [next, 0];
+      }
+      mask |= 1 << (offset % 32);
+    }
+    Atomics.or(this.#words, word, mask);
   }
 
   unset(id: number): void {
