@@ -4,11 +4,12 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { startControlSocket } from "../base/control-socket.ts";
 import { ManifestTable } from "../core/manifest-table.ts";
-import type { Report } from "../wire/channel.ts";
+import { reportCertificatesMax, type Report, type Traffic } from "../wire/channel.ts";
 import { startAdminServer } from "./admin/admin-server.ts";
 import { controlRoutes, type ControlPorts } from "./admin/control-routes.ts";
 import { OriginReport } from "./admin/origin-report.ts";
 import { startProcessMetrics } from "./admin/process-metrics.ts";
+import { trafficOf } from "./admin/traffic-report.ts";
 import type { AgentStatus } from "./admin/status.ts";
 import { ElementFinder } from "./bots/element-finder.ts";
 import { openClaimedBots } from "./bots/user-agents.ts";
@@ -71,19 +72,27 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
   return `${settings["metrics.listen"].host}:${admin.port}`;
 }
 
+function withTraffic(traffic: Traffic | undefined): { readonly traffic?: Traffic } {
+  return traffic === undefined ? {} : { traffic };
+}
+
+/** Central warns its customers 30 days before the end. */
+const certificatesToldMs = 45 * 86_400_000;
+const certificateNamesMax = 5;
+
 /** For the reports to central, every 30 s. */
 export function createReporter(
   { options, spool, unreviewed }: Ground,
-  { pool, serving }: Served,
+  { pool, serving, certificates }: Served,
 ): () => Promise<Omit<Report, "instance_id">> {
   const origins = new OriginReport();
   return async () => {
     const { accepted, committed, spooled, inMemory, dropped } = await spool.balance();
     const droppedSum = Object.values(dropped).reduce((sum, count) => sum + count, 0);
-    const domains = origins.take(
-      await pool.metrics(),
-      serving.state.domains.map(({ name }) => name),
-    );
+    const metrics = await pool.metrics();
+    const names = serving.state.domains.map(({ name }) => name);
+    const domains = origins.take(metrics, names);
+    const traffic = trafficOf(metrics, names);
     const batch = unreviewed.batch();
     const botsOf = Map.groupBy(batch?.counts ?? [], ({ domain }) => domain);
     return {
@@ -91,10 +100,17 @@ export function createReporter(
       spool: { accepted, delivered: committed, spooled, in_memory: inMemory, dropped: droppedSum },
       domains: domains.map((facts) => ({
         ...facts,
+        ...withTraffic(traffic.get(facts.domain)),
         unreviewed_bots: (botsOf.get(facts.domain) ?? []).map(
           ({ name, description, requests }) => ({ name, description, requests }),
         ),
       })),
+      certificates: certificates.vault
+        .expiring(certificatesToldMs, reportCertificatesMax)
+        .map(({ names: covered, notAfterMs }) => ({
+          names: covered.slice(0, certificateNamesMax),
+          not_after: new Date(notAfterMs).toISOString(),
+        })),
       warnings: options.health.list().map((warning) => ({ ...warning })),
     };
   };

@@ -2,10 +2,12 @@
 
 import {
   createServer,
+  STATUS_CODES,
   type IncomingMessage,
   type RequestListener,
   type Server,
   type ServerOptions,
+  type ServerResponse,
 } from "node:http";
 import type { AddressInfo, ListenOptions, Server as NetServer } from "node:net";
 import { AccelError, messageOf } from "../core/faults.ts";
@@ -30,12 +32,42 @@ export async function listenHttp(
   graceMs = closeGraceMs,
 ): Promise<Listener> {
   const server = createServer(options, handler);
+  refuseBroken(server);
   await listen(server, where);
   return {
     server,
     port: portOf(server),
     [Symbol.asyncDispose]: async () => closeHttp(server, graceMs),
   };
+}
+
+const broken: Readonly<Record<string, { readonly status: number; readonly detail: string }>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, detail: "the request was not whole in time" },
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: { status: 413, detail: "the chunk extensions are too large" },
+  HPE_HEADER_OVERFLOW: {
+    status: 431,
+    detail: `the header fields have more than ${options.maxHeaderSize} bytes`,
+  },
+};
+
+/** What the parser refuses gets a problem document (RFC 9457) too, and the end of its connection. Nothing is written into an answer that is on its way. */
+function refuseBroken(server: Server): void {
+  const newest = new WeakMap<object, ServerResponse>();
+  server.on("request", (request, response) => newest.set(request.socket, response));
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    const response = newest.get(socket);
+    const isUnderWay = response?.headersSent === true && !response.writableFinished;
+    if (!socket.writable || isUnderWay || error.code === "ECONNRESET") {
+      socket.destroy();
+      return;
+    }
+    const known = broken[error.code ?? ""];
+    const { status, detail } = known ?? { status: 400, detail: "the request is not HTTP/1.1" };
+    const title = STATUS_CODES[status];
+    const body = JSON.stringify({ type: "about:blank", title, status, detail });
+    const head = `HTTP/1.1 ${status} ${title}\r\nconnection: close\r\ncontent-type: application/problem+json\r\n`;
+    socket.end(`${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+  });
 }
 
 export async function listen(server: NetServer, where: ListenOptions): Promise<void> {

@@ -13,6 +13,8 @@ import {
   emailNotificationTypes,
   monitorNotificationTypes,
 } from "../wire/customer/notifications.ts";
+import { evaluateAlerts } from "./alerting.ts";
+import { startReportSchedule } from "./jobs/report-schedule.ts";
 import { createHookDelivery } from "./mail/hook.ts";
 import { createPages, type LinkPorts } from "./mail/pages.ts";
 import { startPolling } from "./mail/polling.ts";
@@ -21,10 +23,12 @@ import { recoveryMail } from "./mail/recovery-mail.ts";
 import { startSender, type SenderTimings } from "./mail/sender.ts";
 import { createSmtpDelivery } from "./mail/smtp.ts";
 import { SenderTelemetry } from "./mail/telemetry.ts";
+import { sendDueReports, sendEvents } from "./reporting.ts";
 import type { CentralSettings } from "./settings/fields.ts";
 import { recordAudit } from "./store/audit.ts";
 import type { CustomerStore } from "./store/customer-store.ts";
 import type { Store } from "./store/database.ts";
+import type { AlertRules } from "./store/domain-reports.ts";
 import { dropOldNotices } from "./store/notice-expiry.ts";
 import {
   endMessage,
@@ -63,6 +67,9 @@ export type Notices = AsyncDisposable & {
 };
 
 const recoveryPeriodMs = 500;
+/** Agents report each 30 s. */
+const alertPeriodMs = 10_000;
+const eventPeriodMs = 30_000;
 const forgetPeriodMs = 3_600_000;
 /** To one address, an hour. */
 const recoveriesPerMailbox = 5;
@@ -108,6 +115,30 @@ export async function openNotices(deps: NoticesDeps): Promise<Notices> {
       log,
     }),
   );
+  stack.use(
+    startPolling({
+      name: "alerts",
+      step: async () => evaluateAlerts({ ...deps, telemetry }),
+      periodMs: alertPeriodMs,
+      log,
+    }),
+  );
+  stack.use(
+    startPolling({
+      name: "events",
+      step: async () => sendEvents({ ...deps, telemetry }),
+      periodMs: eventPeriodMs,
+      log,
+    }),
+  );
+  stack.use(
+    startReportSchedule({
+      at: settings["reports.at"],
+      timeZone: settings["reports.time_zone"],
+      run: async (stop) => sendDueReports({ ...deps, telemetry }, stop),
+      log,
+    }),
+  );
   const pages = createPages({ ports: linkPorts(deps), describe: describeType, log });
   const owned = stack.move();
   return { pages, [Symbol.asyncDispose]: async () => owned.disposeAsync() };
@@ -127,6 +158,17 @@ export function mailPassword(settings: CentralSettings): string | undefined {
       `mail.password_file ${path} cannot be read by ${userInfo().username}: ${messageOf(error)}`,
     );
   }
+}
+
+const stepS = { "100ms": 0.1, "500ms": 0.5, "2s": 2, "10s": 10 } as const;
+
+/** What counts as slow in a report. */
+export function alertRules(settings: CentralSettings): AlertRules {
+  return {
+    slowAboveS: stepS[settings["alerts.slow_response"]],
+    slowPercent: settings["alerts.slow_percent"],
+    slowRequests: settings["alerts.slow_requests"],
+  };
 }
 
 const tlsOf = { required: "required", offered: "offered", never: "none" } as const;

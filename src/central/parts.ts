@@ -28,7 +28,7 @@ import { startFront } from "./front.ts";
 import { startBlobCollection } from "./jobs/blob-collection.ts";
 import { startBotImports } from "./jobs/bot-imports.ts";
 import { startRetention } from "./jobs/retention.ts";
-import { openNotices } from "./notices.ts";
+import { alertRules, openNotices } from "./notices.ts";
 import { openLogs } from "./request-logs.ts";
 import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
 import { openAgentStore } from "./store/agent-store.ts";
@@ -145,7 +145,7 @@ async function openAgentsSide(
   const { settings, metrics } = ground;
   const monotonicMs = (): number => performance.now();
   const reader = stack.use(openReader(join(settings.state_dir, "central.db")));
-  const rules = { backendRules: backendRules(settings) };
+  const rules = { backendRules: backendRules(settings), alertRules: alertRules(settings) };
   const store = await openAgentStore({ ...ground, reader, sealer, ...rules });
   const hub = stack.use(new Hub({ ...ground, store, bus, metrics, monotonicMs }));
   const clients = new ClientAddresses(settings.trusted_proxies, "x-forwarded-for");

@@ -5,6 +5,7 @@ import type { Readable } from "node:stream";
 import { AccelError, messageOf } from "../core/faults.ts";
 import { callControl } from "../base/control-socket.ts";
 import { readArgs, type Command } from "../base/command.ts";
+import { operatorName } from "./operator.ts";
 import { controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
 
 export const botsCommand: Command = {
@@ -29,7 +30,14 @@ export const botsCommand: Command = {
     if (file === undefined)
       throw new AccelError("USAGE", "bots import takes DOMAIN, bad or vip, BOT and FILE");
     const customer = values.customer === undefined ? {} : { customer: Number(values.customer) };
-    const parameters = { domain, set, bot, replace: values.replace === true, ...customer };
+    const parameters = {
+      domain,
+      set,
+      bot,
+      replace: values.replace === true,
+      operator: operatorName(context.env),
+      ...customer,
+    };
     const path = socketPath("accel-central", values);
     const list = openList(file);
     try {

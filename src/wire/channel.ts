@@ -41,6 +41,13 @@ export const otherBots = Object.freeze({
   description: "Further bots, which are not counted by name.",
 });
 
+/** What visitors asked of a domain since the agent's start: all requests, those answered from the cache or a file, those blocked, and bytes sent. */
+export const Traffic = closed({ requests: Count, hits: Count, blocked: Count, bytes: Count });
+export type Traffic = Static<typeof Traffic>;
+
+/** Certificates of a report, soonest end first; no more of them are told. */
+export const reportCertificatesMax = 100;
+
 /** Counts of a report that are added at central, once however often the report arrives: `seq` counts up from 1 within a start of the agent. */
 export const CountedBatch = closed({
   boot_id: Type.String({ minLength: 1, maxLength: 64 }),
@@ -76,7 +83,18 @@ export const Report = closed({
           requests: Count,
         }),
       ),
+      /** Absent: not counted. */
+      traffic: Type.Optional(Traffic),
+      /** Of images since the agent's start; `blocked` counts those held back because the day's number was used up. */
+      variants: Type.Optional(closed({ made: Count, blocked: Count })),
     }),
+  ),
+  /** In force on this host and about to expire, or expired. Absent: not told. */
+  certificates: Type.Optional(
+    Type.Array(
+      closed({ names: Type.Array(Type.String({ maxLength: 253 })), not_after: Type.String() }),
+      { maxItems: reportCertificatesMax },
+    ),
   ),
   warnings: Type.Array(Warning),
 });

@@ -5,7 +5,6 @@ import { join } from "node:path";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { ReadRequest } from "../../src/central/agents/log-archive.ts";
-import { openSqlite } from "../../src/base/sqlite.ts";
 import { removeMarked } from "../../src/central/agents/log-files.ts";
 import { parsePosition } from "../../src/central/agents/log-position.ts";
 import type { RequestRecord } from "../../src/wire/request-log.ts";
@@ -291,33 +290,4 @@ test("whatever batches come, in whatever order and however often, each record is
     }),
     { numRuns: 15 },
   );
-});
-
-test("in a store that was restored, what an agent has no more is known to be lost in the restore", () => {
-  using dir = tempDir();
-  const gap = '{"gap":{"from_seq":1,"to_seq":5,"reason":"released"}}\n';
-  const reasons = (): unknown[] => {
-    const db = openSqlite(join(dir.path, "2030-01-15.db"), { sync: "normal", readonly: true });
-    try {
-      return db.prepare("SELECT lane_id, reason FROM gap ORDER BY id").raw().all();
-    } finally {
-      db.close();
-    }
-  };
-  {
-    using store = open(dir.path);
-    append(store, 1, 5, { text: gap });
-  }
-  writeFileSync(join(dir.path, "restored"), "{}");
-  using store = open(dir.path);
-  append(store, 1, 5, { text: gap, lane: { ...lane, no: 2 } });
-  append(store, 6, 6, {
-    text: '{"gap":{"from_seq":6,"to_seq":6,"reason":"crash"}}\n',
-    lane: { ...lane, no: 2 },
-  });
-  expect(reasons()).toEqual([
-    [1, "released"],
-    [2, "lost_in_restore"],
-    [2, "crash"],
-  ]);
 });

@@ -14,11 +14,12 @@ import { createAgentMetrics } from "../../src/central/agents/metrics.ts";
 import { createLocalWakeBus } from "../../src/central/agents/wake.ts";
 import { openAgentStore } from "../../src/central/store/agent-store.ts";
 import { openBlobs } from "../../src/central/store/blobs.ts";
-import { openReader, openStore, type Store } from "../../src/central/store/database.ts";
+import type { Store } from "../../src/central/store/database.ts";
 import { appendJournal } from "../../src/central/store/journal.ts";
 import { secretContext } from "../../src/central/store/site-secret.ts";
 import { chainStart } from "../../src/core/journal-chain.ts";
 import type { JournalBody, JournalKind } from "../../src/wire/journal.ts";
+import { openTestReader, openTestStore } from "./any-store.ts";
 import { tempDir } from "./temp-dir.ts";
 
 export const name16 = "00112233445566aa";
@@ -41,7 +42,7 @@ export async function startAgentSide(
   const stateDir = options.stateDir ?? stack.use(tempDir()).path;
   const clock = new TestClock();
   const log = options.log ?? silentLog();
-  const store = stack.use(await openStore(join(stateDir, "central.db"), clock.now));
+  const store = stack.use(await openTestStore(join(stateDir, "central.db"), clock.now));
   const blobs = await openBlobs(join(stateDir, "blobs"), store, clock.now);
   mkdirSync(join(stateDir, "logs"), { recursive: true });
   const brokenLogs: string[] = [];
@@ -58,7 +59,7 @@ export async function startAgentSide(
   const bus = createLocalWakeBus();
   const agentStore = await openAgentStore({
     store,
-    reader: stack.use(openReader(join(stateDir, "central.db"))),
+    reader: stack.use(openTestReader(join(stateDir, "central.db"))),
     blobs,
     sealer,
     now: clock.now,

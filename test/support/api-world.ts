@@ -185,18 +185,23 @@ export function examplesOf({ told }: Operation): readonly unknown[] {
   return examples.length === 0 ? [undefined] : examples.map((one) => at(one, "value"));
 }
 
-/** A reply in which the values of slots are named by their slots: equal for two that differ in them only. */
-export function neutral({ status, body, headers }: Reply, slots: Slots): object {
+/**
+ * A reply in which the values of slots are named by their slots, and the customer's own name too: equal for two that differ in them only. What was made or
+ * read by a good one has ids of its own.
+ */
+export function neutral({ status, body, headers }: Reply, slots: Slots, own: string): object {
   const named = Object.entries(slots).sort(([, a], [, b]) => b.length - a.length);
   let text = JSON.stringify(body) ?? "";
+  if (status < 300) {
+    text = text.replaceAll(/"(\w*id)":(?:\d+|"[0-9a-f]+")/g, '"$1":"<id>"');
+    text = text.replaceAll(/"(secret16|name16|fingerprint)":"[0-9a-f]+"/g, '"$1":"<own>"');
+  }
   for (const [name, value] of named) {
     const quoted = value.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
-    text = text.replaceAll(
-      new RegExp(`(?<![\\w.])${quoted}(?![\\w])`, "g"),
-      `<${slotClass(name)}>`,
-    );
+    const isOne = new RegExp(`(?<![\\w.])${quoted}(?![\\w])`, "g");
+    text = text.replaceAll(isOne, `<${slotClass(name)}>`);
   }
-  return { status, body: text, type: headers["content-type"] };
+  return { status, body: text.replaceAll(own, "<own>"), type: headers["content-type"] };
 }
 
 /** Slots that hold the same value are one. */

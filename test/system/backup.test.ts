@@ -110,7 +110,7 @@ function stored(edge: Edge): { records: number; gaps: Map<string, number>; marks
   const days = readdirSync(directory).filter((name) => /^[\d-]{10}\.db$/.test(name));
   for (const day of days) {
     const db = openSqlite(join(directory, day), { sync: "normal", readonly: true });
-    const one = (sql: string): number => Number(db.prepare<[], number>(sql).pluck().get() ?? 0);
+    const one = (sql: string): number => db.prepare<[], number>(sql).pluck().get() ?? 0;
     total.records += one("SELECT count(*) FROM record");
     // The newest day has the marks of all lanes.
     if (day === days.sort().at(-1)) total.marks = one("SELECT sum(mark) FROM lane");

@@ -156,6 +156,13 @@ export class Vault {
     this.#telemetry.certificates(this.#inForce, this.#options.now().getTime());
   }
 
+  /** In force and expired, or about to within the time; soonest first. */
+  expiring(withinMs: number, countMax: number): readonly CertificateFacts[] {
+    const endMs = this.#options.now().getTime() + withinMs;
+    const soon = this.#inForce.filter(({ notAfterMs }) => notAfterMs <= endMs);
+    return soonestFirst(soon).slice(0, countMax);
+  }
+
   facts(): Readonly<Record<string, unknown>> {
     const nowMs = this.#options.now().getTime();
     return {

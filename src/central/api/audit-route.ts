@@ -28,10 +28,12 @@ export function auditRoute({ store, stop }: AuditRouteDeps): ControlRoutes {
       let after =
         count === undefined
           ? 0
-          : (await store.run(async ({ audit }) => ({
-              keep: true,
-              value: await audit.before(query, count),
-            }))).value;
+          : (
+              await store.run(async ({ audit }) => ({
+                keep: true,
+                value: await audit.before(query, count),
+              }))
+            ).value;
       const signal = AbortSignal.any([gone, stop]);
       // Whoever follows knows at once that central is there.
       if (asked.follow === true) yield { following: true };

@@ -80,13 +80,15 @@ export function answersOf(endpoint: Endpoint, components: Components): JsonObjec
 }
 
 function refusedBy(endpoint: Endpoint): readonly number[] {
-  const { auth, body, takesStream, method, query, gives, refuses } = endpoint;
+  const { auth, body, takesStream, method, path, query, gives, refuses } = endpoint;
   const isRead = query !== undefined || gives?.kind === "list";
   return [
     ...(auth === "none" ? [] : [401, 429]),
     ...(body === undefined && !takesStream ? [] : [400, 413, 415]),
     ...(method === "POST" ? [400, 409] : []),
     ...(isRead ? [400] : []),
+    // What cannot be decoded names nothing.
+    ...(path.includes(":") ? [404] : []),
     ...(refuses ?? []),
   ];
 }

@@ -87,17 +87,12 @@ function userRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
     }),
     "user-permit": handler(decodeUserPermit, async (asked) => {
       const { operator, username, permission, granted } = asked;
-      return change(
-        store,
-        operator,
-        granted ? "user grant" : "user revoke",
-        async (unit, tell) => {
-          const person = await personNamed(unit, username);
-          await unit.people.setPermission(person.id, permission, granted);
-          tell(about(person, { permission }));
-          return personNamed(unit, username);
-        },
-      );
+      return change(store, operator, granted ? "user grant" : "user revoke", async (unit, tell) => {
+        const person = await personNamed(unit, username);
+        await unit.people.setPermission(person.id, permission, granted);
+        tell(about(person, { permission }));
+        return personNamed(unit, username);
+      });
     }),
   };
 }

@@ -9,6 +9,7 @@ import type { Receipt } from "../../wire/receipt.ts";
 import { agentTokenHolder, saveAgentToken, siteSecrets } from "./agent-tokens.ts";
 import type { BlobFiles } from "./blobs.ts";
 import { storeEpoch, type Store } from "./database.ts";
+import type { AlertRules } from "./domain-reports.ts";
 import { confirmLogs, saveHello, saveReport } from "./instances.ts";
 import { chainAt, journalHead, readJournal } from "./journal.ts";
 import { saveReceipts, type ReceiptDeps } from "./receipts.ts";
@@ -22,6 +23,8 @@ export type AgentStoreDeps = Omit<ReceiptDeps, "blobs" | "commits"> & {
   /** For long reads, beside `store`. */
   readonly reader: Store;
   readonly sealer: Sealer;
+  /** What counts as slow. */
+  readonly alertRules?: AlertRules;
 };
 
 /** Half of a channel message. */
@@ -48,7 +51,7 @@ export async function openAgentStore(deps: AgentStoreDeps) {
     saveHello: (siteId: number, hello: Hello) =>
       commits.run(async (tx) => saveHello(tx, siteId, hello, at())),
     saveReport: (siteId: number, report: Report) =>
-      commits.run(async (tx) => saveReport(tx, siteId, report, at())),
+      commits.run(async (tx) => saveReport(tx, siteId, report, at(), deps.alertRules)),
     saveReceipts: (siteId: number, instanceId: string, receipts: readonly Receipt[]) =>
       saveReceipts({ ...deps, commits }, siteId, instanceId, receipts),
     confirmLogs: (siteId: number) => commits.run(async (tx) => confirmLogs(tx, siteId, at())),

@@ -34,11 +34,7 @@ async function openIntact(path: string, now: () => Date): Promise<Store & AsyncD
     dialect: new PacedSqliteDialect({ database: openSqlite(path, { sync: "full" }) }),
   });
   await sql`PRAGMA cache_size = ${sql.lit(-cacheKiB)}`.execute(store);
-  const migrator = new Migrator({
-    db: store,
-    provider: { getMigrations: async () => ({ ...migrations }) },
-  });
-  const { error } = await migrator.migrateToLatest();
+  const error = await prepareStore(store, now);
   if (error !== undefined) {
     await store.destroy();
     if (isCorruption(error)) throw error;
@@ -47,12 +43,23 @@ async function openIntact(path: string, now: () => Date): Promise<Store & AsyncD
       `the store ${path} cannot be brought to this release: ${messageOf(error)}`,
     );
   }
+  return Object.assign(store, { [Symbol.asyncDispose]: async () => store.destroy() });
+}
+
+/** Tables of this release, and an epoch; on SQLite and on PostgreSQL alike. What kept the tables from being made; undefined: all is there. */
+export async function prepareStore(store: Store, now: () => Date): Promise<unknown> {
+  const migrator = new Migrator({
+    db: store,
+    provider: { getMigrations: async () => ({ ...migrations }) },
+  });
+  const { error } = await migrator.migrateToLatest();
+  if (error !== undefined) return error;
   await store
     .insertInto("store")
     .values({ id: 1, epoch: randomBytes(16).toString("hex"), when_created: now().toISOString() })
     .onConflict((conflict) => conflict.column("id").doNothing())
     .execute();
-  return Object.assign(store, { [Symbol.asyncDispose]: async () => store.destroy() });
+  return undefined;
 }
 
 /** A second way into a store that is open: long reads see one moment of it and hold up no writer. */

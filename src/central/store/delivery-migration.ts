@@ -3,7 +3,7 @@
 
 import { sql } from "kysely";
 import { changedSetDigest, emptySetDigest, type SetElement } from "../../core/set-digest.ts";
-import { index, table, type Db } from "./migration-tables.ts";
+import { index, isPostgres, table, type Db } from "./migration-tables.ts";
 
 const pageRows = 10_000;
 
@@ -60,7 +60,9 @@ async function digestsByBot(db: Db): Promise<void> {
 
 /** No reference to the bot: a million rows that go with it would block everything; `dead_bots` says whose are swept in the background. */
 async function elementsApart(db: Db): Promise<void> {
-  await sql`ALTER TABLE bot_elements RENAME TO bot_elements_before`.execute(db);
+  // On PostgreSQL constraints keep their names, and there was no release before this step: no elements either.
+  if (isPostgres(db)) await db.schema.dropTable("bot_elements").execute();
+  else await sql`ALTER TABLE bot_elements RENAME TO bot_elements_before`.execute(db);
   await table(db, "bot_elements", {
     bot_id: "integer!",
     range: "text!",
@@ -71,14 +73,26 @@ async function elementsApart(db: Db): Promise<void> {
   })
     .addPrimaryKeyConstraint("bot_elements_pk", ["bot_id", "range"])
     .execute();
-  await sql`INSERT INTO bot_elements (bot_id, range, family, first, last, bot_set_id)
+  if (!isPostgres(db)) {
+    await sql`INSERT INTO bot_elements (bot_id, range, family, first, last, bot_set_id)
     SELECT bot_id, range, family, first, last, bot_set_id FROM bot_elements_before`.execute(db);
-  await db.schema.dropTable("bot_elements_before").execute();
+    await db.schema.dropTable("bot_elements_before").execute();
+  }
   await index(db, "bot_elements", ["bot_set_id", "family", "first"]);
   await table(db, "dead_bots", { bot_id: "integer!" })
     .addPrimaryKeyConstraint("dead_bots_pk", ["bot_id"])
     .execute();
   // Whichever way a bot goes, by a removal or with its domain or customer.
+  if (isPostgres(db)) return diesOnPostgres(db);
   await sql`CREATE TRIGGER bots_die AFTER DELETE ON bots BEGIN
     INSERT INTO dead_bots (bot_id) VALUES (old.id); END`.execute(db);
+}
+
+async function diesOnPostgres(db: Db): Promise<void> {
+  await sql`CREATE FUNCTION bots_die() RETURNS trigger LANGUAGE plpgsql AS ${sql.lit("BEGIN INSERT INTO dead_bots (bot_id) VALUES (old.id); RETURN NULL; END")}`.execute(
+    db,
+  );
+  await sql`CREATE TRIGGER bots_die AFTER DELETE ON bots FOR EACH ROW EXECUTE FUNCTION bots_die()`.execute(
+    db,
+  );
 }

@@ -2,6 +2,7 @@
 
 import type { Hello, Report } from "../../wire/channel.ts";
 import type { Queries } from "./database.ts";
+import { noteDomains, type AlertRules } from "./domain-reports.ts";
 import { addUnreviewed } from "./unreviewed-counting.ts";
 
 type InstanceKey = { readonly deploymentSiteId: number; readonly instanceId: string };
@@ -56,8 +57,10 @@ export async function saveReport(
   deploymentSiteId: number,
   report: Report,
   at: string,
+  rules?: AlertRules,
 ): Promise<void> {
   await touchInstance(db, { deploymentSiteId, instanceId: report.instance_id }, at);
+  await noteDomains(db, deploymentSiteId, report, at, rules);
   const isEmpty = report.spool.spooled === 0 && report.spool.in_memory === 0;
   await db
     .updateTable("instances")

@@ -68,7 +68,11 @@ async function appendPart(
       })),
     )
     .execute();
-  const rows = sql.join(next.map(({ id, seq, chain }) => sql`(${id}, ${seq}, ${chain})`));
+  const rows = sql.join(
+    next.map(
+      ({ id, seq, chain }) => sql`(CAST(${id} AS integer), CAST(${seq} AS bigint), ${chain})`,
+    ),
+  );
   await sql`
     UPDATE deployment_sites SET journal_head = next.column2, journal_chain = next.column3
     FROM (VALUES ${rows}) AS next WHERE deployment_sites.id = next.column1

@@ -1,12 +1,16 @@
-// The short hand in which migrations write tables and indexes.
+// The short hand in which migrations write tables and indexes, in the words of the database that they run on: SQLite, or PostgreSQL 15 and newer.
 
-import { sql, type CreateTableBuilder, type Kysely } from "kysely";
+import { PostgresAdapter, sql, type CreateTableBuilder, type Kysely } from "kysely";
 
 // Migrations see the schema of their own day, hence the untyped handle: what follows must not change with schema.ts.
 export type Db = Kysely<unknown>;
 type Type = "text" | "integer" | "bigint" | "blob";
 /** `!` is NOT NULL; `id` is the counting primary key; `→ table` a reference that is deleted with its row. */
 type Column = Type | `${Type}!` | "id" | `→ ${string}`;
+
+export function isPostgres(db: Db): boolean {
+  return db.getExecutor().adapter instanceof PostgresAdapter;
+}
 
 export function table<const C extends Record<string, Column>>(
   db: Db,
@@ -16,7 +20,9 @@ export function table<const C extends Record<string, Column>>(
   let builder: CreateTableBuilder<string, string> = db.schema.createTable(name);
   for (const [column, kind] of Object.entries(columns)) {
     if (kind === "id") {
-      builder = builder.addColumn(column, "integer", (c) => c.primaryKey().autoIncrement());
+      builder = isPostgres(db)
+        ? builder.addColumn(column, "integer", (c) => c.primaryKey().generatedByDefaultAsIdentity())
+        : builder.addColumn(column, "integer", (c) => c.primaryKey().autoIncrement());
     } else if (kind.startsWith("→ ")) {
       const target = `${kind.slice(2)}.id`;
       builder = builder.addColumn(column, column === "clear_id" ? "text" : "integer", (c) =>
@@ -25,7 +31,9 @@ export function table<const C extends Record<string, Column>>(
     } else {
       const type =
         kind.replace("!", "") === "blob"
-          ? sql`blob`
+          ? isPostgres(db)
+            ? sql`bytea`
+            : sql`blob`
           : (kind.replace("!", "") as "text" | "integer" | "bigint");
       builder = builder.addColumn(column, type, (c) => (kind.endsWith("!") ? c.notNull() : c));
     }

@@ -204,7 +204,7 @@ async function followNewestKey(work: Work, { id, name16 }: SiteWithSecret): Prom
     const sealed = part.map(({ id: certificateId, fingerprint, private_key_sealed: atRest }) => {
       const pem = sealer.open(atRest, privateKeyContext(name16, fingerprint));
       const forTheWay = sealPrivateKey(pem, newest.key, { name16, fingerprint });
-      return sql`(${certificateId}, ${forTheWay})`;
+      return sql`(CAST(${certificateId} AS integer), ${forTheWay})`;
     });
     await sql`
       UPDATE certificates SET key_name = ${newest.name}, sealed_key = anew.column2

@@ -4,7 +4,11 @@ import { Type, type Static } from "typebox";
 import { Timestamp } from "../parts.ts";
 import { body, Id, open, shape } from "./shape.ts";
 
-export const Username = Type.String({ minLength: 1, maxLength: 150, pattern: "^[A-Za-z0-9_.@+-]+$" });
+export const Username = Type.String({
+  minLength: 1,
+  maxLength: 150,
+  pattern: "^[A-Za-z0-9_.@+-]+$",
+});
 /** Some address with one @; whether mail arrives is seen when it is sent. */
 export const Email = Type.String({ maxLength: 254, pattern: "^(?:[^\\s@]+@[^\\s@]+)?$" });
 export const PersonName = Type.String({ maxLength: 150 });

@@ -14,11 +14,12 @@ import type { LogPage, LogQuery, Ports } from "../../../src/central/api/ports.ts
 import { describedDocument } from "../../../src/central/api/described.ts";
 import { CustomerStore } from "../../../src/central/store/customer-store.ts";
 import { openPackageFiles } from "../../../src/central/store/package-files.ts";
-import { openStore, type Store } from "../../../src/central/store/database.ts";
+import type { Store } from "../../../src/central/store/database.ts";
 import { readJournal } from "../../../src/central/store/journal.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 import type { LogLine } from "../../../src/wire/customer/incoming-logs.ts";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
+import { openTestStore } from "../../support/any-store.ts";
 import { createContract, hold } from "../../support/api-contract.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
@@ -148,7 +149,7 @@ export async function openApi(
     gate: undefined,
   };
   const now = (): Date => api.clock;
-  const store = stack.use(await openStore(join(dir.path, "central.db"), now));
+  const store = stack.use(await openTestStore(join(dir.path, "central.db"), now));
   const dryRuns: Api["dryRuns"] = new Map();
   const [blobs, receipts, logs] = [new FakeBlobs(), new FakeReceipts(), new FakeLogs()];
   const [live, woken, closed] = [new Set<number>(), new Array<number[]>(), new Array<number>()];

@@ -178,3 +178,16 @@ test("it ends soon when it is told to, and nothing goes by half of what it knows
   expect(await collect(keptMs + 1, AbortSignal.abort())).toMatchObject({ removed: 0 });
   expect(["named", "nobody's"].map(isHere)).toEqual([true, true]);
 });
+
+test("while a backup keeps all nothing goes; afterwards it does", async () => {
+  const { side, put, collect, isHere } = await setUp();
+  await using _ = side;
+  await put("old");
+  {
+    using _kept = await side.blobs.keepAll();
+    expect(await collect(2 * keptMs)).toEqual({ removed: 0, removedBytes: 0, stray: 0 });
+    expect(isHere("old")).toBe(true);
+  }
+  expect(await collect(2 * keptMs)).toMatchObject({ removed: 1 });
+  expect(isHere("old")).toBe(false);
+});

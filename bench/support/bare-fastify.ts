@@ -1,0 +1,34 @@
+// What central's plain reads are measured against: a fastify route with the same queries in the same kind of transaction, and nothing else. The store and the
+// port are its arguments.
+
+import { createHash } from "node:crypto";
+import fastify from "fastify";
+import { createSealer } from "../../src/base/seal.ts";
+import { CustomerStore } from "../../src/central/store/customer-store.ts";
+import { openStore } from "../../src/central/store/database.ts";
+
+const [path = "", port = "0"] = process.argv.slice(2);
+const now = (): Date => new Date();
+const store = new CustomerStore({
+  store: await openStore(path, now),
+  sealer: createSealer(Buffer.alloc(32)),
+  now,
+  randomBytes: (count) => new Uint8Array(count),
+});
+const app = fastify();
+app.get("/user-profile/:pk/", async (request, reply) => {
+  const token = (request.headers.authorization ?? "").slice("Token ".length);
+  const digest = createHash("sha256").update(token).digest("hex");
+  const { value: actor } = await store.run(async (unit) => ({
+    keep: true,
+    value: await unit.users.byToken(digest),
+  }));
+  if (actor === undefined) return reply.code(401).send({});
+  const { value } = await store.run(async (unit) => ({
+    keep: true,
+    value: await unit.users.profile(actor.userId),
+  }));
+  return value?.profile;
+});
+await app.listen({ host: "127.0.0.1", port: Number(port) });
+process.once("disconnect", () => process.exit());

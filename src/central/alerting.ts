@@ -1,0 +1,84 @@
+// Alerts, evaluated from what agents reported: what begins and what ends is written down together with the messages that say so.
+
+import type { Log } from "../base/log.ts";
+import { slowBackendType, unreachableBackendType } from "../wire/customer/notifications.ts";
+import { mailTo, postTo, type DeliveryContext } from "./deliveries.ts";
+import { alertChat, alertMail, type AlertMessage } from "./mail/alert-message.ts";
+import { planAlerts } from "./mail/alert-plan.ts";
+import type { CustomerStore } from "./store/customer-store.ts";
+import { customers } from "./store/customers.ts";
+import {
+  alertTargets,
+  endTroubles,
+  fireAlert,
+  firingAlerts,
+  resolveAlert,
+  troubles,
+} from "./store/alerts.ts";
+import { addressees } from "./store/subscriptions.ts";
+import type { Work } from "./store/work.ts";
+
+export type AlertingDeps = DeliveryContext & {
+  readonly customers: Pick<CustomerStore, "transact">;
+  readonly log: Log;
+};
+
+const types = { slow: slowBackendType, unreachable: unreachableBackendType } as const;
+/** An alert of yesterday is no alert. */
+const lifetimeMs = 86_400_000;
+/** In one transaction; the rest is for the next. */
+const transitionsMax = 200;
+
+/** False: nothing is left to be told. */
+export async function evaluateAlerts(deps: AlertingDeps): Promise<boolean> {
+  const { settings, log } = deps;
+  const { value } = await deps.customers.transact(async (work) => {
+    await endTroubles(work, settings["alerts.resolved_after"]);
+    const plan = planAlerts(
+      await troubles(work),
+      await firingAlerts(work),
+      types,
+      settings["alerts.after"],
+    );
+    const fire = plan.fire.slice(0, transitionsMax);
+    const resolve = plan.resolve.slice(0, transitionsMax - fire.length);
+    for (const alert of fire) await fireAlert(work, alert);
+    for (const { id } of resolve) await resolveAlert(work, id);
+    for (const alerts of grouped(fire)) await tell(work, deps, "firing", alerts);
+    for (const alerts of grouped(resolve)) await tell(work, deps, "resolved", alerts);
+    const left = plan.fire.length + plan.resolve.length - fire.length - resolve.length;
+    return { keep: true, value: { fired: fire.length, resolved: resolve.length, left } };
+  });
+  if (value.fired + value.resolved > 0) log.info(value, "alerts");
+  return value.left > 0;
+}
+
+type Alerts = AlertMessage["alerts"];
+
+/** One message for what a customer is to be told at once of one type, and one edge server where it is by edge server. */
+function grouped<A extends Alerts[number]>(alerts: readonly A[]): readonly (readonly A[])[] {
+  const keyOf = ({ customerId, type, edge }: A): string => `${customerId} ${type} ${edge}`;
+  return [...Map.groupBy(alerts, keyOf).values()];
+}
+
+async function tell(
+  work: Work,
+  deps: AlertingDeps,
+  phase: AlertMessage["phase"],
+  alerts: Alerts,
+): Promise<void> {
+  const [first] = alerts;
+  if (first === undefined) return;
+  const { customerId, type } = first;
+  const kind = type === types.slow ? "slow" : "unreachable";
+  const message: AlertMessage = { kind, phase, alerts, at: work.at };
+  const subject = { customerId, kind: type, lifetimeMs };
+  const { chats, mailUids: uids } = await alertTargets(work, customerId);
+  for (const chat of chats) await postTo(work, deps, subject, chat, alertChat(message, chat.uid));
+  if (uids.length === 0) return;
+  const customer = (await customers(work).find(customerId))?.name ?? "";
+  for (const addressee of await addressees(work, { customerId, channel: "monitor", type }))
+    await mailTo(work, deps, subject, addressee, (to) =>
+      alertMail(message, { ...to, customer, uids }),
+    );
+}

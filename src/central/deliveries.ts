@@ -1,0 +1,69 @@
+// Messages into the outbox, in the transaction of what causes them: within the limits, with the links of whom they go to.
+
+import { mailAddressKey, type OutgoingMail } from "../core/outgoing.ts";
+import type { SenderTelemetry } from "./mail/telemetry.ts";
+import { unsubscribeUrl } from "./mail/links.ts";
+import type { CentralSettings } from "./settings/fields.ts";
+import { enqueue, type Enqueued, type NewMessage, type OutboxLimits } from "./store/outbox.ts";
+import type { Addressee } from "./store/subscriptions.ts";
+import type { Work } from "./store/work.ts";
+
+export type DeliveryContext = {
+  readonly settings: CentralSettings;
+  readonly telemetry: SenderTelemetry;
+};
+
+export type Subject = {
+  readonly customerId: number;
+  readonly kind: string;
+  readonly lifetimeMs: number;
+  /** Of the event: each address gets it once. */
+  readonly onceKey?: string;
+};
+
+export async function mailTo(
+  work: Work,
+  context: DeliveryContext,
+  subject: Subject,
+  addressee: Addressee,
+  compose: (to: { readonly email: string; readonly unsubscribeUrl: string }) => OutgoingMail,
+): Promise<Enqueued> {
+  const { email, linkToken } = addressee;
+  const link = unsubscribeUrl(context.settings.base_url, linkToken);
+  const recipient = mailAddressKey(email);
+  return put(work, context, {
+    ...subject,
+    recipient,
+    message: compose({ email, unsubscribeUrl: link }),
+    ...(subject.onceKey !== undefined && { onceKey: `${subject.onceKey}/${recipient}` }),
+  });
+}
+
+export async function postTo(
+  work: Work,
+  context: DeliveryContext,
+  subject: Subject,
+  chat: { readonly recipient: string; readonly hookUrl: string },
+  text: string,
+): Promise<Enqueued> {
+  const { recipient, hookUrl } = chat;
+  return put(work, context, {
+    ...subject,
+    recipient,
+    message: { channel: "chat", hookUrl, text },
+  });
+}
+
+async function put(
+  work: Work,
+  { settings, telemetry }: DeliveryContext,
+  message: NewMessage,
+): Promise<Enqueued> {
+  const limits: OutboxLimits = {
+    perRecipient: settings["limits.mails_per_address"],
+    perCustomer: settings["limits.messages_per_customer"],
+  };
+  const done = await enqueue(work, message, limits);
+  if (done === "limited") telemetry.limited(message.kind);
+  return done;
+}

@@ -1,0 +1,62 @@
+// Which alerts begin and which end: a pure plan over backends in trouble and alerts that fire.
+//
+// An alert is of a domain (slow), or of a domain as an edge server reaches it (unreachable). One that fires stays until no trouble is left of it.
+
+export type PlannedTrouble = {
+  readonly kind: "slow" | "unreachable";
+  readonly customerId: number;
+  readonly domainId: number;
+  readonly domain: string;
+  readonly edge: string;
+  /** ISO 8601. */
+  readonly since: string;
+  readonly lastBad: string;
+  readonly isGoodNow: boolean;
+  readonly requests: number;
+  readonly badRequests: number;
+};
+
+export type PlannedAlert = {
+  readonly customerId: number;
+  readonly type: string;
+  readonly domainId: number;
+  readonly domain: string;
+  /** Empty: of the domain wherever it is served. */
+  readonly edge: string;
+};
+
+export type AlertTypes = Readonly<Record<PlannedTrouble["kind"], string>>;
+
+export type AlertPlan<F extends PlannedAlert> = {
+  readonly fire: readonly (PlannedAlert & { readonly troubles: readonly PlannedTrouble[] })[];
+  readonly resolve: readonly F[];
+};
+
+export function planAlerts<F extends PlannedAlert>(
+  troubles: readonly PlannedTrouble[],
+  firing: readonly F[],
+  types: AlertTypes,
+  afterMs: number,
+): AlertPlan<F> {
+  const keyOf = ({ type, domainId, edge }: Pick<PlannedAlert, "type" | "domainId" | "edge">) =>
+    `${type} ${domainId} ${edge}`;
+  const alertOf = ({ kind, customerId, domainId, domain, edge }: PlannedTrouble): PlannedAlert => ({
+    ...{ customerId, domainId, domain, type: types[kind] },
+    edge: kind === "slow" ? "" : edge,
+  });
+  const byAlert = Map.groupBy(troubles, (trouble) => keyOf(alertOf(trouble)));
+  const known = new Set(firing.map((alert) => keyOf(alert)));
+  const fire = [...byAlert].flatMap(([key, all]) => {
+    const [first] = all;
+    const isDue = all.some((trouble) => lasts(trouble, afterMs));
+    return first === undefined || known.has(key) || !isDue
+      ? []
+      : [{ ...alertOf(first), troubles: all }];
+  });
+  return { fire, resolve: firing.filter((alert) => !byAlert.has(keyOf(alert))) };
+}
+
+/** Bad from end to end of the time, as far as was seen, and bad now. */
+function lasts({ since, lastBad, isGoodNow }: PlannedTrouble, afterMs: number): boolean {
+  return !isGoodNow && Date.parse(lastBad) - Date.parse(since) >= afterMs;
+}

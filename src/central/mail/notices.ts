@@ -1,0 +1,218 @@
+// The shorter mails: certificates that expire, releases of accel_pack, unreviewed bots, image variants that are held back.
+
+import type { Block, MailDocument } from "./document.ts";
+import { countText, dayText, numberText } from "./words.ts";
+
+export type Composed = Omit<MailDocument, "unsubscribeUrl" | "footer">;
+
+const listedMax = 30;
+const botsListedMax = 15;
+
+function limited(
+  columns: Extract<Block, { kind: "table" }>["columns"],
+  rows: readonly (readonly string[])[],
+  what: string,
+  max = listedMax,
+): Block {
+  const rest = rows.length - max;
+  const more = { more: `and ${countText(rest, what)} more` };
+  return { kind: "table", columns, rows: rows.slice(0, max), ...(rest > 0 && more) };
+}
+
+export type ExpiringCertificate = {
+  readonly names: readonly string[];
+  readonly deployment: string;
+  /** ISO 8601. */
+  readonly notAfter: string;
+  /** Whole days that are left; below 0: it has expired. */
+  readonly daysLeft: number;
+};
+
+export function certificatesMail(
+  customer: string,
+  certificates: readonly ExpiringCertificate[],
+): Composed {
+  const expired = certificates.filter(({ daysLeft }) => daysLeft < 0).length;
+  const soon = certificates.length - expired;
+  const what = [
+    ...(expired > 0 ? [`${countText(expired, "certificate")} expired`] : []),
+    ...(soon > 0 ? [`${countText(soon, "certificate")} about to expire`] : []),
+  ].join(", ");
+  const left = (days: number): string =>
+    days < 0 ? "expired" : days === 0 ? "less than a day" : countText(days, "day");
+  return {
+    subject: `${customer}: ${what}`,
+    preview: certificates[0]?.names.join(", ") ?? "",
+    title: what,
+    blocks: [
+      {
+        kind: "callout",
+        tone: expired > 0 ? "bad" : "plain",
+        text:
+          expired > 0
+            ? "Visitors of these names are warned by their browsers."
+            : "After that day visitors are warned by their browsers.",
+      },
+      limited(
+        [
+          { label: "Names" },
+          { label: "Deployment" },
+          { label: "Expires" },
+          { label: "Left", isNumber: true },
+        ],
+        certificates
+          .toSorted((one, other) => one.notAfter.localeCompare(other.notAfter))
+          .map(({ names, deployment, notAfter, daysLeft }) => [
+            names.join(", "),
+            deployment,
+            dayText(notAfter),
+            left(daysLeft),
+          ]),
+        "certificate",
+      ),
+      {
+        kind: "text",
+        text: "Upload a renewed one for the same names: POST /upload/certificates/{deployment_name}/. It takes the place of the old one at once.",
+      },
+    ],
+  };
+}
+
+export function oldVersionsMail(
+  customer: string,
+  newest: string,
+  deployments: readonly {
+    readonly name16: string;
+    readonly tags: readonly string[];
+    readonly version: string | null;
+  }[],
+): Composed {
+  const count = countText(deployments.length, "deployment");
+  const run = deployments.length === 1 ? "runs" : "run";
+  return {
+    subject: `${customer}: ${count} ${run} an old accel_pack`,
+    preview: `${newest} is the newest version.`,
+    title: `${count} ${run} an old accel_pack`,
+    blocks: [
+      { kind: "text", text: `The newest version is ${newest}.` },
+      limited(
+        [{ label: "Deployment" }, { label: "Tags" }, { label: "Runs" }],
+        deployments.map(({ name16, tags, version }) => [name16, tags.join(", "), version ?? "–"]),
+        "deployment",
+      ),
+      { kind: "text", text: "GET /download/accel_pack/ says where the newest one is." },
+    ],
+  };
+}
+
+export function pushMail(
+  customer: string,
+  newest: string | null,
+  changes: readonly { readonly name16: string; readonly from: string; readonly to: string }[],
+): Composed {
+  const count = countText(changes.length, "deployment");
+  const run = changes.length === 1 ? "runs" : "run";
+  const isNewest = newest !== null && changes.every(({ to }) => to === newest);
+  return {
+    subject: `${customer}: ${count} ${run} another accel_pack`,
+    preview: changes.map(({ name16, to }) => `${name16}: ${to}`).join(", "),
+    title: `${count} ${run} another accel_pack`,
+    blocks: [
+      limited(
+        [{ label: "Deployment" }, { label: "Before" }, { label: "Now" }],
+        changes.map(({ name16, from, to }) => [name16, from, to]),
+        "deployment",
+      ),
+      ...(newest === null
+        ? []
+        : [
+            {
+              kind: "text",
+              text: isNewest ? "That is the newest version." : `The newest version is ${newest}.`,
+            } as const,
+          ]),
+    ],
+  };
+}
+
+export type ReportedBots = {
+  readonly domain: string;
+  readonly bots: readonly {
+    readonly name: string;
+    readonly description: string | null;
+    readonly requests: number;
+  }[];
+};
+
+/** `canAccess`: of all these domains, by their policies. */
+export function botReport(
+  customer: string,
+  days: { readonly from: string; readonly until: string },
+  canAccess: boolean,
+  domains: readonly ReportedBots[],
+): Composed {
+  const requests = domains.reduce(
+    (sum, { bots }) => sum + bots.reduce((all, bot) => all + bot.requests, 0),
+    0,
+  );
+  const span = days.from === days.until ? days.from : `${days.from} to ${days.until}`;
+  const verb = canAccess ? "were let in" : "were blocked";
+  const title = `Unreviewed bots ${verb}`;
+  const rest = domains.length - listedMax;
+  return {
+    subject: `${customer}: unreviewed bots ${verb}, ${countText(requests, "request")}`,
+    preview: `${span}, ${countText(domains.length, "domain")}`,
+    title,
+    blocks: [
+      {
+        kind: "text",
+        text: canAccess
+          ? `${span}. The policy of these domains lets bots in that are in none of your lists. Mark those that do harm as bad bots.`
+          : `${span}. The policy of these domains blocks bots that are in none of your lists, search engines and uptime checks among them. Mark those that you want as VIP bots, or allow them by name.`,
+      },
+      ...domains.slice(0, listedMax).flatMap(({ domain, bots }): readonly Block[] => [
+        { kind: "heading", text: domain },
+        limited(
+          [{ label: "Bot" }, { label: "What it is" }, { label: "Requests", isNumber: true }],
+          bots.map((bot) => [bot.name, bot.description ?? "", numberText(bot.requests)]),
+          "bot",
+          botsListedMax,
+        ),
+      ]),
+      ...(rest > 0
+        ? [{ kind: "text", text: `And ${countText(rest, "domain")} more.` } as const]
+        : []),
+      {
+        kind: "text",
+        text: "GET /unreviewed-bots/ lists them all; POST /mark-as-vip-bot/…, /mark-as-bad-bot/… and /bot-access-policy/ decide.",
+      },
+    ],
+  };
+}
+
+export function imagesMail(
+  customer: string,
+  domains: readonly { readonly domain: string; readonly day: string; readonly blocked: number }[],
+): Composed {
+  const count = countText(domains.length, "domain");
+  return {
+    subject: `${customer}: image optimization is held back for today`,
+    preview: domains.map(({ domain }) => domain).join(", "),
+    title: "Image optimization is held back for today",
+    blocks: [
+      {
+        kind: "text",
+        text: `${count} used up the image variants of the day (images.variants_per_day_max in the devlove). Visitors get the originals until the day is over.`,
+      },
+      limited(
+        [
+          { label: "Domain" },
+          { label: "Day (UTC)" },
+          { label: "Held back so far", isNumber: true },
+        ],
+        domains.map(({ domain, day, blocked }) => [domain, day, numberText(blocked)]),
+        "domain",
+      ),
+    ],
+  };
+}

@@ -1,0 +1,281 @@
+// Reports and notices: what is due is composed from what agents reported and put into the outbox, a customer a transaction.
+
+import type { Log } from "../base/log.ts";
+import type { EmailNotificationType } from "../wire/customer/notifications.ts";
+import { mailTo, type DeliveryContext, type Subject } from "./deliveries.ts";
+import { duePeriods, type ReportTimes } from "./mail/calendar.ts";
+import { renderMail } from "./mail/document.ts";
+import {
+  botReport,
+  certificatesMail,
+  imagesMail,
+  oldVersionsMail,
+  pushMail,
+  type Composed,
+  type ExpiringCertificate,
+} from "./mail/notices.ts";
+import { weeklyReport } from "./mail/weekly-report.ts";
+import { weekdays } from "./settings/notice-fields.ts";
+import type { CentralSettings } from "./settings/fields.ts";
+import type { CustomerStore } from "./store/customer-store.ts";
+import { customers as customersOf } from "./store/customers.ts";
+import {
+  botsOf,
+  clearsOf,
+  deploymentsOf,
+  trafficOf,
+  userAddresses,
+  type DeploymentState,
+} from "./store/notice-facts.ts";
+import {
+  dayBefore,
+  newFacts,
+  nextOfRun,
+  openRun,
+  untoldImageBlocks,
+  versionChanges,
+  type Run,
+  type RunKind,
+} from "./store/notice-runs.ts";
+import { addressees, reportAddressee, type Addressee } from "./store/subscriptions.ts";
+import type { Work } from "./store/work.ts";
+
+export type ReportingDeps = DeliveryContext & {
+  readonly customers: Pick<CustomerStore, "transact">;
+  readonly log: Log;
+  readonly now: () => Date;
+};
+
+const dayMs = 86_400_000;
+/** A report that is older says nothing any more. */
+const lifetimeMs = 5 * dayMs;
+const daysOf: Readonly<Record<RunKind, number>> = { daily: 7, weekly: 7 };
+/** Days before the end of a certificate at which its customer is told. */
+const certificateSteps = [30, 14, 7, 3, 1] as const;
+
+type Customer = { readonly id: number; readonly name: string };
+
+export function reportTimes(settings: CentralSettings): ReportTimes {
+  return {
+    timeZone: settings["reports.time_zone"],
+    at: settings["reports.at"],
+    weekday: weekdays.indexOf(settings["reports.weekday"]),
+  };
+}
+
+/** All that is due and not sent. Cut off, it goes on where it was. */
+export async function sendDueReports(deps: ReportingDeps, stop: AbortSignal): Promise<void> {
+  const due = duePeriods(deps.now(), reportTimes(deps.settings));
+  for (const kind of ["daily", "weekly"] as const) {
+    const run = await transact(deps, async (work) => openRun(work, kind, due[kind], daysOf[kind]));
+    if (run === undefined) continue;
+    let count = 0;
+    while (!stop.aborted) {
+      const isMore = await transact(deps, async (work) => {
+        const customer = await nextOfRun(work, run);
+        if (customer !== undefined) await reportTo(work, deps, run, customer);
+        return customer !== undefined;
+      });
+      if (!isMore) break;
+      count++;
+    }
+    deps.log.info({ kind, period: run.period, customers: count }, "reports");
+  }
+}
+
+async function transact<T>(
+  { customers }: ReportingDeps,
+  action: (work: Work) => Promise<T>,
+): Promise<T> {
+  return (await customers.transact(async (work) => ({ keep: true, value: await action(work) })))
+    .value;
+}
+
+async function reportTo(
+  work: Work,
+  deps: ReportingDeps,
+  run: Run,
+  customer: Customer,
+): Promise<void> {
+  await reportBots(work, deps, run, customer);
+  if (run.kind === "daily") return reportCertificates(work, deps, customer);
+  await reportWeek(work, deps, run, customer);
+  await reportOldVersions(work, deps, run, customer);
+}
+
+/** Where unreviewed bots are blocked every day, else every week; nothing where none came. */
+async function reportBots(
+  work: Work,
+  deps: ReportingDeps,
+  run: Run,
+  { id: customerId, name }: Customer,
+): Promise<void> {
+  const canAccess = run.kind === "weekly";
+  const domains = (await botsOf(work, customerId, run)).filter(
+    (domain) => domain.canAccess === canAccess,
+  );
+  if (domains.length === 0) return;
+  const composed = botReport(name, run, canAccess, domains);
+  for (const email of await userAddresses(work, customerId)) {
+    const addressee = await reportAddressee(work, customerId, "bot_report", email);
+    if (addressee === undefined) continue;
+    const subject = subjectOf(run, customerId, "bot_report");
+    await send(
+      work,
+      deps,
+      subject,
+      addressee,
+      composed,
+      `${email} is the address of a user of ${name}.`,
+    );
+  }
+}
+
+function subjectOf({ kind, period }: Run, customerId: number, type: string): Subject {
+  return { customerId, kind: type, lifetimeMs, onceKey: `${kind}/${period}/${type}/${customerId}` };
+}
+
+async function send(
+  work: Work,
+  deps: ReportingDeps,
+  subject: Subject,
+  addressee: Addressee,
+  composed: Composed,
+  footer: string,
+): Promise<void> {
+  await mailTo(work, deps, subject, addressee, ({ email, unsubscribeUrl }) => ({
+    channel: "mail",
+    to: email,
+    ...renderMail({ ...composed, footer: [footer], unsubscribeUrl }),
+    unsubscribeUrl,
+  }));
+}
+
+async function sendToSubscribers(
+  work: Work,
+  deps: ReportingDeps,
+  subject: Subject & { readonly kind: EmailNotificationType },
+  customer: Customer,
+  compose: () => Composed | Promise<Composed>,
+): Promise<void> {
+  const key = { customerId: customer.id, channel: "email", type: subject.kind } as const;
+  const all = await addressees(work, key);
+  if (all.length === 0) return;
+  const composed = await compose();
+  for (const addressee of all) {
+    const footer = `${addressee.email} is subscribed to this at ${customer.name}.`;
+    await send(work, deps, subject, addressee, composed, footer);
+  }
+}
+
+async function reportWeek(
+  work: Work,
+  deps: ReportingDeps,
+  run: Run,
+  customer: Customer,
+): Promise<void> {
+  const kind = "weekly_report_email";
+  const before = { from: dayBefore(run.from, 7), until: dayBefore(run.from) };
+  await sendToSubscribers(
+    work,
+    deps,
+    { ...subjectOf(run, customer.id, kind), kind },
+    customer,
+    async () => {
+      const bots = await botsOf(work, customer.id, run);
+      return weeklyReport({
+        customer: customer.name,
+        from: run.from,
+        until: run.until,
+        traffic: await trafficOf(work, customer.id, run),
+        before: await trafficOf(work, customer.id, before),
+        clears: await clearsOf(work, customer.id, run),
+        botRequests: bots.flatMap((one) => one.bots).reduce((sum, bot) => sum + bot.requests, 0),
+        deployments: (await deploymentsOf(work, customer.id)).deployments,
+      });
+    },
+  );
+}
+
+async function reportOldVersions(
+  work: Work,
+  deps: ReportingDeps,
+  run: Run,
+  customer: Customer,
+): Promise<void> {
+  const { newest, deployments } = await deploymentsOf(work, customer.id);
+  const behind = deployments.filter(({ isBehind }) => isBehind);
+  if (newest === null || behind.length === 0) return;
+  const kind = "send_email_to_customers_about_old_versions_of_accel_pack";
+  const subject = { ...subjectOf(run, customer.id, kind), kind } as const;
+  await sendToSubscribers(work, deps, subject, customer, () =>
+    oldVersionsMail(customer.name, newest, behind),
+  );
+}
+
+/** When a certificate passes a step; then with all others that expire soon. */
+async function reportCertificates(
+  work: Work,
+  deps: ReportingDeps,
+  customer: Customer,
+): Promise<void> {
+  const { deployments } = await deploymentsOf(work, customer.id);
+  const expiring = deployments.flatMap((one) => expiringOf(one, Date.parse(work.at)));
+  const facts = expiring.map(({ names, notAfter, deployment, daysLeft }) => {
+    const step = daysLeft < 0 ? "expired" : certificateSteps.findLast((days) => daysLeft < days);
+    return `certificate/${deployment}/${names.join(",")}/${notAfter}/${step}`;
+  });
+  const fresh = await newFacts(work, customer.id, facts);
+  if (fresh.size === 0) return;
+  const kind = "send_email_to_customer_about_certificates_expiring";
+  const subject = { customerId: customer.id, kind, lifetimeMs } as const;
+  await sendToSubscribers(work, deps, subject, customer, () =>
+    certificatesMail(customer.name, expiring),
+  );
+}
+
+function expiringOf(
+  { name16, certificates }: DeploymentState,
+  nowMs: number,
+): readonly ExpiringCertificate[] {
+  return certificates
+    .map(({ names, notAfter }) => {
+      const daysLeft = Math.floor((Date.parse(notAfter) - nowMs) / dayMs);
+      return { names, notAfter, deployment: name16, daysLeft };
+    })
+    .filter(({ daysLeft }) => daysLeft < certificateSteps[0]);
+}
+
+/** Between the reports, as it happens: other releases on deployments, image variants held back. */
+export async function sendEvents(deps: ReportingDeps): Promise<boolean> {
+  await transact(deps, async (work) => {
+    for (const [customer, changes] of await byCustomer(work, await versionChanges(work))) {
+      const { newest } = await deploymentsOf(work, customer.id);
+      const kind = "send_email_to_customer_about_accel_pack_push";
+      const subject = { customerId: customer.id, kind, lifetimeMs } as const;
+      await sendToSubscribers(work, deps, subject, customer, () =>
+        pushMail(customer.name, newest, changes),
+      );
+    }
+    for (const [customer, blocks] of await byCustomer(work, await untoldImageBlocks(work))) {
+      const kind = "send_email_to_customer_about_domain_images_optimization_blocked_for_today";
+      const subject = { customerId: customer.id, kind, lifetimeMs: dayMs } as const;
+      await sendToSubscribers(work, deps, subject, customer, () =>
+        imagesMail(customer.name, blocks),
+      );
+    }
+  });
+  return false;
+}
+
+async function byCustomer<E extends { readonly customerId: number }>(
+  work: Work,
+  events: readonly E[],
+): Promise<readonly (readonly [Customer, readonly E[]])[]> {
+  const found: (readonly [Customer, readonly E[]])[] = [];
+  for (const [id, own] of Map.groupBy(events, ({ customerId }) => customerId)) {
+    const customer = await customersOf(work).find(id);
+    if (customer !== undefined) found.push([customer, own]);
+  }
+  return found;
+}

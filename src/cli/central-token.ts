@@ -1,0 +1,91 @@
+// `accel-central token`: tokens of the customer API.
+
+import { readArgs, type Command } from "../base/command.ts";
+import { callControl } from "../base/control-socket.ts";
+import { AccelError } from "../core/faults.ts";
+import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
+import { idGiven, operatorName } from "./operator.ts";
+import { table, type Row } from "./text.ts";
+
+const options = {
+  ...controlOptions,
+  user: { type: "string" },
+  customer: { type: "string" },
+  all: { type: "boolean" },
+} as const;
+
+type Values = ReturnType<typeof readArgs<typeof options>>["values"];
+
+export const tokenCommand: Command = {
+  summary: "Lists, issues and revokes tokens of the customer API. They do not expire otherwise.",
+  usage: [
+    "accel-central token list [--user NAME] [--customer ID] [--all]",
+    "accel-central token issue NAME",
+    "accel-central token revoke ID",
+    "accel-central token revoke --user NAME",
+    "",
+    "  --user NAME       of this user; with revoke all that are in force",
+    "  --customer ID     of the users of this customer",
+    "  --all             with those that were revoked",
+    controlUsage,
+    "",
+    "A token is shown once, when it is issued: central keeps only its digest.",
+  ].join("\n"),
+  async run(context) {
+    const { values, positionals } = readArgs(context.args, options, 2);
+    const [verb, one] = positionals;
+    if (verb !== "list" && (values.customer !== undefined || values.all !== undefined))
+      throw new AccelError("USAGE", "--customer and --all go with token list only");
+    const path = socketPath("accel-central", values);
+    const operator = operatorName(context.env);
+    const { json } = values;
+    switch (verb) {
+      case "list": {
+        if (one !== undefined) throw new AccelError("USAGE", "token list takes --user NAME");
+        const rows: Row[] = [];
+        for await (const row of callControl(path, "token-list", listOf(values), context.stop))
+          rows.push(Object(row));
+        return context.out(json === true ? facts(rows) : tokenTable(rows));
+      }
+      case "issue": {
+        if (one === undefined || values.user !== undefined)
+          throw new AccelError("USAGE", "token issue takes the name of a user");
+        const issued = await ask(path, "token-issue", { operator, username: one }, context);
+        return context.out(json === true ? facts(issued) : renderFacts(issued));
+      }
+      case "revoke": {
+        const asked = { operator, ...revokedOf(one, values.user) };
+        const answer = await ask(path, "token-revoke", asked, context);
+        if (json === true) return context.out(facts(answer));
+        const { revoked = [] } = Object(answer) as { revoked?: readonly Row[] };
+        return context.out(tokenTable(revoked));
+      }
+      default:
+        throw new AccelError("USAGE", `token ${verb ?? ""}: one of list, issue, revoke`);
+    }
+  },
+};
+
+function listOf({ user, customer, all }: Values): object {
+  const id = idGiven("--customer", customer);
+  return {
+    ...(user !== undefined && { username: user }),
+    ...(id !== undefined && { customer_id: id }),
+    ...(all === true && { all }),
+  };
+}
+
+function revokedOf(id: string | undefined, user: string | undefined): object {
+  if ((id === undefined) === (user === undefined))
+    throw new AccelError("USAGE", "token revoke takes the number of a token, or --user NAME");
+  return user === undefined ? { token_id: idGiven("token revoke", id) } : { username: user };
+}
+
+function facts(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+function tokenTable(rows: readonly Row[]): string {
+  const names = ["id", "username", "customer_id", "when_created", "when_revoked"];
+  return table(rows, names, "no tokens");
+}

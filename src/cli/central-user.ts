@@ -1,0 +1,149 @@
+// `accel-central user`: users of customers, what they may, and their passwords.
+
+import type { CommandContext, Command } from "../base/command.ts";
+import { readArgs } from "../base/command.ts";
+import { callControl } from "../base/control-socket.ts";
+import { AccelError } from "../core/faults.ts";
+import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
+import { idGiven, operatorName, readSecret } from "./operator.ts";
+import { table, type Row } from "./text.ts";
+
+const options = {
+  ...controlOptions,
+  customer: { type: "string" },
+  email: { type: "string" },
+  "first-name": { type: "string" },
+  "last-name": { type: "string" },
+  password: { type: "boolean" },
+  token: { type: "boolean" },
+} as const;
+
+type Values = ReturnType<typeof readArgs<typeof options>>["values"];
+
+const shownColumns = [
+  "id",
+  "username",
+  "customer_id",
+  "email",
+  "may_publish",
+  "may_read_logs",
+  "has_password",
+  "tokens",
+];
+
+export const userCommand: Command = {
+  summary: "Lists and makes users of customers, sets their passwords, and says what they may.",
+  usage: [
+    "accel-central user add NAME --customer ID [--email E] [--first-name N] [--last-name N] [--password] [--token]",
+    "accel-central user list [--customer ID]",
+    "accel-central user show NAME",
+    "accel-central user password NAME",
+    "accel-central user grant NAME publish|read-logs",
+    "accel-central user revoke NAME publish|read-logs",
+    "",
+    "  --customer ID     whose user it is",
+    "  --password        with a password, read as by `user password`",
+    "  --token           with a token, which is shown this once",
+    controlUsage,
+    "",
+    "A password is the first line of standard input; on a terminal it is asked for, unseen, twice. It is needed to upload packages only.",
+    "publish: may upload accelerator packages; nobody may until it is granted. read-logs: may read the request logs of its customer; all may until it is revoked.",
+    "The first user of a customer that `accel-central customer add` made may delete it; in general only who created it may.",
+  ].join("\n"),
+  async run(context) {
+    const { values, positionals } = readArgs(context.args, options, 3);
+    const [verb, name, permission] = positionals;
+    refuseStray(verb, values);
+    if (verb === "list") {
+      if (name !== undefined) throw new AccelError("USAGE", "user list takes no name");
+      return list(values, context);
+    }
+    const parameters = await parametersOf(verb, name, permission, values, context);
+    const path = socketPath("accel-central", values);
+    const answer = await ask(path, parameters.command, parameters.asked, context);
+    context.out(
+      values.json === true ? `${JSON.stringify(answer, null, 2)}\n` : renderFacts(answer),
+    );
+  },
+};
+
+const ofAdd = ["email", "first-name", "last-name", "password", "token"] as const;
+
+function refuseStray(verb: string | undefined, values: Values): void {
+  const stray = ofAdd.find((name) => values[name] !== undefined);
+  if (verb !== "add" && stray !== undefined)
+    throw new AccelError("USAGE", `--${stray} goes with user add only`);
+  if (verb !== "add" && verb !== "list" && values.customer !== undefined)
+    throw new AccelError("USAGE", "--customer goes with user add and user list only");
+}
+
+type Asked = { readonly command: string; readonly asked: object };
+
+async function parametersOf(
+  verb: string | undefined,
+  username: string | undefined,
+  permission: string | undefined,
+  values: Values,
+  context: CommandContext,
+): Promise<Asked> {
+  const verbs = ["add", "list", "show", "password", "grant", "revoke"];
+  if (verb === undefined || !verbs.includes(verb))
+    throw new AccelError("USAGE", `user ${verb ?? ""}: one of ${verbs.join(", ")}`);
+  if (username === undefined) throw new AccelError("USAGE", `user ${verb} takes a name`);
+  const isPermit = verb === "grant" || verb === "revoke";
+  if (isPermit !== (permission !== undefined))
+    throw new AccelError(
+      "USAGE",
+      isPermit ? `user ${verb} takes a name and publish or read-logs` : `user ${verb} takes a name`,
+    );
+  const operator = operatorName(context.env);
+  switch (verb) {
+    case "show":
+      return { command: "user-show", asked: { username } };
+    case "password":
+      return {
+        command: "user-password",
+        asked: { operator, username, password: await password(context) },
+      };
+    case "add":
+      return {
+        command: "user-add",
+        asked: { operator, username, ...(await addedOf(values, context)) },
+      };
+    default: {
+      const asked = { operator, username, permission, granted: verb === "grant" };
+      return { command: "user-permit", asked };
+    }
+  }
+}
+
+async function addedOf(values: Values, context: CommandContext): Promise<object> {
+  const customer = idGiven("--customer", values.customer);
+  if (customer === undefined) throw new AccelError("USAGE", "user add takes --customer ID");
+  return {
+    customer_id: customer,
+    ...(values.email !== undefined && { email: values.email }),
+    ...(values["first-name"] !== undefined && { first_name: values["first-name"] }),
+    ...(values["last-name"] !== undefined && { last_name: values["last-name"] }),
+    ...(values.token === true && { token: true }),
+    ...(values.password === true && { password: await password(context) }),
+  };
+}
+
+async function password({ stop }: CommandContext): Promise<string> {
+  const say = (text: string): void => void process.stderr.write(text);
+  return readSecret("password", process.stdin, say, stop);
+}
+
+async function list(values: Values, { out, stop }: CommandContext): Promise<void> {
+  const customer = idGiven("--customer", values.customer);
+  const asked = customer === undefined ? {} : { customer_id: customer };
+  const rows: Row[] = [];
+  const path = socketPath("accel-central", values);
+  for await (const row of callControl(path, "user-list", asked, stop)) rows.push(Object(row));
+  out(
+    values.json === true
+      ? `${JSON.stringify(rows, null, 2)}\n`
+      : table(rows, shownColumns, "no users"),
+  );
+}

@@ -1,0 +1,31 @@
+// Facts as a table for a person: a heading, aligned columns, nobody's text steers the terminal.
+
+export type Row = Readonly<Record<string, unknown>>;
+
+/** In the order of `names`; what is missing is a dash. `empty` is said instead of a table without rows. */
+export function table(rows: readonly Row[], names: readonly string[], empty: string): string {
+  if (rows.length === 0) return `${empty}\n`;
+  const cells = rows.map((row) => names.map((name) => cell(row[name])));
+  const lines = [names.map((name) => name.replaceAll("_", " ")), ...cells];
+  const widths = names.map((_, at) => Math.max(...lines.map((line) => (line[at] ?? "").length)));
+  return lines
+    .map(
+      (line) =>
+        `${line
+          .map((text, at) => text.padEnd(widths[at] ?? 0))
+          .join("  ")
+          .trimEnd()}\n`,
+    )
+    .join("");
+}
+
+function cell(value: unknown): string {
+  if (value === null || value === undefined || value === "") return "–";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  return plain(typeof value === "string" ? value : JSON.stringify(value));
+}
+
+/** Strangers' words on an operator's terminal. */
+export function plain(text: string): string {
+  return text.replaceAll(/\p{C}/gu, "?");
+}

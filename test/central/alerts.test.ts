@@ -1,0 +1,164 @@
+// Alerts from agents' reports: when they fire and resolve, to whom they go, what they say.
+
+import { expect, test } from "vitest";
+import { evaluateAlerts } from "../../src/central/alerting.ts";
+import { samplesOf } from "../../src/central/store/domain-reports.ts";
+import {
+  slowBackendType as slow,
+  unreachableBackendType as unreachable,
+} from "../../src/wire/customer/notifications.ts";
+import { openNoticeRig, type NoticeRig } from "../support/notice-rig.ts";
+
+const rules = { slowAboveS: 2, slowPercent: 50, slowRequests: 5 };
+const minute = 60_000;
+
+function backend(requests: number, errors: number, fast: number, all: number) {
+  const latency_buckets = { "0.5": 0, "2": fast, "10": all, "+Inf": all };
+  return { requests, errors, latency_buckets, reachable: true };
+}
+
+test.each<[string, ReturnType<typeof backend>, ReturnType<typeof backend> | undefined, unknown[]]>([
+  ["nothing happened", backend(9, 9, 4, 9), backend(9, 9, 4, 9), [undefined, undefined]],
+  ["all failed", backend(10, 3, 7, 7), backend(7, 0, 7, 7), ["bad", undefined]],
+  ["one of two failed", backend(2, 1, 1, 1), undefined, ["good", "good"]],
+  ["the agent began anew", backend(2, 2, 0, 0), backend(100, 0, 90, 100), ["bad", undefined]],
+  ["slow, and enough of it", backend(6, 0, 2, 6), undefined, ["good", "bad"]],
+  ["half is not more than half", backend(6, 0, 3, 6), undefined, ["good", "good"]],
+  ["slow, but too few to say", backend(4, 0, 0, 4), undefined, ["good", undefined]],
+  ["few and fast", backend(1, 0, 1, 1), undefined, ["good", "good"]],
+])("a sample: %s", (_, now, before, verdicts) => {
+  expect(samplesOf(now, before, rules).map(({ verdict }) => verdict)).toEqual(verdicts);
+});
+
+async function scene(rig: NoticeRig) {
+  const ada = await rig.customer("ada");
+  const eve = await rig.customer("eve");
+  const siteId = await rig.site(ada);
+  await rig.domain(ada, "www.example.test", siteId);
+  await rig.domain(ada, "shop.example.test", siteId);
+  await rig.hello(siteId);
+  const { customerId } = ada;
+  await rig.run(async (unit) => {
+    for (const [owner, name] of [
+      [ada, "ops"],
+      [eve, "eve"],
+    ] as const) {
+      const hook = { chat_channel_name: "#x", chat_hook_url: `https://hook.example/${name}` };
+      await unit.monitorChannels.chat.create(owner.customerId, { monitor_uid: name, ...hook }, 9);
+      await unit.monitorChannels.email.create(owner.customerId, { monitor_uid: `${name}-mail` }, 9);
+    }
+    for (const type of [slow, unreachable])
+      for (const email of ["a@x.org", "b@x.org"])
+        await unit.subscriptions.subscribe({ customerId, channel: "monitor", type, email }, 99);
+    const paused = { customerId, channel: "monitor", type: slow, email: "b@x.org" } as const;
+    await unit.subscriptions.unsubscribe(paused, false);
+  });
+  return { siteId, ada };
+}
+
+async function evaluate(rig: NoticeRig): Promise<readonly string[]> {
+  while (await evaluateAlerts(rig.deps));
+  const sent = await rig.messages();
+  return sent.map((one) =>
+    one.channel === "mail" ? `${one.to}: ${one.subject}` : `${one.hookUrl}: ${one.text}`,
+  );
+}
+
+test("unreachable: one message on firing after the time, one on resolving, to chats and subscribers", async () => {
+  await using rig = await openNoticeRig();
+  const { siteId } = await scene(rig);
+  let requests = 0;
+  const fail = async (errors: boolean): Promise<void> => {
+    requests += 3;
+    const one = { requests, errors: errors ? requests : 0 };
+    // Counts of errors only ever grow: good reports repeat the last.
+    await rig.report(siteId, {
+      "www.example.test": { ...one, errors: errors ? (failed += 3) : failed },
+      "shop.example.test": { requests: 1, buckets: [1, 1] },
+    });
+  };
+  let failed = 0;
+  await fail(false);
+  for (let i = 0; i < 10; i++) {
+    await fail(true);
+    expect(await evaluate(rig)).toEqual([]);
+    rig.later(30_000);
+  }
+  await fail(true);
+  const fired = await evaluate(rig);
+  const title = "Backend unreachable from edge-1: www.example.test";
+  expect(fired).toEqual([
+    `a@x.org: [ops-mail] ${title}`,
+    `b@x.org: [ops-mail] ${title}`,
+    `https://hook.example/ops: [ops] ${title}\n• www.example.test: since 2031-05-06 07:00 UTC, 3 of 3 requests failed in the last half minute, seen from edge-1`,
+  ]);
+  rig.later(30_000);
+  await fail(true);
+  expect(await evaluate(rig)).toEqual([]);
+
+  // Good for less than the time is not good.
+  await fail(false);
+  rig.later(4 * minute);
+  await fail(true);
+  rig.later(2 * minute);
+  expect(await evaluate(rig)).toEqual([]);
+  await fail(false);
+  rig.later(5 * minute - 1);
+  expect(await evaluate(rig)).toEqual([]);
+  rig.later(1);
+  const resolved = await evaluate(rig);
+  expect(resolved.length).toBe(3);
+  expect(resolved[0]).toBe(
+    "a@x.org: [ops-mail] Resolved: edge-1 reaches the backend of www.example.test again",
+  );
+  expect(await evaluate(rig)).toEqual([]);
+});
+
+test("slow: by domain, whoever sees it; several at once are one message", async () => {
+  await using rig = await openNoticeRig("alerts:\n  after: 0s\n  resolved_after: 0s\n");
+  const { siteId } = await scene(rig);
+  const bad = { requests: 10, buckets: [1, 10] } as const;
+  await rig.report(siteId, { "www.example.test": bad, "shop.example.test": bad });
+  expect(await evaluate(rig)).toEqual([
+    // b@x.org is suspended.
+    "a@x.org: [ops-mail] Slow backend: 2 domains",
+    expect.stringMatching(
+      /^https:\/\/hook.example\/ops: \[ops\] Slow backend: 2 domains\n• shop.example.test: since .*, 9 of 10 requests slow .*\n• www/,
+    ),
+  ]);
+  const good = { requests: 20, buckets: [11, 20] } as const;
+  await rig.report(siteId, { "www.example.test": good, "shop.example.test": bad });
+  const resolved = await evaluate(rig);
+  expect(resolved).toEqual([
+    "a@x.org: [ops-mail] Resolved: the backend of www.example.test answers in time again",
+    expect.stringContaining("www.example.test (alert since 2031-05-06 07:00 UTC)"),
+  ]);
+});
+
+test("without an e-mail channel nobody is mailed; an unlinked domain's alert ends", async () => {
+  await using rig = await openNoticeRig("alerts:\n  after: 0s\n");
+  const { siteId, ada } = await scene(rig);
+  await rig.store.deleteFrom("email_channels").execute();
+  const bad = { "www.example.test": { requests: 10, buckets: [1, 10] } } as const;
+  await rig.report(siteId, bad);
+  expect((await evaluate(rig)).map((line) => line.split(":")[0])).toEqual(["https"]);
+  const domain = await rig.run(async (unit) =>
+    unit.domains.find(ada.customerId, "www.example.test"),
+  );
+  await rig.run(async (unit) => unit.domains.unlinkById(domain?.id ?? 0, siteId));
+  expect((await evaluate(rig))[0]).toContain("Resolved");
+  await rig.report(siteId, bad);
+  expect(await evaluate(rig)).toEqual([]);
+});
+
+test("what was told survives a restart: alerts lie in the store", async () => {
+  await using rig = await openNoticeRig("alerts:\n  after: 0s\n");
+  const { siteId } = await scene(rig);
+  await rig.report(siteId, { "www.example.test": { requests: 2, errors: 2 } });
+  expect((await evaluate(rig)).length).toBe(3);
+  // Nothing of the evaluation is in memory: each call begins from the store.
+  expect(await evaluate(rig)).toEqual([]);
+  expect(await rig.store.selectFrom("alerts").select(["type", "edge"]).execute()).toEqual([
+    { type: unreachable, edge: "edge-1" },
+  ]);
+});

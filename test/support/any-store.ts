@@ -1,0 +1,31 @@
+// The store that a test runs on: a SQLite file, or, within `onPostgres`, a database of PostgreSQL that stands for that file.
+
+import { createHash } from "node:crypto";
+import { openReader, openStore, type Store } from "../../src/central/store/database.ts";
+import type { Postgres } from "./postgres.ts";
+
+type OpenStore = Store & AsyncDisposable;
+
+/** Of this test file: each runs in a module graph of its own. */
+const chosen: { postgres: Postgres | undefined } = { postgres: undefined };
+
+/** From now on stores are databases of it. */
+export function onPostgres(postgres: Postgres): void {
+  chosen.postgres = postgres;
+}
+
+export async function openTestStore(path: string, now: () => Date): Promise<OpenStore> {
+  return chosen.postgres === undefined
+    ? openStore(path, now)
+    : chosen.postgres.store(databaseOf(path), now);
+}
+
+export function openTestReader(path: string): OpenStore {
+  return chosen.postgres === undefined
+    ? openReader(path)
+    : chosen.postgres.reader(databaseOf(path));
+}
+
+function databaseOf(path: string): string {
+  return `t_${createHash("sha256").update(path).digest("hex").slice(0, 24)}`;
+}

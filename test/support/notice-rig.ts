@@ -1,0 +1,143 @@
+// A real store with a customer, its deployments, domains and users, agents' reports put in by hand, and what comes into the outbox read back.
+
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { Health } from "../../src/base/health.ts";
+import { Registry } from "../../src/base/metrics.ts";
+import { createSealer } from "../../src/base/seal.ts";
+import { SenderTelemetry } from "../../src/central/mail/telemetry.ts";
+import { CustomerStore, type CustomerUnit } from "../../src/central/store/customer-store.ts";
+import { openStore } from "../../src/central/store/database.ts";
+import { saveHello, saveReport } from "../../src/central/store/instances.ts";
+import { endMessage, takeMessage } from "../../src/central/store/outbox.ts";
+import type { Outgoing } from "../../src/core/outgoing.ts";
+import type { Report } from "../../src/wire/channel.ts";
+import { settingsOf } from "./central-whole.ts";
+import { reportOf } from "./fake-agent.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { tempDir } from "./temp-dir.ts";
+
+export type ReportedDomain = {
+  readonly requests?: number;
+  readonly errors?: number;
+  /** Answers within 2 s, and all. */
+  readonly buckets?: readonly [number, number];
+  readonly traffic?: Report["domains"][number]["traffic"];
+  readonly blockedVariants?: number;
+};
+
+export async function openNoticeRig(more = "") {
+  await using stack = new AsyncDisposableStack();
+  const dir = stack.use(tempDir());
+  const clock = { now: new Date("2031-05-06T07:00:00.000Z") };
+  const now = (): Date => clock.now;
+  const store = stack.use(await openStore(join(dir.path, "central.db"), now));
+  const sealer = createSealer(Buffer.alloc(32, 7));
+  const customers = new CustomerStore({ store, sealer, now, randomBytes });
+  const health = new Health(now);
+  const telemetry = new SenderTelemetry({ registry: new Registry(), health });
+  const settings = settingsOf(dir.path, more);
+  const deps = { settings, telemetry, customers, store, log: silentLog(), now };
+  const run = async <T>(action: (unit: CustomerUnit) => Promise<T>): Promise<T> =>
+    (await customers.run(async (unit) => ({ keep: true, value: await action(unit) }))).value;
+
+  const customer = async (username: string, email = "") => {
+    const tokenDigest = `digest-${username}`;
+    const made = await run(async (unit) => unit.users.startTrial({ username, email, tokenDigest }));
+    if (made === undefined) throw new Error(`${username} is taken`);
+    return { ...made, username, mayReadLogs: true };
+  };
+  type Owner = Awaited<ReturnType<typeof customer>>;
+  const site = async (owner: Owner, tags: string[] = []) =>
+    run(async (unit) => unit.sites.create(owner, tags));
+  const domain = async (owner: Owner, name: string, siteId: number) => {
+    const id = await run(async (unit) => {
+      const made = await unit.domains.create(owner, { name, tags: [], deploymentSiteId: siteId });
+      if (made === "taken") throw new Error(`${name} is taken`);
+      return made;
+    });
+    return id;
+  };
+  const hello = async (siteId: number, version = "1.0.0", server = "edge-1") => {
+    const edge = {
+      server_name: server,
+      edge_ip_address: "",
+      at_directory: "",
+      datacenter_place: "",
+      country_code: "",
+      datacenter_provider_company: "",
+      metrics_advertise: null,
+    };
+    const said = {
+      type: "hello",
+      agent_version: version,
+      instance_id: `instance-${siteId}`,
+    } as const;
+    const rest = { boot_id: "b", epoch: null, applied_seq: 0, chain: "0".repeat(64), edge };
+    await saveHello(store, siteId, { ...said, ...rest } as never, now().toISOString());
+  };
+  const report = async (
+    siteId: number,
+    domains: Readonly<Record<string, ReportedDomain>>,
+    certificates?: Report["certificates"],
+  ) => {
+    const body: Report = {
+      ...reportOf(`instance-${siteId}`, 0),
+      domains: Object.entries(domains).map(([name, one]) => ({
+        domain: name,
+        backend: {
+          requests: one.requests ?? 0,
+          errors: one.errors ?? 0,
+          latency_buckets:
+            one.buckets === undefined ? {} : { "2": one.buckets[0], "+Inf": one.buckets[1] },
+          reachable: true,
+        },
+        unreviewed_bots: [],
+        ...(one.traffic !== undefined && { traffic: one.traffic }),
+        ...(one.blockedVariants !== undefined && {
+          variants: { made: 0, blocked: one.blockedVariants },
+        }),
+      })),
+      ...(certificates !== undefined && { certificates }),
+    };
+    await store
+      .transaction()
+      .execute(async (tx) => saveReport(tx, siteId, body, now().toISOString()));
+  };
+  /** What waits in the outbox, taken out of it. */
+  const messages = async (): Promise<readonly (Outgoing & { readonly kind: string })[]> => {
+    const taken: (Outgoing & { readonly kind: string })[] = [];
+    for (const channel of ["mail", "chat"] as const)
+      for (;;) {
+        const one = await takeMessage(
+          { store, sealer },
+          channel,
+          { owner: "rig", ms: 1_000 },
+          now(),
+        );
+        if (one === undefined) break;
+        taken.push({ ...one.message, kind: one.kind });
+        const { id } = one;
+        await endMessage(store, { id, owner: "rig" }, { state: "sent", error: null }, now());
+      }
+    return taken;
+  };
+  const later = (ms: number): void => void (clock.now = new Date(clock.now.getTime() + ms));
+  const held = stack.move();
+  return {
+    clock,
+    store,
+    deps,
+    run,
+    customer,
+    site,
+    domain,
+    hello,
+    report,
+    messages,
+    later,
+    [Symbol.asyncDispose]: async () => held.disposeAsync(),
+  };
+}
+
+export type NoticeRig = Awaited<ReturnType<typeof openNoticeRig>>;
