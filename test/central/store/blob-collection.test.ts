@@ -1,8 +1,9 @@
 // Central's collection over a real store and directory: what a version, a bot set or anybody lately names stays; the rest goes, row and file.
 
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, unlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { collectBlobs, keptMs } from "../../../src/central/store/blob-collection.ts";
 import { canonicalJson } from "../../../src/core/canonical-json.ts";
@@ -167,6 +168,37 @@ test("who stores a blob again while it is removed has it whole, row and file", a
     expect(digests.filter((_digest, no) => sizes[no] === undefined)).toEqual(rows);
     await Promise.all(texts.map(put));
   }
+});
+
+test("a blob whose file was lost, and that comes again, is not removed between its file and its row", async () => {
+  const { side, put, pathOf } = await setUp();
+  await using _ = side;
+  const sha256 = await put("lost");
+  unlinkSync(pathOf(sha256));
+  const again = put("lost");
+  // Its row follows some milliseconds later.
+  while (!existsSync(pathOf(sha256))) await setImmediate();
+  expect(await side.blobs.removeAll([sha256], undefined)).toEqual([]);
+  await again;
+  expect(await side.blobs.sizeOf(sha256)).toBe(4);
+});
+
+test("who stores a blob that is removed without end does not wait without end", async () => {
+  const { side, put } = await setUp();
+  await using _ = side;
+  const sha256 = await put("wanted");
+  await side.blobs.remove(sha256);
+  let isStored = false;
+  const remove = async (): Promise<void> => {
+    while (!isStored) {
+      await side.blobs.removeAll([sha256], undefined);
+      await setImmediate();
+    }
+  };
+  const removing = [remove(), remove()];
+  await put("wanted");
+  isStored = true;
+  await Promise.all(removing);
 });
 
 test("it ends soon when it is told to, and nothing goes by half of what it knows", async () => {
