@@ -2,7 +2,6 @@
 
 import {
   createServer,
-  STATUS_CODES,
   type IncomingMessage,
   type RequestListener,
   type Server,
@@ -11,63 +10,88 @@ import {
 } from "node:http";
 import type { AddressInfo, ListenOptions, Server as NetServer } from "node:net";
 import { AccelError, messageOf } from "../core/faults.ts";
+import { refuseBroken } from "./broken-http.ts";
 
 export type Listener = AsyncDisposable & { readonly server: Server; readonly port: number };
 
 /** Time for requests in flight when closing; what is still open afterwards is cut. */
 const closeGraceMs = 5_000;
 const idleSweepMs = 20;
+/** For the rest of a body whose request is answered already: who drips it must not hold a connection. */
+const restOfBodyDefaultMs = 5_000;
 
 const options: ServerOptions = {
   requestTimeout: 120_000,
   headersTimeout: 20_000,
   keepAliveTimeout: 30_000,
+  connectionsCheckingInterval: 5_000, // The limits above are met that late at most.
   maxHeaderSize: 32_768,
 };
 
-/** Port 0 takes a free one. Throws PORT_TAKEN or ADDRESS_UNUSABLE naming host and port. */
+export type ListenTimes = {
+  /** For requests in flight when closing. */
+  readonly graceMs?: number;
+  /** While they are, and as long at most, what comes is answered too when closing. */
+  readonly drainMs?: number;
+  readonly restOfBodyMs?: number;
+};
+
+/** Port 0 takes a free one. Throws PORT_TAKEN or ADDRESS_UNUSABLE naming host and port. What is answered while closing is the last of its connection. */
 export async function listenHttp(
   handler: RequestListener,
   where: ListenOptions,
-  graceMs = closeGraceMs,
+  { graceMs = closeGraceMs, drainMs = 0, restOfBodyMs = restOfBodyDefaultMs }: ListenTimes = {},
 ): Promise<Listener> {
-  const server = createServer(options, handler);
+  const inFlight = new InFlight();
+  const server = createServer(options, (request, response) => {
+    inFlight.add(response);
+    response.once("finish", () => endBody(request, restOfBodyMs));
+    handler(request, response);
+  });
   refuseBroken(server);
   await listen(server, where);
   return {
     server,
     port: portOf(server),
-    [Symbol.asyncDispose]: async () => closeHttp(server, graceMs),
+    [Symbol.asyncDispose]: async () => {
+      await inFlight.drain(drainMs);
+      await closeHttp(server, graceMs);
+    },
   };
 }
 
-const broken: Readonly<Record<string, { readonly status: number; readonly detail: string }>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, detail: "the request was not whole in time" },
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: { status: 413, detail: "the chunk extensions are too large" },
-  HPE_HEADER_OVERFLOW: {
-    status: 431,
-    detail: `the header fields have more than ${options.maxHeaderSize} bytes`,
-  },
-};
+class InFlight {
+  readonly #responses = new Set<ServerResponse>();
+  #isClosing = false;
+  #whenNone: (() => void) | undefined;
 
-/** What the parser refuses gets a problem document (RFC 9457) too, and the end of its connection. Nothing is written into an answer that is on its way. */
-function refuseBroken(server: Server): void {
-  const newest = new WeakMap<object, ServerResponse>();
-  server.on("request", (request, response) => newest.set(request.socket, response));
-  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    const response = newest.get(socket);
-    const isUnderWay = response?.headersSent === true && !response.writableFinished;
-    if (!socket.writable || isUnderWay || error.code === "ECONNRESET") {
-      socket.destroy();
-      return;
-    }
-    const known = broken[error.code ?? ""];
-    const { status, detail } = known ?? { status: 400, detail: "the request is not HTTP/1.1" };
-    const title = STATUS_CODES[status];
-    const body = JSON.stringify({ type: "about:blank", title, status, detail });
-    const head = `HTTP/1.1 ${status} ${title}\r\nconnection: close\r\ncontent-type: application/problem+json\r\n`;
-    socket.end(`${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
-  });
+  add(response: ServerResponse): void {
+    this.#responses.add(response);
+    response.once("close", () => {
+      this.#responses.delete(response);
+      if (this.#responses.size === 0) this.#whenNone?.();
+    });
+    if (this.#isClosing) response.setHeader("connection", "close");
+  }
+
+  /** Resolves when none is in flight, or the time is up. */
+  async drain(timeoutMs: number): Promise<void> {
+    this.#isClosing = true;
+    for (const response of this.#responses)
+      if (!response.headersSent) response.setHeader("connection", "close");
+    if (this.#responses.size === 0 || timeoutMs === 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#whenNone = resolve;
+    const late = setTimeout(resolve, timeoutMs);
+    await promise;
+    clearTimeout(late);
+  }
+}
+
+function endBody(request: IncomingMessage, timeoutMs: number): void {
+  if (request.complete || request.destroyed) return;
+  const late = setTimeout(() => request.socket.destroy(), timeoutMs);
+  request.once("close", () => clearTimeout(late));
 }
 
 export async function listen(server: NetServer, where: ListenOptions): Promise<void> {
@@ -105,12 +129,27 @@ export async function closeHttp(server: Server, graceMs: number): Promise<void> 
 
 export type BodyRead =
   | { readonly ok: true; readonly body: Buffer }
-  | { readonly ok: false; readonly reason: "too large" | "aborted" };
+  | { readonly ok: false; readonly reason: "too large" | "too slow" | "aborted" };
 
-/** The whole body, at most `bytesMax`. Never throws; keeps nothing beyond the limit, the answer is the caller's. */
-export async function readBody(request: IncomingMessage, bytesMax: number): Promise<BodyRead> {
+/** The whole body, at most `bytesMax`. Never throws; keeps nothing beyond the limit, the answer is the caller's. Without `timeoutMs` as long as the server lets it. */
+export async function readBody(
+  request: IncomingMessage,
+  bytesMax: number,
+  timeoutMs?: number,
+): Promise<BodyRead> {
   if (Number(request.headers["content-length"] ?? 0) > bytesMax)
     return { ok: false, reason: "too large" };
+  if (timeoutMs === undefined) return readWhole(request, bytesMax);
+  const { promise: late, resolve } = Promise.withResolvers<BodyRead>();
+  const timer = setTimeout(() => resolve({ ok: false, reason: "too slow" }), timeoutMs);
+  try {
+    return await Promise.race([readWhole(request, bytesMax), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function readWhole(request: IncomingMessage, bytesMax: number): Promise<BodyRead> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {

@@ -27,6 +27,10 @@ export type FrontOptions = {
   /** What keeps central from doing its work; empty: ready. May take as long as the store takes. */
   readonly unreadiness: () => Promise<readonly string[]>;
   readonly warnings: () => readonly HealthWarning[];
+  /** Once it aborted, no channel is opened any more. */
+  readonly stop: AbortSignal;
+  /** Browsers that saw it once ask over TLS only. */
+  readonly isHttps: boolean;
   readonly log: Log;
 };
 
@@ -53,12 +57,26 @@ const described = new Set([
   openApiPagePath.slice(0, -1),
 ]);
 
+/** When it stops, requests in flight have so long; and those that come meanwhile, so that whoever asks for readiness sees it. */
+const times = { graceMs: 5_000, drainMs: 1_000 };
+
+/** What no answer may be used for but to be read. Pages that need more say so themselves. */
+const guards = {
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
+  "cross-origin-resource-policy": "same-origin",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+} as const;
+const yearS = 31_536_000;
+
 /** Throws PORT_TAKEN or ADDRESS_UNUSABLE. */
 export async function startFront(options: FrontOptions): Promise<Listener> {
-  const { customers, agents, log } = options;
-  const listener = await listenHttp((request, response) => {
+  const { customers, agents, isHttps, log, stop } = options;
+  const handler: Handler = (request, response) => {
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
     if (path.startsWith(`${agentApiPrefix}/`)) return agents.handle(request, response);
+    for (const [name, value] of Object.entries(guards)) response.setHeader(name, value);
+    if (isHttps) response.setHeader("strict-transport-security", `max-age=${yearS}`);
     if (path.startsWith("/mail/")) return options.mailPages(request, response);
     if (path.startsWith("/presentation-api/") && !described.has(path))
       return customers(request, response);
@@ -68,10 +86,14 @@ export async function startFront(options: FrontOptions): Promise<Listener> {
       if (response.headersSent) response.destroy();
       else send(response, { status: 500, type: plain, body: "failed; the log says why\n" });
     });
-  }, options.listen);
+  };
+  const listener = await listenHttp(handler, options.listen, times);
   listener.server.requestTimeout = requestTimeoutMs;
   listener.server.timeout = idleTimeoutMs;
-  listener.server.on("upgrade", agents.upgrade);
+  listener.server.on("upgrade", (request, socket, head) => {
+    if (stop.aborted) socket.end("HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n");
+    else agents.upgrade(request, socket, head);
+  });
   return listener;
 }
 
@@ -151,7 +173,6 @@ function send(response: ServerResponse, { status, type, body, policy, location }
     "content-type": type,
     "cache-control": "no-store",
     "content-length": Buffer.byteLength(body),
-    "x-content-type-options": "nosniff",
     ...(status === 405 && { allow: "GET, HEAD" }),
     ...(policy !== undefined && { "content-security-policy": policy }),
     ...(location !== undefined && { location }),

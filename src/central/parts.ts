@@ -101,6 +101,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
       beforeScrape: createCanaryAges({ ...ground, names: async () => siteNames(store) }),
       unreadiness: () => unreadiness(ground),
       warnings: () => health.list(),
+      isHttps: settings.base_url.startsWith("https:"),
     }),
   );
   // Before the listener, whose closing waits for every connection.

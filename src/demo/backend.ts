@@ -104,7 +104,7 @@ export async function startDemoBackend({
   const listener = await listenHttp(
     (request, response) => void serve(request, response, counter, ended),
     { host, port },
-    closeGraceMs,
+    { graceMs: closeGraceMs },
   );
   let closed: Promise<void> | undefined;
   const close = (): void => {

@@ -1,6 +1,6 @@
 // Listening with named errors, bodies with a bound, closing that ends.
 
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { once } from "node:events";
 import { expect, test } from "vitest";
@@ -120,7 +120,7 @@ test("closing waits for the request in flight", async () => {
 
 test("closing cuts what is still open after the grace: a request without answer, a connection that says nothing", async () => {
   let isAsked = false;
-  const listener = await listenHttp(() => (isAsked = true), local, 100);
+  const listener = await listenHttp(() => (isAsked = true), local, { graceMs: 100 });
   const silent = connect(listener.port, "127.0.0.1");
   await once(silent, "connect");
   const hanging = connect(listener.port, "127.0.0.1");
@@ -132,4 +132,95 @@ test("closing cuts what is still open after the grace: a request without answer,
   await listener[Symbol.asyncDispose]();
   expect(performance.now() - beganMs).toBeLessThan(2_000);
   await Promise.all(closed);
+});
+
+test("a body that takes too long is given up", async () => {
+  await using listener = await listenHttp((request, response) => {
+    void readBody(request, 100, 50).then((read) => response.end(read.ok ? "read" : read.reason));
+  }, local);
+  expect(
+    await answerTo(listener.port, "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\nhalf"),
+  ).toContain("too slow");
+  expect(await post(listener.port, ["whole"], 5)).toContain("read");
+});
+
+/** Until the connection is closed at the other end. */
+async function answerTo(port: number, sent: string): Promise<string> {
+  const socket = connect(port, "127.0.0.1").setEncoding("utf8");
+  socket.write(sent);
+  let answer = "";
+  for await (const chunk of socket) {
+    answer += String(chunk);
+    if (/too slow|early/.test(answer)) break;
+  }
+  return answer;
+}
+
+test("who is answered and goes on with its body for too long is cut off; who ends it in time is not", async () => {
+  const times = { restOfBodyMs: 100 };
+  await using listener = await listenHttp(
+    (_, response) => void response.end("early"),
+    local,
+    times,
+  );
+  const head = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\n";
+  const slow = connect(listener.port, "127.0.0.1");
+  const cut = once(slow.resume(), "close");
+  slow.on("error", () => undefined);
+  slow.write(`${head}12`);
+  await cut;
+
+  const quick = connect(listener.port, "127.0.0.1").setEncoding("utf8");
+  let answers = "";
+  quick.on("data", (chunk: string) => (answers += chunk));
+  quick.write(`${head}12`);
+  await until("answered", () => answers.includes("early"));
+  quick.write("345");
+  // The next one on its connection, after the time that the other one had.
+  const slowAgain = connect(listener.port, "127.0.0.1");
+  slowAgain.on("error", () => undefined);
+  slowAgain.write(`${head}12`);
+  await once(slowAgain.resume(), "close");
+  quick.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+  await until("answered again", () => answers.split("early").length === 3);
+  quick.destroy();
+});
+
+test("while what is in flight is answered, what comes is answered too, as the last of its connection", async () => {
+  const asked: ServerResponse[] = [];
+  const listener = await listenHttp(
+    (request, response) => {
+      if (request.url === "/slow") asked.push(response);
+      else response.end("quick");
+    },
+    local,
+    { drainMs: 10_000 },
+  );
+  const url = `http://127.0.0.1:${listener.port}`;
+  const slow = fetch(`${url}/slow`);
+  await until("asked", () => asked.length === 1);
+  const kept = await fetch(url);
+  expect(kept.headers.get("connection")).toBe("keep-alive");
+  await kept.text();
+  const closed = listener[Symbol.asyncDispose]();
+  const meanwhile = await fetch(url);
+  expect(meanwhile.headers.get("connection")).toBe("close");
+  expect(await meanwhile.text()).toBe("quick");
+  asked[0]?.end("whole");
+  const answer = await slow;
+  expect(answer.headers.get("connection")).toBe("close");
+  expect(await answer.text()).toBe("whole");
+  await closed;
+  await expect(fetch(url)).rejects.toThrow();
+});
+
+test("closing ends, however many requests hang", async () => {
+  let asked = 0;
+  const times = { drainMs: 50, graceMs: 50 };
+  const listener = await listenHttp(() => void asked++, local, times);
+  const url = `http://127.0.0.1:${listener.port}`;
+  const hanging = Array.from({ length: 20 }, async () => fetch(url).catch(() => "cut"));
+  await until("asked", () => asked === 20);
+  await listener[Symbol.asyncDispose]();
+  expect(new Set(await Promise.all(hanging))).toEqual(new Set(["cut"]));
 });

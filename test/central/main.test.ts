@@ -48,7 +48,13 @@ test("what a customer asks for reaches the agent, what the agent proves and logs
   const logs = await call(central.url, "GET", "/incominglogs/", token);
   expect(JSON.stringify(logs)).toMatch(/"uri_path":"\/2".*"uri_path":"\/1"/);
   expect(await call(central.url, "GET", `/${domain.name}/status/`, token)).toEqual({
-    [domain.name]: [{ is_log_agent_reporting_data: true }],
+    [domain.name]: [
+      {
+        is_log_agent_reporting_data: true,
+        deployment_site_id: id,
+        agent_version: expect.stringMatching(/^\d/),
+      },
+    ],
   });
   expect(await statusOf(dir.path)).toMatchObject({
     logs: { days: 1, queue_bytes: 0, failing: null },

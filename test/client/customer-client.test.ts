@@ -138,8 +138,8 @@ test("the walk through the logs follows the cursor to the end", async () => {
 test("status and scrape configuration", async () => {
   const [site] = await client.sites();
   await seen(api, site?.id ?? 0, "instance-1", { logsConfirmedAt: api.clock.toISOString() });
-  expect(await client.status(domain)).toEqual({
-    [domain]: [{ is_log_agent_reporting_data: true }],
+  expect(await client.status(domain)).toMatchObject({
+    [domain]: [{ is_log_agent_reporting_data: true, agent_version: "0.1.0" }],
   });
   expect(await client.metricsConf("eu")).toMatchObject({
     metrics_config: [],

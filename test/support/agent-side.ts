@@ -84,7 +84,9 @@ export async function startAgentSide(
     addressOf: (request) => String(request.headers["x-test-address"] ?? "192.0.2.1"),
     stop: stop.signal,
   });
-  const listener = stack.use(await listenHttp(api.handle, { port: 0, host: "127.0.0.1" }, 100));
+  const listener = stack.use(
+    await listenHttp(api.handle, { port: 0, host: "127.0.0.1" }, { graceMs: 100 }),
+  );
   listener.server.on("upgrade", api.upgrade);
   stack.defer(async () => {
     stop.abort();

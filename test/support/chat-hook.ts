@@ -39,7 +39,7 @@ export async function startChatHook(listenPort = 0): Promise<ChatHook> {
       take().catch(() => response.destroy());
     },
     { host: "127.0.0.1", port: listenPort },
-    100,
+    { graceMs: 100 },
   );
   return Object.assign(state, {
     port: listener.port,

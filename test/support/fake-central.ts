@@ -54,7 +54,7 @@ export class FakeCentral implements AsyncDisposable {
     const listener = await listenHttp(
       (request, response) => void central.#answer(request, response),
       { host: "127.0.0.1", port: 0 },
-      50,
+      { graceMs: 50 },
     );
     listener.server.on("upgrade", (request, socket, head) =>
       central.#upgrade(request, socket, head),

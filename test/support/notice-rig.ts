@@ -11,7 +11,9 @@ import { openStore } from "../../src/central/store/database.ts";
 import { saveHello, saveReport } from "../../src/central/store/instances.ts";
 import { endMessage, takeMessage } from "../../src/central/store/outbox.ts";
 import type { Outgoing } from "../../src/core/outgoing.ts";
-import type { Report } from "../../src/wire/channel.ts";
+import { parseSha256 } from "../../src/core/ids.ts";
+import { chainStart } from "../../src/core/journal-chain.ts";
+import type { Hello, Report } from "../../src/wire/channel.ts";
 import { settingsOf } from "./central-whole.ts";
 import { reportOf } from "./fake-agent.ts";
 import { silentLog } from "../../src/base/log.ts";
@@ -36,6 +38,8 @@ export async function openNoticeRig(more = "") {
   const customers = new CustomerStore({ store, sealer, now, randomBytes });
   const health = new Health(now);
   const telemetry = new SenderTelemetry({ registry: new Registry(), health });
+  /** For `openNotices`, which has a telemetry of its own. */
+  const ground = { sealer, health, registry: new Registry() };
   const settings = settingsOf(dir.path, more);
   const deps = { settings, telemetry, customers, store, log: silentLog(), now };
   const run = async <T>(action: (unit: CustomerUnit) => Promise<T>): Promise<T> =>
@@ -68,13 +72,19 @@ export async function openNoticeRig(more = "") {
       datacenter_provider_company: "",
       metrics_advertise: null,
     };
-    const said = {
+    const chain = parseSha256(chainStart);
+    if (chain === undefined) throw new TypeError("a chain begins with a digest");
+    const hello: Hello = {
       type: "hello",
       agent_version: version,
       instance_id: `instance-${siteId}`,
-    } as const;
-    const rest = { boot_id: "b", epoch: null, applied_seq: 0, chain: "0".repeat(64), edge };
-    await saveHello(store, siteId, { ...said, ...rest } as never, now().toISOString());
+      boot_id: "b",
+      epoch: null,
+      applied_seq: 0,
+      chain,
+      edge,
+    };
+    await saveHello(store, siteId, hello, now().toISOString());
   };
   const report = async (
     siteId: number,
@@ -128,6 +138,7 @@ export async function openNoticeRig(more = "") {
     clock,
     store,
     deps,
+    ground,
     run,
     customer,
     site,

@@ -28,7 +28,13 @@ export function postgresBin(): string | undefined {
   return versions.length === 0 ? undefined : join(installed, String(newest), "bin");
 }
 
+// Counters of the store stay below 2^53, on which SQLite's answers rely as well.
+for (const type of [pg.types.builtins.INT8, pg.types.builtins.NUMERIC])
+  pg.types.setTypeParser(type, Number);
+
 export type Postgres = AsyncDisposable & {
+  /** How many there are, the template among them. */
+  readonly databases: number;
   /** Makes the database where it is not there yet, with the tables of this release. */
   store(name: string, now: () => Date): Promise<Store & AsyncDisposable>;
   /** Of a database that is there: another way in. */
@@ -78,6 +84,9 @@ export async function startPostgres(bin: string): Promise<Postgres> {
   };
   const owned = stack.move();
   return {
+    get databases() {
+      return known.size;
+    },
     async store(name, now) {
       if (!known.has(template)) {
         await make(template, "template0");
@@ -111,14 +120,7 @@ function ownerOf(name: string): { readonly uid: number; readonly gid: number } |
 }
 
 function openStore(config: pg.PoolConfig): Store & AsyncDisposable {
-  const int8 = 20;
-  const numeric = 1700;
-  const types = {
-    // Counters of the store stay below 2^53, which SQLite's answers rely on as well.
-    getTypeParser: (oid: number, format?: "text" | "binary") =>
-      oid === int8 || oid === numeric ? Number : pg.types.getTypeParser(oid, format),
-  };
-  const pool = new pg.Pool({ ...config, types });
+  const pool = new pg.Pool(config);
   pool.on("error", () => undefined); // The server ends before a pool that a test left open.
   const store = new Kysely<StoreTables>({ dialect: new TurnsDialect({ pool }) });
   return Object.assign(store, { [Symbol.asyncDispose]: async () => store.destroy() });

@@ -29,7 +29,7 @@ export async function scripted(handler: RequestListener) {
       else handler(request, response);
     },
     { host: "127.0.0.1", port: 0 },
-    20,
+    { graceMs: 20 },
   );
   const client = clientOf(`http://127.0.0.1:${listener.port}`, { callTimeoutMs: 1_000 });
   return {

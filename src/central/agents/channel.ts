@@ -159,12 +159,13 @@ export class Channel {
     try {
       while (this.#pumpAgain && this.#state === "streaming" && this.socket.isOpen) {
         this.#pumpAgain = false;
-        const entries = [...(await this.#store.entriesAfter(this.deploymentSiteId, this.#cursor))];
+        const page = await this.#store.entriesAfter(this.deploymentSiteId, this.#cursor);
+        const entries = [...page.entries];
         const last = entries.at(-1);
         if (last === undefined || this.#state !== "streaming") continue;
         if (!(await this.socket.send({ type: "entries", entries }))) return;
         this.#cursor = last.seq;
-        this.#pumpAgain = true;
+        if (!page.isLast) this.#pumpAgain = true; // What came since it was read has woken us.
         this.#events.entriesSent(entries.length);
       }
     } catch (error) {

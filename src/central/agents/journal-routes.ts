@@ -44,7 +44,7 @@ async function readPage(
 ): Promise<JournalPage> {
   const { headSeq, resync } = await judgeFit(store, deploymentSiteId, position);
   const entries =
-    resync === undefined ? await store.entriesAfter(deploymentSiteId, position.seq) : [];
+    resync === undefined ? (await store.entriesAfter(deploymentSiteId, position.seq)).entries : [];
   return {
     epoch: store.epoch,
     head_seq: Math.max(headSeq, entries.at(-1)?.seq ?? 0),

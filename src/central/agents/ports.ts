@@ -14,6 +14,13 @@ export type SiteCredentials = {
   readonly deleted: boolean;
 };
 
+/** The entries behind a position, in order, as many as fit into one page (entries and bytes); at least one where there is one. */
+export type JournalPart = {
+  readonly entries: readonly JournalEntry[];
+  /** There were no more when they were read. */
+  readonly isLast: boolean;
+};
+
 export type JournalHead = { readonly seq: number; readonly chain: string };
 
 /** Every method is one read or one transaction; all throw only on defects and broken disks. */
@@ -27,8 +34,7 @@ export type AgentStore = {
   ): Promise<{ readonly deploymentSiteId: number; readonly deleted: boolean } | undefined>;
   head(deploymentSiteId: number): Promise<JournalHead>;
   chainAt(deploymentSiteId: number, seq: number): Promise<string | undefined>;
-  /** The entries behind `seq`, in order, as many as fit into one page (entries and bytes); at least one where there is one. */
-  entriesAfter(deploymentSiteId: number, seq: number): Promise<readonly JournalEntry[]>;
+  entriesAfter(deploymentSiteId: number, seq: number): Promise<JournalPart>;
   snapshot(deploymentSiteId: number): Promise<Snapshot>;
   /** Undefined for a domain that is not linked to the site. */
   botSet(deploymentSiteId: number, domain: string, set: BotSet): Promise<BotSetState | undefined>;

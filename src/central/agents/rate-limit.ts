@@ -3,6 +3,8 @@
 export type RateLimit = {
   /** Takes one, or tells how many milliseconds until there is one. */
   take(key: string): number;
+  /** What was taken was not meant by the limit. */
+  give(key: string): void;
   /** As `take`, without taking. */
   waitMs(key: string): number;
 };
@@ -20,6 +22,10 @@ export function createRateLimit(
   const wait = (left: number): number => (left >= 1 ? 0 : ((1 - left) / perSecond) * 1_000);
   return {
     waitMs: (key) => wait(filled(key).left),
+    give(key) {
+      const bucket = buckets.get(key);
+      if (bucket !== undefined) bucket.left = Math.min(burst, bucket.left + 1);
+    },
     take(key) {
       const { left, atMs } = filled(key);
       const waitMs = wait(left);

@@ -1,7 +1,7 @@
 // `POST /agent-api/v1/token`: name16 and secret16 become a bearer token (RFC 6749 §4.4). Tokens are random and kept as SHA-256 only.
 //
-// Limits: attempts per address; failures per name. Others' failures do not shut out an address that proved the name's secret before,
-// else anyone who knows a public name16 could keep its agent from renewing.
+// Limits: failures per address and per name, tokens per name. Thousands of agents may stand behind one address; who has the right secret is none that guesses.
+// Others' failures do not shut out an address that proved the name's secret before, else anyone who knows a public name16 could keep its agent from renewing.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -16,8 +16,10 @@ export const tokenLifetimeS = 3_600;
 const tokenBytes = 32;
 const formBytesMax = 4_096;
 const keysMax = 20_000; // Some 4 MB of buckets.
-/** A site of many hosts behind one address that starts at once. */
+/** Of failures; and of a fleet that starts at once, so many wait for their answers at a time. */
 const perAddress = { burst: 300, perSecond: 5, keysMax };
+/** An agent asks every 40 minutes, and at each start. */
+const tokensPerName = { burst: 60, perSecond: 1, keysMax };
 const failuresPerName = { burst: 20, perSecond: 1 / 6, keysMax };
 
 export type TokenDeps = {
@@ -35,6 +37,7 @@ export function tokenDigest(token: string): string {
 export function createTokenRoute(deps: TokenDeps): (request: IncomingMessage) => Promise<Answer> {
   const attempts = createRateLimit(perAddress, deps.monotonicMs);
   const failures = createRateLimit(failuresPerName, deps.monotonicMs);
+  const issued = createRateLimit(tokensPerName, deps.monotonicMs);
   const proven = new Set<string>();
   return async (request) => {
     const address = deps.addressOf(request);
@@ -61,6 +64,9 @@ export function createTokenRoute(deps: TokenDeps): (request: IncomingMessage) =>
         : refusal("wrong_secret", `the secret is not that of ${basic.name}`);
     }
     remember(proven, pair);
+    attempts.give(address);
+    const issuedWaitMs = issued.take(basic.name);
+    if (issuedWaitMs > 0) return tooMany(issuedWaitMs, "this name16");
     if (site.deleted) return refusal("site_deleted", "this deployment site was deleted");
     return clockFault(request.headers.date, deps.now()) ?? issue(deps, site.deploymentSiteId);
   };

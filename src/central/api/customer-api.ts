@@ -26,6 +26,7 @@ export type CustomerApiDeps = Omit<ResourceDeps, "settings"> & {
   readonly settings: CustomerApiSettings & ResourceDeps["settings"];
   readonly log: Log;
   readonly registry: Registry;
+  readonly stop?: AbortSignal;
 };
 
 const metricTable = {
@@ -53,17 +54,9 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
   const route = createRoute(resourceEndpoints(deps));
   const authenticate = createAuthenticate(deps);
   const clients = new ClientAddresses(deps.settings.trustedProxies, "x-forwarded-for");
-  const metrics = createMetrics(metricTable, deps.registry);
 
-  const answerRequest = async (
-    request: IncomingMessage,
-    response: ServerResponse,
-    requestId: string,
-  ): Promise<void> => {
-    const startedMs = now().getTime();
-    const routed = route(request.method ?? "", request.url ?? "");
-    const address = addressOf(clients, request);
-    const asked: Asked = { request, response, requestId, address, actor: undefined };
+  const answerRequest = async (asked: Asked, routed: Routed): Promise<void> => {
+    const { request, response, requestId } = asked;
     try {
       const answer = await serve(deps, authenticate, routed, asked);
       if (answer !== undefined) await respond(request, response, answer);
@@ -77,34 +70,68 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
           problem(500, "central failed; its log tells more under this id", { requestId }),
         );
     }
-    const ms = now().getTime() - startedMs;
-    const method = countedMethods.has(request.method ?? "") ? (request.method ?? "") : "other";
-    const path = routed.kind === "found" ? routed.endpoint.path : "none";
-    const status = String(response.statusCode);
-    metrics.accel_central_api_requests_total.inc({ method, route: path, status });
-    metrics.accel_central_api_request_seconds.observe({ method, route: path }, ms / 1_000);
-    log.info(
-      {
-        method,
-        path: (request.url ?? "").split("?", 1)[0]?.slice(0, pathCharsLogged),
-        status: response.statusCode,
-        ms,
-        user_id: asked.actor?.userId,
-        request_id: requestId,
-      },
-      "request",
-    );
   };
+  const tell = createTell(deps);
 
   return (request, response) => {
     const requestId = Buffer.from(randomBytes(8)).toString("hex");
     response.setHeader("x-request-id", requestId);
     response.setHeader("cache-control", "no-store");
-    answerRequest(request, response, requestId).catch((error: unknown) => {
-      log.error({ err: error, request_id: requestId }, "an answer could not be sent");
-      response.destroy();
-    });
+    const startedMs = now().getTime();
+    const routed = route(request.method ?? "", request.url ?? "");
+    const address = addressOf(clients, request);
+    const asked: Asked = { request, response, requestId, address, actor: undefined };
+    answerRequest(asked, routed)
+      .catch((error: unknown) => {
+        log.error({ err: error, request_id: requestId }, "an answer could not be sent");
+        response.destroy();
+      })
+      .finally(() => tell(asked, routed, startedMs))
+      .catch((error: unknown) => log.error({ err: error }, "a request could not be told"));
   };
+}
+
+type Tell = (asked: Asked, routed: Routed, startedMs: number) => void;
+
+/** A request's line in the log, and its part of the metrics. */
+function createTell({ log, now, registry }: CustomerApiDeps): Tell {
+  const metrics = createMetrics(metricTable, registry);
+  return (asked, routed, startedMs) => {
+    const { request, response, actor } = asked;
+    const ms = now().getTime() - startedMs;
+    const method = countedMethods.has(request.method ?? "") ? (request.method ?? "") : "other";
+    const path = routed.kind === "found" ? routed.endpoint.path : "none";
+    // A request that its client gave up has no status.
+    const status = response.headersSent ? response.statusCode : null;
+    metrics.accel_central_api_requests_total.inc({
+      method,
+      route: path,
+      status: String(status ?? "none"),
+    });
+    metrics.accel_central_api_request_seconds.observe({ method, route: path }, ms / 1_000);
+    log.info(
+      {
+        method,
+        path: (request.url ?? "").split("?", 1)[0]?.slice(0, pathCharsLogged),
+        route: path,
+        status,
+        ms,
+        address: asked.address,
+        user_id: actor?.userId,
+        customer_id: actor?.customerId,
+        ...bytesOf("bytes_in", request.headers["content-length"]),
+        ...bytesOf("bytes_out", response.getHeader("content-length")),
+        ...(!response.writableEnded && { aborted: true }),
+        request_id: asked.requestId,
+      },
+      "request",
+    );
+  };
+}
+
+/** Of bodies whose length was told before. */
+function bytesOf(name: string, length: unknown): Readonly<Record<string, number>> {
+  return length === undefined ? {} : { [name]: Number(length) };
 }
 
 type Asked = {
@@ -149,8 +176,7 @@ async function serve(
     return invalid([
       { path: "Idempotency-Key", message: "must be 1 to 255 visible ASCII characters" },
     ]);
-  const gone = new AbortController();
-  response.once("close", () => gone.abort());
+  const gone = goneSignal(response, deps.stop);
   const context = createContext(deps, {
     request,
     requestId,
@@ -163,7 +189,7 @@ async function serve(
       const call = onceOf(given);
       return call === "unusable" ? undefined : call;
     },
-    gone: gone.signal,
+    gone,
   });
   const repeated =
     once === undefined || endpoint.takesStream
@@ -171,6 +197,19 @@ async function serve(
       : await context.read(async (unit) => answerOnce(unit, once));
   const answer = repeated ?? (await accepted.handle(context, actor));
   return isGood(answer) ? endpoint.finish(context, actor, answer) : answer;
+}
+
+/** Who waits for agents is answered with what is known when central stops. Without `AbortSignal.any`: nothing of a request stays with the other signal. */
+function goneSignal(response: ServerResponse, stop: AbortSignal | undefined): AbortSignal {
+  const gone = new AbortController();
+  const abort = (): void => gone.abort();
+  stop?.addEventListener("abort", abort, { once: true });
+  if (stop?.aborted === true) abort();
+  response.once("close", () => {
+    stop?.removeEventListener("abort", abort);
+    abort();
+  });
+  return gone.signal;
 }
 
 function addressOf(clients: ClientAddresses, request: IncomingMessage): string {

@@ -17,7 +17,7 @@ export type Context = {
   readonly clientAddress: string;
   /** The body as it comes, for an endpoint that takes a stream; elsewhere it was read. */
   readonly incoming: Incoming;
-  /** Aborts when nobody waits for the answer any more. */
+  /** Aborts when nobody waits for the answer any more, or central stops: what is known then is the answer. */
   readonly gone: AbortSignal;
   readonly read: <T>(action: (unit: Unit) => Promise<T>) => Promise<T>;
   /**

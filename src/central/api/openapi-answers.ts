@@ -19,6 +19,7 @@ const refusals: Readonly<Record<number, Refused>> = {
   },
   403: { name: "Forbidden", description: "Known, but not allowed." },
   404: { name: "NotFound", description: "There is no such thing, or it is another customer's." },
+  408: { name: "TooSlow", description: "The body took too long." },
   409: {
     name: "Conflict",
     description:
@@ -84,7 +85,7 @@ function refusedBy(endpoint: Endpoint): readonly number[] {
   const isRead = query !== undefined || gives?.kind === "list";
   return [
     ...(auth === "none" ? [] : [401, 429]),
-    ...(body === undefined && !takesStream ? [] : [400, 413, 415]),
+    ...(body === undefined && !takesStream ? [] : [400, 408, 413, 415]),
     ...(method === "POST" ? [400, 409] : []),
     ...(isRead ? [400] : []),
     // What cannot be decoded names nothing.

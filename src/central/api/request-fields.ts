@@ -11,16 +11,21 @@ export type BodyFound =
   | { readonly ok: false; readonly answer: Answer | undefined };
 
 const depthMax = 64;
+/** 1 MiB at 140 kbit/s. */
+const bodyTimeoutMs = 60_000;
 
 type Limits = { readonly bodyBytesMax: number; readonly takesForms: boolean };
 
 export async function readFields(
   request: IncomingMessage,
   { bodyBytesMax, takesForms }: Limits,
+  timeoutMs = bodyTimeoutMs,
 ): Promise<BodyFound> {
-  const read = await readBody(request, bodyBytesMax);
+  const read = await readBody(request, bodyBytesMax, timeoutMs);
   if (!read.ok) {
     if (read.reason === "aborted") return { ok: false, answer: undefined };
+    if (read.reason === "too slow")
+      return refused(problem(408, `the body took longer than ${timeoutMs / 1_000} s`));
     return refused(problem(413, `the body is larger than ${bodyBytesMax} bytes`));
   }
   if (read.body.length === 0) return { ok: true, value: {} };

@@ -3,6 +3,7 @@
 import { makes } from "../../wire/customer/operation.ts";
 import { createHash } from "node:crypto";
 import { trialStart, type Trial, trialShape } from "../../wire/customer/user.ts";
+import { addressGroup } from "../../core/address-group.ts";
 import { conflict, created, tooMany } from "./answer.ts";
 import { forAnyone, type Endpoint } from "./endpoint.ts";
 import type { ResourceDeps } from "./resources.ts";
@@ -32,7 +33,7 @@ export function trialEndpoints({
       refuses: [429],
       body: trialStart,
       handle: async ({ body, clientAddress, change }) => {
-        const waitMs = perAddress.take(clientAddress) || total.take("");
+        const waitMs = perAddress.take(addressGroup(clientAddress)) || total.take("");
         if (waitMs > 0) return tooMany("too many trials were started", waitMs);
         const { username, email = "" } = body;
         const token = Buffer.from(randomBytes(tokenBytes)).toString("base64url");

@@ -45,7 +45,8 @@ function lineOf(message: AlertMessage, alert: AlertMessage["alerts"][number]): r
 
 function columnsOf({ kind, phase }: AlertMessage) {
   if (phase === "resolved") return [{ label: "Domain" }, { label: "Alert since" }];
-  const bad = kind === "slow" ? "Slow answers, last half minute" : "Failed, last half minute";
+  // Of the last bad report: half a minute.
+  const bad = kind === "slow" ? "Slow" : "Failed";
   return [
     { label: "Domain" },
     { label: "Since" },
@@ -72,6 +73,12 @@ export function alertChat(message: AlertMessage, uid: string): string {
   ].join("\n");
 }
 
+const advice: Readonly<Record<AlertMessage["kind"], string>> = {
+  slow: "What is in the cache is answered as fast as ever; everything else waits for the backend.",
+  unreachable:
+    "What is in the cache is answered; everything else is answered with an error, or with a stale answer where a rule allows it.",
+};
+
 export function alertMail(
   message: AlertMessage,
   to: {
@@ -83,21 +90,17 @@ export function alertMail(
 ): OutgoingMail {
   const { kind, phase, alerts } = message;
   const rest = alerts.length - listedMax;
-  const advice: Readonly<Record<AlertMessage["kind"], string>> = {
-    slow: "What is in the cache is answered as fast as ever; everything else waits for the backend.",
-    unreachable:
-      "What is in the cache is answered; everything else is answered with an error, or with a stale answer where a rule allows it.",
-  };
   const title = alertTitle(message);
   const blocks: Block[] = [
-    { kind: "callout", text: `${title}.`, tone: phase === "firing" ? "bad" : "good" },
+    phase === "firing"
+      ? { kind: "callout", text: advice[kind], tone: "bad" }
+      : { kind: "callout", text: "All was well for a while.", tone: "good" },
     {
       kind: "table",
       columns: columnsOf(message),
       rows: alerts.slice(0, listedMax).map((alert) => lineOf(message, alert)),
       ...(rest > 0 && { more: `and ${rest} more` }),
     },
-    ...(phase === "firing" ? [{ kind: "text", text: advice[kind] } as const] : []),
   ];
   const rendered = renderMail({
     subject: `[${to.uids.join(", ")}] ${title}`,

@@ -41,7 +41,10 @@ export function planAlerts<F extends PlannedAlert>(
   const keyOf = ({ type, domainId, edge }: Pick<PlannedAlert, "type" | "domainId" | "edge">) =>
     `${type} ${domainId} ${edge}`;
   const alertOf = ({ kind, customerId, domainId, domain, edge }: PlannedTrouble): PlannedAlert => ({
-    ...{ customerId, domainId, domain, type: types[kind] },
+    customerId,
+    domainId,
+    domain,
+    type: types[kind],
     edge: kind === "slow" ? "" : edge,
   });
   const byAlert = Map.groupBy(troubles, (trouble) => keyOf(alertOf(trouble)));

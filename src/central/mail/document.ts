@@ -21,7 +21,12 @@ export type Block =
   | { readonly kind: "button"; readonly label: string; readonly url: string };
 
 export type Figure = { readonly label: string; readonly value: string; readonly note?: string };
-export type Column = { readonly label: string; readonly isNumber?: boolean };
+export type Column = {
+  readonly label: string;
+  readonly isNumber?: boolean;
+  /** Left out on small screens. */
+  readonly isExtra?: boolean;
+};
 
 export type MailDocument = {
   readonly subject: string;
@@ -84,7 +89,7 @@ function textOf(block: Block): string {
     case "table":
       return textTable(block.columns, block.rows, block.more);
     case "button":
-      return `${block.label}:\n${block.url}`;
+      return `${oneLine(block.label)}:\n${oneLine(block.url)}`;
     default:
       return block satisfies never;
   }
@@ -132,7 +137,7 @@ function textTable(
       .join("  ")
       .trimEnd(),
   );
-  return [...lines, ...(more === undefined ? [] : [more])].join("\n");
+  return [...lines, ...(more === undefined ? [] : [oneLine(more)])].join("\n");
 }
 
 /** For texts and quoted attributes alike. */
@@ -151,8 +156,9 @@ const font = "font-family:-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-s
 const sheet = `
   :root { color-scheme: light dark; supported-color-schemes: light dark; }
   body { margin: 0; padding: 0; }
-  td, th { word-break: break-word; }
-  @media (max-width: 480px) { .card { padding: 20px 16px !important; } .figure { display: block !important; width: auto !important; } }
+  td { overflow-wrap: anywhere; }
+  .number, th { overflow-wrap: normal; white-space: nowrap; }
+  @media (max-width: 480px) { .card { padding: 20px 16px !important; } .figure { display: block !important; width: auto !important; } .extra { display: none !important; } td, th { font-size: 13px !important; } }
   @media (prefers-color-scheme: dark) {
     body, .ground { background: #16181d !important; }
     .card { background: #1f2229 !important; border-color: #343842 !important; }
@@ -235,17 +241,21 @@ function htmlTable(
   rows: readonly (readonly string[])[],
   more: string | undefined,
 ): string {
-  const align = ({ isNumber }: Column): string => (isNumber === true ? "right" : "left");
+  const align = ({ isNumber, isExtra }: Column): string => {
+    const classes = [isNumber === true ? "number" : "", isExtra === true ? "extra" : ""];
+    const named = classes.filter(Boolean).join(" ");
+    return `${named === "" ? "" : `class="${named}" `}align="${isNumber === true ? "right" : "left"}"`;
+  };
   const head = columns.map(
     (column) =>
-      `<th align="${align(column)}" style="padding:6px 10px 6px 0;font-size:12px;font-weight:600;color:#5b6270;border-bottom:1px solid #dfe3ea;">${escapeHtml(column.label)}</th>`,
+      `<th ${align(column)} style="padding:6px 10px 6px 0;font-size:12px;font-weight:600;color:#5b6270;border-bottom:1px solid #dfe3ea;">${escapeHtml(column.label)}</th>`,
   );
   const body = rows.map(
     (row) =>
       `<tr>${columns
         .map(
           (column, at) =>
-            `<td align="${align(column)}" valign="top" style="padding:7px 10px 7px 0;font-size:14px;line-height:1.4;color:#2a2f3a;border-bottom:1px solid #eceff4;">${escapeHtml(oneLine(row[at] ?? ""))}</td>`,
+            `<td ${align(column)} valign="top" style="padding:7px 10px 7px 0;font-size:14px;line-height:1.4;color:#2a2f3a;border-bottom:1px solid #eceff4;">${escapeHtml(oneLine(row[at] ?? ""))}</td>`,
         )
         .join("")}</tr>`,
   );

@@ -8,14 +8,17 @@ export type Composed = Omit<MailDocument, "unsubscribeUrl" | "footer">;
 const listedMax = 30;
 const botsListedMax = 15;
 
-function limited(
-  columns: Extract<Block, { kind: "table" }>["columns"],
-  rows: readonly (readonly string[])[],
-  what: string,
+type Table = Extract<Block, { kind: "table" }>;
+
+/** `noun`: what a row is of. */
+function listed({
+  columns,
+  rows,
+  noun,
   max = listedMax,
-): Block {
+}: Pick<Table, "columns" | "rows"> & { readonly noun: string; readonly max?: number }): Block {
   const rest = rows.length - max;
-  const more = { more: `and ${countText(rest, what)} more` };
+  const more = { more: `and ${countText(rest, noun)} more` };
   return { kind: "table", columns, rows: rows.slice(0, max), ...(rest > 0 && more) };
 }
 
@@ -50,17 +53,17 @@ export function certificatesMail(
         tone: expired > 0 ? "bad" : "plain",
         text:
           expired > 0
-            ? "Visitors of these names are warned by their browsers."
+            ? "Visitors of what has expired are warned by their browsers."
             : "After that day visitors are warned by their browsers.",
       },
-      limited(
-        [
+      listed({
+        columns: [
           { label: "Names" },
           { label: "Deployment" },
           { label: "Expires" },
           { label: "Left", isNumber: true },
         ],
-        certificates
+        rows: certificates
           .toSorted((one, other) => one.notAfter.localeCompare(other.notAfter))
           .map(({ names, deployment, notAfter, daysLeft }) => [
             names.join(", "),
@@ -68,8 +71,8 @@ export function certificatesMail(
             dayText(notAfter),
             left(daysLeft),
           ]),
-        "certificate",
-      ),
+        noun: "certificate",
+      }),
       {
         kind: "text",
         text: "Upload a renewed one for the same names: POST /upload/certificates/{deployment_name}/. It takes the place of the old one at once.",
@@ -95,11 +98,15 @@ export function oldVersionsMail(
     title: `${count} ${run} an old accel_pack`,
     blocks: [
       { kind: "text", text: `The newest version is ${newest}.` },
-      limited(
-        [{ label: "Deployment" }, { label: "Tags" }, { label: "Runs" }],
-        deployments.map(({ name16, tags, version }) => [name16, tags.join(", "), version ?? "–"]),
-        "deployment",
-      ),
+      listed({
+        columns: [{ label: "Deployment" }, { label: "Tags" }, { label: "Runs" }],
+        rows: deployments.map(({ name16, tags, version }) => [
+          name16,
+          tags.join(", "),
+          version ?? "–",
+        ]),
+        noun: "deployment",
+      }),
       { kind: "text", text: "GET /download/accel_pack/ says where the newest one is." },
     ],
   };
@@ -118,11 +125,11 @@ export function pushMail(
     preview: changes.map(({ name16, to }) => `${name16}: ${to}`).join(", "),
     title: `${count} ${run} another accel_pack`,
     blocks: [
-      limited(
-        [{ label: "Deployment" }, { label: "Before" }, { label: "Now" }],
-        changes.map(({ name16, from, to }) => [name16, from, to]),
-        "deployment",
-      ),
+      listed({
+        columns: [{ label: "Deployment" }, { label: "Before" }, { label: "Now" }],
+        rows: changes.map(({ name16, from, to }) => [name16, from, to]),
+        noun: "deployment",
+      }),
       ...(newest === null
         ? []
         : [
@@ -170,15 +177,21 @@ export function botReport(
           ? `${span}. The policy of these domains lets bots in that are in none of your lists. Mark those that do harm as bad bots.`
           : `${span}. The policy of these domains blocks bots that are in none of your lists, search engines and uptime checks among them. Mark those that you want as VIP bots, or allow them by name.`,
       },
-      ...domains.slice(0, listedMax).flatMap(({ domain, bots }): readonly Block[] => [
-        { kind: "heading", text: domain },
-        limited(
-          [{ label: "Bot" }, { label: "What it is" }, { label: "Requests", isNumber: true }],
-          bots.map((bot) => [bot.name, bot.description ?? "", numberText(bot.requests)]),
-          "bot",
-          botsListedMax,
-        ),
-      ]),
+      ...domains
+        .slice(0, listedMax)
+        .flatMap(({ domain, bots }): readonly Block[] => [
+          { kind: "heading", text: domain },
+          listed({
+            columns: [
+              { label: "Bot" },
+              { label: "What it is" },
+              { label: "Requests", isNumber: true },
+            ],
+            rows: bots.map((bot) => [bot.name, bot.description ?? "", numberText(bot.requests)]),
+            noun: "bot",
+            max: botsListedMax,
+          }),
+        ]),
       ...(rest > 0
         ? [{ kind: "text", text: `And ${countText(rest, "domain")} more.` } as const]
         : []),
@@ -204,15 +217,15 @@ export function imagesMail(
         kind: "text",
         text: `${count} used up the image variants of the day (images.variants_per_day_max in the devlove). Visitors get the originals until the day is over.`,
       },
-      limited(
-        [
+      listed({
+        columns: [
           { label: "Domain" },
           { label: "Day (UTC)" },
           { label: "Held back so far", isNumber: true },
         ],
-        domains.map(({ domain, day, blocked }) => [domain, day, numberText(blocked)]),
-        "domain",
-      ),
+        rows: domains.map(({ domain, day, blocked }) => [domain, day, numberText(blocked)]),
+        noun: "domain",
+      }),
     ],
   };
 }

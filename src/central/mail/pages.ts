@@ -38,6 +38,7 @@ export type PagesOptions = {
 type Page = { readonly status: number; readonly title: string; readonly body: string };
 
 const bodyBytesMax = 8_192;
+const bodyTimeoutMs = 20_000;
 const tokenForm = /^[\w-]{20,100}$/;
 
 /** Never throws and answers each request. */
@@ -84,7 +85,7 @@ async function pageFor(options: PagesOptions, request: IncomingMessage): Promise
 
 /** Whatever type a one-click client sends: what is no form has no fields. */
 async function readForm(request: IncomingMessage): Promise<URLSearchParams | undefined> {
-  const read = await readBody(request, bodyBytesMax);
+  const read = await readBody(request, bodyBytesMax, bodyTimeoutMs);
   if (!read.ok) return undefined;
   const type = request.headers["content-type"] ?? "";
   const text = read.body.toString("utf8");

@@ -99,9 +99,9 @@ function domainBlocks(traffic: readonly ReportedTraffic[]): readonly Block[] {
         { label: "Domain" },
         { label: "Requests", isNumber: true },
         { label: "From cache", isNumber: true },
-        { label: "Blocked", isNumber: true },
-        { label: "Backend errors", isNumber: true },
-        { label: "Sent", isNumber: true },
+        { label: "Blocked", isNumber: true, isExtra: true },
+        { label: "Errors", isNumber: true, isExtra: true },
+        { label: "Sent", isNumber: true, isExtra: true },
       ],
       rows: traffic
         .slice(0, domainsListedMax)
@@ -137,7 +137,7 @@ function deploymentBlocks(deployments: readonly ReportedDeployment[]): readonly 
       kind: "table",
       columns: [
         { label: "Deployment" },
-        { label: "Tags" },
+        { label: "Tags", isExtra: true },
         { label: "accel_pack" },
         { label: "Last seen" },
       ],

@@ -58,12 +58,17 @@ export async function openAgentStore(deps: AgentStoreDeps) {
   };
 }
 
-/** Sizes are asked for first, so that a page of large bodies is never read whole. */
+/** Nearly always one of these is all there is: one query for each agent that a change is told to. */
+const fewEntries = 3;
+
+/** Of more than a few the sizes are asked for first, so that a page of large bodies is never read whole. */
 async function readPage(
   store: Store,
   deploymentSiteId: number,
   afterSeq: number,
-): Promise<readonly JournalEntry[]> {
+): Promise<{ readonly entries: readonly JournalEntry[]; readonly isLast: boolean }> {
+  const few = await readJournal(store, deploymentSiteId, afterSeq, fewEntries);
+  if (few.length < fewEntries) return { entries: few, isLast: true };
   const sizes = await store
     .selectFrom("journal")
     .innerJoin("journal_bodies", "journal_bodies.digest", "journal.body_digest")
@@ -76,5 +81,6 @@ async function readPage(
   let bytes = 0;
   const tooMany = sizes.findIndex((row) => (bytes += row.bytes) > pageBytesMax);
   const count = tooMany < 0 ? sizes.length : Math.max(1, tooMany);
-  return count === 0 ? [] : readJournal(store, deploymentSiteId, afterSeq, count);
+  const entries = await readJournal(store, deploymentSiteId, afterSeq, count);
+  return { entries, isLast: count === sizes.length && count < journalPageEntriesMax };
 }

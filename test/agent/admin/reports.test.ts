@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import { edgeFacts } from "../../../src/agent/admin/edge-facts.ts";
 import { OriginReport } from "../../../src/agent/admin/origin-report.ts";
+import { trafficOf } from "../../../src/agent/admin/traffic-report.ts";
 import { createMetrics, Registry } from "../../../src/base/metrics.ts";
 
 const table = {
@@ -89,4 +90,31 @@ test("the edge says what its settings say", () => {
   expect(edgeFacts({ ...edge, metrics_advertise: "192.0.2.1:9464" })?.metrics_advertise).toBe(
     "192.0.2.1:9464",
   );
+});
+
+const visitors = {
+  accel_agent_requests_total: {
+    kind: "counter",
+    help: "Requests.",
+    labels: ["domain", "cache", "status"],
+  },
+  accel_agent_blocked_total: { kind: "counter", help: "Blocked.", labels: ["domain", "reason"] },
+  accel_agent_bytes_sent_total: { kind: "counter", help: "Bytes.", labels: ["domain"] },
+} as const;
+
+test("traffic: all threads together, what was answered from here, what was blocked", async () => {
+  const registries = [new Registry(), new Registry()];
+  const domain = "a.example";
+  for (const registry of registries) {
+    const metrics = createMetrics(visitors, registry);
+    for (const cache of ["hit", "stale", "miss", "pass", "blocked"])
+      metrics.accel_agent_requests_total.inc({ domain, cache, status: "200" }, 2);
+    metrics.accel_agent_blocked_total.inc({ domain, reason: "bad" }, 2);
+    metrics.accel_agent_bytes_sent_total.inc({ domain }, 100);
+  }
+  const parts = await Promise.all(registries.map(async (one) => one.getMetricsAsJSON()));
+  expect([...trafficOf(parts, [domain, "b.example"])]).toEqual([
+    [domain, { requests: 20, hits: 8, blocked: 4, bytes: 200 }],
+    ["b.example", { requests: 0, hits: 0, blocked: 0, bytes: 0 }],
+  ]);
 });

@@ -25,7 +25,7 @@ test("hello is answered, what was missed and what comes is pushed in order", asy
   const { side, siteId, agent, epoch } = await started();
   await using _ = side;
   for (let no = 0; no < 3; no++) await side.append(siteId, "domains.changed", noDomains);
-  const first = await side.agentStore.entriesAfter(siteId, 0);
+  const { entries: first } = await side.agentStore.entriesAfter(siteId, 0);
   using channel = await agent.channel();
   expect(side.hub.isLive(siteId)).toBe(false);
   channel.hello(epoch, 1, first[0]?.chain);

@@ -141,3 +141,18 @@ test("unknown paths and methods are told apart", async () => {
   const wrong = await agent.call("/snapshot", { method: "POST", body: "{}" });
   expect([wrong.status, wrong.headers.get("allow")]).toEqual([405, "GET"]);
 });
+
+test("a fleet behind one address gets its tokens; one name gets only so many at once", async () => {
+  await using side = await startAgentSide();
+  await seedSite(side.store);
+  const names = Array.from({ length: 7 }, (_, no) => `00112233445566b${no}`);
+  for (const name of names) await seedSite(side.store, name);
+  const statuses: number[] = [];
+  for (let no = 0; no < 350; no++)
+    statuses.push((await askToken(side.url, names[no % names.length] ?? "", secret16)).status);
+  expect(new Set(statuses)).toEqual(new Set([200]));
+  for (let no = 0; no < 60; no++) await askToken(side.url, name16, secret16);
+  const refused = await askToken(side.url, name16, secret16);
+  expect(refused.headers.get("retry-after")).toBe("1");
+  expect(await codeOf(refused)).toEqual({ status: 429, code: "too_many" });
+});

@@ -101,6 +101,8 @@ export type Api = AsyncDisposable & {
   readonly port: number;
   readonly store: Store;
   readonly packagesDir: string;
+  /** Aborted, central stops. */
+  readonly stopping: AbortController;
   readonly blobs: FakeBlobs;
   readonly receipts: FakeReceipts;
   readonly logs: FakeLogs;
@@ -160,6 +162,7 @@ export async function openApi(
     now,
     randomBytes,
   });
+  const stopping = new AbortController();
   const listener = createCustomerApi({
     store: {
       run: async (action) => {
@@ -187,13 +190,17 @@ export async function openApi(
     settings: { ...settings, ...changed },
     log,
     registry: new Registry(),
+    stop: stopping.signal,
   });
-  const { port } = stack.use(await listenHttp(listener, { host: "127.0.0.1", port: 0 }, 100));
+  const { port } = stack.use(
+    await listenHttp(listener, { host: "127.0.0.1", port: 0 }, { graceMs: 100 }),
+  );
   const held = stack.move();
   return Object.assign(api, {
     port,
     store,
     packagesDir: join(dir.path, "packages"),
+    stopping,
     blobs,
     receipts,
     dryRuns,

@@ -66,7 +66,7 @@ const brokenRequests: readonly (readonly [string, string | Uint8Array, readonly 
   ["a TLS greeting", Buffer.from("16030100c8010000c40303", "hex"), [400]],
   ["HTTP/2 without agreement", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", [400]],
   ["an unknown method", `BREW / HTTP/1.1\r\n${host}\r\n`, [400]],
-  ["no version", "GET /\r\n\r\n", [400]],
+  ["no version", "GET /\r\n\r\n", [404]],
   ["a version that is none", `GET / HTTP/9.9\r\n${host}\r\n`, [400]],
   ["a field without a name", `${get}${host}: x\r\n\r\n`, [400]],
   ["a blank before the colon", `${get}${host}A : x\r\n\r\n`, [400]],
@@ -98,7 +98,7 @@ const brokenRequests: readonly (readonly [string, string | Uint8Array, readonly 
   [
     "an absolute target",
     `GET http://x/presentation-api/v1/customer/ HTTP/1.1\r\n${host}Connection: close\r\n\r\n`,
-    [404],
+    [401],
   ],
   ["a tunnel", `CONNECT x:443 HTTP/1.1\r\n${host}\r\n`, []],
   ["the server as a whole", `OPTIONS * HTTP/1.1\r\n${host}Connection: close\r\n\r\n`, [404]],

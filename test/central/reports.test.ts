@@ -1,0 +1,241 @@
+// Reports and notices from what agents reported: to whom, when, what, and never twice.
+
+import { expect, test } from "vitest";
+import { sendDueReports, sendEvents } from "../../src/central/reporting.ts";
+import { addUnreviewed } from "../../src/central/store/unreviewed-counting.ts";
+import type { EmailNotificationType } from "../../src/wire/customer/notifications.ts";
+import { reportOf } from "../support/fake-agent.ts";
+import { openNoticeRig, type NoticeRig } from "../support/notice-rig.ts";
+
+const day = 86_400_000;
+const running = new AbortController().signal;
+const yearsEnd = "2031-12-31T00:00:00.000Z";
+
+async function subscribe(rig: NoticeRig, customerId: number, type: EmailNotificationType) {
+  const key = { customerId, channel: "email", type, email: "ada@x.org" } as const;
+  await rig.run(async (unit) => unit.subscriptions.subscribe(key, 99));
+}
+
+async function addPackage(rig: NoticeRig, version: string) {
+  const row = { size: 1, sha256: "0".repeat(64), stored_as: version, uploaded_by_user_id: 1 };
+  await rig.store
+    .insertInto("packages")
+    .values({ version, version_key: version, file: `x-${version}.whl`, when_created: "", ...row })
+    .execute();
+}
+
+let batches = 0;
+async function bots(rig: NoticeRig, siteId: number, domain: string, names: readonly string[]) {
+  const backend = { requests: 0, errors: 0, latency_buckets: {}, reachable: true };
+  const unreviewed_bots = names.map((name) => ({ name, description: "A bot.", requests: 7 }));
+  await addUnreviewed(
+    rig.store,
+    siteId,
+    {
+      ...reportOf("i", 0),
+      counted: { boot_id: "b", seq: ++batches },
+      domains: [{ domain, backend, unreviewed_bots }],
+    },
+    rig.clock.now.toISOString(),
+  );
+}
+
+async function due(rig: NoticeRig) {
+  await sendDueReports(rig.deps, running);
+  return rig.messages();
+}
+
+/** A Tuesday, 07:00; the store has sent its first reports (none). */
+async function scene(rig: NoticeRig) {
+  expect(await due(rig)).toEqual([]);
+  const ada = await rig.customer("ada", "user@x.org");
+  const siteId = await rig.site(ada, ["eu", "prod"]);
+  await rig.domain(ada, "www.example.test", siteId);
+  await rig.domain(ada, "shop.example.test", siteId);
+  await rig.hello(siteId, "1.0.0");
+  return { ada, siteId };
+}
+
+const subjects = (messages: Awaited<ReturnType<NoticeRig["messages"]>>): readonly string[] =>
+  messages.map((one) => (one.channel === "mail" ? `${one.to}: ${one.subject}` : "chat"));
+
+test("the weekly report holds the week's traffic, once; the week before is compared", async () => {
+  await using rig = await openNoticeRig();
+  const { ada, siteId } = await scene(rig);
+  await subscribe(rig, ada.customerId, "weekly_report_email");
+  const count = async (requests: number, hits: number) =>
+    rig.report(siteId, {
+      "www.example.test": {
+        requests: requests - hits,
+        errors: 2,
+        traffic: { requests, hits, blocked: 5, bytes: requests * 10_000 },
+      },
+    });
+  await count(1_000, 400);
+  // The same report again, and a start of the agent anew.
+  await count(1_000, 400);
+  rig.later(6 * day);
+  const first = await due(rig);
+  expect(subjects(first)).toEqual(["ada@x.org: Weekly report of ada: 1,000 requests"]);
+  rig.later(day);
+  expect(await due(rig)).toEqual([]);
+  await count(1_500, 900);
+  await count(500, 250);
+  rig.later(6 * day);
+  const [second] = await due(rig);
+  if (second?.channel !== "mail") throw new Error("no mail");
+  expect(second.subject).toBe("Weekly report of ada: 1,000 requests");
+  for (const part of ["0 % on the week before", "75 %", "9.5 MiB", "shop.example.test"])
+    expect(second.text).toContain(part);
+  expect(second.unsubscribeUrl).toMatch(/\/mail\/unsubscribe\?token=[\w-]{32}$/);
+  expect(second.html).toContain(second.unsubscribeUrl ?? "?");
+  expect(await due(rig)).toEqual([]);
+});
+
+test("a run that was missed is made up for once; one that was cut off goes on where it was", async () => {
+  await using rig = await openNoticeRig();
+  const { ada } = await scene(rig);
+  await subscribe(rig, ada.customerId, "weekly_report_email");
+  for (const name of ["bob", "cyd"]) {
+    const { customerId } = await rig.customer(name);
+    await subscribe(rig, customerId, "weekly_report_email");
+  }
+  // Three weeks without central: the last week's report, not three.
+  rig.later(21 * day);
+  let transactions = 0;
+  const cutOff: typeof rig.deps = {
+    ...rig.deps,
+    customers: Object.assign(Object.create(rig.deps.customers), {
+      transact: async (action: Parameters<typeof rig.deps.customers.transact>[0]) => {
+        // Daily: begun, three customers, done. Weekly: begun, the first customer.
+        if (++transactions > 7) throw new Error("killed");
+        return rig.deps.customers.transact(action);
+      },
+    }),
+  };
+  await expect(sendDueReports(cutOff, running)).rejects.toThrow("killed");
+  const before = subjects(await rig.messages());
+  const after = subjects(await due(rig));
+  expect(before.length).toBe(1);
+  expect([...before, ...after].toSorted((a, b) => a.localeCompare(b))).toEqual([
+    "ada@x.org: Weekly report of ada: 0 requests",
+    "ada@x.org: Weekly report of bob: 0 requests",
+    "ada@x.org: Weekly report of cyd: 0 requests",
+  ]);
+  expect(await due(rig)).toEqual([]);
+});
+
+test("bots: every day where they are blocked, every week where they are let in; to users, until they take themselves off", async () => {
+  await using rig = await openNoticeRig();
+  const { ada, siteId } = await scene(rig);
+  await rig.run(async (unit) =>
+    unit.policies.change(ada.customerId, {
+      allow: undefined,
+      deny: undefined,
+      general: undefined,
+      perDomain: [{ domain: "shop.example.test", access: true }],
+    }),
+  );
+  await bots(rig, siteId, "www.example.test", ["curl", "Googlebot <b>"]);
+  await bots(rig, siteId, "shop.example.test", ["wget"]);
+  rig.later(day);
+  const daily = await due(rig);
+  expect(subjects(daily)).toEqual(["user@x.org: ada: unreviewed bots were blocked, 14 requests"]);
+  const [first] = daily;
+  if (first?.channel !== "mail") throw new Error("no mail");
+  expect(first.text).toContain("curl");
+  expect(first.text).not.toContain("wget");
+  expect(first.html).toContain("Googlebot &lt;b&gt;");
+  expect(first.html).not.toContain("<b>");
+  // Nothing came since: nothing is sent.
+  rig.later(day);
+  expect(await due(rig)).toEqual([]);
+  rig.later(4 * day);
+  expect(subjects(await due(rig))).toEqual([
+    "user@x.org: ada: unreviewed bots were let in, 7 requests",
+  ]);
+  await rig.store.updateTable("subscriptions").set({ state: "ended" }).execute();
+  await bots(rig, siteId, "www.example.test", ["curl"]);
+  rig.later(day);
+  expect(await due(rig)).toEqual([]);
+});
+
+test("certificates: told at each step, by what the agent says it serves", async () => {
+  await using rig = await openNoticeRig();
+  const { ada, siteId } = await scene(rig);
+  await subscribe(rig, ada.customerId, "send_email_to_customer_about_certificates_expiring");
+  const end = rig.clock.now.getTime() + 40 * day + 1;
+  await rig.report(siteId, {}, [
+    { names: ["www.example.test", "example.test"], not_after: new Date(end).toISOString() },
+    { names: ["later.example.test"], not_after: yearsEnd },
+  ]);
+  const told: string[] = [];
+  for (let i = 0; i < 45; i++) {
+    rig.later(day);
+    for (const one of await due(rig)) {
+      const left = Math.floor((end - rig.clock.now.getTime()) / day);
+      if (one.channel === "mail") told.push(`${left}: ${one.subject}`);
+    }
+  }
+  expect(told).toEqual([
+    ...[29, 13, 6, 2, 0].map((left) => `${left}: ada: 1 certificate about to expire`),
+    "-1: ada: 1 certificate expired",
+  ]);
+});
+
+test("old versions: every week while there is a newer package", async () => {
+  await using rig = await openNoticeRig();
+  const { ada, siteId } = await scene(rig);
+  await subscribe(rig, ada.customerId, "send_email_to_customers_about_old_versions_of_accel_pack");
+  rig.later(6 * day);
+  expect(await due(rig)).toEqual([]);
+  await addPackage(rig, "1.0.0rc1");
+  rig.later(7 * day);
+  expect(await due(rig)).toEqual([]);
+  await addPackage(rig, "1.2.0");
+  for (let week = 0; week < 2; week++) {
+    rig.later(7 * day);
+    expect(subjects(await due(rig))).toEqual([
+      "ada@x.org: ada: 1 deployment runs an old accel_pack",
+    ]);
+  }
+  await rig.hello(siteId, "1.2.0");
+  rig.later(7 * day);
+  expect(await due(rig)).toEqual([]);
+});
+
+test("a push: told once when an agent runs another release, not when it is first seen", async () => {
+  await using rig = await openNoticeRig();
+  const { ada, siteId } = await scene(rig);
+  await subscribe(rig, ada.customerId, "send_email_to_customer_about_accel_pack_push");
+  const events = async () => {
+    await sendEvents(rig.deps);
+    return rig.messages();
+  };
+  expect(await events()).toEqual([]);
+  rig.later(1_000);
+  await rig.hello(siteId, "1.1.0");
+  const [mail] = await events();
+  if (mail?.channel !== "mail") throw new Error("no mail");
+  expect(mail.subject).toBe("ada: 1 deployment runs another accel_pack");
+  expect(mail.text).toMatch(/1\.0\.0 +1\.1\.0/);
+  expect(await events()).toEqual([]);
+});
+
+test("image variants held back: once a domain and day, from the report's field", async () => {
+  await using rig = await openNoticeRig();
+  const { ada, siteId } = await scene(rig);
+  const type = "send_email_to_customer_about_domain_images_optimization_blocked_for_today";
+  await subscribe(rig, ada.customerId, type);
+  const events = async (blockedVariants: number) => {
+    await rig.report(siteId, { "www.example.test": { blockedVariants } });
+    await sendEvents(rig.deps);
+    return subjects(await rig.messages());
+  };
+  expect(await events(0)).toEqual([]);
+  expect(await events(12)).toEqual(["ada@x.org: ada: image optimization is held back for today"]);
+  expect(await events(20)).toEqual([]);
+  rig.later(day);
+  expect(await events(20)).toEqual([]);
+  expect((await events(21)).length).toBe(1);
+});

@@ -1,0 +1,25 @@
+// What the customer API promises, over PostgreSQL.
+
+import { testOnPostgres } from "../../support/on-postgres.ts";
+
+testOnPostgres({
+  activation: async () => import("../api/activation.test.ts"),
+  audit: async () => import("../api/audit.test.ts"),
+  "bot-rules": async () => import("../api/bot-rules.test.ts"),
+  bots: async () => import("../api/bots.test.ts"),
+  "cache-clear": async () => import("../api/cache-clear.test.ts"),
+  certificates: async () => import("../api/certificates.test.ts"),
+  "clear-dry-run": async () => import("../api/clear-dry-run.test.ts"),
+  isolation: async () => import("../api/isolation.test.ts"),
+  links: async () => import("../api/links.test.ts"),
+  notifications: async () => import("../api/notifications.test.ts"),
+  observing: async () => import("../api/observing.test.ts"),
+  packages: async () => import("../api/packages.test.ts"),
+  people: async () => import("../api/people.test.ts"),
+  "pinned-viewset": async () => import("../api/pinned-viewset.test.ts"),
+  rules: async () => import("../api/rules.test.ts"),
+  "service-status": async () => import("../api/service-status.test.ts"),
+  "unreviewed-bots": async () => import("../api/unreviewed-bots.test.ts"),
+  vault: async () => import("../api/vault.test.ts"),
+  viewsets: async () => import("../api/viewsets.test.ts"),
+});

@@ -1,0 +1,26 @@
+// Test files run once more over PostgreSQL: whatever they promise over SQLite holds there as well.
+
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { onPostgres } from "./any-store.ts";
+import { postgresBin, startPostgres, type Postgres } from "./postgres.ts";
+
+export type TestFile = () => Promise<unknown>;
+
+/** `files` import them: their tests become tests of the file that calls this. Skipped, and seen to be, where PostgreSQL is not installed. */
+export function testOnPostgres(files: Readonly<Record<string, TestFile>>): void {
+  const bin = postgresBin();
+  let postgres: Postgres | undefined;
+  beforeAll(async () => {
+    if (bin === undefined) return;
+    postgres = await startPostgres(bin);
+    onPostgres(postgres);
+  }, 120_000);
+  afterAll(async () => postgres?.[Symbol.asyncDispose](), 60_000);
+  describe.skipIf(bin === undefined)("on PostgreSQL", () => {
+    for (const [name, load] of Object.entries(files))
+      describe(name, async () => void (await load()));
+    test("all of that was there", () => {
+      expect(postgres?.databases).toBeGreaterThan(1);
+    });
+  });
+}

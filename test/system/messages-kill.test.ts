@@ -1,0 +1,109 @@
+// Central is killed again and again while it sends mails and posts to a hook: nothing is lost, what comes twice has the same id, and no more than the kills.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { openSqlite } from "../../src/base/sqlite.ts";
+import { createSealer, openKeyFile } from "../../src/base/seal.ts";
+import { startChatHook } from "../support/chat-hook.ts";
+import { freePorts } from "../support/free-ports.ts";
+import { startMailServer } from "../support/mail-server.ts";
+import { answers200, Program } from "../support/process.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { call } from "../support/central-whole.ts";
+import { until } from "../support/until.ts";
+
+const kills = 4;
+const messagesEach = 30;
+
+test("mail and chat under SIGKILL", { timeout: 180_000 }, async () => {
+  await using stack = new AsyncDisposableStack();
+  const dir = stack.use(tempDir());
+  const mails = stack.use(await startMailServer());
+  const hook = stack.use(await startChatHook());
+  const [port = 0] = await freePorts(1);
+  const config = join(dir.path, "central.yaml");
+  const url = `http://127.0.0.1:${port}`;
+  writeFileSync(
+    config,
+    [
+      `listen: 127.0.0.1:${port}`,
+      `base_url: ${url}`,
+      `state_dir: ${dir.path}/state`,
+      `mail:\n  server: smtp://127.0.0.1:${mails.port}\n  starttls: never\n  from: accel@c.example`,
+      "chat:\n  private_hooks: true",
+      "",
+    ].join("\n"),
+  );
+  const start = async () =>
+    Program.start(["central", "serve", "--config", config], async () =>
+      answers200(`${url}/readyz`),
+    );
+  const central = stack.use(await start());
+  await call(url, "POST", "/trial/", undefined, { username: "ada", email: "ada@x.org" });
+
+  const key = await openKeyFile(join(dir.path, "state", "central.key"));
+  putMessages(join(dir.path, "state", "central.db"), key, hook.url);
+
+  // Killed between the peer's having the message and central's knowing so, which is the worst moment.
+  for (let kill = 0; kill < kills; kill++) {
+    const held = Promise.withResolvers<void>();
+    let isTaken = false;
+    const hold = async (): Promise<void> => {
+      isTaken = true;
+      return held.promise;
+    };
+    if (kill % 2 === 0) mails.afterData = hold;
+    else hook.afterPost = hold;
+    await until("a message is at its peer", () => isTaken, 30_000);
+    await central.kill();
+    mails.afterData = undefined;
+    hook.afterPost = undefined;
+    held.resolve();
+    await central.restart();
+  }
+  const mailIds = () => mails.received.map(({ mail }) => mail.messageId ?? "");
+  const chatIds = () => hook.posted.map(({ headers }) => String(headers["idempotency-key"]));
+  await until("all mails", () => new Set(mailIds()).size === messagesEach, 60_000);
+  await until("all posts", () => new Set(chatIds()).size === messagesEach, 60_000);
+  const db = openSqlite(join(dir.path, "state", "central.db"), { sync: "full", readonly: true });
+  const left = db.prepare("SELECT count(*) FROM outbox WHERE state != 'sent'").pluck();
+  await until("all are known to be sent", () => left.get() === 0, 30_000);
+  db.close();
+
+  // The same id is the same message.
+  const texts = new Map(mails.received.map(({ mail }) => [mail.messageId, mail.subject]));
+  for (const { mail } of mails.received) expect(texts.get(mail.messageId)).toBe(mail.subject);
+  const repeats = (ids: readonly string[]): number => ids.length - new Set(ids).size;
+  const [mailRepeats, chatRepeats] = [repeats(mailIds()), repeats(chatIds())];
+  // Each kill was in the middle of a message of one of the two lanes, which therefore came again; the other lane may have been in the middle of one too.
+  expect(mailRepeats).toBeGreaterThanOrEqual(kills / 2);
+  expect(chatRepeats).toBeGreaterThanOrEqual(kills / 2);
+  expect(mailRepeats).toBeLessThanOrEqual(kills);
+  expect(chatRepeats).toBeLessThanOrEqual(kills);
+});
+
+/** As central writes them, all at once. */
+function putMessages(path: string, key: Uint8Array, hookUrl: string): void {
+  const sealer = createSealer(key);
+  const db = openSqlite(path, { sync: "full" });
+  const insert = db.prepare(`
+    INSERT INTO outbox (uid, customer_id, channel, kind, recipient, sealed, state, attempts, due_at, expires_at, when_created)
+    VALUES (?, 1, ?, 'weekly_report_email', ?, ?, 'waiting', 0, ?, ?, ?)`);
+  const now = new Date().toISOString();
+  const end = new Date(Date.now() + 3_600_000).toISOString();
+  db.transaction(() => {
+    for (let i = 0; i < messagesEach; i++)
+      for (const channel of ["mail", "chat"]) {
+        const uid = `${channel}${i}`;
+        const to = `n${i}@x.org`;
+        const message =
+          channel === "mail"
+            ? { channel, to, subject: `mail ${i}`, text: "t", html: "h", unsubscribeUrl: null }
+            : { channel, hookUrl, text: `post ${i}` };
+        const sealed = sealer.seal(JSON.stringify(message), `outbox/${uid}`);
+        insert.run(uid, channel, channel === "mail" ? to : `chat:${i}`, sealed, now, end, now);
+      }
+  })();
+  db.close();
+}
