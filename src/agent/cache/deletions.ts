@@ -45,6 +45,8 @@ export type DeletionsOptions = {
   readonly bits: ServableBits;
   readonly clock: Clock;
   readonly clearsAsked: () => number;
+  /** Of workers, for visitors. */
+  readonly lookups: () => number;
   /** Runs in one transaction; throws as SQLite does, then nothing of it happened. */
   readonly commit: <T>(action: () => T) => T;
   /** What was deleted: bits are next, then files. */
@@ -59,7 +61,7 @@ export class Deletions {
 
   constructor(options: DeletionsOptions) {
     this.#options = options;
-    this.#pace = new RowPace(options.clock);
+    this.#pace = new RowPace(options.clock, options.lookups);
   }
 
   get count(): number {

@@ -98,6 +98,7 @@ export class OpenIndex implements Disposable {
       bits: this.bits,
       clock: options.clock,
       clearsAsked: () => options.header.clearsAsked,
+      lookups: () => options.header.lookups,
       commit: (action) => this.#commit("normal", action),
       forget: (removed) => this.#unset(removed),
       unlink: (object) => unlinkObject(this.#directory, object),

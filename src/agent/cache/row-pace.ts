@@ -1,35 +1,56 @@
-// How fast deletion goes through its rows: as fast as it has to be, and no faster. A thread that computes for long holds the core that a visitor's worker
-// wakes on for the slice that the scheduler gives it, some milliseconds; one that rests after each piece is in nobody's way for longer than a piece.
+// How fast deletion goes through its rows. A thread that computes for long holds the core that a visitor's worker wakes on for the slice that the scheduler gives
+// it, some milliseconds; one that rests after each piece is in nobody's way for longer than a piece.
 //
-// Where the host is too busy for the rate there are no rests, and half a second that a checkpoint took is made up for.
+//   nobody visits   as fast as is promised; where the host is too busy for that there are no rests, and half a second that a checkpoint took is made up for
+//   somebody does   half as fast: what is being deleted is unservable already, and nobody waits for its room
 
 import type { Clock } from "./clock.ts";
 
 /** Above the 40,000 that are promised for a host that has time for them. */
-const rowsPerMs = 41;
+const rowsPerMsAlone = 44;
+const rowsPerMsBesideVisitors = 20;
 const behindMsMax = 500;
+/** What a piece itself takes. */
+const behindMsBesideVisitors = 5;
 /** Shorter ones are saved up: a timer is no more exact. */
 const restMsMin = 0.1;
+/** Whether there are visitors is looked at so often. */
+const lookMs = 100;
 
 export class RowPace {
   readonly #clock: Pick<Clock, "elapsedMs" | "rest">;
+  readonly #lookups: () => number;
   #dueMs = 0;
+  #seen = { lookups: 0, atMs: 0, isVisited: false };
 
-  constructor(clock: Pick<Clock, "elapsedMs" | "rest">) {
+  /** `lookups` moves with each visitor. */
+  constructor(clock: Pick<Clock, "elapsedMs" | "rest">, lookups: () => number) {
     this.#clock = clock;
+    this.#lookups = lookups;
   }
 
   /** After a time without work nothing is behind. */
   begin(): void {
     this.#dueMs = this.#clock.elapsedMs();
+    this.#seen = { lookups: this.#lookups(), atMs: this.#dueMs, isVisited: false };
   }
 
   /** So many rows are done: rests where they were not due yet. */
   did(rows: number): void {
     const { elapsedMs, rest } = this.#clock;
     const nowMs = elapsedMs();
-    this.#dueMs = Math.max(this.#dueMs, nowMs - behindMsMax) + rows / rowsPerMs;
+    const isVisited = this.#isVisited(nowMs);
+    const rowsPerMs = isVisited ? rowsPerMsBesideVisitors : rowsPerMsAlone;
+    const behindMs = isVisited ? behindMsBesideVisitors : behindMsMax;
+    this.#dueMs = Math.max(this.#dueMs, nowMs - behindMs) + rows / rowsPerMs;
     const restMs = this.#dueMs - nowMs;
     if (restMs >= restMsMin) rest(restMs);
+  }
+
+  #isVisited(nowMs: number): boolean {
+    if (nowMs - this.#seen.atMs < lookMs) return this.#seen.isVisited;
+    const lookups = this.#lookups();
+    this.#seen = { lookups, atMs: nowMs, isVisited: lookups !== this.#seen.lookups };
+    return this.#seen.isVisited;
   }
 }

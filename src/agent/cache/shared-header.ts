@@ -9,8 +9,9 @@
 //   int32 8…  clear marks   256 words, one by hash of the domain: moves with each clear and invalidation that may concern it
 //   int32 264… key marks    16,384 words, one by hash of the key: moves after each commit that changed an entry of it
 //   then       unsure       256 words, one by hash of the domain: not 0 while its stored responses must be confirmed by the origin
+//   then       lookups      how often workers looked an entry up: background work that sees it move makes way for visitors
 //
-// Written by the index thread, but for `confirmed`, `asked` and `unsure`, which main writes. A mark that moved without need costs a fetch or a look-up.
+// Written by the index thread, but for `confirmed`, `asked` and `unsure`, which main writes, and `lookups`, which workers do. A mark that moved without need costs a fetch or a look-up.
 
 import type { EntryKey } from "./entry.ts";
 
@@ -20,7 +21,8 @@ const keyMarksAt = clearMarksAt + clearMarks;
 /** 64 KiB: at 1,000 commits a second a key that nobody touches seems to move once in 16 s. */
 const keyMarks = 16_384;
 const unsureAt = keyMarksAt + keyMarks;
-const headerBytes = (unsureAt + clearMarks) * 4;
+const lookupsAt = unsureAt + clearMarks;
+const headerBytes = (lookupsAt + 2) * 4; // Of whole 64-bit words.
 
 export class SharedHeader {
   readonly #words: Int32Array;
@@ -69,6 +71,14 @@ export class SharedHeader {
   /** Before the index thread is told. */
   noteClearAsked(): void {
     Atomics.add(this.#words, 7, 1);
+  }
+
+  /** Wraps around. */
+  get lookups(): number {
+    return Atomics.load(this.#words, lookupsAt);
+  }
+  noteLookup(): void {
+    Atomics.add(this.#words, lookupsAt, 1);
   }
 
   clearMark(domain: string): number {

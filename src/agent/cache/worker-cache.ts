@@ -81,6 +81,7 @@ export class WorkerCache implements Disposable {
 
   /** Servable ones, coded ones among them, newest first. Empty where there is no index or it cannot be read. */
   find(key: EntryKey): readonly Entry[] {
+    this.#header.noteLookup();
     const current = this.#usable();
     if (current === undefined) return [];
     try {

@@ -16,35 +16,59 @@ import { keyOf, metaOf } from "./rig.ts";
 
 const rows = 5_000;
 
-test("a host with time to spare is used for 41,000 rows a second, one without as it is", () => {
+/** Pieces of 44 rows that take `ms` each; how long all of them took, rests included. */
+function paced(lookupsAtPiece: (no: number) => number = () => 0) {
   let nowMs = 5_000;
   let restedMs = 0;
-  const pace = new RowPace({
-    elapsedMs: () => nowMs,
-    rest: (ms) => {
-      nowMs += ms;
-      restedMs += ms;
-    },
-  });
-  const work = (pieces: number, ms: number): number => {
-    const beganMs = nowMs;
-    for (let piece = 0; piece < pieces; piece++) {
-      nowMs += ms;
-      pace.did(41);
-    }
-    return nowMs - beganMs;
+  let done = 0;
+  const rest = (ms: number): void => {
+    nowMs += ms;
+    restedMs += ms;
   };
-  pace.begin();
+  const pace = new RowPace({ elapsedMs: () => nowMs, rest }, () => lookupsAtPiece(done));
+  return {
+    begin: (afterMs = 0): void => {
+      nowMs += afterMs;
+      pace.begin();
+    },
+    pass: (ms: number): void => void (nowMs += ms),
+    work: (pieces: number, ms: number): number => {
+      const beganMs = nowMs;
+      for (let piece = 0; piece < pieces; piece++) {
+        nowMs += ms;
+        done++;
+        pace.did(44);
+      }
+      return nowMs - beganMs;
+    },
+    rested: () => restedMs,
+  };
+}
+
+test("a host with time to spare is used for 44,000 rows a second, one without as it is", () => {
+  const { begin, pass, work, rested } = paced();
+  begin();
   expect(work(1_000, 0.4)).toBeCloseTo(1_000, 0);
-  expect(restedMs).toBeCloseTo(600, 0);
-  nowMs += 60_000;
-  pace.begin();
+  expect(rested()).toBeCloseTo(600, 0);
+  begin(60_000);
   expect(work(1_000, 1.2)).toBeCloseTo(1_200, 0);
-  expect(restedMs).toBeCloseTo(600, 0);
+  expect(rested()).toBeCloseTo(600, 0);
   // What is behind by a fifth of a second is made up for, of a minute only half a second.
   expect(work(1_000, 0.5)).toBeCloseTo(800, 0);
-  nowMs += 60_000;
+  pass(60_000);
   expect(work(2_000, 0.5)).toBeCloseTo(1_500, -1);
+});
+
+test("beside visitors it is 20,000 rows a second, and nothing is made up for; without them it is fast again", () => {
+  const visitedUntil = 1_000;
+  const { begin, pass, work } = paced((piece) => Math.min(piece, visitedUntil));
+  begin();
+  expect(work(200, 0.4)).toBeGreaterThan(250);
+  expect(work(500, 0.4)).toBeCloseTo((500 * 44) / 20, 0);
+  pass(60_000);
+  expect(work(300, 0.4)).toBeCloseTo((300 * 44) / 20, -1);
+  work(300, 0.4); // The last visitor is among them.
+  expect(work(1_000, 0.4)).toBeCloseTo(1_000, 0);
 });
 
 test("a step ends early for a clear that is asked for, and the next goes on from there", async () => {
