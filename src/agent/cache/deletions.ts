@@ -11,6 +11,7 @@ import type { Entries, Removed } from "./entries.ts";
 import type { Clock } from "./clock.ts";
 import { RowPace } from "./row-pace.ts";
 import type { ServableBits } from "./servable-bits.ts";
+import type { SharedHeader } from "./shared-header.ts";
 
 /** What has come since a clear of everything: its words are written again in the same step, 60 µs each. */
 const survivorsMax = 100;
@@ -21,7 +22,10 @@ const manyIds = 2_000;
  * however few its rows are: of 4,000 rows a step the same deletion writes a third of what it does of 1,000. In this time there is room for as many.
  */
 const stepMs = 100;
-/** While somebody waits for a clear, who would wait for the step as well. */
+/**
+ * While somebody waits for a clear, who would wait for the step as well; and beside visitors, for whose workers a core is not free while a commit is
+ * written.
+ */
 const briefStepMs = 30;
 /** Some 0.3 ms; of files as well. */
 const piece = 32;
@@ -44,9 +48,7 @@ export type DeletionsOptions = {
   readonly clears: Clears;
   readonly bits: ServableBits;
   readonly clock: Clock;
-  readonly clearsAsked: () => number;
-  /** Of workers, for visitors. */
-  readonly lookups: () => number;
+  readonly header: Pick<SharedHeader, "clearsAsked" | "lookups">;
   /** Runs in one transaction; throws as SQLite does, then nothing of it happened. */
   readonly commit: <T>(action: () => T) => T;
   /** What was deleted: bits are next, then files. */
@@ -61,7 +63,7 @@ export class Deletions {
 
   constructor(options: DeletionsOptions) {
     this.#options = options;
-    this.#pace = new RowPace(options.clock, options.lookups);
+    this.#pace = new RowPace(options.clock, () => options.header.lookups);
   }
 
   get count(): number {
@@ -100,10 +102,10 @@ export class Deletions {
 
   /** Whether the step that begins now may go on to another piece. A brief one is not ended by more clears, so that clears without end do not stop it. */
   #stepTime(isBrief: boolean): () => boolean {
-    const { clock, clearsAsked } = this.#options;
-    const endMs = clock.elapsedMs() + (isBrief ? briefStepMs : stepMs);
-    const asked = clearsAsked();
-    return () => clock.elapsedMs() < endMs && (isBrief || clearsAsked() === asked);
+    const { clock, header } = this.#options;
+    const endMs = clock.elapsedMs() + (isBrief || this.#pace.isVisited ? briefStepMs : stepMs);
+    const asked = header.clearsAsked;
+    return () => clock.elapsedMs() < endMs && (isBrief || header.clearsAsked === asked);
   }
 
   /** The whole file is about to be deleted, and so is everything that was waited for. */

@@ -2,13 +2,13 @@
 // it, some milliseconds; one that rests after each piece is in nobody's way for longer than a piece.
 //
 //   nobody visits   as fast as is promised; where the host is too busy for that there are no rests, and half a second that a checkpoint took is made up for
-//   somebody does   half as fast: what is being deleted is unservable already, and nobody waits for its room
+//   somebody does   a quarter as fast: what is being deleted is unservable already, and nobody waits for its room
 
 import type { Clock } from "./clock.ts";
 
 /** Above the 40,000 that are promised for a host that has time for them. */
 const rowsPerMsAlone = 44;
-const rowsPerMsBesideVisitors = 20;
+const rowsPerMsBesideVisitors = 10;
 const behindMsMax = 500;
 /** What a piece itself takes. */
 const behindMsBesideVisitors = 5;
@@ -29,6 +29,11 @@ export class RowPace {
     this.#lookups = lookups;
   }
 
+  /** As of the last look. */
+  get isVisited(): boolean {
+    return this.#seen.isVisited;
+  }
+
   /** After a time without work nothing is behind. */
   begin(): void {
     this.#dueMs = this.#clock.elapsedMs();
@@ -39,7 +44,8 @@ export class RowPace {
   did(rows: number): void {
     const { elapsedMs, rest } = this.#clock;
     const nowMs = elapsedMs();
-    const isVisited = this.#isVisited(nowMs);
+    this.#look(nowMs);
+    const { isVisited } = this;
     const rowsPerMs = isVisited ? rowsPerMsBesideVisitors : rowsPerMsAlone;
     const behindMs = isVisited ? behindMsBesideVisitors : behindMsMax;
     this.#dueMs = Math.max(this.#dueMs, nowMs - behindMs) + rows / rowsPerMs;
@@ -47,10 +53,9 @@ export class RowPace {
     if (restMs >= restMsMin) rest(restMs);
   }
 
-  #isVisited(nowMs: number): boolean {
-    if (nowMs - this.#seen.atMs < lookMs) return this.#seen.isVisited;
+  #look(nowMs: number): void {
+    if (nowMs - this.#seen.atMs < lookMs) return;
     const lookups = this.#lookups();
     this.#seen = { lookups, atMs: nowMs, isVisited: lookups !== this.#seen.lookups };
-    return this.#seen.isVisited;
   }
 }
