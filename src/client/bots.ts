@@ -41,7 +41,7 @@ export type BotClient = {
   setPolicy(policy: PolicyWrite, options?: CallOptions): Promise<Partial<Policy>>;
 };
 
-export function botClient({ call }: Calls): BotClient {
+export function botClient({ call }: Pick<Calls, "call">): BotClient {
   const { decode } = botRecordShape;
   const pathPart = (range: string): string => encodeURIComponent(range.replace("/", "_"));
   const flag = (custom = false): object => (custom ? { is_custom_ip_range: true } : {});

@@ -39,6 +39,7 @@ export type ContentClient = {
     options?: CallOptions,
   ): Promise<DevloveFile>;
   devloves(domain: string, viewset: string): Promise<readonly DevloveFile[]>;
+  devlove(domain: string, viewset: string, id: number): Promise<DevloveFile>;
   putDevlove(domain: string, viewset: string, id: number, content: string): Promise<DevloveFile>;
   importViewset(target: ImportTarget, options?: CallOptions): Promise<void>;
   importProgress(target: ImportTarget): Promise<ImportProgress>;
@@ -60,7 +61,7 @@ export type ContentClient = {
   ): Promise<DryRun>;
 };
 
-export function contentClient({ call }: Calls): ContentClient {
+export function contentClient({ call }: Pick<Calls, "call">): ContentClient {
   const clearPath = (domain: string): string =>
     `/clear-accelerator-cache/${encodeURIComponent(domain)}/`;
   return {
@@ -90,10 +91,10 @@ export function contentClient({ call }: Calls): ContentClient {
 
 type DevloveCalls = Pick<
   ContentClient,
-  "validateDevlove" | "postDevlove" | "devloves" | "putDevlove"
+  "validateDevlove" | "postDevlove" | "devloves" | "devlove" | "putDevlove"
 >;
 
-function devloveCalls({ call }: Calls): DevloveCalls {
+function devloveCalls({ call }: Pick<Calls, "call">): DevloveCalls {
   const schema = devloveSchemaId;
   const path = (domain: string, viewset: string): string =>
     `/${encodeURIComponent(domain)}/devlove/${encodeURIComponent(viewset)}/`;
@@ -114,6 +115,8 @@ function devloveCalls({ call }: Calls): DevloveCalls {
       ).value,
     devloves: async (domain, viewset) =>
       (await call("GET", path(domain, viewset), arrayOf(devloveFileShape))).value,
+    devlove: async (domain, viewset, id) =>
+      (await call("GET", `${path(domain, viewset)}${id}/`, devloveFileShape.decode)).value,
     putDevlove: async (domain, viewset, id, content) =>
       (
         await call("PUT", `${path(domain, viewset)}${id}/`, devloveFileShape.decode, {
@@ -128,7 +131,7 @@ type ViewsetCalls = Pick<
   "importViewset" | "importProgress" | "viewsets" | "viewset" | "activate"
 >;
 
-function viewsetCalls({ call }: Calls): ViewsetCalls {
+function viewsetCalls({ call }: Pick<Calls, "call">): ViewsetCalls {
   const { decode } = viewsetVersionShape;
   const versions = (domain: string): string => `/active-viewset/${encodeURIComponent(domain)}/`;
   const importPath = ({ domain, deploymentSiteId, viewset }: ImportTarget): string =>

@@ -2,15 +2,17 @@
 
 import { botClient, type BotClient } from "./bots.ts";
 import { contentClient, type ContentClient } from "./content.ts";
+import { noticeClient, type NoticeClient } from "./notices.ts";
 import { observationClient, type ObservationClient } from "./observation.ts";
 import { ownershipClient, type OwnershipClient } from "./ownership.ts";
+import { packageClient, type PackageClient } from "./packages.ts";
 import { vaultClient, type VaultClient } from "./vault.ts";
 import { openTransport } from "./transport.ts";
 
 export type CustomerClientOptions = {
   /** Of central, such as `https://central.example.com`. */
   readonly baseUrl: string;
-  /** Needed by everything but `trial`. */
+  /** Needed by everything but `trial` and `startRecovery`. */
   readonly token?: string;
   /** Without an answer for so long, a call fails. A clear waits at central for up to 30 s. */
   readonly timeoutMs?: number;
@@ -21,7 +23,9 @@ export type CustomerClient = AsyncDisposable &
   VaultClient &
   ContentClient &
   BotClient &
-  ObservationClient;
+  ObservationClient &
+  PackageClient &
+  NoticeClient;
 
 const timeoutDefaultMs = 60_000;
 
@@ -35,6 +39,8 @@ export function createCustomerClient(options: CustomerClientOptions): CustomerCl
     ...contentClient(transport),
     ...botClient(transport),
     ...observationClient(transport),
+    ...packageClient(transport),
+    ...noticeClient(transport),
     [Symbol.asyncDispose]: async () => transport[Symbol.asyncDispose](),
   };
 }

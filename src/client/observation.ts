@@ -28,7 +28,7 @@ export type ObservationClient = {
   metricsConf(tag: string): Promise<MetricsConf>;
 };
 
-export function observationClient({ call }: Calls): ObservationClient {
+export function observationClient({ call }: Pick<Calls, "call">): ObservationClient {
   const path = "/incominglogs/";
   const queryOf = ({ domain, deploymentSiteId, limit, since, until }: LogFilters) => ({
     domain,

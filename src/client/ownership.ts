@@ -20,6 +20,10 @@ export type OwnershipClient = {
     options?: CallOptions,
   ): Promise<Trial>;
   customers(): Promise<readonly Customer[]>;
+  customer(id: number): Promise<Customer>;
+  renameCustomer(id: number, name: string): Promise<Customer>;
+  /** With all that it owns. */
+  deleteCustomer(id: number): Promise<void>;
   userProfile(userId: number): Promise<UserProfile>;
   /** Fields that are left out stay; the password is never read back. */
   editUserProfile(
@@ -45,13 +49,17 @@ export type OwnershipClient = {
   deleteDomain(name: string): Promise<void>;
 };
 
-export function ownershipClient({ call }: Calls): OwnershipClient {
+export function ownershipClient({ call }: Pick<Calls, "call">): OwnershipClient {
   return {
     ...siteCalls({ call }),
     ...domainCalls({ call }),
     trial: async (body, options) =>
       (await call("POST", "/trial/", trialShape.decode, { body, ...options })).value,
     customers: async () => (await call("GET", "/customer/", arrayOf(customerShape))).value,
+    customer: async (id) => (await call("GET", `/customer/${id}/`, customerShape.decode)).value,
+    renameCustomer: async (id, name) =>
+      (await call("PUT", `/customer/${id}/`, customerShape.decode, { body: { name } })).value,
+    deleteCustomer: async (id) => void (await call("DELETE", `/customer/${id}/`, nothing)),
     userProfile: async (id) =>
       (await call("GET", `/user-profile/${id}/`, userProfileShape.decode)).value,
     editUserProfile: async (id, body) =>
@@ -64,7 +72,7 @@ type SiteCalls = Pick<
   "createSite" | "sites" | "site" | "setSiteTags" | "rotateSecret" | "deleteSite"
 >;
 
-function siteCalls({ call }: Calls): SiteCalls {
+function siteCalls({ call }: Pick<Calls, "call">): SiteCalls {
   const { decode } = deploymentSiteShape;
   const path = (id: number): string => `/deployment-site/${id}/`;
   return {
@@ -93,7 +101,7 @@ type DomainCalls = Pick<
   | "deleteDomain"
 >;
 
-function domainCalls({ call }: Calls): DomainCalls {
+function domainCalls({ call }: Pick<Calls, "call">): DomainCalls {
   const { decode } = domainShape;
   const path = (name: string): string => `/domain/${encodeURIComponent(name)}/`;
   return {

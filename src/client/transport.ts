@@ -1,6 +1,6 @@
 // One call of the customer API: JSON there and back, deadlines, refusals as ApiError, answers decoded by the schemas that central writes them with.
 
-import { Agent, request, type Dispatcher } from "undici";
+import { Agent, request, type Dispatcher, type FormData } from "undici";
 import { AccelError, messageOf } from "../core/faults.ts";
 import { problemShape, type Problem } from "../wire/customer/problem.ts";
 import { customerApiPrefix, type Shape } from "../wire/customer/shape.ts";
@@ -26,11 +26,25 @@ export type Transport = AsyncDisposable & {
     method: "GET" | "POST" | "PUT" | "DELETE",
     path: string,
     decode: Decoder<T>,
-    given?: { readonly body?: unknown; readonly query?: Query } & CallOptions,
+    given?: Given,
   ) => Promise<Answered<T>>;
+  /** The bytes of a file, as they come. Rejects before the first of them when central refuses. */
+  readonly download: (path: string, signal?: AbortSignal) => Promise<AsyncIterable<Uint8Array>>;
 };
+
+type Given = {
+  readonly body?: unknown;
+  /** In place of a JSON body. */
+  readonly form?: FormData;
+  readonly query?: Query;
+  /** In place of the token. */
+  readonly basic?: Credentials;
+} & CallOptions;
+
+export type Credentials = { readonly username: string; readonly password: string };
+
 /** What the calls of one subject are made with. */
-export type Calls = Pick<Transport, "call">;
+export type Calls = Pick<Transport, "call" | "download">;
 
 export type TransportOptions = {
   /** Of central, without the API's prefix. */
@@ -46,19 +60,22 @@ export function openTransport({ baseUrl, token, timeoutMs }: TransportOptions): 
     connectTimeout: timeoutMs,
   });
   const origin = baseUrl.replace(/\/+$/, "");
+  const urlOf = (path: string): string =>
+    `${origin}${path.startsWith(customerApiPrefix) ? "" : customerApiPrefix}${path}`;
   return {
-    call: async (method, path, decode, { body, query, idempotencyKey, signal } = {}) => {
-      const url = `${origin}${path.startsWith(customerApiPrefix) ? "" : customerApiPrefix}${path}${search(query)}`;
+    call: async (method, path, decode, given = {}) => {
+      const { body, form, query, basic, idempotencyKey, signal } = given;
       const name = `${method} ${path}`;
-      const response = await send(name, url, {
+      const response = await send(name, urlOf(path) + search(query), {
         method,
         dispatcher: agent,
         headers: {
-          "content-type": "application/json",
-          ...(token !== undefined && { authorization: `Token ${token}` }),
+          // Of a form, undici writes it, with the boundary.
+          ...(form === undefined && { "content-type": "application/json" }),
+          ...authorization(basic, token),
           ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
         },
-        body: body === undefined ? null : JSON.stringify(body),
+        body: form ?? (body === undefined ? null : JSON.stringify(body)),
         signal: signal ?? null,
       });
       if (response.status >= 400) throw refusalOf(name, response);
@@ -69,6 +86,17 @@ export function openTransport({ baseUrl, token, timeoutMs }: TransportOptions): 
           `${name}: the answer is not understood: ${describeErrors(decoded.errors)}`,
         );
       return { value: decoded.value, next: nextOf(response.headers["link"]) };
+    },
+    download: async (path, signal) => {
+      const name = `GET ${path}`;
+      const options = {
+        dispatcher: agent,
+        headers: authorization(undefined, token),
+        signal: signal ?? null,
+      };
+      const response = await ask(name, urlOf(path), options);
+      if (response.statusCode >= 400) throw refusalOf(name, await receive(name, response));
+      return response.body;
     },
     [Symbol.asyncDispose]: async () => agent.destroy(),
   };
@@ -85,13 +113,28 @@ async function send(
   url: string,
   options: Parameters<typeof request>[1],
 ): Promise<Received> {
-  let text: string;
-  let status: number;
-  let headers: Dispatcher.ResponseData["headers"];
+  return receive(name, await ask(name, url, options));
+}
+
+async function ask(
+  name: string,
+  url: string,
+  options: Parameters<typeof request>[1],
+): Promise<Dispatcher.ResponseData<unknown>> {
   try {
-    const response = await request(url, options);
-    ({ statusCode: status, headers } = response);
-    text = await response.body.text();
+    return await request(url, options);
+  } catch (error) {
+    throw new AccelError("CENTRAL_UNREACHABLE", `${name}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+async function receive(
+  name: string,
+  { statusCode: status, headers, body }: Dispatcher.ResponseData<unknown>,
+): Promise<Received> {
+  let text: string;
+  try {
+    text = await body.text();
   } catch (error) {
     throw new AccelError("CENTRAL_UNREACHABLE", `${name}: ${messageOf(error)}`, { cause: error });
   }
@@ -102,6 +145,17 @@ async function send(
     if (status >= 400) return { status, headers, json: undefined };
     throw new AccelError("MESSAGE_INVALID", `${name}: the answer is no JSON`);
   }
+}
+
+function authorization(
+  basic: Credentials | undefined,
+  token: string | undefined,
+): { readonly authorization?: string } {
+  if (basic !== undefined) {
+    const pair = Buffer.from(`${basic.username}:${basic.password}`).toString("base64");
+    return { authorization: `Basic ${pair}` };
+  }
+  return token === undefined ? {} : { authorization: `Token ${token}` };
 }
 
 /** A proxy in between may refuse without a problem document. */

@@ -24,7 +24,7 @@ export type VaultClient = {
   deleteCertificate(name16: string, id: number): Promise<void>;
 };
 
-export function vaultClient({ call }: Calls): VaultClient {
+export function vaultClient({ call }: Pick<Calls, "call">): VaultClient {
   const { decode } = symmetricKeyShape;
   const keyPath = (id: number): string => `/symenckeys/${id}/`;
   const certificatesPath = (name16: string): string =>

@@ -30,8 +30,9 @@ export function parseDistInfo(folder: string): WheelSaid | undefined {
 export function parseWheelMetadata(text: string): WheelSaid | undefined {
   const head = text.split(/\r?\n\r?\n/, 1)[0] ?? "";
   const only = (name: string): string | undefined => {
-    const values = [...head.matchAll(new RegExp(`^${name}:[ \\t]*(.*?)[ \\t]*\\r?$`, "gim"))];
-    return values.length === 1 ? values[0]?.[1] : undefined;
+    // No more than one quantifier: a line of a million blanks must not cost their square.
+    const values = [...head.matchAll(new RegExp(`^${name}:(.*)$`, "gim"))];
+    return values.length === 1 ? values[0]?.[1]?.trim() : undefined;
   };
   return only("Metadata-Version") === undefined ? undefined : said(only("Name"), only("Version"));
 }

@@ -68,7 +68,7 @@ export const AuditAsked = closed({
   /** ISO 8601. */
   since: Type.Optional(Type.String({ maxLength: 40 })),
   /** The newest so many; with `since` all. */
-  lines: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
+  lines: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000 })),
   follow: Type.Optional(Type.Boolean()),
 });
 export type AuditAsked = Static<typeof AuditAsked>;

@@ -8,6 +8,7 @@ import { customerCommand } from "../../src/cli/central-customer.ts";
 import { tokenCommand } from "../../src/cli/central-token.ts";
 import { userCommand } from "../../src/cli/central-user.ts";
 import type { Command } from "../../src/base/command.ts";
+import { openStore } from "../../src/central/store/database.ts";
 import { call, settingsOf, start } from "../support/central-whole.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
@@ -114,6 +115,28 @@ test("follows what comes, until it is interrupted", async () => {
   expect(said.split("\n")).toHaveLength(3);
   stop.abort("test");
   await followed;
+});
+
+test("what is rare is found in a long trail", async () => {
+  {
+    await using store = await openStore(join(stateDir, "central.db"), () => new Date());
+    const line = { via: "api", who: "noise", action: "noise", ids: "{}", change: "{}" } as const;
+    const nulls = { user_id: null, customer_id: null, address: null, request_id: null };
+    const at = new Date().toISOString();
+    for (let n = 0; n < 25; n++)
+      await store
+        .insertInto("audit")
+        .values(Array.from({ length: 1_000 }, () => ({ at, ...line, ...nulls })))
+        .execute();
+  }
+  await say(customerCommand, "add", "Late Ltd");
+  const actions = async (...args: readonly string[]) =>
+    (await lines(...args)).map(({ action }) => action);
+  expect(await actions("--user", "alice", "--lines", "1")).toEqual(["POST /deployment-site/"]);
+  expect(await actions("--user", account, "--lines", "2")).toEqual(["bots import", "customer add"]);
+  expect(await actions("--user", "alice", "--since", "1h")).toHaveLength(3);
+  expect(await actions("--since", "1h")).toHaveLength(25_010);
+  expect(await actions("--lines", "20001")).toHaveLength(20_001);
 });
 
 test.each([

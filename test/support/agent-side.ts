@@ -11,6 +11,7 @@ import { createAgentApi } from "../../src/central/agents/agent-api.ts";
 import { Hub, type HubDeps } from "../../src/central/agents/hub.ts";
 import { LogThread } from "../../src/central/agents/log-client.ts";
 import { createAgentMetrics } from "../../src/central/agents/metrics.ts";
+import type { WakeBus } from "../../src/central/agents/ports.ts";
 import { createLocalWakeBus } from "../../src/central/agents/wake.ts";
 import { openAgentStore } from "../../src/central/store/agent-store.ts";
 import { openBlobs } from "../../src/central/store/blobs.ts";
@@ -36,13 +37,21 @@ export class TestClock {
 export type AgentSide = Awaited<ReturnType<typeof startAgentSide>>;
 
 export async function startAgentSide(
-  options: { readonly stateDir?: string; readonly log?: Log; readonly hub?: Partial<HubDeps> } = {},
+  options: {
+    readonly stateDir?: string;
+    /** Of another central that works on the same store. */
+    readonly database?: string;
+    readonly bus?: WakeBus;
+    readonly log?: Log;
+    readonly hub?: Partial<HubDeps>;
+  } = {},
 ) {
   await using stack = new AsyncDisposableStack();
   const stateDir = options.stateDir ?? stack.use(tempDir()).path;
+  const database = options.database ?? join(stateDir, "central.db");
   const clock = new TestClock();
   const log = options.log ?? silentLog();
-  const store = stack.use(await openTestStore(join(stateDir, "central.db"), clock.now));
+  const store = stack.use(await openTestStore(database, clock.now));
   const blobs = await openBlobs(join(stateDir, "blobs"), store, clock.now);
   mkdirSync(join(stateDir, "logs"), { recursive: true });
   const brokenLogs: string[] = [];
@@ -56,10 +65,10 @@ export async function startAgentSide(
   );
   const registry = new Registry();
   const metrics = createAgentMetrics(registry);
-  const bus = createLocalWakeBus();
+  const bus = options.bus ?? createLocalWakeBus();
   const agentStore = await openAgentStore({
     store,
-    reader: stack.use(openTestReader(join(stateDir, "central.db"))),
+    reader: stack.use(openTestReader(database)),
     blobs,
     sealer,
     now: clock.now,

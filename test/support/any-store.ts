@@ -7,7 +7,19 @@ import type { Postgres } from "./postgres.ts";
 type OpenStore = Store & AsyncDisposable;
 
 /** Of this test file: each runs in a module graph of its own. */
-const chosen: { postgres: Postgres | undefined } = { postgres: undefined };
+const chosen: { isMeant: boolean; postgres: Postgres | undefined } = {
+  isMeant: false,
+  postgres: undefined,
+};
+
+/** Said before tests are collected: those about the SQLite file itself can tell that they are not meant. */
+export function meanPostgres(): void {
+  chosen.isMeant = true;
+}
+
+export function isPostgresMeant(): boolean {
+  return chosen.isMeant;
+}
 
 /** From now on stores are databases of it. */
 export function onPostgres(postgres: Postgres): void {
@@ -26,6 +38,7 @@ export function openTestReader(path: string): OpenStore {
     : chosen.postgres.reader(databaseOf(path));
 }
 
-function databaseOf(path: string): string {
+/** The database that stands for a file. */
+export function databaseOf(path: string): string {
   return `t_${createHash("sha256").update(path).digest("hex").slice(0, 24)}`;
 }

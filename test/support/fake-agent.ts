@@ -39,10 +39,20 @@ export async function askToken(
   });
 }
 
-export async function connectAgent(url: string, name: string, secret: string): Promise<FakeAgent> {
+async function newToken(url: string, name: string, secret: string): Promise<TokenAnswer> {
   const decoded = decodeTokenAnswer(await (await askToken(url, name, secret)).json());
   if (!decoded.ok) throw new Error(`no token: ${JSON.stringify(decoded.errors)}`);
-  const token = decoded.value;
+  return decoded.value;
+}
+
+/** `known`: a token that it has from elsewhere. */
+export async function connectAgent(
+  url: string,
+  name: string,
+  secret: string,
+  known?: TokenAnswer,
+): Promise<FakeAgent> {
+  const token = known ?? (await newToken(url, name, secret));
   const authorization = `Bearer ${token.access_token}`;
   return {
     token,

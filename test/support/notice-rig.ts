@@ -7,7 +7,7 @@ import { Registry } from "../../src/base/metrics.ts";
 import { createSealer } from "../../src/base/seal.ts";
 import { SenderTelemetry } from "../../src/central/mail/telemetry.ts";
 import { CustomerStore, type CustomerUnit } from "../../src/central/store/customer-store.ts";
-import { openStore } from "../../src/central/store/database.ts";
+import { openTestStore } from "./any-store.ts";
 import { saveHello, saveReport } from "../../src/central/store/instances.ts";
 import { endMessage, takeMessage } from "../../src/central/store/outbox.ts";
 import type { Outgoing } from "../../src/core/outgoing.ts";
@@ -33,7 +33,7 @@ export async function openNoticeRig(more = "") {
   const dir = stack.use(tempDir());
   const clock = { now: new Date("2031-05-06T07:00:00.000Z") };
   const now = (): Date => clock.now;
-  const store = stack.use(await openStore(join(dir.path, "central.db"), now));
+  const store = stack.use(await openTestStore(join(dir.path, "central.db"), now));
   const sealer = createSealer(Buffer.alloc(32, 7));
   const customers = new CustomerStore({ store, sealer, now, randomBytes });
   const health = new Health(now);

@@ -1,13 +1,15 @@
 // Test files run once more over PostgreSQL: whatever they promise over SQLite holds there as well.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { onPostgres } from "./any-store.ts";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { meanPostgres, onPostgres } from "./any-store.ts";
 import { postgresBin, startPostgres, type Postgres } from "./postgres.ts";
 
 export type TestFile = () => Promise<unknown>;
 
 /** `files` import them: their tests become tests of the file that calls this. Skipped, and seen to be, where PostgreSQL is not installed. */
 export function testOnPostgres(files: Readonly<Record<string, TestFile>>): void {
+  vi.setConfig({ testTimeout: 120_000 }); // Each statement is a way to another process.
+  meanPostgres();
   const bin = postgresBin();
   let postgres: Postgres | undefined;
   beforeAll(async () => {

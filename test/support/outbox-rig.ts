@@ -8,7 +8,7 @@ import { createSealer } from "../../src/base/seal.ts";
 import type { Outbox } from "../../src/central/mail/ports.ts";
 import { SenderTelemetry } from "../../src/central/mail/telemetry.ts";
 import { CustomerStore } from "../../src/central/store/customer-store.ts";
-import { openStore } from "../../src/central/store/database.ts";
+import { openTestStore } from "./any-store.ts";
 import {
   endMessage,
   enqueue,
@@ -26,7 +26,7 @@ export async function openOutbox() {
   const dir = stack.use(tempDir());
   const clock = { now: new Date("2031-05-06T07:00:00.000Z") };
   const now = (): Date => clock.now;
-  const store = stack.use(await openStore(join(dir.path, "central.db"), now));
+  const store = stack.use(await openTestStore(join(dir.path, "central.db"), now));
   const sealer = createSealer(Buffer.alloc(32, 7));
   const customers = new CustomerStore({ store, sealer, now, randomBytes });
   for (const name of ["one", "two"])

@@ -61,6 +61,7 @@ function tokenAuthentication({ store, rateLimit }: Deps): By {
     if (waitMs > 0) return refused(tooMany("this address sent too many unknown tokens", waitMs));
     const actor = await read(store, async (unit) => unit.users.byToken(digest));
     if (actor === undefined) {
+      proven.remove(digest);
       failures.take(group);
       return refused(unknownToken());
     }
@@ -95,6 +96,7 @@ function passwordAuthentication({ store, rateLimit, randomBytes }: Deps): By {
       .run(async () => verifyPassword(given.password, found?.passwordHash ?? (await nobody)))
       .finally(() => waiting--);
     if (found === undefined || found.passwordHash === null || !isRight) {
+      proven.remove(pair);
       byAddress.take(group);
       byName.take(given.username);
       return refused(unknownPassword());
@@ -112,6 +114,10 @@ class Proven {
 
   has(key: string): boolean {
     return this.#keys.has(key);
+  }
+
+  remove(key: string): void {
+    this.#keys.delete(key);
   }
 
   add(key: string): void {

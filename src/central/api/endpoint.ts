@@ -37,7 +37,7 @@ export type Told = {
   /** Below the prefix, parameters as `:name`, with the slash at the end. */
   readonly path: string;
   readonly summary: string;
-  readonly gives?: Gives;
+  readonly gives: Gives;
   /** Beyond those that follow from credentials, body and query. */
   readonly refuses?: readonly Refusal[];
   readonly query?: Readonly<Record<string, QueryParameter>>;
@@ -133,7 +133,7 @@ function base<T>(spec: Common<T>) {
     method,
     path,
     summary,
-    ...(gives !== undefined && { gives }),
+    gives,
     ...(refuses !== undefined && { refuses }),
     ...(query !== undefined && { query }),
     body,

@@ -75,14 +75,14 @@ export function answersOf(endpoint: Endpoint, components: Components): JsonObjec
   ]);
   const { gives } = endpoint;
   return {
-    ...(gives !== undefined && { [gives.status]: goodAnswer(endpoint, gives, components) }),
+    [gives.status]: goodAnswer(endpoint, gives, components),
     ...Object.fromEntries(refused),
   };
 }
 
 function refusedBy(endpoint: Endpoint): readonly number[] {
   const { auth, body, takesStream, method, path, query, gives, refuses } = endpoint;
-  const isRead = query !== undefined || gives?.kind === "list";
+  const isRead = query !== undefined || gives.kind === "list";
   return [
     ...(auth === "none" ? [] : [401, 429]),
     ...(body === undefined && !takesStream ? [] : [400, 408, 413, 415]),

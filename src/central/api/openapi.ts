@@ -95,7 +95,7 @@ function parametersOf({ method, path, query, gives }: Endpoint): readonly JsonOb
       ...(pathParameters[name] ?? { schema: { type: "string" } }),
     })),
     ...Object.entries(query ?? {}).map(([name, told]) => ({ name, in: "query", ...told })),
-    ...(gives?.kind === "list" ? [shared("Limit"), shared("After")] : []),
+    ...(gives.kind === "list" ? [shared("Limit"), shared("After")] : []),
     ...(method === "POST" ? [shared("IdempotencyKey")] : []),
   ];
 }

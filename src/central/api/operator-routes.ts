@@ -224,18 +224,15 @@ async function read<T>(store: CustomerStore, action: (unit: Unit) => Promise<T>)
 }
 
 /** A line at a time, a transaction for each page. */
-export async function* pages<T extends { readonly id: number }>(
+async function* pages<T extends { readonly id: number }>(
   store: CustomerStore,
   page: (unit: Unit, range: PageRange) => Promise<readonly T[]>,
-  from = 0,
-): AsyncGenerator<T, number, undefined> {
-  let after = from;
-  for (;;) {
-    const range = { after, limit: pageRows };
-    const rows = await read(store, async (unit) => page(unit, range));
+): AsyncGenerator<T, void, undefined> {
+  for (let after: number | undefined = 0; after !== undefined;) {
+    const range: PageRange = { after, limit: pageRows };
+    const rows: readonly T[] = await read(store, async (unit) => page(unit, range));
     yield* rows;
-    after = rows.at(-1)?.id ?? after;
-    if (rows.length < pageRows) return after;
+    after = rows.length === pageRows ? rows.at(-1)?.id : undefined;
   }
 }
 

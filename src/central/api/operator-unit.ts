@@ -56,10 +56,13 @@ export type AuditQuery = {
 
 export type Audit = {
   record(entry: AuditEntry): Promise<void>;
-  /** In order of id. */
-  page(query: AuditQuery, range: PageRange): Promise<readonly AuditLine[]>;
-  /** The id after which the newest `count` lines stand. */
-  before(query: AuditQuery, count: number): Promise<number>;
+  /** The newest id; 0: none. */
+  last(): Promise<number>;
+  /** In order of id, those above `after` up to `upTo`: what takes long is the number of ids, not of lines. */
+  stretch(
+    query: AuditQuery,
+    ids: { readonly after: number; readonly upTo: number },
+  ): Promise<readonly AuditLine[]>;
 };
 
 export type Permission = "publish" | "read-logs";

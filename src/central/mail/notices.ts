@@ -177,21 +177,19 @@ export function botReport(
           ? `${span}. The policy of these domains lets bots in that are in none of your lists. Mark those that do harm as bad bots.`
           : `${span}. The policy of these domains blocks bots that are in none of your lists, search engines and uptime checks among them. Mark those that you want as VIP bots, or allow them by name.`,
       },
-      ...domains
-        .slice(0, listedMax)
-        .flatMap(({ domain, bots }): readonly Block[] => [
-          { kind: "heading", text: domain },
-          listed({
-            columns: [
-              { label: "Bot" },
-              { label: "What it is" },
-              { label: "Requests", isNumber: true },
-            ],
-            rows: bots.map((bot) => [bot.name, bot.description ?? "", numberText(bot.requests)]),
-            noun: "bot",
-            max: botsListedMax,
-          }),
-        ]),
+      ...domains.slice(0, listedMax).flatMap(({ domain, bots }): readonly Block[] => [
+        { kind: "heading", text: domain },
+        listed({
+          columns: [
+            { label: "Bot" },
+            { label: "What it is" },
+            { label: "Requests", isNumber: true },
+          ],
+          rows: bots.map((bot) => [bot.name, bot.description ?? "", numberText(bot.requests)]),
+          noun: "bot",
+          max: botsListedMax,
+        }),
+      ]),
       ...(rest > 0
         ? [{ kind: "text", text: `And ${countText(rest, "domain")} more.` } as const]
         : []),

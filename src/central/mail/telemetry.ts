@@ -41,6 +41,9 @@ export class SenderTelemetry {
   readonly #health: Health;
   readonly #metrics;
   #lastFailure = "";
+  /** By the last attempt. One mail that is not taken yet says nothing of the server. */
+  #isDown = false;
+  #downSinceMs: number | undefined;
 
   constructor({ registry, health }: { readonly registry: Registry; readonly health: Health }) {
     this.#health = health;
@@ -50,7 +53,9 @@ export class SenderTelemetry {
   tried(channel: OutgoingChannel, kind: string, delivery: Delivery): void {
     const outcome = delivery.kind;
     this.#metrics.accel_central_message_attempts_total.inc({ channel, kind, outcome });
-    if (channel === "mail" && delivery.kind !== "sent") this.#lastFailure = delivery.reason;
+    if (channel !== "mail") return;
+    this.#isDown = delivery.kind === "down";
+    if (delivery.kind === "down") this.#lastFailure = delivery.reason;
   }
 
   expired(channel: OutgoingChannel, kind: string): void {
@@ -70,24 +75,26 @@ export class SenderTelemetry {
     hasServer: boolean,
     now: Date,
   ): void {
+    this.#downSinceMs = this.#isDown ? (this.#downSinceMs ?? now.getTime()) : undefined;
+    const isStuck = this.#downSinceMs !== undefined && now.getTime() - this.#downSinceMs > stuckMs;
     for (const channel of channels) {
       const row = waiting.find((one) => one.channel === channel);
       const ageMs = row === undefined ? 0 : Math.max(0, now.getTime() - Date.parse(row.oldest));
       this.#metrics.accel_central_messages_waiting.set({ channel }, row?.waiting ?? 0);
       this.#metrics.accel_central_messages_oldest_seconds.set({ channel }, ageMs / 1_000);
-      if (channel === "mail") this.#tellMail(row?.waiting ?? 0, ageMs, hasServer);
+      if (channel === "mail") this.#tellMail(row?.waiting ?? 0, ageMs, hasServer, isStuck);
     }
   }
 
-  #tellMail(waiting: number, ageMs: number, hasServer: boolean): void {
+  #tellMail(waiting: number, ageMs: number, hasServer: boolean, isStuck: boolean): void {
     const count = `${waiting} mail${waiting === 1 ? "" : "s"}`;
     if (waiting > 0 && !hasServer) {
       const text = `${count} cannot be sent: no mail server is set`;
       const hint = "Set `mail.server` and `mail.from` in central.yaml and restart.";
       this.#health.raise("mail_unset", "warning", text, hint);
     } else this.#health.settle("mail_unset");
-    if (waiting > 0 && hasServer && ageMs > stuckMs) {
-      const text = `${count} wait, the oldest for ${Math.round(ageMs / 60_000)} minutes; last failure: ${this.#lastFailure || "none"}`;
+    if (waiting > 0 && isStuck) {
+      const text = `${count} wait, the oldest for ${Math.round(ageMs / 60_000)} minutes; the server cannot be had: ${this.#lastFailure}`;
       const hint = "Look at the mail server and at the keys of `mail:` in central.yaml.";
       this.#health.raise("mail_stuck", "error", text, hint);
     } else this.#health.settle("mail_stuck");

@@ -23,10 +23,10 @@ function mailServer(raw: unknown): Parsed<MailServer> {
 
 /** An address, or `Name <address>`. */
 function sender(raw: unknown): Parsed<string> {
-  const address = typeof raw === "string" ? (/<([^<>]*)>$/.exec(raw)?.[1] ?? raw) : "";
-  const name = typeof raw === "string" ? raw.slice(0, raw.length - address.length) : "";
-  return isMailAddress(address) && !/[\p{Cc}"]/u.test(name)
-    ? { ok: true, value: String(raw) }
+  const text = typeof raw === "string" ? raw : "";
+  const named = /^[^<>",;:@\p{Cc}]+ <(?<address>[^<>]+)>$/u.exec(text)?.groups;
+  return isMailAddress(named?.["address"] ?? text)
+    ? { ok: true, value: text }
     : { ok: false, reason: "must be a mail address, or `Name <address>`" };
 }
 

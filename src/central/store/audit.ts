@@ -1,4 +1,7 @@
 // The audit trail: a line for each change, in the transaction of the change.
+//
+// It is read by stretches of its ids, each in a transaction of its own: however long the trail and however rare what is looked for, nobody waits longer than for
+// one stretch, and no change pays for an index.
 
 import type { Json } from "../../core/canonical-json.ts";
 import type { Queries, Store } from "./database.ts";
@@ -25,12 +28,14 @@ export type AuditQuery = {
   readonly since: string | undefined;
 };
 
+/** Ids above `after`, up to `upTo`. */
+type AuditStretch = { readonly after: number; readonly upTo: number };
+
 export function audit(work: Work) {
   return {
     record: async (entry: AuditEntry) => recordAudit(work, entry),
-    page: async (query: AuditQuery, range: { readonly after: number; readonly limit: number }) =>
-      page(work.tx, query, range),
-    before: async (query: AuditQuery, count: number) => before(work.tx, query, count),
+    last: async () => last(work.tx),
+    stretch: async (query: AuditQuery, ids: AuditStretch) => stretch(work.tx, query, ids),
   };
 }
 
@@ -66,16 +71,26 @@ function matching(db: Queries, { customerId, who, since }: AuditQuery) {
   return query;
 }
 
-async function page(
+async function last(db: Queries): Promise<number> {
+  const row = await db
+    .selectFrom("audit")
+    .select("id")
+    .orderBy("id", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  return row?.id ?? 0;
+}
+
+async function stretch(
   db: Queries,
   query: AuditQuery,
-  { after, limit }: { readonly after: number; readonly limit: number },
+  { after, upTo }: AuditStretch,
 ): Promise<readonly AuditLine[]> {
   const rows = await matching(db, query)
     .selectAll()
     .where("id", ">", after)
+    .where("id", "<=", upTo)
     .orderBy("id")
-    .limit(limit)
     .execute();
   return rows.map((row) => ({
     id: row.id,
@@ -92,31 +107,24 @@ async function page(
   }));
 }
 
-async function before(db: Queries, query: AuditQuery, count: number): Promise<number> {
-  const row = await matching(db, query)
-    .select("id")
-    .orderBy("id", "desc")
-    .limit(1)
-    .offset(count)
-    .executeTakeFirst();
-  return row?.id ?? 0;
-}
-
 const rowsAtOnce = 5_000;
 
-/** In parts, so that a year's trail holds nobody up. How many were removed. */
+/** The oldest first and in parts, so that a year's trail holds nobody up. How many were removed. */
 export async function dropAudit(store: Store, before: Date): Promise<number> {
+  const end = before.toISOString();
   for (let dropped = 0; ;) {
-    const part = store
+    const oldest = await store
       .selectFrom("audit")
-      .select("id")
-      .where("at", "<", before.toISOString())
-      .limit(rowsAtOnce);
-    const { numDeletedRows } = await store
-      .deleteFrom("audit")
-      .where("id", "in", part)
-      .executeTakeFirst();
-    dropped += Number(numDeletedRows);
-    if (Number(numDeletedRows) < rowsAtOnce) return dropped;
+      .select(["id", "at"])
+      .orderBy("id")
+      .limit(rowsAtOnce)
+      .execute();
+    const old = oldest.findIndex(({ at }) => at >= end);
+    const gone = old < 0 ? oldest : oldest.slice(0, old);
+    const newest = gone.at(-1);
+    if (newest === undefined) return dropped;
+    await store.deleteFrom("audit").where("id", "<=", newest.id).execute();
+    dropped += gone.length;
+    if (gone.length < rowsAtOnce) return dropped;
   }
 }

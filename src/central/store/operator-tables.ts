@@ -1,7 +1,7 @@
 // The tables of packages and of the audit trail, and the step of the store that adds them.
 
 import type { Generated } from "kysely";
-import { index, table, type Db } from "./migration-tables.ts";
+import { table, type Db } from "./migration-tables.ts";
 
 export type OperatorTables = {
   /** Accelerator packages. A row says that the file is whole. */
@@ -50,6 +50,7 @@ export async function packagesAndAudit(db: Db): Promise<void> {
   })
     .addUniqueConstraint("packages_version", ["version_key"])
     .execute();
+  // Without an index: each change writes it, and hardly anybody reads it (audit.ts says how).
   await table(db, "audit", {
     id: "id",
     at: "text!",
@@ -63,6 +64,4 @@ export async function packagesAndAudit(db: Db): Promise<void> {
     address: "text",
     request_id: "text",
   }).execute();
-  await index(db, "audit", ["at"]);
-  await index(db, "audit", ["customer_id"]);
 }

@@ -36,8 +36,9 @@ export const waitParameter: QueryParameter = {
   description: "Seconds to wait until the connected deployments have told.",
 };
 
-const CountOrNull = Type.Union([Count, Type.Null()]);
-const MsOrNull = Type.Union([Type.Number({ minimum: 0 }), Type.Null()]);
+const countOrNull = (description: string) => Type.Union([Count, Type.Null()], { description });
+const msOrNull = (description: string) =>
+  Type.Union([Type.Number({ minimum: 0 }), Type.Null()], { description });
 const ClearProgress = Type.Union([
   Type.Literal("applied"),
   Type.Literal("pending"),
@@ -47,22 +48,22 @@ const ClearProgress = Type.Union([
 /** What was proved of a clear, each null until it was told. */
 const proof = {
   state: ClearProgress,
-  /** Entries that it made unservable. */
-  matched: CountOrNull,
-  /** Of those, the deleted ones. */
-  removed: CountOrNull,
-  /** Responses that were being fetched, and were not stored. */
-  blocked_in_flight: CountOrNull,
-  /** At the agent, until nothing that matches was servable, durably, and the proof of it was written. */
-  took_ms: CountOrNull,
-  /** Of that, until nothing that matches was servable. */
-  invisible_ms: MsOrNull,
-  /** From then until the deletion had ended. */
-  gone_ms: MsOrNull,
-  /** Asked again after the deletion, nothing that matches was servable. */
-  verified: Type.Union([Type.Boolean(), Type.Null()]),
-  /** More was cleared than matched: everything of the host or domain. */
-  widened: Type.Optional(Type.Boolean()),
+  matched: countOrNull("Entries that it made unservable."),
+  removed: countOrNull("Of those, the deleted ones."),
+  blocked_in_flight: countOrNull("Responses that were being fetched, and were not stored."),
+  took_ms: countOrNull(
+    "At the agent, until nothing that matches was servable, durably, and the proof of it was written.",
+  ),
+  invisible_ms: msOrNull("Of that, until nothing that matches was servable."),
+  gone_ms: msOrNull("From then until the deletion had ended."),
+  verified: Type.Union([Type.Boolean(), Type.Null()], {
+    description: "Asked again after the deletion, nothing that matches was servable.",
+  }),
+  widened: Type.Optional(
+    Type.Boolean({
+      description: "More was cleared than matched: everything of the host or domain.",
+    }),
+  ),
   error: Type.Optional(Type.String()),
 };
 
@@ -129,9 +130,10 @@ const DryRunProgress = Type.Union([
 ]);
 const dryRunResult = {
   state: DryRunProgress,
-  matched: CountOrNull,
-  /** Matching took too long: the clear would be widened. */
-  over_budget: Type.Optional(Type.Boolean()),
+  matched: countOrNull("Entries that the clear would hit."),
+  over_budget: Type.Optional(
+    Type.Boolean({ description: "Matching took too long: the clear would be widened." }),
+  ),
   error: Type.Optional(Type.String()),
 };
 

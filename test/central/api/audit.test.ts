@@ -1,8 +1,11 @@
 // The audit trail: a line for each change that was made, in its transaction, with who and what; none for what was refused, and never a secret.
 
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { auditable, madeIds } from "../../../src/central/api/audit-entry.ts";
 import { dropAudit } from "../../../src/central/store/audit.ts";
+import { openStore } from "../../../src/central/store/database.ts";
+import { tempDir } from "../../support/temp-dir.ts";
 import { member, openApi, type Api } from "./api-harness.ts";
 
 let api: Api;
@@ -191,17 +194,26 @@ test("ids of an answer are told, what else is in it is not", () => {
   expect(madeIds(null)).toEqual({});
 });
 
-test("lines beyond their age go, whole parts at a time", async () => {
-  const filler = { via: "api", who: "old", action: "x", ids: "{}", change: "{}" } as const;
-  const old = { at: "2020-01-01T00:00:00.000Z", ...filler };
+test("lines beyond their age go, the oldest first and in parts; the others stay", async () => {
+  using dir = tempDir();
+  const at = (day: number): string => new Date(Date.UTC(2031, 0, day)).toISOString();
+  await using store = await openStore(join(dir.path, "central.db"), () => new Date(at(40)));
+  const line = { via: "api", who: "x", action: "x", ids: "{}", change: "{}" } as const;
   const nulls = { user_id: null, customer_id: null, address: null, request_id: null };
-  for (let n = 0; n < 6; n++)
-    await api.store
+  for (let day = 1; day <= 12; day++)
+    await store
       .insertInto("audit")
-      .values(Array.from({ length: 1_000 }, () => ({ ...old, ...nulls })))
+      .values(Array.from({ length: 1_000 }, () => ({ at: at(day), ...line, ...nulls })))
       .execute();
-  const before = (await lines()).length;
-  expect(await dropAudit(api.store, new Date("2021-01-01T00:00:00Z"))).toBe(6_000);
-  expect((await lines()).length).toBe(before - 6_000);
-  expect(await dropAudit(api.store, new Date("2021-01-01T00:00:00Z"))).toBe(0);
+  const left = async () => {
+    const rows = await store.selectFrom("audit").select("at").distinct().orderBy("at").execute();
+    return rows.map((row) => row.at);
+  };
+  expect(await dropAudit(store, new Date(at(1)))).toBe(0);
+  expect(await dropAudit(store, new Date(at(6)))).toBe(5_000);
+  expect(await left()).toEqual([6, 7, 8, 9, 10, 11, 12].map(at));
+  expect(await dropAudit(store, new Date(at(12)))).toBe(6_000);
+  expect(await left()).toEqual([at(12)]);
+  expect(await dropAudit(store, new Date(at(13)))).toBe(1_000);
+  expect(await dropAudit(store, new Date(at(13)))).toBe(0);
 });

@@ -81,6 +81,9 @@ describe("credentials", () => {
     expect(refused.status).toBe(429);
     expect(Number(refused.headers["retry-after"])).toBeGreaterThan(0);
     expect((await from("192.0.2.7", password)).status).toBe(403);
+    // But who shares its address may not guess without end.
+    const shared = [await from("192.0.2.7", "guess one"), await from("192.0.2.7", "guess two")];
+    expect(shared.map(({ status }) => status)).toEqual([401, 429]);
     const other = { ...publisher, "x-forwarded-for": "203.0.113.9" };
     expect((await rig.send("0.1", [], other)).status).toBe(400);
   });

@@ -1,8 +1,7 @@
 // Keys and certificates of deployment sites in the store: what the journal tells of them, what it is sealed with, and where a private key is not.
 
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { X509Certificate } from "node:crypto";
-import { dirname, join } from "node:path";
 import { sql } from "kysely";
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -14,6 +13,7 @@ import {
 import { journalBodies } from "../../../src/wire/journal.ts";
 import { decoder } from "../../../src/wire/validate.ts";
 import { decodeCertificates, type Certificates } from "../../../src/wire/vault.ts";
+import { isPostgresMeant } from "../../support/any-store.ts";
 import { makeAuthority, makeCertificate } from "../../support/x509.ts";
 import { member, openApi, type Api, type Reply } from "./api-harness.ts";
 
@@ -125,7 +125,8 @@ test("one for the same names takes the place of the one before; the same again c
   });
 });
 
-test("a private key is in no answer, no journal entry, no log line and no file, nor are symmetric keys", async () => {
+test("a private key is in no answer, no journal entry, no log line and no file, nor are symmetric keys", async (its) => {
+  its.skip(isPostgresMeant(), "about the SQLite file");
   const leaf = authority.issue({ names: ["canary.example.com"] });
   const other = makeCertificate({ names: ["other.example.com"] });
   const headers = { "idempotency-key": "once" };
@@ -141,7 +142,7 @@ test("a private key is in no answer, no journal entry, no log line and no file, 
   ];
   expect(replies.map(({ status }) => status)).toEqual([200, 200, 400, 400, 400, 200, 200]);
   expect(await privateKeysOf()).toEqual([leaf.key]);
-  const line = leaf.key.split("\n")[1] ?? "";
+  const [, line = ""] = leaf.key.split("\n");
   expect(line).toHaveLength(64);
   const canaries = [
     line,
@@ -151,19 +152,19 @@ test("a private key is in no answer, no journal entry, no log line and no file, 
     }),
   ];
   const database = await sql<{ file: string }>`PRAGMA database_list`.execute(api.store);
-  const directory = dirname(database.rows[0]?.file ?? "");
-  const files = readdirSync(directory).map((name) => readFileSync(join(directory, name), "latin1"));
+  const { file = "" } = database.rows[0] ?? {};
+  const files = [file, `${file}-wal`].map((name) => readFileSync(name, "latin1"));
   expect(files.some((text) => text.includes(leaf.chain))).toBe(true); // The right file is read.
-  expect(logged.length).toBeGreaterThan(0);
+  expect(logged).not.toEqual([]);
   const places = {
-    // What the client sent as a field's name is said back to it.
+    // A field's name is said back to the client.
     answers: JSON.stringify(replies.toSpliced(4, 1)),
     journal: JSON.stringify(await api.journal(site.id)),
     log: logged.join(""),
     files: files.join(""),
   };
-  for (const [place, text] of Object.entries(places))
-    for (const canary of canaries) expect(text.includes(canary), place).toBe(false);
+  for (const canary of canaries)
+    for (const [place, text] of Object.entries(places)) expect(text, place).not.toContain(canary);
 });
 
 describe("symmetric keys", () => {

@@ -84,11 +84,15 @@ test("while the server cannot be had nothing is lost and nothing overtakes", asy
     return isDown ? { kind: "down", reason: "refused" } : sent;
   });
   await until("three tries", () => got.length >= 3);
+  // The sender looked at its backlog meanwhile: it was down at 07:00.
+  await until("the gauge is set", async () =>
+    (await rig.registry.metrics()).includes('messages_waiting{channel="mail"} 2'),
+  );
   rig.clock.now = new Date("2031-05-06T07:20:00.000Z");
   const warned = () => rig.health.list().find(({ code }) => code === "mail_stuck");
   await until("health says so", () => warned());
   expect(warned()?.text).toContain(
-    "2 mails wait, the oldest for 20 minutes; last failure: refused",
+    "2 mails wait, the oldest for 20 minutes; the server cannot be had: refused",
   );
   isDown = false;
   await until("all sent", async () => (await states(rig)).every((one) => one.endsWith(" sent")));

@@ -127,3 +127,32 @@ test("a server that takes forever is left at the deadline; what it took may come
   expect((await delivering).kind).toBe("down");
   held.resolve();
 });
+
+test("a server whose certificate nobody vouches for gets nothing, by STARTTLS or from the first byte", async () => {
+  {
+    await using server = await startMailServer({ disabledCommands: ["AUTH"] });
+    const deliver = createSmtpDelivery(settings(server.port, { tls: "required" }));
+    expect((await deliver(mail, facts, never)).kind).toBe("down");
+    expect(server.received).toEqual([]);
+  }
+  await using server = await startMailServer({ secure: true, disabledCommands: ["AUTH"] });
+  const deliver = createSmtpDelivery(settings(server.port, { tls: "implicit" }));
+  expect((await deliver(mail, facts, never)).kind).toBe("down");
+  expect(server.received).toEqual([]);
+});
+
+test("name and password of the settings are what the server is told", async () => {
+  const told: unknown[] = [];
+  await using server = await startMailServer({
+    disabledCommands: ["STARTTLS"],
+    authOptional: false,
+    allowInsecureAuth: true,
+    onAuth: ({ username, password }, _session, callback) => {
+      told.push([username, password]);
+      callback(null, { user: username });
+    },
+  });
+  const deliver = createSmtpDelivery(settings(server.port, { user: "u", password: "secret-pw" }));
+  expect(await deliver(mail, facts, never)).toEqual({ kind: "sent" });
+  expect(told).toEqual([["u", "secret-pw"]]);
+});

@@ -133,6 +133,14 @@ test.each<readonly [string, Buffer, string, RegExp]>([
   expect(checked).toEqual({ ok: false, reason: expect.stringMatching(reason) });
 });
 
+test("a METADATA made to be slow is read in no time", async () => {
+  const blanks = " ".repeat(900_000);
+  const slow = good.replace("1.2.0\n", `1.2${blanks}.0\n`);
+  const beganMs = performance.now();
+  expect(await check(metadata(slow))).toMatchObject({ ok: false });
+  expect(performance.now() - beganMs).toBeLessThan(5_000);
+});
+
 test("whatever is changed in a wheel, it is refused with a reason or is still the wheel", async () => {
   const whole = wheel("1.2.0", 50);
   await fc.assert(

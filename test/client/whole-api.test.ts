@@ -1,0 +1,151 @@
+// The client covers the API: one customer's way through every operation of the OpenAPI document.
+
+import { randomBytes } from "node:crypto";
+import pino from "pino";
+import { expect, test } from "vitest";
+import { hashPassword } from "../../src/central/api/password.ts";
+import { describedDocument } from "../../src/central/api/described.ts";
+import { createCustomerClient, type CustomerClient } from "../../src/client/customer-client.ts";
+import { slowBackendType } from "../../src/wire/customer/notifications.ts";
+import { openApi, type Api } from "../central/api/api-harness.ts";
+import { createContract } from "../support/api-contract.ts";
+import { wheel, wheelName } from "../support/wheels.ts";
+import { makeCertificate } from "../support/x509.ts";
+
+const { operations, operationOf } = createContract(describedDocument());
+const domain = "www.example.com";
+const content = JSON.stringify({ domains: { [domain]: {} } });
+
+test("every operation of the document is a call of the client, and is answered", async () => {
+  const asked = new Set<string>();
+  const note = (line: string): void => {
+    const { method, path, status } = Object(JSON.parse(line));
+    const operation = status < 300 ? operationOf(method, path) : undefined;
+    if (operation !== undefined) asked.add(`${operation.method} ${operation.path}`);
+  };
+  await using api = await openApi({}, pino({ level: "info" }, { write: note }));
+  const baseUrl = `http://127.0.0.1:${api.port}`;
+  await using anyone = createCustomerClient({ baseUrl });
+  const user = { username: "ada", email: "ada@example.com" };
+  const { token, user_id: userId, customer_id: customerId } = await anyone.trial(user);
+  await anyone.startRecovery(user);
+  await using client = createCustomerClient({ baseUrl, token });
+  await client.editUserProfile(userId, { first_name: (await client.userProfile(userId)).username });
+  await sitesAndDomains(client);
+  await contents(client);
+  await bots(client);
+  await notices(client);
+  await packages(client, api);
+  await client.deleteDomain(domain);
+  for (const { id } of await client.sites()) await client.deleteSite(id);
+  const [own] = await client.customers();
+  expect(await client.customer(customerId)).toEqual(own);
+  expect(await client.renameCustomer(customerId, "Acme")).toEqual({ ...own, name: "Acme" });
+  await client.deleteCustomer(customerId);
+
+  const missing = operations.map(({ method, path }) => `${method} ${path}`);
+  expect(missing.filter((operation) => !asked.has(operation))).toEqual([]);
+});
+
+async function sitesAndDomains(client: CustomerClient): Promise<void> {
+  const site = await client.createSite("eu");
+  const other = await client.createSite("us");
+  expect(await client.site(site.id)).toEqual(site);
+  expect((await client.setSiteTags(other.id, "us,2")).deployment_tags).toBe("us,2");
+  expect((await client.rotateSecret(other.id, 0)).secret16).not.toBe(other.secret16);
+  await client.createDomain(domain, { tags: "eu" });
+  await client.linkDomain(domain, other.id);
+  await client.unlinkDomain(domain, other.id);
+  expect(await client.domains()).toEqual([await client.domain(domain)]);
+  await client.putSubDomain(domain, { name: `img.${domain}`, sharesViews: true });
+  const key = await client.createSymmetricKey(site.id);
+  expect(await client.symmetricKey(key.id)).toEqual(key);
+  await client.bindSymmetricKey(key.id, other.id);
+  expect(await client.symmetricKeys()).toHaveLength(3);
+  const { pem: certificate, key: privateKey } = makeCertificate({ names: [domain] });
+  const { id } = await client.uploadCertificate(site.name16, { certificate, privateKey });
+  expect(await client.certificates(site.name16)).toHaveLength(1);
+  await client.deleteCertificate(site.name16, id);
+  await client.incomingLogs();
+  await client.status(domain);
+  await client.metricsConf("eu");
+}
+
+async function contents(client: CustomerClient): Promise<void> {
+  expect((await client.validateDevlove(content)).status).toBe("ok");
+  const file = await client.postDevlove(domain, "one", content);
+  expect(await client.devlove(domain, "one", file.id)).toEqual(file);
+  expect(await client.devloves(domain, "one")).toEqual([file]);
+  await client.putDevlove(domain, "one", file.id, content);
+  const [version] = await client.viewsets(domain);
+  const viewsetId = version?.id ?? 0;
+  expect((await client.activate(domain, viewsetId)).is_active).toBe(true);
+  expect((await client.viewset(domain, viewsetId)).name).toBe("one");
+  const [site] = await client.sites();
+  const target = { domain, deploymentSiteId: site?.id ?? 0, viewset: "two" };
+  await client.importViewset(target);
+  expect((await client.importProgress(target)).status).toBe("started");
+  const clear = await client.clear(domain, ["path:a"], { waitSeconds: 0 });
+  expect(await client.clearState(domain, clear.clear_id)).toEqual(clear);
+  expect((await client.dryRunClear(domain, ["path:a"], { waitSeconds: 0 })).dry_run).toBe(true);
+}
+
+async function bots(client: CustomerClient): Promise<void> {
+  for (const set of ["bad", "vip"] as const) {
+    const mark = { set, range: "192.0.2.0/24", bot: "Examplebot", domain };
+    const marked = await client.mark(mark);
+    expect(marked.ip_addresses).toEqual(["192.0.2.0/24"]);
+    expect((await client.isBot(set, "192.0.2.7")).isBot).toBe(true);
+    expect(await client.listBots(set)).toHaveLength(1);
+    expect((await client.remove(mark)).ip_addresses).toEqual([]);
+  }
+  await client.setPolicy({ general_policy: { unknown_bots_can_access: true } });
+  expect((await client.policy()).general_policy).toEqual({ unknown_bots_can_access: true });
+  expect(await client.unreviewedBots()).toHaveLength(1);
+}
+
+async function notices(client: CustomerClient): Promise<void> {
+  const { chatChannels, emailChannels } = client;
+  const given = {
+    monitor_uid: "a",
+    chat_channel_name: "#a",
+    chat_hook_url: "https://chat.example.com/hooks/a",
+  };
+  const chat = await chatChannels.create(given);
+  expect(await chatChannels.list()).toEqual([await chatChannels.read(chat.id)]);
+  expect((await chatChannels.edit(chat.id, { ...given, monitor_uid: "b" })).monitor_uid).toBe("b");
+  await chatChannels.remove(chat.id);
+  const mail = await emailChannels.create({ monitor_uid: "a" });
+  expect(await emailChannels.list()).toEqual([await emailChannels.read(mail.id)]);
+  expect((await emailChannels.edit(mail.id, { monitor_uid: "b" })).monitor_uid).toBe("b");
+  await emailChannels.remove(mail.id);
+
+  const { emailNotifications: mails, monitorNotifications: alerts } = client;
+  const weekly = { type: "weekly_report_email", email: "ops@example.com" } as const;
+  expect(Object.keys(await mails.types())).toContain(weekly.type);
+  expect(await mails.subscribe(weekly)).toBe("subscription_created");
+  expect(await mails.unsubscribe({ ...weekly, isPermanent: true })).toBe("unsubscribed");
+  const slow = { type: slowBackendType, email: "ops@example.com" } as const;
+  expect(Object.keys(await alerts.types())).toContain(slow.type);
+  expect(await alerts.subscribe(slow)).toBe("subscription_created");
+  expect(await alerts.unsubscribe(slow)).toBe("unsubscribed");
+}
+
+async function packages(client: CustomerClient, api: Api): Promise<void> {
+  const password_hash = await hashPassword("correct horse", randomBytes);
+  await api.store.updateTable("users").set({ may_publish: 1, password_hash }).execute();
+  const bytes = Uint8Array.from(wheel("1.4.0", 200_000));
+  const file = wheelName("1.4.0");
+  await expect(client.newestPackage()).rejects.toMatchObject({ code: "NOT_FOUND" });
+  const upload = { version: "1.4.0", file, content: bytes };
+  const wrong = { username: "ada", password: "wrong horse" };
+  await expect(client.uploadPackage(upload, wrong)).rejects.toMatchObject({ status: 401 });
+  const stored = await client.uploadPackage(upload, { ...wrong, password: "correct horse" });
+  expect(stored).toMatchObject({ version: "1.4.0", file, size: bytes.length });
+  expect(await client.newestPackage()).toMatchObject({ version: "1.4.0", sha256: stored.sha256 });
+  expect((await client.packageInfo()).versions).toEqual({ accel_pack: "1.4.0" });
+  const pieces = await Array.fromAsync(await client.downloadPackage({ version: "1.4.0", file }));
+  expect(Buffer.concat(pieces).equals(bytes)).toBe(true);
+  const none = client.downloadPackage({ version: "9.9", file });
+  await expect(none).rejects.toMatchObject({ code: "NOT_FOUND" });
+}
