@@ -93,10 +93,7 @@ export type StagedPackage = AsyncDisposable & {
 
 export type PackageStore = {
   /** Rejects with what `bytes` rejects with. */
-  stage(
-    bytes: AsyncIterable<Uint8Array>,
-    bytesMax: number,
-  ): Promise<StagedPackage | "too-large">;
+  stage(bytes: AsyncIterable<Uint8Array>, bytesMax: number): Promise<StagedPackage | "too-large">;
   stream(storedAs: string): Readable;
 };
 

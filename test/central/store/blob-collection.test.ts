@@ -188,16 +188,16 @@ test("who stores a blob that is removed without end does not wait without end", 
   await using _ = side;
   const sha256 = await put("wanted");
   await side.blobs.remove(sha256);
-  let isStored = false;
+  const stored = new AbortController();
   const remove = async (): Promise<void> => {
-    while (!isStored) {
+    while (!stored.signal.aborted) {
       await side.blobs.removeAll([sha256], undefined);
       await setImmediate();
     }
   };
   const removing = [remove(), remove()];
   await put("wanted");
-  isStored = true;
+  stored.abort();
   await Promise.all(removing);
 });
 
