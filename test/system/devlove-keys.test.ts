@@ -98,7 +98,8 @@ test("a stale answer is served at once, and the next visitor has the new one", a
     const answer = await get("/later/page");
     return told(answer) !== before && answer;
   });
-  expect(cacheOf(next)).toContain("; hit");
+  // Stored meanwhile, or on its way for the refresh when this visitor came.
+  expect(cacheOf(next)).toMatch(/; (?:hit|collapsed)/);
 });
 
 test("a stale answer stands in for an error", async () => {
