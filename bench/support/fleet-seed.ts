@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createSealer, openKeyFile } from "../../src/base/seal.ts";
 import { openStore } from "../../src/central/store/database.ts";
 import { secretContext } from "../../src/central/store/site-secret.ts";
-import { parts } from "../../src/central/store/work.ts";
+import { parts } from "../../src/central/store/parts.ts";
 import { chainStart } from "../../src/core/journal-chain.ts";
 
 export type Site = { readonly name16: string; readonly secret16: string };

@@ -83,7 +83,7 @@ const certificateNamesMax = 5;
 /** For the reports to central, every 30 s. */
 export function createReporter(
   { options, spool, unreviewed }: Ground,
-  { pool, serving, certificates }: Served,
+  { pool, checks, serving, certificates }: Served,
 ): () => Promise<Omit<Report, "instance_id">> {
   const origins = new OriginReport();
   return async () => {
@@ -91,7 +91,7 @@ export function createReporter(
     const droppedSum = Object.values(dropped).reduce((sum, count) => sum + count, 0);
     const metrics = await pool.metrics();
     const names = serving.state.domains.map(({ name }) => name);
-    const domains = origins.take(metrics, names);
+    const domains = origins.take(metrics, names, checks.downDomains());
     const traffic = trafficOf(metrics, names);
     const batch = unreviewed.batch();
     const botsOf = Map.groupBy(batch?.counts ?? [], ({ domain }) => domain);

@@ -27,6 +27,7 @@ export type Served = {
   readonly viewsets: Viewsets;
   readonly locals: LocalSites;
   readonly pool: WorkerPool;
+  readonly checks: OriginChecks;
   readonly serving: Serving;
   readonly releases: Releases;
   readonly certificates: KeptCertificates;
@@ -101,7 +102,7 @@ export async function openServing(
   const healing = Promise.all([...viewsetsHealing, certificates.changes.heal()]);
   const releases = openReleases(stack, ground, { books, viewsets, pool, serving, onCorrected });
   late.releases = releases;
-  return { viewsets, locals, pool, serving, releases, certificates, lateDrops, healing };
+  return { viewsets, locals, pool, checks, serving, releases, certificates, lateDrops, healing };
 }
 
 type PoolParts = {

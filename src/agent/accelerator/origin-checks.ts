@@ -88,6 +88,14 @@ export class OriginChecks implements AsyncDisposable {
     }
   }
 
+  /** Main domains with origins that are checked, none of which is good. */
+  downDomains(): ReadonlySet<string> {
+    const domains = new Set([...this.#down.values()].map(({ domain }) => domain));
+    for (const { check } of this.#watches.values())
+      if (!this.#down.has(check.key)) domains.delete(check.domain);
+    return domains;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     for (const key of this.#watches.keys()) this.#end(key);
     await Promise.all(this.#ending);

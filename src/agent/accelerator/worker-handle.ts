@@ -1,6 +1,7 @@
 // Main's handle on one accelerator thread: asks it, and knows when it is gone. What is asked of a thread that dies is answered by its death.
 
 import { Worker, type Transferable } from "node:worker_threads";
+import { Ending } from "../../base/ending.ts";
 import { heapLimits } from "../../base/heap-limits.ts";
 import type { MetricsData } from "../../base/metrics.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
@@ -25,13 +26,12 @@ export class WorkerHandle {
   readonly no: number;
   readonly heartbeat = new Heartbeat();
   readonly startedMs = performance.now();
-  /** Resolves with the reason when the thread has ended or was given up. */
-  readonly gone: Promise<string>;
   readonly #worker: Worker;
   readonly #waiting = new Set<(message: FromWorker) => void>();
-  readonly #giveUp: (reason: string) => void;
-  readonly #ended = Promise.withResolvers<void>();
-  #isGone = false;
+  /** With the reason: it ended or was given up. */
+  readonly #gone = new Ending<string>();
+  /** It runs no line more. */
+  readonly #ended = new Ending<void>();
   #listens = false;
   #metrics: MetricsData = [];
   #asked = 0;
@@ -43,12 +43,6 @@ export class WorkerHandle {
     onBadBlob: (blob: BadBlob) => void,
   ) {
     this.no = init.no;
-    const { promise, resolve } = Promise.withResolvers<string>();
-    this.gone = promise;
-    this.#giveUp = (reason) => {
-      this.#isGone = true;
-      resolve(reason);
-    };
     const boot: WorkerBoot<unknown> = {
       accelerator: { ...init, heartbeat: this.heartbeat.buffer },
       parts: parts.data,
@@ -67,18 +61,23 @@ export class WorkerHandle {
     let failure = "";
     this.#worker.once("error", (error) => (failure = `: ${messageOf(error)}`));
     this.#worker.once("exit", (code) => {
-      this.#giveUp(`ended with code ${code}${failure}`);
-      this.#ended.resolve();
+      this.#gone.end(`ended with code ${code}${failure}`);
+      this.#ended.end();
     });
   }
 
+  /** Resolves with the reason when the thread has ended or was given up. */
+  get gone(): Promise<string> {
+    return this.#gone.promise;
+  }
+
   get isGone(): boolean {
-    return this.#isGone;
+    return this.#gone.isOver;
   }
 
   /** Takes visitors. */
   get serves(): boolean {
-    return this.#listens && !this.#isGone;
+    return this.#listens && !this.isGone;
   }
 
   /** The last numbers that it gave. */
@@ -108,7 +107,7 @@ export class WorkerHandle {
     };
     this.#waiting.add(told);
     this.#tell({ kind: "drop", below });
-    await Promise.race([promise, this.#ended.promise]);
+    await this.#ended.or(promise);
     this.#waiting.delete(told);
   }
 
@@ -165,13 +164,13 @@ export class WorkerHandle {
 
   /** Leaves the quorum at once; the thread ends when it can be ended, which a native call may hold up. */
   abandon(reason: string): void {
-    this.#giveUp(reason);
-    setTimeout(() => this.#ended.resolve(), endedWaitMs).unref();
+    this.#gone.end(reason);
+    setTimeout(() => this.#ended.end(), endedWaitMs).unref();
     this.#worker.terminate().catch(() => {}); // Nothing is left to do about it.
   }
 
   #tell(message: ToWorker): void {
-    if (!this.#isGone) this.#worker.postMessage(message, []);
+    if (!this.isGone) this.#worker.postMessage(message, []);
   }
 
   /** The first message that fits; undefined when the thread is gone or the time is over. */
@@ -185,9 +184,9 @@ export class WorkerHandle {
     };
     this.#waiting.add(told);
     const timer = waitMs === undefined ? undefined : setTimeout(() => resolve(undefined), waitMs);
-    const answer = await Promise.race([promise, this.gone.then(() => undefined)]);
+    const answer = await this.#gone.or(promise);
     this.#waiting.delete(told);
     clearTimeout(timer);
-    return answer;
+    return typeof answer === "string" ? undefined : answer;
   }
 }

@@ -11,11 +11,16 @@ type Sample = {
 
 export type OriginFacts = Pick<Report["domains"][number], "domain" | "backend">;
 
-/** One row a domain. An origin is unreachable when all of its requests since the last report failed, and there were some. */
+/** One row a domain. An origin is unreachable when all of its requests since the last report failed; where there were none, when its active checks do. */
 export class OriginReport {
   readonly #before = new Map<string, { requests: number; errors: number }>();
 
-  take(parts: readonly MetricsData[], domains: readonly string[]): readonly OriginFacts[] {
+  /** `down`: domains all of whose checked origins fail their checks. */
+  take(
+    parts: readonly MetricsData[],
+    domains: readonly string[],
+    down: ReadonlySet<string>,
+  ): readonly OriginFacts[] {
     const samples = (name: string): readonly Sample[] =>
       parts
         .flatMap((part) => part.filter((metric) => metric.name === name))
@@ -35,7 +40,7 @@ export class OriginReport {
         backend: {
           ...now,
           latency_buckets: bucketsOf(buckets, domain),
-          reachable: asked <= 0 || now.errors - before.errors < asked,
+          reachable: asked > 0 ? now.errors - before.errors < asked : !down.has(domain),
         },
       };
     });

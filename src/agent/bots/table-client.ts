@@ -1,6 +1,7 @@
 // Main's end of the table thread: asks it for tables, starts it anew when it died. While it is away the tables of before stay in force.
 
 import { Worker } from "node:worker_threads";
+import { Ending } from "../../base/ending.ts";
 import type { Health } from "../../base/health.ts";
 import { heapLimits } from "../../base/heap-limits.ts";
 import type { Log } from "../../base/log.ts";
@@ -148,22 +149,25 @@ export class TableClient implements AsyncDisposable {
 
 /** One life of the thread. */
 class TableThread {
-  /** Resolves with the reason when it runs no more. */
-  readonly gone: Promise<string>;
+  /** With the reason, when it runs no more. */
+  readonly #gone = new Ending<string>();
   readonly #worker: Worker;
   #answer: ((answer: FromTabler) => void) | undefined;
   #reason = "";
 
   constructor(entry: URL, workerData: TablerInit) {
-    const { promise, resolve } = Promise.withResolvers<string>();
-    this.gone = promise;
     const resourceLimits = heapLimits(heapMiB);
     this.#worker = new Worker(entry, { name: "tabler", workerData, resourceLimits, execArgv: [] });
     this.#worker.on("message", (message: FromTabler) => this.#answer?.(message));
     this.#worker.once("error", (error) => (this.#reason ||= messageOf(error)));
     this.#worker.once("exit", (code) =>
-      resolve(`the table thread ended with code ${code}${this.#reason && `: ${this.#reason}`}`),
+      this.#gone.end(`the table thread ended with code ${code}${this.#reason && `: ${this.#reason}`}`),
     );
+  }
+
+  /** Resolves with the reason when it runs no more. */
+  get gone(): Promise<string> {
+    return this.#gone.promise;
   }
 
   tell(message: ToTabler): void {
@@ -175,7 +179,7 @@ class TableThread {
     const { promise, resolve } = Promise.withResolvers<FromTabler>();
     this.#answer = (answer) => answer.id === message.id && resolve(answer);
     this.tell(message);
-    return Promise.race([promise, this.gone]);
+    return this.#gone.or(promise);
   }
 
   async end(reason: string): Promise<void> {

@@ -4,6 +4,7 @@
 // What is not understood closes the channel with 1008 and the reason; a peer that does not read what it is sent is cut.
 
 import type { RawData, WebSocket } from "ws";
+import { Ending } from "../../base/ending.ts";
 import { messageOf } from "../../core/faults.ts";
 import { decodeAgentMessage, type AgentMessage, type CentralMessage } from "../../wire/channel.ts";
 import { describeErrors } from "../../wire/validate.ts";
@@ -27,7 +28,7 @@ export class ChannelSocket {
   readonly #socket: WebSocket;
   readonly #events: SocketEvents;
   readonly #monotonicMs: () => number;
-  readonly #gone = Promise.withResolvers<void>();
+  readonly #gone = new Ending<false>();
   #waiting: PeerMessage[] = [];
   #waitingBytes = 0;
   #handling = false;
@@ -42,7 +43,7 @@ export class ChannelSocket {
     socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
     socket.on("error", () => socket.terminate()); // Torn, too large or no UTF-8: "close" follows.
     socket.once("close", () => {
-      this.#gone.resolve();
+      this.#gone.end(false);
       events.closed();
     });
   }
@@ -74,7 +75,7 @@ export class ChannelSocket {
       this.#sendingSinceMs = this.#socket.bufferedAmount === 0 ? undefined : this.#monotonicMs();
       resolve(error === undefined || error === null);
     });
-    return Promise.race([promise, this.#gone.promise.then(() => false)]);
+    return this.#gone.or(promise);
   }
 
   close(code: number, reason: string): void {
@@ -89,7 +90,7 @@ export class ChannelSocket {
   }
 
   /** Resolves when the connection is gone. */
-  get gone(): Promise<void> {
+  get gone(): Promise<unknown> {
     return this.#gone.promise;
   }
 

@@ -17,7 +17,7 @@ import { parseSha256, type Sha256 } from "../../core/ids.ts";
 import { AccelError } from "../../core/faults.ts";
 import type { BlobFiles } from "./blobs.ts";
 import type { Store } from "./database.ts";
-import { parts } from "./work.ts";
+import { parts } from "./parts.ts";
 
 export type BlobCollectionDeps = {
   readonly store: Store;

@@ -17,7 +17,7 @@ import { Mutex } from "../../base/mutex.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { writeVerified, type WriteFailed } from "./blob-write.ts";
 import type { Store } from "./database.ts";
-import { parts } from "./work.ts";
+import { parts } from "./parts.ts";
 
 type BlobRow = { readonly sha256: Sha256; readonly size: number };
 export type BlobReceived = "stored" | WriteFailed;

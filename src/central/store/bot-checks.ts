@@ -8,7 +8,8 @@ import { enclosingStarts, type IpRange } from "../../core/ip.ts";
 import type { BotRecord } from "../../wire/customer/bot.ts";
 import type { BotSet } from "../../wire/journal.ts";
 import { addressKey, addressOf } from "./bots.ts";
-import { rowsPerStatement, type Work } from "./work.ts";
+import { rowsPerStatement } from "./parts.ts";
+import type { Work } from "./work.ts";
 
 type Reading = Pick<Work, "tx">;
 

@@ -16,7 +16,8 @@ import { recordAudit } from "./audit.ts";
 import { addressKey, openSet, type BotPlace } from "./bots.ts";
 import { putStaged, type Staged, type StagedOutcome } from "./bot-staged.ts";
 import type { Done, Ended } from "./customer-store.ts";
-import { pacedParts, rowsPerStatement, type Work } from "./work.ts";
+import { pacedParts, rowsPerStatement } from "./parts.ts";
+import type { Work } from "./work.ts";
 
 export type BotImport = {
   /** A main domain or a sub-domain. */

@@ -11,7 +11,8 @@ import {
 import { openSet, type BotPlace } from "./bots.ts";
 import { putVersion, type Contents, type SetChange, type SetRow } from "./bot-versions.ts";
 import { inlineElementsMax } from "./links.ts";
-import { rowsPerStatement, type Work } from "./work.ts";
+import { rowsPerStatement } from "./parts.ts";
+import type { Work } from "./work.ts";
 
 /** Elements under the number of a bot that is not there. */
 export type Staged = Contents & { readonly botId: number };

@@ -14,7 +14,8 @@ import type { Sha256 } from "../../core/ids.ts";
 import type { BotSet } from "../../wire/journal.ts";
 import { inlineElementsMax, sitesOfDomain } from "./links.ts";
 import { isShrinkMeant } from "./site-state.ts";
-import { append, pacedParts, type Work } from "./work.ts";
+import { pacedParts } from "./parts.ts";
+import { append, type Work } from "./work.ts";
 
 export const setColumns = [
   "bot_sets.id",

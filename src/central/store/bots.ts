@@ -8,7 +8,8 @@ import { emptySetDigest, type SetElement } from "../../core/set-digest.ts";
 import type { BotSet } from "../../wire/journal.ts";
 import { listBots } from "./bot-records.ts";
 import { commitVersion, setColumns, type SetRow } from "./bot-versions.ts";
-import { pacedParts, rowsPerStatement, type Work } from "./work.ts";
+import { pacedParts, rowsPerStatement } from "./parts.ts";
+import type { Work } from "./work.ts";
 
 export type BotPlace = {
   readonly domainId: number;

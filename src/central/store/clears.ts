@@ -1,6 +1,7 @@
 // Clears of the accelerator cache: asked for once, journaled to each deployment of the domain, answered by receipts.
 
 import type { ClearDeployment, ClearInstance, ClearState } from "../../wire/customer/clear.ts";
+import { pacedParts } from "./parts.ts";
 import { append, type Work } from "./work.ts";
 import { sitesOfDomain } from "./links.ts";
 import { readProof, type InstanceSeen, type Proof, type ReceiptSeen } from "./proof.ts";
@@ -44,12 +45,13 @@ export function clears(work: Work) {
         host: only,
         patterns: [...patterns],
       });
-      for (const { deploymentSiteId, seq } of entries) {
-        await tx
-          .insertInto("clear_deployments")
-          .values({ clear_id: clearId, deployment_site_id: deploymentSiteId, seq })
-          .execute();
-      }
+      const rows = entries.map(({ deploymentSiteId, seq }) => ({
+        clear_id: clearId,
+        deployment_site_id: deploymentSiteId,
+        seq,
+      }));
+      for await (const part of pacedParts(rows))
+        await tx.insertInto("clear_deployments").values(part).execute();
       return clearId;
     },
 

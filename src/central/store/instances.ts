@@ -4,31 +4,39 @@ import type { Hello, Report } from "../../wire/channel.ts";
 import type { Queries } from "./database.ts";
 import { noteDomains, type AlertRules } from "./domain-reports.ts";
 import { addUnreviewed } from "./unreviewed-counting.ts";
+import { parts } from "./parts.ts";
 
-type InstanceKey = { readonly deploymentSiteId: number; readonly instanceId: string };
+export type InstanceKey = { readonly deploymentSiteId: number; readonly instanceId: string };
 
-/** An instance that never had a channel is known by name only. */
-export async function touchInstance(
+/** They are seen now. An instance that never had a channel is known by name only. */
+export async function touchInstances(
   db: Queries,
-  { deploymentSiteId, instanceId }: InstanceKey,
+  keys: readonly InstanceKey[],
   at: string,
 ): Promise<void> {
-  await db
-    .insertInto("instances")
-    .values({
-      deployment_site_id: deploymentSiteId,
-      instance_id: instanceId,
-      agent_version: "",
-      edge: null,
-      applied_seq: 0,
-      last_seen: at,
-      last_report: null,
-      logs_confirmed_at: null,
-    })
-    .onConflict((conflict) =>
-      conflict.columns(["deployment_site_id", "instance_id"]).doUpdateSet({ last_seen: at }),
-    )
-    .execute();
+  // Each once: one statement cannot change a row twice.
+  const distinct = new Map(
+    keys.map((key) => [`${key.deploymentSiteId} ${key.instanceId}`, key] as const),
+  );
+  for (const part of parts([...distinct.values()]))
+    await db
+      .insertInto("instances")
+      .values(
+        part.map(({ deploymentSiteId, instanceId }) => ({
+          deployment_site_id: deploymentSiteId,
+          instance_id: instanceId,
+          agent_version: "",
+          edge: null,
+          applied_seq: 0,
+          last_seen: at,
+          last_report: null,
+          logs_confirmed_at: null,
+        })),
+      )
+      .onConflict((conflict) =>
+        conflict.columns(["deployment_site_id", "instance_id"]).doUpdateSet({ last_seen: at }),
+      )
+      .execute();
 }
 
 export async function saveHello(
@@ -38,7 +46,7 @@ export async function saveHello(
   at: string,
 ): Promise<void> {
   const key = { deploymentSiteId, instanceId: hello.instance_id };
-  await touchInstance(db, key, at);
+  await touchInstances(db, [key], at);
   await db
     .updateTable("instances")
     .set({
@@ -59,7 +67,7 @@ export async function saveReport(
   at: string,
   rules?: AlertRules,
 ): Promise<void> {
-  await touchInstance(db, { deploymentSiteId, instanceId: report.instance_id }, at);
+  await touchInstances(db, [{ deploymentSiteId, instanceId: report.instance_id }], at);
   await noteDomains(db, deploymentSiteId, report, at, rules);
   const isEmpty = report.spool.spooled === 0 && report.spool.in_memory === 0;
   await db

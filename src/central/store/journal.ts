@@ -9,6 +9,7 @@ import { canonicalJson } from "../../core/canonical-json.ts";
 import type { JournalBody, JournalEntry, JournalKind } from "../../wire/journal.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { Queries, Tx } from "./database.ts";
+import { parts } from "./parts.ts";
 
 export type Appended = { readonly deploymentSiteId: number; readonly seq: number };
 
@@ -95,14 +96,20 @@ export async function readJournal(
     .orderBy("seq")
     .limit(limit)
     .execute();
-  // Written by appendJournal alone: chains are digests, bodies are JSON objects.
-  return rows.map(({ seq, kind, at, chain, body }) => ({
-    seq,
-    kind,
-    at,
-    chain: chain as Sha256,
-    body: JSON.parse(body) as Record<string, unknown>,
-  }));
+  return rows.map(({ body, ...row }) => journalEntry(row, parseBody(body)));
+}
+
+type Body = JournalEntry["body"];
+
+/** Written by appendJournal alone: bodies are JSON objects. */
+export const parseBody = (body: string): Body => JSON.parse(body) as Body;
+
+export function journalEntry(
+  row: { readonly seq: number; readonly kind: string; readonly at: string; readonly chain: string },
+  body: Body,
+): JournalEntry {
+  const { seq, kind, at, chain } = row;
+  return { seq, kind, at, chain: chain as Sha256, body }; // A digest, by nextChain.
 }
 
 export type JournalHead = { readonly seq: number; readonly chain: string };
@@ -114,6 +121,23 @@ export async function journalHead(db: Queries, deploymentSiteId: number): Promis
     .where("id", "=", deploymentSiteId)
     .executeTakeFirstOrThrow();
   return { seq, chain };
+}
+
+/** Of those that there are. */
+export async function journalHeads(
+  db: Queries,
+  deploymentSiteIds: readonly number[],
+): Promise<ReadonlyMap<number, number>> {
+  const heads = new Map<number, number>();
+  for (const part of parts(deploymentSiteIds)) {
+    const rows = await db
+      .selectFrom("deployment_sites")
+      .select(["id", "journal_head"])
+      .where("id", "in", part)
+      .execute();
+    for (const { id, journal_head: seq } of rows) heads.set(id, seq);
+  }
+  return heads;
 }
 
 /** The chain digest at a position; undefined where the journal has no such entry. */

@@ -3,7 +3,8 @@
 import type { Policy } from "../../wire/customer/policy.ts";
 import { announcePolicy } from "./links.ts";
 import { policyBytes } from "./site-state.ts";
-import { pacedParts, type Work } from "./work.ts";
+import { pacedParts } from "./parts.ts";
+import type { Work } from "./work.ts";
 
 export type BotPair = { readonly domain: string; readonly bot: string };
 /** What is undefined stays as it is; null says "not set". */

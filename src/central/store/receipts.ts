@@ -1,13 +1,16 @@
-// Receipts of agents, stored once each, with what follows from them in the same transaction.
+// Receipts of agents, stored once each, with what follows from them in the same transaction; those of many agents by the same statements.
 
+import { setImmediate } from "node:timers/promises";
+import { sql } from "kysely";
+import { Together } from "../../base/together.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import type { Store, Tx } from "./database.ts";
-import { touchInstance } from "./instances.ts";
+import { touchInstances } from "./instances.ts";
 import { endImport, failImport, judgeImport, type ImportDeps } from "./import-completion.ts";
-import { journalHead } from "./journal.ts";
+import { journalHeads, parseBody } from "./journal.ts";
 import { countOf, parseDetail, type Detail } from "./receipt-detail.ts";
 import type { SharedCommits } from "./shared-commits.ts";
-import { parts } from "./work.ts";
+import { parts } from "./parts.ts";
 
 export type ReceiptDeps = ImportDeps & {
   readonly store: Store;
@@ -15,73 +18,114 @@ export type ReceiptDeps = ImportDeps & {
   readonly now: () => Date;
 };
 
-/** A receipt beyond the journal's head speaks of another history and is left out. */
-export async function saveReceipts(
-  deps: ReceiptDeps,
-  deploymentSiteId: number,
-  instanceId: string,
-  receipts: readonly Receipt[],
-): Promise<void> {
-  // Files are read and judged before the transaction: nothing waits for the disk inside it.
-  const imports = await importsOf(deps.store, deploymentSiteId, receipts);
-  const judged = new Map<Receipt, Awaited<ReturnType<typeof judgeImport>>>();
-  for (const [receipt, importId] of imports)
-    if (receipt.phase === "applied")
-      judged.set(receipt, await judgeImport(deps, importId, receipt.detail));
-  const at = deps.now().toISOString();
-  await deps.commits.run(async (tx) => {
-    const { seq: headSeq } = await journalHead(tx, deploymentSiteId);
-    const own = receipts.filter(({ seq }) => seq <= headSeq);
-    await touchInstance(tx, { deploymentSiteId, instanceId }, at);
-    await insertReceipts(tx, deploymentSiteId, instanceId, own, at);
-    await advance(tx, deploymentSiteId, instanceId, own);
-    for (const receipt of own) {
-      const importId = imports.get(receipt);
-      if (importId === undefined) continue;
-      const judgement = judged.get(receipt);
-      if (judgement !== undefined) await endImport(tx, importId, judgement, at);
-      else if (receipt.phase !== "gone") await failImport(tx, importId, reasonOf(receipt), at);
-    }
-  });
+/** Of one instance, in its order. */
+type Given = {
+  readonly deploymentSiteId: number;
+  readonly instanceId: string;
+  readonly receipts: readonly Receipt[];
+};
+type Judgement = Awaited<ReturnType<typeof judgeImport>>;
+/** With what ends an import among them. */
+type Judged = Given & {
+  readonly imports: ReadonlyMap<Receipt, string>;
+  readonly judgements: ReadonlyMap<Receipt, Judgement>;
+};
+
+/** Of one transaction: some 50 ms. */
+const receiptsAtOnce = 1_000;
+
+export class ReceiptIntake {
+  readonly #deps: ReceiptDeps;
+  readonly #imports: Together<Given, ReadonlyMap<Receipt, string>>;
+  readonly #writes: Together<Judged, void>;
+
+  constructor(deps: ReceiptDeps) {
+    this.#deps = deps;
+    const bounds = {
+      gather: () => setImmediate(),
+      weightMax: receiptsAtOnce,
+      weightOf: ({ receipts }: Given) => receipts.length,
+    };
+    this.#imports = new Together<Given, ReadonlyMap<Receipt, string>>({
+      ...bounds,
+      run: async (all) => importsOf(deps.store, all),
+    });
+    this.#writes = new Together<Judged, void>({
+      ...bounds,
+      run: async (all) => {
+        const at = deps.now().toISOString();
+        await deps.commits.run(async (tx) => writeAll(tx, all, at));
+        return all.map(() => undefined);
+      },
+    });
+  }
+
+  /** Durable when it resolves. A receipt beyond the journal's head speaks of another history and is left out. */
+  async save(
+    deploymentSiteId: number,
+    instanceId: string,
+    receipts: readonly Receipt[],
+  ): Promise<void> {
+    const given = { deploymentSiteId, instanceId, receipts };
+    const imports = await this.#imports.ask(given);
+    // Files are read and judged before the transaction: nothing waits for the disk inside it.
+    const judgements = new Map<Receipt, Judgement>();
+    for (const [receipt, importId] of imports)
+      if (receipt.phase === "applied")
+        judgements.set(receipt, await judgeImport(this.#deps, importId, receipt.detail));
+    await this.#writes.ask({ ...given, imports, judgements });
+  }
 }
 
-async function insertReceipts(
-  tx: Tx,
-  deploymentSiteId: number,
-  instanceId: string,
-  receipts: readonly Receipt[],
-  at: string,
-): Promise<void> {
-  for (const part of parts(receipts))
+async function writeAll(tx: Tx, all: readonly Judged[], at: string): Promise<void> {
+  const heads = await journalHeads(tx, [...new Set(all.map((one) => one.deploymentSiteId))]);
+  const own = all.map((one) => {
+    const headSeq = heads.get(one.deploymentSiteId);
+    if (headSeq === undefined) throw new TypeError(`no deployment site ${one.deploymentSiteId}`);
+    return { ...one, receipts: one.receipts.filter(({ seq }) => seq <= headSeq) };
+  });
+  await touchInstances(tx, own, at);
+  await insertReceipts(tx, own, at);
+  for (const one of own) {
+    await correctAll(tx, one, at);
+    await advance(tx, one);
+    await endImports(tx, one, at);
+  }
+}
+
+async function insertReceipts(tx: Tx, all: readonly Given[], at: string): Promise<void> {
+  const rows = all.flatMap(({ deploymentSiteId, instanceId, receipts }) =>
+    receipts.map(({ seq, phase, detail, took_ms }) => ({
+      deployment_site_id: deploymentSiteId,
+      instance_id: instanceId,
+      seq,
+      phase,
+      detail: JSON.stringify(detail),
+      took_ms,
+      when_received: at,
+    })),
+  );
+  for (const part of parts(rows))
     await tx
       .insertInto("receipts")
-      .values(
-        part.map(({ seq, phase, detail, took_ms }) => ({
-          deployment_site_id: deploymentSiteId,
-          instance_id: instanceId,
-          seq,
-          phase,
-          detail: JSON.stringify(detail),
-          took_ms,
-          when_received: at,
-        })),
-      )
+      .values(part)
       .onConflict((conflict) =>
         conflict.columns(["deployment_site_id", "instance_id", "seq", "phase"]).doNothing(),
       )
       .execute();
-  for (const receipt of receipts)
-    if (correctionOf(receipt.detail) > 0)
-      await correct(tx, deploymentSiteId, instanceId, receipt, at);
 }
 
 const correctionOf = (detail: Detail): number => countOf(detail, "correction") ?? 0;
 
-/** Inserted just now or before; where it says something newer than what is stored, that is stored. */
+/** Inserted just now or before; where one says something newer than what is stored, that is stored. */
+async function correctAll(tx: Tx, given: Given, at: string): Promise<void> {
+  for (const receipt of given.receipts)
+    if (correctionOf(receipt.detail) > 0) await correct(tx, given, receipt, at);
+}
+
 async function correct(
   tx: Tx,
-  deploymentSiteId: number,
-  instanceId: string,
+  { deploymentSiteId, instanceId }: Given,
   { seq, phase, detail }: Receipt,
   at: string,
 ): Promise<void> {
@@ -105,9 +149,7 @@ async function correct(
 /** After a snapshot the instance stands at its position, whatever hello said. */
 async function advance(
   tx: Tx,
-  deploymentSiteId: number,
-  instanceId: string,
-  receipts: readonly Receipt[],
+  { deploymentSiteId, instanceId, receipts }: Given,
 ): Promise<void> {
   const seqs = receipts
     .filter(({ phase, detail }) => phase === "applied" && detail["snapshot"] === true)
@@ -123,33 +165,50 @@ async function advance(
     .execute();
 }
 
+async function endImports(
+  tx: Tx,
+  { receipts, imports, judgements }: Judged,
+  at: string,
+): Promise<void> {
+  for (const receipt of receipts) {
+    const importId = imports.get(receipt);
+    if (importId === undefined) continue;
+    const judgement = judgements.get(receipt);
+    if (judgement !== undefined) await endImport(tx, importId, judgement, at);
+    else if (receipt.phase !== "gone") await failImport(tx, importId, reasonOf(receipt), at);
+  }
+}
+
 /** Which receipts end an import: what the journal says of their entry, not what they say. */
 async function importsOf(
   store: Store,
-  deploymentSiteId: number,
-  receipts: readonly Receipt[],
-): Promise<ReadonlyMap<Receipt, string>> {
-  const imports = new Map<Receipt, string>();
-  for (const part of parts(receipts)) {
-    const rows = await store
-      .selectFrom("journal")
-      .innerJoin("journal_bodies", "journal_bodies.digest", "journal.body_digest")
-      .select(["seq", "journal_bodies.body as body"])
-      .where("deployment_site_id", "=", deploymentSiteId)
-      .where("kind", "=", "viewset.import")
-      .where(
-        "seq",
-        "in",
-        part.map(({ seq }) => seq),
-      )
-      .execute();
-    for (const { seq, body } of rows) {
+  all: readonly Given[],
+): Promise<readonly ReadonlyMap<Receipt, string>[]> {
+  const places = all.flatMap(({ deploymentSiteId, receipts }, no) =>
+    // A snapshot at its position says nothing of an import there.
+    receipts
+      .filter(({ detail }) => detail["snapshot"] !== true)
+      .map((receipt) => ({ no, deploymentSiteId, receipt })),
+  );
+  const imports = all.map(() => new Map<Receipt, string>());
+  for (const part of parts(places)) {
+    const asked = sql.join(
+      part.map(
+        ({ deploymentSiteId: id, receipt: { seq } }, at) =>
+          sql`(CAST(${at} AS integer), CAST(${id} AS integer), CAST(${seq} AS bigint))`,
+      ),
+    );
+    const { rows } = await sql<{ readonly place: number; readonly body: string }>`
+      SELECT asked.column1 AS place, body
+      FROM (VALUES ${asked}) AS asked
+      CROSS JOIN journal INNER JOIN journal_bodies ON digest = body_digest
+      WHERE deployment_site_id = asked.column2 AND seq = asked.column3 AND kind = 'viewset.import'
+    `.execute(store);
+    for (const { place, body } of rows) {
+      const found = part[place];
       // Written by appendJournal from a checked body.
-      const { import_id: importId } = JSON.parse(body) as { readonly import_id: string };
-      for (const receipt of part)
-        // A snapshot at this position says nothing of the import.
-        if (receipt.seq === seq && receipt.detail["snapshot"] !== true)
-          imports.set(receipt, importId);
+      const { import_id: importId } = parseBody(body) as { readonly import_id: string };
+      if (found !== undefined) imports[found.no]?.set(found.receipt, importId);
     }
   }
   return imports;

@@ -9,7 +9,8 @@ import { sql } from "kysely";
 import { readProof } from "./proof.ts";
 import { siteWithSecret, type SiteWithSecret } from "./site-secret.ts";
 import { tellCertificates, tellKeys } from "./site-vault.ts";
-import { pacedParts, type Work } from "./work.ts";
+import { pacedParts } from "./parts.ts";
+import type { Work } from "./work.ts";
 
 type Range = { readonly after: number; readonly limit: number };
 

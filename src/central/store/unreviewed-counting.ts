@@ -3,7 +3,7 @@
 
 import { otherBots, type Report } from "../../wire/channel.ts";
 import type { Queries, Store } from "./database.ts";
-import { parts } from "./work.ts";
+import { parts } from "./parts.ts";
 
 type Reported = Report["domains"][number]["unreviewed_bots"][number];
 type Row = {

@@ -45,6 +45,7 @@ function open() {
       return text;
     },
     codes: (): readonly string[] => warnings.list().map(({ code, text }) => `${code}: ${text}`),
+    down: (): readonly string[] => [...checks.downDomains()],
     metrics: async () => registry.metrics(),
     [Symbol.asyncDispose]: async () => stack.disposeAsync(),
   };
@@ -68,6 +69,7 @@ describe("an origin that fails its check", () => {
       `origin_down: The origin ${first.url} of ${host} fails its check of /up: it answered 500`,
     ]);
     expect(await rig.metrics()).toContain(`accel_agent_origins_down{domain="${host}"} 1`);
+    expect(rig.down()).toEqual([]); // The other one is good.
     status = 200;
     await until("it is up", async () => (await rig.asked()) === "first");
     expect(rig.codes()).toEqual([]);
@@ -82,6 +84,7 @@ describe("an origin that fails its check", () => {
     rig.follow({ backend: { urls: [only.url], health: { ...health, timeout_s: 0.1 } } });
     await until("it is down", () => rig.codes()[0]?.endsWith("no answer within 0.1 s") === true);
     expect(await rig.asked()).toBe("well");
+    expect(rig.down()).toEqual([host]);
   });
 
   it("is forgotten with its configuration", async () => {
@@ -95,6 +98,7 @@ describe("an origin that fails its check", () => {
     await until("it is down", () => rig.codes().length === 1);
     rig.follow({ backend: { urls: [origin.url] } });
     expect(rig.codes()).toEqual([]);
+    expect(rig.down()).toEqual([]);
     const before = checked;
     expect(await rig.metrics()).not.toContain("accel_agent_origins_down{");
     rig.follow({ backend: { urls: [origin.url], health } });

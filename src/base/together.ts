@@ -1,0 +1,64 @@
+// Small jobs of many callers, done many at a time: while one run is under way, what is asked for gathers for the next. A job that fails harms none of those
+// that it was done with.
+
+export type TogetherOptions<T, R> = {
+  /** Outcomes in the order of the items. Where it fails for several, each is tried again by itself. */
+  readonly run: (items: readonly T[]) => Promise<readonly R[]>;
+  /** Awaited before each run: what is asked for until then joins it. */
+  readonly gather: () => Promise<unknown>;
+  /** Of the items of one run; at least one is taken. */
+  readonly weightMax: number;
+  /** One each, where nothing is said. */
+  readonly weightOf?: (item: T) => number;
+};
+
+type Waiting<T, R> = PromiseWithResolvers<R> & { readonly item: T };
+
+export class Together<T, R> {
+  readonly #options: TogetherOptions<T, R>;
+  #waiting: Waiting<T, R>[] = [];
+  #isRunning = false;
+
+  constructor(options: TogetherOptions<T, R>) {
+    this.#options = options;
+  }
+
+  /** Throws what its own run throws. It may be run twice; only the last run counts. */
+  async ask(item: T): Promise<R> {
+    const waiting: Waiting<T, R> = { ...Promise.withResolvers<R>(), item };
+    this.#waiting.push(waiting);
+    if (!this.#isRunning) void this.#runAll();
+    return waiting.promise;
+  }
+
+  /** Never rejects: each outcome is its caller's. */
+  async #runAll(): Promise<void> {
+    this.#isRunning = true;
+    while (this.#waiting.length > 0) {
+      await this.#options.gather();
+      const batch = this.#waiting.splice(0, this.#count());
+      await this.#runOne(batch).catch(async (error: unknown) => {
+        if (batch.length === 1) batch[0]?.reject(error);
+        else for (const one of batch) await this.#runOne([one]).catch(one.reject);
+      });
+    }
+    this.#isRunning = false;
+  }
+
+  async #runOne(batch: readonly Waiting<T, R>[]): Promise<void> {
+    const outcomes = await this.#options.run(batch.map(({ item }) => item));
+    if (outcomes.length !== batch.length)
+      throw new TypeError(`${outcomes.length} outcomes of ${batch.length} jobs`);
+    // As long as the batch: each has its own.
+    for (const [at, { resolve }] of batch.entries()) resolve(outcomes[at] as R);
+  }
+
+  #count(): number {
+    const { weightMax, weightOf } = this.#options;
+    let weight = 0;
+    const tooMany = this.#waiting.findIndex(
+      ({ item }) => (weight += weightOf?.(item) ?? 1) > weightMax,
+    );
+    return tooMany < 0 ? this.#waiting.length : Math.max(1, tooMany);
+  }
+}
