@@ -13,13 +13,18 @@ const refusals: Readonly<Record<string, Refusal>> = {
 };
 
 export function refuseBroken(server: Server): void {
-  const newest = new WeakMap<object, ServerResponse>();
-  server.on("request", (request, response) => newest.set(request.socket, response));
+  /** Of each connection the last one that is not finished: thousands of idle ones keep none. */
+  const unfinished = new WeakMap<object, ServerResponse>();
+  server.on("request", ({ socket }, response) => {
+    unfinished.set(socket, response);
+    response.once("finish", () => {
+      if (unfinished.get(socket) === response) unfinished.delete(socket);
+    });
+  });
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    const response = newest.get(socket);
-    const isAnswered = response === undefined || response.writableFinished;
+    const response = unfinished.get(socket);
     if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
-    else if (isAnswered) refuse(socket, error);
+    else if (response === undefined) refuse(socket, error);
     else if (response.req.complete) response.once("finish", () => refuse(socket, error));
     // Its body broke.
     else if (response.headersSent) socket.destroy();
