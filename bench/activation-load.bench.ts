@@ -8,7 +8,7 @@ import { ReleaseRig } from "../test/support/release-rig.ts";
 import { VersionedSite } from "../test/support/versioned-site.ts";
 import { Figures, percentile } from "./support/figures.ts";
 import { growthOf } from "./support/level.ts";
-import { nodeOptionsOfUnit } from "./support/unit-options.ts";
+import { unitEnvironment } from "./support/unit-options.ts";
 
 const activations = Number(process.env["ACTIVATIONS"] ?? 300);
 const files = 10_000;
@@ -20,7 +20,7 @@ const settledAfter = 1 / 3;
 export async function run(say: (line: string) => void): Promise<void> {
   using tree = builtTree();
   const { main } = tree;
-  process.env["NODE_OPTIONS"] = nodeOptionsOfUnit();
+  using _ = unitEnvironment("accel-agent");
   await using rig = await ReleaseRig.open({ main, importWithinMs: 1_200_000 });
   await rig.edge.startAgent(main);
   const figures = new Figures(say);

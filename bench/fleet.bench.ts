@@ -14,7 +14,7 @@ import { measure, show } from "./load.ts";
 import { Figures, percentile } from "./support/figures.ts";
 import type { FleetOrder, FleetSaid } from "./support/fleet-agents.ts";
 import { fleetDomain, seedFleet, type Site } from "./support/fleet-seed.ts";
-import { nodeOptionsOfUnit } from "./support/unit-options.ts";
+import { unitEnvironment } from "./support/unit-options.ts";
 
 const sizes = {
   customers: 1_000,
@@ -34,9 +34,8 @@ export async function run(say: (line: string) => void): Promise<void> {
   mkdirSync(stateDir, { mode: 0o700 });
   const { token, sites } = await seedFleet(stateDir, sizes);
   edge.api.token = token;
-  process.env["NODE_OPTIONS"] = nodeOptionsOfUnit();
+  using _ = unitEnvironment("accel-central");
   await edge.startCentral();
-  delete process.env["NODE_OPTIONS"];
   await comparePlainReads(edge, stateDir, token, figures, say);
   const before = memoryOf(edge.central.pid);
   using fleet = new Fleet(`http://127.0.0.1:${edge.ports.central}`, sites);

@@ -7,7 +7,7 @@ import { showFigures } from "../test/support/log-oracle-judge.ts";
 import { Oracle, randomFrom } from "../test/support/log-oracle-run.ts";
 import { Scene } from "../test/support/log-oracle-scene.ts";
 import { growthOf } from "./support/level.ts";
-import { nodeOptionsOfUnit } from "./support/unit-options.ts";
+import { unitEnvironment } from "./support/unit-options.ts";
 
 const minutes = Number(process.env["LOG_MEMORY_MINUTES"] ?? 20);
 /** Of which central is away the second half. */
@@ -23,7 +23,7 @@ type Sample = { readonly atMs: number; readonly mib: number };
 const growthMax = 1.05;
 
 export async function run(say: (line: string) => void): Promise<void> {
-  process.env["NODE_OPTIONS"] = nodeOptionsOfUnit();
+  using _ = unitEnvironment("accel-agent");
   await using scene = await Scene.open({ spool: { max: spoolMax } });
   await using oracle = new Oracle(scene, randomFrom(1));
   const beganMs = performance.now();

@@ -1,10 +1,16 @@
-// What the units give Node, for programs that a bench starts without systemd.
+// What the units give the programs, for those that a bench starts without systemd.
 
 import { readFileSync } from "node:fs";
 
-export function nodeOptionsOfUnit(): string {
-  const unit = readFileSync(new URL("../../systemd/accel-agent.service", import.meta.url), "utf8");
-  const options = /^Environment=NODE_OPTIONS=(.+)$/m.exec(unit)?.[1];
-  if (options === undefined) throw new Error("the unit says nothing of NODE_OPTIONS");
-  return options;
+/** For all that this process starts until it is disposed of. */
+export function unitEnvironment(program: "accel-agent" | "accel-central"): Disposable {
+  const file = new URL(`../../systemd/${program}.service`, import.meta.url);
+  const given = [...readFileSync(file, "utf8").matchAll(/^Environment=(\w+)=(.+)$/gm)];
+  if (given.length === 0) throw new Error(`the unit of ${program} has no environment`);
+  for (const [, name = "", value = ""] of given) process.env[name] = value;
+  return {
+    [Symbol.dispose]: () => {
+      for (const [, name = ""] of given) delete process.env[name];
+    },
+  };
 }

@@ -54,6 +54,7 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
   const route = createRoute(resourceEndpoints(deps));
   const authenticate = createAuthenticate(deps);
   const clients = new ClientAddresses(deps.settings.trustedProxies, "x-forwarded-for");
+  const nextRequestId = requestIds(randomBytes);
 
   const answerRequest = async (asked: Asked, routed: Routed): Promise<void> => {
     const { request, response, requestId } = asked;
@@ -74,7 +75,7 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
   const tell = createTell(deps);
 
   return (request, response) => {
-    const requestId = Buffer.from(randomBytes(8)).toString("hex");
+    const requestId = nextRequestId();
     response.setHeader("x-request-id", requestId);
     response.setHeader("cache-control", "no-store");
     const startedMs = now().getTime();
@@ -199,6 +200,20 @@ async function serve(
   return isGood(answer) ? endpoint.finish(context, actor, answer) : answer;
 }
 
+const requestIdBytes = 8;
+const idsAtOnce = 128;
+
+/** Random, 16 hexadecimal digits each; the system is asked for many at once. */
+function requestIds(randomBytes: CustomerApiDeps["randomBytes"]): () => string {
+  let rest = Buffer.alloc(0);
+  return () => {
+    if (rest.length === 0) rest = Buffer.from(randomBytes(requestIdBytes * idsAtOnce));
+    const id = rest.toString("hex", 0, requestIdBytes);
+    rest = rest.subarray(requestIdBytes);
+    return id;
+  };
+}
+
 /** Who waits for agents is answered with what is known when central stops. Without `AbortSignal.any`: nothing of a request stays with the other signal. */
 function goneSignal(response: ServerResponse, stop: AbortSignal | undefined): AbortSignal {
   const gone = new AbortController();
@@ -207,7 +222,7 @@ function goneSignal(response: ServerResponse, stop: AbortSignal | undefined): Ab
   if (stop?.aborted === true) abort();
   response.once("close", () => {
     stop?.removeEventListener("abort", abort);
-    abort();
+    if (!response.writableFinished) abort(); // Else nobody waits any more; the error it makes is dear.
   });
   return gone.signal;
 }

@@ -36,7 +36,9 @@ export function createContext({ store, ports }: Deps, asked: AskedRequest): Cont
     incoming: {
       type: request.headers["content-type"] ?? "",
       // A reader that stops early must not take the socket with it: the answer goes over it.
-      bytes: request.iterator({ destroyOnReturn: false }),
+      get bytes() {
+        return request.iterator({ destroyOnReturn: false });
+      },
     },
     read: async <T>(action: (unit: Unit) => Promise<T>): Promise<T> =>
       (await store.run(async (unit) => ({ keep: true, value: await action(unit) }))).value,

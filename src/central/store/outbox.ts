@@ -2,9 +2,11 @@
 //
 //   waiting ──taken (lease)──▶ sent | failed;  a lease that ran out, or an attempt that failed, is waiting again
 
+import type { ExpressionBuilder } from "kysely";
 import type { Sealer } from "../../base/seal.ts";
 import type { Outgoing, OutgoingChannel } from "../../core/outgoing.ts";
 import type { Store } from "./database.ts";
+import type { StoreTables } from "./schema.ts";
 import type { Work } from "./work.ts";
 
 export type NewMessage = {
@@ -127,36 +129,45 @@ export async function takeMessage(
   now: Date,
 ): Promise<TakenMessage | undefined> {
   const at = now.toISOString();
-  const row = await store
-    .updateTable("outbox")
-    .set((set) => ({
-      lease_owner: lease.owner,
-      lease_until: new Date(now.getTime() + lease.ms).toISOString(),
-      attempts: set("attempts", "+", 1),
-    }))
-    .where("id", "=", (select) =>
-      select
-        .selectFrom("outbox")
-        .select("id")
-        .where("channel", "=", channel)
-        .where("state", "=", "waiting")
-        .where("due_at", "<=", at)
-        .where("expires_at", ">", at)
-        .where((or) => or.or([or("lease_until", "is", null), or("lease_until", "<=", at)]))
-        .orderBy("due_at")
-        .orderBy("id")
-        .limit(1),
-    )
-    // Once more: of two who found the same one, the second waited here for the first.
-    .where("state", "=", "waiting")
-    .where((or) => or.or([or("lease_until", "is", null), or("lease_until", "<=", at)]))
-    .returning(["id", "uid", "kind", "recipient", "attempts", "when_created", "sealed"])
-    .executeTakeFirst();
-  if (row === undefined) return undefined;
-  const { id, uid, kind, recipient, attempts, when_created: whenCreated, sealed } = row;
-  // Written by `enqueue`.
-  const message = JSON.parse(sealer.open(sealed, contextOf(uid))) as Outgoing;
-  return { id, uid, kind, recipient, attempts, whenCreated, message };
+  const leased = {
+    lease_owner: lease.owner,
+    lease_until: new Date(now.getTime() + lease.ms).toISOString(),
+  };
+  for (;;) {
+    const next = await store
+      .selectFrom("outbox")
+      .select("id")
+      .where("channel", "=", channel)
+      .where("expires_at", ">", at)
+      .where("due_at", "<=", at)
+      .where((free) => isFree(free, at))
+      .orderBy("due_at")
+      .orderBy("id")
+      .limit(1)
+      .executeTakeFirst();
+    if (next === undefined) return undefined;
+    const row = await store
+      .updateTable("outbox")
+      .set((set) => ({ ...leased, attempts: set("attempts", "+", 1) }))
+      .where("id", "=", next.id)
+      // Once more: another instance may have taken it meanwhile, and then the next one is looked for.
+      .where((free) => isFree(free, at))
+      .returning(["id", "uid", "kind", "recipient", "attempts", "when_created", "sealed"])
+      .executeTakeFirst();
+    if (row === undefined) continue;
+    const { id, uid, kind, recipient, attempts, when_created: whenCreated, sealed } = row;
+    // Written by `enqueue`.
+    const message = JSON.parse(sealer.open(sealed, contextOf(uid))) as Outgoing;
+    return { id, uid, kind, recipient, attempts, whenCreated, message };
+  }
+}
+
+/** Waiting, and nobody has it at that time. */
+function isFree(row: ExpressionBuilder<StoreTables, "outbox">, at: string) {
+  return row.and([
+    row("state", "=", "waiting"),
+    row.or([row("lease_until", "is", null), row("lease_until", "<=", at)]),
+  ]);
 }
 
 /** Its content is let go. */
