@@ -74,6 +74,10 @@ const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Laz
       summary: "deployment sites, channels, journal, logs",
       load: async () => (await import("./cli/central-status.ts")).statusCommand,
     },
+    clear: {
+      summary: "clear a site's cache by the customer API, with the proof of every instance",
+      load: async () => (await import("./cli/central-clear.ts")).clearCommand,
+    },
     backup: {
       summary: "back up store, blobs, packages and logs while it runs",
       load: async () => (await import("./central/main.ts")).backupCommand,
@@ -118,7 +122,7 @@ function version(): string {
 
 function help(program: string, commands: Readonly<Record<string, Lazy>>): string {
   const rows = Object.entries(commands).map(([name, { summary }]) => [name, summary] as const);
-  return `${program} <command> [options]\n\n${columns([...rows, ["version", "print the version"]])}\nEvery command has --help. Exit status: 0 done, 1 failed, 2 bad usage.\n`;
+  return `${program} <command> [options]\n\n${columns([...rows, ["version", "print the version"]])}\nEvery command has --help. Exit status: 0 done, 1 failed, 2 bad usage, 3 not proved yet.\n`;
 }
 
 async function main(): Promise<number> {

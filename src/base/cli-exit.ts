@@ -1,4 +1,4 @@
-// How a command ends: 0 done, 1 failed, 2 bad usage or settings; the error on stderr with what to do.
+// How a command ends: 0 done, 1 failed, 2 bad usage or settings, 3 taken and not proved everywhere yet; the error on stderr with what to do.
 
 import { AccelError, codeOf, messageOf, type FaultCode } from "../core/faults.ts";
 
@@ -8,8 +8,10 @@ const usageCodes: ReadonlySet<FaultCode> = new Set([
   "SECRET_UNREADABLE",
 ]);
 
-export function exitCodeOf(error: unknown): 1 | 2 {
-  return usageCodes.has(codeOf(error)) ? 2 : 1;
+export function exitCodeOf(error: unknown): 1 | 2 | 3 {
+  const code = codeOf(error);
+  if (code === "PROOF_INCOMPLETE") return 3;
+  return usageCodes.has(code) ? 2 : 1;
 }
 
 /** One or two lines: what failed, what to do. Defects show their stack, since nobody can act on the hint alone. */

@@ -52,12 +52,16 @@ export type ContentClient = {
     patterns: readonly string[],
     options?: CallOptions & { readonly waitSeconds?: number },
   ): Promise<ClearState>;
-  clearState(domain: string, clearId: string): Promise<ClearState>;
+  clearState(
+    domain: string,
+    clearId: string,
+    options?: Pick<CallOptions, "signal">,
+  ): Promise<ClearState>;
   /** What the clear would hit; waits as `clear` does. */
   dryRunClear(
     domain: string,
     patterns: readonly string[],
-    options?: { readonly waitSeconds?: number },
+    options?: Pick<CallOptions, "signal"> & { readonly waitSeconds?: number },
   ): Promise<DryRun>;
 };
 
@@ -75,16 +79,17 @@ export function contentClient({ call }: Pick<Calls, "call">): ContentClient {
           ...options,
         })
       ).value,
-    dryRunClear: async (domain, patterns, { waitSeconds = clearWaitDefaultS } = {}) =>
+    dryRunClear: async (domain, patterns, { waitSeconds = clearWaitDefaultS, ...options } = {}) =>
       (
         await call("POST", clearPath(domain), dryRunShape.decode, {
           body: { url_path_patterns: patterns, dry_run: true },
           query: { wait: waitSeconds },
+          ...options,
         })
       ).value,
-    clearState: async (domain, clearId) => {
+    clearState: async (domain, clearId, options) => {
       const path = `${clearPath(domain)}${encodeURIComponent(clearId)}/`;
-      return (await call("GET", path, clearStateShape.decode)).value;
+      return (await call("GET", path, clearStateShape.decode, options)).value;
     },
   };
 }

@@ -69,6 +69,18 @@ export const FAULTS = {
     retryable: true,
     hint: "Central answered with an error; its log has the request id.",
   },
+  API_UNREACHABLE: {
+    retryable: true,
+    hint: "Check the address, DNS, and the network towards central. A clear that was under way may have been taken; it can be repeated.",
+  },
+  TOKEN_REFUSED: {
+    retryable: false,
+    hint: "Central knows no such API token: `accel-central token list` shows those in force.",
+  },
+  PROOF_INCOMPLETE: {
+    retryable: true,
+    hint: "An instance that is away applies the clear when it reaches central again, and serves what it has until then; `--clear-id` asks later, and clears nothing.",
+  },
   UNKNOWN_NAME16: {
     retryable: true,
     hint: "Central does not know this name16: compare it with the deployment site in the customer API.",

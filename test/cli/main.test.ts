@@ -33,6 +33,10 @@ test.each([
   ["agent bots -h", /\naccel-agent bots check IP/],
   ["agent why --help", /\naccel-agent why DECISION\n/],
   ["agent logs --help", /\naccel-agent logs backlog/],
+  [
+    "central clear --help",
+    /\naccel-central clear DOMAIN PATTERN… [^]*\nExit status: 0 [^]*, 3 taken/,
+  ],
   ["central status --help", /\naccel-central status \[options\]/],
 ])("%s is answered, exit 0", (args, out) => {
   expect(run(args.split(" "))).toEqual({ code: 0, out: expect.stringMatching(out), err: "" });
@@ -64,6 +68,11 @@ test.each([
     "agent status --state-dir /nowhere",
     1,
     /^accel-agent: no answer on \/nowhere\/control\.sock: [^]*\n {2}Is the program running/,
+  ],
+  [
+    "central clear a.example x --url http://127.0.0.1:1 --token-file /dev/null",
+    2,
+    /^accel-central: the token file \/dev\/null must hold one token/,
   ],
   [
     "central status --state-dir /nowhere",

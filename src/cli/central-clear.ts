@@ -1,0 +1,176 @@
+// `accel-central clear`: a customer's clear from a shell, through the customer API, with the proof of every instance.
+
+import { duration } from "../base/settings-fields.ts";
+import { readArgs, type Command, type CommandContext } from "../base/command.ts";
+import { sleep } from "../base/wait.ts";
+import { ApiError } from "../client/api-error.ts";
+import { createCustomerClient, type CustomerClient } from "../client/customer-client.ts";
+import { AccelError, messageOf } from "../core/faults.ts";
+import { patternsMax } from "../core/pattern-budget.ts";
+import { clearWaitMaxS, type ClearState } from "../wire/customer/clear.ts";
+import {
+  answeredOf,
+  clearHeading,
+  clearText,
+  dryRunText,
+  isSettled,
+  provedOf,
+} from "./clear-text.ts";
+import { apiAccess, apiOptions, apiUsage, toldToCaller } from "./customer-api.ts";
+import { plain } from "./text.ts";
+
+const options = {
+  ...apiOptions,
+  "dry-run": { type: "boolean" },
+  "clear-id": { type: "string" },
+  wait: { type: "string" },
+} as const;
+
+const waitDefault = "30s";
+const waitOf = duration("0s", "1d");
+/** Beyond the time that central waits: connecting, and the way. */
+const answerWithinMs = 15_000;
+const askAgain = { firstMs: 200, mostMs: 5_000, answerWithinMs: 5_000 } as const;
+
+export const clearCommand: Command = {
+  summary:
+    "Clears what matches the patterns from every accelerator of a domain, and shows the proof of each instance. Asks the customer API, from any host.",
+  usage: [
+    "accel-central clear DOMAIN PATTERN… [--wait TIME]",
+    "accel-central clear DOMAIN PATTERN… --dry-run",
+    "accel-central clear DOMAIN --clear-id ID [--wait TIME]",
+    "",
+    "  --dry-run         count and sample what the clear would hit; nothing is cleared",
+    "  --clear-id ID     how far an earlier clear is; nothing is cleared again",
+    `  --wait TIME       for the proof of all instances (default ${waitDefault}; 0s asks once)`,
+    apiUsage,
+    "",
+    "A main domain means it and its sub-domains, a sub-domain that one only. Behind -- a pattern may begin with -.",
+    "A pattern is an FTS5 query, e.g. 'path:^\"assets img\"', 'mime:\"image png\"', 'ext:css', 'kind:generated';",
+    "docs/clear-cache.md has a table of them.",
+    "",
+    "Exit status: 0 every instance proved it, 1 failed or refused, 2 bad usage, 3 taken, but an instance is missing, still deletes, or failed.",
+  ].join("\n"),
+  async run(context) {
+    const { values, positionals } = readArgs(context.args, options, 1 + patternsMax);
+    const order = orderOf(values, positionals);
+    const access = apiAccess(values, context.env);
+    await using client = createCustomerClient({
+      ...access,
+      timeoutMs: centralWaitS(order) * 1_000 + answerWithinMs,
+    });
+    try {
+      if (order.kind === "dry run") await dryRun(client, order, context);
+      else await clear(client, order, context);
+    } catch (error) {
+      throw toldToCaller(error, access);
+    }
+  },
+};
+
+type Shared = { readonly domain: string; readonly waitMs: number; readonly isJson: boolean };
+type DryRunOrder = Shared & { readonly kind: "dry run"; readonly patterns: readonly string[] };
+type ClearOrder = Shared &
+  (
+    | { readonly kind: "clear"; readonly patterns: readonly string[] }
+    | { readonly kind: "read"; readonly id: string }
+  );
+
+function orderOf(
+  values: ReturnType<typeof readArgs<typeof options>>["values"],
+  [domain, ...patterns]: readonly string[],
+): DryRunOrder | ClearOrder {
+  const wait = waitOf(values.wait ?? waitDefault);
+  if (!wait.ok) throw new AccelError("USAGE", `--wait ${wait.reason}`);
+  const id = values["clear-id"];
+  const isDry = values["dry-run"] === true;
+  if (id !== undefined && (isDry || patterns.length > 0))
+    throw new AccelError(
+      "USAGE",
+      "--clear-id takes no pattern and no --dry-run: it clears nothing",
+    );
+  if (domain === undefined || (id === undefined && patterns.length === 0))
+    throw new AccelError("USAGE", "clear takes a domain and at least one pattern");
+  const shared = { domain, waitMs: wait.value, isJson: values.json === true };
+  if (id !== undefined) return { ...shared, kind: "read", id };
+  return { ...shared, kind: isDry ? "dry run" : "clear", patterns };
+}
+
+/** How long central is asked to wait: no longer than it would. */
+function centralWaitS({ waitMs }: Shared): number {
+  return Math.min(waitMs / 1_000, clearWaitMaxS);
+}
+
+async function dryRun(
+  client: CustomerClient,
+  order: DryRunOrder,
+  { out, stop }: CommandContext,
+): Promise<void> {
+  const { domain, patterns, isJson } = order;
+  const wait = { waitSeconds: centralWaitS(order), signal: stop };
+  const answer = await client.dryRunClear(domain, patterns, wait);
+  out(isJson ? jsonText(answer) : dryRunText(answer));
+  const { count, of } = answeredOf(answer);
+  if (count < of)
+    throw new AccelError("PROOF_INCOMPLETE", `only ${count} of ${of} deployments counted`);
+}
+
+async function clear(
+  client: CustomerClient,
+  order: ClearOrder,
+  { out, stop }: CommandContext,
+): Promise<void> {
+  const over = AbortSignal.any([stop, AbortSignal.timeout(order.waitMs)]);
+  const first = await (order.kind === "read"
+    ? client.clearState(order.domain, order.id, { signal: stop })
+    : client.clear(order.domain, order.patterns, {
+        waitSeconds: centralWaitS(order),
+        signal: stop,
+      }));
+  // At once: whoever interrupts the waiting can ask for it by its id.
+  if (!order.isJson) out(clearHeading(first));
+  const { state, failure } = await proven(client, order.domain, first, over);
+  out(order.isJson ? jsonText(state) : clearText(state));
+  const { count, of } = provedOf(state);
+  if (count === of) return;
+  const asked = failure === undefined ? "" : `; asked again, central did not tell: ${failure}`;
+  const told = `clear ${state.clear_id} is proved by ${count} of ${of} instances${asked}`;
+  throw new AccelError("PROOF_INCOMPLETE", plain(told));
+}
+
+type Proven = {
+  readonly state: ClearState;
+  /** Why central could not be asked, where the state is an older one. */
+  readonly failure: string | undefined;
+};
+
+/** Asks until no instance has anything more to tell, or time is over. Never rejects: that a central is away for a while says nothing of the clear. */
+async function proven(
+  client: CustomerClient,
+  domain: string,
+  first: ClearState,
+  over: AbortSignal,
+): Promise<Proven> {
+  let [state, failure, restMs]: [ClearState, string | undefined, number] = [
+    first,
+    undefined,
+    askAgain.firstMs,
+  ];
+  for (;;) {
+    if (isSettled(state) || !(await sleep(restMs, over))) return { state, failure };
+    restMs = Math.min(restMs * 1.5, askAgain.mostMs);
+    try {
+      const signal = AbortSignal.any([over, AbortSignal.timeout(askAgain.answerWithinMs)]);
+      state = await client.clearState(domain, state.clear_id, { signal });
+      failure = undefined;
+    } catch (error) {
+      if (over.aborted) continue;
+      failure = messageOf(error);
+      if (error instanceof ApiError) restMs = Math.max(restMs, error.retryAfterMs ?? 0);
+    }
+  }
+}
+
+function jsonText(answer: unknown): string {
+  return `${JSON.stringify(answer, null, 2)}\n`;
+}

@@ -1,0 +1,177 @@
+// What a clear, or its dry run, came to at each instance, for a person to read.
+
+import type { ClearDeployment, ClearInstance, ClearState, DryRun } from "../wire/customer/clear.ts";
+import { plain, table, type Row } from "./text.ts";
+
+/** `deleting`: nothing that matches is served any more, its deletion is not proved yet. */
+type Standing = "proved" | "deleting" | "awaited" | "failed";
+
+/** One line of the table: an instance, or a deployment where none was ever seen. */
+type Place = {
+  readonly deployment: number;
+  readonly told: ClearInstance | ClearDeployment;
+  readonly standing: Standing;
+};
+
+export type Proved = { readonly count: number; readonly of: number };
+
+export function provedOf(state: ClearState): Proved {
+  const places = placesOf(state);
+  return {
+    count: places.filter(({ standing }) => standing === "proved").length,
+    of: places.length,
+  };
+}
+
+/** Nothing more is awaited: each instance proved it, or will not. */
+export function isSettled(state: ClearState): boolean {
+  return placesOf(state).every(({ standing }) => standing === "proved" || standing === "failed");
+}
+
+function placesOf({ deployments }: ClearState): readonly Place[] {
+  return deployments.flatMap((deployment) => {
+    const { deployment_site_id: id, instances } = deployment;
+    return (instances.length === 0 ? [deployment] : instances).map((told) => ({
+      deployment: id,
+      told,
+      standing: standingOf(told),
+    }));
+  });
+}
+
+function standingOf({ state, matched, verified }: ClearInstance | ClearDeployment): Standing {
+  if (state === "failed" || verified === false) return "failed";
+  if (state === "pending") return "awaited";
+  // Without a count, a snapshot proved it: what was cached went with it, and no deletion is told.
+  return verified === true || matched === null ? "proved" : "deleting";
+}
+
+export function clearHeading({ clear_id: id, domain, patterns }: ClearState): string {
+  return `clear ${plain(id)} of ${plain(domain)}: ${patterns.map(plain).join("  ")}\n`;
+}
+
+export function clearText(state: ClearState): string {
+  const places = placesOf(state);
+  if (places.length === 0) return "no deployment serves the domain: there is nothing to clear\n";
+  const names = [
+    "deployment",
+    "instance",
+    "state",
+    "matched",
+    "removed",
+    "blocked_in_flight",
+    "invisible",
+    "gone",
+    "verified",
+    "widened",
+  ];
+  const { count, of } = provedOf(state);
+  const open = places.filter(({ standing }) => standing !== "proved");
+  return [
+    table(places.map(rowOf), names, ""),
+    `\nproved by ${count} of ${of} instances${open.length === 0 ? "" : "; missing:"}\n`,
+    ...open.map((place) => `  ${missingText(place)}\n`),
+    ...(places.some(({ told }) => told.widened === true)
+      ? ["widened: more than what matches was cleared, up to everything cached of the domain\n"]
+      : []),
+  ].join("");
+}
+
+function rowOf({ deployment, told }: Place): Row {
+  const { state, matched, removed, verified } = told;
+  return {
+    deployment,
+    instance: nameOf(told),
+    state,
+    matched,
+    removed,
+    blocked_in_flight: told.blocked_in_flight,
+    invisible: duration(told.invisible_ms),
+    gone: duration(told.gone_ms),
+    verified,
+    widened: state === "applied" ? told.widened === true : null,
+  };
+}
+
+function nameOf(told: ClearInstance | ClearDeployment): string | undefined {
+  return "instance_id" in told ? told.instance_id : undefined;
+}
+
+function duration(ms: number | null): string | null {
+  if (ms === null) return null;
+  return ms < 10_000 ? `${Math.round(ms * 10) / 10} ms` : `${Math.round(ms / 100) / 10} s`;
+}
+
+function missingText({ deployment, told, standing }: Place): string {
+  const name = nameOf(told);
+  const where = `deployment ${deployment}${name === undefined ? "" : `, instance ${plain(name)}`}`;
+  const seen = told.last_seen === undefined ? "" : `, last seen ${plain(told.last_seen)}`;
+  switch (standing) {
+    case "awaited":
+      return name === undefined
+        ? `${where}: no agent was ever seen there`
+        : `${where}: has not told yet${seen}`;
+    case "deleting":
+      return `${where}: nothing that matches is served any more, its deletion goes on`;
+    case "failed":
+      return told.state === "failed"
+        ? `${where}: failed: ${plain(told.error ?? "without a reason")}${seen}`
+        : `${where}: asked again after the deletion, it could not verify that nothing matches${seen}`;
+    case "proved":
+      return where;
+    default:
+      return standing satisfies never;
+  }
+}
+
+type Counted = DryRun["deployments"][number];
+
+/** Of the deployments, not instances: of one that cannot be reached, no instance is told. */
+export function answeredOf({ deployments }: DryRun): Proved {
+  return {
+    count: deployments.filter(({ state }) => state === "answered").length,
+    of: deployments.length,
+  };
+}
+
+export function dryRunText(answer: DryRun): string {
+  const { domain, patterns, deployments } = answer;
+  const heading = `dry run at ${plain(domain)}, nothing is cleared: ${patterns.map(plain).join("  ")}\n`;
+  if (deployments.length === 0) return `${heading}no deployment serves the domain\n`;
+  const { count, of } = answeredOf(answer);
+  const names = ["deployment", "instance", "state", "matched", "note"];
+  return [
+    heading,
+    table(deployments.flatMap(countRows), names, ""),
+    ...deployments.map(samplesText),
+    `\ncounted at ${count} of ${of} deployments\n`,
+  ].join("");
+}
+
+function countRows({
+  deployment_site_id: deployment,
+  instances,
+  ...told
+}: Counted): readonly Row[] {
+  if (instances.length === 0) {
+    const note = told.last_seen === undefined ? "never seen" : `last seen ${told.last_seen}`;
+    return [{ deployment, state: told.state, matched: told.matched, note }];
+  }
+  return instances.map(({ instance_id: instance, state, matched, ...more }) => {
+    const widened =
+      more.over_budget === true ? "over budget: the clear would be widened" : undefined;
+    return { deployment, instance, state, matched, note: more.error ?? widened };
+  });
+}
+
+/** The newest entries that match; central joins those of a deployment's instances. */
+function samplesText({ deployment_site_id: id, samples }: Counted): string {
+  if (samples.length === 0) return "";
+  const rows = samples.map(({ path, query, pattern, ...sample }) => ({
+    ...sample,
+    url: query === "" ? path : `${path}?${query}`,
+    exactly: pattern,
+  }));
+  const names = ["url", "kind", "mime", "size", "stored_at", "exactly"];
+  return `\nnewest matches of deployment ${id}, each with the pattern of its URL alone:\n${table(rows, names, "")}`;
+}

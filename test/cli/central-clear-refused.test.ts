@@ -1,0 +1,191 @@
+// `accel-central clear` where it cannot do its work: refused, without an address or a token, with a central that is away.
+
+import { createServer } from "node:http";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { listen } from "../../src/base/http-listener.ts";
+import { member, openApi, type Api } from "../central/api/api-harness.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { until } from "../support/until.ts";
+import { begin, type Ended } from "./clear-rig.ts";
+
+const stack = new AsyncDisposableStack();
+const domain = "www.example.com";
+let api: Api;
+let url: string;
+let token: string;
+let site: number;
+beforeAll(async () => {
+  api = stack.use(await openApi());
+  url = `http://127.0.0.1:${api.port}`;
+  token = await api.trial("ada");
+  const made = await api.call("POST", "/deployment-site/", { token, body: { tags: "" } });
+  site = Number(member(made.body, "id"));
+  const body = { name: domain, deployment_site_id: site };
+  await api.call("POST", "/domain/", { token, body });
+});
+afterAll(async () => stack.disposeAsync());
+
+async function clear(...args: readonly string[]): Promise<Ended> {
+  return begin(args, { ACCEL_API_URL: url, ACCEL_API_TOKEN: token }).ended;
+}
+
+describe("a refusal", () => {
+  test("of patterns is told with the place, and with what was meant", async () => {
+    const given = ["path:ok", "/css/*", "path:ö.it's"];
+    expect(await clear(domain, ...given)).toEqual({
+      code: 1,
+      out: "",
+      err: [
+        "accel-central: central refused 2 patterns, nothing was cleared:",
+        '  the pattern "/css/*" has "/", which may only stand in quotes',
+        "    /css/*",
+        "    ^ at character 0",
+        "  did you mean 'url:z2fcssz2f*'?",
+        `  the pattern "path:ö.it's" has ".", which may only stand in quotes`,
+        "    path:ö.it's",
+        "          ^ at character 6",
+        String.raw`  did you mean 'path:"ö.it'\''s"'?`,
+        "  Patterns are FTS5 queries: quote what has other characters than letters and digits.",
+        "",
+      ].join("\n"),
+    });
+    expect(await clear(domain, "*", "--dry-run")).toMatchObject({ code: 1, out: "" });
+    const kinds = (await api.journal(site)).map(({ kind }) => kind);
+    expect(kinds).not.toContain("cache.clear");
+  });
+
+  test("of the token or the domain says whose it is, and never the token", async () => {
+    const secret = "f".repeat(40);
+    const unknown = begin([domain, "a"], { ACCEL_API_URL: url, ACCEL_API_TOKEN: secret });
+    const { code, out, err } = await unknown.ended;
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    expect(err).toContain(`${url} refused: POST /clear-accelerator-cache/${domain}/: 401`);
+    expect(err).toContain("Central knows no such API token");
+    expect(err).not.toContain(secret);
+    expect(await clear("not-mine.example.com", "a")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('404 Not Found: there is no domain "not-mine.example.com"'),
+    });
+  });
+
+  test("or nobody there at all: it says where it asked", async () => {
+    const given = { ACCEL_API_URL: "http://127.0.0.1:1", ACCEL_API_TOKEN: token };
+    expect(await begin([domain, "a"], given).ended).toEqual({
+      code: 1,
+      out: "",
+      err: expect.stringMatching(
+        /^accel-central: no answer from http:\/\/127\.0\.0\.1:1: connect ECONNREFUSED[^]*\n {2}Check the address/,
+      ),
+    });
+  });
+});
+
+describe("where and with whose token", () => {
+  test("options come before the environment; a file's line end and the API's prefix do not matter", async () => {
+    using dir = tempDir();
+    const file = join(dir.path, "token");
+    writeFileSync(file, `${token}\n`);
+    const elsewhere = { ACCEL_API_URL: "http://127.0.0.1:1", ACCEL_API_TOKEN: "wrong" };
+    const args = [domain, "a", "--wait", "0s", "--token-file", file, "--url"];
+    for (const given of [
+      url,
+      `${url}/`,
+      `${url}/presentation-api/v1`,
+      `${url}/presentation-api/v1/`,
+    ])
+      expect(await begin([...args, given], elsewhere).ended).toMatchObject({ code: 3 });
+  });
+
+  const here = { ACCEL_API_URL: "http://127.0.0.1:1", ACCEL_API_TOKEN: "t" };
+  test.each<[string, NodeJS.ProcessEnv, RegExp]>([
+    ["a.example x", { ACCEL_API_TOKEN: "t" }, /--url URL, or set ACCEL_API_URL/],
+    ["a.example x", { ACCEL_API_URL: here.ACCEL_API_URL }, /--token-file FILE, or set ACCEL_API_T/],
+    ["a.example x", { ...here, ACCEL_API_TOKEN: "two words" }, /ACCEL_API_TOKEN must hold one tok/],
+    ["a.example x", { ...here, ACCEL_API_URL: "central" }, /no http or https URL/],
+    ["a.example x --url ftp://central.example.com", here, /no http or https URL/],
+    ["a.example x --url https://me:hidden@central.example.com", here, /^(?![^]*hidden)/],
+    ["a.example x --token-file /nowhere/token", here, /token file \/nowhere\/token cannot be read/],
+    ["a.example x --token-file /dev/null", here, /\/dev\/null must hold one token/],
+    ["a.example x --token t", here, /--token/],
+    ["", here, /a domain and at least one pattern/],
+    ["a.example", here, /a domain and at least one pattern/],
+    ["a.example x --wait 30", here, /--wait must be a time from 0s to 1d with a unit/],
+    ["a.example x --wait 2d", here, /--wait must be a time from 0s to 1d with a unit/],
+    ["a.example x --clear-id 1", here, /--clear-id takes no pattern/],
+    ["a.example --clear-id 1 --dry-run", here, /--clear-id takes no pattern/],
+    [`a.example ${"x ".repeat(65).trim()}`, here, /unexpected argument/],
+  ])("clear %s is bad usage", async (args, env, message) => {
+    const { code, out, err } = await begin(args === "" ? [] : args.split(" "), env).ended;
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toMatch(message);
+  });
+});
+
+/** A central that answers in turn as told, the last answer for ever, and is away where nothing is said. */
+async function scripted(answers: readonly (object | undefined)[]) {
+  let at = 0;
+  const server = createServer((_request, response) => {
+    const answer = answers[Math.min(at++, answers.length - 1)];
+    if (answer === undefined) response.destroy();
+    else response.end(JSON.stringify(answer));
+  });
+  await listen(server, { host: "127.0.0.1", port: 0 });
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  return {
+    env: { ACCEL_API_URL: `http://127.0.0.1:${port}`, ACCEL_API_TOKEN: "t" },
+    asked: () => at,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+describe("a central that goes away while the proof is awaited", () => {
+  const nothing = { matched: null, removed: null, blocked_in_flight: null, took_ms: null };
+  const untold = { ...nothing, invisible_ms: null, gone_ms: null, verified: null };
+  const pending = { deployment_site_id: 1, state: "pending", ...untold, instances: [] };
+  const state = { clear_id: "c1", domain: "a.example", patterns: ["x"], deployments: [pending] };
+  const last_seen = "2031-05-06T07:08:09.000Z";
+  const done = { ...untold, state: "applied", matched: 1, removed: 1, verified: true };
+  const proved = {
+    ...pending,
+    ...done,
+    instances: [{ instance_id: "one", ...done, last_seen }],
+  };
+
+  test("is asked again until it is back", async () => {
+    const back = { ...state, deployments: [proved] };
+    await using central = await scripted([state, undefined, undefined, back]);
+    const { code, out } = await begin(["a.example", "x"], central.env).ended;
+    expect({ code, asked: central.asked() }).toEqual({ code: 0, asked: 4 });
+    expect(out).toContain("proved by 1 of 1 instances\n");
+  });
+
+  test("leaves what is known, and why it is not known better", async () => {
+    await using central = await scripted([state, undefined]);
+    const stop = new AbortController();
+    const { ended } = begin(["a.example", "x"], central.env, stop.signal);
+    await until("it was asked again", () => central.asked() > 2);
+    stop.abort("SIGINT");
+    const { code, out, err } = await ended;
+    expect(code).toBe(3);
+    expect(out).toContain("proved by 0 of 1 instances; missing:\n  deployment 1: no agent");
+    expect(err).toContain("is proved by 0 of 1 instances; asked again, central did not tell: GET");
+  });
+
+  test("before it took the clear is told as that, and nothing is repeated", async () => {
+    await using central = await scripted([undefined]);
+    expect(await begin(["a.example", "x"], central.env).ended).toMatchObject({
+      code: 1,
+      out: "",
+      err: expect.stringMatching(
+        /no answer from http:[^]*A clear that was under way may have been/,
+      ),
+    });
+    expect(central.asked()).toBe(1);
+  });
+});
