@@ -91,7 +91,7 @@ export function createReporter(
     const droppedSum = Object.values(dropped).reduce((sum, count) => sum + count, 0);
     const metrics = await pool.metrics();
     const names = serving.state.domains.map(({ name }) => name);
-    const domains = origins.take(metrics, names, checks.downDomains());
+    const domains = origins.take(metrics, names, checks.verdicts());
     const traffic = trafficOf(metrics, names);
     const batch = unreviewed.batch();
     const botsOf = Map.groupBy(batch?.counts ?? [], ({ domain }) => domain);

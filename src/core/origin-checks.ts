@@ -69,6 +69,9 @@ function checksOf(
   });
 }
 
+/** Of all checked origins of a domain: every one fails, or one is good. */
+export type CheckVerdict = "up" | "down";
+
 export type CheckedOrigin = { readonly isDown: boolean; readonly failures: number };
 
 /** What nobody has checked yet is asked like any other. */

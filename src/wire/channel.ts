@@ -75,6 +75,8 @@ export const Report = closed({
         errors: Count,
         latency_buckets: Type.Record(Type.String(), Count),
         reachable: Type.Boolean(),
+        /** Of the active checks (`backend.health`): all fail, or one is good. Unsaid: none is made, or none says yet. */
+        checks: Type.Optional(Type.Union([Type.Literal("up"), Type.Literal("down")])),
       }),
       unreviewed_bots: Type.Array(
         closed({

@@ -17,6 +17,11 @@ function backend(requests: number, errors: number, fast: number, all: number) {
   return { requests, errors, latency_buckets, reachable: true };
 }
 
+const checked = (checks: "up" | "down", requests: number, errors: number) => ({
+  ...backend(requests, errors, 0, 0),
+  checks,
+});
+
 test.each<[string, ReturnType<typeof backend>, ReturnType<typeof backend> | undefined, unknown[]]>([
   ["nothing happened", backend(9, 9, 4, 9), backend(9, 9, 4, 9), [undefined, undefined]],
   ["all failed", backend(10, 3, 7, 7), backend(7, 0, 7, 7), ["bad", undefined]],
@@ -26,6 +31,9 @@ test.each<[string, ReturnType<typeof backend>, ReturnType<typeof backend> | unde
   ["half is not more than half", backend(6, 0, 3, 6), undefined, ["good", "good"]],
   ["slow, but too few to say", backend(4, 0, 0, 4), undefined, ["good", undefined]],
   ["few and fast", backend(1, 0, 1, 1), undefined, ["good", "good"]],
+  ["nobody asked, its checks fail", checked("down", 9, 0), backend(9, 0, 0, 0), ["bad", undefined]],
+  ["nobody asked, a check is good", checked("up", 9, 9), backend(9, 9, 0, 0), ["good", undefined]],
+  ["visitors say more", checked("down", 2, 1), undefined, ["good", undefined]],
 ])("a sample: %s", (_, now, before, verdicts) => {
   expect(samplesOf(now, before, rules).map(({ verdict }) => verdict)).toEqual(verdicts);
 });
@@ -160,5 +168,25 @@ test("what was told survives a restart: alerts lie in the store", async () => {
   expect(await evaluate(rig)).toEqual([]);
   expect(await rig.store.selectFrom("alerts").select(["type", "edge"]).execute()).toEqual([
     { type: unreachable, edge: "edge-1" },
+  ]);
+});
+
+test("a backend that nobody asks is judged by its active checks", async () => {
+  await using rig = await openNoticeRig("alerts:\n  after: 0s\n  resolved_after: 0s\n");
+  const { siteId } = await scene(rig);
+  await rig.report(siteId, { "www.example.test": { checks: "down" } });
+  expect((await evaluate(rig)).at(-1)).toBe(
+    "https://hook.example/ops: [ops] Backend unreachable from edge-1: www.example.test\n• www.example.test: since 2031-05-06 07:00 UTC, it fails its check, seen from edge-1",
+  );
+  // Without checks nothing is known: it goes on.
+  rig.later(minute);
+  await rig.report(siteId, { "www.example.test": {} });
+  expect(await evaluate(rig)).toEqual([]);
+  await rig.report(siteId, { "www.example.test": { checks: "up" } });
+  rig.later(minute);
+  expect((await evaluate(rig)).map((line) => line.includes("Resolved"))).toEqual([
+    true,
+    true,
+    true,
   ]);
 });

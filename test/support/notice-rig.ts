@@ -20,6 +20,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { tempDir } from "./temp-dir.ts";
 
 export type ReportedDomain = {
+  readonly checks?: "up" | "down";
   readonly requests?: number;
   readonly errors?: number;
   /** Answers within 2 s, and all. */
@@ -101,6 +102,7 @@ export async function openNoticeRig(more = "") {
           latency_buckets:
             one.buckets === undefined ? {} : { "2": one.buckets[0], "+Inf": one.buckets[1] },
           reachable: true,
+          ...(one.checks !== undefined && { checks: one.checks }),
         },
         unreviewed_bots: [],
         ...(one.traffic !== undefined && { traffic: one.traffic }),

@@ -13,6 +13,7 @@ import {
   planChecks,
   unchecked,
   type CheckedOrigin,
+  type CheckVerdict,
   type OriginCheck,
 } from "../../core/origin-checks.ts";
 import type { ServingState } from "../../core/serving-state.ts";
@@ -30,7 +31,9 @@ export type OriginChecksOptions = {
 type Watch = {
   readonly check: OriginCheck;
   readonly stop: AbortController;
-  readonly ended: Promise<void>;
+  ended: Promise<void>;
+  /** Undefined before the first check. */
+  last: CheckedOrigin | undefined;
 };
 
 const table = {
@@ -88,12 +91,15 @@ export class OriginChecks implements AsyncDisposable {
     }
   }
 
-  /** Main domains with origins that are checked, none of which is good. */
-  downDomains(): ReadonlySet<string> {
-    const domains = new Set([...this.#down.values()].map(({ domain }) => domain));
-    for (const { check } of this.#watches.values())
-      if (!this.#down.has(check.key)) domains.delete(check.domain);
-    return domains;
+  /** By main domain; of one whose checks do not say yet there is none. */
+  verdicts(): ReadonlyMap<string, CheckVerdict> {
+    const byDomain = Map.groupBy(this.#watches.values(), ({ check }) => check.domain);
+    const verdicts = new Map<string, CheckVerdict>();
+    for (const [domain, watches] of byDomain) {
+      if (watches.some(({ last }) => last?.failures === 0)) verdicts.set(domain, "up");
+      else if (watches.every(({ last }) => last?.isDown === true)) verdicts.set(domain, "down");
+    }
+    return verdicts;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -103,8 +109,14 @@ export class OriginChecks implements AsyncDisposable {
   }
 
   #begin(check: OriginCheck): Watch {
-    const stop = new AbortController();
-    return { check, stop, ended: this.#watch(check, stop.signal) };
+    const watch: Watch = {
+      check,
+      stop: new AbortController(),
+      ended: Promise.resolve(),
+      last: undefined,
+    };
+    watch.ended = this.#watch(watch);
+    return watch;
   }
 
   #end(key: string): void {
@@ -120,8 +132,10 @@ export class OriginChecks implements AsyncDisposable {
       this.#metrics.accel_agent_origins_down.remove({ domain });
   }
 
-  async #watch(check: OriginCheck, stop: AbortSignal): Promise<void> {
+  async #watch(watch: Watch): Promise<void> {
     const { random, guard } = this.#options;
+    const { check } = watch;
+    const stop = watch.stop.signal;
     const { url, health, domain, connectTimeoutS } = check;
     const origin = new URL(url);
     await using stack = new AsyncDisposableStack();
@@ -137,6 +151,7 @@ export class OriginChecks implements AsyncDisposable {
       const outcome = fault === undefined ? "good" : "bad";
       this.#metrics.accel_agent_origin_checks_total.inc({ domain, outcome });
       known = checkedOnce(known, fault === undefined);
+      watch.last = known;
       this.#tell(check, known, fault);
       // Whether a first failure was one is soon to be known.
       const isDoubtful = known.failures > 0 && !known.isDown;

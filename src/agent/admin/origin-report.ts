@@ -1,6 +1,7 @@
 // What central is told of the origins, read from the workers' own metrics so that both always say the same.
 
 import type { MetricsData } from "../../base/metrics.ts";
+import type { CheckVerdict } from "../../core/origin-checks.ts";
 import type { Report } from "../../wire/channel.ts";
 
 type Sample = {
@@ -11,15 +12,14 @@ type Sample = {
 
 export type OriginFacts = Pick<Report["domains"][number], "domain" | "backend">;
 
-/** One row a domain. An origin is unreachable when all of its requests since the last report failed; where there were none, when its active checks do. */
+/** One row a domain. An origin is unreachable when all of its requests since the last report failed, and there were some. */
 export class OriginReport {
   readonly #before = new Map<string, { requests: number; errors: number }>();
 
-  /** `down`: domains all of whose checked origins fail their checks. */
   take(
     parts: readonly MetricsData[],
     domains: readonly string[],
-    down: ReadonlySet<string>,
+    checks: ReadonlyMap<string, CheckVerdict>,
   ): readonly OriginFacts[] {
     const samples = (name: string): readonly Sample[] =>
       parts
@@ -40,11 +40,16 @@ export class OriginReport {
         backend: {
           ...now,
           latency_buckets: bucketsOf(buckets, domain),
-          reachable: asked > 0 ? now.errors - before.errors < asked : !down.has(domain),
+          reachable: asked <= 0 || now.errors - before.errors < asked,
+          ...withChecks(checks.get(domain)),
         },
       };
     });
   }
+}
+
+function withChecks(checks: CheckVerdict | undefined): { readonly checks?: CheckVerdict } {
+  return checks === undefined ? {} : { checks };
 }
 
 function sumByDomain(samples: readonly Sample[]): ReadonlyMap<string, number> {

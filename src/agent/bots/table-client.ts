@@ -161,7 +161,9 @@ class TableThread {
     this.#worker.on("message", (message: FromTabler) => this.#answer?.(message));
     this.#worker.once("error", (error) => (this.#reason ||= messageOf(error)));
     this.#worker.once("exit", (code) =>
-      this.#gone.end(`the table thread ended with code ${code}${this.#reason && `: ${this.#reason}`}`),
+      this.#gone.end(
+        `the table thread ended with code ${code}${this.#reason && `: ${this.#reason}`}`,
+      ),
     );
   }
 

@@ -1,7 +1,8 @@
 // What an alert says, in a chat and in a mail: which backends, seen from where, since when.
 
+import type { BackendTrouble } from "../../core/backend-trouble.ts";
 import type { OutgoingMail } from "../../core/outgoing.ts";
-import type { PlannedAlert, PlannedTrouble } from "./alert-plan.ts";
+import type { PlannedAlert } from "./alert-plan.ts";
 import { oneLine, renderMail, type Block } from "./document.ts";
 import { timeText } from "./words.ts";
 
@@ -10,7 +11,7 @@ export type AlertMessage = {
   readonly phase: "firing" | "resolved";
   /** Of one customer and type, and of one edge server where the type is by edge server. */
   readonly alerts: readonly (PlannedAlert & {
-    readonly troubles?: readonly PlannedTrouble[];
+    readonly troubles?: readonly BackendTrouble[];
     readonly whenFired?: string;
   })[];
   /** ISO 8601. */
@@ -37,10 +38,15 @@ function lineOf(message: AlertMessage, alert: AlertMessage["alerts"][number]): r
   if (message.phase === "resolved")
     return [alert.domain, whenFired === undefined ? "" : timeText(whenFired)];
   const since = troubles.map((one) => one.since).sort()[0] ?? message.at;
+  const edges = [...new Set(troubles.map((one) => one.edge))].join(", ");
+  return [alert.domain, timeText(since), countsOf(alert) ?? "its check", edges];
+}
+
+/** Undefined where nobody asked: its active checks told. */
+function countsOf({ troubles = [] }: AlertMessage["alerts"][number]): string | undefined {
   const bad = troubles.reduce((sum, one) => sum + one.badRequests, 0);
   const all = troubles.reduce((sum, one) => sum + one.requests, 0);
-  const edges = [...new Set(troubles.map((one) => one.edge))].join(", ");
-  return [alert.domain, timeText(since), `${bad} of ${all}`, edges];
+  return all === 0 ? undefined : `${bad} of ${all}`;
 }
 
 function columnsOf({ kind, phase }: AlertMessage) {
@@ -59,10 +65,15 @@ function columnsOf({ kind, phase }: AlertMessage) {
 export function alertChat(message: AlertMessage, uid: string): string {
   const { alerts } = message;
   const lines = alerts.slice(0, listedMax).map((alert) => {
-    const [domain = "", since = "", bad, edges] = lineOf(message, alert);
-    if (bad === undefined) return `• ${domain} (alert since ${since})`;
-    const failed = message.kind === "slow" ? "slow" : "failed";
-    return `• ${domain}: since ${since}, ${bad} requests ${failed} in the last half minute, seen from ${edges}`;
+    const [domain = "", since = "", , edges] = lineOf(message, alert);
+    if (message.phase === "resolved") return `• ${domain} (alert since ${since})`;
+    const counts = countsOf(alert);
+    const how = message.kind === "slow" ? "slow" : "failed";
+    const what =
+      counts === undefined
+        ? "it fails its check"
+        : `${counts} requests ${how} in the last half minute`;
+    return `• ${domain}: since ${since}, ${what}, seen from ${edges}`;
   });
   const rest = alerts.length - listedMax;
   const more = rest > 0 ? [`• and ${rest} more`] : [];

@@ -108,7 +108,7 @@ export function samplesOf(
   return [
     {
       kind: "unreachable",
-      verdict: asked === 0 ? undefined : failed >= asked ? "bad" : "good",
+      verdict: asked === 0 ? byChecks(now) : failed >= asked ? "bad" : "good",
       requests: asked,
       badRequests: failed,
     },
@@ -119,6 +119,11 @@ export function samplesOf(
       badRequests: slow,
     },
   ];
+}
+
+/** Where nobody asked; what visitors met says more. */
+function byChecks({ checks }: Backend): Sample["verdict"] {
+  return checks === undefined ? undefined : checks === "down" ? "bad" : "good";
 }
 
 async function noteSample(

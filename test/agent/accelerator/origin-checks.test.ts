@@ -45,7 +45,7 @@ function open() {
       return text;
     },
     codes: (): readonly string[] => warnings.list().map(({ code, text }) => `${code}: ${text}`),
-    down: (): readonly string[] => [...checks.downDomains()],
+    verdicts: (): readonly (readonly [string, string])[] => [...checks.verdicts()],
     metrics: async () => registry.metrics(),
     [Symbol.asyncDispose]: async () => stack.disposeAsync(),
   };
@@ -69,7 +69,7 @@ describe("an origin that fails its check", () => {
       `origin_down: The origin ${first.url} of ${host} fails its check of /up: it answered 500`,
     ]);
     expect(await rig.metrics()).toContain(`accel_agent_origins_down{domain="${host}"} 1`);
-    expect(rig.down()).toEqual([]); // The other one is good.
+    expect(rig.verdicts()).toEqual([[host, "up"]]); // The other one is good.
     status = 200;
     await until("it is up", async () => (await rig.asked()) === "first");
     expect(rig.codes()).toEqual([]);
@@ -82,9 +82,10 @@ describe("an origin that fails its check", () => {
     });
     await using rig = open();
     rig.follow({ backend: { urls: [only.url], health: { ...health, timeout_s: 0.1 } } });
+    expect(rig.verdicts()).toEqual([]); // Nothing was checked yet.
     await until("it is down", () => rig.codes()[0]?.endsWith("no answer within 0.1 s") === true);
     expect(await rig.asked()).toBe("well");
-    expect(rig.down()).toEqual([host]);
+    expect(rig.verdicts()).toEqual([[host, "down"]]);
   });
 
   it("is forgotten with its configuration", async () => {
@@ -98,7 +99,7 @@ describe("an origin that fails its check", () => {
     await until("it is down", () => rig.codes().length === 1);
     rig.follow({ backend: { urls: [origin.url] } });
     expect(rig.codes()).toEqual([]);
-    expect(rig.down()).toEqual([]);
+    expect(rig.verdicts()).toEqual([]);
     const before = checked;
     expect(await rig.metrics()).not.toContain("accel_agent_origins_down{");
     rig.follow({ backend: { urls: [origin.url], health } });

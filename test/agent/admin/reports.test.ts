@@ -35,7 +35,7 @@ test("threads are summed, each domain for itself, in the order asked for", async
   const parts = await Promise.all(
     [one, two].map(async ({ registry }) => registry.getMetricsAsJSON()),
   );
-  expect(new OriginReport().take(parts, ["b.example", domain, "c.example"], new Set())).toEqual([
+  expect(new OriginReport().take(parts, ["b.example", domain, "c.example"], new Map())).toEqual([
     {
       domain: "b.example",
       backend: { requests: 1, errors: 0, latency_buckets: {}, reachable: true },
@@ -60,25 +60,28 @@ test("unreachable: everything since the last report failed, and there was someth
   const { registry, ...metrics } = worker();
   const report = new OriginReport();
   const domain = "a.example";
-  const isReachable = async (
-    requests: number,
-    errors: number,
-    down: readonly string[] = [],
-  ): Promise<boolean | undefined> => {
+  const isReachable = async (requests: number, errors: number): Promise<boolean | undefined> => {
     metrics.accel_agent_origin_requests_total.inc({ domain }, requests);
     metrics.accel_agent_origin_errors_total.inc({ domain, kind: "x" }, errors);
     const parts = [await registry.getMetricsAsJSON()];
-    return report.take(parts, [domain], new Set(down))[0]?.backend.reachable;
+    return report.take(parts, [domain], new Map())[0]?.backend.reachable;
   };
   expect(await isReachable(10, 9)).toBe(true);
   expect(await isReachable(2, 2)).toBe(false);
   expect(await isReachable(0, 0)).toBe(true);
   expect(await isReachable(1, 1)).toBe(false);
   expect(await isReachable(5, 4)).toBe(true);
-  // Where nobody asked, its active checks count; what visitors met says more.
-  expect(await isReachable(0, 0, [domain])).toBe(false);
-  expect(await isReachable(0, 0, ["b.example"])).toBe(true);
-  expect(await isReachable(5, 4, [domain])).toBe(true);
+});
+
+test("what the active checks say goes with it, and nothing where they say nothing", () => {
+  const report = new OriginReport();
+  const checks = new Map([
+    ["a.example", "down"],
+    ["b.example", "up"],
+  ] as const);
+  const told = report.take([], ["a.example", "b.example", "c.example"], checks);
+  expect(told.map(({ backend }) => backend.checks)).toEqual(["down", "up", undefined]);
+  expect(told.map(({ backend }) => "checks" in backend)).toEqual([true, true, false]);
 });
 
 test("the edge says what its settings say", () => {
