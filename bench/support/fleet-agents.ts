@@ -1,15 +1,10 @@
 // A process full of agents without visitors: the real link over a database in memory, each with its own credentials. It is told of its sites by the process
 // that started it, and tells every second how many of them are connected and how often a link failed.
 
-import { Health } from "../../src/base/health.ts";
-import { silentLog } from "../../src/base/log.ts";
-import { Registry } from "../../src/base/metrics.ts";
-import { sleep } from "../../src/base/wait.ts";
-import { openAgentDb } from "../../src/agent/link/agent-db.ts";
-import { CentralClient } from "../../src/agent/link/central-client.ts";
 import { startLink, type Link } from "../../src/agent/link/link.ts";
-import { parseName16, parseSecret16 } from "../../src/core/ids.ts";
+import { sleep } from "../../src/base/wait.ts";
 import type { Site } from "./fleet-seed.ts";
+import { lightLink } from "./light-link.ts";
 
 export type FleetOrder = { readonly centralUrl: string; readonly sites: readonly Site[] };
 export type FleetSaid = {
@@ -28,25 +23,12 @@ const links: Link[] = [];
 let snapshots = 0;
 
 function start(centralUrl: string, site: Site): void {
-  const name16 = parseName16(site.name16);
-  const secret16 = parseSecret16(site.secret16);
-  if (name16 === undefined || secret16 === undefined) throw new TypeError("no credentials");
-  const now = (): Date => new Date();
-  const db = openAgentDb(":memory:");
-  const client = new CentralClient({ centralUrl, name16, secret16, stop: stop.signal });
-  const other = async () => ({ phase: "applied" as const, detail: {} });
+  const link = lightLink(centralUrl, site, stop.signal);
   links.push(
     startLink({
-      centralUrl,
-      name16,
-      agentVersion: "0.1.0",
-      bootId: name16,
-      edge: null,
-      client,
-      db,
+      ...link,
       appliers: {
-        "viewset.activated": other,
-        "viewset.import": other,
+        ...link.appliers,
         "cache.clear": async ({ body }) => ({
           phase: "applied",
           detail: {
@@ -57,31 +39,11 @@ function start(centralUrl: string, site: Site): void {
             invisible_ms: 0,
           },
         }),
-        "policy.changed": other,
-        "domains.changed": other,
-        "key.changed": other,
-        "certificate.changed": other,
-        "bots.changed": other,
       },
       applySnapshot: async () => {
         snapshots++;
         return { cleared: [] };
       },
-      onHeadApplied: () => undefined,
-      siteDeleted: async () => undefined,
-      report: async () => ({
-        spool: { accepted: 0, delivered: 0, spooled: 0, in_memory: 0, dropped: 0 },
-        domains: [],
-        warnings: [],
-      }),
-      counted: () => undefined,
-      answerDryRun: async () => ({ matched: 0, over_budget: false, samples: [] }),
-      registry: new Registry(),
-      health: new Health(now),
-      log: silentLog(),
-      random: Math.random,
-      now,
-      stop: stop.signal,
     }),
   );
 }

@@ -20,6 +20,20 @@ export type Outgoing = OutgoingMail | OutgoingChat;
 
 export type OutgoingChannel = Outgoing["channel"];
 
+/** A message that a sender has for an attempt. */
+export type TakenMessage = {
+  readonly id: number;
+  /** The same in each attempt. */
+  readonly uid: string;
+  readonly kind: string;
+  readonly recipient: string;
+  /** This one included. */
+  readonly attempts: number;
+  /** ISO 8601. */
+  readonly whenCreated: string;
+  readonly message: Outgoing;
+};
+
 /** One address as HTML forms take it: ASCII, no quoting, no list, nothing that a header could be made of. */
 export const mailAddressPattern =
   "^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\\.)*[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$";

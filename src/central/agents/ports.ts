@@ -2,6 +2,7 @@
 
 import type { Readable } from "node:stream";
 import type { Name16, Sha256 } from "../../core/ids.ts";
+import type { JournalHead, JournalPart } from "../../core/journal-part.ts";
 import type { Hello, Report } from "../../wire/channel.ts";
 import type { BotSet, JournalEntry } from "../../wire/journal.ts";
 import type { Receipt } from "../../wire/receipt.ts";
@@ -14,15 +15,6 @@ export type SiteCredentials = {
   readonly deleted: boolean;
 };
 
-/** The entries behind a position, in order, as many as fit into one page (entries and bytes); at least one where there is one. */
-export type JournalPart = {
-  readonly entries: readonly JournalEntry[];
-  /** There were no more when they were read. */
-  readonly isLast: boolean;
-};
-
-export type JournalHead = { readonly seq: number; readonly chain: string };
-
 /** Every method is one read or one transaction; all throw only on defects and broken disks. */
 export type AgentStore = {
   readonly epoch: string;
@@ -34,7 +26,7 @@ export type AgentStore = {
   ): Promise<{ readonly deploymentSiteId: number; readonly deleted: boolean } | undefined>;
   head(deploymentSiteId: number): Promise<JournalHead>;
   chainAt(deploymentSiteId: number, seq: number): Promise<string | undefined>;
-  entriesAfter(deploymentSiteId: number, seq: number): Promise<JournalPart>;
+  entriesAfter(deploymentSiteId: number, seq: number): Promise<JournalPart<JournalEntry>>;
   snapshot(deploymentSiteId: number): Promise<Snapshot>;
   /** Undefined for a domain that is not linked to the site. */
   botSet(deploymentSiteId: number, domain: string, set: BotSet): Promise<BotSetState | undefined>;

@@ -3,10 +3,11 @@
 import { setImmediate } from "node:timers/promises";
 import type { ControlRoutes } from "../../base/control-socket.ts";
 import { sleep } from "../../base/wait.ts";
+import type { AuditLine, AuditQuery } from "../../core/audit-trail.ts";
 import { AccelError } from "../../core/faults.ts";
 import { decodeAuditAsked, type AuditAsked } from "../../wire/operator.ts";
 import { handler } from "./operator-routes.ts";
-import type { Audit, AuditLine, AuditQuery } from "./operator-unit.ts";
+import type { Audit } from "./operator-unit.ts";
 import type { CustomerStore } from "./unit.ts";
 
 const linesDefault = 50;

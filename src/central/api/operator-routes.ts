@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import type { ControlHandler, ControlRoutes } from "../../base/control-socket.ts";
 import type { Json } from "../../core/canonical-json.ts";
 import { AccelError } from "../../core/faults.ts";
+import type { Person } from "../../core/people.ts";
 import {
   decodeCustomerAdd,
   decodeCustomerList,
@@ -19,7 +20,7 @@ import {
 } from "../../wire/operator.ts";
 import { describeErrors, type Decoder } from "../../wire/validate.ts";
 import type { PageRange } from "./content-unit.ts";
-import type { CustomerLine, Person } from "./operator-unit.ts";
+import type { CustomerLine } from "./operator-unit.ts";
 import { hashPassword } from "./password.ts";
 import type { CustomerStore, Unit } from "./unit.ts";
 

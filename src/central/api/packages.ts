@@ -10,6 +10,7 @@ import {
   type PackageLatest,
   type PackageStored,
 } from "../../wire/customer/package.ts";
+import type { PackageRow } from "../../core/accel-package.ts";
 import { parsePackageVersion, type PackageVersion } from "../../core/package-version.ts";
 import {
   conflict,
@@ -23,7 +24,6 @@ import {
 } from "./answer.ts";
 import { forPublishers, forUsers, type Call, type Endpoint } from "./endpoint.ts";
 import { formBoundary, FormFault, FormStream } from "./form-stream.ts";
-import type { PackageRow } from "./operator-unit.ts";
 import type { PackageStore, StagedPackage } from "./ports.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, Unit } from "./unit.ts";

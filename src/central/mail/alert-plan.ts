@@ -2,19 +2,7 @@
 //
 // An alert is of a domain (slow), or of a domain as an edge server reaches it (unreachable). One that fires stays until no trouble is left of it.
 
-export type PlannedTrouble = {
-  readonly kind: "slow" | "unreachable";
-  readonly customerId: number;
-  readonly domainId: number;
-  readonly domain: string;
-  readonly edge: string;
-  /** ISO 8601. */
-  readonly since: string;
-  readonly lastBad: string;
-  readonly isGoodNow: boolean;
-  readonly requests: number;
-  readonly badRequests: number;
-};
+import type { BackendTrouble } from "../../core/backend-trouble.ts";
 
 export type PlannedAlert = {
   readonly customerId: number;
@@ -25,22 +13,22 @@ export type PlannedAlert = {
   readonly edge: string;
 };
 
-export type AlertTypes = Readonly<Record<PlannedTrouble["kind"], string>>;
+export type AlertTypes = Readonly<Record<BackendTrouble["kind"], string>>;
 
 export type AlertPlan<F extends PlannedAlert> = {
-  readonly fire: readonly (PlannedAlert & { readonly troubles: readonly PlannedTrouble[] })[];
+  readonly fire: readonly (PlannedAlert & { readonly troubles: readonly BackendTrouble[] })[];
   readonly resolve: readonly F[];
 };
 
 export function planAlerts<F extends PlannedAlert>(
-  troubles: readonly PlannedTrouble[],
+  troubles: readonly BackendTrouble[],
   firing: readonly F[],
   types: AlertTypes,
   afterMs: number,
 ): AlertPlan<F> {
   const keyOf = ({ type, domainId, edge }: Pick<PlannedAlert, "type" | "domainId" | "edge">) =>
     `${type} ${domainId} ${edge}`;
-  const alertOf = ({ kind, customerId, domainId, domain, edge }: PlannedTrouble): PlannedAlert => ({
+  const alertOf = ({ kind, customerId, domainId, domain, edge }: BackendTrouble): PlannedAlert => ({
     customerId,
     domainId,
     domain,
@@ -60,6 +48,6 @@ export function planAlerts<F extends PlannedAlert>(
 }
 
 /** Bad from end to end of the time, as far as was seen, and bad now. */
-function lasts({ since, lastBad, isGoodNow }: PlannedTrouble, afterMs: number): boolean {
+function lasts({ since, lastBad, isGoodNow }: BackendTrouble, afterMs: number): boolean {
   return !isGoodNow && Date.parse(lastBad) - Date.parse(since) >= afterMs;
 }

@@ -1,5 +1,6 @@
 // The shorter mails: certificates that expire, releases of accel_pack, unreviewed bots, image variants that are held back.
 
+import type { ReportedBots, ReportedDeployment } from "../../core/report-facts.ts";
 import type { Block, MailDocument } from "./document.ts";
 import { countText, dayText, numberText } from "./words.ts";
 
@@ -84,11 +85,7 @@ export function certificatesMail(
 export function oldVersionsMail(
   customer: string,
   newest: string,
-  deployments: readonly {
-    readonly name16: string;
-    readonly tags: readonly string[];
-    readonly version: string | null;
-  }[],
+  deployments: readonly ReportedDeployment[],
 ): Composed {
   const count = countText(deployments.length, "deployment");
   const run = deployments.length === 1 ? "runs" : "run";
@@ -141,15 +138,6 @@ export function pushMail(
     ],
   };
 }
-
-export type ReportedBots = {
-  readonly domain: string;
-  readonly bots: readonly {
-    readonly name: string;
-    readonly description: string | null;
-    readonly requests: number;
-  }[];
-};
 
 /** `canAccess`: of all these domains, by their policies. */
 export function botReport(

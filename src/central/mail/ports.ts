@@ -1,28 +1,21 @@
 // What sending needs of the rest of central: declared here, given by the composition root.
 
-import type { Outgoing, OutgoingChannel, OutgoingChat, OutgoingMail } from "../../core/outgoing.ts";
-
-export type Taken = {
-  readonly id: number;
-  /** The same in each attempt. */
-  readonly uid: string;
-  readonly kind: string;
-  readonly recipient: string;
-  /** This one included. */
-  readonly attempts: number;
-  /** ISO 8601. */
-  readonly whenCreated: string;
-  readonly message: Outgoing;
-};
+import type {
+  Outgoing,
+  OutgoingChannel,
+  OutgoingChat,
+  OutgoingMail,
+  TakenMessage,
+} from "../../core/outgoing.ts";
 
 /** Each is one transaction; all throw on a broken store only. */
 export type Outbox = {
   /** A message that is due; nobody else gets it before the lease is over. */
-  take(channel: OutgoingChannel, leaseMs: number): Promise<Taken | undefined>;
-  sent(taken: Taken): Promise<void>;
-  failed(taken: Taken, reason: string): Promise<void>;
+  take(channel: OutgoingChannel, leaseMs: number): Promise<TakenMessage | undefined>;
+  sent(taken: TakenMessage): Promise<void>;
+  failed(taken: TakenMessage, reason: string): Promise<void>;
   /** Not before `until`, nor anything else for the same recipient. */
-  postpone(taken: Taken, until: Date, reason: string | null): Promise<void>;
+  postpone(taken: TakenMessage, until: Date, reason: string | null): Promise<void>;
   /** What came too late fails; one for each. */
   expire(): Promise<readonly { readonly channel: OutgoingChannel; readonly kind: string }[]>;
   backlog(): Promise<

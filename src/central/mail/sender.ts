@@ -6,9 +6,9 @@
 import type { Log } from "../../base/log.ts";
 import { retry, sleep } from "../../base/wait.ts";
 import { backoffMs, type Backoff } from "../../core/backoff.ts";
-import type { Outgoing, OutgoingChannel } from "../../core/outgoing.ts";
+import type { Outgoing, OutgoingChannel, TakenMessage } from "../../core/outgoing.ts";
 import type { SenderTelemetry } from "./telemetry.ts";
-import type { DeliverChat, DeliverMail, Delivery, Outbox, Taken } from "./ports.ts";
+import type { DeliverChat, DeliverMail, Delivery, Outbox } from "./ports.ts";
 
 export type SenderOptions = {
   readonly outbox: Outbox;
@@ -53,7 +53,7 @@ export function startSender(options: SenderOptions): AsyncDisposable {
   const stop = new AbortController();
   const cut = new AbortController();
   const { mail, chat } = options;
-  const deliver = async (message: Outgoing, taken: Taken, signal: AbortSignal) => {
+  const deliver = async (message: Outgoing, taken: TakenMessage, signal: AbortSignal) => {
     if (message.channel === "chat") return chat(message, taken, signal);
     return mail === undefined ? noServer : mail(message, taken, signal);
   };
@@ -76,7 +76,11 @@ const noServer: Delivery = { kind: "down", reason: "no mail server is set" };
 type Lane = Omit<SenderOptions, "timings"> & {
   readonly timings: SenderTimings;
   readonly channel: OutgoingChannel;
-  readonly deliver: (message: Outgoing, taken: Taken, signal: AbortSignal) => Promise<Delivery>;
+  readonly deliver: (
+    message: Outgoing,
+    taken: TakenMessage,
+    signal: AbortSignal,
+  ) => Promise<Delivery>;
   readonly stop: AbortController;
   readonly cut: AbortController;
 };
@@ -87,7 +91,7 @@ async function runLane(lane: Lane): Promise<void> {
   const stop = lane.stop.signal;
   let downs = 0;
   while (!stop.aborted) {
-    let taken: Taken | undefined;
+    let taken: TakenMessage | undefined;
     try {
       taken = await outbox.take(channel, timings.leaseMs);
     } catch (error) {
@@ -107,7 +111,7 @@ async function runLane(lane: Lane): Promise<void> {
 }
 
 /** Until it is written: sent and not known to be would be sent again. */
-async function settle(lane: Lane, taken: Taken, delivery: Delivery): Promise<void> {
+async function settle(lane: Lane, taken: TakenMessage, delivery: Delivery): Promise<void> {
   const { log, random, channel, cut } = lane;
   const facts = { channel, kind: taken.kind, id: taken.uid, attempts: taken.attempts };
   const write = async (): Promise<void> => writeDown(lane, taken, delivery);
@@ -131,7 +135,7 @@ const wordOf = { refused: "refused for good", later: "not taken", down: "not sen
 
 async function writeDown(
   { outbox, now, random, timings }: Lane,
-  taken: Taken,
+  taken: TakenMessage,
   delivery: Delivery,
 ): Promise<void> {
   switch (delivery.kind) {

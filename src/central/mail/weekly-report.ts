@@ -1,25 +1,8 @@
 // The weekly report: what visitors asked of each domain, what the cache answered, what was blocked, and how the deployments are.
 
+import type { ReportedDeployment, ReportedTraffic } from "../../core/report-facts.ts";
 import type { Block, MailDocument } from "./document.ts";
 import { bytesText, changeText, countText, numberText, shareText, timeText } from "./words.ts";
-
-export type ReportedTraffic = {
-  readonly domain: string;
-  readonly requests: number;
-  readonly hits: number;
-  readonly blocked: number;
-  readonly bytes: number;
-  readonly originRequests: number;
-  readonly originErrors: number;
-};
-
-export type ReportedDeployment = {
-  readonly name16: string;
-  readonly tags: readonly string[];
-  readonly version: string | null;
-  readonly lastSeen: string | null;
-  readonly isBehind: boolean;
-};
 
 export type WeeklyFacts = {
   readonly customer: string;

@@ -1,25 +1,8 @@
 // Alerts: which backends are in trouble for long enough, which of them were told already, and where a customer is to be told.
 
+import type { BackendTrouble } from "../../core/backend-trouble.ts";
 import { chatRecipient, monitorChannels } from "./monitor-channels.ts";
-import type { NoticeTables } from "./notice-tables.ts";
 import type { Work } from "./work.ts";
-
-export type TroubleKind = NoticeTables["backend_troubles"]["kind"];
-
-/** One deployment's view of a domain's backend. */
-export type Trouble = {
-  readonly kind: TroubleKind;
-  readonly customerId: number;
-  readonly domainId: number;
-  readonly domain: string;
-  /** Server name of the edge, or the name of the deployment where it says none. */
-  readonly edge: string;
-  readonly since: string;
-  readonly lastBad: string;
-  readonly isGoodNow: boolean;
-  readonly requests: number;
-  readonly badRequests: number;
-};
 
 export type Firing = {
   readonly id: number;
@@ -61,7 +44,7 @@ export async function endTroubles({ tx, at }: Work, goodForMs: number): Promise<
     .execute();
 }
 
-export async function troubles({ tx }: Work): Promise<readonly Trouble[]> {
+export async function troubles({ tx }: Work): Promise<readonly BackendTrouble[]> {
   const rows = await tx
     .selectFrom("backend_troubles")
     .innerJoin("domains", "domains.id", "backend_troubles.domain_id")

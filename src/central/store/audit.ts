@@ -3,33 +3,10 @@
 // It is read by stretches of its ids, each in a transaction of its own: however long the trail and however rare what is looked for, nobody waits longer than for
 // one stretch, and no change pays for an index.
 
+import type { AuditEntry, AuditLine, AuditQuery, AuditStretch } from "../../core/audit-trail.ts";
 import type { Json } from "../../core/canonical-json.ts";
 import type { Queries, Store } from "./database.ts";
 import type { Work } from "./work.ts";
-
-export type AuditEntry = {
-  readonly via: "api" | "operator";
-  readonly who: string;
-  readonly userId: number | null;
-  readonly customerId: number | null;
-  readonly action: string;
-  readonly ids: Readonly<Record<string, Json>>;
-  readonly change: Json;
-  readonly address: string | null;
-  readonly requestId: string | null;
-};
-
-export type AuditLine = AuditEntry & { readonly id: number; readonly at: string };
-
-export type AuditQuery = {
-  readonly customerId: number | undefined;
-  /** A user's name, also of one who had it when the line was written, or an operator's account. */
-  readonly who: string | undefined;
-  readonly since: string | undefined;
-};
-
-/** Ids above `after`, up to `upTo`. */
-type AuditStretch = { readonly after: number; readonly upTo: number };
 
 export function audit(work: Work) {
   return {

@@ -3,15 +3,11 @@
 import { setImmediate } from "node:timers/promises";
 import { sql } from "kysely";
 import { Together } from "../../base/together.ts";
+import type { JournalPart } from "../../core/journal-part.ts";
 import { journalPageEntriesMax, type JournalEntry } from "../../wire/journal.ts";
 import type { Store } from "./database.ts";
 import { journalEntry, parseBody, readJournal } from "./journal.ts";
-
-export type JournalPage = {
-  readonly entries: readonly JournalEntry[];
-  /** There were no more when they were read. */
-  readonly isLast: boolean;
-};
+import { parts } from "./parts.ts";
 
 type Asked = { readonly deploymentSiteId: number; readonly afterSeq: number };
 
@@ -36,7 +32,7 @@ export class JournalPages {
   }
 
   /** What stands behind a position. Of more than a few the sizes are asked for first, so that a page of large bodies is never read whole. */
-  async after(deploymentSiteId: number, afterSeq: number): Promise<JournalPage> {
+  async after(deploymentSiteId: number, afterSeq: number): Promise<JournalPart<JournalEntry>> {
     const few = await this.#few.ask({ deploymentSiteId, afterSeq });
     if (few.length < fewEntries) return { entries: few, isLast: true };
     const sizes = await this.#store
@@ -56,19 +52,47 @@ export class JournalPages {
   }
 }
 
-/** Bodies that several have in common are read and parsed once. Without gaps in the numbers, a few are those that follow. */
+/** Bodies that several have in common are read and parsed once. */
 async function readFew(
   store: Store,
   all: readonly Asked[],
 ): Promise<readonly (readonly JournalEntry[])[]> {
+  const entries: JournalEntry[][] = all.map(() => []);
+  const rows: FewRow[] = [];
+  for (const part of parts(all.map((asked, no) => ({ ...asked, no }))))
+    rows.push(...(await readRows(store, part)));
+  const bodies = await readBodies(store, new Set(rows.map(({ digest }) => digest)));
+  for (const { no, digest, ...row } of rows) {
+    const body = bodies.get(digest);
+    // They are read behind the rows; bodies of entries are not removed.
+    if (body === undefined) throw new TypeError(`the journal lacks the body ${digest}`);
+    entries[no]?.push(journalEntry(row, body));
+  }
+  return entries;
+}
+
+/** `no`: of the one who asked. */
+type FewRow = {
+  readonly no: number;
+  readonly seq: number;
+  readonly kind: string;
+  readonly at: string;
+  readonly chain: string;
+  readonly digest: string;
+};
+
+/** Numbers have no gaps: a few are those that follow. */
+async function readRows(
+  store: Store,
+  part: readonly (Asked & { readonly no: number })[],
+): Promise<readonly FewRow[]> {
   const asked = sql.join(
-    all.map(
-      ({ deploymentSiteId: id, afterSeq: seq }, no) =>
+    part.map(
+      ({ no, deploymentSiteId: id, afterSeq: seq }) =>
         sql`(CAST(${no} AS integer), CAST(${id} AS integer), CAST(${seq} AS bigint))`,
     ),
   );
-  type Row = { no: number; seq: number; kind: string; at: string; chain: string; digest: string };
-  const { rows } = await sql<Row>`
+  const { rows } = await sql<FewRow>`
     SELECT asked.column1 AS no, seq, kind, at, chain, body_digest AS digest
     FROM (VALUES ${asked}) AS asked
     CROSS JOIN journal
@@ -76,22 +100,21 @@ async function readFew(
       AND seq > asked.column3 AND seq <= asked.column3 + ${sql.lit(fewEntries)}
     ORDER BY asked.column1, seq
   `.execute(store);
-  const digests = [...new Set(rows.map(({ digest }) => digest))];
-  const bodies =
-    digests.length === 0
-      ? []
-      : await store
-          .selectFrom("journal_bodies")
-          .select(["digest", "body"])
-          .where("digest", "in", digests)
-          .execute();
-  const parsed = new Map(bodies.map(({ digest, body }) => [digest, parseBody(body)]));
-  const entries: JournalEntry[][] = all.map(() => []);
-  for (const { no, digest, ...row } of rows) {
-    const body = parsed.get(digest);
-    // A reader does not see the rows and their bodies at one moment; bodies of entries are not removed.
-    if (body === undefined) throw new TypeError(`the journal lacks the body ${digest}`);
-    entries[no]?.push(journalEntry(row, body));
+  return rows;
+}
+
+async function readBodies(
+  store: Store,
+  digests: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, JournalEntry["body"]>> {
+  const bodies = new Map<string, JournalEntry["body"]>();
+  for (const part of parts([...digests])) {
+    const rows = await store
+      .selectFrom("journal_bodies")
+      .select(["digest", "body"])
+      .where("digest", "in", part)
+      .execute();
+    for (const { digest, body } of rows) bodies.set(digest, parseBody(body));
   }
-  return entries;
+  return bodies;
 }

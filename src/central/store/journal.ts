@@ -2,14 +2,14 @@
 //
 // seq counts from 1 without gaps per site; bodies are stored once and shared by all sites; chain by core/journal-chain.
 
-import { setImmediate } from "node:timers/promises";
 import { sql } from "kysely";
 import { bodyDigest, nextChain } from "../../core/journal-chain.ts";
+import type { JournalHead } from "../../core/journal-part.ts";
 import { canonicalJson } from "../../core/canonical-json.ts";
 import type { JournalBody, JournalEntry, JournalKind } from "../../wire/journal.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { Queries, Tx } from "./database.ts";
-import { parts } from "./parts.ts";
+import { pacedParts, parts } from "./parts.ts";
 
 export type Appended = { readonly deploymentSiteId: number; readonly seq: number };
 
@@ -32,11 +32,8 @@ export async function appendJournal<K extends JournalKind>(
     .onConflict((conflict) => conflict.column("digest").doNothing())
     .execute();
   const appended: Appended[] = [];
-  for (let from = 0; from < deploymentSiteIds.length; from += sitesPerStatement) {
-    if (from > 0) await setImmediate(); // Thousands of sites in one go would hold up every channel.
-    const part = deploymentSiteIds.slice(from, from + sitesPerStatement);
+  for await (const part of pacedParts(deploymentSiteIds, sitesPerStatement))
     appended.push(...(await appendPart(tx, part, { kind, at, bodyDigest: digest })));
-  }
   return appended;
 }
 
@@ -111,8 +108,6 @@ export function journalEntry(
   const { seq, kind, at, chain } = row;
   return { seq, kind, at, chain: chain as Sha256, body }; // A digest, by nextChain.
 }
-
-export type JournalHead = { readonly seq: number; readonly chain: string };
 
 export async function journalHead(db: Queries, deploymentSiteId: number): Promise<JournalHead> {
   const { journal_head: seq, journal_chain: chain } = await db

@@ -42,11 +42,6 @@ function chatChannels(work: Work) {
     hook_sealed: sealer.seal(chat_hook_url, hookContext(customerId)),
     when_updated: at,
   });
-  const isTaken = async (customerId: number, uid: string, exceptId: number): Promise<boolean> =>
-    (await rows(customerId)
-      .where("monitor_uid", "=", uid)
-      .where("id", "!=", exceptId)
-      .executeTakeFirst()) !== undefined;
   return {
     async list(customerId: number, { after, limit }: Range): Promise<readonly ChatChannelRow[]> {
       const page = rows(customerId).where("id", ">", after).orderBy("id").limit(limit);
@@ -63,9 +58,8 @@ function chatChannels(work: Work) {
       write: ChatChannelWrite,
       countMax: number,
     ): Promise<number | ChannelRefusal> {
-      if (await isTaken(customerId, write.monitor_uid, 0)) return "taken";
-      const all = await rows(customerId).execute();
-      if (all.length >= countMax) return "too-many";
+      const refused = refusal(await rows(customerId).execute(), write.monitor_uid, countMax);
+      if (refused !== undefined) return refused;
       const { id } = await tx
         .insertInto("chat_channels")
         .values({ customer_id: customerId, ...stored(customerId, write), when_created: at })
@@ -80,7 +74,7 @@ function chatChannels(work: Work) {
       id: number,
       write: ChatChannelWrite,
     ): Promise<"updated" | "taken"> {
-      if (await isTaken(customerId, write.monitor_uid, id)) return "taken";
+      if (isTaken(await rows(customerId).execute(), write.monitor_uid, id)) return "taken";
       await tx
         .updateTable("chat_channels")
         .set(stored(customerId, write))
@@ -103,11 +97,6 @@ function emailChannels({ tx, at }: Work) {
       .selectFrom("email_channels")
       .select(["id", "monitor_uid", "when_created", "when_updated"])
       .where("customer_id", "=", customerId);
-  const isTaken = async (customerId: number, uid: string, exceptId: number): Promise<boolean> =>
-    (await rows(customerId)
-      .where("monitor_uid", "=", uid)
-      .where("id", "!=", exceptId)
-      .executeTakeFirst()) !== undefined;
   return {
     async list(customerId: number, { after, limit }: Range): Promise<readonly EmailChannelRow[]> {
       return rows(customerId).where("id", ">", after).orderBy("id").limit(limit).execute();
@@ -122,9 +111,8 @@ function emailChannels({ tx, at }: Work) {
       { monitor_uid }: EmailChannelWrite,
       countMax: number,
     ): Promise<number | ChannelRefusal> {
-      if (await isTaken(customerId, monitor_uid, 0)) return "taken";
-      const all = await rows(customerId).execute();
-      if (all.length >= countMax) return "too-many";
+      const refused = refusal(await rows(customerId).execute(), monitor_uid, countMax);
+      if (refused !== undefined) return refused;
       const { id } = await tx
         .insertInto("email_channels")
         .values({ customer_id: customerId, monitor_uid, when_created: at, when_updated: at })
@@ -139,7 +127,7 @@ function emailChannels({ tx, at }: Work) {
       id: number,
       { monitor_uid }: EmailChannelWrite,
     ): Promise<"updated" | "taken"> {
-      if (await isTaken(customerId, monitor_uid, id)) return "taken";
+      if (isTaken(await rows(customerId).execute(), monitor_uid, id)) return "taken";
       await tx
         .updateTable("email_channels")
         .set({ monitor_uid, when_updated: at })
@@ -152,6 +140,18 @@ function emailChannels({ tx, at }: Work) {
       await tx.deleteFrom("email_channels").where("id", "=", id).execute();
     },
   };
+}
+
+type Known = Pick<Common, "id" | "monitor_uid">;
+
+/** Undefined: one of that name can be added to those of the customer. */
+function refusal(own: readonly Known[], uid: string, countMax: number): ChannelRefusal | undefined {
+  if (isTaken(own, uid)) return "taken";
+  return own.length >= countMax ? "too-many" : undefined;
+}
+
+function isTaken(own: readonly Known[], uid: string, exceptId?: number): boolean {
+  return own.some((channel) => channel.monitor_uid === uid && channel.id !== exceptId);
 }
 
 export function chatRecipient(channelId: number): string {

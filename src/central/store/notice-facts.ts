@@ -3,28 +3,19 @@
 import { sql } from "kysely";
 import { isMailAddress, mailAddressKey } from "../../core/outgoing.ts";
 import { comparePackageVersions, parsePackageVersion } from "../../core/package-version.ts";
+import type { ReportedBots, ReportedDeployment, ReportedTraffic } from "../../core/report-facts.ts";
 import { decodeReport } from "../../wire/channel.ts";
 import { newestPackage } from "./packages.ts";
 import type { Work } from "./work.ts";
 
 export type Days = { readonly from: string; readonly until: string };
 
-export type DomainTraffic = {
-  readonly domain: string;
-  readonly requests: number;
-  readonly hits: number;
-  readonly blocked: number;
-  readonly bytes: number;
-  readonly originRequests: number;
-  readonly originErrors: number;
-};
-
 /** Every domain of the customer, the most requests first. */
 export async function trafficOf(
   { tx }: Work,
   customerId: number,
   { from, until }: Days,
-): Promise<readonly DomainTraffic[]> {
+): Promise<readonly ReportedTraffic[]> {
   const sum = (column: string) =>
     sql<number>`coalesce(sum(${sql.ref(`traffic_days.${column}`)}), 0)`;
   return tx
@@ -67,16 +58,9 @@ export async function clearsOf(
   return count;
 }
 
-export type BotDomain = {
-  readonly domain: string;
+export type BotDomain = ReportedBots & {
   /** What the policy in force says. */
   readonly canAccess: boolean;
-  /** The most requests first. */
-  readonly bots: readonly {
-    readonly name: string;
-    readonly description: string | null;
-    readonly requests: number;
-  }[];
 };
 
 /** Domains that unreviewed bots visited within the days. */
@@ -118,14 +102,8 @@ export async function botsOf(
   }));
 }
 
-export type DeploymentState = {
+export type DeploymentState = ReportedDeployment & {
   readonly id: number;
-  readonly name16: string;
-  readonly tags: readonly string[];
-  /** Null: its agent never connected. */
-  readonly version: string | null;
-  readonly lastSeen: string | null;
-  readonly isBehind: boolean;
   /** In force there and about to expire, as its agent says; as they were uploaded where it does not say. */
   readonly certificates: readonly {
     readonly names: readonly string[];

@@ -38,7 +38,7 @@ export async function openRun(
   const until = dayBefore(at.slice(0, 10));
   if (latest === undefined) {
     // Nothing is made up for from before there were reports.
-    await insertRun({ kind, period, covers_until: until, when_begun: at, when_done: at });
+    await begin(at);
     return undefined;
   }
   const isThis = latest.period === period;
@@ -48,16 +48,20 @@ export async function openRun(
   const first = dayBefore(end, daysMax - 1);
   const next = before === undefined ? first : dayBefore(before.covers_until, -1);
   const run = { kind, period, from: next > first ? next : first, until: end };
-  if (!isThis)
-    await insertRun({ kind, period, covers_until: until, when_begun: at, when_done: null });
+  if (!isThis) await begin(null);
   return run;
 
-  async function insertRun(
-    row: Omit<NoticeTables["notice_runs"], "after_customer_id">,
-  ): Promise<void> {
+  async function begin(whenDone: string | null): Promise<void> {
     await tx
       .insertInto("notice_runs")
-      .values({ ...row, after_customer_id: 0 })
+      .values({
+        kind,
+        period,
+        covers_until: until,
+        after_customer_id: 0,
+        when_begun: at,
+        when_done: whenDone,
+      })
       .execute();
   }
 }

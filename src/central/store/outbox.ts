@@ -4,7 +4,7 @@
 
 import type { ExpressionBuilder } from "kysely";
 import type { Sealer } from "../../base/seal.ts";
-import type { Outgoing, OutgoingChannel } from "../../core/outgoing.ts";
+import type { Outgoing, OutgoingChannel, TakenMessage } from "../../core/outgoing.ts";
 import type { Store } from "./database.ts";
 import type { StoreTables } from "./schema.ts";
 import type { Work } from "./work.ts";
@@ -109,17 +109,6 @@ export async function dropWaiting({ tx }: Work, recipient: string): Promise<void
 function contextOf(uid: string): string {
   return `outbox/${uid}`;
 }
-
-export type TakenMessage = {
-  readonly id: number;
-  readonly uid: string;
-  readonly kind: string;
-  readonly recipient: string;
-  /** This one included. */
-  readonly attempts: number;
-  readonly whenCreated: string;
-  readonly message: Outgoing;
-};
 
 /** One message that is due, for `leaseMs` nobody else's. Undefined when there is none. */
 export async function takeMessage(

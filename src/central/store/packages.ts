@@ -1,22 +1,10 @@
 // Accelerator packages: which versions there are, and which of them is the newest.
 
+import type { NewPackage, PackageRow } from "../../core/accel-package.ts";
 import { comparePackageVersions, parsePackageVersion } from "../../core/package-version.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { Queries } from "./database.ts";
 import type { Work } from "./work.ts";
-
-export type PackageRow = {
-  readonly id: number;
-  readonly version: string;
-  readonly versionKey: string;
-  readonly file: string;
-  readonly size: number;
-  readonly sha256: Sha256;
-  readonly storedAs: string;
-  readonly when_created: string;
-};
-
-export type NewPackage = Omit<PackageRow, "id" | "when_created"> & { readonly userId: number };
 
 const columns = [
   "id",

@@ -1,32 +1,10 @@
 // Users, tokens and customers as operators see them: across customers.
 
 import { sql } from "kysely";
+import type { NewPerson, Permission, Person } from "../../core/people.ts";
 import type { Work } from "./work.ts";
 
 type PageRange = { readonly after: number; readonly limit: number };
-
-export type Person = {
-  readonly id: number;
-  readonly customer_id: number;
-  readonly username: string;
-  readonly email: string;
-  readonly first_name: string;
-  readonly last_name: string;
-  readonly date_joined: string;
-  readonly may_publish: boolean;
-  readonly may_read_logs: boolean;
-  readonly has_password: boolean;
-  readonly tokens: number;
-};
-
-export type NewPerson = {
-  readonly customerId: number;
-  readonly username: string;
-  readonly email: string;
-  readonly firstName: string;
-  readonly lastName: string;
-  readonly passwordHash: string | null;
-};
 
 type TokensOf = {
   readonly userId: number | undefined;
@@ -56,11 +34,7 @@ export function people(work: Work) {
         .execute();
     },
 
-    async setPermission(
-      userId: number,
-      permission: "publish" | "read-logs",
-      isGranted: boolean,
-    ): Promise<void> {
+    async setPermission(userId: number, permission: Permission, isGranted: boolean): Promise<void> {
       const value = isGranted ? 1 : 0;
       await work.tx
         .updateTable("users")

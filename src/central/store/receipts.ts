@@ -147,10 +147,7 @@ async function correct(
 }
 
 /** After a snapshot the instance stands at its position, whatever hello said. */
-async function advance(
-  tx: Tx,
-  { deploymentSiteId, instanceId, receipts }: Given,
-): Promise<void> {
+async function advance(tx: Tx, { deploymentSiteId, instanceId, receipts }: Given): Promise<void> {
   const seqs = receipts
     .filter(({ phase, detail }) => phase === "applied" && detail["snapshot"] === true)
     .map(({ seq }) => seq);

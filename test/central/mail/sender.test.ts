@@ -3,8 +3,9 @@
 import pino from "pino";
 import { expect, test } from "vitest";
 import { startSender } from "../../../src/central/mail/sender.ts";
-import type { Delivery, Taken } from "../../../src/central/mail/ports.ts";
+import type { Delivery } from "../../../src/central/mail/ports.ts";
 import { releaseLeases } from "../../../src/central/store/outbox.ts";
+import type { TakenMessage } from "../../../src/core/outgoing.ts";
 import { openOutbox as open, type OutboxRig as Rig } from "../../support/outbox-rig.ts";
 import { until } from "../../support/until.ts";
 
@@ -16,7 +17,7 @@ const fast = {
   again: { firstMs: 1_000, mostMs: 8_000 },
 };
 
-function send(rig: Rig, deliver: (to: string, taken: Taken["uid"]) => Promise<Delivery>) {
+function send(rig: Rig, deliver: (to: string, taken: TakenMessage["uid"]) => Promise<Delivery>) {
   return startSender({
     outbox: rig.outboxAs("sender"),
     mail: async ({ to }, { uid }) => deliver(to, uid),

@@ -1,0 +1,17 @@
+// A backend in trouble: it answers too slowly, or not at all.
+
+/** One deployment's view of a domain's backend. */
+export type BackendTrouble = {
+  readonly kind: "slow" | "unreachable";
+  readonly customerId: number;
+  readonly domainId: number;
+  readonly domain: string;
+  /** Server name of the edge, or the name of the deployment where it says none. */
+  readonly edge: string;
+  /** ISO 8601. */
+  readonly since: string;
+  readonly lastBad: string;
+  readonly isGoodNow: boolean;
+  readonly requests: number;
+  readonly badRequests: number;
+};

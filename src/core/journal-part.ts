@@ -1,0 +1,11 @@
+// How a journal is read: by position, a part at a time.
+
+/** Number of the last entry (0: there is none), and the digest that commits to all up to it. */
+export type JournalHead = { readonly seq: number; readonly chain: string };
+
+/** The entries behind a position, in order, as many as fit into one page (entries and bytes); at least one where there is one. */
+export type JournalPart<Entry> = {
+  readonly entries: readonly Entry[];
+  /** There were no more when they were read. */
+  readonly isLast: boolean;
+};

@@ -1,0 +1,32 @@
+// What reports tell a customer of: the traffic of its domains, unreviewed bots, and the releases that its deployments run.
+
+export type ReportedTraffic = {
+  readonly domain: string;
+  readonly requests: number;
+  readonly hits: number;
+  readonly blocked: number;
+  readonly bytes: number;
+  readonly originRequests: number;
+  readonly originErrors: number;
+};
+
+/** Of one domain. */
+export type ReportedBots = {
+  readonly domain: string;
+  /** The most requests first. */
+  readonly bots: readonly {
+    readonly name: string;
+    readonly description: string | null;
+    readonly requests: number;
+  }[];
+};
+
+export type ReportedDeployment = {
+  readonly name16: string;
+  readonly tags: readonly string[];
+  /** Null: its agent never connected. */
+  readonly version: string | null;
+  readonly lastSeen: string | null;
+  /** It runs a release older than the newest. */
+  readonly isBehind: boolean;
+};
