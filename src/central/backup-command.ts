@@ -16,6 +16,7 @@ import { writeBackup, type BackupFacts, type StoredFacts } from "./backup/write-
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
 import { blobPages } from "./store/blob-rows.ts";
 import { openReader, openStore, storeEpoch } from "./store/database.ts";
+import { storedPackages } from "./store/packages.ts";
 import { noteRestore } from "./store/restores.ts";
 import { openStoreKey } from "./store/store-key.ts";
 
@@ -122,6 +123,10 @@ const stored: StoredFacts = {
     await using store = openReader(path);
     yield* blobPages(store);
   },
+  packages: async (path) => {
+    await using store = openReader(path);
+    return await storedPackages(store);
+  },
 };
 
 /** Nothing is removed until it is disposed; `stop` aborts also when central no longer holds. Throws STATE_DIR_LOCKED where a central runs that does not answer. */
@@ -164,7 +169,7 @@ function json(facts: unknown): string {
 }
 
 function backupText(facts: BackupFacts, keyFile: string): string {
-  const { blobs, lost_blobs: lost } = facts;
+  const { blobs } = facts;
   const lines = [
     `${facts.directory}: central as it was at ${facts.when}`,
     `  store         ${facts.store_bytes} bytes, epoch ${facts.epoch}`,
@@ -172,10 +177,14 @@ function backupText(facts: BackupFacts, keyFile: string): string {
     `  packages      ${facts.packages}`,
     `  request logs  ${facts.log_days} days with ${facts.log_bytes} bytes`,
   ];
-  if (lost.length > 0)
-    lines.push(
-      `NOT WHOLE: ${lost.length} blobs are missing on central's disk and so in the backup: ${lost.slice(0, 3).join(", ")}${lost.length > 3 ? ", …" : ""}`,
-    );
+  for (const [what, lost] of [
+    ["blobs", facts.lost_blobs],
+    ["packages", facts.lost_packages],
+  ] as const)
+    if (lost.length > 0)
+      lines.push(
+        `NOT WHOLE: ${lost.length} ${what} are missing on central's disk and so in the backup: ${lost.slice(0, 3).join(", ")}${lost.length > 3 ? ", …" : ""}`,
+      );
   if (facts.key === "in the backup")
     lines.push(`THE KEY IS IN IT: whoever reads this directory can read every secret of central.`);
   if (facts.key === "not in the backup")

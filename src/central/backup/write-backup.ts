@@ -27,6 +27,8 @@ export type StoredFacts = {
   readonly blobs: (
     path: string,
   ) => AsyncIterable<readonly { readonly sha256: string; readonly size: number }[]>;
+  /** Names of the files of all packages that the store has a row of. */
+  readonly packages: (path: string) => Promise<ReadonlySet<string>>;
 };
 
 export type BackupOptions = {
@@ -50,6 +52,8 @@ export type BackupFacts = {
   /** Digests of those that the disk has lost. */
   readonly lost_blobs: readonly string[];
   readonly packages: number;
+  /** Files of those that the disk has lost. */
+  readonly lost_packages: readonly string[];
   readonly log_days: number;
   readonly log_bytes: number;
   readonly key: "in the backup" | "not in the backup" | "missing";
@@ -96,7 +100,7 @@ class Writing {
     const { bytes } = await this.#note(storeName);
     const epoch = await stored.epoch(store);
     const { blobs, lost } = await this.#blobs(store);
-    const packages = await this.#packages();
+    const { packages, lost: lostPackages } = await this.#packages(store);
     const hasKey = existsSync(keyFile);
     if (withKey && hasKey) {
       await copyDurable(keyFile, join(this.#to, keyName));
@@ -122,6 +126,7 @@ class Writing {
       blobs,
       lost_blobs: lost,
       packages,
+      lost_packages: lostPackages,
       log_days: logs.days,
       log_bytes: logs.bytes,
       key: !hasKey ? "missing" : withKey ? "in the backup" : "not in the backup",
@@ -179,16 +184,25 @@ class Writing {
     return { blobs, lost };
   }
 
-  async #packages(): Promise<number> {
-    const root = join(this.#options.stateDir, "packages");
-    const names = await filesBelow(root);
-    for (const name of names) {
+  async #packages(
+    store: string,
+  ): Promise<{ readonly packages: number; readonly lost: readonly string[] }> {
+    const { stateDir, stored, stop } = this.#options;
+    const lost: string[] = [];
+    let packages = 0;
+    for (const name of await stored.packages(store)) {
+      stop.throwIfAborted();
       const path = `packages/${name}`;
+      if (!existsSync(join(stateDir, path))) {
+        lost.push(name);
+        continue;
+      }
       await this.#directories.of(join(this.#to, path));
-      await linkOrCopy(join(root, name), join(this.#to, path));
+      await linkOrCopy(join(stateDir, path), join(this.#to, path));
       await this.#note(path);
+      packages++;
     }
-    return names.length;
+    return { packages, lost };
   }
 
   async #note(path: string): Promise<BackupFile> {

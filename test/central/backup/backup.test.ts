@@ -14,10 +14,10 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { until } from "../../support/until.ts";
-import { BackupRig, contentOf, texts } from "./rig.ts";
+import { BackupRig, contentOf, packageFile, texts } from "./rig.ts";
 
 vi.setConfig({ testTimeout: 120_000 }); // Commands are processes.
 
@@ -38,7 +38,7 @@ test("a backup with the key comes back whole, in a store with another epoch", as
   const own = contentOf(rig.stateDir);
   for (const path of [
     "central.key",
-    "packages/accel_agent-1.0-py3-none-any.whl",
+    packageFile,
     ...digests.map((sha256) => `blobs/${sha256.slice(0, 2)}/${sha256}`),
   ])
     expect(after.get(path), path).toBe(own.get(path));
@@ -47,6 +47,7 @@ test("a backup with the key comes back whole, in a store with another epoch", as
     "logs/2030-01-15.db",
     "logs/restored",
   ]);
+  expect([...after.keys()].filter((path) => path.startsWith("packages/"))).toEqual([packageFile]);
   expect(await rig.epoch(restored)).not.toBe(await rig.epoch(rig.stateDir));
   // Nothing of it is shared with the backup, which can be restored again.
   expect(contentOf(rig.backup)).toEqual(before);
@@ -69,15 +70,17 @@ test("without the key, and where there is none, that is said loudly; so it is wh
   expect(restore.said).toContain("THE KEY IS MISSING");
 });
 
-test("a blob that the disk lost is told, and does not keep the rest from coming back", async () => {
+test("a blob or a package that the disk lost is told, and does not keep the rest from coming back", async () => {
   using rig = new BackupRig();
   const [lost = ""] = await rig.prepare(["a", "b"]);
   rmSync(join(rig.stateDir, "blobs", lost.slice(0, 2), lost));
+  rmSync(join(rig.stateDir, packageFile));
   const { code, said } = await rig.run("backup", rig.backup);
-  expect({ code, said: said.includes(`NOT WHOLE: 1 blobs`) && said.includes(lost) }).toEqual({
-    code: 0,
-    said: true,
-  });
+  expect(code).toBe(0);
+  expect(said).toMatch(new RegExp(`NOT WHOLE: 1 blobs are missing .*: ${lost}$`, "m"));
+  expect(said).toMatch(
+    new RegExp(`NOT WHOLE: 1 packages are missing .*: ${basename(packageFile)}$`, "m"),
+  );
   rig.writeSettings(join(rig.dir, "restored"));
   expect(await rig.run("restore", rig.backup)).toMatchObject({ code: 0 });
 });

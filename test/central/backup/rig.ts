@@ -1,7 +1,7 @@
 // A state directory as a running central leaves it, and the two commands over it as processes.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { openBlobs } from "../../../src/central/store/blobs.ts";
 import { openStore, storeEpoch } from "../../../src/central/store/database.ts";
 import { openKeyFile } from "../../../src/base/seal.ts";
@@ -16,6 +16,8 @@ export const texts: readonly string[] = Array.from({ length: 300 }, (_, no) =>
 );
 
 export const now = (): Date => new Date("2030-01-15T12:00:00.000Z");
+
+export const packageFile = "packages/0123456789abcdef01234567";
 
 export class BackupRig implements Disposable {
   readonly #temp = tempDir();
@@ -36,10 +38,25 @@ export class BackupRig implements Disposable {
   async prepare(texts: readonly string[]): Promise<readonly Sha256[]> {
     mkdirSync(join(this.stateDir, "logs"), { recursive: true });
     mkdirSync(join(this.stateDir, "packages"));
-    writeFileSync(join(this.stateDir, "packages/accel_agent-1.0-py3-none-any.whl"), "a wheel");
+    writeFileSync(join(this.stateDir, packageFile), "a wheel");
+    // What an upload left that was refused is no package.
+    writeFileSync(join(this.stateDir, "packages/ffffffffffffffffffffffff"), "half a wheel");
     await openKeyFile(join(this.stateDir, "central.key"));
     await using store = await openStore(join(this.stateDir, "central.db"), now);
     const blobs = await openBlobs(join(this.stateDir, "blobs"), store, now);
+    await store
+      .insertInto("packages")
+      .values({
+        version: "1.0",
+        version_key: "1",
+        file: "accel_pack-1.0-py3-none-any.whl",
+        size: 7,
+        sha256: "0".repeat(64),
+        stored_as: basename(packageFile),
+        uploaded_by_user_id: 1,
+        when_created: now().toISOString(),
+      })
+      .execute();
     const digests = await Promise.all(texts.map(async (text) => blobs.put(Buffer.from(text))));
     for (const day of ["2030-01-14", "2030-01-15"]) {
       using logs = new LogStore(join(this.stateDir, "logs"), () => undefined);
