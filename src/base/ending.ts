@@ -26,7 +26,10 @@ export class Ending<T> {
 
   /** The outcome of `work`, or how it ended if that comes first. Nothing of `work` is kept. */
   async or<W>(work: Promise<W>): Promise<W | T> {
-    if (this.#isOver) return this.promise;
+    if (this.#isOver) {
+      work.catch(() => undefined); // Nobody waits for it any more.
+      return this.promise;
+    }
     const { promise, resolve, reject } = Promise.withResolvers<W | T>();
     this.#waiting.add(resolve);
     work.then(resolve, reject);

@@ -1,10 +1,10 @@
 // Small jobs of many callers, done many at a time: while one run is under way, what is asked for gathers for the next. A job that fails harms none of those
-// that it was done with.
+// that it was done with: a run that fails is done again in halves, until the one that fails is alone.
 
 export type TogetherOptions<T, R> = {
-  /** Outcomes in the order of the items. Where it fails for several, each is tried again by itself. */
+  /** Outcomes in the order of the items. Where it fails, nothing of it was done. */
   readonly run: (items: readonly T[]) => Promise<readonly R[]>;
-  /** Awaited before each run: what is asked for until then joins it. */
+  /** Awaited before each run: what is asked for until then joins it. Must not fail. */
   readonly gather: () => Promise<unknown>;
   /** Of the items of one run; at least one is taken. */
   readonly weightMax: number;
@@ -23,7 +23,7 @@ export class Together<T, R> {
     this.#options = options;
   }
 
-  /** Throws what its own run throws. It may be run twice; only the last run counts. */
+  /** Throws what its own run throws. It may be run several times; only the last run counts. */
   async ask(item: T): Promise<R> {
     const waiting: Waiting<T, R> = { ...Promise.withResolvers<R>(), item };
     this.#waiting.push(waiting);
@@ -36,16 +36,23 @@ export class Together<T, R> {
     this.#isRunning = true;
     while (this.#waiting.length > 0) {
       await this.#options.gather();
-      const batch = this.#waiting.splice(0, this.#count());
-      await this.#runOne(batch).catch(async (error: unknown) => {
-        if (batch.length === 1) batch[0]?.reject(error);
-        else for (const one of batch) await this.#runOne([one]).catch(one.reject);
-      });
+      await this.#settle(this.#waiting.splice(0, this.#count()));
     }
     this.#isRunning = false;
   }
 
-  async #runOne(batch: readonly Waiting<T, R>[]): Promise<void> {
+  async #settle(batch: readonly Waiting<T, R>[]): Promise<void> {
+    try {
+      await this.#runBatch(batch);
+    } catch (error) {
+      if (batch.length === 1) return batch[0]?.reject(error);
+      const half = Math.ceil(batch.length / 2);
+      await this.#settle(batch.slice(0, half));
+      await this.#settle(batch.slice(half));
+    }
+  }
+
+  async #runBatch(batch: readonly Waiting<T, R>[]): Promise<void> {
     const outcomes = await this.#options.run(batch.map(({ item }) => item));
     if (outcomes.length !== batch.length)
       throw new TypeError(`${outcomes.length} outcomes of ${batch.length} jobs`);

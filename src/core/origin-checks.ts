@@ -34,25 +34,32 @@ export type ChecksPlan = {
   readonly checks: ReadonlyMap<string, OriginCheck>;
   /** Beyond the limits: these origins count as healthy until a request fails. */
   readonly leftOut: number;
+  /** Main domains with an origin that is not checked: its checks do not speak for all of it. */
+  readonly partly: ReadonlySet<string>;
 };
 
 export function planChecks(state: ServingState): ChecksPlan {
   const checks = new Map<string, OriginCheck>();
   const leftOut = new Set<string>();
+  const partly = new Set<string>();
   for (const { name: domain, hosts } of state.domains) {
     let own = 0;
     for (const { name, site } of hosts) {
-      for (const check of site === null ? [] : checksOf(domain, name, site.backend)) {
+      const backend = site?.backend ?? null;
+      if (backend !== null && backend.health === null) partly.add(domain);
+      for (const check of checksOf(domain, name, backend)) {
         if (checks.has(check.key)) continue;
-        if (own >= checksOfDomainMax || checks.size >= checksMax) leftOut.add(check.key);
-        else {
+        if (own >= checksOfDomainMax || checks.size >= checksMax) {
+          leftOut.add(check.key);
+          partly.add(domain);
+        } else {
           own++;
           checks.set(check.key, check);
         }
       }
     }
   }
-  return { checks, leftOut: leftOut.size };
+  return { checks, leftOut: leftOut.size, partly };
 }
 
 function checksOf(
@@ -69,7 +76,7 @@ function checksOf(
   });
 }
 
-/** Of all checked origins of a domain: every one fails, or one is good. */
+/** Of a domain's origins: all are checked and every one fails, or one is good. */
 export type CheckVerdict = "up" | "down";
 
 export type CheckedOrigin = { readonly isDown: boolean; readonly failures: number };

@@ -3,7 +3,7 @@
 import { Type, type Static } from "typebox";
 import { AnswerMessage, AskMessage } from "./ask.ts";
 import { closed, decoder } from "./validate.ts";
-import { Count, Epoch, HostText, Seq, Sha256Text } from "./parts.ts";
+import { Count, Epoch, HostText, InstanceId, Seq, Sha256Text } from "./parts.ts";
 import { JournalItem } from "./journal.ts";
 import { Receipt, ReceiptPhase } from "./receipt.ts";
 
@@ -56,7 +56,7 @@ export const CountedBatch = closed({
 export type CountedBatch = Static<typeof CountedBatch>;
 
 export const Report = closed({
-  instance_id: Type.String(),
+  instance_id: InstanceId,
   /** Of `unreviewed_bots`, which count since the batch before; sent again until acknowledged. Absent: there is nothing to add. */
   counted: Type.Optional(CountedBatch),
   /** Sums over all lanes since the agent's state began: accepted = delivered + spooled + in_memory + dropped. */
@@ -75,7 +75,7 @@ export const Report = closed({
         errors: Count,
         latency_buckets: Type.Record(Type.String(), Count),
         reachable: Type.Boolean(),
-        /** Of the active checks (`backend.health`): all fail, or one is good. Unsaid: none is made, or none says yet. */
+        /** Of the active checks (`backend.health`): all origins are checked and fail, or one is good. Unsaid: none is made, or none says yet. */
         checks: Type.Optional(Type.Union([Type.Literal("up"), Type.Literal("down")])),
       }),
       unreviewed_bots: Type.Array(
@@ -107,7 +107,7 @@ export const reportIntervalMs = 30_000;
 export const Hello = closed({
   type: Type.Literal("hello"),
   agent_version: Type.String(),
-  instance_id: Type.String({ minLength: 8, maxLength: 64 }),
+  instance_id: InstanceId,
   /** Random per start of the agent. */
   boot_id: Type.String(),
   /** Null: this agent has no state of any store yet. */

@@ -17,3 +17,6 @@ export const Timestamp = Type.String({ maxLength: 40 });
 export const Epoch = Type.String({ pattern: "^[0-9a-f]{16,64}$" });
 /** What can be told of an effect: numbers, texts and lists, by kind of entry. */
 export const Detail = Type.Record(Type.String(), Type.Unknown());
+
+/** Random, made by the agent at its first start. */
+export const InstanceId = Type.String({ pattern: "^[!-~]{8,64}$" });

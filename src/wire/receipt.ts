@@ -2,7 +2,7 @@
 
 import { Type, type Static } from "typebox";
 import { closed, decoder } from "./validate.ts";
-import { Count, Detail, Seq } from "./parts.ts";
+import { Count, Detail, InstanceId, Seq } from "./parts.ts";
 
 /**
  * `applied`: the effect is durable and in force. `gone`: of a clear, the bytes are deleted too. `failed`: tried, may succeed when repeated by a new entry.
@@ -27,7 +27,7 @@ export type Receipt = Static<typeof Receipt>;
 
 /** `POST /agent-api/v1/receipts`, where the channel cannot be had; answered with the acknowledged ones. */
 export const ReceiptBatch = closed({
-  instance_id: Type.String(),
+  instance_id: InstanceId,
   receipts: Type.Array(Receipt, { maxItems: 1_000 }),
 });
 export const decodeReceiptBatch = decoder(ReceiptBatch);

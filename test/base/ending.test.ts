@@ -28,6 +28,7 @@ test("a failure of work that comes behind the end is nobody's", async () => {
   ending.end("gone");
   expect(await waiting).toBe("gone");
   reject(new Error("too late"));
+  expect(await ending.or(Promise.reject(new Error("much too late")))).toBe("gone");
   await setImmediate(); // An unhandled rejection would fail the run.
 });
 

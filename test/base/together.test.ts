@@ -52,7 +52,7 @@ test("a run takes what its weight allows, and at least one", async () => {
   expect(runs).toEqual([[4, 6], [1], [30], [2]]);
 });
 
-test("one that fails is tried alone and told; the others of its run have their outcomes", async () => {
+test("one that fails is told; the others of its run have their outcomes", async () => {
   const runs: (readonly number[])[] = [];
   const together = new Together<number, number>({
     gather,
@@ -69,7 +69,7 @@ test("one that fails is tried alone and told; the others of its run have their o
     { status: "rejected", reason: new Error("two is not possible") },
     { status: "fulfilled", value: 30 },
   ]);
-  expect(runs).toEqual([[1, 2, 3], [1], [2], [3]]);
+  expect(runs).toEqual([[1, 2, 3], [1, 2], [1], [2], [3]]);
   await expect(together.ask(2)).rejects.toThrow("two is not possible");
   expect(runs.at(-1)).toEqual([2]); // Alone it is not tried twice.
   expect(await together.ask(7)).toBe(70);
@@ -78,4 +78,22 @@ test("one that fails is tried alone and told; the others of its run have their o
 test("outcomes that are not as many as the jobs are nobody's", async () => {
   const together = new Together<number, number>({ gather, weightMax: 9, run: async () => [1, 2] });
   await expect(together.ask(1)).rejects.toThrow("2 outcomes of 1 jobs");
+});
+
+test("one of a thousand that fails costs some twenty runs more, not a thousand", async () => {
+  let runs = 0;
+  const together = new Together<number, number>({
+    gather,
+    weightMax: 1_000,
+    run: async (items) => {
+      runs++;
+      if (items.includes(617)) throw new Error("not possible");
+      return items;
+    },
+  });
+  const all = Array.from({ length: 1_000 }, (_, no) => no);
+  const outcomes = await Promise.allSettled(all.map((item) => together.ask(item)));
+  const failed = outcomes.flatMap(({ status }, no) => (status === "rejected" ? [no] : []));
+  expect(failed).toEqual([617]);
+  expect(runs).toBeLessThan(25);
 });

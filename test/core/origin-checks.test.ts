@@ -60,7 +60,7 @@ describe("what is checked", () => {
 
   it("is one for sub-domains with the same backend, and another for every other domain", () => {
     const backend = { urls: ["http://o1"], health };
-    const { checks } = planChecks(
+    const { checks, partly } = planChecks(
       stateOf({
         "a.example": { "a.example": { backend }, "x.a.example": { backend } },
         "b.example": { "b.example": { backend } },
@@ -70,6 +70,23 @@ describe("what is checked", () => {
       checkKey("a.example", "http://o1", { host: "preserve", health }),
       checkKey("b.example", "http://o1", { host: "preserve", health }),
     ]);
+    expect([...partly]).toEqual([]);
+  });
+
+  it("says which domains have origins that are not checked", () => {
+    const backend = { urls: ["http://o1"], health };
+    const many = { urls: Array.from({ length: checksOfDomainMax + 1 }, (_, i) => `http://o${i}`) };
+    const { partly } = planChecks(
+      stateOf({
+        "a.example": { "a.example": { backend }, "x.a.example": {} },
+        "b.example": {
+          "b.example": { backend },
+          "x.b.example": { backend: { urls: ["http://o2"] } },
+        },
+        "c.example": { "c.example": { backend: { ...many, health } } },
+      }),
+    );
+    expect([...partly]).toEqual(["b.example", "c.example"]);
   });
 
   it("ends at the limits, and one domain cannot use them up", () => {

@@ -58,6 +58,8 @@ export async function startPostgres(bin: string): Promise<Postgres> {
     stdio: "pipe",
   });
   const quick = ["fsync=off", "full_page_writes=off", "listen_addresses=", "max_connections=200"];
+  // Who waits for who waits for him is told as a failure of his test.
+  quick.push("idle_in_transaction_session_timeout=60s", "lock_timeout=60s");
   const server = spawn(
     join(bin, "postgres"),
     ["-D", data, "-k", data, ...quick.flatMap((setting) => ["-c", setting])],

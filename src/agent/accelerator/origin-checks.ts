@@ -61,6 +61,8 @@ export class OriginChecks implements AsyncDisposable {
   readonly #ending = new Set<Promise<void>>();
   readonly #down = new Map<string, OriginCheck>();
   readonly #ports = new Set<MessagePort>();
+  /** Main domains with origins that nobody checks. */
+  #partly: ReadonlySet<string> = new Set();
 
   constructor(options: OriginChecksOptions) {
     this.#options = options;
@@ -79,7 +81,8 @@ export class OriginChecks implements AsyncDisposable {
 
   /** Checks the origins of this state from now on, and no others. What is in both keeps its verdict. */
   follow(state: ServingState): void {
-    const { checks, leftOut } = planChecks(state);
+    const { checks, leftOut, partly } = planChecks(state);
+    this.#partly = partly;
     for (const key of this.#watches.keys()) if (!checks.has(key)) this.#end(key);
     for (const check of checks.values())
       if (!this.#watches.has(check.key)) this.#watches.set(check.key, this.#begin(check));
@@ -91,12 +94,13 @@ export class OriginChecks implements AsyncDisposable {
     }
   }
 
-  /** By main domain; of one whose checks do not say yet there is none. */
+  /** By main domain; there is none of one whose checks do not say yet, or not of all of its origins that they fail. */
   verdicts(): ReadonlyMap<string, CheckVerdict> {
     const byDomain = Map.groupBy(this.#watches.values(), ({ check }) => check.domain);
     const verdicts = new Map<string, CheckVerdict>();
     for (const [domain, watches] of byDomain) {
       if (watches.some(({ last }) => last?.failures === 0)) verdicts.set(domain, "up");
+      else if (this.#partly.has(domain)) continue;
       else if (watches.every(({ last }) => last?.isDown === true)) verdicts.set(domain, "down");
     }
     return verdicts;

@@ -10,7 +10,7 @@ import type { Follower } from "./follower.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LinkTelemetry } from "./link-telemetry.ts";
 import type { LinkTimings } from "./link-timings.ts";
-import { orStopped } from "./or-stopped.ts";
+import { orStopped } from "../../base/or-stopped.ts";
 import type { ReceiptOutbox } from "./outbox.ts";
 
 export type ContactParts = {

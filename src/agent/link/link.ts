@@ -20,7 +20,7 @@ import type { Appliers } from "./entry-outcome.ts";
 import { Follower, type FollowerDeps } from "./follower.ts";
 import { LinkTelemetry, type LinkStatus } from "./link-telemetry.ts";
 import { linkTimings, type LinkTimings } from "./link-timings.ts";
-import { orStopped } from "./or-stopped.ts";
+import { orStopped } from "../../base/or-stopped.ts";
 import { ReceiptOutbox } from "./outbox.ts";
 import { runPoll } from "./poll.ts";
 import type { AgentToken } from "./token-source.ts";

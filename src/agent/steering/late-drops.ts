@@ -4,7 +4,8 @@
 // Until its turn every hit of a domain is confirmed by the origin; so nothing stale is served, and a restart goes on where it was.
 
 import type { Log } from "../../base/log.ts";
-import { once, retry, sleep } from "../../base/wait.ts";
+import { orStopped } from "../../base/or-stopped.ts";
+import { retry, sleep } from "../../base/wait.ts";
 import { messageOf } from "../../core/faults.ts";
 import type { CacheIndex, Documents } from "./ports.ts";
 
@@ -96,7 +97,7 @@ export class LateDrops implements AsyncDisposable {
       waitedMs = atMs;
       const drop = async (): Promise<void> => {
         // While the index thread is replaced nobody answers, and an end must not wait for that.
-        await Promise.race([index.dropDomain(domain), once(stop)]);
+        await orStopped(index.dropDomain(domain), stop);
         if (stop.aborted) return; // Planned anew: the new plan has it, and drops it again.
         const left = this.#left.filter((other) => other !== domain);
         this.#note(left, untilMs);

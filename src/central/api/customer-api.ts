@@ -220,6 +220,12 @@ function goneSignal(response: ServerResponse, stop: AbortSignal | undefined): Ab
   const abort = (): void => gone.abort();
   stop?.addEventListener("abort", abort, { once: true });
   if (stop?.aborted === true) abort();
+  // Left already, while it was found out who asks: there will be no "close" any more.
+  if (response.closed) {
+    stop?.removeEventListener("abort", abort);
+    abort();
+    return gone.signal;
+  }
   response.once("close", () => {
     stop?.removeEventListener("abort", abort);
     if (!response.writableFinished) abort(); // Else nobody waits any more; the error it makes is dear.

@@ -179,7 +179,7 @@ async function begin(
   // A number that no bot has and none will get; its row is gone at once, into `dead_bots`.
   const { id: botId } = await work.tx
     .insertInto("bots")
-    .values({ bot_set_id: setId, name: `\0${work.randomHex(16)}` })
+    .values({ bot_set_id: setId, name: `\n${work.randomHex(16)}` })
     .returning("id")
     .executeTakeFirstOrThrow();
   await work.tx.deleteFrom("bots").where("id", "=", botId).execute();

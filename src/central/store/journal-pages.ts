@@ -7,7 +7,7 @@ import type { JournalPart } from "../../core/journal-part.ts";
 import { journalPageEntriesMax, type JournalEntry } from "../../wire/journal.ts";
 import type { Store } from "./database.ts";
 import { journalEntry, parseBody, readJournal } from "./journal.ts";
-import { parts } from "./parts.ts";
+import { pacedParts, parts } from "./parts.ts";
 
 type Asked = { readonly deploymentSiteId: number; readonly afterSeq: number };
 
@@ -17,6 +17,8 @@ const pageBytesMax = 4 * 2 ** 20;
 const fewEntries = 3;
 /** 2 to 3 ms. */
 const sitesPerRead = 250;
+/** They may be large, and all that are read in one turn are parsed in it. */
+const bodiesPerRead = 16;
 
 export class JournalPages {
   readonly #store: Store;
@@ -108,7 +110,7 @@ async function readBodies(
   digests: ReadonlySet<string>,
 ): Promise<ReadonlyMap<string, JournalEntry["body"]>> {
   const bodies = new Map<string, JournalEntry["body"]>();
-  for (const part of parts([...digests])) {
+  for await (const part of pacedParts([...digests], bodiesPerRead)) {
     const rows = await store
       .selectFrom("journal_bodies")
       .select(["digest", "body"])

@@ -31,6 +31,8 @@ type Judged = Given & {
   readonly judgements: ReadonlyMap<Receipt, Judgement>;
 };
 
+/** Of PostgreSQL's integer: 24 days. */
+const tookMsMax = 2 ** 31 - 1;
 /** Of one transaction: some 50 ms. */
 const receiptsAtOnce = 1_000;
 
@@ -101,7 +103,7 @@ async function insertReceipts(tx: Tx, all: readonly Given[], at: string): Promis
       seq,
       phase,
       detail: JSON.stringify(detail),
-      took_ms,
+      took_ms: Math.min(took_ms, tookMsMax),
       when_received: at,
     })),
   );

@@ -103,6 +103,8 @@ export type Api = AsyncDisposable & {
   readonly packagesDir: string;
   /** Aborted, central stops. */
   readonly stopping: AbortController;
+  /** How many connections its server has. */
+  readonly connections: () => Promise<number>;
   readonly blobs: FakeBlobs;
   readonly receipts: FakeReceipts;
   readonly logs: FakeLogs;
@@ -192,7 +194,7 @@ export async function openApi(
     registry: new Registry(),
     stop: stopping.signal,
   });
-  const { port } = stack.use(
+  const { port, server } = stack.use(
     await listenHttp(listener, { host: "127.0.0.1", port: 0 }, { graceMs: 100 }),
   );
   const held = stack.move();
@@ -201,6 +203,12 @@ export async function openApi(
     store,
     packagesDir: join(dir.path, "packages"),
     stopping,
+    /** How many connections its server has. */
+    connections: async (): Promise<number> => {
+      const { promise, resolve, reject } = Promise.withResolvers<number>();
+      server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)));
+      return promise;
+    },
     blobs,
     receipts,
     dryRuns,
