@@ -235,6 +235,6 @@ function goneSignal(response: ServerResponse, stop: AbortSignal | undefined): Ab
 
 function addressOf(clients: ClientAddresses, request: IncomingMessage): string {
   const peer = clients.ofPeer(request.socket.remoteAddress);
-  const fields = fieldsOfRaw(request.rawHeaders);
-  return peer === undefined ? "unknown" : clients.ofRequest(peer, fields).text;
+  if (peer === undefined) return "unknown";
+  return peer.isProxied ? clients.ofRequest(peer, fieldsOfRaw(request.rawHeaders)).text : peer.text;
 }
