@@ -40,7 +40,7 @@ export type Recording = AsyncDisposable & {
 };
 
 /** Long enough for a visitor to see what is in force while a sync is under way. */
-const syncDelayMs = 12;
+const syncDelayMs = 25;
 const sizes = [10, 3_000, 70_000];
 
 /** Some files stay, some change, one comes and one goes with each version. */
@@ -92,6 +92,7 @@ export async function record({ activations, main }: RecordOptions): Promise<Reco
   const authority = makeAuthority();
   const done = new AbortController();
   const looking = look(edge.ports.visitors, seen, done.signal);
+  looking.catch(() => undefined); // It is told where it is awaited.
   const versions: Version[] = [new Map()];
   try {
     for (let no = 1; no <= activations; no++) {
