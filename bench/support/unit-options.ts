@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 /** For all that this process starts until it is disposed of. */
 export function unitEnvironment(program: "accel-agent" | "accel-central"): Disposable {
   const file = new URL(`../../systemd/${program}.service`, import.meta.url);
-  const given = [...readFileSync(file, "utf8").matchAll(/^Environment=(\w+)=(.+)$/gm)];
+  const given = [...readFileSync(file, "utf8").matchAll(/^Environment="?(\w+)=([^"\n]+)"?$/gm)];
   if (given.length === 0) throw new Error(`the unit of ${program} has no environment`);
   for (const [, name = "", value = ""] of given) process.env[name] = value;
   return {
