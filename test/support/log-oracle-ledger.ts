@@ -2,16 +2,18 @@
 // nothing is on its way; then they are the same, number by number.
 //
 // Sums begin where spool/marks says. When that is lost or older, what they begin with is read here from the directory, as the agent is to read it: lanes
-// that the marks name go on from there, others from their first segment, and what is in neither is not the agent's any more.
+// that the marks name go on from there, others from their first segment, each through its last number; what is in neither is not the agent's any more.
 // After that only the numbers are the same, not their kinds: of what central took before, the agent is told no more than how far it goes.
 
-import { readdirSync } from "node:fs";
+import { cpSync, readdirSync } from "node:fs";
 import { parseSegmentName } from "../../src/agent/requests/segment.ts";
 import { diskFiles } from "../../src/agent/requests/spool-files.ts";
+import { recoverLanes } from "../../src/agent/requests/spool-recovery.ts";
 import { noMarks, readMarks, type SpoolMarks } from "../../src/agent/requests/spool-marks.ts";
 import { formatLaneId } from "../../src/wire/request-log.ts";
 import type { Sums } from "./log-oracle-balance.ts";
 import type { StoreNews } from "./log-oracle-store.ts";
+import { tempDir } from "./temp-dir.ts";
 
 const record = "record";
 
@@ -55,12 +57,13 @@ export class Ledger {
     this.#isSetBack = true;
     const found = readMarks(diskFiles, spoolDir);
     const marks = typeof found === "string" ? noMarks : found;
-    const first = firstNumbers(spoolDir);
+    const ends = lastNumbers(spoolDir, marks);
     const lanes = new Map<string, Counted>();
-    for (const [lane, seq] of first) lanes.set(lane, { above: seq - 1, through: Infinity });
+    for (const [lane, seq] of firstNumbers(spoolDir))
+      lanes.set(lane, { above: seq - 1, through: ends.get(lane) ?? 0 });
     for (const { lane, counted, end } of marks.lanes) {
       const id = formatLaneId(lane);
-      lanes.set(id, { above: counted, through: first.has(id) ? Infinity : end });
+      lanes.set(id, { above: counted, through: ends.get(id) ?? end });
     }
     this.#origin = { sums: sumsOf(marks), lanes, epochs: new Set(epochs) };
   }
@@ -107,6 +110,19 @@ function sumsOf({ committed, dropped, lanes }: SpoolMarks): ReadonlyMap<string, 
     for (const [reason, count] of Object.entries(each.dropped)) add(reason, count);
   }
   return sums;
+}
+
+/** By lane: through where it may have given out numbers. What central has behind that, of a later that is undone, is not the agent's. */
+function lastNumbers(spoolDir: string, marks: SpoolMarks): ReadonlyMap<string, number> {
+  using copy = tempDir(); // A recovery cuts torn tails off.
+  cpSync(spoolDir, copy.path, { recursive: true });
+  const lanes = recoverLanes(diskFiles, copy.path, marks, {
+    isLive: () => false,
+    isRelaxed: false,
+    damaged: () => undefined,
+    failed: () => undefined,
+  });
+  return new Map(lanes.map(({ id, end }) => [id, end]));
 }
 
 /** By lane: where its first segment begins. */

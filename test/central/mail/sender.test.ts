@@ -85,9 +85,10 @@ test("while the server cannot be had nothing is lost and nothing overtakes", asy
     return isDown ? { kind: "down", reason: "refused" } : sent;
   });
   await until("three tries", () => got.length >= 3);
-  // The sender looked at its backlog meanwhile: it was down at 07:00.
+  // It looks at its backlog once more, and knows by now that the server is down.
+  rig.clock.now = new Date("2031-05-06T07:00:01.000Z");
   await until("the gauge is set", async () =>
-    (await rig.registry.metrics()).includes('messages_waiting{channel="mail"} 2'),
+    (await rig.registry.metrics()).includes('messages_oldest_seconds{channel="mail"} 1\n'),
   );
   rig.clock.now = new Date("2031-05-06T07:20:00.000Z");
   const warned = () => rig.health.list().find(({ code }) => code === "mail_stuck");
