@@ -46,6 +46,7 @@ export async function runRolledBack(): Promise<OracleFigures> {
   scene.ledger.rebase(
     scene.spoolDir,
     scene.runs.map(({ epoch }) => epoch),
+    "undone",
   );
   copied.killedMs = copiedMs; // What comes back was cut off then, and tells it.
   await scene.startAgent();

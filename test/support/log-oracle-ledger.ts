@@ -2,7 +2,7 @@
 // nothing is on its way; then they are the same, number by number.
 //
 // Sums begin where spool/marks says. When that is lost or older, what they begin with is read here from the directory, as the agent is to read it: lanes
-// that the marks name go on from there, others from their first segment, each through its last number; what is in neither is not the agent's any more.
+// that the marks name go on from there, others from their first segment, and what is in neither is not the agent's any more.
 // After that only the numbers are the same, not their kinds: of what central took before, the agent is told no more than how far it goes.
 
 import { cpSync, readdirSync } from "node:fs";
@@ -52,18 +52,19 @@ export class Ledger {
     }
   }
 
-  /** The agent is to begin with what this spool is now; `epochs` are those of all runs before. */
-  rebase(spoolDir: string, epochs: Iterable<string>): void {
+  /** The agent is to begin with what this spool is now; `epochs` are those of all runs before. `undone`: central knows more of it than it does itself. */
+  rebase(spoolDir: string, epochs: Iterable<string>, past: "same" | "undone" = "same"): void {
     this.#isSetBack = true;
     const found = readMarks(diskFiles, spoolDir);
     const marks = typeof found === "string" ? noMarks : found;
-    const ends = lastNumbers(spoolDir, marks);
+    const first = firstNumbers(spoolDir);
+    const ends = past === "undone" ? lastNumbers(spoolDir, marks) : undefined;
+    const endOf = (id: string): number => ends?.get(id) ?? Infinity;
     const lanes = new Map<string, Counted>();
-    for (const [lane, seq] of firstNumbers(spoolDir))
-      lanes.set(lane, { above: seq - 1, through: ends.get(lane) ?? 0 });
+    for (const [lane, seq] of first) lanes.set(lane, { above: seq - 1, through: endOf(lane) });
     for (const { lane, counted, end } of marks.lanes) {
       const id = formatLaneId(lane);
-      lanes.set(id, { above: counted, through: ends.get(id) ?? end });
+      lanes.set(id, { above: counted, through: first.has(id) ? endOf(id) : end });
     }
     this.#origin = { sums: sumsOf(marks), lanes, epochs: new Set(epochs) };
   }
