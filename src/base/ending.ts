@@ -1,5 +1,5 @@
-// The end of something that lives long, for the many who meanwhile wait for something short of it or for its end. A race with a promise of the end would keep
-// every answer until then: what waits for a promise is let go by that promise alone.
+// The end of something that lives long, for the many who meanwhile wait for something short of it or for its end. A race with a promise of the end would leave
+// something of itself there, some 400 bytes, until then: what waits for a promise is let go by that promise alone.
 
 export class Ending<T> {
   readonly #ended = Promise.withResolvers<T>();

@@ -146,15 +146,14 @@ export class OriginChecks implements AsyncDisposable {
     const connect = originConnector(origin, Math.round(connectTimeoutS * 1_000), guard);
     const client = new Client(origin.origin, { connect });
     stack.defer(async () => client.destroy());
-    let known = unchecked;
-    this.#tell(check, known);
+    this.#tell(check, unchecked);
     let waitMs = random() * firstWithinMs;
     while (await sleep(waitMs, stop)) {
       const fault = await ask(client, check, stop);
       if (stop.aborted) return;
       const outcome = fault === undefined ? "good" : "bad";
       this.#metrics.accel_agent_origin_checks_total.inc({ domain, outcome });
-      known = checkedOnce(known, fault === undefined);
+      const known = checkedOnce(watch.last ?? unchecked, fault === undefined);
       watch.last = known;
       this.#tell(check, known, fault);
       // Whether a first failure was one is soon to be known.

@@ -2,6 +2,7 @@
 
 import { AccelError } from "../../core/faults.ts";
 import { every, sleep } from "../../base/wait.ts";
+import { orStopped } from "../../base/or-stopped.ts";
 import type { AgentMessage, CountedBatch, Hello, Report } from "../../wire/channel.ts";
 import { Asked, type AnswerDryRun } from "./asked.ts";
 import { runChannel, type ChannelEnd } from "./channel.ts";
@@ -10,7 +11,6 @@ import type { Follower } from "./follower.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LinkTelemetry } from "./link-telemetry.ts";
 import type { LinkTimings } from "./link-timings.ts";
-import { orStopped } from "../../base/or-stopped.ts";
 import type { ReceiptOutbox } from "./outbox.ts";
 
 export type ContactParts = {

@@ -7,6 +7,7 @@
 import { AccelError, codeOf } from "../../core/faults.ts";
 import { backoffMs } from "../../core/backoff.ts";
 import type { Health } from "../../base/health.ts";
+import { orStopped } from "../../base/or-stopped.ts";
 import type { Log } from "../../base/log.ts";
 import type { Registry } from "../../base/metrics.ts";
 import { sleep } from "../../base/wait.ts";
@@ -20,7 +21,6 @@ import type { Appliers } from "./entry-outcome.ts";
 import { Follower, type FollowerDeps } from "./follower.ts";
 import { LinkTelemetry, type LinkStatus } from "./link-telemetry.ts";
 import { linkTimings, type LinkTimings } from "./link-timings.ts";
-import { orStopped } from "../../base/or-stopped.ts";
 import { ReceiptOutbox } from "./outbox.ts";
 import { runPoll } from "./poll.ts";
 import type { AgentToken } from "./token-source.ts";
