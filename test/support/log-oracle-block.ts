@@ -26,6 +26,8 @@ export type Blocked = {
 
 const refusalsWanted = 8;
 const requestsAfter = 400;
+/** While visitors are refused, the agent asks central every few seconds. */
+const roomWithinMs = 20_000;
 /** For some seconds after the last request that had to wait it is still told. */
 const settledWithinMs = 20_000;
 
@@ -39,11 +41,15 @@ export async function runBlocked(): Promise<Blocked> {
   const readiness = await readinessOf(scene);
   scene.line.state = "open";
   const claims = [...producer.claims];
-  await until("there is room", async () => {
-    const claim = await producer.send();
-    claims.push(claim);
-    return !isRefused(claim);
-  });
+  await until(
+    "there is room",
+    async () => {
+      const claim = await producer.send({ noise: "" });
+      claims.push(claim);
+      return claim.answer !== undefined && !isRefused(claim);
+    },
+    roomWithinMs,
+  );
   const told = async (): Promise<string | undefined> => {
     const now = await readinessOf(scene);
     return now.includes(warning) ? undefined : now;

@@ -35,6 +35,11 @@ export class RecordRoom {
     return Math.floor(records / Math.max(1, lanes));
   }
 
+  /** Requests wait for room, or did a moment ago. */
+  get isHeld(): boolean {
+    return this.#heldMs !== undefined;
+  }
+
   tell(feeds: Iterable<{ readonly words: LaneWords; readonly lane: Lane }>): void {
     if (this.#options.whenFull !== "block") return;
     const now = this.#options.clock.monotonicMs();

@@ -6,12 +6,12 @@ import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type Metrics, type Registry } from "../../base/metrics.ts";
 import { every, sleep } from "../../base/wait.ts";
-import { backoffMs } from "../../core/backoff.ts";
 import { messageOf } from "../../core/faults.ts";
 import { batchBytesMax, batchRecordsMax, type BatchEncoding } from "../../wire/request-log.ts";
 import { BatchCoder } from "./batch-coder.ts";
 import { canaryOf } from "./canary-line.ts";
 import { Limiter } from "./limiter.ts";
+import { shipPause } from "./ship-pause.ts";
 import { planAfter, type Posted, type ShipStep } from "./ship-plan.ts";
 import { ShipProgress, type LaneAnswer, type ShipState } from "./ship-progress.ts";
 import type { BatchLimits, LaneBatch, LaneFacts, SpoolFacts } from "./spool-messages.ts";
@@ -195,8 +195,9 @@ export class Shipper implements AsyncDisposable {
   }
 
   async #pause(failures: number, leastMs: number): Promise<void> {
-    const jitterMs = backoffMs(failures - 1, this.#options.random());
-    await sleep(leastMs + jitterMs, this.#stop.signal);
+    const { random, spool } = this.#options;
+    const isBlocking = (): boolean => spool.facts().isBlocking;
+    await shipPause({ failures, leastMs, random: random(), isBlocking, stop: this.#stop.signal });
   }
 
   async #ship(lane: string): Promise<Sent> {

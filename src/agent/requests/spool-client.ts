@@ -5,10 +5,9 @@ import { MessageChannel, Worker, type MessagePort } from "node:worker_threads";
 import type { Health } from "../../base/health.ts";
 import { heapLimits } from "../../base/heap-limits.ts";
 import type { Log } from "../../base/log.ts";
-import { createMetrics, type Metrics, type Registry } from "../../base/metrics.ts";
+import type { Registry } from "../../base/metrics.ts";
 import { sleep } from "../../base/wait.ts";
 import { AccelError } from "../../core/faults.ts";
-import { gapReasons } from "./gaps.ts";
 import { emptyBalance } from "./lane.ts";
 import { LaneWords } from "./lane-words.ts";
 import type {
@@ -24,6 +23,7 @@ import type {
   SpoolNotice,
   ToSpool,
 } from "./spool-messages.ts";
+import { SpoolMetrics } from "./spool-metrics.ts";
 import { noticeHints } from "./spool-notices.ts";
 import type { Durability, WhenFull } from "./spool-policy.ts";
 
@@ -44,32 +44,6 @@ export type SpoolerOptions = {
   readonly log: Log;
 };
 
-const metricTable = {
-  accel_agent_log_records_accepted_total: {
-    kind: "counter",
-    help: "Request records numbered, since the state began.",
-  },
-  accel_agent_log_records_committed_total: {
-    kind: "counter",
-    help: "Request records that central has committed, since the state began.",
-  },
-  accel_agent_log_records_dropped_total: {
-    kind: "counter",
-    help: "Request records lost or dropped and told to central as a gap, since the state began; after a crash at most so many.",
-    labels: ["reason"],
-  },
-  accel_agent_log_records_spooled: {
-    kind: "gauge",
-    help: "Request records on disk that central has not acknowledged.",
-  },
-  accel_agent_log_records_in_memory: {
-    kind: "gauge",
-    help: "Request records that are not on disk yet.",
-  },
-  accel_agent_log_spool_bytes: { kind: "gauge", help: "Size of the spool's segments." },
-  accel_agent_log_lanes: { kind: "gauge", help: "Lanes that central does not have whole." },
-} as const;
-
 /** Hard ceilings for whatever the disk does. */
 const answerWaitMs = 30_000;
 const readyWaitMs = 10_000;
@@ -85,11 +59,17 @@ export class SpoolClient implements AsyncDisposable {
   readonly died: Promise<Error>;
   readonly #worker: Worker;
   readonly #options: SpoolerOptions;
-  readonly #metrics: Metrics<typeof metricTable>;
+  readonly #metrics: SpoolMetrics;
   readonly #heartbeat: Int32Array;
   readonly #pending = new Map<number, Pending>();
   #requestNo = 0;
-  #facts: SpoolFacts = { balance: emptyBalance, bytes: 0, lanesTotal: 0, lanes: [] };
+  #facts: SpoolFacts = {
+    balance: emptyBalance,
+    bytes: 0,
+    isBlocking: false,
+    lanesTotal: 0,
+    lanes: [],
+  };
   #told = Promise.withResolvers<void>();
   #isClosing = false;
   /** The thread is gone. */
@@ -98,7 +78,7 @@ export class SpoolClient implements AsyncDisposable {
   constructor(options: SpoolerOptions) {
     const { entry, stateDir, spoolMax, fsync, bootEpoch, registry, name16 } = options;
     this.#options = options;
-    this.#metrics = createMetrics(metricTable, registry);
+    this.#metrics = new SpoolMetrics(registry);
     const heartbeat = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
     this.#heartbeat = new Int32Array(heartbeat);
     const workerData: SpoolInit = {
@@ -250,20 +230,7 @@ export class SpoolClient implements AsyncDisposable {
 
   #learn(facts: SpoolFacts): void {
     this.#facts = facts;
-    const { accepted, committed, spooled, inMemory, dropped } = facts.balance;
-    const metrics = this.#metrics;
-    // Counters that the thread keeps: set, not increased.
-    metrics.accel_agent_log_records_accepted_total.reset();
-    metrics.accel_agent_log_records_accepted_total.inc(accepted);
-    metrics.accel_agent_log_records_committed_total.reset();
-    metrics.accel_agent_log_records_committed_total.inc(committed);
-    metrics.accel_agent_log_records_dropped_total.reset();
-    for (const reason of gapReasons)
-      metrics.accel_agent_log_records_dropped_total.inc({ reason }, dropped[reason] ?? 0);
-    metrics.accel_agent_log_records_spooled.set(spooled);
-    metrics.accel_agent_log_records_in_memory.set(inMemory);
-    metrics.accel_agent_log_spool_bytes.set(facts.bytes);
-    metrics.accel_agent_log_lanes.set(facts.lanesTotal);
+    this.#metrics.refresh(facts);
     this.#told.resolve();
     this.#told = Promise.withResolvers();
   }

@@ -79,6 +79,8 @@ export type SpoolFacts = {
   /** Over all lanes, since the state began. */
   readonly balance: Balance;
   readonly bytes: number;
+  /** Under `block`: requests wait for room, or did a moment ago. */
+  readonly isBlocking: boolean;
   readonly lanesTotal: number;
   /** All live lanes, and the oldest of the others. */
   readonly lanes: readonly LaneFacts[];

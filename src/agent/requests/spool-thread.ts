@@ -152,6 +152,7 @@ class SpoolThread {
     Atomics.add(this.#heartbeat, 0, 1);
     this.#spool.tick();
     this.#persist(); // Where the disk refused it before.
+    this.#soon(this.#tellFacts, factsDelayMs); // While nobody is served nothing else tells them.
   }
 
   /** What workers have sent is taken first, even what is still on its way to this thread. */

@@ -169,6 +169,7 @@ export class Spool {
     return {
       balance: this.#shelf.balance(),
       bytes: this.#shelf.usedBytes,
+      isBlocking: this.#room.isHeld,
       lanesTotal: lanes.length,
       lanes: [...live, ...sealed.slice(0, sealedToldMax)].map((lane) => lane.facts(now)),
     };

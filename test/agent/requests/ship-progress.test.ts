@@ -20,6 +20,7 @@ const laneFacts = (mark: number, durable: number, lane = "000000000000000a/1"): 
 const factsOf = (...lanes: readonly LaneFacts[]): SpoolFacts => ({
   balance: emptyBalance,
   bytes: 0,
+  isBlocking: false,
   lanesTotal: lanes.length,
   lanes,
 });

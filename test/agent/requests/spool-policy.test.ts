@@ -143,6 +143,7 @@ describe("block", () => {
     expect(rig.spool.facts().bytes).toBeLessThanOrEqual(room + 8_192);
     expect(rig.write(worker, 1)).toBe(0);
     expect(rig.notices.at(-1)).toMatchObject({ code: "spool_blocking", severity: "error" });
+    expect(rig.spool.facts().isBlocking).toBe(true);
     expect(rig.spool.facts().balance).toMatchObject({ accepted: written, dropped: {} });
 
     rig.drain();
@@ -150,6 +151,7 @@ describe("block", () => {
     rig.nowMs += 6_000;
     rig.spool.tick();
     expect(rig.notices.at(-1)).toMatchObject({ code: "spool_blocking", text: undefined });
+    expect(rig.spool.facts().isBlocking).toBe(false);
     rig.drain();
     rig.judge();
     expect(rig.central.gaps()).toEqual([]);
