@@ -151,7 +151,7 @@ function setOf(version: number): readonly SetElement[] {
 
 test(
   "flips under load: no verdict of an older set after a newer one, and none that is of no set",
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   async () => {
     using dir = tempDir();
     await using rig = await open(dir.path, { workers: 2 });
@@ -251,7 +251,7 @@ test("a table thread that dies is started again; until it can, the last good tab
 
 test("a table thread that never answers is given up", async () => {
   using dir = tempDir();
-  await using rig = await open(dir.path, { tabler: harmed, buildWaitMs: 700 });
+  await using rig = await open(dir.path, { tabler: harmed, buildWaitMs: 5_000 });
   writeFileSync(harmOf(rig, "hang"), "");
   rig.apply(setOf(1));
   await expect(rig.serving.publishSets()).rejects.toMatchObject({

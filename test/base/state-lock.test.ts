@@ -25,7 +25,7 @@ async function holdElsewhere(stateDir: string): Promise<ChildProcess> {
     },
   );
   if (child.stdout === null) throw new Error("no output");
-  await once(child.stdout, "data", { signal: AbortSignal.timeout(10_000) });
+  await once(child.stdout, "data", { signal: AbortSignal.timeout(60_000) });
   return child;
 }
 

@@ -51,13 +51,13 @@ test("after SIGKILL in mid-commit records, gaps and marks agree, and what was an
     for (const [no, through] of committed)
       expect(marks.get(`1/00000000000000c1/${no}`)).toBeGreaterThanOrEqual(through);
   }
-}, 60_000);
+}, 180_000);
 
 test("a mark committed apart from its records is caught by the same judge", async () => {
   using dir = tempDir();
   await killedAfter(dir.path, "MARK_FIRST", Infinity);
   expect(() => judgeDays(dir.path)).toThrow(/numbers up to \d+, mark \d+/);
-}, 60_000);
+}, 180_000);
 
 function start(directory: string, more: Partial<LogThreadOptions> = {}): LogThread {
   const entry = new URL("../../src/central/logger.ts", import.meta.url);
@@ -187,7 +187,7 @@ test.skipIf(!canMount)(
     const ballast = join(disk.path, "ballast");
     fillUp(ballast);
     await using thread = start(disk.path, { retryIntervalMs: 30 });
-    await thread.stats(10_000);
+    await thread.stats(60_000);
     await expect(append(thread, 101, 102)).rejects.toMatchObject({ code: "SPOOL_FAILED" });
     rmSync(ballast);
     expect(await append(thread, 101, 102)).toMatchObject({ kind: "committed" });

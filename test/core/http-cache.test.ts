@@ -5,6 +5,7 @@ import type { Field } from "../../src/core/http-fields.ts";
 import { formatHttpDate } from "../../src/core/http-date.ts";
 import {
   mayServeAuthorized,
+  plainRequest as plain,
   planStore,
   staleRules,
   type StorePlan,
@@ -21,7 +22,6 @@ const byOrigin: Settings = {
   stale_while_revalidate_s: 0,
   stale_if_error_s: 0,
 };
-const plain: StoreRequest = { noStore: false, isAuthorized: false };
 
 function plan(
   fields: readonly Field[],
@@ -159,7 +159,7 @@ describe("freshness by the origin's headers", () => {
     ).toBe("no freshness");
   });
 
-  it.each([206, 304, 101])("status %d is not stored", (status) => {
+  it.each([206, 304, 416, 101])("status %d is not stored", (status) => {
     expect(fresh(plan([["Cache-Control", "max-age=60"]], { status }))).toBe("status");
   });
 
@@ -186,6 +186,17 @@ describe("freshness by the origin's headers", () => {
     const fields: readonly Field[] = [["Cache-Control", value]];
     expect(fresh(plan(fields, { request: { ...plain, isAuthorized: true } }))).toBe(expected);
     expect(mayServeAuthorized(fields)).toBe(isForAll);
+  });
+
+  it.each([
+    [200, 60],
+    [301, 60],
+    [400, "range"],
+    [404, "range"],
+    [503, "range"],
+  ])("%i to a request for a part: %s", (status, expected) => {
+    const request = { ...plain, isRanged: true };
+    expect(fresh(plan([["Cache-Control", "max-age=60"]], { status, request }))).toBe(expected);
   });
 
   it("an answer to a request with no-store is not stored", () => {

@@ -2,11 +2,11 @@
 
 import { describe, expect, it } from "vitest";
 import type { Field } from "../../src/core/http-fields.ts";
-import { planHeadRefresh, planRefresh } from "../../src/core/http-refresh.ts";
+import { plainRequest as plain, type StoreRequest } from "../../src/core/http-cache.ts";
+import { endsStored, planHeadRefresh, planRefresh } from "../../src/core/http-refresh.ts";
 
 const now = Date.UTC(2026, 0, 1, 12);
 const today = "Thu, 01 Jan 2026 12:00:00 GMT";
-const plain = { noStore: false, isAuthorized: false };
 const settings = {
   ttl_s: null,
   ignore_set_cookie: false,
@@ -48,6 +48,7 @@ describe("a 304", () => {
       ],
       initialAgeS: 5,
       freshForS: 60,
+      isKept: true,
     });
     expect(by304(["Cache-Control", "max-age=7"])).toMatchObject({ freshForS: 7 });
   });
@@ -78,9 +79,60 @@ describe("a 304", () => {
   it.each<[string, Field]>([
     ["private", ["Cache-Control", "private"]],
     ["no-store", ["Cache-Control", "no-store"]],
-    ["with a cookie", ["Set-Cookie", "a=b"]],
-  ])("%s ends the storing", (_name, field) => {
+  ])("%s ends the storing, whoever asked", (_name, field) => {
     expect(by304(field)).toEqual({ kind: "drop" });
+    const request = { ...plain, noStore: true };
+    expect(planRefresh(stored, facts(304, [field]), request, settings)).toEqual({ kind: "drop" });
+  });
+
+  it.each<[string, Partial<StoreRequest>]>([
+    ["wants nothing kept", { noStore: true }],
+    ["has credentials", { isAuthorized: true }],
+  ])("to who %s confirms and changes nothing", (_name, request) => {
+    const plan = planRefresh(stored, facts(304, []), { ...plain, ...request }, settings);
+    expect(plan).toMatchObject({ kind: "refresh", freshForS: 60, isKept: false });
+  });
+
+  it("with a cookie is its visitor's, unless the rule strips it", () => {
+    const answer = facts(304, [["Set-Cookie", "a=b"]]);
+    expect(planRefresh(stored, answer, plain, settings)).toEqual({ kind: "own" });
+    const stripping = { ...settings, ignore_set_cookie: true };
+    expect(planRefresh(stored, answer, plain, stripping).kind).toBe("refresh");
+  });
+});
+
+describe("a full answer that is not stored", () => {
+  const lasting: Field = ["Cache-Control", "max-age=60"];
+  const cookie: Field = ["Set-Cookie", "a=b"];
+
+  it.each<[number, readonly Field[], boolean]>([
+    [200, [["Cache-Control", "private"]], true],
+    [200, [["Cache-Control", "no-store"]], true],
+    [200, [lasting, ["Vary", "*"]], true],
+    [200, [], true],
+    [302, [["Location", "/login"]], true],
+    [403, [], true],
+    [404, [], true],
+    [404, [cookie], true],
+    [410, [["Cache-Control", "no-store"]], true],
+    [200, [lasting, cookie], false],
+    [200, [lasting], false],
+    [206, [], false],
+    [304, [["Cache-Control", "private"]], false],
+    [400, [], false],
+    [416, [], false],
+    [429, [["Cache-Control", "no-store"]], false],
+    [500, [["Cache-Control", "no-store"]], false],
+    [503, [], false],
+  ])("%i with %j ends what is stored: %s", (status, fields, ends) => {
+    const answer = facts(status, fields);
+    expect(endsStored(answer, plain, settings)).toBe(ends);
+    expect(endsStored(answer, { ...plain, noStore: true }, settings)).toBe(ends);
+    expect(endsStored(answer, { ...plain, isAuthorized: true }, settings)).toBe(false);
+  });
+
+  it("does not where the site's rule would have it stored", () => {
+    expect(endsStored(facts(200, []), plain, { ...settings, ttl_s: 60 })).toBe(false);
   });
 });
 

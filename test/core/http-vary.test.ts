@@ -24,10 +24,16 @@ describe("a variant", () => {
   });
 
   it.each<[string, readonly string[], readonly string[], boolean]>([
-    ["x-b", ["1,2"], [" 1, 2 "], true],
-    ["x-b", ["1", "2"], ["1, 2"], true],
-    ["x-b", ["1, 2"], ["2, 1"], false],
+    ["accept", ["a/b,c/d"], [" a/b, c/d,, "], true],
+    ["accept", ["a/b", "c/d"], ["a/b, c/d"], true],
+    ["accept", ["a/b, c/d"], ["c/d, a/b"], false],
+    ["x-b", ["1", "2"], [" 1, 2 "], true],
     ["x-b", ["a"], ["A"], false],
+    ["x-b", ["1,2"], ["1, 2"], false],
+    ["cookie", ["sid=a,b"], ["sid=a, b"], false],
+    ["cookie", ["sid=a,b"], ["sid=a,,b"], false],
+    ["cookie", ["sid=a,b"], ["sid=a,b,"], false],
+    ["user-agent", ["Mozilla/5.0 (KHTML, like Gecko)"], ["Mozilla/5.0 (KHTML,like Gecko)"], false],
     ["accept-language", ["en, de"], ["De,eN"], true],
     ["accept-language", ["en;q=0.5, de"], ["de, en;q=0.50"], true],
     ["accept-language", ["en, de;q=0.5"], ["de, en;q=0.5"], false],

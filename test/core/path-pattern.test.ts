@@ -9,6 +9,7 @@ import {
   compilePathPattern,
   pathPatternFault,
 } from "../../src/core/path-pattern.ts";
+import { cpuMs } from "../support/cpu-time.ts";
 
 function matches(pattern: string, path: string): boolean {
   return compilePathPattern(pattern).matches(canonicalPath(path));
@@ -168,12 +169,12 @@ test("literal text of any bytes matches itself only", () => {
 test("no pattern takes long", () => {
   const path = `/${"a".repeat(8_190)}`;
   const hostile = [`/${"*a".repeat(250)}b`, `/${"**a".repeat(150)}*b`, `/**${"a".repeat(500)}*b`];
-  const began = performance.now();
+  const began = cpuMs();
   for (const pattern of hostile) expect(compilePathPattern(pattern).matches(path)).toBe(false);
   // Ends with another byte at once; the middle is what costs.
   for (const pattern of hostile)
     expect(compilePathPattern(`${pattern}*`).matches(path)).toBe(false);
-  expect(performance.now() - began).toBeLessThan(500);
+  expect(cpuMs(began)).toBeLessThan(500);
 });
 
 test.each([

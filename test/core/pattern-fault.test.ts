@@ -222,7 +222,7 @@ describe("the time to refuse", () => {
     ["white space", `a${" ".repeat(patternCharsMax - 2)}(`],
     ["decomposed letters", `${"e\u0301".repeat(2_000)}/`],
   ])("%s", (_, pattern) => {
-    const tookMs = Array.from({ length: 5 }, () => {
+    const tookMs = Array.from({ length: 25 }, () => {
       const started = performance.now();
       expect(patternFault(pattern)).toBeDefined();
       return performance.now() - started;

@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { effectiveDevlove } from "../../src/core/effective-devlove.ts";
 import type { CacheInput, SiteInput } from "../../src/core/effective-devlove.ts";
-import { planStore } from "../../src/core/http-cache.ts";
+import { plainRequest, planStore } from "../../src/core/http-cache.ts";
 import type { Field } from "../../src/core/http-fields.ts";
 import { selectingBy } from "../../src/core/http-vary.ts";
 import { compileSite, queryRuleName } from "../../src/core/site-routes.ts";
@@ -191,7 +191,7 @@ describe("what is stored lasts", () => {
           const { settings, inForce } = routeOf(rule);
           const headers: readonly Field[] = [...fields, ["ETag", '"e"']];
           const facts = { status, fields: headers, requestedAtMs: 20_000, receivedAtMs: 20_000 };
-          const plan = planStore({ noStore: false, isAuthorized: false }, facts, settings);
+          const plan = planStore(plainRequest, facts, settings);
           if (!plan.store) return;
           const { initialAgeS, freshForS } = plan;
           const one = { status, headers, storedAtMs: 20_000, initialAgeS, freshForS };

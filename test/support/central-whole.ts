@@ -71,7 +71,7 @@ export async function newSite(url: string) {
 }
 
 export async function statusOf(stateDir: string): Promise<unknown> {
-  const signal = AbortSignal.timeout(5_000);
+  const signal = AbortSignal.timeout(60_000);
   for await (const answer of callControl(join(stateDir, "control.sock"), "status", {}, signal))
     return answer;
   throw new Error("no answer");

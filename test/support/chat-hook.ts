@@ -45,7 +45,7 @@ export async function startChatHook(listenPort = 0): Promise<ChatHook> {
     port: listener.port,
     url: `http://127.0.0.1:${listener.port}/hook`,
     posted,
-    waitFor: async (count: number, deadlineMs = 10_000) =>
+    waitFor: async (count: number, deadlineMs?: number) =>
       until(`${count} posts`, () => (posted.length >= count ? posted : undefined), deadlineMs),
     [Symbol.asyncDispose]: async () => listener[Symbol.asyncDispose](),
   });

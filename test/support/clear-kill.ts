@@ -167,7 +167,7 @@ class Load {
 
   async #control(command: string, parameters: unknown): Promise<unknown> {
     const path = join(this.#edge.dir, "agent/control.sock");
-    for await (const answer of callControl(path, command, parameters, AbortSignal.timeout(10_000)))
+    for await (const answer of callControl(path, command, parameters, AbortSignal.timeout(60_000)))
       return answer;
     throw new Error("no answer");
   }

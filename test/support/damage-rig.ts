@@ -90,7 +90,7 @@ export class DamageRig implements AsyncDisposable {
     await until(
       "all pages are hits",
       async () => (await this.visitAll(oldest)) === pageCount,
-      20_000,
+      60_000,
     );
   }
 
@@ -103,7 +103,7 @@ export class DamageRig implements AsyncDisposable {
 
   async control(command: string, parameters: unknown = {}): Promise<unknown> {
     const path = join(this.edge.dir, "agent/control.sock");
-    for await (const answer of callControl(path, command, parameters, AbortSignal.timeout(20_000)))
+    for await (const answer of callControl(path, command, parameters, AbortSignal.timeout(60_000)))
       return answer;
     throw new Error("no answer");
   }

@@ -61,7 +61,7 @@ export function openVisitor(
   const visit: Visitor = async (path, { method = "GET", headers = {} } = {}) => {
     const { promise, resolve, reject } = Promise.withResolvers<Replayed>();
     const outgoing = request(
-      { hostname, port, path, method, headers, agent, timeout: 30_000 },
+      { hostname, port, path, method, headers, agent, timeout: 60_000 },
       (response) => {
         const chunks: Buffer[] = [];
         response.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -75,7 +75,7 @@ export function openVisitor(
         response.on("error", reject);
       },
     );
-    outgoing.on("timeout", () => outgoing.destroy(new Error(`no answer for ${path} within 30 s`)));
+    outgoing.on("timeout", () => outgoing.destroy(new Error(`no answer for ${path} within 60 s`)));
     outgoing.on("error", reject);
     outgoing.end();
     return promise;

@@ -35,6 +35,8 @@ export class FakeCentral implements AsyncDisposable {
   readonly blobs = new Map<string, Buffer>();
   /** `METHOD path?query` of every request, in order. */
   readonly requests: string[] = [];
+  /** When each of them came. */
+  readonly requestedMs: number[] = [];
   readonly headers: IncomingMessage["headers"][] = [];
   pings = 0;
   tokensGiven = 0;
@@ -91,8 +93,13 @@ export class FakeCentral implements AsyncDisposable {
     await this.#listener?.[Symbol.asyncDispose]();
   }
 
+  #note(line: string): void {
+    this.requests.push(line);
+    this.requestedMs.push(performance.now());
+  }
+
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    this.requests.push(`${request.method} ${request.url}`);
+    this.#note(`${request.method} ${request.url}`);
     this.headers.push(request.headers);
     if (this.faults.delayMs > 0) await sleep(this.faults.delayMs);
     const read = await readBody(request, 16 * 2 ** 20);
@@ -217,7 +224,7 @@ export class FakeCentral implements AsyncDisposable {
   }
 
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    this.requests.push(`UPGRADE ${request.url}`);
+    this.#note(`UPGRADE ${request.url}`);
     const { upgradeStatus } = this.faults;
     const refusal = this.#refusal(request, "");
     if (upgradeStatus === undefined && refusal === undefined) {

@@ -64,7 +64,7 @@ export class ImportEdge implements AsyncDisposable {
   }
 
   /** Waits for the end of an import that was started, whatever it is. */
-  async ended(name: string, deadlineMs = 60_000, askEveryMs = 0): Promise<ImportEnd> {
+  async ended(name: string, deadlineMs = 180_000, askEveryMs = 0): Promise<ImportEnd> {
     const seen: ImportProgress[] = [];
     const ask = async (): Promise<ImportProgress | undefined> => {
       const state = await this.state(name);

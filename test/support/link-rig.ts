@@ -9,7 +9,7 @@ import { CentralClient } from "../../src/agent/link/central-client.ts";
 import type { Appliers, EntryOutcome } from "../../src/agent/link/entry-outcome.ts";
 import type { LinkTimings } from "../../src/agent/link/link-timings.ts";
 import { startLink, type Link } from "../../src/agent/link/link.ts";
-import type { CountedBatch } from "../../src/wire/channel.ts";
+import type { CountedBatch, EdgeFacts } from "../../src/wire/channel.ts";
 import type { KnownEntry } from "../../src/wire/journal.ts";
 import type { Snapshot } from "../../src/wire/snapshot.ts";
 import { name16, secret16, type FakeCentral } from "./fake-central.ts";
@@ -94,6 +94,16 @@ export function appliersOf(
   };
 }
 
+export const rigEdge: EdgeFacts = {
+  server_name: "edge-rig",
+  edge_ip_address: "192.0.2.1",
+  at_directory: "/srv",
+  datacenter_place: "",
+  country_code: "",
+  datacenter_provider_company: "",
+  metrics_advertise: "192.0.2.1:9464",
+};
+
 export function startRig(options: {
   readonly central: Pick<FakeCentral, "url">;
   readonly dir: string;
@@ -125,7 +135,7 @@ export function startRig(options: {
     name16,
     agentVersion: "0.0.0",
     bootId: "boot",
-    edge: null,
+    edge: rigEdge,
     client,
     db,
     appliers: {

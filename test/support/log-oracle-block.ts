@@ -26,10 +26,10 @@ export type Blocked = {
 
 const refusalsWanted = 8;
 const requestsAfter = 400;
-/** While visitors are refused, the agent asks central every few seconds. */
-const roomWithinMs = 20_000;
+/** While visitors are refused, the agent asks central every few seconds; a wait of up to a minute would be too long. */
+const roomWithinMs = 45_000;
 /** For some seconds after the last request that had to wait it is still told. */
-const settledWithinMs = 20_000;
+const settledWithinMs = 60_000;
 
 export async function runBlocked(): Promise<Blocked> {
   await using scene = await openFullScene({ spool: { when_full: "block" } });

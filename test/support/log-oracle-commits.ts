@@ -8,8 +8,8 @@ import { Scene, type SceneOptions } from "./log-oracle-scene.ts";
 import { until } from "./until.ts";
 
 const syncsMax = 6;
-/** Visitors go on: each half a second a batch. */
-const diesWithinMs = 30_000;
+/** Visitors go on: each half a second a batch, after a backoff of up to a minute. */
+const diesWithinMs = 150_000;
 
 export async function runKillsInCommits(options: SceneOptions): Promise<OracleFigures> {
   await using scene = await Scene.open(options);

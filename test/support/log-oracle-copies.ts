@@ -35,7 +35,7 @@ export async function runRolledBack(): Promise<OracleFigures> {
   scene.line.state = "cut";
   await sleep(produceMs / 2);
   const copied = scene.run;
-  const copy = takeCopy(scene, "before");
+  const copy = await takeCopy(scene, "before");
   const copiedMs = Date.now();
   await sleep(produceMs / 2);
   await oracle.settle();
@@ -64,7 +64,7 @@ export async function runCloned(): Promise<OracleFigures> {
   scene.line.state = "cut";
   await sleep(produceMs / 2);
   const original = scene.run;
-  const directory = takeCopy(scene, "clone");
+  const directory = await takeCopy(scene, "clone");
   original.killedMs = Date.now(); // The clone tells what the copy cut off as a crash.
   original.isDamaged = true;
   await using clone = await Clone.start(scene, directory);
@@ -84,14 +84,17 @@ export async function runCloned(): Promise<OracleFigures> {
   return oracle.figures;
 }
 
-/** As a snapshot of the machine would have it; of files that change meanwhile, any moment. */
-function takeCopy(scene: Scene, name: string): string {
+/** As a snapshot of the machine would have it; of files that change meanwhile, any moment. Begun anew when one of them goes while it is copied. */
+async function takeCopy(scene: Scene, name: string): Promise<string> {
   const copy = join(scene.edge.dir, name);
-  cpSync(scene.stateDir, copy, {
-    recursive: true,
-    filter: (path) => !path.endsWith(".sock") && !path.endsWith(".lock"),
+  return until("a copy", () => {
+    rmSync(copy, { recursive: true, force: true });
+    cpSync(scene.stateDir, copy, {
+      recursive: true,
+      filter: (path) => !path.endsWith(".sock") && !path.endsWith(".lock"),
+    });
+    return copy;
   });
-  return copy;
 }
 
 class Clone implements AsyncDisposable {
@@ -147,7 +150,7 @@ class Clone implements AsyncDisposable {
         const sums = parseSums(await (await fetch(url)).text());
         return sums !== undefined && sums.spooled === 0 && sums.inMemory === 0;
       },
-      60_000,
+      150_000,
     );
   }
 

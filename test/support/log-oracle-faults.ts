@@ -28,8 +28,9 @@ const jumpHoursMax = 36;
 const callWithinMs = 700;
 /** A start takes half of it or more. */
 const startMsMax = 1_500;
-/** What a disk that works again needs to tell of what it refused: a second until it is tried, a second until the marks are written. */
-const healedAfterMs = 2_300;
+/** What a disk that works again needs to tell of what it refused: a second until it is tried, a second until the marks are written, and
+ * as much again on a busy machine. */
+const healedAfterMs = 4_500;
 
 const between = (random: Random, least: number, most: number): number =>
   least + Math.floor(random() * (most - least + 1));

@@ -1,6 +1,7 @@
 // A spool that fills up because central is away: what the policy leaves out is told, no more and no less; and a kill in the middle of a drop.
 
-import { setTimeout as sleep } from "node:timers/promises";
+import { statSync } from "node:fs";
+import { join } from "node:path";
 import { parseSums } from "./log-oracle-balance.ts";
 import { injected, threadsOf } from "./log-oracle-disk.ts";
 import { spoolThread } from "./log-oracle-faults.ts";
@@ -17,6 +18,8 @@ const noise = `?heavy=${"z".repeat(9_000)}`;
 const fillMax = 1_500;
 const atOnce = 8;
 const dropsWanted = 50;
+/** They are written a tenth of a second after a change, on a busy machine later. */
+const stillMs = 2_500;
 
 const reasonsOf: Readonly<Record<Policy, readonly string[]>> = {
   drop_oldest: ["dropped_oldest", "spool_full"],
@@ -41,7 +44,7 @@ export async function runKillInDrop(options: SceneOptions): Promise<OracleFigure
   await using oracle = new Oracle(scene, randomFrom(2), { reasons: reasonsOf.drop_oldest });
   await oracle.producer.pause();
   scene.line.state = "cut";
-  await sleep(500); // What was on its way is settled, and its marks are written.
+  await marksAreStill(scene);
   {
     const tids = threadsOf(scene.agent.pid, spoolThread);
     await using _ = await injected(tids, ["rename"], "signal=SIGKILL:when=2");
@@ -52,6 +55,17 @@ export async function runKillInDrop(options: SceneOptions): Promise<OracleFigure
   await scene.startAgent();
   await oracle.settle();
   return oracle.figures;
+}
+
+/** What was on its way is settled, and its marks are written. */
+async function marksAreStill({ spoolDir }: Scene): Promise<void> {
+  const last = { writtenMs: 0, sinceMs: performance.now() };
+  await until("the marks are still", () => {
+    const writtenMs = statSync(join(spoolDir, "marks"), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+    if (writtenMs !== last.writtenMs)
+      Object.assign(last, { writtenMs, sinceMs: performance.now() });
+    return performance.now() - last.sinceMs > stillMs;
+  });
 }
 
 /** The smallest spool, and one worker, so that one lane has it all. */

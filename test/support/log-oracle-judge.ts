@@ -83,8 +83,8 @@ export class Judge {
     this.#judgeLanes(evidence);
     const runOf = new Map(runs.map((run) => [run.epoch, run]));
     const found = this.#judgeRecords(evidence, runOf);
-    const runByNo = new Map(runs.map((run) => [run.no, run]));
-    for (const claim of claims) this.#count(claim, found.has(claim.id), runByNo.get(claim.run));
+    const ends = endsOf(evidence);
+    for (const claim of claims) this.#count(claim, found.has(claim.id), ends.get(claim.run));
     for (const gap of news.gaps) this.#countGap(gap, evidence, runOf);
     for (const run of runs) this.#judgeRun(run);
     for (const { id } of claims) this.#judged.add(id);
@@ -157,11 +157,7 @@ export class Judge {
       this.#tell(`claim ${id}: connection ${connection}, before it was ${known}`);
   }
 
-  #count(
-    { run, answer }: Claim,
-    isFound: boolean,
-    { killedMs = Infinity }: Partial<Run> = {},
-  ): void {
+  #count({ run, answer }: Claim, isFound: boolean, endMs = Infinity): void {
     const { figures } = this;
     const sum = this.#sumOf(run);
     figures.claims++;
@@ -177,7 +173,7 @@ export class Judge {
     }
     figures.missing++;
     sum.missing++;
-    if (answer.atMs < killedMs - onDiskWithinMs) sum.missingOld++;
+    if (answer.atMs < endMs - onDiskWithinMs) sum.missingOld++;
   }
 
   #countGap(
@@ -236,6 +232,19 @@ export class Judge {
   #tell(text: string): void {
     if (this.figures.unexplained.length < textsMax) this.figures.unexplained.push(text);
   }
+}
+
+/**
+ * By number: when each run that was killed ended. A kill may be noticed late on a machine that is very busy: whoever is dead answers nobody, so that the
+ * last answer came about then.
+ */
+function endsOf({ claims, runs }: Evidence): ReadonlyMap<number, number> {
+  const lastMs = new Map<number, number>();
+  for (const { run, answer } of claims)
+    if (answer !== undefined) lastMs.set(run, Math.max(answer.atMs, lastMs.get(run) ?? 0));
+  const end = ({ no, killedMs = Infinity }: Run): number =>
+    killedMs === Infinity ? Infinity : Math.min(killedMs, lastMs.get(no) ?? killedMs);
+  return new Map(runs.map((run) => [run.no, end(run)]));
 }
 
 function epochOf(lane: string): string {

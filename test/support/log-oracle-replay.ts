@@ -23,7 +23,7 @@ export type Replayed = {
 };
 
 const restartsWanted = 3;
-const drainedWithinMs = 60_000;
+const drainedWithinMs = 150_000;
 
 export async function replay(lines: readonly LoggedRequest[], seed: number): Promise<Replayed> {
   await using scene = await Scene.open();

@@ -40,11 +40,12 @@ export type OracleFigures = Figures & {
 
 /** So often the next start is killed, too. */
 const inStartShare = 0.35;
-const freshWithinMs = 30_000;
+/** Shippers may be in a backoff of up to a minute when all faults end. */
+const freshWithinMs = 150_000;
 const freshEveryMs = 1_000;
-const drainedWithinMs = 60_000;
-/** A request's record is made when its last byte is sent, a moment before or after the visitor has it. */
-const recordedWithinMs = 300;
+const drainedWithinMs = 150_000;
+/** A request's record is made when its last byte is sent, a moment before or after the visitor has it: milliseconds, on a busy machine more. */
+const recordedWithinMs = 1_000;
 
 export async function runLogOracle(options: OracleOptions): Promise<OracleFigures> {
   const { seed, kills, killsPerChapter, stopAtFirst = false } = options;

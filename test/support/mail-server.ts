@@ -77,7 +77,7 @@ export async function startMailServer(
   return Object.assign(state, {
     port,
     received,
-    waitFor: async (count: number, deadlineMs = 10_000) =>
+    waitFor: async (count: number, deadlineMs?: number) =>
       until(`${count} mails`, () => (received.length >= count ? received : undefined), deadlineMs),
     header: ({ mail }: ReceivedMail, name: string) =>
       mail.headers.find(({ key }) => key === name.toLowerCase())?.value,

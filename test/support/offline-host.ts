@@ -9,7 +9,7 @@ import { answers200, Program } from "./process.ts";
 import { domain } from "./release-rig.ts";
 import { until } from "./until.ts";
 
-const answerWithinMs = 60_000;
+const answerWithinMs = 180_000;
 
 type HostOptions = {
   /** Another program than the sources. */

@@ -8,7 +8,7 @@ export type TestFile = () => Promise<unknown>;
 
 /** `files` import them: their tests become tests of the file that calls this. Skipped, and seen to be, where PostgreSQL is not installed. */
 export function testOnPostgres(files: Readonly<Record<string, TestFile>>): void {
-  vi.setConfig({ testTimeout: 120_000 }); // Each statement is a way to another process.
+  vi.setConfig({ testTimeout: 300_000 }); // Each statement is a way to another process.
   meanPostgres();
   const bin = postgresBin();
   let postgres: Postgres | undefined;

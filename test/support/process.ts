@@ -18,6 +18,8 @@ export class Program implements AsyncDisposable {
   readonly #main: string;
   readonly #prefix: readonly string[];
   #child: ChildProcess;
+  /** It has ended, and its pipes with it. */
+  #closed: Promise<void> = Promise.resolve();
   #said = "";
 
   private constructor(
@@ -45,7 +47,7 @@ export class Program implements AsyncDisposable {
     args: readonly string[],
     ready?: () => Promise<boolean>,
     env: NodeJS.ProcessEnv = {},
-    readyWithinMs = 30_000,
+    readyWithinMs = 120_000,
     main = mainFile,
     prefix: readonly string[] = [],
   ): Promise<Program> {
@@ -79,11 +81,12 @@ export class Program implements AsyncDisposable {
   /** SIGTERM; the exit code. */
   async terminate(): Promise<number | null> {
     await this.#end("SIGTERM");
-    return this.#child.exitCode;
+    return this.exited();
   }
 
+  /** Its exit code, when all that it said is there, too: that comes by pipes, which may be read after its end. */
   async exited(): Promise<number | null> {
-    if (!this.ended) await once(this.#child, "exit", { signal: AbortSignal.timeout(30_000) });
+    await this.#closed;
     return this.#child.exitCode;
   }
 
@@ -102,6 +105,9 @@ export class Program implements AsyncDisposable {
         "data",
         (chunk: Buffer) => (this.#said = (this.#said + chunk.toString()).slice(-200_000)),
       );
+    const { promise, resolve } = Promise.withResolvers<void>();
+    child.once("close", () => resolve());
+    this.#closed = promise;
     return child;
   }
 
@@ -130,7 +136,7 @@ export class Program implements AsyncDisposable {
 /** Whether a URL answers 200. */
 export async function answers200(url: string): Promise<boolean> {
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(1_000) });
+    const response = await fetch(url, { signal: AbortSignal.timeout(10_000) });
     await response.body?.cancel();
     return response.status === 200;
   } catch {

@@ -136,7 +136,7 @@ export class ReleaseRig implements AsyncDisposable {
         if (body["status"] === "failed") return body;
         return body["status"] === "done" && body;
       },
-      this.#options.importWithinMs ?? 60_000,
+      this.#options.importWithinMs ?? 120_000,
     );
     expect(done).toMatchObject({ status: "done" });
     return Number(done["viewset_id"]);
@@ -155,7 +155,7 @@ export class ReleaseRig implements AsyncDisposable {
     return deployments.find((one) => one["deployment_site_id"] === this.siteId) ?? {};
   }
 
-  async applied(id: number, withinMs = 60_000): Promise<void> {
+  async applied(id: number, withinMs = 120_000): Promise<void> {
     await until(
       `version ${id} is applied`,
       async () => (await this.stateOf(id))["state"] === "applied",
@@ -171,7 +171,7 @@ export class ReleaseRig implements AsyncDisposable {
   }
 
   /** All that were uploaded. */
-  async installed(withinMs = 60_000): Promise<void> {
+  async installed(withinMs = 120_000): Promise<void> {
     await until(
       "all certificates are installed",
       async () => {

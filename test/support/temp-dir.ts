@@ -6,5 +6,7 @@ import { join } from "node:path";
 
 export function tempDir(): { readonly path: string } & Disposable {
   const path = mkdtempSync(join(tmpdir(), "accel-"));
-  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+  // A process that was killed a moment ago may still make a file in it.
+  const options = { recursive: true, force: true, maxRetries: 10, retryDelay: 100 };
+  return { path, [Symbol.dispose]: () => rmSync(path, options) };
 }

@@ -25,4 +25,4 @@ test(`${kills} kills in activations: visitors get one version or nobody, and it 
   expect(counts.unanswered).toBeGreaterThan(0);
   const { wrong, span } = await bootOffline(rig, killedSite, main);
   expect({ wrong, isOneVersion: span !== undefined }).toEqual({ wrong: [], isOneVersion: true });
-}, 400_000);
+}, 900_000);

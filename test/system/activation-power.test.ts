@@ -26,5 +26,5 @@ test.skipIf(straceMissing !== undefined)(
     if (middle === undefined) throw new Error("nothing was recorded between the versions");
     await resume(recording, middle, main);
   },
-  240_000,
+  600_000,
 );

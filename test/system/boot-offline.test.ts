@@ -17,4 +17,4 @@ test("a host that starts without central serves what was in force, with its cert
       wrong: [],
       span: { from: expected, to: expected },
     });
-}, 240_000);
+}, 600_000);

@@ -16,7 +16,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { DamageRig } from "../support/damage-rig.ts";
 
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
 
 const files = (index: string): readonly string[] =>
   ["", "-wal", "-shm"].map((suffix) => index + suffix);

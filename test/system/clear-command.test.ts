@@ -48,7 +48,7 @@ beforeAll(async () => {
   const program = join(dir, "accel-central");
   writeFileSync(program, `#!/bin/sh\nexec '${node}' '${mainFile}' central "$@"\n`);
   chmodSync(program, 0o755);
-}, 120_000);
+}, 300_000);
 afterAll(async () => stack.disposeAsync());
 
 type Ended = { readonly code: number; readonly said: string };
@@ -113,4 +113,4 @@ test("the examples: a dry run, a proof that is whole, an agent that is missing, 
   const back = await shell(later, clearId);
   expect(back.said).toMatch(told(answers[3] ?? ""));
   expect(back.code).toBe(0);
-}, 120_000);
+}, 300_000);

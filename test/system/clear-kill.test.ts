@@ -11,4 +11,4 @@ test(`${kills} kills under load: what was cleared stays cleared`, async () => {
   expect(counts.kills).toBe(kills);
   expect(counts.clears).toBeGreaterThan(kills);
   expect(counts.hits).toBeGreaterThan(kills);
-}, 240_000);
+}, 600_000);

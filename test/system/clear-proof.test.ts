@@ -3,12 +3,14 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { CustomerScript, domain } from "../support/customer-script.ts";
 import { browser, Edge } from "../support/edge.ts";
 import { startOrigin } from "../support/origin.ts";
 import { mainFile, node } from "../support/process.ts";
 import { until } from "../support/until.ts";
+
+vi.setConfig({ testTimeout: 180_000 }); // Each starts commands as processes.
 
 const stack = new AsyncDisposableStack();
 let edge: Edge;
@@ -21,7 +23,7 @@ beforeAll(async () => {
   await script.enrol();
   await edge.startAgent();
   for (const { run } of script.steps().slice(0, 2)) await run();
-}, 60_000);
+}, 300_000);
 afterAll(async () => stack.disposeAsync());
 
 const path = `/clear-accelerator-cache/${domain}/`;
@@ -83,7 +85,7 @@ test("a customer sees what a clear would hit, then each instance's proof", async
 
 test("an operator is told why a page is cached, what did not clear it, and what did", async () => {
   await cached("/page/one");
-  await edge.api.post(path, { url_path_patterns: ["path:elsewhere"] });
+  await edge.api.post(`${path}?wait=30`, { url_path_patterns: ["path:elsewhere"] });
   expect(await why(`http://${domain}/page/one`)).toMatchObject({
     a_plain_get: { serves: "generated", cache: "hit" },
     cached: [{ path: "/page/one", status: 200, servable: true, is_fresh: true }],
@@ -108,7 +110,7 @@ test("an operator is told why a page is cached, what did not clear it, and what 
   expect(await why(`${domain}/page/one`)).toMatchObject(after);
   expect(edge.agent.said).not.toContain("cache_dropped");
   await cached("/page/one");
-}, 60_000);
+});
 
 test("search and check tell what there is; a host that is not served is an error", async () => {
   await cached("/page/three");

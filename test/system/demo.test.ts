@@ -29,7 +29,7 @@ beforeAll(async () => {
   const started = await startDemo(state, base);
   demo = started.program;
   places = started.places();
-}, 120_000);
+}, 400_000);
 
 afterAll(async () => {
   await demo?.[Symbol.asyncDispose]();
@@ -81,7 +81,7 @@ test.skipIf(!existsSync(accessLog))(
         const rows = await walkLogs(api, places.deployment_site_id, places.domain); // These are the demo's first visitors.
         return rows.length >= requests.length && rows;
       },
-      60_000,
+      180_000,
     );
     expect(
       seen
@@ -95,7 +95,7 @@ test.skipIf(!existsSync(accessLog))(
       seen.some(({ uri_path: target }) => target === "/scripts/grok-py-test/configlib.py"),
     ).toBe(true);
   },
-  180_000,
+  400_000,
 );
 
 test("the site, the backend behind it and a hit", async () => {
@@ -121,14 +121,14 @@ test("stopped by SIGTERM it leaves nothing running; started again it goes on fro
   expect(demo.said).not.toContain("import");
   using visitor = openVisitor(places.accelerator_url, 1);
   expect((await visitor.visit("/")).status).toBe(200);
-}, 120_000);
+}, 400_000);
 
 test("a second one on the same state directory is refused", async () => {
   const options = ["--state", state, "--port-base", String(await freePortBase())];
   await using second = await Program.start(["agent", "demo", ...options]);
   expect(await second.exited()).toBe(1);
   expect(second.said).toContain("in use by another process");
-});
+}, 120_000);
 
 /** Every file of a folder through the accelerator: 200, the right bytes, the right type. */
 async function compareSite(
@@ -198,7 +198,7 @@ test("any folder is a site: odd names, many files, empty ones", async () => {
   await using _ = program;
   expect(await compareSite(site, found().accelerator_url, types)).toBe(names.length);
   expect(program.said).toMatch(/imported \d+ files/);
-}, 120_000);
+}, 400_000);
 
 test.skipIf(bigSite === "")(
   "a site of ten thousand files (set ACCEL_BIG_SITE to a folder, e.g. of openjdk-17-doc)",

@@ -14,7 +14,7 @@ let round = 0;
 
 beforeAll(async () => {
   site = await ImportEdge.open();
-}, 60_000);
+}, 300_000);
 
 afterAll(async () => {
   await site[Symbol.asyncDispose]();
@@ -69,7 +69,7 @@ test.each([
     else expect(sent - sentBefore).toBeLessThanOrEqual(all + 20);
     await until("nothing is left behind", () => leftovers().length === 0);
   },
-  120_000,
+  400_000,
 );
 
 test("two imports beside each other are both whole, and a name is taken while it is imported", async () => {
@@ -81,7 +81,7 @@ test("two imports beside each other are both whole, and a name is taken while it
   for (const end of ends) expect(end).toMatchObject({ status: "done", files });
   for (const end of ends) expect(await site.differing(end.viewset_id ?? 0)).toEqual([]);
   expect(await site.start(one)).toBe(409);
-}, 120_000);
+}, 400_000);
 
 test("a deployment in the middle of the reading is taken whole or not at all", async () => {
   const name = `deployed-${round}`;
@@ -89,7 +89,10 @@ test("a deployment in the middle of the reading is taken whole or not at all", a
   mkdirSync(next);
   for (let i = 0; i < files; i++) writeFileSync(join(next, `f${i}`), `deployed ${i}`);
   expect(await site.start(name)).toBe(200);
-  await until("it is being read", async () => (await site.state(name)).progress !== undefined);
+  await until("it is being read", async () => {
+    const { status, progress } = await site.state(name);
+    return progress !== undefined || status !== "started";
+  });
   // As deployments do it that replace file by file.
   for (let i = 0; i < files; i++)
     renameSync(join(next, `f${i}`), join(site.views, `d${i % 20}`, `f${i}.html`));
@@ -100,7 +103,7 @@ test("a deployment in the middle of the reading is taken whole or not at all", a
   const isNew = new Set(taken?.map(({ path, sha256 }) => after.get(path) === sha256));
   expect(taken?.length).toBe(files);
   expect(isNew.size).toBe(1);
-}, 120_000);
+}, 400_000);
 
 test("what was imported last is served when it is activated", async () => {
   const name = `last-${round}`;
@@ -111,4 +114,4 @@ test("what was imported last is served when it is activated", async () => {
     const { status, body } = await site.edge.visit("/d7/f7.html", { host: domain });
     return status === 200 && body.toString().startsWith(`<p>round ${round}, file 7<`);
   });
-}, 120_000);
+}, 400_000);

@@ -2,10 +2,12 @@
 
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { CustomerScript, domain } from "../support/customer-script.ts";
 import { Edge } from "../support/edge.ts";
 import { until } from "../support/until.ts";
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 });
 
 let edge: Edge;
 let script: CustomerScript;

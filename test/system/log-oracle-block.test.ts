@@ -14,4 +14,4 @@ test("block: whoever is served has a record, the others wait, then are told 503;
   expect(told.readiness).toContain(warning);
   expect(told.readinessAfter).not.toContain(warning);
   expect(told.statusesAfter).not.toContain(503);
-}, 180_000);
+}, 600_000);

@@ -36,5 +36,5 @@ test.skipIf(!existsSync(logPath))(
       })),
     ).toEqual(asReplayed);
   },
-  300_000,
+  900_000,
 );

@@ -18,7 +18,7 @@ const messagesEach = 30;
 /** Before each kill: there are messages left for the last one. */
 const passedEach = 3;
 
-test("mail and chat under SIGKILL", { timeout: 180_000 }, async () => {
+test("mail and chat under SIGKILL", { timeout: 600_000 }, async () => {
   await using stack = new AsyncDisposableStack();
   const dir = stack.use(tempDir());
   const mails = stack.use(await startMailServer());
@@ -67,11 +67,11 @@ test("mail and chat under SIGKILL", { timeout: 180_000 }, async () => {
   }
   const mailIds = () => mails.received.map(({ mail }) => mail.messageId ?? "");
   const chatIds = () => hook.posted.map(({ headers }) => String(headers["idempotency-key"]));
-  await until("all mails", () => new Set(mailIds()).size === messagesEach, 60_000);
-  await until("all posts", () => new Set(chatIds()).size === messagesEach, 60_000);
+  await until("all mails", () => new Set(mailIds()).size === messagesEach, 180_000);
+  await until("all posts", () => new Set(chatIds()).size === messagesEach, 180_000);
   const db = openSqlite(join(dir.path, "state", "central.db"), { sync: "full", readonly: true });
   const left = db.prepare("SELECT count(*) FROM outbox WHERE state != 'sent'").pluck();
-  await until("all are known to be sent", () => left.get() === 0, 30_000);
+  await until("all are known to be sent", () => left.get() === 0, 120_000);
   db.close();
 
   // The same id is the same message.

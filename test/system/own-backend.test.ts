@@ -19,7 +19,7 @@ beforeAll(async () => {
   await edge.startAgent();
   for (const { name, run } of script.steps())
     if (["domain", "activate", "hit"].includes(name)) await run();
-}, 120_000);
+}, 300_000);
 
 afterAll(async () => {
   await edge[Symbol.asyncDispose]();
@@ -58,5 +58,5 @@ test.each([
       expect.stringContaining("after"),
     ]);
   },
-  30_000,
+  120_000,
 );

@@ -106,4 +106,4 @@ test("an upload that was cut off by a kill leaves nothing; one that was answered
   const place = new URL(String(latest["download_url"])).pathname;
   const got = await fetch(`${url}${place}`, { headers: { authorization: `Token ${token}` } });
   expect(Buffer.from(await got.arrayBuffer()).equals(content)).toBe(true);
-}, 120_000);
+}, 400_000);

@@ -15,7 +15,7 @@ type Facts = Readonly<Record<string, unknown>>;
 
 /** Long enough for an activation and a look at it, on a loaded machine too. */
 const trialS = 60;
-const withinMs = 60_000;
+const withinMs = 150_000;
 
 let rig: ReleaseRig;
 const ids = new Map<string, number>();
@@ -30,7 +30,7 @@ beforeAll(async () => {
       ]),
     );
   await rig.edge.startAgent();
-}, 240_000);
+}, 600_000);
 afterAll(async () => rig[Symbol.asyncDispose]());
 
 const idOf = (name: string): number => ids.get(name) ?? 0;
@@ -103,7 +103,7 @@ test("an operator pins a version: central tells it, a restart and the same wish 
   await stateIs("three", "applied");
   expect(await served()).toBe("200 the index of three");
   expect(await viewset("list", domain)).toMatchObject({ pinned: null, standing: "in force" });
-}, 180_000);
+}, 600_000);
 
 test("a version whose files go bad on trial makes room for the one before; tried again it is fetched and serves", async () => {
   const { edge } = rig;
@@ -145,4 +145,4 @@ test("a version whose files go bad on trial makes room for the one before; tried
   const metrics = await (await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics`)).text();
   expect(metrics).toContain('accel_agent_viewset_rollbacks_total{by="trial"} 1');
   expect(metrics).toContain('accel_agent_viewset_standing{standing="in_force"} 1');
-}, 180_000);
+}, 600_000);

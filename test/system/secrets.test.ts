@@ -143,4 +143,4 @@ test("neither program says a secret, whatever goes wrong, at the level that says
   // Whoever may read the state directory at all is its owner.
   for (const name of readdirSync(join(edge.dir, "agent", "spool")))
     expect(statSync(join(edge.dir, "agent", "spool", name)).mode & 0o077).toBe(0);
-}, 120_000);
+}, 400_000);

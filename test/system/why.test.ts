@@ -3,12 +3,14 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { openSqlite } from "../../src/base/sqlite.ts";
 import { CustomerScript, domain } from "../support/customer-script.ts";
 import { Edge, type Visit } from "../support/edge.ts";
 import { mainFile, node } from "../support/process.ts";
 import { until } from "../support/until.ts";
+
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 300_000 }); // Each starts commands as processes.
 
 type Facts = Readonly<Record<string, unknown>>;
 

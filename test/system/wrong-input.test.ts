@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { parse, stringify } from "yaml";
 import { CustomerScript, domain } from "../support/customer-script.ts";
 import { Edge } from "../support/edge.ts";
@@ -11,6 +11,8 @@ import { freePorts } from "../support/free-ports.ts";
 import { startOrigin, type Origin } from "../support/origin.ts";
 import { answers200, Program } from "../support/process.ts";
 import { until } from "../support/until.ts";
+
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 300_000 }); // Each starts commands as processes.
 
 let edge: Edge;
 let origin: Origin;
@@ -165,11 +167,12 @@ test("a wrong secret and a central that is not there: the agent runs, and says s
         await status.exited();
         return code.test(status.said.toLowerCase());
       },
-      40_000,
+      // An agent that never reached central says so after half a minute.
+      120_000,
     );
     expect(await agent.terminate()).toBe(0);
   }
-}, 120_000);
+}, 500_000);
 
 test("unknown commands and options: exit 2 with the nearest", async () => {
   const unknown = await ends(["agent", "statsu"]);

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { effectiveDevlove } from "../../src/core/effective-devlove.ts";
 import { validateDevlove } from "../../src/wire/devlove-validate.ts";
 import type { DevloveContext, DevloveError } from "../../src/wire/devlove-validate.ts";
+import { cpuMs } from "../support/cpu-time.ts";
 
 const main = "www.example.com";
 const context: DevloveContext = {
@@ -274,8 +275,8 @@ describe("hostile documents", () => {
       to: `/${"a".repeat(2_000)}`,
       status: 301,
     }));
-    const began = performance.now();
+    const began = cpuMs();
     expect(domainErrors({ redirects })).toEqual([]);
-    expect(performance.now() - began).toBeLessThan(2_000);
+    expect(cpuMs(began)).toBeLessThan(2_000);
   });
 });

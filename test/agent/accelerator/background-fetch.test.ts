@@ -78,11 +78,24 @@ describe("what is fetched behind the visitors' back", () => {
     expect(s.seen.map(({ headers: seen }) => seen.authorization)).toEqual([undefined, undefined]);
   });
 
-  it.each<[string, Record<string, string>]>([
-    ["private", { "Cache-Control": "private, max-age=60" }],
-    ["no-store", { "Cache-Control": "no-store" }],
-    ["with a cookie", { ...lasting, "Set-Cookie": "session=1" }],
-  ])("is nobody's where it is %s", async (_name, headers) => {
+  it.each<[string, number, Record<string, string>]>([
+    ["private", 200, { "Cache-Control": "private, max-age=60" }],
+    ["no-store", 200, { "Cache-Control": "no-store" }],
+    ["the word that the page is gone", 404, {}],
+  ])("is nobody's where it is %s, and ends what is stored", async (_name, status, headers) => {
+    const { stage, next } = await openStale();
+    await using s = stage;
+    expect(await s.get("/a", { headers: { cookie: "session=1" } })).toBe("200 v1 hit");
+    (await next(0)).writeHead(status, headers).end("of session 1");
+    await until("the end", () => s.edge.cache.entries.length === 0);
+    const own = ask(s.edge, "/a", { headers: { cookie: "session=2" } });
+    (await next(1)).writeHead(status, headers).end("of session 2");
+    expect([(await own).status, (await own).text]).toEqual([status, "of session 2"]);
+    expect(s.edge.cache.entries).toEqual([]);
+  });
+
+  it("is nobody's where it has a cookie, of which the others' answer knows nothing", async () => {
+    const headers = { ...lasting, "Set-Cookie": "session=1" };
     const { stage, next } = await openStale();
     await using s = stage;
     expect(await s.get("/a", { headers: { cookie: "session=1" } })).toBe("200 v1 hit");

@@ -1,8 +1,10 @@
 // What was cached under the rules of an earlier document, once another one is in force.
 
+import type { ServerResponse } from "node:http";
 import { expect, it } from "vitest";
 import type { SiteInput } from "../../../src/core/effective-devlove.ts";
-import { ask, stateOf } from "./edge.ts";
+import { until } from "../../support/until.ts";
+import { ask, openOrigin, stateOf } from "./edge.ts";
 import { fresh, openStage, type Handler, type Stage } from "./stage.ts";
 
 type Rules = NonNullable<SiteInput["cache"]>;
@@ -59,6 +61,41 @@ it("stands in and is served stale only while the new rules allow it", async () =
   expect(await s.get("/a")).toBe("200 v1 fwd=stale; fwd-status=500; detail=stale-if-error");
   change(s, { default: { ttl_s: 60 } });
   expect(await s.get("/a")).toBe("500 trouble fwd=stale");
+});
+
+it("is not taken from a fetch that another document began, whose backend may be another", async () => {
+  const held: ServerResponse[] = [];
+  await using s = await openStage((_q, r) => void held.push(r), { default: { ttl_s: 60 } });
+  await using other = await openOrigin((_q, r) => r.end("of the new backend"));
+  const before = ask(s.edge, "/a");
+  const old = await until("it is asked", () => held[0]);
+  s.edge.publish(stateOf(++versions, { backend: { urls: [other.url] } }));
+  expect((await ask(s.edge, "/a")).text).toBe("of the new backend");
+  old.end("of the old backend");
+  expect((await before).text).toBe("of the old backend");
+});
+
+it("is not taken from a fetch that was begun under another rule", async () => {
+  const held: ServerResponse[] = [];
+  await using s = await openStage((_q, r) => void held.push(r), { default: { ttl_s: 60 } });
+  const before = ask(s.edge, "/a");
+  const old = await until("it is asked", () => held[0]);
+  change(s, {});
+  const after = ask(s.edge, "/a");
+  (await until("it is asked again", () => held[1])).end("new");
+  expect((await after).text).toBe("new");
+  old.end("old");
+  expect((await before).text).toBe("old");
+});
+
+it("is what another backend answered, until its time ends", async () => {
+  await using s = await openStage(fresh);
+  await using other = await openOrigin((_q, r) => r.end("of the new backend"));
+  await s.get("/a");
+  s.edge.publish(stateOf(++versions, { backend: { urls: [other.url] } }));
+  expect(await s.get("/a")).toBe("200 v1 hit");
+  s.edge.skewMs = 60_000;
+  expect((await ask(s.edge, "/a")).text).toBe("of the new backend");
 });
 
 it("is not taken for another query that the new rule tells apart", async () => {

@@ -3,7 +3,7 @@
 import type { ServerResponse } from "node:http";
 import { describe, expect, it } from "vitest";
 import { until } from "../../support/until.ts";
-import { ask, openEdge, openOrigin } from "./edge.ts";
+import { ask, host, openEdge, openOrigin } from "./edge.ts";
 import { fresh, openStage } from "./stage.ts";
 
 describe("clearing", () => {
@@ -120,6 +120,29 @@ describe("conditions and ranges", () => {
     await s.get("/a");
     expect(await s.get("/a", { headers })).toBe("200 v1 hit");
     expect(s.seen.length).toBe(1);
+  });
+});
+
+describe("the port", () => {
+  it("is a part of what was asked for where it is not the scheme's own", async () => {
+    await using s = await openStage((q, r) => {
+      const Location = `http://${q.headers.host}/login`;
+      r.writeHead(301, { "Cache-Control": "max-age=60", Location }).end();
+    });
+    const get = async (asked: string): Promise<string> => {
+      const { headers } = await ask(s.edge, "/", { host: asked });
+      const isHit = headers["cache-status"]?.includes("hit") === true;
+      return `${headers["location"]}${isHit ? " hit" : ""}`;
+    };
+    const odd = `${host}:${s.edge.port}`;
+    expect(await get(odd)).toBe(`http://${odd}/login`);
+    expect(await get(host)).toBe(`http://${host}/login`);
+    // One that was not connected to is not believed.
+    expect(await get(`${host}:9999`)).toBe(`http://${host}/login hit`);
+    expect(await get(odd)).toBe(`http://${odd}/login hit`);
+    expect(s.edge.cache.entries.length).toBe(2);
+    s.edge.cache.clear(({ path }) => path === "/");
+    expect(s.edge.cache.entries).toEqual([]);
   });
 });
 

@@ -66,6 +66,31 @@ describe("storing", () => {
     expect(s.edge.cache.entries).toEqual([]);
   });
 
+  it.each([416, 400])("does not happen to a refused range (%i)", async (status) => {
+    await using s = await openStage((q, r, n) => {
+      const head = { "Cache-Control": "max-age=60" };
+      if (q.headers.range === undefined) r.writeHead(200, head).end(`v${n}`);
+      else r.writeHead(status, head).end("no such part");
+    });
+    const headers = { range: "bytes=99-" };
+    expect(await s.get("/a", { headers })).toBe(`${status} no such part fwd=uri-miss`);
+    expect(await s.get("/a")).toBe("200 v2 fwd=uri-miss; stored");
+    expect(s.edge.cache.entries).toMatchObject([{ status: 200 }]);
+  });
+
+  it("does not happen where the query is a lone question mark, which is not the URL without it", async () => {
+    await using s = await openStage((q, r, n) => {
+      const head = { "Cache-Control": "max-age=60" };
+      if (q.url === "/a?") r.writeHead(301, { ...head, Location: "/a" }).end();
+      else r.writeHead(200, head).end(`v${n} of ${q.url}`);
+    });
+    expect(await s.get("/a?")).toBe("301  fwd=request");
+    expect(await s.get("/a")).toBe("200 v2 of /a fwd=uri-miss; stored");
+    expect(await s.get("/a?")).toBe("301  fwd=request");
+    expect(s.seen.map(({ url }) => url)).toEqual(["/a?", "/a", "/a?"]);
+    expect(await s.get("/a")).toBe("200 v2 of /a hit");
+  });
+
   it("never answers a request with Authorization from the cache", async () => {
     await using s = await openStage(fresh);
     await s.get("/a");

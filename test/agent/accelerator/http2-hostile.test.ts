@@ -26,7 +26,8 @@ function resetOf({ frames }: FrameVisitor, stream: number): number | undefined {
 
 async function isCut(s: SecureEdge, visitor: FrameVisitor, reason: string): Promise<void> {
   await visitor.closed;
-  expect(visitor.goaway).toBe(enhanceYourCalm);
+  // Who is cut while more of his is on its way is reset by TCP, and the last words may be lost with the connection.
+  expect([enhanceYourCalm, undefined]).toContain(visitor.goaway);
   expect(await s.edge.registry.metrics()).toContain(
     `accel_agent_http2_connections_cut_total{reason="${reason}"} 1`,
   );
@@ -85,7 +86,7 @@ describe("a connection is cut", () => {
   });
 
   test("that asks for nothing any more", async () => {
-    await using s = await openSecure({ http2: { idleMs: 100 } });
+    await using s = await openSecure({ http2: { idleMs: 1_000 } });
     using visitor = await visitByFrames(s.port);
     visitor.send(frame("headers", 1, pack(get()), whole));
     await visitor.closed;

@@ -11,7 +11,7 @@ import type { BackendSettings, SiteInput } from "../../../src/core/effective-dev
 import { until } from "../../support/until.ts";
 import { host, openOrigin, stateOf } from "./edge.ts";
 
-const health = { path: "/up", interval_s: 1, timeout_s: 0.5, statuses: [200] };
+const health = { path: "/up", interval_s: 1, timeout_s: 30, statuses: [200] };
 const guard = { ownListeners: [] };
 
 function open() {
@@ -36,7 +36,7 @@ function open() {
     /** Which origin a request goes to. */
     asked: async (): Promise<string> => {
       if (backend === null) throw new Error("no backend");
-      const stop = AbortSignal.timeout(5_000);
+      const stop = AbortSignal.timeout(60_000);
       const request = { method: "GET", path: "/", fields: [["Host", host]] as const, stop };
       const outcome = await origins.ask(host, backend, { ...request, body: undefined });
       if (!outcome.ok) return outcome.failure.kind;

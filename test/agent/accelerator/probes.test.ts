@@ -105,4 +105,4 @@ test("a staged version answers as its manifest says, unless a file is missing or
       expect.stringContaining(`${host} /: ENOENT`),
       expect.stringMatching(/"big\.bin": .* is damaged/),
     ]);
-}, 60_000);
+}, 180_000);

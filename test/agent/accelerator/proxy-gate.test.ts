@@ -214,7 +214,7 @@ describe("cut off", () => {
   });
 
   it("is a header that takes too long, not a request behind it", async () => {
-    await using edge = await gated({ headerMs: 150 });
+    await using edge = await gated({ headerMs: 700 });
     const prompt = connect(edge.port, "127.0.0.1");
     let received = "";
     prompt.setEncoding("latin1").on("data", (text: string) => (received += text));

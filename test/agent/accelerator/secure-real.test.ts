@@ -80,7 +80,7 @@ describe.skipIf(!has("h2load", "--version"))("h2load", () => {
     const { stdout } = await loading;
     expect(stdout).toMatch(/3000 succeeded, 0 failed, 0 errored, 0 timeout/);
     expect(await s.edge.registry.metrics()).not.toContain('outcome="failed"');
-  }, 120_000);
+  }, 300_000);
 });
 
 describe.skipIf(!has("nghttp", "--version"))("nghttp", () => {

@@ -26,11 +26,11 @@ describe("a fetch in flight", () => {
     await using s = stage;
     const early = Array.from({ length: 20 }, async () => ask(s.edge, "/a"));
     const response = await next(0);
-    await until("all ask", () => s.edge.openConnections === 20);
+    await s.letIn(20);
     response.writeHead(200, { ...lasting, "Content-Length": 6 }).write("abc");
     const late = ask(s.edge, "/a");
-    await until("one more", () => s.edge.openConnections === 21);
-    setTimeout(() => response.end("def"), 30);
+    await s.letIn(21);
+    response.end("def");
     const answers = await Promise.all([...early, late]);
     expect(answers.map(({ text }) => text)).toEqual(answers.map(() => "abcdef"));
     expect(held.length).toBe(1);
@@ -73,14 +73,20 @@ describe("a fetch in flight", () => {
   });
 
   it("is shared among those whose fields select the same", async () => {
+    const { promise: allAsk, resolve } = Promise.withResolvers<void>();
     await using s = await openStage((q, r) => {
       const language = q.headers["accept-language"];
-      setTimeout(() => r.writeHead(200, { ...lasting, Vary: "Accept-Language" }).end(language), 40);
+      const answer = (): unknown =>
+        r.writeHead(200, { ...lasting, Vary: "Accept-Language" }).end(language);
+      void allAsk.then(answer);
     });
     const get = async (language: string): Promise<string> =>
       (await ask(s.edge, "/a", { headers: { "accept-language": language } })).text;
     const languages = ["de", "en", "de", "en", "de"];
-    expect(await Promise.all(languages.map(get))).toEqual(languages);
+    const answers = Promise.all(languages.map(get));
+    await s.letIn(languages.length);
+    resolve();
+    expect(await answers).toEqual(languages);
     expect(s.seen.length).toBeLessThan(5);
   });
 
@@ -91,7 +97,7 @@ describe("a fetch in flight", () => {
     socket.write("GET /a HTTP/1.1\r\nHost: www.example.com\r\n\r\n");
     const response = await next(0);
     const other = ask(s.edge, "/a");
-    await until("both are there", () => s.edge.openConnections === 2);
+    await s.letIn(2);
     socket.destroy();
     await until("one has left", () => s.edge.openConnections === 1);
     response.writeHead(200, lasting).end("here");
@@ -119,7 +125,7 @@ describe("a fetch in flight", () => {
     await using s = stage;
     const answers = Promise.all(Array.from({ length: 4 }, async () => ask(s.edge, "/a")));
     const response = await next(0);
-    await until("all ask", () => s.edge.openConnections === 4);
+    await s.letIn(4);
     response.destroy();
     expect((await answers).map(({ status }) => status)).toEqual([502, 502, 502, 502]);
     expect(held.length).toBe(1);
@@ -138,7 +144,7 @@ describe("a fetch in flight", () => {
     slow.write("GET /a HTTP/1.1\r\nHost: www.example.com\r\nConnection: close\r\n\r\n");
     const response = await next(0);
     const fast = ask(s.edge, "/a");
-    await until("both are there", () => s.edge.openConnections === 2);
+    await s.letIn(2);
     response.writeHead(200, { ...lasting, "Content-Length": total });
     void (async () => {
       for (let sent = 0; sent < total; sent += piece.length)

@@ -2,7 +2,8 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { SiteInput } from "../../../src/core/effective-devlove.ts";
-import { ask, openEdge, openOrigin, type Asked, type Edge, type Origin } from "./edge.ts";
+import { until } from "../../support/until.ts";
+import { ask, host, openEdge, openOrigin, type Asked, type Edge, type Origin } from "./edge.ts";
 
 export type Handler = (request: IncomingMessage, response: ServerResponse, n: number) => void;
 
@@ -20,6 +21,17 @@ export class Stage implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.edge[Symbol.asyncDispose]();
     await this.origin[Symbol.asyncDispose]();
+  }
+
+  /**
+   * Resolves when so many requests have been let in, since the start: now each has its answer or waits for one, of the origin or of another's fetch. A
+   * connection that is open says nothing of that.
+   */
+  async letIn(count: number): Promise<void> {
+    const line = `accel_agent_allowed_total{domain="${host}",reason="not-a-bot"} ${count}\n`;
+    const isLetIn = async (): Promise<boolean> =>
+      (await this.edge.registry.metrics()).includes(line);
+    await until(`${count} requests`, isLetIn);
   }
 
   /** Status, text and how the cache took part. */

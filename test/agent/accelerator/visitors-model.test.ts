@@ -213,7 +213,7 @@ test("nobody gets what is another's, what was cleared, or what is too old", asyn
   await walks(scene, 40);
   expect(scene.served).toBeGreaterThan(300);
   expect(scene.stale).toBeGreaterThan(10);
-}, 120_000);
+}, 300_000);
 
 /** What is found of an entry is changed. */
 function finding({ edge }: Scene, change: (entry: Entry) => Partial<Entry>): void {
@@ -242,5 +242,5 @@ test.each<[string, (scene: Scene) => void]>([
     plant(opened.scene);
     await expect(walks(opened.scene, 200)).rejects.toThrow();
   },
-  120_000,
+  300_000,
 );

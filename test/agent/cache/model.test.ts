@@ -232,4 +232,4 @@ test("a cache under random stores, clears, invalidations, restarts and deaths of
     // Each run leaves its traces in the index: what failed once is told as it was, not shrunk.
     { numRuns: 15, endOnFailure: true },
   );
-}, 120_000);
+}, 300_000);

@@ -100,7 +100,7 @@ test.each<[string, RequestListener]>([
   await expect(script.client.getSnapshot(never)).rejects.toMatchObject({
     code: "CENTRAL_UNREACHABLE",
   });
-  expect(performance.now() - atMs).toBeLessThan(2_500);
+  expect(performance.now() - atMs).toBeLessThan(20_000); // A call has a minute, unless it is told otherwise.
 });
 
 test("an answer that is too large is refused, not stored", async () => {

@@ -15,11 +15,12 @@ const entry = {
 
 async function settle(
   answers: readonly (FaultCode | EntryOutcome)[],
-  { supersedeAt = Infinity, stopAt = Infinity } = {},
+  { supersedeAt = Infinity, supersedeAtWait = Infinity, stopAt = Infinity } = {},
 ) {
   const stop = new AbortController();
   const superseded = new AbortController();
   let calls = 0;
+  let waits = 0;
   const settled = await settleEntry(entry, {
     appliers: appliersOf(async () => {
       const answer = answers[Math.min(calls++, answers.length - 1)];
@@ -31,7 +32,9 @@ async function settle(
     signals: { stop: stop.signal, superseded: superseded.signal },
     backoff: { firstMs: 1, mostMs: 2 },
     random: () => 0.5,
-    onWait: () => undefined,
+    onWait: () => {
+      if (++waits >= supersedeAtWait) superseded.abort(9);
+    },
     onLate: () => undefined,
   });
   return { settled, calls };
@@ -76,12 +79,88 @@ test("another fault is told at once", async () => {
 });
 
 test("superseded while it waits: failed, naming its successor", async () => {
-  const { settled, calls } = await settle(["CENTRAL_UNREACHABLE"], { supersedeAt: 4 });
+  const { settled, calls } = await settle(["CENTRAL_UNREACHABLE"], { supersedeAtWait: 4 });
   expect(calls).toBe(4);
   expect(settled?.receipt).toMatchObject({
     phase: "failed",
     detail: { code: "CENTRAL_UNREACHABLE", superseded_by: 9 },
   });
+});
+
+/** An applier that goes on until it is told to stop; `seen` is what it was told. */
+async function settleEndless(kind: "viewset.activated" | "viewset.import" | "bots.changed") {
+  const [stop, superseded] = [new AbortController(), new AbortController()];
+  const seen: unknown[] = [];
+  const begun = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<void>();
+  const settling = settleEntry({ ...entry, kind } as KnownEntry, {
+    appliers: appliersOf(async (_, signal) => {
+      begun.resolve();
+      signal.addEventListener("abort", () => {
+        seen.push(signal.reason);
+        // As a broken connection looks like.
+        end.reject(new AccelError("CENTRAL_UNREACHABLE", "broke off"));
+      });
+      await end.promise;
+      return applied;
+    }),
+    signals: { stop: stop.signal, superseded: superseded.signal },
+    backoff: { firstMs: 1, mostMs: 2 },
+    random: () => 0.5,
+    onWait: () => seen.push("waits"),
+    onLate: () => undefined,
+  });
+  await begun.promise;
+  return { settling, stop, superseded, seen, end };
+}
+
+test("an activation under way ends for its successor, whatever it throws then: failed, naming it", async () => {
+  const { settling, superseded, seen } = await settleEndless("viewset.activated");
+  superseded.abort(9);
+  expect((await settling)?.receipt).toMatchObject({
+    seq: 3,
+    phase: "failed",
+    detail: {
+      reason: "entry 9 took its place before it was in force",
+      code: "SUPERSEDED",
+      superseded_by: 9,
+    },
+  });
+  expect(seen).toEqual([9]);
+});
+
+test("superseded before it begins: it is told at once", async () => {
+  const superseded = AbortSignal.abort(9);
+  const settled = await settleEntry(entry, {
+    appliers: appliersOf(async (_, signal) => {
+      signal.throwIfAborted();
+      return applied;
+    }),
+    signals: { stop: new AbortController().signal, superseded },
+    backoff: { firstMs: 1, mostMs: 2 },
+    random: () => 0.5,
+    onWait: () => undefined,
+    onLate: () => undefined,
+  });
+  expect(settled?.receipt).toMatchObject({ phase: "failed", detail: { superseded_by: 9 } });
+});
+
+test.each(["viewset.import", "bots.changed"] as const)(
+  "%s goes on though a later one came: what comes later may build on it",
+  async (kind) => {
+    const { settling, superseded, seen, end } = await settleEndless(kind);
+    superseded.abort(9);
+    end.resolve();
+    expect((await settling)?.receipt.phase).toBe("applied");
+    expect(seen).toEqual([]);
+  },
+);
+
+test("stopped while it is superseded too: no outcome", async () => {
+  const { settling, stop, superseded } = await settleEndless("viewset.activated");
+  superseded.abort(9);
+  stop.abort();
+  expect(await settling).toBeUndefined();
 });
 
 test("stopped: no outcome", async () => {

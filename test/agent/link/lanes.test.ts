@@ -75,6 +75,24 @@ test("a later state of the same kind supersedes, an event does not", async () =>
   expect(superseded).toEqual([1]);
 });
 
+test("an import holds back no activation of its domain, and comes behind the domains as before", async () => {
+  const { lanes, add, end, trace } = harness();
+  const lane = (kind: string): string =>
+    laneOf({ seq: 1, at: "", kind, body: { domain: "a.example" } } as KnownEntry);
+  add(1, domainsLane);
+  add(2, lane("viewset.import"), false, "viewset.import");
+  add(3, lane("viewset.import"), false, "viewset.import");
+  add(4, lane("viewset.activated"), true, "viewset.activated");
+  await until("the first begins", () => trace.length > 0);
+  expect(trace).toEqual(["+1"]);
+  await end(1);
+  await end(4);
+  expect(trace.filter((one) => one !== "+2")).toEqual(["+1", "-1", "+4", "-4"]);
+  await end(2);
+  await end(3);
+  await until("all is done", () => lanes.size === 0);
+});
+
 test("what holds back a head: everything up to it but imports", async () => {
   const { lanes, add, end } = harness();
   add(1, "viewset:a", false, "viewset.import");
@@ -145,7 +163,7 @@ test("any mixture: each lane in order and all done", async () => {
 
 test.each([
   ["viewset.activated", { domain: "a.example" }, "viewset:a.example"],
-  ["viewset.import", { domain: "a.example" }, "viewset:a.example"],
+  ["viewset.import", { domain: "a.example" }, "import:a.example"],
   ["cache.clear", { domain: "a.example" }, "clears"],
   ["bots.changed", { domain: "a.example", set: "vip" }, "bots:a.example:vip"],
   ["policy.changed", {}, "policy"],

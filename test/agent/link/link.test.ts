@@ -8,6 +8,7 @@ import {
   domains,
   Effects,
   mark,
+  rigEdge,
   startRig,
   type Rig,
 } from "../../support/link-rig.ts";
@@ -59,12 +60,17 @@ test("hello carries the position and the instance; a report comes at once", asyn
   await using rig = startRig({ central, dir: dir.path, effects: new Effects() });
   await until("a report", () => central.reports.length > 0);
   expect(central.hellos[0]).toMatchObject({
+    agent_version: "0.0.0",
+    edge: rigEdge,
+    boot_id: "boot",
     epoch: central.journal.epoch,
     applied_seq: 0,
     chain: central.journal.head.chain,
     instance_id: rig.db.instanceId,
   });
   expect(central.reports[0]?.instance_id).toBe(rig.db.instanceId);
+  // Said once, in hello.
+  expect(Object.keys(central.reports[0] ?? {})).not.toContain("agent_version");
   rig.link.progress({
     import_id: "i",
     phase: "reading",
@@ -192,7 +198,7 @@ test("receipts that central does not acknowledge end the channel and are told ag
   using dir = tempDir();
   await using central = await FakeCentral.start();
   const effects = new Effects();
-  const timings = { ackMs: 80 };
+  const timings = { ackMs: 500 }; // An acknowledgement that comes must not be too late.
   await using rig = startRig({ central, dir: dir.path, effects, timings });
   await until("connected", () => rig.link.status().state === "connected");
   central.faults.loseAcks = 2;
@@ -241,9 +247,9 @@ test("what one message cannot carry is fetched in pages, superseded ranges inclu
   for (let n = 1; n <= 600; n++) central.journal.append("policy.changed", { domains: [] });
   central.faults.withholdEntries = false;
   central.append("cache.clear", clear("last"));
-  await allAcknowledged(rig, 10_601, 50_000);
+  await allAcknowledged(rig, 10_601, 150_000);
   expect(rig.db.ledger.lastClearSeq).toBe(10_601);
-}, 60_000);
+}, 180_000);
 
 test("while many entries are under way no more are asked for; the rest is fetched when there is room", async () => {
   using dir = tempDir();
@@ -260,6 +266,6 @@ test("while many entries are under way no more are asked for; the rest is fetche
   await until("as much as there is room for", () => pages().at(-1)?.includes("after=1000&"));
   expect(effects.trace).toEqual(["begin 1"]);
   gate.release();
-  await allAcknowledged(rig, 1_600, 50_000);
+  await allAcknowledged(rig, 1_600, 150_000);
   expect(effects.trace.filter((line) => line.startsWith("end")).length).toBe(1_600);
-}, 60_000);
+}, 180_000);

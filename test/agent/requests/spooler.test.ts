@@ -80,7 +80,7 @@ async function deliver(spool: SpoolClient, central: LogCentral): Promise<void> {
     health: new Health(() => new Date(0)),
     log: silentLog(),
   });
-  expect(await shipper.flush(5_000)).toBe(true);
+  expect(await shipper.flush(60_000)).toBe(true);
 }
 
 function expectBalanced({ accepted, committed, spooled, inMemory, dropped }: Balance): void {

@@ -76,16 +76,16 @@ test("after a burst that the kernel lost events of, everything is told and new d
   for (let i = 0; i < 9_000; i++) writeFileSync(join(views, `f${i}`), "x");
   mkdirSync(join(views, "late"));
   const isRescanned = (): boolean => viewChanges.at(-1) === undefined && viewChanges.length > 1;
-  await until("the rescan", isRescanned, 60_000);
+  await until("the rescan", isRescanned, 120_000);
   await until(
     "the new directory is watched",
     () => {
       writeFileSync(join(views, "late/page.html"), `${performance.now()}`);
       return told().includes("late/page.html");
     },
-    60_000,
+    120_000,
   );
-}, 150_000);
+}, 300_000);
 
 test("what a directory holds is counted, and what cannot be served or imported is said", async () => {
   using dir = tempDir();

@@ -2,8 +2,10 @@
 
 import { expect, test } from "vitest";
 import { chainStart } from "../../../src/core/journal-chain.ts";
+import type { Report } from "../../../src/wire/channel.ts";
 import { name16, secret16, seedSite, startAgentSide } from "../../support/agent-side.ts";
 import { connectAgent, reportOf } from "../../support/fake-agent.ts";
+import { rigEdge } from "../../support/link-rig.ts";
 import { until } from "../../support/until.ts";
 
 const noDomains = { domains: [] };
@@ -162,6 +164,22 @@ test("receipts and reports are taken over plain requests as well", async () => {
   expect(await confirmed()).toBe(side.clock.now().toISOString());
   for (const path of ["/receipts", "/reports"])
     expect((await agent.call(path, { method: "POST", body: '{"more":1}' })).status).toBe(400);
+});
+
+test("what an agent without a channel is, its reports say; what one leaves out stays", async () => {
+  const { side, agent } = await started();
+  await using _ = side;
+  const stored = async (more: Partial<Report>) => {
+    const body = JSON.stringify({ ...reportOf("instance-9", 0), ...more });
+    expect((await agent.call("/reports", { method: "POST", body })).status).toBe(204);
+    const rows = side.store.selectFrom("instances").select(["agent_version", "edge"]);
+    const { agent_version, edge } = await rows.executeTakeFirstOrThrow();
+    return [agent_version, edge === null ? null : JSON.parse(edge)];
+  };
+  expect(await stored({})).toEqual(["", null]);
+  expect(await stored({ agent_version: "1.4.0", edge: rigEdge })).toEqual(["1.4.0", rigEdge]);
+  expect(await stored({})).toEqual(["1.4.0", rigEdge]);
+  expect(await stored({ agent_version: "1.5.0", edge: null })).toEqual(["1.5.0", null]);
 });
 
 test("pings are answered, reports kept, progress told while an import runs", async () => {

@@ -25,7 +25,7 @@ function expected(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, expected(one)]));
 }
 
-test("every example of docs/api.md prints what it says", { timeout: 60_000 }, async () => {
+test("every example of docs/api.md prints what it says", { timeout: 180_000 }, async () => {
   using dir = tempDir();
   using work = tempDir();
   await using central = await start(settingsOf(dir.path));

@@ -130,6 +130,7 @@ const settings: CustomerApiDeps["settings"] = {
   trialsTotal: 100,
   marksPerSecond: 200,
   marksBurst: 20_000,
+  botElements: 1_000_000,
   packages: {
     baseUrl: "https://central.example.com",
     sizeMax: 2 ** 20,

@@ -3,7 +3,10 @@
 import pino from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AccelError } from "../../../src/core/faults.ts";
+import { saveReport } from "../../../src/central/store/instances.ts";
+import type { Report } from "../../../src/wire/channel.ts";
 import type { LogLine } from "../../../src/wire/customer/incoming-logs.ts";
+import { reportOf } from "../../support/fake-agent.ts";
 import { member, openApi, type Api } from "./api-harness.ts";
 import { seen } from "./receipts.ts";
 
@@ -221,7 +224,20 @@ test("scrape jobs: one for each deployment, two for each edge server, the rest n
       ],
     })),
   ]);
-  await seen(api, second, "two", { edge: { ...edge, at_directory: "/srv/two" } });
+  expect(one.omitted[0].reason).toBe("its agent never connected");
+  const why = async (more: Partial<Report>) => {
+    await saveReport(
+      api.store,
+      second,
+      { ...reportOf("two", 0), ...more },
+      api.clock.toISOString(),
+    );
+    return (await conf("eu")).omitted[0]?.reason;
+  };
+  expect(await why({})).toMatch(/has told no address yet: it has no channel/);
+  expect(await why({ agent_version: "1.0.0", edge: null })).toMatch(/`edge.metrics_advertise`/);
+  // As an agent without a channel tells it.
+  expect(await why({ edge: { ...edge, at_directory: "/srv/two" } })).toBeUndefined();
   const both = await conf("eu");
   expect(both.metrics_config).toHaveLength(4);
   expect(both.omitted).toEqual([]);

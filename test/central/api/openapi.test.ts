@@ -1,6 +1,6 @@
 // The OpenAPI document: valid, whole, true. What it promises of answers is held against every answer of the API's tests (api-harness.ts).
 
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Compile } from "typebox/schema";
 import { describe, expect, test } from "vitest";
@@ -12,6 +12,8 @@ import {
   describedText,
 } from "../../../src/central/api/described.ts";
 import type { Endpoint } from "../../../src/central/api/endpoint.ts";
+import { indexColumns } from "../../../src/core/index-schema.ts";
+import { cacheClear } from "../../../src/wire/customer/clear.ts";
 import { at, createContract } from "../../support/api-contract.ts";
 import { start, settingsOf } from "../../support/central-whole.ts";
 import { tempDir } from "../../support/temp-dir.ts";
@@ -52,6 +54,26 @@ describe("the document", () => {
   ])("%s would be found", (_what, part) => {
     expect(isValid({ ...document, ...part }) && "paths" in part).toBe(false);
     expect(isValid({ openapi: "3.1.1", ...part })).toBe(false);
+  });
+
+  test("names every column that a pattern may ask for", () => {
+    const { description } = cacheClear;
+    for (const column of indexColumns) expect(description).toMatch(new RegExp(`\\b${column}\\b`));
+  });
+
+  test("has every call that the documents for customers name", () => {
+    const patternOf = (path: string): string => path.replaceAll(/\{\w+\}/g, "{}");
+    const known = new Set(contract.operations.map((one) => `${one.method} ${patternOf(one.path)}`));
+    const files = readdirSync(join(root, "docs")).filter((file) => file.endsWith(".md"));
+    const calls = files.flatMap((file) =>
+      [
+        ...readFileSync(join(root, "docs", file), "utf8").matchAll(
+          /`((?:GET|POST|PUT|DELETE|PATCH) \/[\w{}/-]*\/)(?![\w<])/g,
+        ),
+      ].map(([, call = ""]) => call.replace("/presentation-api/v1", "")),
+    );
+    expect(calls.length).toBeGreaterThan(10);
+    expect(calls.filter((call) => !known.has(patternOf(call)))).toEqual([]);
   });
 
   test("is what docs/openapi.json holds", () => {

@@ -109,7 +109,7 @@ async function sendRaw(port: number, bytes: string | Uint8Array): Promise<string
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const socket = connect(port, "127.0.0.1", () => socket.write(bytes));
   let text = "";
-  socket.setTimeout(10_000, () => socket.destroy(new Error("neither answered nor closed")));
+  socket.setTimeout(60_000, () => socket.destroy(new Error("neither answered nor closed")));
   socket.setEncoding("latin1");
   socket.on("data", (data: string) => (text += data));
   socket.on("close", () => resolve(text));

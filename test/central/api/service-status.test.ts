@@ -1,6 +1,9 @@
 // Service status of a domain: who reported of late, and whose release is behind the newest accelerator package.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { saveReport } from "../../../src/central/store/instances.ts";
+import type { Report } from "../../../src/wire/channel.ts";
+import { reportOf } from "../../support/fake-agent.ts";
 import { member, openApi, type Api } from "./api-harness.ts";
 import { seen } from "./receipts.ts";
 
@@ -50,6 +53,29 @@ test("status is true for three minutes after logs were delivered, and tells when
     await published(version);
     expect(await status()).toEqual(of(false, { is_behind }));
   }
+});
+
+test("an agent that only ever posted reports has its release too", async () => {
+  const token = await api.trial("poller");
+  const site = await api.call("POST", "/deployment-site/", { token, body: {} });
+  const id = Number(member(site.body, "id"));
+  const other = "www.example.org";
+  await api.call("POST", "/domain/", { token, body: { name: other, deployment_site_id: id } });
+  await published("0.2.0");
+  const report = async (more: Partial<Report>) => {
+    const told = { ...reportOf("polls", 0), ...more };
+    await saveReport(api.store, id, told, api.clock.toISOString());
+    return Object((await api.call("GET", `/${other}/status/`, { token })).body)[other];
+  };
+  const reports = { is_log_agent_reporting_data: true };
+  expect(await report({})).toEqual([reports]);
+  const known = { ...reports, deployment_site_id: id };
+  expect(await report({ agent_version: "0.1.9" })).toEqual([
+    { ...known, agent_version: "0.1.9", is_behind: true },
+  ]);
+  expect(await report({ agent_version: "0.2.0" })).toEqual([
+    { ...known, agent_version: "0.2.0", is_behind: false },
+  ]);
 });
 
 async function published(version: string): Promise<void> {

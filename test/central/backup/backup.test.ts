@@ -19,7 +19,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { until } from "../../support/until.ts";
 import { BackupRig, contentOf, packageFile, texts } from "./rig.ts";
 
-vi.setConfig({ testTimeout: 120_000 }); // Commands are processes.
+vi.setConfig({ testTimeout: 400_000 }); // Commands are processes.
 
 test("a backup with the key comes back whole, in a store with another epoch", async () => {
   using rig = new BackupRig();

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { BackupRig, texts } from "./rig.ts";
 
-vi.setConfig({ testTimeout: 120_000 }); // Commands are processes.
+vi.setConfig({ testTimeout: 400_000 }); // Commands are processes.
 
 const mount = (...args: readonly string[]): boolean => spawnSync("mount", args).status === 0;
 const canMount = process.getuid?.() === 0 && spawnSync("unshare", ["--mount", "true"]).status === 0;

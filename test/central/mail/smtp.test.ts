@@ -25,7 +25,7 @@ function settings(port: number, more: Partial<SmtpSettings> = {}): SmtpSettings 
     user: undefined,
     password: undefined,
     from: "Accel <accel@central.example>",
-    timeoutMs: 2_000,
+    timeoutMs: 30_000,
     idHost: "central.example",
     ...more,
   };

@@ -126,7 +126,8 @@ class Side implements AsyncDisposable {
 
 test("a burst of marks is a version each and few entries, which lead to the set", async () => {
   using dir = tempDir();
-  await using side = await Side.open(dir.path);
+  // As long as many of the changes below take, also where each takes long.
+  await using side = await Side.open(dir.path, 1_000);
   for (let no = 0; no < 300; no++) {
     await side.change("attach", `10.0.${no >> 8}.${no & 255}`, `bot-${no % 3}`);
     if (no % 5 === 0) await side.change("detach", `10.0.${no >> 8}.${no & 255}`, `bot-${no % 3}`);

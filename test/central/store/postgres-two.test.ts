@@ -57,5 +57,5 @@ test.skipIf(bin === undefined)(
       expect([seq, entry.body, entry.chain]).toEqual([at + 1, noDomains, chain]);
     }
   },
-  120_000,
+  300_000,
 );

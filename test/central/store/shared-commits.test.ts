@@ -38,7 +38,8 @@ test("thousands of queries that wait for each other do not hold up a timer", asy
   const timer = setInterval(() => turns++, 1);
   const began = performance.now();
   const ask = async (): Promise<void> => {
-    while (performance.now() - began < 300) await store.selectFrom("domains").selectAll().execute();
+    while (performance.now() - began < 1_500)
+      await store.selectFrom("domains").selectAll().execute();
   };
   await Promise.all(Array.from({ length: 50 }, ask));
   clearInterval(timer);

@@ -7,6 +7,7 @@ import { expect, test } from "vitest";
 import { checkWheel, type WheelChecked } from "../../../src/central/store/wheel-file.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { wheel, wheelMembers, wheelName, zip, type Member } from "../../support/wheels.ts";
+import { cpuMs } from "../../support/cpu-time.ts";
 
 async function check(bytes: Buffer, file = wheelName("1.2.0")): Promise<WheelChecked> {
   using dir = tempDir();
@@ -136,9 +137,9 @@ test.each<readonly [string, Buffer, string, RegExp]>([
 test("a METADATA made to be slow is read in no time", async () => {
   const blanks = " ".repeat(900_000);
   const slow = good.replace("1.2.0\n", `1.2${blanks}.0\n`);
-  const beganMs = performance.now();
+  const beganMs = cpuMs();
   expect(await check(metadata(slow))).toMatchObject({ ok: false });
-  expect(performance.now() - beganMs).toBeLessThan(5_000);
+  expect(cpuMs(beganMs)).toBeLessThan(5_000);
 });
 
 test("whatever is changed in a wheel, it is refused with a reason or is still the wheel", async () => {
