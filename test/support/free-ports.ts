@@ -1,29 +1,49 @@
 // Ports that were free a moment ago: for programs that must know each other's before they start.
+//
+// The kernel gives the ports of one range to connections and to whoever listens on any: one of those, once given back, may be somebody else's before it is
+// used. Below that range only programs that name a port have one.
 
-import { createServer, type Server } from "node:net";
+import { randomInt } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createServer, type AddressInfo, type Server } from "node:net";
+
+/** What services of the host have lies below, mostly. */
+const lowest = 10_000;
+const triesMax = 100;
 
 export async function freePorts(count: number): Promise<readonly number[]> {
-  const servers = await Promise.all(Array.from({ length: count }, async () => listening()));
-  const ports = servers.map((server) => {
-    const address = server.address();
-    return address !== null && typeof address === "object" ? address.port : 0;
-  });
-  await Promise.all(servers.map(closed));
-  return ports;
+  const ports = new Set<number>();
+  for (let tries = 0; ports.size < count; tries++) {
+    if (tries === triesMax) throw new Error(`no ${count} free ports`);
+    const [port = 0] = await listenedOn([wanted()]).catch(() => []);
+    if (port > 0) ports.add(port);
+  }
+  return [...ports];
+}
+
+/** 0: any, where the kernel gives almost all there are. */
+function wanted(): number {
+  const [first] = readFileSync("/proc/sys/net/ipv4/ip_local_port_range", "utf8").split("\t");
+  return Number(first) > 2 * lowest ? randomInt(lowest, Number(first)) : 0;
 }
 
 /** Whether all of them can be listened on. */
 export async function areFree(ports: readonly number[]): Promise<boolean> {
-  try {
-    const servers = await Promise.all(ports.map(async (port) => listening(port)));
-    await Promise.all(servers.map(closed));
-    return true;
-  } catch {
-    return false;
-  }
+  return listenedOn(ports).then(
+    () => true,
+    () => false,
+  );
 }
 
-async function listening(port = 0): Promise<Server> {
+/** At once, for a moment; rejects when one of them is another's. */
+async function listenedOn(ports: readonly number[]): Promise<readonly number[]> {
+  const servers = await Promise.all(ports.map(listening));
+  const got = servers.map((server) => (server.address() as AddressInfo).port); // Listening on TCP.
+  await Promise.all(servers.map(closed));
+  return got;
+}
+
+async function listening(port: number): Promise<Server> {
   const { promise, resolve, reject } = Promise.withResolvers<Server>();
   const server = createServer();
   server.once("error", reject).listen(port, "127.0.0.1", () => resolve(server));
