@@ -1,8 +1,8 @@
 // What may be stored and how long it is fresh: RFC 9111 §3 and §4.2.1, RFC 9213, RFC 5861, and the site's rules.
 //
 // No heuristics: what states no lifetime is stored only to be revalidated at each use, and only with something to revalidate it by.
-// Never stored: `private`, `no-store`, `Vary: *`, parts (206), and Set-Cookie unless the rule strips it. Answers to requests with Authorization only
-// where they say public, must-revalidate or s-maxage (§3.5). Qualified forms (`private="x"`, `no-cache="x"`) count as unqualified.
+// Never stored: `private`, `no-store`, `Vary: *`, what is about a part (206, 416), and Set-Cookie unless the rule strips it. Answers to requests with
+// Authorization only where they say public, must-revalidate or s-maxage (§3.5). Qualified forms (`private="x"`, `no-cache="x"`) count as unqualified.
 
 import { cacheDirectives, directiveSeconds, type Directives } from "./cache-control.ts";
 import type { CacheSettings } from "./effective-devlove.ts";
@@ -22,7 +22,14 @@ export type StorePlan =
     }
   | { readonly store: false; readonly reason: string };
 
-export type StoreRequest = { readonly noStore: boolean; readonly isAuthorized: boolean };
+export type StoreRequest = {
+  readonly noStore: boolean;
+  readonly isAuthorized: boolean;
+  /** The origin was asked for a part. */
+  readonly isRanged: boolean;
+};
+/** Whatever is refused to this one is refused for what the response says. */
+export const plainRequest: StoreRequest = { noStore: false, isAuthorized: false, isRanged: false };
 export type StoreSettings = Pick<
   CacheSettings,
   "ttl_s" | "ignore_set_cookie" | "stale_while_revalidate_s" | "stale_if_error_s"
@@ -30,6 +37,8 @@ export type StoreSettings = Pick<
 
 const no = (reason: string): StorePlan => ({ store: false, reason });
 
+/** About a part or a stored response, not about what the URL names. */
+const ofOtherThanWhole: ReadonlySet<number> = new Set([206, 304, 416]);
 /** Those whose meaning for caches is known here; 206 and 304 are not responses to store (RFC 9111 §5.2.2.3). */
 const understood: ReadonlySet<number> = new Set([
   200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406,
@@ -48,7 +57,9 @@ export function planStore(
   settings: StoreSettings,
 ): StorePlan {
   const { status, fields } = response;
-  if (status < 200 || status === 206 || status === 304) return no("status");
+  if (status < 200 || ofOtherThanWhole.has(status)) return no("status");
+  // Ranges are no part of the key, and some origins refuse one they do not like with a 400: that is not for those who ask for the whole.
+  if (request.isRanged && status >= 400) return no("range");
   if (request.noStore) return no("request no-store");
   const { directives, isTargeted } = cacheDirectives(fields);
   const refusal = refusalIn(request, response, directives, settings);

@@ -1,7 +1,10 @@
-// What a 304, or an answer to HEAD, changes of a stored response: RFC 9111 §3.2, §4.3.4, §4.3.5.
+// What the origin's later answers say of a stored response: RFC 9111 §3.2, §4.3.3, §4.3.4, §4.3.5.
+//
+// It is dropped only for what a response says. What a request says of itself (no-store, Authorization) decides whether anything is written, and a
+// cookie makes an answer its visitor's: neither takes from the others what is stored for them.
 
 import type { ResponseFacts } from "./http-age.ts";
-import { planStore, type StoreRequest, type StoreSettings } from "./http-cache.ts";
+import { plainRequest, planStore, type StoreRequest, type StoreSettings } from "./http-cache.ts";
 import { formatHttpDate } from "./http-date.ts";
 import { fieldValue, withoutFields, type Field } from "./http-fields.ts";
 import { varyNamesOf } from "./http-vary.ts";
@@ -12,7 +15,11 @@ export type RefreshPlan =
       readonly headers: readonly Field[];
       readonly initialAgeS: number;
       readonly freshForS: number;
+      /** False: for this request alone; nothing of it is written. */
+      readonly isKept: boolean;
     }
+  /** It is still the one, and this answer is its visitor's alone. */
+  | { readonly kind: "own" }
   /** It is still the one, but may not be kept any more. */
   | { readonly kind: "drop" }
   /** It speaks of another representation than the one stored. */
@@ -47,16 +54,35 @@ export function planRefresh(
   if (!replaced.has("date")) news.push(["Date", formatHttpDate(answer.receivedAtMs)]);
   replaced.add("date");
   const headers = [...withoutFields(stored.headers, replaced), ...news];
-  // What is not stored decides too: an Age, a cookie that makes it one visitor's.
-  const passing = answer.fields.filter(([name]) => /^(?:age|set-cookie)$/i.test(name));
-  const plan = planStore(
-    request,
-    { ...answer, status: stored.status, fields: [...headers, ...passing] },
-    settings,
-  );
-  return plan.store
-    ? { kind: "refresh", headers, initialAgeS: plan.initialAgeS, freshForS: plan.freshForS }
-    : { kind: "drop" };
+  // What is not stored decides too: its Age.
+  const passing = answer.fields.filter(([name]) => name.toLowerCase() === "age");
+  const response = { ...answer, status: stored.status, fields: [...headers, ...passing] };
+  const plan = planStore(plainRequest, response, settings);
+  if (!plan.store) return { kind: "drop" };
+  if (fieldValue(answer.fields, "set-cookie") !== undefined && !settings.ignore_set_cookie)
+    return { kind: "own" };
+  const { initialAgeS, freshForS } = plan;
+  const isKept = planStore(request, response, settings).store;
+  return { kind: "refresh", headers, initialAgeS, freshForS, isKept };
+}
+
+/** Client errors that are about what the URL names. The others are about the request: how it was made, by whom, how often. */
+const ofResource: ReadonlySet<number> = new Set([401, 402, 403, 404, 405, 410, 451]);
+
+/**
+ * Whether a full answer, in place of a confirmation, says that what is stored is over (§4.3.3): it is the newer word about the URL, and nobody's may be
+ * stored of it. Not where it was given to credentials: of what is for all that says nothing.
+ */
+export function endsStored(
+  answer: ResponseFacts,
+  { isAuthorized }: StoreRequest,
+  settings: StoreSettings,
+): boolean {
+  const { status } = answer;
+  const isFull = status >= 200 && status < 400 && status !== 206 && status !== 304;
+  if (isAuthorized || !(isFull || ofResource.has(status))) return false;
+  const fields = withoutFields(answer.fields, cookie);
+  return !planStore(plainRequest, { ...answer, fields }, settings).store;
 }
 
 /**

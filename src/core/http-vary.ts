@@ -23,8 +23,39 @@ export function selectingBy(lookUp: (name: string) => string | undefined): Selec
   };
 }
 
+/** Lists by their definition: blanks around members and empty ones mean nothing (RFC 9110 §5.6.1). */
+const lists: ReadonlySet<string> = new Set([
+  "accept",
+  "accept-charset",
+  "accept-encoding",
+  "cache-control",
+  "forwarded",
+  "prefer",
+  "via",
+  "x-forwarded-for",
+]);
+
+/** A comma in them is a character like any other. */
+const singles: ReadonlySet<string> = new Set([
+  "authorization",
+  "cookie",
+  "from",
+  "host",
+  "origin",
+  "referer",
+  "user-agent",
+  "x-forwarded-host",
+]);
+
+/** Of a field that is not known only the blanks beside commas go, so that two lines are as one (RFC 9111 §4.1), and none where something is quoted. */
 function normal(name: string, value: string): string {
-  return name === "accept-language" ? normalLanguages(value) : listMembers(value).join(", ");
+  if (name === "accept-language") return normalLanguages(value);
+  if (lists.has(name)) return listMembers(value).join(", ");
+  if (singles.has(name) || value.includes('"')) return value.trim();
+  return value
+    .split(",")
+    .map((piece) => piece.trim())
+    .join(", ");
 }
 
 /** Case, blanks and the order of languages of equal weight mean nothing (RFC 9110 §12.4.2, §12.5.4). */

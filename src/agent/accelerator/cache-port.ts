@@ -87,6 +87,6 @@ export interface ResponseCache {
   storeVariant(base: Entry, coding: VariantCoding, body: Uint8Array): Promise<CommitOutcome>;
   /** Notes that a static file was served (no body is stored). Bounded, in the background; a full queue drops the note. */
   noteStatic(key: EntryKey, meta: EntryMeta, size: number): void;
-  /** RFC 9111 §4.4 after a non-error answer to an unsafe method: invalidates all variants of the URL, durable before it resolves. Rejects while there is no index. */
+  /** RFC 9111 §4.4 after a non-error answer to an unsafe method: invalidates all variants of the URL, durable before it resolves. The clear mark has moved when it returns. Rejects while there is no index. */
   invalidate(key: EntryKey): Promise<void>;
 }

@@ -48,6 +48,7 @@ async function ride(
 ): Promise<boolean | "alone"> {
   const { flights, metrics } = deps;
   const { key, directives, selecting } = inquiry;
+  const { backend, route } = inquiry.request;
   const isOpen =
     !isAlone &&
     !inquiry.isAuthorized &&
@@ -56,7 +57,8 @@ async function ride(
     flights.isShared(key);
   // Who does not take what is stored is not given what was asked for before him either.
   const takesOthers = isOpen && reuse.fwd !== "request" && !directives.noCache;
-  const other = takesOthers ? flights.find(key, look.mark, selecting) : undefined;
+  const wanted = { key, mark: look.mark, backend, settings: route.settings, selecting };
+  const other = takesOthers ? flights.find(wanted) : undefined;
   const flight = other ?? flights.start(planFlight(inquiry, look, reuse), isOpen);
   using _ = flight.join();
   const landing = await landingOf(flight, exchange, other === undefined ? undefined : joinWaitMs);

@@ -6,11 +6,12 @@ import type { BackendSettings } from "../../core/effective-devlove.ts";
 import { mimeOf } from "../../core/content-coding.ts";
 import { planStore, type StoreRequest, type StoreSettings } from "../../core/http-cache.ts";
 import { fieldValue, type Field } from "../../core/http-fields.ts";
-import { planRefresh } from "../../core/http-refresh.ts";
+import { endsStored, planRefresh } from "../../core/http-refresh.ts";
 import { isOriginError } from "../../core/http-reuse.ts";
 import { variantOf, type Selecting } from "../../core/http-vary.ts";
 import { queryRuleName } from "../../core/site-routes.ts";
 import type { Entry, EntryKey, EntryMeta, ResponseCache } from "./cache-port.ts";
+import { dropStored } from "./drop-stored.ts";
 import { Fill, shortly } from "./fill.ts";
 import { isDelimited, passedFields } from "./origin-answer.ts";
 import { askOrigin, discard, type OriginDeps } from "./origin-ask.ts";
@@ -147,16 +148,11 @@ export class Flight {
 
   /** Undefined: it has to be asked for whole. */
   async #confirm(base: Entry, answer: OriginAnswer): Promise<Entry | undefined> {
-    const { cache, metrics, problems } = this.#deps;
+    const { cache, metrics } = this.#deps;
     const { key, request, settings } = this.plan;
     const facts = { ...answer, fields: passedFields(answer) };
     const refresh = planRefresh(base, facts, request, settings);
-    if (refresh.kind === "drop") {
-      // It has become private: what is stored of it must go, also for those who are not here yet.
-      await cache
-        .invalidate(key)
-        .catch((error: unknown) => problems.tell("warn", key.domain, "invalidation failed", error));
-    }
+    if (refresh.kind === "drop") await dropStored(this.#deps, key);
     if (refresh.kind !== "refresh") return undefined;
     const { headers, initialAgeS, freshForS } = refresh;
     const storedAtMs = Math.floor(answer.receivedAtMs);
@@ -168,7 +164,7 @@ export class Flight {
       freshForS,
     };
     metrics.accel_agent_cache_revalidated_total.inc({ domain: key.domain });
-    await shortly(cache.refresh(base, refreshed));
+    if (refresh.isKept) await shortly(cache.refresh(base, refreshed));
     return { ...base, ...refreshed };
   }
 
@@ -178,6 +174,8 @@ export class Flight {
     const stored = planStore(plan.request, answer, plan.settings);
     const isShadowing = plan.standsIn && isOriginError(answer.status);
     if (!stored.store || isShadowing || !isDelimited(answer)) {
+      if (plan.base !== undefined && endsStored(answer, plan.request, plan.settings))
+        await dropStored(this.#deps, plan.key);
       this.#settle({ kind: "own", answer });
       if (this.#seats === 0) discard(answer);
       return;
@@ -265,7 +263,7 @@ export class Flight {
   }
 }
 
-/** The scheme is a part of what was asked for (RFC 9111 §2), and the origin's links are made of it. */
+/** The first stands for scheme and port (see `askedScheme`). */
 function alwaysVaries(selecting: Selecting): readonly string[] {
   return ["x-forwarded-proto", ...(selecting(queryRuleName) === "" ? [] : [queryRuleName])];
 }

@@ -1,11 +1,12 @@
 // The fetches in flight of one worker: who may share one, and those that no visitor waits for (stale-while-revalidate).
 //
-// A request joins only while nothing was cleared or invalidated since the fetch's first read (clearMark). What is private is not shared: then
-// every visitor asks alone, and for a while nobody waits for such a URL again to find that out.
+// A request joins only while nothing was cleared or invalidated since the fetch's first read (clearMark), and only what was begun under its own
+// devlove: another may have another backend, or other rules. What is private is not shared: then every visitor asks alone, and for a while nobody waits
+// for such a URL again to find that out.
 
 import type { EntryKey } from "./cache-port.ts";
 import { Flight, type FlightDeps, type FlightPlan, type Landing } from "./flight.ts";
-import { isVariantFor, type Selecting } from "../../core/http-vary.ts";
+import { isVariantFor } from "../../core/http-vary.ts";
 
 /** Of one worker; each is a connection to an origin that no visitor waits for. */
 const backgroundMax = 32;
@@ -13,6 +14,9 @@ const backgroundMax = 32;
 const unsharedMs = 10_000;
 /** URLs remembered so; of 200 bytes, about 1 MiB. */
 const unsharedMax = 4_096;
+
+/** Backend and settings are objects of one state: those of another are others, even where they say the same. */
+type Wanted = Pick<FlightPlan, "key" | "mark" | "backend" | "settings" | "selecting">;
 
 export class Flights implements AsyncDisposable {
   readonly #deps: FlightDeps;
@@ -27,10 +31,11 @@ export class Flights implements AsyncDisposable {
   }
 
   /** A fetch whose answer the request may have, as far as is known. */
-  find(key: EntryKey, mark: number, selecting: Selecting): Flight | undefined {
+  find({ key, mark, backend, settings, selecting }: Wanted): Flight | undefined {
     return this.#byUrl.get(urlOf(key))?.find((flight) => {
       const { plan, landing } = flight;
       if (plan.mark !== mark || flight.isAborted) return false;
+      if (plan.backend !== backend || plan.settings !== settings) return false;
       if (landing === undefined) return true;
       return (
         landing.kind === "shared" &&
@@ -68,7 +73,7 @@ export class Flights implements AsyncDisposable {
 
   /** Once at a time for each variant, and only so many. */
   refresh(plan: FlightPlan): void {
-    if (this.find(plan.key, plan.mark, plan.selecting) !== undefined) return;
+    if (this.find(plan) !== undefined) return;
     const { accel_agent_cache_background_total: counted } = this.#deps.metrics;
     const { domain } = plan.key;
     if (this.#background >= backgroundMax) {

@@ -32,7 +32,8 @@ export async function answerGenerated(
   asked: Omit<GeneratedRequest, "path">,
 ): Promise<void> {
   const { site, target, route } = asked;
-  const query = hasQuery(exchange, target) ? `?${target.rawQuery}` : "";
+  const isLoneMark = hasLoneMark(exchange, target);
+  const query = isLoneMark || target.rawQuery !== "" ? `?${target.rawQuery}` : "";
   const request = { ...asked, path: `${target.rawPath}${query}` };
   const key: EntryKey = {
     domain: site.main_domain,
@@ -41,7 +42,7 @@ export async function answerGenerated(
     path: target.rawPath,
     query: route.normalizeQuery(target.rawQuery),
   };
-  const reason = passReason(exchange, route);
+  const reason = passReason(exchange, route) ?? (isLoneMark ? "request" : undefined);
   if (reason !== undefined) {
     exchange.cache = "pass";
     const fields = originFields(exchange, site.host, asked.backend);
@@ -64,9 +65,9 @@ function passReason({ method, fields, hasBody }: Exchange, route: CacheRoute): s
     : undefined;
 }
 
-/** `/a?` is not `/a` to every origin. */
-function hasQuery({ request }: Exchange, { rawQuery }: RequestTarget): boolean {
-  return rawQuery !== "" || (request.url ?? "").includes("?");
+/** `/a?` is not `/a` to every origin, yet has no key of its own that whoever clears `/a` would know of: it is passed on. */
+function hasLoneMark({ request }: Exchange, { rawQuery }: RequestTarget): boolean {
+  return rawQuery === "" && (request.url ?? "").includes("?");
 }
 
 /** False: nothing was sent, and another look may find something else. */

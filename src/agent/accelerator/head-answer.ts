@@ -6,8 +6,10 @@ import { planHeadRefresh, planRefresh, type RefreshPlan } from "../../core/http-
 import { isOriginError } from "../../core/http-reuse.ts";
 import type { Entry } from "./cache-port.ts";
 import { passedForm } from "./body-choice.ts";
+import { dropStored } from "./drop-stored.ts";
 import type { Exchange } from "./exchange.ts";
 import { shortly } from "./fill.ts";
+import type { FlightPlan } from "./flight.ts";
 import {
   answerBase,
   planFlight,
@@ -50,7 +52,7 @@ export async function answerHead(
   }
   const { answer } = asked;
   using _ = ending(answer, deps, exchange);
-  const kept = await takeOver(deps, inquiry, look.base, answer);
+  const kept = await takeOver(deps, plan, answer);
   if (answer.status === 304 && plan.conditions.length > 0) {
     if (kept === undefined) return false;
     const confirmed = { ...look, base: kept };
@@ -76,25 +78,20 @@ async function relayHead(
   });
 }
 
-/** The stored response as it is from now on; undefined where it is not to be used. */
+/** The stored response as it is from now on; undefined where it is not to be used. Errors say nothing of it: some origins know no HEAD. */
 async function takeOver(
   deps: GeneratedDeps,
-  { key, directives, isAuthorized, request }: Inquiry,
-  base: Entry | undefined,
+  { key, base, request, settings }: FlightPlan,
   answer: OriginAnswer,
 ): Promise<Entry | undefined> {
   if (base === undefined || base.status !== 200) return undefined;
   const facts = { ...answer, fields: passedFields(answer) };
-  const asked = { noStore: directives.noStore, isAuthorized };
-  const { settings } = request.route;
   let plan: RefreshPlan | undefined;
-  if (answer.status === 304) plan = planRefresh(base, facts, asked, settings);
-  else if (answer.status === 200) plan = planHeadRefresh(base, facts, asked, settings);
-  if (plan === undefined) return undefined;
+  if (answer.status === 304) plan = planRefresh(base, facts, request, settings);
+  else if (answer.status === 200) plan = planHeadRefresh(base, facts, request, settings);
+  if (plan === undefined || plan.kind === "own") return undefined;
   if (plan.kind === "drop") {
-    await deps.cache.invalidate(key).catch((error: unknown) => {
-      deps.problems.tell("warn", key.domain, "invalidation failed", error);
-    });
+    await dropStored(deps, key);
     return undefined;
   }
   const headers: readonly Field[] = plan.kind === "refresh" ? plan.headers : base.headers;
@@ -106,6 +103,6 @@ async function takeOver(
     // Of another representation: what is stored has to be asked about before it is used again.
     freshForS: plan.kind === "refresh" ? plan.freshForS : 0,
   };
-  await shortly(deps.cache.refresh(base, refreshed));
+  if (plan.kind === "other" || plan.isKept) await shortly(deps.cache.refresh(base, refreshed));
   return plan.kind === "refresh" ? { ...base, ...refreshed } : undefined;
 }

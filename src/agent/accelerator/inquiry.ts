@@ -12,7 +12,7 @@ import { answerEntry, type EntryUse } from "./entry-answer.ts";
 import type { Exchange } from "./exchange.ts";
 import type { FlightDeps, FlightPlan } from "./flight.ts";
 import type { Flights } from "./flights.ts";
-import { originFields, visitorScheme } from "./origin-request.ts";
+import { askedScheme, originFields } from "./origin-request.ts";
 import type { VariantMaker } from "./variant-maker.ts";
 
 export type GeneratedDeps = FlightDeps & {
@@ -70,7 +70,7 @@ export function inquire(exchange: Exchange, request: GeneratedRequest, key: Entr
     fields: askedFields,
     directives: requestDirectives(fields),
     selecting: selectingBy((name) => {
-      if (name === "x-forwarded-proto") return visitorScheme(exchange);
+      if (name === "x-forwarded-proto") return askedScheme(exchange);
       if (name === "accept-encoding") return acceptEncoding();
       if (name === queryRuleName) return request.route.queryRule;
       return fieldValue(askedFields(), name);
@@ -122,16 +122,17 @@ export function planFlight(
   isBackground = false,
 ): FlightPlan {
   const isForWhole = isBackground || conditions.length > 0;
+  const asksPart = isRanged && !isForWhole;
   return {
     key,
     backend: request.backend,
     path: request.path,
     // A part is cut out of what is stored, once that is confirmed or fetched anew.
-    fields: isRanged && isForWhole ? withoutFields(fields(), ranges) : fields(),
+    fields: isRanged && !asksPart ? withoutFields(fields(), ranges) : fields(),
     conditions,
     base,
     standsIn,
-    request: { noStore: directives.noStore, isAuthorized },
+    request: { noStore: directives.noStore, isAuthorized, isRanged: asksPart },
     settings: request.route.settings,
     selecting,
     sourceNo,

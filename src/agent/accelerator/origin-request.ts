@@ -57,6 +57,16 @@ export function visitorScheme({ client }: Exchange): Scheme {
 }
 
 /**
+ * Scheme and port are parts of what was asked for (RFC 9111 §2) beside the name, and an origin's links are made of them: what a stored response always
+ * varies by. `http` where the port is the scheme's own, else `http:8080`.
+ */
+export function askedScheme(exchange: Exchange): string {
+  const port = askedPort(exchange);
+  const scheme = visitorScheme(exchange);
+  return port === undefined ? scheme : `${scheme}:${port}`;
+}
+
+/**
  * The name that the request was routed by, with the port only where it is the one that was connected to: an origin builds links of it, and
  * what a visitor makes up must not get into an answer that others are served from the cache.
  */
@@ -68,7 +78,8 @@ function askedHost(exchange: Exchange, host: string): string {
 /** The port that was asked for and connected to, where it is not its scheme's own. */
 export function askedPort(exchange: Exchange): number | undefined {
   const { authority, connection } = exchange;
-  const port = Number(/:(\d{1,5})$/.exec(authority)?.[1] ?? 0);
   const usual = visitorScheme(exchange) === "https" ? 443 : 80;
-  return port === connection.port && port !== usual ? port : undefined;
+  if (connection.port === usual) return undefined;
+  const port = Number(/:(\d{1,5})$/.exec(authority)?.[1] ?? 0);
+  return port === connection.port ? port : undefined;
 }

@@ -35,28 +35,30 @@ export async function pass(
   });
 }
 
-/** The origin has acted: the visitor is told so whether or not the index could be. */
+/**
+ * The origin has acted: the visitor is told so whether or not the index could be. What no rule lets be stored today may have been stored under the rules of
+ * before, and counts again when those are back.
+ */
 async function invalidate(
   { cache, problems }: PassDeps,
-  { target, routes, route }: GeneratedRequest,
+  { target, routes }: GeneratedRequest,
   asked: readonly Field[],
   key: EntryKey,
   answer: OriginAnswer,
 ): Promise<void> {
-  const keys = route.settings.bypass ? [] : [key];
+  const keys = [key];
   // By the name that the origin makes its links of. The scheme is not asked about: both are this site's.
   const own = `http://${fieldValue(asked, "x-forwarded-host") ?? key.host}${target.rawPath}`;
   for (const name of ["location", "content-location"])
     keys.push(...sameOriginKey(key, own, routes, fieldValue(answer.fields, name)));
   try {
-    // What is invalidated is one URL each; the second and third of them are rare.
-    for (const one of keys) await cache.invalidate(one);
+    await Promise.all(keys.map((one) => cache.invalidate(one)));
   } catch (error) {
     problems.tell("warn", key.domain, "invalidation failed", error);
   }
 }
 
-/** None for what is no URL, of another origin (it has no say about others' responses), or not cached. */
+/** None for what is no URL, or of another origin (it has no say about others' responses). */
 function sameOriginKey(
   key: EntryKey,
   own: string,
@@ -65,9 +67,10 @@ function sameOriginKey(
 ): readonly EntryKey[] {
   if (location === undefined || !URL.canParse(location, own)) return [];
   const { host, pathname, search } = new URL(location, own);
-  const route = routes.cache(pathname);
-  if (host !== new URL(own).host || route.settings.bypass) return [];
-  return [{ ...key, path: pathname, query: route.normalizeQuery(search.slice(1)) }];
+  if (host !== new URL(own).host) return [];
+  return [
+    { ...key, path: pathname, query: routes.cache(pathname).normalizeQuery(search.slice(1)) },
+  ];
 }
 
 /** Undefined: there is no answer, and the visitor has been told. */

@@ -171,7 +171,7 @@ export class Clearing {
       index.apply(clearNo, request.seq, { ids: new Float64Array(), widened, invisibleMs });
       return { clearNo, matched, widened, invisibleMs };
     } catch {
-      // Who asks again is answered by a clear of what there is then.
+      // Who asks again is answered by a clear of what there is then. No fetch of before is stored or shared: the new index has a number above all of theirs.
       return { clearNo: index.clears.durableNo, matched, widened, invisibleMs };
     }
   }

@@ -59,12 +59,21 @@ export class IndexKeeper {
     if (seq > 0) this.#facts = { ...this.#facts, clearSeq: seq };
   }
 
-  /** Numbers a clear for which there is no index: from here on none is used that was made before. */
+  /** Whether an opening is under way: `opened` or `failed` tells its end. */
+  get isOpening(): boolean {
+    return this.#opening !== undefined;
+  }
+
+  /** The number that an index must know to be used, or it starts empty. */
+  get demandedNo(): number {
+    return this.#facts.clearNo;
+  }
+
+  /** Numbers a clear, or invalidations, for which there is no index: from here on none is used that was made before. */
   numberWhileClosed(): number {
     const { header } = this.#options;
     const clearNo = Math.max(header.clearNo, this.#facts.clearNo) + 1;
-    header.clearNo = clearNo;
-    header.moveClearMark(null);
+    header.noteClear(clearNo, null);
     this.#facts = { ...this.#facts, clearNo };
     return clearNo;
   }

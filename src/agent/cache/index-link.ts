@@ -3,14 +3,14 @@
 import type { MessagePort } from "node:worker_threads";
 import { AccelError } from "../../core/faults.ts";
 import type { CommitOutcome, EntryKey, StoredBody } from "./entry.ts";
+import { Invalidations } from "./invalidations.ts";
 import type { IndexerToWorker, MainToWorker, View, WorkerToIndexer } from "./messages.ts";
 
-/** Unanswered commits and invalidations of one worker: beyond, a response is not stored. */
+/** Unanswered commits of one worker: beyond, a response is not stored. */
 const unansweredMax = 256;
 /** The index thread answers within milliseconds; only a disk that hangs reaches it. */
 const answerMs = 10_000;
 
-type Answer = CommitOutcome | { readonly kind: "invalidated"; readonly fault: string | undefined };
 export type CommitAnswer = {
   readonly outcome: CommitOutcome;
   /** False: it may have been stored all the same, so its object must stay. */
@@ -21,16 +21,12 @@ type Submission = Extract<WorkerToIndexer, { kind: "commit" | "refresh" | "varia
 /** What the link adds itself is left out. */
 export type Submitted = Submission extends infer S ? (S extends S ? Omit<S, "no"> : never) : never;
 
-type Waiting = {
-  readonly message: WorkerToIndexer;
-  /** Undefined: the answer will not come. */
-  readonly resolve: (answer: Answer | undefined) => void;
-};
-
 export class IndexLink implements Disposable {
   readonly #control: MessagePort;
   readonly #onView: () => void;
-  readonly #waiting = new Map<number, Waiting>();
+  /** Of commits. Undefined: the answer will not come. */
+  readonly #waiting = new Map<number, (outcome: CommitOutcome | undefined) => void>();
+  readonly #invalidations = new Invalidations((order) => this.tell(order), answerMs);
   #port: MessagePort | undefined;
   #view: View | undefined;
   #sent = 0;
@@ -48,10 +44,6 @@ export class IndexLink implements Disposable {
     return this.#view;
   }
 
-  get isFull(): boolean {
-    return this.#waiting.size >= unansweredMax;
-  }
-
   /** Never rejects. Bytes of a body are transferred. */
   async submit(submitted: Submitted): Promise<CommitAnswer> {
     const failed = (reason: string, isCertain: boolean): CommitAnswer => ({
@@ -59,52 +51,43 @@ export class IndexLink implements Disposable {
       isCertain,
     });
     if (this.#view === undefined) return failed("there is no index", true);
-    if (this.isFull) return failed("too many responses are being stored", true);
-    const answer = await this.#ask((no) => ({ ...submitted, no }), transferOf(submitted));
-    if (answer === undefined || answer.kind === "invalidated")
-      return failed("the index did not answer", false);
-    return { outcome: answer, isCertain: true };
+    if (this.#waiting.size >= unansweredMax)
+      return failed("too many responses are being stored", true);
+    const outcome = await this.#submit(submitted);
+    if (outcome === undefined) return failed("the index did not answer", false);
+    return { outcome, isCertain: true };
   }
 
   /** Durable when it resolves; rejects with INDEX_BROKEN. While the index thread is replaced it waits for the next: its index has the entry still. */
   async invalidate(key: EntryKey): Promise<void> {
-    if (this.isFull)
-      throw new AccelError("INDEX_BROKEN", "not invalidated: too much is waiting for the index");
-    const answer = await this.#ask((no) => ({ kind: "invalidate", no, key }));
-    if (answer?.kind === "invalidated" && answer.fault === undefined) return;
-    const reason = answer?.kind === "invalidated" ? answer.fault : undefined;
-    throw new AccelError(
-      "INDEX_BROKEN",
-      `not invalidated: ${reason ?? "the index did not answer"}`,
-    );
+    const told = await this.#invalidations.ask(key);
+    if (told !== undefined && told.fault === undefined) return;
+    const reason = told?.fault ?? "the index did not answer";
+    throw new AccelError("INDEX_BROKEN", `not invalidated: ${reason}`);
   }
 
-  /** Unanswered; dropped where there is no index. */
-  tell(message: Exclude<WorkerToIndexer, { readonly no: number }>): void {
+  /** Whatever comes of it; dropped where there is no index thread. */
+  tell(message: Exclude<WorkerToIndexer, Submission>): void {
     this.#port?.postMessage(message);
   }
 
   [Symbol.dispose](): void {
     this.#control.close();
     this.#leave();
-    for (const { resolve } of this.#waiting.values()) resolve(undefined);
+    this.#invalidations[Symbol.dispose]();
   }
 
-  async #ask(
-    message: (no: number) => WorkerToIndexer,
-    transfer: readonly ArrayBuffer[] = [],
-  ): Promise<Answer | undefined> {
+  async #submit(submitted: Submitted): Promise<CommitOutcome | undefined> {
     const no = ++this.#sent;
-    const { promise, resolve } = Promise.withResolvers<Answer | undefined>();
-    const waiting = { message: message(no), resolve };
-    this.#waiting.set(no, waiting);
+    const { promise, resolve } = Promise.withResolvers<CommitOutcome | undefined>();
+    this.#waiting.set(no, resolve);
     const timer = setTimeout(() => resolve(undefined), answerMs);
-    // Without a view there is no index that could take it: what can wait is sent when there is one.
-    if (this.#view !== undefined) this.#port?.postMessage(waiting.message, [...transfer]);
-    const answer = await promise;
+    const message: Submission = { ...submitted, no };
+    this.#port?.postMessage(message, [...transferOf(submitted)]);
+    const outcome = await promise;
     clearTimeout(timer);
     this.#waiting.delete(no);
-    return answer;
+    return outcome;
   }
 
   #use(port: MessagePort): void {
@@ -116,26 +99,28 @@ export class IndexLink implements Disposable {
       if (this.#port === port) this.#leave();
     });
     port.unref(); // The cache alone keeps no worker alive.
+    this.#invalidations.sendAgain();
   }
 
   #receive(message: IndexerToWorker): void {
     if (message.kind === "view") {
       this.#view = message.view;
-      for (const { message: owed } of this.#waiting.values())
-        if (owed.kind === "invalidate") this.#port?.postMessage(owed); // Twice is harmless.
       this.#onView();
-    } else
-      this.#waiting
-        .get(message.no)
-        ?.resolve(message.kind === "committed" ? message.outcome : message);
+    } else if (message.kind === "committed") this.#waiting.get(message.no)?.(message.outcome);
+    else this.#invalidations.answered(message.no, message.fault);
+    if (this.#view !== undefined && this.#invalidations.takeOverrun())
+      this.tell({
+        kind: "damaged",
+        incarnation: this.#view.incarnation,
+        reason: "more invalidations waited for the index than can be remembered",
+      });
   }
 
   #leave(): void {
     this.#port?.close();
     this.#port = undefined;
     this.#view = undefined;
-    for (const { message, resolve } of this.#waiting.values())
-      if (message.kind !== "invalidate") resolve(undefined);
+    for (const resolve of this.#waiting.values()) resolve(undefined);
     this.#onView();
   }
 }

@@ -164,7 +164,7 @@ export class IndexThread {
       bytes: index?.entries.bytes ?? 0,
       diskMax: this.#options.init.diskMax,
       clearNo: index?.clears.newest ?? 0,
-      durableNo: index?.clears.durableNo ?? 0,
+      durableNo: index?.clears.durableNo ?? this.#keeper.demandedNo,
       unfinishedClears: index?.unfinishedClears ?? 0,
     };
   }
@@ -238,6 +238,7 @@ export class IndexThread {
       text: `the cache index cannot be opened: ${reason}`,
       hint: "Everything is fetched from the origin meanwhile; opening is tried again every few seconds.",
     });
+    this.#writes.schedule();
     clearTimeout(this.#reopen);
     this.#reopen = setTimeout(() => void this.#keeper.open(), reopenMs);
   }

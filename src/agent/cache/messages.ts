@@ -45,7 +45,7 @@ export type CacheStats = {
   readonly bytes: number;
   readonly diskMax: number;
   readonly clearNo: number;
-  /** The newest of which no crash can take the number away. */
+  /** The newest of which no crash can take the number away; without an index, the one that the next must know. */
   readonly durableNo: number;
   readonly unfinishedClears: number;
 };

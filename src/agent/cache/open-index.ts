@@ -118,7 +118,9 @@ export class OpenIndex implements Disposable {
   }
 
   publish(): void {
-    this.#header.clearNo = this.clears.newest;
+    const { newest } = this.clears;
+    // A file that was made anew counts all before it as cleared: nobody shares a fetch of then.
+    if (newest > this.#header.clearNo) this.#header.noteClear(newest, null);
     this.#header.incarnation = this.incarnation;
   }
 
@@ -144,9 +146,8 @@ export class OpenIndex implements Disposable {
     );
     for (const effect of effects) this.#show(effect);
     if (effects.length > 0) this.#mayMerge = true;
-    this.#header.clearNo = this.clears.newest;
     for (const write of writes)
-      if (write.kind === "invalidate") this.#header.moveClearMark(write.key.domain);
+      if (write.kind === "invalidate") this.#header.noteClear(this.clears.newest, write.key.domain);
     this.#counts.blocked += outcomes.filter((outcome) => outcome?.kind === "blocked").length;
     return outcomes;
   }
@@ -154,8 +155,7 @@ export class OpenIndex implements Disposable {
   /** Numbers the clear; from its return on the guard knows it, and so does every fetch that starts. */
   record(request: ClearRequest): number {
     const clearNo = this.clears.record(request, this.#clock.nowS());
-    this.#header.clearNo = clearNo;
-    this.#header.moveClearMark(request.domain);
+    this.#header.noteClear(clearNo, request.domain);
     return clearNo;
   }
 

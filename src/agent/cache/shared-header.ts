@@ -6,12 +6,13 @@
 //   int32 7   asked         how many clears main has asked for: background work that sees it move makes way
 //   int64 1   clear_no      number of the newest clear
 //   int64 2   last_id       newest entry id ever given out in this process
-//   int32 8…  clear marks   256 words, one by hash of the domain: moves with each clear and invalidation that may concern it
+//   int32 8…  clear marks   256 words, one by hash of the domain: moves with each clear and invalidation that may concern it, with an invalidation twice
 //   int32 264… key marks    16,384 words, one by hash of the key: moves after each commit that changed an entry of it
 //   then       unsure       256 words, one by hash of the domain: not 0 while its stored responses must be confirmed by the origin
 //   then       lookups      how often workers looked an entry up: background work that sees it move makes way for visitors
 //
-// Written by the index thread, but for `confirmed`, `asked` and `unsure`, which main writes, and `lookups`, which workers do. A mark that moved without need costs a fetch or a look-up.
+// Written by the index thread, but for `confirmed`, `asked` and `unsure`, which main writes, and `lookups`, which workers do. A clear mark is moved by the index
+// thread after each number, and by a worker before it asks for an invalidation. A mark that moved without need costs a fetch or a look-up.
 
 import type { EntryKey } from "./entry.ts";
 
@@ -85,7 +86,12 @@ export class SharedHeader {
     return Atomics.load(this.#words, clearMarkOf(domain));
   }
 
-  /** After the number of the clear was stored. Null: every domain. */
+  /** The number first: who reads the mark and then the number has none of before under the new mark. Null: every domain. */
+  noteClear(clearNo: number, domain: string | null): void {
+    this.clearNo = clearNo;
+    this.moveClearMark(domain);
+  }
+
   moveClearMark(domain: string | null): void {
     if (domain !== null) Atomics.add(this.#words, clearMarkOf(domain), 1);
     else

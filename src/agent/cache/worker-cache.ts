@@ -191,6 +191,9 @@ export class WorkerCache implements Disposable {
 
   /** All variants of the URL, and what of it is being fetched. Durable when it resolves; rejects with INDEX_BROKEN. */
   invalidate(key: EntryKey): Promise<void> {
+    // At once and whatever becomes of it: nobody shares what was asked of the origin before. The number that keeps it from being stored is the index's to
+    // give, which moves the mark again: a fetch that begins in between is up to date, but has the number of before.
+    this.#header.moveClearMark(key.domain);
     return this.#link.invalidate(key);
   }
 

@@ -68,7 +68,7 @@ export class WriteQueue implements Disposable {
     this.schedule();
   }
 
-  /** Also for background work that has come up. */
+  /** Also for background work that has come up, and when an opening has failed. */
   schedule(): void {
     this.#turn ??= setImmediate(() => {
       this.#turn = undefined;
@@ -101,16 +101,34 @@ export class WriteQueue implements Disposable {
   }
 
   #runTurn(): void {
-    const batch = this.#queue.splice(0, this.#turnLength());
     const { index } = this.#options.keeper;
     if (index === undefined) {
-      for (const queued of batch) this.#fail(queued, "the cache index is closed");
-      if (this.#queue.length > 0) this.schedule();
+      this.#runClosed();
       return;
     }
+    const batch = this.#queue.splice(0, this.#turnLength());
     if (batch.length > 0) this.#commit(index, batch);
     const hasMore = this.#options.keeper.index === index && this.#stepBackground(index);
     if (this.#queue.length > 0 || hasMore) this.schedule();
+  }
+
+  /** An invalidation waits for an opening that is under way, whose end brings the next turn. */
+  #runClosed(): void {
+    const { isOpening } = this.#options.keeper;
+    const queue = this.#queue;
+    const waits = ({ write }: Queued): boolean => isOpening && write.kind === "invalidate";
+    this.#queue = queue.filter(waits);
+    this.#failClosed(
+      queue.filter((queued) => !waits(queued)),
+      "the cache index is closed",
+    );
+  }
+
+  /** No index is on its way. What is opened in the end may hold what an invalidation was about, so it must not be one of before. */
+  #failClosed(batch: readonly Queued[], reason: string): void {
+    const { keeper } = this.#options;
+    if (batch.some(({ write }) => write.kind === "invalidate")) keeper.numberWhileClosed();
+    for (const queued of batch) this.#fail(queued, reason);
   }
 
   /** At least one, if there is any. */
@@ -153,10 +171,10 @@ export class WriteQueue implements Disposable {
   async #dropInstead(invalidations: readonly Queued[], reason: string): Promise<void> {
     const { keeper } = this.#options;
     await keeper.drop(reason);
-    for (const queued of invalidations)
-      if (keeper.index === undefined) this.#fail(queued, reason);
-      else if (queued.no !== undefined)
-        send(queued.port, { kind: "invalidated", no: queued.no, fault: undefined });
+    if (keeper.index === undefined) this.#failClosed(invalidations, reason);
+    else
+      for (const { port, no } of invalidations)
+        if (no !== undefined) send(port, { kind: "invalidated", no, fault: undefined });
   }
 
   #stepBackground(index: OpenIndex): boolean {

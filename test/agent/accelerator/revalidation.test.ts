@@ -235,6 +235,22 @@ describe("an unsafe method", () => {
     expect(after.map((one) => one.endsWith(" hit"))).toEqual([false, false, false, true]);
   });
 
+  it("invalidates what can be, and answers, where one URL cannot be", async () => {
+    await using s = await openStage((q, r, n) => {
+      if (q.method !== "POST") fresh(q, r, n);
+      else r.writeHead(201, { Location: "/new" }).end();
+    });
+    await s.get("/new");
+    const { cache } = s.edge;
+    const invalidate = cache.invalidate.bind(cache);
+    cache.invalidate = async (key) => {
+      if (key.path === "/form") throw new Error("the index did not answer");
+      await invalidate(key);
+    };
+    expect((await ask(s.edge, "/form", { method: "POST", body: "x" })).status).toBe(201);
+    expect(await s.get("/new")).toBe("200 v3 fwd=uri-miss; stored");
+  });
+
   it("has no say about another site", async () => {
     await using s = await openStage((q, r, n) => {
       if (q.method !== "POST") fresh(q, r, n);

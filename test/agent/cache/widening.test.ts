@@ -2,7 +2,14 @@
 
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { openPatternCheck } from "../../../src/base/pattern-check.ts";
+import { Clearing } from "../../../src/agent/cache/clearing.ts";
+import { IndexKeeper } from "../../../src/agent/cache/index-keeper.ts";
+import { MatchProcess } from "../../../src/agent/cache/matcher-child.ts";
+import { OpenIndex } from "../../../src/agent/cache/open-index.ts";
+import { SharedHeader } from "../../../src/agent/cache/shared-header.ts";
+import { Verification } from "../../../src/agent/cache/verification.ts";
 import { everything } from "../../../src/core/pattern-recipes.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
@@ -140,6 +147,45 @@ describe("an index that is damaged while it is used", () => {
     );
     expect(await bodyOf(rig.cache, keyOf({ path: "/x" }))).toBe("hello");
   });
+});
+
+test("a clear that no index can record drops everything, and no fetch of before is shared or stored", async () => {
+  using dir = tempDir();
+  using scripts = tempDir();
+  const directory = dir.path;
+  const header = new SharedHeader(SharedHeader.allocate());
+  const clock = { nowS: () => 0, elapsedMs: () => 0, rest: () => undefined };
+  const keeper = new IndexKeeper({
+    directory,
+    header,
+    diskMax: 2 ** 20,
+    clock,
+    facts: { epoch: null, clearSeq: 0, clearNo: 0, opening: null },
+    events: { opened: () => undefined, dropped: () => undefined, failed: () => undefined },
+  });
+  await keeper.open();
+  using matcher = new MatchProcess(entryScript(scripts.path, crashing));
+  using patterns = openPatternCheck();
+  using verification = new Verification({
+    keeper,
+    match: () => Promise.reject(new Error("nothing is verified here")),
+    onUnverified: () => undefined,
+  });
+  const [matchBudgetMs, onWidened] = [1_000, (): void => undefined];
+  const parts = { keeper, matcher, verification, patterns, clock, directory };
+  const clearing = new Clearing({ ...parts, matchBudgetMs, onWidened });
+  const { clearNo, incarnation } = header;
+  const mark = header.clearMark("a.test");
+  using _ = vi.spyOn(OpenIndex.prototype, "record").mockImplementation(() => {
+    throw new Error("database or disk is full");
+  });
+  const scope = { domain: "a.test", host: null };
+  const asked = { ...scope, clearId: "never recorded", patterns: ["path:x"], seq: 0 };
+  expect(await clearing.clear(asked)).toMatchObject({ widened: true });
+  expect(header.incarnation).not.toBe(incarnation);
+  expect(header.clearNo).toBeGreaterThan(clearNo);
+  expect(header.clearMark("a.test")).not.toBe(mark);
+  await keeper.close(() => Promise.resolve(false));
 });
 
 test("while the disk refuses the index nothing is cached, and a journaled clear counts for whenever it opens", async () => {
