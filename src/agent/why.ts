@@ -6,6 +6,7 @@ import type { ServingState } from "../core/serving-state.ts";
 import { AccelError } from "../core/faults.ts";
 import { HostTable, type ServedSite } from "./accelerator/host-table.ts";
 import { routeStatic } from "./accelerator/static-route.ts";
+import type { SiteFile } from "./accelerator/site-files.ts";
 import type { UrlArgument } from "./admin/url-argument.ts";
 import type { ClearSeen } from "./cache/clear-sql.ts";
 import type { EntryKey } from "./cache/entry.ts";
@@ -95,12 +96,9 @@ async function meets(served: ServedSite, { rawPath, rawQuery }: UrlArgument): Pr
     return { serves: "redirect", text: `301 to ${route.path}, a directory with an index`, ...none };
   if (route.kind === "file") {
     await using file = route.file;
-    const key = keyOf(served, "static", file.path, "");
-    const text = `the file ${file.path}, ${file.size} bytes`;
-    return { serves: "static", text, key, isCacheable: true };
+    return meetsFile(served, file, "the file");
   }
-  if (site.backend === null)
-    return { serves: "nothing", text: "no file and no backend: 404", ...none };
+  if (site.backend === null) return meetsAbsent(served);
   const { settings, normalizeQuery } = routes.cache(rawPath);
   const key = keyOf(served, "generated", rawPath, normalizeQuery(rawQuery));
   if (settings.bypass)
@@ -116,6 +114,28 @@ async function meets(served: ServedSite, { rawPath, rawQuery }: UrlArgument): Pr
     key,
     isCacheable: true,
   };
+}
+
+function meetsFile(served: ServedSite, { path, size }: SiteFile, what: string): Met {
+  const text = `${what} ${path}, ${size} bytes`;
+  const key = keyOf(served, "static", path, "");
+  return { serves: "static", text, key, isCacheable: true };
+}
+
+/** Neither a file nor a backend: the single page, the page for what is not there, or a plain 404. */
+async function meetsAbsent(served: ServedSite): Promise<Met> {
+  const { site, files } = served;
+  const none = { serves: "nothing", key: undefined, isCacheable: false } as const;
+  const text = "no file and no backend";
+  if (site.single_page !== null) {
+    await using page = await files.find(site.single_page);
+    if (page !== undefined) return meetsFile(served, page, `${text}: the single page`);
+  }
+  if (site.not_found !== null) {
+    await using page = await files.find(site.not_found);
+    if (page !== undefined) return { ...none, text: `${text}: 404 with the page ${page.path}` };
+  }
+  return { ...none, text: `${text}: 404` };
 }
 
 function keyOf(

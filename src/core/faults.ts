@@ -45,6 +45,10 @@ export const FAULTS = {
     retryable: true,
     hint: "Make room, or mend what the message names, and take the backup again; nothing in use was touched.",
   },
+  BACKUP_NOT_WHOLE: {
+    retryable: false,
+    hint: "The backup is there and holds all that the disk still had: put back what is missing, from an older backup, and take another.",
+  },
   BACKUP_DAMAGED: {
     retryable: false,
     hint: "Nothing was restored: take another backup. What else is good in this one can be read as docs/backup.md says.",
@@ -164,6 +168,7 @@ export const FAULTS = {
   },
   PROTOCOL: { retryable: true, hint: "The connection is made anew." },
   CONFLICT: { retryable: false, hint: "Read the current state and try again." },
+  SUPERSEDED: { retryable: false, hint: "None is needed: what came later counts." },
   CERTIFICATES_INVALID: {
     retryable: false,
     hint: "Upload the certificate anew; the ones before are served until then.",

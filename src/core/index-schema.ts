@@ -113,7 +113,7 @@ function freeOfEnds(path: string): string {
 }
 
 /** What is no valid UTF-8 when decoded stays as it was sent, so that every path has one text. */
-function percentDecoded(text: string): string {
+export function percentDecoded(text: string): string {
   return text.replaceAll(/(?:%[0-9a-f]{2})+/gi, (run) => {
     try {
       return decodeURIComponent(run);

@@ -52,9 +52,10 @@ export function patternFault(
   const normal = normalPattern(pattern);
   const flaw = flawOf(normal);
   if (flaw === undefined) return undefined;
-  const suggestion = suggestedPatterns(normal).find(
-    (meant) => flawOf(normalPattern(meant)) === undefined,
-  );
+  // Of the pattern as it was given: exact words tell a path from its normal form.
+  const suggestion = suggestedPatterns(pattern)
+    .map(normalPattern)
+    .find((meant) => meant !== normal && flawOf(meant) === undefined);
   return { position: positionIn(pattern, normal, flaw.at), message: flaw.message, suggestion };
 }
 

@@ -1,6 +1,6 @@
 // What somebody meant by a run of characters that is no FTS5: paths, globs, file names, media types and parameters as other caches take them, as the pattern that says the same.
 
-import type { IndexColumn } from "./index-schema.ts";
+import { percentDecoded, type IndexColumn } from "./index-schema.ts";
 import {
   directlyIn,
   everything,
@@ -9,6 +9,7 @@ import {
   parameter,
   under,
 } from "./pattern-recipes.ts";
+import { querySpellings, urlSpellings } from "./url-spellings.ts";
 
 const mediaType =
   /^(application|audio|font|image|message|model|multipart|text|video)\/(\*|[\w.+-]+)$/i;
@@ -19,11 +20,11 @@ export function meantByRun(run: string): string | undefined {
   if (address !== null) return meantByUrl(slashed(address[1] ?? ""));
   if (/^\/?\*+(?:\.\*)?$/.test(run)) return everything;
   if (run.startsWith("/")) return meantByUrl(run);
-  const fileType = /^\*?\.(\w+)$/.exec(run);
-  if (fileType !== null) return extension(fileType[1] ?? "");
+  const fileType = /^\*?\.([\w\u0080-\uffff]+)$/.exec(run);
+  if (fileType !== null) return meantByExtension(fileType[1] ?? "");
   const type = mediaType.exec(run);
   if (type !== null) return type[2] === "*" ? `mime:^${type[1] ?? ""}` : `"${run}"`;
-  if (/^\?.|^[\w.~%-]+=/.test(run)) return meantByQuery(run);
+  if (/^\?.|^[\w\u0080-\uffff.~%-]+=/.test(run)) return meantByQuery(run);
   if (run.includes("/")) return meantByUrl(`/${run}`);
   return quoted(run);
 }
@@ -38,13 +39,13 @@ export function meantInColumn(column: IndexColumn, run: string): string | undefi
     case "path":
       return meantByPath(run.includes("/") ? slashed(run) : run);
     case "query":
-      return meantByQuery(run);
+      return /[=&]|^\?/.test(run) ? meantByQuery(run) : inColumn(column, quoted(run));
     case "url":
       return /^https?:/i.test(run) ? meantByRun(run) : meantByUrl(slashed(run));
     case "dir":
-      return directlyIn(slashed(run.replace(/[^/]$/, "$&/")));
+      return anyOf(urlSpellings(slashed(run.replace(/[^/]$/, "$&/"))), directlyIn);
     case "ext":
-      return extension(run.replace(/^\*?\./, ""));
+      return meantByExtension(run.replace(/^\*?\./, ""));
     case "param":
       return meantByQuery(run);
     case "mime": {
@@ -70,26 +71,19 @@ function meantByExactWord(run: string): string | undefined {
 export function meantByUrl(text: string): string | undefined {
   const url = text.replace(/#.*$/, "");
   if (/^\/\*+$/.test(url)) return everything;
-  const typed = /^([^*]*\/)\*+(?:\/\*+)?\.(\w+)$/.exec(url);
+  const typed = /^([^*]*\/)\*+(?:\/\*+)?\.([\w\u0080-\uffff]+)$/.exec(url);
   if (typed !== null)
-    return `${bracketed(spellings(typed[1] ?? "").map(under))} AND ${extension(typed[2] ?? "")}`;
+    return `${bracketed(anyOf(urlSpellings(typed[1] ?? ""), under))} AND ${bracketed(meantByExtension(typed[2] ?? ""))}`;
   const open = /^([^*]+)\*+$/.exec(url);
-  if (open !== null)
-    return spellings(open[1] ?? "")
-      .map(under)
-      .join(" OR ");
+  if (open !== null) return anyOf(urlSpellings(open[1] ?? ""), under);
   if (url.includes("*")) return undefined;
-  const pages = url.endsWith("/") ? [url, `${url}index.html`] : [url];
-  return pages.flatMap(spellings).map(exactUrl).join(" OR ");
+  const asked = url.replace(/\?$/, ""); // The index knows no empty query.
+  const pages = /^[^?]*\/$/.test(asked) ? [asked, `${asked}index.html`] : [asked];
+  return anyOf(pages.flatMap(urlSpellings), exactUrl);
 }
 
-/** As it is, as a browser would send it, as the file would be called. */
-function spellings(url: string): string[] {
-  try {
-    return [...new Set([url, url.includes("%") ? decodeURIComponent(url) : encodeURI(url)])];
-  } catch {
-    return [url]; // It has one spelling only.
-  }
+function meantByExtension(name: string): string {
+  return anyOf(urlSpellings(name), extension);
 }
 
 function meantByPath(run: string): string | undefined {
@@ -97,7 +91,9 @@ function meantByPath(run: string): string | undefined {
   const plain = run.replace(/\*+$/, "");
   if (plain.includes("*")) return undefined;
   if (!plain.startsWith("/")) return inColumn("path", quoted(run));
-  const words = plain.split(/[^\p{L}\p{N}\p{M}\p{Co}]+/u).filter((word) => word !== "");
+  const words = percentDecoded(plain)
+    .split(/[^\p{L}\p{N}\p{M}\p{Co}]+/u)
+    .filter((word) => word !== "");
   if (words.length === 0) return isOpen ? everything : "path:^xend";
   const phrase = words.join(" ");
   if (!isOpen) return `path:^"${phrase} xend"`;
@@ -107,17 +103,21 @@ function meantByPath(run: string): string | undefined {
 function meantByQuery(run: string): string | undefined {
   const parameters = run.replace(/^\?/, "").split("&");
   if (parameters.some((one) => /\*./.test(one))) return undefined;
-  return parameters
-    .map((one) => (one.endsWith("*") ? `${parameter(one.slice(0, -1))}*` : parameter(one)))
-    .join(" AND ");
+  const meant = parameters.map((one) =>
+    one.endsWith("*")
+      ? anyOf(querySpellings(one.slice(0, -1)), (spelling) => `${parameter(spelling)}*`)
+      : anyOf(querySpellings(one), parameter),
+  );
+  return meant.length === 1 ? meant[0] : meant.map(bracketed).join(" AND ");
 }
 
 /** Words in their order: `blog-post` is two of them. */
 function quoted(run: string): string | undefined {
   const isOpen = /\w\*$/.test(run);
-  const text = isOpen ? run.slice(0, -1) : run;
+  const text = percentDecoded(isOpen ? run.slice(0, -1) : run);
   if (text.includes("*")) return undefined;
-  return `"${/^[\w-]+$/.test(text) ? text.replaceAll("-", " ").trim() : text}"${isOpen ? "*" : ""}`;
+  const words = /^[\w-]+$/.test(text) ? text.replaceAll("-", " ").trim() : text;
+  return `"${words.replaceAll('"', '""')}"${isOpen ? "*" : ""}`;
 }
 
 const inColumn = (column: IndexColumn, term: string | undefined): string | undefined =>
@@ -125,5 +125,8 @@ const inColumn = (column: IndexColumn, term: string | undefined): string | undef
 
 const slashed = (path: string): string => (path.startsWith("/") ? path : `/${path}`);
 
-const bracketed = (patterns: readonly string[]): string =>
-  patterns.length === 1 ? (patterns[0] ?? "") : `(${patterns.join(" OR ")})`;
+const anyOf = (spellings: readonly string[], recipe: (spelling: string) => string): string =>
+  [...new Set(spellings.map(recipe))].join(" OR ");
+
+const bracketed = (pattern: string): string =>
+  pattern.includes(" OR ") ? `(${pattern})` : pattern;

@@ -27,16 +27,25 @@ function meantByWhole(text: string): string | undefined {
   if (/^\*+$/.test(text)) return everything;
   if (/^"\/?"$/.test(text)) return meantByUrl("/");
   if (/^path\s*:\s*"\/?"$/i.test(text)) return meantInColumn("path", "/");
-  if (!/^\/[^"(){}]*$/.test(text)) return undefined;
+  if (/\s(?:AND|OR|NOT|&&?|\|\|?)(?:\s|$)/i.test(text)) return undefined;
+  if (/^\?[^"(){}]+$/.test(text)) return meantByRun(text);
+  if (!isPath(text)) return undefined;
   const several = text.split(/\s+(?=\/)/);
-  if (several.some((one) => /\s(?:AND|OR|NOT|&&?|\|\|?)(?:\s|$)/i.test(one))) return undefined;
   const meant = several.map(meantByUrl);
   return meant.includes(undefined) ? undefined : meant.join(" OR ");
 }
 
-function quotesClosed(text: string): string {
-  const single = /^'([^'"]*)'$/.exec(text);
+/** Quotes and brackets belong to it where they stand at its letters: `/a (1).png` is one, `/a "b"` and `/a (b)` are not. */
+function isPath(text: string): boolean {
+  const bare = text.replaceAll(/\([^(){}"]*\)(?=\S)/g, "x");
+  const isEven = [/"/g, /[(){}]/g].every((mark) => (bare.match(mark)?.length ?? 0) % 2 === 0);
+  return isEven && /^\/(?:[^"(){}]|(?<=\S)["(){}])*$/.test(bare);
+}
+
+function quotesClosed(typed: string): string {
+  const single = /^['‘‚‛]([^'"]*)['’‘]$/.exec(typed);
   if (single !== null) return `"${single[1] ?? ""}"`;
+  const text = typed.replaceAll(/[“”„‟«»＂]/g, '"');
   return (text.split('"').length - 1) % 2 === 0 ? text : `${text}"`;
 }
 
@@ -58,7 +67,11 @@ function runsReplaced(text: string): string | undefined {
   const pieces = text.match(piece) ?? [];
   const replaced = pieces.map((run, i) => {
     if (/^["\s(){},]/.test(run)) return run;
-    return runReplaced(run, pieces[i + 1] ?? "", pieces.length === 1);
+    const [before = "", next = ""] = [pieces[i - 1], pieces[i + 1]];
+    const meant = runReplaced(run, next, pieces.length === 1);
+    // A part of something that was cut in pieces is not known for what it is.
+    const isTerm = meant !== run && !/[:^]$/.test(run);
+    return isTerm && (/^["({]/.test(next) || /["*)}]$/.test(before)) ? undefined : meant;
   });
   return replaced.includes(undefined) ? undefined : replaced.join("");
 }

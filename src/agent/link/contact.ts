@@ -21,6 +21,8 @@ export type ContactParts = {
   readonly outbox: ReceiptOutbox;
   readonly telemetry: LinkTelemetry;
   readonly timings: LinkTimings;
+  /** What hello tells of this agent; over plain requests reports tell it. */
+  readonly self: Pick<Hello, "agent_version" | "edge">;
   readonly report: () => Promise<Omit<Report, "instance_id">>;
   readonly counted: (batch: CountedBatch) => void;
   readonly answerDryRun: AnswerDryRun;
@@ -157,7 +159,7 @@ export async function runLongPollContact(parts: ContactParts, stopped: AbortSign
     }
   };
   const post = async (report: Report): Promise<void> => {
-    await client.postReport(report, stop);
+    await client.postReport({ ...report, ...parts.self }, stop);
     if (report.counted !== undefined) parts.counted(report.counted);
   };
   const reports = async (): Promise<void> => runReports(parts, post, stop);

@@ -19,7 +19,10 @@ export type EntryOutcome = {
   }>;
 };
 
-/** Each makes the effect durable, under the entry's own identity: called again with the same entry it gives the same outcome. Throws what is retried or receipted as failed. */
+/**
+ * Each makes the effect durable, under the entry's own identity: called again with the same entry it gives the same outcome. Throws what is retried or
+ * receipted as failed; what it throws when `stop` has aborted is told to nobody, and nothing has changed then.
+ */
 export type Appliers = {
   readonly [K in KnownEntry["kind"]]: (
     entry: Extract<KnownEntry, { kind: K }>,
@@ -57,9 +60,10 @@ export async function settleEntry(
   const beganMs = performance.now();
   const tookMs = (): number => Math.round(performance.now() - beganMs);
   const awake = AbortSignal.any([stop, superseded]);
+  const ending = endsEarly(entry) ? awake : stop;
   for (let attempt = 0; ; attempt++) {
     try {
-      const { phase, detail, later } = await apply(entry, options.appliers, stop);
+      const { phase, detail, later } = await apply(entry, options.appliers, ending);
       const receipt: Receipt = { seq: entry.seq, phase, detail, took_ms: tookMs() };
       if (later === undefined) return { receipt };
       const second = later.then(
@@ -72,7 +76,9 @@ export async function settleEntry(
       return { receipt, later: second };
     } catch (error) {
       if (stop.aborted) return undefined;
-      const again = isBetweenUs(error) || (isRetryable(error) && attempt + 1 < triesMax);
+      const fault = ending.aborted && isOfEnding(error, superseded) ? endedFor(superseded) : error;
+      const again =
+        !ending.aborted && (isBetweenUs(error) || (isRetryable(error) && attempt + 1 < triesMax));
       if (again) {
         onWait(error);
         await sleep(backoffMs(attempt, random(), backoff), awake);
@@ -80,8 +86,8 @@ export async function settleEntry(
       if (stop.aborted) return undefined;
       if (again && !superseded.aborted) continue;
       const detail = superseded.aborted
-        ? { ...describe(error), superseded_by: Number(superseded.reason) }
-        : describe(error);
+        ? { ...describe(fault), superseded_by: Number(superseded.reason) }
+        : describe(fault);
       return { receipt: { seq: entry.seq, phase: "failed", detail, took_ms: tookMs() } };
     }
   }
@@ -89,6 +95,27 @@ export async function settleEntry(
 
 export function refusedReceipt(seq: number, reason: string): Receipt {
   return { seq, phase: "refused", detail: { reason: clip(reason) }, took_ms: 0 };
+}
+
+/**
+ * Whether it ends, if it can, when a later entry takes its place: an activation may download for hours, and what it has of the files stays for the
+ * next one. The others are short, or what comes later builds on them, as a delta does on the set before.
+ */
+function endsEarly({ kind }: KnownEntry): boolean {
+  return kind === "viewset.activated";
+}
+
+/** It says nothing about the entry: what it waited for was broken off. */
+function isOfEnding(error: unknown, { reason }: AbortSignal): boolean {
+  return (
+    error === reason ||
+    isBetweenUs(error) ||
+    (error instanceof Error && error.name === "AbortError")
+  );
+}
+
+function endedFor({ reason: seq }: AbortSignal): AccelError {
+  return new AccelError("SUPERSEDED", `entry ${seq} took its place before it was in force`);
 }
 
 function isRetryable(error: unknown): boolean {

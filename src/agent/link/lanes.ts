@@ -8,7 +8,7 @@ import type { KnownEntry } from "../../wire/journal.ts";
 export type JobSignals = {
   /** Leave without a result: stopped, or a snapshot takes the place of everything. */
   readonly stop: AbortSignal;
-  /** A later entry of this lane carries the state that this one wanted; its seq is the reason. */
+  /** A later entry of this lane carries the state in place of this one; its seq is the reason. */
   readonly superseded: AbortSignal;
 };
 
@@ -27,8 +27,10 @@ export const domainsLane = "domains";
 export function laneOf(entry: KnownEntry): string {
   switch (entry.kind) {
     case "viewset.activated":
-    case "viewset.import":
       return `viewset:${entry.body.domain}`;
+    case "viewset.import":
+      // It reads the host's files and changes nothing here: no reason to hold up what shall be served.
+      return `import:${entry.body.domain}`;
     case "cache.clear":
       return "clears";
     case "bots.changed":

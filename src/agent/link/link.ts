@@ -121,9 +121,10 @@ class LinkService {
       stop,
     });
     const { instanceId, ledger } = db;
-    const { report, counted, answerDryRun } = options;
+    const { report, counted, answerDryRun, agentVersion: agent_version, edge } = options;
+    const self = { agent_version, edge };
     const reached = (): void => this.#reached();
-    const facts = { client, instanceId, ledger, report, counted, answerDryRun, reached };
+    const facts = { client, instanceId, ledger, self, report, counted, answerDryRun, reached };
     this.#parts = { ...facts, follower, outbox, telemetry, timings };
     this.#timings = timings;
     this.#telemetry = telemetry;
@@ -224,12 +225,12 @@ class LinkService {
   }
 
   async #runChannel(token: AgentToken): Promise<ChannelEnd> {
-    const { db, agentVersion, bootId, edge } = this.#options;
+    const { db, bootId } = this.#options;
     this.#channel = new AbortController();
     this.#telemetry.channelBegins();
     return runChannelContact(this.#parts, {
       token: token.text,
-      hello: { agent_version: agentVersion, instance_id: db.instanceId, boot_id: bootId, edge },
+      hello: { ...this.#parts.self, instance_id: db.instanceId, boot_id: bootId },
       attach: (send) => {
         this.#send = send;
         return { [Symbol.dispose]: () => (this.#send = undefined) };

@@ -26,7 +26,7 @@ import { refused, type EntryOutcome } from "./outcomes.ts";
 import type { Correction, Documents, Viewsets } from "./ports.ts";
 import type { ReleaseBooks } from "./release-books.ts";
 import type { ReleaseWatch } from "./release-watch.ts";
-import { correctionsOf, refusedWith, settledWish } from "./release-words.ts";
+import { correctionsOf, overtaken, refusedWith, settledWish } from "./release-words.ts";
 import type { Serving } from "./serving.ts";
 import { inspectStaged } from "./staged-probes.ts";
 
@@ -102,19 +102,41 @@ export class Activations {
     for (const domain of domains) watch.forget(domain);
   }
 
-  /** An operator's: the kept version that `said` means, and it stays until central has another wish. Throws NOT_FOUND, and why it cannot be served. */
+  /**
+   * An operator's: the kept version that `said` means, and it stays until central has another wish. Throws NOT_FOUND, CONFLICT where the host is not
+   * any more as it was when this was asked, and why it cannot be served.
+   */
   async rollBack(domain: string, said: string | undefined, signal: AbortSignal): Promise<Release> {
-    const found = findRelease(this.#ports.books.of(domain), said);
+    const asked = this.#ports.books.of(domain);
+    const found = findRelease(asked, said);
     if (found.kind === "none") throw new AccelError("NOT_FOUND", found.reason);
-    await this.goBack(domain, { to: found.release, by: "operator" }, signal);
+    const back: Return = { to: found.release, by: "operator" };
+    await this.#goBack(domain, back, (book) => overtaken(asked, book), signal);
     return found.release;
   }
 
-  /** Throws CONFLICT where the version that failed is no longer the one in force. */
-  async goBack(domain: string, back: Return, signal: AbortSignal): Promise<void> {
+  /** A trial's. Throws CONFLICT where the version that failed is no longer the one in force. */
+  async goBack(
+    domain: string,
+    back: Return & Required<Pick<Return, "bad">>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const isOther = (book: ReleaseBook): boolean => inForceOf(book)?.manifest !== back.bad.manifest;
+    const overtakes = (book: ReleaseBook): string | undefined =>
+      isOther(book) ? "another version took its place meanwhile" : undefined;
+    await this.#goBack(domain, back, overtakes, signal);
+  }
+
+  /** `overtakes`: what makes it another matter than the one that was decided, of the book as it is when it would be done. */
+  async #goBack(
+    domain: string,
+    back: Return,
+    overtakes: (book: ReleaseBook) => string | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
     const isServed = await this.#serve(domain, back.to, signal, (book) => {
-      if (back.bad !== undefined && inForceOf(book)?.manifest !== back.bad.manifest)
-        throw new AccelError("CONFLICT", "another version took its place meanwhile");
+      const reason = overtakes(book);
+      if (reason !== undefined) throw new AccelError("CONFLICT", reason);
       const next = wentBack(book, back, this.#limits());
       return { book: next, corrections: correctionsOf(next) };
     });
@@ -147,7 +169,7 @@ export class Activations {
     return wish;
   }
 
-  /** False: the domain is not linked, or no longer; nothing was changed then. */
+  /** False: the domain is not linked, or no longer; nothing was changed then. `signal` ends it until the commit. */
   async #serve(
     domain: string,
     { manifest }: ViewsetRef,
@@ -157,10 +179,12 @@ export class Activations {
     const { serving, viewsets, books, watch, onCorrected } = this.#ports;
     const names = serving.names(domain);
     if (names === undefined) return false;
+    signal.throwIfAborted();
     const ready = await viewsets.prepare(manifest, names, signal);
     let isLinked = true;
     let corrections: readonly Correction[] = [];
     const commit = (): void => {
+      signal.throwIfAborted();
       // Unlinked while it was fetched: the documents must not outlive the domain.
       isLinked = serving.names(domain) !== undefined;
       if (!isLinked) return;
@@ -168,9 +192,11 @@ export class Activations {
       ({ corrections } = changed);
       books.commit(domain, changed.book, corrections);
     };
-    await serving.publish({ viewset: { domain, ready } }, commit, async (next, ask) =>
-      inspectStaged(domain, next, ask),
-    );
+    signal.throwIfAborted();
+    await serving.publish({ viewset: { domain, ready } }, commit, async (next, ask) => {
+      signal.throwIfAborted();
+      await inspectStaged(domain, next, ask);
+    });
     if (isLinked) watch.tell(domain, books.of(domain));
     if (corrections.length > 0) onCorrected();
     return isLinked;

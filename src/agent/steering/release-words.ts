@@ -69,6 +69,22 @@ export function stuckCorrections(book: ReleaseBook, reason: string): readonly Co
   return [{ ...entry, phase: "failed", detail }];
 }
 
+/** Why an operator's rollback is refused: the host is another than the one that it was asked of. Undefined: it is the same. */
+export function overtaken(asked: ReleaseBook, book: ReleaseBook): string | undefined {
+  const [before, now] = [inForceOf(asked), inForceOf(book)];
+  const again = "nothing was changed: look at `viewset list`, and ask again if it is still meant";
+  if (before?.manifest !== now?.manifest)
+    return `${named(now)} is in force now, no longer ${named(before)}; ${again}`;
+  if (asked.wish?.manifest !== book.wish?.manifest)
+    return `${named(now)} is still in force, but central wants ${named(book.wish)} now, no longer ${named(asked.wish)}; ${again}`;
+  return undefined;
+}
+
+function named(ref: ViewsetRef | null | undefined): string {
+  const name = ref?.viewset_name;
+  return name === undefined ? "no version" : JSON.stringify(name);
+}
+
 function serving(book: ReleaseBook): { readonly serving?: Readonly<Record<string, unknown>> } {
   const release = inForceOf(book);
   if (release === undefined) return {};

@@ -1,4 +1,5 @@
-// Whether a certificate chain and a private key can be served: parsed, in order, in force, for names, and belonging together. Reasons never hold what was sent.
+// Whether a certificate chain and a private key can be served: parsed, in order, in force, for names, and belonging together. Reasons never hold what was sent, but for
+// the label of a block.
 
 import { createHash, createPrivateKey, X509Certificate, type KeyObject } from "node:crypto";
 import { createSecureContext } from "node:tls";
@@ -58,13 +59,17 @@ export function checkCertificate(chainPem: string, keyPem: string, now: Date): C
 
 type Chain = readonly [X509Certificate, ...X509Certificate[]];
 
-/** Text between the blocks is allowed (RFC 7468 §5.2) and dropped. */
+const block = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
+
+/** Text between the blocks is allowed (RFC 7468 §5.2) and dropped, but not what was meant for a block: a chain would lack it, and nobody be told. */
 function parseChain(pem: string): Chain | Refused {
   if (/-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----/.test(pem))
     return certificate("holds a private key: send it as private_key");
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+  const blocks = pem.match(block) ?? [];
   if (blocks.length > chainLengthMax)
     return certificate(`has ${blocks.length} certificates, at most ${chainLengthMax} make a chain`);
+  const stray = strayBoundary(pem);
+  if (stray !== undefined) return certificate(stray);
   const chain: X509Certificate[] = [];
   for (const [at, block] of blocks.entries()) {
     try {
@@ -77,6 +82,35 @@ function parseChain(pem: string): Chain | Refused {
   return leaf === undefined
     ? certificate("is not PEM: no -----BEGIN CERTIFICATE----- with its end was found")
     : [leaf, ...rest];
+}
+
+/** The first line of a block that is none: its other end is missing, it is of another kind, or mistyped. */
+function strayBoundary(pem: string): string | undefined {
+  for (const [before, text] of pem.split(block).entries()) {
+    const line = text.split(/[\r\n]+/).find(isLikeBoundary);
+    if (line !== undefined) return boundaryFault(line, before + 1);
+  }
+  return undefined;
+}
+
+/** With fewer dashes too, in small letters, or with the dashes that text programs make of two. */
+function isLikeBoundary(line: string): boolean {
+  return (
+    /-----(?:BEGIN|END) .{0,64}-----|\b(?:BEGIN|END)\b.{0,64}CERTIFICATE/.test(line) ||
+    /^\s*[-\u2010-\u2015]+\s*(?:BEGIN|END)\b|\b(?:BEGIN|END)\b.{0,64}[-\u2010-\u2015]\s*$/i.test(
+      line,
+    )
+  );
+}
+
+function boundaryFault(line: string, no: number): string {
+  const [, word, label] = /-----(BEGIN|END) ([A-Z][A-Z0-9 ]{0,39})-----/.exec(line) ?? [];
+  if (label === undefined)
+    return /BEGIN/i.test(line)
+      ? `certificate ${no} has a first line other than -----BEGIN CERTIFICATE-----`
+      : `certificate ${no} has a last line other than -----END CERTIFICATE-----`;
+  if (label !== "CERTIFICATE") return `block ${no} is ${label}, expected CERTIFICATE`;
+  return `certificate ${no} has no ${word === "BEGIN" ? "end" : "beginning"}`;
 }
 
 function parseKey(pem: string): KeyObject | Refused {

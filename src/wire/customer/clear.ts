@@ -1,6 +1,7 @@
 // `/clear-accelerator-cache/`: what was cleared where, as the agents proved it, and what would be.
 
 import { Type, type Static } from "typebox";
+import { indexColumns } from "../../core/index-schema.ts";
 import { DryRunSample } from "../ask.ts";
 import { Count, Timestamp } from "../parts.ts";
 import type { QueryParameter } from "./operation.ts";
@@ -22,8 +23,7 @@ export const cacheClear = body(
   },
   [],
   {
-    description:
-      "Each pattern is a full-text query (FTS5) over the columns path, query, mime and kind; what matches one of them is cleared. A dry run counts and samples what would be, and clears nothing.",
+    description: `Each pattern is a full-text query (FTS5) over the columns ${indexColumns.join(", ")}; what matches one of them is cleared. A dry run counts and samples what would be, and clears nothing.`,
     examples: [
       { url_path_patterns: ["path:css", 'mime:"image jpeg"'] },
       { url_path_patterns: ["path:products"], dry_run: true },

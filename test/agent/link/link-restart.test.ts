@@ -122,8 +122,9 @@ test("stopped at any moment, twenty times: each effect once, each receipt told, 
   const kinds = [
     (n: number) => ({ kind: "cache.clear", body: clear(`c${n}`) }),
     (n: number) => ({ kind: "bots.changed", body: mark(n) }),
-    (n: number) => ({ kind: "viewset.activated", body: activation("a.example", n) }),
-    (n: number) => ({ kind: "viewset.activated", body: activation("b.example", n) }),
+    // Each of a domain of its own: none takes the place of another.
+    (n: number) => ({ kind: "viewset.activated", body: activation(`a${n}.example`, n) }),
+    (n: number) => ({ kind: "viewset.activated", body: activation(`b${n}.example`, n) }),
   ];
   {
     await using rig = startRig({ central, dir: dir.path, effects });

@@ -92,14 +92,36 @@ test("a clear and a mark do not wait behind a download; the cursor is the prefix
   central.append("viewset.activated", activation("a.example"));
   central.append("cache.clear", clear("c1"));
   central.append("bots.changed", mark(1));
-  central.append("viewset.activated", activation("a.example", 2));
   await until("receipts of the others", () => central.receipts.length === 2);
   expect(central.receipts.map(({ seq }) => String(seq)).sort()).toEqual(["2", "3"]);
-  expect(rig.link.status()).toMatchObject({ applied_seq: 0, lag: 4 });
-  expect(effects.trace).not.toContain("begin 4");
+  expect(rig.link.status()).toMatchObject({ applied_seq: 0, lag: 3 });
   download.release();
-  await allAcknowledged(rig, 4);
-  expect(effects.trace.slice(-3)).toEqual(["end 1", "begin 4", "end 4"]);
+  await allAcknowledged(rig, 3);
+  expect(effects.trace.at(-1)).toBe("end 1");
+});
+
+test("an activation waits neither for the one whose place it takes nor for an import", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  const effects = new Effects();
+  await using rig = startRig({ central, dir: dir.path, effects });
+  await until("connected", () => rig.link.status().state === "connected");
+  const upload = effects.hold(1);
+  effects.hold(2);
+  central.append("viewset.import", { import_id: "i", domain: "a.example" });
+  central.append("viewset.activated", activation("a.example", 1));
+  await until("the download has begun", () => effects.trace.includes("begin 2"));
+  central.append("viewset.activated", activation("a.example", 2));
+  await until("receipts of both", () => central.receipts.length === 2);
+  expect(central.receipts.map(({ seq, phase }) => [seq, phase])).toEqual([
+    [2, "failed"],
+    [3, "applied"],
+  ]);
+  expect(central.receipts[0]?.detail).toMatchObject({ code: "SUPERSEDED", superseded_by: 3 });
+  expect(effects.trace).toEqual(["begin 1", "begin 2", "begin 3", "end 3"]);
+  upload.release();
+  await allAcknowledged(rig, 3);
+  expect(effects.count("viewset.activated")).toBe(1);
 });
 
 test("nothing overtakes an earlier domains.changed", async () => {

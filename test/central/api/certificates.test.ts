@@ -30,44 +30,6 @@ const at = (ms: number): Date => new Date(Date.parse("2031-05-06T07:08:09Z") + m
 const fingerprintOf = (pem: string): string =>
   new X509Certificate(pem).fingerprint256.replaceAll(":", "").toLowerCase();
 
-/** A chain that would be served without its second certificate, or its first. */
-function strayRows(leaf: string, intermediate: string): readonly [string, string, RegExp][] {
-  const [begin, end] = ["-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"];
-  const noEnd = /^certificate 2 has no end$/;
-  const oddFirst = /^certificate 2 has a first line other than -----BEGIN CERTIFICATE-----$/;
-  const second = (from: string, to: string): string => leaf + intermediate.replace(from, to);
-  return [
-    ["an intermediate cut short", leaf + intermediate.slice(0, -200), noEnd],
-    ["an end with a dash too few", second(end, end.slice(1)), noEnd],
-    ["no end at all", second(end, ""), noEnd],
-    ["a beginning with a dash too few", second(begin, begin.slice(1)), oddFirst],
-    [
-      "a beginning with the dashes of a text program",
-      second(begin, "–––BEGIN CERTIFICATE–"),
-      oddFirst,
-    ],
-    ["a beginning in small letters", second(begin, begin.toLowerCase()), oddFirst],
-    ["a beginning without dashes", second(begin, "BEGIN CERTIFICATE"), oddFirst],
-    [
-      "a beginning with a letter too few",
-      second(begin, "-----BEGIN CERTIFICTE-----"),
-      /^block 2 is CERTIFICTE, expected CERTIFICATE$/,
-    ],
-    ["no beginning", second(begin, ""), /^certificate 2 has no beginning$/],
-    [
-      "only a last line that is none",
-      leaf + end.slice(1),
-      /^certificate 2 has a last line other than -----END CERTIFICATE-----$/,
-    ],
-    [
-      "OpenSSL's own kind of block",
-      leaf + intermediate.replaceAll("CERTIFICATE", "TRUSTED CERTIFICATE"),
-      /^block 2 is TRUSTED CERTIFICATE, expected CERTIFICATE$/,
-    ],
-    ["the first cut short", `${leaf.slice(0, 300)}\n${intermediate}`, /^certificate 1 has no end$/],
-  ];
-}
-
 describe("taken", () => {
   const leaf = makeCertificate({ names: ["www.example.com"] });
   const issued = authority.issue({
@@ -192,15 +154,6 @@ describe("refused", () => {
       /^block 1 is PUBLIC KEY, expected CERTIFICATE$/,
     ],
     ["cut short", good.pem.slice(0, 200), good.key, "certificate", /^certificate 1 has no end$/],
-    ...strayRows(good.pem, authority.intermediate.pem).map(
-      ([what, pem, reason]): [string, string, string, string, RegExp] => [
-        what,
-        pem,
-        good.key,
-        "certificate",
-        reason,
-      ],
-    ),
     ["torn", torn, good.key, "certificate", /certificate 1 cannot be read/],
     ["no key", good.chain, "hello", "private_key", /is not PEM/],
     ["a certificate for a key", good.chain, good.pem, "private_key", /is not PEM/],
