@@ -122,7 +122,7 @@ function version(): string {
 
 function help(program: string, commands: Readonly<Record<string, Lazy>>): string {
   const rows = Object.entries(commands).map(([name, { summary }]) => [name, summary] as const);
-  return `${program} <command> [options]\n\n${columns([...rows, ["version", "print the version"]])}\nEvery command has --help. Exit status: 0 done, 1 failed, 2 bad usage, 3 not proved yet.\n`;
+  return `${program} <command> [options]\n\n${columns([...rows, ["version", "print the version"]])}\nEvery command has --help. Exit status: 0 done, 1 failed, 2 bad usage, 3 not proved yet, not whole.\n`;
 }
 
 async function main(): Promise<number> {

@@ -1,4 +1,4 @@
-// How a command ends: 0 done, 1 failed, 2 bad usage or settings, 3 taken and not proved everywhere yet; the error on stderr with what to do.
+// How a command ends: 0 done, 1 failed, 2 bad usage or settings, 3 taken and not proved everywhere yet, or a backup that lacks something; the error on stderr with what to do.
 
 import { AccelError, codeOf, messageOf, type FaultCode } from "../core/faults.ts";
 
@@ -10,7 +10,7 @@ const usageCodes: ReadonlySet<FaultCode> = new Set([
 
 export function exitCodeOf(error: unknown): 1 | 2 | 3 {
   const code = codeOf(error);
-  if (code === "PROOF_INCOMPLETE") return 3;
+  if (code === "PROOF_INCOMPLETE" || code === "BACKUP_NOT_WHOLE") return 3;
   return usageCodes.has(code) ? 2 : 1;
 }
 

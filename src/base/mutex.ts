@@ -1,4 +1,4 @@
-// One at a time, in order of arrival.
+// One at a time, in order of arrival; of all, or of those with one key.
 
 export class Mutex {
   #tail: Promise<void> = Promise.resolve();
@@ -13,6 +13,23 @@ export class Mutex {
       return await action();
     } finally {
       resolve();
+    }
+  }
+}
+
+export class KeyedMutex<K> {
+  readonly #turns = new Map<K, { readonly mutex: Mutex; users: number }>();
+
+  /** As that of a mutex of the key, which is there while somebody is in it or waits. */
+  async run<T>(key: K, action: () => Promise<T> | T): Promise<T> {
+    const turn = this.#turns.get(key) ?? { mutex: new Mutex(), users: 0 };
+    this.#turns.set(key, turn);
+    turn.users++;
+    try {
+      return await turn.mutex.run(action);
+    } finally {
+      turn.users--;
+      if (turn.users === 0) this.#turns.delete(key);
     }
   }
 }

@@ -1,6 +1,5 @@
 // Alerts, evaluated from what agents reported: what begins and what ends is written down together with the messages that say so.
 
-import type { Log } from "../base/log.ts";
 import { slowBackendType, unreachableBackendType } from "../wire/customer/notifications.ts";
 import { mailTo, postTo, type DeliveryContext } from "./deliveries.ts";
 import { alertChat, alertMail, type AlertMessage } from "./mail/alert-message.ts";
@@ -20,7 +19,6 @@ import type { Work } from "./store/work.ts";
 
 export type AlertingDeps = DeliveryContext & {
   readonly customers: Pick<CustomerStore, "transact">;
-  readonly log: Log;
 };
 
 const types = { slow: slowBackendType, unreachable: unreachableBackendType } as const;
@@ -28,6 +26,8 @@ const types = { slow: slowBackendType, unreachable: unreachableBackendType } as 
 const lifetimeMs = 86_400_000;
 /** In one transaction; the rest is for the next. */
 const transitionsMax = 200;
+/** Chats cut what is longer than some 16,000 characters. */
+const alertsPerMessage = 50;
 
 /** False: nothing is left to be told. */
 export async function evaluateAlerts(deps: AlertingDeps): Promise<boolean> {
@@ -55,10 +55,18 @@ export async function evaluateAlerts(deps: AlertingDeps): Promise<boolean> {
 
 type Alerts = AlertMessage["alerts"];
 
-/** One message for what a customer is to be told at once of one type, and one edge server where it is by edge server. */
+/** Messages for what each customer is to be told at once of one type; each alert is named in one of them. */
 function grouped<A extends Alerts[number]>(alerts: readonly A[]): readonly (readonly A[])[] {
-  const keyOf = ({ customerId, type, edge }: A): string => `${customerId} ${type} ${edge}`;
-  return [...Map.groupBy(alerts, keyOf).values()];
+  const placeOf = ({ domain, edge }: A): string => `${domain} ${edge}`;
+  const sorted = alerts.toSorted((one, other) =>
+    placeOf(one).localeCompare(placeOf(other), "en", { numeric: true }),
+  );
+  const groups = Map.groupBy(sorted, ({ customerId, type }) => `${customerId} ${type}`).values();
+  return [...groups].flatMap((group) =>
+    Array.from({ length: Math.ceil(group.length / alertsPerMessage) }, (_, i) =>
+      group.slice(i * alertsPerMessage, (i + 1) * alertsPerMessage),
+    ),
+  );
 }
 
 async function tell(

@@ -37,6 +37,7 @@ export const backupCommand: Command = {
     "  --with-key        with the key file: whoever has such a backup can read every secret in it",
     usageOptions,
     "",
+    "Exit status: 0 all of it is backed up, 1 failed, 2 bad usage, 3 there is a backup, but it is NOT WHOLE or THE KEY IS MISSING.",
     "docs/backup.md says what is in a backup, and what to do on the day it is needed.",
   ].join("\n"),
   async run(context) {
@@ -61,6 +62,9 @@ export const backupCommand: Command = {
       stop: held.stop,
     });
     context.out(values.json === true ? json(facts) : backupText(facts, keyFile));
+    const lacking = lackingOf(facts);
+    if (lacking.length > 0)
+      throw new AccelError("BACKUP_NOT_WHOLE", `the backup lacks ${lacking.join(" and ")}`);
   },
 };
 
@@ -166,6 +170,16 @@ async function hold(
 
 function json(facts: unknown): string {
   return `${JSON.stringify(facts, null, 2)}\n`;
+}
+
+/** What central's disk had lost when it was backed up. */
+function lackingOf(facts: BackupFacts): readonly string[] {
+  const { lost_blobs: blobs, lost_packages: packages, key } = facts;
+  return [
+    ...(blobs.length > 0 ? [`${blobs.length} blobs`] : []),
+    ...(packages.length > 0 ? [`${packages.length} packages`] : []),
+    ...(key === "missing" ? ["a key file that opens it"] : []),
+  ];
 }
 
 function backupText(facts: BackupFacts, keyFile: string): string {

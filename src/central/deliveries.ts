@@ -1,5 +1,6 @@
 // Messages into the outbox, in the transaction of what causes them: within the limits, with the links of whom they go to.
 
+import type { Log } from "../base/log.ts";
 import { mailAddressKey, type OutgoingMail } from "../core/outgoing.ts";
 import type { SenderTelemetry } from "./mail/telemetry.ts";
 import { unsubscribeUrl } from "./mail/links.ts";
@@ -11,6 +12,7 @@ import type { Work } from "./store/work.ts";
 export type DeliveryContext = {
   readonly settings: CentralSettings;
   readonly telemetry: SenderTelemetry;
+  readonly log: Log;
 };
 
 export type Subject = {
@@ -56,7 +58,7 @@ export async function postTo(
 
 async function put(
   work: Work,
-  { settings, telemetry }: DeliveryContext,
+  { settings, telemetry, log }: DeliveryContext,
   message: NewMessage,
 ): Promise<Enqueued> {
   const limits: OutboxLimits = {
@@ -64,6 +66,11 @@ async function put(
     perCustomer: settings["limits.messages_per_customer"],
   };
   const done = await enqueue(work, message, limits);
-  if (done === "limited") telemetry.limited(message.kind);
+  if (done === "limited" || done === "deferred") telemetry[done](message.kind);
+  if (done === "limited")
+    log.warn(
+      { kind: message.kind, customer_id: message.customerId },
+      "a message was not written: too many before it, its turn would come too late",
+    );
   return done;
 }

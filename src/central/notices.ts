@@ -18,6 +18,7 @@ import { startReportSchedule } from "./jobs/report-schedule.ts";
 import { createHookDelivery } from "./mail/hook.ts";
 import { createPages, type LinkPorts } from "./mail/pages.ts";
 import { startPolling } from "./mail/polling.ts";
+import type { Asker } from "./mail-pages.ts";
 import type { Outbox } from "./mail/ports.ts";
 import { recoveryMail } from "./mail/recovery-mail.ts";
 import { startSender, type SenderTimings } from "./mail/sender.ts";
@@ -30,17 +31,19 @@ import type { CustomerStore } from "./store/customer-store.ts";
 import type { Store } from "./store/database.ts";
 import type { AlertRules } from "./store/domain-reports.ts";
 import { dropOldNotices } from "./store/notice-expiry.ts";
+import { enqueue } from "./store/outbox.ts";
 import {
   endMessage,
-  enqueue,
   expireMessages,
   outboxBacklog,
   postponeMessage,
+  putBackMessage,
   releaseLeases,
   takeMessage,
-} from "./store/outbox.ts";
+} from "./store/outbox-sending.ts";
 import {
   finishRecovery,
+  hasLinksEnough,
   recoveryLifetimeMs,
   recoveryUser,
   startRecovery,
@@ -63,7 +66,7 @@ export type NoticesDeps = {
 
 export type Notices = AsyncDisposable & {
   /** For paths below `/mail`. */
-  readonly pages: (request: IncomingMessage, response: ServerResponse) => void;
+  readonly pages: (request: IncomingMessage, response: ServerResponse, asker: Asker) => void;
 };
 
 const recoveryPeriodMs = 500;
@@ -71,8 +74,8 @@ const recoveryPeriodMs = 500;
 const alertPeriodMs = 10_000;
 const eventPeriodMs = 30_000;
 const forgetPeriodMs = 3_600_000;
-/** To one address, an hour. */
-const recoveriesPerMailbox = 5;
+/** An hour, beside the links that one user has (recovery.ts): to a customer's users at one address, and to the address for all customers, who may each have given it as theirs. */
+const recoveryLimits = { perRecipient: 15, perCustomer: undefined, perMailbox: 30 };
 
 /** The state directory is locked by the caller: no other instance sends from this store. */
 export async function openNotices(deps: NoticesDeps): Promise<Notices> {
@@ -139,9 +142,8 @@ export async function openNotices(deps: NoticesDeps): Promise<Notices> {
       log,
     }),
   );
-  const pages = createPages({ ports: linkPorts(deps), describe: describeType, log });
   const owned = stack.move();
-  return { pages, [Symbol.asyncDispose]: async () => owned.disposeAsync() };
+  return { pages: pagesOf(deps), [Symbol.asyncDispose]: async () => owned.disposeAsync() };
 }
 
 /** Throws SECRET_UNREADABLE for a password file that cannot be read. */
@@ -191,12 +193,14 @@ function mailDelivery(settings: CentralSettings) {
 function outboxOf({ store, sealer, now }: NoticesDeps): Outbox {
   const owner = randomBytes(8).toString("hex");
   return {
-    take: async (channel, ms) => takeMessage({ store, sealer }, channel, { owner, ms }, now()),
+    take: async (channel, ms, busy) =>
+      takeMessage({ store, sealer }, channel, { owner, ms }, now(), busy),
     sent: async ({ id }) => endMessage(store, { id, owner }, { state: "sent", error: null }, now()),
     failed: async ({ id }, error) =>
       endMessage(store, { id, owner }, { state: "failed", error }, now()),
     postpone: async ({ id, recipient }, until, reason) =>
       postponeMessage(store, { id, owner, recipient }, until, reason),
+    putBack: async ({ id }, reason) => putBackMessage(store, { id, owner }, reason),
     expire: async () => expireMessages(store, now()),
     backlog: async () => outboxBacklog(store),
   };
@@ -212,6 +216,7 @@ async function recoverNext(
     if (request?.user === undefined)
       return { keep: request !== undefined, value: request === undefined ? "none" : "nobody" };
     const { user } = request;
+    if (await hasLinksEnough(work, user.userId)) return { keep: true, value: "limited" };
     const message = recoveryMail(settings.base_url, user, await startRecovery(work, user.userId));
     const done = await enqueue(
       work,
@@ -221,8 +226,10 @@ async function recoverNext(
         recipient: user.email.toLowerCase(),
         message,
         lifetimeMs: recoveryLifetimeMs,
+        // The links before are as good.
+        patienceMs: 0,
       },
-      { perRecipient: recoveriesPerMailbox, perCustomer: undefined },
+      recoveryLimits,
     );
     return { keep: true, value: done };
   });
@@ -230,7 +237,15 @@ async function recoverNext(
   return value !== "none";
 }
 
-function linkPorts({ customers }: NoticesDeps): LinkPorts {
+/** What a page changes is told in the trail with who asked for it. */
+function pagesOf(deps: NoticesDeps): Notices["pages"] {
+  return (request, response, asker) => {
+    const ports = linkPorts(deps, asker);
+    createPages({ ports, describe: describeType, log: deps.log })(request, response);
+  };
+}
+
+function linkPorts({ customers }: Pick<NoticesDeps, "customers">, asker: Asker): LinkPorts {
   const transact = async <T>(action: (work: Work) => Promise<T>): Promise<T> =>
     (await customers.transact(async (work) => ({ keep: true, value: await action(work) }))).value;
   return {
@@ -242,7 +257,7 @@ function linkPorts({ customers }: NoticesDeps): LinkPorts {
         const { userId, customerId, username } = user;
         const newToken = await finishRecovery(work, userId);
         await recordAudit(work, {
-          ...byLink(customerId, "recover token"),
+          ...byLink(customerId, "recover token", asker),
           who: username,
           userId,
           ids: { user_id: userId },
@@ -256,7 +271,7 @@ function linkPorts({ customers }: NoticesDeps): LinkPorts {
         const found = await subscriptionOfLink(work, token, action);
         if (found !== undefined)
           await recordAudit(work, {
-            ...byLink(found.customerId, `${action} subscription`),
+            ...byLink(found.customerId, `${action} subscription`, asker),
             who: found.email,
             ids: { notification_type: found.type },
           });
@@ -265,15 +280,14 @@ function linkPorts({ customers }: NoticesDeps): LinkPorts {
   };
 }
 
-function byLink(customerId: number, action: string) {
+function byLink(customerId: number, action: string, asker: Asker) {
   return {
     via: "api",
     customerId,
     action: `LINK ${action}`,
     userId: null,
     change: {},
-    address: null,
-    requestId: null,
+    ...asker,
   } as const;
 }
 

@@ -28,6 +28,7 @@ import { startFront } from "./front.ts";
 import { startBlobCollection } from "./jobs/blob-collection.ts";
 import { startBotImports } from "./jobs/bot-imports.ts";
 import { startRetention } from "./jobs/retention.ts";
+import { createMailPages } from "./mail-pages.ts";
 import { alertRules, openNotices } from "./notices.ts";
 import { openLogs } from "./request-logs.ts";
 import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
@@ -96,7 +97,12 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
       ...ground,
       listen: settings.listen,
       customers,
-      mailPages: notices.pages,
+      mailPages: createMailPages({
+        ...ground,
+        pages: notices.pages,
+        trustedProxies: settings.trusted_proxies,
+        randomBytes,
+      }),
       agents,
       beforeScrape: createCanaryAges({ ...ground, names: async () => siteNames(store) }),
       unreadiness: () => unreadiness(ground),
@@ -210,6 +216,7 @@ function openCustomersSide(
       trialsTotal: settings["limits.trials_total"],
       marksPerSecond: settings["limits.marks_per_second"],
       marksBurst: settings["limits.marks_burst"],
+      botElements: settings["limits.bot_elements"],
       packages: {
         baseUrl: settings.base_url,
         sizeMax: settings["package.size_max"],

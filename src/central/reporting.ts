@@ -1,6 +1,5 @@
 // Reports and notices: what is due is composed from what agents reported and put into the outbox, a customer a transaction.
 
-import type { Log } from "../base/log.ts";
 import type { EmailNotificationType } from "../wire/customer/notifications.ts";
 import { mailTo, type DeliveryContext, type Subject } from "./deliveries.ts";
 import { duePeriods, type ReportTimes } from "./mail/calendar.ts";
@@ -42,7 +41,6 @@ import type { Work } from "./store/work.ts";
 
 export type ReportingDeps = DeliveryContext & {
   readonly customers: Pick<CustomerStore, "transact">;
-  readonly log: Log;
   readonly now: () => Date;
 };
 
@@ -63,24 +61,30 @@ export function reportTimes(settings: CentralSettings): ReportTimes {
   };
 }
 
-/** All that is due and not sent. Cut off, it goes on where it was. */
+/** All that is due and not sent. Cut off, it goes on where it was, and then with what became due meanwhile. */
 export async function sendDueReports(deps: ReportingDeps, stop: AbortSignal): Promise<void> {
   const due = duePeriods(deps.now(), reportTimes(deps.settings));
   for (const kind of ["daily", "weekly"] as const) {
-    const run = await transact(deps, async (work) => openRun(work, kind, due[kind], daysOf[kind]));
-    if (run === undefined) continue;
-    let count = 0;
-    while (!stop.aborted) {
-      const isMore = await transact(deps, async (work) => {
-        const customer = await nextOfRun(work, run);
-        if (customer !== undefined) await reportTo(work, deps, run, customer);
-        return customer !== undefined;
-      });
-      if (!isMore) break;
-      count++;
-    }
-    deps.log.info({ kind, period: run.period, customers: count }, "reports");
+    let run: Run | undefined;
+    do {
+      run = await transact(deps, async (work) => openRun(work, kind, due[kind], daysOf[kind]));
+      if (run !== undefined) await finishRun(deps, run, stop);
+    } while (run !== undefined && run.period !== due[kind] && !stop.aborted);
   }
+}
+
+async function finishRun(deps: ReportingDeps, run: Run, stop: AbortSignal): Promise<void> {
+  let count = 0;
+  while (!stop.aborted) {
+    const isMore = await transact(deps, async (work) => {
+      const customer = await nextOfRun(work, run);
+      if (customer !== undefined) await reportTo(work, deps, run, customer);
+      return customer !== undefined;
+    });
+    if (!isMore) break;
+    count++;
+  }
+  deps.log.info({ kind: run.kind, period: run.period, customers: count }, "reports");
 }
 
 async function transact<T>(

@@ -57,8 +57,12 @@ export const tokenCommand: Command = {
         const asked = { operator, ...revokedOf(one, values.user) };
         const answer = await ask(path, "token-revoke", asked, context);
         if (json === true) return context.out(facts(answer));
-        const { revoked = [] } = Object(answer) as { revoked?: readonly Row[] };
-        return context.out(tokenTable(revoked));
+        const { revoked = [], recovery_links: links = 0 } = Object(answer) as {
+          revoked?: readonly Row[];
+          recovery_links?: number;
+        };
+        const voided = links === 0 ? "" : `links to a new token that are void: ${links}\n`;
+        return context.out(`${tokenTable(revoked)}${voided}`);
       }
       default:
         throw new AccelError("USAGE", `token ${verb ?? ""}: one of list, issue, revoke`);

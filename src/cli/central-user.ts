@@ -29,10 +29,12 @@ const shownColumns = [
   "may_read_logs",
   "has_password",
   "tokens",
+  "when_locked",
 ];
 
 export const userCommand: Command = {
-  summary: "Lists and makes users of customers, sets their passwords, and says what they may.",
+  summary:
+    "Lists, makes and locks users of customers, sets their passwords, and says what they may.",
   usage: [
     "accel-central user add NAME --customer ID [--email E] [--first-name N] [--last-name N] [--password] [--token]",
     "accel-central user list [--customer ID]",
@@ -40,6 +42,9 @@ export const userCommand: Command = {
     "accel-central user password NAME",
     "accel-central user grant NAME publish|read-logs",
     "accel-central user revoke NAME publish|read-logs",
+    "accel-central user email NAME ADDRESS",
+    "accel-central user lock NAME",
+    "accel-central user unlock NAME",
     "",
     "  --customer ID     whose user it is",
     "  --password        with a password, read as by `user password`",
@@ -48,17 +53,19 @@ export const userCommand: Command = {
     "",
     "A password is the first line of standard input; on a terminal it is asked for, unseen, twice. It is needed to upload packages only.",
     "publish: may upload accelerator packages; nobody may until it is granted. read-logs: may read the request logs of its customer; all may until it is revoked.",
+    "email: sets the address, to which a lost token's recovery is sent; an empty one is none. Links that were sent to the address before are void.",
+    "lock: no token, password or link of the user is good until it is unlocked, and it gets no new ones by mail. Its tokens are good again then: `token revoke --user` ends them.",
     "The first user of a customer that `accel-central customer add` made may delete it; in general only who created it may.",
   ].join("\n"),
   async run(context) {
     const { values, positionals } = readArgs(context.args, options, 3);
-    const [verb, name, permission] = positionals;
+    const [verb, name, what] = positionals;
     refuseStray(verb, values);
     if (verb === "list") {
       if (name !== undefined) throw new AccelError("USAGE", "user list takes no name");
       return list(values, context);
     }
-    const parameters = await parametersOf(verb, name, permission, values, context);
+    const parameters = await parametersOf(verb, name, what, values, context);
     const path = socketPath("accel-central", values);
     const answer = await ask(path, parameters.command, parameters.asked, context);
     context.out(
@@ -77,24 +84,31 @@ function refuseStray(verb: string | undefined, values: Values): void {
     throw new AccelError("USAGE", "--customer goes with user add and user list only");
 }
 
+/** Behind the name. */
+const secondWords: Readonly<Record<string, string>> = {
+  grant: "publish or read-logs",
+  revoke: "publish or read-logs",
+  email: "an address",
+};
+
 type Asked = { readonly command: string; readonly asked: object };
 
 async function parametersOf(
   verb: string | undefined,
   username: string | undefined,
-  permission: string | undefined,
+  what: string | undefined,
   values: Values,
   context: CommandContext,
 ): Promise<Asked> {
-  const verbs = ["add", "list", "show", "password", "grant", "revoke"];
+  const verbs = ["add", "list", "show", "password", "grant", "revoke", "email", "lock", "unlock"];
   if (verb === undefined || !verbs.includes(verb))
     throw new AccelError("USAGE", `user ${verb ?? ""}: one of ${verbs.join(", ")}`);
   if (username === undefined) throw new AccelError("USAGE", `user ${verb} takes a name`);
-  const isPermit = verb === "grant" || verb === "revoke";
-  if (isPermit !== (permission !== undefined))
+  const wanted = Object.hasOwn(secondWords, verb) ? secondWords[verb] : undefined;
+  if ((wanted !== undefined) !== (what !== undefined))
     throw new AccelError(
       "USAGE",
-      isPermit ? `user ${verb} takes a name and publish or read-logs` : `user ${verb} takes a name`,
+      `user ${verb} takes a name${wanted === undefined ? "" : ` and ${wanted}`}`,
     );
   const operator = operatorName(context.env);
   switch (verb) {
@@ -110,8 +124,13 @@ async function parametersOf(
         command: "user-add",
         asked: { operator, username, ...(await addedOf(values, context)) },
       };
+    case "email":
+      return { command: "user-email", asked: { operator, username, email: what } };
+    case "lock":
+    case "unlock":
+      return { command: "user-lock", asked: { operator, username, locked: verb === "lock" } };
     default: {
-      const asked = { operator, username, permission, granted: verb === "grant" };
+      const asked = { operator, username, permission: what, granted: verb === "grant" };
       return { command: "user-permit", asked };
     }
   }

@@ -25,6 +25,7 @@ export type TakenMessage = {
   readonly id: number;
   /** The same in each attempt. */
   readonly uid: string;
+  readonly customerId: number;
   readonly kind: string;
   readonly recipient: string;
   /** This one included. */
@@ -32,6 +33,12 @@ export type TakenMessage = {
   /** ISO 8601. */
   readonly whenCreated: string;
   readonly message: Outgoing;
+};
+
+/** What a sender has on its way: nothing more is taken of these customers, to these recipients and hooks. */
+export type Busy = {
+  readonly customers: readonly number[];
+  readonly messages: readonly Pick<TakenMessage, "customerId" | "recipient" | "message">[];
 };
 
 /** One address as HTML forms take it: ASCII, no quoting, no list, nothing that a header could be made of. */

@@ -13,6 +13,8 @@ export type Person = {
   readonly has_password: boolean;
   /** Tokens in force. */
   readonly tokens: number;
+  /** ISO 8601; null: not locked. */
+  readonly when_locked: string | null;
 };
 
 export type NewPerson = {

@@ -24,7 +24,7 @@ export type ReportedBots = {
 export type ReportedDeployment = {
   readonly name16: string;
   readonly tags: readonly string[];
-  /** Null: its agent never connected. */
+  /** Null: its agent never told it. */
   readonly version: string | null;
   readonly lastSeen: string | null;
   /** It runs a release older than the newest. */

@@ -20,7 +20,7 @@ export async function enrol(baseUrl: string, account: AccountFile): Promise<NewS
     await using anyone = createCustomerClient({ baseUrl });
     const { token } = await anyone.trial(
       { username: `demo-${run}` },
-      { idempotencyKey: `${run}-trial` },
+      { idempotencyKey: `accel-demo-${run}-trial` },
     );
     await account.save({ token });
   }

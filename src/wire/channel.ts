@@ -57,6 +57,9 @@ export type CountedBatch = Static<typeof CountedBatch>;
 
 export const Report = closed({
   instance_id: InstanceId,
+  /** As in hello, where no channel says it. Absent: what was told before stays. */
+  agent_version: Type.Optional(Type.String()),
+  edge: Type.Optional(Type.Union([EdgeFacts, Type.Null()])),
   /** Of `unreviewed_bots`, which count since the batch before; sent again until acknowledged. Absent: there is nothing to add. */
   counted: Type.Optional(CountedBatch),
   /** Sums over all lanes since the agent's state began: accepted = delivered + spooled + in_memory + dropped. */

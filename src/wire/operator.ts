@@ -32,6 +32,11 @@ export const decodeUserShow = decoder(closed({ username: Username }));
 export const decodeUserPassword = decoder(
   closed({ ...by, username: Username, password: UserPassword }),
 );
+/** Empty: none. */
+export const decodeUserEmail = decoder(closed({ ...by, username: Username, email: Email }));
+export const decodeUserLock = decoder(
+  closed({ ...by, username: Username, locked: Type.Boolean() }),
+);
 export const decodeUserPermit = decoder(
   closed({
     ...by,

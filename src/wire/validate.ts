@@ -80,7 +80,16 @@ function describe(
           .join(", ")}`,
       },
     ];
-  return [{ path: instancePath, message }];
+  // A pattern says little to people; what it is of may be described.
+  const described = keyword === "pattern" ? descriptionOf(schema, lastPart(instancePath)) : "";
+  return [{ path: instancePath, message: described === "" ? message : `must be: ${described}` }];
+}
+
+function descriptionOf(schema: TSchema, name: string): string {
+  const { properties = {} } = schema as {
+    properties?: Readonly<Record<string, { readonly description?: string }>>;
+  };
+  return (Object.hasOwn(properties, name) ? properties[name]?.description : undefined) ?? "";
 }
 
 function topNames(schema: TSchema): readonly string[] {

@@ -45,13 +45,13 @@ test("columns are aligned", () => {
   expect(columns([])).toBe("");
 });
 
-test("usage and settings end with 2, an incomplete proof with 3, everything else with 1", () => {
+test("usage and settings end with 2, an incomplete proof or backup with 3, everything else with 1", () => {
   // Every key of the catalog is a code.
   const codes = Object.keys(FAULTS) as FaultCode[];
   const two = codes.filter((code) => exitCodeOf(new AccelError(code, "")) === 2);
   expect(two).toEqual(["USAGE", "SETTINGS_INVALID", "SECRET_UNREADABLE"]);
   const three = codes.filter((code) => exitCodeOf(new AccelError(code, "")) === 3);
-  expect(three).toEqual(["PROOF_INCOMPLETE"]);
+  expect(three).toEqual(["BACKUP_NOT_WHOLE", "PROOF_INCOMPLETE"]);
   expect(exitCodeOf(new TypeError("x"))).toBe(1);
   expect(exitCodeOf("text")).toBe(1);
 });

@@ -1,13 +1,10 @@
 // Alerts from agents' reports: when they fire and resolve, to whom they go, what they say.
 
 import { expect, test } from "vitest";
-import { evaluateAlerts } from "../../src/central/alerting.ts";
 import { samplesOf } from "../../src/central/store/domain-reports.ts";
-import {
-  slowBackendType as slow,
-  unreachableBackendType as unreachable,
-} from "../../src/wire/customer/notifications.ts";
-import { openNoticeRig, type NoticeRig } from "../support/notice-rig.ts";
+import { unreachableBackendType as unreachable } from "../../src/wire/customer/notifications.ts";
+import { alertScene as scene, evaluate } from "../support/alert-scene.ts";
+import { openNoticeRig } from "../support/notice-rig.ts";
 
 const rules = { slowAboveS: 2, slowPercent: 50, slowRequests: 5 };
 const minute = 60_000;
@@ -37,40 +34,6 @@ test.each<[string, ReturnType<typeof backend>, ReturnType<typeof backend> | unde
 ])("a sample: %s", (_, now, before, verdicts) => {
   expect(samplesOf(now, before, rules).map(({ verdict }) => verdict)).toEqual(verdicts);
 });
-
-async function scene(rig: NoticeRig) {
-  const ada = await rig.customer("ada");
-  const eve = await rig.customer("eve");
-  const siteId = await rig.site(ada);
-  await rig.domain(ada, "www.example.test", siteId);
-  await rig.domain(ada, "shop.example.test", siteId);
-  await rig.hello(siteId);
-  const { customerId } = ada;
-  await rig.run(async (unit) => {
-    for (const [owner, name] of [
-      [ada, "ops"],
-      [eve, "eve"],
-    ] as const) {
-      const hook = { chat_channel_name: "#x", chat_hook_url: `https://hook.example/${name}` };
-      await unit.monitorChannels.chat.create(owner.customerId, { monitor_uid: name, ...hook }, 9);
-      await unit.monitorChannels.email.create(owner.customerId, { monitor_uid: `${name}-mail` }, 9);
-    }
-    for (const type of [slow, unreachable])
-      for (const email of ["a@x.org", "b@x.org"])
-        await unit.subscriptions.subscribe({ customerId, channel: "monitor", type, email }, 99);
-    const paused = { customerId, channel: "monitor", type: slow, email: "b@x.org" } as const;
-    await unit.subscriptions.unsubscribe(paused, false);
-  });
-  return { siteId, ada };
-}
-
-async function evaluate(rig: NoticeRig): Promise<readonly string[]> {
-  while (await evaluateAlerts(rig.deps));
-  const sent = await rig.messages();
-  return sent.map((one) =>
-    one.channel === "mail" ? `${one.to}: ${one.subject}` : `${one.hookUrl}: ${one.text}`,
-  );
-}
 
 test("unreachable: one message on firing after the time, one on resolving, to chats and subscribers", async () => {
   await using rig = await openNoticeRig();
@@ -189,4 +152,24 @@ test("a backend that nobody asks is judged by its active checks", async () => {
     true,
     true,
   ]);
+});
+
+test("two bad half minutes with good ones between them are no trouble that lasts", async () => {
+  await using rig = await openNoticeRig();
+  const { siteId } = await scene(rig);
+  const counts = { requests: 0, errors: 0 };
+  const half = async (isBad: boolean): Promise<readonly string[]> => {
+    counts.requests += 3;
+    if (isBad) counts.errors += 3;
+    await rig.report(siteId, { "www.example.test": counts });
+    const told = await evaluate(rig);
+    rig.later(minute / 2);
+    return told;
+  };
+  for (const isBad of [true, ...Array.from({ length: 9 }, () => false), true])
+    expect(await half(isBad)).toEqual([]);
+  // From the second of them on it lasts.
+  for (let i = 0; i < 9; i++) expect(await half(true)).toEqual([]);
+  const fired = await half(true);
+  expect(fired.at(-1)).toContain("www.example.test: since 2031-05-06 07:05 UTC");
 });

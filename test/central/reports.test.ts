@@ -3,26 +3,18 @@
 import { expect, test } from "vitest";
 import { sendDueReports, sendEvents } from "../../src/central/reporting.ts";
 import { addUnreviewed } from "../../src/central/store/unreviewed-counting.ts";
-import type { EmailNotificationType } from "../../src/wire/customer/notifications.ts";
 import { reportOf } from "../support/fake-agent.ts";
 import { openNoticeRig, type NoticeRig } from "../support/notice-rig.ts";
+import {
+  day,
+  due,
+  reportScene as scene,
+  running,
+  subjects,
+  subscribe,
+} from "../support/report-scene.ts";
 
-const day = 86_400_000;
-const running = new AbortController().signal;
 const yearsEnd = "2031-12-31T00:00:00.000Z";
-
-async function subscribe(rig: NoticeRig, customerId: number, type: EmailNotificationType) {
-  const key = { customerId, channel: "email", type, email: "ada@x.org" } as const;
-  await rig.run(async (unit) => unit.subscriptions.subscribe(key, 99));
-}
-
-async function addPackage(rig: NoticeRig, version: string) {
-  const row = { size: 1, sha256: "0".repeat(64), stored_as: version, uploaded_by_user_id: 1 };
-  await rig.store
-    .insertInto("packages")
-    .values({ version, version_key: version, file: `x-${version}.whl`, when_created: "", ...row })
-    .execute();
-}
 
 let batches = 0;
 async function bots(rig: NoticeRig, siteId: number, domain: string, names: readonly string[]) {
@@ -39,25 +31,6 @@ async function bots(rig: NoticeRig, siteId: number, domain: string, names: reado
     rig.clock.now.toISOString(),
   );
 }
-
-async function due(rig: NoticeRig) {
-  await sendDueReports(rig.deps, running);
-  return rig.messages();
-}
-
-/** A Tuesday, 07:00; the store has sent its first reports (none). */
-async function scene(rig: NoticeRig) {
-  expect(await due(rig)).toEqual([]);
-  const ada = await rig.customer("ada", "user@x.org");
-  const siteId = await rig.site(ada, ["eu", "prod"]);
-  await rig.domain(ada, "www.example.test", siteId);
-  await rig.domain(ada, "shop.example.test", siteId);
-  await rig.hello(siteId, "1.0.0");
-  return { ada, siteId };
-}
-
-const subjects = (messages: Awaited<ReturnType<NoticeRig["messages"]>>): readonly string[] =>
-  messages.map((one) => (one.channel === "mail" ? `${one.to}: ${one.subject}` : "chat"));
 
 test("the weekly report holds the week's traffic, once; the week before is compared", async () => {
   await using rig = await openNoticeRig();
@@ -125,6 +98,39 @@ test("a run that was missed is made up for once; one that was cut off goes on wh
   expect(await due(rig)).toEqual([]);
 });
 
+test("a run that was cut off is finished before the next one, with its own days", async () => {
+  await using rig = await openNoticeRig();
+  const { ada, siteId } = await scene(rig);
+  await subscribe(rig, ada.customerId, "weekly_report_email");
+  const count = async (requests: number) =>
+    rig.report(siteId, {
+      "www.example.test": { requests, traffic: { requests, hits: 0, blocked: 0, bytes: 0 } },
+    });
+  await count(1_000);
+  rig.later(6 * day);
+  let transactions = 0;
+  const cutOff: typeof rig.deps = {
+    ...rig.deps,
+    customers: Object.assign(Object.create(rig.deps.customers), {
+      transact: async (action: Parameters<typeof rig.deps.customers.transact>[0]) => {
+        // Daily: begun, the customer, done. Weekly: begun.
+        if (++transactions > 4) throw new Error("killed");
+        return rig.deps.customers.transact(action);
+      },
+    }),
+  };
+  await expect(sendDueReports(cutOff, running)).rejects.toThrow("killed");
+  expect(await rig.messages()).toEqual([]);
+  rig.later(day);
+  await count(1_500);
+  rig.later(6 * day);
+  expect(subjects(await due(rig))).toEqual([
+    "ada@x.org: Weekly report of ada: 1,000 requests",
+    "ada@x.org: Weekly report of ada: 500 requests",
+  ]);
+  expect(await due(rig)).toEqual([]);
+});
+
 test("bots: every day where they are blocked, every week where they are let in; to users, until they take themselves off", async () => {
   await using rig = await openNoticeRig();
   const { ada, siteId } = await scene(rig);
@@ -181,45 +187,6 @@ test("certificates: told at each step, by what the agent says it serves", async 
     ...[29, 13, 6, 2, 0].map((left) => `${left}: ada: 1 certificate about to expire`),
     "-1: ada: 1 certificate expired",
   ]);
-});
-
-test("old versions: every week while there is a newer package", async () => {
-  await using rig = await openNoticeRig();
-  const { ada, siteId } = await scene(rig);
-  await subscribe(rig, ada.customerId, "send_email_to_customers_about_old_versions_of_accel_pack");
-  rig.later(6 * day);
-  expect(await due(rig)).toEqual([]);
-  await addPackage(rig, "1.0.0rc1");
-  rig.later(7 * day);
-  expect(await due(rig)).toEqual([]);
-  await addPackage(rig, "1.2.0");
-  for (let week = 0; week < 2; week++) {
-    rig.later(7 * day);
-    expect(subjects(await due(rig))).toEqual([
-      "ada@x.org: ada: 1 deployment runs an old accel_pack",
-    ]);
-  }
-  await rig.hello(siteId, "1.2.0");
-  rig.later(7 * day);
-  expect(await due(rig)).toEqual([]);
-});
-
-test("a push: told once when an agent runs another release, not when it is first seen", async () => {
-  await using rig = await openNoticeRig();
-  const { ada, siteId } = await scene(rig);
-  await subscribe(rig, ada.customerId, "send_email_to_customer_about_accel_pack_push");
-  const events = async () => {
-    await sendEvents(rig.deps);
-    return rig.messages();
-  };
-  expect(await events()).toEqual([]);
-  rig.later(1_000);
-  await rig.hello(siteId, "1.1.0");
-  const [mail] = await events();
-  if (mail?.channel !== "mail") throw new Error("no mail");
-  expect(mail.subject).toBe("ada: 1 deployment runs another accel_pack");
-  expect(mail.text).toMatch(/1\.0\.0 +1\.1\.0/);
-  expect(await events()).toEqual([]);
 });
 
 test("image variants held back: once a domain and day, from the report's field", async () => {

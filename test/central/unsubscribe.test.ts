@@ -20,7 +20,13 @@ async function open() {
     ),
   );
   const notices = stack.use(await openNotices({ ...rig.deps, ...rig.ground }));
-  const { port } = stack.use(await listenHttp(notices.pages, { host: "127.0.0.1", port: 0 }));
+  const asker = { address: "192.0.2.1", requestId: "0123456789abcdef" };
+  const { port } = stack.use(
+    await listenHttp((request, response) => notices.pages(request, response, asker), {
+      host: "127.0.0.1",
+      port: 0,
+    }),
+  );
   const ada = await rig.customer("ada", "ada@x.org");
   const siteId = await rig.site(ada);
   const key = { customerId: ada.customerId, channel: "email", type, email: "ada@x.org" } as const;
@@ -120,7 +126,7 @@ test("a recovery link is good for an hour, and not for a moment longer", async (
   const { rig, mails, at } = scene;
   const ask = async () => {
     const count = mails.received.length;
-    await rig.run(async (unit) => unit.recovery.request("ada", "ada@x.org"));
+    await rig.run(async (unit) => unit.recovery.request("ada", "ada@x.org", 100));
     await mails.waitFor(count + 1);
     return /(\S+\/mail\/recover\S+)/.exec(mails.received.at(-1)?.mail.text ?? "")?.[1] ?? "";
   };

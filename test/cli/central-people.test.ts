@@ -104,7 +104,7 @@ describe("a user", () => {
     expect(await facts("user", "list", "--customer", customer)).toMatchObject([shown]);
     const [heading, line] = (await say("user", "list", "--customer", customer)).split("\n");
     expect(heading).toMatch(/^id +username +customer id +email +may publish/);
-    expect(line).toMatch(/^\d+ +ulla +\d+ +u@example\.com +no +yes +no +1$/);
+    expect(line).toMatch(/^\d+ +ulla +\d+ +u@example\.com +no +yes +no +1 +/);
     expect(await say("user", "show", "ulla")).toMatch(/^username +ulla$/m);
   });
 
@@ -143,6 +143,30 @@ describe("a user", () => {
       said: expect.stringContaining("no password on standard input"),
     });
     expect(await publish("ute", "correct horse")).toBe(403);
+  });
+
+  test("is locked and unlocked, and gets another address", async () => {
+    expect(await facts("user", "lock", "ulla")).toMatchObject({ when_locked: expect.any(String) });
+    expect(await api("GET", "/customer/", token)).toBe(401);
+    expect(await publish("ulla", "correct horse")).toBe(401);
+    expect(await facts("user", "unlock", "ulla")).toMatchObject({ when_locked: null });
+    expect(await api("GET", "/customer/", token)).toBe(200);
+    expect(await publish("ulla", "correct horse")).toBe(403);
+    const moved = await facts("user", "email", "ulla", "ulla@example.org");
+    expect(moved).toMatchObject({ username: "ulla", email: "ulla@example.org" });
+    for (const args of [
+      ["lock"],
+      ["lock", "ulla", "x"],
+      ["email", "ulla"],
+      ["email", "ulla", "none"],
+    ])
+      await expect(say("user", ...args)).rejects.toMatchObject({ code: "USAGE" });
+    for (const args of [
+      ["lock", "nobody"],
+      ["email", "nobody", "a@b.org"],
+    ])
+      await expect(say("user", ...args)).rejects.toMatchObject({ code: "NOT_FOUND" });
+    await say("user", "email", "ulla", "u@example.com");
   });
 
   test("gets and loses tokens", async () => {

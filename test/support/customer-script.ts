@@ -36,7 +36,7 @@ export class CustomerScript {
     const trial = await api.post(
       "/trial/",
       { username: `user-${this.#key("u")}`, email: "user@example.com" },
-      this.#key("trial"),
+      this.#key("start-of-the-trial"),
     );
     expect(trial.status).toBe(201);
     api.token = String((trial.body as Row)["token"]);

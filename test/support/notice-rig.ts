@@ -9,7 +9,7 @@ import { SenderTelemetry } from "../../src/central/mail/telemetry.ts";
 import { CustomerStore, type CustomerUnit } from "../../src/central/store/customer-store.ts";
 import { openTestStore } from "./any-store.ts";
 import { saveHello, saveReport } from "../../src/central/store/instances.ts";
-import { endMessage, takeMessage } from "../../src/central/store/outbox.ts";
+import { endMessage, takeMessage } from "../../src/central/store/outbox-sending.ts";
 import type { Outgoing } from "../../src/core/outgoing.ts";
 import { parseSha256 } from "../../src/core/ids.ts";
 import { chainStart } from "../../src/core/journal-chain.ts";

@@ -10,16 +10,23 @@ import { SenderTelemetry } from "../../src/central/mail/telemetry.ts";
 import { CustomerStore } from "../../src/central/store/customer-store.ts";
 import { openTestStore } from "./any-store.ts";
 import {
-  endMessage,
   enqueue,
+  type Enqueued,
+  type NewMessage,
+  type OutboxLimits,
+} from "../../src/central/store/outbox.ts";
+import {
+  endMessage,
   expireMessages,
   outboxBacklog,
   postponeMessage,
+  putBackMessage,
   takeMessage,
-} from "../../src/central/store/outbox.ts";
+} from "../../src/central/store/outbox-sending.ts";
+import type { Outgoing } from "../../src/core/outgoing.ts";
 import { tempDir } from "./temp-dir.ts";
 
-const unlimited = { perRecipient: 1_000, perCustomer: 1_000 };
+const unlimited: OutboxLimits = { perRecipient: 1_000, perCustomer: 1_000 };
 
 export async function openOutbox() {
   await using stack = new AsyncDisposableStack();
@@ -37,35 +44,36 @@ export async function openOutbox() {
   const health = new Health(now);
   const registry = new Registry();
   const outboxAs = (owner: string): Outbox => ({
-    take: async (channel, ms) => takeMessage({ store, sealer }, channel, { owner, ms }, now()),
+    take: async (channel, ms, busy) =>
+      takeMessage({ store, sealer }, channel, { owner, ms }, now(), busy),
     sent: async ({ id }) => endMessage(store, { id, owner }, { state: "sent", error: null }, now()),
     failed: async ({ id }, error) =>
       endMessage(store, { id, owner }, { state: "failed", error }, now()),
     postpone: async ({ id, recipient }, when, reason) =>
       postponeMessage(store, { id, owner, recipient }, when, reason),
+    putBack: async ({ id }, reason) => putBackMessage(store, { id, owner }, reason),
     expire: async () => expireMessages(store, now()),
     backlog: async () => outboxBacklog(store),
   });
-  const put = async (to: string, more: { onceKey?: string; customerId?: number } = {}) =>
+  const enqueued = async (
+    recipient: string,
+    message: Outgoing,
+    more: Partial<NewMessage> = {},
+  ): Promise<Enqueued> =>
     (
       await customers.transact(async (work) => {
-        const mail = { subject: to, text: "t", html: "h", unsubscribeUrl: null };
-        const value = await enqueue(
-          work,
-          {
-            customerId: 1,
-            kind: "weekly_report_email",
-            recipient: to,
-            message: { channel: "mail", to, ...mail },
-            lifetimeMs: 3_600_000,
-            ...more,
-          },
-          limits.now,
-        );
-        return { keep: true, value };
+        const kind = "weekly_report_email";
+        const given = { customerId: 1, kind, recipient, message, lifetimeMs: 3_600_000, ...more };
+        return { keep: true, value: await enqueue(work, given, limits.now) };
       })
     ).value;
-  const limits = { now: unlimited };
+  const put = async (to: string, more: Partial<NewMessage> = {}) => {
+    const mail = { subject: to, text: "t", html: "h", unsubscribeUrl: null };
+    return enqueued(to, { channel: "mail", to, ...mail }, more);
+  };
+  const post = async (recipient: string, hookUrl: string, customerId = 1) =>
+    enqueued(recipient, { channel: "chat", hookUrl, text: recipient }, { customerId });
+  const limits: { now: OutboxLimits } = { now: unlimited };
   const telemetry = new SenderTelemetry({ registry, health });
   const rows = async () => store.selectFrom("outbox").selectAll().orderBy("id").execute();
   const held = stack.move();
@@ -75,6 +83,7 @@ export async function openOutbox() {
     store,
     outboxAs,
     put,
+    post,
     rows,
     health,
     registry,

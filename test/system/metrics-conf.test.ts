@@ -1,17 +1,13 @@
 // What `/metrics-conf/by-deployment-tag/` returns, given to a real Prometheus as it is: two deployments on one edge server and one on another, each with a real
 // agent. Every target is up and carries the labels of the specification; another tag's deployment is not among them.
 
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { parse, stringify } from "yaml";
 import { Edge } from "../support/edge.ts";
-import { freePorts } from "../support/free-ports.ts";
-import { answers200, Program } from "../support/process.ts";
+import { datacenter, startFurtherAgent, type Site } from "../support/further-agent.ts";
 import { prometheusHint, prometheusMissing, startPrometheus } from "../support/prometheus.ts";
 import { until } from "../support/until.ts";
 
-type Site = { readonly id: number; readonly name16: string; readonly secret16: string };
 type Job = {
   readonly job_name: string;
   readonly metrics_path: string;
@@ -23,39 +19,6 @@ type Job = {
 
 const tag = "eu";
 const customer = "metrics";
-const datacenter = {
-  datacenter_place: "Frankfurt am Main",
-  country_code: "DE",
-  datacenter_provider_company: "Loopback & Söhne",
-};
-
-/** A further agent beside the edge's own, for a deployment site on the edge server of that name. */
-async function startAgent(edge: Edge, site: Site, serverName: string): Promise<Program> {
-  const dir = join(edge.dir, site.name16);
-  mkdirSync(join(dir, "state"), { recursive: true, mode: 0o700 });
-  const [visitors = 0, metrics = 0] = await freePorts(2);
-  writeFileSync(join(dir, "secret16"), site.secret16, { mode: 0o600 });
-  const common = parse(readFileSync(join(edge.dir, "agent.yaml"), "utf8")) as object;
-  const own = {
-    name16: site.name16,
-    secret16_file: join(dir, "secret16"),
-    state_dir: join(dir, "state"),
-    accelerator: { listen: `127.0.0.1:${visitors}`, workers: 1 },
-    metrics: { listen: `127.0.0.1:${metrics}` },
-    edge: {
-      server_name: serverName,
-      edge_ip_address: "127.0.0.1",
-      at_directory: dir,
-      datacenter,
-      metrics_advertise: `127.0.0.1:${metrics}`,
-    },
-  };
-  writeFileSync(join(dir, "agent.yaml"), stringify({ ...common, ...own }));
-  return Program.start(["agent", "run", "--config", join(dir, "agent.yaml")], () =>
-    answers200(`http://127.0.0.1:${metrics}/readyz`),
-  );
-}
-
 async function newSite(edge: Edge, tags: string): Promise<Site> {
   const { status, body } = await edge.api.post("/deployment-site/", { tags });
   expect(status).toBe(201);
@@ -82,7 +45,7 @@ test.skipIf(prometheusMissing)(
     await edge.startAgent();
     await using stack = new AsyncDisposableStack();
     for (const [no, site] of sites.entries())
-      stack.use(await startAgent(edge, site, no < 2 ? "edge-one" : "edge-two"));
+      stack.use(await startFurtherAgent(edge, site, no < 2 ? "edge-one" : "edge-two"));
 
     const jobs = await until(
       "every agent has said where it is",

@@ -1,11 +1,14 @@
 // Token buckets by key, for a bounded number of keys: the one unused for longest is forgotten first.
 
 export type RateLimit = {
-  /** Takes one, or tells how many milliseconds until there is one. */
-  take(key: string): number;
+  /**
+   * Takes as many as the request weighs, or tells how many milliseconds until it may. What weighs more than a bucket holds needs a full one, and leaves it in
+   * debt: the next wait is as long as if it had come in parts.
+   */
+  take(key: string, weight?: number): number;
   /** What was taken was not meant by the limit. */
-  give(key: string): void;
-  /** As `take`, without taking. */
+  give(key: string, weight?: number): void;
+  /** As `take` of one, without taking. */
   waitMs(key: string): number;
 };
 
@@ -19,18 +22,21 @@ export function createRateLimit(
     const { left, atMs } = buckets.get(key) ?? { left: burst, atMs: now };
     return { left: Math.min(burst, left + ((now - atMs) / 1_000) * perSecond), atMs: now };
   };
-  const wait = (left: number): number => (left >= 1 ? 0 : ((1 - left) / perSecond) * 1_000);
+  const wait = (left: number, weight: number): number => {
+    const needed = Math.min(weight, burst);
+    return left >= needed ? 0 : ((needed - left) / perSecond) * 1_000;
+  };
   return {
-    waitMs: (key) => wait(filled(key).left),
-    give(key) {
+    waitMs: (key) => wait(filled(key).left, 1),
+    give(key, weight = 1) {
       const bucket = buckets.get(key);
-      if (bucket !== undefined) bucket.left = Math.min(burst, bucket.left + 1);
+      if (bucket !== undefined) bucket.left = Math.min(burst, bucket.left + weight);
     },
-    take(key) {
+    take(key, weight = 1) {
       const { left, atMs } = filled(key);
-      const waitMs = wait(left);
+      const waitMs = wait(left, weight);
       buckets.delete(key);
-      buckets.set(key, { left: waitMs === 0 ? left - 1 : left, atMs });
+      buckets.set(key, { left: waitMs === 0 ? left - weight : left, atMs });
       const oldest = buckets.size > keysMax ? buckets.keys().next().value : undefined;
       if (oldest !== undefined) buckets.delete(oldest);
       return waitMs;

@@ -3,11 +3,12 @@
 // Others' failures do not shut out who proved itself from the same address before: an office behind one address, a name that anyone may know.
 
 import { createHash } from "node:crypto";
-import { Mutex } from "../../base/mutex.ts";
-import { addressGroup } from "../../core/address-group.ts";
+import { addressGroups } from "../../core/address-group.ts";
+import { createAddressLimit } from "./address-limit.ts";
 import { forbidden, problem, tooMany, type ProblemAnswer } from "./answer.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { hashPassword, verifyPassword } from "./password.ts";
+import { PasswordTurns } from "./password-turns.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, CustomerStore, Unit } from "./unit.ts";
 
@@ -24,8 +25,6 @@ export type Authenticate = (
 const keysMax = 20_000; // Some 4 MB of buckets.
 const wrongTokens = { burst: 100, perSecond: 1, keysMax };
 const wrongPasswords = { burst: 20, perSecond: 1 / 6, keysMax };
-/** Each takes 20 MiB and some 30 ms of a core; they are checked one after the other. */
-const passwordsWaitingMax = 50;
 const waitForTurnMs = 2_000;
 
 type Deps = Pick<ResourceDeps, "rateLimit" | "randomBytes"> & { readonly store: CustomerStore };
@@ -50,19 +49,18 @@ export function createAuthenticate(deps: Deps): Authenticate {
 type By = (header: string | undefined, address: string) => Promise<Authenticated>;
 
 function tokenAuthentication({ store, rateLimit }: Deps): By {
-  const failures = rateLimit(wrongTokens);
+  const failures = createAddressLimit(rateLimit, wrongTokens);
   const proven = new Proven();
   return async (header, address) => {
     const token = /^token +([\w.~+/=-]{1,512})$/i.exec(header ?? "")?.[1];
     if (token === undefined) return refused(unknownToken());
     const digest = createHash("sha256").update(token).digest("hex");
-    const group = addressGroup(address);
-    const waitMs = proven.has(digest) ? 0 : failures.waitMs(group);
+    const waitMs = proven.has(digest) ? 0 : failures.waitMs(address);
     if (waitMs > 0) return refused(tooMany("this address sent too many unknown tokens", waitMs));
     const actor = await read(store, async (unit) => unit.users.byToken(digest));
     if (actor === undefined) {
       proven.remove(digest);
-      failures.take(group);
+      failures.take(address);
       return refused(unknownToken());
     }
     proven.add(digest);
@@ -71,36 +69,57 @@ function tokenAuthentication({ store, rateLimit }: Deps): By {
 }
 
 function passwordAuthentication({ store, rateLimit, randomBytes }: Deps): By {
-  const byAddress = rateLimit(wrongPasswords);
+  const byAddress = createAddressLimit(rateLimit, wrongPasswords);
   const byName = rateLimit(wrongPasswords);
   const proven = new Proven();
-  const turns = new Mutex();
-  let waiting = 0;
+  const turns = new PasswordTurns();
   // What an unknown name is compared with, so that it takes as long as a known one.
   const nobody = hashPassword(Buffer.from(randomBytes(16)).toString("hex"), randomBytes);
   nobody.catch(() => undefined); // It is told where it is awaited.
   return async (header, address) => {
     const given = parseBasic(header);
     if (given === undefined) return refused(unknownPassword());
-    const group = addressGroup(address);
-    const pair = `${group} ${given.username}`;
-    const waitMs = proven.has(pair)
-      ? 0
-      : Math.max(byAddress.waitMs(group), byName.waitMs(given.username));
+    const pair = `${addressGroups(address)[0]} ${given.username}`;
+    const isKnown = proven.has(pair);
+    // Taken before it is known whether it is wrong: of many at once none is looked at beyond the limit.
+    const wrong = {
+      take: () => {
+        const waitMs = Math.max(byAddress.waitMs(address), byName.waitMs(given.username));
+        if (waitMs > 0) return waitMs;
+        byAddress.take(address);
+        return byName.take(given.username);
+      },
+      give: () => {
+        byAddress.give(address);
+        byName.give(given.username);
+      },
+    };
+    let isTaken = false;
+    const take = (): number => {
+      const waitMs = wrong.take();
+      isTaken = waitMs === 0;
+      return waitMs;
+    };
+    const waitMs = isKnown ? 0 : take();
     if (waitMs > 0) return refused(tooMany("too many wrong passwords", waitMs));
-    if (waiting >= passwordsWaitingMax)
-      return refused(tooMany("too many passwords are being checked", waitForTurnMs));
     const found = await read(store, async (unit) => unit.users.credentials(given.username));
-    waiting++;
-    const isRight = await turns
-      .run(async () => verifyPassword(given.password, found?.passwordHash ?? (await nobody)))
-      .finally(() => waiting--);
+    const isRight = await turns.run({ address, isKnown }, async () => {
+      // Who was right before may have been wrong since, by a request that stood before this one.
+      const laterWaitMs = isTaken || proven.has(pair) ? 0 : take();
+      if (laterWaitMs > 0) return laterWaitMs;
+      return verifyPassword(given.password, found?.passwordHash ?? (await nobody));
+    });
+    if (isRight === undefined) {
+      if (isTaken) wrong.give();
+      return refused(tooMany("too many passwords are being checked", waitForTurnMs));
+    }
+    if (typeof isRight === "number") return refused(tooMany("too many wrong passwords", isRight));
     if (found === undefined || found.passwordHash === null || !isRight) {
       proven.remove(pair);
-      byAddress.take(group);
-      byName.take(given.username);
+      if (!isTaken) wrong.take();
       return refused(unknownPassword());
     }
+    if (isTaken) wrong.give();
     proven.add(pair);
     return found.mayPublish
       ? { ok: true, actor: found.actor }

@@ -89,12 +89,14 @@ export type Bots = {
     ranges: readonly IpRange[],
     elementsMax: number,
   ): Promise<
-    | { readonly outcome: "attached"; readonly botId: number }
+    | { readonly outcome: "attached"; readonly botId: number; readonly added: number }
     | { readonly outcome: "full"; readonly count: number }
   >;
+  /** `ranges` are those of the asked ones that may be attached; where none is, the answer says why by what was asked for. */
   detach(
     place: BotPlace,
     ranges: readonly IpRange[],
+    asked: readonly IpRange[],
   ): Promise<
     | { readonly outcome: "detached"; readonly botId: number }
     | { readonly outcome: "no-bot" }
@@ -102,6 +104,44 @@ export type Bots = {
     | { readonly outcome: "covered"; readonly by: string }
   >;
   list(customerId: number, set: BotSet, range: PageRange): Promise<readonly BotRecord[]>;
+  /** Elements of the customer, without those of bots that hold more than `botMax`. Exact where it is above `most`. */
+  total(
+    customerId: number,
+    limits: { readonly most: number; readonly botMax: number },
+  ): Promise<number>;
+  readonly rewrites: BotRewrites;
+};
+
+/** Of a bot: what it holds, by count and digest. */
+export type BotHeld = { readonly id: number; readonly count: number; readonly digest: string };
+/** What is written of a bot beside it, in many transactions, until one puts it in force. */
+export type BotRewrite = {
+  readonly setId: number;
+  readonly botId: number;
+  readonly before: BotHeld | undefined;
+  readonly count: number;
+  readonly digest: string;
+};
+type Rewritten = { readonly rewrite: BotRewrite; readonly texts: readonly string[] };
+
+/** Parts are of at most 1,000 ranges. */
+type BotRewrites = {
+  held(place: BotPlace): Promise<BotHeld | undefined>;
+  whichHeld(botId: number, ranges: readonly IpRange[]): Promise<readonly string[]>;
+  begin(place: BotPlace): Promise<BotRewrite>;
+  /** `left`: of those `without`. `last` undefined: that was all. */
+  copy(
+    rewrite: BotRewrite,
+    from: { readonly bot: string; readonly after: string; readonly without: ReadonlySet<string> },
+  ): Promise<Rewritten & { readonly left: readonly string[]; readonly last: string | undefined }>;
+  stage(rewrite: BotRewrite, bot: string, ranges: readonly IpRange[]): Promise<Rewritten>;
+  /** False, and nothing is changed, where the bot is not what it was when it was begun. */
+  put(
+    place: BotPlace,
+    rewrite: BotRewrite,
+    change: { readonly added: readonly string[]; readonly removed: readonly string[] },
+  ): Promise<boolean>;
+  drop(rewrite: BotRewrite): Promise<void>;
 };
 
 export type BotChecks = {
@@ -183,6 +223,7 @@ export type DeploymentFacts = {
   readonly domains: readonly string[];
   readonly edge: EdgeFacts | undefined;
   readonly wasSeen: boolean;
+  readonly hasTold: boolean;
 };
 
 /** What is not known is undefined. */

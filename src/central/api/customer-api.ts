@@ -5,13 +5,13 @@ import type { Log } from "../../base/log.ts";
 import { createMetrics, type MetricTable, type Registry } from "../../base/metrics.ts";
 import type { Json } from "../../core/canonical-json.ts";
 import { ClientAddresses } from "../../core/client-address.ts";
-import { fieldsOfRaw } from "../../core/http-fields.ts";
 import { invalid, isGood, problem, type Answer } from "./answer.ts";
 import { createAuthenticate, type Authenticate } from "./authenticate.ts";
 import { resourceEndpoints, type ResourceDeps } from "./resources.ts";
 import { answerOnce, idempotentCall } from "./idempotent-call.ts";
 import { createContext, paramOf } from "./request-context.ts";
 import { readFields } from "./request-fields.ts";
+import { addressOf, endedFacts, requestIds, statusOf } from "./request-line.ts";
 import { respond } from "./respond.ts";
 import { createRoute, type Routed } from "./router.ts";
 import type { Actor, CustomerStore, IdempotentCall } from "./unit.ts";
@@ -102,8 +102,7 @@ function createTell({ log, now, registry }: CustomerApiDeps): Tell {
     const ms = now().getTime() - startedMs;
     const method = countedMethods.has(request.method ?? "") ? (request.method ?? "") : "other";
     const path = routed.kind === "found" ? routed.endpoint.path : "none";
-    // A request that its client gave up has no status.
-    const status = response.headersSent ? response.statusCode : null;
+    const status = statusOf(response);
     metrics.accel_central_api_requests_total.inc({
       method,
       route: path,
@@ -120,19 +119,11 @@ function createTell({ log, now, registry }: CustomerApiDeps): Tell {
         address: asked.address,
         user_id: actor?.userId,
         customer_id: actor?.customerId,
-        ...bytesOf("bytes_in", request.headers["content-length"]),
-        ...bytesOf("bytes_out", response.getHeader("content-length")),
-        ...(!response.writableEnded && { aborted: true }),
-        request_id: asked.requestId,
+        ...endedFacts(asked),
       },
       "request",
     );
   };
-}
-
-/** Of bodies whose length was told before. */
-function bytesOf(name: string, length: unknown): Readonly<Record<string, number>> {
-  return length === undefined ? {} : { [name]: Number(length) };
 }
 
 type Asked = {
@@ -169,14 +160,10 @@ async function serve(
   const accepted = endpoint.accept(found.value, paramOf(params));
   if (!accepted.ok) return accepted.answer;
   const { body } = accepted;
-  const scope = actor === undefined ? `address:${address}` : `user:${actor.userId}`;
-  const onceOf = (given: Json): IdempotentCall | undefined | "unusable" =>
-    idempotentCall(request, scope, endpoint, params, given);
+  const onceOf = (given: Json): IdempotentCall | undefined | string =>
+    idempotentCall(request, { actor, address }, endpoint, params, given);
   const once = onceOf(body);
-  if (once === "unusable")
-    return invalid([
-      { path: "Idempotency-Key", message: "must be 1 to 255 visible ASCII characters" },
-    ]);
+  if (typeof once === "string") return invalid([{ path: "Idempotency-Key", message: once }]);
   const gone = goneSignal(response, deps.stop);
   const context = createContext(deps, {
     request,
@@ -188,7 +175,7 @@ async function serve(
     body,
     once: (given) => {
       const call = onceOf(given);
-      return call === "unusable" ? undefined : call;
+      return typeof call === "string" ? undefined : call;
     },
     gone,
   });
@@ -198,20 +185,6 @@ async function serve(
       : await context.read(async (unit) => answerOnce(unit, once));
   const answer = repeated ?? (await accepted.handle(context, actor));
   return isGood(answer) ? endpoint.finish(context, actor, answer) : answer;
-}
-
-const requestIdBytes = 8;
-const idsAtOnce = 128;
-
-/** Random, 16 hexadecimal digits each; the system is asked for many at once. */
-function requestIds(randomBytes: CustomerApiDeps["randomBytes"]): () => string {
-  let rest = Buffer.alloc(0);
-  return () => {
-    if (rest.length === 0) rest = Buffer.from(randomBytes(requestIdBytes * idsAtOnce));
-    const id = rest.toString("hex", 0, requestIdBytes);
-    rest = rest.subarray(requestIdBytes);
-    return id;
-  };
 }
 
 /** Who waits for agents is answered with what is known when central stops. Without `AbortSignal.any`: nothing of a request stays with the other signal. */
@@ -231,10 +204,4 @@ function goneSignal(response: ServerResponse, stop: AbortSignal | undefined): Ab
     if (!response.writableFinished) abort(); // Else nobody waits any more; the error it makes is dear.
   });
   return gone.signal;
-}
-
-function addressOf(clients: ClientAddresses, request: IncomingMessage): string {
-  const peer = clients.ofPeer(request.socket.remoteAddress);
-  if (peer === undefined) return "unknown";
-  return peer.isProxied ? clients.ofRequest(peer, fieldsOfRaw(request.rawHeaders)).text : peer.text;
 }

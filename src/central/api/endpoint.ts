@@ -20,6 +20,8 @@ export type Context = {
   /** Aborts when nobody waits for the answer any more, or central stops: what is known then is the answer. */
   readonly gone: AbortSignal;
   readonly read: <T>(action: (unit: Unit) => Promise<T>) => Promise<T>;
+  /** A transaction that writes what is in force for nobody yet: without answer and audit line, which come with the change that puts it in force. */
+  readonly prepare: <T>(action: (unit: Unit) => Promise<T>) => Promise<T>;
   /**
    * One transaction, kept if the answer is good; with it the answer for a repeated `Idempotency-Key` and the line of the audit trail. Deployments are woken
    * after the commit. `streamed` stands for a body that came in a stream.

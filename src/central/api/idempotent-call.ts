@@ -5,21 +5,32 @@ import type { IncomingMessage } from "node:http";
 import { canonicalJson, type Json } from "../../core/canonical-json.ts";
 import { conflict, type Answer } from "./answer.ts";
 import type { Endpoint } from "./endpoint.ts";
-import type { IdempotentCall, Unit } from "./unit.ts";
+import type { Actor, IdempotentCall, Unit } from "./unit.ts";
 
-/** Undefined where there is no key. The same request is the same path and the same fields, however they are spelled. */
+const keyCharsMax = 255;
+/** Without credentials the key alone tells who may have the answer, with its token, from all others behind one address: it is one that nobody else comes upon. */
+const anyonesKeyCharsMin = 16;
+
+/** Undefined where there is no key; a text says what is wrong with it. The same request is the same path and the same fields, however they are spelled. */
 export function idempotentCall(
   request: IncomingMessage,
-  scope: string,
+  caller: { readonly actor: Actor | undefined; readonly address: string },
   { method, path }: Endpoint,
   params: Readonly<Record<string, string | undefined>>,
   body: Json,
-): IdempotentCall | undefined | "unusable" {
+): IdempotentCall | undefined | string {
   const key = request.headers["idempotency-key"];
   if (method !== "POST" || key === undefined) return undefined;
-  if (typeof key !== "string" || !/^[\x21-\x7e]{1,255}$/.test(key)) return "unusable";
+  if (typeof key !== "string" || !/^[\x21-\x7e]+$/.test(key) || key.length > keyCharsMax)
+    return `must be 1 to ${keyCharsMax} visible ASCII characters`;
   const text = canonicalJson({ method, path, params: { ...params }, body });
-  return { scope, key, requestDigest: createHash("sha256").update(text).digest("hex") };
+  const requestDigest = createHash("sha256").update(text).digest("hex");
+  const { actor, address } = caller;
+  if (actor !== undefined) return { scope: `user:${actor.userId}`, key, requestDigest };
+  if (key.length < anyonesKeyCharsMin)
+    return `must be at least ${anyonesKeyCharsMin} characters where there are no credentials, and random (a UUID)`;
+  // Another request under the same key may be somebody else's: it is one by itself, and not told of this one.
+  return { scope: `anyone:${address}:${requestDigest}`, key, requestDigest };
 }
 
 /** The answer that was given before; undefined for a new key. */

@@ -42,13 +42,11 @@ export function metricsConf(
   const jobs: ScrapeJob[] = [];
   const servers = new Map<string, ScrapeJob[]>();
   const omitted: MetricsConf["omitted"] = [];
-  for (const { id, name16, edge, wasSeen } of deployments) {
+  for (const deployment of deployments) {
+    const { id, name16, edge } = deployment;
     const target = edge?.metrics_advertise ?? null;
     if (edge === undefined || target === null) {
-      const reason = wasSeen
-        ? "its agent advertises no address for metrics (`edge.metrics_advertise`)"
-        : "its agent never connected";
-      omitted.push({ deployment_site_id: id, name16, reason });
+      omitted.push({ deployment_site_id: id, name16, reason: whyOmitted(deployment) });
       continue;
     }
     jobs.push(
@@ -58,6 +56,13 @@ export function metricsConf(
     if (!servers.has(server)) servers.set(server, serverJobs(server, target, edge));
   }
   return { metrics_config: [...jobs, ...[...servers.values()].flat()], customer, omitted };
+}
+
+function whyOmitted({ wasSeen, hasTold }: DeploymentFacts): string {
+  if (!wasSeen) return "its agent never connected";
+  return hasTold
+    ? "its agent advertises no address for metrics (`edge.metrics_advertise`)"
+    : "its agent has told no address yet: it has no channel, and reports of its release do not say";
 }
 
 function serverJobs(server: string, target: string, edge: EdgeFacts): ScrapeJob[] {

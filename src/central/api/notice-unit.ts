@@ -50,6 +50,6 @@ export type MonitorChannels = {
 };
 
 export type Recovery = {
-  /** Looked at after the answer. */
-  request(username: string, email: string): Promise<void>;
+  /** Looked at after the answer. False where so many wait already. */
+  request(username: string, email: string, waitingMax: number): Promise<boolean>;
 };

@@ -31,7 +31,8 @@ const securitySchemes: JsonObject = {
 const idempotencyKey: JsonObject = {
   name: "Idempotency-Key",
   in: "header",
-  description: "Makes the request safe to repeat for 24 hours.",
+  description:
+    "Makes the request safe to repeat for 24 hours. Without credentials (`/trial/`, `/tokens/start-recovery/`) it has at least 16 characters, which nobody else comes upon: a UUID.",
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x21-\\x7e]+$" },
 };
 

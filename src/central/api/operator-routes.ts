@@ -13,7 +13,9 @@ import {
   decodeTokenList,
   decodeTokenRevoke,
   decodeUserAdd,
+  decodeUserEmail,
   decodeUserList,
+  decodeUserLock,
   decodeUserPassword,
   decodeUserPermit,
   decodeUserShow,
@@ -33,7 +35,12 @@ const tokenBytes = 32;
 const pageRows = 500;
 
 export function operatorRoutes(deps: OperatorDeps): ControlRoutes {
-  return { ...userRoutes(deps), ...tokenRoutes(deps), ...customerRoutes(deps) };
+  return {
+    ...userRoutes(deps),
+    ...accountRoutes(deps),
+    ...tokenRoutes(deps),
+    ...customerRoutes(deps),
+  };
 }
 
 function userRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
@@ -77,6 +84,12 @@ function userRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
     "user-show": handler(decodeUserShow, async ({ username }) =>
       read(store, async (unit) => personNamed(unit, username)),
     ),
+  };
+}
+
+/** What a user may, and who gets in as one. */
+function accountRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
+  return {
     "user-password": handler(decodeUserPassword, async ({ operator, username, password }) => {
       const hash = await hashPassword(password, randomBytes);
       return change(store, operator, "user password", async (unit, tell) => {
@@ -86,6 +99,22 @@ function userRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
         return personNamed(unit, username);
       });
     }),
+    "user-email": handler(decodeUserEmail, async ({ operator, username, email }) =>
+      change(store, operator, "user email", async (unit, tell) => {
+        const person = await personNamed(unit, username);
+        await unit.people.setEmail(person.id, email);
+        tell(about(person, { email, email_before: person.email }));
+        return personNamed(unit, username);
+      }),
+    ),
+    "user-lock": handler(decodeUserLock, async ({ operator, username, locked }) =>
+      change(store, operator, locked ? "user lock" : "user unlock", async (unit, tell) => {
+        const person = await personNamed(unit, username);
+        await (locked ? unit.people.lock(person.id) : unit.people.unlock(person.id));
+        tell(about(person, {}));
+        return personNamed(unit, username);
+      }),
+    ),
     "user-permit": handler(decodeUserPermit, async (asked) => {
       const { operator, username, permission, granted } = asked;
       return change(store, operator, granted ? "user grant" : "user revoke", async (unit, tell) => {
@@ -125,21 +154,26 @@ function tokenRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
           "token_id" in asked
             ? { tokenId: asked.token_id }
             : { userId: (await personNamed(unit, asked.username)).id };
-        const revoked = await unit.people.revokeTokens(of);
+        const { revoked, links } = await unit.people.revokeTokens(of);
         const [first] = revoked;
-        if (first === undefined)
+        const person =
+          first === undefined && links > 0 && "username" in asked
+            ? await personNamed(unit, asked.username)
+            : undefined;
+        const whose = first ?? (person && { ...person, user_id: person.id });
+        if (whose === undefined)
           throw new AccelError(
             "NOT_FOUND",
             "token_id" in asked
               ? `there is no token ${asked.token_id} in force`
-              : `${asked.username} has no token in force`,
+              : `${asked.username} has neither a token in force nor a link to a new one`,
           );
         tell({
-          customerId: first.customer_id,
-          ids: { user_id: first.user_id, token_ids: revoked.map(({ id }) => id) },
-          change: { username: first.username },
+          customerId: whose.customer_id,
+          ids: { user_id: whose.user_id, token_ids: revoked.map(({ id }) => id) },
+          change: { username: whose.username, recovery_links: links },
         });
-        return { revoked };
+        return { revoked, recovery_links: links };
       }),
     ),
   };

@@ -51,6 +51,11 @@ export type People = {
   add(person: NewPerson): Promise<number | "username-taken" | "no-customer">;
   setPassword(userId: number, passwordHash: string): Promise<void>;
   setPermission(userId: number, permission: Permission, isGranted: boolean): Promise<void>;
+  /** Links to a new token that were sent to the address before are void. */
+  setEmail(userId: number, email: string): Promise<void>;
+  /** Neither token nor password nor link of it is good until it is unlocked; links that were sent never are again. */
+  lock(userId: number): Promise<void>;
+  unlock(userId: number): Promise<void>;
   tokens(
     of: {
       readonly userId: number | undefined;
@@ -60,10 +65,10 @@ export type People = {
     range: PageRange,
   ): Promise<readonly TokenLine[]>;
   issueToken(userId: number, tokenDigest: string): Promise<number>;
-  /** Those that were in force. */
+  /** Those that were in force; and how many links to a new token, which are void as well. */
   revokeTokens(
     of: { readonly tokenId: number } | { readonly userId: number },
-  ): Promise<readonly TokenLine[]>;
+  ): Promise<{ readonly revoked: readonly TokenLine[]; readonly links: number }>;
   customers(
     of: { readonly id: number | undefined },
     range: PageRange,

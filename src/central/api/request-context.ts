@@ -28,6 +28,8 @@ type Deps = { readonly store: CustomerStore; readonly ports: Pick<Ports, "journa
 export function createContext({ store, ports }: Deps, asked: AskedRequest): Context {
   const { request, endpoint, address, gone } = asked;
   const search = (request.url ?? "").split("?", 2)[1] ?? "";
+  const transact = async <T>(action: (unit: Unit) => Promise<T>): Promise<T> =>
+    (await store.run(async (unit) => ({ keep: true, value: await action(unit) }))).value;
   return {
     param: paramOf(asked.params),
     query: new URLSearchParams(search),
@@ -40,8 +42,8 @@ export function createContext({ store, ports }: Deps, asked: AskedRequest): Cont
         return request.iterator({ destroyOnReturn: false });
       },
     },
-    read: async <T>(action: (unit: Unit) => Promise<T>): Promise<T> =>
-      (await store.run(async (unit) => ({ keep: true, value: await action(unit) }))).value,
+    read: transact,
+    prepare: transact,
     change: async (action, streamed) => {
       const body = endpoint.takesStream ? (streamed ?? {}) : asked.body;
       const once = asked.once(body);

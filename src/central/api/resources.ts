@@ -25,10 +25,13 @@ import { viewsetImportEndpoints } from "./viewset-import.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { Ports } from "./ports.ts";
 
-/** Token buckets by key: takes one, or tells how many milliseconds until there is one. */
+/** Token buckets by key. */
 export type RateLimit = {
-  take(key: string): number;
-  /** As `take`, without taking. */
+  /** Takes as many as the request weighs (one), or tells how many milliseconds until it may. What weighs more than a full bucket leaves it in debt. */
+  take(key: string, weight?: number): number;
+  /** What was taken was not meant by the limit. */
+  give(key: string, weight?: number): void;
+  /** As `take` of one, without taking. */
   waitMs(key: string): number;
 };
 
@@ -56,6 +59,8 @@ export type ResourceDeps = {
     readonly trialsTotal: number;
     readonly marksPerSecond: number;
     readonly marksBurst: number;
+    /** Addresses and ranges that a customer may attach in all. */
+    readonly botElements: number;
     readonly packages: PackageSettings;
     readonly recoveriesPerAddress: number;
     /** Whether chat hooks may lead to private addresses. */

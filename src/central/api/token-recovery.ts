@@ -7,20 +7,20 @@ import {
   recoveryStartedShape,
   type RecoveryStarted,
 } from "../../wire/customer/notifications.ts";
-import { addressGroup } from "../../core/address-group.ts";
+import { createAddressLimit } from "./address-limit.ts";
 import { ok, tooMany } from "./answer.ts";
 import { forAnyone, type Endpoint } from "./endpoint.ts";
 import type { ResourceDeps } from "./resources.ts";
 
 const hourS = 3_600;
 const keysMax = 20_000; // Some 4 MB of buckets.
-/** Of all addresses together, an hour: each is a row and perhaps a mail. */
-const totalMax = 5_000;
+/** Until they are looked at, which takes a millisecond each. */
+const waitingMax = 5_000;
+const waitMs = 5_000;
 
 export function recoveryEndpoints({ rateLimit, settings }: ResourceDeps): readonly Endpoint[] {
   const burst = settings.recoveriesPerAddress;
-  const perAddress = rateLimit({ burst, perSecond: burst / hourS, keysMax });
-  const total = rateLimit({ burst: totalMax, perSecond: totalMax / hourS, keysMax: 1 });
+  const perAddress = createAddressLimit(rateLimit, { burst, perSecond: burst / hourS, keysMax });
   return [
     forAnyone({
       method: "POST",
@@ -30,10 +30,11 @@ export function recoveryEndpoints({ rateLimit, settings }: ResourceDeps): readon
       refuses: [429],
       body: recoveryStart,
       handle: async ({ body, clientAddress, change }) => {
-        const waitMs = perAddress.take(addressGroup(clientAddress)) || total.take("");
-        if (waitMs > 0) return tooMany("too many recoveries were started", waitMs);
+        const addressWaitMs = perAddress.take(clientAddress);
+        if (addressWaitMs > 0) return tooMany("too many recoveries were started", addressWaitMs);
         return change(async (unit) => {
-          await unit.recovery.request(body.username, body.email);
+          const isTaken = await unit.recovery.request(body.username, body.email, waitingMax);
+          if (!isTaken) return tooMany("too many recoveries wait to be looked at", waitMs);
           return ok({ status: "email sent" } satisfies RecoveryStarted);
         });
       },

@@ -3,8 +3,8 @@
 import { makes } from "../../wire/customer/operation.ts";
 import { createHash } from "node:crypto";
 import { trialStart, type Trial, trialShape } from "../../wire/customer/user.ts";
-import { addressGroup } from "../../core/address-group.ts";
-import { conflict, created, tooMany } from "./answer.ts";
+import { createAddressLimit } from "./address-limit.ts";
+import { conflict, created, isGood, tooMany } from "./answer.ts";
 import { forAnyone, type Endpoint } from "./endpoint.ts";
 import type { ResourceDeps } from "./resources.ts";
 
@@ -18,7 +18,7 @@ export function trialEndpoints({
   settings,
 }: ResourceDeps): readonly Endpoint[] {
   const { trialsPerAddress, trialsTotal } = settings;
-  const perAddress = rateLimit({
+  const perAddress = createAddressLimit(rateLimit, {
     burst: trialsPerAddress,
     perSecond: trialsPerAddress / hourS,
     keysMax: addressesMax,
@@ -33,11 +33,11 @@ export function trialEndpoints({
       refuses: [429],
       body: trialStart,
       handle: async ({ body, clientAddress, change }) => {
-        const waitMs = perAddress.take(addressGroup(clientAddress)) || total.take("");
+        const waitMs = perAddress.take(clientAddress) || total.take("");
         if (waitMs > 0) return tooMany("too many trials were started", waitMs);
         const { username, email = "" } = body;
         const token = Buffer.from(randomBytes(tokenBytes)).toString("base64url");
-        return change(async (unit) => {
+        const answer = await change(async (unit) => {
           const tokenDigest = createHash("sha256").update(token).digest("hex");
           const trial = await unit.users.startTrial({ username, email, tokenDigest });
           if (trial === undefined) return conflict(`the username ${username} is in use`);
@@ -49,6 +49,9 @@ export function trialEndpoints({
             customer_id: customerId,
           } satisfies Trial);
         });
+        // In total only those count that were made: nobody uses them up with names that are in use.
+        if (!isGood(answer)) total.give("");
+        return answer;
       },
     }),
   ];

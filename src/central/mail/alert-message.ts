@@ -6,82 +6,108 @@ import type { PlannedAlert } from "./alert-plan.ts";
 import { oneLine, renderMail, type Block } from "./document.ts";
 import { timeText } from "./words.ts";
 
+type Alert = PlannedAlert & {
+  readonly troubles?: readonly BackendTrouble[];
+  readonly whenFired?: string;
+};
+
 export type AlertMessage = {
   readonly kind: "slow" | "unreachable";
   readonly phase: "firing" | "resolved";
-  /** Of one customer and type, and of one edge server where the type is by edge server. */
-  readonly alerts: readonly (PlannedAlert & {
-    readonly troubles?: readonly BackendTrouble[];
-    readonly whenFired?: string;
-  })[];
+  /** Of one customer and type. */
+  readonly alerts: readonly Alert[];
   /** ISO 8601. */
   readonly at: string;
 };
 
-const listedMax = 20;
-
 export function alertTitle({ kind, phase, alerts }: AlertMessage): string {
-  const [first] = alerts;
-  const edge = first?.edge ?? "";
-  const what = alerts.length === 1 ? (first?.domain ?? "") : `${alerts.length} domains`;
+  const what = oneOrCount(
+    alerts.map(({ domain }) => domain),
+    "domains",
+  );
   if (kind === "slow")
     return phase === "firing"
       ? `Slow backend: ${what}`
       : `Resolved: the backend of ${what} answers in time again`;
+  const edges = alerts.map(({ edge }) => edge);
+  const from = oneOrCount(edges, "edge servers");
+  const reach = new Set(edges).size === 1 ? "reaches" : "reach";
   return phase === "firing"
-    ? `Backend unreachable from ${edge}: ${what}`
-    : `Resolved: ${edge} reaches the backend of ${what} again`;
+    ? `Backend unreachable from ${from}: ${what}`
+    : `Resolved: ${from} ${reach} the backend of ${what} again`;
 }
 
-function lineOf(message: AlertMessage, alert: AlertMessage["alerts"][number]): readonly string[] {
-  const { troubles = [], whenFired } = alert;
-  if (message.phase === "resolved")
-    return [alert.domain, whenFired === undefined ? "" : timeText(whenFired)];
-  const since = troubles.map((one) => one.since).sort()[0] ?? message.at;
-  const edges = [...new Set(troubles.map((one) => one.edge))].join(", ");
-  return [alert.domain, timeText(since), countsOf(alert) ?? "its check", edges];
+function oneOrCount(names: readonly string[], noun: string): string {
+  const [first = "", ...more] = new Set(names);
+  return more.length === 0 ? first : `${more.length + 1} ${noun}`;
 }
 
-/** Undefined where nobody asked: its active checks told. */
-function countsOf({ troubles = [] }: AlertMessage["alerts"][number]): string | undefined {
-  const bad = troubles.reduce((sum, one) => sum + one.badRequests, 0);
-  const all = troubles.reduce((sum, one) => sum + one.requests, 0);
-  return all === 0 ? undefined : `${bad} of ${all}`;
+/** What is told of a domain. */
+type Line = {
+  readonly domain: string;
+  readonly since: string;
+  /** Undefined where nobody asked: its active checks told. */
+  readonly counts: string | undefined;
+  /** Of what is over: empty where the alert was not by edge server. */
+  readonly edges: string;
+};
+
+function linesOf({ phase, alerts, at }: AlertMessage): readonly Line[] {
+  return [...Map.groupBy(alerts, ({ domain }) => domain)].map(([domain, own]) => {
+    const troubles = own.flatMap((alert) => alert.troubles ?? []);
+    const bad = troubles.reduce((sum, one) => sum + one.badRequests, 0);
+    const all = troubles.reduce((sum, one) => sum + one.requests, 0);
+    const isFiring = phase === "firing";
+    const times = isFiring
+      ? troubles.map(({ since }) => since)
+      : own.flatMap(({ whenFired }) => whenFired ?? []);
+    const edges = (isFiring ? troubles : own).map(({ edge }) => edge);
+    return {
+      domain,
+      since: timeText(times.toSorted()[0] ?? at),
+      counts: all === 0 ? undefined : `${bad} of ${all}`,
+      edges: [...new Set(edges)].join(", "),
+    };
+  });
 }
 
-function columnsOf({ kind, phase }: AlertMessage) {
-  if (phase === "resolved") return [{ label: "Domain" }, { label: "Alert since" }];
+function tableOf(message: AlertMessage): Block {
+  const { kind, phase, alerts } = message;
+  const isByEdge = alerts.some(({ edge }) => edge !== "");
+  const edges = { label: "Seen from" };
+  const lines = linesOf(message);
+  if (phase === "resolved")
+    return {
+      kind: "table",
+      columns: [{ label: "Domain" }, { label: "Alert since" }, ...(isByEdge ? [edges] : [])],
+      rows: lines.map((one) => [one.domain, one.since, ...(isByEdge ? [one.edges] : [])]),
+    };
   // Of the last bad report: half a minute.
-  const bad = kind === "slow" ? "Slow" : "Failed";
-  return [
-    { label: "Domain" },
-    { label: "Since" },
-    { label: bad, isNumber: true },
-    { label: "Seen from" },
-  ];
+  const bad = { label: kind === "slow" ? "Slow" : "Failed", isNumber: true };
+  return {
+    kind: "table",
+    columns: [{ label: "Domain" }, { label: "Since" }, bad, edges],
+    rows: lines.map((one) => [one.domain, one.since, one.counts ?? "its check", one.edges]),
+  };
 }
 
 /** One line for each domain, `uid` in front, as the customer named the channel. */
 export function alertChat(message: AlertMessage, uid: string): string {
-  const { alerts } = message;
-  const lines = alerts.slice(0, listedMax).map((alert) => {
-    const [domain = "", since = "", , edges] = lineOf(message, alert);
-    if (message.phase === "resolved") return `• ${domain} (alert since ${since})`;
-    const counts = countsOf(alert);
-    const how = message.kind === "slow" ? "slow" : "failed";
+  const how = message.kind === "slow" ? "slow" : "failed";
+  const lines = linesOf(message).map(({ domain, since, counts, edges }) => {
+    if (message.phase === "resolved") {
+      const from = edges === "" ? "" : `, seen from ${edges}`;
+      return `• ${domain} (alert since ${since}${from})`;
+    }
     const what =
       counts === undefined
         ? "it fails its check"
         : `${counts} requests ${how} in the last half minute`;
     return `• ${domain}: since ${since}, ${what}, seen from ${edges}`;
   });
-  const rest = alerts.length - listedMax;
-  const more = rest > 0 ? [`• and ${rest} more`] : [];
-  return [
-    `[${oneLine(uid)}] ${alertTitle(message)}`,
-    ...lines.map((line) => oneLine(line)),
-    ...more,
-  ].join("\n");
+  return [`[${oneLine(uid)}] ${alertTitle(message)}`, ...lines.map((line) => oneLine(line))].join(
+    "\n",
+  );
 }
 
 const advice: Readonly<Record<AlertMessage["kind"], string>> = {
@@ -99,19 +125,13 @@ export function alertMail(
     readonly unsubscribeUrl: string;
   },
 ): OutgoingMail {
-  const { kind, phase, alerts } = message;
-  const rest = alerts.length - listedMax;
+  const { kind, phase } = message;
   const title = alertTitle(message);
   const blocks: Block[] = [
     phase === "firing"
       ? { kind: "callout", text: advice[kind], tone: "bad" }
       : { kind: "callout", text: "All was well for a while.", tone: "good" },
-    {
-      kind: "table",
-      columns: columnsOf(message),
-      rows: alerts.slice(0, listedMax).map((alert) => lineOf(message, alert)),
-      ...(rest > 0 && { more: `and ${rest} more` }),
-    },
+    tableOf(message),
   ];
   const rendered = renderMail({
     subject: `[${to.uids.join(", ")}] ${title}`,

@@ -1,6 +1,7 @@
 // What sending needs of the rest of central: declared here, given by the composition root.
 
 import type {
+  Busy,
   Outgoing,
   OutgoingChannel,
   OutgoingChat,
@@ -10,12 +11,14 @@ import type {
 
 /** Each is one transaction; all throw on a broken store only. */
 export type Outbox = {
-  /** A message that is due; nobody else gets it before the lease is over. */
-  take(channel: OutgoingChannel, leaseMs: number): Promise<TakenMessage | undefined>;
+  /** A message that is due and whose peer is not busy; nobody else gets it before the lease is over. */
+  take(channel: OutgoingChannel, leaseMs: number, busy?: Busy): Promise<TakenMessage | undefined>;
   sent(taken: TakenMessage): Promise<void>;
   failed(taken: TakenMessage, reason: string): Promise<void>;
   /** Not before `until`, nor anything else for the same recipient. */
-  postpone(taken: TakenMessage, until: Date, reason: string | null): Promise<void>;
+  postpone(taken: TakenMessage, until: Date, reason: string): Promise<void>;
+  /** It keeps its place, and is due as it was. */
+  putBack(taken: TakenMessage, reason: string): Promise<void>;
   /** What came too late fails; one for each. */
   expire(): Promise<readonly { readonly channel: OutgoingChannel; readonly kind: string }[]>;
   backlog(): Promise<
@@ -33,8 +36,8 @@ export type Delivery =
   | { readonly kind: "refused"; readonly reason: string }
   /** This message was not taken now. `waitMs`: what the peer asks for. */
   | { readonly kind: "later"; readonly reason: string; readonly waitMs?: number }
-  /** Nothing can be sent at present. */
-  | { readonly kind: "down"; readonly reason: string };
+  /** Nothing can be sent at present; `hungUp`: or else nothing like this message, for the server is there. */
+  | { readonly kind: "down"; readonly reason: string; readonly hungUp?: true };
 
 /** Never rejects; ends soon after the signal aborted. */
 export type Deliver<M extends Outgoing> = (

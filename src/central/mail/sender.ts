@@ -1,12 +1,14 @@
-// The sender: takes what is due from the outbox, one message after the other for mail and for chat each, and writes down what came of it.
+// The sender: takes what is due from the outbox and writes down what came of it. Mails go one after the other, chat messages side by side: a hook that does not
+// answer holds up nobody else's.
 //
-// Killed between the peer's acceptance and our commit, it sends that one message once more, under the same id. Nothing else is sent twice: while the
-// commit fails, the lane goes no further.
+// Killed between a peer's acceptance and our commit, it sends that message once more, under the same id: one mail at most, and one message to a hook. Nothing
+// else is sent twice: while the commit fails, the message is still on its way.
 
 import type { Log } from "../../base/log.ts";
 import { retry, sleep } from "../../base/wait.ts";
 import { backoffMs, type Backoff } from "../../core/backoff.ts";
 import type { Outgoing, OutgoingChannel, TakenMessage } from "../../core/outgoing.ts";
+import { Flights, type FlightLimits } from "./flights.ts";
 import type { SenderTelemetry } from "./telemetry.ts";
 import type { DeliverChat, DeliverMail, Delivery, Outbox } from "./ports.ts";
 
@@ -47,6 +49,15 @@ const usual: SenderTimings = {
   graceMs: 5_000,
 };
 
+const flightLimits: Readonly<Record<OutgoingChannel, FlightLimits>> = {
+  mail: { all: 1, perCustomer: 1 },
+  // Whose hooks do not answer has two connections busy with that, not all.
+  chat: { all: 32, perCustomer: 2 },
+};
+
+/** The mail server hung up at a message so often while it was there: the ones behind it go first. */
+const hungUpMax = 3;
+
 /** Disposing lets the attempt under way end, for a while. */
 export function startSender(options: SenderOptions): AsyncDisposable {
   const timings = { ...usual, ...options.timings };
@@ -85,29 +96,54 @@ type Lane = Omit<SenderOptions, "timings"> & {
   readonly cut: AbortController;
 };
 
+/** Attempts in a row after which nothing could be sent, and those of them at which the server hung up at one message. */
+type Downs = { count: number; hungUp: { id: number; count: number } };
+
 /** Never rejects. */
 async function runLane(lane: Lane): Promise<void> {
-  const { outbox, channel, timings, telemetry, log, random } = lane;
-  const stop = lane.stop.signal;
-  let downs = 0;
-  while (!stop.aborted) {
-    let taken: TakenMessage | undefined;
-    try {
-      taken = await outbox.take(channel, timings.leaseMs);
-    } catch (error) {
-      log.error({ err: error, channel }, "the outbox cannot be read");
-    }
-    if (taken === undefined) {
-      await sleep(timings.idleMs, stop);
-      continue;
-    }
-    const signal = AbortSignal.any([lane.cut.signal, AbortSignal.timeout(timings.attemptMsMax)]);
-    const delivery = await lane.deliver(taken.message, taken, signal);
-    await settle(lane, taken, delivery);
-    telemetry.tried(channel, taken.kind, delivery);
-    downs = delivery.kind === "down" ? downs + 1 : 0;
-    if (downs > 0) await sleep(backoffMs(downs - 1, random(), timings.down), stop);
+  const { channel, timings, stop } = lane;
+  const flights = new Flights(flightLimits[channel]);
+  const downs: Downs = { count: 0, hungUp: { id: 0, count: 0 } };
+  stop.signal.addEventListener("abort", () => flights.wake(), { once: true });
+  while (!stop.signal.aborted) {
+    // Before looking: what lands meanwhile is not missed.
+    const { change } = flights;
+    const taken = flights.isFull ? undefined : await takeNext(lane, flights);
+    if (taken === undefined) await sleep(timings.idleMs, change);
+    else flights.start(taken, async () => fly(lane, taken, downs));
   }
+  await flights.ended();
+}
+
+async function takeNext(
+  { outbox, channel, timings, log }: Lane,
+  { busy }: Flights,
+): Promise<TakenMessage | undefined> {
+  try {
+    return await outbox.take(channel, timings.leaseMs, busy);
+  } catch (error) {
+    log.error({ err: error, channel }, "the outbox cannot be read");
+    return undefined;
+  }
+}
+
+/** One attempt, and the rest that the lane has when nothing can be sent. Never rejects. */
+async function fly(lane: Lane, taken: TakenMessage, downs: Downs): Promise<void> {
+  const { channel, timings, telemetry, random, stop, cut } = lane;
+  const signal = AbortSignal.any([cut.signal, AbortSignal.timeout(timings.attemptMsMax)]);
+  const delivery = await lane.deliver(taken.message, taken, signal);
+  await settle(lane, taken, overtaken(delivery, taken, downs));
+  telemetry.tried(channel, taken.kind, delivery);
+  downs.count = delivery.kind === "down" ? downs.count + 1 : 0;
+  if (downs.count > 0) await sleep(backoffMs(downs.count - 1, random(), timings.down), stop.signal);
+}
+
+/** The delivery; or, where the server is there and hangs up at this message again and again, that this one was not taken now. */
+function overtaken(delivery: Delivery, { id }: TakenMessage, downs: Downs): Delivery {
+  if (delivery.kind !== "down" || delivery.hungUp !== true) return delivery;
+  const count = downs.hungUp.id === id ? downs.hungUp.count + 1 : 1;
+  downs.hungUp = { id, count };
+  return count < hungUpMax ? delivery : { kind: "later", reason: delivery.reason };
 }
 
 /** Until it is written: sent and not known to be would be sent again. */
@@ -149,8 +185,8 @@ async function writeDown(
       return outbox.postpone(taken, new Date(now().getTime() + waitMs), delivery.reason);
     }
     case "down":
-      // The lane waits as a whole; the message keeps its place.
-      return outbox.postpone(taken, new Date(taken.whenCreated), delivery.reason);
+      // The lane waits as a whole.
+      return outbox.putBack(taken, delivery.reason);
     default:
       return delivery satisfies never;
   }

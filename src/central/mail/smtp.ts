@@ -60,18 +60,42 @@ export function createSmtpDelivery(settings: SmtpSettings): DeliverMail {
       });
       return { kind: "sent" };
     } catch (error) {
-      return failureOf(error);
+      const failure = failureOf(error);
+      if (failure.kind !== "down" || failure.hungUp !== true) return failure;
+      return (await isThere(transport, signal))
+        ? failure
+        : { kind: "down", reason: failure.reason };
     }
   };
 }
 
+/** Whether the server lets us in just now, asked with no message in hand. A message that takes longer than an attempt may has had its greeting. */
+async function isThere(
+  transport: { verify(): Promise<true> },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const end = (): void => resolve(isTimeout(signal));
+  if (signal.aborted) end();
+  else {
+    signal.addEventListener("abort", end, { once: true });
+    transport.verify().then(resolve, () => resolve(false));
+  }
+  return promise;
+}
+
+function isTimeout({ reason }: AbortSignal): boolean {
+  return reason instanceof DOMException && reason.name === "TimeoutError";
+}
+
+/** Of a server that said nothing it is not known yet whether it is there. */
 function failureOf(error: unknown): Delivery {
   const reason = messageOf(error).slice(0, 500);
   const member = (name: string): unknown =>
     error instanceof Error ? Object.entries(error).find(([key]) => key === name)?.[1] : undefined;
   const code = Number(member("responseCode") ?? 0);
   // 421: the server says goodbye, whatever it was asked (RFC 5321 §3.8).
-  if (code < 400 || code === 421) return { kind: "down", reason };
+  if (code < 400 || code === 421) return { kind: "down", reason, hungUp: true };
   const command = member("command");
   const isOfMessage =
     (typeof command === "string" && messageCommands.test(command)) || member("code") === "EMESSAGE";

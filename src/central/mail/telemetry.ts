@@ -26,9 +26,14 @@ const metricTable = {
     help: "Messages that could not be sent in time and were given up.",
     labels: ["channel", "kind"],
   },
+  accel_central_messages_deferred_total: {
+    kind: "counter",
+    help: "Messages that wait for their turn because their customer has sent the recipient, or everybody, as many as may go at a time.",
+    labels: ["kind"],
+  },
   accel_central_messages_limited_total: {
     kind: "counter",
-    help: "Messages that were not written because their recipient or their customer has had too many.",
+    help: "Messages that were not written because their turn would have come too late.",
     labels: ["kind"],
   },
 } as const;
@@ -60,6 +65,10 @@ export class SenderTelemetry {
 
   expired(channel: OutgoingChannel, kind: string): void {
     this.#metrics.accel_central_messages_expired_total.inc({ channel, kind });
+  }
+
+  deferred(kind: string): void {
+    this.#metrics.accel_central_messages_deferred_total.inc({ kind });
   }
 
   limited(kind: string): void {

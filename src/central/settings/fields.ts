@@ -82,7 +82,7 @@ export const centralFields = {
     parse: integer(1, 10_000_000),
   },
   "limits.marks_per_second": {
-    doc: "Bot marks and removals a second that one customer may keep up.",
+    doc: "Bot marks and removals a second that one customer may keep up. Of a custom range each ten elements weigh as one.",
     fallback: 200,
     parse: integer(1, 100_000),
   },
@@ -90,6 +90,11 @@ export const centralFields = {
     doc: "Bot marks and removals that one customer may send at once.",
     fallback: 20_000,
     parse: integer(1, 10_000_000),
+  },
+  "limits.bot_elements": {
+    doc: "Addresses and ranges that one customer may attach to bots in all, through the API.",
+    fallback: 1_000_000,
+    parse: integer(1, 100_000_000),
   },
   ...noticeLimitFields,
   "package.size_max": {

@@ -160,17 +160,17 @@ const alertFields = {
 /** They stand with the other limits. */
 export const noticeLimitFields = {
   "limits.mails_per_address": {
-    doc: "Messages to one address, or one chat channel, in an hour. What is more is not sent.",
+    doc: "Messages of one customer to one address, or one chat channel, in an hour. What is more waits for its turn.",
     fallback: 30,
     parse: integer(1, 100_000),
   },
   "limits.messages_per_customer": {
-    doc: "Messages that go out for one customer in a day.",
+    doc: "Messages that go out for one customer in a day. What is more waits for its turn.",
     fallback: 2_000,
     parse: integer(1, 10_000_000),
   },
   "limits.recoveries_per_address": {
-    doc: "Recoveries of a token that one network address may start in an hour; to one mail address at most 5 are sent.",
+    doc: "Recoveries of a token that one network address may start in an hour; at most 5 mails are sent for one user, 30 to one mail address.",
     fallback: 20,
     parse: integer(1, 1_000_000),
   },

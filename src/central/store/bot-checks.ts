@@ -7,7 +7,7 @@ import { setImmediate } from "node:timers/promises";
 import { enclosingStarts, type IpRange } from "../../core/ip.ts";
 import type { BotRecord } from "../../wire/customer/bot.ts";
 import type { BotSet } from "../../wire/journal.ts";
-import { addressKey, addressOf } from "./bots.ts";
+import { addressKey, addressOf } from "./bot-elements.ts";
 import { rowsPerStatement } from "./parts.ts";
 import type { Work } from "./work.ts";
 

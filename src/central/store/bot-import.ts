@@ -13,7 +13,9 @@ import { RangeListReader, type LineFault, type ListedRange } from "../../core/ra
 import { changedSetDigest, emptySetDigest } from "../../core/set-digest.ts";
 import type { BotSet } from "../../wire/journal.ts";
 import { recordAudit } from "./audit.ts";
-import { addressKey, openSet, type BotPlace } from "./bots.ts";
+import { addressKey } from "./bot-elements.ts";
+import { openSet, type BotPlace } from "./bot-place.ts";
+import { newBotNumber } from "./bot-rewrite.ts";
 import { putStaged, type Staged, type StagedOutcome } from "./bot-staged.ts";
 import type { Done, Ended } from "./customer-store.ts";
 import { pacedParts, rowsPerStatement } from "./parts.ts";
@@ -84,7 +86,15 @@ export class BotImports {
 
   /** Deletes the elements of bots that are no more. */
   async sweep(stop: AbortSignal): Promise<void> {
-    const dead = await this.#do(async ({ tx }) => tx.selectFrom("dead_bots").selectAll().execute());
+    const dead = await this.#do(async ({ tx, at }) =>
+      tx
+        .selectFrom("dead_bots")
+        .select("bot_id")
+        .where((where) =>
+          where.or([where("held_until", "is", null), where("held_until", "<=", at)]),
+        )
+        .execute(),
+    );
     for (const { bot_id: botId } of dead) {
       if (this.#staging.has(botId)) continue;
       while (!stop.aborted && (await this.#do(async (work) => sweepPart(work, botId))))
@@ -176,14 +186,7 @@ async function begin(
 ): Promise<{ readonly place: BotPlace; readonly setId: number; readonly botId: number }> {
   const place = { domainId: await domainOf(work, domain, customerId), host: domain, set, bot };
   const { id: setId } = await openSet(work, place);
-  // A number that no bot has and none will get; its row is gone at once, into `dead_bots`.
-  const { id: botId } = await work.tx
-    .insertInto("bots")
-    .values({ bot_set_id: setId, name: `\n${work.randomHex(16)}` })
-    .returning("id")
-    .executeTakeFirstOrThrow();
-  await work.tx.deleteFrom("bots").where("id", "=", botId).execute();
-  return { place, setId, botId };
+  return { place, setId, botId: await newBotNumber(work, setId) };
 }
 
 async function domainOf({ tx }: Work, host: string, customerId?: number): Promise<number> {

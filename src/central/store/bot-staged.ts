@@ -8,7 +8,7 @@ import {
   emptySetDigest,
   type SetElement,
 } from "../../core/set-digest.ts";
-import { openSet, type BotPlace } from "./bots.ts";
+import { openSet, type BotPlace } from "./bot-place.ts";
 import { putVersion, type Contents, type SetChange, type SetRow } from "./bot-versions.ts";
 import { inlineElementsMax } from "./links.ts";
 import { rowsPerStatement } from "./parts.ts";

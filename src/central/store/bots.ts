@@ -4,22 +4,18 @@
 // `first` and `last` are their bounds as 16 bytes, so that they compare as numbers.
 
 import { enclosingStarts, formatRange, type IpRange } from "../../core/ip.ts";
-import { emptySetDigest, type SetElement } from "../../core/set-digest.ts";
+import type { SetElement } from "../../core/set-digest.ts";
 import type { BotSet } from "../../wire/journal.ts";
+import { addressKey, addressOf, customerElements, elementRow } from "./bot-elements.ts";
 import { listBots } from "./bot-records.ts";
-import { commitVersion, setColumns, type SetRow } from "./bot-versions.ts";
+import { openSet, type BotPlace } from "./bot-place.ts";
+import { rewrites } from "./bot-rewrite.ts";
+import { commitVersion } from "./bot-versions.ts";
 import { pacedParts, rowsPerStatement } from "./parts.ts";
 import type { Work } from "./work.ts";
 
-export type BotPlace = {
-  readonly domainId: number;
-  readonly host: string;
-  readonly set: BotSet;
-  readonly bot: string;
-};
-
 export type Attached =
-  | { readonly outcome: "attached"; readonly botId: number }
+  | { readonly outcome: "attached"; readonly botId: number; readonly added: number }
   /** The bot holds as many elements as it may. */
   | { readonly outcome: "full"; readonly count: number };
 
@@ -34,9 +30,13 @@ export function bots(work: Work) {
   return {
     attach: (place: BotPlace, ranges: readonly IpRange[], elementsMax: number) =>
       attach(work, place, ranges, elementsMax),
-    detach: (place: BotPlace, ranges: readonly IpRange[]) => detach(work, place, ranges),
+    detach: (place: BotPlace, ranges: readonly IpRange[], asked = ranges) =>
+      detach(work, place, ranges, asked),
     list: (customerId: number, set: BotSet, range: { after: number; limit: number }) =>
       listBots(work, customerId, set, range),
+    total: (customerId: number, limits: { readonly most: number; readonly botMax: number }) =>
+      customerElements(work, customerId, limits),
+    rewrites: rewrites(work),
   };
 }
 
@@ -70,24 +70,21 @@ async function attach(
   for await (const part of pacedParts(added)) {
     await work.tx
       .insertInto("bot_elements")
-      .values(
-        part.map((range) => ({
-          bot_id: botId,
-          bot_set_id: set.id,
-          range: formatRange(range),
-          family: range.family,
-          first: addressKey(range.first),
-          last: addressKey(range.last),
-        })),
-      )
+      .values(part.map((range) => elementRow(botId, set.id, range)))
       .execute();
   }
   const elements = added.map((range) => ({ bot: place.bot, range: formatRange(range) }));
   await commitVersion(work, place, set, elements, []);
-  return { outcome: "attached", botId };
+  return { outcome: "attached", botId, added: added.length };
 }
 
-async function detach(work: Work, place: BotPlace, ranges: readonly IpRange[]): Promise<Detached> {
+/** `asked`: what the ranges are left of; those that are not attached are told of. */
+async function detach(
+  work: Work,
+  place: BotPlace,
+  ranges: readonly IpRange[],
+  asked: readonly IpRange[],
+): Promise<Detached> {
   const { tx } = work;
   const found = await tx
     .selectFrom("bots")
@@ -121,7 +118,7 @@ async function detach(work: Work, place: BotPlace, ranges: readonly IpRange[]): 
       .execute();
     removed.push(...gone.map(({ range }) => ({ bot: place.bot, range })));
   }
-  if (removed.length === 0) return notAttached(work, set.id, botId, ranges);
+  if (removed.length === 0) return notAttached(work, set.id, botId, asked);
   await commitVersion(work, place, set, [], removed);
   return { outcome: "detached", botId };
 }
@@ -165,25 +162,6 @@ async function notAttached(
     : { outcome: "covered", by: larger.range };
 }
 
-export async function openSet(
-  { tx }: Work,
-  { domainId, host, set: kind }: BotPlace,
-): Promise<SetRow> {
-  const found = await tx
-    .selectFrom("bot_sets")
-    .select(setColumns)
-    .where("domain_id", "=", domainId)
-    .where("host", "=", host)
-    .where("kind", "=", kind)
-    .executeTakeFirst();
-  if (found !== undefined) return found;
-  return tx
-    .insertInto("bot_sets")
-    .values({ domain_id: domainId, host, kind, version: 0, count: 0, digest: emptySetDigest })
-    .returning(setColumns)
-    .executeTakeFirstOrThrow();
-}
-
 async function openBot({ tx }: Work, botSetId: number, name: string): Promise<number> {
   const found = await tx
     .selectFrom("bots")
@@ -198,13 +176,4 @@ async function openBot({ tx }: Work, botSetId: number, name: string): Promise<nu
     .returning("id")
     .executeTakeFirstOrThrow();
   return made.id;
-}
-
-/** 16 bytes, big-endian. */
-export function addressKey(value: bigint): Uint8Array {
-  return Buffer.from(value.toString(16).padStart(32, "0"), "hex");
-}
-
-export function addressOf(key: Uint8Array): bigint {
-  return BigInt(`0x${Buffer.from(key).toString("hex")}`);
 }

@@ -13,8 +13,9 @@ export type DeploymentFacts = {
   readonly domains: readonly string[];
   /** As the instance that was seen last told them; undefined when none ever did. */
   readonly edge: EdgeFacts | undefined;
-  /** Whether any instance ever said hello. */
+  /** Whether any instance was ever there, and whether one told its release: with that come its edge facts, if it has any. */
   readonly wasSeen: boolean;
+  readonly hasTold: boolean;
 };
 
 /** What is not known is undefined. */
@@ -47,7 +48,7 @@ export function deployments(work: Work) {
       const instances = await tx
         .selectFrom("instances")
         .innerJoin("deployment_sites", "deployment_sites.id", "instances.deployment_site_id")
-        .select(["deployment_site_id", "edge"])
+        .select(["deployment_site_id", "edge", "agent_version"])
         .where("deployment_sites.customer_id", "=", customerId)
         .orderBy("last_seen", "desc")
         .execute();
@@ -64,6 +65,7 @@ export function deployments(work: Work) {
           domains: (linksOf.get(id) ?? []).map(({ name }) => name),
           edge: typeof told === "string" ? decodeEdgeFacts(told) : undefined,
           wasSeen: seen.length > 0,
+          hasTold: seen.some(({ agent_version: version }) => version !== ""),
         };
       });
     },
@@ -88,7 +90,7 @@ export function deployments(work: Work) {
           .flatMap(({ confirmed }) => confirmed ?? [])
           .toSorted()
           .at(-1),
-        // Of an instance that never had a channel nothing is known.
+        // An instance may be known by name only.
         agentVersion: instances.find(({ version }) => (version ?? "") !== "")?.version ?? undefined,
       }));
     },

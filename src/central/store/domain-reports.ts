@@ -148,11 +148,13 @@ async function noteSample(
       .execute();
     return;
   }
-  const isBetter = verdict === "good" && known.good_since === null;
-  if (verdict !== "bad" && !isBetter) return;
+  const wasGood = known.good_since !== null;
+  if (verdict === undefined || (verdict === "good" && wasGood)) return;
+  // Behind a good sample trouble begins anew: only what lasts is an alert. One that fires already goes on, for it asks no more since when.
+  const worse = wasGood ? { ...bad, since: at } : bad;
   await db
     .updateTable("backend_troubles")
-    .set(verdict === "bad" ? bad : { good_since: at })
+    .set(verdict === "bad" ? worse : { good_since: at })
     .where("deployment_site_id", "=", place.deploymentSiteId)
     .where("instance_id", "=", place.instanceId)
     .where("domain_id", "=", place.domainId)

@@ -1,4 +1,4 @@
-// The edge facts of an agent's hello as stored: JSON that was decoded when it arrived, decoded again since releases differ.
+// The edge facts that an agent told, as stored: JSON that was decoded when it arrived, decoded again since releases differ.
 
 import { decoder } from "../../wire/validate.ts";
 import { EdgeFacts } from "../../wire/channel.ts";

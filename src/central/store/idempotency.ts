@@ -3,7 +3,7 @@
 import type { Work } from "./work.ts";
 
 export type IdempotentCall = {
-  /** Who may repeat it: a user, or an address where there is no user. */
+  /** Who may repeat it: a user; where there is none, an address with this very request. */
   readonly scope: string;
   readonly key: string;
   /** Of method, path and body. */

@@ -8,7 +8,7 @@ import { parts } from "./parts.ts";
 
 export type InstanceKey = { readonly deploymentSiteId: number; readonly instanceId: string };
 
-/** They are seen now. An instance that never had a channel is known by name only. */
+/** They are seen now. An instance that told nothing of itself yet is known by name only. */
 export async function touchInstances(
   db: Queries,
   keys: readonly InstanceKey[],
@@ -50,13 +50,22 @@ export async function saveHello(
   await db
     .updateTable("instances")
     .set({
-      agent_version: hello.agent_version,
-      edge: hello.edge === null ? null : JSON.stringify(hello.edge),
+      ...toldOf(hello),
       applied_seq: hello.applied_seq,
     })
     .where("deployment_site_id", "=", deploymentSiteId)
     .where("instance_id", "=", hello.instance_id)
     .execute();
+}
+
+type Told = { agent_version?: string; edge?: string | null };
+
+/** What it says of itself, as it is stored; what it does not say stays as it is. */
+function toldOf({ agent_version, edge }: Pick<Report, "agent_version" | "edge">): Told {
+  return {
+    ...(agent_version !== undefined && { agent_version }),
+    ...(edge !== undefined && { edge: edge === null ? null : JSON.stringify(edge) }),
+  };
 }
 
 /** A report of an empty spool proves as much as a delivery that nothing is held back. */
@@ -72,7 +81,11 @@ export async function saveReport(
   const isEmpty = report.spool.spooled === 0 && report.spool.in_memory === 0;
   await db
     .updateTable("instances")
-    .set({ last_report: JSON.stringify(report), ...(isEmpty && { logs_confirmed_at: at }) })
+    .set({
+      last_report: JSON.stringify(report),
+      ...toldOf(report),
+      ...(isEmpty && { logs_confirmed_at: at }),
+    })
     .where("deployment_site_id", "=", deploymentSiteId)
     .where("instance_id", "=", report.instance_id)
     .execute();

@@ -1,12 +1,14 @@
 // How the store came to be, step by step. A step that has been released is never changed; Kysely keeps the list of those done.
 
 import type { Migration } from "kysely/migration";
+import { heldBots, lockedUsers } from "./account-migration.ts";
 import { elementsBySet } from "./bot-migrations.ts";
 import { botDelivery } from "./delivery-migration.ts";
 import { index, table, type Db } from "./migration-tables.ts";
 import { notices } from "./notice-migration.ts";
 import { packagesAndAudit } from "./operator-tables.ts";
 import { restores } from "./restore-migration.ts";
+import { turns } from "./turn-migration.ts";
 import { unreviewedBots } from "./unreviewed-migration.ts";
 import { vault } from "./vault-migration.ts";
 
@@ -23,6 +25,9 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0010-packages-and-audit": { up: packagesAndAudit },
   "0011-restores": { up: restores },
   "0012-notices": { up: notices },
+  "0013-locked-users": { up: lockedUsers },
+  "0014-held-bots": { up: heldBots },
+  "0015-turns": { up: turns },
 };
 
 async function people(db: Db): Promise<void> {

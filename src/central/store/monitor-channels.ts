@@ -1,6 +1,6 @@
 // Where a customer's alerts go: chat channels, and e-mail channels, each known by a name of the customer's own.
 
-import { dropWaiting } from "./outbox.ts";
+import { dropWaiting, redirectWaiting } from "./outbox.ts";
 import type { Work } from "./work.ts";
 
 type Range = { readonly after: number; readonly limit: number };
@@ -68,7 +68,7 @@ function chatChannels(work: Work) {
       return id;
     },
 
-    /** The id belongs to the customer. */
+    /** The id belongs to the customer. What is still to be sent goes where the hook leads now. */
     async update(
       customerId: number,
       id: number,
@@ -80,6 +80,7 @@ function chatChannels(work: Work) {
         .set(stored(customerId, write))
         .where("id", "=", id)
         .execute();
+      await redirectWaiting(work, chatRecipient(id), write.chat_hook_url);
       return "updated";
     },
 

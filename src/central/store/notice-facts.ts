@@ -8,6 +8,9 @@ import { decodeReport } from "../../wire/channel.ts";
 import { newestPackage } from "./packages.ts";
 import type { Work } from "./work.ts";
 
+/** Agents report each 30 s. */
+const besideMs = 600_000;
+
 export type Days = { readonly from: string; readonly until: string };
 
 /** Every domain of the customer, the most requests first. */
@@ -125,20 +128,20 @@ export async function deploymentsOf(
   const newest = (await newestPackage(tx))?.version ?? null;
   const deployments: DeploymentState[] = [];
   for (const { id, name16 } of sites) {
-    const instance = await tx
+    const instances = await tx
       .selectFrom("instances")
       .select(["agent_version", "last_seen", "last_report"])
       .where("deployment_site_id", "=", id)
       .orderBy("last_seen", "desc")
-      .limit(1)
-      .executeTakeFirst();
+      .execute();
+    const [instance] = instances;
     const tags = await tx
       .selectFrom("deployment_site_tags")
       .select("tag")
       .where("deployment_site_id", "=", id)
       .orderBy("position")
       .execute();
-    const version = instance?.agent_version ?? "";
+    const version = oldestRelease(instances);
     deployments.push({
       id,
       name16,
@@ -150,6 +153,23 @@ export async function deploymentsOf(
     });
   }
   return { newest, deployments };
+}
+
+/** Of the instances that report beside the one seen last: a deployment is behind while one of them is. */
+function oldestRelease(
+  instances: readonly { readonly agent_version: string; readonly last_seen: string }[],
+): string {
+  const latest = Date.parse(instances[0]?.last_seen ?? "");
+  const live = instances
+    .filter(({ last_seen: seen }) => latest - Date.parse(seen) <= besideMs)
+    .map(({ agent_version: text }) => ({ text, parsed: parsePackageVersion(text) }))
+    .filter(({ text }) => text !== "")
+    .toSorted((one, other) =>
+      one.parsed === undefined || other.parsed === undefined
+        ? Number(one.parsed === undefined) - Number(other.parsed === undefined)
+        : comparePackageVersions(one.parsed, other.parsed),
+    );
+  return live[0]?.text ?? "";
 }
 
 function isBehind(version: string, newest: string | null): boolean {

@@ -19,51 +19,63 @@ export function dayBefore(day: string, days = 1): string {
   return new Date(Date.parse(day) - days * dayMs).toISOString().slice(0, 10);
 }
 
-/** The run of the period, begun or to be continued; undefined where it is done, or was before this store sent reports. */
+/** The run to be done next, up to the period: one that was cut off, the oldest first, else that of the period, begun. Undefined: all is done, or was before this
+ * store sent reports. */
 export async function openRun(
-  { tx, at }: Work,
+  work: Work,
   kind: RunKind,
   period: string,
   daysMax: number,
 ): Promise<Run | undefined> {
-  const rows = await tx
-    .selectFrom("notice_runs")
-    .selectAll()
-    .where("kind", "=", kind)
-    .where("period", "<=", period)
-    .orderBy("period", "desc")
-    .limit(2)
-    .execute();
-  const [latest] = rows;
+  const { tx, at } = work;
+  const runs = () =>
+    tx
+      .selectFrom("notice_runs")
+      .selectAll()
+      .where("kind", "=", kind)
+      .where("period", "<=", period)
+      .limit(1);
+  const latest = await runs().orderBy("period", "desc").executeTakeFirst();
   const until = dayBefore(at.slice(0, 10));
   if (latest === undefined) {
     // Nothing is made up for from before there were reports.
-    await begin(at);
+    await begin(work, { kind, period, covers_until: until, when_done: at });
     return undefined;
   }
-  const isThis = latest.period === period;
-  if (isThis && latest.when_done !== null) return undefined;
-  const before = isThis ? rows[1] : latest;
-  const end = isThis ? latest.covers_until : until;
-  const first = dayBefore(end, daysMax - 1);
-  const next = before === undefined ? first : dayBefore(before.covers_until, -1);
-  const run = { kind, period, from: next > first ? next : first, until: end };
-  if (!isThis) await begin(null);
-  return run;
-
-  async function begin(whenDone: string | null): Promise<void> {
-    await tx
-      .insertInto("notice_runs")
-      .values({
-        kind,
-        period,
-        covers_until: until,
-        after_customer_id: 0,
-        when_begun: at,
-        when_done: whenDone,
-      })
-      .execute();
+  const cut = await runs().where("when_done", "is", null).orderBy("period").executeTakeFirst();
+  if (cut !== undefined) {
+    const before = await runs()
+      .where("period", "<", cut.period)
+      .orderBy("period", "desc")
+      .executeTakeFirst();
+    return runOf(kind, cut.period, before?.covers_until, cut.covers_until, daysMax);
   }
+  if (latest.period === period) return undefined;
+  await begin(work, { kind, period, covers_until: until, when_done: null });
+  return runOf(kind, period, latest.covers_until, until, daysMax);
+}
+
+async function begin(
+  { tx, at }: Work,
+  run: Pick<NoticeTables["notice_runs"], "kind" | "period" | "covers_until" | "when_done">,
+): Promise<void> {
+  await tx
+    .insertInto("notice_runs")
+    .values({ ...run, after_customer_id: 0, when_begun: at })
+    .execute();
+}
+
+/** From the end of the run before it; not more days than it may have. */
+function runOf(
+  kind: RunKind,
+  period: string,
+  coveredUntil: string | undefined,
+  until: string,
+  daysMax: number,
+): Run {
+  const first = dayBefore(until, daysMax - 1);
+  const next = coveredUntil === undefined ? first : dayBefore(coveredUntil, -1);
+  return { kind, period, from: next > first ? next : first, until };
 }
 
 /** The next customer of the run, noted as done with this transaction. Undefined: that was all. */
@@ -121,39 +133,51 @@ export type VersionChange = {
   readonly to: string;
 };
 
-/** Deployments whose agent runs another release than when it was last looked at; from now on that is the one. */
+/** Deployments of which an instance runs another release than when it was last looked at; from now on that is its own. */
 export async function versionChanges({ tx, at }: Work): Promise<readonly VersionChange[]> {
   const rows = await tx
     .selectFrom("instances")
     .innerJoin("deployment_sites", "deployment_sites.id", "instances.deployment_site_id")
-    .leftJoin("site_versions", "site_versions.deployment_site_id", "instances.deployment_site_id")
+    .leftJoin("instance_versions", (join) =>
+      join
+        .onRef("instance_versions.deployment_site_id", "=", "instances.deployment_site_id")
+        .onRef("instance_versions.instance_id", "=", "instances.instance_id"),
+    )
     .select([
       "deployment_sites.id",
       "deployment_sites.customer_id as customerId",
       "deployment_sites.name16",
+      "instances.instance_id as instanceId",
       "instances.agent_version as to",
-      "instances.last_seen",
-      "site_versions.version as from",
+      "instance_versions.version as from",
     ])
     .where("deployment_sites.when_deleted", "is", null)
     .where("instances.agent_version", "!=", "")
-    .orderBy("instances.last_seen", "desc")
+    .where((or) =>
+      or.or([
+        or("instance_versions.version", "is", null),
+        or("instance_versions.version", "!=", or.ref("instances.agent_version")),
+      ]),
+    )
+    .orderBy("deployment_sites.id")
+    .orderBy("instances.instance_id")
     .execute();
-  const latest = new Map<number, (typeof rows)[number]>();
-  for (const row of rows) if (!latest.has(row.id)) latest.set(row.id, row);
-  const changes: VersionChange[] = [];
-  for (const { id, customerId, name16, from, to } of latest.values()) {
-    if (from === to) continue;
+  const changes = new Map<string, VersionChange>();
+  for (const { id, customerId, name16, instanceId, from, to } of rows) {
     await tx
-      .insertInto("site_versions")
-      .values({ deployment_site_id: id, version: to, when_seen: at })
+      .insertInto("instance_versions")
+      .values({ deployment_site_id: id, instance_id: instanceId, version: to, when_seen: at })
       .onConflict((conflict) =>
-        conflict.column("deployment_site_id").doUpdateSet({ version: to, when_seen: at }),
+        conflict
+          .columns(["deployment_site_id", "instance_id"])
+          .doUpdateSet({ version: to, when_seen: at }),
       )
       .execute();
-    if (from !== null) changes.push({ customerId, deploymentSiteId: id, name16, from, to });
+    // Of two instances that change alike it is told once.
+    if (from !== null)
+      changes.set(`${id} ${from} ${to}`, { customerId, deploymentSiteId: id, name16, from, to });
   }
-  return changes;
+  return [...changes.values()];
 }
 
 export type ImageBlock = {

@@ -22,6 +22,7 @@ export type NoticeTables = {
     sealed: string;
     state: "waiting" | "sent" | "failed";
     attempts: number;
+    /** Not before; of what is over, when its last attempt was due. Limits count by it. */
     due_at: string;
     /** Later it helps nobody. */
     expires_at: string;
@@ -85,14 +86,20 @@ export type NoticeTables = {
   };
   /** What a customer was told and is not to be told again. */
   told_facts: { customer_id: number; fact: string; when_told: string };
-  /** The release that a deployment's agent was last seen with. */
-  site_versions: { deployment_site_id: number; version: string; when_seen: string };
+  /** The release that an instance of a deployment was last seen with: there may be two of them, and not on one release. */
+  instance_versions: {
+    deployment_site_id: number;
+    instance_id: string;
+    version: string;
+    when_seen: string;
+  };
   /** Backends in trouble as one agent sees them. A row goes when there is no trouble any more. */
   backend_troubles: {
     deployment_site_id: number;
     instance_id: string;
     domain_id: number;
     kind: "slow" | "unreachable";
+    /** Since when no sample was good. */
     since: string;
     last_bad: string;
     /** Since when its samples are good; null: the last one was bad. */

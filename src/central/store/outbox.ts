@@ -1,10 +1,13 @@
-// The outbox: a message is written in the transaction of what causes it, taken by one sender at a time, and kept as sent or failed for a while.
+// The outbox: a message is written in the transaction of what causes it, taken by one sender at a time (outbox-sending.ts), and kept as sent or failed for a while.
 //
 //   waiting ──taken (lease)──▶ sent | failed;  a lease that ran out, or an attempt that failed, is waiting again
+//
+// Limits put a message off and drop it only where its turn would come after its lifetime. `due_at` of all that a customer has for a recipient is what they
+// count by: when each went out, was tried last, or is to go.
 
-import type { ExpressionBuilder } from "kysely";
+import type { SelectQueryBuilder } from "kysely";
 import type { Sealer } from "../../base/seal.ts";
-import type { Outgoing, OutgoingChannel, TakenMessage } from "../../core/outgoing.ts";
+import type { Outgoing } from "../../core/outgoing.ts";
 import type { Store } from "./database.ts";
 import type { StoreTables } from "./schema.ts";
 import type { Work } from "./work.ts";
@@ -16,18 +19,24 @@ export type NewMessage = {
   readonly recipient: string;
   readonly message: Outgoing;
   readonly lifetimeMs: number;
+  /** For its turn, where there were too many before it; undefined: as long as it lives. */
+  readonly patienceMs?: number;
   /** A second message with this key is not written. */
   readonly onceKey?: string;
 };
 
+/** Nobody takes another's turn: each customer has its own. */
 export type OutboxLimits = {
-  /** Messages of the last hour. */
+  /** Messages of the customer to the recipient in an hour. */
   readonly perRecipient: number;
-  /** Messages of the last day; undefined: as many as there are. */
+  /** Messages of the customer in a day; undefined: as many as there are. */
   readonly perCustomer: number | undefined;
+  /** Messages of all customers to the recipient in an hour; undefined: as many as there are. */
+  readonly perMailbox?: number;
 };
 
-export type Enqueued = "queued" | "already" | "limited";
+/** `limited`: its turn would come too late; it is not written. */
+export type Enqueued = "queued" | "deferred" | "already" | "limited";
 
 const hourMs = 3_600_000;
 const dayMs = 86_400_000;
@@ -38,22 +47,24 @@ export async function enqueue(
   limits: OutboxLimits,
 ): Promise<Enqueued> {
   const { tx, at, sealer, randomHex } = work;
-  const { customerId, kind, recipient, message, lifetimeMs, onceKey } = given;
-  if (onceKey !== undefined) {
+  const { customerId, kind, recipient, message, lifetimeMs, patienceMs = lifetimeMs } = given;
+  if (given.onceKey !== undefined) {
     const same = await tx
       .selectFrom("outbox")
       .select("id")
-      .where("once_key", "=", onceKey)
+      .where("once_key", "=", given.onceKey)
       .executeTakeFirst();
     if (same !== undefined) return "already";
   }
-  if (await isOver(work, given, limits)) return "limited";
+  const due = await turnOf(work, given, limits);
+  const [expires, latest] = [later(at, lifetimeMs), later(at, patienceMs)];
+  if (due !== at && (due >= expires || due > latest)) return "limited";
   const uid = randomHex(16);
   await tx
     .insertInto("outbox")
     .values({
       uid,
-      once_key: onceKey ?? null,
+      once_key: given.onceKey ?? null,
       customer_id: customerId,
       channel: message.channel,
       kind,
@@ -61,8 +72,8 @@ export async function enqueue(
       sealed: sealer.seal(JSON.stringify(message), contextOf(uid)),
       state: "waiting",
       attempts: 0,
-      due_at: at,
-      expires_at: new Date(Date.parse(at) + lifetimeMs).toISOString(),
+      due_at: due,
+      expires_at: expires,
       lease_owner: null,
       lease_until: null,
       when_created: at,
@@ -70,31 +81,46 @@ export async function enqueue(
       error: null,
     })
     .execute();
-  return "queued";
+  return due === at ? "queued" : "deferred";
 }
 
-async function isOver(
+function later(at: string, ms: number): string {
+  return new Date(Date.parse(at) + ms).toISOString();
+}
+
+/** When the message may go out. Links to new tokens are counted apart: no flood of reports keeps them away. */
+async function turnOf(
   { tx, at }: Work,
   { customerId, kind, recipient }: NewMessage,
-  { perRecipient, perCustomer }: OutboxLimits,
-): Promise<boolean> {
-  const since = (ms: number): string => new Date(Date.parse(at) - ms).toISOString();
-  const ofRecipient = await tx
-    .selectFrom("outbox")
-    .select((select) => select.fn.countAll<number>().as("count"))
+  { perRecipient, perCustomer, perMailbox }: OutboxLimits,
+): Promise<string> {
+  const all = tx.selectFrom("outbox").select("due_at");
+  const to = all
     .where("recipient", "=", recipient)
-    .where("kind", kind === "recovery" ? "=" : "!=", "recovery")
-    .where("when_created", ">", since(hourMs))
-    .executeTakeFirstOrThrow();
-  if (ofRecipient.count >= perRecipient) return true;
-  if (perCustomer === undefined) return false;
-  const ofCustomer = await tx
-    .selectFrom("outbox")
-    .select((select) => select.fn.countAll<number>().as("count"))
-    .where("customer_id", "=", customerId)
-    .where("when_created", ">", since(dayMs))
-    .executeTakeFirstOrThrow();
-  return ofCustomer.count >= perCustomer;
+    .where("kind", kind === "recovery" ? "=" : "!=", "recovery");
+  const turns = [
+    await turnAmong(to.where("customer_id", "=", customerId), perRecipient, hourMs, at),
+    await turnAmong(all.where("customer_id", "=", customerId), perCustomer, dayMs, at),
+    await turnAmong(to, perMailbox, hourMs, at),
+  ];
+  return turns.toSorted().at(-1) ?? at;
+}
+
+/** When fewer than `count` of the messages are less than `spanMs` before: now, or once the one that is so many from the end is past. */
+async function turnAmong(
+  messages: SelectQueryBuilder<StoreTables, "outbox", { due_at: string }>,
+  count: number | undefined,
+  spanMs: number,
+  at: string,
+): Promise<string> {
+  if (count === undefined) return at;
+  const before = await messages
+    .where("due_at", ">", later(at, -spanMs))
+    .orderBy("due_at", "desc")
+    .limit(1)
+    .offset(count - 1)
+    .executeTakeFirst();
+  return before === undefined ? at : later(before.due_at, spanMs);
 }
 
 /** Of a channel that is gone: what waits for it goes with it. */
@@ -106,155 +132,37 @@ export async function dropWaiting({ tx }: Work, recipient: string): Promise<void
     .execute();
 }
 
+/** The channel's hook leads elsewhere now, and so does what waits for it. */
+export async function redirectWaiting(
+  { tx, sealer }: Work,
+  recipient: string,
+  hookUrl: string,
+): Promise<void> {
+  const rows = await tx
+    .selectFrom("outbox")
+    .select(["id", "uid", "sealed"])
+    .where("recipient", "=", recipient)
+    .where("state", "=", "waiting")
+    .execute();
+  for (const { id, uid, sealed } of rows) {
+    const message = openMessage(sealer, uid, sealed);
+    if (message.channel !== "chat" || message.hookUrl === hookUrl) continue;
+    const changed: Outgoing = { ...message, hookUrl };
+    await tx
+      .updateTable("outbox")
+      .set({ sealed: sealer.seal(JSON.stringify(changed), contextOf(uid)) })
+      .where("id", "=", id)
+      .execute();
+  }
+}
+
 function contextOf(uid: string): string {
   return `outbox/${uid}`;
 }
 
-/** One message that is due, for `leaseMs` nobody else's. Undefined when there is none. */
-export async function takeMessage(
-  { store, sealer }: { readonly store: Store; readonly sealer: Sealer },
-  channel: OutgoingChannel,
-  lease: { readonly owner: string; readonly ms: number },
-  now: Date,
-): Promise<TakenMessage | undefined> {
-  const at = now.toISOString();
-  const leased = {
-    lease_owner: lease.owner,
-    lease_until: new Date(now.getTime() + lease.ms).toISOString(),
-  };
-  for (;;) {
-    const next = await store
-      .selectFrom("outbox")
-      .select("id")
-      .where("channel", "=", channel)
-      .where("expires_at", ">", at)
-      .where("due_at", "<=", at)
-      .where((free) => isFree(free, at))
-      .orderBy("due_at")
-      .orderBy("id")
-      .limit(1)
-      .executeTakeFirst();
-    if (next === undefined) return undefined;
-    const row = await store
-      .updateTable("outbox")
-      .set((set) => ({ ...leased, attempts: set("attempts", "+", 1) }))
-      .where("id", "=", next.id)
-      // Once more: another instance may have taken it meanwhile, and then the next one is looked for.
-      .where((free) => isFree(free, at))
-      .returning(["id", "uid", "kind", "recipient", "attempts", "when_created", "sealed"])
-      .executeTakeFirst();
-    if (row === undefined) continue;
-    const { id, uid, kind, recipient, attempts, when_created: whenCreated, sealed } = row;
-    // Written by `enqueue`.
-    const message = JSON.parse(sealer.open(sealed, contextOf(uid))) as Outgoing;
-    return { id, uid, kind, recipient, attempts, whenCreated, message };
-  }
-}
-
-/** Waiting, and nobody has it at that time. */
-function isFree(row: ExpressionBuilder<StoreTables, "outbox">, at: string) {
-  return row.and([
-    row("state", "=", "waiting"),
-    row.or([row("lease_until", "is", null), row("lease_until", "<=", at)]),
-  ]);
-}
-
-/** Its content is let go. */
-export async function endMessage(
-  store: Store,
-  taken: { readonly id: number; readonly owner: string },
-  end: { readonly state: "sent" | "failed"; readonly error: string | null },
-  now: Date,
-): Promise<void> {
-  await store
-    .updateTable("outbox")
-    .set({
-      ...end,
-      sealed: "",
-      when_ended: now.toISOString(),
-      lease_owner: null,
-      lease_until: null,
-    })
-    .where("id", "=", taken.id)
-    .where("lease_owner", "=", taken.owner)
-    .execute();
-}
-
-/** The attempt failed; what else waits for the recipient waits as long. */
-export async function postponeMessage(
-  store: Store,
-  taken: { readonly id: number; readonly owner: string; readonly recipient: string },
-  until: Date,
-  error: string | null,
-): Promise<void> {
-  const due = until.toISOString();
-  await store.transaction().execute(async (tx) => {
-    await tx
-      .updateTable("outbox")
-      .set({ due_at: due, error, lease_owner: null, lease_until: null })
-      .where("id", "=", taken.id)
-      .where("lease_owner", "=", taken.owner)
-      .execute();
-    await tx
-      .updateTable("outbox")
-      .set({ due_at: due })
-      .where("recipient", "=", taken.recipient)
-      .where("state", "=", "waiting")
-      .where("due_at", "<", due)
-      .execute();
-  });
-}
-
-/** Leases of a process that is gone. Only where no other instance can be alive. */
-export async function releaseLeases(store: Store): Promise<void> {
-  await store
-    .updateTable("outbox")
-    .set({ lease_owner: null, lease_until: null })
-    .where("lease_owner", "is not", null)
-    .execute();
-}
-
-/** What came too late to be sent, as failed: how many of each channel. */
-export async function expireMessages(
-  store: Store,
-  now: Date,
-): Promise<readonly { readonly channel: OutgoingChannel; readonly kind: string }[]> {
-  const at = now.toISOString();
-  return store
-    .updateTable("outbox")
-    .set({
-      state: "failed",
-      error: "it could not be sent in time",
-      sealed: "",
-      when_ended: at,
-      lease_owner: null,
-      lease_until: null,
-    })
-    .where("state", "=", "waiting")
-    .where("expires_at", "<=", at)
-    .where((or) => or.or([or("lease_until", "is", null), or("lease_until", "<=", at)]))
-    .returning(["channel", "kind"])
-    .execute();
-}
-
-export type Backlog = {
-  readonly channel: OutgoingChannel;
-  readonly waiting: number;
-  /** ISO 8601, of the message that has waited longest. */
-  readonly oldest: string;
-};
-
-export async function outboxBacklog(store: Store): Promise<readonly Backlog[]> {
-  return store
-    .selectFrom("outbox")
-    .select((select) => [
-      "channel",
-      select.fn.countAll<number>().as("waiting"),
-      select.fn.min("when_created").as("oldest"),
-    ])
-    .where("state", "=", "waiting")
-    .groupBy("channel")
-    .execute();
+export function openMessage(sealer: Pick<Sealer, "open">, uid: string, sealed: string): Outgoing {
+  // Written by `enqueue`.
+  return JSON.parse(sealer.open(sealed, contextOf(uid))) as Outgoing;
 }
 
 /** How many rows were removed. */

@@ -2,6 +2,8 @@
 
 import { sql } from "kysely";
 import type { NewPerson, Permission, Person } from "../../core/people.ts";
+import { dropRecoveries } from "./recovery.ts";
+import { leaveAddress } from "./users.ts";
 import type { Work } from "./work.ts";
 
 type PageRange = { readonly after: number; readonly limit: number };
@@ -43,6 +45,29 @@ export function people(work: Work) {
         .execute();
     },
 
+    async setEmail(userId: number, email: string): Promise<void> {
+      await leaveAddress(work, userId, email);
+      await work.tx.updateTable("users").set({ email }).where("id", "=", userId).execute();
+    },
+
+    async lock(userId: number): Promise<void> {
+      await dropRecoveries(work.tx, userId);
+      await work.tx
+        .updateTable("users")
+        .set({ when_locked: work.at })
+        .where("id", "=", userId)
+        .where("when_locked", "is", null)
+        .execute();
+    },
+
+    async unlock(userId: number): Promise<void> {
+      await work.tx
+        .updateTable("users")
+        .set({ when_locked: null })
+        .where("id", "=", userId)
+        .execute();
+    },
+
     /** Nobody may delete it until it has its first user. */
     async addCustomer(name: string): Promise<number> {
       const { id } = await work.tx
@@ -69,6 +94,7 @@ function persons({ tx }: Work) {
       "may_publish",
       "may_read_logs",
       "password_hash",
+      "when_locked",
     ])
     .select((select) =>
       select
@@ -178,7 +204,7 @@ async function issueToken({ tx, at }: Work, userId: number, digest: string): Pro
   return id;
 }
 
-/** Those that were in force. */
+/** Those that were in force. The links to new ones that were sent are void as well. */
 async function revokeTokens(work: Work, of: Revoked) {
   const lines = tokenLines(work).where("tokens.when_revoked", "is", null);
   const found = await (
@@ -186,7 +212,9 @@ async function revokeTokens(work: Work, of: Revoked) {
       ? lines.where("tokens.id", "=", of.tokenId)
       : lines.where("tokens.user_id", "=", of.userId)
   ).execute();
-  if (found.length === 0) return [];
+  const userId = "userId" in of ? of.userId : found[0]?.user_id;
+  const links = userId === undefined ? 0 : await dropRecoveries(work.tx, userId);
+  if (found.length === 0) return { revoked: [], links };
   const revoked = work.tx
     .updateTable("tokens")
     .set({ when_revoked: work.at })
@@ -196,7 +224,7 @@ async function revokeTokens(work: Work, of: Revoked) {
       ? revoked.where("id", "=", of.tokenId)
       : revoked.where("user_id", "=", of.userId)
   ).execute();
-  return found.map((line) => ({ ...line, when_revoked: work.at }));
+  return { revoked: found.map((line) => ({ ...line, when_revoked: work.at })), links };
 }
 
 async function customers(

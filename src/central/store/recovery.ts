@@ -3,17 +3,28 @@
 
 import { createHash } from "node:crypto";
 import { isMailAddress, mailAddressKey } from "../../core/outgoing.ts";
+import type { Tx } from "./database.ts";
 import type { Work } from "./work.ts";
 
 export const recoveryLifetimeMs = 3_600_000;
+/** Links that are good, which they are for an hour: of a user, and of all. Others at the user's mailbox do not use up the user's. */
+const linksPerUser = 5;
+const linksInAll = 5_000;
 
 export function recovery({ tx, at }: Work) {
   return {
-    async request(username: string, email: string): Promise<void> {
+    /** False where so many wait already. */
+    async request(username: string, email: string, waitingMax: number): Promise<boolean> {
+      const { count } = await tx
+        .selectFrom("recovery_requests")
+        .select((select) => select.fn.countAll<number | string>().as("count"))
+        .executeTakeFirstOrThrow();
+      if (Number(count) >= waitingMax) return false;
       await tx
         .insertInto("recovery_requests")
         .values({ username, email, when_created: at })
         .execute();
+      return true;
     },
   };
 }
@@ -41,6 +52,7 @@ export async function takeRecoveryRequest({
     .selectFrom("users")
     .select(["id", "customer_id", "username", "email"])
     .where("username", "=", request.username)
+    .where("when_locked", "is", null)
     .executeTakeFirst();
   const isSame =
     user !== undefined &&
@@ -49,6 +61,19 @@ export async function takeRecoveryRequest({
   if (!isSame) return { user: undefined };
   const { id: userId, customer_id: customerId, username, email } = user;
   return { user: { userId, customerId, username, email } };
+}
+
+/** Whether the user, or all together, have as many links as there may be. */
+export async function hasLinksEnough({ tx, at }: Work, userId: number): Promise<boolean> {
+  const { own, all } = await tx
+    .selectFrom("recoveries")
+    .select((select) => [
+      select.fn.countAll<number | string>().filterWhere("user_id", "=", userId).as("own"),
+      select.fn.countAll<number | string>().as("all"),
+    ])
+    .where("expires_at", ">", at)
+    .executeTakeFirstOrThrow();
+  return Number(own) >= linksPerUser || Number(all) >= linksInAll;
 }
 
 /** The token of a new link; those before stay good until one is used. */
@@ -78,13 +103,20 @@ export async function recoveryUser(
     .innerJoin("users", "users.id", "recoveries.user_id")
     .select(["users.id as userId", "users.customer_id as customerId", "users.username"])
     .where("recoveries.digest", "=", digestOf(token))
+    .where("users.when_locked", "is", null)
     .where("recoveries.expires_at", ">", at)
     .executeTakeFirst();
 }
 
+/** The user's links are void. How many there were. */
+export async function dropRecoveries(tx: Tx, userId: number): Promise<number> {
+  const gone = await tx.deleteFrom("recoveries").where("user_id", "=", userId).executeTakeFirst();
+  return Number(gone.numDeletedRows);
+}
+
 /** The user's tokens and links are void, the new token is good. */
 export async function finishRecovery({ tx, at, randomHex }: Work, userId: number): Promise<string> {
-  await tx.deleteFrom("recoveries").where("user_id", "=", userId).execute();
+  await dropRecoveries(tx, userId);
   await tx
     .updateTable("tokens")
     .set({ when_revoked: at })

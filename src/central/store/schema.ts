@@ -33,6 +33,8 @@ export type StoreTables = OperatorTables &
       may_publish: number;
       may_read_logs: number;
       date_joined: string;
+      /** Nothing of a locked user is let in; null: not locked. */
+      when_locked: string | null;
     };
     /** Customer API tokens: SHA-256 in hex of the token. */
     tokens: {
@@ -144,8 +146,8 @@ export type StoreTables = OperatorTables &
       count: Generated<number>;
       digest: Generated<string>;
     };
-    /** Their elements are to be swept: gone, or not yet there while they are imported. Filled by a trigger on `bots`. */
-    dead_bots: { bot_id: number };
+    /** Their elements are to be swept, if not before `held_until`: gone, or not yet there. Filled by a trigger on `bots`. */
+    dead_bots: { bot_id: number; held_until: string | null };
     /** Each is one CIDR range, so two of them are nested or disjoint. Those without a row in `bots` are not in force. */
     bot_elements: {
       bot_id: number;

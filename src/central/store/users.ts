@@ -1,6 +1,7 @@
 // Users and their tokens. A token is stored as its SHA-256 only.
 
 import type { UserProfile } from "../../wire/customer/user.ts";
+import { dropRecoveries } from "./recovery.ts";
 import type { Work } from "./work.ts";
 
 export type ActorRow = {
@@ -61,6 +62,7 @@ async function userByToken({ tx }: Work, tokenDigest: string): Promise<ActorRow 
     .select(["users.id", "users.customer_id", "users.username", "users.may_read_logs"])
     .where("tokens.digest", "=", tokenDigest)
     .where("tokens.when_revoked", "is", null)
+    .where("users.when_locked", "is", null)
     .executeTakeFirst();
   return row === undefined
     ? undefined
@@ -77,6 +79,7 @@ async function credentials({ tx }: Work, username: string) {
     .selectFrom("users")
     .select(["id", "customer_id", "username", "password_hash", "may_publish", "may_read_logs"])
     .where("username", "=", username)
+    .where("when_locked", "is", null)
     .executeTakeFirst();
   return row === undefined
     ? undefined
@@ -131,7 +134,7 @@ async function startTrial(
   return { userId, customerId };
 }
 
-/** What is undefined stays. */
+/** What is undefined stays. With another address the links that were sent to the one before are void. */
 async function updateUser(
   work: Work,
   userId: number,
@@ -139,6 +142,7 @@ async function updateUser(
 ): Promise<"updated" | "username-taken"> {
   if (fields.username !== undefined && (await isTaken(work, fields.username, userId)))
     return "username-taken";
+  if (fields.email !== undefined) await leaveAddress(work, userId, fields.email);
   const set = Object.fromEntries(
     Object.entries({ ...fields, password_hash: passwordHash }).filter(
       ([, value]) => value !== undefined,
@@ -147,6 +151,16 @@ async function updateUser(
   if (Object.keys(set).length > 0)
     await work.tx.updateTable("users").set(set).where("id", "=", userId).execute();
   return "updated";
+}
+
+/** Before it is written: links that lie in another mailbox are void. */
+export async function leaveAddress({ tx }: Work, userId: number, email: string): Promise<void> {
+  const { email: before } = await tx
+    .selectFrom("users")
+    .select("email")
+    .where("id", "=", userId)
+    .executeTakeFirstOrThrow();
+  if (before !== email) await dropRecoveries(tx, userId);
 }
 
 async function isTaken({ tx }: Work, username: string, exceptId: number): Promise<boolean> {

@@ -1,6 +1,7 @@
 // `/trial/` and `/user-profile/`: users and their tokens.
 
 import { Type, type Static } from "typebox";
+import { mailAddressPattern } from "../../core/outgoing.ts";
 import { Timestamp } from "../parts.ts";
 import { body, Id, open, shape } from "./shape.ts";
 
@@ -9,8 +10,13 @@ export const Username = Type.String({
   maxLength: 150,
   pattern: "^[A-Za-z0-9_.@+-]+$",
 });
-/** Some address with one @; whether mail arrives is seen when it is sent. */
-export const Email = Type.String({ maxLength: 254, pattern: "^(?:[^\\s@]+@[^\\s@]+)?$" });
+/** One that mail can be sent to; whether it arrives is seen when it is sent. */
+export const Email = Type.String({
+  maxLength: 254,
+  pattern: `^(?:${mailAddressPattern.slice(1, -1)})?$`,
+  description:
+    "A mail address in ASCII, its domain as `xn--…` where it has other letters; or nothing. To other addresses no mail is sent.",
+});
 export const PersonName = Type.String({ maxLength: 150 });
 
 export const UserPassword = Type.String({ minLength: 8, maxLength: 1_024 });

@@ -96,6 +96,7 @@ describe("marks", () => {
     const custom = { is_custom_ip_range: true };
     const full = await mark("bad", "10.1.0.0_9999", "Big", custom);
     expect(Object(full.body)["ip_addresses"]).toHaveLength(10_000);
+    api.clock = new Date(api.clock.getTime() + 3_600_000);
     expect((await mark("bad", "192.0.2.1", "Big")).status).toBe(409);
     expect((await mark("bad", "10.1.0.5", "Big")).status).toBe(200);
     let last = 200;

@@ -1,12 +1,18 @@
 // Trials, users and customers: who may start, see, edit and delete what.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { member, openApi, type Api } from "./api-harness.ts";
 
 let api: Api;
+let userToken: string;
+let userId: string;
 beforeAll(async () => {
   api = await openApi({ trialsPerAddress: 12 });
+  const headers = { "x-forwarded-for": "192.0.2.7" };
+  const { body } = await api.call("POST", "/trial/", { body: { username: "mailed" }, headers });
+  userToken = member(body, "token");
+  userId = member(body, "user_id");
 });
 afterAll(async () => api[Symbol.asyncDispose]());
 
@@ -72,15 +78,64 @@ describe("trial", () => {
     expect((await start("calm", "192.0.2.2")).status).toBe(201);
   });
 
-  test("a repeated start is no second one, and the key of another address another key", async () => {
-    const start = async (address: string) =>
+  test("a repeated start is no second one; another address, key or request is another", async () => {
+    const start = async (address: string, key: string = randomUUID(), more = "") =>
       api.call("POST", "/trial/", {
-        body: { username: `once-${address}` },
-        headers: { "idempotency-key": "one", "x-forwarded-for": address },
+        body: { username: `once-${address}${more}` },
+        headers: { "idempotency-key": key, "x-forwarded-for": address },
       });
-    const [first, again] = [await start("192.0.2.3"), await start("192.0.2.3")];
+    const key = randomUUID();
+    const [first, again] = [await start("192.0.2.3", key), await start("192.0.2.3", key)];
+    expect(first.status).toBe(201);
     expect(again.body).toEqual(first.body);
-    expect(member((await start("192.0.2.4")).body, "token")).not.toBe(member(first.body, "token"));
+    const token = member(first.body, "token");
+    expect(member((await start("192.0.2.4", key)).body, "token")).not.toBe(token);
+    expect((await start("192.0.2.3")).status).toBe(409);
+    const other = await start("192.0.2.3", key, "b");
+    expect(other.status).toBe(201);
+    expect(member(other.body, "token")).not.toBe(token);
+  });
+
+  test.each(["jörg@example.de", "ada@exämple.de", "ada@@example.de", "ada @example.de", "ada"])(
+    "%s gets no mail, so it is refused, here and in the profile",
+    async (email) => {
+      const headers = { "x-forwarded-for": "192.0.2.6" };
+      const refused = { errors: [{ path: "/email", message: expect.stringMatching(/in ASCII/) }] };
+      const body = { username: "umlaut", email };
+      const reply = await api.call("POST", "/trial/", { body, headers });
+      expect(reply).toMatchObject({ status: 400, body: refused });
+      const profile = `/user-profile/${userId}/`;
+      expect(await api.call("PUT", profile, { token: userToken, body: { email } })).toMatchObject({
+        status: 400,
+        body: refused,
+      });
+    },
+  );
+
+  test("an address whose domain is spelled in ASCII, and none, are fine", async () => {
+    for (const email of ["ada@xn--exmple-cua.de", ""]) {
+      const put = await api.call("PUT", `/user-profile/${userId}/`, {
+        token: userToken,
+        body: { email },
+      });
+      expect(put).toMatchObject({ status: 200, body: { email } });
+    }
+  });
+
+  test("takes no key that a second caller behind the same address could come upon", async () => {
+    const start = async (key: string) =>
+      api.call("POST", "/trial/", {
+        body: { username: "office" },
+        headers: { "idempotency-key": key, "x-forwarded-for": "192.0.2.5" },
+      });
+    for (const key of ["1", "site-1", "x".repeat(15)]) {
+      const reply = await start(key);
+      expect(reply.status).toBe(400);
+      expect(reply.body).toMatchObject({
+        errors: [{ path: "Idempotency-Key", message: expect.stringContaining("at least 16") }],
+      });
+    }
+    expect((await start("x".repeat(16))).status).toBe(201);
   });
 });
 

@@ -1,6 +1,7 @@
 // The specification of the customer API line by line: a row for each line of its endpoint tables, rules, states, errors and limits.
 
-import { existsSync, readFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Api } from "./api-harness.ts";
@@ -38,7 +39,52 @@ test("every path of the specification has its row", () => {
   expect(rows.length).toBeGreaterThan(105);
 });
 
+type SpecifiedLine = {
+  /** How rows name it: its beginning. */
+  readonly begins: string;
+  /** SHA-256 of all of it. */
+  readonly sha256: string;
+};
+
+/** The specification is no part of this tree; what it asks for is, line by line. */
+const toldFile = join(import.meta.dirname, "specified-lines.json");
 const specification = join(import.meta.dirname, "../../../../shared/seed/customer-api.md");
+const isHere = existsSync(specification);
+const update =
+  "written from the specification by: UPDATE_CONFIG=1 npx vitest run test/central/api/rows.test.ts";
+
+test("no line of the specification is without a row, and no row is of another line", () => {
+  const told = JSON.parse(readFileSync(toldFile, "utf8")) as readonly SpecifiedLine[];
+  expect(told.length).toBeGreaterThan(100);
+  const named = rows.map(({ line }) => line);
+  expect(told.filter(({ begins }) => !named.includes(begins))).toEqual([]);
+  expect(named.filter((line) => !told.some(({ begins }) => begins === line))).toEqual([]);
+  // An endpoint that stands there twice has two rows.
+  const count = (of: readonly string[], one: string): number =>
+    of.filter((other) => other === one).length;
+  const endpoints = told
+    .map(({ begins }) => begins)
+    .filter((begins) => /^(?:GET|POST|PUT|DELETE) \//.test(begins));
+  expect(endpoints.filter((line) => count(named, line) < count(endpoints, line))).toEqual([]);
+});
+
+test.skipIf(!isHere)("the list of its lines is that of the specification beside this tree", () => {
+  const lines = specifiedLines(readFileSync(specification, "utf8"));
+  const text = `${JSON.stringify(lines, null, 2)}\n`;
+  if (process.env["UPDATE_CONFIG"] === "1") writeFileSync(toldFile, text);
+  expect(readFileSync(toldFile, "utf8"), update).toBe(text);
+});
+
+/** Each with the row that names most of it; a line that no row names stands there with its first words. */
+function specifiedLines(text: string): readonly SpecifiedLine[] {
+  return linesOf(text).map((line) => {
+    const [longest = line.split(" ").slice(0, 6).join(" ")] = rows
+      .map((row) => row.line)
+      .filter((begins) => line.startsWith(begins))
+      .toSorted((one, other) => other.length - one.length);
+    return { begins: longest, sha256: createHash("sha256").update(line).digest("hex") };
+  });
+}
 
 /** Lines of tables, numbered rules and points, from the states on. */
 function linesOf(text: string): readonly string[] {
@@ -58,19 +104,3 @@ function linesOf(text: string): readonly string[] {
       return cells === undefined ? [] : [cells];
     });
 }
-
-// The specification is no part of this tree: where it lies beside it, nothing of it is without a row.
-test.skipIf(!existsSync(specification))(
-  `no line of ${existsSync(specification) ? "the specification" : "a specification that is not here"} is without a row`,
-  () => {
-    const lines = linesOf(readFileSync(specification, "utf8"));
-    expect(lines.length).toBeGreaterThan(100);
-    expect(lines.filter((line) => !rows.some((row) => line.startsWith(row.line)))).toEqual([]);
-    expect(rows.filter((row) => !lines.some((line) => line.startsWith(row.line)))).toEqual([]);
-    const count = (of: readonly string[], one: string): number =>
-      of.filter((other) => other === one).length;
-    const told = rows.map(({ line }) => line);
-    const endpoints = lines.filter((line) => /^(?:GET|POST|PUT|DELETE) \//.test(line));
-    expect(endpoints.filter((line) => count(told, line) < count(endpoints, line))).toEqual([]);
-  },
-);

@@ -4,7 +4,7 @@ import pino from "pino";
 import { expect, test } from "vitest";
 import { startSender } from "../../../src/central/mail/sender.ts";
 import type { Delivery } from "../../../src/central/mail/ports.ts";
-import { releaseLeases } from "../../../src/central/store/outbox.ts";
+import { releaseLeases } from "../../../src/central/store/outbox-sending.ts";
 import type { TakenMessage } from "../../../src/core/outgoing.ts";
 import { openOutbox as open, type OutboxRig as Rig } from "../../support/outbox-rig.ts";
 import { until } from "../../support/until.ts";
@@ -102,6 +102,29 @@ test("while the server cannot be had nothing is lost and nothing overtakes", asy
   await until("health is well", () => rig.health.list().length === 0);
 });
 
+test("a message at which the server hangs up again and again lets the others go first, and is tried later", async () => {
+  await using rig = await open();
+  await rig.put("odd@x.org");
+  for (let i = 0; i < 5; i++) await rig.put(`n${i}@y.org`, { customerId: 2 });
+  const got: string[] = [];
+  let isOdd = true;
+  await using _ = send(rig, async (to) => {
+    got.push(to);
+    return to === "odd@x.org" && isOdd ? { kind: "down", reason: "gone", hungUp: true } : sent;
+  });
+  await until("the others", async () =>
+    (await states(rig)).slice(1).every((state) => state.endsWith(" sent")),
+  );
+  expect(got).toEqual([
+    ...Array.from({ length: 3 }, () => "odd@x.org"),
+    ...Array.from({ length: 5 }, (_one, i) => `n${i}@y.org`),
+  ]);
+  expect((await states(rig))[0]).toBe("odd@x.org waiting");
+  isOdd = false;
+  rig.clock.now = new Date("2031-05-06T07:01:00.000Z");
+  await until("it too", async () => (await states(rig))[0] === "odd@x.org sent");
+});
+
 test("without a mail server mails wait, and health says so; too late they are given up", async () => {
   await using rig = await open();
   await rig.put("a@x.org");
@@ -174,37 +197,6 @@ test("what was sent and cannot be written down is not sent again while the proce
   });
   await until("written", async () => (await states(rig))[0] === "a@x.org sent");
   expect(got).toEqual(["a@x.org"]);
-});
-
-test("limits: to one address an hour, for one customer a day; the same thing once", async () => {
-  await using rig = await open();
-  rig.limits.now = { perRecipient: 2, perCustomer: 4 };
-  const outcomes = [
-    await rig.put("a@x.org", { onceKey: "k" }),
-    await rig.put("a@x.org", { onceKey: "k" }),
-    await rig.put("a@x.org"),
-    await rig.put("a@x.org"),
-    await rig.put("a@x.org", { customerId: 2 }),
-    await rig.put("b@x.org"),
-    await rig.put("b@x.org"),
-    await rig.put("c@x.org"),
-    await rig.put("c@x.org", { customerId: 2 }),
-  ];
-  expect(outcomes).toEqual([
-    "queued",
-    "already",
-    "queued",
-    "limited",
-    "limited",
-    "queued",
-    "queued",
-    "limited",
-    "queued",
-  ]);
-  rig.clock.now = new Date("2031-05-06T08:00:00.001Z");
-  expect(await rig.put("a@x.org", { customerId: 2 })).toBe("queued");
-  rig.clock.now = new Date("2031-05-07T07:00:00.001Z");
-  expect(await rig.put("a@x.org")).toBe("queued");
 });
 
 test("stopping waits for the attempt under way for a while, then leaves it to the next start", async () => {

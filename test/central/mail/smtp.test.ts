@@ -115,6 +115,29 @@ test("what is about us and not about this mail keeps all mails waiting", async (
   expect((await deliver(mail, facts, never)).kind).toBe("down");
 });
 
+test("a server that hangs up is there or is not: told apart", async () => {
+  for (const isThere of [true, false]) {
+    // The recipient is where it ends; whether the next connection is greeted says whose fault that is.
+    const connections: string[] = [];
+    await using server = await startMailServer({
+      onConnect: (session, callback) => {
+        connections.push(session.id);
+        callback(isThere || connections.length === 1 ? null : smtpError(421, "closing"));
+      },
+      onRcptTo: (_address, _session, callback) => callback(smtpError(421, "goodbye")),
+    });
+    const delivery = await createSmtpDelivery(settings(server.port))(mail, facts, never);
+    expect(delivery).toMatchObject({ kind: "down", reason: expect.stringContaining("goodbye") });
+    expect("hungUp" in delivery).toBe(isThere);
+    expect(connections.length).toBe(2);
+  }
+  // What it answers about us says that it is the same for all.
+  await using server = await startMailServer({ onMailFrom: refuseSender });
+  expect(await createSmtpDelivery(settings(server.port))(mail, facts, never)).not.toHaveProperty(
+    "hungUp",
+  );
+});
+
 test("a server that takes forever is left at the deadline; what it took may come once more", async () => {
   await using server = await startMailServer();
   const held = Promise.withResolvers<void>();

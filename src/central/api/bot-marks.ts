@@ -1,0 +1,255 @@
+// Marks and removals of addresses: what they weigh, what a bot and a customer may hold, and the answer.
+
+import type { KeyedMutex } from "../../base/mutex.ts";
+import type { IpRange } from "../../core/ip.ts";
+import { sortedRangeTexts } from "../../core/range-texts.ts";
+import type { BotRecord } from "../../wire/customer/bot.ts";
+import { isTrue } from "../../wire/customer/shape.ts";
+import type { BotSet } from "../../wire/journal.ts";
+import {
+  conflict,
+  invalid,
+  isGood,
+  notFound,
+  ok,
+  tooMany,
+  type Answer,
+  type ProblemAnswer,
+} from "./answer.ts";
+import { parseMarkedRange, parseRemovedRange } from "./bot-range.ts";
+import { divided, elementsAtOnce, prepareRewrite, type Prepared } from "./bot-rewriting.ts";
+import type { BotHeld, BotPlace } from "./content-unit.ts";
+import type { Call } from "./endpoint.ts";
+import { hostNamed, isProblem } from "./path-values.ts";
+import type { RateLimit } from "./resources.ts";
+import type { Actor, HostRow, Unit } from "./unit.ts";
+
+/** Of all marks. */
+export type Marks = {
+  readonly limit: RateLimit;
+  /** Of a customer. */
+  readonly elementsMax: number;
+  /** Changes of thousands of elements: one at a time for each customer. */
+  readonly turns: KeyedMutex<number>;
+};
+
+/** A bot holds so many through the API, or one custom range; the operator's import knows no such limit. */
+const botElementsMax = 10_000;
+/** Of the largest custom range. What holds more was imported. */
+const rangeElementsMax = 65_536;
+const overlapsShown = 20;
+/** An element takes a tenth of what a request takes, some 30 µs of the store. */
+const elementsPerToken = 10;
+/** A bot may be changed while it is written anew. */
+const attemptsMax = 3;
+
+type Flag = { is_custom_ip_range?: Parameters<typeof isTrue>[0] };
+type Marked = Call<Flag & { attach_to_bot: string; attach_to_domain: string }, Actor>;
+type Removed = Call<Flag & { remove_from_bot: string; remove_from_domain: string }, Actor>;
+type Found = { readonly host: HostRow; readonly place: BotPlace };
+
+/** What is attached or taken away, and in which transactions. */
+type Asked = {
+  readonly call: Pick<Call<unknown, Actor>, "actor" | "read" | "prepare" | "change">;
+  readonly marks: Marks;
+  readonly elements: readonly IpRange[];
+  readonly whole: IpRange;
+  readonly text: string;
+  readonly find: (unit: Unit) => Promise<Found | ProblemAnswer>;
+};
+
+export function badRange(reason: string): ProblemAnswer {
+  return invalid([{ path: "range", message: reason }]);
+}
+
+export async function attach(call: Marked, set: BotSet, marks: Marks): Promise<Answer> {
+  const { actor, body, param } = call;
+  const isCustom = isTrue(body.is_custom_ip_range);
+  const parsed = parseMarkedRange(param("range"), { set, isCustom });
+  if (!parsed.ok) return badRange(parsed.reason);
+  const waitMs = marks.limit.take(String(actor.customerId), weightOf(parsed.elements));
+  if (waitMs > 0) return tooMany("too many marks", waitMs);
+  const find = finder(actor, set, body.attach_to_domain, "/attach_to_domain", body.attach_to_bot);
+  const asked: Asked = { ...parsed, call, marks, find };
+  return parsed.elements.length <= elementsAtOnce
+    ? attachAtOnce(asked, parsed.elements)
+    : marks.turns.run(actor.customerId, async () => attachMany(asked));
+}
+
+export async function detach(call: Removed, set: BotSet, marks: Marks): Promise<Answer> {
+  const { actor, body, param } = call;
+  const isCustom = isTrue(body.is_custom_ip_range);
+  const parsed = parseRemovedRange(param("range"), { set, isCustom });
+  if (!parsed.ok) return badRange(parsed.reason);
+  const waitMs = marks.limit.take(String(actor.customerId), weightOf(parsed.elements));
+  if (waitMs > 0) return tooMany("too many removals", waitMs);
+  const { remove_from_domain: domain, remove_from_bot: bot } = body;
+  const find = finder(actor, set, domain, "/remove_from_domain", bot);
+  const asked: Asked = { ...parsed, call, marks, find };
+  return parsed.elements.length <= elementsAtOnce
+    ? detachAtOnce(asked, parsed.elements)
+    : marks.turns.run(actor.customerId, async () => detachMany(asked));
+}
+
+function weightOf(elements: readonly IpRange[]): number {
+  return Math.ceil(elements.length / elementsPerToken);
+}
+
+function finder(
+  actor: Actor,
+  set: BotSet,
+  domain: string,
+  path: string,
+  bot: string,
+): Asked["find"] {
+  return async (unit) => {
+    const host = await hostNamed(unit, actor, domain, path);
+    if (isProblem(host)) return host;
+    return { host, place: { domainId: host.domainId, host: host.host, set, bot } };
+  };
+}
+
+async function attachAtOnce(asked: Asked, elements: readonly IpRange[]): Promise<Answer> {
+  const { call, find } = asked;
+  return call.change(async (unit) => {
+    const found = await find(unit);
+    if (isProblem(found)) return found;
+    const { place } = found;
+    const attached = await unit.bots.attach(place, elements, botElementsMax);
+    if (attached.outcome === "full") return botIsFull(place, attached.count);
+    if (attached.added > 0 && (await isOver(unit, asked, 0))) return customerIsFull(asked.marks);
+    return marked(unit, asked, found, await record(unit, call.actor, place.set, attached.botId));
+  });
+}
+
+async function attachMany(asked: Asked): Promise<Answer> {
+  const { call, elements, marks } = asked;
+  return rewriting(asked, async (place, bot) => {
+    const { fresh } = await divided(call.prepare, bot, elements);
+    if (fresh.length <= elementsAtOnce) return attachAtOnce(asked, fresh);
+    const count = bot?.count ?? 0;
+    if (count > 0 && count + fresh.length > botElementsMax) return botIsFull(place, count);
+    if (await call.read(async (unit) => isOver(unit, asked, fresh.length)))
+      return customerIsFull(marks);
+    return { add: fresh };
+  });
+}
+
+async function detachAtOnce(asked: Asked, elements: readonly IpRange[]): Promise<Answer> {
+  const { call, find, text } = asked;
+  return call.change(async (unit) => {
+    const found = await find(unit);
+    if (isProblem(found)) return found;
+    const { place } = found;
+    const detached = await unit.bots.detach(place, elements, asked.elements);
+    switch (detached.outcome) {
+      case "no-bot":
+        return notFound(`bot ${JSON.stringify(place.bot)} in this list of ${place.host}`);
+      case "not-attached":
+        return notFound(`${text} at ${place.bot}`);
+      case "covered":
+        return conflict(
+          `${text} is covered by ${detached.by}, which is attached as a whole: remove that`,
+        );
+      case "detached":
+        return ok(await record(unit, call.actor, place.set, detached.botId));
+      default:
+        return detached satisfies never;
+    }
+  });
+}
+
+async function detachMany(asked: Asked): Promise<Answer> {
+  const { call, elements } = asked;
+  return rewriting(asked, async (_place, bot) => {
+    const { held } = await divided(call.prepare, bot, elements);
+    // What an operator imported, a million elements perhaps, is not written anew for a removal.
+    const isImported = (bot?.count ?? 0) > rangeElementsMax;
+    return held.length <= elementsAtOnce || isImported
+      ? detachAtOnce(asked, held)
+      : { remove: held };
+  });
+}
+
+type Elements = { readonly add?: readonly IpRange[]; readonly remove?: readonly IpRange[] };
+
+/** `plan` answers, or says what is added to the bot or removed from it; that is prepared and put in force, unless the bot was changed meanwhile. */
+async function rewriting(
+  asked: Asked,
+  plan: (place: BotPlace, bot: BotHeld | undefined) => Promise<Answer | Elements>,
+): Promise<Answer> {
+  const { call, find } = asked;
+  for (let attempt = 1; attempt <= attemptsMax; attempt++) {
+    const begun = await call.read(async (unit) => {
+      const found = await find(unit);
+      if (isProblem(found)) return found;
+      return { ...found, bot: await unit.bots.rewrites.held(found.place) };
+    });
+    if (isProblem(begun)) return begun;
+    const planned = await plan(begun.place, begun.bot);
+    if ("kind" in planned) return planned;
+    const prepared = await prepareRewrite(call.prepare, begun.place, planned);
+    const answer = await put(asked, prepared, planned.add !== undefined);
+    if (answer !== undefined) return answer;
+  }
+  return conflict("the bot is being changed by others; send this again");
+}
+
+/** Undefined: the bot is another by now. */
+async function put(asked: Asked, prepared: Prepared, isMark: boolean): Promise<Answer | undefined> {
+  const { call, find, marks } = asked;
+  const { rewrite, texts, change } = prepared;
+  const ip_addresses = [...sortedRangeTexts(texts)];
+  const meanwhile = conflict("the bot was changed meanwhile");
+  const answer = await call.change(async (unit) => {
+    const found = await find(unit);
+    if (isProblem(found)) return found;
+    const { place } = found;
+    if (!(await unit.bots.rewrites.put(place, rewrite, change))) return meanwhile;
+    if (isMark && (await isOver(unit, asked, 0))) return customerIsFull(marks);
+    const bot = { id: rewrite.botId, name: place.bot, domain: place.host, ip_addresses };
+    return isMark ? marked(unit, asked, found, bot) : ok(bot);
+  });
+  if (!isGood(answer)) await call.prepare(async (unit) => unit.bots.rewrites.drop(rewrite));
+  return answer === meanwhile ? undefined : answer;
+}
+
+async function isOver(unit: Unit, { call, marks }: Asked, more: number): Promise<boolean> {
+  const most = marks.elementsMax - more;
+  const limits = { most, botMax: rangeElementsMax };
+  return (await unit.bots.total(call.actor.customerId, limits)) > most;
+}
+
+function botIsFull({ bot }: BotPlace, count: number): ProblemAnswer {
+  return conflict(
+    `${bot} holds ${count} addresses and ranges, at most ${botElementsMax} are attached through this API: take another bot for what is more`,
+  );
+}
+
+function customerIsFull({ elementsMax }: Marks): ProblemAnswer {
+  return conflict(
+    `the bots of a customer hold at most ${elementsMax} addresses and ranges that were attached through this API: remove some, or attach CIDR ranges in place of addresses`,
+  );
+}
+
+async function record(
+  unit: Unit,
+  actor: Actor,
+  set: BotSet,
+  botId: number,
+): Promise<BotRecord | undefined> {
+  const [bot] = await unit.bots.list(actor.customerId, set, { after: botId - 1, limit: 1 });
+  return bot;
+}
+
+/** The bot, with what the other list has of the range. */
+async function marked(
+  unit: Unit,
+  { whole }: Asked,
+  { host, place }: Found,
+  bot: BotRecord | undefined,
+): Promise<Answer> {
+  const other = place.set === "bad" ? "vip" : "bad";
+  const also = await unit.botChecks.overlaps(host, other, whole, overlapsShown);
+  return ok({ ...bot, ...(also.length > 0 && { also_in: also }) });
+}

@@ -1,0 +1,88 @@
+// A mark or a removal of thousands of elements, in steps: one transaction for all of them would keep every other customer waiting for seconds.
+//
+// First it is found out, a part at a time, what the bot does not hold or does; where that is little after all, it is a change like any other. Else what the bot
+// is to hold is written beside it, and one short transaction puts it in force: with the audit line, and the answer for a repetition.
+
+import { setImmediate } from "node:timers/promises";
+import { formatRange, type IpRange } from "../../core/ip.ts";
+import type { BotHeld, BotPlace, BotRewrite } from "./content-unit.ts";
+import type { Context } from "./endpoint.ts";
+
+/** Written or removed in one transaction, which others wait for some 50 ms. */
+export const elementsAtOnce = 2_000;
+const rangesPerPart = 500;
+
+export type Prepared = {
+  readonly rewrite: BotRewrite;
+  /** All that the bot is to hold. */
+  readonly texts: readonly string[];
+  readonly change: { readonly added: readonly string[]; readonly removed: readonly string[] };
+};
+
+type Prepare = Context["prepare"];
+
+/** Which of the ranges the bot holds, and which it does not. */
+export async function divided(
+  prepare: Prepare,
+  bot: BotHeld | undefined,
+  ranges: readonly IpRange[],
+): Promise<{ readonly held: readonly IpRange[]; readonly fresh: readonly IpRange[] }> {
+  if (bot === undefined || bot.count === 0) return { held: [], fresh: ranges };
+  const [held, fresh]: [IpRange[], IpRange[]] = [[], []];
+  for (const part of partsOf(ranges)) {
+    const texts = new Set(
+      await prepare(async (unit) => unit.bots.rewrites.whichHeld(bot.id, part)),
+    );
+    for (const range of part) (texts.has(formatRange(range)) ? held : fresh).push(range);
+    await setImmediate();
+  }
+  return { held, fresh };
+}
+
+/** Writes what the bot is to hold beside it: what it holds without those to be removed, and those to be added. */
+export async function prepareRewrite(
+  prepare: Prepare,
+  place: BotPlace,
+  {
+    add = [],
+    remove = [],
+  }: { readonly add?: readonly IpRange[]; readonly remove?: readonly IpRange[] },
+): Promise<Prepared> {
+  const without = await textsOf(remove);
+  let rewrite = await prepare(async (unit) => unit.bots.rewrites.begin(place));
+  const [texts, removed]: [string[], string[]] = [[], []];
+  let after: string | undefined = (rewrite.before?.count ?? 0) === 0 ? undefined : "";
+  while (after !== undefined) {
+    const from = { bot: place.bot, after, without };
+    const copied = await prepare(async (unit) => unit.bots.rewrites.copy(rewrite, from));
+    rewrite = copied.rewrite;
+    texts.push(...copied.texts);
+    removed.push(...copied.left);
+    after = copied.last;
+    await setImmediate();
+  }
+  const added: string[] = [];
+  for (const part of partsOf(add)) {
+    const staged = await prepare(async (unit) =>
+      unit.bots.rewrites.stage(rewrite, place.bot, part),
+    );
+    rewrite = staged.rewrite;
+    added.push(...staged.texts);
+    await setImmediate();
+  }
+  return { rewrite, texts: [...texts, ...added], change: { added, removed } };
+}
+
+function* partsOf(ranges: readonly IpRange[]): Generator<readonly IpRange[]> {
+  for (let at = 0; at < ranges.length; at += rangesPerPart)
+    yield ranges.slice(at, at + rangesPerPart);
+}
+
+async function textsOf(ranges: readonly IpRange[]): Promise<ReadonlySet<string>> {
+  const texts = new Set<string>();
+  for (const part of partsOf(ranges)) {
+    for (const range of part) texts.add(formatRange(range));
+    await setImmediate();
+  }
+  return texts;
+}
