@@ -17,7 +17,7 @@ const seconds = 8;
 const warmUpSeconds = 3;
 const calibrationRate = 500;
 /** What a visit costs falls while the engine learns the code, and with the rate. */
-const calibrations = 4;
+const calibrations = 8;
 const cpuShare = 0.3;
 const hotUrls = 2_000;
 const probe = pathToFileURL(join(import.meta.dirname, "loop-probe.ts")).href;
