@@ -81,13 +81,18 @@ export class FrameVisitor implements Disposable {
   readonly socket: TLSSocket;
   readonly frames: Frame[] = [];
   readonly closed: Promise<void>;
+  /** TCP took with it what was not read yet. */
+  wasReset = false;
   #read: Buffer = Buffer.alloc(0);
 
   constructor(socket: TLSSocket) {
     this.socket = socket;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.closed = promise;
-    socket.on("error", () => {}); // Its close tells enough.
+    socket.on(
+      "error",
+      ({ code }: NodeJS.ErrnoException) => (this.wasReset ||= code === "ECONNRESET"),
+    );
     socket.once("close", () => resolve());
     socket.on("data", (chunk: Buffer) => this.#take(chunk));
   }
