@@ -2,6 +2,7 @@
 
 import { Type, type Static } from "typebox";
 import { closed, decoder } from "./validate.ts";
+import { caseCollisions, describeCollision } from "../core/case-collisions.ts";
 import { Count, Sha256Text } from "./parts.ts";
 
 export const ManifestEntry = closed({
@@ -16,6 +17,8 @@ export const ManifestEntry = closed({
 export const Manifest = closed({
   devlove: closed({ schema: Type.String(), sha256: Sha256Text }),
   files: Type.Union([Type.Array(ManifestEntry, { maxItems: 2_000_000 }), Type.Null()]),
+  /** There are names that differ only in case, and whoever made it said that they are meant. Absent: such names are refused. */
+  paths_differ_in_case: Type.Optional(Type.Literal(true)),
 });
 export type Manifest = Static<typeof Manifest>;
 
@@ -46,6 +49,12 @@ export function decodeManifest(raw: unknown): ManifestDecoded {
     seen.add(path);
   }
   return { ok: true, manifest: decoded.value };
+}
+
+/** Why a manifest is not taken though it can be read: names that differ only in case, and it does not say that they are meant. */
+export function caseFaults({ files, paths_differ_in_case: isMeant }: Manifest): readonly string[] {
+  if (files === null || isMeant === true) return [];
+  return caseCollisions(files.map(({ path }) => path)).map(describeCollision);
 }
 
 /** Of a manifest as it is stored: a million files with paths of 60 bytes and more. Larger ones are never read. */

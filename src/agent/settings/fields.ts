@@ -252,13 +252,14 @@ export const agentFields = {
   },
 
   sites: {
-    doc: "Domains as they lie on this host: served while no viewset with views is active, and what import-viewset uploads.",
+    doc: "Domains as they lie on this host: served while no viewset with views is active, and what import-viewset uploads. With paths_differ_in_case: true an import takes names that differ only in case.",
     fallback: [],
     parse: listOf(
       record({
         domain: { parse: domain },
         views_dir: { parse: absolutePath },
         devlove_file: { parse: absolutePath },
+        paths_differ_in_case: { parse: flag(), optional: true },
       }),
       10_000,
     ),

@@ -3,7 +3,7 @@
 import { blobList, type BlobList } from "../../core/blob-list.ts";
 import { AccelError } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
-import { blobBytesMax, decodeManifest, type Manifest } from "../../wire/manifest.ts";
+import { blobBytesMax, caseFaults, decodeManifest, type Manifest } from "../../wire/manifest.ts";
 import type { StoredBlob } from "./blob-store.ts";
 import { oneLine } from "./devlove-text.ts";
 
@@ -30,6 +30,12 @@ export function readManifest(bytes: Uint8Array): Manifest {
   const decoded = decodeManifest(raw);
   if (!decoded.ok) throw new ManifestFault([decoded.reason]);
   return decoded.manifest;
+}
+
+/** What is in force already stays so: only what is about to be is judged. Throws ManifestFault. */
+export function refuseCollisions(manifest: Manifest): void {
+  const reasons = caseFaults(manifest);
+  if (reasons.length > 0) throw new ManifestFault(reasons);
 }
 
 /** Of the views. Throws ManifestFault. */

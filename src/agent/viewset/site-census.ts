@@ -102,7 +102,12 @@ export class SiteCensus implements AsyncDisposable {
 
   async #survey(): Promise<void> {
     const { metrics, stop } = this.#options;
-    const { domain, views_dir: viewsDir, devlove_file: devloveFile } = this.#location;
+    const {
+      domain,
+      views_dir: viewsDir,
+      devlove_file: devloveFile,
+      paths_differ_in_case: pathsDifferInCase = false,
+    } = this.#location;
     let files = 0;
     let bytes = 0;
     try {
@@ -112,7 +117,14 @@ export class SiteCensus implements AsyncDisposable {
         files++;
         bytes += size;
       };
-      const { leftOut } = await walkSite({ root, viewsDir, except, signal: stop, onFile });
+      const { leftOut } = await walkSite({
+        root,
+        viewsDir,
+        except,
+        pathsDifferInCase,
+        signal: stop,
+        onFile,
+      });
       this.#judge(undefined, leftOut);
     } catch (error) {
       stop.throwIfAborted();

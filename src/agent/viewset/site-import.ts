@@ -5,6 +5,7 @@
 
 import type { BackendRules } from "../../core/backend-url.ts";
 import { blobPath } from "../../core/blob-path.ts";
+import { caseCollisions } from "../../core/case-collisions.ts";
 import { canonicalJson } from "../../core/canonical-json.ts";
 import { AccelError } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
@@ -22,6 +23,8 @@ export type SiteLocation = {
   readonly domain: string;
   readonly views_dir: string;
   readonly devlove_file: string;
+  /** Names that differ only in case are meant: an import takes them. */
+  readonly paths_differ_in_case?: boolean | undefined;
 };
 
 /** Any number of digests; a source that is opened again when the call is repeated. */
@@ -72,9 +75,13 @@ export class SiteImporter {
     const devlove = await this.#takeDevlove(task, signal);
     const { location, progress } = task;
     const { files, leftOut } = await SiteTaking.run(this.#store, location, progress, signal);
+    const collide =
+      location.paths_differ_in_case === true &&
+      caseCollisions(files.map(({ path }) => path)).length > 0;
     const contents: Manifest = {
       devlove: { schema: devloveSchemaId, sha256: devlove.sha256 },
       files: [...files],
+      ...(collide && { paths_differ_in_case: true as const }),
     };
     const text = Buffer.from(canonicalJson(contents));
     if (text.length > manifestBytesMax)

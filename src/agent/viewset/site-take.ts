@@ -87,8 +87,14 @@ export class SiteTaking {
   }
 
   async #look(signal: AbortSignal): Promise<SiteWalk> {
-    const { views_dir: viewsDir } = this.#location;
-    return walkSite({ root: this.#root, viewsDir, except: this.#except, signal });
+    const { views_dir: viewsDir, paths_differ_in_case: pathsDifferInCase = false } = this.#location;
+    return walkSite({
+      root: this.#root,
+      viewsDir,
+      except: this.#except,
+      pathsDifferInCase,
+      signal,
+    });
   }
 
   /** Paths that are not the same in both, or were not taken as they are. */

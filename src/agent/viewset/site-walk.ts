@@ -8,7 +8,9 @@ import { isUtf8 } from "node:buffer";
 import type { BigIntStats, Dirent } from "node:fs";
 import { lstat, readdir } from "node:fs/promises";
 import { identityOf, type Found, type Root } from "../../base/below-root.ts";
+import { caseCollisions, describeCollision } from "../../core/case-collisions.ts";
 import { AccelError } from "../../core/faults.ts";
+import { quotedPath } from "../../core/quoted-path.ts";
 import { oneLine } from "./devlove-text.ts";
 import { inParallel } from "./parallel.ts";
 
@@ -33,6 +35,8 @@ export type WalkOptions = {
   readonly viewsDir: string;
   /** A file that is not part of the site, under whatever name. */
   readonly except: Pick<BigIntStats, "dev" | "ino"> | undefined;
+  /** Names of one directory that differ only in case are meant. */
+  readonly pathsDifferInCase: boolean;
   /** Given each file, in any order, instead of a list of all. */
   readonly onFile?: (file: SiteFile) => void;
   readonly signal: AbortSignal;
@@ -50,9 +54,10 @@ const filesMax = 2_000_000;
 const pathCharsMax = 4096;
 /** Links between directories can make more paths of few files than anyone can read. */
 const directoriesMax = 200_000;
-const pathCharsShown = 200;
 const directoriesAtOnce = 8;
 const entriesAtOnce = 8;
+const collisionsAdvice =
+  "Where both are meant, set paths_differ_in_case of this site (setting sites)";
 const vanished: ReadonlySet<string | undefined> = new Set(["ENOENT", "ENOTDIR", "ELOOP"]);
 
 /** RFC 8615 lives in a directory that is hidden by its name. */
@@ -72,6 +77,7 @@ class Walk {
   readonly #faults: string[] = [];
   #next: Directory[] = [{ prefix: "", above: new Set() }];
   #directories = 0;
+  #collide = false;
   #count = 0;
 
   constructor(options: WalkOptions) {
@@ -92,7 +98,8 @@ class Walk {
         this.#faults.push(`there are more than ${directoriesMax} directories, links included`);
       if (this.#faults.length > 0) {
         const reasons = oneLine(this.#faults.sort(byText));
-        throw new AccelError("IMPORT_IMPOSSIBLE", `views_dir ${viewsDir}: ${reasons}`);
+        const advice = this.#collide ? `. ${collisionsAdvice}` : "";
+        throw new AccelError("IMPORT_IMPOSSIBLE", `views_dir ${viewsDir}: ${reasons}${advice}`);
       }
     }
     // Deleted while we hold it: it looks empty.
@@ -114,7 +121,7 @@ class Walk {
     } catch (error) {
       if (vanished.has(codeOfSystem(error))) return;
       this.#options.signal.throwIfAborted();
-      this.#faults.push(`${quoted(prefix)} ${systemReason(error)}`);
+      this.#faults.push(`${quotedPath(prefix)} ${systemReason(error)}`);
     }
   }
 
@@ -123,17 +130,32 @@ class Walk {
       withFileTypes: true,
       encoding: "buffer",
     });
+    if (!this.#options.pathsDifferInCase)
+      this.#judgeCase(
+        prefix,
+        entries.map(({ name }) => name.toString("utf8")),
+      );
     const visit = async (entry: Dirent<Buffer>): Promise<void> => {
       const name = entry.name.toString("utf8");
       if (isHidden(name)) return;
       const path = prefix + name;
       if (!isUtf8(entry.name))
-        this.#faults.push(`${quoted(path)} has a name that is not UTF-8 (${escaped(entry.name)})`);
+        this.#faults.push(
+          `${quotedPath(path)} has a name that is not UTF-8 (${escaped(entry.name)})`,
+        );
       else if (path.length > pathCharsMax)
-        this.#faults.push(`${quoted(path)} is longer than ${pathCharsMax} characters`);
+        this.#faults.push(`${quotedPath(path)} is longer than ${pathCharsMax} characters`);
       else await this.#visit(path, `${directory.link}/${name}`, entry, above);
     };
     await inParallel(entries, entriesAtOnce, visit, this.#options.signal);
+  }
+
+  #judgeCase(prefix: string, names: readonly string[]): void {
+    const visible = names.filter((name) => !isHidden(name)).sort();
+    for (const [one, other] of caseCollisions(visible)) {
+      this.#collide = true;
+      this.#faults.push(describeCollision([prefix + one, prefix + other]));
+    }
   }
 
   async #visit(
@@ -153,7 +175,7 @@ class Walk {
       else this.#add(path, stats, above);
     } catch (error) {
       if (!vanished.has(codeOfSystem(error)))
-        this.#faults.push(`${quoted(path)} ${systemReason(error)}`);
+        this.#faults.push(`${quotedPath(path)} ${systemReason(error)}`);
     }
   }
 
@@ -171,7 +193,8 @@ class Walk {
   #add(path: string, stats: BigIntStats, above: ReadonlySet<string>): void {
     const { except, onFile = (file) => this.#files.push(file) } = this.#options;
     if (stats.isDirectory()) this.#next.push({ prefix: `${path}/`, above });
-    else if (!stats.isFile()) this.#faults.push(`${quoted(path)} is neither file nor directory`);
+    else if (!stats.isFile())
+      this.#faults.push(`${quotedPath(path)} is neither file nor directory`);
     else if (except === undefined || stats.dev !== except.dev || stats.ino !== except.ino) {
       this.#count++;
       onFile({ path, size: Number(stats.size), identity: identityOf(stats) });
@@ -181,13 +204,6 @@ class Walk {
   #leaveOut(path: string, why: string): void {
     this.#leftOut.push(`${path} (${why})`);
   }
-}
-
-/** Of a long path its ends: what is wrong with it must still fit into the message. */
-function quoted(path: string): string {
-  if (path.length <= pathCharsShown) return JSON.stringify(path);
-  const half = pathCharsShown / 2;
-  return `${JSON.stringify(`${path.slice(0, half)}…${path.slice(-half)}`)} (${path.length} characters)`;
 }
 
 /** What is no UTF-8 as it can be typed in a shell. */

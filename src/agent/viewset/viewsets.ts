@@ -17,7 +17,13 @@ import { openBlobStore, type BlobStore } from "./blob-store.ts";
 import { Collection } from "./collection.ts";
 import { invalid, readDevlove, type SiteNames } from "./devlove-text.ts";
 import { ProgressMeter, type ImportProgress } from "./import-progress.ts";
-import { allBlobsOf, blobsOf, readManifest, type NamedBlob } from "./manifest-blobs.ts";
+import {
+  allBlobsOf,
+  blobsOf,
+  readManifest,
+  refuseCollisions,
+  type NamedBlob,
+} from "./manifest-blobs.ts";
 import type { TableMemory } from "./table-memory.ts";
 import { createViewsetMetrics, type ViewsetMetrics } from "./metrics.ts";
 import { inParallel } from "./parallel.ts";
@@ -131,6 +137,7 @@ export class Viewsets implements AsyncDisposable {
       const want = { sha256: manifest, bytesMax: manifestBytesMax };
       const bytes = await this.#blobs.obtain(want, "the manifest", stop);
       const contents = readManifest(bytes);
+      refuseCollisions(contents);
       const { devlove, bytes: devloveSize } = await this.#fetchDevlove(contents, names, stop);
       const lacking = await this.#store.lacking(blobsOf(contents).values());
       const own = { sha256: manifest, size: bytes.length };

@@ -25,7 +25,7 @@ export async function storeManifest(
   const { sha256, bytes } = await readBlob(blobs, filesBlob);
   const start = Buffer.from(bytes.subarray(0, beginningBytesMax)).toString("latin1");
   const [found, hadSchema, hadSha256] = beginning.exec(start) ?? [];
-  if (found === undefined) return putManifest(blobs, { devlove, files: filesOf(filesBlob, bytes) });
+  if (found === undefined) return putManifest(blobs, { ...manifestOf(filesBlob, bytes), devlove });
   if (hadSchema === schema && hadSha256 === devlove.sha256) return sha256;
   const own = `{"devlove":${canonicalJson(devlove)},"files":`;
   return blobs.put(Buffer.concat([Buffer.from(own), bytes.subarray(found.length)]));
@@ -46,11 +46,11 @@ async function readBlob(
   return { sha256, bytes };
 }
 
-function filesOf(filesBlob: string, bytes: Uint8Array): Manifest["files"] {
+function manifestOf(filesBlob: string, bytes: Uint8Array): Manifest {
   const decoded = decodeManifest(JSON.parse(new TextDecoder().decode(bytes)));
   if (!decoded.ok)
     throw new AccelError("INTERNAL", `the manifest blob ${filesBlob} is broken: ${decoded.reason}`);
-  return decoded.manifest.files;
+  return decoded.manifest;
 }
 
 /** Another change came between reading what a manifest is composed of and activating it: so often it is tried again. */

@@ -6,7 +6,12 @@ import { parseSha256, type Sha256 } from "../../core/ids.ts";
 import { validateDevlove } from "../../wire/devlove-validate.ts";
 import { canonicalJson } from "../../core/canonical-json.ts";
 import { devloveBytesMax } from "../../wire/devlove.ts";
-import { decodeManifest, manifestBytesMax, type Manifest } from "../../wire/manifest.ts";
+import {
+  caseFaults,
+  decodeManifest,
+  manifestBytesMax,
+  type Manifest,
+} from "../../wire/manifest.ts";
 import type { Store, Tx } from "./database.ts";
 
 type Blobs = {
@@ -59,6 +64,8 @@ export async function judgeImport(
   if (raw === "too large") return no(`the manifest has more than ${manifestBytesMax} bytes`);
   const manifest = parseManifest(raw);
   if (typeof manifest === "string") return no(`the manifest is not valid: ${manifest}`);
+  const collisions = caseFaults(manifest);
+  if (collisions.length > 0) return no(`the manifest is not valid: ${firstOf(collisions)}`);
   const files = manifest.files ?? [];
   const sizes = await blobs.sizes(files.map(({ sha256 }) => sha256));
   const missing = new Set(
@@ -127,9 +134,13 @@ async function readText(blobs: Blobs, sha256: Sha256): Promise<string | undefine
 function describeDevloveErrors(
   errors: readonly { readonly path: string; readonly message: string }[],
 ): string {
-  const shown = errors.slice(0, errorsShown).map(({ path, message }) => `${path} ${message}`);
-  const more = errors.length > errorsShown ? `; and ${errors.length - errorsShown} more` : "";
-  return `the devlove file is not valid: ${shown.join("; ")}${more}`;
+  const reasons = errors.map(({ path, message }) => `${path} ${message}`);
+  return `the devlove file is not valid: ${firstOf(reasons)}`;
+}
+
+function firstOf(reasons: readonly string[]): string {
+  const more = reasons.length > errorsShown ? `; and ${reasons.length - errorsShown} more` : "";
+  return reasons.slice(0, errorsShown).join("; ") + more;
 }
 
 /** Nothing happens to an import that has ended. */

@@ -1,6 +1,7 @@
 // Restoring at boot: what is whole on disk is served without central, what is not says what is missing.
 
-import { rmSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { expect, test } from "vitest";
 import { blobPath } from "../../../src/core/blob-path.ts";
 import { tempDir } from "../../support/temp-dir.ts";
@@ -47,6 +48,19 @@ test("a sub-domain that was unlinked meanwhile is no reason not to serve", async
   const fewer = { name: names.name, subDomains: [] };
   await expect(viewsets.prepare(manifest, fewer, never)).rejects.toThrow(/static.example.com/);
   expect(await viewsets.restore(manifest, fewer)).toMatchObject({ manifest });
+});
+
+test("names that differ only in case are refused before they are in force, not when they are", async () => {
+  using dir = tempDir();
+  const { central, viewsets } = await setUp(dir.path);
+  const manifest = central.addViewset(devlove, { "a.html": "small", "A.html": "capital" });
+  await expect(viewsets.prepare(manifest, names, never)).rejects.toThrow(/differ only in case/);
+  for (const [sha256, bytes] of central.blobs) {
+    const path = blobPath(viewsets.blobsDir, sha256);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, bytes);
+  }
+  expect(await viewsets.restore(manifest, names)).toMatchObject({ manifest });
 });
 
 test("central is not asked", async () => {

@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import type { ImportProgress } from "../../../src/agent/viewset/import-progress.ts";
 import { ProgressMeter } from "../../../src/agent/viewset/import-progress.ts";
+import type { SiteLocation } from "../../../src/agent/viewset/site-import.ts";
 import { openViewsets } from "../../../src/agent/viewset/viewsets.ts";
 import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
@@ -18,7 +19,11 @@ const never = new AbortController().signal;
 const names = { name: "www.example.com", subDomains: [] };
 const devlove = '{ "domains": { "www.example.com": {} } }';
 
-async function setUp(path: string, devloveFile = join(path, "devlove.json")) {
+async function setUp(
+  path: string,
+  devloveFile = join(path, "devlove.json"),
+  more: Partial<SiteLocation> = {},
+) {
   const central = new FakeCentral();
   const registry = new Registry();
   const progress: ImportProgress[] = [];
@@ -28,7 +33,7 @@ async function setUp(path: string, devloveFile = join(path, "devlove.json")) {
   const viewsets = await openViewsets({
     stateDir: join(path, "state"),
     central,
-    sites: [{ domain: names.name, views_dir: views, devlove_file: devloveFile }],
+    sites: [{ domain: names.name, views_dir: views, devlove_file: devloveFile, ...more }],
     backendRules: {},
     onProgress: (message) => progress.push(message),
     registry,
@@ -92,6 +97,36 @@ test("the devlove file is no view, wherever it lies", async () => {
   await put("index.html", "<p>home");
   const { manifest } = await run();
   expect(central.manifest(manifest).files?.map(({ path }) => path)).toEqual(["index.html"]);
+});
+
+test("names that differ only in case are refused, all of them named, unless the setting says that they are meant", async () => {
+  using dir = tempDir();
+  const { central, run, put } = await setUp(dir.path);
+  await put("class.Button.html", "the class");
+  await put("class.button.html", "another");
+  await put("Guide/index.html", "1");
+  await put("guide/other.html", "2");
+  await put(".Hidden", "no view");
+  await put(".hidden", "no view");
+  await expect(run()).rejects.toMatchObject({
+    code: "IMPORT_IMPOSSIBLE",
+    message: expect.stringMatching(
+      /views: "class\.button\.html" and "class\.Button\.html" differ only in case; "guide" and "Guide" differ only in case\. Where both are meant, set paths_differ_in_case /,
+    ),
+  });
+  expect(central.uploaded).toEqual([]);
+  const meant = await setUp(dir.path, undefined, { paths_differ_in_case: true });
+  const manifest = meant.central.manifest((await meant.run()).manifest);
+  expect(manifest.paths_differ_in_case).toBe(true);
+  expect(manifest.files?.length).toBe(4);
+});
+
+test("the setting changes nothing of a site without such names", async () => {
+  using dir = tempDir();
+  const { run, put } = await setUp(dir.path);
+  await put("index.html", "<p>home");
+  const meant = await setUp(dir.path, undefined, { paths_differ_in_case: true });
+  expect((await meant.run()).manifest).toBe((await run()).manifest);
 });
 
 test("2,000 files of 300 contents: progress never goes back, uploads are bounded, a second import moves nothing", async () => {

@@ -112,6 +112,15 @@ test("what a directory holds is counted, and what cannot be served or imported i
     { severity: "warning", text: expect.stringContaining("caf\\xe9") },
   ]);
   rmSync(odd);
+  writeFileSync(join(views, "Index.html"), "another");
+  await open.rescan();
+  expect(health.list()).toMatchObject([
+    {
+      severity: "warning",
+      text: expect.stringContaining('"index.html" and "Index.html" differ only in case'),
+    },
+  ]);
+  rmSync(join(views, "Index.html"));
   writeFileSync(join(views, "index.html"), "123");
   await open.rescan();
   expect(health.list()).toEqual([]);

@@ -123,6 +123,16 @@ describe("refused, with the reason", () => {
     ["a NUL in a path", path("a\0b"), [/no path below the root/]],
     ["half a character in a path", path("a\ud800"), [/no path below the root/]],
     ["a path twice", path("a/b.html"), [/"a\/b.html" stands twice/]],
+    [
+      "names that differ only in case",
+      (central) => central.addViewset(devlove, { "a.html": "1", "b.html": "2", "A.html": "3" }),
+      [/^manifest: "a\.html" and "A\.html" differ only in case$/],
+    ],
+    [
+      "directories that differ only in case",
+      (central) => central.addViewset(devlove, { "x/É/1": "1", "x/é/2": "2" }),
+      [/^manifest: "x\/é" and "x\/É" differ only in case$/],
+    ],
     ["a manifest that is no JSON", (central) => central.add("{"), [/not JSON/]],
     ["a manifest of another shape", (central) => central.add("{}"), [/devlove/]],
     [
@@ -238,7 +248,7 @@ test("what damaged the manifest on this disk is healed by fetching it again", as
   expect(await viewsets.prepare(manifest, names, never)).toMatchObject({ manifest });
 });
 
-test("paths that differ in case, in form, or are one another's directory are files of their own: no path becomes a file name", async () => {
+test("paths that differ in case and are said to be meant, in form, or are one another's directory are files of their own: no path becomes a file name", async () => {
   using dir = tempDir();
   const { central, viewsets } = await setUp(dir.path);
   const files = {
@@ -250,7 +260,11 @@ test("paths that differ in case, in form, or are one another's directory are fil
     "docs/x": "below it",
     "con.txt ": "a name that some systems cannot have",
   };
-  const ready = await viewsets.prepare(central.addViewset(devlove, files), names, never);
+  const manifest = central.addViewset(devlove, files, (plain) => ({
+    ...plain,
+    paths_differ_in_case: true,
+  }));
+  const ready = await viewsets.prepare(manifest, names, never);
   const table = new ManifestTable(ready.table ?? new SharedArrayBuffer(4));
   const found = Object.keys(files).map((path) => table.find(path)?.sha256);
   expect(found).toEqual(Object.values(files).map((content) => digest(content)));

@@ -189,6 +189,11 @@ test.each<[name: string, files: readonly Readonly<Record<string, Json>>[], reaso
     ],
     /"a" stands twice/,
   ],
+  [
+    "differs from another only in case",
+    [{ path: "Read.me" }, { path: "read.me" }],
+    /^the manifest is not valid: "read\.me" and "Read\.me" differ only in case$/,
+  ],
   ["is of 5,000 characters", [{ ...entry, path: "a".repeat(5_000) }], /\/files\/0\/path/],
   ["has a digest that is none", [{ ...entry, path: "a", sha256: "x" }], /\/files\/0\/sha256/],
   ["has a negative size", [{ ...entry, path: "a", size: -1 }], /\/files\/0\/size/],

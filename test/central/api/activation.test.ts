@@ -46,17 +46,19 @@ test("the manifest is canonical JSON of the views and the devlove of now", async
     schemas,
     schemas,
     fc.boolean(),
-    async (files, hadSchema, schema, isCanonical) => {
+    fc.constantFrom({}, { paths_differ_in_case: true as const }),
+    async (files, hadSchema, schema, isCanonical, said) => {
       const safe = files.filter(({ path: one }) => isBelow(one));
       const blobs = new Blobs();
       const had: Manifest = {
         devlove: { schema: hadSchema, sha256: digest("before") },
         files: safe,
+        ...said,
       };
       const text = isCanonical ? canonicalJson(had) : JSON.stringify(had, undefined, 1);
       const filesBlob = await blobs.put(Buffer.from(text));
       const sha256 = await storeManifest(blobs, { schema, content: "{}", filesBlob });
-      const now: Manifest = { devlove: { schema, sha256: digest("{}") }, files: safe };
+      const now: Manifest = { devlove: { schema, sha256: digest("{}") }, files: safe, ...said };
       expect(Buffer.from(blobs.kept.get(sha256) ?? []).toString()).toBe(canonicalJson(now));
     },
   );
