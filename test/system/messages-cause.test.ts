@@ -1,14 +1,12 @@
 // A mail is written with its cause: central is killed behind the answer to a request that a mail follows from, before and after the mail is in the outbox.
 // Whenever it is, the store has either the cause or the message, never neither and never both, and the mail comes.
 
-import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openSqlite } from "../../src/base/sqlite.ts";
+import { startCentralProgram } from "../support/central-program.ts";
 import { call } from "../support/central-whole.ts";
-import { freePorts } from "../support/free-ports.ts";
 import { startMailServer } from "../support/mail-server.ts";
-import { answers200, Program } from "../support/process.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
 
@@ -18,24 +16,8 @@ test("killed between cause and mail", { timeout: 400_000 }, async () => {
   await using stack = new AsyncDisposableStack();
   const dir = stack.use(tempDir());
   const mails = stack.use(await startMailServer());
-  const [port = 0] = await freePorts(1);
-  const config = join(dir.path, "central.yaml");
-  const url = `http://127.0.0.1:${port}`;
-  writeFileSync(
-    config,
-    [
-      `listen: 127.0.0.1:${port}`,
-      `base_url: ${url}`,
-      `state_dir: ${dir.path}/state`,
-      `mail:\n  server: smtp://127.0.0.1:${mails.port}\n  starttls: never\n  from: accel@c.example`,
-      "",
-    ].join("\n"),
-  );
-  const central = stack.use(
-    await Program.start(["central", "serve", "--config", config], async () =>
-      answers200(`${url}/readyz`),
-    ),
-  );
+  const { url, program } = await startCentralProgram(dir.path, mails);
+  const central = stack.use(program);
   const store = <T>(action: (db: ReturnType<typeof openSqlite>) => T): T => {
     const db = openSqlite(join(dir.path, "state", "central.db"), { sync: "full" });
     try {

@@ -1,15 +1,13 @@
 // Central is killed again and again while it sends mails and posts to a hook: nothing is lost, what comes twice has the same id, and no more than the kills.
 
-import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openSqlite } from "../../src/base/sqlite.ts";
 import { createSealer, openKeyFile } from "../../src/base/seal.ts";
 import { startChatHook } from "../support/chat-hook.ts";
-import { freePorts } from "../support/free-ports.ts";
 import { startMailServer } from "../support/mail-server.ts";
-import { answers200, Program } from "../support/process.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { startCentralProgram } from "../support/central-program.ts";
 import { call } from "../support/central-whole.ts";
 import { until } from "../support/until.ts";
 
@@ -23,25 +21,9 @@ test("mail and chat under SIGKILL", { timeout: 600_000 }, async () => {
   const dir = stack.use(tempDir());
   const mails = stack.use(await startMailServer());
   const hook = stack.use(await startChatHook());
-  const [port = 0] = await freePorts(1);
-  const config = join(dir.path, "central.yaml");
-  const url = `http://127.0.0.1:${port}`;
-  writeFileSync(
-    config,
-    [
-      `listen: 127.0.0.1:${port}`,
-      `base_url: ${url}`,
-      `state_dir: ${dir.path}/state`,
-      `mail:\n  server: smtp://127.0.0.1:${mails.port}\n  starttls: never\n  from: accel@c.example`,
-      "chat:\n  private_hooks: true",
-      "",
-    ].join("\n"),
-  );
-  const start = async () =>
-    Program.start(["central", "serve", "--config", config], async () =>
-      answers200(`${url}/readyz`),
-    );
-  const central = stack.use(await start());
+  const more = "chat:\n  private_hooks: true";
+  const { url, program } = await startCentralProgram(dir.path, mails, more);
+  const central = stack.use(program);
   await call(url, "POST", "/trial/", undefined, { username: "ada", email: "ada@x.org" });
 
   const key = await openKeyFile(join(dir.path, "state", "central.key"));
