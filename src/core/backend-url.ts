@@ -18,10 +18,13 @@ const metadataAddresses: ReadonlySet<string> = new Set([
   "100.100.100.200", // Alibaba
   "168.63.129.16", // Azure
   "192.0.0.192", // Oracle
-  "fd00:ec2::254", // AWS
   "fd00:42::42", // Scaleway
   "fd20:ce::254", // Google
 ]);
+
+/** AWS: instance metadata at `::254`, credentials of EKS pods at `::23`, and whatever it puts there next. */
+const metadataPrefix = ipaddr.IPv6.parse("fd00:ec2::");
+const metadataPrefixBits = 32;
 
 const metadataNames: ReadonlySet<string> = new Set([
   "metadata",
@@ -89,13 +92,14 @@ function textOf(address: Address): string {
   return address instanceof ipaddr.IPv4 ? address.toString() : address.toRFC5952String();
 }
 
-/** The IPv4 address that an IPv6 address is a wrapping of: mapped, compatible, NAT64 (RFC 6052), 6to4 (RFC 3056); else itself. */
+/** The IPv4 address that an IPv6 address wraps: mapped, translated (RFC 2765 §2.1), compatible, NAT64 (RFC 6052), 6to4 (RFC 3056); else itself. */
 function reached(address: Address): Address {
   if (address instanceof ipaddr.IPv4) return address;
   const bytes = address.toByteArray();
   const startsWith = (...prefix: number[]): boolean =>
     prefix.every((byte, at) => bytes[at] === byte);
   if (address.isIPv4MappedAddress()) return address.toIPv4Address();
+  if (startsWith(0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0)) return new ipaddr.IPv4(bytes.slice(12));
   if (startsWith(0x20, 0x02)) return new ipaddr.IPv4(bytes.slice(2, 6));
   if (startsWith(0, 0x64, 0xff, 0x9b)) return new ipaddr.IPv4(bytes.slice(12));
   const isCompatible =
@@ -106,7 +110,10 @@ function reached(address: Address): Address {
 
 function addressFault(address: Address): string | undefined {
   const text = textOf(address);
-  if (metadataAddresses.has(text)) return `points at a cloud metadata address (${text})`;
+  const isMetadata =
+    metadataAddresses.has(text) ||
+    (address instanceof ipaddr.IPv6 && address.match(metadataPrefix, metadataPrefixBits));
+  if (isMetadata) return `points at a cloud metadata address (${text})`;
   const range = address.range();
   if (range === "linkLocal")
     return `points at a link-local address (${text}), where cloud metadata services are`;

@@ -14,6 +14,10 @@ test.each([
   "http://10.0.0.7",
   "http://192.168.1.1:80",
   "http://[fd00::7]",
+  "http://[fd00:ec1:ffff::254]",
+  "http://[fd00:ec3::254]",
+  "http://[::ffff:0:10.0.0.7]",
+  "http://[::ffff:1:169.254.169.254]",
   "http://xn--bcher-kva.example",
 ])("%s is accepted", (url) => {
   expect(backendUrlFault(url, {})).toBeUndefined();
@@ -37,6 +41,11 @@ describe("link-local and metadata addresses are refused", () => {
     "http://[2002:a9fe:a9fe::]",
     "http://[fd00:ec2::254]",
     "http://[fd00:0ec2:0:0::254]",
+    "http://[fd00:ec2::23]", // Credentials of EKS pods.
+    "http://[fd00:ec2:ffff::1]",
+    "http://[::ffff:0:169.254.169.254]",
+    "http://[::ffff:0:a9fe:a9fe]",
+    "http://[::ffff:0:100.100.100.200]",
     "http://[::ffff:100.100.100.200]",
     "http://100.100.100.200",
     "http://168.63.129.16",
