@@ -2,9 +2,10 @@
 //
 //   u32 bytes of the index | index, UTF-8 JSON | PEM texts, UTF-8, one after the other
 //
-// The index is a list of {names, not before, not after, fingerprint, at, chain bytes, key bytes}: a chain begins at `at`, counted from the end of the index,
-// and its private key follows. The memory holds private keys: it goes to threads that serve, and nowhere else.
+// The index is a list of {names, not before, not after, fingerprint, digest, at, chain bytes, key bytes}: a chain begins at `at`, counted from the end of the
+// index, and its private key follows. The memory holds private keys: it goes to threads that serve, and nowhere else.
 
+import { hash } from "node:crypto";
 import type { CertificateFacts } from "./certificate-choice.ts";
 import type { Sha256 } from "./ids.ts";
 
@@ -19,6 +20,8 @@ export type InstalledCertificate = CertificateFacts & {
 
 export type ListedCertificate = CertificateFacts & {
   readonly fingerprint: Sha256;
+  /** SHA-256 of chain and private key: the same leaf may come again with another chain. */
+  readonly digest: string;
   readonly at: number;
   readonly chainBytes: number;
   readonly keyBytes: number;
@@ -45,7 +48,9 @@ export function encodeCertificates(
     const { names, notBeforeMs, notAfterMs, fingerprint } = certificate;
     const chainBytes = texts[i]?.chain.length ?? 0;
     const keyBytes = texts[i]?.key.length ?? 0;
-    const entry = { names, notBeforeMs, notAfterMs, fingerprint, at, chainBytes, keyBytes };
+    const facts = { names, notBeforeMs, notAfterMs, fingerprint };
+    const digest = hash("sha256", `${certificate.chain}\n${certificate.privateKey}`);
+    const entry = { ...facts, digest, at, chainBytes, keyBytes };
     at += chainBytes + keyBytes;
     return entry;
   });

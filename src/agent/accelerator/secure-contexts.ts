@@ -37,7 +37,7 @@ type Known = {
 
 export class SecureContexts {
   readonly #deps: SecureContextsDeps;
-  /** By fingerprint, the one that was asked for last at the end. A new state does not make them anew. */
+  /** By digest, the one that was asked for last at the end. A new state does not make them anew; a new chain of the same leaf does. */
   readonly #contexts = new Map<string, SecureContext>();
   #known: Known | undefined;
 
@@ -50,11 +50,11 @@ export class SecureContexts {
     const known = this.#look();
     const certificate = known?.choice.find(host, this.#deps.clock.wallMs());
     if (known === undefined || certificate === undefined) return undefined;
-    const { fingerprint } = certificate;
-    const context = this.#contexts.get(fingerprint) ?? this.#make(known.table, certificate);
+    const { digest } = certificate;
+    const context = this.#contexts.get(digest) ?? this.#make(known.table, certificate);
     if (context === undefined) return undefined;
-    this.#contexts.delete(fingerprint);
-    this.#contexts.set(fingerprint, context);
+    this.#contexts.delete(digest);
+    this.#contexts.set(digest, context);
     const oldest = this.#contexts.keys().next().value;
     if (this.#contexts.size > contextsMax && oldest !== undefined) this.#contexts.delete(oldest);
     return context;
@@ -67,10 +67,10 @@ export class SecureContexts {
       const table = new CertificateTable(ref);
       const choice = new CertificateChoice(table.certificates);
       this.#known = { no: ref.no, table, choice };
-      const held = new Set<string>(table.certificates.map(({ fingerprint }) => fingerprint));
+      const held = new Set(table.certificates.map(({ digest }) => digest));
       // Private keys of what was taken away do not stay in memory.
-      for (const fingerprint of this.#contexts.keys())
-        if (!held.has(fingerprint)) this.#contexts.delete(fingerprint);
+      for (const digest of this.#contexts.keys())
+        if (!held.has(digest)) this.#contexts.delete(digest);
     }
     return this.#known;
   }

@@ -153,6 +153,19 @@ describe("a certificate", () => {
     expect((await visitor.ask("/")).status).toBe(404);
   });
 
+  test("that comes again with the intermediate it lacked is met with it", async () => {
+    const whole = installed();
+    const [leaf = ""] = whole.chain.split(/(?<=-----END CERTIFICATE-----\n)/);
+    await using secure = await openSecure({ certificates: [{ ...whole, chain: leaf }] });
+    const { edge, port } = secure;
+    // Those who know the root alone cannot trust it.
+    await expect(shake(port)).rejects.toThrow(/unable to verify the first certificate/);
+    edge.publish({ ...stateOf(2, {}), certificates: tableOf(whole) });
+    expect(await met(port, host)).toBe(whole.fingerprint);
+    edge.publish({ ...stateOf(3, {}), certificates: tableOf({ ...whole, chain: leaf }) });
+    await expect(shake(port)).rejects.toThrow(/unable to verify the first certificate/);
+  });
+
   test("that is taken away is met by nobody", async () => {
     await using secure = await openSecure();
     secure.edge.publish(stateOf(2, {}));
