@@ -2,34 +2,102 @@
 
 import { quotedPath } from "./quoted-path.ts";
 
-/** Two names of one directory that are equal in Unicode's lower case. */
+/** Two names of one directory, as paths. */
 export type CaseCollision = readonly [string, string];
 
-/** Among these paths and the directories above them; `/` between segments. Each name is told once, with one that it collides with. */
-export function caseCollisions(paths: Iterable<string>): readonly CaseCollision[] {
-  const names = new Set<string>();
-  for (const path of paths) {
-    for (let end = path.length; end > 0; end = path.lastIndexOf("/", end - 1)) {
-      const name = path.slice(0, end);
-      if (names.has(name)) break;
-      names.add(name);
-    }
-  }
+/** Neither capital nor beyond ASCII: most names are their own fold. */
+const mayFold = /[A-Z\u0080-\uffff]/;
+/** More would not be read. */
+const collisionsMax = 1_000;
+
+/** Of the paths of all directories: what a hostile list costs is bounded by them. A large real site has a million. */
+export const directoryCharsMax = 32 * 2 ** 20;
+
+/**
+ * Among these paths and the directories above them (`/` between segments), the first thousand. Undefined: the paths of the directories are longer than
+ * `directoryCharsMax` together. What lies below two directories that collide is not told beside them.
+ */
+export function caseCollisions(paths: readonly string[]): readonly CaseCollision[] | undefined {
+  if (!paths.some((path) => mayFold.test(path))) return [];
+  const directories = new Directories();
   const collisions: CaseCollision[] = [];
+  /** Of names that are not written as they fold; those that are, the many, are only looked up. */
   const folded = new Map<string, string>();
-  for (const name of names) {
-    const fold = name.toLowerCase();
-    if (fold === name) continue;
-    const other = folded.get(fold) ?? (names.has(fold) ? fold : undefined);
-    if (other === undefined) folded.set(fold, name);
-    // What lies below directories that collide is told by them.
-    else if (parentOf(other) === parentOf(name)) collisions.push([other, name]);
+  for (const path of paths) {
+    const parent = directories.number(parentOf(path));
+    if (parent === undefined) return undefined;
+    note(parent, path);
   }
+  for (const [directory, parent] of directories.all()) note(parent, directory);
+  if (folded.size === 0) return [];
+  for (const path of paths) meet(directories.number(parentOf(path)), path);
+  for (const [directory, parent] of directories.all()) meet(parent, directory);
   return collisions;
+
+  function note(parent: number, path: string): void {
+    const name = nameOf(path);
+    const fold = foldCase(name);
+    if (fold === name) return;
+    const key = `${parent}/${fold}`;
+    const other = folded.get(key);
+    if (other === undefined) folded.set(key, path);
+    else if (other !== path) tell([other, path]); // A file and a directory of one name are another matter.
+  }
+
+  function meet(parent: number | undefined, path: string): void {
+    const name = nameOf(path);
+    if (foldCase(name) !== name) return;
+    const other = folded.get(`${parent}/${name}`);
+    if (other !== undefined) tell([path, other]);
+  }
+
+  function tell(collision: CaseCollision): void {
+    if (collisions.length < collisionsMax) collisions.push(collision);
+  }
+}
+
+/** Numbered as they come up, each with the number of the one above it; the root is 0. */
+class Directories {
+  readonly #numbers = new Map<string, number>([["", 0]]);
+  readonly #parents = new Map<string, number>();
+  #chars = 0;
+
+  /** Undefined where it would be too much. Upwards to the first that is known: what is shared is walked once. */
+  number(directory: string): number | undefined {
+    const unknown: string[] = [];
+    let known: number | undefined;
+    for (let at = directory; ; at = parentOf(at)) {
+      known = this.#numbers.get(at);
+      if (known !== undefined) break;
+      unknown.push(at);
+      this.#chars += at.length;
+      if (this.#chars > directoryCharsMax) return undefined;
+    }
+    for (const at of unknown.reverse()) {
+      this.#parents.set(at, known);
+      known = this.#numbers.size;
+      this.#numbers.set(at, known);
+    }
+    return known;
+  }
+
+  all(): Iterable<readonly [string, number]> {
+    return this.#parents;
+  }
 }
 
 function parentOf(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf("/")));
+}
+
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+/** Full case folding (Unicode, chapter 5.18) as near as the language has it: both ways, and one sigma. */
+function foldCase(name: string): string {
+  if (!mayFold.test(name)) return name;
+  return name.toUpperCase().toLowerCase().replaceAll("ς", "σ");
 }
 
 /** As it is told. */

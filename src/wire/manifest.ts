@@ -2,7 +2,7 @@
 
 import { Type, type Static } from "typebox";
 import { closed, decoder } from "./validate.ts";
-import { caseCollisions, describeCollision } from "../core/case-collisions.ts";
+import { caseCollisions, describeCollision, directoryCharsMax } from "../core/case-collisions.ts";
 import { Count, Sha256Text } from "./parts.ts";
 
 export const ManifestEntry = closed({
@@ -51,10 +51,13 @@ export function decodeManifest(raw: unknown): ManifestDecoded {
   return { ok: true, manifest: decoded.value };
 }
 
+const tooDeep = `the paths of its directories have more than ${directoryCharsMax} characters together`;
+
 /** Why a manifest is not taken though it can be read: names that differ only in case, and it does not say that they are meant. */
 export function caseFaults({ files, paths_differ_in_case: isMeant }: Manifest): readonly string[] {
   if (files === null || isMeant === true) return [];
-  return caseCollisions(files.map(({ path }) => path)).map(describeCollision);
+  const paths = files.map(({ path }) => path);
+  return caseCollisions(paths)?.map(describeCollision) ?? [tooDeep];
 }
 
 /** Of a manifest as it is stored: a million files with paths of 60 bytes and more. Larger ones are never read. */

@@ -32,7 +32,7 @@ export function readManifest(bytes: Uint8Array): Manifest {
   return decoded.manifest;
 }
 
-/** What is in force already stays so: only what is about to be is judged. Throws ManifestFault. */
+/** For what is new to this host. Throws ManifestFault. */
 export function refuseCollisions(manifest: Manifest): void {
   const reasons = caseFaults(manifest);
   if (reasons.length > 0) throw new ManifestFault(reasons);

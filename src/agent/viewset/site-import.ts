@@ -5,12 +5,11 @@
 
 import type { BackendRules } from "../../core/backend-url.ts";
 import { blobPath } from "../../core/blob-path.ts";
-import { caseCollisions } from "../../core/case-collisions.ts";
 import { canonicalJson } from "../../core/canonical-json.ts";
 import { AccelError } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { devloveSchemaId } from "../../wire/devlove.ts";
-import { manifestBytesMax, type Manifest } from "../../wire/manifest.ts";
+import { caseFaults, manifestBytesMax, type Manifest } from "../../wire/manifest.ts";
 import type { BlobStore, StoredBlob } from "./blob-store.ts";
 import { readDevloveFile } from "./devlove-file.ts";
 import { invalid, readDevlove, type SiteNames } from "./devlove-text.ts";
@@ -75,14 +74,7 @@ export class SiteImporter {
     const devlove = await this.#takeDevlove(task, signal);
     const { location, progress } = task;
     const { files, leftOut } = await SiteTaking.run(this.#store, location, progress, signal);
-    const collide =
-      location.paths_differ_in_case === true &&
-      caseCollisions(files.map(({ path }) => path)).length > 0;
-    const contents: Manifest = {
-      devlove: { schema: devloveSchemaId, sha256: devlove.sha256 },
-      files: [...files],
-      ...(collide && { paths_differ_in_case: true as const }),
-    };
+    const contents = manifestOf(devlove, files, location);
     const text = Buffer.from(canonicalJson(contents));
     if (text.length > manifestBytesMax)
       throw new AccelError(
@@ -152,4 +144,16 @@ function sum(amounts: readonly Amount[]): Amount {
     files: amounts.reduce((files, amount) => files + amount.files, 0),
     bytes: amounts.reduce((bytes, amount) => bytes + amount.bytes, 0),
   };
+}
+
+/** That names differ only in case is said only where some do: the setting alone makes no other version. */
+function manifestOf(
+  { sha256 }: StoredBlob,
+  files: readonly ManifestFile[],
+  { paths_differ_in_case: isMeant }: SiteLocation,
+): Manifest {
+  const plain = { devlove: { schema: devloveSchemaId, sha256 }, files: [...files] };
+  return isMeant === true && caseFaults(plain).length > 0
+    ? { ...plain, paths_differ_in_case: true }
+    : plain;
 }

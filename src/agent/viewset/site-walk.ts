@@ -130,11 +130,7 @@ class Walk {
       withFileTypes: true,
       encoding: "buffer",
     });
-    if (!this.#options.pathsDifferInCase)
-      this.#judgeCase(
-        prefix,
-        entries.map(({ name }) => name.toString("utf8")),
-      );
+    const names: string[] = [];
     const visit = async (entry: Dirent<Buffer>): Promise<void> => {
       const name = entry.name.toString("utf8");
       if (isHidden(name)) return;
@@ -145,60 +141,63 @@ class Walk {
         );
       else if (path.length > pathCharsMax)
         this.#faults.push(`${quotedPath(path)} is longer than ${pathCharsMax} characters`);
-      else await this.#visit(path, `${directory.link}/${name}`, entry, above);
+      else if (await this.#visit(path, `${directory.link}/${name}`, entry, above)) names.push(name);
     };
     await inParallel(entries, entriesAtOnce, visit, this.#options.signal);
+    if (!this.#options.pathsDifferInCase) this.#judgeCase(prefix, names.sort());
   }
 
   #judgeCase(prefix: string, names: readonly string[]): void {
-    const visible = names.filter((name) => !isHidden(name)).sort();
-    for (const [one, other] of caseCollisions(visible)) {
+    for (const [one, other] of caseCollisions(names) ?? []) {
       this.#collide = true;
       this.#faults.push(describeCollision([prefix + one, prefix + other]));
     }
   }
 
+  /** Whether it is part of the site, as far as can be seen from here: a directory may turn out empty. */
   async #visit(
     path: string,
     full: string,
     entry: Dirent<Buffer>,
     above: ReadonlySet<string>,
-  ): Promise<void> {
+  ): Promise<boolean> {
     try {
       if (entry.isDirectory()) {
         this.#next.push({ prefix: `${path}/`, above });
-        return;
+        return true;
       }
       // One name in a directory that is held: nothing can lead elsewhere.
       const stats = await lstat(full, { bigint: true });
-      if (stats.isSymbolicLink()) await this.#follow(path, above);
-      else this.#add(path, stats, above);
+      if (stats.isSymbolicLink()) return await this.#follow(path, above);
+      return this.#add(path, stats, above);
     } catch (error) {
       if (!vanished.has(codeOfSystem(error)))
         this.#faults.push(`${quotedPath(path)} ${systemReason(error)}`);
+      return false;
     }
   }
 
-  async #follow(path: string, above: ReadonlySet<string>): Promise<void> {
+  async #follow(path: string, above: ReadonlySet<string>): Promise<boolean> {
     try {
       using found = await this.#options.root.find(path);
-      if (found === undefined) this.#leaveOut(path, "a link out of views_dir");
-      else this.#add(path, found.stats, above);
+      if (found !== undefined) return this.#add(path, found.stats, above);
+      this.#leaveOut(path, "a link out of views_dir");
     } catch (error) {
       if (!vanished.has(codeOfSystem(error))) throw error;
       this.#leaveOut(path, "a link to nothing");
     }
+    return false;
   }
 
-  #add(path: string, stats: BigIntStats, above: ReadonlySet<string>): void {
+  #add(path: string, stats: BigIntStats, above: ReadonlySet<string>): boolean {
     const { except, onFile = (file) => this.#files.push(file) } = this.#options;
+    if (except !== undefined && stats.dev === except.dev && stats.ino === except.ino) return false;
     if (stats.isDirectory()) this.#next.push({ prefix: `${path}/`, above });
-    else if (!stats.isFile())
-      this.#faults.push(`${quotedPath(path)} is neither file nor directory`);
-    else if (except === undefined || stats.dev !== except.dev || stats.ino !== except.ino) {
+    else if (stats.isFile()) {
       this.#count++;
       onFile({ path, size: Number(stats.size), identity: identityOf(stats) });
-    }
+    } else this.#faults.push(`${quotedPath(path)} is neither file nor directory`);
+    return true;
   }
 
   #leaveOut(path: string, why: string): void {

@@ -137,7 +137,7 @@ export class Viewsets implements AsyncDisposable {
       const want = { sha256: manifest, bytesMax: manifestBytesMax };
       const bytes = await this.#blobs.obtain(want, "the manifest", stop);
       const contents = readManifest(bytes);
-      refuseCollisions(contents);
+      if (!this.#holds(manifest)) refuseCollisions(contents);
       const { devlove, bytes: devloveSize } = await this.#fetchDevlove(contents, names, stop);
       const lacking = await this.#store.lacking(blobsOf(contents).values());
       const own = { sha256: manifest, size: bytes.length };
@@ -207,6 +207,11 @@ export class Viewsets implements AsyncDisposable {
       this.#options.log.info({ domain: names.name, import_id: importId, ...done }, "site imported");
       return done;
     });
+  }
+
+  /** What is in force, or kept to go back to, was taken under the rules of its day. */
+  #holds(manifest: Sha256): boolean {
+    return this.#options.releases?.held().some((held) => held.manifest === manifest) === true;
   }
 
   #ready(manifest: Sha256, { files }: Manifest, devlove: Devlove): ReadyViewset {

@@ -1,6 +1,6 @@
 // A domain with a small site, and the viewsets part over a real directory with a central in memory.
 
-import { openViewsets } from "../../../src/agent/viewset/viewsets.ts";
+import { openViewsets, type ViewsetsOptions } from "../../../src/agent/viewset/viewsets.ts";
 import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";
@@ -13,13 +13,18 @@ export const devlove = JSON.stringify({
 });
 export const site = { "index.html": "<p>home", "a/b.html": "<p>b", "a/copy.html": "<p>b" };
 
-export async function setUp(path: string, central = new FakeCentral()) {
+export async function setUp(
+  path: string,
+  central = new FakeCentral(),
+  releases?: ViewsetsOptions["releases"],
+) {
   const registry = new Registry();
   const health = new Health(() => new Date(0));
   const viewsets = await openViewsets({
     stateDir: path,
     central,
     sites: [],
+    ...(releases && { releases }),
     backendRules: {},
     onProgress: () => undefined,
     registry,

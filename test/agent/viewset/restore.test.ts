@@ -61,6 +61,12 @@ test("names that differ only in case are refused before they are in force, not w
     writeFileSync(path, bytes);
   }
   expect(await viewsets.restore(manifest, names)).toMatchObject({ manifest });
+  // What the host holds is repaired and gone back to as well.
+  rmSync(blobPath(viewsets.blobsDir, digest("small")));
+  const held = { domain: names.name, manifest, standing: "kept" as const, activatedAt: "" };
+  const holding = await setUp(dir.path, central, { held: () => [held], giveUp: () => undefined });
+  expect(await holding.viewsets.prepare(manifest, names, never)).toMatchObject({ manifest });
+  await holding.viewsets[Symbol.asyncDispose]();
 });
 
 test("central is not asked", async () => {

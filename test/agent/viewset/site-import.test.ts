@@ -101,13 +101,16 @@ test("the devlove file is no view, wherever it lies", async () => {
 
 test("names that differ only in case are refused, all of them named, unless the setting says that they are meant", async () => {
   using dir = tempDir();
-  const { central, run, put } = await setUp(dir.path);
+  const { central, run, put, views, devloveFile } = await setUp(dir.path);
   await put("class.Button.html", "the class");
   await put("class.button.html", "another");
   await put("Guide/index.html", "1");
   await put("guide/other.html", "2");
   await put(".Hidden", "no view");
   await put(".hidden", "no view");
+  await put("Devlove.json", "another file");
+  await symlink(devloveFile, join(views, "devlove.json"));
+  await symlink("/etc", join(views, "GUIDE"));
   await expect(run()).rejects.toMatchObject({
     code: "IMPORT_IMPOSSIBLE",
     message: expect.stringMatching(
@@ -118,7 +121,7 @@ test("names that differ only in case are refused, all of them named, unless the 
   const meant = await setUp(dir.path, undefined, { paths_differ_in_case: true });
   const manifest = meant.central.manifest((await meant.run()).manifest);
   expect(manifest.paths_differ_in_case).toBe(true);
-  expect(manifest.files?.length).toBe(4);
+  expect(manifest.files?.length).toBe(5);
 });
 
 test("the setting changes nothing of a site without such names", async () => {
