@@ -42,15 +42,21 @@ function alternative(value: string): Buffer {
   return value.includes("@") ? text(0x81, value) : text(0x82, value);
 }
 
-export type KeyType = "ec" | "rsa" | "rsa-1024" | "ed25519";
+const curves = { ec: "P-256", "P-384": "P-384", "P-521": "P-521", secp256k1: "secp256k1" } as const;
+export type KeyType = keyof typeof curves | "rsa" | "rsa-1024" | "ed25519";
+
+/** Their bits, from the first byte's highest on (RFC 5280 §4.2.1.3). */
+const keyUsageBits = { digitalSignature: 0, keyEncipherment: 2, keyAgreement: 4, keyCertSign: 5 };
+export type KeyUsage = keyof typeof keyUsageBits;
 
 export function makeKeys(type: KeyType = "ec"): {
   readonly publicKey: KeyObject;
   readonly privateKey: KeyObject;
 } {
-  if (type === "ec") return generateKeyPairSync("ec", { namedCurve: "P-256" });
   if (type === "ed25519") return generateKeyPairSync("ed25519");
-  return generateKeyPairSync("rsa", { modulusLength: type === "rsa" ? 2_048 : 1_024 });
+  if (type === "rsa" || type === "rsa-1024")
+    return generateKeyPairSync("rsa", { modulusLength: type === "rsa" ? 2_048 : 1_024 });
+  return generateKeyPairSync("ec", { namedCurve: curves[type] });
 }
 
 const algorithms: Readonly<Record<string, Buffer>> = {
@@ -80,12 +86,27 @@ export type CertificateWanted = {
   readonly keyType?: KeyType;
   /** Extended key usages; none: no such extension. */
   readonly usages?: readonly string[];
+  /** Undefined: no such extension. */
+  readonly keyUsages?: readonly KeyUsage[];
 };
+
+function keyUsage(usages: readonly KeyUsage[]): Buffer {
+  const byte = usages.reduce((sum, usage) => sum | (0x80 >> keyUsageBits[usage]), 0);
+  const unused = byte === 0 ? 0 : Math.log2(byte & -byte);
+  return tag(0x03, Buffer.from(byte === 0 ? [0] : [unused, byte]));
+}
 
 let serial = 1n;
 
 export function makeCertificate(wanted: CertificateWanted = {}): Issued {
-  const { names = [], issuer, isAuthority = false, usages = [], keyType = "ec" } = wanted;
+  const {
+    names = [],
+    issuer,
+    isAuthority = false,
+    usages = [],
+    keyUsages,
+    keyType = "ec",
+  } = wanted;
   const subject = wanted.subject ?? names[0] ?? "nameless";
   const { publicKey, privateKey } = makeKeys(keyType);
   const signer = issuer?.privateKey ?? privateKey;
@@ -94,6 +115,7 @@ export function makeCertificate(wanted: CertificateWanted = {}): Issued {
   const extensions = [
     extension("2.5.29.19", sequence(...(isAuthority ? [tag(0x01, Buffer.of(0xff))] : [])), true),
     ...(names.length > 0 ? [extension("2.5.29.17", sequence(...names.map(alternative)))] : []),
+    ...(keyUsages === undefined ? [] : [extension("2.5.29.15", keyUsage(keyUsages), true)]),
     ...(usages.length > 0 ? [extension("2.5.29.37", sequence(...usages.map(oid)))] : []),
   ];
   const body = sequence(

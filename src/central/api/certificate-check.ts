@@ -6,6 +6,7 @@ import { createSecureContext } from "node:tls";
 import { messageOf } from "../../core/faults.ts";
 import { parseSha256 } from "../../core/ids.ts";
 import { certificateNamesMax } from "../../wire/vault.ts";
+import { maySign } from "./certificate-key-usage.ts";
 import { certificateNames } from "./certificate-names.ts";
 import type { CheckedCertificate } from "./vault-unit.ts";
 
@@ -20,6 +21,8 @@ export type CertificateChecked =
 
 const chainLengthMax = 10;
 const rsaBitsMin = 2_048;
+/** By the names of OpenSSL: those that TLS 1.3 has signatures for and clients offer (RFC 8446 §4.2.3). With any other curve nobody can shake hands. */
+const curves: ReadonlySet<string> = new Set(["prime256v1", "secp384r1", "secp521r1"]);
 /** A certificate that was made a moment ago by a clock that is ahead. */
 const aheadMaxMs = 300_000;
 const serverAuth = "1.3.6.1.5.5.7.3.1";
@@ -129,7 +132,9 @@ function parseKey(pem: string): KeyObject | Refused {
   const type = key.asymmetricKeyType ?? "unknown";
   if (!["rsa", "ec", "ed25519"].includes(type))
     return privateKey(`is of type ${type}; RSA, EC and Ed25519 are served`);
-  const bits = key.asymmetricKeyDetails?.modulusLength;
+  const { modulusLength: bits, namedCurve = "unnamed" } = key.asymmetricKeyDetails ?? {};
+  if (type === "ec" && !curves.has(namedCurve))
+    return privateKey(`has the curve ${namedCurve}; P-256, P-384 and P-521 are served`);
   return bits !== undefined && bits < rsaBitsMin
     ? privateKey(`has ${bits} bits; RSA keys need at least ${rsaBitsMin}`)
     : key;
@@ -167,9 +172,11 @@ function timeFault(chain: Chain, now: Date): Refused | undefined {
   return undefined;
 }
 
-/** `keyUsage` is Node's name for the extended usages; undefined: any. */
-function usageFault({ keyUsage }: X509Certificate): Refused | undefined {
-  const usages: readonly string[] | undefined = keyUsage;
+/** `keyUsage` is Node's name for the extended usages; undefined: any. A server's key must be allowed to sign (RFC 8446 §4.4.2.2). */
+function usageFault(leaf: X509Certificate): Refused | undefined {
+  if (!maySign(leaf))
+    return certificate("is not for servers: its key usage lacks digitalSignature");
+  const usages: readonly string[] | undefined = leaf.keyUsage;
   return usages === undefined || usages.includes(serverAuth) || usages.includes(anyUsage)
     ? undefined
     : certificate("is not for servers: its extended key usage lacks serverAuth");

@@ -91,12 +91,15 @@ describe("a handshake", () => {
     await expect(shake(secure.port, old)).rejects.toThrow(/version/);
   });
 
-  test.each(["ec", "rsa"] as const)("with a key of %s is taken", async (keyType) => {
-    await using secure = await openSecure({
-      certificates: [installed({ names: [host], keyType })],
-    });
-    expect((await askSecure(secure.port, "/")).status).toBe(404);
-  });
+  test.each(["ec", "P-384", "P-521", "rsa", "ed25519"] as const)(
+    "with a key of %s is taken",
+    async (keyType) => {
+      await using secure = await openSecure({
+        certificates: [installed({ names: [host], keyType })],
+      });
+      expect((await askSecure(secure.port, "/")).status).toBe(404);
+    },
+  );
 
   test("that is none is cut, and counted", async () => {
     await using secure = await openSecure();

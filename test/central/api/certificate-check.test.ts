@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { checkCertificate } from "../../../src/central/api/certificate-check.ts";
-import { makeAuthority } from "../../support/x509.ts";
+import { makeAuthority, makeCertificate, type KeyType, type KeyUsage } from "../../support/x509.ts";
 
 const authority = makeAuthority();
 const { pem, key } = authority.issue({ names: ["www.example.com"] });
@@ -66,6 +66,53 @@ test.each([
 ])("both certificates are taken %s", (_, chain) => {
   const checked = checkCertificate(chain, key, now);
   expect(checked.ok && checked.certificate.chain.match(/-----BEGIN/g)?.length).toBe(2);
+});
+
+const names = ["www.example.com"];
+
+test.each<KeyType>(["ec", "P-384", "P-521", "rsa", "ed25519"])(
+  "a key of %s is taken",
+  (keyType) => {
+    const leaf = authority.issue({ names, keyType });
+    expect(checkCertificate(leaf.chain, leaf.key, now).ok).toBe(true);
+  },
+);
+
+test("a key of a curve that clients do not offer is refused", () => {
+  const leaf = makeCertificate({ names, keyType: "secp256k1" });
+  expect(checkCertificate(leaf.pem, leaf.key, now)).toEqual({
+    ok: false,
+    field: "private_key",
+    reason: "has the curve secp256k1; P-256, P-384 and P-521 are served",
+  });
+});
+
+test.each<readonly [readonly KeyUsage[] | undefined, boolean]>([
+  [undefined, true],
+  [["digitalSignature"], true],
+  [["digitalSignature", "keyEncipherment"], true],
+  [["digitalSignature", "keyCertSign"], true],
+  [["keyEncipherment"], false],
+  [["keyCertSign"], false],
+  [["keyAgreement", "keyEncipherment"], false],
+  [[], false],
+])("key usage %j is fit for a server: %s", (keyUsages, isFit) => {
+  const usages = keyUsages === undefined ? {} : { keyUsages };
+  const leaf = authority.issue({ names, ...usages });
+  const checked = checkCertificate(leaf.pem, leaf.key, now);
+  if (isFit) expect(checked.ok).toBe(true);
+  else
+    expect(checked).toEqual({
+      ok: false,
+      field: "certificate",
+      reason: "is not for servers: its key usage lacks digitalSignature",
+    });
+});
+
+test("the key usage of an authority in the chain is its own matter", () => {
+  const root = makeCertificate({ subject: "R", isAuthority: true, keyUsages: ["keyCertSign"] });
+  const leaf = makeCertificate({ names, issuer: root, keyUsages: ["digitalSignature"] });
+  expect(checkCertificate(leaf.pem + root.pem, leaf.key, now).ok).toBe(true);
 });
 
 test("what is no certificate is told soon, however much of it there is", () => {
