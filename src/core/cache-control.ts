@@ -19,6 +19,32 @@ export function parseCacheControl(value: string | undefined): Directives {
   return directives;
 }
 
+/** A directive as origins send them. What has other characters is not one, though RFC 9110 would take some for a name. */
+const wellFormed = /^[\w-]+(?: *= *(?:[\w-]+|"(?:[^"\\]|\\.)*"))?$/;
+const prohibition =
+  /(?<![\w-])(?:private|no-store|no-cache|no-transform|must-revalidate|proxy-revalidate)(?![\w-])/gi;
+
+/**
+ * What a response says. Some origins put `;` or a blank between directives: what forbids is heard in there too, for a page of one visitor is not to be
+ * had by others for a slip of the pen. What allows, or gives a lifetime, is not.
+ */
+export function responseDirectives(value: string | undefined): Directives {
+  const directives = parseCacheControl(value);
+  const mangled = listMembers(value ?? "").filter((member) => !wellFormed.test(member));
+  return mangled.length === 0 ? directives : withProhibitions(directives, mangled.join());
+}
+
+function withProhibitions(directives: Directives, text: string): Directives {
+  const all = new Map(directives);
+  for (const [word] of text.matchAll(prohibition)) {
+    const said = word.toLowerCase();
+    // It forbids the same to a shared cache, and does not allow to store what was given to credentials (RFC 9111 §3.5).
+    const name = said === "must-revalidate" ? "proxy-revalidate" : said;
+    all.set(name, all.get(name) ?? [true]);
+  }
+  return all;
+}
+
 /** What a visitor asks of caches (RFC 9111 §5.2.1, RFC 5861 §4). */
 export type RequestDirectives = {
   readonly noStore: boolean;
@@ -80,34 +106,40 @@ export function directiveSeconds(directives: Directives, name: string): number |
 
 /**
  * The directives that hold for this cache: those of CDN-Cache-Control where it is a non-empty structured dictionary, which then stand for
- * Expires too; else those of Cache-Control.
+ * Expires too; else those of Cache-Control, with what a malformed CDN-Cache-Control forbids.
  */
 export function cacheDirectives(fields: readonly Field[]): {
   readonly directives: Directives;
   readonly isTargeted: boolean;
 } {
-  const targeted = parseTargeted(fieldValue(fields, "cdn-cache-control"));
-  return targeted === undefined
-    ? { directives: parseCacheControl(fieldValue(fields, "cache-control")), isTargeted: false }
-    : { directives: targeted, isTargeted: true };
+  const value = fieldValue(fields, "cdn-cache-control");
+  const targeted = parseTargeted(value);
+  if (targeted !== undefined) return { directives: targeted, isTargeted: true };
+  const untargeted = responseDirectives(fieldValue(fields, "cache-control"));
+  const directives = value === undefined ? untargeted : withProhibitions(untargeted, value);
+  return { directives, isTargeted: false };
 }
 
 const sfItem = String.raw`(?:-?\d{1,15}(?:\.\d{1,3})?|"(?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*"|\?[01]|:[A-Za-z0-9+/=]*:|[A-Za-z*][!#$%&'*+.^_\x60|~0-9A-Za-z:/-]*)`;
 const sfKey = String.raw`[a-z*][a-z0-9_.*-]*`;
-const sfMember = new RegExp(`^(${sfKey})(?:=(${sfItem}))?(?:; *${sfKey}(?:=${sfItem})?)*$`);
+const sfMember = new RegExp(`^(${sfKey})(?:=(${sfItem}))?((?:; *${sfKey}(?:=${sfItem})?)*)$`);
 
 /** A dictionary of RFC 9651 without inner lists, which no directive has. Undefined when absent, empty or malformed. */
 function parseTargeted(value: string | undefined): Directives | undefined {
   if (value === undefined) return undefined;
   const directives = new Map<string, (string | true)[]>();
+  let parameters = "";
   for (const part of splitMembers(value)) {
     const match = sfMember.exec(part);
     if (match?.[1] === undefined) return undefined;
     // The last of equal keys holds (RFC 9651 §3.2); false is as good as absent.
     if (match[2] === "?0") directives.delete(match[1]);
     else directives.set(match[1], [argumentOf(match[2])]);
+    parameters += match[3] ?? "";
   }
-  return directives.size === 0 ? undefined : directives;
+  if (directives.size === 0) return undefined;
+  // No directive has parameters: in `max-age=0; private` both were meant as directives.
+  return parameters === "" ? directives : withProhibitions(directives, parameters);
 }
 
 /** A number in quotes is a string to RFC 9651: it stays quoted and so is no number. */

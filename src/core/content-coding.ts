@@ -3,7 +3,7 @@
 // Each coding of a response is a representation of its own with a strong validator of its own (RFC 9110 §8.8.3.3): `"x"` becomes `"x-br"`. Whoever
 // revalidates may name any of them.
 
-import { parseCacheControl } from "./cache-control.ts";
+import { responseDirectives } from "./cache-control.ts";
 import { fieldValue, listMembers, withoutFields, type Field } from "./http-fields.ts";
 
 /**
@@ -103,7 +103,7 @@ export function isCodable({ status, fields, mime, size }: Codable): boolean {
     isTextual(mime) &&
     fieldValue(fields, "content-encoding") === undefined &&
     fieldValue(fields, "content-range") === undefined &&
-    !parseCacheControl(fieldValue(fields, "cache-control")).has("no-transform")
+    !responseDirectives(fieldValue(fields, "cache-control")).has("no-transform")
   );
 }
 

@@ -66,6 +66,18 @@ describe("storing", () => {
     expect(s.edge.cache.entries).toEqual([]);
   });
 
+  it.each(["private; max-age=0", "no-cache; no-store; must-revalidate", "private max-age=0"])(
+    "does not happen under a rule to what says, in a spelling of its own: %s",
+    async (said) => {
+      const handler: Handler = (q, r) =>
+        r.writeHead(200, { "Cache-Control": said, ETag: '"1"' }).end(`of ${q.headers.cookie}`);
+      await using s = await openStage(handler, { default: { ttl_s: 60, stale_if_error_s: 60 } });
+      for (const cookie of ["one", "another"])
+        expect(await s.get("/a", { headers: { cookie } })).toBe(`200 of ${cookie} fwd=uri-miss`);
+      expect(s.edge.cache.entries).toEqual([]);
+    },
+  );
+
   it.each([416, 400])("does not happen to a refused range (%i)", async (status) => {
     await using s = await openStage((q, r, n) => {
       const head = { "Cache-Control": "max-age=60" };
