@@ -60,6 +60,10 @@ export const plantedBugs: readonly PlantedBug[] = [
     plant: () => instead(SharedHeader.prototype, "moveClearMark", () => () => undefined),
   },
   {
+    name: "the mark of what is invalidated does not move",
+    plant: () => instead(SharedHeader.prototype, "moveInvalidationMark", () => () => undefined),
+  },
+  {
     name: "bits are not cleared",
     plant: () => instead(OpenIndex.prototype, "hideAll", () => (ids) => ids),
   },

@@ -50,7 +50,7 @@ export class Fetches {
 
   startFetch(a: number, b: number, c: number): void {
     const { page, worker, language } = whoOf(this.#world, a, b, c);
-    const mark = worker.cache.clearMark(page.domain);
+    const mark = worker.cache.clearMark(page);
     const { now, upheavals, bugs } = this.#world;
     const shared = this.#fetches.find(
       (fetch) =>

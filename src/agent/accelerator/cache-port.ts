@@ -70,8 +70,8 @@ export type StoredStream = AsyncIterable<Uint8Array> & AsyncDisposable;
 export interface ResponseCache {
   /** The number of the newest clear: shared memory, nanoseconds. */
   sourceNo(): number;
-  /** Moves with every clear and invalidation that may concern the domain. A request may share a fetch in flight only while this is what it was before that fetch's first read. */
-  clearMark(domain: string): number;
+  /** Moves with every clear that may concern the key's domain, and every invalidation of the key. A request may share a fetch in flight only while this is what it was before that fetch's first read. */
+  clearMark(key: EntryKey): number;
   /** Whether stored generated entries of a main domain may be used: the journal's head has been applied since the start (or the settings allow it), and nothing else casts doubt on them. */
   confirmed(domain: string): boolean;
   /** All committed variants of the key, newest first. Synchronous, bounded; damage yields none. */

@@ -81,7 +81,7 @@ async function answerOnce(
   const { key, directives, isAuthorized } = inquiry;
   const isLast = lookNo >= looksMax;
   const sourceNo = cache.sourceNo();
-  const mark = cache.clearMark(key.domain);
+  const mark = cache.clearMark(key);
   const entries = cache.find(key);
   const found = isLast ? undefined : selectEntry(cache, entries, inquiry.selecting, isAuthorized);
   const base = found && inquiry.request.route.inForce(found);

@@ -147,7 +147,7 @@ export class OpenIndex implements Disposable {
     for (const effect of effects) this.#show(effect);
     if (effects.length > 0) this.#mayMerge = true;
     for (const write of writes)
-      if (write.kind === "invalidate") this.#header.noteClear(this.clears.newest, write.key.domain);
+      if (write.kind === "invalidate") this.#header.noteInvalidation(this.clears.newest, write.key);
     this.#counts.blocked += outcomes.filter((outcome) => outcome?.kind === "blocked").length;
     return outcomes;
   }

@@ -6,13 +6,14 @@
 //   int32 7   asked         how many clears main has asked for: background work that sees it move makes way
 //   int64 1   clear_no      number of the newest clear
 //   int64 2   last_id       newest entry id ever given out in this process
-//   int32 8…  clear marks   256 words, one by hash of the domain: moves with each clear and invalidation that may concern it, with an invalidation twice
+//   int32 8…  clear marks   256 words, one by hash of the domain: moves with each clear that may concern it
 //   int32 264… key marks    16,384 words, one by hash of the key: moves after each commit that changed an entry of it
 //   then       unsure       256 words, one by hash of the domain: not 0 while its stored responses must be confirmed by the origin
 //   then       lookups      how often workers looked an entry up: background work that sees it move makes way for visitors
+//   then       invalidation marks   16,384 words, one by hash of the key: moves twice with each invalidation of it
 //
-// Written by the index thread, but for `confirmed`, `asked` and `unsure`, which main writes, and `lookups`, which workers do. A clear mark is moved by the index
-// thread after each number, and by a worker before it asks for an invalidation. A mark that moved without need costs a fetch or a look-up.
+// Written by the index thread, but for `confirmed`, `asked` and `unsure`, which main writes, and `lookups`, which workers do. Clear marks are moved by the
+// index thread after each number, invalidation marks also by a worker before it asks. A mark that moved without need costs a fetch or a look-up.
 
 import type { EntryKey } from "./entry.ts";
 
@@ -23,7 +24,8 @@ const keyMarksAt = clearMarksAt + clearMarks;
 const keyMarks = 16_384;
 const unsureAt = keyMarksAt + keyMarks;
 const lookupsAt = unsureAt + clearMarks;
-const headerBytes = (lookupsAt + 2) * 4; // Of whole 64-bit words.
+const invalidationsAt = lookupsAt + 2; // Of whole 64-bit words.
+const headerBytes = (invalidationsAt + keyMarks) * 4;
 
 export class SharedHeader {
   readonly #words: Int32Array;
@@ -82,14 +84,27 @@ export class SharedHeader {
     Atomics.add(this.#words, lookupsAt, 1);
   }
 
-  clearMark(domain: string): number {
-    return Atomics.load(this.#words, clearMarkOf(domain));
+  /** Both marks only ever grow (and wrap): while their sum is the same, neither has moved. */
+  clearMark(key: EntryKey): number {
+    const cleared = Atomics.load(this.#words, clearMarkOf(key.domain));
+    return cleared + Atomics.load(this.#words, invalidationMarkOf(key));
   }
 
   /** The number first: who reads the mark and then the number has none of before under the new mark. Null: every domain. */
   noteClear(clearNo: number, domain: string | null): void {
     this.clearNo = clearNo;
     this.moveClearMark(domain);
+  }
+
+  /** The number first, as there: of the invalidations that were committed last. */
+  noteInvalidation(clearNo: number, key: EntryKey): void {
+    this.clearNo = clearNo;
+    this.moveInvalidationMark(key);
+  }
+
+  /** Others' fetches of the domain are none of its business. */
+  moveInvalidationMark(key: EntryKey): void {
+    Atomics.add(this.#words, invalidationMarkOf(key), 1);
   }
 
   moveClearMark(domain: string | null): void {
@@ -125,9 +140,16 @@ export class SharedHeader {
 }
 
 /** Where the mark of a key stands. */
-export function keyPlace({ domain, host, kind, path, query }: EntryKey): number {
-  const hash = hashed(query, hashed(path, hashed(kind, hashed(host, hashed(domain, fnvBasis)))));
-  return keyMarksAt + (hash % keyMarks);
+export function keyPlace(key: EntryKey): number {
+  return keyMarksAt + (keyHash(key) % keyMarks);
+}
+
+function invalidationMarkOf(key: EntryKey): number {
+  return invalidationsAt + (keyHash(key) % keyMarks);
+}
+
+function keyHash({ domain, host, kind, path, query }: EntryKey): number {
+  return hashed(query, hashed(path, hashed(kind, hashed(host, hashed(domain, fnvBasis)))));
 }
 
 function clearMarkOf(domain: string): number {

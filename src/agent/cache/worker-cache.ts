@@ -71,8 +71,8 @@ export class WorkerCache implements Disposable {
   }
 
   /** To be read before `sourceNo`; see the port. */
-  clearMark(domain: string): number {
-    return this.#header.clearMark(domain);
+  clearMark(key: EntryKey): number {
+    return this.#header.clearMark(key);
   }
 
   confirmed(domain: string): boolean {
@@ -193,7 +193,7 @@ export class WorkerCache implements Disposable {
   invalidate(key: EntryKey): Promise<void> {
     // At once and whatever becomes of it: nobody shares what was asked of the origin before. The number that keeps it from being stored is the index's to
     // give, which moves the mark again: a fetch that begins in between is up to date, but has the number of before.
-    this.#header.moveClearMark(key.domain);
+    this.#header.moveInvalidationMark(key);
     return this.#link.invalidate(key);
   }
 

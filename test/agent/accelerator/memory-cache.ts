@@ -33,8 +33,8 @@ export class MemoryCache implements ResponseCache {
     return this.cleared.length;
   }
 
-  clearMark(_domain: string): number {
-    return this.cleared.length;
+  clearMark(key: EntryKey): number {
+    return this.cleared.filter(({ matches }) => matches(key)).length;
   }
 
   confirmed(): boolean {

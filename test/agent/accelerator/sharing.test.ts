@@ -55,6 +55,28 @@ describe("a fetch in flight", () => {
     expect(await s.get("/a")).toBe("200 new hit");
   });
 
+  it("is joined whatever others POST to other URLs, and not after a POST to its own", async () => {
+    const held: ServerResponse[] = [];
+    await using s = await openStage((q, r) => {
+      if (q.method === "POST") r.writeHead(204).end();
+      else held.push(r);
+    });
+    const next = async (n: number) => until("asked", () => held[n]);
+    const first = ask(s.edge, "/a");
+    const before = await next(0);
+    expect((await ask(s.edge, "/beacon", { method: "POST", body: "x" })).status).toBe(204);
+    const joined = ask(s.edge, "/a");
+    await s.letIn(3);
+    await ask(s.edge, "/a", { method: "POST", body: "x" });
+    const after = ask(s.edge, "/a");
+    (await next(1)).writeHead(200, lasting).end("new");
+    expect((await after).text).toBe("new");
+    before.writeHead(200, lasting).end("old");
+    expect([(await first).text, (await joined).text]).toEqual(["old", "old"]);
+    expect(held.length).toBe(2);
+    expect(await s.get("/a")).toBe("200 new hit");
+  });
+
   it.each<[string, number, Record<string, string>]>([
     ["private", 200, { "Cache-Control": "private, max-age=60" }],
     ["no-store", 200, { "Cache-Control": "no-store" }],

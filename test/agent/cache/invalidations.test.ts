@@ -4,6 +4,7 @@
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { EntryKey } from "../../../src/agent/cache/entry.ts";
 import { IndexLink } from "../../../src/agent/cache/index-link.ts";
 import { IndexThread } from "../../../src/agent/cache/index-thread.ts";
 import type { View, WorkerToIndexer } from "../../../src/agent/cache/messages.ts";
@@ -233,9 +234,9 @@ describe("without an index", () => {
     await using rig = openRig(dir.path);
     await refused(rig);
     const sourceNo = rig.cache.sourceNo();
-    const mark = rig.cache.clearMark(key.domain);
+    const mark = rig.cache.clearMark(key);
     const asked = rig.cache.invalidate(key);
-    expect(rig.cache.clearMark(key.domain)).not.toBe(mark);
+    expect(rig.cache.clearMark(key)).not.toBe(mark);
     await expect(asked).rejects.toThrow("not invalidated: the cache index is closed");
     expect(rig.cache.sourceNo()).toBeGreaterThan(sourceNo);
     comeBack();
@@ -263,10 +264,10 @@ describe("without an index", () => {
   });
 });
 
-/** How often the marks of the domains have moved since it was called. */
-function marksMoved({ cache }: Pick<Rig, "cache">, domains: readonly string[]): () => number[] {
-  const marks = domains.map((domain) => cache.clearMark(domain));
-  return () => domains.map((domain, at) => cache.clearMark(domain) - (marks[at] ?? 0));
+/** How often the marks of the keys have moved since it was called. */
+function marksMoved({ cache }: Pick<Rig, "cache">, keys: readonly EntryKey[]): () => number[] {
+  const marks = keys.map((key) => cache.clearMark(key));
+  return () => keys.map((key, at) => cache.clearMark(key) - (marks[at] ?? 0));
 }
 
 test("an invalidation whose commit the disk refuses drops everything, and no fetch of before is shared or stored", async () => {
@@ -279,7 +280,7 @@ test("an invalidation whose commit the disk refuses drops everything, and no fet
     "CREATE TRIGGER refuse BEFORE UPDATE OF clear_no ON state BEGIN SELECT RAISE(ABORT, 'disk'); END",
   );
   const sourceNo = rig.cache.sourceNo();
-  const moved = marksMoved(rig, [key.domain, other.domain]);
+  const moved = marksMoved(rig, [key, other]);
   await rig.cache.invalidate(key);
   expect(rig.cache.sourceNo()).toBeGreaterThan(sourceNo);
   // Once by the worker, when no number was given yet; and with the number of the new index.

@@ -169,15 +169,18 @@ test("what a worker remembers of a key ends when another changes it, and SQLite 
   expect(isHit(other, key)).toBe(false);
 });
 
-test("the mark of a domain moves with its clears and invalidations", async () => {
-  const mark = (): number => rig.cache.clearMark("marked.test");
+test("the mark of a key moves with clears of its domain and with its own invalidations, not with those of others", async () => {
   const key = keyOf({ domain: "marked.test" });
+  const mark = (): number => rig.cache.clearMark(key);
   let before = mark();
   await store(rig.cache, key);
   expect(mark()).toBe(before);
   await clear(rig, ["path:nothing"], { domain: "marked.test" }).applied;
   expect(mark()).not.toBe(before);
   before = mark();
+  await rig.cache.invalidate({ ...key, path: "/beacon" });
+  await rig.cache.invalidate({ ...key, query: "x=1" });
+  expect(mark()).toBe(before);
   await rig.cache.invalidate(key);
   expect(mark()).not.toBe(before);
   before = mark();

@@ -175,7 +175,7 @@ test("a clear that no index can record drops everything, and no fetch of before 
   const parts = { keeper, matcher, verification, patterns, clock, directory };
   const clearing = new Clearing({ ...parts, matchBudgetMs, onWidened });
   const { clearNo, incarnation } = header;
-  const mark = header.clearMark("a.test");
+  const mark = header.clearMark(keyOf());
   using _ = vi.spyOn(OpenIndex.prototype, "record").mockImplementation(() => {
     throw new Error("database or disk is full");
   });
@@ -184,7 +184,7 @@ test("a clear that no index can record drops everything, and no fetch of before 
   expect(await clearing.clear(asked)).toMatchObject({ widened: true });
   expect(header.incarnation).not.toBe(incarnation);
   expect(header.clearNo).toBeGreaterThan(clearNo);
-  expect(header.clearMark("a.test")).not.toBe(mark);
+  expect(header.clearMark(keyOf())).not.toBe(mark);
   await keeper.close(() => Promise.resolve(false));
 });
 
