@@ -144,6 +144,14 @@ function checkFound(
   if (!isServed(key, value)) {
     errors.add({ path, message: `\`${key}\` is not available in this version` });
   }
+  // Names need not be asked: those that are known have none, and the checks of free ones refuse it.
+  if (typeof value === "string" && !value.isWellFormed()) {
+    errors.add({
+      path,
+      message: `${quote(value)} has half a surrogate pair: UTF-8 has no such character`,
+    });
+    return;
+  }
   const uniqueBy = schema["x-unique-by"];
   if (uniqueBy !== undefined && Array.isArray(value)) checkUnique(uniqueBy, value, path, errors);
   const keyCheck = schema["x-key-check"];

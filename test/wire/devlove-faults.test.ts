@@ -119,6 +119,58 @@ describe("one fault, one error, at its place", () => {
   });
 });
 
+describe("half a surrogate pair, which no store and no file keeps as it is, is refused at its place", () => {
+  const rows: readonly (readonly [string, object])[] = [
+    ["/views_dir", { views_dir: "\udc00" }],
+    ["/index/1", { index: ["a.html", "\ud83d.html"] }],
+    ["/single_page", { single_page: "\ud800.html" }],
+    ["/not_found", { not_found: "\ude00\ud83d.html" }],
+    ["/redirects/0/from", { redirects: [{ from: "/\ud800", to: "/b", status: 301 }] }],
+    ["/redirects/0/to", { redirects: [{ from: "/a", to: "/\ud800", status: 301 }] }],
+    ["/headers/set/X-A", { headers: { set: { "X-A": "\ud800" } } }],
+    ["/headers/remove/0", { headers: { remove: ["\ud800"] } }],
+    ["/backend/urls/0", { backend: { urls: ["http://a.example/\ud800"] } }],
+    ["/cache/rules/0/path", { cache: { rules: [{ path: "/\ud800" }] } }],
+    [
+      "/cache/rules/0/query/keep/0",
+      { cache: { rules: [{ path: "/a", query: { keep: ["\ud800"] } }] } },
+    ],
+  ];
+  /** JSON.stringify writes halves as escapes. */
+  const bare = (text: string): string =>
+    text.replaceAll(/\\u(d[89a-f][0-9a-f]{2})/g, (_, hex: string) =>
+      String.fromCharCode(Number.parseInt(hex, 16)),
+    );
+
+  test.each(rows)("%s", (path, said) => {
+    const document = JSON.stringify({ domains: { [domain]: said } });
+    expect(bare(document).isWellFormed()).toBe(false);
+    for (const content of [document, bare(document)]) {
+      expect(
+        validateDevlove("devlove/1", content, { mainDomain: domain, subDomains: [] }),
+      ).toMatchObject({
+        ok: false,
+        errors: [
+          {
+            path: `/domains/${domain}${path}`,
+            message: expect.stringMatching(/has half a surrogate pair/),
+          },
+        ],
+      });
+    }
+  });
+
+  test("in names too, and both halves together are a character like any other", () => {
+    expect(domainErrors({ headers: { set: { "\ud800": "x" } } })).toMatchObject([
+      { message: expect.stringMatching(/not a header name/) },
+    ]);
+    const named = JSON.stringify({ domains: { "\ud800.example": {} } });
+    const verdict = validateDevlove("devlove/1", named, { mainDomain: null, subDomains: [] });
+    expect(verdict.ok).toBe(false);
+    expect(domainErrors({ not_found: "😀.html", views_dir: "\ud83d\ude00" })).toEqual([]);
+  });
+});
+
 describe("what is not available in this version is refused by name", () => {
   test.each([
     ["images.optimize", { images: { optimize: true } }],

@@ -67,6 +67,8 @@ describe.each<[string, string, RegExp]>([
   ["100,000 keys", domain(many(100_000, (n) => `"${n}":1`)), /is not a known key/],
   ["100,000 domains", `{"domains":{${many(100_000, (n) => `"${n}":1`)}}}`, /at most 10000 entries/],
   ["100,000 times one key", domain(many(100_000, () => '"a":1')), /given twice/],
+  ["half a surrogate pair", domain('"not_found":"\ud800.html"'), /half a surrogate pair/],
+  ["the escape of one", domain('"not_found":"\\ud800.html"'), /half a surrogate pair/],
   ["100,000 origins", domain(`"backend":{"urls":[${many(100_000, () => '"a"')}]}`), /1 to 16/],
   ["100,000 redirects", domain(`"redirects":[${many(100_000, () => "1")}]`), /0 to 5000/],
   ["a million levels", "[".repeat(2 ** 20), /deeper than 64 levels/],
