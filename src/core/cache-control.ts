@@ -90,6 +90,12 @@ export function requestDirectives(fields: readonly Field[]): RequestDirectives {
   };
 }
 
+/** RFC 9111 §5.2.1.6. */
+export function asksNoTransform(fields: readonly Field[]): boolean {
+  const value = fieldValue(fields, "cache-control");
+  return value !== undefined && parseCacheControl(value).has("no-transform");
+}
+
 function unquoted(text: string): string {
   return /^"(?:[^"\\]|\\.)*"$/.test(text) ? text.slice(1, -1).replaceAll(/\\(.)/g, "$1") : text;
 }

@@ -45,7 +45,9 @@ export function planRefresh(
   request: StoreRequest,
   settings: StoreSettings,
 ): RefreshPlan {
-  if (!isSame(stored.headers, answer.fields, "etag") || !isSameVary(stored, answer))
+  // Where the tag is said it decides, the date where it is the only validator (RFC 9111 §4.3.4).
+  const validator = fieldValue(answer.fields, "etag") === undefined ? "last-modified" : "etag";
+  if (!isSame(stored.headers, answer.fields, validator) || !isSameVary(stored, answer))
     return { kind: "other" };
   const said = withoutFields(answer.fields, kept);
   const news = [...withoutFields(said, cookie)];

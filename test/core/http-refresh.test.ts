@@ -7,6 +7,7 @@ import { endsStored, planHeadRefresh, planRefresh } from "../../src/core/http-re
 
 const now = Date.UTC(2026, 0, 1, 12);
 const today = "Thu, 01 Jan 2026 12:00:00 GMT";
+const modified = "Thu, 01 Jan 2026 10:00:00 GMT";
 const settings = {
   ttl_s: null,
   ignore_set_cookie: false,
@@ -19,6 +20,7 @@ const stored = {
   headers: [
     ["Cache-Control", "max-age=60"],
     ["ETag", '"a"'],
+    ["Last-Modified", modified],
     ["Content-Type", "text/plain"],
     ["Date", "Thu, 01 Jan 2026 11:00:00 GMT"],
     ["X-Kept", "1"],
@@ -42,6 +44,7 @@ describe("a 304", () => {
       headers: [
         ["Cache-Control", "max-age=60"],
         ["ETag", '"a"'],
+        ["Last-Modified", modified],
         ["X-Kept", "1"],
         ["Content-Type", "text/html"],
         ["Date", today],
@@ -63,6 +66,7 @@ describe("a 304", () => {
     expect(plan.kind === "refresh" && plan.headers.map(([name]) => name)).toEqual([
       "Cache-Control",
       "ETag",
+      "Last-Modified",
       "Content-Type",
       "X-Kept",
       "Date",
@@ -71,9 +75,15 @@ describe("a 304", () => {
 
   it.each<[string, Field]>([
     ["another tag", ["ETag", '"b"']],
+    ["another date and no tag", ["Last-Modified", "Thu, 01 Jan 2026 10:00:01 GMT"]],
     ["another Vary", ["Vary", "Accept"]],
   ])("with %s is about another response", (_name, field) => {
     expect(by304(field)).toEqual({ kind: "other" });
+  });
+
+  it("with the tag is about this one, whatever date it has", () => {
+    expect(by304(["ETag", '"a"'], ["Last-Modified", today]).kind).toBe("refresh");
+    expect(by304(["Last-Modified", modified]).kind).toBe("refresh");
   });
 
   it.each<[string, Field]>([

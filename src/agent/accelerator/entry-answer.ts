@@ -99,13 +99,13 @@ async function sendEntry(
   if (use.by === "fresh" && !isFresh(base, now)) return false;
   const ageS = Math.max(0, currentAgeS(base, now));
   const fields: Field[] = [
-    ...(status === 304 ? withoutFields(known, contentFields) : headers),
+    ...storedPart(status, headers, known),
     ...lengthFields(status, entry.size, range),
     ["Age", `${ageS}`],
   ];
   exchange.cache = use.by === "fresh" ? "hit" : use.by === "stale" ? "stale" : "miss";
   if (body !== undefined) countVariant(use.metrics, base, entry);
-  const said = withSiteHeaders(fields, use.site.headers);
+  const said = headWithSite(status, fields, use);
   writeHead(exchange, status, [
     ...(isCodable ? varyingByCoding(said) : said),
     cacheStatus(`${use.status}; ttl=${base.freshForS - ageS}`),
@@ -114,7 +114,49 @@ async function sendEntry(
   return true;
 }
 
-const contentFields: ReadonlySet<string> = new Set(["content-type", "content-encoding"]);
+/** A 416 is not the response that was stored, and nobody is to keep it as such. */
+const aboutWhole: ReadonlySet<string> = new Set([
+  "cache-control",
+  "cdn-cache-control",
+  "content-digest",
+  "content-disposition",
+  "content-encoding",
+  "content-language",
+  "content-location",
+  "content-md5",
+  "content-type",
+  "digest",
+  "etag",
+  "expires",
+  "last-modified",
+  "pragma",
+  "repr-digest",
+]);
+/** By status: what of the stored head an answer does not have. */
+const unsaid: Readonly<Record<number, ReadonlySet<string>>> = {
+  304: new Set(["content-type", "content-encoding"]),
+  416: aboutWhole,
+};
+
+function storedPart(
+  status: number,
+  headers: readonly Field[],
+  known: readonly Field[],
+): readonly Field[] {
+  const gone = unsaid[status];
+  return gone === undefined ? headers : withoutFields(status === 304 ? known : headers, gone);
+}
+
+function headWithSite(
+  status: number,
+  fields: readonly Field[],
+  { site }: Pick<EntryUse, "site">,
+): readonly Field[] {
+  const said = withSiteHeaders(fields, site.headers);
+  return status === 416
+    ? [...withoutFields(said, aboutWhole), ["Cache-Control", "no-store"]]
+    : said;
+}
 
 type EntryPlan = {
   readonly status: number;

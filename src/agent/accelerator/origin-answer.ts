@@ -15,9 +15,13 @@ import type { OriginAnswer } from "./origin-pools.ts";
 /** Names that are ours to say, or that the length of the body as it is sent makes. */
 const ours: ReadonlySet<string> = new Set(["x-accel-decision"]);
 
+/** Not to be sent with 204 (RFC 9110 §8.6). */
+const length: ReadonlySet<string> = new Set(["content-length"]);
+
 /** What of an origin's head is passed on and stored. */
 export function passedFields(answer: OriginAnswer): readonly Field[] {
-  return withoutFields(withoutHopByHop(answer.fields), ours);
+  const fields = withoutFields(withoutHopByHop(answer.fields), ours);
+  return answer.status === 204 ? withoutFields(fields, length) : fields;
 }
 
 /** A body whose end can be told from a cut: of stated length, or chunked. */

@@ -1,6 +1,7 @@
 // Asking an origin on behalf of a domain: counted, timed, and what cannot be used is no answer.
 
 import type { BackendSettings } from "../../core/effective-devlove.ts";
+import { fieldValue } from "../../core/http-fields.ts";
 import { sendText } from "./answer.ts";
 import type { Exchange } from "./exchange.ts";
 import { isReadable } from "./origin-answer.ts";
@@ -33,15 +34,28 @@ export async function askOrigin(
   const outcome = await origins.ask(domain, backend, request);
   const tookMs = clock.steadyMs() - startedMs;
   metrics.accel_agent_origin_duration_seconds.observe({ domain }, tookMs / 1_000);
-  if (outcome.ok && isReadable(outcome.answer)) return { ok: true, answer: outcome.answer, tookMs };
+  const unusable = outcome.ok ? whyUnusable(request, outcome.answer) : undefined;
+  if (outcome.ok && unusable === undefined) return { ok: true, answer: outcome.answer, tookMs };
   if (outcome.ok) discard(outcome.answer);
   if (!request.stop.aborted) {
     metrics.accel_agent_origin_errors_total.inc({ domain });
-    const reason = outcome.ok ? "its transfer coding is not known" : outcome.failure.reason;
+    const reason = outcome.ok ? unusable : outcome.failure.reason;
     problems.tell("warn", domain, "origin gave no answer", reason);
   }
   return { ok: false, kind: outcome.ok ? "broken" : outcome.failure.kind, tookMs };
 }
+
+function whyUnusable({ method, fields }: OriginRequest, answer: OriginAnswer): string | undefined {
+  if (!isReadable(answer)) return "its transfer coding is not known";
+  const isRead = method === "GET" || method === "HEAD";
+  const isConditional = conditions.some((name) => fieldValue(fields, name) !== undefined);
+  if (answer.status === 304 && isRead && !isConditional)
+    return "304 to a request without condition";
+  return undefined;
+}
+
+/** Only to these a 304 is an answer (RFC 9110 §15.4.5): whoever has asked for the whole has nothing that it could speak of. */
+const conditions = ["if-none-match", "if-modified-since"];
 
 /** Frees the origin's connection. */
 export function discard({ body }: OriginAnswer): void {

@@ -1,5 +1,6 @@
 // Requests that the cache has no part in: passed on with their body, and what they change invalidated (RFC 9111 §4.4).
 
+import { requestDirectives } from "../../core/cache-control.ts";
 import { fieldValue, type Field } from "../../core/http-fields.ts";
 import type { SiteRoutes } from "../../core/site-routes.ts";
 import { sendText } from "./answer.ts";
@@ -22,6 +23,10 @@ export async function pass(
   asked: readonly Field[],
   options: { readonly key: EntryKey; readonly reason: string },
 ): Promise<void> {
+  if (isForStoredOnly(exchange)) {
+    sendText(exchange, 504, "Nothing is stored for this request, and it asked for nothing else.");
+    return;
+  }
   const answer = await askWithBody(deps, exchange, request, asked);
   if (answer === undefined) return;
   using _ = ending(answer, deps, exchange);
@@ -33,6 +38,11 @@ export async function pass(
     fields: passedFields(answer),
     cacheStatus: `fwd=${options.reason}`,
   });
+}
+
+/** RFC 9111 §5.2.1.7. A method whose answers are never stored cannot mean it. */
+function isForStoredOnly({ method, fields }: Exchange): boolean {
+  return (method === "GET" || method === "HEAD") && requestDirectives(fields).onlyIfCached;
 }
 
 /**

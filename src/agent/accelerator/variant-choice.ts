@@ -1,5 +1,6 @@
 // Which form of a stored response a visitor is sent: as it was stored, or one of its variants; and which variant he would rather have.
 
+import { asksNoTransform } from "../../core/cache-control.ts";
 import { acceptedCodings, isCodable, type Coding } from "../../core/content-coding.ts";
 import type { SiteConfig } from "../../core/effective-devlove.ts";
 import { fieldValue, type Field } from "../../core/http-fields.ts";
@@ -37,6 +38,7 @@ export function chooseVariant(
 ): VariantChoice {
   const { method, fields } = request;
   if (method === "GET" && fieldValue(fields, "range") !== undefined) return asStored;
+  if (asksNoTransform(fields)) return asStored;
   const accepted = acceptedCodings(fieldValue(fields, "accept-encoding"));
   for (const coding of accepted) {
     const variant = entries.find(

@@ -2,6 +2,7 @@
 
 import type { ServerResponse } from "node:http";
 import { describe, expect, it } from "vitest";
+import type { SiteInput } from "../../../src/core/effective-devlove.ts";
 import { until } from "../../support/until.ts";
 import { ask, host, openEdge, openOrigin } from "./edge.ts";
 import { fresh, openStage } from "./stage.ts";
@@ -80,6 +81,26 @@ describe("conditions and ranges", () => {
     expect(s.seen.length).toBe(1);
   });
 
+  it("refused with 416 have nothing of the head that is about the whole", async () => {
+    const site: SiteInput = { headers: { set: { "Cache-Control": "max-age=9", "X-Set": "1" } } };
+    await using origin = await openOrigin((_q, r) => {
+      const cors = { "Access-Control-Allow-Origin": "*", Expires: new Date(0).toUTCString() };
+      r.writeHead(200, { "Cache-Control": "max-age=60", ETag: '"1"', ...cors }).end("0123");
+    });
+    await using edge = await openEdge({ site: { ...site, backend: { urls: [origin.url] } } });
+    await ask(edge, "/a");
+    const { status, headers } = await ask(edge, "/a", { headers: { range: "bytes=4-" } });
+    expect(status).toBe(416);
+    expect(headers).toMatchObject({
+      "access-control-allow-origin": "*",
+      "cache-control": "no-store",
+      "content-length": "0",
+      "content-range": "bytes */4",
+      "x-set": "1",
+    });
+    for (const name of ["etag", "expires", "content-type"]) expect(headers[name]).toBeUndefined();
+  });
+
   it("are answered from an entry that comes in pieces", async () => {
     const body = "0123456789".repeat(10);
     await using s = await openStage((_q, r) =>
@@ -120,6 +141,15 @@ describe("conditions and ranges", () => {
     await s.get("/a");
     expect(await s.get("/a", { headers })).toBe("200 v1 hit");
     expect(s.seen.length).toBe(1);
+  });
+
+  it("only-if-cached asks nobody where the cache has no part in it either", async () => {
+    await using s = await openStage(fresh, { rules: [{ path: "/cart/**", bypass: true }] });
+    const headers = { "cache-control": "only-if-cached" };
+    for (const path of ["/cart/a", "/a?"])
+      expect((await ask(s.edge, path, { headers })).status).toBe(504);
+    expect(s.seen.length).toBe(0);
+    expect((await ask(s.edge, "/cart/a", { headers, method: "POST" })).status).toBe(200);
   });
 });
 

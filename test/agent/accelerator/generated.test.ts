@@ -212,6 +212,32 @@ describe("what fails", () => {
   });
 });
 
+describe("an answer of an origin", () => {
+  it("without content has no length", async () => {
+    await using s = await openStage((_q, r) => {
+      const socket = r.socket;
+      socket?.end(
+        "HTTP/1.1 204 No Content\r\nCache-Control: max-age=60\r\nContent-Length: 3\r\n\r\n",
+      );
+    });
+    for (const method of ["GET", "GET", "HEAD", "POST"]) {
+      const { status, headers } = await ask(s.edge, "/a", { method });
+      expect([status, headers["content-length"]]).toEqual([204, undefined]);
+    }
+  });
+
+  it("that is a 304 nobody asked for is none", async () => {
+    const handler: Handler = (_q, r) => r.writeHead(304, { "Cache-Control": "max-age=60" }).end();
+    await using s = await openStage(handler, { rules: [{ path: "/cart", bypass: true }] });
+    const get = async (path: string, asked?: Asked): Promise<number> =>
+      (await ask(s.edge, path, asked)).status;
+    expect(await get("/a")).toBe(502);
+    expect(await get("/a", { method: "HEAD" })).toBe(502);
+    expect(await get("/cart")).toBe(502);
+    expect(await get("/cart", { headers: { "if-none-match": '"1"' } })).toBe(304);
+  });
+});
+
 describe("what is stored", () => {
   it("is as received, without what belongs to a connection", async () => {
     await using s = await openStage((_q, r) =>

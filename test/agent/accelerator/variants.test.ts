@@ -211,6 +211,8 @@ describe("a generated response", () => {
       "accept-encoding": coding,
     });
     expect(same).toMatchObject({ status: 304, text: "", headers: { etag: `"v1-${coding}"` } });
+    const wish = { "cache-control": "no-transform", "accept-encoding": coding };
+    expect((await visit(edge, wish)).headers["content-encoding"]).toBeUndefined();
     const part = await visit(edge, { range: "bytes=0-9", "accept-encoding": coding });
     expect(part).toMatchObject({ status: 206, text: text.slice(0, 10) });
   });
