@@ -96,9 +96,14 @@ const nothingKept: ReadonlySet<string> = new Set();
  */
 export function canonicalPath(rawPath: string): string {
   if (!/%|\/\/|\/\./.test(rawPath)) return rawPath;
+  return resolvedPath(decodeBytes(rawPath, pathKept));
+}
+
+/** Slashes merged, `.` and `..` resolved. */
+export function resolvedPath(path: string): string {
   const segments: string[] = [];
   let directory = false;
-  for (const segment of decodeBytes(rawPath, pathKept).split("/")) {
+  for (const segment of path.split("/")) {
     directory = segment === "" || segment === "." || segment === "..";
     if (segment === "..") segments.pop();
     else if (!directory) segments.push(segment);

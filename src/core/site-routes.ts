@@ -10,7 +10,9 @@ import {
   compilePathPattern,
 } from "./path-pattern.ts";
 import type { TextMatcher } from "./path-pattern.ts";
+import { readingsOf } from "./path-readings.ts";
 import { lifetimeUnder } from "./http-cache.ts";
+import { CACHE_DEFAULTS } from "./effective-devlove.ts";
 import type { CacheSettings, QueryRule, Redirect, SiteConfig } from "./effective-devlove.ts";
 
 export type CacheRoute = {
@@ -31,7 +33,10 @@ type StoredResponse = Parameters<typeof lifetimeUnder>[0];
 export type SiteRoutes = {
   /** The first redirect whose `from` matches. */
   readonly redirect: (rawPath: string) => Redirect | undefined;
-  /** The first rule whose `path` matches, else the site's `cache.default`. */
+  /**
+   * The first rule whose `path` matches, else the site's `cache.default`. Of a path that applications read in several ways: a rule with `bypass` where
+   * one of the readings meets it, and none at all, only the origin's own word, where they do not all meet the same.
+   */
   readonly cache: (rawPath: string) => CacheRoute;
 };
 
@@ -42,9 +47,20 @@ export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): Site
     (rule) => rule.path,
   );
   const fallback = cacheRoute(site.cache.default);
+  const unruled = cacheRoute(CACHE_DEFAULTS);
+  const routeOf = (path: string): CacheRoute => rules(path)?.route ?? fallback;
   return {
     redirect: (rawPath) => redirects(canonicalPath(rawPath)),
-    cache: (rawPath) => rules(canonicalPath(rawPath))?.route ?? fallback,
+    cache: (rawPath) => {
+      const route = routeOf(canonicalPath(rawPath));
+      if (route.settings.bypass) return route;
+      const { others, isTwisted } = readingsOf(rawPath);
+      if (others.length === 0) return route;
+      const routes = others.map(routeOf);
+      const bypass = routes.find(({ settings }) => settings.bypass);
+      if (bypass !== undefined) return bypass;
+      return isTwisted || routes.some((other) => other !== route) ? unruled : route;
+    },
   };
 }
 
@@ -102,19 +118,40 @@ function firstMatch<T>(
 /**
  * The query without what the rule leaves out: the order and the bytes of the rest are untouched. `rawQuery` is without its `?`. Names are
  * compared decoded (`%75tm_source` is utm_source), for an origin decodes them too: else `keep` would merge what the origin tells apart.
+ *
+ * Whatever an origin may read as a parameter that counts stays: one who could hide it from the key would have his page served to all. So does each piece
+ * with `;`, which ends a parameter for some (WHATWG says otherwise, and older frameworks do not know).
  */
 function compileQueryRule(rule: QueryRule): (rawQuery: string) => string {
   const keeps = "keep" in rule;
-  const patterns = (keeps ? rule.keep : rule.ignore).map(compileNamePattern);
+  const written = keeps ? [...rule.keep, ...rule.keep.map(lowerCase)] : rule.ignore;
+  const patterns = [...new Set(written)].map(compileNamePattern);
   if (patterns.length === 0) return keeps ? () => "" : (rawQuery) => rawQuery;
   const isNamed = (piece: string): boolean => {
     const equals = piece.indexOf("=");
     const name = canonicalName(equals < 0 ? piece : piece.slice(0, equals));
-    return patterns.some((pattern) => pattern.matches(name));
+    const names = keeps ? readNames(name) : [name];
+    return patterns.some((pattern) => names.some((one) => pattern.matches(one)));
   };
   return (rawQuery) =>
     rawQuery
       .split("&")
-      .filter((piece) => isNamed(piece) === keeps)
+      .filter((piece) => piece.includes(";") || isNamed(piece) === keeps)
       .join("&");
 }
+
+/**
+ * As frameworks read a name: `user[]` and `user[id]` are the array `user` (PHP, Rails, qs); PHP begins behind blanks, ends at NUL and spells `.`, blank
+ * and `[` as `_`; to ASP.NET capitals are small letters.
+ */
+function readNames(name: string): readonly string[] {
+  if (/^[a-z0-9_]*$/.test(name)) return [name];
+  const trimmed = name.replace(/^ +/, "").replace(/\0[^]*$/, "");
+  const array = trimmed.replace(/(?<=[^])\[[^]*$/, "");
+  const names = [name, trimmed, array];
+  for (const one of [trimmed, array]) names.push(one.replaceAll(/[. []/g, "_"));
+  return [...new Set([...names, ...names.map(lowerCase)])];
+}
+
+const lowerCase = (text: string): string =>
+  text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());

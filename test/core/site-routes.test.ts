@@ -99,6 +99,22 @@ test.each([
   ["", { ignore: ["a"] }, ""],
   ["", { keep: ["a"] }, ""],
   ["a==b=c", { keep: ["a"] }, "a==b=c"],
+  // What some origins read as a parameter of its own.
+  ["q=shoes&utm_source=x;q=EVIL", { ignore: ["utm_*"] }, "q=shoes&utm_source=x;q=EVIL"],
+  ["x=1;q=EVIL&y=2", { keep: ["q"] }, "x=1;q=EVIL"],
+  ["utm_source=x%3Bq=1", { ignore: ["utm_*"] }, ""],
+  [
+    "user.id=1&user%5Bid=2&user+id=3&userid=4",
+    { keep: ["user_id"] },
+    "user.id=1&user%5Bid=2&user+id=3",
+  ],
+  [
+    "+q=1&q[]=2&q[x][y]=3&q%00z=4&%20.q=5&[q]=6&qq[]=7",
+    { keep: ["q"] },
+    "+q=1&q[]=2&q[x][y]=3&q%00z=4",
+  ],
+  ["Q=1&Page=2&R=3", { keep: ["q", "page"] }, "Q=1&Page=2"],
+  ["UTM_x=1&utm.x=2&utm_x[]=3", { ignore: ["utm_x"] }, "UTM_x=1&utm.x=2&utm_x[]=3"],
 ])("%j with %j leaves %j", (query, rule, left) => {
   expect(normalizeQuery(query, { query: rule })).toBe(left);
 });
@@ -125,7 +141,8 @@ test("what is left is the query's own pieces in their order, and a second time c
       expect(normalizeQuery(kept, { query: { keep: names } })).toBe(kept);
       expect(normalizeQuery(rest, { query: { ignore: names } })).toBe(rest);
       const count = (text: string): number => text.split("&").filter((part) => part !== "").length;
-      expect(count(kept) + count(rest)).toBe(count(query));
+      // Under `keep` what frameworks read as the name stays, too: some pieces stay under both.
+      expect(count(kept) + count(rest)).toBeGreaterThanOrEqual(count(query));
     }),
   );
 });

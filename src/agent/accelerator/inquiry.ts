@@ -12,7 +12,7 @@ import { answerEntry, type EntryUse } from "./entry-answer.ts";
 import type { Exchange } from "./exchange.ts";
 import type { FlightDeps, FlightPlan } from "./flight.ts";
 import type { Flights } from "./flights.ts";
-import { askedScheme, originFields } from "./origin-request.ts";
+import { askedScheme, sharedFields } from "./origin-request.ts";
 import type { VariantMaker } from "./variant-maker.ts";
 
 export type GeneratedDeps = FlightDeps & {
@@ -86,7 +86,7 @@ function fieldsOfFetch(
   { site, backend }: GeneratedRequest,
   codings: string,
 ): readonly Field[] {
-  const rest = withoutFields(originFields(exchange, site.host, backend), ownConditions);
+  const rest = withoutFields(sharedFields(exchange, site.host, backend), ownConditions);
   return codings === "" ? rest : [...rest, ["Accept-Encoding", codings]];
 }
 

@@ -17,6 +17,7 @@ const replaced: ReadonlySet<string> = new Set([
   "content-length",
   "expect",
   "forwarded",
+  "proxy", // To CGI programs HTTP_PROXY, which is their proxy.
   "via",
   "x-accel-decision",
   "x-forwarded-for",
@@ -28,9 +29,40 @@ const replaced: ReadonlySet<string> = new Set([
   "x-real-ip",
 ]);
 
+/**
+ * What frameworks and servers make another page of, another host or another method, though neither the key nor, mostly, `Vary` knows of it: one visitor's
+ * would be in the page that others get.
+ */
+const unkeyed: ReadonlySet<string> = new Set([
+  "front-end-https",
+  "true-client-ip",
+  "x-forwarded-path",
+  "x-forwarded-protocol",
+  "x-forwarded-scheme",
+  "x-forwarded-ssl",
+  "x-host",
+  "x-http-method",
+  "x-http-method-override",
+  "x-method-override",
+  "x-middleware-subrequest",
+  "x-original-host",
+  "x-original-url",
+  "x-rewrite-url",
+  "x-url-scheme",
+]);
+
 export function isLoop(fields: readonly Field[]): boolean {
   const hops = listMembers(fieldValue(fields, "via") ?? "");
   return hops.filter((hop) => hop.split(/\s+/)[1] === pseudonym).length >= loopsMax;
+}
+
+/** Of a request whose answer others may get. */
+export function sharedFields(
+  exchange: Exchange,
+  host: string,
+  backend: BackendSettings,
+): readonly Field[] {
+  return withoutFields(originFields(exchange, host, backend), unkeyed);
 }
 
 export function originFields(
@@ -43,13 +75,16 @@ export function originFields(
   const via = fieldValue(fields, "via");
   return [
     ["Host", backend.host === "preserve" ? asked : backend.host],
-    ...withoutFields(withoutHopByHop(fields), replaced),
+    ...withoutFields(withoutHopByHop(fields), replaced).filter(isReadAsWritten),
     ["X-Forwarded-For", client?.forwardedFor ?? "unknown"],
     ["X-Forwarded-Proto", visitorScheme(exchange)],
     ["X-Forwarded-Host", asked],
     ["Via", `${via === undefined ? "" : `${via}, `}${request.httpVersion} ${pseudonym}`],
   ];
 }
+
+/** CGI, WSGI and PHP read `X_Forwarded_Host` as X-Forwarded-Host; nginx drops such names, too. */
+const isReadAsWritten = ([name]: Field): boolean => !name.includes("_");
 
 /** As their connection was, or as a proxy of ours says it. */
 export function visitorScheme({ client }: Exchange): Scheme {
