@@ -2,7 +2,7 @@
 
 import type { Sqlite } from "../../base/sqlite.ts";
 import { canonicalJson } from "../../core/canonical-json.ts";
-import { indexedText } from "../../core/index-schema.ts";
+import { indexedText, type IndexedText } from "../../core/index-schema.ts";
 import type { Cause, Departures } from "./departures.ts";
 import {
   keyValues,
@@ -17,12 +17,16 @@ import type { Site } from "./entry-sites.ts";
 import { StaleKeys } from "./stale-keys.ts";
 import { TextCount } from "./text-count.ts";
 
-/** Variants of one key: what a response that varies by a header of the visitor's choice can fill. The oldest go. */
+/** Variants of one key: what a response that varies by a header of the visitor's choice can fill. Those that were not used for longest go. */
 export const variantsMax = 32;
 /** A file takes whole blocks. */
 const blockBytes = 4_096;
 /** A row with its index entries, without its texts. */
 const rowBytes = 256;
+/** What nobody has asked for again counts as used so long before it was stored: what is asked for within that time outlasts any flood of it. */
+const unaskedS = 3_600;
+/** Use is told by each worker for itself: what was noted so lately is not written again. */
+const usedGrainS = 20;
 
 export type Removed = { readonly id: number; readonly object: string | null };
 
@@ -80,11 +84,14 @@ export class Entries {
     const replaced = { reason: "replaced", clearNo: null, atS: nowS } as const;
     const removed = this.remove(this.#sql.ofVariant.all(...values, vary), replaced);
     const headers = JSON.stringify(meta.headers);
-    const footprint = rowFootprint(key, headers.length) + bodyFootprint(body, size);
+    const { mime } = meta;
+    const text = indexedText({ ...key, mime });
+    const footprint =
+      rowFootprint({ ...key, vary, mime }, headers.length, text) + bodyFootprint(body, size);
     const { lastInsertRowid } = this.#sql.insert.run(
       ...values,
       vary,
-      meta.mime,
+      mime,
       meta.status,
       headers,
       meta.storedAtMs,
@@ -94,15 +101,15 @@ export class Entries {
       meta.digest,
       ...fileValues(body),
       size,
-      nowS,
+      removed.length > 0 ? nowS : nowS - unaskedS, // What is replaced was asked for again.
       footprint,
     );
     const id = Number(lastInsertRowid);
-    this.#add(id, body, { ...key, mime: meta.mime }, footprint);
-    if (vary !== "")
-      removed.push(
-        ...this.remove(this.#sql.surplus.all(...values, variantsMax).toReversed(), replaced),
-      );
+    this.#add(id, body, text, footprint);
+    if (vary !== "") {
+      const surplus = this.#sql.surplus.all(...values, id, variantsMax - 1);
+      removed.push(...this.remove(surplus.toSorted(ascending), replaced));
+    }
     return { id, removed };
   }
 
@@ -117,7 +124,8 @@ export class Entries {
       .all(baseId)
       .filter((id) => this.#sql.base.get(id)?.coding === coding);
     const removed = this.remove(before);
-    const footprint = rowFootprint(base, 0) + bodyFootprint(body, size);
+    const text = indexedText(base);
+    const footprint = rowFootprint(base, 0, text) + bodyFootprint(body, size);
     const { lastInsertRowid } = this.#sql.insertVariant.run(
       coding,
       ...fileValues(body),
@@ -127,15 +135,15 @@ export class Entries {
       baseId,
     );
     const id = Number(lastInsertRowid);
-    this.#add(id, body, base, footprint);
+    this.#add(id, body, text, footprint);
     return { id, removed };
   }
 
   /** In place. Where the media type changes, so do the words, and what was coded under the old one is removed. */
   refresh(id: number, before: BaseRow, refreshed: Refreshed, nowS: number): Removed[] {
     const headers = JSON.stringify(refreshed.headers);
-    const more = headers.length - before.headersLength;
     const { mime, storedAtMs, initialAgeS, freshForS } = refreshed;
+    const more = headers.length - before.headersLength + mime.length - before.mime.length;
     const footprint = before.footprint + more;
     this.#sql.refresh.run(mime, headers, storedAtMs, initialAgeS, freshForS, nowS, footprint, id);
     this.#pending.bytes += more;
@@ -145,14 +153,9 @@ export class Entries {
     return this.remove(this.#sql.codedOf.all(id));
   }
 
-  #add(
-    id: number,
-    body: StoredBody | null,
-    text: Parameters<typeof indexedText>[0],
-    footprint: number,
-  ): void {
+  #add(id: number, body: StoredBody | null, text: IndexedText, footprint: number): void {
     this.#sql.insertKey.run(id);
-    this.#sql.insertText.run(id, ...indexedText(text));
+    this.#sql.insertText.run(id, ...text);
     if (body?.kind === "inline") this.#sql.insertBody.run(id, body.bytes);
     this.#texts.added(1);
     this.#pending.count++;
@@ -204,7 +207,7 @@ export class Entries {
   }
 
   touch(ids: Iterable<number>, nowS: number): void {
-    for (const id of ids) this.#sql.touch.run(nowS, id);
+    for (const id of ids) this.#sql.touch.run(nowS, id, nowS - usedGrainS);
   }
 
   /** The body was read again from disk and is what was written. */
@@ -217,7 +220,7 @@ export class Entries {
   }
 
   longestUnused(limit: number): number[] {
-    return this.#sql.longestUnused.all(limit).toSorted((a, b) => a - b);
+    return this.#sql.longestUnused.all(limit).toSorted(ascending);
   }
 
   /** Undefined where there is none. */
@@ -250,9 +253,17 @@ function fileValues(body: StoredBody | null): [string | null, Uint8Array | null]
   return body?.kind === "file" ? [body.object, body.digest] : [null, null];
 }
 
-/** Path and query stand in the row, in its key and, twice as words, in the text index. */
-function rowFootprint({ path, query }: Pick<EntryKey, "path" | "query">, headers: number): number {
-  return rowBytes + headers + 4 * (path.length + query.length);
+const ascending = (a: number, b: number): number => a - b;
+
+/** Path and query stand in the row and, as words and as exact words (three bytes for a capital), in the text index; media type and kind are words of many. */
+function rowFootprint(
+  { path, query, vary, mime }: Pick<BaseRow, "path" | "query" | "vary" | "mime">,
+  headers: number,
+  [pathWords, queryWords, , , ...exact]: IndexedText,
+): number {
+  const row = headers + vary.length + mime.length + path.length + query.length;
+  const words = [pathWords, queryWords, ...exact];
+  return rowBytes + row + words.reduce((length, text) => length + text.length, 0);
 }
 
 /** Within SQLite a body takes an eighth more than its bytes: pages are seldom full. */

@@ -122,7 +122,9 @@ function prepareWrites(db: Sqlite) {
     noteTextFrom: db.prepare<[number]>("UPDATE state SET text_from = ?"),
     mergeTexts: db.prepare(mergeTextSql()),
     changes: db.prepare<[], number>("SELECT total_changes()").pluck(),
-    touch: db.prepare<[number, number]>("UPDATE entry SET used_at_s = ? WHERE id = ?"),
+    touch: db.prepare<[usedAtS: number, id: number, unlessSinceS: number]>(
+      "UPDATE entry SET used_at_s = ? WHERE id = ? AND used_at_s < ?",
+    ),
     verified: db.prepare<[number]>("UPDATE entry SET is_verified = 1 WHERE id = ?"),
   };
 }
@@ -152,8 +154,9 @@ function prepareReads(db: Sqlite) {
       `SELECT id FROM ${byKey} AND vary = ? ORDER BY id`,
     ),
     ofKey: ids<KeyValues>(`SELECT id FROM ${byKey} ORDER BY id`),
-    surplus: ids<[...KeyValues, number]>(
-      `SELECT id FROM ${byKey} AND coding = '' ORDER BY id DESC LIMIT -1 OFFSET ?`,
+    /** Of the others than the one that has just come. */
+    surplus: ids<[...KeyValues, id: number, kept: number]>(
+      `SELECT id FROM ${byKey} AND coding = '' AND id <> ? ORDER BY used_at_s DESC, id DESC LIMIT -1 OFFSET ?`,
     ),
     longestUnused: ids<[number]>("SELECT id FROM entry ORDER BY used_at_s LIMIT ?"),
     firstSite: db.prepare<[], Site>(`${sites} ORDER BY domain, host LIMIT 1`),

@@ -51,6 +51,14 @@ export type CommitOutcome =
 /** Bodies up to here stand in index.db, larger ones are files: a row and its body go in one step, and a clear unlinks little. */
 export const inlineBytesMax = 32_768;
 
+/** Names and values of what a response varies by. A row that any visitor can have made is no larger than others: more is not stored. */
+const varyTextMax = 2_048;
+
+export function variesByTooMuch({ vary }: Pick<EntryMeta, "vary">): boolean {
+  const fields = Object.entries(vary ?? {});
+  return fields.reduce((sum, [name, value]) => sum + name.length + value.length, 0) > varyTextMax;
+}
+
 /** `object` names a file below objects/, `digest` is the SHA-256 of what was written to it. */
 export type StoredBody =
   | { readonly kind: "inline"; readonly bytes: Uint8Array }

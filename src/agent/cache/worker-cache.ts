@@ -6,13 +6,14 @@
 import type { MessagePort } from "node:worker_threads";
 import { messageOf } from "../../core/faults.ts";
 import { BodyReader, type ReadBody } from "./body-reader.ts";
-import type {
-  CommitOutcome,
-  Entry,
-  EntryKey,
-  EntryMeta,
-  Refreshed,
-  VariantCoding,
+import {
+  variesByTooMuch,
+  type CommitOutcome,
+  type Entry,
+  type EntryKey,
+  type EntryMeta,
+  type Refreshed,
+  type VariantCoding,
 } from "./entry.ts";
 import { HotBodies } from "./hot-bodies.ts";
 import { HotLookups } from "./hot-lookups.ts";
@@ -21,12 +22,10 @@ import { Lookups, type BodyRow } from "./lookups.ts";
 import type { CacheInit, View } from "./messages.ts";
 import { ObjectWriter, type ObjectWriterOptions } from "./object-writer.ts";
 import { ServableBits } from "./servable-bits.ts";
-import { SharedHeader } from "./shared-header.ts";
+import { keyPlace, SharedHeader } from "./shared-header.ts";
 import { isDamage } from "./text-index.ts";
+import { UsedIds, usedEveryMs } from "./used-ids.ts";
 
-/** How coarse the time of last use is, and how many ids are remembered until then. */
-const usedEveryMs = 60_000;
-const usedMax = 8_192;
 /** After a failed opening: a visitor pays for each try. */
 const reopenMs = 1_000;
 /** Of the memory: looked-up entries, a kilobyte or two each; the rest holds bodies. */
@@ -46,7 +45,7 @@ export class WorkerCache implements Disposable {
   readonly #bodies: BodyReader;
   readonly #link: IndexLink;
   readonly #usedTimer: NodeJS.Timeout;
-  #used = new Set<number>();
+  readonly #used = new UsedIds();
   #current: Current | undefined;
   #lookups: Lookups | undefined;
   #reopenAtMs = 0;
@@ -61,7 +60,7 @@ export class WorkerCache implements Disposable {
       this.#link.tell({ kind: "verified", id }),
     );
     this.#link = new IndexLink(port, () => this.#onView());
-    this.#usedTimer = setInterval(() => this.#tellUsed(), usedEveryMs);
+    this.#usedTimer = setInterval(() => this.#tellUsed(this.#used.take()), usedEveryMs);
     this.#usedTimer.unref();
   }
 
@@ -88,7 +87,8 @@ export class WorkerCache implements Disposable {
       const found = this.#hotLookups
         .find(key, () => this.#openLookups(current)?.find(key) ?? [])
         .filter((entry) => isServable(current, entry));
-      if (this.#used.size < usedMax) for (const { id } of found) this.#used.add(id);
+      // Which of several variants is used is known when its body is opened.
+      for (const { id, vary } of found) if (vary === null) this.#used.note(id);
       return found;
     } catch (error) {
       this.#onReadFailed(error, current);
@@ -112,6 +112,7 @@ export class WorkerCache implements Disposable {
       this.#hot.drop(id);
       return undefined;
     }
+    if (entry.vary !== null) this.#noteVariantUsed(entry);
     const hot = this.#hot.get(id);
     if (hot !== undefined) return hot;
     if (entry.kind === "static" && entry.baseId === null) return undefined;
@@ -127,9 +128,10 @@ export class WorkerCache implements Disposable {
   begin(key: EntryKey): ObjectWriter {
     const incarnation = this.#usable()?.view.incarnation ?? 0;
     return this.#writer(null, async (meta, body, size) => {
-      const fault = metaFault(meta);
+      const fault = variesByTooMuch(meta) ? "it varies by too much" : metaFault(meta);
       if (fault !== undefined)
         return { outcome: { kind: "failed", reason: fault }, isCertain: true };
+      if (meta.vary !== null) this.#tellUsed(this.#used.takeOf(keyPlace(key)));
       const candidate = { key, meta, body, size };
       return this.#link.submit({ kind: "commit", incarnation, candidate });
     });
@@ -268,10 +270,14 @@ export class WorkerCache implements Disposable {
     this.#link.tell({ kind: "damaged", incarnation, reason: messageOf(error) });
   }
 
-  #tellUsed(): void {
-    if (this.#used.size === 0) return;
-    this.#link.tell({ kind: "used", ids: Float64Array.from(this.#used) });
-    this.#used = new Set();
+  #noteVariantUsed(entry: Entry): void {
+    const place = keyPlace(entry);
+    this.#used.note(entry.id, place);
+    if (entry.baseId !== null) this.#used.note(entry.baseId, place);
+  }
+
+  #tellUsed(ids: Float64Array): void {
+    if (ids.length > 0) this.#link.tell({ kind: "used", ids });
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { rmSync, truncateSync } from "node:fs";
 import { expect, test } from "vitest";
+import type { EntryKey, EntryMeta } from "../../../src/agent/cache/entry.ts";
 import { BodyStream } from "../../../src/agent/cache/body-stream.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
@@ -149,4 +150,35 @@ test("bits, connection and hot bodies belong to one incarnation: under another w
   expect(rig.cache.find(keyOf({ path: "/x" }))).toEqual([]);
   expect(await rig.cache.open(entry)).toBe(undefined);
   expect((await store(rig.cache, keyOf({ path: "/x" }))).kind).toBe("failed");
+});
+
+test("what a row is made of is counted: what it varies by, and exact words as long as they are", async () => {
+  using dir = tempDir();
+  await using rig = await openedRig(dir.path);
+  const grown = async (key: EntryKey, vary: EntryMeta["vary"]): Promise<number> => {
+    const { bytes } = await rig.client.stats();
+    expect((await store(rig.cache, key, "b", { vary })).kind).toBe("stored");
+    return (await rig.client.stats()).bytes - bytes;
+  };
+  const plain = await grown(keyOf({ path: "/v" }), null);
+  expect(plain).toBeLessThan(600);
+  const agent = "a".repeat(2_000);
+  expect(await grown(keyOf({ path: "/v" }), { "user-agent": agent })).toBeGreaterThan(
+    plain + agent.length,
+  );
+  // The exact word of the URL and that of its directory, three characters for each of these.
+  const path = `/${"A".repeat(3_000)}/`;
+  expect(await grown(keyOf({ path }), null)).toBeGreaterThan(plain + 2 * 3 * 3_000);
+});
+
+test("a response that varies by very much is not stored: any visitor can ask for as many as he likes", async () => {
+  using dir = tempDir();
+  await using rig = await openedRig(dir.path);
+  const files = objectFiles(dir.path).length;
+  const vary = { "user-agent": "a".repeat(3_000) };
+  expect(await store(rig.cache, keyOf(), "b".repeat(40_000), { vary })).toMatchObject({
+    kind: "failed",
+  });
+  expect(isHit(rig.cache, keyOf())).toBe(false);
+  await until("nothing of it stays", () => objectFiles(dir.path).length === files);
 });
