@@ -27,7 +27,11 @@ export function expiresIn({
 }
 
 function dateOf(fields: readonly Field[], receivedAtMs: number): number {
-  return parseHttpDate(fieldValue(fields, "date") ?? "") ?? receivedAtMs;
+  return saidDate(fields) ?? receivedAtMs;
+}
+
+function saidDate(fields: readonly Field[]): number | undefined {
+  return parseHttpDate(fieldValue(fields, "date") ?? "");
 }
 
 /** §4.2.3, corrected_initial_age. An Age that is no single number says that somebody on the way is confused: nothing of it is fresh. */
@@ -55,4 +59,16 @@ export function currentAgeS(stored: Stored, nowMs: number): number {
 
 export function isFresh(stored: Stored, nowMs: number): boolean {
   return currentAgeS(stored, nowMs) < stored.freshForS;
+}
+
+type Answered = Stored & { readonly headers: readonly Field[] };
+
+/**
+ * Whether the answer to a slow fetch comes after a newer one has been stored (§4: of several the most recent is used, by Date). What is no longer fresh
+ * gives way to whatever comes: where an origin's hosts disagree about the time, nothing would be stored for as long as that.
+ */
+export function isOvertaken(answer: Answered, stored: Answered): boolean {
+  const [date, storedDate] = [saidDate(answer.headers), saidDate(stored.headers)];
+  if (date === undefined || storedDate === undefined || storedDate <= date) return false;
+  return isFresh(stored, Math.max(answer.storedAtMs, stored.storedAtMs));
 }

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { Field } from "../../src/core/http-fields.ts";
-import { currentAgeS, initialAge, isFresh } from "../../src/core/http-age.ts";
+import { currentAgeS, initialAge, isFresh, isOvertaken } from "../../src/core/http-age.ts";
 
 const now = Date.UTC(2026, 0, 1);
 
@@ -16,6 +16,31 @@ describe("a stored response", () => {
   ])("at %d", (at, age, isStillFresh) => {
     expect(currentAgeS(stored, at)).toBe(age);
     expect(isFresh(stored, at)).toBe(isStillFresh);
+  });
+});
+
+describe("a response that comes after another was stored", () => {
+  const dated = (date: string | undefined, storedAtMs: number, freshForS = 10) => ({
+    headers: date === undefined ? [] : [["date", date] as const],
+    storedAtMs,
+    initialAgeS: 0,
+    freshForS,
+  });
+  const [early, late] = ["Wed, 31 Dec 2025 23:59:55 GMT", "Thu, 01 Jan 2026 00:00:00 GMT"];
+  const stored = dated(late, now);
+
+  it.each([
+    ["is older", dated(early, now + 5_000), stored, true],
+    ["is older, and its head came before the other's", dated(early, now - 1_000), stored, true],
+    ["is of the same second", dated(late, now + 5_000), stored, false],
+    ["is newer", stored, dated(early, now), false],
+    ["has no date", dated(undefined, now), stored, false],
+    ["has no date that can be read", dated("late", now), stored, false],
+    ["finds one without date", dated(early, now), dated(undefined, now), false],
+    ["finds one that is stale", dated(early, now + 10_000), stored, false],
+    ["finds one that is asked about at each use", dated(early, now), dated(late, now, 0), false],
+  ])("%s", (_name, answer, other, expected) => {
+    expect(isOvertaken(answer, other)).toBe(expected);
   });
 });
 

@@ -50,7 +50,7 @@ export type Refreshed = Pick<
   "headers" | "mime" | "storedAtMs" | "initialAgeS" | "freshForS"
 >;
 
-/** `blocked`: a clear that came after the source was read matches; the response may go to its visitor, it is not stored. `failed`: not stored, counted. */
+/** `blocked`: a clear that came after the source was read matches, or a newer response (by Date) is stored and fresh; the response may go to its visitor, it is not stored. `failed`: not stored, counted. */
 export type CommitOutcome =
   | { readonly kind: "stored"; readonly id: number }
   | { readonly kind: "blocked" }

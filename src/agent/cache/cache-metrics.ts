@@ -17,7 +17,7 @@ const table = {
   },
   accel_agent_cache_commits_total: {
     kind: "counter",
-    help: "Responses offered to the index. blocked: cleared while being fetched.",
+    help: "Responses offered to the index. blocked: cleared, or overtaken by a newer one, while being fetched.",
     labels: ["outcome"],
   },
   accel_agent_cache_evicted_total: { kind: "counter", help: "Entries evicted for space." },

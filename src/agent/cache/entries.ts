@@ -10,6 +10,7 @@ import {
   type BaseRow,
   type EntrySql,
   type FoundEntry,
+  type HeldRow,
   type RemovedRow,
 } from "./entry-sql.ts";
 import type { Candidate, EntryKey, Refreshed, StoredBody, VariantCoding } from "./entry.ts";
@@ -75,6 +76,11 @@ export class Entries {
   /** False where words are missing that were there. Throws as SQLite does. */
   hasAllTexts(): boolean {
     return this.#texts.isRight();
+  }
+
+  /** What `put` would replace. */
+  held({ key, meta }: Pick<Candidate, "key" | "meta">): HeldRow | undefined {
+    return this.#sql.heldVariant.get(...keyValues(key), varyText(meta.vary));
   }
 
   /** Under a new id; what had the same key and variant is removed, and the oldest of too many variants. */

@@ -41,6 +41,14 @@ export type BaseRow = {
   readonly footprint: number;
   readonly headersLength: number;
 };
+/** How old a response is; `headers` as JSON. */
+export type HeldRow = {
+  readonly id: number;
+  readonly headers: string;
+  readonly storedAtMs: number;
+  readonly initialAgeS: number;
+  readonly freshForS: number;
+};
 export type KeyValues = [
   key: number,
   domain: string,
@@ -152,6 +160,11 @@ function prepareReads(db: Sqlite) {
     codedOf: ids<[number]>("SELECT id FROM entry WHERE base_id = ?"),
     ofVariant: ids<[...KeyValues, vary: string]>(
       `SELECT id FROM ${byKey} AND vary = ? ORDER BY id`,
+    ),
+    /** As its source sent it: one at most. */
+    heldVariant: db.prepare<[...KeyValues, vary: string], HeldRow>(
+      `SELECT id, headers, stored_at_ms AS storedAtMs, initial_age_s AS initialAgeS, fresh_for_s AS freshForS
+       FROM ${byKey} AND vary = ? AND coding = ''`,
     ),
     ofKey: ids<KeyValues>(`SELECT id FROM ${byKey} ORDER BY id`),
     /** Of the others than the one that has just come. */

@@ -45,6 +45,7 @@ export type Refreshed = Pick<
 
 export type CommitOutcome =
   | { readonly kind: "stored"; readonly id: number }
+  /** By a clear, or because a newer response is stored. */
   | { readonly kind: "blocked" }
   | { readonly kind: "failed"; readonly reason: string };
 

@@ -132,14 +132,13 @@ export class OpenIndex implements Disposable {
   /** One transaction for all. Throws where it fails; then nothing of it happened. Outcomes stand at the places of their commits, null elsewhere. */
   write(writes: readonly Write[]): (CommitOutcome | null)[] {
     const effects: Effect[] = [];
-    const off = new Set<number>();
+    const turn = { on: new Set<number>(), off: new Set<number>() };
     const nowS = this.#clock.nowS();
     const invalidates = writes.some(({ kind }) => kind === "invalidate");
     const outcomes = this.#commit(invalidates ? "full" : "normal", () =>
       writes.map((write): CommitOutcome | null => {
-        const { outcome, effect } = this.#writes.decide(write, off, nowS);
+        const { outcome, effect } = this.#writes.decide(write, turn, nowS);
         if (effect === undefined) return outcome;
-        for (const { id } of effect.off) off.add(id);
         effects.push(effect);
         return outcome;
       }),

@@ -1,5 +1,6 @@
 // What workers ask of the index, decided within the transaction of their batch: what is stored, changed or removed, and what must follow the commit.
 
+import { isOvertaken } from "../../core/http-age.ts";
 import type { Clears } from "./clears.ts";
 import type { Cause } from "./departures.ts";
 import type { Entries, Removed } from "./entries.ts";
@@ -7,6 +8,7 @@ import type {
   Candidate,
   CommitOutcome,
   EntryKey,
+  EntryMeta,
   Refreshed,
   StoredBody,
   VariantCoding,
@@ -46,6 +48,9 @@ export type Effect = {
 
 export type Decision = { readonly outcome: CommitOutcome | null; readonly effect?: Effect };
 
+/** What the writes of one transaction have stored and removed so far, by id; their bits stand until the commit. */
+export type Turn = { readonly on: Set<number>; readonly off: Set<number> };
+
 export class Writes {
   readonly #entries: Entries;
   readonly #clears: Clears;
@@ -57,15 +62,22 @@ export class Writes {
     this.#bits = bits;
   }
 
-  /** `off`: ids that earlier writes of the same transaction removed; their bits stand until the commit. */
-  decide(write: Write, off: ReadonlySet<number>, nowS: number): Decision {
+  decide(write: Write, turn: Turn, nowS: number): Decision {
+    const decision = this.#decide(write, turn, nowS);
+    const { on, off = [] } = decision.effect ?? {};
+    if (on !== undefined) turn.on.add(on.id);
+    for (const { id } of off) turn.off.add(id);
+    return decision;
+  }
+
+  #decide(write: Write, turn: Turn, nowS: number): Decision {
     switch (write.kind) {
       case "commit":
-        return this.#store(write.candidate, nowS);
+        return this.#store(write.candidate, turn, nowS);
       case "refresh":
-        return this.#refresh(write, off, nowS);
+        return this.#refresh(write, turn, nowS);
       case "variant":
-        return this.#storeVariant(write, off, nowS);
+        return this.#storeVariant(write, turn, nowS);
       case "invalidate":
         this.#clears.invalidate(write.key);
         return {
@@ -90,7 +102,7 @@ export class Writes {
     }
   }
 
-  #store(candidate: Candidate, nowS: number): Decision {
+  #store(candidate: Candidate, turn: Turn, nowS: number): Decision {
     const { key } = candidate;
     const blocked = this.#clears.blocks(candidate);
     // Refused for its age alone, what it would have replaced is as old: without it the next request asks the origin for all of it.
@@ -99,12 +111,22 @@ export class Writes {
         outcome: { kind: "blocked" },
         effect: { off: this.#entries.removeKey(key, this.#cause("cleared", nowS)) },
       };
-    if (blocked !== false) return { outcome: { kind: "blocked" } };
+    if (blocked !== false || this.#isOvertaken(candidate, turn))
+      return { outcome: { kind: "blocked" } };
     const { id, removed } = this.#entries.put(candidate, nowS);
     return {
       outcome: { kind: "stored", id },
       effect: { on: { id, site: key }, off: removed, changed: key },
     };
+  }
+
+  /** By a newer response that was stored while this one was fetched. One that may not be served any more stands in nobody's way. */
+  #isOvertaken(candidate: Candidate, turn: Turn): boolean {
+    const held = this.#entries.held(candidate);
+    if (held === undefined) return false;
+    const counts = turn.on.has(held.id) || this.#isServable(held.id, turn);
+    const headers: EntryMeta["headers"] = JSON.parse(held.headers);
+    return counts && isOvertaken(candidate.meta, { ...held, headers });
   }
 
   /**
@@ -113,10 +135,10 @@ export class Writes {
    */
   #refresh(
     { id, key, refreshed }: Extract<Write, { kind: "refresh" }>,
-    off: ReadonlySet<number>,
+    turn: Turn,
     nowS: number,
   ): Decision {
-    const row = this.#servable(id, off);
+    const row = this.#servable(id, turn);
     if (row === undefined || row.coding !== "") return { outcome: { kind: "blocked" } };
     const { mime } = refreshed;
     if (mime !== row.mime) {
@@ -136,10 +158,10 @@ export class Writes {
   /** It has the words of its base: what matched them hid the base, and what is under way is asked here. */
   #storeVariant(
     { baseId, key, coding, body, size }: Extract<Write, { kind: "variant" }>,
-    off: ReadonlySet<number>,
+    turn: Turn,
     nowS: number,
   ): Decision {
-    const base = this.#servable(baseId, off);
+    const base = this.#servable(baseId, turn);
     if (base === undefined || base.coding !== "" || this.#isBlockedNow(base))
       return { outcome: { kind: "blocked" } };
     const { id, removed } = this.#entries.putVariant(baseId, base, { coding, body, size }, nowS);
@@ -154,8 +176,12 @@ export class Writes {
     return { reason, clearNo: this.#clears.newest, atS };
   }
 
-  #servable(id: number, off: ReadonlySet<number>): ReturnType<Entries["base"]> {
-    return this.#bits.has(id) && !off.has(id) ? this.#entries.base(id) : undefined;
+  #servable(id: number, turn: Turn): ReturnType<Entries["base"]> {
+    return this.#isServable(id, turn) ? this.#entries.base(id) : undefined;
+  }
+
+  #isServable(id: number, turn: Turn): boolean {
+    return this.#bits.has(id) && !turn.off.has(id);
   }
 
   /** Whether a clear that has not hidden its matches yet matches this servable row; those that have would have hidden it. */

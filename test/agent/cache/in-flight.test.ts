@@ -1,6 +1,7 @@
 // What is being fetched while a clear or an invalidation comes: if it matches, its visitor gets it and nobody else.
 
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { inlineBytesMax, type EntryMeta } from "../../../src/agent/cache/entry.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
 import { bodyOf, clear, isHit, keyOf, objectFiles, openedRig, store, type Rig } from "./rig.ts";
@@ -107,4 +108,29 @@ test("an invalidation removes all variants of the URL and what is being fetched 
   expect(rig.cache.sourceNo()).toBeGreaterThan(sourceNo);
   expect(await store(rig.cache, key, "old", { sourceNo })).toEqual({ kind: "blocked" });
   expect((await store(rig.cache, other, "same", { sourceNo })).kind).toBe("stored");
+});
+
+test("a response that was overtaken by a newer one is not stored over it", async () => {
+  const key = keyOf({ path: "/late" });
+  const dated = (second: number): Partial<EntryMeta> => ({
+    headers: [["Date", `Tue, 14 Nov 2023 22:13:${second} GMT`]],
+  });
+  const vary = { "accept-language": "de" };
+  expect((await store(rig.cache, key, "v2", dated(20))).kind).toBe("stored");
+  const late = "1".repeat(2 * inlineBytesMax);
+  expect(await store(rig.cache, key, late, dated(15))).toEqual({ kind: "blocked" });
+  expect(await bodyOf(rig.cache, key)).toBe("v2");
+  expect(objectFiles(dir.path)).toEqual([]);
+  // Another variant is another response.
+  expect((await store(rig.cache, key, "de", { ...dated(15), vary })).kind).toBe("stored");
+  expect((await store(rig.cache, key, "v3", dated(21))).kind).toBe("stored");
+
+  // Committed in one transaction.
+  const both = [store(rig.cache, key, "v5", dated(40)), store(rig.cache, key, "v4", dated(39))];
+  expect((await Promise.all(both)).map(({ kind }) => kind)).toEqual(["stored", "blocked"]);
+
+  // What was cleared stands in nobody's way, be it deleted already or not.
+  await clear(rig, ["path:late"]).applied;
+  expect((await store(rig.cache, key, "old", dated(10))).kind).toBe("stored");
+  expect(await bodyOf(rig.cache, key)).toBe("old");
 });
