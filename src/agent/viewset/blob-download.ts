@@ -5,7 +5,7 @@
 import type { Hash } from "node:crypto";
 import { constants } from "node:fs";
 import { open, rm, type FileHandle } from "node:fs/promises";
-import { AccelError } from "../../core/faults.ts";
+import { AccelError, codeOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { digestOf, hashStart, writeAll } from "./file-bytes.ts";
 
@@ -35,9 +35,12 @@ export type WantedBlob = {
   readonly isText?: boolean;
 };
 
+/** Another size, or central does not have it. */
+const forGood: ReadonlySet<string> = new Set(["VIEWSET_INVALID", "NOT_FOUND"]);
+
 /**
  * When it resolves the file at `part` is the blob, synced. Throws VIEWSET_INVALID when the blob has another size than wanted, BLOB_MISMATCH when its
- * digest is another (the partial file is deleted then), and what `getBlob` throws (the partial file is kept).
+ * digest is another, and what `getBlob` throws. The partial file is kept for the next try unless what is thrown holds for good.
  */
 export async function downloadBlob(
   part: string,
@@ -46,7 +49,10 @@ export async function downloadBlob(
   signal: AbortSignal,
 ): Promise<void> {
   for (;;) {
-    const outcome = await attempt(part, want, getBlob, signal);
+    const outcome = await attempt(part, want, getBlob, signal).catch(async (error: unknown) => {
+      if (forGood.has(codeOf(error))) await rm(part, { force: true });
+      throw error;
+    });
     if (outcome === "whole") return;
     await rm(part, { force: true });
     if (outcome === "wrong")

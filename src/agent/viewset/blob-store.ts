@@ -1,7 +1,7 @@
 // The content-addressed files of viewsets, manifests and devlove files among them.
 //
 //   blobs/<first two hex>/<sha256>   whole, verified and synced before it got this name; never changed afterwards
-//   blobs/incoming/<sha256>.part     a transfer under way or broken off: continued by range
+//   blobs/incoming/<sha256>.part     a transfer under way or broken off: continued by range (blob-parts.ts)
 //   blobs/incoming/<random>.tmp      being written by this process; swept at the next start
 //
 // Nothing is removed that somebody asked for lately, or since the oldest hold that is open: whoever prepares something relies on what was there when
@@ -9,7 +9,7 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, renameSync, statSync } from "node:fs";
-import { open, readdir, rm, stat, type FileHandle } from "node:fs/promises";
+import { open, readdir, rm, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ensureDirectory, syncDirectory } from "../../base/durable-file.ts";
@@ -17,8 +17,9 @@ import { Mutex } from "../../base/mutex.ts";
 import { blobKey } from "../../core/blob-list.ts";
 import { blobPath } from "../../core/blob-path.ts";
 import { AccelError } from "../../core/faults.ts";
-import { parseSha256, type Sha256 } from "../../core/ids.ts";
+import type { Sha256 } from "../../core/ids.ts";
 import { blobBytesMax } from "../../wire/manifest.ts";
+import { PartialFiles, sweepIncoming } from "./blob-parts.ts";
 import { BlobUses } from "./blob-uses.ts";
 import { downloadBlob, type GetBlob, type WantedBlob } from "./blob-download.ts";
 import { digestOf, readAtMost, sha256Of, writeAll } from "./file-bytes.ts";
@@ -38,8 +39,6 @@ export type StoredBlob = { readonly sha256: Sha256; readonly size: number };
 const transfersMax = 6;
 /** Read whole into memory, and not written at all where the store has it already. */
 const smallBytes = 2 ** 20;
-/** A partial file that nobody asked for again. */
-const partAgeMaxMs = 7 * 86_400_000;
 /** 256 × 3 µs: under a millisecond between two turns of the event loop. */
 const lookupsPerTurn = 256;
 const syncsMax = 8;
@@ -48,6 +47,7 @@ const usedForMs = 600_000;
 
 export class BlobStore {
   readonly dir: string;
+  readonly parts: PartialFiles;
   readonly #incoming: string;
   readonly #transfers = new SharedTransfers();
   readonly #slots = new Slots(transfersMax);
@@ -57,28 +57,24 @@ export class BlobStore {
   #adoptedBytes = 0;
   #measured: { readonly bytes: number; readonly adoptedBytes: number } | undefined;
 
-  constructor(dir: string, unsettled: Iterable<string>, nowMs: () => number) {
+  /** `found`: whose partial files lie here. */
+  constructor(
+    dir: string,
+    unsettled: Iterable<string>,
+    nowMs: () => number,
+    found: Iterable<Sha256> = [],
+  ) {
     this.dir = dir;
     this.#incoming = incomingOf(dir);
     this.#unsettled = new Set(unsettled);
     this.#uses = new BlobUses(nowMs, usedForMs);
+    this.parts = new PartialFiles(this.#incoming, this.#transfers, this.#uses, nowMs, found);
   }
 
   /** Who asks relies on it from now on. */
   has(blob: { readonly sha256: Sha256; readonly size?: number | undefined }): boolean {
     this.#uses.note(blobKey(blob.sha256));
-    return this.#isHere(blob);
-  }
-
-  #isHere({
-    sha256,
-    size,
-  }: {
-    readonly sha256: Sha256;
-    readonly size?: number | undefined;
-  }): boolean {
-    const stats = statSync(blobPath(this.dir, sha256), { throwIfNoEntry: false });
-    return stats !== undefined && stats.isFile() && (size === undefined || stats.size === size);
+    return isBlob(this.dir, blob.sha256, blob.size);
   }
 
   /** Nothing that is asked for from now until it is disposed, or stored, is removed. */
@@ -220,7 +216,7 @@ export class BlobStore {
   /** Does nothing when it is here. All who want one blob share one transfer. Throws as downloadBlob. */
   async fetch(want: WantedBlob, getBlob: GetBlob, signal: AbortSignal): Promise<void> {
     if (this.has(want)) return;
-    const part = `${this.#incoming}/${want.sha256}.part`;
+    const part = this.parts.begin(want.sha256);
     const transfer = async (stop: AbortSignal): Promise<void> =>
       this.#slots.run(async () => {
         await downloadBlob(part, want, getBlob, stop);
@@ -266,17 +262,11 @@ export async function openBlobStore(
 ): Promise<BlobStore> {
   await ensureDirectory(incomingOf(dir));
   const fans = (await readdir(dir)).map((name) => `${dir}/${name}`);
-  const store = new BlobStore(dir, [dir, ...fans], nowMs);
-  for (const name of await readdir(incomingOf(dir))) {
-    const path = `${incomingOf(dir)}/${name}`;
-    if (!(await isContinuable(store, name, path))) await rm(path, { recursive: true, force: true });
-  }
-  return store;
+  const found = await sweepIncoming(incomingOf(dir), (sha256) => isBlob(dir, sha256));
+  return new BlobStore(dir, [dir, ...fans], nowMs, found);
 }
 
-async function isContinuable(store: BlobStore, name: string, path: string): Promise<boolean> {
-  const sha256 = parseSha256(name.replace(/\.part$/, ""));
-  if (sha256 === undefined || !name.endsWith(".part") || store.has({ sha256 })) return false;
-  const stats = await stat(path);
-  return stats.isFile() && Date.now() - stats.mtimeMs < partAgeMaxMs;
+function isBlob(dir: string, sha256: Sha256, size?: number): boolean {
+  const stats = statSync(blobPath(dir, sha256), { throwIfNoEntry: false });
+  return stats !== undefined && stats.isFile() && (size === undefined || stats.size === size);
 }

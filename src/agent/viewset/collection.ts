@@ -3,10 +3,11 @@
 //   a release that is in force, kept or pinned        its blobs stay
 //   a release that was in force `graceMs` ago         they stay: a request that began before may still open them (one that has a blob open keeps its bytes)
 //   whatever was asked for, stored or fetched lately  it stays (BlobStore): an activation or import that is being prepared relies on it
+//   a transfer that broke off                         it stays while somebody may go on with it (PartialFiles)
 //
 // A needed release whose manifest cannot be read stops the collection: nobody knows what it needs. Collections are asked for at the start and by
-// activations, a minute ahead, so that many are one and what was prepared is committed; where nobody asks there is one a day. They work in pieces
-// between which the loop turns.
+// activations, a minute ahead, so that many are one and what was prepared is committed; what fails leaves its files for another try, and they are looked at
+// when they are old enough to go. Where nobody asks there is one a day. They work in pieces between which the loop turns.
 
 import { readdir } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -68,6 +69,7 @@ export class Collection implements AsyncDisposable {
   /** Those that were until a while ago, and until when their blobs stay. */
   readonly #departed = new Map<Sha256, { readonly blobs: BlobList; readonly untilMs: number }>();
   #wanted = Promise.withResolvers<void>();
+  #leftovers = Promise.withResolvers<void>();
   #running: Promise<Collected | undefined> = Promise.resolve(undefined);
 
   constructor(options: CollectionOptions) {
@@ -81,6 +83,11 @@ export class Collection implements AsyncDisposable {
   /** In a minute; requests that come until then are one. */
   request(): void {
     this.#wanted.resolve();
+  }
+
+  /** In eleven minutes: what broke off, or is not needed after all, can go by then. */
+  requestLate(): void {
+    this.#leftovers.resolve();
   }
 
   /** Now, after the one that is under way. Undefined: nobody knows what is needed. */
@@ -105,6 +112,7 @@ export class Collection implements AsyncDisposable {
       await this.#wait(aheadMs, this.#stop);
       if (this.#stop.aborted) return;
       this.#wanted = Promise.withResolvers();
+      this.#leftovers = Promise.withResolvers();
       const collected = await this.collect().catch((error: unknown) => {
         this.#options.log.error({ err: error }, "collecting unreferenced files failed");
         return undefined;
@@ -115,16 +123,19 @@ export class Collection implements AsyncDisposable {
 
   async #due(latestMs: number): Promise<void> {
     const enough = new AbortController();
-    const late = this.#wait(latestMs, AbortSignal.any([this.#stop, enough.signal]));
-    await Promise.race([this.#wanted.promise, late]);
+    const stop = AbortSignal.any([this.#stop, enough.signal]);
+    const left = this.#leftovers.promise.then(async () => this.#wait(graceMs, stop));
+    await Promise.race([this.#wanted.promise, left, this.#wait(latestMs, stop)]);
     enough.abort();
   }
 
   async #collect(): Promise<Collected | undefined> {
+    const { store, metrics, log } = this.#options;
+    const parts = await store.parts.sweep();
+    if (parts.removed > 0) log.info(parts, "files that nobody fetches any more were removed");
     const marks = await this.#mark();
     if (marks === undefined) return undefined;
-    const total = { removed: 0, removedBytes: 0, blobs: 0, bytes: 0, young: 0 };
-    const { store, metrics, log } = this.#options;
+    const total = { removed: 0, removedBytes: 0, blobs: 0, bytes: 0, young: parts.young };
     const counted = store.beginCount();
     for (const fan of await store.fans()) {
       if (this.#stop.aborted) return total;

@@ -12,6 +12,10 @@ type Transfer = {
 export class SharedTransfers {
   readonly #running = new Map<Sha256, Transfer>();
 
+  isRunning(sha256: Sha256): boolean {
+    return this.#running.has(sha256);
+  }
+
   /** Joins the transfer of this blob that is under way, or begins one. Who expects another size waits for its end and begins anew. */
   async join(
     want: { readonly sha256: Sha256; readonly size?: number | undefined },

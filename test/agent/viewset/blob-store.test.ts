@@ -102,10 +102,23 @@ test.each([
   await expect(fetch(big)).rejects.toMatchObject({ code });
   expect(store.has({ sha256: digest(big) })).toBe(false);
   expect(central.running).toBe(0);
-  if (code === "BLOB_MISMATCH") expect(readdirSync(incoming)).toEqual([]);
+  if (code !== "CENTRAL_UNREACHABLE") expect(readdirSync(incoming)).toEqual([]);
   central.forged.clear();
   await fetch(big);
   expect(store.has({ sha256: digest(big), size: big.length })).toBe(true);
+});
+
+test("of a blob that central turns out not to have nothing stays", async () => {
+  using dir = tempDir();
+  const { central, store, fetch, incoming } = await setUp(dir.path);
+  central.cuts.set(digest(big), 300_000);
+  await expect(fetch(big)).rejects.toMatchObject({ code: "CENTRAL_UNREACHABLE" });
+  expect(readdirSync(incoming)).toEqual([`${digest(big)}.part`]);
+  central.blobs.clear();
+  const want = { sha256: digest(big), size: big.length, bytesMax: blobBytesMax };
+  const again = store.fetch(want, async (...call) => central.getBlob(...call), never);
+  await expect(again).rejects.toMatchObject({ code: "NOT_FOUND" });
+  expect(readdirSync(incoming)).toEqual([]);
 });
 
 test("who wants the same blob shares the transfer; it goes on while one of them waits", async () => {

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openBlobStore } from "../../../src/agent/viewset/blob-store.ts";
+import { openBlobStore, type BlobStore } from "../../../src/agent/viewset/blob-store.ts";
 import { Collection, type Referenced } from "../../../src/agent/viewset/collection.ts";
 import { createViewsetMetrics } from "../../../src/agent/viewset/metrics.ts";
 import { ReleaseBlobs } from "../../../src/agent/viewset/release-blobs.ts";
@@ -14,7 +14,8 @@ import { blobPath } from "../../../src/core/blob-path.ts";
 import type { Sha256 } from "../../../src/core/ids.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
-import { digest } from "./fake-central.ts";
+import { digest, FakeCentral } from "./fake-central.ts";
+import { never } from "./fixture.ts";
 
 const minute = 60_000;
 
@@ -169,4 +170,111 @@ test("what asks within a minute is one collection, and one that left young files
   await until("it is gone", () => !isHere("young"));
   await pass(24 * 60 * minute, 5);
   expect(rig.looked).toBe(2);
+});
+
+const large = Buffer.alloc(500_000, "large");
+const want = { sha256: digest(large), size: large.length, bytesMax: large.length };
+
+/** A transfer that breaks off after 200,000 bytes. */
+async function breakOff(store: BlobStore, central = new FakeCentral()): Promise<FakeCentral> {
+  central.cuts.set(central.add(large), 200_000);
+  const broken = store.fetch(want, async (...call) => central.getBlob(...call), never);
+  await expect(broken).rejects.toMatchObject({ code: "CENTRAL_UNREACHABLE" });
+  return central;
+}
+
+const incoming = (store: BlobStore): readonly string[] => readdirSync(join(store.dir, "incoming"));
+
+test("what a transfer has left stays while it is asked for, and goes when it no longer is", async () => {
+  using dir = tempDir();
+  const { collection, time, rig, store } = await setUp(dir.path);
+  await using _ = collection;
+  const central = await breakOff(store);
+  time.ms += 9 * minute;
+  expect(await collection.collect()).toMatchObject({ young: 1 });
+  await breakOff(store, central);
+  time.ms += 9 * minute;
+  await collection.collect();
+  expect(central.asked.map(({ from }) => from)).toEqual([0, 200_000]);
+  expect(incoming(store)).toEqual([`${want.sha256}.part`]);
+  time.ms += minute;
+  // Also where nobody knows which blobs are needed.
+  rig.references = [{ manifest: digest("nowhere"), isNeeded: true }];
+  expect(await collection.collect()).toBeUndefined();
+  expect(incoming(store)).toEqual([]);
+});
+
+test("what a transfer has left stays as long as a hold is open under which it was asked for", async () => {
+  using dir = tempDir();
+  const { collection, time, store } = await setUp(dir.path);
+  await using _ = collection;
+  const hold = store.hold();
+  await breakOff(store);
+  time.ms += 600 * minute;
+  await collection.collect();
+  expect(incoming(store).length).toBe(1);
+  hold[Symbol.dispose]();
+  time.ms += 10 * minute;
+  await collection.collect();
+  expect(incoming(store)).toEqual([]);
+});
+
+test("what an earlier start has left stays for a day; whoever goes on with it makes it his own", async () => {
+  using dir = tempDir();
+  const { collection: first, store: earlier } = await setUp(dir.path);
+  await first[Symbol.asyncDispose]();
+  const central = await breakOff(earlier);
+  const others = join(earlier.dir, "incoming", `${digest("other")}.part`);
+  writeFileSync(others, "oth");
+  const { collection, time, store } = await setUp(dir.path);
+  await using _ = collection;
+  time.ms += 60 * minute;
+  expect(await collection.collect()).toMatchObject({ young: 0 });
+  expect(incoming(store).length).toBe(2);
+  await breakOff(store, central);
+  expect(central.asked.map(({ from }) => from)).toEqual([0, 200_000]);
+  time.ms += 11 * minute;
+  await collection.collect();
+  expect(incoming(store)).toEqual([`${digest("other")}.part`]);
+  time.ms += 24 * 60 * minute;
+  await collection.collect();
+  expect(incoming(store)).toEqual([]);
+});
+
+test("what a transfer writes to stays, however long it takes and whoever needs the room", async () => {
+  using dir = tempDir();
+  const { collection, time, store } = await setUp(dir.path);
+  await using _ = collection;
+  const central = new FakeCentral();
+  central.add(large);
+  const gate = Promise.withResolvers<void>();
+  central.gate = gate.promise;
+  const fetched = store.fetch(want, async (...call) => central.getBlob(...call), never);
+  await until("the transfer runs", () => central.running === 1);
+  time.ms += 60 * minute;
+  await collection.collect();
+  await store.parts.removeBut(() => false);
+  expect(incoming(store)).toEqual([`${want.sha256}.part`]);
+  gate.resolve();
+  await fetched;
+  expect(store.has(want)).toBe(true);
+});
+
+test("what failed is looked at ten minutes later, and not before", async () => {
+  using dir = tempDir();
+  const { collection, time, store, rig, waits } = await setUp(dir.path);
+  await using _ = collection;
+  const pass = async (ms: number, count: number): Promise<void> => {
+    await until("it waits", () => waits.length === count);
+    expect(waits.at(-1)?.ms).toBe(ms);
+    time.ms += ms;
+    waits.at(-1)?.end();
+  };
+  await breakOff(store);
+  for (let i = 0; i < 5; i++) collection.requestLate();
+  await pass(10 * minute, 2); // Beside the wait for tomorrow.
+  expect(rig.looked).toBe(0);
+  await pass(minute, 3);
+  await until("it is gone", () => incoming(store).length === 0);
+  await pass(24 * 60 * minute, 4);
 });

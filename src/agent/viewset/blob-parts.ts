@@ -1,0 +1,138 @@
+// Partial files: transfers under way or broken off. What broke off is continued by range as long as somebody may want it:
+//
+//   a transfer writes to it                                           it stays
+//   this process asked for its blob lately, or under an open hold     it stays: retries come within a minute
+//   it lay here at the start, and nobody went on with it since        it stays for a day: whoever wants it may not have heard from central yet
+//   anything else                                                     it goes at the next collection
+//
+// All of it is room that is taken. Where room is needed, what no version needs goes first: only a transfer has to begin again.
+
+import { unlinkSync } from "node:fs";
+import { readdir, rm, stat } from "node:fs/promises";
+import { blobKey } from "../../core/blob-list.ts";
+import { parseSha256, type Sha256 } from "../../core/ids.ts";
+import type { BlobUses } from "./blob-uses.ts";
+import type { SharedTransfers } from "./shared-transfers.ts";
+
+type Part = { readonly sha256: Sha256; readonly bytes: number };
+
+export type SweptParts = {
+  readonly removed: number;
+  readonly removedBytes: number;
+  /** Asked for too lately to go. */
+  readonly young: number;
+};
+
+const ending = ".part";
+/** From the start. */
+const foundForMs = 86_400_000;
+/** At the start, since it was written to. */
+const ageMaxMs = 7 * 86_400_000;
+
+export class PartialFiles {
+  readonly #dir: string;
+  readonly #transfers: SharedTransfers;
+  readonly #uses: BlobUses;
+  /** Those of earlier starts that no transfer of this one has gone on with. */
+  readonly #found: Set<Sha256>;
+  readonly #nowMs: () => number;
+  readonly #foundUntilMs: number;
+
+  constructor(
+    dir: string,
+    transfers: SharedTransfers,
+    uses: BlobUses,
+    nowMs: () => number,
+    found: Iterable<Sha256>,
+  ) {
+    this.#dir = dir;
+    this.#transfers = transfers;
+    this.#uses = uses;
+    this.#nowMs = nowMs;
+    this.#found = new Set(found);
+    this.#foundUntilMs = nowMs() + foundForMs;
+  }
+
+  /** Where a transfer that begins now writes to. */
+  begin(sha256: Sha256): string {
+    this.#found.delete(sha256);
+    return this.#pathOf(sha256);
+  }
+
+  /** Of those that no transfer writes to. */
+  async idleBytes(): Promise<number> {
+    return (await this.#idle()).reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  /** Those that no transfer writes to, but for the blobs that are named here. */
+  async removeBut(isNeeded: (key: number) => boolean): Promise<void> {
+    for (const { sha256 } of await this.#idle())
+      if (!isNeeded(blobKey(sha256))) this.#remove(sha256);
+  }
+
+  /** Those that nobody wants any more. */
+  async sweep(): Promise<SweptParts> {
+    this.#uses.forget();
+    const swept = { removed: 0, removedBytes: 0, young: 0 };
+    for (const { sha256, bytes } of await this.#idle()) {
+      if (this.#uses.isUsed(blobKey(sha256))) swept.young++;
+      else if (this.#found.has(sha256) && this.#nowMs() < this.#foundUntilMs) continue;
+      else if (this.#remove(sha256)) {
+        swept.removed++;
+        swept.removedBytes += bytes;
+      }
+    }
+    return swept;
+  }
+
+  #pathOf(sha256: Sha256): string {
+    return `${this.#dir}/${sha256}${ending}`;
+  }
+
+  async #idle(): Promise<readonly Part[]> {
+    const parts: Part[] = [];
+    for (const name of await readdir(this.#dir)) {
+      const sha256 = blobOf(name);
+      if (sha256 === undefined || this.#transfers.isRunning(sha256)) continue;
+      const stats = await stat(`${this.#dir}/${name}`).catch(() => undefined);
+      if (stats !== undefined) parts.push({ sha256, bytes: stats.size });
+    }
+    return parts;
+  }
+
+  /** Synchronous: no transfer can begin between the question and the removal. */
+  #remove(sha256: Sha256): boolean {
+    if (this.#transfers.isRunning(sha256)) return false;
+    try {
+      unlinkSync(this.#pathOf(sha256));
+      this.#found.delete(sha256);
+      return true;
+    } catch {
+      return false; // It became a blob meanwhile.
+    }
+  }
+}
+
+/** What earlier starts left: everything but what can be continued goes. */
+export async function sweepIncoming(
+  dir: string,
+  isHere: (sha256: Sha256) => boolean,
+): Promise<readonly Sha256[]> {
+  const found: Sha256[] = [];
+  for (const name of await readdir(dir)) {
+    const path = `${dir}/${name}`;
+    const sha256 = blobOf(name);
+    if (sha256 !== undefined && !isHere(sha256) && (await isContinuable(path))) found.push(sha256);
+    else await rm(path, { recursive: true, force: true });
+  }
+  return found;
+}
+
+async function isContinuable(path: string): Promise<boolean> {
+  const stats = await stat(path);
+  return stats.isFile() && Date.now() - stats.mtimeMs < ageMaxMs;
+}
+
+function blobOf(name: string): Sha256 | undefined {
+  return name.endsWith(ending) ? parseSha256(name.slice(0, -ending.length)) : undefined;
+}
