@@ -167,7 +167,7 @@ export const agentFields = {
     parse: duration("0s", "24h"),
   },
   "viewset.disk_max": {
-    doc: "Space for the files of all versions. Where another one needs it kept versions are given up, the oldest first; one that does not fit even so is refused.",
+    doc: "Space for the files of all versions, those of activations and imports under way among them. Where another one needs it kept versions are given up, the oldest first; one that does not fit even so is refused.",
     fallback: "16GiB",
     parse: size("1MiB"),
   },

@@ -1,9 +1,12 @@
-// Room for what is being prepared, within `viewset.disk_max`: kept versions whose place is needed are given up, and what cannot fit is refused before a
-// byte of it is fetched. What nobody needs any more and is too young to go counts only where there is room without looking closer.
+// Room for what is being prepared, activated or imported, within `viewset.disk_max`: what transfers that broke off have left goes first, then kept versions
+// whose place is needed, and what cannot fit is refused before a byte of it is fetched or copied. What nobody needs any more and is too young to go counts
+// only where there is room without looking closer.
 
 import type { Log } from "../../base/log.ts";
+import { blobList, type BlobList } from "../../core/blob-list.ts";
 import { AccelError } from "../../core/faults.ts";
 import { planActivation, type HeldRelease } from "../../core/plan-activation.ts";
+import type { PartialFiles } from "./blob-parts.ts";
 import type { BlobStore, StoredBlob } from "./blob-store.ts";
 import type { ReleaseBlobs } from "./release-blobs.ts";
 
@@ -15,7 +18,9 @@ export interface HeldReleases {
 }
 
 export type RoomOptions = {
-  readonly store: Pick<BlobStore, "bytesMost">;
+  readonly store: Pick<BlobStore, "bytesMost" | "lacking"> & {
+    readonly parts: Pick<PartialFiles, "idleBytes" | "removeBut">;
+  };
   /** What this host holds beside what is being prepared. */
   readonly releases: HeldReleases | undefined;
   readonly releaseBlobs: ReleaseBlobs;
@@ -25,57 +30,134 @@ export type RoomOptions = {
 };
 
 type Wanted = Pick<HeldRelease, "domain" | "manifest" | "blobs">;
-type Prepared = Wanted & { readonly fetchBytes: number };
+type Prepared = { blobs: BlobList; fetchBytes: number };
+
+/** What files of this host hold. */
+export type ReadFiles = {
+  readonly blobs: readonly StoredBlob[];
+  /** Of those that could not be read as they keep changing. */
+  readonly unreadBytes: number;
+};
+
+/** Room for contents that nobody knew when it was taken. */
+export type UnreadRoom = Disposable & {
+  /** What they turned out to be; they are in the store by now. */
+  tell(blobs: readonly StoredBlob[]): void;
+};
 
 export class Room {
   readonly #options: RoomOptions;
   /** Under way: their place is taken, though nothing says so yet. */
   readonly #prepared = new Set<Prepared>();
+  #unread = 0;
 
   constructor(options: RoomOptions) {
     this.#options = options;
   }
 
   /** Taken until it is disposed: by then it is in the store, or was given up. Throws VIEWSET_TOO_LARGE. */
-  async take(next: Wanted, lacking: readonly StoredBlob[]): Promise<Disposable> {
-    const own = { ...next, fetchBytes: lacking.reduce((sum, { size }) => sum + size, 0) };
-    const others = [...this.#prepared];
-    this.#prepared.add(own);
-    const taken = { [Symbol.dispose]: () => void this.#prepared.delete(own) };
-    try {
-      // What is here, needed or not, and all that comes: mostly it fits, and nobody has to read what the other versions need.
-      const coming = others.reduce((sum, { fetchBytes }) => sum + fetchBytes, own.fetchBytes);
-      const { store, bytesMax } = this.#options;
-      if ((store.bytesMost ?? Infinity) + coming > bytesMax)
-        await this.#plan(next, lacking, others);
-      return taken;
-    } catch (error) {
-      taken[Symbol.dispose]();
-      throw error;
-    }
+  async take({ domain, blobs }: Wanted, lacking: readonly StoredBlob[]): Promise<Disposable> {
+    return this.#take(domain, { blobs, fetchBytes: bytesOf(lacking) });
   }
 
-  async #plan(
-    next: Wanted,
-    lacking: readonly StoredBlob[],
-    others: readonly Prepared[],
-  ): Promise<void> {
-    const { releases, releaseBlobs, bytesMax, collect, log } = this.#options;
-    const held: HeldRelease[] = others.map(asNeeded);
+  /**
+   * For files of this host. Where it is not sure that they fit beside all that is here, `read` is asked for their contents: what is here already takes no
+   * room. Throws VIEWSET_TOO_LARGE, and what `read` throws.
+   */
+  async takeUnread(
+    domain: string,
+    bytes: number,
+    read: () => Promise<ReadFiles>,
+  ): Promise<UnreadRoom> {
+    const own: Prepared = { blobs: this.#unreadBlob(bytes), fetchBytes: bytes };
+    if (!(await this.#fitsAtOnce(own))) {
+      const { blobs, unreadBytes } = await read();
+      const list = new Map(blobs.map((blob) => [blob.sha256, blob])).values();
+      own.fetchBytes = bytesOf(await this.#options.store.lacking(list)) + unreadBytes;
+      own.blobs = joined([blobList(blobs), this.#unreadBlob(unreadBytes)]);
+      // What adds nothing fits also where there is too much already.
+      if (own.fetchBytes > 0) await this.#take(domain, own);
+      else this.#prepared.add(own);
+    }
+    return {
+      tell: (told) => {
+        own.blobs = blobList(told);
+        own.fetchBytes = 0;
+      },
+      [Symbol.dispose]: () => void this.#prepared.delete(own),
+    };
+  }
+
+  async #take(domain: string, own: Prepared): Promise<Disposable> {
+    // What is here, needed or not, and all that comes: mostly it fits, and nobody has to read what the other versions need.
+    if (!(await this.#fitsAtOnce(own))) {
+      const next = joined([own, ...this.#prepared].map(({ blobs }) => blobs));
+      this.#prepared.add(own);
+      try {
+        await this.#plan(domain, next);
+      } catch (error) {
+        this.#prepared.delete(own);
+        throw error;
+      }
+    }
+    return { [Symbol.dispose]: () => void this.#prepared.delete(own) };
+  }
+
+  /** Then it is taken. */
+  async #fitsAtOnce(own: Prepared): Promise<boolean> {
+    const { store, bytesMax } = this.#options;
+    const idleBytes = await store.parts.idleBytes();
+    let bytes = (store.bytesMost ?? Infinity) + idleBytes + own.fetchBytes;
+    for (const { fetchBytes } of this.#prepared) bytes += fetchBytes;
+    if (bytes > bytesMax) return false;
+    this.#prepared.add(own);
+    return true;
+  }
+
+  /** `next`: with all that is prepared beside it. */
+  async #plan(domain: string, next: BlobList): Promise<void> {
+    const { store, releases, releaseBlobs, bytesMax, collect, log } = this.#options;
+    const held: HeldRelease[] = [];
     for (const release of releases?.held() ?? []) {
       const blobs = await releaseBlobs.of(release.manifest);
       if (blobs !== undefined) held.push({ ...release, blobs });
     }
-    const plan = planActivation({ next: next.blobs, lacking, held, bytesMax });
+    const plan = planActivation({ next, lacking: [], held, bytesMax });
     if (plan.kind === "refused") throw new AccelError("VIEWSET_TOO_LARGE", plan.reason);
+    const isGiven = new Set(plan.givenUp);
+    const stays = held.filter((release) => !isGiven.has(release));
+    const lists = [next, ...stays.map(({ blobs }) => blobs)];
+    await store.parts.removeBut((key) => lists.some(({ keys }) => keys.includes(key)));
     if (plan.givenUp.length === 0) return;
-    const given = plan.givenUp.map(({ domain, manifest }) => ({ domain, manifest }));
-    log.warn({ domain: next.domain, given_up: given }, "kept versions are given up for room");
+    const given = plan.givenUp.map((release) => ({
+      domain: release.domain,
+      manifest: release.manifest,
+    }));
+    log.warn({ domain, given_up: given }, "kept versions are given up for room");
     releases?.giveUp(plan.givenUp);
     await collect();
   }
+
+  /** Shares nothing with anybody: keys of blobs are not negative. */
+  #unreadBlob(bytes: number): BlobList {
+    return { keys: Float64Array.of(--this.#unread), sizes: Float64Array.of(bytes) };
+  }
 }
 
-function asNeeded({ domain, manifest, blobs }: Prepared): HeldRelease {
-  return { domain, manifest, blobs, standing: "needed", activatedAt: "" };
+function bytesOf(blobs: readonly StoredBlob[]): number {
+  return blobs.reduce((sum, { size }) => sum + size, 0);
+}
+
+/** What several share stands there several times. */
+function joined(lists: readonly BlobList[]): BlobList {
+  const all = (part: "keys" | "sizes"): Float64Array => {
+    const whole = new Float64Array(lists.reduce((sum, list) => sum + list[part].length, 0));
+    let at = 0;
+    for (const list of lists) {
+      whole.set(list[part], at);
+      at += list[part].length;
+    }
+    return whole;
+  };
+  return { keys: all("keys"), sizes: all("sizes") };
 }

@@ -6,7 +6,7 @@
 import type { BackendRules } from "../../core/backend-url.ts";
 import { blobPath } from "../../core/blob-path.ts";
 import { canonicalJson } from "../../core/canonical-json.ts";
-import { AccelError } from "../../core/faults.ts";
+import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { devloveSchemaId } from "../../wire/devlove.ts";
 import { caseFaults, manifestBytesMax, type Manifest } from "../../wire/manifest.ts";
@@ -15,7 +15,8 @@ import { readDevloveFile } from "./devlove-file.ts";
 import { invalid, readDevlove, type SiteNames } from "./devlove-text.ts";
 import { amountOf, type Amount, type ProgressMeter } from "./import-progress.ts";
 import { inParallel, Slots } from "./parallel.ts";
-import { SiteTaking, type ManifestFile } from "./site-take.ts";
+import type { Room } from "./room.ts";
+import { SiteTaking, type ManifestFile, type SiteRoom } from "./site-take.ts";
 
 /** As in the settings. */
 export type SiteLocation = {
@@ -58,12 +59,19 @@ const namesMax = 20;
 export class SiteImporter {
   readonly #store: BlobStore;
   readonly #central: BlobUploads;
+  readonly #room: Pick<Room, "takeUnread">;
   readonly #onSent: (bytes: number) => void;
   /** Shared by imports that run at the same time. */
   readonly #slots = new Slots(uploadsMax);
 
-  constructor(store: BlobStore, central: BlobUploads, onSent: (bytes: number) => void) {
+  constructor(
+    store: BlobStore,
+    room: Pick<Room, "takeUnread">,
+    central: BlobUploads,
+    onSent: (bytes: number) => void,
+  ) {
     this.#store = store;
+    this.#room = room;
     this.#central = central;
     this.#onSent = onSent;
   }
@@ -73,7 +81,10 @@ export class SiteImporter {
     using _held = this.#store.hold();
     const devlove = await this.#takeDevlove(task, signal);
     const { location, progress } = task;
-    const { files, leftOut } = await SiteTaking.run(this.#store, location, progress, signal);
+    using held = new DisposableStack();
+    const room = this.#roomFor(location, held);
+    const store = this.#store;
+    const { files, leftOut } = await SiteTaking.run({ store, room, location, progress }, signal);
     const contents = manifestOf(devlove, files, location);
     const text = Buffer.from(canonicalJson(contents));
     if (text.length > manifestBytesMax)
@@ -89,6 +100,19 @@ export class SiteImporter {
       ...amountOf(files),
       left_out: leftOut.length,
       left_out_names: leftOut.slice(0, namesMax),
+    };
+  }
+
+  /** Taken as long as `held` is. */
+  #roomFor({ domain, views_dir: viewsDir }: SiteLocation, held: DisposableStack): SiteRoom {
+    return async ({ files, bytes }, read) => {
+      try {
+        return held.use(await this.#room.takeUnread(domain, bytes, read));
+      } catch (error) {
+        if (codeOf(error) !== "VIEWSET_TOO_LARGE") throw error;
+        const reason = `views_dir ${viewsDir} has ${bytes} bytes in ${files} files to be taken, and there is no room for them: ${messageOf(error)}`;
+        throw new AccelError("IMPORT_IMPOSSIBLE", reason, { cause: error });
+      }
     };
   }
 

@@ -9,14 +9,15 @@ import mime from "mime";
 import { identityOf, Root } from "../../base/below-root.ts";
 import { sleep } from "../../base/wait.ts";
 import { AccelError } from "../../core/faults.ts";
-import type { Manifest } from "../../wire/manifest.ts";
+import { blobBytesMax, type Manifest } from "../../wire/manifest.ts";
 import type { BlobStore, StoredBlob } from "./blob-store.ts";
 import { oneLine } from "./devlove-text.ts";
-import { amountOf, type ProgressMeter } from "./import-progress.ts";
+import { amountOf, type Amount, type ProgressMeter } from "./import-progress.ts";
 import { inParallel } from "./parallel.ts";
+import type { ReadFiles, UnreadRoom } from "./room.ts";
 import type { SiteLocation } from "./site-import.ts";
 import { codeOfSystem, systemReason, walkSite, type SiteFile, type SiteWalk } from "./site-walk.ts";
-import type { Source } from "./still-file.ts";
+import { readBlob, type Source } from "./still-file.ts";
 
 export type ManifestFile = NonNullable<Manifest["files"]>[number];
 
@@ -24,6 +25,19 @@ export type TakenSite = {
   /** Ascending by path. */
   readonly files: readonly ManifestFile[];
   readonly leftOut: readonly string[];
+};
+
+/** Room for so much, as in Room.takeUnread; held by the caller. */
+export type SiteRoom = (
+  amount: Amount,
+  read: () => Promise<ReadFiles>,
+) => Promise<Pick<UnreadRoom, "tell">>;
+
+export type SiteTask = {
+  readonly store: BlobStore;
+  readonly room: SiteRoom;
+  readonly location: SiteLocation;
+  readonly progress: ProgressMeter;
 };
 
 type Taken = StoredBlob & { readonly identity: string };
@@ -42,6 +56,7 @@ class Unopened extends Error {}
 
 export class SiteTaking {
   readonly #store: BlobStore;
+  readonly #room: SiteRoom;
   readonly #root: Root;
   readonly #location: SiteLocation;
   readonly #except: BigIntStats | undefined;
@@ -49,11 +64,13 @@ export class SiteTaking {
 
   private constructor(
     store: BlobStore,
+    room: SiteRoom,
     root: Root,
     location: SiteLocation,
     except: BigIntStats | undefined,
   ) {
     this.#store = store;
+    this.#room = room;
     this.#root = root;
     this.#location = location;
     this.#except = except;
@@ -61,14 +78,12 @@ export class SiteTaking {
 
   /** Throws IMPORT_IMPOSSIBLE naming what cannot be taken. Blobs are there as long as the caller holds the store. */
   static async run(
-    store: BlobStore,
-    location: SiteLocation,
-    progress: ProgressMeter,
+    { store, room, location, progress }: SiteTask,
     signal: AbortSignal,
   ): Promise<TakenSite> {
     using root = await openViews(location.views_dir);
     const except = await stat(location.devlove_file, { bigint: true }).catch(() => undefined);
-    return await new SiteTaking(store, root, location, except).#run(progress, signal);
+    return await new SiteTaking(store, room, root, location, except).#run(progress, signal);
   }
 
   async #run(progress: ProgressMeter, signal: AbortSignal): Promise<TakenSite> {
@@ -127,14 +142,18 @@ export class SiteTaking {
     };
   }
 
-  /** Those that were not taken as they are. What vanishes meanwhile, or leads out of the root, is left to the next look. */
+  /** Those that were not taken as they are. */
   async #take(
     files: readonly SiteFile[],
     progress: ProgressMeter | undefined,
     signal: AbortSignal,
   ): Promise<void> {
-    const wanted = files.filter(
-      ({ path, identity }) => this.#taken.get(path)?.identity !== identity,
+    const missing = (): readonly SiteFile[] =>
+      files.filter(({ path, identity }) => this.#taken.get(path)?.identity !== identity);
+    const wanted = missing();
+    if (wanted.length === 0) return;
+    const room = await this.#room(amountOf(wanted), async () =>
+      this.#compare(wanted, progress, signal),
     );
     const take = async ({ path, size }: SiteFile, stop: AbortSignal): Promise<void> => {
       try {
@@ -142,18 +161,41 @@ export class SiteTaking {
         const blob = await this.#store.ingest(this.#source(path, seen), stop);
         this.#taken.set(path, { ...blob, identity: seen.identity });
       } catch (error) {
-        if (!(error instanceof Unopened)) throw error;
+        refuseUnlessGone(error, path);
         this.#taken.delete(path);
-        const code = codeOfSystem(error.cause);
-        if (code === undefined || !["ENOENT", "ENOTDIR", "ELOOP"].includes(code))
-          throw new AccelError(
-            "IMPORT_IMPOSSIBLE",
-            `${JSON.stringify(path)} ${systemReason(error.cause)}`,
-          );
       }
       progress?.add({ files: 1, bytes: size });
     };
-    await inParallel(wanted, readersMax, take, signal);
+    await inParallel(missing(), readersMax, take, signal);
+    room.tell(wanted.flatMap(({ path }) => this.#taken.get(path) ?? []));
+  }
+
+  /** What the files hold. Where the store has it they are taken, and need not be copied; those that keep changing are left to copying, which says so. */
+  async #compare(
+    files: readonly SiteFile[],
+    progress: ProgressMeter | undefined,
+    signal: AbortSignal,
+  ): Promise<ReadFiles> {
+    const blobs: StoredBlob[] = [];
+    let unreadBytes = 0;
+    const compare = async ({ path, size }: SiteFile, stop: AbortSignal): Promise<void> => {
+      try {
+        const seen = { identity: "" };
+        const blob = await readBlob(this.#source(path, seen), blobBytesMax, stop);
+        if (blob === undefined) {
+          unreadBytes += size;
+          return;
+        }
+        blobs.push(blob);
+        if (!this.#store.has(blob)) return;
+        this.#taken.set(path, { ...blob, identity: seen.identity });
+        progress?.add({ files: 1, bytes: size });
+      } catch (error) {
+        refuseUnlessGone(error, path);
+      }
+    };
+    await inParallel(files, readersMax, compare, signal);
+    return { blobs, unreadBytes };
   }
 
   /** Opened below the root, each time by its name; `seen` is what it was then. */
@@ -181,4 +223,15 @@ async function openViews(viewsDir: string): Promise<Root> {
   } catch (error) {
     throw new AccelError("IMPORT_IMPOSSIBLE", `views_dir ${viewsDir} ${systemReason(error)}`);
   }
+}
+
+/** What vanishes, or leads out of the root meanwhile, is left to the next look. */
+function refuseUnlessGone(error: unknown, path: string): void {
+  if (!(error instanceof Unopened)) throw error;
+  const code = codeOfSystem(error.cause);
+  if (code === undefined || !["ENOENT", "ENOTDIR", "ELOOP"].includes(code))
+    throw new AccelError(
+      "IMPORT_IMPOSSIBLE",
+      `${JSON.stringify(path)} ${systemReason(error.cause)}`,
+    );
 }

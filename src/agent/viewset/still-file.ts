@@ -2,9 +2,12 @@
 //
 // A file that was written within the last tick of the file system's clock could change again without its times changing: it is left alone until it is older.
 
+import { createHash } from "node:crypto";
 import { constants, type BigIntStats } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
 import { sleep } from "../../base/wait.ts";
+import type { Sha256 } from "../../core/ids.ts";
+import { digestOf } from "./file-bytes.ts";
 
 /** A clock tick of the file system (10 ms at 100 Hz) with room. */
 const quietMs = 20;
@@ -80,6 +83,20 @@ export async function readStill(
   const after = await file.stat({ bigint: true });
   const isSame = before.mtimeNs === after.mtimeNs && before.ctimeNs === after.ctimeNs;
   return isSame && at === size ? size : undefined;
+}
+
+/** What the file holds, nothing of it kept; undefined when it never held still, is no regular file or longer than `bytesMax`. */
+export async function readBlob(
+  source: Source,
+  bytesMax: number,
+  signal: AbortSignal,
+): Promise<{ readonly sha256: Sha256; readonly size: number } | undefined> {
+  return whileStill(source, signal, async (opened) => {
+    if (!opened.stats.isFile()) return undefined;
+    const hash = createHash("sha256");
+    const size = await readStill(opened, bytesMax, (chunk) => void hash.update(chunk), signal);
+    return size === undefined ? undefined : { sha256: digestOf(hash), size };
+  });
 }
 
 /** The whole content of at most `bytesMax`, else undefined as in readStill. */

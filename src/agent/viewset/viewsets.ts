@@ -86,10 +86,6 @@ export class Viewsets implements AsyncDisposable {
       metrics,
     );
     this.#releaseBlobs = new ReleaseBlobs(store);
-    this.#importer = new SiteImporter(store, options.central, (bytes) => {
-      metrics.accel_agent_viewset_blobs_total.inc({ direction: "sent" });
-      metrics.accel_agent_viewset_blob_bytes_total.inc({ direction: "sent" }, bytes);
-    });
     const { releases, log, stop } = options;
     this.#collection =
       releases &&
@@ -113,6 +109,10 @@ export class Viewsets implements AsyncDisposable {
       bytesMax: options.diskMax ?? Infinity,
       collect: async () => this.#collection?.collect(),
       log,
+    });
+    this.#importer = new SiteImporter(store, this.#room, options.central, (bytes) => {
+      metrics.accel_agent_viewset_blobs_total.inc({ direction: "sent" });
+      metrics.accel_agent_viewset_blob_bytes_total.inc({ direction: "sent" }, bytes);
     });
   }
 
@@ -232,6 +232,7 @@ export class Viewsets implements AsyncDisposable {
     } catch (error) {
       const refused = ["VIEWSET_INVALID", "IMPORT_IMPOSSIBLE"].includes(codeOf(error));
       this.#metrics[counter].inc({ outcome: refused ? "refused" : "failed" });
+      this.#collection?.requestLate();
       throw error;
     }
   }

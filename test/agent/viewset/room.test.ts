@@ -5,7 +5,7 @@ import { Room, type HeldReleases } from "../../../src/agent/viewset/room.ts";
 import { openBlobStore } from "../../../src/agent/viewset/blob-store.ts";
 import { ReleaseBlobs } from "../../../src/agent/viewset/release-blobs.ts";
 import { silentLog } from "../../../src/base/log.ts";
-import { blobList } from "../../../src/core/blob-list.ts";
+import { blobKey, blobList } from "../../../src/core/blob-list.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { digest } from "./fake-central.ts";
 
@@ -20,12 +20,24 @@ async function setUp(path: string, bytesMax: number) {
     held.push({ domain: "a.example", manifest: digest(name), standing, activatedAt });
   };
   const givenUp: string[] = [];
-  const rig: { bytesMost: number | undefined } = { bytesMost: undefined };
+  const rig: {
+    bytesMost: number | undefined;
+    here: readonly string[];
+    parts: ReturnType<typeof blob>[];
+  } = { bytesMost: undefined, here: [], parts: [] };
   let collected = 0;
   const room = new Room({
     store: {
       get bytesMost() {
         return rig.bytesMost;
+      },
+      lacking: async (blobs) =>
+        [...blobs].filter(({ sha256 }) => !rig.here.some((name) => digest(name) === sha256)),
+      parts: {
+        idleBytes: async () => rig.parts.reduce((sum, { size }) => sum + size, 0),
+        removeBut: async (isNeeded) => {
+          rig.parts = rig.parts.filter(({ sha256 }) => isNeeded(blobKey(sha256)));
+        },
       },
     },
     releases: {
@@ -39,7 +51,18 @@ async function setUp(path: string, bytesMax: number) {
   });
   const take = async (name: string, ...blobs: ReturnType<typeof blob>[]) =>
     room.take({ domain: "b.example", manifest: digest(name), blobs: blobList(blobs) }, blobs);
-  return { hold, take, rig, givenUp, collected: () => collected };
+  let reads = 0;
+  /** Files of these contents; `unreadBytes` of others that keep changing. */
+  const takeUnread = async (blobs: readonly ReturnType<typeof blob>[], unreadBytes = 0) =>
+    room.takeUnread(
+      "b.example",
+      blobs.reduce((sum, { size }) => sum + size, unreadBytes),
+      async () => {
+        reads++;
+        return { blobs, unreadBytes };
+      },
+    );
+  return { hold, take, takeUnread, rig, givenUp, collected: () => collected, reads: () => reads };
 }
 
 test("the oldest kept versions go where their place is needed, and no more of them", async () => {
@@ -83,4 +106,58 @@ test("where everything on disk and everything that comes fits, no other version 
   using _fits = await take("next", blob("2", 60));
   expect(givenUp).toEqual([]);
   await expect(take("more", blob("3", 1))).rejects.toMatchObject({ code: "VIEWSET_TOO_LARGE" });
+});
+
+test("files are not read where they fit whatever they hold; until it is told what they hold they share nothing", async () => {
+  using dir = tempDir();
+  const { take, takeUnread, rig, hold, reads } = await setUp(dir.path, 100);
+  hold("in force", "needed", blob("1", 40));
+  rig.bytesMost = 40;
+  using site = await takeUnread([blob("1", 40), blob("2", 10)]);
+  expect(reads()).toBe(0);
+  await expect(take("next", blob("3", 50))).rejects.toMatchObject({ code: "VIEWSET_TOO_LARGE" });
+  site.tell([blob("1", 40), blob("2", 10)]);
+  using _fits = await take("next", blob("3", 50));
+});
+
+test("files that may not fit are read: what is here takes no room twice, what keeps changing takes its own", async () => {
+  using dir = tempDir();
+  const { takeUnread, rig, hold, reads, givenUp, collected } = await setUp(dir.path, 100);
+  hold("kept", "kept", blob("1", 30));
+  hold("in force", "needed", blob("2", 60));
+  rig.bytesMost = 90;
+  rig.here = ["1", "2"];
+  const copies = [blob("2", 60), blob("2", 60), blob("3", 10)];
+  const site = await takeUnread(copies);
+  expect([reads(), givenUp, collected()]).toEqual([1, [], 0]);
+  site[Symbol.dispose]();
+  await expect(takeUnread(copies, 31)).rejects.toMatchObject({
+    code: "VIEWSET_TOO_LARGE",
+    message: expect.stringMatching(/need 101 bytes, more than viewset\.disk_max allows \(100\)$/),
+  });
+  expect(givenUp).toEqual([]);
+  using _gives = await takeUnread(copies, 30);
+  expect([givenUp, collected()]).toEqual([[digest("kept")], 1]);
+});
+
+test("files that are all here are taken also where there is too much already", async () => {
+  using dir = tempDir();
+  const { takeUnread, rig, hold } = await setUp(dir.path, 100);
+  hold("in force", "needed", blob("1", 130));
+  rig.bytesMost = 130;
+  rig.here = ["1"];
+  using _same = await takeUnread([blob("1", 130)]);
+  await expect(takeUnread([blob("2", 1)])).rejects.toMatchObject({ code: "VIEWSET_TOO_LARGE" });
+});
+
+test("what transfers have left takes room, and goes before any version does; what is needed of it stays", async () => {
+  using dir = tempDir();
+  const { hold, take, rig, givenUp } = await setUp(dir.path, 100);
+  hold("kept", "kept", blob("1", 30));
+  rig.bytesMost = 30;
+  rig.parts = [blob("1", 5), blob("2", 5), blob("3", 30)];
+  using _fits = await take("small", blob("2", 30));
+  expect(rig.parts.length).toBe(3);
+  using _next = await take("next", blob("4", 10));
+  expect([rig.parts, givenUp]).toEqual([[blob("1", 5), blob("2", 5)], []]);
 });

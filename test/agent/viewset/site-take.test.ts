@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { BlobStore, openBlobStore } from "../../../src/agent/viewset/blob-store.ts";
 import { ProgressMeter } from "../../../src/agent/viewset/import-progress.ts";
-import { SiteTaking, type TakenSite } from "../../../src/agent/viewset/site-take.ts";
+import { SiteTaking, type SiteRoom, type TakenSite } from "../../../src/agent/viewset/site-take.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { digest } from "./fake-central.ts";
 
@@ -33,7 +33,13 @@ async function setUp(path: string) {
     () => {},
     () => 0,
   );
+  const rig = { isTight: false };
+  const room: SiteRoom = async (_, read) => {
+    if (rig.isTight) await read();
+    return { tell: () => {} };
+  };
   return {
+    rig,
     store,
     views,
     put: (name: string, content: string): void => {
@@ -41,7 +47,7 @@ async function setUp(path: string) {
       writeFileSync(join(views, name), content);
     },
     take: async (): Promise<TakenSite> =>
-      SiteTaking.run(store, location, progress, new AbortController().signal),
+      SiteTaking.run({ store, room, location, progress }, new AbortController().signal),
   };
 }
 
@@ -62,30 +68,37 @@ const step = fc.record({
 
 test("what is taken is a state that the site went through, however it is changed meanwhile", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 8 }), fc.nat(2), async (steps, skip) => {
-      using dir = tempDir();
-      const { store, views, put, take } = await setUp(dir.path);
-      let state: State = Object.fromEntries(names.map((name) => [name, "first"]));
-      for (const name of names) put(name, "first");
-      const states = [asTaken(state)];
-      const left = [...steps];
-      let asked = 0;
-      store.onIngest = () => {
-        if (asked++ < skip) return;
-        const next = left.shift();
-        if (next === undefined) return;
-        const { path, content, isReplaced } = next;
-        const { [path]: _, ...others } = state;
-        if (content === undefined) rmSync(join(views, path), { force: true });
-        else if (isReplaced) {
-          put(".new", content);
-          renameSync(join(views, ".new"), join(views, path));
-        } else put(path, content);
-        state = content === undefined ? others : { ...others, [path]: content };
-        states.push(asTaken(state));
-      };
-      expect(states).toContainEqual(taken(await take()));
-    }),
+    fc.asyncProperty(
+      fc.array(step, { maxLength: 8 }),
+      fc.nat(2),
+      fc.boolean(),
+      async (steps, skip, isTight) => {
+        using dir = tempDir();
+        const { rig, store, views, put, take } = await setUp(dir.path);
+        rig.isTight = isTight;
+        if (isTight) await store.putBytes(Buffer.from("first"));
+        let state: State = Object.fromEntries(names.map((name) => [name, "first"]));
+        for (const name of names) put(name, "first");
+        const states = [asTaken(state)];
+        const left = [...steps];
+        let asked = 0;
+        store.onIngest = () => {
+          if (asked++ < skip) return;
+          const next = left.shift();
+          if (next === undefined) return;
+          const { path, content, isReplaced } = next;
+          const { [path]: _, ...others } = state;
+          if (content === undefined) rmSync(join(views, path), { force: true });
+          else if (isReplaced) {
+            put(".new", content);
+            renameSync(join(views, ".new"), join(views, path));
+          } else put(path, content);
+          state = content === undefined ? others : { ...others, [path]: content };
+          states.push(asTaken(state));
+        };
+        expect(states).toContainEqual(taken(await take()));
+      },
+    ),
     { numRuns: 15 },
   );
 });
