@@ -8,6 +8,7 @@ import { openPatternCheck } from "../../src/base/pattern-check.ts";
 import { CacheMetrics } from "../../src/agent/cache/cache-metrics.ts";
 import { Clearing } from "../../src/agent/cache/clearing.ts";
 import { ClearOrders } from "../../src/agent/cache/clear-orders.ts";
+import { DiskRoom } from "../../src/agent/cache/disk-room.ts";
 import { IndexKeeper } from "../../src/agent/cache/index-keeper.ts";
 import { Matcher, type MatchAnswer, type MatchJob } from "../../src/agent/cache/match-job.ts";
 import type { MatchProcess } from "../../src/agent/cache/matcher-child.ts";
@@ -255,7 +256,8 @@ export class ModelAgent {
       directory: this.#directory,
       header: this.#buffer,
       memoryMax: 20_000,
-      objectBytesMax: 1_000_000,
+      diskMax: 2 ** 30, // Bodies always find room: what the small one is for is eviction.
+      diskShare: DiskRoom.allocateShare(),
     };
     const [line, threadLine] = FakePort.pair();
     const cache = new WorkerCache(init, control.port);

@@ -82,3 +82,11 @@ export function inScope(
 ): boolean {
   return (scope.domain ?? domain) === domain && (scope.host ?? host) === host;
 }
+
+/** What SQLite would refuse only within a transaction that holds other responses too. */
+export function metaFault(meta: EntryMeta): string | undefined {
+  const { status, storedAtMs, initialAgeS, freshForS, sourceNo } = meta;
+  if ([status, sourceNo].every((n) => Number.isSafeInteger(n)))
+    if ([storedAtMs, initialAgeS, freshForS].every((n) => Number.isFinite(n))) return undefined;
+  return "status, times and source number must be numbers";
+}

@@ -10,6 +10,7 @@ import { sleep } from "../../base/wait.ts";
 import { backoffMs } from "../../core/backoff.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import { CacheMetrics } from "./cache-metrics.ts";
+import { DiskRoom, giveShare } from "./disk-room.ts";
 import { ClearOrders, type ClearOrder, type ClearProof } from "./clear-orders.ts";
 import type { EntryKey, Scope } from "./entry.ts";
 import type {
@@ -32,8 +33,6 @@ import type { WhyAnswer } from "./why.ts";
 /** Of a clear, all its patterns together: with checking 64 of them before and hiding a million entries after, within 2.5 s. */
 const matchBudgetMs = 1_500;
 const restartBackoff = { firstMs: 200, mostMs: 5_000 };
-/** Of diskMax: so that no single response empties the cache for the others. */
-const objectShare = 1 / 8;
 /** A million ids and their bits take a tenth of it. */
 const heapMiB = 1_024;
 
@@ -87,14 +86,17 @@ export class IndexClient implements AsyncDisposable {
     const { stateDir, memoryMax, diskMax, workers } = this.#options;
     const { port1: control, port2: port } = new MessageChannel();
     this.#controls.add(control);
+    const diskShare = DiskRoom.allocateShare();
     control.once("close", () => this.#controls.delete(control));
+    control.once("close", () => giveShare(this.#header, diskShare));
     control.unref();
     this.#attach(control);
     const init = {
       directory: join(stateDir, "cache"),
       header: this.#headerBuffer,
       memoryMax: Math.floor(memoryMax / Math.max(1, workers)),
-      objectBytesMax: Math.floor(diskMax * objectShare),
+      diskMax,
+      diskShare,
     };
     return { init, port };
   }

@@ -121,7 +121,9 @@ export type CacheInit = {
   readonly directory: string;
   readonly header: SharedArrayBuffer;
   readonly memoryMax: number;
-  readonly objectBytesMax: number;
+  readonly diskMax: number;
+  /** What of the bytes in flight is this worker's. */
+  readonly diskShare: SharedArrayBuffer;
 };
 
 export type MainToWorker = { readonly kind: "attached"; readonly port: MessagePort };

@@ -7,6 +7,7 @@ import { dirname } from "node:path";
 import { messageOf } from "../../core/faults.ts";
 import { inlineBytesMax, type CommitOutcome, type EntryMeta, type StoredBody } from "./entry.ts";
 import { hotBodyBytesMax } from "./hot-bodies.ts";
+import type { DiskRoom } from "./disk-room.ts";
 import type { CommitAnswer } from "./index-link.ts";
 import { newObjectName, objectPath } from "./object-files.ts";
 
@@ -15,6 +16,7 @@ export type ObjectWriterOptions = {
   /** Undefined: nothing can be stored now. */
   readonly run: string | undefined;
   readonly bytesMax: number;
+  readonly room: Pick<DiskRoom, "take" | "give">;
   readonly submit: (
     meta: EntryMeta,
     body: StoredBody | null,
@@ -32,6 +34,8 @@ export class ObjectWriter {
   #chunks: Uint8Array[] = [];
   #held = 0;
   #size = 0;
+  /** Bytes of the room on disk. */
+  #taken = 0;
   #file: FileHandle | undefined;
   #fault: string | undefined;
   /** Writes follow each other also when the caller does not wait. */
@@ -52,6 +56,7 @@ export class ObjectWriter {
       this.#fail(`the body is larger than ${this.#options.bytesMax} bytes`);
       return false;
     }
+    if (!this.#take(chunk.length)) return false;
     this.#chunks.push(chunk);
     this.#held += chunk.length;
     if (this.#held > hotBodyBytesMax) await this.#flush();
@@ -61,7 +66,15 @@ export class ObjectWriter {
   async commit(meta: EntryMeta): Promise<CommitOutcome> {
     if (this.#isEnded) return { kind: "failed", reason: "the writer has ended already" };
     this.#isEnded = true;
-    const body = this.#file === undefined && this.#held === this.#size ? this.#take() : undefined;
+    if (this.#size === 0) this.#take(0); // A row without a body needs room as well.
+    const outcome = await this.#commit(meta);
+    this.#giveRoom();
+    return outcome;
+  }
+
+  async #commit(meta: EntryMeta): Promise<CommitOutcome> {
+    const isHeld = this.#file === undefined && this.#held === this.#size;
+    const body = isHeld ? this.#takeHeld() : undefined;
     const isInline = body !== undefined && body.length <= inlineBytesMax;
     if (body === undefined) await this.#flush();
     else if (!isInline) await this.#writeWhole(body);
@@ -97,6 +110,19 @@ export class ObjectWriter {
     await this.#tail;
     await this.#close();
     await this.#discard();
+    this.#giveRoom();
+  }
+
+  #take(bytes: number): boolean {
+    const isTaken = this.#options.room.take(bytes);
+    if (isTaken) this.#taken += bytes;
+    else this.#fail("there is no room on disk just now");
+    return isTaken;
+  }
+
+  #giveRoom(): void {
+    this.#options.room.give(this.#taken);
+    this.#taken = 0;
   }
 
   #fail(reason: string): void {
@@ -105,7 +131,7 @@ export class ObjectWriter {
     this.#held = 0;
   }
 
-  #take(): Uint8Array {
+  #takeHeld(): Uint8Array {
     // A copy of exactly its size: chunks are often slices of much larger buffers.
     const body = new Uint8Array(this.#held);
     let at = 0;
@@ -129,7 +155,7 @@ export class ObjectWriter {
   }
 
   #flush(): Promise<void> {
-    this.#tail = this.#append(this.#tail, this.#take());
+    this.#tail = this.#append(this.#tail, this.#takeHeld());
     return this.#tail;
   }
 

@@ -8,6 +8,7 @@ import { Clears, type ClearGone, type ClearRequest } from "./clears.ts";
 import { Deletions } from "./deletions.ts";
 import { Departures } from "./departures.ts";
 import { Entries, type Removed } from "./entries.ts";
+import { Eviction } from "./eviction.ts";
 import type { CommitOutcome, Scope } from "./entry.ts";
 import { Guard } from "./guard.ts";
 import { EntrySites, type Site } from "./entry-sites.ts";
@@ -16,13 +17,9 @@ import { IdSet, type IdBits } from "./id-set.ts";
 import { commit, markClean, readState } from "./index-file.ts";
 import { madeAnew, noteEpoch } from "./opening.ts";
 import { makeObjectDirectories, newRun, ObjectSweep, unlinkObject } from "./object-files.ts";
-import { evictionPace, PacedSteps } from "./paced-steps.ts";
 import { idSpanMax, ServableBits } from "./servable-bits.ts";
 import { keyPlace, type SharedHeader } from "./shared-header.ts";
 import { Writes, type Effect, type Write } from "./writes.ts";
-
-/** Eviction makes room for more than the one response that was too many. */
-const evictedShare = 0.05;
 
 /** Since the thread was started, over all openings. */
 export type Counts = { stored: number; blocked: number; evicted: number };
@@ -44,15 +41,13 @@ export class OpenIndex implements Disposable {
   readonly #guard = new Guard();
   readonly #directory: string;
   readonly #header: SharedHeader;
-  readonly #diskMax: number;
   readonly #clock: Clock;
   readonly #sweep: ObjectSweep;
   readonly #checkpoints: Checkpoints | undefined;
   readonly #deletions: Deletions;
-  readonly #evictionPace: PacedSteps;
+  readonly #eviction: Eviction;
   /** Segments of the text index may have to be merged. */
   #mayMerge = true;
-  #evictDownTo: number | undefined;
 
   /** Takes over the connection. Nobody sees anything servable before `publish`. */
   constructor(
@@ -72,7 +67,6 @@ export class OpenIndex implements Disposable {
     this.#db = db;
     this.#directory = options.directory;
     this.#header = options.header;
-    this.#diskMax = options.diskMax;
     this.#clock = options.clock;
     this.incarnation = options.incarnation;
     this.#counts = options.counts;
@@ -91,7 +85,12 @@ export class OpenIndex implements Disposable {
     this.bits = ServableBits.allocate(oldest);
     for (const { site, ids } of this.entries.ofSites()) this.#setServable(ids, site);
     this.#writes = new Writes(this.entries, this.clears, this.bits);
-    this.#evictionPace = new PacedSteps(options.clock.elapsedMs, evictionPace);
+    options.header.storedBytes = this.entries.bytes;
+    this.#eviction = new Eviction({
+      ...options,
+      entries: this.entries,
+      commit: (action) => this.#commit("normal", action),
+    });
     this.#deletions = new Deletions({
       entries: this.entries,
       clears: this.clears,
@@ -200,7 +199,7 @@ export class OpenIndex implements Disposable {
     const { staleKeys } = this.entries;
     if (staleKeys.isFull) this.#stepKeys();
     else if (this.#deletions.count > 0) this.#deletions.step(isClearing);
-    else if (this.#isTooLarge()) this.#evictionPace.run((rows) => this.#evict(rows));
+    else if (this.#eviction.isDue) this.#evict();
     else if (!staleKeys.isEmpty) this.#stepKeys();
     else if (!this.#sweep.done) this.#sweep.step((object) => this.entries.holdsObject(object));
     // Not while there is more to delete: merging would write again and again what is about to go.
@@ -248,23 +247,10 @@ export class OpenIndex implements Disposable {
     this.entries.staleKeys.step((action) => this.#commit("normal", action));
   }
 
-  #isTooLarge(): boolean {
-    return this.entries.bytes > (this.#evictDownTo ?? this.#diskMax);
-  }
-
-  /** By time of last use, which is coarse; down to a little below the limit. */
-  #evict(rows: number): void {
-    this.#evictDownTo = this.#diskMax * (1 - evictedShare);
-    const removed = this.#commit("normal", () =>
-      this.entries.remove(this.entries.longestUnused(rows), {
-        reason: "evicted",
-        clearNo: null,
-        atS: this.#clock.nowS(),
-      }),
-    );
+  #evict(): void {
+    const removed = this.#eviction.step();
     this.#forget(removed);
     this.#counts.evicted += removed.length;
-    if (!this.#isTooLarge()) this.#evictDownTo = undefined;
   }
 
   #commit<T>(sync: "full" | "normal", action: () => T): T {
@@ -276,6 +262,7 @@ export class OpenIndex implements Disposable {
       return result;
     } finally {
       this.entries.settle(committed);
+      this.#header.storedBytes = this.entries.bytes;
     }
   }
 

@@ -11,8 +11,10 @@
 //   then       unsure       256 words, one by hash of the domain: not 0 while its stored responses must be confirmed by the origin
 //   then       lookups      how often workers looked an entry up: background work that sees it move makes way for visitors
 //   then       invalidation marks   16,384 words, one by hash of the key: moves twice with each invalidation of it
+//   then       stored       int64: bytes that the index counts
+//   then       in_flight    int64: bytes of bodies that workers are writing (disk-room.ts)
 //
-// Written by the index thread, but for `confirmed`, `asked` and `unsure`, which main writes, and `lookups`, which workers do. Clear marks are moved by the
+// Written by the index thread, but for `confirmed`, `asked` and `unsure`, which main writes, and `lookups` and `in_flight`, which workers do. Clear marks are moved by the
 // index thread after each number, invalidation marks also by a worker before it asks. A mark that moved without need costs a fetch or a look-up.
 
 import type { EntryKey } from "./entry.ts";
@@ -25,7 +27,10 @@ const keyMarks = 16_384;
 const unsureAt = keyMarksAt + keyMarks;
 const lookupsAt = unsureAt + clearMarks;
 const invalidationsAt = lookupsAt + 2; // Of whole 64-bit words.
-const headerBytes = (invalidationsAt + keyMarks) * 4;
+/** Of the 64-bit words. */
+const storedAt = (invalidationsAt + keyMarks) / 2;
+const inFlightAt = storedAt + 1;
+const headerBytes = (inFlightAt + 1) * 8;
 
 export class SharedHeader {
   readonly #words: Int32Array;
@@ -122,6 +127,21 @@ export class SharedHeader {
   /** After the commit. */
   moveKeyMark(place: number): void {
     Atomics.add(this.#words, place, 1);
+  }
+
+  get storedBytes(): number {
+    return Number(Atomics.load(this.#numbers, storedAt));
+  }
+  set storedBytes(value: number) {
+    Atomics.store(this.#numbers, storedAt, BigInt(value));
+  }
+
+  get inFlightBytes(): number {
+    return Number(Atomics.load(this.#numbers, inFlightAt));
+  }
+  /** What is in flight with them. */
+  addInFlight(bytes: number): number {
+    return Number(Atomics.add(this.#numbers, inFlightAt, BigInt(bytes))) + bytes;
   }
 
   get clearNo(): number {

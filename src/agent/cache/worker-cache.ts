@@ -6,7 +6,9 @@
 import type { MessagePort } from "node:worker_threads";
 import { messageOf } from "../../core/faults.ts";
 import { BodyReader, type ReadBody } from "./body-reader.ts";
+import { DiskRoom } from "./disk-room.ts";
 import {
+  metaFault,
   variesByTooMuch,
   type CommitOutcome,
   type Entry,
@@ -44,6 +46,7 @@ export class WorkerCache implements Disposable {
   readonly #hotLookups: HotLookups;
   readonly #bodies: BodyReader;
   readonly #link: IndexLink;
+  readonly #room: DiskRoom;
   readonly #usedTimer: NodeJS.Timeout;
   readonly #used = new UsedIds();
   #current: Current | undefined;
@@ -60,6 +63,7 @@ export class WorkerCache implements Disposable {
       this.#link.tell({ kind: "verified", id }),
     );
     this.#link = new IndexLink(port, () => this.#onView());
+    this.#room = new DiskRoom(this.#header, init.diskShare, init.diskMax);
     this.#usedTimer = setInterval(() => this.#tellUsed(this.#used.take()), usedEveryMs);
     this.#usedTimer.unref();
   }
@@ -201,6 +205,7 @@ export class WorkerCache implements Disposable {
 
   [Symbol.dispose](): void {
     clearInterval(this.#usedTimer);
+    this.#room[Symbol.dispose]();
     this.#link[Symbol.dispose]();
     this.#drop();
   }
@@ -209,7 +214,8 @@ export class WorkerCache implements Disposable {
     return new ObjectWriter({
       directory: this.#init.directory,
       run: this.#usable()?.view.run,
-      bytesMax: this.#init.objectBytesMax,
+      bytesMax: this.#room.objectBytesMax,
+      room: this.#room,
       submit,
       onStored: (id, body) => {
         if (this.servable({ id, baseId })) this.#hot.put(id, body);
@@ -276,8 +282,9 @@ export class WorkerCache implements Disposable {
     if (entry.baseId !== null) this.#used.note(entry.baseId, place);
   }
 
+  /** Nothing as well, where room is short: eviction goes on when the index thread hears of something. */
   #tellUsed(ids: Float64Array): void {
-    if (ids.length > 0) this.#link.tell({ kind: "used", ids });
+    if (ids.length > 0 || this.#room.isShort) this.#link.tell({ kind: "used", ids });
   }
 }
 
@@ -288,12 +295,4 @@ function isServable({ bits }: Current, { id, baseId }: Pick<Entry, "id" | "baseI
 
 function keyOf({ domain, host, kind, path, query }: EntryKey): EntryKey {
   return { domain, host, kind, path, query };
-}
-
-/** What SQLite would refuse only within a transaction that holds other responses too. */
-function metaFault(meta: EntryMeta): string | undefined {
-  const { status, storedAtMs, initialAgeS, freshForS, sourceNo } = meta;
-  if ([status, sourceNo].every((n) => Number.isSafeInteger(n)))
-    if ([storedAtMs, initialAgeS, freshForS].every((n) => Number.isFinite(n))) return undefined;
-  return "status, times and source number must be numbers";
 }
