@@ -1,12 +1,14 @@
 // Whether a clear pattern may be used, and if not, where it goes wrong and what was probably meant. Pure; SQLite is asked besides (base/pattern-check.ts).
 //
 // Refused are: what is no FTS5 query (pattern-grammar.ts), what FTS5 takes and nothing can match (pattern-sense.ts; a NUL too, behind which FTS5 does
-// not read), what asks for too much (pattern-budget.ts). In that order, so that the first thing to mend is named first.
+// not read), what asks for too much (pattern-budget.ts), what asks for two things that exclude each other (pattern-conflict.ts). In that order, so that
+// the first thing to mend is named first.
 
 import { normalPattern } from "./index-schema.ts";
+import { conflictFlaw } from "./pattern-conflict.ts";
 import { budgetFlaw, depthFlaw, lengthFlaw, patternsMax } from "./pattern-budget.ts";
 import { parsePattern, type PatternFlaw } from "./pattern-grammar.ts";
-import { senseFlaw } from "./pattern-sense.ts";
+import { quoteFlaw, senseFlaw } from "./pattern-sense.ts";
 import { suggestedPatterns } from "./pattern-suggestion.ts";
 
 export type PatternFault = {
@@ -34,7 +36,10 @@ export function judgePattern(pattern: string): PatternVerdict {
   const flaw =
     parsed.kind === "deep"
       ? depthFlaw(parsed.at)
-      : (senseFlaw(parsed.phrases) ?? budgetFlaw(parsed.phrases));
+      : (quoteFlaw(pattern) ??
+        senseFlaw(parsed.phrases) ??
+        budgetFlaw(parsed.phrases) ??
+        conflictFlaw(parsed.tree, parsed.phrases));
   return flaw === undefined ? { kind: "valid" } : { kind: "unwanted", flaw };
 }
 

@@ -28,8 +28,18 @@ export type PatternPhrase = {
 /** To be read after the pattern. */
 export type PatternFlaw = { readonly at: number; readonly message: string };
 
+/** How the phrases are joined; a number is the place of one among them. Of `not`, the first part without the others. */
+export type PatternTree =
+  | number
+  | { readonly kind: "and" | "or" | "not"; readonly parts: readonly PatternTree[] };
+
 export type ParsedPattern =
-  | { readonly kind: "valid"; readonly phrases: readonly PatternPhrase[]; readonly depth: number }
+  | {
+      readonly kind: "valid";
+      readonly phrases: readonly PatternPhrase[];
+      readonly tree: PatternTree;
+      readonly depth: number;
+    }
   | { readonly kind: "invalid"; readonly flaw: PatternFlaw }
   /** Too deep to tell: SQLite's parser ends at 100 symbols that wait for their end, ours with them. */
   | { readonly kind: "deep"; readonly at: number };
@@ -60,56 +70,65 @@ class Parser {
   }
 
   run(): ParsedPattern {
-    this.#or(0);
+    const tree = this.#or(0);
     if (this.#flaw === undefined && this.#deepAt === undefined && !this.#is("end"))
       this.#failBetween();
     if (this.#deepAt !== undefined) return { kind: "deep", at: this.#deepAt };
     if (this.#flaw !== undefined) return { kind: "invalid", flaw: this.#flaw };
-    return { kind: "valid", phrases: this.#phrases, depth: this.#depthSeen };
+    return { kind: "valid", phrases: this.#phrases, tree, depth: this.#depthSeen };
   }
 
   /** `pending`: how many symbols SQLite's parser holds before this one. */
-  #or(pending: number): void {
-    this.#and(pending);
-    while (this.#takes("OR")) this.#and(pending + 2);
+  #or(pending: number): PatternTree {
+    const parts = [this.#and(pending)];
+    while (this.#takes("OR")) parts.push(this.#and(pending + 2));
+    return joined("or", parts);
   }
 
-  #and(pending: number): void {
-    this.#not(pending);
-    while (this.#takes("AND")) this.#not(pending + 2);
+  #and(pending: number): PatternTree {
+    const parts = [this.#not(pending)];
+    while (this.#takes("AND")) parts.push(this.#not(pending + 2));
+    return joined("and", parts);
   }
 
-  #not(pending: number): void {
-    this.#operand(pending);
-    while (this.#takes("NOT")) this.#operand(pending + 2);
+  #not(pending: number): PatternTree {
+    const parts = [this.#operand(pending)];
+    while (this.#takes("NOT")) parts.push(this.#operand(pending + 2));
+    return joined("not", parts);
   }
 
-  #operand(pending: number): void {
+  #operand(pending: number): PatternTree {
     if (pending > pendingMax) this.#tooDeep();
     if (this.#is("(")) return this.#group(pending + 1);
     const first = this.#columns();
     if (first !== undefined && this.#is("(")) {
       const from = this.#phrases.length;
-      this.#group(pending + 3);
+      const tree = this.#group(pending + 3);
       for (const phrase of this.#phrases.splice(from))
         this.#phrases.push({ ...phrase, columns: phrase.columns.intersection(first) });
-      return;
+      return tree;
     }
+    const from = this.#phrases.length;
     this.#near(first ?? allColumns);
     while (["string", "^", "-", "{"].includes(this.#here.kind))
       this.#near(this.#columns() ?? allColumns);
+    return joined(
+      "and",
+      this.#phrases.slice(from).map((_, i) => from + i),
+    );
   }
 
-  #group(pending: number): void {
+  #group(pending: number): PatternTree {
     const { at } = this.#here;
     this.#step();
     if (++this.#depth > patternDepthMax) this.#tooDeep();
     this.#depthSeen = Math.max(this.#depthSeen, this.#depth);
-    this.#or(pending);
+    const tree = this.#or(pending);
     this.#depth--;
-    if (this.#takes(")")) return;
+    if (this.#takes(")")) return tree;
     if (this.#is("end")) this.#fail(at, "opens a parenthesis that is not closed");
     else this.#failBetween();
+    return tree;
   }
 
   /** Undefined where no filter stands here. */
@@ -248,4 +267,9 @@ class Parser {
     else if (kind === ":") this.#fail(at, "has : behind what is no column");
     else this.#fail(at, `has ${text} where AND, OR or NOT has to stand`);
   }
+}
+
+function joined(kind: "and" | "or" | "not", parts: readonly PatternTree[]): PatternTree {
+  const [first] = parts;
+  return first !== undefined && parts.length === 1 ? first : { kind, parts };
 }

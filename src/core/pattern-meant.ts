@@ -32,7 +32,7 @@ export function meantByRun(run: string): string | undefined {
 /** The same behind the name of a column. */
 export function meantInColumn(column: IndexColumn, run: string): string | undefined {
   if (column === "url" || column === "dir" || column === "ext" || column === "param") {
-    const exact = meantByExactWord(run);
+    const exact = meantByExactWord(column, run);
     if (exact !== undefined) return meantInColumn(column, exact);
   }
   switch (column) {
@@ -43,7 +43,7 @@ export function meantInColumn(column: IndexColumn, run: string): string | undefi
     case "url":
       return /^https?:/i.test(run) ? meantByRun(run) : meantByUrl(slashed(run));
     case "dir":
-      return anyOf(urlSpellings(slashed(run.replace(/[^/]$/, "$&/"))), directlyIn);
+      return meantByDirectory(slashed(run));
     case "ext":
       return meantByExtension(run.replace(/^\*?\./, ""));
     case "param":
@@ -59,21 +59,40 @@ export function meantInColumn(column: IndexColumn, run: string): string | undefi
   }
 }
 
-/** An exact word with a slip: what its bytes are where they can be told, what stands there where not. */
-function meantByExactWord(run: string): string | undefined {
-  if (!/^\w+\*?$/.test(run) || !/z[0-9a-f]{2}/i.test(run)) return undefined;
-  return run.replaceAll(/z([0-7][0-9a-f])/gi, (_, hex: string) =>
-    String.fromCharCode(Number.parseInt(hex, 16)),
-  );
+/** An exact word with a slip, or one that goes on in plain text: what its bytes are where they can be told, what stands there where not. */
+function meantByExactWord(column: IndexColumn, run: string): string | undefined {
+  const isPath = column === "url" || column === "dir";
+  const isWord = /^\w+\*?$/.test(run) || (isPath && /^z2f[^*]*\*?$/i.test(run));
+  if (!isWord || !/z[0-9a-f]{2}/i.test(run)) return undefined;
+  return percentDecoded(run.replaceAll("%", "%25").replaceAll(/z([0-9a-f]{2})/gi, "%$1"));
 }
+
+/** With `/*` all below it, which `dir` does not hold. */
+function meantByDirectory(path: string): string | undefined {
+  const isOpen = path.endsWith("*");
+  const plain = path.replace(/\*+$/, "");
+  if (plain.includes("*") || isRegular(path)) return undefined;
+  if (!isOpen) return anyOf(urlSpellings(plain.replace(/[^/]$/, "$&/")), directlyIn);
+  if (plain.endsWith("/")) return anyOf(urlSpellings(plain), under);
+  return anyOf(urlSpellings(plain), (spelling) => `${directlyIn(spelling)}*`);
+}
+
+/** A regular expression or a list, in which a path is no path. */
+const isRegular = (text: string): boolean => /^\/?\^|\$$|\|\/|,\/|\([^()]*\|[^()]*\)/.test(text);
 
 /** A path, perhaps with a query, perhaps with wildcards. Static files are indexed by their name, generated assets as they were asked for. */
 export function meantByUrl(text: string): string | undefined {
   const url = text.replace(/#.*$/, "");
+  if (isRegular(url)) return undefined;
   if (/^\/\*+$/.test(url)) return everything;
   const typed = /^([^*]*\/)\*+(?:\/\*+)?\.([\w\u0080-\uffff]+)$/.exec(url);
   if (typed !== null)
-    return `${bracketed(anyOf(urlSpellings(typed[1] ?? ""), under))} AND ${bracketed(meantByExtension(typed[2] ?? ""))}`;
+    return allOf(anyOf(urlSpellings(typed[1] ?? ""), under), meantByExtension(typed[2] ?? ""));
+  const asking = /^([^*?]+)\*+\?([^*]+\*?)$/.exec(url);
+  if (asking !== null) {
+    const query = meantByQuery(asking[2] ?? "");
+    return asking[1] === "/" ? query : allOf(anyOf(urlSpellings(asking[1] ?? ""), under), query);
+  }
   const open = /^([^*]+)\*+$/.exec(url);
   if (open !== null) return anyOf(urlSpellings(open[1] ?? ""), under);
   if (url.includes("*")) return undefined;
@@ -82,8 +101,11 @@ export function meantByUrl(text: string): string | undefined {
   return anyOf(pages.flatMap(urlSpellings), exactUrl);
 }
 
-function meantByExtension(name: string): string {
-  return anyOf(urlSpellings(name), extension);
+function meantByExtension(name: string): string | undefined {
+  const plain = name.replace(/\*$/, "");
+  if (plain === "" || plain.includes("*")) return undefined;
+  const end = plain === name ? "" : "*";
+  return anyOf(urlSpellings(plain), (spelling) => `${extension(spelling)}${end}`);
 }
 
 function meantByPath(run: string): string | undefined {
@@ -108,7 +130,7 @@ function meantByQuery(run: string): string | undefined {
       ? anyOf(querySpellings(one.slice(0, -1)), (spelling) => `${parameter(spelling)}*`)
       : anyOf(querySpellings(one), parameter),
   );
-  return meant.length === 1 ? meant[0] : meant.map(bracketed).join(" AND ");
+  return allOf(...meant);
 }
 
 /** Words in their order: `blog-post` is two of them. */
@@ -127,6 +149,14 @@ const slashed = (path: string): string => (path.startsWith("/") ? path : `/${pat
 
 const anyOf = (spellings: readonly string[], recipe: (spelling: string) => string): string =>
   [...new Set(spellings.map(recipe))].join(" OR ");
+
+/** Undefined where one of them is not known. */
+function allOf(...patterns: readonly (string | undefined)[]): string | undefined {
+  const [first, ...others] = patterns;
+  if (first === undefined || others.length === 0) return first;
+  const known = patterns.filter((pattern) => pattern !== undefined);
+  return known.length < patterns.length ? undefined : known.map(bracketed).join(" AND ");
+}
 
 const bracketed = (pattern: string): string =>
   pattern.includes(" OR ") ? `(${pattern})` : pattern;

@@ -3,6 +3,18 @@
 import { exactWord } from "./exact-word.ts";
 import type { IndexColumn } from "./index-schema.ts";
 import type { PatternFlaw, PatternPhrase } from "./pattern-grammar.ts";
+import { lexemesOf } from "./pattern-lexer.ts";
+
+/** Quotes that text programs and phones make of plain ones. FTS5 takes them for a part of the word and asks for each word by itself, anywhere. */
+export function quoteFlaw(pattern: string): PatternFlaw | undefined {
+  for (const { kind, at, text } of lexemesOf(pattern)) {
+    if (kind !== "string" || text.startsWith('"')) continue;
+    const place = text.search(/[“”„‟«»＂]|^[‘‚‛]/);
+    if (place >= 0)
+      return { at: at + place, message: `has ${text.charAt(place)}, which is no quote here; " is` };
+  }
+  return undefined;
+}
 
 export function senseFlaw(phrases: readonly PatternPhrase[]): PatternFlaw | undefined {
   for (const phrase of phrases) {

@@ -11,15 +11,27 @@ const charsMax = 1_024;
 
 /** The likeliest first. */
 export function suggestedPatterns(pattern: string): string[] {
-  const text = pattern.trim();
+  // A path in single quotes is no phrase of words.
+  const text = pattern.trim().replace(/^['‘](\/[^'"]*)['’]$/, "$1");
   if (text.length > charsMax || text.includes("\0")) return [];
   const whole = meantByWhole(text);
   if (whole !== undefined) return [whole];
   const closed = quotesClosed(text);
   const runs = runsReplaced(symbolsNamed(closed));
-  return [closed, ...(runs === undefined ? [] : [runs, operatorsMended(runs)])].filter(
+  const mended = runs === undefined ? [] : [runs, operatorsMended(runs)];
+  return [closed, ...mended, ...mended.flatMap(eitherOf)].filter(
     (meant) => meant !== "" && meant !== pattern,
   );
+}
+
+/** `/a AND /b` is said by people who want both gone. Only where all is exact words of one column: anything else would clear more than was meant. */
+function eitherOf(text: string): string[] {
+  const term = /\b(url|dir|ext):\w+\*?/g;
+  const terms = [...text.matchAll(term)];
+  const isRest = /^[\s()]*(?:(?:AND|OR)[\s()]*)*$/.test(text.replaceAll(term, ""));
+  const columns = new Set(terms.map(([, name]) => name));
+  if (!isRest || columns.size !== 1) return [];
+  return [[...new Set(terms.map(([one]) => one))].join(" OR ")];
 }
 
 /** One thing of another language, that may hold blanks: a path, or what would be one word here. */
@@ -45,7 +57,9 @@ function isPath(text: string): boolean {
 function quotesClosed(typed: string): string {
   const single = /^['‘‚‛]([^'"]*)['’‘]$/.exec(typed);
   if (single !== null) return `"${single[1] ?? ""}"`;
-  const text = typed.replaceAll(/[“”„‟«»＂]/g, '"');
+  const text = typed
+    .replaceAll(/[“”„‟«»＂]/g, '"')
+    .replaceAll(/(?<![\p{L}\p{N}])[‘‚‛]([^'"‘’]*)[’‘]/gu, '"$1"');
   return (text.split('"').length - 1) % 2 === 0 ? text : `${text}"`;
 }
 
@@ -53,6 +67,7 @@ function quotesClosed(typed: string): string {
 function symbolsNamed(text: string): string {
   return text
     .replaceAll(/(?<=\w):\s+/g, ":")
+    .replaceAll(/\b(url|dir|ext|param):(["'])([^"'\s(){},]+)\2/gi, "$1:$3")
     .replaceAll(/\^(\w+):/g, "$1:^")
     .replaceAll(/\s&&?\s/g, " AND ")
     .replaceAll(/\s\|\|?\s/g, " OR ")
@@ -93,7 +108,8 @@ function runReplaced(run: string, next: string, isAlone: boolean): string | unde
   if (minus !== "" || /^[a-z0-9\u0080-\uffff]+\*?$/i.test(body)) {
     const isRead = minus !== "" || !["url", "dir", "ext", "param"].includes(known);
     if (isRead) return `${head}${body}`;
-    if (known !== "dir" && /^z2f(?:[a-y0-9]|z[0-9a-f]{2})*\*?$/.test(body)) return `${head}${body}`;
+    const isWhole = known !== "dir" || /(?:z2f|\*)$/.test(body);
+    if (isWhole && /^z2f(?:[a-y0-9]|z[0-9a-f]{2})*\*?$/.test(body)) return `${head}${body}`;
   }
   return bracketed(meantInColumn(known, body));
 }
