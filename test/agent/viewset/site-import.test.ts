@@ -255,10 +255,8 @@ test("a file that changes all the while is named", async () => {
   const { run, put, views } = await setUp(dir.path);
   await put("steady.html", "<p>");
   await put("busy.log", "x");
-  const timer = setInterval(
-    () => writeFileSync(join(views, "busy.log"), `${performance.now()}`),
-    2,
-  );
+  const write = (): void => writeFileSync(join(views, "busy.log"), `${performance.now()}`);
+  const timer = setInterval(write, 2);
   try {
     await expect(run()).rejects.toThrow(/busy\.log keeps changing while it is read/);
   } finally {
