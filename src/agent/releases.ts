@@ -26,6 +26,8 @@ type ReleaseParts = {
   readonly viewsets: Viewsets;
   readonly pool: WorkerPool;
   readonly serving: Serving;
+  /** Domains whose version in force lacks something on this disk. */
+  readonly torn: readonly string[];
   /** Something was written that central is to be told. */
   readonly onCorrected: () => void;
 };
@@ -34,7 +36,7 @@ type ReleaseParts = {
 export function openReleases(
   stack: AsyncDisposableStack,
   { options, common, db: documents }: Ground,
-  { books, viewsets, pool, serving, onCorrected }: ReleaseParts,
+  { books, viewsets, pool, serving, torn, onCorrected }: ReleaseParts,
 ): Releases {
   const { settings, now, log, stop } = options;
   const watch = new ReleaseWatch(common);
@@ -53,7 +55,7 @@ export function openReleases(
     new Repairs({ serving, viewsets, trials, random: options.random, ...common }),
   );
   for (const domain of books.domains()) watch.tell(domain, books.of(domain));
-  trials.resume();
+  trials.resume(torn);
   return { books, activations, trials, watch, repairs };
 }
 

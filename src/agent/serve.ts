@@ -48,7 +48,7 @@ export async function openServing(
   { onProgress, onCorrected }: LinkTold,
 ): Promise<Served> {
   const { options, common, db, client, sets, tables } = ground;
-  const { settings, log, random, stop } = options;
+  const { settings, log, random } = options;
   const ownListeners = listenersOf(settings);
   const backendRules = { backendGuard: ownListenerGuard(ownListeners) };
   const books = new ReleaseBooks(db);
@@ -89,7 +89,7 @@ export async function openServing(
   const shared = { documents: db, sets, tables, locals, pool };
   const serving = new Serving({ ...shared, onServed, onTableLeft });
   late.serving = serving;
-  const restored = { serving, documents: db, viewsets, log, random, stop };
+  const restored = { serving, documents: db, viewsets, random, ...common };
   const certificates = await openCertificates(stack, ground, { serving, pool });
   const torn = await restoreState(restored);
   // What is to be dropped is unsure before the first visitor comes.
@@ -100,7 +100,8 @@ export async function openServing(
   await pool.start(); // Visitors arrive when the committed state is there to meet them.
   const viewsetsHealing = torn.map((domain) => healViewset(domain, restored));
   const healing = Promise.all([...viewsetsHealing, certificates.changes.heal()]);
-  const releases = openReleases(stack, ground, { books, viewsets, pool, serving, onCorrected });
+  const releaseParts = { books, viewsets, pool, serving, torn, onCorrected };
+  const releases = openReleases(stack, ground, releaseParts);
   late.releases = releases;
   return { viewsets, locals, pool, checks, serving, releases, certificates, lateDrops, healing };
 }

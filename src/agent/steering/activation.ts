@@ -197,7 +197,10 @@ export class Activations {
       signal.throwIfAborted();
       await inspectStaged(domain, next, ask);
     });
-    if (isLinked) watch.tell(domain, books.of(domain));
+    if (isLinked) {
+      watch.isWhole(domain);
+      watch.tell(domain, books.of(domain));
+    }
     if (corrections.length > 0) onCorrected();
     return isLinked;
   }

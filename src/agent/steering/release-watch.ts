@@ -83,6 +83,13 @@ export class ReleaseWatch {
     this.#count();
     for (const code of ["viewset_pinned", "viewset_quarantined", "viewset_failing"])
       health.settle(code, domain);
+    this.isWhole(domain);
+  }
+
+  /** The version in force, whichever it is now, was prepared a moment ago; or there is none. */
+  isWhole(domain: string): void {
+    const { health } = this.#options;
+    for (const code of ["viewset_incomplete", "viewset_damaged"]) health.settle(code, domain);
   }
 
   probeFailed(domain: string, ref: ViewsetRef, reason: string, when: "staged" | "trial"): void {

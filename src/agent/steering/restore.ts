@@ -1,6 +1,7 @@
-// At boot: the viewsets that were committed before are served again from what is on disk; what is not whole any more is fetched again while
-// the rest is served.
+// At boot: the viewsets that were committed before are served again from what is on disk; what is missing is fetched again while the rest is served,
+// of the same viewset too.
 
+import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { retry } from "../../base/wait.ts";
 import type { ReadyViewset } from "../../core/compose-state.ts";
@@ -14,8 +15,13 @@ export type RestorePorts = {
   readonly serving: Serving;
   readonly documents: Documents & { keys(prefix: string): readonly string[] };
   readonly viewsets: Viewsets & {
-    restore(manifest: Sha256, names: SiteNames): Promise<ReadyViewset | undefined>;
+    /** Undefined: nothing of it can be served. */
+    restore(
+      manifest: Sha256,
+      names: SiteNames,
+    ): Promise<{ readonly ready: ReadyViewset; readonly isWhole: boolean } | undefined>;
   };
+  readonly health: Health;
   readonly log: Log;
   readonly random: () => number;
   readonly stop: AbortSignal;
@@ -35,9 +41,9 @@ export async function restoreState({
     const body = documentOf(documents, `${prefix}${domain}`);
     const names = serving.names(domain);
     if (body === undefined || names === undefined) continue;
-    const ready = await viewsets.restore(body.manifest, names);
-    if (ready === undefined) torn.push(body.domain);
-    else serving.restore(body.domain, ready);
+    const restored = await viewsets.restore(body.manifest, names);
+    if (restored?.isWhole !== true) torn.push(body.domain);
+    if (restored !== undefined) serving.restore(body.domain, restored.ready);
   }
   await serving.restoreSets();
   await serving.publish();
@@ -47,16 +53,20 @@ export async function restoreState({
 /** Fetches what is missing of a committed viewset until it is whole, another one took its place, or stop aborts. Never rejects. */
 export async function healViewset(
   domain: string,
-  { serving, documents, viewsets, log, random, stop }: RestorePorts,
+  { serving, documents, viewsets, health, log, random, stop }: RestorePorts,
 ): Promise<void> {
   const wanted = (): JournalBody<"viewset.activated"> | undefined =>
     documentOf(documents, `${prefix}${domain}`);
+  const manifestServed = (): string | null | undefined =>
+    serving.state.domains.find(({ name }) => name === domain)?.manifest;
   const before = wanted();
   const heal = async (): Promise<void> => {
     const names = serving.names(domain);
     if (before === undefined || names === undefined || wanted()?.manifest !== before.manifest)
       return;
     const ready = await viewsets.prepare(before.manifest, names, stop);
+    // What lacked only some files is served already.
+    if (manifestServed() === before.manifest) return;
     await serving.publish({ viewset: { domain, ready } }, () => {
       if (wanted()?.manifest !== before.manifest)
         throw new AccelError("CONFLICT", "another viewset took its place meanwhile");
@@ -69,15 +79,18 @@ export async function healViewset(
       if (attempt === 0)
         log.warn(
           { domain, code: codeOf(error), error: messageOf(error) },
-          "a committed viewset is not whole on this disk; it is fetched again",
+          "a committed viewset is not whole on this disk; what is missing is fetched again",
         );
       return codeOf(error) !== "VIEWSET_INVALID";
     },
-  }).catch((error: unknown) => {
-    if (!stop.aborted)
-      log.error(
-        { domain, code: codeOf(error), error: messageOf(error) },
-        "a committed viewset cannot be restored",
-      );
-  });
+  }).then(
+    () => health.settle("viewset_damaged", domain),
+    (error: unknown) => {
+      if (!stop.aborted)
+        log.error(
+          { domain, code: codeOf(error), error: messageOf(error) },
+          "a committed viewset cannot be restored",
+        );
+    },
+  );
 }

@@ -71,10 +71,10 @@ export class Trials implements AsyncDisposable {
     this.#ending.add(run);
   }
 
-  /** After a start: versions whose trial the end of the process cut short. */
-  resume(): void {
+  /** After a start: versions whose trial the end of the process cut short. What `torn` ones lack is the disk's fault, and is fetched again. */
+  resume(torn: readonly string[] = []): void {
     const { books, trialMs, now } = this.#ports;
-    for (const domain of books.domains()) {
+    for (const domain of books.domains().filter((name) => !torn.includes(name))) {
       const book = books.of(domain);
       const release = inForceOf(book);
       const sinceMs = release === undefined ? NaN : Date.parse(release.activated_at);

@@ -59,6 +59,9 @@ export type ViewsetsOptions = {
   readonly stop: AbortSignal;
 };
 
+/** `isWhole` false: some of its files are not on disk as they should be. */
+export type RestoredViewset = { readonly ready: ReadyViewset; readonly isWhole: boolean };
+
 /** As many as the blob store transfers at a time. */
 const fetchersMax = 6;
 /** Below, compression saves less than it costs. */
@@ -170,20 +173,28 @@ export class Viewsets implements AsyncDisposable {
   }
 
   /**
-   * The viewset that was committed before the start; undefined, with a warning, when a blob is not on disk as it should be. It was validated when it
-   * was prepared: what has been linked or unlinked since then is no reason not to serve it.
+   * The viewset that was committed before the start, with a warning when not all of it is on disk as it should be: without some of its files the others
+   * are served, without manifest or devlove nothing (undefined). It was validated when it was prepared: what has been linked or unlinked since then is no
+   * reason not to serve it. Sizes are compared, not digests: a start is quick.
    */
-  async restore(manifest: Sha256, names: SiteNames): Promise<ReadyViewset | undefined> {
-    const whole = await this.#readWhole(manifest).catch((error: unknown) => messageOf(error));
-    if (typeof whole !== "string") return this.#ready(manifest, whole.contents, whole.devlove);
-    this.#options.health.raise(
-      "viewset_incomplete",
-      "error",
-      `The active viewset of ${names.name} cannot be served from disk: ${whole}`,
-      "It is fetched again from central as soon as that can be reached.",
-      names.name,
-    );
-    return undefined;
+  async restore(manifest: Sha256, names: SiteNames): Promise<RestoredViewset | undefined> {
+    const { health } = this.#options;
+    const hint = "What is missing is fetched again from central as soon as that can be reached.";
+    const read = await this.#readCommitted(manifest).catch((error: unknown) => messageOf(error));
+    if (typeof read === "string") {
+      const text = `The active viewset of ${names.name} cannot be served from disk: ${read}`;
+      health.raise("viewset_incomplete", "error", text, hint, names.name);
+      return undefined;
+    }
+    const { contents, devlove, lacking } = read;
+    const [first] = lacking;
+    if (first !== undefined) {
+      const which = `${lacking.length} of its files are missing or have another size, ${JSON.stringify(first.path)} among them`;
+      const text = `The active viewset of ${names.name} is served with damage: ${which}`;
+      health.raise("viewset_damaged", "error", text, hint, names.name);
+    }
+    const ready = this.#ready(manifest, contents, devlove);
+    return { ready, isWhole: first === undefined };
   }
 
   /** Throws IMPORT_IMPOSSIBLE or VIEWSET_INVALID with the reason, or what central's client throws; repeated, it goes on where it was. */
@@ -249,10 +260,15 @@ export class Viewsets implements AsyncDisposable {
     return { devlove: read.devlove, bytes: bytes.length };
   }
 
-  /** The reason where it is not whole. */
-  async #readWhole(
-    manifest: Sha256,
-  ): Promise<string | { readonly contents: Manifest; readonly devlove: Devlove }> {
+  /** The reason where nothing of it can be served. */
+  async #readCommitted(manifest: Sha256): Promise<
+    | string
+    | {
+        readonly contents: Manifest;
+        readonly devlove: Devlove;
+        readonly lacking: readonly NamedBlob[];
+      }
+  > {
     const bytes = await this.#store.readBytes(manifest, manifestBytesMax);
     if (bytes === undefined) return `its manifest ${manifest} is missing or damaged`;
     const contents = readManifest(bytes);
@@ -263,10 +279,7 @@ export class Viewsets implements AsyncDisposable {
     const own = { sha256: manifest, size: bytes.length };
     this.#releaseBlobs.note(manifest, allBlobsOf(own, contents, text.length));
     const lacking = await this.#store.lacking(blobsOf(contents).values());
-    const [first] = lacking;
-    if (first === undefined) return { contents, devlove: read.devlove };
-    const path = JSON.stringify(first.path);
-    return `${lacking.length} of its files are missing or have another size, ${path} among them`;
+    return { contents, devlove: read.devlove, lacking };
   }
 }
 

@@ -31,6 +31,47 @@ test("what is whole is served at once, what is torn when it is whole again", asy
   expect(manifests(rig)).toEqual([digestOf("one"), digestOf("two")]);
 });
 
+test("one without some of its files is served, and whole later; health says so until then", async () => {
+  using disk = new Disk();
+  const before = await new Rig(disk).boot();
+  await before.apply("domains.changed", domainsChanged({ "a.example": [] }));
+  await before.apply("viewset.activated", activated("a.example", "one"));
+  const rig = new Rig(disk);
+  rig.holedManifests.add(digestOf("one"));
+  expect(await restoreState(rig.restorePorts)).toEqual(["a.example"]);
+  expect(manifests(rig)).toEqual([digestOf("one")]);
+  rig.health.raise("viewset_damaged", "error", "a file is lost", "", "a.example");
+  const { version } = rig.served;
+  let tries = 0;
+  rig.hold = async (name) => {
+    if (name !== "prepare") return;
+    expect(rig.health.list()).toMatchObject([{ code: "viewset_damaged" }]);
+    if (tries++ < 2) throw new AccelError("CENTRAL_UNREACHABLE", "down");
+  };
+  await healViewset("a.example", rig.restorePorts);
+  expect({ tries, said: rig.health.list() }).toEqual({ tries: 3, said: [] });
+  // Nothing else is served for that.
+  expect(rig.served.version).toBe(version);
+});
+
+test("the warning of one that central has no more stands until another version is in force, or the domain is gone", async () => {
+  using disk = new Disk();
+  const rig = await tornRig(disk);
+  const damaged = (): readonly unknown[] => rig.health.list().map(({ code }) => code);
+  rig.health.raise("viewset_damaged", "error", "a file is lost", "", "a.example");
+  rig.hold = async (name) => {
+    if (name === "prepare") throw new AccelError("VIEWSET_INVALID", "central does not have it");
+  };
+  await healViewset("a.example", rig.restorePorts);
+  expect(damaged()).toEqual(["viewset_damaged"]);
+  rig.hold = async () => undefined;
+  await rig.apply("viewset.activated", activated("a.example", "newer"));
+  expect(damaged()).toEqual([]);
+  rig.health.raise("viewset_damaged", "error", "a file is lost", "", "b.example");
+  await rig.apply("domains.changed", domainsChanged({ "a.example": [] }));
+  expect(damaged()).toEqual([]);
+});
+
 test("it is tried until central can be asked", async () => {
   using disk = new Disk();
   const rig = await tornRig(disk);

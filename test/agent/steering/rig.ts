@@ -167,19 +167,24 @@ export class Rig {
   }
 
   get restorePorts(): RestorePorts {
-    const restore = async (manifest: Sha256): Promise<ReadyViewset | undefined> =>
-      this.tornManifests.has(manifest) ? undefined : this.#viewset(manifest);
+    const restore: RestorePorts["viewsets"]["restore"] = async (manifest) => {
+      if (this.tornManifests.has(manifest)) return undefined;
+      return { ready: this.#viewset(manifest), isWhole: !this.holedManifests.has(manifest) };
+    };
     return {
       serving: this.serving,
       documents: this.disk.db,
       viewsets: Object.assign({}, this.ports.viewsets, { restore }),
+      health: this.health,
       log: silentLog(),
       random: () => 0,
       stop: new AbortController().signal,
     };
   }
 
+  /** Without manifest or devlove, and without some file. */
   readonly tornManifests = new Set<Sha256>();
+  readonly holedManifests = new Set<Sha256>();
 
   /** As after a start. */
   async boot(): Promise<this> {

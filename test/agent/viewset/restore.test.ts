@@ -1,4 +1,4 @@
-// Restoring at boot: what is whole on disk is served without central, what is not says what is missing.
+// Restoring at boot: what is on disk is served without central, and health says what of it is missing.
 
 import { mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -8,13 +8,34 @@ import { tempDir } from "../../support/temp-dir.ts";
 import { digest } from "./fake-central.ts";
 import { devlove, names, never, setUp, site } from "./fixture.ts";
 
-const spoils: readonly (readonly [string, (path: (content: string) => string) => void, RegExp])[] =
-  [
-    ["a missing file", (path) => rmSync(path("<p>home")), /1 of its files .*"index.html"/],
-    ["a cut file", (path) => truncateSync(path("<p>home"), 3), /1 of its files .*"index.html"/],
-    ["a missing devlove", (path) => rmSync(path(devlove)), /devlove file is missing/],
-    ["a damaged devlove", (path) => writeFileSync(path(devlove), "{}"), /devlove file .* damaged/],
-  ];
+type Spoil = readonly [string, (path: (content: string) => string) => void, RegExp];
+
+test.each<Spoil>([
+  ["a missing file", (path) => rmSync(path("<p>home")), /1 of its files .*"index.html"/],
+  ["a cut file", (path) => truncateSync(path("<p>home"), 3), /1 of its files .*"index.html"/],
+])("%s: the others are served, said in health, healed by preparing", async (_, spoil, reason) => {
+  using dir = tempDir();
+  const { central, viewsets, health } = await setUp(dir.path);
+  const manifest = central.addViewset(devlove, site);
+  const { table } = await viewsets.prepare(manifest, names, never);
+  spoil((content) => blobPath(viewsets.blobsDir, digest(content)));
+  const restored = await viewsets.restore(manifest, names);
+  expect(restored).toMatchObject({ ready: { manifest }, isWhole: false });
+  expect(tableBytes(restored?.ready.table)).toEqual(tableBytes(table));
+  expect(health.list()).toMatchObject([
+    { code: "viewset_damaged", severity: "error", text: expect.stringMatching(reason) },
+  ]);
+  await viewsets.prepare(manifest, names, never);
+  expect(await viewsets.restore(manifest, names)).toMatchObject({ isWhole: true });
+});
+
+const tableBytes = (table: SharedArrayBuffer | null | undefined): Buffer =>
+  Buffer.from(table ?? new SharedArrayBuffer(0));
+
+const spoils: readonly Spoil[] = [
+  ["a missing devlove", (path) => rmSync(path(devlove)), /devlove file is missing/],
+  ["a damaged devlove", (path) => writeFileSync(path(devlove), "{}"), /devlove file .* damaged/],
+];
 test.each(spoils)(
   "%s: not served from disk, said in health, healed by preparing",
   async (_, spoil, reason) => {
@@ -29,7 +50,10 @@ test.each(spoils)(
     ]);
     await viewsets.prepare(manifest, names, never);
     expect(health.list()).toEqual([]);
-    expect(await viewsets.restore(manifest, names)).toMatchObject({ manifest });
+    expect(await viewsets.restore(manifest, names)).toMatchObject({
+      ready: { manifest },
+      isWhole: true,
+    });
   },
 );
 
@@ -47,7 +71,7 @@ test("a sub-domain that was unlinked meanwhile is no reason not to serve", async
   await viewsets.prepare(manifest, names, never);
   const fewer = { name: names.name, subDomains: [] };
   await expect(viewsets.prepare(manifest, fewer, never)).rejects.toThrow(/static.example.com/);
-  expect(await viewsets.restore(manifest, fewer)).toMatchObject({ manifest });
+  expect(await viewsets.restore(manifest, fewer)).toMatchObject({ ready: { manifest } });
 });
 
 test("names that differ only in case are refused before they are in force, not when they are", async () => {
@@ -60,7 +84,7 @@ test("names that differ only in case are refused before they are in force, not w
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, bytes);
   }
-  expect(await viewsets.restore(manifest, names)).toMatchObject({ manifest });
+  expect(await viewsets.restore(manifest, names)).toMatchObject({ ready: { manifest } });
   // What the host holds is repaired and gone back to as well.
   rmSync(blobPath(viewsets.blobsDir, digest("small")));
   const held = { domain: names.name, manifest, standing: "kept" as const, activatedAt: "" };

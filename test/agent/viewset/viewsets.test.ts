@@ -53,7 +53,8 @@ test("a viewset without views of its own has a devlove and no table", async () =
   const { central, viewsets } = await setUp(dir.path);
   const manifest = central.addViewset(devlove, null);
   expect(await viewsets.prepare(manifest, names, never)).toMatchObject({ table: null });
-  expect(await viewsets.restore(manifest, names)).toMatchObject({ manifest, table: null });
+  const ready = { manifest, table: null };
+  expect(await viewsets.restore(manifest, names)).toMatchObject({ ready, isWhole: true });
 });
 
 test("2,000 files of 300 contents: bounded transfers, whole, restored quickly", async () => {
@@ -67,10 +68,8 @@ test("2,000 files of 300 contents: bounded transfers, whole, restored quickly", 
   expect(central.runningMost).toBeGreaterThan(1);
   expect(central.runningMost).toBeLessThanOrEqual(6);
   const { viewsets: rebooted, health } = await setUp(dir.path);
-  const ready = await rebooted.restore(manifest, names);
-  expect(
-    ready?.table === null || ready === undefined ? 0 : new ManifestTable(ready.table).count,
-  ).toBe(2_000);
+  const table = (await rebooted.restore(manifest, names))?.ready.table ?? null;
+  expect(table === null ? 0 : new ManifestTable(table).count).toBe(2_000);
   expect(health.list()).toEqual([]);
 });
 
