@@ -136,7 +136,7 @@ export const FAULTS = {
   },
   IMPORT_IMPOSSIBLE: {
     retryable: false,
-    hint: "Name `views_dir` and `devlove_file` of this domain in the agent's settings.",
+    hint: "Mend what the reason names and import again; `views_dir` and `devlove_file` of a domain stand in the agent's settings (`sites`).",
   },
   SET_MISMATCH: {
     retryable: true,
