@@ -24,6 +24,8 @@ export const variantsMax = 32;
 const blockBytes = 4_096;
 /** A row with its index entries, without its texts. */
 const rowBytes = 256;
+/** Of a text. A longer one makes words that stand in FTS5's index of its pages once more. */
+const shortTextMax = 1_000;
 /** What nobody has asked for again counts as used so long before it was stored: what is asked for within that time outlasts any flood of it. */
 const unaskedS = 3_600;
 /** Use is told by each worker for itself: what was noted so lately is not written again. */
@@ -269,7 +271,8 @@ function rowFootprint(
 ): number {
   const row = headers + vary.length + mime.length + path.length + query.length;
   const words = [pathWords, queryWords, ...exact];
-  return rowBytes + row + words.reduce((length, text) => length + text.length, 0);
+  const times = (text: string): number => (text.length > shortTextMax ? 2 : 1);
+  return rowBytes + row + words.reduce((bytes, text) => bytes + times(text) * text.length, 0);
 }
 
 /** Within SQLite a body takes an eighth more than its bytes: pages are seldom full. */

@@ -6,49 +6,58 @@
 export const usedEveryMs = 500;
 /** At once: some 4 ms of the index thread. */
 const tellMax = 512;
+/** What waits for its turn, half a megabyte. Beyond, what is asked for again is noted then. */
+const waitingMax = 16_384;
+/** Looked through before another variant is stored. */
+const variantsMax = 512;
 /** 30 s: what is noted is that old at most, where there is not more to tell. */
 const roundTakes = 60;
 /** Some 3 MB; beyond, the next round begins all the same. */
 const toldMax = 65_536;
 
 export class UsedIds {
-  /** With the place of its key (shared-header.ts) where it is one of several variants. */
-  readonly #untold = new Map<number, number | undefined>();
+  readonly #untold = new Set<number>();
+  /** Of those, the ones that are one of several variants, with the place of their key (shared-header.ts). */
+  readonly #places = new Map<number, number>();
   #told = new Set<number>();
   #takes = 0;
-  #isWaiting = false;
+  #hasMissed = false;
 
   note(id: number, place?: number): void {
     if (this.#told.has(id)) return;
-    if (this.#untold.size < tellMax) this.#untold.set(id, place);
-    else if (!this.#untold.has(id)) this.#isWaiting = true; // Until it is asked for again.
+    if (this.#untold.size < waitingMax) this.#untold.add(id);
+    else if (!this.#untold.has(id)) this.#hasMissed = true;
+    if (place !== undefined && this.#places.size < variantsMax) this.#places.set(id, place);
   }
 
   take(): Float64Array {
-    const ids = Float64Array.from(this.#untold.keys());
-    for (const id of ids) this.#told.add(id);
-    this.#untold.clear();
+    const ids = Float64Array.from(this.#untold.values().take(tellMax));
+    for (const id of ids) this.#noteTold(id);
     this.#takes++;
-    if ((this.#takes >= roundTakes && !this.#isWaiting) || this.#told.size >= toldMax)
-      this.#beginRound();
-    this.#isWaiting = false;
+    const isOver = this.#takes >= roundTakes && this.#untold.size === 0 && !this.#hasMissed;
+    if (isOver || this.#told.size >= toldMax) this.#beginRound();
+    if (this.#untold.size === 0) this.#hasMissed = false;
     return ids;
   }
 
   /** Of one key only: before another variant of it may take the place of the one that was used least. */
   takeOf(place: number): Float64Array {
     const ids: number[] = [];
-    for (const [id, itsPlace] of this.#untold) if (itsPlace === place) ids.push(id);
-    for (const id of ids) {
-      this.#untold.delete(id);
-      this.#told.add(id);
-    }
+    for (const [id, itsPlace] of this.#places) if (itsPlace === place) ids.push(id);
+    for (const id of ids) this.#noteTold(id);
     return Float64Array.from(ids);
   }
 
   clear(): void {
     this.#untold.clear();
+    this.#places.clear();
     this.#beginRound();
+  }
+
+  #noteTold(id: number): void {
+    this.#untold.delete(id);
+    this.#places.delete(id);
+    this.#told.add(id);
   }
 
   #beginRound(): void {
