@@ -57,6 +57,7 @@ test("bodies that come and do not end take a quarter of the disk at most, and th
   await until("the aborted have given theirs", () => rig.header.inFlightBytes === 2 * mib);
   other[Symbol.dispose]();
   expect(rig.header.inFlightBytes).toBe(0);
+  for (const writer of writers) writer.abort();
   for (const end of ["stored", "blocked", "failed"]) {
     const key = keyOf({ path: `/${end}` });
     const sourceNo = rig.cache.sourceNo();
@@ -74,10 +75,11 @@ test("bodies that come and do not end take a quarter of the disk at most, and th
 test("a body on its way in has what is stored make room, before it is complete", async () => {
   using dir = tempDir();
   await using rig = await openedRig(dir.path, { diskMax: 4 * mib });
-  for (let no = 0; no < 40; no++)
+  // Not so many that one more, counted twice between its commit and the answer, is too many.
+  for (let no = 0; no < 36; no++)
     await store(rig.cache, keyOf({ path: `/${no}` }), "b".repeat(95_000));
   const before = await rig.client.stats();
-  expect(before.bytes).toBeGreaterThan(3.5 * mib);
+  expect(before.bytes).toBeGreaterThan(3.3 * mib);
   const isShort = (): boolean => rig.header.storedBytes + rig.header.inFlightBytes > 0.95 * 4 * mib;
   const writers = [0, 1].map((no) => rig.cache.begin(keyOf({ query: `x=${no}` })));
   for (const writer of writers)
