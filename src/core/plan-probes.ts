@@ -19,11 +19,13 @@ export type ProbeAnswer =
   | { readonly kind: "file"; readonly digest: string; readonly size: number }
   /** No file answers: the origin or a 404 would. */
   | { readonly kind: "none" }
+  /** It is there in its size, and these are not its bytes. */
+  | { readonly kind: "damaged" }
   | { readonly kind: "failed"; readonly reason: string };
 
 export type ProbeExpectation = Probe & {
   /** Null: whatever it is, but it must not fail. */
-  readonly expected: Exclude<ProbeAnswer, { kind: "failed" }> | null;
+  readonly expected: Exclude<ProbeAnswer, { kind: "failed" | "damaged" }> | null;
 };
 
 const pathsMax = 20;
@@ -100,6 +102,7 @@ export function probeFault(
   const what = `${host} ${path === null ? "/" : JSON.stringify(path.slice(0, 200))}`;
   if (answer === undefined) return `${what} was not answered`;
   if (answer.kind === "failed") return `${what}: ${answer.reason}`;
+  if (answer.kind === "damaged") return `${what} is damaged on this disk`;
   if (expected === null) return undefined;
   if (expected.kind === "file" && answer.kind === "file") {
     if (answer.digest === expected.digest && answer.size === expected.size) return undefined;

@@ -118,6 +118,7 @@ test.each<
   [{ ...expected, digest: digest(2) }, expected, "another file"],
   [{ kind: "none" }, expected, "the file is not found"],
   [{ kind: "failed", reason: "EIO" }, expected, "EIO"],
+  [{ kind: "damaged" }, expected, "is damaged on this disk"],
   [undefined, expected, "was not answered"],
   [expected, { kind: "none" }, "there should be no file"],
   [{ kind: "none" }, { kind: "none" }, undefined],

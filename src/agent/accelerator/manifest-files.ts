@@ -1,5 +1,6 @@
 // The files of a viewset: a path is looked up in the manifest's table and its bytes are a blob. The path never becomes a file name.
 
+import { createHash } from "node:crypto";
 import { open, type FileHandle } from "node:fs/promises";
 import { blobPath } from "../../core/blob-path.ts";
 import type { ByteRange } from "../../core/conditional.ts";
@@ -19,7 +20,7 @@ import type { BadBlob } from "./worker-messages.ts";
 
 export type BlobSource = {
   readonly blobsDir: string;
-  /** Told of each blob that is missing, unreadable or of another size. Must not throw. */
+  /** Told of each blob that is missing, unreadable, of another size or known to have other bytes. Must not throw. */
   readonly onBadBlob: (blob: BadBlob) => void;
 };
 
@@ -69,6 +70,12 @@ class BlobFile implements SiteFile {
       this.#tell(error);
       throw error;
     }
+  }
+
+  isIntact(whole: Uint8Array): boolean {
+    if (createHash("sha256").update(whole).digest("hex") === this.digest) return true;
+    this.#tell(new Error(`blob ${this.digest} has other bytes than its digest says`));
+    return false;
   }
 
   async #read(range: ByteRange): Promise<Body> {

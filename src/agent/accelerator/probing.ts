@@ -37,12 +37,13 @@ async function answerProbe(table: HostTable | undefined, probe: Probe): Promise<
   return await readable(route.kind === "file" ? route.file : undefined);
 }
 
-/** Its first bytes, or all of a small one: what is missing, cut short or on a bad sector shows. */
+/** Its first bytes, or all of a small one: what is missing, cut short or on a bad sector shows, and other bytes in a small one. */
 async function readable(found: SiteFile | undefined): Promise<ProbeAnswer> {
   if (found === undefined) return { kind: "none" };
   await using file = found;
   const { size, digest } = file;
   const body = await file.body({ first: 0, last: Math.min(size, wholeBytesMax) - 1 });
   if (!(body instanceof Uint8Array)) for await (const _ of body) void _;
+  else if (size <= wholeBytesMax && file.isIntact?.(body) === false) return { kind: "damaged" };
   return { kind: "file", digest, size };
 }

@@ -17,6 +17,8 @@ export type SiteFile = AsyncDisposable & {
   readonly digest: string;
   /** `range` undefined: the whole. Resolves when the bytes are there or begin to come; throws when the source fails. */
   body(range: ByteRange | undefined): Promise<Body>;
+  /** Whether the whole is what `digest` says, where it says so of bytes. Not asked when it is served. */
+  isIntact?(whole: Uint8Array): boolean;
 };
 
 export interface SiteFiles {

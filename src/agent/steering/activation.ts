@@ -28,12 +28,12 @@ import type { ReleaseBooks } from "./release-books.ts";
 import type { ReleaseWatch } from "./release-watch.ts";
 import { correctionsOf, overtaken, refusedWith, settledWish } from "./release-words.ts";
 import type { Serving } from "./serving.ts";
-import { inspectStaged } from "./staged-probes.ts";
+import { inspectStaged, ProbeFailed } from "./staged-probes.ts";
 
 export type ActivationPorts = {
   readonly serving: Serving;
   readonly documents: Documents;
-  readonly viewsets: Pick<Viewsets, "prepare">;
+  readonly viewsets: Pick<Viewsets, "prepare" | "dropDamaged">;
   readonly books: ReleaseBooks;
   readonly watch: ReleaseWatch;
   /** Setting `viewset.keep`. */
@@ -169,8 +169,27 @@ export class Activations {
     return wish;
   }
 
-  /** False: the domain is not linked, or no longer; nothing was changed then. `signal` ends it until the commit. */
+  /**
+   * False: the domain is not linked, or no longer; nothing was changed then. `signal` ends it until the commit. What this disk damaged is fetched again:
+   * that is no fault of the version, unless it happens twice.
+   */
   async #serve(
+    domain: string,
+    ref: ViewsetRef,
+    signal: AbortSignal,
+    change: (book: ReleaseBook) => Change,
+  ): Promise<boolean> {
+    try {
+      return await this.#tryToServe(domain, ref, signal, change);
+    } catch (error) {
+      if (!(error instanceof ProbeFailed) || error.damaged.length === 0) throw error;
+      this.#ports.watch.damaged(domain, ref, error.message);
+      await this.#ports.viewsets.dropDamaged(error.damaged);
+      return this.#tryToServe(domain, ref, signal, change);
+    }
+  }
+
+  async #tryToServe(
     domain: string,
     { manifest }: ViewsetRef,
     signal: AbortSignal,

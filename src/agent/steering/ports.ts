@@ -86,6 +86,8 @@ export interface Viewsets {
    * VIEWSET_TOO_LARGE with the reason; network faults are retryable.
    */
   prepare(manifest: Sha256, domain: SiteNames, signal: AbortSignal): Promise<ReadyViewset>;
+  /** Of these files, those that cannot be read here or have other bytes than they should are removed: `prepare` fetches them again. */
+  dropDamaged(files: Iterable<Sha256>): Promise<void>;
   /** Uploads the site as it lies on this host. Throws IMPORT_IMPOSSIBLE or VIEWSET_INVALID with the reason. */
   importSite(
     importId: string,

@@ -98,6 +98,13 @@ export class ReleaseWatch {
     this.#options.log.error({ domain, viewset_name: name, manifest, when, reason }, "probe failed");
   }
 
+  /** A version that is staged has other bytes on this disk than it should. */
+  damaged(domain: string, ref: ViewsetRef, reason: string): void {
+    const { manifest, viewset_name: name } = ref;
+    const said = "a file on this disk is damaged; it is fetched again";
+    this.#options.log.error({ domain, viewset_name: name, manifest, reason }, said);
+  }
+
   wentBack(domain: string, to: ViewsetRef, by: Pin["reason"]): void {
     this.#metrics.accel_agent_viewset_rollbacks_total.inc({ by });
     this.#options.health.settle("viewset_failing", domain);

@@ -1,5 +1,5 @@
-// Files of a version in force that a worker cannot read: what is missing of the version, or has another size, is fetched again while the rest is
-// served. A version on trial is the trial's to judge.
+// Files of a version in force that a worker cannot read: what is missing of the version, has another size or other bytes is fetched again while the rest
+// is served. A version on trial is the trial's to judge.
 
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
@@ -14,7 +14,7 @@ import type { Trials } from "./trials.ts";
 
 export type RepairPorts = {
   readonly serving: Pick<Serving, "state" | "names">;
-  readonly viewsets: Pick<Viewsets, "prepare">;
+  readonly viewsets: Pick<Viewsets, "prepare" | "dropDamaged">;
   readonly trials: Pick<Trials, "until">;
   readonly health: Health;
   readonly log: Log;
@@ -57,12 +57,16 @@ export class Repairs implements AsyncDisposable {
     const { serving, trials } = this.#ports;
     for (const domain of serving.state.domains)
       if (holds(domain, sha256) && trials.until(domain.name) === undefined)
-        await this.#repair(domain, reason);
+        await this.#repair(domain, sha256, reason);
     await this.#wait(restMs, this.#stop);
   }
 
   /** Until it is whole, another version took its place, or stopped. Never rejects. */
-  async #repair({ name: domain, manifest: text }: ServedDomain, reason: string): Promise<void> {
+  async #repair(
+    { name: domain, manifest: text }: ServedDomain,
+    sha256: Sha256,
+    reason: string,
+  ): Promise<void> {
     const { serving, viewsets, health, log, random } = this.#ports;
     const manifest = parseSha256(text);
     if (manifest === undefined) return;
@@ -74,6 +78,7 @@ export class Repairs implements AsyncDisposable {
       const served = serving.state.domains.find(({ name }) => name === domain);
       const names = serving.names(domain);
       if (served?.manifest !== manifest || names === undefined) return;
+      await viewsets.dropDamaged([sha256]);
       await viewsets.prepare(manifest, names, this.#stop);
     };
     try {

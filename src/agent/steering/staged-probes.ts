@@ -3,6 +3,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { AccelError } from "../../core/faults.ts";
+import { parseSha256, type Sha256 } from "../../core/ids.ts";
 import { ManifestTable } from "../../core/manifest-table.ts";
 import { planProbes, probeFault, type ProbeExpectation } from "../../core/plan-probes.ts";
 import type { ServingState } from "../../core/serving-state.ts";
@@ -13,7 +14,19 @@ const againMs = 200;
 
 type AskAll = WorkerPool["probe"];
 
-/** Throws VIEWSET_PROBE_FAILED with the reason, or VIEWSET_PROBE_LATE. */
+export class ProbeFailed extends AccelError {
+  /** Of files that this disk has in their size and with other bytes. */
+  readonly damaged: readonly Sha256[];
+
+  constructor({ reason, damaged }: Fault) {
+    super("VIEWSET_PROBE_FAILED", reason);
+    this.damaged = damaged;
+  }
+}
+
+export type Fault = { readonly reason: string; readonly damaged: readonly Sha256[] };
+
+/** Throws ProbeFailed, or VIEWSET_PROBE_LATE. */
 export async function inspectStaged(
   domain: string,
   state: ServingState,
@@ -23,15 +36,15 @@ export async function inspectStaged(
     const answers = await ask(probes);
     return answers === undefined ? [] : [answers];
   });
-  if (fault !== undefined) throw new AccelError("VIEWSET_PROBE_FAILED", fault);
+  if (fault !== undefined) throw new ProbeFailed(fault);
 }
 
-/** The reason; undefined: all is as it should be. Throws VIEWSET_PROBE_LATE. */
+/** Undefined: all is as it should be. Throws VIEWSET_PROBE_LATE. */
 export async function findFault(
   domain: string,
   { domains }: ServingState,
   ask: AskAll,
-): Promise<string | undefined> {
+): Promise<Fault | undefined> {
   const served = domains.find(({ name }) => name === domain);
   if (served === undefined) return undefined;
   const plan = planProbes(served.hosts, served.manifest, (table) => new ManifestTable(table));
@@ -41,10 +54,16 @@ export async function findFault(
   const faults = await faultsOf(suspects, ask);
   const [first] = faults;
   if (first === undefined) return undefined;
-  return faults.length === 1 ? first.reason : `${first.reason}; and ${faults.length - 1} more`;
+  const damaged = new Set(faults.flatMap((fault) => fault.damaged ?? []));
+  const more = faults.length === 1 ? "" : `; and ${faults.length - 1} more`;
+  return { reason: `${first.reason}${more}`, damaged: [...damaged] };
 }
 
-type ProbeFault = { readonly probe: ProbeExpectation; readonly reason: string };
+type ProbeFault = {
+  readonly probe: ProbeExpectation;
+  readonly reason: string;
+  readonly damaged: Sha256 | undefined;
+};
 
 /** One a probe: of the first worker that answers it wrongly. */
 async function faultsOf(
@@ -55,6 +74,9 @@ async function faultsOf(
   return plan.flatMap((probe, i) => {
     const reasons = answered.map((answers) => probeFault(probe, answers[i]));
     const reason = reasons.find((one) => one !== undefined);
-    return reason === undefined ? [] : [{ probe, reason }];
+    if (reason === undefined) return [];
+    const isDamaged = answered.some((answers) => answers[i]?.kind === "damaged");
+    const file = probe.expected?.kind === "file" ? probe.expected.digest : "";
+    return [{ probe, reason, damaged: isDamaged ? parseSha256(file) : undefined }];
   });
 }

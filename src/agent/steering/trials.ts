@@ -120,10 +120,10 @@ export class Trials implements AsyncDisposable {
     const served = state.domains.find(({ name }) => name === domain);
     if (served?.manifest !== manifest) return { kind: "over" };
     try {
-      const reason = await findFault(domain, state, async (probes) => pool.probe(probes));
+      const fault = await findFault(domain, state, async (probes) => pool.probe(probes));
       // What was asked for is of a state that is no longer served: the next round knows more.
-      if (reason === undefined || serving.state !== state) return { kind: "fine" };
-      return { kind: "failed", reason };
+      if (fault === undefined || serving.state !== state) return { kind: "fine" };
+      return { kind: "failed", reason: fault.reason };
     } catch (error) {
       // A host that is too busy to answer is not the version's fault.
       log.warn({ domain, code: codeOf(error), error: messageOf(error) }, "a trial cannot look");

@@ -15,6 +15,7 @@ import type { GetBlob } from "./blob-download.ts";
 import { BlobFetch } from "./blob-fetch.ts";
 import { openBlobStore, type BlobStore } from "./blob-store.ts";
 import { Collection } from "./collection.ts";
+import { Damage } from "./damage.ts";
 import { invalid, readDevlove, type SiteNames } from "./devlove-text.ts";
 import { ProgressMeter, type ImportProgress } from "./import-progress.ts";
 import {
@@ -73,6 +74,7 @@ export class Viewsets implements AsyncDisposable {
   readonly #store: BlobStore;
   readonly #metrics: ViewsetMetrics;
   readonly #blobs: BlobFetch;
+  readonly #damage: Damage;
   readonly #importer: SiteImporter;
   readonly #room: Room;
   /** Undefined: nobody says what is needed, and nothing goes. */
@@ -88,6 +90,7 @@ export class Viewsets implements AsyncDisposable {
       async (...asked) => options.central.getBlob(...asked),
       metrics,
     );
+    this.#damage = new Damage(store);
     this.#releaseBlobs = new ReleaseBlobs(store);
     const { releases, log, stop } = options;
     this.#collection =
@@ -195,6 +198,11 @@ export class Viewsets implements AsyncDisposable {
     }
     const ready = this.#ready(manifest, contents, devlove);
     return { ready, isWhole: first === undefined };
+  }
+
+  /** Of these files, those that cannot be read here or have other bytes than they should are removed: `prepare` fetches them again. */
+  async dropDamaged(files: Iterable<Sha256>): Promise<void> {
+    for (const sha256 of files) await this.#damage.drop(sha256);
   }
 
   /** Throws IMPORT_IMPOSSIBLE or VIEWSET_INVALID with the reason, or what central's client throws; repeated, it goes on where it was. */

@@ -5,6 +5,7 @@ import { mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { MessageChannel } from "node:worker_threads";
 import { expect, test } from "vitest";
+import type { BadBlob } from "../../../src/agent/accelerator/worker-messages.ts";
 import type { WorkerPool } from "../../../src/agent/accelerator/workers.ts";
 import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
@@ -21,7 +22,7 @@ import type { TestParts } from "./worker-entry.ts";
 
 const count = 2;
 
-async function start(blobsDir: string): Promise<WorkerPool> {
+async function start(blobsDir: string, onBadBlob: (blob: BadBlob) => void): Promise<WorkerPool> {
   return startWorkers({
     count,
     entry: new URL("./worker-entry.ts", import.meta.url),
@@ -34,6 +35,7 @@ async function start(blobsDir: string): Promise<WorkerPool> {
     proxies: { trusted: [], forwardedHeader: "x-forwarded-for", proxyProtocol: "off" },
     defaultDomain: null,
     blobsDir,
+    onBadBlob,
     drainGraceMs: 1_000,
     stuckMs: 10_000,
     random: () => 0,
@@ -44,10 +46,12 @@ async function start(blobsDir: string): Promise<WorkerPool> {
   });
 }
 
+const digestOf = (content: string): string => createHash("sha256").update(content).digest("hex");
+
 /** Paths with their contents: stored as blobs, and the manifest's table. */
 function storeSite(blobsDir: string, site: Readonly<Record<string, string>>) {
   const files = Object.entries(site).map(([path, content]) => {
-    const sha256 = parseSha256(createHash("sha256").update(content).digest("hex"));
+    const sha256 = parseSha256(digestOf(content));
     if (sha256 === undefined) throw new Error("no digest");
     const blob = blobPath(blobsDir, sha256);
     mkdirSync(dirname(blob), { recursive: true });
@@ -70,11 +74,12 @@ function faultsOf(state: ServingState, answers: readonly ProbeAnswer[] | undefin
     .filter((fault) => fault !== undefined);
 }
 
-test("a staged version answers as its manifest says, unless a file is missing or cut short; then nothing flips", async () => {
+test("a staged version answers as its manifest says, unless a file is missing, cut short or damaged; then nothing flips", async () => {
   using dir = tempDir();
   const blobsDir = join(dir.path, "blobs");
   const { table, blobOf } = storeSite(blobsDir, site);
-  await using pool = await start(blobsDir);
+  const told = new Set<string>();
+  await using pool = await start(blobsDir, ({ sha256 }) => told.add(sha256));
   const publish = async (): Promise<readonly string[]> => {
     let faults: readonly string[] = [];
     let state = stateOf(0, {});
@@ -105,4 +110,12 @@ test("a staged version answers as its manifest says, unless a file is missing or
       expect.stringContaining(`${host} /: ENOENT`),
       expect.stringMatching(/"big\.bin": .* is damaged/),
     ]);
+  expect(told).toEqual(new Set([digestOf(site["index.html"]), digestOf(site["big.bin"])]));
+
+  // Of the right size all the same: what is read whole is known by its digest.
+  told.clear();
+  writeFileSync(blobOf.get("z.txt") ?? "", "LAST");
+  for (const answers of await pool.probe(planOf(state)))
+    expect(faultsOf(state, answers)).toContain(`${host} "z.txt" is damaged on this disk`);
+  expect(told).toContain(digestOf(site["z.txt"]));
 }, 180_000);

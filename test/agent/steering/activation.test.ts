@@ -1,6 +1,7 @@
 // Which version is in force: by central's wish and by an operator; what is remembered of it, and what central is told.
 
 import { expect, test } from "vitest";
+import { encodeManifestTable } from "../../../src/core/manifest-table.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 import { until } from "../../support/until.ts";
 import { Disk } from "./disk.ts";
@@ -81,6 +82,63 @@ test("a host that is too busy to answer refuses nothing: the entry is tried agai
     retryable: true,
   });
   expect(rig.books.of(domain).quarantined).toEqual([]);
+  expect(inForce(rig)).toBe(digestOf("one"));
+});
+
+/** The index of version two is damaged on this disk until it was fetched again so many times. */
+function damagedIndex(rig: Rig, times: number): void {
+  const page = { path: "index.html", sha256: digestOf("page"), size: 4, mime: "text/html" };
+  rig.tables.set(digestOf("two"), encodeManifestTable([page]));
+  const drops = (): number =>
+    rig.steps.filter((step) => step === `drop ${digestOf("page")}`).length;
+  rig.answer = () => {
+    if (rig.staged?.domains[0]?.manifest !== digestOf("two")) return undefined;
+    return drops() < times
+      ? { kind: "damaged" }
+      : { kind: "file", digest: digestOf("page"), size: 4 };
+  };
+}
+
+test("what is damaged on this disk is fetched again, and then the version comes into force", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one");
+  damagedIndex(rig, 1);
+  rig.steps.length = 0;
+  expect((await rig.apply("viewset.activated", activated(domain, "two"), 2)).phase).toBe("applied");
+  expect(inForce(rig)).toBe(digestOf("two"));
+  expect(rig.steps.filter((step) => /^(?:prepare|drop|stage|flip)/.test(step))).toEqual([
+    "prepare",
+    "stage",
+    `drop ${digestOf("page")}`,
+    "prepare",
+    "stage",
+    "flip",
+  ]);
+  expect(rig.books.of(domain).quarantined).toEqual([]);
+});
+
+test("where it cannot be fetched again the old version serves, and the same entry is tried later", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one");
+  damagedIndex(rig, 1);
+  let prepared = 0;
+  rig.hold = async (name) => {
+    if (name === "prepare" && ++prepared === 2) throw new AccelError("CENTRAL_UNREACHABLE", "down");
+  };
+  const two = activated(domain, "two");
+  await expect(rig.apply("viewset.activated", two, 2)).rejects.toMatchObject({ retryable: true });
+  expect(inForce(rig)).toBe(digestOf("one"));
+  expect((await rig.apply("viewset.activated", two, 2)).phase).toBe("applied");
+});
+
+test("what is damaged again at once is told, and not tried for ever", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one");
+  damagedIndex(rig, 2);
+  expect(await rig.apply("viewset.activated", activated(domain, "two"), 2)).toMatchObject({
+    phase: "refused",
+    detail: { code: "VIEWSET_PROBE_FAILED", reason: expect.stringContaining("is damaged") },
+  });
   expect(inForce(rig)).toBe(digestOf("one"));
 });
 

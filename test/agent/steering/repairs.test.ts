@@ -41,6 +41,8 @@ const state: ServingState = {
 
 class Scene implements AsyncDisposable {
   readonly prepared: string[] = [];
+  /** Looked into before the fetch. */
+  readonly dropped: Sha256[] = [];
   readonly health = new Health(() => new Date(0));
   readonly onTrial = new Set<string>();
   failures = 0;
@@ -59,6 +61,7 @@ class Scene implements AsyncDisposable {
           if (this.failures-- > 0) throw new AccelError("CENTRAL_UNREACHABLE", "down");
           return { manifest, devlove: { domains: {} }, table: null };
         },
+        dropDamaged: async (files) => void this.dropped.push(...files),
       },
       trials: { until: (domain) => (this.onTrial.has(domain) ? "later" : undefined) },
       health: this.health,
@@ -97,6 +100,7 @@ test("it is fetched again for each domain that needs it, once however often it i
   expect(scene.health.list()).toMatchObject([{ code: "viewset_damaged", severity: "error" }]);
   await until("both are whole", () => scene.prepared.length === 3);
   expect(scene.prepared).toEqual(["a.example", "a.example", "c.example"]);
+  expect(scene.dropped).toEqual([lost, lost, lost]);
   await scene.rested();
   expect(scene.health.list()).toEqual([]);
   // Missed again after a rest, it is looked into again.

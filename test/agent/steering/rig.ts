@@ -182,6 +182,8 @@ export class Rig {
     };
   }
 
+  /** Files of versions that have some. */
+  readonly tables = new Map<Sha256, SharedArrayBuffer>();
   /** Without manifest or devlove, and without some file. */
   readonly tornManifests = new Set<Sha256>();
   readonly holedManifests = new Set<Sha256>();
@@ -236,7 +238,7 @@ export class Rig {
   }
 
   #viewset(manifest: Sha256): ReadyViewset {
-    return { manifest, devlove: { domains: {} }, table: null };
+    return { manifest, devlove: { domains: {} }, table: this.tables.get(manifest) ?? null };
   }
 
   #viewsets(): Viewsets {
@@ -246,6 +248,7 @@ export class Rig {
         if (manifest === badManifest) throw new AccelError("VIEWSET_INVALID", "no such key");
         return this.#viewset(manifest);
       },
+      dropDamaged: async (files) => this.#wait(`drop ${[...files].join(" ")}`),
       importSite: async (_, { name }) => {
         await this.#wait("import");
         if (!this.locals.has(name)) throw new AccelError("IMPORT_IMPOSSIBLE", "no views_dir");

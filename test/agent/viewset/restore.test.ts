@@ -1,6 +1,14 @@
 // Restoring at boot: what is on disk is served without central, and health says what of it is missing.
 
-import { mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname } from "node:path";
 import { expect, test } from "vitest";
 import { blobPath } from "../../../src/core/blob-path.ts";
@@ -101,4 +109,20 @@ test("central is not asked", async () => {
   const asked = central.asked.length;
   await (await setUp(dir.path, central)).viewsets.restore(manifest, names);
   expect(central.asked.length).toBe(asked);
+});
+
+test("what lies here in its size with other bytes is removed and fetched again; what is right, or not here, stays so", async () => {
+  using dir = tempDir();
+  const { central, viewsets } = await setUp(dir.path);
+  const manifest = central.addViewset(devlove, site);
+  await viewsets.prepare(manifest, names, never);
+  const [rotten, right] = [digest("<p>home"), digest("<p>b")];
+  const pathOf = (sha256: typeof rotten): string => blobPath(viewsets.blobsDir, sha256);
+  writeFileSync(pathOf(rotten), "<p>hOme");
+  const { ino } = statSync(pathOf(right));
+  await viewsets.dropDamaged([rotten, right, digest("never here")]);
+  expect(existsSync(pathOf(rotten))).toBe(false);
+  expect(statSync(pathOf(right)).ino).toBe(ino);
+  await viewsets.prepare(manifest, names, never);
+  expect(readFileSync(pathOf(rotten), "utf8")).toBe("<p>home");
 });
