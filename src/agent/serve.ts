@@ -51,7 +51,7 @@ export async function openServing(
   const { settings, log, random } = options;
   const ownListeners = listenersOf(settings);
   const backendRules = { backendGuard: ownListenerGuard(ownListeners) };
-  const books = new ReleaseBooks(db);
+  const books = new ReleaseBooks(db, options.version);
   const tableMemory = new TableMemory(() => performance.now());
   const viewsets = stack.use(
     await openViewsets({

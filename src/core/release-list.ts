@@ -2,7 +2,8 @@
 //
 // Documents of agent.db, by main domain:
 //   releases:<domain>     newest last: those that were served, at most `keep` of them besides the pinned one; the last is in force while the domain has a version
-//   quarantine:<domain>   oldest first: digests that proved bad here, with the reason; refused at once until an operator lifts it
+//   quarantine:<domain>   oldest first: digests that proved bad here, with the reason; refused at once until an operator lifts it, or, where a
+//                         release of the agent could not read them, another one runs
 //   pin:<domain>          an operator (or a trial that failed) chose a kept version over the one that central wants
 //   wish:<domain>         what central wants, and which entry said so
 
@@ -30,6 +31,8 @@ export type Quarantined = ViewsetRef & {
   readonly code: FaultCode;
   readonly at: string;
   readonly entry: EntryPlace;
+  /** Of the agent that could not read it. */
+  readonly release?: string;
 };
 
 export type Pin = ViewsetRef & {
@@ -38,6 +41,11 @@ export type Pin = ViewsetRef & {
   /** What central wanted when it was pinned; another version of central's lifts the pin. */
   readonly instead_of: Sha256 | null;
 };
+
+/** What cannot be read is judged anew by another release of the agent: it may know more. Before entries named their release it was another. */
+export function isStillBad({ code, release }: Quarantined, own: string): boolean {
+  return code !== "VIEWSET_INVALID" || release === own;
+}
 
 /** All that is remembered of one domain. */
 export type ReleaseBook = {

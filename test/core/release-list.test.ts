@@ -9,12 +9,13 @@ import {
   findRelease,
   granted,
   inForceOf,
+  isStillBad,
   refusedWish,
+  type ReleaseBook,
   standingOf,
   wentBack,
-  withoutReleases,
-  type ReleaseBook,
   type Wish,
+  withoutReleases,
 } from "../../src/core/release-list.ts";
 
 const keep = 3;
@@ -134,4 +135,15 @@ test("for room all may go but the one in force", () => {
   for (const no of [1, 2]) book = granted(book, wishOf(no), { keep, at: "2031-01-01" });
   const all = new Set([digest(1), digest(2)]);
   expect(withoutReleases(book.releases, all)).toMatchObject([{ viewset_id: 2 }]);
+});
+
+test.each([
+  ["VIEWSET_INVALID", "1.0.0", true],
+  ["VIEWSET_INVALID", "0.9.0", false],
+  ["VIEWSET_INVALID", undefined, false],
+  ["VIEWSET_PROBE_FAILED", "0.9.0", true],
+  ["VIEWSET_PROBE_FAILED", undefined, true],
+] as const)("%s of release %s still counts for release 1.0.0: %s", (code, release, counts) => {
+  const bad = { ...wishOf(1), reason: "", code, at: "", ...(release && { release }) };
+  expect(isStillBad(bad, "1.0.0")).toBe(counts);
 });

@@ -232,7 +232,8 @@ export class Activations {
     if (!refusals.includes(code)) throw error;
     const reason = messageOf(error);
     const isBad = code === "VIEWSET_PROBE_FAILED" || isLasting(error);
-    const bad: Quarantined = { ...wish, reason, code, at: now().toISOString() };
+    const { release } = books;
+    const bad: Quarantined = { ...wish, reason, code, at: now().toISOString(), release };
     if (code === "VIEWSET_PROBE_FAILED") watch.probeFailed(domain, wish, reason, "staged");
     const outcome = refusedWith(books.of(domain), reason, code);
     return this.#refuse(domain, wish, outcome, isBad ? bad : undefined);

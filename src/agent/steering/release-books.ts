@@ -7,6 +7,7 @@ import {
   emptyBook,
   granted,
   inForceOf,
+  isStillBad,
   withoutReleases,
   type Release,
   type ReleaseBook,
@@ -24,12 +25,15 @@ const parts = ["viewset", "releases", "quarantine", "pin", "wish"] as const;
 type Changes = Readonly<Record<string, Json | null>>;
 
 export class ReleaseBooks {
+  /** Of this agent. */
+  readonly release: string;
   readonly #documents: BookDocuments;
   /** As they are in agent.db: each activation asks for what the host holds of all domains, which may be ten thousand. */
   readonly #books = new Map<string, ReleaseBook>();
 
-  constructor(documents: BookDocuments) {
+  constructor(documents: BookDocuments, release: string) {
     this.#documents = documents;
+    this.release = release;
     for (const part of parts)
       for (const key of documents.keys(`${part}:`)) {
         const domain = key.slice(part.length + 1);
@@ -73,7 +77,8 @@ export class ReleaseBooks {
 
   #read(domain: string): ReleaseBook {
     const documents = this.#documents;
-    const quarantined = documentOf(documents, `quarantine:${domain}`) ?? [];
+    const all = documentOf(documents, `quarantine:${domain}`) ?? [];
+    const quarantined = all.filter((bad) => isStillBad(bad, this.release));
     const wish = documentOf(documents, `wish:${domain}`) ?? null;
     const releases = documentOf(documents, `releases:${domain}`);
     const pin = documentOf(documents, `pin:${domain}`) ?? null;

@@ -268,3 +268,27 @@ test("of entries of another journal central is told nothing", async () => {
   await rig.ports.activations.rollBack(domain, undefined, never);
   expect(corrections(disk)).toEqual([]);
 });
+
+test("a version that one release could not read is tried by another; what failed its probes is not", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one");
+  const refuse = async (name: string, no: number, by: Rig): Promise<unknown> =>
+    (await by.apply("viewset.activated", activated(domain, name), no)).detail["code"];
+  const lasting = new AccelError("VIEWSET_INVALID", "manifest: no such member");
+  rig.hold = async (name) => {
+    if (name === "prepare") throw Object.assign(lasting, { isLasting: true });
+  };
+  expect(await refuse("two", 2, rig)).toBe("VIEWSET_INVALID");
+  rig.hold = async () => undefined;
+  failing(rig, "three");
+  expect(await refuse("three", 3, rig)).toBe("VIEWSET_PROBE_FAILED");
+  expect(await refuse("two", 4, rig)).toBe("VIEWSET_QUARANTINED");
+
+  const same = await new Rig(disk, rig.central).boot();
+  expect(await refuse("two", 5, same)).toBe("VIEWSET_QUARANTINED");
+  const upgraded = await new Rig(disk, rig.central, "1.0.1").boot();
+  expect(await refuse("three", 6, upgraded)).toBe("VIEWSET_QUARANTINED");
+  const two = await upgraded.apply("viewset.activated", activated(domain, "two"), 7);
+  expect(two.phase).toBe("applied");
+  expect(upgraded.books.of(domain).quarantined).toMatchObject([{ viewset_name: "three" }]);
+});

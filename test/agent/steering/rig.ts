@@ -70,7 +70,7 @@ export class Rig {
   /** What a worker finds; undefined: as the manifest says. */
   answer: (probe: Probe) => ProbeAnswer | undefined = () => undefined;
 
-  constructor(disk: Disk, central: FakeCentral = new FakeCentral()) {
+  constructor(disk: Disk, central: FakeCentral = new FakeCentral(), release = "1.0.0") {
     this.disk = disk;
     this.central = central;
     const sets = new SetStore(disk.db.sqlite);
@@ -94,7 +94,7 @@ export class Rig {
       pool: this.pool,
       onTableLeft: (table) => this.tablesLeft.push(table),
     });
-    this.books = new ReleaseBooks(documents);
+    this.books = new ReleaseBooks(documents, release);
     this.documents = documents;
     this.releases = new ReleaseWatch({
       health: this.health,
