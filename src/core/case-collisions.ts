@@ -73,7 +73,7 @@ class Directories {
       this.#chars += at.length;
       if (this.#chars > directoryCharsMax) return undefined;
     }
-    for (const at of unknown.reverse()) {
+    for (const at of unknown.toReversed()) {
       this.#parents.set(at, known);
       known = this.#numbers.size;
       this.#numbers.set(at, known);
