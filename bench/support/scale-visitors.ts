@@ -17,9 +17,9 @@ const seconds = 8;
 const warmUpSeconds = 3;
 const calibrationRate = 500;
 /** What a visit costs falls while the engine learns the code, and with the rate. */
-const calibrations = 8;
+const calibrations = 4;
 /** Another process of the agent has other costs: each pair has the rate that takes the share in its own. */
-const calibrationsAgain = 3;
+const calibrationsAgain = 2;
 const cpuShare = 0.3;
 const hotUrls = 2_000;
 const probe = pathToFileURL(join(import.meta.dirname, "loop-probe.ts")).href;
@@ -80,9 +80,9 @@ async function calibrate(
   let costS: number | undefined;
   for (let i = 0; i < rounds; i++) {
     const before = big.usage().cpuS;
-    const { tookMs } = await visit(rate, warmUpSeconds);
+    const { tookMs } = await visit(rate, seconds);
     const perRequestS = (big.usage().cpuS - before) / tookMs.length;
-    // Half of the round before: three seconds differ from the next three.
+    // Half of the round before: one differs from the next. As long as a window, for 64 connections are made anew in each.
     costS = ((costS ?? perRequestS) + perRequestS) / 2;
     rate = Math.round((cpuShare * availableParallelism()) / costS);
   }
