@@ -124,9 +124,9 @@ export class Writes {
   #isOvertaken(candidate: Candidate, turn: Turn): boolean {
     const held = this.#entries.held(candidate);
     if (held === undefined) return false;
-    const counts = turn.on.has(held.id) || this.#isServable(held.id, turn);
+    if (!turn.on.has(held.id) && !this.#isServable(held.id, turn)) return false;
     const headers: EntryMeta["headers"] = JSON.parse(held.headers);
-    return counts && isOvertaken(candidate.meta, { ...held, headers });
+    return isOvertaken(candidate.meta, { ...held, headers });
   }
 
   /**

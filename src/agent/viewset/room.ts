@@ -29,7 +29,7 @@ export type RoomOptions = {
   readonly log: Log;
 };
 
-type Wanted = Pick<HeldRelease, "domain" | "manifest" | "blobs">;
+type Wanted = Pick<HeldRelease, "domain" | "blobs">;
 type Prepared = { blobs: BlobList; fetchBytes: number };
 
 /** What files of this host hold. */

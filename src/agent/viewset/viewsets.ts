@@ -148,7 +148,7 @@ export class Viewsets implements AsyncDisposable {
       const lacking = await this.#store.lacking(blobsOf(contents).values());
       const own = { sha256: manifest, size: bytes.length };
       const all = allBlobsOf(own, contents, devloveSize);
-      using _room = await this.#room.take({ domain: names.name, manifest, blobs: all }, lacking);
+      using _room = await this.#room.take({ domain: names.name, blobs: all }, lacking);
       await inParallel(
         lacking,
         fetchersMax,

@@ -49,8 +49,8 @@ async function setUp(path: string, bytesMax: number) {
     collect: async () => ++collected,
     log: silentLog(),
   });
-  const take = async (name: string, ...blobs: ReturnType<typeof blob>[]) =>
-    room.take({ domain: "b.example", manifest: digest(name), blobs: blobList(blobs) }, blobs);
+  const take = async (...blobs: ReturnType<typeof blob>[]) =>
+    room.take({ domain: "b.example", blobs: blobList(blobs) }, blobs);
   let reads = 0;
   /** Files of these contents; `unreadBytes` of others that keep changing. */
   const takeUnread = async (blobs: readonly ReturnType<typeof blob>[], unreadBytes = 0) =>
@@ -71,9 +71,9 @@ test("the oldest kept versions go where their place is needed, and no more of th
   hold("first", "kept", blob("1", 30));
   hold("second", "kept", blob("2", 30));
   hold("in force", "needed", blob("3", 30));
-  using _fits = await take("small", blob("4", 10));
+  using _fits = await take(blob("4", 10));
   expect([givenUp, collected()]).toEqual([[], 0]);
-  using _next = await take("next", blob("5", 25));
+  using _next = await take(blob("5", 25));
   expect([givenUp, collected()]).toEqual([[digest("first")], 1]);
 });
 
@@ -82,20 +82,20 @@ test("what cannot fit beside what is needed is refused, and gives up nothing", a
   const { hold, take, givenUp } = await setUp(dir.path, 100);
   hold("kept", "kept", blob("1", 30));
   hold("in force", "needed", blob("2", 60));
-  await expect(take("next", blob("3", 50))).rejects.toMatchObject({ code: "VIEWSET_TOO_LARGE" });
+  await expect(take(blob("3", 50))).rejects.toMatchObject({ code: "VIEWSET_TOO_LARGE" });
   expect(givenUp).toEqual([]);
   // What both have counts once, and the refused one takes no place.
-  using _shares = await take("shares", blob("2", 60), blob("4", 40));
+  using _shares = await take(blob("2", 60), blob("4", 40));
   expect(givenUp).toEqual([digest("kept")]);
 });
 
 test("what is prepared at the same time takes its place until it ends", async () => {
   using dir = tempDir();
   const { take } = await setUp(dir.path, 100);
-  const first = await take("first", blob("1", 60));
-  await expect(take("second", blob("2", 60))).rejects.toMatchObject({ code: "VIEWSET_TOO_LARGE" });
+  const first = await take(blob("1", 60));
+  await expect(take(blob("2", 60))).rejects.toMatchObject({ code: "VIEWSET_TOO_LARGE" });
   first[Symbol.dispose]();
-  using _second = await take("second", blob("2", 60));
+  using _second = await take(blob("2", 60));
 });
 
 test("where everything on disk and everything that comes fits, no other version is looked at", async () => {
@@ -103,9 +103,9 @@ test("where everything on disk and everything that comes fits, no other version 
   const { hold, take, rig, givenUp } = await setUp(dir.path, 100);
   hold("wrongly large", "needed", blob("1", 1_000));
   rig.bytesMost = 40;
-  using _fits = await take("next", blob("2", 60));
+  using _fits = await take(blob("2", 60));
   expect(givenUp).toEqual([]);
-  await expect(take("more", blob("3", 1))).rejects.toMatchObject({ code: "VIEWSET_TOO_LARGE" });
+  await expect(take(blob("3", 1))).rejects.toMatchObject({ code: "VIEWSET_TOO_LARGE" });
 });
 
 test("files are not read where they fit whatever they hold; until it is told what they hold they share nothing", async () => {
@@ -115,9 +115,9 @@ test("files are not read where they fit whatever they hold; until it is told wha
   rig.bytesMost = 40;
   using site = await takeUnread([blob("1", 40), blob("2", 10)]);
   expect(reads()).toBe(0);
-  await expect(take("next", blob("3", 50))).rejects.toMatchObject({ code: "VIEWSET_TOO_LARGE" });
+  await expect(take(blob("3", 50))).rejects.toMatchObject({ code: "VIEWSET_TOO_LARGE" });
   site.tell([blob("1", 40), blob("2", 10)]);
-  using _fits = await take("next", blob("3", 50));
+  using _fits = await take(blob("3", 50));
 });
 
 test("files that may not fit are read: what is here takes no room twice, what keeps changing takes its own", async () => {
@@ -156,8 +156,8 @@ test("what transfers have left takes room, and goes before any version does; wha
   hold("kept", "kept", blob("1", 30));
   rig.bytesMost = 30;
   rig.parts = [blob("1", 5), blob("2", 5), blob("3", 30)];
-  using _fits = await take("small", blob("2", 30));
+  using _fits = await take(blob("2", 30));
   expect(rig.parts.length).toBe(3);
-  using _next = await take("next", blob("4", 10));
+  using _next = await take(blob("4", 10));
   expect([rig.parts, givenUp]).toEqual([[blob("1", 5), blob("2", 5)], []]);
 });
