@@ -22,7 +22,10 @@ export type Asked =
   | { readonly ok: true; readonly answer: OriginAnswer; readonly tookMs: number }
   | { readonly ok: false; readonly kind: OriginFailure["kind"]; readonly tookMs: number };
 
-/** Never throws. A failure after `request.stop` is nobody's. */
+/**
+ * Never throws. A failure after `request.stop` is nobody's. Requests are counted when it is known what became of them: whoever compares them with the errors
+ * finds none that is still under way and looks like a success.
+ */
 export async function askOrigin(
   { origins, clock, metrics, problems }: OriginDeps,
   domain: string,
@@ -30,14 +33,15 @@ export async function askOrigin(
   request: OriginRequest,
 ): Promise<Asked> {
   const startedMs = clock.steadyMs();
-  metrics.accel_agent_origin_requests_total.inc({ domain });
   const outcome = await origins.ask(domain, backend, request);
   const tookMs = clock.steadyMs() - startedMs;
   metrics.accel_agent_origin_duration_seconds.observe({ domain }, tookMs / 1_000);
   const unusable = outcome.ok ? whyUnusable(request, outcome.answer) : undefined;
+  const isWanted = !request.stop.aborted;
+  if (isWanted || outcome.ok) metrics.accel_agent_origin_requests_total.inc({ domain });
   if (outcome.ok && unusable === undefined) return { ok: true, answer: outcome.answer, tookMs };
   if (outcome.ok) discard(outcome.answer);
-  if (!request.stop.aborted) {
+  if (isWanted) {
     metrics.accel_agent_origin_errors_total.inc({ domain });
     const reason = outcome.ok ? unusable : outcome.failure.reason;
     problems.tell("warn", domain, "origin gave no answer", reason);

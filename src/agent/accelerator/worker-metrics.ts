@@ -35,7 +35,7 @@ const table = {
   },
   accel_agent_origin_requests_total: {
     kind: "counter",
-    help: "Requests that asked the origin.",
+    help: "Requests that the origin was asked and that it answered, or failed to before the visitor left.",
     labels: ["domain"],
   },
   accel_agent_origin_errors_total: {
