@@ -23,7 +23,7 @@ const titles: Readonly<Record<ScopeName, string>> = {
 const rounds: Readonly<Record<ScopeName, number>> = { one: 10, under: 5, all: 1 };
 const raceRounds = 5;
 /** A cache that is slower to fill is compared over the directories that are full by then. */
-const fillWithinMs = 60_000;
+const fillWithinMs = 120_000;
 const fillConnections = 32;
 
 type Cell = {
