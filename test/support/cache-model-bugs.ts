@@ -162,11 +162,11 @@ export const plantedBugs: readonly PlantedBug[] = [
         Entries.prototype,
         "put",
         (before) =>
-          function (candidate, nowS) {
+          function (...asked) {
             below.index?.exec(
               "UPDATE sqlite_sequence SET seq = coalesce((SELECT max(id) FROM entry), 0)",
             );
-            return before.call(this, candidate, nowS);
+            return before.apply(this, asked);
           },
       ),
   },

@@ -58,8 +58,9 @@ export class HostTable {
     const named = authority === "" ? "" : hostOfAuthority(authority);
     if (named === undefined) return { kind: "malformed" };
     const { defaultDomain } = this.#options;
-    const name = isAnonymous(named) && defaultDomain !== null ? defaultDomain : named;
-    const served = this.#served(name);
+    const served =
+      this.#served(named) ??
+      (defaultDomain !== null && isAnonymous(named) ? this.#served(defaultDomain) : undefined);
     return served === undefined ? { kind: "unknown", host: named } : { kind: "served", served };
   }
 

@@ -235,7 +235,9 @@ export class Clears {
     readonly meta: Pick<EntryMeta, "mime" | "sourceNo">;
   }): false | "matched" | "forgotten" {
     if (meta.sourceNo < this.#floor) return "forgotten";
-    if ((this.#urls.get(urlHash(key)) ?? 0) > meta.sourceNo) return "matched";
+    // Without any, and mostly there is none, no digest is needed.
+    if (this.#urls.size > 0 && (this.#urls.get(urlHash(key)) ?? 0) > meta.sourceNo)
+      return "matched";
     const later: Remembered[] = [];
     for (let at = this.#remembered.length - 1; at >= 0; at--) {
       const clear = this.#remembered[at];

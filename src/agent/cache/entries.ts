@@ -11,6 +11,7 @@ import {
   type EntrySql,
   type FoundEntry,
   type HeldRow,
+  type KeyValues,
   type RemovedRow,
 } from "./entry-sql.ts";
 import type { Candidate, EntryKey, Refreshed, StoredBody, VariantCoding } from "./entry.ts";
@@ -30,6 +31,14 @@ const shortTextMax = 1_000;
 const unaskedS = 3_600;
 /** Use is told by each worker for itself: what was noted so lately is not written again. */
 const usedGrainS = 20;
+
+/** Where a response goes, and what stands there: looked up once for all that a store asks of it. */
+export type Place = {
+  readonly values: KeyValues;
+  readonly vary: string;
+  /** Their ids ascend. */
+  readonly held: readonly HeldRow[];
+};
 
 export type Removed = { readonly id: number; readonly object: string | null };
 
@@ -80,17 +89,21 @@ export class Entries {
     return this.#texts.isRight();
   }
 
-  /** What `put` would replace. */
-  held({ key, meta }: Pick<Candidate, "key" | "meta">): HeldRow | undefined {
-    return this.#sql.heldVariant.get(...keyValues(key), varyText(meta.vary));
+  place({ key, meta }: Pick<Candidate, "key" | "meta">): Place {
+    const values = keyValues(key);
+    const vary = varyText(meta.vary);
+    return { values, vary, held: this.#sql.ofVariant.all(...values, vary) };
   }
 
-  /** Under a new id; what had the same key and variant is removed, and the oldest of too many variants. */
-  put({ key, meta, body, size }: Candidate, nowS: number): { id: number; removed: Removed[] } {
-    const vary = varyText(meta.vary);
-    const values = keyValues(key);
+  /** Under a new id; what is held in its place is removed, and those of too many variants that were not used for longest. */
+  put(
+    { key, meta, body, size }: Candidate,
+    { values, vary, held }: Place,
+    nowS: number,
+  ): { id: number; removed: Removed[] } {
     const replaced = { reason: "replaced", clearNo: null, atS: nowS } as const;
-    const removed = this.remove(this.#sql.ofVariant.all(...values, vary), replaced);
+    const before = held.map(({ id }) => id);
+    const removed = this.remove(before, replaced);
     const headers = JSON.stringify(meta.headers);
     const { mime } = meta;
     const text = indexedText({ ...key, mime });

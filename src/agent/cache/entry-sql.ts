@@ -41,9 +41,10 @@ export type BaseRow = {
   readonly footprint: number;
   readonly headersLength: number;
 };
-/** How old a response is; `headers` as JSON. */
+/** What is stored of one variant: as its source sent it, and coded. How old it is; `headers` as JSON. */
 export type HeldRow = {
   readonly id: number;
+  readonly coding: string;
   readonly headers: string;
   readonly storedAtMs: number;
   readonly initialAgeS: number;
@@ -158,13 +159,9 @@ function prepareReads(db: Sqlite) {
          length(headers) AS headersLength FROM entry WHERE id = ?`,
     ),
     codedOf: ids<[number]>("SELECT id FROM entry WHERE base_id = ?"),
-    ofVariant: ids<[...KeyValues, vary: string]>(
-      `SELECT id FROM ${byKey} AND vary = ? ORDER BY id`,
-    ),
-    /** As its source sent it: one at most. */
-    heldVariant: db.prepare<[...KeyValues, vary: string], HeldRow>(
-      `SELECT id, headers, stored_at_ms AS storedAtMs, initial_age_s AS initialAgeS, fresh_for_s AS freshForS
-       FROM ${byKey} AND vary = ? AND coding = ''`,
+    ofVariant: db.prepare<[...KeyValues, vary: string], HeldRow>(
+      `SELECT id, coding, headers, stored_at_ms AS storedAtMs, initial_age_s AS initialAgeS, fresh_for_s AS freshForS
+       FROM ${byKey} AND vary = ? ORDER BY id`,
     ),
     ofKey: ids<KeyValues>(`SELECT id FROM ${byKey} ORDER BY id`),
     /** Of the others than the one that has just come. */

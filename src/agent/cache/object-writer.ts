@@ -1,7 +1,7 @@
 // One body on its way to disk: small ones go with their commit into SQLite, larger ones into a file, in one piece when they are complete or, the largest,
 // as they come.
 
-import { createHash } from "node:crypto";
+import { createHash, type Hash } from "node:crypto";
 import { mkdir, open, unlink, writeFile, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { messageOf } from "../../core/faults.ts";
@@ -26,16 +26,18 @@ export type ObjectWriterOptions = {
   readonly onStored: (id: number, body: Uint8Array) => void;
 };
 
+type ObjectInMaking = { readonly name: string; readonly hash: Hash };
+
 /** Ends by exactly one of commit and abort; what comes after the first is without effect. Neither throws. */
 export class ObjectWriter {
   readonly #options: ObjectWriterOptions;
-  readonly #name: string;
-  readonly #hash = createHash("sha256");
   #chunks: Uint8Array[] = [];
   #held = 0;
   #size = 0;
   /** Bytes of the room on disk. */
   #taken = 0;
+  /** Most bodies need none: they go into SQLite. */
+  #object: ObjectInMaking | undefined;
   #file: FileHandle | undefined;
   #fault: string | undefined;
   /** Writes follow each other also when the caller does not wait. */
@@ -44,7 +46,6 @@ export class ObjectWriter {
 
   constructor(options: ObjectWriterOptions) {
     this.#options = options;
-    this.#name = newObjectName(options.run ?? "");
     if (options.run === undefined) this.#fault = "there is no index";
   }
 
@@ -93,8 +94,10 @@ export class ObjectWriter {
 
   #stored(inline: Uint8Array | undefined): StoredBody | null {
     if (this.#size === 0) return null;
-    if (inline === undefined)
-      return { kind: "file", object: this.#name, digest: this.#hash.digest() };
+    if (inline === undefined) {
+      const { name, hash } = this.#named();
+      return { kind: "file", object: name, digest: hash.digest() };
+    }
     // Of its own, to be transferred: this one stays here for the next visitors.
     return { kind: "inline", bytes: inline.slice() };
   }
@@ -147,7 +150,7 @@ export class ObjectWriter {
   async #writeWhole(body: Uint8Array): Promise<void> {
     if (body.length === 0 || this.#fault !== undefined) return;
     try {
-      this.#hash.update(body);
+      this.#named().hash.update(body);
       await this.#make((path) => writeFile(path, body, { flag: "wx", mode: 0o600 }));
     } catch (error) {
       this.#fail(messageOf(error));
@@ -163,7 +166,7 @@ export class ObjectWriter {
     await before;
     if (piece.length === 0 || this.#fault !== undefined) return;
     try {
-      this.#hash.update(piece);
+      this.#named().hash.update(piece);
       this.#file ??= await this.#make((path) => open(path, "wx", 0o600));
       await this.#file.writeFile(piece); // Goes on from the current position.
     } catch (error) {
@@ -173,7 +176,7 @@ export class ObjectWriter {
 
   /** The directory too, where somebody has removed it. */
   async #make<T>(make: (path: string) => Promise<T>): Promise<T> {
-    const path = this.#path();
+    const path = objectPath(this.#options.directory, this.#named().name);
     try {
       return await make(path);
     } catch (error) {
@@ -183,8 +186,9 @@ export class ObjectWriter {
     }
   }
 
-  #path(): string {
-    return objectPath(this.#options.directory, this.#name);
+  #named(): ObjectInMaking {
+    const { run = "" } = this.#options; // Without one nothing is written.
+    return (this.#object ??= { name: newObjectName(run), hash: createHash("sha256") });
   }
 
   async #close(): Promise<void> {
@@ -198,7 +202,8 @@ export class ObjectWriter {
   }
 
   async #discard(): Promise<void> {
-    if (this.#size === 0) return;
-    await unlink(this.#path()).catch(() => undefined); // Never made, or swept at the next start.
+    if (this.#object === undefined) return;
+    const path = objectPath(this.#options.directory, this.#object.name);
+    await unlink(path).catch(() => undefined); // Never made, or swept at the next start.
   }
 }

@@ -3,7 +3,7 @@
 import { isOvertaken } from "../../core/http-age.ts";
 import type { Clears } from "./clears.ts";
 import type { Cause } from "./departures.ts";
-import type { Entries, Removed } from "./entries.ts";
+import type { Entries, Place, Removed } from "./entries.ts";
 import type {
   Candidate,
   CommitOutcome,
@@ -111,9 +111,10 @@ export class Writes {
         outcome: { kind: "blocked" },
         effect: { off: this.#entries.removeKey(key, this.#cause("cleared", nowS)) },
       };
-    if (blocked !== false || this.#isOvertaken(candidate, turn))
-      return { outcome: { kind: "blocked" } };
-    const { id, removed } = this.#entries.put(candidate, nowS);
+    if (blocked !== false) return { outcome: { kind: "blocked" } };
+    const place = this.#entries.place(candidate);
+    if (this.#isOvertaken(candidate, place, turn)) return { outcome: { kind: "blocked" } };
+    const { id, removed } = this.#entries.put(candidate, place, nowS);
     return {
       outcome: { kind: "stored", id },
       effect: { on: { id, site: key }, off: removed, changed: key },
@@ -121,8 +122,8 @@ export class Writes {
   }
 
   /** By a newer response that was stored while this one was fetched. One that may not be served any more stands in nobody's way. */
-  #isOvertaken(candidate: Candidate, turn: Turn): boolean {
-    const held = this.#entries.held(candidate);
+  #isOvertaken(candidate: Candidate, place: Place, turn: Turn): boolean {
+    const held = place.held.find(({ coding }) => coding === "");
     if (held === undefined) return false;
     if (!turn.on.has(held.id) && !this.#isServable(held.id, turn)) return false;
     const headers: EntryMeta["headers"] = JSON.parse(held.headers);
