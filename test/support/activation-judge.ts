@@ -96,7 +96,7 @@ async function judge(
       return verdict(`certificate ${certificate}`, { version, firstAnswerMs });
     return verdict(undefined, { version, firstAnswerMs });
   } catch (error) {
-    return verdict(error instanceof Error ? error.message.slice(0, 2_000) : String(error));
+    return verdict(error instanceof Error ? error.message.slice(0, 4_000) : String(error));
   }
 }
 

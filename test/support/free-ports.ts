@@ -1,11 +1,14 @@
 // Ports that were free a moment ago: for programs that must know each other's before they start.
 //
 // The kernel gives the ports of one range to connections and to whoever listens on any: one of those, once given back, may be somebody else's before it is
-// used. Below that range only programs that name a port have one.
+// used. Below that range only programs that name a port have one. So that no two tests name the same, each port that was given away has a file with the
+// process that has it, as long as that lives.
 
 import { randomInt } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo, type Server } from "node:net";
+import { tmpdir, userInfo } from "node:os";
+import { join } from "node:path";
 
 /** What services of the host have lies below, mostly. */
 const lowest = 10_000;
@@ -16,9 +19,55 @@ export async function freePorts(count: number): Promise<readonly number[]> {
   for (let tries = 0; ports.size < count; tries++) {
     if (tries === triesMax) throw new Error(`no ${count} free ports`);
     const [port = 0] = await listenedOn([wanted()]).catch(() => []);
-    if (port > 0) ports.add(port);
+    if (port > 0 && isClaimed(port)) ports.add(port);
   }
   return [...ports];
+}
+
+const claims = join(tmpdir(), `accel-test-ports-${userInfo().uid}`);
+const mine = new Set<string>();
+
+/** For this process. False: it is another's, or was given away here before. */
+function isClaimed(port: number): boolean {
+  if (mine.size === 0) prepareClaims();
+  const file = join(claims, String(port));
+  try {
+    writeFileSync(file, String(process.pid), { flag: "wx" });
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EEXIST") return false;
+    throw error;
+  }
+  mine.add(file);
+  return true;
+}
+
+/** Without those of processes that were killed. */
+function prepareClaims(): void {
+  mkdirSync(claims, { recursive: true, mode: 0o700 });
+  for (const name of readdirSync(claims)) {
+    const file = join(claims, name);
+    if (!isAlive(Number(readIfThere(file)))) rmSync(file, { force: true });
+  }
+  process.once("exit", () => {
+    for (const file of mine) rmSync(file, { force: true });
+  });
+}
+
+function readIfThere(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return ""; // Given back meanwhile.
+  }
+}
+
+/** An empty file is being written: 0 is this process's own group. */
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
 }
 
 /** 0: any, where the kernel gives almost all there are. */

@@ -10,6 +10,8 @@ import { domain } from "./release-rig.ts";
 import { until } from "./until.ts";
 
 const answerWithinMs = 180_000;
+/** Of what an agent said that did not come up: characters. */
+const saidMax = 3_000;
 
 type HostOptions = {
   /** Another program than the sources. */
@@ -74,12 +76,12 @@ export class OfflineHost implements AsyncDisposable {
       },
       answerWithinMs,
     );
-    if (program.ended) throw new Error(`the agent ended: ${program.said.slice(-1_500)}`);
-    await until(
-      "ready",
-      async () => answers200(`http://127.0.0.1:${metrics}/readyz`),
-      answerWithinMs,
-    );
+    const isReady = async (): Promise<boolean> =>
+      program.ended || (await answers200(`http://127.0.0.1:${metrics}/readyz`));
+    await until("ready", isReady, answerWithinMs).catch((error: unknown) => {
+      throw new Error(`${String(error)}; the agent said: ${program.said.slice(-saidMax)}`);
+    });
+    if (program.ended) throw new Error(`the agent ended: ${program.said.slice(-saidMax)}`);
     stack.move();
     return new OfflineHost(program, visitors, secure, firstAnswerMs);
   }
