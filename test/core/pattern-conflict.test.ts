@@ -109,5 +109,5 @@ test("what is refused because no entry has both matches none, and the rest may m
     }),
     { numRuns: 1_000 },
   );
-  expect(Math.min(refused, matched)).toBeGreaterThan(50);
+  expect(Math.min(refused, matched)).toBeGreaterThan(10);
 });
