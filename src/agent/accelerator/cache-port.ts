@@ -60,7 +60,8 @@ export type CommitOutcome =
 export interface ObjectWriter {
   /** The chunk is neither kept beyond its copy nor transferred by those who read it here too, and must not change afterwards. Resolves when another one may be written. False: storing has failed or the object is too large; the caller stops writing and aborts. */
   write(chunk: Uint8Array): Promise<boolean>;
-  commit(meta: EntryMeta): Promise<CommitOutcome>;
+  /** `isAwaited`: somebody gets the rest of it from the store, so that it is stored also in place of a newer one. */
+  commit(meta: EntryMeta, isAwaited?: boolean): Promise<CommitOutcome>;
   abort(): void;
 }
 
@@ -78,6 +79,8 @@ export interface ResponseCache {
   find(key: EntryKey): readonly Entry[];
   /** A variant is servable only while its base is, which is asked here too. */
   servable(entry: Pick<Entry, "id" | "baseId">): boolean;
+  /** It answers a request, with its body or without (304, HEAD): what was used lately stays longest. Bounded. */
+  used(entry: Entry): void;
   /** The body of an entry that has one (a noted static file has none); undefined where the object is missing or torn (a miss; the entry is dropped). */
   open(entry: Entry): Promise<Uint8Array | StoredStream | undefined>;
   begin(key: EntryKey): ObjectWriter;

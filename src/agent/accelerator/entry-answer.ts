@@ -97,6 +97,7 @@ async function sendEntry(
   if (!use.cache.servable(entry)) return false;
   if (use.by !== "confirmed" && !use.cache.confirmed(base.domain)) return false;
   if (use.by === "fresh" && !isFresh(base, now)) return false;
+  use.cache.used(entry);
   const ageS = Math.max(0, currentAgeS(base, now));
   const fields: Field[] = [
     ...storedPart(status, headers, known),

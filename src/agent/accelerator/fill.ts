@@ -33,12 +33,12 @@ export class Fill {
     return false;
   }
 
-  /** The body is complete. Resolves when it is stored, or after a short while. */
-  async commit(): Promise<void> {
+  /** The body is complete. Resolves when it is stored, or after a short while. `isAwaited`: a visitor waits for its rest. */
+  async commit(isAwaited: boolean): Promise<void> {
     const writer = this.#writer;
     this.#writer = undefined;
     if (writer === undefined) return;
-    const stored = writer.commit(this.#meta);
+    const stored = writer.commit(this.#meta, isAwaited);
     this.#outcome.resolve(stored);
     await shortly(stored);
   }

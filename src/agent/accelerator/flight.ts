@@ -226,7 +226,7 @@ export class Flight {
       }
       if (expected !== undefined && received !== expected)
         throw new Error(`the origin sent ${received} of ${expected} bytes`);
-      await fill.commit();
+      await fill.commit(body.isLeft);
       if (last !== undefined) await body.append(last);
       body.end();
     } catch (error) {

@@ -27,6 +27,7 @@ export class SharedBody {
   #room = Promise.withResolvers<void>();
   #canRest = true;
   #isWanted = true;
+  #isLeft = false;
 
   constructor(restOf: RestOf) {
     this.#restOf = restOf;
@@ -35,6 +36,11 @@ export class SharedBody {
   /** Whether somebody new would still get it from its first byte. */
   get isJoinable(): boolean {
     return this.#first === 0 && this.#failure === undefined;
+  }
+
+  /** Somebody was too slow, and waits for the rest from the store. */
+  get isLeft(): boolean {
+    return this.#isLeft;
   }
 
   /** False: nobody is there who will read it (for the time being); it is not kept for anybody. */
@@ -130,6 +136,7 @@ export class SharedBody {
     for (const reader of this.#readers) {
       if (reader.at !== this.#first) continue;
       reader.isBehind = true;
+      this.#isLeft = true;
       this.#readers.delete(reader);
     }
     this.#drop();

@@ -1,6 +1,6 @@
 // Room on disk for bodies that are on their way in: counted over all workers while they are written, until the index counts them or they are gone.
 //
-// They may take a part of disk_max; eviction makes room for them beside what is stored. Where there is none, because eviction cannot keep up or too much is
+// The larger ones may take a part of disk_max; eviction makes room for them beside what is stored. Where there is none, because eviction cannot keep up or too much is
 // on its way already, a body is not taken: visitors get it uncached.
 
 import type { SharedHeader } from "./shared-header.ts";
@@ -46,12 +46,12 @@ export class DiskRoom implements Disposable {
     return isShort(this.#header, this.#diskMax);
   }
 
-  /** False: there is no room, and nothing is taken. */
-  take(bytes: number): boolean {
+  /** False: there is no room, and nothing is taken. `isSmall`: of a body that the few large ones which come slowly are not to keep out. */
+  take(bytes: number, isSmall = false): boolean {
     if (this.#isEnded) return false;
     const inFlight = this.#header.addInFlight(bytes);
     const fits =
-      inFlight <= this.#diskMax * inFlightShare &&
+      (isSmall || inFlight <= this.#diskMax * inFlightShare) &&
       inFlight + this.#header.storedBytes <= this.#diskMax;
     if (fits) Atomics.add(this.#taken, 0, BigInt(bytes));
     else this.#header.addInFlight(-bytes);

@@ -71,6 +71,8 @@ export type Candidate = {
   readonly meta: EntryMeta;
   readonly body: StoredBody | null;
   readonly size: number;
+  /** A visitor gets the rest of it from the store: it is stored also in place of a newer one. */
+  readonly isAwaited?: boolean;
 };
 
 /** Whose entries a clear may touch; null is every domain, or every host of the domain. */

@@ -21,6 +21,7 @@ export type ObjectWriterOptions = {
     meta: EntryMeta,
     body: StoredBody | null,
     size: number,
+    isAwaited: boolean,
   ) => Promise<CommitAnswer>;
   /** A body that was small enough to be still at hand, after it was stored. */
   readonly onStored: (id: number, body: Uint8Array) => void;
@@ -64,16 +65,18 @@ export class ObjectWriter {
     return this.#fault === undefined;
   }
 
-  async commit(meta: EntryMeta): Promise<CommitOutcome> {
+  async commit(meta: EntryMeta, isAwaited = false): Promise<CommitOutcome> {
     if (this.#isEnded) return { kind: "failed", reason: "the writer has ended already" };
     this.#isEnded = true;
     if (this.#size === 0) this.#take(0); // A row without a body needs room as well.
-    const outcome = await this.#commit(meta);
-    this.#giveRoom();
-    return outcome;
+    try {
+      return await this.#commit(meta, isAwaited);
+    } finally {
+      this.#giveRoom();
+    }
   }
 
-  async #commit(meta: EntryMeta): Promise<CommitOutcome> {
+  async #commit(meta: EntryMeta, isAwaited: boolean): Promise<CommitOutcome> {
     const isHeld = this.#file === undefined && this.#held === this.#size;
     const body = isHeld ? this.#takeHeld() : undefined;
     const isInline = body !== undefined && body.length <= inlineBytesMax;
@@ -85,7 +88,7 @@ export class ObjectWriter {
       return { kind: "failed", reason: this.#fault };
     }
     const stored = this.#stored(isInline ? body : undefined);
-    const { outcome, isCertain } = await this.#options.submit(meta, stored, this.#size);
+    const { outcome, isCertain } = await this.#options.submit(meta, stored, this.#size, isAwaited);
     if (outcome.kind === "stored") {
       if (body !== undefined) this.#options.onStored(outcome.id, body);
     } else if (isCertain && !isInline) await this.#discard();
@@ -117,7 +120,7 @@ export class ObjectWriter {
   }
 
   #take(bytes: number): boolean {
-    const isTaken = this.#options.room.take(bytes);
+    const isTaken = this.#options.room.take(bytes, this.#size <= hotBodyBytesMax);
     if (isTaken) this.#taken += bytes;
     else this.#fail("there is no room on disk just now");
     return isTaken;

@@ -27,7 +27,8 @@ export class UsedIds {
     if (this.#told.has(id)) return;
     if (this.#untold.size < waitingMax) this.#untold.add(id);
     else if (!this.#untold.has(id)) this.#hasMissed = true;
-    if (place !== undefined && this.#places.size < variantsMax) this.#places.set(id, place);
+    const isWaiting = place !== undefined && this.#untold.has(id);
+    if (isWaiting && this.#places.size < variantsMax) this.#places.set(id, place);
   }
 
   take(): Float64Array {

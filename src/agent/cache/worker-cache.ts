@@ -91,7 +91,7 @@ export class WorkerCache implements Disposable {
       const found = this.#hotLookups
         .find(key, () => this.#openLookups(current)?.find(key) ?? [])
         .filter((entry) => isServable(current, entry));
-      // Which of several variants is used is known when its body is opened.
+      // Which of several variants is used is known when it answers.
       for (const { id, vary } of found) if (vary === null) this.#used.note(id);
       return found;
     } catch (error) {
@@ -106,6 +106,13 @@ export class WorkerCache implements Disposable {
     return current !== undefined && isServable(current, entry);
   }
 
+  used(entry: Entry): void {
+    if (entry.vary === null) return; // Noted when it was found.
+    const place = keyPlace(entry);
+    this.#used.note(entry.id, place);
+    if (entry.baseId !== null) this.#used.note(entry.baseId, place);
+  }
+
   /**
    * Undefined where the entry is not servable any more, or its body is missing or torn: a miss, and the entry is dropped. A noted static file has no body
    * here. A stream is disposed by whoever does not read it to its end; it throws when its file turns out shorter than promised.
@@ -116,7 +123,6 @@ export class WorkerCache implements Disposable {
       this.#hot.drop(id);
       return undefined;
     }
-    if (entry.vary !== null) this.#noteVariantUsed(entry);
     const hot = this.#hot.get(id);
     if (hot !== undefined) return hot;
     if (entry.kind === "static" && entry.baseId === null) return undefined;
@@ -131,12 +137,12 @@ export class WorkerCache implements Disposable {
 
   begin(key: EntryKey): ObjectWriter {
     const incarnation = this.#usable()?.view.incarnation ?? 0;
-    return this.#writer(null, async (meta, body, size) => {
+    return this.#writer(null, async (meta, body, size, isAwaited) => {
       const fault = variesByTooMuch(meta) ? "it varies by too much" : metaFault(meta);
       if (fault !== undefined)
         return { outcome: { kind: "failed", reason: fault }, isCertain: true };
       if (meta.vary !== null) this.#tellUsed(this.#used.takeOf(keyPlace(key)));
-      const candidate = { key, meta, body, size };
+      const candidate = { key, meta, body, size, isAwaited };
       return this.#link.submit({ kind: "commit", incarnation, candidate });
     });
   }
@@ -274,12 +280,6 @@ export class WorkerCache implements Disposable {
     if (!isDamage(error)) return;
     const { incarnation } = view;
     this.#link.tell({ kind: "damaged", incarnation, reason: messageOf(error) });
-  }
-
-  #noteVariantUsed(entry: Entry): void {
-    const place = keyPlace(entry);
-    this.#used.note(entry.id, place);
-    if (entry.baseId !== null) this.#used.note(entry.baseId, place);
   }
 
   /** Nothing as well, where room is short: eviction goes on when the index thread hears of something. */

@@ -121,8 +121,12 @@ export class Writes {
     };
   }
 
-  /** By a newer response that was stored while this one was fetched. One that may not be served any more stands in nobody's way. */
+  /**
+   * By a newer response that was stored while this one was fetched. One that may not be served any more stands in nobody's way, and one whose rest somebody
+   * waits for is stored: better a little older than half an answer.
+   */
   #isOvertaken(candidate: Candidate, place: Place, turn: Turn): boolean {
+    if (candidate.isAwaited === true) return false;
     const held = place.held.find(({ coding }) => coding === "");
     if (held === undefined) return false;
     if (!turn.on.has(held.id) && !this.#isServable(held.id, turn)) return false;

@@ -78,7 +78,12 @@ describe("conditions and ranges", () => {
       headers: { "content-range": "bytes 1-1/2" },
     });
     expect(await get({ range: "bytes=2-" })).toMatchObject({ status: 416, text: "" });
+    expect((await ask(s.edge, "/a", { method: "HEAD" })).status).toBe(200);
     expect(s.seen.length).toBe(1);
+    // Whatever the answer is, the entry was used.
+    const [{ id } = { id: 0 }] = s.edge.cache.entries;
+    expect(s.edge.cache.usedIds).toEqual(Array.from({ length: 5 }, () => id));
+    expect(s.edge.cache.awaited).toEqual([false]);
   });
 
   it("refused with 416 have nothing of the head that is about the whole", async () => {

@@ -27,6 +27,9 @@ export class MemoryCache implements ResponseCache {
   aborted = 0;
   refreshed = 0;
   outcomes: CommitOutcome[] = [];
+  /** Of each commit. */
+  readonly awaited: boolean[] = [];
+  readonly usedIds: number[] = [];
   #nextId = 1;
 
   sourceNo(): number {
@@ -54,6 +57,10 @@ export class MemoryCache implements ResponseCache {
     return baseId === null || this.servable({ id: baseId, baseId: null });
   }
 
+  used({ id }: Entry): void {
+    this.usedIds.push(id);
+  }
+
   async open(entry: Entry): Promise<Uint8Array | StoredStream | undefined> {
     await Promise.resolve();
     this.whileOpening();
@@ -74,7 +81,8 @@ export class MemoryCache implements ResponseCache {
         chunks.push(chunk.slice());
         return this.takesChunks;
       },
-      commit: async (meta) => {
+      commit: async (meta, isAwaited = false) => {
+        this.awaited.push(isAwaited);
         await sleep(5); // As long as an index takes.
         return this.#store(key, meta, Buffer.concat(chunks));
       },

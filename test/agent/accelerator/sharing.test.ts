@@ -180,6 +180,7 @@ describe("a fetch in flight", () => {
     slow.resume();
     await closed;
     expect(received).toBeGreaterThan(total);
+    expect(s.edge.cache.awaited).toEqual([true]);
     expect(s.seen.length).toBe(1);
   });
 });

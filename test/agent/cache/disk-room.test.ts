@@ -53,6 +53,8 @@ test("bodies that come and do not end take a quarter of the disk at most, and th
   const taken = await Promise.all(writers.map((writer) => writer.write(body(mib))));
   expect(taken.filter(Boolean)).toHaveLength(4);
   expect(rig.header.inFlightBytes).toBe(4 * mib);
+  // They do not keep out what is small.
+  expect((await store(rig.cache, keyOf({ path: "/small" }))).kind).toBe("stored");
   for (const writer of writers.filter((_, no) => no % 2 === 0)) writer.abort();
   await until("the aborted have given theirs", () => rig.header.inFlightBytes === 2 * mib);
   other[Symbol.dispose]();

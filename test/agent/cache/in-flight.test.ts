@@ -4,7 +4,17 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { inlineBytesMax, type EntryMeta } from "../../../src/agent/cache/entry.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
-import { bodyOf, clear, isHit, keyOf, objectFiles, openedRig, store, type Rig } from "./rig.ts";
+import {
+  bodyOf,
+  clear,
+  isHit,
+  keyOf,
+  metaOf,
+  objectFiles,
+  openedRig,
+  store,
+  type Rig,
+} from "./rig.ts";
 
 const dir = tempDir();
 let rig: Rig;
@@ -128,6 +138,19 @@ test("a response that was overtaken by a newer one is not stored over it", async
   // Committed in one transaction.
   const both = [store(rig.cache, key, "v5", dated(40)), store(rig.cache, key, "v4", dated(39))];
   expect((await Promise.all(both)).map(({ kind }) => kind)).toEqual(["stored", "blocked"]);
+
+  // Somebody gets the rest of it from the store: half an answer is worse than an older one. Not what a clear forbids.
+  const awaited = async (sourceNo: number): Promise<string> => {
+    const writer = rig.cache.begin(key);
+    await writer.write(Buffer.from("awaited"));
+    return (await writer.commit(metaOf({ sourceNo, ...dated(30) }), true)).kind;
+  };
+  const before = rig.cache.sourceNo();
+  expect(await awaited(before)).toBe("stored");
+  expect(await bodyOf(rig.cache, key)).toBe("awaited");
+  await clear(rig, ["path:late"]).applied;
+  expect(await awaited(before)).toBe("blocked");
+  expect((await store(rig.cache, key, "v5", dated(40))).kind).toBe("stored");
 
   // What was cleared stands in nobody's way, be it deleted already or not.
   await clear(rig, ["path:late"]).applied;
