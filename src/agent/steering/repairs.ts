@@ -24,6 +24,8 @@ export type RepairPorts = {
   readonly wait?: typeof sleep;
 };
 
+type Repair = { readonly files: Set<Sha256>; readonly done: Promise<void> };
+
 /** After a repair the same file is not looked into again for so long: on a disk that fails each request would ask for it. */
 const restMs = 30_000;
 
@@ -32,8 +34,10 @@ export class Repairs implements AsyncDisposable {
   readonly #wait: typeof sleep;
   readonly #own = new AbortController();
   readonly #stop: AbortSignal;
-  /** By the file that they began with. */
-  readonly #running = new Map<Sha256, Promise<void>>();
+  /** Files that are being looked into, or were lately. */
+  readonly #noted = new Map<Sha256, Promise<void>>();
+  /** By domain and manifest: one at a time, whatever is missing. */
+  readonly #repairs = new Map<string, Repair>();
 
   constructor(ports: RepairPorts) {
     this.#ports = ports;
@@ -43,33 +47,56 @@ export class Repairs implements AsyncDisposable {
 
   /** A worker could not read it as the manifest has it. Returns at once; never throws. */
   note({ sha256, reason }: { readonly sha256: Sha256; readonly reason: string }): void {
-    if (this.#running.has(sha256) || this.#stop.aborted) return;
-    const run = this.#run(sha256, reason).finally(() => this.#running.delete(sha256));
-    this.#running.set(sha256, run);
+    if (this.#noted.has(sha256) || this.#stop.aborted) return;
+    const run = this.#run(sha256, reason).finally(() => this.#noted.delete(sha256));
+    this.#noted.set(sha256, run);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#own.abort();
-    await Promise.all(this.#running.values());
+    await Promise.all(this.#noted.values());
   }
 
   async #run(sha256: Sha256, reason: string): Promise<void> {
     const { serving, trials } = this.#ports;
-    for (const domain of serving.state.domains)
-      if (holds(domain, sha256) && trials.until(domain.name) === undefined)
-        await this.#repair(domain, sha256, reason);
+    const lacking = serving.state.domains.filter(
+      (domain) => holds(domain, sha256) && trials.until(domain.name) === undefined,
+    );
+    await Promise.all(lacking.map(async (domain) => this.#join(domain, sha256, reason)));
     await this.#wait(restMs, this.#stop);
   }
 
-  /** Until it is whole, another version took its place, or stopped. Never rejects. */
-  async #repair(
-    { name: domain, manifest: text }: ServedDomain,
+  /** What else is missing of the version comes with the repair that is under way. */
+  async #join(
+    { name, manifest: text }: ServedDomain,
     sha256: Sha256,
     reason: string,
   ): Promise<void> {
-    const { serving, viewsets, health, log, random } = this.#ports;
     const manifest = parseSha256(text);
     if (manifest === undefined) return;
+    const key = `${name} ${manifest}`;
+    const known = this.#repairs.get(key);
+    if (known !== undefined) {
+      known.files.add(sha256);
+      await known.done;
+      return;
+    }
+    const files = new Set([sha256]);
+    const { promise: done, resolve } = Promise.withResolvers<void>();
+    this.#repairs.set(key, { files, done });
+    await this.#repair(name, manifest, files, reason);
+    this.#repairs.delete(key); // Nothing is noted between its last look at the files and this.
+    resolve();
+  }
+
+  /** Until it is whole, another version took its place, or stopped. Never rejects; what comes to `files` meanwhile is looked into as well. */
+  async #repair(
+    domain: string,
+    manifest: Sha256,
+    files: Set<Sha256>,
+    reason: string,
+  ): Promise<void> {
+    const { serving, viewsets, health, log, random } = this.#ports;
     const about = `a file of the version of ${domain} in force cannot be read: ${reason}`;
     const hint = "It is fetched again from central; should it happen again, look at the disk.";
     health.raise("viewset_damaged", "error", about, hint, domain);
@@ -77,16 +104,20 @@ export class Repairs implements AsyncDisposable {
     const fetchAgain = async (): Promise<void> => {
       const served = serving.state.domains.find(({ name }) => name === domain);
       const names = serving.names(domain);
-      if (served?.manifest !== manifest || names === undefined) return;
-      await viewsets.dropDamaged([sha256]);
-      await viewsets.prepare(manifest, names, this.#stop);
+      const missed = [...files];
+      if (served?.manifest === manifest && names !== undefined) {
+        await viewsets.dropDamaged(missed);
+        await viewsets.prepare(manifest, names, this.#stop);
+      }
+      for (const file of missed) files.delete(file);
     };
     try {
-      await retry(fetchAgain, {
-        stop: this.#stop,
-        random,
-        onFailure: (error) => codeOf(error) !== "VIEWSET_INVALID",
-      });
+      while (files.size > 0)
+        await retry(fetchAgain, {
+          stop: this.#stop,
+          random,
+          onFailure: (error) => codeOf(error) !== "VIEWSET_INVALID",
+        });
       health.settle("viewset_damaged", domain);
     } catch (error) {
       if (!this.#stop.aborted)

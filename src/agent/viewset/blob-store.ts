@@ -22,7 +22,7 @@ import { blobBytesMax } from "../../wire/manifest.ts";
 import { PartialFiles, sweepIncoming } from "./blob-parts.ts";
 import { BlobUses } from "./blob-uses.ts";
 import { downloadBlob, type GetBlob, type WantedBlob } from "./blob-download.ts";
-import { digestOf, readAtMost, sha256Of, writeAll } from "./file-bytes.ts";
+import { digestOf, isBadSector, readAtMost, sha256Of, writeAll } from "./file-bytes.ts";
 import { inParallel, Slots } from "./parallel.ts";
 import { SharedTransfers } from "./shared-transfers.ts";
 import {
@@ -201,11 +201,14 @@ export class BlobStore {
     }
   }
 
-  /** Undefined when it is not here, or is damaged: then it is deleted, to be fetched again. Throws VIEWSET_INVALID beyond `bytesMax`. */
+  /** Undefined when it is not here, or is damaged or on a bad sector: then it is deleted, to be fetched again. Throws VIEWSET_INVALID beyond `bytesMax`. */
   async readBytes(sha256: Sha256, bytesMax: number): Promise<Uint8Array | undefined> {
     const path = blobPath(this.dir, sha256);
     if (!this.has({ sha256 })) return undefined;
-    const bytes = await readAtMost(path, bytesMax);
+    const bytes = await readAtMost(path, bytesMax).catch((error: unknown) => {
+      if (!isBadSector(error)) throw error;
+      return new Uint8Array(); // Nothing that could be its content.
+    });
     if (bytes === undefined)
       throw new AccelError("VIEWSET_INVALID", `blob ${sha256} has more than ${bytesMax} bytes`);
     if (sha256Of(bytes) === sha256) return bytes;

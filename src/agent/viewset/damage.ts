@@ -6,7 +6,7 @@ import { Mutex } from "../../base/mutex.ts";
 import { blobPath } from "../../core/blob-path.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { BlobStore } from "./blob-store.ts";
-import { digestOf, hashStart } from "./file-bytes.ts";
+import { digestOf, hashStart, isBadSector } from "./file-bytes.ts";
 
 export class Damage {
   readonly #store: Pick<BlobStore, "dir" | "remove">;
@@ -31,7 +31,6 @@ async function isDamaged(path: string, sha256: Sha256): Promise<boolean> {
     const hash = await hashStart(file, (await file.stat()).size);
     return hash === undefined || digestOf(hash) !== sha256;
   } catch (error) {
-    // A sector that is gone. Without a descriptor, or the file, there is nothing to judge.
-    return error instanceof Error && "code" in error && error.code === "EIO";
+    return isBadSector(error); // Without a descriptor, or the file, there is nothing to judge.
   }
 }

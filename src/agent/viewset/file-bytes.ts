@@ -22,6 +22,11 @@ export async function readAtMost(path: string, bytesMax: number): Promise<Uint8A
   return (await file.stat()).size > bytesMax ? undefined : file.readFile();
 }
 
+/** What lay there cannot be read any more. */
+export function isBadSector(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "EIO";
+}
+
 export async function writeAll(
   file: FileHandle,
   bytes: Uint8Array,

@@ -3,8 +3,10 @@
 // only where there is room without looking closer.
 
 import type { Log } from "../../base/log.ts";
+import { once } from "../../base/wait.ts";
 import { blobList, type BlobList } from "../../core/blob-list.ts";
-import { AccelError } from "../../core/faults.ts";
+import { AccelError, codeOf } from "../../core/faults.ts";
+import type { Sha256 } from "../../core/ids.ts";
 import { planActivation, type HeldRelease } from "../../core/plan-activation.ts";
 import type { PartialFiles } from "./blob-parts.ts";
 import type { BlobStore, StoredBlob } from "./blob-store.ts";
@@ -29,7 +31,7 @@ export type RoomOptions = {
   readonly log: Log;
 };
 
-type Wanted = Pick<HeldRelease, "domain" | "blobs">;
+type Wanted = Pick<HeldRelease, "domain" | "manifest" | "blobs">;
 type Prepared = { blobs: BlobList; fetchBytes: number };
 
 /** What files of this host hold. */
@@ -49,15 +51,50 @@ export class Room {
   readonly #options: RoomOptions;
   /** Under way: their place is taken, though nothing says so yet. */
   readonly #prepared = new Set<Prepared>();
+  /** Some of it was given back. */
+  #given = Promise.withResolvers<void>();
   #unread = 0;
 
   constructor(options: RoomOptions) {
     this.#options = options;
   }
 
-  /** Taken until it is disposed: by then it is in the store, or was given up. Throws VIEWSET_TOO_LARGE. */
-  async take({ domain, blobs }: Wanted, lacking: readonly StoredBlob[]): Promise<Disposable> {
-    return this.#take(domain, { blobs, fetchBytes: bytesOf(lacking) });
+  /**
+   * Taken until it is disposed: by then it is in the store, or was given up. Where only others that are under way are in its way, it waits for them; the
+   * caller holds no room. What is in force already, and what is all here, is not refused for what there is too much of. Throws VIEWSET_TOO_LARGE.
+   */
+  async take(
+    { domain, manifest, blobs }: Wanted,
+    lacking: readonly StoredBlob[],
+    stop: AbortSignal,
+  ): Promise<Disposable> {
+    const own = { blobs, fetchBytes: bytesOf(lacking) };
+    if (own.fetchBytes === 0 || this.#isNeeded(manifest)) this.#prepared.add(own);
+    else await this.#waitFor(domain, own, stop);
+    return this.#heldUntilDisposed(own);
+  }
+
+  #isNeeded(manifest: Sha256): boolean {
+    const held = this.#options.releases?.held() ?? [];
+    return held.some((one) => one.manifest === manifest && one.standing === "needed");
+  }
+
+  async #waitFor(domain: string, own: Prepared, stop: AbortSignal): Promise<void> {
+    for (;;) {
+      const given = this.#given.promise;
+      try {
+        await this.#take(domain, own);
+        return;
+      } catch (error) {
+        if (this.#prepared.size === 0 || codeOf(error) !== "VIEWSET_TOO_LARGE") throw error;
+        const plan = await this.#planned(own.blobs);
+        if (plan.kind === "refused") throw error;
+      }
+      const why = "what is being activated or imported beside it has taken the room";
+      this.#options.log.warn({ domain }, `an activation waits for room: ${why}`);
+      await Promise.race([given, once(stop)]);
+      stop.throwIfAborted();
+    }
   }
 
   /**
@@ -84,23 +121,31 @@ export class Room {
         own.blobs = blobList(told);
         own.fetchBytes = 0;
       },
-      [Symbol.dispose]: () => void this.#prepared.delete(own),
+      ...this.#heldUntilDisposed(own),
     };
   }
 
-  async #take(domain: string, own: Prepared): Promise<Disposable> {
+  #heldUntilDisposed(own: Prepared): Disposable {
+    return { [Symbol.dispose]: () => this.#giveBack(own) };
+  }
+
+  #giveBack(own: Prepared): void {
+    this.#prepared.delete(own);
+    this.#given.resolve();
+    this.#given = Promise.withResolvers();
+  }
+
+  async #take(domain: string, own: Prepared): Promise<void> {
     // What is here, needed or not, and all that comes: mostly it fits, and nobody has to read what the other versions need.
-    if (!(await this.#fitsAtOnce(own))) {
-      const next = joined([own, ...this.#prepared].map(({ blobs }) => blobs));
-      this.#prepared.add(own);
-      try {
-        await this.#plan(domain, next);
-      } catch (error) {
-        this.#prepared.delete(own);
-        throw error;
-      }
+    if (await this.#fitsAtOnce(own)) return;
+    const next = joined([own, ...this.#prepared].map(({ blobs }) => blobs));
+    this.#prepared.add(own);
+    try {
+      await this.#makeRoom(domain, next);
+    } catch (error) {
+      this.#prepared.delete(own);
+      throw error;
     }
-    return { [Symbol.dispose]: () => void this.#prepared.delete(own) };
   }
 
   /** Then it is taken. */
@@ -114,16 +159,25 @@ export class Room {
     return true;
   }
 
-  /** `next`: with all that is prepared beside it. */
-  async #plan(domain: string, next: BlobList): Promise<void> {
-    const { store, releases, releaseBlobs, bytesMax, collect, log } = this.#options;
+  async #planned(next: BlobList) {
+    const { releases, releaseBlobs, bytesMax } = this.#options;
     const held: HeldRelease[] = [];
     for (const release of releases?.held() ?? []) {
       const blobs = await releaseBlobs.of(release.manifest);
       if (blobs !== undefined) held.push({ ...release, blobs });
     }
-    const plan = planActivation({ next, lacking: [], held, bytesMax });
-    if (plan.kind === "refused") throw new AccelError("VIEWSET_TOO_LARGE", plan.reason);
+    return { held, ...planActivation({ next, lacking: [], held, bytesMax }) };
+  }
+
+  /** `next`: with all that is prepared beside it. */
+  async #makeRoom(domain: string, next: BlobList): Promise<void> {
+    const { store, releases, collect, log } = this.#options;
+    const { held, ...plan } = await this.#planned(next);
+    if (plan.kind === "refused") {
+      const beside = this.#prepared.size - 1;
+      const counted = `; ${beside} more that are being activated or imported just now are counted`;
+      throw new AccelError("VIEWSET_TOO_LARGE", `${plan.reason}${beside > 0 ? counted : ""}`);
+    }
     const isGiven = new Set(plan.givenUp);
     const stays = held.filter((release) => !isGiven.has(release));
     const lists = [next, ...stays.map(({ blobs }) => blobs)];

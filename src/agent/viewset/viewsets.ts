@@ -146,9 +146,9 @@ export class Viewsets implements AsyncDisposable {
       if (!this.#holds(manifest)) refuseCollisions(contents);
       const { devlove, bytes: devloveSize } = await this.#fetchDevlove(contents, names, stop);
       const lacking = await this.#store.lacking(blobsOf(contents).values());
-      const own = { sha256: manifest, size: bytes.length };
-      const all = allBlobsOf(own, contents, devloveSize);
-      using _room = await this.#room.take({ domain: names.name, blobs: all }, lacking);
+      const all = allBlobsOf({ sha256: manifest, size: bytes.length }, contents, devloveSize);
+      const own = { domain: names.name, manifest, blobs: all };
+      using _room = await this.#room.take(own, lacking, stop);
       await inParallel(
         lacking,
         fetchersMax,

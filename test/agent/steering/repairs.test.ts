@@ -46,6 +46,8 @@ class Scene implements AsyncDisposable {
   readonly health = new Health(() => new Date(0));
   readonly onTrial = new Set<string>();
   failures = 0;
+  /** What each fetch waits for. */
+  gate: Promise<void> = Promise.resolve();
   readonly #rests: (() => void)[] = [];
   readonly repairs: Repairs;
 
@@ -58,6 +60,7 @@ class Scene implements AsyncDisposable {
       viewsets: {
         prepare: async (manifest, { name }) => {
           this.prepared.push(name);
+          await this.gate;
           if (this.failures-- > 0) throw new AccelError("CENTRAL_UNREACHABLE", "down");
           return { manifest, devlove: { domains: {} }, table: null };
         },
@@ -97,14 +100,31 @@ test("it is fetched again for each domain that needs it, once however often it i
   await using scene = new Scene();
   scene.failures = 1;
   for (let i = 0; i < 100; i++) scene.note();
-  expect(scene.health.list()).toMatchObject([{ code: "viewset_damaged", severity: "error" }]);
+  const damaged = { code: "viewset_damaged", severity: "error" };
+  expect(scene.health.list()).toMatchObject([damaged, damaged]);
   await until("both are whole", () => scene.prepared.length === 3);
-  expect(scene.prepared).toEqual(["a.example", "a.example", "c.example"]);
+  expect(scene.prepared.toSorted()).toEqual(["a.example", "a.example", "c.example"]);
   expect(scene.dropped).toEqual([lost, lost, lost]);
   await scene.rested();
   expect(scene.health.list()).toEqual([]);
   // Missed again after a rest, it is looked into again.
   await until("again", () => (scene.note(), scene.prepared.length > 3));
+});
+
+test("however many files of a version are missed, it is fetched once at a time", async () => {
+  await using scene = new Scene();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  scene.gate = promise;
+  scene.onTrial.add("c.example");
+  scene.note(lost);
+  await until("it is being fetched", () => scene.prepared.length === 1);
+  for (let i = 0; i < 10; i++) scene.note(other);
+  resolve();
+  await until("all that came meanwhile too", () => scene.dropped.length === 3);
+  await until("it is whole", () => scene.health.list().length === 0);
+  // Of b.example the other one alone was missed.
+  expect(scene.prepared).toEqual(["a.example", "b.example", "a.example"]);
+  expect(scene.dropped.toSorted()).toEqual([lost, other, other].toSorted());
 });
 
 test("what is on trial, and what is served no more, is left alone", async () => {

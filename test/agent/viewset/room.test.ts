@@ -1,5 +1,6 @@
 // Room within a bound: kept versions go first, oldest first; what cannot fit is refused before anything is fetched; what is prepared at once counts together.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { Room, type HeldReleases } from "../../../src/agent/viewset/room.ts";
 import { openBlobStore } from "../../../src/agent/viewset/blob-store.ts";
@@ -49,8 +50,19 @@ async function setUp(path: string, bytesMax: number) {
     collect: async () => ++collected,
     log: silentLog(),
   });
-  const take = async (...blobs: ReturnType<typeof blob>[]) =>
-    room.take({ domain: "b.example", blobs: blobList(blobs) }, blobs);
+  const ended = new AbortController();
+  /** `lacking`: of the blobs, those that are not here. */
+  const takeOf = async (
+    name: string,
+    blobs: readonly ReturnType<typeof blob>[],
+    lacking: readonly ReturnType<typeof blob>[],
+  ) =>
+    room.take(
+      { domain: "b.example", manifest: digest(name), blobs: blobList(blobs) },
+      lacking,
+      ended.signal,
+    );
+  const take = async (...blobs: ReturnType<typeof blob>[]) => takeOf("new", blobs, blobs);
   let reads = 0;
   /** Files of these contents; `unreadBytes` of others that keep changing. */
   const takeUnread = async (blobs: readonly ReturnType<typeof blob>[], unreadBytes = 0) =>
@@ -62,7 +74,26 @@ async function setUp(path: string, bytesMax: number) {
         return { blobs, unreadBytes };
       },
     );
-  return { hold, take, takeUnread, rig, givenUp, collected: () => collected, reads: () => reads };
+  return {
+    hold,
+    take,
+    takeOf,
+    takeUnread,
+    rig,
+    ended,
+    givenUp,
+    collected: () => collected,
+    reads: () => reads,
+  };
+}
+
+/** Whether it is still waiting after some turns of the event loop. */
+async function isWaiting(taking: Promise<unknown>): Promise<boolean> {
+  const settled = taking.then(
+    () => false,
+    () => false,
+  );
+  return Promise.race([settled, sleep(50, true)]);
 }
 
 test("the oldest kept versions go where their place is needed, and no more of them", async () => {
@@ -89,13 +120,39 @@ test("what cannot fit beside what is needed is refused, and gives up nothing", a
   expect(givenUp).toEqual([digest("kept")]);
 });
 
-test("what is prepared at the same time takes its place until it ends", async () => {
+test("what is prepared at the same time takes its place until it ends; what fits then waits for it", async () => {
   using dir = tempDir();
-  const { take } = await setUp(dir.path, 100);
+  const { take, takeUnread, hold, ended } = await setUp(dir.path, 100);
+  hold("in force", "needed", blob("0", 30));
   const first = await take(blob("1", 60));
-  await expect(take(blob("2", 60))).rejects.toMatchObject({ code: "VIEWSET_TOO_LARGE" });
+  const second = take(blob("2", 60));
+  expect(await isWaiting(second)).toBe(true);
+  // Alone it would not fit either.
+  await expect(take(blob("3", 71))).rejects.toMatchObject({ code: "VIEWSET_TOO_LARGE" });
+  // An import may hold room already, and waits for nobody.
+  await expect(takeUnread([blob("4", 60)])).rejects.toMatchObject({
+    code: "VIEWSET_TOO_LARGE",
+    message: expect.stringContaining("1 more that are being activated or imported just now"),
+  });
   first[Symbol.dispose]();
-  using _second = await take(blob("2", 60));
+  const site = await second;
+  const third = take(blob("5", 60));
+  expect(await isWaiting(third)).toBe(true);
+  ended.abort(new Error("superseded"));
+  await expect(third).rejects.toThrow("superseded");
+  site[Symbol.dispose]();
+});
+
+test("what is in force, or all here, is not refused where there is too much already", async () => {
+  using dir = tempDir();
+  const { take, takeOf, hold, givenUp } = await setUp(dir.path, 100);
+  const files = [blob("1", 90), blob("2", 40)];
+  hold("in force", "needed", ...files);
+  hold("kept", "kept", blob("3", 20));
+  await expect(take(blob("4", 1))).rejects.toMatchObject({ code: "VIEWSET_TOO_LARGE" });
+  using _mended = await takeOf("in force", files, files.slice(1));
+  using _back = await takeOf("kept", [blob("3", 20)], []);
+  expect(givenUp).toEqual([]);
 });
 
 test("where everything on disk and everything that comes fits, no other version is looked at", async () => {
@@ -115,7 +172,7 @@ test("files are not read where they fit whatever they hold; until it is told wha
   rig.bytesMost = 40;
   using site = await takeUnread([blob("1", 40), blob("2", 10)]);
   expect(reads()).toBe(0);
-  await expect(take(blob("3", 50))).rejects.toMatchObject({ code: "VIEWSET_TOO_LARGE" });
+  await expect(takeUnread([blob("3", 50)])).rejects.toMatchObject({ code: "VIEWSET_TOO_LARGE" });
   site.tell([blob("1", 40), blob("2", 10)]);
   using _fits = await take(blob("3", 50));
 });
