@@ -1,4 +1,4 @@
-// What visitors notice of a clear of everything: the neighbour's visitors at a fixed rate of about 30 % of the host's CPU, first alone, then while 900,000
+// What visitors notice of a clear of everything: the neighbour's visitors at a fixed rate of 30 % of the host's CPU, first alone, then while 900,000
 // entries of the other domain are cleared and deleted. Paired in one process of the agent, on an index that is put back before each pair.
 
 import { readdirSync, readFileSync } from "node:fs";
@@ -16,10 +16,9 @@ const pairs = 5;
 const seconds = 8;
 const warmUpSeconds = 3;
 const calibrationRate = 500;
-/** What a visit costs falls while the engine learns the code, and with the rate. */
-const calibrations = 4;
-/** Another process of the agent has other costs: each pair has the rate that takes the share in its own. */
-const calibrationsAgain = 2;
+/** What a visit costs falls while the engine learns the code, differs from process to process, and depends on the rate. */
+const calibrationsMost = 8;
+const shareWithin = 0.01;
 const cpuShare = 0.3;
 const hotUrls = 2_000;
 const probe = pathToFileURL(join(import.meta.dirname, "loop-probe.ts")).href;
@@ -69,22 +68,20 @@ export async function measureVisitors(
   show(measured, figures);
 }
 
-/** The rate at which the agent takes its share of the host's CPU. */
+/** The rate at which the agent takes its share of the host's CPU: of windows as long as those that are measured, until one has had it. */
 async function calibrate(
   big: BigEdge,
   visit: (perSecond: number, forSeconds: number) => Promise<Paced>,
   known: number,
 ): Promise<number> {
   let rate = known === 0 ? calibrationRate : known;
-  const rounds = known === 0 ? calibrations : calibrationsAgain;
-  let costS: number | undefined;
-  for (let i = 0; i < rounds; i++) {
-    const before = big.usage().cpuS;
-    const { tookMs } = await visit(rate, seconds);
-    const perRequestS = (big.usage().cpuS - before) / tookMs.length;
-    // Half of the round before: one differs from the next. As long as a window, for 64 connections are made anew in each.
-    costS = ((costS ?? perRequestS) + perRequestS) / 2;
-    rate = Math.round((cpuShare * availableParallelism()) / costS);
+  for (let i = 0; i < calibrationsMost; i++) {
+    const [fromMs, cpuS] = [performance.now(), big.usage().cpuS];
+    await visit(rate, seconds);
+    const tookS = (performance.now() - fromMs) / 1_000;
+    const share = (big.usage().cpuS - cpuS) / tookS / availableParallelism();
+    if (Math.abs(share - cpuShare) <= shareWithin) break;
+    rate = Math.round((rate * cpuShare) / share);
   }
   return rate;
 }
