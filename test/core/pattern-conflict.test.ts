@@ -107,7 +107,7 @@ test("what is refused because no entry has both matches none, and the rest may m
         expect(found).toEqual([]);
       }
     }),
-    { numRuns: 1_000 },
+    { numRuns: 3_000 },
   );
-  expect(Math.min(refused, matched)).toBeGreaterThan(10);
+  expect(Math.min(refused, matched)).toBeGreaterThan(50);
 });
