@@ -30,14 +30,14 @@ test("enough files were looked at", () => {
   expect(readTree(root).length).toBeGreaterThan(120);
 });
 
-test("every path named in ARCHITECTURE.md exists, and it is at most 250 lines", () => {
+test("every path named in ARCHITECTURE.md exists, and it is at most 300 lines", () => {
   const text = readFileSync(join(root, "ARCHITECTURE.md"), "utf8");
   const named = [
     ...text.matchAll(/`((?:src|test|bench|config|systemd|docs|scripts|\.ci)\/[^`\s*<>{}]*)`/g),
   ].map((match) => match[1] ?? "");
   expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   expect(named.length).toBeGreaterThan(15);
-  expect(text.split("\n").length).toBeLessThanOrEqual(250);
+  expect(text.split("\n").length).toBeLessThanOrEqual(300);
   expect(text).not.toMatch(/\.ts:\d+/);
 });
 
@@ -88,7 +88,7 @@ const plants: readonly { readonly rule: string; readonly path: string; readonly 
   {
     rule: "lines",
     path: "src/core/planted.ts",
-    text: `// Planted.\n${"export {};\n".repeat(301)}`,
+    text: `// Planted.\n${"export {};\n".repeat(501)}`,
   },
   {
     rule: "function",

@@ -2,7 +2,7 @@
 
 export type SourceFile = { readonly path: string; readonly text: string };
 
-const linesMax = 300;
+const linesMax = 500;
 const functionLinesMax = 70;
 
 /** May only shrink: an entry that is no longer needed is itself a finding. */
