@@ -41,7 +41,9 @@ const isRoot = (path: string): boolean => /^src\/(?:agent|central)\/[^/]+\.ts$/.
 const isEntry = (path: string): boolean =>
   path === "src/main.ts" || (isRoot(path) && !path.endsWith("/main.ts")) || path === "bench/run.ts";
 const mayUseProcess = (path: string): boolean =>
-  path === "src/main.ts" || isRoot(path) || /^src\/(?:base|cli|demo|agent\/admin)\//.test(path);
+  path === "src/main.ts" ||
+  isRoot(path) ||
+  /^src\/(?:start|base|cli|demo|agent\/admin)\//.test(path);
 
 type Import = { readonly target: string; readonly typeOnly: boolean };
 
@@ -81,9 +83,11 @@ function forbidden(from: string, to: string): string | undefined {
   const [own, other] = [folder(from), folder(to)];
   if (own === other) return undefined;
   if (from === "src/main.ts")
+    return to === "src/start/program.ts" ? undefined : "main begins, nothing more";
+  if (own === "src/start")
     return /^src\/(?:agent|central)\/main\.ts$|^src\/(?:cli|base|core|demo)\//.test(to)
       ? undefined
-      : "main picks a command, nothing more";
+      : "start picks a command, nothing more";
   const allowed: Readonly<Record<string, readonly string[]>> = {
     "src/core": [],
     "src/wire": ["src/core"],

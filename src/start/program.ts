@@ -1,0 +1,183 @@
+// accel-agent and accel-central: picks the command, imports it lazily, maps failures to exit codes; nothing else.
+
+import { readFileSync, realpathSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { describeFailure, exitCodeOf } from "../base/cli-exit.ts";
+import { columns, type Command } from "../base/command.ts";
+import { nearest } from "../core/nearest.ts";
+
+// First of all: a SIGHUP that arrives before the program is up must not end it.
+const reloads: (() => void)[] = [];
+process.on("SIGHUP", () => {
+  for (const reload of reloads) reload();
+});
+const stop = new AbortController();
+for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => stop.abort(name));
+// Whoever read what we say has left (`… | head`): there is nobody to go on for.
+process.stdout.on("error", () => stop.abort("nobody reads"));
+// A parent that started us over IPC and died took the terminal with it: nobody else will stop us.
+process.once("disconnect", () => stop.abort("parent gone"));
+process.channel?.unref();
+
+/** What was started: `src/main.ts` or `dist/main.js`, whatever links led there. */
+const entry = realpathSync(process.argv[1] ?? "");
+
+type Lazy = { readonly summary: string; readonly load: () => Promise<Command> };
+
+const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Lazy>>>> = {
+  agent: {
+    run: {
+      summary: "serve the domains of a deployment site",
+      load: async () => (await import("../agent/main.ts")).runCommand,
+    },
+    check: {
+      summary: "check the settings file, say every error in it",
+      load: async () => (await import("../agent/main.ts")).checkCommand,
+    },
+    status: {
+      summary: "link, viewsets, sets, cache, spool, warnings",
+      load: async () => (await import("../cli/agent-status.ts")).statusCommand,
+    },
+    cache: {
+      summary: "search or clear the cache, its figures, its integrity",
+      load: async () => (await import("../cli/agent-cache.ts")).cacheCommand,
+    },
+    why: {
+      summary: "why a URL is cached, or is not any more",
+      load: async () => (await import("../cli/agent-why.ts")).whyCommand,
+    },
+    bots: {
+      summary: "what would happen to an address; the sets in force",
+      load: async () => (await import("../cli/agent-bots.ts")).botsCommand,
+    },
+    viewset: {
+      summary: "versions kept on this host; back to one of them",
+      load: async () => (await import("../cli/agent-viewset.ts")).viewsetCommand,
+    },
+    logs: {
+      summary: "request records as they come, and their backlog",
+      load: async () => (await import("../cli/agent-logs.ts")).logsCommand,
+    },
+    demo: {
+      summary: "the whole service on this machine",
+      load: async () => (await import("../demo/main.ts")).demoCommand,
+    },
+  },
+  central: {
+    serve: {
+      summary: "run the service",
+      load: async () => (await import("../central/main.ts")).serveCommand,
+    },
+    check: {
+      summary: "check the settings file, say every error in it",
+      load: async () => (await import("../central/main.ts")).checkCommand,
+    },
+    status: {
+      summary: "deployment sites, channels, journal, logs",
+      load: async () => (await import("../cli/central-status.ts")).statusCommand,
+    },
+    clear: {
+      summary: "clear a site's cache by the customer API, with the proof of every instance",
+      load: async () => (await import("../cli/central-clear.ts")).clearCommand,
+    },
+    backup: {
+      summary: "back up store, blobs, packages and logs while it runs",
+      load: async () => (await import("../central/main.ts")).backupCommand,
+    },
+    restore: {
+      summary: "make an empty state directory of a backup",
+      load: async () => (await import("../central/main.ts")).restoreCommand,
+    },
+    openapi: {
+      summary: "print the OpenAPI document of the customer API",
+      load: async () => (await import("../central/main.ts")).openApiCommand,
+    },
+    customer: {
+      summary: "customers and what they have",
+      load: async () => (await import("../cli/central-customer.ts")).customerCommand,
+    },
+    user: {
+      summary: "users of customers, their passwords, what they may",
+      load: async () => (await import("../cli/central-user.ts")).userCommand,
+    },
+    token: {
+      summary: "tokens of the customer API",
+      load: async () => (await import("../cli/central-token.ts")).tokenCommand,
+    },
+    audit: {
+      summary: "who changed what, and when",
+      load: async () => (await import("../cli/central-audit.ts")).auditCommand,
+    },
+    bots: {
+      summary: "import a list of addresses into a bot of a domain",
+      load: async () => (await import("../cli/central-bots.ts")).botsCommand,
+    },
+  },
+};
+
+function version(): string {
+  const { version: text } = JSON.parse(
+    readFileSync(join(dirname(entry), "../package.json"), "utf8"),
+  ) as { version: string };
+  return text;
+}
+
+function help(program: string, commands: Readonly<Record<string, Lazy>>): string {
+  const rows = Object.entries(commands).map(([name, { summary }]) => [name, summary] as const);
+  return `${program} <command> [options]\n\n${columns([...rows, ["version", "print the version"]])}\nEvery command has --help. Exit status: 0 done, 1 failed, 2 bad usage, 3 not proved yet, not whole.\n`;
+}
+
+async function main(): Promise<number> {
+  const invoked = basename(process.argv[1] ?? "");
+  const named = invoked.startsWith("accel-")
+    ? [invoked.slice(6), ...process.argv.slice(2)]
+    : process.argv.slice(2);
+  const [which, name, ...args] = named;
+  const out = (text: string): void => void process.stdout.write(text);
+  if (which !== "agent" && which !== "central") {
+    process.stderr.write("usage: main.ts agent|central <command> [options]\n");
+    return 2;
+  }
+  const program = `accel-${which}`;
+  const commands = programs[which];
+  if (name === undefined || name === "--help" || name === "-h" || name === "help") {
+    (name === undefined ? process.stderr : process.stdout).write(help(program, commands));
+    return name === undefined ? 2 : 0;
+  }
+  if (name === "version" || name === "--version") {
+    out(`${program} ${version()}\n`);
+    return 0;
+  }
+  const lazy = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (lazy === undefined) {
+    const near = nearest(name, Object.keys(commands));
+    process.stderr.write(
+      `${program}: unknown command ${name}${near === undefined ? "" : `; did you mean ${near}?`}\n  See ${program} --help.\n`,
+    );
+    return 2;
+  }
+  try {
+    const command = await lazy.load();
+    if (args.includes("--help") || args.includes("-h"))
+      out(`${command.summary}\n\n${command.usage}\n`);
+    else
+      await command.run({
+        version: version(),
+        program: entry,
+        args,
+        out,
+        colour: process.stdout.isTTY && process.env["NO_COLOR"] === undefined,
+        env: process.env,
+        stop: stop.signal,
+        onReload: (reload) => void reloads.push(reload),
+      });
+    return 0;
+  } catch (error) {
+    process.stderr.write(describeFailure(program, error));
+    return exitCodeOf(error);
+  }
+}
+
+// Whatever ends before its command has, has failed: Node itself would say 0.
+process.exitCode = 1;
+process.exitCode = await main();
