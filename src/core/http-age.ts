@@ -61,14 +61,35 @@ export function isFresh(stored: Stored, nowMs: number): boolean {
   return currentAgeS(stored, nowMs) < stored.freshForS;
 }
 
+/**
+ * The earliest moment at which this response can have been made, by our clock (ms): a source makes it after it was asked, and a cache on the way says its Age
+ * (§5.1). `-Infinity` where the Age is not to be understood.
+ */
+export function madeAfter({
+  fields,
+  requestedAtMs,
+}: Pick<ResponseFacts, "fields" | "requestedAtMs">): number {
+  const said = fieldValues(fields, "age");
+  const [age = "0"] = said;
+  return said.length > 1 || !/^\d+$/.test(age) ? -Infinity : requestedAtMs - Number(age) * 1_000;
+}
+
 type Answered = Stored & { readonly headers: readonly Field[] };
+/** `madeAfterMs`: see `madeAfter`; undefined where it is not known. */
+type Fetched = Answered & { readonly madeAfterMs?: number | undefined };
 
 /**
- * Whether the answer to a slow fetch comes after a newer one has been stored (§4: of several the most recent is used, by Date). What is no longer fresh
- * gives way to whatever comes: where an origin's hosts disagree about the time, nothing would be stored for as long as that.
+ * Whether the answer to a slow fetch comes after a newer one has been stored (§4: of several the most recent is used, by Date). `freshForS` of the stored one is
+ * its lifetime by the rules in force now, `nowMs` the wall clock at the moment of storing.
+ *
+ * Dates order only answers whose fetches overlapped. What was made after the stored one had come in is newer whatever an origin's clock says: one that ran ahead
+ * and was put right would otherwise keep every newer answer out until its old one's time is over. What is no longer fresh gives way to whatever comes: where an
+ * origin's hosts disagree about the time, nothing would be stored for as long as that. So does what was stored in the future, before our own clock was set back.
  */
-export function isOvertaken(answer: Answered, stored: Answered): boolean {
+export function isOvertaken(answer: Fetched, stored: Answered, nowMs: number): boolean {
   const [date, storedDate] = [saidDate(answer.headers), saidDate(stored.headers)];
   if (date === undefined || storedDate === undefined || storedDate <= date) return false;
+  if ((answer.madeAfterMs ?? -Infinity) >= stored.storedAtMs) return false;
+  if (stored.storedAtMs > nowMs) return false;
   return isFresh(stored, Math.max(answer.storedAtMs, stored.storedAtMs));
 }

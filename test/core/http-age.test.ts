@@ -2,7 +2,13 @@
 
 import { describe, expect, it } from "vitest";
 import type { Field } from "../../src/core/http-fields.ts";
-import { currentAgeS, initialAge, isFresh, isOvertaken } from "../../src/core/http-age.ts";
+import {
+  currentAgeS,
+  initialAge,
+  isFresh,
+  isOvertaken,
+  madeAfter,
+} from "../../src/core/http-age.ts";
 
 const now = Date.UTC(2026, 0, 1);
 
@@ -40,7 +46,43 @@ describe("a response that comes after another was stored", () => {
     ["finds one that is stale", dated(early, now + 10_000), stored, false],
     ["finds one that is asked about at each use", dated(early, now), dated(late, now, 0), false],
   ])("%s", (_name, answer, other, expected) => {
-    expect(isOvertaken(answer, other)).toBe(expected);
+    expect(isOvertaken(answer, other, now + 60_000)).toBe(expected);
+  });
+
+  // The origin's clock had run an hour ahead when the stored one came.
+  const ahead = dated("Thu, 01 Jan 2026 01:00:00 GMT", now, 7_200);
+  it.each([
+    ["was asked for before that came in", now - 1, true],
+    ["was asked for since then", now, false],
+    ["is known to be made since then", now + 60_000, false],
+    ["may be older by what a cache on the way says", -Infinity, true],
+  ])("%s, and its Date is earlier", (_name, madeAfterMs, expected) => {
+    const answer = { ...dated("Thu, 01 Jan 2026 00:10:00 GMT", now + 600_000), madeAfterMs };
+    expect(isOvertaken(answer, ahead, now + 600_000)).toBe(expected);
+  });
+
+  it("finds one of the future, stored before our own clock was put back: that stands in nobody's way", () => {
+    const answer = { ...dated(early, now - 3_000_000), madeAfterMs: now - 3_000_000 };
+    expect(isOvertaken(answer, ahead, now - 3_000_000)).toBe(false);
+    expect(isOvertaken(answer, ahead, now)).toBe(true);
+  });
+});
+
+describe("when a response can have been made", () => {
+  it.each<[string, readonly Field[], number]>([
+    ["after it was asked for", [["Date", "Wed, 31 Dec 2025 22:00:00 GMT"]], now],
+    ["before that by its age, where a cache had it", [["Age", "90"]], now - 90_000],
+    ["at any time, where the age is a list", [["Age", "0, 0"]], -Infinity],
+    [
+      "at any time, where there are two",
+      [
+        ["Age", "0"],
+        ["Age", "0"],
+      ],
+      -Infinity,
+    ],
+  ])("%s", (_name, fields, expected) => {
+    expect(madeAfter({ fields, requestedAtMs: now })).toBe(expected);
   });
 });
 

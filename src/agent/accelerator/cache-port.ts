@@ -50,18 +50,27 @@ export type Refreshed = Pick<
   "headers" | "mime" | "storedAtMs" | "initialAgeS" | "freshForS"
 >;
 
-/** `blocked`: a clear that came after the source was read matches, or a newer response (by Date) is stored and fresh; the response may go to its visitor, it is not stored. `failed`: not stored, counted. */
+/** `blocked`: a clear that came after the source was read matches, or a newer response is stored and fresh (by Date, where the two were fetched at the same time); the response may go to its visitor, it is not stored. `failed`: not stored, counted. */
 export type CommitOutcome =
   | { readonly kind: "stored"; readonly id: number }
   | { readonly kind: "blocked" }
   | { readonly kind: "failed"; readonly reason: string };
 
+/** What decides, beside the response itself, whether it takes the place of the one that is stored. */
+export type Fetched = {
+  /** Somebody gets the rest of it from the store, so that it is stored also in place of a newer one. */
+  readonly isAwaited: boolean;
+  /** The earliest moment at which it can have been made (`madeAfter`), ms of the wall clock. */
+  readonly madeAfterMs: number;
+  /** The lifetime that the rule in force gives; null: what the source says. */
+  readonly ttlS: number | null;
+};
+
 /** One body on its way to disk. Ends by exactly one of commit and abort; both never throw. */
 export interface ObjectWriter {
   /** The chunk is neither kept beyond its copy nor transferred by those who read it here too, and must not change afterwards. Resolves when another one may be written. False: storing has failed or the object is too large; the caller stops writing and aborts. */
   write(chunk: Uint8Array): Promise<boolean>;
-  /** `isAwaited`: somebody gets the rest of it from the store, so that it is stored also in place of a newer one. */
-  commit(meta: EntryMeta, isAwaited?: boolean): Promise<CommitOutcome>;
+  commit(meta: EntryMeta, fetched?: Fetched): Promise<CommitOutcome>;
   abort(): void;
 }
 

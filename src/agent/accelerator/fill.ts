@@ -1,7 +1,7 @@
 // One origin response on its way into the cache beside the visitor who asked for it. Storing never harms the answer: whatever fails
 // here, the visitor gets the body.
 
-import type { CommitOutcome, EntryMeta, ObjectWriter } from "./cache-port.ts";
+import type { CommitOutcome, EntryMeta, Fetched, ObjectWriter } from "./cache-port.ts";
 
 /**
  * How long the end of an answer waits for its commit. With it, whoever has an answer finds it stored: a second request is a hit. A busy
@@ -11,12 +11,14 @@ const commitWaitMs = 50;
 
 export class Fill {
   readonly #meta: EntryMeta;
+  readonly #fetched: Omit<Fetched, "isAwaited">;
   readonly #outcome = Promise.withResolvers<CommitOutcome | undefined>();
   #writer: ObjectWriter | undefined;
 
-  constructor(writer: ObjectWriter, meta: EntryMeta) {
+  constructor(writer: ObjectWriter, meta: EntryMeta, fetched: Omit<Fetched, "isAwaited">) {
     this.#writer = writer;
     this.#meta = meta;
+    this.#fetched = fetched;
   }
 
   /** Of the commit, whenever it comes; undefined where nothing was stored. */
@@ -38,7 +40,7 @@ export class Fill {
     const writer = this.#writer;
     this.#writer = undefined;
     if (writer === undefined) return;
-    const stored = writer.commit(this.#meta, isAwaited);
+    const stored = writer.commit(this.#meta, { ...this.#fetched, isAwaited });
     this.#outcome.resolve(stored);
     await shortly(stored);
   }

@@ -4,6 +4,7 @@
 
 import type { BackendSettings } from "../../core/effective-devlove.ts";
 import { mimeOf } from "../../core/content-coding.ts";
+import { madeAfter } from "../../core/http-age.ts";
 import { planStore, type StoreRequest, type StoreSettings } from "../../core/http-cache.ts";
 import { fieldValue, type Field } from "../../core/http-fields.ts";
 import { endsStored, planRefresh } from "../../core/http-refresh.ts";
@@ -193,7 +194,8 @@ export class Flight {
       sourceNo: plan.sourceNo,
       digest: null,
     };
-    const fill = new Fill(cache.begin(plan.key), meta);
+    const fetched = { madeAfterMs: madeAfter(answer), ttlS: plan.settings.ttl_s };
+    const fill = new Fill(cache.begin(plan.key), meta, fetched);
     const body = new SharedBody((from) => storedTail(cache, plan.key, fill.outcome, from));
     // Of unstated length it may be a stream without end.
     const length = hasNoBody(answer)

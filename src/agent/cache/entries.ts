@@ -95,11 +95,15 @@ export class Entries {
     return { values, vary, held: this.#sql.ofVariant.all(...values, vary) };
   }
 
-  /** Under a new id; what is held in its place is removed, and those of too many variants that were not used for longest. */
+  /**
+   * Under a new id; what is held in its place is removed, and those of too many variants that were not used for longest. `isLive`: whether an entry counts among
+   * those; what was cleared waits for its deletion beside them.
+   */
   put(
     { key, meta, body, size }: Candidate,
     { values, vary, held }: Place,
     nowS: number,
+    isLive: (id: number) => boolean,
   ): { id: number; removed: Removed[] } {
     const replaced = { reason: "replaced", clearNo: null, atS: nowS } as const;
     const before = held.map(({ id }) => id);
@@ -128,7 +132,8 @@ export class Entries {
     const id = Number(lastInsertRowid);
     this.#add(id, body, text, footprint);
     if (vary !== "") {
-      const surplus = this.#sql.surplus.all(...values, id, variantsMax - 1);
+      const live = this.#sql.otherVariants.all(...values, id).filter(isLive);
+      const surplus = live.slice(variantsMax - 1);
       removed.push(...this.remove(surplus.toSorted(ascending), replaced));
     }
     return { id, removed };

@@ -45,6 +45,7 @@ export type BaseRow = {
 export type HeldRow = {
   readonly id: number;
   readonly coding: string;
+  readonly status: number;
   readonly headers: string;
   readonly storedAtMs: number;
   readonly initialAgeS: number;
@@ -160,13 +161,13 @@ function prepareReads(db: Sqlite) {
     ),
     codedOf: ids<[number]>("SELECT id FROM entry WHERE base_id = ?"),
     ofVariant: db.prepare<[...KeyValues, vary: string], HeldRow>(
-      `SELECT id, coding, headers, stored_at_ms AS storedAtMs, initial_age_s AS initialAgeS, fresh_for_s AS freshForS
+      `SELECT id, coding, status, headers, stored_at_ms AS storedAtMs, initial_age_s AS initialAgeS, fresh_for_s AS freshForS
        FROM ${byKey} AND vary = ? ORDER BY id`,
     ),
     ofKey: ids<KeyValues>(`SELECT id FROM ${byKey} ORDER BY id`),
-    /** Of the others than the one that has just come. */
-    surplus: ids<[...KeyValues, id: number, kept: number]>(
-      `SELECT id FROM ${byKey} AND coding = '' AND id <> ? ORDER BY used_at_s DESC, id DESC LIMIT -1 OFFSET ?`,
+    /** The others than the one that has just come, last used first; those that are cleared and not yet deleted among them. */
+    otherVariants: ids<[...KeyValues, id: number]>(
+      `SELECT id FROM ${byKey} AND coding = '' AND id <> ? ORDER BY used_at_s DESC, id DESC`,
     ),
     longestUnused: ids<[number]>("SELECT id FROM entry ORDER BY used_at_s LIMIT ?"),
     firstSite: db.prepare<[], Site>(`${sites} ORDER BY domain, host LIMIT 1`),

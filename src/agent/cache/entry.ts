@@ -65,14 +65,22 @@ export type StoredBody =
   | { readonly kind: "inline"; readonly bytes: Uint8Array }
   | { readonly kind: "file"; readonly object: string; readonly digest: Uint8Array };
 
+/** What decides, beside the response itself, whether it takes the place of the one that is stored. */
+export type Fetched = {
+  /** A visitor gets the rest of it from the store: it is stored also in place of a newer one. */
+  readonly isAwaited?: boolean;
+  /** The earliest moment at which it can have been made, ms of the wall clock; undefined: not known. */
+  readonly madeAfterMs?: number;
+  /** The lifetime that the rule in force gives, null where it leaves that to the source; undefined: not known, what is stored lasts as long as it was to. */
+  readonly ttlS?: number | null;
+};
+
 /** One response on its way into the index. `body`: null where there is none to keep, be it empty or a static file. */
-export type Candidate = {
+export type Candidate = Fetched & {
   readonly key: EntryKey;
   readonly meta: EntryMeta;
   readonly body: StoredBody | null;
   readonly size: number;
-  /** A visitor gets the rest of it from the store: it is stored also in place of a newer one. */
-  readonly isAwaited?: boolean;
 };
 
 /** Whose entries a clear may touch; null is every domain, or every host of the domain. */

@@ -47,10 +47,10 @@ export class Lookups implements Disposable {
     this.incarnation = incarnation;
     this.#db = openSqlite(indexPath(directory), { sync: "normal", readonly: true });
     this.#db.pragma(`busy_timeout = ${busyMs}`);
-    this.#find = this.#db.prepare<[...KeyValues, limit: number], Row>(
+    this.#find = this.#db.prepare<[...KeyValues, below: number, limit: number], Row>(
       `SELECT id, vary, mime, status, headers, stored_at_ms, initial_age_s, fresh_for_s, source_no, digest, size,
          coding, base_id
-       FROM ${byKey} ORDER BY id DESC LIMIT ?`,
+       FROM ${byKey} AND id < ? ORDER BY id DESC LIMIT ?`,
     );
     this.#body = this.#db.prepare<[number], BodyRow>(
       `SELECT object, object_digest AS objectDigest, is_verified AS isVerified, size, body.bytes
@@ -58,11 +58,23 @@ export class Lookups implements Disposable {
     );
   }
 
-  /** Newest first, whether servable or not. */
-  find(key: EntryKey): Entry[] {
+  /**
+   * Newest first. `isLive`: whether an entry may still be used. Where others stand among the newest, what was cleared and is not yet deleted, they keep no live one
+   * from being found: one that is not live now will never be.
+   */
+  find(key: EntryKey, isLive: (entry: Pick<Entry, "id" | "baseId">) => boolean): Entry[] {
     const { domain, host, kind, path, query } = key;
-    return this.#find
-      .all(...keyValues(key), foundMax)
+    const values = keyValues(key);
+    let found: Row[] = [];
+    for (let below: number | undefined = Number.MAX_SAFE_INTEGER; below !== undefined;) {
+      const rows = this.#find.all(...values, below, foundMax);
+      found.push(...rows);
+      const isAll = rows.length < foundMax;
+      if (!isAll) found = found.filter((row) => isLive({ id: row.id, baseId: row.base_id }));
+      below = isAll || found.length >= foundMax ? undefined : rows.at(-1)?.id;
+    }
+    return found
+      .slice(0, foundMax)
       .map((row) => ({ ...readRow(row), domain, host, kind, path, query }));
   }
 

@@ -5,7 +5,13 @@ import { createHash, type Hash } from "node:crypto";
 import { mkdir, open, unlink, writeFile, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { messageOf } from "../../core/faults.ts";
-import { inlineBytesMax, type CommitOutcome, type EntryMeta, type StoredBody } from "./entry.ts";
+import {
+  inlineBytesMax,
+  type CommitOutcome,
+  type EntryMeta,
+  type Fetched,
+  type StoredBody,
+} from "./entry.ts";
 import { hotBodyBytesMax } from "./hot-bodies.ts";
 import type { DiskRoom } from "./disk-room.ts";
 import type { CommitAnswer } from "./index-link.ts";
@@ -21,7 +27,7 @@ export type ObjectWriterOptions = {
     meta: EntryMeta,
     body: StoredBody | null,
     size: number,
-    isAwaited: boolean,
+    fetched: Fetched,
   ) => Promise<CommitAnswer>;
   /** A body that was small enough to be still at hand, after it was stored. */
   readonly onStored: (id: number, body: Uint8Array) => void;
@@ -65,18 +71,18 @@ export class ObjectWriter {
     return this.#fault === undefined;
   }
 
-  async commit(meta: EntryMeta, isAwaited = false): Promise<CommitOutcome> {
+  async commit(meta: EntryMeta, fetched: Fetched = {}): Promise<CommitOutcome> {
     if (this.#isEnded) return { kind: "failed", reason: "the writer has ended already" };
     this.#isEnded = true;
     if (this.#size === 0) this.#take(0); // A row without a body needs room as well.
     try {
-      return await this.#commit(meta, isAwaited);
+      return await this.#commit(meta, fetched);
     } finally {
       this.#giveRoom();
     }
   }
 
-  async #commit(meta: EntryMeta, isAwaited: boolean): Promise<CommitOutcome> {
+  async #commit(meta: EntryMeta, fetched: Fetched): Promise<CommitOutcome> {
     const isHeld = this.#file === undefined && this.#held === this.#size;
     const body = isHeld ? this.#takeHeld() : undefined;
     const isInline = body !== undefined && body.length <= inlineBytesMax;
@@ -88,7 +94,7 @@ export class ObjectWriter {
       return { kind: "failed", reason: this.#fault };
     }
     const stored = this.#stored(isInline ? body : undefined);
-    const { outcome, isCertain } = await this.#options.submit(meta, stored, this.#size, isAwaited);
+    const { outcome, isCertain } = await this.#options.submit(meta, stored, this.#size, fetched);
     if (outcome.kind === "stored") {
       if (body !== undefined) this.#options.onStored(outcome.id, body);
     } else if (isCertain && !isInline) await this.#discard();

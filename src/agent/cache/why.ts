@@ -47,10 +47,12 @@ function explainKey(
   { index, lookups, guard }: { index: OpenIndex; lookups: Lookups; guard: Guard },
   key: EntryKey,
 ): WhyKey {
-  const entries = lookups.find(key).map((entry) => ({
-    ...entry,
-    servable: index.bits.has(entry.id) && (entry.baseId === null || index.bits.has(entry.baseId)),
-  }));
+  const entries = lookups
+    .find(key, () => true)
+    .map((entry) => ({
+      ...entry,
+      servable: index.bits.has(entry.id) && (entry.baseId === null || index.bits.has(entry.baseId)),
+    }));
   const concerning = index.clears.concerning(key, clearsMax);
   const byNo = new Map(concerning.map((clear) => [clear.clearNo, clear]));
   const departures = index.departures.of(key, departuresShown).map((departure) => ({

@@ -87,10 +87,11 @@ export class WorkerCache implements Disposable {
     this.#header.noteLookup();
     const current = this.#usable();
     if (current === undefined) return [];
+    const isLive = (entry: Pick<Entry, "id" | "baseId">): boolean => isServable(current, entry);
     try {
       const found = this.#hotLookups
-        .find(key, () => this.#openLookups(current)?.find(key) ?? [])
-        .filter((entry) => isServable(current, entry));
+        .find(key, () => this.#openLookups(current)?.find(key, isLive) ?? [])
+        .filter(isLive);
       // Which of several variants is used is known when it answers.
       for (const { id, vary } of found) if (vary === null) this.#used.note(id);
       return found;
@@ -137,12 +138,12 @@ export class WorkerCache implements Disposable {
 
   begin(key: EntryKey): ObjectWriter {
     const incarnation = this.#usable()?.view.incarnation ?? 0;
-    return this.#writer(null, async (meta, body, size, isAwaited) => {
+    return this.#writer(null, async (meta, body, size, fetched) => {
       const fault = variesByTooMuch(meta) ? "it varies by too much" : metaFault(meta);
       if (fault !== undefined)
         return { outcome: { kind: "failed", reason: fault }, isCertain: true };
       if (meta.vary !== null) this.#tellUsed(this.#used.takeOf(keyPlace(key)));
-      const candidate = { key, meta, body, size, isAwaited };
+      const candidate = { ...fetched, key, meta, body, size };
       return this.#link.submit({ kind: "commit", incarnation, candidate });
     });
   }

@@ -1,6 +1,7 @@
 // What workers ask of the index, decided within the transaction of their batch: what is stored, changed or removed, and what must follow the commit.
 
 import { isOvertaken } from "../../core/http-age.ts";
+import { lifetimeUnder } from "../../core/http-cache.ts";
 import type { Clears } from "./clears.ts";
 import type { Cause } from "./departures.ts";
 import type { Entries, Place, Removed } from "./entries.ts";
@@ -113,8 +114,9 @@ export class Writes {
       };
     if (blocked !== false) return { outcome: { kind: "blocked" } };
     const place = this.#entries.place(candidate);
-    if (this.#isOvertaken(candidate, place, turn)) return { outcome: { kind: "blocked" } };
-    const { id, removed } = this.#entries.put(candidate, place, nowS);
+    if (this.#isOvertaken(candidate, place, turn, nowS)) return { outcome: { kind: "blocked" } };
+    const isLive = (other: number): boolean => this.#isLive(other, turn);
+    const { id, removed } = this.#entries.put(candidate, place, nowS, isLive);
     return {
       outcome: { kind: "stored", id },
       effect: { on: { id, site: key }, off: removed, changed: key },
@@ -125,13 +127,21 @@ export class Writes {
    * By a newer response that was stored while this one was fetched. One that may not be served any more stands in nobody's way, and one whose rest somebody
    * waits for is stored: better a little older than half an answer.
    */
-  #isOvertaken(candidate: Candidate, place: Place, turn: Turn): boolean {
-    if (candidate.isAwaited === true) return false;
+  #isOvertaken(
+    { isAwaited, meta, madeAfterMs, ttlS }: Candidate,
+    place: Place,
+    turn: Turn,
+    nowS: number,
+  ): boolean {
+    if (isAwaited === true) return false;
     const held = place.held.find(({ coding }) => coding === "");
     if (held === undefined) return false;
-    if (!turn.on.has(held.id) && !this.#isServable(held.id, turn)) return false;
+    if (!this.#isLive(held.id, turn)) return false;
     const headers: EntryMeta["headers"] = JSON.parse(held.headers);
-    return isOvertaken(candidate.meta, { ...held, headers });
+    const stored = { ...held, headers };
+    const freshForS = ttlS === undefined ? held.freshForS : lifetimeUnder(stored, { ttl_s: ttlS });
+    const endOfSecondMs = (nowS + 1) * 1_000;
+    return isOvertaken({ ...meta, madeAfterMs }, { ...stored, freshForS }, endOfSecondMs);
   }
 
   /**
@@ -183,6 +193,11 @@ export class Writes {
 
   #servable(id: number, turn: Turn): ReturnType<Entries["base"]> {
     return this.#isServable(id, turn) ? this.#entries.base(id) : undefined;
+  }
+
+  /** Of a row that is there: servable, or about to be when this transaction ends. */
+  #isLive(id: number, turn: Turn): boolean {
+    return turn.on.has(id) || this.#isServable(id, turn);
   }
 
   #isServable(id: number, turn: Turn): boolean {

@@ -197,3 +197,23 @@ describe("the scheme", () => {
     expect(edge.cache.entries.length).toBe(2);
   });
 });
+
+describe("what the store is told of a fetch", () => {
+  it("is when the answer can have been made at the earliest, by its Age, and the rule's lifetime", async () => {
+    const answers: readonly Record<string, string>[] = [{}, { Age: "30" }, { Age: "soon" }];
+    const rules = { rules: [{ path: "/**", ttl_s: 120 }] };
+    await using s = await openStage((_q, r, n) => {
+      r.writeHead(200, { "Cache-Control": "max-age=60", ...answers[n - 1] }).end("v");
+    }, rules);
+    const began = Date.now() - 1_000;
+    for (const path of ["/a", "/b", "/c"]) await s.get(path);
+    const ended = Date.now() + 1_000;
+    const [now, aged, unclear] = s.edge.cache.fetched;
+    expect(now).toMatchObject({ isAwaited: false, ttlS: 120 });
+    expect(now?.madeAfterMs).toBeGreaterThanOrEqual(began);
+    expect(now?.madeAfterMs).toBeLessThanOrEqual(ended);
+    expect(aged?.madeAfterMs).toBeGreaterThanOrEqual(began - 30_000);
+    expect(aged?.madeAfterMs).toBeLessThanOrEqual(ended - 30_000);
+    expect(unclear?.madeAfterMs).toBe(-Infinity);
+  });
+});

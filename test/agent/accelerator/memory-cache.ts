@@ -6,6 +6,7 @@ import type {
   Entry,
   EntryKey,
   EntryMeta,
+  Fetched,
   ObjectWriter,
   Refreshed,
   ResponseCache,
@@ -29,6 +30,7 @@ export class MemoryCache implements ResponseCache {
   outcomes: CommitOutcome[] = [];
   /** Of each commit. */
   readonly awaited: boolean[] = [];
+  readonly fetched: (Fetched | undefined)[] = [];
   readonly usedIds: number[] = [];
   #nextId = 1;
 
@@ -81,8 +83,9 @@ export class MemoryCache implements ResponseCache {
         chunks.push(chunk.slice());
         return this.takesChunks;
       },
-      commit: async (meta, isAwaited = false) => {
-        this.awaited.push(isAwaited);
+      commit: async (meta, fetched) => {
+        this.awaited.push(fetched?.isAwaited === true);
+        this.fetched.push(fetched);
         await sleep(5); // As long as an index takes.
         return this.#store(key, meta, Buffer.concat(chunks));
       },

@@ -143,7 +143,7 @@ test("a response that was overtaken by a newer one is not stored over it", async
   const awaited = async (sourceNo: number): Promise<string> => {
     const writer = rig.cache.begin(key);
     await writer.write(Buffer.from("awaited"));
-    return (await writer.commit(metaOf({ sourceNo, ...dated(30) }), true)).kind;
+    return (await writer.commit(metaOf({ sourceNo, ...dated(30) }), { isAwaited: true })).kind;
   };
   const before = rig.cache.sourceNo();
   expect(await awaited(before)).toBe("stored");
@@ -156,4 +156,38 @@ test("a response that was overtaken by a newer one is not stored over it", async
   await clear(rig, ["path:late"]).applied;
   expect((await store(rig.cache, key, "old", dated(10))).kind).toBe("stored");
   expect(await bodyOf(rig.cache, key)).toBe("old");
+});
+
+test("an origin whose clock ran ahead keeps nothing out that was asked for since", async () => {
+  const key = keyOf({ path: "/ahead" });
+  const minutes = (n: number): number => metaOf().storedAtMs + n * 60_000;
+  const at = (minute: number, clockMinutes = minute): Partial<EntryMeta> => ({
+    headers: [
+      ["Date", new Date(minutes(clockMinutes)).toUTCString()],
+      ["Cache-Control", "max-age=86400"],
+    ],
+    storedAtMs: minutes(minute),
+    freshForS: 86_400,
+  });
+  const commit = async (
+    body: string,
+    meta: Partial<EntryMeta>,
+    fetched: { readonly madeAfterMs: number; readonly ttlS?: number | null },
+  ): Promise<string> => {
+    const sourceNo = rig.cache.sourceNo();
+    const writer = rig.cache.begin(key);
+    await writer.write(Buffer.from(body));
+    return (await writer.commit(metaOf({ sourceNo, ...meta }), fetched)).kind;
+  };
+  // An hour ahead, and put right a minute later.
+  expect(await commit("ahead", at(0, 60), { madeAfterMs: minutes(0) })).toBe("stored");
+  expect(await commit("asked for before", at(1), { madeAfterMs: minutes(-1) })).toBe("blocked");
+  expect(await commit("asked for since", at(2), { madeAfterMs: minutes(2) })).toBe("stored");
+  expect(await bodyOf(rig.cache, key)).toBe("asked for since");
+
+  // A cache on the way has one that it says is older: it is, for as long as what is stored is fresh by the rule in force.
+  const old = { madeAfterMs: minutes(1) };
+  expect(await commit("older", at(12, 1), { ...old, ttlS: null })).toBe("blocked");
+  expect(await commit("older", at(12, 1), { ...old, ttlS: 3_600 })).toBe("blocked");
+  expect(await commit("older", at(12, 1), { ...old, ttlS: 60 })).toBe("stored");
 });
