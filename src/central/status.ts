@@ -1,14 +1,15 @@
 // What central tells of itself: to operators (`accel-central status`) and to whoever asks whether it is ready.
 
 import type { Health } from "../base/health.ts";
-import { isBehind } from "../core/package-version.ts";
+import { isBehind, oldestRelease } from "../core/package-version.ts";
 import type { Hub } from "./agents/hub.ts";
 import { canaryAges } from "./agents/log-canaries.ts";
 import type { LogThread } from "./agents/log-client.ts";
 import type { CentralSettings } from "./settings/fields.ts";
 import { storeEpoch, type Store } from "./store/database.ts";
-import { sitePositions } from "./store/instances.ts";
+import { sitePositions, type SitePosition } from "./store/instances.ts";
 import { newestPackage } from "./store/packages.ts";
+import { countingOf, listedOf } from "./store/proof.ts";
 import { lastRestore } from "./store/restores.ts";
 
 export type StatusDeps = {
@@ -53,17 +54,51 @@ export async function centralStatus(deps: StatusDeps, hub: Hub, port: number): P
     restored: (await lastRestore(store)) ?? null,
     newest_package: newest?.version ?? null,
     logs: { ...logs, queue_bytes: thread.waitingBytes, failing: thread.failure ?? null },
-    deployment_sites: sites.map(({ id, name16, headSeq, appliedSeq, agentVersion, lastSeen }) => ({
-      id,
-      name16,
-      live: hub.isLive(id),
-      journal_head: headSeq,
-      applied_seq: appliedSeq,
-      agent_version: agentVersion,
-      behind: isBehind(agentVersion, newest?.version) ?? null,
-      last_seen: lastSeen,
-      log_canary_age_seconds: ages.get(id) ?? null,
+    deployment_sites: sites.map((site) => ({
+      ...siteFacts(site, { hub, newest: newest?.version, nowMs: now().getTime() }),
+      log_canary_age_seconds: ages.get(site.id) ?? null,
     })),
     warnings: health.list(),
+  };
+}
+
+/**
+ * What the site's agents told of themselves. The site stands where the instance stands that is furthest behind, of those that were seen within 3 minutes (where none
+ * was, the one seen last); below it each instance of the last day by itself. Null: not told.
+ */
+export function siteFacts(
+  { id, name16, headSeq, instances }: SitePosition,
+  context: {
+    readonly hub: Pick<Hub, "isLive">;
+    readonly newest: string | undefined;
+    readonly nowMs: number;
+  },
+) {
+  const { hub, newest, nowMs } = context;
+  const counting = countingOf(instances, nowMs);
+  const applied = counting.map(({ appliedSeq }) => appliedSeq);
+  const [furthestBehind] = counting.toSorted((a, b) => (a.appliedSeq ?? -1) - (b.appliedSeq ?? -1));
+  const agentVersion = oldestRelease(counting.flatMap((one) => one.agentVersion ?? [])) ?? null;
+  return {
+    id,
+    name16,
+    live: hub.isLive(id),
+    journal_head: headSeq,
+    applied_seq: applied.includes(null) ? null : (furthestBehind?.appliedSeq ?? null),
+    oldest_unfinished: furthestBehind?.oldestUnfinished ?? null,
+    agent_version: agentVersion,
+    behind: isBehind(agentVersion, newest) ?? null,
+    last_seen: instances[0]?.lastSeen ?? null,
+    instances: listedOf(instances, nowMs).map((one) => ({
+      instance_id: one.instanceId,
+      live: hub.isLive(id, one.instanceId),
+      applied_seq: one.appliedSeq,
+      oldest_unfinished: one.oldestUnfinished,
+      position_told: one.positionAt,
+      agent_version: one.agentVersion,
+      behind: isBehind(one.agentVersion, newest) ?? null,
+      last_seen: one.lastSeen,
+      logs_confirmed: one.logsConfirmedAt,
+    })),
   };
 }

@@ -84,6 +84,16 @@ export function comparePackageVersions(a: PackageVersion, b: PackageVersion): nu
   );
 }
 
+/** The oldest of these releases, as it was given; what is no version counts only where nothing else is given. */
+export function oldestRelease(releases: readonly string[]): string | undefined {
+  const parsed = releases.flatMap((release) => {
+    const version = parsePackageVersion(release);
+    return version === undefined ? [] : [{ release, version }];
+  });
+  const [oldest] = parsed.toSorted((a, b) => comparePackageVersions(a.version, b.version));
+  return oldest?.release ?? releases[0];
+}
+
 /** Whether a release is older than the newest one; undefined where one of them is not known, or no version. */
 export function isBehind(
   release: string | null | undefined,

@@ -5,6 +5,7 @@ import { AnswerMessage, AskMessage } from "./ask.ts";
 import { closed, decoder } from "./validate.ts";
 import { Count, Epoch, HostText, InstanceId, Seq, Sha256Text } from "./parts.ts";
 import { JournalItem } from "./journal.ts";
+import { Position } from "./position.ts";
 import { Receipt, ReceiptPhase } from "./receipt.ts";
 
 export const pingIntervalMs = 15_000;
@@ -60,6 +61,8 @@ export const Report = closed({
   /** As in hello, where no channel says it. Absent: what was told before stays. */
   agent_version: Type.Optional(Type.String()),
   edge: Type.Optional(Type.Union([EdgeFacts, Type.Null()])),
+  /** Absent: of an agent of the release before, or told to a central of it. */
+  position: Type.Optional(Position),
   /** Of `unreviewed_bots`, which count since the batch before; sent again until acknowledged. Absent: there is nothing to add. */
   counted: Type.Optional(CountedBatch),
   /** Sums over all lanes since the agent's state began: accepted = delivered + spooled + in_memory + dropped. */
@@ -123,7 +126,12 @@ export type Hello = Static<typeof Hello>;
 
 export const AgentMessage = Type.Union([
   Hello,
-  closed({ type: Type.Literal("receipt"), receipt: Receipt }),
+  /** `position` is the agent's when it sends this, not when the receipt came about. */
+  closed({
+    type: Type.Literal("receipt"),
+    receipt: Receipt,
+    position: Type.Optional(Position),
+  }),
   closed({ type: Type.Literal("report"), report: Report }),
   /** Of a running import; best effort, the receipt tells the end. */
   closed({

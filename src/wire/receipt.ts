@@ -3,6 +3,7 @@
 import { Type, type Static } from "typebox";
 import { closed, decoder } from "./validate.ts";
 import { Count, Detail, InstanceId, Seq } from "./parts.ts";
+import { Position } from "./position.ts";
 
 /**
  * `applied`: the effect is durable and in force. `gone`: of a clear, the bytes are deleted too. `failed`: tried, may succeed when repeated by a new entry.
@@ -29,6 +30,7 @@ export type Receipt = Static<typeof Receipt>;
 export const ReceiptBatch = closed({
   instance_id: InstanceId,
   receipts: Type.Array(Receipt, { maxItems: 1_000 }),
+  position: Type.Optional(Position),
 });
 export const decodeReceiptBatch = decoder(ReceiptBatch);
 export const ReceiptAcks = closed({ acks: Type.Array(closed({ seq: Seq, phase: ReceiptPhase })) });

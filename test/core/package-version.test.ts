@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import {
   comparePackageVersions,
   isBehind,
+  oldestRelease,
   parsePackageVersion,
   type PackageVersion,
 } from "../../src/core/package-version.ts";
@@ -165,4 +166,13 @@ test.each([
   ["0.4.0", undefined, undefined],
 ])("release %s is behind package %s: %s", (release, newest, behind) => {
   expect(isBehind(release, newest)).toBe(behind);
+});
+
+test.each<readonly [readonly string[], string | undefined]>([
+  [[], undefined],
+  [["0.10.0", "0.9.0", "1.0"], "0.9.0"],
+  [["a build", "2.0", "1.0RC1"], "1.0RC1"],
+  [["a build", "another"], "a build"],
+])("of %j the oldest release is %s", (releases, oldest) => {
+  expect(oldestRelease(releases)).toBe(oldest);
 });

@@ -10,6 +10,7 @@ import {
   type Report,
 } from "../../src/wire/channel.ts";
 import type { JournalEntry } from "../../src/wire/journal.ts";
+import type { Position } from "../../src/wire/position.ts";
 import type { Receipt } from "../../src/wire/receipt.ts";
 import type { RequestRecord } from "../../src/wire/request-log.ts";
 import { decodeTokenAnswer, type TokenAnswer } from "../../src/wire/token.ts";
@@ -107,8 +108,14 @@ export class FakeChannel implements Disposable {
     });
   }
 
-  receipt(seq: number, phase: Receipt["phase"], detail: Receipt["detail"] = {}): void {
-    this.say({ type: "receipt", receipt: { seq, phase, detail, took_ms: 1 } });
+  receipt(
+    seq: number,
+    phase: Receipt["phase"],
+    detail: Receipt["detail"] = {},
+    position?: Position,
+  ): void {
+    const receipt = { seq, phase, detail, took_ms: 1 };
+    this.say({ type: "receipt", receipt, ...(position !== undefined && { position }) });
   }
 
   all<T extends CentralMessage["type"]>(type: T): Extract<CentralMessage, { type: T }>[] {

@@ -16,7 +16,8 @@ import {
   type Report,
 } from "../../src/wire/channel.ts";
 import type { JournalEntry } from "../../src/wire/journal.ts";
-import type { Receipt } from "../../src/wire/receipt.ts";
+import { centralTakes, takesHeader, type Position } from "../../src/wire/position.ts";
+import { decodeReceiptBatch, type Receipt } from "../../src/wire/receipt.ts";
 import type { Snapshot } from "../../src/wire/snapshot.ts";
 import type { AgentApiError } from "../../src/wire/token.ts";
 import { noFaults, type Faults } from "./fake-faults.ts";
@@ -28,6 +29,8 @@ export const secret16 = "00112233445566778899aabbccddeeff" as Secret16;
 export class FakeCentral implements AsyncDisposable {
   readonly faults: Faults = { ...noFaults };
   readonly receipts: Receipt[] = [];
+  /** Told beside receipts, in the order of their arrival. */
+  readonly positions: (Position | undefined)[] = [];
   readonly reports: Report[] = [];
   readonly progress: AgentMessage[] = [];
   readonly hellos: Hello[] = [];
@@ -53,6 +56,9 @@ export class FakeCentral implements AsyncDisposable {
 
   static async start(): Promise<FakeCentral> {
     const central = new FakeCentral();
+    central.#upgrades.on("headers", (headers) => {
+      if (!central.faults.old) headers.push(`${takesHeader}: ${centralTakes}`);
+    });
     const listener = await listenHttp(
       (request, response) => void central.#answer(request, response),
       { host: "127.0.0.1", port: 0 },
@@ -100,6 +106,7 @@ export class FakeCentral implements AsyncDisposable {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.#note(`${request.method} ${request.url}`);
+    if (!this.faults.old) response.setHeader(takesHeader, centralTakes);
     this.headers.push(request.headers);
     if (this.faults.delayMs > 0) await sleep(this.faults.delayMs);
     const read = await readBody(request, 16 * 2 ** 20);
@@ -198,8 +205,11 @@ export class FakeCentral implements AsyncDisposable {
   }
 
   #postedReceipts(body: Buffer, response: ServerResponse): void {
-    const { receipts } = JSON.parse(body.toString("utf8")) as { receipts: Receipt[] };
+    const decoded = decodeReceiptBatch(JSON.parse(body.toString("utf8")));
+    if (!decoded.ok) throw new Error(`the agent posted ${body.toString("utf8")}`);
+    const { receipts, position } = decoded.value;
     this.receipts.push(...receipts);
+    this.positions.push(position);
     tell(response, 200, { acks: receipts.map(({ seq, phase }) => ({ seq, phase })) });
   }
 
@@ -281,6 +291,7 @@ export class FakeCentral implements AsyncDisposable {
     if (message.type !== "receipt") return;
     const { seq, phase } = message.receipt;
     this.receipts.push(message.receipt);
+    this.positions.push(message.position);
     if (faults.loseAcks > 0) faults.loseAcks -= 1;
     else send({ type: "receipt_ack", seq, phase });
   }

@@ -25,6 +25,8 @@ export type Faults = {
   failSnapshots: number;
   /** A long poll is answered at once, as by a proxy that caches or cuts it. */
   impatient: boolean;
+  /** It is of the release before: it says nothing of what it takes beyond that. */
+  old: boolean;
 };
 
 export const noFaults: Faults = {
@@ -39,4 +41,5 @@ export const noFaults: Faults = {
   delayMs: 0,
   failSnapshots: 0,
   impatient: false,
+  old: false,
 };

@@ -7,6 +7,7 @@ import type { Sha256 } from "../../core/ids.ts";
 import type { Report } from "../../wire/channel.ts";
 import { decodeJournalPage, type BotSet, type JournalPage } from "../../wire/journal.ts";
 import { blobCoding, decodeBlobsMissing } from "../../wire/manifest.ts";
+import type { Position } from "../../wire/position.ts";
 import { decodeReceiptAcks, type Receipt, type ReceiptPhase } from "../../wire/receipt.ts";
 import {
   decodeBotSetState,
@@ -48,6 +49,12 @@ export type RequestLogPosted = {
   /** Undefined when it is no JSON. */
   readonly answer: unknown;
   readonly retryAfterMs: number | undefined;
+};
+
+export type ReceiptsToPost = {
+  readonly instance_id: string;
+  readonly receipts: readonly Receipt[];
+  readonly position: Position;
 };
 
 export type ReceiptAck = { readonly seq: number; readonly phase: ReceiptPhase };
@@ -145,17 +152,15 @@ export class CentralClient implements AsyncDisposable {
     return missing;
   }
 
-  async postReceipts(
-    instanceId: string,
-    receipts: readonly Receipt[],
-    signal: AbortSignal,
-  ): Promise<readonly ReceiptAck[]> {
-    const batch = { instance_id: instanceId, receipts };
-    return (await this.#post("/receipts", batch, signal, decodeReceiptAcks)).acks;
+  /** The position goes along where central takes it. */
+  async postReceipts(batch: ReceiptsToPost, signal: AbortSignal): Promise<readonly ReceiptAck[]> {
+    const told = this.#asTaken(batch);
+    return (await this.#post("/receipts", told, signal, decodeReceiptAcks)).acks;
   }
 
+  /** The position goes along where central takes it. */
   async postReport(report: Report, signal: AbortSignal): Promise<void> {
-    const call = jsonCall("/reports", report, this.#session.deadline(signal));
+    const call = jsonCall("/reports", this.#asTaken(report), this.#session.deadline(signal));
     await (await this.#session.accepted(call)).body.dump();
   }
 
@@ -185,6 +190,12 @@ export class CentralClient implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.transport[Symbol.asyncDispose]();
+  }
+
+  #asTaken<T extends { readonly position?: Position }>(told: T): Omit<T, "position"> {
+    if (this.transport.takesPositions) return told;
+    const { position: _, ...rest } = told;
+    return rest;
   }
 
   async #post<T>(path: string, body: unknown, signal: AbortSignal, decode: Decoder<T>): Promise<T> {

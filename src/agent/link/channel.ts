@@ -13,6 +13,7 @@ import {
   type CentralMessage,
   type Hello,
 } from "../../wire/channel.ts";
+import { takesHeader, takesPositions } from "../../wire/position.ts";
 import { describeErrors } from "../../wire/validate.ts";
 import { refusalBody, refusalOf, unreachable } from "./refusal.ts";
 
@@ -29,10 +30,14 @@ export type ChannelOptions = {
 
 /** May throw: the channel then ends with it. */
 export type ChannelHandlers = {
-  /** `send` is good until the end; false: the peer does not read as fast as we write, the message was left out. */
+  /**
+   * `send` is good until the end; false: the peer does not read as fast as we write, the message was left out. `takesPositions`: central said so when it
+   * accepted the channel.
+   */
   readonly welcome: (
     message: Extract<CentralMessage, { type: "welcome" }>,
     send: (message: AgentMessage) => boolean,
+    takesPositions: boolean,
   ) => void;
   readonly message: (
     message: Exclude<CentralMessage, { type: "welcome" | "pong" | "drain" }>,
@@ -72,6 +77,7 @@ class Channel {
   readonly #timers: NodeJS.Timeout[] = [];
   #end: ChannelEnd | undefined;
   #welcomed = false;
+  #takesPositions = false;
   #pings = 0;
   #pongs = 0;
 
@@ -93,6 +99,9 @@ class Channel {
   #listen(stop: AbortSignal): void {
     const stopped = (): void => this.#finish({ kind: "stopped" }, 1001, messageOf(stop.reason));
     this.#socket
+      .on("upgrade", ({ headers }) => {
+        this.#takesPositions = takesPositions(headers[takesHeader]);
+      })
       .on("open", () => this.#opened())
       .on("message", (data, isBinary) => this.#received(data, isBinary))
       .on("unexpected-response", (_request, response) => this.#refused(response))
@@ -156,7 +165,7 @@ class Channel {
     switch (message.type) {
       case "welcome":
         this.#welcomed = true;
-        return this.#handlers.welcome(message, (out) => this.#send(out));
+        return this.#handlers.welcome(message, (out) => this.#send(out), this.#takesPositions);
       case "pong":
         this.#pongs = Math.max(this.#pongs, Math.min(message.n, this.#pings));
         return;

@@ -4,11 +4,12 @@ import { AccelError } from "../../core/faults.ts";
 import { every, sleep } from "../../base/wait.ts";
 import { orStopped } from "../../base/or-stopped.ts";
 import type { AgentMessage, CountedBatch, Hello, Report } from "../../wire/channel.ts";
+import type { Position } from "../../wire/position.ts";
+import type { Receipt } from "../../wire/receipt.ts";
 import { Asked, type AnswerDryRun } from "./asked.ts";
 import { runChannel, type ChannelEnd } from "./channel.ts";
 import type { CentralClient } from "./central-client.ts";
 import type { Follower } from "./follower.ts";
-import type { Ledger } from "./ledger.ts";
 import type { LinkTelemetry } from "./link-telemetry.ts";
 import type { LinkTimings } from "./link-timings.ts";
 import type { ReceiptOutbox } from "./outbox.ts";
@@ -16,14 +17,13 @@ import type { ReceiptOutbox } from "./outbox.ts";
 export type ContactParts = {
   readonly client: CentralClient;
   readonly instanceId: string;
-  readonly ledger: Ledger;
   readonly follower: Follower;
   readonly outbox: ReceiptOutbox;
   readonly telemetry: LinkTelemetry;
   readonly timings: LinkTimings;
   /** What hello tells of this agent; over plain requests reports tell it. */
   readonly self: Pick<Hello, "agent_version" | "edge">;
-  readonly report: () => Promise<Omit<Report, "instance_id">>;
+  readonly report: () => Promise<Omit<Report, "instance_id" | "position">>;
   readonly counted: (batch: CountedBatch) => void;
   readonly answerDryRun: AnswerDryRun;
   /** Central answered as it should. */
@@ -42,8 +42,8 @@ export async function runChannelContact(
     readonly stop: AbortSignal;
   },
 ): Promise<ChannelEnd> {
-  const { client, ledger, follower, outbox, telemetry, timings, reached } = parts;
-  const { epoch, seq: applied_seq, chain } = ledger.position;
+  const { client, follower, outbox, telemetry, timings, reached } = parts;
+  const { epoch, applied_seq, chain } = follower.position();
   const over = new AbortController();
   const stop = AbortSignal.any([options.stop, over.signal]);
   const side: Promise<void>[] = [];
@@ -56,20 +56,13 @@ export async function runChannelContact(
       url: client.transport.channelUrl,
       ca: client.transport.ca,
       token: options.token,
-      // Written by our own ledger from a digest that was checked.
-      hello: {
-        type: "hello",
-        ...options.hello,
-        epoch,
-        applied_seq,
-        chain: chain as Hello["chain"],
-      },
+      hello: { type: "hello", ...options.hello, epoch, applied_seq, chain },
       pingIntervalMs: timings.pingIntervalMs,
       welcomeMs: timings.welcomeMs,
       stop,
     },
     {
-      welcome: (welcome, send) => {
+      welcome: (welcome, send, takesPositions) => {
         reached();
         if (welcome.epoch !== epoch) {
           void follower.resync(`central's store is now ${welcome.epoch}`);
@@ -77,14 +70,17 @@ export async function runChannelContact(
         }
         telemetry.become("connected");
         reply = send;
-        attached.use(outbox.attach((receipt) => send({ type: "receipt", receipt })));
+        const tell = takesPositions ? send : withoutPositions(send);
+        attached.use(
+          outbox.attach((receipt) => tell(receiptMessage(receipt, follower.position()))),
+        );
         attached.use(options.attach(send));
         const silent = (error: AccelError): void => {
           silence = error;
           over.abort(error);
         };
         side.push(
-          runReports(parts, async (report) => void send({ type: "report", report }), stop),
+          runReports(parts, async (report) => void tell({ type: "report", report }), stop),
           watchAcknowledgements(parts, silent, stop),
         );
         follower.confirmAt(welcome.head_seq);
@@ -102,6 +98,20 @@ export async function runChannelContact(
   await Promise.all(side);
   await orStopped(asked.idle(), options.stop);
   return silence === undefined ? end : { kind: "ended", error: silence };
+}
+
+function receiptMessage(receipt: Receipt, position: Position): AgentMessage {
+  return { type: "receipt", receipt, position };
+}
+
+/** For a central of the release before. */
+function withoutPositions(send: Send): Send {
+  return (message) => {
+    if (message.type === "receipt") return send({ type: "receipt", receipt: message.receipt });
+    if (message.type !== "report") return send(message);
+    const { position: _, ...report } = message.report;
+    return send({ type: "report", report });
+  };
 }
 
 /** A channel on which receipts stay unanswered is not what it seems. */
@@ -154,7 +164,12 @@ export async function runLongPollContact(parts: ContactParts, stopped: AbortSign
     await orStopped(judged.promise, stop);
     while (!stop.aborted) {
       const change = outbox.changed();
-      await outbox.flush(async (batch) => client.postReceipts(instanceId, batch, stop));
+      await outbox.flush(async (batch) =>
+        client.postReceipts(
+          { instance_id: instanceId, receipts: batch, position: follower.position() },
+          stop,
+        ),
+      );
       await orStopped(change, stop);
     }
   };
@@ -169,13 +184,14 @@ export async function runLongPollContact(parts: ContactParts, stopped: AbortSign
 
 /** One at once, then regularly. A report that fails is left out: the next tells more. */
 async function runReports(
-  { instanceId, report, telemetry, timings }: ContactParts,
+  { instanceId, follower, report, telemetry, timings }: ContactParts,
   tell: (report: Report) => Promise<void>,
   stop: AbortSignal,
 ): Promise<void> {
   const once = async (): Promise<void> => {
     const facts = await orStopped(report(), stop);
-    if (facts !== undefined && !stop.aborted) await tell({ instance_id: instanceId, ...facts });
+    if (facts === undefined || stop.aborted) return;
+    await tell({ instance_id: instanceId, ...facts, position: follower.position() });
   };
   const onError = (error: unknown): void => telemetry.reportFailed(error);
   await once().catch((error: unknown) => (stop.aborted ? undefined : onError(error)));

@@ -8,7 +8,7 @@ import { retry } from "../../base/wait.ts";
 import { decodeEntry, type JournalEntry, type KnownEntry } from "../../wire/journal.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import { refusedReceipt, settleEntry, type Appliers, type Settled } from "./entry-outcome.ts";
-import { isStateKind, Lanes, laneOf, type JobSignals } from "./lanes.ts";
+import { isStateKind, Lanes, laneOf, type JobSignals, type Unfinished } from "./lanes.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LinkTelemetry } from "./link-telemetry.ts";
 import type { LinkTimings } from "./link-timings.ts";
@@ -19,6 +19,7 @@ export type EntryRunnerDeps = {
   readonly telemetry: LinkTelemetry;
   readonly timings: LinkTimings;
   readonly random: () => number;
+  readonly now: () => Date;
   readonly stop: AbortSignal;
   /** An entry is done and written down. */
   readonly onSettled: () => void;
@@ -32,13 +33,18 @@ export class EntryRunner {
 
   constructor(deps: EntryRunnerDeps) {
     this.#deps = deps;
-    this.#lanes = new Lanes(deps.onSettled);
+    this.#lanes = this.#newLanes();
     this.#resume();
   }
 
   /** Entries that are taken and not done. */
   get size(): number {
     return this.#lanes.size;
+  }
+
+  /** The first of them, in the order of the journal. */
+  oldest(): Unfinished | undefined {
+    return this.#lanes.oldest();
   }
 
   /** Changes with each snapshot. */
@@ -78,7 +84,7 @@ export class EntryRunner {
 
   /** After a snapshot was written down. */
   restart(): void {
-    this.#lanes = new Lanes(this.#deps.onSettled);
+    this.#lanes = this.#newLanes();
     this.#resume();
   }
 
@@ -86,6 +92,16 @@ export class EntryRunner {
   async close(waitMs: number): Promise<void> {
     await this.abandon(waitMs);
     this.#closed = true;
+  }
+
+  /** A receipt goes out when its entry has left the lanes: the position beside it must not call it unfinished. */
+  #newLanes(): Lanes {
+    const { onReceipt, onSettled, now } = this.#deps;
+    const settled = (): void => {
+      onReceipt();
+      onSettled();
+    };
+    return new Lanes(settled, now);
   }
 
   #addJob(entry: KnownEntry, run: (signals: JobSignals) => Promise<void>): void {
@@ -128,10 +144,9 @@ export class EntryRunner {
     const { receipt, later } = settled;
     const unfinished = later === undefined ? undefined : { seq, kind, at, body };
     const isClear = kind === "cache.clear";
-    await this.#write(stop, () => {
-      this.#deps.ledger.commit({ seq, chain, receipt, unfinished, isClear });
-      this.#deps.onReceipt();
-    });
+    await this.#write(stop, () =>
+      this.#deps.ledger.commit({ seq, chain, receipt, unfinished, isClear }),
+    );
     if (later !== undefined) void this.#awaitGone(later);
   }
 

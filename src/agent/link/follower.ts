@@ -7,6 +7,7 @@
 import { AccelError, codeOf } from "../../core/faults.ts";
 import { retry } from "../../base/wait.ts";
 import type { JournalItem, JournalPage } from "../../wire/journal.ts";
+import type { Position } from "../../wire/position.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import type { Snapshot } from "../../wire/snapshot.ts";
 import type { JournalQuery } from "./central-client.ts";
@@ -64,6 +65,19 @@ export class Follower {
 
   get headSeq(): number {
     return this.#headSeq;
+  }
+
+  /** Where this agent stands now, as central is told. */
+  position(): Position {
+    const { epoch, seq, chain } = this.#deps.ledger.position;
+    const oldest = this.#runner.oldest();
+    return {
+      epoch,
+      applied_seq: seq,
+      chain: chain as Position["chain"], // Written by our own ledger from a digest that was checked.
+      oldest_unfinished:
+        oldest === undefined ? null : { ...oldest, since: oldest.since.toISOString() },
+    };
   }
 
   /** Before each new contact. Resolves when there is a history to go on from, or when stopped. */

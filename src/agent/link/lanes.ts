@@ -51,22 +51,36 @@ export function isStateKind(kind: KnownEntry["kind"]): boolean {
   return kind !== "cache.clear" && kind !== "viewset.import";
 }
 
-type Pending = { readonly job: Job; readonly superseded: AbortController };
+export type Unfinished = { readonly seq: number; readonly kind: string; readonly since: Date };
+
+type Pending = {
+  readonly job: Job;
+  readonly superseded: AbortController;
+  readonly since: Date;
+};
 
 export class Lanes {
   readonly #pending = new Set<Pending>();
   readonly #tails = new Map<string, Promise<void>>();
   readonly #stop = new AbortController();
   readonly #settled: () => void;
+  readonly #now: () => Date;
   #domains: Promise<void> = Promise.resolve();
 
   /** `settled` is told after each job that was not abandoned. */
-  constructor(settled: () => void) {
+  constructor(settled: () => void, now: () => Date) {
     this.#settled = settled;
+    this.#now = now;
   }
 
   get size(): number {
     return this.#pending.size;
+  }
+
+  /** The first in the journal, whether it runs or waits. `since`: when it was added. */
+  oldest(): Unfinished | undefined {
+    const [oldest] = this.#pending; // They are added in the order of the journal.
+    return oldest && { seq: oldest.job.seq, kind: oldest.job.kind, since: oldest.since };
   }
 
   add(job: Job): void {
@@ -74,7 +88,11 @@ export class Lanes {
       if (older.lane === job.lane && older.kind === job.kind && older.isState)
         superseded.abort(job.seq);
     }
-    const pending: Pending = { job, superseded: new AbortController() };
+    const pending: Pending = {
+      job,
+      superseded: new AbortController(),
+      since: this.#now(),
+    };
     this.#pending.add(pending);
     const before = this.#tails.get(job.lane) ?? Promise.resolve();
     const ended = this.#run(pending, job.lane === domainsLane ? [before] : [before, this.#domains]);

@@ -5,6 +5,7 @@ import type { Health, Severity } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
 import { journalBodies, type JournalEntry, type KnownEntry } from "../../wire/journal.ts";
+import type { OldestUnfinished } from "../../wire/position.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import { laneOf } from "./lanes.ts";
 
@@ -25,6 +26,8 @@ export type LinkStatus = {
   readonly applied_seq: number;
   readonly head_seq: number;
   readonly lag: number;
+  /** What the position waits for, beside entries that are still to come. A long download is no lag of clears. */
+  readonly oldest_unfinished: OldestUnfinished | null;
   readonly receipts_unacknowledged: number;
   readonly last_error: LinkFault | null;
 };

@@ -43,7 +43,7 @@ export type LinkOptions = {
   readonly onHeadApplied: () => void;
   /** Central says that this deployment site is deleted: stop serving, durably. Called again when it is said again. */
   readonly siteDeleted: () => Promise<void>;
-  readonly report: () => Promise<Omit<Report, "instance_id">>;
+  readonly report: () => Promise<Omit<Report, "instance_id" | "position">>;
   /** Central has stored these counts of a report. Must not throw. */
   readonly counted: (batch: CountedBatch) => void;
   /** What a clear would hit; nothing changes. */
@@ -118,13 +118,14 @@ class LinkService {
       telemetry,
       timings,
       random,
+      now,
       stop,
     });
-    const { instanceId, ledger } = db;
+    const { instanceId } = db;
     const { report, counted, answerDryRun, agentVersion: agent_version, edge } = options;
     const self = { agent_version, edge };
     const reached = (): void => this.#reached();
-    const facts = { client, instanceId, ledger, self, report, counted, answerDryRun, reached };
+    const facts = { client, instanceId, self, report, counted, answerDryRun, reached };
     this.#parts = { ...facts, follower, outbox, telemetry, timings };
     this.#timings = timings;
     this.#telemetry = telemetry;
@@ -156,16 +157,17 @@ class LinkService {
 
   status(): LinkStatus {
     const { db, centralUrl } = this.#options;
-    const { epoch, seq } = db.ledger.position;
+    const { epoch, applied_seq, oldest_unfinished } = this.#follower.position();
     return {
       state: this.#telemetry.state,
       since: this.#telemetry.since,
       central_url: centralUrl,
       instance_id: db.instanceId,
       epoch,
-      applied_seq: seq,
+      applied_seq,
       head_seq: this.#follower.headSeq,
-      lag: Math.max(0, this.#follower.headSeq - seq),
+      lag: Math.max(0, this.#follower.headSeq - applied_seq),
+      oldest_unfinished,
       receipts_unacknowledged: db.ledger.receiptCount(),
       last_error: this.#telemetry.lastError ?? null,
     };
@@ -262,7 +264,10 @@ class LinkService {
         this.#follower.confirmAt(this.#follower.headSeq);
       }
       await this.#outbox.flush(async (batch) =>
-        client.postReceipts(db.instanceId, batch, this.#stop),
+        client.postReceipts(
+          { instance_id: db.instanceId, receipts: batch, position: this.#follower.position() },
+          this.#stop,
+        ),
       );
     } catch (error) {
       await this.#failed(error);

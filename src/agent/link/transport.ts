@@ -5,6 +5,7 @@ import { getCACertificates } from "node:tls";
 import { Pool, type Dispatcher } from "undici";
 import { AccelError } from "../../core/faults.ts";
 import { describeErrors, type Decoder } from "../../wire/validate.ts";
+import { takesHeader, takesPositions } from "../../wire/position.ts";
 import { agentApiPrefix } from "../../wire/token.ts";
 import { unreachable } from "./refusal.ts";
 
@@ -39,6 +40,7 @@ export class Transport implements AsyncDisposable {
   readonly #pool: Pool;
   readonly #prefix: string;
   readonly #silenceMs: number;
+  #takesPositions = false;
 
   /** Throws SETTINGS_INVALID for plain http outside loopback. */
   constructor({
@@ -71,6 +73,11 @@ export class Transport implements AsyncDisposable {
     });
   }
 
+  /** As the last answer said. */
+  get takesPositions(): boolean {
+    return this.#takesPositions;
+  }
+
   /** The answer, whatever its status; the caller reads or dumps its body. Throws CENTRAL_UNREACHABLE. */
   async send(exchange: Exchange): Promise<Dispatcher.ResponseData> {
     try {
@@ -84,6 +91,7 @@ export class Transport implements AsyncDisposable {
       });
       // Whoever reads the body meets its error; one that nobody reads must not end the process.
       answer.body.on("error", () => undefined);
+      this.#takesPositions = takesPositions(answer.headers[takesHeader]);
       return answer;
     } catch (error) {
       throw unreachable(nameOf(exchange), error);

@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import type { Log } from "../../base/log.ts";
 import { messageBytesMax } from "../../wire/channel.ts";
+import { centralTakes, takesHeader } from "../../wire/position.ts";
 import { agentApiPrefix } from "../../wire/token.ts";
 import { refusal, sendAnswer, type Answer, type Route } from "./answers.ts";
 import { authenticate } from "./bearer.ts";
@@ -71,6 +72,7 @@ export function createAgentApi(deps: AgentApiDeps): AgentApi {
   };
   return {
     handle(request, response) {
+      response.setHeader(takesHeader, centralTakes);
       const serve = async (): Promise<void> => {
         const { name, answer } = await answerTo(request, response).catch((error: unknown) => ({
           name: "failed",
@@ -157,6 +159,7 @@ function createUpgrade({ store, hub, log }: AgentApiDeps): AgentApi["upgrade"] {
     maxPayload: messageBytesMax,
     perMessageDeflate: false,
   });
+  server.on("headers", (headers) => headers.push(`${takesHeader}: ${centralTakes}`));
   return (request, socket, head) => {
     const torn = (): unknown => socket.destroy();
     socket.on("error", torn);

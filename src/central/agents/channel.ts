@@ -7,6 +7,7 @@
 import type { Log } from "../../base/log.ts";
 import type { AnswerMessage } from "../../wire/ask.ts";
 import type { Hello, Report } from "../../wire/channel.ts";
+import type { Position } from "../../wire/position.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import type { ChannelSocket, PeerMessage } from "./channel-socket.ts";
 import { judgeFit } from "./journal-fit.ts";
@@ -80,8 +81,9 @@ export class Channel {
       if (this.#instanceId === undefined && message.type !== "hello")
         return this.socket.close(1008, "the first message must be hello");
       if (message.type === "receipt") {
-        const receipts = leadingReceipts(messages.slice(at));
-        await this.#onReceipts(receipts);
+        const leading = leadingReceipts(messages.slice(at));
+        const receipts = leading.map(({ receipt }) => receipt);
+        await this.#onReceipts(receipts, leading.at(-1)?.position);
         at += receipts.length;
       } else {
         await this.#onOther(message);
@@ -121,11 +123,9 @@ export class Channel {
       seq: hello.applied_seq,
       chain: hello.chain,
     });
-    // A position in another history proves nothing here.
-    const appliedSeq = resync === undefined ? hello.applied_seq : 0;
-    await this.#store.saveHello(this.deploymentSiteId, { ...hello, applied_seq: appliedSeq });
+    await this.#store.saveHello(this.deploymentSiteId, hello);
     this.#instanceId = hello.instance_id;
-    this.#cursor = appliedSeq;
+    this.#cursor = resync === undefined ? hello.applied_seq : 0;
     this.#state = resync === undefined ? "streaming" : "resync";
     this.#events.greeted(this);
     await this.socket.send({ type: "welcome", epoch: this.#store.epoch, head_seq: headSeq });
@@ -133,14 +133,20 @@ export class Channel {
     else await this.socket.send({ type: "resync", reason: resync });
   }
 
-  async #onReceipts(receipts: readonly Receipt[]): Promise<void> {
+  /** `position`: as the last of them told it. */
+  async #onReceipts(receipts: readonly Receipt[], position: Position | undefined): Promise<void> {
     let stored = receipts;
     if (this.#state === "resync") {
       const at = receipts.findIndex(isOfSnapshot);
       stored = at < 0 ? [] : receipts.slice(at);
     }
     if (stored.length > 0) {
-      await this.#store.saveReceipts(this.deploymentSiteId, this.#instanceId ?? "", stored);
+      await this.#store.saveReceipts(
+        this.deploymentSiteId,
+        this.#instanceId ?? "",
+        stored,
+        position,
+      );
       this.#events.receiptsStored(stored);
     }
     const snapshot = stored.find(isOfSnapshot);
@@ -177,11 +183,13 @@ export class Channel {
   }
 }
 
-function leadingReceipts(messages: readonly PeerMessage[]): readonly Receipt[] {
-  const receipts: Receipt[] = [];
+type ReceiptMessage = Extract<PeerMessage, { type: "receipt" }>;
+
+function leadingReceipts(messages: readonly PeerMessage[]): readonly ReceiptMessage[] {
+  const receipts: ReceiptMessage[] = [];
   for (const message of messages) {
     if (message.type !== "receipt") break;
-    receipts.push(message.receipt);
+    receipts.push(message);
   }
   return receipts;
 }

@@ -82,10 +82,13 @@ export class Hub implements AsyncDisposable {
     this.#deps.metrics.accel_central_channels.inc();
   }
 
-  /** An agent of the site is connected and has said hello. */
-  isLive(deploymentSiteId: number): boolean {
+  /** An agent of the site is connected and has said hello; that instance, where one is named. */
+  isLive(deploymentSiteId: number, instance?: string): boolean {
     return [...this.#of(deploymentSiteId)].some(
-      ({ instanceId, socket }) => instanceId !== undefined && socket.isOpen,
+      ({ instanceId, socket }) =>
+        instanceId !== undefined &&
+        (instance === undefined || instanceId === instance) &&
+        socket.isOpen,
     );
   }
 

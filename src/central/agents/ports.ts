@@ -5,6 +5,7 @@ import type { Name16, Sha256 } from "../../core/ids.ts";
 import type { JournalHead, JournalPart } from "../../core/journal-part.ts";
 import type { Hello, Report } from "../../wire/channel.ts";
 import type { BotSet, JournalEntry } from "../../wire/journal.ts";
+import type { Position } from "../../wire/position.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import type { BotSetState, Snapshot } from "../../wire/snapshot.ts";
 
@@ -33,11 +34,15 @@ export type AgentStore = {
   /** A blob of the site's own: its certificates as they are now. */
   certificates(deploymentSiteId: number, sha256: Sha256): Promise<Uint8Array | undefined>;
   saveHello(deploymentSiteId: number, hello: Hello): Promise<void>;
-  /** Idempotent by (site, instance, seq, phase); effects on imports and clears are in the same transaction. What lies beyond the head is left out. */
+  /**
+   * Idempotent by (site, instance, seq, phase); effects on imports and clears are in the same transaction. What lies beyond the head is left out. `position`: what
+   * the agent told beside them.
+   */
   saveReceipts(
     deploymentSiteId: number,
     instanceId: string,
     receipts: readonly Receipt[],
+    position?: Position,
   ): Promise<void>;
   /** What it counts is added once. */
   saveReport(deploymentSiteId: number, report: Report): Promise<void>;

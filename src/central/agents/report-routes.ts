@@ -19,8 +19,8 @@ export function createReceiptsRoute(
     if (!read.ok) return refusal("too_large", `at most ${bodyBytesMax} bytes of receipts at once`);
     const decoded = decodeReceiptBatch(parseJson(read.body));
     if (!decoded.ok) return refusal("invalid", describeErrors(decoded.errors));
-    const { instance_id: instanceId, receipts } = decoded.value;
-    await store.saveReceipts(deploymentSiteId, instanceId, receipts);
+    const { instance_id: instanceId, receipts, position } = decoded.value;
+    await store.saveReceipts(deploymentSiteId, instanceId, receipts, position);
     stored(receipts);
     return answer({ acks: receipts.map(({ seq, phase }) => ({ seq, phase })) });
   };

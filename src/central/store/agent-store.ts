@@ -4,6 +4,7 @@ import type { Sealer } from "../../base/seal.ts";
 import type { Name16, Sha256 } from "../../core/ids.ts";
 import type { Hello, Report } from "../../wire/channel.ts";
 import type { BotSet } from "../../wire/journal.ts";
+import type { Position } from "../../wire/position.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import { agentTokenHolder, saveAgentToken, siteSecrets } from "./agent-tokens.ts";
 import type { BlobFiles } from "./blobs.ts";
@@ -51,8 +52,12 @@ export async function openAgentStore(deps: AgentStoreDeps) {
       commits.run(async (tx) => saveHello(tx, siteId, hello, at())),
     saveReport: (siteId: number, report: Report) =>
       commits.run(async (tx) => saveReport(tx, siteId, report, at(), deps.alertRules)),
-    saveReceipts: (siteId: number, instanceId: string, receipts: readonly Receipt[]) =>
-      receiptIntake.save(siteId, instanceId, receipts),
+    saveReceipts: (
+      siteId: number,
+      instanceId: string,
+      receipts: readonly Receipt[],
+      position?: Position,
+    ) => receiptIntake.save(siteId, instanceId, receipts, position),
     confirmLogs: (siteId: number) => commits.run(async (tx) => confirmLogs(tx, siteId, at())),
   };
 }

@@ -1,8 +1,11 @@
 // The instances of an agent that a deployment site has had: what they said of themselves and when they were last seen. Receipts belong to instances.
 
+import { chainStart } from "../../core/journal-chain.ts";
 import type { Hello, Report } from "../../wire/channel.ts";
-import type { Queries } from "./database.ts";
+import type { OldestUnfinished, Position } from "../../wire/position.ts";
+import { storeEpoch, type Queries } from "./database.ts";
 import { noteDomains, type AlertRules } from "./domain-reports.ts";
+import type { StoreTables } from "./schema.ts";
 import { addUnreviewed } from "./unreviewed-counting.ts";
 import { parts } from "./parts.ts";
 
@@ -47,15 +50,43 @@ export async function saveHello(
 ): Promise<void> {
   const key = { deploymentSiteId, instanceId: hello.instance_id };
   await touchInstances(db, [key], at);
+  await change(db, key, {
+    ...toldOf(hello),
+    // The report that follows hello says what is under way.
+    ...standing({ ...hello, oldest_unfinished: null }, at),
+  });
+}
+
+/** The last one told counts: it is the agent's word, and central judges it only when it is shown (`sitePositions`). */
+export async function savePosition(
+  db: Queries,
+  key: InstanceKey,
+  position: Position,
+  at: string,
+): Promise<void> {
+  await change(db, key, standing(position, at));
+}
+
+type InstanceChange = Partial<StoreTables["instances"]>;
+
+async function change(db: Queries, key: InstanceKey, values: InstanceChange): Promise<void> {
   await db
     .updateTable("instances")
-    .set({
-      ...toldOf(hello),
-      applied_seq: hello.applied_seq,
-    })
-    .where("deployment_site_id", "=", deploymentSiteId)
-    .where("instance_id", "=", hello.instance_id)
+    .set(values)
+    .where("deployment_site_id", "=", key.deploymentSiteId)
+    .where("instance_id", "=", key.instanceId)
     .execute();
+}
+
+function standing(position: Position, at: string): InstanceChange {
+  const { epoch, applied_seq, chain, oldest_unfinished: oldest } = position;
+  return {
+    epoch,
+    applied_seq,
+    chain,
+    oldest_unfinished: oldest === null ? null : JSON.stringify(oldest),
+    position_at: at,
+  };
 }
 
 type Told = { agent_version?: string; edge?: string | null };
@@ -76,19 +107,16 @@ export async function saveReport(
   at: string,
   rules?: AlertRules,
 ): Promise<void> {
-  await touchInstances(db, [{ deploymentSiteId, instanceId: report.instance_id }], at);
+  const key = { deploymentSiteId, instanceId: report.instance_id };
+  await touchInstances(db, [key], at);
   await noteDomains(db, deploymentSiteId, report, at, rules);
   const isEmpty = report.spool.spooled === 0 && report.spool.in_memory === 0;
-  await db
-    .updateTable("instances")
-    .set({
-      last_report: JSON.stringify(report),
-      ...toldOf(report),
-      ...(isEmpty && { logs_confirmed_at: at }),
-    })
-    .where("deployment_site_id", "=", deploymentSiteId)
-    .where("instance_id", "=", report.instance_id)
-    .execute();
+  await change(db, key, {
+    last_report: JSON.stringify(report),
+    ...toldOf(report),
+    ...(report.position !== undefined && standing(report.position, at)),
+    ...(isEmpty && { logs_confirmed_at: at }),
+  });
   await addUnreviewed(db, deploymentSiteId, report, at);
 }
 
@@ -113,15 +141,25 @@ export async function confirmLogs(
     .execute();
 }
 
-/** Where each deployment site's journal and its agents stand, for operators. */
+/** What an instance proved of its site's journal, in its own words. What is not known is null. */
+export type InstancePosition = {
+  readonly instanceId: string;
+  /** Everything up to here is done; null also where the position told belongs to another history than this store's. */
+  readonly appliedSeq: number | null;
+  readonly oldestUnfinished: OldestUnfinished | null;
+  /** When it told its position. */
+  readonly positionAt: string | null;
+  readonly agentVersion: string | null;
+  readonly lastSeen: string;
+  readonly logsConfirmedAt: string | null;
+};
+
+/** Where a deployment site's journal and its agents stand, for operators. Instances by last sight, newest first. */
 export type SitePosition = {
   readonly id: number;
   readonly name16: string;
   readonly headSeq: number;
-  /** Of the instance that was seen last; null: none ever was. */
-  readonly appliedSeq: number | null;
-  readonly agentVersion: string | null;
-  readonly lastSeen: string | null;
+  readonly instances: readonly InstancePosition[];
 };
 
 export async function sitePositions(db: Queries, limit: number): Promise<readonly SitePosition[]> {
@@ -132,23 +170,41 @@ export async function sitePositions(db: Queries, limit: number): Promise<readonl
     .orderBy("id")
     .limit(limit)
     .execute();
-  const instances = await db
+  const epoch = await storeEpoch(db);
+  const rows = await db
     .selectFrom("instances")
-    .select(["deployment_site_id", "applied_seq", "agent_version", "last_seen"])
-    .where("deployment_site_id", ">=", sites[0]?.id ?? 0)
-    .where("deployment_site_id", "<=", sites.at(-1)?.id ?? 0)
+    .leftJoin("journal", (join) =>
+      join
+        .onRef("journal.deployment_site_id", "=", "instances.deployment_site_id")
+        .onRef("journal.seq", "=", "instances.applied_seq"),
+    )
+    .selectAll("instances")
+    .select("journal.chain as journal_chain")
+    .where("instances.deployment_site_id", ">=", sites[0]?.id ?? 0)
+    .where("instances.deployment_site_id", "<=", sites.at(-1)?.id ?? 0)
     .orderBy("last_seen", "desc")
+    .orderBy("instance_id")
     .execute();
-  const bySite = Map.groupBy(instances, (row) => row.deployment_site_id);
-  return sites.map(({ id, name16, journal_head: headSeq }) => {
-    const latest = bySite.get(id)?.[0];
-    return {
-      id,
-      name16,
-      headSeq,
-      appliedSeq: latest?.applied_seq ?? null,
-      agentVersion: latest?.agent_version ?? null,
-      lastSeen: latest?.last_seen ?? null,
-    };
-  });
+  const bySite = Map.groupBy(rows, (row) => row.deployment_site_id);
+  return sites.map(({ id, name16, journal_head: headSeq }) => ({
+    id,
+    name16,
+    headSeq,
+    instances: (bySite.get(id) ?? []).map((row) => {
+      // The same judgement as of a hello: our store, and our digest at this place.
+      const own = row.applied_seq === 0 ? chainStart : row.journal_chain;
+      const isOurs = row.epoch === epoch && row.chain === own;
+      const oldest = isOurs ? row.oldest_unfinished : null;
+      return {
+        instanceId: row.instance_id,
+        appliedSeq: isOurs ? row.applied_seq : null,
+        // As `standing` wrote it from a checked message.
+        oldestUnfinished: oldest === null ? null : (JSON.parse(oldest) as OldestUnfinished),
+        positionAt: row.position_at,
+        agentVersion: row.agent_version === "" ? null : row.agent_version,
+        lastSeen: row.last_seen,
+        logsConfirmedAt: row.logs_confirmed_at,
+      };
+    }),
+  }));
 }

@@ -7,6 +7,7 @@ import { botDelivery } from "./delivery-migration.ts";
 import { index, table, type Db } from "./migration-tables.ts";
 import { notices } from "./notice-migration.ts";
 import { packagesAndAudit } from "./operator-tables.ts";
+import { positions } from "./position-migration.ts";
 import { restores } from "./restore-migration.ts";
 import { turns } from "./turn-migration.ts";
 import { unreviewedBots } from "./unreviewed-migration.ts";
@@ -28,6 +29,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0013-locked-users": { up: lockedUsers },
   "0014-held-bots": { up: heldBots },
   "0015-turns": { up: turns },
+  "0016-positions": { up: positions },
 };
 
 async function people(db: Db): Promise<void> {

@@ -47,11 +47,7 @@ export function proofOf(
   const byLastSeen = instances
     .toSorted((a, b) => (a.lastSeen < b.lastSeen ? 1 : -1))
     .map((instance) => judged(seq, instance, receipts));
-  const within = (ms: number): readonly InstanceProof[] => {
-    const seen = byLastSeen.filter(({ lastSeen }) => nowMs - Date.parse(lastSeen) <= ms);
-    return seen.length > 0 ? seen : byLastSeen.slice(0, 1);
-  };
-  const counting = within(seenLatelyMs);
+  const counting = countingOf(byLastSeen, nowMs);
   const failed = counting.find(({ state }) => state === "failed");
   const proven = counting.length > 0 && counting.every(({ state }) => state === "applied");
   return {
@@ -59,8 +55,29 @@ export function proofOf(
     error: failed?.error,
     lastSeen: byLastSeen[0]?.lastSeen,
     receipts: counting.flatMap((instance) => instance.receipts),
-    instances: within(toldForMs),
+    instances: listedOf(byLastSeen, nowMs),
   };
+}
+
+type Sight = { readonly lastSeen: string };
+
+/** Pure. The instances that count: those seen lately; where none was, the one seen last. Newest sight first, as given. */
+export function countingOf<T extends Sight>(byLastSeen: readonly T[], nowMs: number): readonly T[] {
+  return seenWithin(byLastSeen, seenLatelyMs, nowMs);
+}
+
+/** Pure. The instances that are shown: those of the last day; where there is none, the one seen last. */
+export function listedOf<T extends Sight>(byLastSeen: readonly T[], nowMs: number): readonly T[] {
+  return seenWithin(byLastSeen, toldForMs, nowMs);
+}
+
+function seenWithin<T extends Sight>(
+  byLastSeen: readonly T[],
+  ms: number,
+  nowMs: number,
+): readonly T[] {
+  const seen = byLastSeen.filter(({ lastSeen }) => nowMs - Date.parse(lastSeen) <= ms);
+  return seen.length > 0 ? seen : byLastSeen.slice(0, 1);
 }
 
 function judged(

@@ -3,9 +3,10 @@
 import { setImmediate } from "node:timers/promises";
 import { sql } from "kysely";
 import { Together } from "../../base/together.ts";
+import type { Position } from "../../wire/position.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import type { Store, Tx } from "./database.ts";
-import { touchInstances } from "./instances.ts";
+import { savePosition, touchInstances } from "./instances.ts";
 import { endImport, failImport, judgeImport, type ImportDeps } from "./import-completion.ts";
 import { journalHeads, parseBody } from "./journal.ts";
 import { countOf, parseDetail, type Detail } from "./receipt-detail.ts";
@@ -23,6 +24,8 @@ type Given = {
   readonly deploymentSiteId: number;
   readonly instanceId: string;
   readonly receipts: readonly Receipt[];
+  /** Told beside them. */
+  readonly position: Position | undefined;
 };
 type Judgement = Awaited<ReturnType<typeof judgeImport>>;
 /** With what ends an import among them. */
@@ -67,8 +70,9 @@ export class ReceiptIntake {
     deploymentSiteId: number,
     instanceId: string,
     receipts: readonly Receipt[],
+    position?: Position,
   ): Promise<void> {
-    const given = { deploymentSiteId, instanceId, receipts };
+    const given = { deploymentSiteId, instanceId, receipts, position };
     const imports = await this.#imports.ask(given);
     // Files are read and judged before the transaction: nothing waits for the disk inside it.
     const judgements = new Map<Receipt, Judgement>();
@@ -90,7 +94,7 @@ async function writeAll(tx: Tx, all: readonly Judged[], at: string): Promise<voi
   await insertReceipts(tx, own, at);
   for (const one of own) {
     await correctAll(tx, one, at);
-    await advance(tx, one);
+    if (one.position !== undefined) await savePosition(tx, one, one.position, at);
     await endImports(tx, one, at);
   }
 }
@@ -145,22 +149,6 @@ async function correct(
     .updateTable("receipts")
     .set({ detail: JSON.stringify({ ...kept, ...detail }), when_received: at })
     .where((where) => where.and(own))
-    .execute();
-}
-
-/** After a snapshot the instance stands at its position, whatever hello said. */
-async function advance(tx: Tx, { deploymentSiteId, instanceId, receipts }: Given): Promise<void> {
-  const seqs = receipts
-    .filter(({ phase, detail }) => phase === "applied" && detail["snapshot"] === true)
-    .map(({ seq }) => seq);
-  if (seqs.length === 0) return;
-  const seq = Math.max(...seqs);
-  await tx
-    .updateTable("instances")
-    .set({ applied_seq: seq })
-    .where("deployment_site_id", "=", deploymentSiteId)
-    .where("instance_id", "=", instanceId)
-    .where("applied_seq", "<", seq)
     .execute();
 }
 

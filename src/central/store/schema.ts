@@ -194,7 +194,15 @@ export type StoreTables = OperatorTables &
       instance_id: string;
       agent_version: string;
       edge: string | null;
+      /** With `epoch` and `chain`: the position that the instance told last, as it told it; another history's is kept as well. */
       applied_seq: number;
+      /** Null: the agent has no state of any store. */
+      epoch: string | null;
+      /** Null, as `position_at`: none was told yet. */
+      chain: string | null;
+      /** JSON; null: nothing was under way, or it is not told. */
+      oldest_unfinished: string | null;
+      position_at: string | null;
       last_seen: string;
       last_report: string | null;
       /** When the agent last delivered logs or confirmed an empty spool. */

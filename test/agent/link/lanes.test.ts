@@ -11,7 +11,10 @@ function harness() {
   const trace: string[] = [];
   const ends = new Map<number, () => void>();
   const superseded: number[] = [];
-  const lanes = new Lanes(() => undefined);
+  const lanes = new Lanes(
+    () => undefined,
+    () => new Date(),
+  );
   const add = (seq: number, lane: string, isState = false, kind = lane): void =>
     lanes.add({
       seq,
@@ -115,7 +118,10 @@ test("abandoned: what runs is told to stop, what waits never begins", async () =
 });
 
 test("abandoned: what does not stop is told in time", async () => {
-  const lanes = new Lanes(() => undefined);
+  const lanes = new Lanes(
+    () => undefined,
+    () => new Date(),
+  );
   const { promise, resolve } = Promise.withResolvers<void>();
   let begun = false;
   const run = async (): Promise<void> => {
@@ -135,7 +141,10 @@ test("any mixture: each lane in order and all done", async () => {
     fc.asyncProperty(mixtures, fc.infiniteStream(fc.nat(3)), async (names, waits) => {
       const begun: number[] = [];
       const ended = new Set<number>();
-      const lanes = new Lanes(() => undefined);
+      const lanes = new Lanes(
+        () => undefined,
+        () => new Date(),
+      );
       const pauses = names.map(() => waits.next().value ?? 0);
       names.forEach((lane, seq) =>
         lanes.add({
