@@ -7,7 +7,7 @@ import type { WorkerPool } from "./accelerator/workers.ts";
 import type { Ground } from "./ground.ts";
 import { Activations } from "./steering/activation.ts";
 import type { ReleaseBooks } from "./steering/release-books.ts";
-import { ReleaseWatch } from "./steering/release-watch.ts";
+import type { ReleaseWatch } from "./steering/release-watch.ts";
 import { Repairs } from "./steering/repairs.ts";
 import type { Serving } from "./steering/serving.ts";
 import { Trials } from "./steering/trials.ts";
@@ -26,6 +26,7 @@ type ReleaseParts = {
   readonly viewsets: Viewsets;
   readonly pool: WorkerPool;
   readonly serving: Serving;
+  readonly watch: ReleaseWatch;
   /** Domains whose version in force lacks something on this disk. */
   readonly torn: readonly string[];
   /** Something was written that central is to be told. */
@@ -36,11 +37,11 @@ type ReleaseParts = {
 export function openReleases(
   stack: AsyncDisposableStack,
   { options, common, db: documents }: Ground,
-  { books, viewsets, pool, serving, torn, onCorrected }: ReleaseParts,
+  { books, viewsets, pool, serving, watch, torn, onCorrected }: ReleaseParts,
 ): Releases {
   const { settings, now, log, stop } = options;
-  const watch = new ReleaseWatch(common);
-  const late: { trials?: Trials } = {};
+  // Trials have repaired what the disk damaged, and repairs leave what is on trial alone.
+  const late: { trials?: Trials; repairs?: Repairs } = {};
   const shared = { serving, documents, books, watch, now, onCorrected };
   const activations = new Activations({
     ...shared,
@@ -49,11 +50,16 @@ export function openReleases(
     onTrial: (domain, manifest) => late.trials?.begin(domain, manifest),
   });
   const trialMs = settings["viewset.trial"];
-  const trials = stack.use(new Trials({ ...shared, activations, pool, trialMs, log, stop }));
+  const lateRepairs: Pick<Repairs, "mend"> = {
+    mend: async (...damage) => (await late.repairs?.mend(...damage)) ?? false,
+  };
+  const trialPorts = { ...shared, activations, pool, repairs: lateRepairs, trialMs, log, stop };
+  const trials = stack.use(new Trials(trialPorts));
   late.trials = trials;
   const repairs = stack.use(
     new Repairs({ serving, viewsets, trials, random: options.random, ...common }),
   );
+  late.repairs = repairs;
   for (const domain of books.domains()) watch.tell(domain, books.of(domain));
   trials.resume(torn);
   return { books, activations, trials, watch, repairs };

@@ -16,6 +16,7 @@ import { openReleases, type Releases } from "./releases.ts";
 import type { AgentSettings } from "./settings/fields.ts";
 import { LateDrops } from "./steering/late-drops.ts";
 import { ReleaseBooks } from "./steering/release-books.ts";
+import { ReleaseWatch } from "./steering/release-watch.ts";
 import { healViewset, restoreState } from "./steering/restore.ts";
 import { Serving } from "./steering/serving.ts";
 import { openLocalSites, type LocalSites } from "./viewset/local-sites.ts";
@@ -89,7 +90,8 @@ export async function openServing(
   const shared = { documents: db, sets, tables, locals, pool };
   const serving = new Serving({ ...shared, onServed, onTableLeft });
   late.serving = serving;
-  const restored = { serving, documents: db, viewsets, random, ...common };
+  const watch = new ReleaseWatch(common);
+  const restored = { serving, documents: db, viewsets, watch, random, ...common };
   const certificates = await openCertificates(stack, ground, { serving, pool });
   const torn = await restoreState(restored);
   // What is to be dropped is unsure before the first visitor comes.
@@ -100,7 +102,7 @@ export async function openServing(
   await pool.start(); // Visitors arrive when the committed state is there to meet them.
   const viewsetsHealing = torn.map((domain) => healViewset(domain, restored));
   const healing = Promise.all([...viewsetsHealing, certificates.changes.heal()]);
-  const releaseParts = { books, viewsets, pool, serving, torn, onCorrected };
+  const releaseParts = { books, viewsets, pool, serving, watch, torn, onCorrected };
   const releases = openReleases(stack, ground, releaseParts);
   late.releases = releases;
   return { viewsets, locals, pool, checks, serving, releases, certificates, lateDrops, healing };

@@ -37,6 +37,8 @@ export type ReadyViewset = {
   readonly manifest: string;
   readonly devlove: DevloveInput;
   readonly table: SharedArrayBuffer | null;
+  /** Why this release would refuse it, were it new; absent: it would not. */
+  readonly objections?: string;
 };
 
 /** The site as it lies on this host; `devlove` null: its file is missing or not valid. */

@@ -19,7 +19,7 @@ export type ProbeAnswer =
   | { readonly kind: "file"; readonly digest: string; readonly size: number }
   /** No file answers: the origin or a 404 would. */
   | { readonly kind: "none" }
-  /** It is there in its size, and these are not its bytes. */
+  /** It is there in its size, and these are not its bytes, or they cannot be read. */
   | { readonly kind: "damaged" }
   | { readonly kind: "failed"; readonly reason: string };
 

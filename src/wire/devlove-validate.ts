@@ -14,6 +14,7 @@ import type { PartsCheck, TextCheck } from "./devlove-sections.ts";
 import type { Devlove } from "./devlove.ts";
 import { pointer, quote, walkShape } from "./shape-errors.ts";
 import type { ShapeError, ShapePath, ShapeSchema } from "./shape-errors.ts";
+import { takeShape } from "./shape-taking.ts";
 
 export type DevloveError = {
   /** JSON Pointer (RFC 6901) into the document. */
@@ -104,6 +105,24 @@ function validateContent(
   if (Value.Check(DevloveSchema, json.value)) return { ok: true, devlove: json.value };
   errors.add({ path: [], message: "the document does not match the schema" });
   return errors.refusal();
+}
+
+/**
+ * A document that an agent took before, by its shape alone: what this release would say against it is no reason not to serve it. What must hold at any time
+ * is judged where it happens, not here: an origin that is this agent itself, or a metadata service, is refused at each connection.
+ */
+export function takeDevlove(
+  schemaId: string,
+  content: string,
+):
+  | { readonly ok: true; readonly devlove: Devlove }
+  | { readonly ok: false; readonly reason: string } {
+  if (schemaId !== devloveSchemaId)
+    return { ok: false, reason: `the schema ${quote(schemaId)} is not known` };
+  const json = parseJsonText(content, { depthMax, repeatedMax: 0 });
+  if (!json.ok) return { ok: false, reason: `not valid JSON: ${json.fault.message}` };
+  const taken = takeShape(DevloveSchema, json.value);
+  return taken.ok ? { ok: true, devlove: taken.value as Devlove } : taken;
 }
 
 class ErrorList {

@@ -1,6 +1,7 @@
 // A viewset as its manifest, itself a blob (canonical JSON): which file has which content.
 
 import { Type, type Static } from "typebox";
+import { takeShape } from "./shape-taking.ts";
 import { closed, decoder } from "./validate.ts";
 import { caseCollisions, describeCollision, directoryCharsMax } from "../core/case-collisions.ts";
 import { Count, Sha256Text } from "./parts.ts";
@@ -49,6 +50,13 @@ export function decodeManifest(raw: unknown): ManifestDecoded {
     seen.add(path);
   }
   return { ok: true, manifest: decoded.value };
+}
+
+/** One that an agent took before, by its shape alone. Paths are keys of a table and never file names, so none of them can do harm. */
+export function takeManifest(raw: unknown): ManifestDecoded {
+  const shape: object = Manifest;
+  const taken = takeShape(shape, raw);
+  return taken.ok ? { ok: true, manifest: taken.value as Manifest } : taken;
 }
 
 const tooDeep = `the paths of its directories have more than ${directoryCharsMax} characters together`;

@@ -4,6 +4,8 @@
 // documents are written in: object (closed, or free names), array, string, number, integer, boolean, null, enum, and a type or null.
 // It is never laxer than TypeBox's Check, which stays the guard that types the value.
 
+import { fitsType, typeInWords } from "./shape-types.ts";
+
 /** The keywords that are read; a schema of TypeBox is one of these. */
 export type ShapeSchema = {
   readonly type?: string;
@@ -12,6 +14,8 @@ export type ShapeSchema = {
   readonly required?: readonly string[] | undefined;
   readonly items?: ShapeSchema;
   readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly pattern?: string;
   readonly anyOf?: readonly ShapeSchema[];
   readonly minimum?: number;
   readonly maximum?: number;
@@ -116,9 +120,9 @@ type OwnFault = Omit<ShapeError, "path"> | undefined;
 function ownFault(schema: ShapeSchema, value: unknown, nullable: boolean): OwnFault {
   if (value === null && nullable) return undefined;
   if (schema.enum !== undefined) return enumFault(schema.enum, value);
-  if (!hasType(schema.type, value)) {
+  if (!fitsType(schema.type, value)) {
     return {
-      message: `must be ${typeNames.get(schema.type ?? "") ?? "something else"}${nullable ? " or null" : ""}, found ${found(value)}`,
+      message: `must be ${typeInWords(schema.type)}${nullable ? " or null" : ""}, found ${found(value)}`,
     };
   }
   const message = rangeFault(schema, value);
@@ -130,30 +134,6 @@ function enumFault(values: readonly unknown[], value: unknown): OwnFault {
   const allowed = values.map(String);
   const message = `must be one of ${allowed.join(", ")}, found ${found(value)}`;
   return typeof value === "string" ? { message, allowed, mistaken: value } : { message, allowed };
-}
-
-const typeNames: ReadonlyMap<string, string> = new Map([
-  ["object", "an object"],
-  ["array", "a list"],
-  ["string", "a string"],
-  ["number", "a number"],
-  ["integer", "an integer"],
-  ["boolean", "true or false"],
-]);
-
-function hasType(type: string | undefined, value: unknown): boolean {
-  switch (type) {
-    case "object":
-      return typeof value === "object" && value !== null && !Array.isArray(value);
-    case "array":
-      return Array.isArray(value);
-    case "number":
-      return Number.isFinite(value);
-    case "integer":
-      return Number.isSafeInteger(value);
-    default:
-      return typeof value === type;
-  }
 }
 
 function found(value: unknown): string {

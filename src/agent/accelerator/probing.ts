@@ -15,12 +15,15 @@ export async function answerProbes(
   const answers: ProbeAnswer[] = [];
   for (const probe of probes)
     answers.push(
-      await answerProbe(table, probe).catch((error: unknown): ProbeAnswer => ({
-        kind: "failed",
-        reason: messageOf(error),
-      })),
+      await answerProbe(table, probe).catch((error: unknown): ProbeAnswer =>
+        isBadSector(error) ? { kind: "damaged" } : { kind: "failed", reason: messageOf(error) },
+      ),
     );
   return answers;
+}
+
+function isBadSector(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "EIO";
 }
 
 async function answerProbe(table: HostTable | undefined, probe: Probe): Promise<ProbeAnswer> {

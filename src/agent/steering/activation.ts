@@ -23,7 +23,7 @@ import {
 import type { Sha256 } from "../../core/ids.ts";
 import type { JournalBody } from "../../wire/journal.ts";
 import { refused, type EntryOutcome } from "./outcomes.ts";
-import type { Correction, Documents, Viewsets } from "./ports.ts";
+import type { Correction, Documents, Judged, Viewsets } from "./ports.ts";
 import type { ReleaseBooks } from "./release-books.ts";
 import type { ReleaseWatch } from "./release-watch.ts";
 import { correctionsOf, overtaken, refusedWith, settledWish } from "./release-words.ts";
@@ -52,6 +52,8 @@ const refusals: readonly unknown[] = [
   "VIEWSET_PROBE_FAILED",
 ];
 
+type Version = ViewsetRef & { readonly judged: Judged };
+
 type Change = { readonly book: ReleaseBook; readonly corrections: readonly Correction[] };
 
 export class Activations {
@@ -72,8 +74,11 @@ export class Activations {
     const wish: Wish = { ...ref, entry };
     const standing = settledWish(books.of(domain), wish, entry);
     if (standing?.phase === "refused") return this.#refuse(domain, wish, standing);
+    // What is in force was judged when it came into force, by the rules of its day; what is told of it again changes nothing.
+    const isInForce = inForceOf(books.of(domain))?.manifest === wish.manifest;
+    const version = { ...wish, judged: isInForce ? "as taken" : "anew" } as const;
     try {
-      const isServed = await this.#serve(domain, wish, signal, (book) => {
+      const isServed = await this.#serve(domain, version, signal, (book) => {
         // An operator may have been faster.
         if (settledWish(book, wish, entry)?.phase === "refused")
           throw new AccelError("CONFLICT", "it was pinned or quarantined meanwhile");
@@ -134,7 +139,8 @@ export class Activations {
     overtakes: (book: ReleaseBook) => string | undefined,
     signal: AbortSignal,
   ): Promise<void> {
-    const isServed = await this.#serve(domain, back.to, signal, (book) => {
+    const version = { ...back.to, judged: "as taken" } as const;
+    const isServed = await this.#serve(domain, version, signal, (book) => {
       const reason = overtakes(book);
       if (reason !== undefined) throw new AccelError("CONFLICT", reason);
       const next = wentBack(book, back, this.#limits());
@@ -151,7 +157,7 @@ export class Activations {
     if (wish === null)
       throw new AccelError("NOT_FOUND", `central wants no version of ${domain} on this host`);
     try {
-      const isServed = await this.#serve(domain, wish, signal, (book) => {
+      const isServed = await this.#serve(domain, { ...wish, judged: "anew" }, signal, (book) => {
         if (book.wish?.manifest !== wish.manifest)
           throw new AccelError("CONFLICT", "central has another wish meanwhile");
         const next = granted(book, book.wish, this.#limits());
@@ -175,7 +181,7 @@ export class Activations {
    */
   async #serve(
     domain: string,
-    ref: ViewsetRef,
+    ref: Version,
     signal: AbortSignal,
     change: (book: ReleaseBook) => Change,
   ): Promise<boolean> {
@@ -191,7 +197,7 @@ export class Activations {
 
   async #tryToServe(
     domain: string,
-    { manifest }: ViewsetRef,
+    { manifest, judged }: Version,
     signal: AbortSignal,
     change: (book: ReleaseBook) => Change,
   ): Promise<boolean> {
@@ -199,7 +205,8 @@ export class Activations {
     const names = serving.names(domain);
     if (names === undefined) return false;
     signal.throwIfAborted();
-    const ready = await viewsets.prepare(manifest, names, signal);
+    // Its room is held until the book says that the version is held.
+    using ready = await viewsets.prepare(manifest, names, signal, judged);
     let isLinked = true;
     let corrections: readonly Correction[] = [];
     const commit = (): void => {
@@ -218,6 +225,7 @@ export class Activations {
     });
     if (isLinked) {
       watch.isWhole(domain);
+      watch.judged(domain, ready);
       watch.tell(domain, books.of(domain));
     }
     if (corrections.length > 0) onCorrected();

@@ -80,12 +80,23 @@ export interface Tables {
   build(sets: readonly SetVersion[], inForce: 0 | 1): Promise<BuiltTables>;
 }
 
+/** `anew`: by the rules of this release. `as taken`: by its shape alone; it is in force, or was. */
+export type Judged = "anew" | "as taken";
+
+/** Its room is taken until it is disposed: by then it is written down as held, or was given up. */
+export type PreparedViewset = ReadyViewset & Disposable;
+
 export interface Viewsets {
   /**
    * Fetches what is missing, verifies and validates. Throws VIEWSET_INVALID (with `isLasting: true` where no other time or place makes it valid) and
    * VIEWSET_TOO_LARGE with the reason; network faults are retryable.
    */
-  prepare(manifest: Sha256, domain: SiteNames, signal: AbortSignal): Promise<ReadyViewset>;
+  prepare(
+    manifest: Sha256,
+    domain: SiteNames,
+    signal: AbortSignal,
+    judged?: Judged,
+  ): Promise<PreparedViewset>;
   /** Of these files, those that cannot be read here or have other bytes than they should are removed: `prepare` fetches them again. */
   dropDamaged(files: Iterable<Sha256>): Promise<void>;
   /** Uploads the site as it lies on this host. Throws IMPORT_IMPOSSIBLE or VIEWSET_INVALID with the reason. */

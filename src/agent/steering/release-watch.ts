@@ -3,6 +3,7 @@
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
+import type { ReadyViewset } from "../../core/compose-state.ts";
 import {
   inForceOf,
   standingOf,
@@ -81,7 +82,12 @@ export class ReleaseWatch {
     const { health } = this.#options;
     this.#standings.delete(domain);
     this.#count();
-    for (const code of ["viewset_pinned", "viewset_quarantined", "viewset_failing"])
+    for (const code of [
+      "viewset_pinned",
+      "viewset_quarantined",
+      "viewset_failing",
+      "viewset_objections",
+    ])
       health.settle(code, domain);
     this.isWhole(domain);
   }
@@ -96,6 +102,16 @@ export class ReleaseWatch {
     this.#metrics.accel_agent_viewset_probes_failed_total.inc({ when });
     const { manifest, viewset_name: name } = ref;
     this.#options.log.error({ domain, viewset_name: name, manifest, when, reason }, "probe failed");
+  }
+
+  /** What this release has against the version that is in force from now on, and was taken by another one or under other settings. */
+  judged(domain: string, { objections }: Pick<ReadyViewset, "objections">): void {
+    const { health } = this.#options;
+    if (objections === undefined) return health.settle("viewset_objections", domain);
+    const text = `The active version of ${domain} is served as it was taken; this release would refuse it: ${objections}`;
+    const hint =
+      "Correct it and activate the new version. A backend that must not be asked is refused at each connection (502).";
+    health.raise("viewset_objections", "warning", text, hint, domain);
   }
 
   /** A version that is staged has other bytes on this disk than it should. */

@@ -1,5 +1,5 @@
 // Files of a version in force that a worker cannot read: what is missing of the version, has another size or other bytes is fetched again while the rest
-// is served. A version on trial is the trial's to judge.
+// is served. A version on trial is the trial's to judge: it says which of its files this disk damaged.
 
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
@@ -24,7 +24,7 @@ export type RepairPorts = {
   readonly wait?: typeof sleep;
 };
 
-type Repair = { readonly files: Set<Sha256>; readonly done: Promise<void> };
+type Repair = { readonly files: Set<Sha256>; readonly done: Promise<boolean> };
 
 /** After a repair the same file is not looked into again for so long: on a disk that fails each request would ask for it. */
 const restMs = 30_000;
@@ -52,9 +52,33 @@ export class Repairs implements AsyncDisposable {
     this.#noted.set(sha256, run);
   }
 
+  /**
+   * Those of these files that are damaged are fetched again, however long that takes. False: another version took its place, central does not have them any
+   * more, or this was stopped. Never rejects.
+   */
+  async mend(
+    domain: string,
+    manifest: Sha256,
+    damaged: readonly Sha256[],
+    reason: string,
+  ): Promise<boolean> {
+    const key = `${domain} ${manifest}`;
+    const known = this.#repairs.get(key);
+    if (known !== undefined) {
+      // What else is missing of the version comes with the repair that is under way.
+      for (const sha256 of damaged) known.files.add(sha256);
+      return known.done;
+    }
+    const files = new Set(damaged);
+    const done = this.#repair(domain, manifest, files, reason);
+    this.#repairs.set(key, { files, done });
+    return done;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#own.abort();
     await Promise.all(this.#noted.values());
+    await Promise.all([...this.#repairs.values()].map(({ done }) => done));
   }
 
   async #run(sha256: Sha256, reason: string): Promise<void> {
@@ -62,31 +86,13 @@ export class Repairs implements AsyncDisposable {
     const lacking = serving.state.domains.filter(
       (domain) => holds(domain, sha256) && trials.until(domain.name) === undefined,
     );
-    await Promise.all(lacking.map(async (domain) => this.#join(domain, sha256, reason)));
+    await Promise.all(
+      lacking.map(async ({ name, manifest: text }) => {
+        const manifest = parseSha256(text);
+        if (manifest !== undefined) await this.mend(name, manifest, [sha256], reason);
+      }),
+    );
     await this.#wait(restMs, this.#stop);
-  }
-
-  /** What else is missing of the version comes with the repair that is under way. */
-  async #join(
-    { name, manifest: text }: ServedDomain,
-    sha256: Sha256,
-    reason: string,
-  ): Promise<void> {
-    const manifest = parseSha256(text);
-    if (manifest === undefined) return;
-    const key = `${name} ${manifest}`;
-    const known = this.#repairs.get(key);
-    if (known !== undefined) {
-      known.files.add(sha256);
-      await known.done;
-      return;
-    }
-    const files = new Set([sha256]);
-    const { promise: done, resolve } = Promise.withResolvers<void>();
-    this.#repairs.set(key, { files, done });
-    await this.#repair(name, manifest, files, reason);
-    this.#repairs.delete(key); // Nothing is noted between its last look at the files and this.
-    resolve();
   }
 
   /** Until it is whole, another version took its place, or stopped. Never rejects; what comes to `files` meanwhile is looked into as well. */
@@ -95,19 +101,22 @@ export class Repairs implements AsyncDisposable {
     manifest: Sha256,
     files: Set<Sha256>,
     reason: string,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const { serving, viewsets, health, log, random } = this.#ports;
     const about = `a file of the version of ${domain} in force cannot be read: ${reason}`;
     const hint = "It is fetched again from central; should it happen again, look at the disk.";
     health.raise("viewset_damaged", "error", about, hint, domain);
     log.error({ domain, manifest, reason }, "a file in force cannot be read; it is fetched again");
+    let isWhole = false;
     const fetchAgain = async (): Promise<void> => {
       const served = serving.state.domains.find(({ name }) => name === domain);
       const names = serving.names(domain);
       const missed = [...files];
+      isWhole = false;
       if (served?.manifest === manifest && names !== undefined) {
         await viewsets.dropDamaged(missed);
-        await viewsets.prepare(manifest, names, this.#stop);
+        using _ = await viewsets.prepare(manifest, names, this.#stop, "as taken");
+        isWhole = true;
       }
       for (const file of missed) files.delete(file);
     };
@@ -119,9 +128,13 @@ export class Repairs implements AsyncDisposable {
           onFailure: (error) => codeOf(error) !== "VIEWSET_INVALID",
         });
       health.settle("viewset_damaged", domain);
+      return isWhole;
     } catch (error) {
       if (!this.#stop.aborted)
         log.error({ domain, error: messageOf(error) }, "a file in force cannot be fetched again");
+      return false;
+    } finally {
+      this.#repairs.delete(`${domain} ${manifest}`); // Nothing is noted between its last look at the files and this.
     }
   }
 }

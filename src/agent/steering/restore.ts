@@ -10,6 +10,7 @@ import type { Sha256 } from "../../core/ids.ts";
 import type { JournalBody } from "../../wire/journal.ts";
 import { documentOf, type Serving } from "./serving.ts";
 import type { Documents, SiteNames, Viewsets } from "./ports.ts";
+import type { ReleaseWatch } from "./release-watch.ts";
 
 export type RestorePorts = {
   readonly serving: Serving;
@@ -21,6 +22,7 @@ export type RestorePorts = {
       names: SiteNames,
     ): Promise<{ readonly ready: ReadyViewset; readonly isWhole: boolean } | undefined>;
   };
+  readonly watch: Pick<ReleaseWatch, "judged">;
   readonly health: Health;
   readonly log: Log;
   readonly random: () => number;
@@ -34,6 +36,7 @@ export async function restoreState({
   serving,
   documents,
   viewsets,
+  watch,
 }: RestorePorts): Promise<readonly string[]> {
   const torn: string[] = [];
   for (const key of documents.keys(prefix)) {
@@ -43,7 +46,9 @@ export async function restoreState({
     if (body === undefined || names === undefined) continue;
     const restored = await viewsets.restore(body.manifest, names);
     if (restored?.isWhole !== true) torn.push(body.domain);
-    if (restored !== undefined) serving.restore(body.domain, restored.ready);
+    if (restored === undefined) continue;
+    serving.restore(body.domain, restored.ready);
+    watch.judged(body.domain, restored.ready);
   }
   await serving.restoreSets();
   await serving.publish();
@@ -53,7 +58,7 @@ export async function restoreState({
 /** Fetches what is missing of a committed viewset until it is whole, another one took its place, or stop aborts. Never rejects. */
 export async function healViewset(
   domain: string,
-  { serving, documents, viewsets, health, log, random, stop }: RestorePorts,
+  { serving, documents, viewsets, watch, health, log, random, stop }: RestorePorts,
 ): Promise<void> {
   const wanted = (): JournalBody<"viewset.activated"> | undefined =>
     documentOf(documents, `${prefix}${domain}`);
@@ -64,13 +69,14 @@ export async function healViewset(
     const names = serving.names(domain);
     if (before === undefined || names === undefined || wanted()?.manifest !== before.manifest)
       return;
-    const ready = await viewsets.prepare(before.manifest, names, stop);
+    using ready = await viewsets.prepare(before.manifest, names, stop, "as taken");
     // What lacked only some files is served already.
     if (manifestServed() === before.manifest) return;
     await serving.publish({ viewset: { domain, ready } }, () => {
       if (wanted()?.manifest !== before.manifest)
         throw new AccelError("CONFLICT", "another viewset took its place meanwhile");
     });
+    watch.judged(domain, ready);
   };
   await retry(heal, {
     stop,

@@ -1,5 +1,6 @@
 // A version that central wanted is on trial for a while after it came into force: its probes are repeated in every worker, and one that fails makes
-// room for the version before. Local only: what an origin answers never fails a trial.
+// room for the version before. Local only: what an origin answers never fails a trial. Nor does what this disk damages, unless it damages it again as soon
+// as it was fetched again.
 
 import { sleep } from "../../base/wait.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
@@ -17,6 +18,7 @@ import type { Documents, WorkerPool } from "./ports.ts";
 import type { ReleaseBooks } from "./release-books.ts";
 import type { ReleaseWatch } from "./release-watch.ts";
 import { stuckCorrections } from "./release-words.ts";
+import type { Repairs } from "./repairs.ts";
 import type { Serving } from "./serving.ts";
 import { findFault } from "./staged-probes.ts";
 
@@ -27,6 +29,7 @@ export type TrialPorts = {
   readonly documents: Documents;
   readonly pool: Pick<WorkerPool, "probe">;
   readonly watch: ReleaseWatch;
+  readonly repairs: Pick<Repairs, "mend">;
   /** Setting `viewset.trial`; 0: none. */
   readonly trialMs: number;
   readonly now: () => Date;
@@ -39,6 +42,8 @@ export type TrialPorts = {
 
 /** The first at once, then spread over the window. */
 const rounds = 6;
+
+type Looked = { readonly kind: "fine" | "over" } | { readonly kind: "failed"; reason: string };
 
 type Trial = { readonly manifest: Sha256; readonly untilMs: number; readonly end: AbortController };
 
@@ -99,9 +104,10 @@ export class Trials implements AsyncDisposable {
 
   async #run(domain: string, manifest: Sha256, ended: AbortSignal): Promise<void> {
     const { trialMs, watch } = this.#ports;
+    const mended = new Set<Sha256>();
     for (let round = 0; round <= rounds; round++) {
       if (round > 0 && !(await this.#wait(trialMs / rounds, ended))) return;
-      const looked = await this.#look(domain, manifest);
+      const looked = await this.#look(domain, manifest, mended);
       if (looked.kind === "over" || ended.aborted) return;
       if (looked.kind === "failed") {
         await this.#fail(domain, manifest, looked.reason, ended);
@@ -111,11 +117,9 @@ export class Trials implements AsyncDisposable {
     watch.passed(domain);
   }
 
-  async #look(
-    domain: string,
-    manifest: Sha256,
-  ): Promise<{ kind: "fine" | "over" } | { kind: "failed"; reason: string }> {
-    const { serving, pool, log } = this.#ports;
+  /** `mended`: files that were fetched again before, for this trial. */
+  async #look(domain: string, manifest: Sha256, mended: Set<Sha256>): Promise<Looked> {
+    const { serving, pool, repairs, log } = this.#ports;
     const { state } = serving;
     const served = state.domains.find(({ name }) => name === domain);
     if (served?.manifest !== manifest) return { kind: "over" };
@@ -123,7 +127,11 @@ export class Trials implements AsyncDisposable {
       const fault = await findFault(domain, state, async (probes) => pool.probe(probes));
       // What was asked for is of a state that is no longer served: the next round knows more.
       if (fault === undefined || serving.state !== state) return { kind: "fine" };
-      return { kind: "failed", reason: fault.reason };
+      const { reason, damaged } = fault;
+      if (damaged.every((file) => mended.has(file))) return { kind: "failed", reason };
+      for (const file of damaged) mended.add(file);
+      const isWhole = await repairs.mend(domain, manifest, damaged, reason);
+      return isWhole ? await this.#look(domain, manifest, mended) : { kind: "fine" };
     } catch (error) {
       // A host that is too busy to answer is not the version's fault.
       log.warn({ domain, code: codeOf(error), error: messageOf(error) }, "a trial cannot look");

@@ -8,7 +8,7 @@
 // he asked. The renames are not durable until `settle`: one sync per directory for any number of blobs. Nothing may be committed that names a blob before it.
 
 import { createHash, randomBytes } from "node:crypto";
-import { mkdirSync, renameSync, statSync } from "node:fs";
+import { mkdirSync, renameSync, statSync, type Stats } from "node:fs";
 import { open, readdir, rm, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -22,7 +22,7 @@ import { blobBytesMax } from "../../wire/manifest.ts";
 import { PartialFiles, sweepIncoming } from "./blob-parts.ts";
 import { BlobUses } from "./blob-uses.ts";
 import { downloadBlob, type GetBlob, type WantedBlob } from "./blob-download.ts";
-import { digestOf, isBadSector, readAtMost, sha256Of, writeAll } from "./file-bytes.ts";
+import { digestOf, isBadSector, isMissing, sha256Of, writeAll } from "./file-bytes.ts";
 import { inParallel, Slots } from "./parallel.ts";
 import { SharedTransfers } from "./shared-transfers.ts";
 import {
@@ -124,6 +124,16 @@ export class BlobStore {
     return size;
   }
 
+  /**
+   * Removes it where it still is the file that was looked at: a good one may have taken its name since. False: it is another, or none. Synchronous.
+   */
+  removeSeen(sha256: Sha256, seen: Stats): boolean {
+    const now = statSync(blobPath(this.dir, sha256), { throwIfNoEntry: false });
+    const isSame = now?.ino === seen.ino && now.dev === seen.dev && now.ctimeMs === seen.ctimeMs;
+    if (isSame) this.remove(sha256);
+    return isSame;
+  }
+
   /** Those that are not here. */
   async lacking<B extends StoredBlob>(blobs: Iterable<B>): Promise<readonly B[]> {
     const lacking: B[] = [];
@@ -203,17 +213,31 @@ export class BlobStore {
 
   /** Undefined when it is not here, or is damaged or on a bad sector: then it is deleted, to be fetched again. Throws VIEWSET_INVALID beyond `bytesMax`. */
   async readBytes(sha256: Sha256, bytesMax: number): Promise<Uint8Array | undefined> {
-    const path = blobPath(this.dir, sha256);
     if (!this.has({ sha256 })) return undefined;
-    const bytes = await readAtMost(path, bytesMax).catch((error: unknown) => {
-      if (!isBadSector(error)) throw error;
-      return new Uint8Array(); // Nothing that could be its content.
-    });
-    if (bytes === undefined)
+    const file = await this.#open(sha256);
+    if (file === undefined) return undefined;
+    await using _ = file;
+    const seen = await file.stat();
+    if (seen.size > bytesMax)
       throw new AccelError("VIEWSET_INVALID", `blob ${sha256} has more than ${bytesMax} bytes`);
-    if (sha256Of(bytes) === sha256) return bytes;
-    this.remove(sha256);
+    const bytes = await file.readFile().catch((error: unknown) => {
+      if (!isBadSector(error)) throw error;
+      return undefined;
+    });
+    if (bytes !== undefined && sha256Of(bytes) === sha256) return bytes;
+    this.removeSeen(sha256, seen);
     return undefined;
+  }
+
+  /** Undefined: it is not here any more. One that not even opens is deleted. */
+  async #open(sha256: Sha256): Promise<FileHandle | undefined> {
+    try {
+      return await open(blobPath(this.dir, sha256), "r");
+    } catch (error) {
+      if (isBadSector(error)) this.remove(sha256);
+      else if (!isMissing(error)) throw error;
+      return undefined;
+    }
   }
 
   /** Does nothing when it is here. All who want one blob share one transfer. Throws as downloadBlob. */

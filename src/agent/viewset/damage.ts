@@ -9,28 +9,31 @@ import type { BlobStore } from "./blob-store.ts";
 import { digestOf, hashStart, isBadSector } from "./file-bytes.ts";
 
 export class Damage {
-  readonly #store: Pick<BlobStore, "dir" | "remove">;
-  /** One after another: what one removed may have been fetched again when the next looks. */
+  readonly #store: Pick<BlobStore, "dir" | "remove" | "removeSeen">;
+  /** One after another: two that look at one file read it once each, not at once. */
   readonly #turns = new Mutex();
 
-  constructor(store: Pick<BlobStore, "dir" | "remove">) {
+  constructor(store: Pick<BlobStore, "dir" | "remove" | "removeSeen">) {
     this.#store = store;
   }
 
-  /** Removes it where its bytes are wrong or cannot be read; whoever wants it fetches it again. */
+  /** Removes it where its bytes are wrong or cannot be read; whoever wants it fetches it again. What has come in its place meanwhile stays. */
   async drop(sha256: Sha256): Promise<void> {
-    await this.#turns.run(async () => {
-      if (await isDamaged(blobPath(this.#store.dir, sha256), sha256)) this.#store.remove(sha256);
-    });
+    await this.#turns.run(async () => this.#drop(sha256));
   }
-}
 
-async function isDamaged(path: string, sha256: Sha256): Promise<boolean> {
-  try {
-    await using file = await open(path, "r");
-    const hash = await hashStart(file, (await file.stat()).size);
-    return hash === undefined || digestOf(hash) !== sha256;
-  } catch (error) {
-    return isBadSector(error); // Without a descriptor, or the file, there is nothing to judge.
+  async #drop(sha256: Sha256): Promise<void> {
+    try {
+      await using file = await open(blobPath(this.#store.dir, sha256), "r");
+      const seen = await file.stat();
+      const hash = await hashStart(file, seen.size).catch((error: unknown) => {
+        if (!isBadSector(error)) throw error;
+        return undefined;
+      });
+      if (hash === undefined || digestOf(hash) !== sha256) this.#store.removeSeen(sha256, seen);
+    } catch (error) {
+      // Without a descriptor, or the file, there is nothing to judge.
+      if (isBadSector(error)) this.#store.remove(sha256);
+    }
   }
 }

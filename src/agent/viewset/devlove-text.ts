@@ -3,7 +3,7 @@
 import type { BackendRules } from "../../core/backend-url.ts";
 import { AccelError } from "../../core/faults.ts";
 import type { Devlove } from "../../wire/devlove.ts";
-import { validateDevlove } from "../../wire/devlove-validate.ts";
+import { takeDevlove, validateDevlove } from "../../wire/devlove-validate.ts";
 
 /** A main domain with its sub-domains' names. */
 export type SiteNames = { readonly name: string; readonly subDomains: readonly string[] };
@@ -19,12 +19,8 @@ export function readDevlove(
   names: SiteNames | null,
   rules: BackendRules,
 ): DevloveRead {
-  let content: string;
-  try {
-    content = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return { ok: false, reasons: ["the document is not UTF-8"] };
-  }
+  const content = textOf(bytes);
+  if (content === undefined) return { ok: false, reasons: [notUtf8] };
   const verdict = validateDevlove(schemaId, content, {
     ...rules,
     mainDomain: names?.name ?? null,
@@ -38,6 +34,35 @@ export function readDevlove(
       return `${path === "" ? "" : `${path}: `}${message}${hint}`;
     }),
   };
+}
+
+export type DevloveTaken =
+  /** `objections`: what this release would refuse it for, were it new. */
+  | { readonly ok: true; readonly devlove: Devlove; readonly objections?: readonly string[] }
+  | { readonly ok: false; readonly reasons: readonly string[] };
+
+/** Of a version that was taken before: by its shape, whatever the rules are now and whichever names are linked. */
+export function readTakenDevlove(
+  schemaId: string,
+  bytes: Uint8Array,
+  rules: BackendRules,
+): DevloveTaken {
+  const read = readDevlove(schemaId, bytes, null, rules);
+  if (read.ok) return read;
+  const content = textOf(bytes);
+  if (content === undefined) return read;
+  const taken = takeDevlove(schemaId, content);
+  return taken.ok ? { ...taken, objections: read.reasons } : { ok: false, reasons: [taken.reason] };
+}
+
+const notUtf8 = "the document is not UTF-8";
+
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
 }
 
 const reasonsMax = 20;

@@ -1,7 +1,7 @@
 // Bytes of our own files: digests, bounded reads, whole writes.
 
 import { createHash, type Hash } from "node:crypto";
-import { open, type FileHandle } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
 
 const chunkBytes = 2 ** 20;
@@ -16,15 +16,17 @@ export function sha256Of(bytes: Uint8Array): Sha256 {
   return digestOf(createHash("sha256").update(bytes));
 }
 
-/** Undefined when it is longer. The file must be one that nobody writes to. */
-export async function readAtMost(path: string, bytesMax: number): Promise<Uint8Array | undefined> {
-  await using file = await open(path, "r");
-  return (await file.stat()).size > bytesMax ? undefined : file.readFile();
-}
-
 /** What lay there cannot be read any more. */
 export function isBadSector(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "EIO";
+  return codeOfSystem(error) === "EIO";
+}
+
+export function isMissing(error: unknown): boolean {
+  return codeOfSystem(error) === "ENOENT";
+}
+
+function codeOfSystem(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
 }
 
 export async function writeAll(

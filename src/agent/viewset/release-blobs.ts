@@ -5,7 +5,7 @@ import type { Sha256 } from "../../core/ids.ts";
 import { devloveBytesMax } from "../../wire/devlove.ts";
 import { manifestBytesMax } from "../../wire/manifest.ts";
 import type { BlobStore } from "./blob-store.ts";
-import { allBlobsOf, readManifest } from "./manifest-blobs.ts";
+import { allBlobsOf, readTakenManifest } from "./manifest-blobs.ts";
 
 /** Of all that are remembered: 16 bytes each, 64 MiB. Those that were asked for longest ago are read again. */
 const blobsMax = 4 * 2 ** 20;
@@ -19,7 +19,7 @@ export class ReleaseBlobs {
     this.#store = store;
   }
 
-  /** Undefined: its manifest is missing, damaged or not valid. */
+  /** Undefined: its manifest is missing or damaged, or is none. */
   async of(manifest: Sha256): Promise<BlobList | undefined> {
     const known = this.#lists.get(manifest);
     if (known !== undefined) {
@@ -29,7 +29,7 @@ export class ReleaseBlobs {
     const bytes = await this.#store.readBytes(manifest, manifestBytesMax).catch(() => undefined);
     if (bytes === undefined) return undefined;
     try {
-      const contents = readManifest(bytes);
+      const { manifest: contents } = readTakenManifest(bytes);
       // The size of the devlove file stands nowhere: it counts with what it may have at most.
       const list = allBlobsOf({ sha256: manifest, size: bytes.length }, contents, devloveBytesMax);
       this.note(manifest, list);

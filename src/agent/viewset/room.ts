@@ -41,6 +41,12 @@ export type ReadFiles = {
   readonly unreadBytes: number;
 };
 
+/** Room until it is disposed. */
+export type TakenRoom = Disposable & {
+  /** What lacked is in the store by now, and counts there; the version takes its place until it is in force, or was given up. */
+  fetched(): void;
+};
+
 /** Room for contents that nobody knew when it was taken. */
 export type UnreadRoom = Disposable & {
   /** What they turned out to be; they are in the store by now. */
@@ -60,18 +66,21 @@ export class Room {
   }
 
   /**
-   * Taken until it is disposed: by then it is in the store, or was given up. Where only others that are under way are in its way, it waits for them; the
-   * caller holds no room. What is in force already, and what is all here, is not refused for what there is too much of. Throws VIEWSET_TOO_LARGE.
+   * Taken until it is disposed: by then it is written down as held, or was given up. Where only others that are under way are in its way, it waits for them;
+   * the caller holds no room. What is in force already, and what is all here, is not refused for what there is too much of. Throws VIEWSET_TOO_LARGE.
    */
   async take(
     { domain, manifest, blobs }: Wanted,
     lacking: readonly StoredBlob[],
     stop: AbortSignal,
-  ): Promise<Disposable> {
+  ): Promise<TakenRoom> {
     const own = { blobs, fetchBytes: bytesOf(lacking) };
     if (own.fetchBytes === 0 || this.#isNeeded(manifest)) this.#prepared.add(own);
     else await this.#waitFor(domain, own, stop);
-    return this.#heldUntilDisposed(own);
+    return {
+      fetched: () => void (own.fetchBytes = 0),
+      ...this.#heldUntilDisposed(own),
+    };
   }
 
   #isNeeded(manifest: Sha256): boolean {

@@ -9,21 +9,29 @@ import { isTextual } from "../../core/content-coding.ts";
 import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { encodeManifestTable } from "../../core/manifest-table.ts";
-import { devloveBytesMax, type Devlove } from "../../wire/devlove.ts";
+import { devloveBytesMax } from "../../wire/devlove.ts";
 import { blobBytesMax, manifestBytesMax, type Manifest } from "../../wire/manifest.ts";
 import type { GetBlob } from "./blob-download.ts";
 import { BlobFetch } from "./blob-fetch.ts";
 import { openBlobStore, type BlobStore } from "./blob-store.ts";
 import { Collection } from "./collection.ts";
 import { Damage } from "./damage.ts";
-import { invalid, readDevlove, type SiteNames } from "./devlove-text.ts";
+import {
+  invalid,
+  oneLine,
+  readDevlove,
+  readTakenDevlove,
+  type DevloveTaken,
+  type SiteNames,
+} from "./devlove-text.ts";
 import { ProgressMeter, type ImportProgress } from "./import-progress.ts";
 import {
   allBlobsOf,
-  blobsOf,
   readManifest,
+  readTakenManifest,
   refuseCollisions,
   type NamedBlob,
+  type ReadVersion,
 } from "./manifest-blobs.ts";
 import type { TableMemory } from "./table-memory.ts";
 import { createViewsetMetrics, type ViewsetMetrics } from "./metrics.ts";
@@ -62,6 +70,15 @@ export type ViewsetsOptions = {
 
 /** `isWhole` false: some of its files are not on disk as they should be. */
 export type RestoredViewset = { readonly ready: ReadyViewset; readonly isWhole: boolean };
+
+/**
+ * By which rules a version is judged. `anew`: by those of this release and the names that are linked now, for what is to come into force. `as taken`: by its
+ * shape alone, for what is in force or is gone back to, which was judged when it was taken.
+ */
+export type Judged = "anew" | "as taken";
+
+/** Its room is taken, and its files stay, until it is disposed: by then it is written down as held, or was given up. */
+export type PreparedViewset = ReadyViewset & Disposable;
 
 /** As many as the blob store transfers at a time. */
 const fetchersMax = 6;
@@ -135,20 +152,29 @@ export class Viewsets implements AsyncDisposable {
    * Fetches what is missing; when it resolves all of it is verified, validated and survives power loss. Throws VIEWSET_INVALID with all reasons;
    * BLOB_MISMATCH and what central's client throws may be tried again and go on where they were.
    */
-  async prepare(manifest: Sha256, names: SiteNames, signal: AbortSignal): Promise<ReadyViewset> {
+  async prepare(
+    manifest: Sha256,
+    names: SiteNames,
+    signal: AbortSignal,
+    judged: Judged = "anew",
+  ): Promise<PreparedViewset> {
     const measured = this.#metrics.accel_agent_viewset_prepare_seconds.startTimer();
     return this.#counted("accel_agent_viewset_activations_total", async () => {
       const stop = AbortSignal.any([this.#options.stop, signal]);
-      using _ = this.#store.hold();
+      using taking = new DisposableStack();
+      taking.use(this.#store.hold());
       const want = { sha256: manifest, bytesMax: manifestBytesMax };
       const bytes = await this.#blobs.obtain(want, "the manifest", stop);
-      const contents = readManifest(bytes);
-      if (!this.#holds(manifest)) refuseCollisions(contents);
-      const { devlove, bytes: devloveSize } = await this.#fetchDevlove(contents, names, stop);
-      const lacking = await this.#store.lacking(blobsOf(contents).values());
-      const all = allBlobsOf({ sha256: manifest, size: bytes.length }, contents, devloveSize);
+      const version = judged === "anew" ? readManifest(bytes) : readTakenManifest(bytes);
+      const { manifest: contents } = version;
+      if (judged === "anew" && !this.#holds(manifest)) refuseCollisions(contents);
+      const text = await this.#fetchDevlove(contents, stop);
+      const ready = this.#read(manifest, version, text, judged === "anew" ? names : null);
+      if (typeof ready === "string") throw new AccelError("VIEWSET_INVALID", ready);
+      const lacking = await this.#store.lacking(version.blobs.values());
+      const all = allBlobsOf({ sha256: manifest, size: bytes.length }, contents, text.length);
       const own = { domain: names.name, manifest, blobs: all };
-      using _room = await this.#room.take(own, lacking, stop);
+      const room = taking.use(await this.#room.take(own, lacking, stop));
       await inParallel(
         lacking,
         fetchersMax,
@@ -156,6 +182,7 @@ export class Viewsets implements AsyncDisposable {
         stop,
       );
       await this.#store.settle();
+      room.fetched();
       this.#releaseBlobs.note(manifest, all);
       this.#collection?.request();
       measured();
@@ -164,7 +191,8 @@ export class Viewsets implements AsyncDisposable {
         { domain: names.name, manifest, files: contents.files?.length, fetched: lacking.length },
         "viewset is whole and valid",
       );
-      return this.#ready(manifest, contents, devlove);
+      const taken = taking.move();
+      return { ...ready(), [Symbol.dispose]: () => taken.dispose() };
     });
   }
 
@@ -177,8 +205,8 @@ export class Viewsets implements AsyncDisposable {
 
   /**
    * The viewset that was committed before the start, with a warning when not all of it is on disk as it should be: without some of its files the others
-   * are served, without manifest or devlove nothing (undefined). It was validated when it was prepared: what has been linked or unlinked since then is no
-   * reason not to serve it. Sizes are compared, not digests: a start is quick.
+   * are served, without manifest or devlove nothing (undefined). It was validated when it was prepared: neither what has been linked or unlinked since then,
+   * nor what a newer release thinks of it, is a reason not to serve it. Sizes are compared, not digests: a start is quick.
    */
   async restore(manifest: Sha256, names: SiteNames): Promise<RestoredViewset | undefined> {
     const { health } = this.#options;
@@ -189,15 +217,14 @@ export class Viewsets implements AsyncDisposable {
       health.raise("viewset_incomplete", "error", text, hint, names.name);
       return undefined;
     }
-    const { contents, devlove, lacking } = read;
+    const { ready, lacking } = read;
     const [first] = lacking;
     if (first !== undefined) {
       const which = `${lacking.length} of its files are missing or have another size, ${JSON.stringify(first.path)} among them`;
       const text = `The active viewset of ${names.name} is served with damage: ${which}`;
       health.raise("viewset_damaged", "error", text, hint, names.name);
     }
-    const ready = this.#ready(manifest, contents, devlove);
-    return { ready, isWhole: first === undefined };
+    return { ready: ready(), isWhole: first === undefined };
   }
 
   /** Of these files, those that cannot be read here or have other bytes than they should are removed: `prepare` fetches them again. */
@@ -233,11 +260,35 @@ export class Viewsets implements AsyncDisposable {
     return this.#options.releases?.held().some((held) => held.manifest === manifest) === true;
   }
 
-  #ready(manifest: Sha256, { files }: Manifest, devlove: Devlove): ReadyViewset {
-    if (files === null) return { manifest, devlove, table: null };
+  /** The reason where it cannot be served; `names` null: as it was taken. The table is made when it is asked for. */
+  #read(
+    manifest: Sha256,
+    { manifest: contents, objections }: ReadVersion,
+    text: Uint8Array,
+    names: SiteNames | null,
+  ): string | (() => ReadyViewset) {
+    const { schema } = contents.devlove;
+    const { backendRules } = this.#options;
+    const read: DevloveTaken =
+      names === null
+        ? readTakenDevlove(schema, text, backendRules)
+        : readDevlove(schema, text, names, backendRules);
+    if (!read.ok) return invalid("devlove", read.reasons).message;
+    const { devlove, objections: more = [] } = read;
+    const all = [...objections, ...more.map((reason) => `devlove: ${reason}`)];
+    return () => ({
+      manifest,
+      devlove,
+      table: this.#table(contents),
+      ...(all.length > 0 && { objections: oneLine(all) }),
+    });
+  }
+
+  #table({ files }: Manifest): SharedArrayBuffer | null {
+    if (files === null) return null;
     const { tables } = this.#options;
     const memory = tables && ((bytes: number): SharedArrayBuffer => tables.take(bytes));
-    return { manifest, devlove, table: encodeManifestTable(files, memory) };
+    return encodeManifestTable(files, memory);
   }
 
   async #counted<T>(
@@ -256,38 +307,29 @@ export class Viewsets implements AsyncDisposable {
     }
   }
 
-  async #fetchDevlove(
-    { devlove }: Manifest,
-    names: SiteNames,
-    signal: AbortSignal,
-  ): Promise<{ readonly devlove: Devlove; readonly bytes: number }> {
+  async #fetchDevlove({ devlove }: Manifest, signal: AbortSignal): Promise<Uint8Array> {
     const want = { sha256: devlove.sha256, bytesMax: devloveBytesMax };
-    const bytes = await this.#blobs.obtain(want, "the devlove file", signal);
-    const read = readDevlove(devlove.schema, bytes, names, this.#options.backendRules);
-    if (!read.ok) throw invalid("devlove", read.reasons);
-    return { devlove: read.devlove, bytes: bytes.length };
+    return this.#blobs.obtain(want, "the devlove file", signal);
   }
 
   /** The reason where nothing of it can be served. */
-  async #readCommitted(manifest: Sha256): Promise<
-    | string
-    | {
-        readonly contents: Manifest;
-        readonly devlove: Devlove;
-        readonly lacking: readonly NamedBlob[];
-      }
+  async #readCommitted(
+    manifest: Sha256,
+  ): Promise<
+    string | { readonly ready: () => ReadyViewset; readonly lacking: readonly NamedBlob[] }
   > {
     const bytes = await this.#store.readBytes(manifest, manifestBytesMax);
     if (bytes === undefined) return `its manifest ${manifest} is missing or damaged`;
-    const contents = readManifest(bytes);
+    const version = readTakenManifest(bytes);
+    const { manifest: contents } = version;
     const text = await this.#store.readBytes(contents.devlove.sha256, devloveBytesMax);
     if (text === undefined) return "its devlove file is missing or damaged";
-    const read = readDevlove(contents.devlove.schema, text, null, this.#options.backendRules);
-    if (!read.ok) return invalid("devlove", read.reasons).message;
+    const ready = this.#read(manifest, version, text, null);
+    if (typeof ready === "string") return ready;
     const own = { sha256: manifest, size: bytes.length };
     this.#releaseBlobs.note(manifest, allBlobsOf(own, contents, text.length));
-    const lacking = await this.#store.lacking(blobsOf(contents).values());
-    return { contents, devlove: read.devlove, lacking };
+    const lacking = await this.#store.lacking(version.blobs.values());
+    return { ready, lacking };
   }
 }
 

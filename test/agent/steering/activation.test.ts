@@ -292,3 +292,43 @@ test("a version that one release could not read is tried by another; what failed
   expect(two.phase).toBe("applied");
   expect(upgraded.books.of(domain).quarantined).toMatchObject([{ viewset_name: "three" }]);
 });
+
+test("its room is held until the version is in force, and given back then or when it fails", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one");
+  const rooms: unknown[] = [];
+  rig.onStep = (_, name) => {
+    if (name === "stage" || name === "put done") rooms.push([name, rig.rooms]);
+  };
+  await rig.apply("viewset.activated", activated(domain, "two"), 2);
+  expect(rooms).toEqual([
+    ["stage", 1],
+    ["put done", 1],
+  ]);
+  expect(rig.rooms).toBe(0);
+  failing(rig, "three");
+  expect((await rig.apply("viewset.activated", activated(domain, "three"), 3)).phase).toBe(
+    "refused",
+  );
+  expect(rig.rooms).toBe(0);
+});
+
+test("what the rules of a newer release refuse is not activated; in force, or gone back to, it stays as it was taken", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one", "two");
+  rig.outdated.add(digestOf("one")).add(digestOf("two"));
+  expect((await rig.apply("viewset.activated", activated(domain, "two"), 3)).phase).toBe("applied");
+  const objections = { code: "viewset_objections", severity: "warning" };
+  expect(rig.health.list()).toMatchObject([objections]);
+  await rig.ports.activations.rollBack(domain, "one", never);
+  expect(inForce(rig)).toBe(digestOf("one"));
+  await expect(rig.ports.activations.retry(domain, never)).rejects.toMatchObject({
+    code: "VIEWSET_INVALID",
+  });
+  await rig.apply("viewset.activated", activated(domain, "three"), 4);
+  expect(rig.health.list()).toEqual([]);
+  expect(await rig.apply("viewset.activated", activated(domain, "two"), 5)).toMatchObject({
+    phase: "refused",
+    detail: { code: "VIEWSET_INVALID" },
+  });
+});

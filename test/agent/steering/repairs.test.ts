@@ -62,7 +62,12 @@ class Scene implements AsyncDisposable {
           this.prepared.push(name);
           await this.gate;
           if (this.failures-- > 0) throw new AccelError("CENTRAL_UNREACHABLE", "down");
-          return { manifest, devlove: { domains: {} }, table: null };
+          return {
+            manifest,
+            devlove: { domains: {} },
+            table: null,
+            [Symbol.dispose]: () => undefined,
+          };
         },
         dropDamaged: async (files) => void this.dropped.push(...files),
       },

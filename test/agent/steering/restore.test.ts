@@ -132,3 +132,23 @@ test("a domain that was unlinked meanwhile is not healed", async () => {
   await healViewset("a.example", rig.restorePorts);
   expect(rig.servedHosts()).toEqual(["b.example of b.example"]);
 });
+
+test("one that the rules of a newer release refuse is served and healed, and operators are told", async () => {
+  using disk = new Disk();
+  const before = await new Rig(disk).boot();
+  await before.apply("domains.changed", domainsChanged({ "a.example": [], "b.example": [] }));
+  await before.apply("viewset.activated", activated("a.example", "one"));
+  await before.apply("viewset.activated", activated("b.example", "two"));
+  const rig = new Rig(disk, before.central, "2.0.0");
+  rig.outdated.add(digestOf("one")).add(digestOf("two"));
+  rig.tornManifests.add(digestOf("two"));
+  expect(await restoreState(rig.restorePorts)).toEqual(["b.example"]);
+  expect(manifests(rig)).toEqual([digestOf("one"), null]);
+  await healViewset("b.example", rig.restorePorts);
+  expect(manifests(rig)).toEqual([digestOf("one"), digestOf("two")]);
+  const told = (name: string): unknown => ({
+    code: "viewset_objections",
+    text: expect.stringContaining(`The active version of ${name} is served as it was taken`),
+  });
+  expect(rig.health.list()).toMatchObject([told("a.example"), told("b.example")]);
+});

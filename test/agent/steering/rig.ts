@@ -175,6 +175,7 @@ export class Rig {
       serving: this.serving,
       documents: this.disk.db,
       viewsets: Object.assign({}, this.ports.viewsets, { restore }),
+      watch: this.releases,
       health: this.health,
       log: silentLog(),
       random: () => 0,
@@ -187,6 +188,11 @@ export class Rig {
   /** Without manifest or devlove, and without some file. */
   readonly tornManifests = new Set<Sha256>();
   readonly holedManifests = new Set<Sha256>();
+
+  /** What the rules of this release refuse. */
+  readonly outdated = new Set<Sha256>();
+  /** Taken and not given back. */
+  rooms = 0;
 
   /** As after a start. */
   async boot(): Promise<this> {
@@ -238,15 +244,22 @@ export class Rig {
   }
 
   #viewset(manifest: Sha256): ReadyViewset {
-    return { manifest, devlove: { domains: {} }, table: this.tables.get(manifest) ?? null };
+    return {
+      manifest,
+      devlove: { domains: {} },
+      table: this.tables.get(manifest) ?? null,
+      ...(this.outdated.has(manifest) && { objections: "no such key" }),
+    };
   }
 
   #viewsets(): Viewsets {
     return {
-      prepare: async (manifest) => {
+      prepare: async (manifest, _names, _signal, judged = "anew") => {
         await this.#wait("prepare");
-        if (manifest === badManifest) throw new AccelError("VIEWSET_INVALID", "no such key");
-        return this.#viewset(manifest);
+        if (manifest === badManifest || (judged === "anew" && this.outdated.has(manifest)))
+          throw new AccelError("VIEWSET_INVALID", "no such key");
+        this.rooms++;
+        return { ...this.#viewset(manifest), [Symbol.dispose]: () => void this.rooms-- };
       },
       dropDamaged: async (files) => this.#wait(`drop ${[...files].join(" ")}`),
       importSite: async (_, { name }) => {

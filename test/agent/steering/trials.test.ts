@@ -1,8 +1,10 @@
 // A version on trial: what fails is rolled back, told to central and not tried again; what passes stays.
 
 import { expect, test } from "vitest";
+import type { Repairs } from "../../../src/agent/steering/repairs.ts";
 import { Trials } from "../../../src/agent/steering/trials.ts";
 import { silentLog } from "../../../src/base/log.ts";
+import { encodeManifestTable } from "../../../src/core/manifest-table.ts";
 import type { Probe } from "../../../src/core/plan-probes.ts";
 import { until } from "../../support/until.ts";
 import { Disk, epoch } from "./disk.ts";
@@ -12,7 +14,10 @@ import { corrections, domain, failing, inForce, never, rigWith } from "./release
 import { Rig } from "./rig.ts";
 
 /** A trial of a.example whose waits are ended by hand. */
-function trialsOf(rig: Rig): { readonly trials: Trials; readonly round: () => void } {
+function trialsOf(
+  rig: Rig,
+  mend: Repairs["mend"] = async () => false,
+): { readonly trials: Trials; readonly round: () => void } {
   const waiting: (() => void)[] = [];
   const trials = new Trials({
     serving: rig.serving,
@@ -21,6 +26,7 @@ function trialsOf(rig: Rig): { readonly trials: Trials; readonly round: () => vo
     documents: rig.documents,
     pool: rig.pool,
     watch: rig.releases,
+    repairs: { mend },
     trialMs: 30_000,
     now: () => new Date(rig.nowMs),
     onCorrected: () => rig.corrected++,
@@ -130,4 +136,45 @@ test("a trial that a restart cut short goes on; one that is over does not, nor o
   await rig.ports.activations.rollBack(domain, "one", never);
   later.trials.resume();
   expect(later.trials.until(domain)).toBeUndefined();
+});
+
+/** Version two has an index that this disk damages; how often it was fetched again. */
+async function damagedOnTrial(disk: Disk, { timesDamaged }: { readonly timesDamaged: number }) {
+  const rig = await rigWith(disk, "one");
+  const page = { path: "index.html", sha256: digestOf("page"), size: 4, mime: "text/html" };
+  rig.tables.set(digestOf("two"), encodeManifestTable([page]));
+  const right = { kind: "file", digest: page.sha256, size: page.size } as const;
+  rig.answer = () => (rig.staged?.domains[0]?.manifest === digestOf("two") ? right : undefined);
+  await rig.apply("viewset.activated", activated(domain, "two"), 2);
+  const mended: unknown[] = [];
+  rig.answer = () => {
+    if (rig.staged?.domains[0]?.manifest !== digestOf("two")) return undefined;
+    return mended.length < timesDamaged ? { kind: "damaged" } : right;
+  };
+  const { trials, round } = trialsOf(rig, async (...damage) => {
+    mended.push(damage);
+    return true;
+  });
+  trials.begin(domain, digestOf("two"));
+  await until("the trial is over", () => (round(), trials.until(domain) === undefined));
+  return { rig, trials, mended };
+}
+
+test("what this disk damages during a trial is fetched again, and is no fault of the version", async () => {
+  using disk = new Disk();
+  const { rig, trials, mended } = await damagedOnTrial(disk, { timesDamaged: 1 });
+  await using _ = trials;
+  expect(inForce(rig)).toBe(digestOf("two"));
+  expect(rig.books.of(domain).quarantined).toEqual([]);
+  const reason = expect.stringContaining("is damaged on this disk");
+  expect(mended).toEqual([[domain, digestOf("two"), [digestOf("page")], reason]]);
+});
+
+test("what is damaged again as soon as it was fetched again ends the trial", async () => {
+  using disk = new Disk();
+  const { rig, trials, mended } = await damagedOnTrial(disk, { timesDamaged: 2 });
+  await using _ = trials;
+  expect(mended.length).toBe(1);
+  expect(inForce(rig)).toBe(digestOf("one"));
+  expect(rig.books.of(domain).quarantined).toMatchObject([{ viewset_name: "two" }]);
 });

@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { HeldReleases } from "../../../src/agent/viewset/room.ts";
 import { openViewsets } from "../../../src/agent/viewset/viewsets.ts";
@@ -96,8 +97,9 @@ test("what the version in force has already takes no more room in an import", as
   rig.put("1.bin", one);
   rig.put("2.bin", two);
   const { manifest } = await rig.importSite();
-  await rig.viewsets.prepare(manifest, names, never);
+  const prepared = await rig.viewsets.prepare(manifest, names, never);
   rig.hold({ domain: names.name, manifest, standing: "needed", activatedAt: "" });
+  prepared[Symbol.dispose]();
   rig.put("3.bin", three);
   expect(await rig.importSite()).toMatchObject({ files: 3, bytes: 7 * mega });
   expect([one, two, three].every(rig.isHere)).toBe(true);
@@ -110,8 +112,9 @@ test("kept versions are given up for an import", async () => {
   const rig = await setUp(dir.path);
   await using _ = rig.viewsets;
   const manifest = rig.central.addViewset(devlove, { "old.bin": file(), "older.bin": file() });
-  await rig.viewsets.prepare(manifest, names, never);
+  const prepared = await rig.viewsets.prepare(manifest, names, never);
   rig.hold({ domain: names.name, manifest, standing: "kept", activatedAt: "" });
+  prepared[Symbol.dispose]();
   rig.put("1.bin", file());
   await rig.importSite();
   expect(rig.held()).toEqual([]);
@@ -134,4 +137,24 @@ test("what broken transfers have left is never more than there is room for", asy
   const asked = again.central.asked.filter(({ sha256 }) => sha256 === digest(last));
   expect(asked).toEqual([{ sha256: digest(last), from: last.length - 1, isText: false }]);
   expect(again.parts()).toEqual([]);
+});
+
+test("what is prepared and not yet in force has its room: two large versions at once are never more than there is room for", async () => {
+  using dir = tempDir();
+  const rig = await setUp(dir.path);
+  await using _ = rig.viewsets;
+  const [one, other] = [file(), file()].map((content) =>
+    rig.central.addViewset(devlove, { "1.bin": content, "2.bin": randomBytes(2 * mega) }),
+  );
+  if (one === undefined || other === undefined) throw new Error("no versions");
+  const first = await rig.viewsets.prepare(one, names, never);
+  const second = rig.viewsets.prepare(other, names, never);
+  const settled = second.then(
+    () => "prepared",
+    (error: unknown) => String(error),
+  );
+  expect(await Promise.race([settled, sleep(300, "waits")])).toBe("waits");
+  rig.hold({ domain: "first.example.com", manifest: one, standing: "needed", activatedAt: "" });
+  first[Symbol.dispose]();
+  await expect(second).rejects.toMatchObject({ code: "VIEWSET_TOO_LARGE" });
 });

@@ -17,6 +17,7 @@ export async function setUp(
   path: string,
   central = new FakeCentral(),
   releases?: ViewsetsOptions["releases"],
+  backendRules: ViewsetsOptions["backendRules"] = {},
 ) {
   const registry = new Registry();
   const health = new Health(() => new Date(0));
@@ -25,7 +26,7 @@ export async function setUp(
     central,
     sites: [],
     ...(releases && { releases }),
-    backendRules: {},
+    backendRules,
     onProgress: () => undefined,
     registry,
     health,
