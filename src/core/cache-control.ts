@@ -112,7 +112,8 @@ export function directiveSeconds(directives: Directives, name: string): number |
 
 /**
  * The directives that hold for this cache: those of CDN-Cache-Control where it is a non-empty structured dictionary, which then stand for
- * Expires too; else those of Cache-Control, with what a malformed CDN-Cache-Control forbids.
+ * Expires too; else those of Cache-Control, with what a malformed CDN-Cache-Control forbids. So does Surrogate-Control, which is older than RFC 9213 and not
+ * of it: what it forbids it forbids to caches like this one, and what it allows is not asked.
  */
 export function cacheDirectives(fields: readonly Field[]): {
   readonly directives: Directives;
@@ -122,7 +123,11 @@ export function cacheDirectives(fields: readonly Field[]): {
   const targeted = parseTargeted(value);
   if (targeted !== undefined) return { directives: targeted, isTargeted: true };
   const untargeted = responseDirectives(fieldValue(fields, "cache-control"));
-  const directives = value === undefined ? untargeted : withProhibitions(untargeted, value);
+  const further = [value, fieldValue(fields, "surrogate-control")].filter(
+    (text) => text !== undefined,
+  );
+  const directives =
+    further.length === 0 ? untargeted : withProhibitions(untargeted, further.join());
   return { directives, isTargeted: false };
 }
 

@@ -14,11 +14,15 @@ export type QueryRule =
   | { readonly ignore: readonly string[] }
   | { readonly keep: readonly string[] };
 
+/** Which cookies of a request mean nothing for its answer, beside those of the published list. */
+export type CookieRule = { readonly ignore: readonly string[] };
+
 export type CacheSettings = {
   /** Null: the origin's headers decide. */
   readonly ttl_s: number | null;
   readonly bypass: boolean;
   readonly query: QueryRule;
+  readonly cookies: CookieRule;
   readonly stale_while_revalidate_s: number;
   readonly stale_if_error_s: number;
   readonly ignore_set_cookie: boolean;
@@ -69,9 +73,10 @@ export type SiteSettings = {
 export type SiteConfig = SiteSettings & { readonly host: string; readonly main_domain: string };
 
 type QueryInput = { readonly ignore?: readonly string[]; readonly keep?: readonly string[] };
-export type CacheInput = Partial<Omit<CacheSettings, "ttl_s" | "query">> & {
+export type CacheInput = Partial<Omit<CacheSettings, "ttl_s" | "query" | "cookies">> & {
   readonly ttl_s?: number;
   readonly query?: QueryInput;
+  readonly cookies?: Partial<CookieRule>;
 };
 type BackendInput = Partial<BackendSettings> & Pick<BackendSettings, "urls">;
 type Plain = "views_dir" | "index" | "single_page" | "not_found" | "redirects" | "compression";
@@ -95,6 +100,7 @@ export const CACHE_DEFAULTS: CacheSettings = {
   ttl_s: null,
   bypass: false,
   query: { ignore: [] },
+  cookies: { ignore: [] },
   stale_while_revalidate_s: 0,
   stale_if_error_s: 0,
   ignore_set_cookie: false,
@@ -184,9 +190,10 @@ function withDefaults(input: SiteInput, viewsDir: string): SiteSettings {
   };
 }
 
-function cacheSettings({ query, ...said }: CacheInput): CacheSettings {
+function cacheSettings({ query, cookies, ...said }: CacheInput): CacheSettings {
   const rule = query?.keep === undefined ? { ignore: query?.ignore ?? [] } : { keep: query.keep };
-  return { ...CACHE_DEFAULTS, ...said, query: rule };
+  const cookieRule = { ...CACHE_DEFAULTS.cookies, ...cookies };
+  return { ...CACHE_DEFAULTS, ...said, query: rule, cookies: cookieRule };
 }
 
 /** "./static/" and "static" are one. */

@@ -1,15 +1,22 @@
 // What may be stored and how long it is fresh: RFC 9111 §3 and §4.2.1, RFC 9213, RFC 5861, and the site's rules.
 //
 // No heuristics: what states no lifetime is stored only to be revalidated at each use, and only with something to revalidate it by.
+// A rule's `ttl_s` is a lifetime where the origin says none, or another one. It lifts no prohibition: neither those below, nor `no-cache`, nor a lifetime of
+// nothing that must not be exceeded (`must-revalidate, max-age=0`); nor does it hold for an answer to a request that carried its visitor's cookies.
 // Never stored: `private`, `no-store`, `Vary: *`, what is about a part (206, 416), and Set-Cookie unless the rule strips it. Answers to requests with
 // Authorization only where they say public, must-revalidate or s-maxage (§3.5). Qualified forms (`private="x"`, `no-cache="x"`) count as unqualified.
 
-import { cacheDirectives, directiveSeconds, type Directives } from "./cache-control.ts";
+import {
+  cacheDirectives,
+  directiveSeconds,
+  responseDirectives,
+  type Directives,
+} from "./cache-control.ts";
 import type { CacheSettings } from "./effective-devlove.ts";
 import { expiresIn, initialAge, type ResponseFacts, type Stored } from "./http-age.ts";
 import { parseHttpDate } from "./http-date.ts";
 import { fieldValue, type Field } from "./http-fields.ts";
-import { varyNamesOf } from "./http-vary.ts";
+import { variesByCookie, varyNamesOf } from "./http-vary.ts";
 
 export type StorePlan =
   | {
@@ -27,9 +34,16 @@ export type StoreRequest = {
   readonly isAuthorized: boolean;
   /** The origin was asked for a part. */
   readonly isRanged: boolean;
+  /** The origin was told cookies that are not ignored: its answer may be for their visitor. */
+  readonly hasCookies: boolean;
 };
 /** Whatever is refused to this one is refused for what the response says. */
-export const plainRequest: StoreRequest = { noStore: false, isAuthorized: false, isRanged: false };
+export const plainRequest: StoreRequest = {
+  noStore: false,
+  isAuthorized: false,
+  isRanged: false,
+  hasCookies: false,
+};
 export type StoreSettings = Pick<
   CacheSettings,
   "ttl_s" | "ignore_set_cookie" | "stale_while_revalidate_s" | "stale_if_error_s"
@@ -61,18 +75,17 @@ export function planStore(
   // Ranges are no part of the key, and some origins refuse one they do not like with a 400: that is not for those who ask for the whole.
   if (request.isRanged && status >= 400) return no("range");
   if (request.noStore) return no("request no-store");
-  const { directives, isTargeted } = cacheDirectives(fields);
+  const said = cacheDirectives(fields);
+  const { directives } = said;
   const refusal = refusalIn(request, response, directives, settings);
   if (refusal !== undefined) return no(refusal);
   const varyNames = varyNamesOf(fields);
   if (varyNames === undefined) return no("vary");
+  if (request.hasCookies && !isForCookies(response, said, settings)) return no("cookie");
   const initialAgeS = initialAge(response);
-  const { saidS, freshForS } = lifetimeOf(response, initialAgeS, settings.ttl_s, () => ({
-    directives,
-    isTargeted,
-  }));
+  const { saidS, freshForS } = lifetimeOf(response, initialAgeS, settings.ttl_s, said);
   if (freshForS > initialAgeS) return { store: true, initialAgeS, freshForS, varyNames };
-  const { isForbidden, whileRevalidateS, ifErrorS } = staleRulesOf(directives, settings);
+  const { isForbidden, whileRevalidateS, ifErrorS } = staleRulesOf(fields, said, settings);
   const lastsStale =
     saidS !== undefined &&
     !isForbidden &&
@@ -85,19 +98,67 @@ export function planStore(
 
 type Lifetime = { readonly saidS: number | undefined; readonly freshForS: number };
 
-/** `directivesOf` is asked where no rule decides. */
+type Said = ReturnType<typeof cacheDirectives>;
+type Lasting = Pick<ResponseFacts, "status" | "fields" | "receivedAtMs">;
+
 function lifetimeOf(
-  response: Pick<ResponseFacts, "status" | "fields" | "receivedAtMs">,
+  response: Lasting,
   initialAgeS: number,
   ttlS: number | null,
-  directivesOf: () => ReturnType<typeof cacheDirectives>,
+  said: Said,
 ): Lifetime {
-  if (ttlS !== null && lastsByRule.has(response.status))
-    // A rule counts from now, the origin's word from when it was said.
-    return { saidS: ttlS, freshForS: ttlS === 0 ? 0 : initialAgeS + ttlS };
-  const { directives, isTargeted } = directivesOf();
-  const saidS = saidLifetime(response, directives, isTargeted);
-  return { saidS, freshForS: saidS ?? 0 };
+  const saidS = saidLifetime(response, said);
+  if (ttlS === null || !lastsByRule.has(response.status) || isNeverFresh(response, said, saidS))
+    return { saidS, freshForS: saidS ?? 0 };
+  // A rule counts from now, the origin's word from when it was said.
+  return { saidS: ttlS, freshForS: ttlS === 0 ? 0 : initialAgeS + ttlS };
+}
+
+/** What a lifetime of nothing must not be exceeded by; `s-maxage` says so of itself (RFC 9111 §5.2.2.2, §5.2.2.8, §5.2.2.10). */
+const binding = ["must-revalidate", "proxy-revalidate", "s-maxage"];
+
+/**
+ * The origin wants to be asked each time, in words that a rule's lifetime must not override. A mere `max-age=0`, or an Expires of the past, is a lifetime
+ * like others: short.
+ */
+function isNeverFresh(
+  { fields }: Pick<Lasting, "fields">,
+  said: Said,
+  saidS: number | undefined,
+): boolean {
+  const { directives } = said;
+  if (directives.has("no-cache") || hasPragma(fields, said)) return true;
+  return saidS === 0 && binding.some((name) => directives.has(name));
+}
+
+/**
+ * RFC 9111 §5.4 gives `Pragma: no-cache` no meaning in responses. Origins that send it without Cache-Control nevertheless mean that: it forbids what a rule
+ * would allow, and takes nothing from what the origin itself says by Expires.
+ */
+function hasPragma(fields: readonly Field[], { isTargeted }: Said): boolean {
+  if (isTargeted || fieldValue(fields, "cache-control") !== undefined) return false;
+  return responseDirectives(fieldValue(fields, "pragma")).has("no-cache");
+}
+
+/**
+ * Whether an answer to a request with cookies is anybody's: by the origin's own explicit word, a lifetime or `public` (RFC 9111 §3), or kept for the same
+ * cookies only. Never by a rule.
+ */
+function isForCookies(
+  response: Lasting,
+  said: Said,
+  { ttl_s: ttlS }: Pick<StoreSettings, "ttl_s">,
+): boolean {
+  if (ttlS !== null) return false;
+  return mayServeCookies(response.fields, said) || (saidLifetime(response, said) ?? 0) > 0;
+}
+
+/** Of a stored response that is to be confirmed at each use: a confirmation by its date alone would not tell one visitor's page from another's. */
+export function mayServeCookies(
+  fields: readonly Field[],
+  { directives } = cacheDirectives(fields),
+): boolean {
+  return directives.has("public") || variesByCookie(fields);
 }
 
 /** How long a response that may have been stored under another rule is fresh under this one: never longer than it was to be. */
@@ -108,7 +169,7 @@ export function lifetimeUnder(
   const { status, headers, storedAtMs, initialAgeS, freshForS } = stored;
   if (freshForS === 0) return 0;
   const facts = { status, fields: headers, receivedAtMs: storedAtMs };
-  const now = lifetimeOf(facts, initialAgeS, ttlS, () => cacheDirectives(headers));
+  const now = lifetimeOf(facts, initialAgeS, ttlS, cacheDirectives(headers));
   return Math.min(freshForS, now.freshForS);
 }
 
@@ -140,8 +201,7 @@ export function mayServeAuthorized(fields: readonly Field[]): boolean {
 /** §4.2.1 without heuristics; undefined where nothing is said. `no-cache` is a lifetime of nothing (§5.2.2.4). */
 function saidLifetime(
   response: Pick<ResponseFacts, "fields" | "receivedAtMs">,
-  directives: Directives,
-  isTargeted: boolean,
+  { directives, isTargeted }: Said,
 ): number | undefined {
   if (directives.has("no-cache")) return 0;
   return (
@@ -163,17 +223,18 @@ export function staleRules(
   fields: readonly Field[],
   settings: Pick<CacheSettings, "stale_while_revalidate_s" | "stale_if_error_s">,
 ): StaleRules {
-  return staleRulesOf(cacheDirectives(fields).directives, settings);
+  return staleRulesOf(fields, cacheDirectives(fields), settings);
 }
 
 function staleRulesOf(
-  directives: Directives,
+  fields: readonly Field[],
+  said: Said,
   settings: Pick<CacheSettings, "stale_while_revalidate_s" | "stale_if_error_s">,
 ): StaleRules {
+  const { directives } = said;
   return {
-    isForbidden: ["must-revalidate", "proxy-revalidate", "s-maxage", "no-cache"].some((name) =>
-      directives.has(name),
-    ),
+    isForbidden:
+      ["no-cache", ...binding].some((name) => directives.has(name)) || hasPragma(fields, said),
     whileRevalidateS:
       settings.stale_while_revalidate_s ||
       (directiveSeconds(directives, "stale-while-revalidate") ?? 0),

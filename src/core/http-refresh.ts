@@ -7,7 +7,7 @@ import type { ResponseFacts } from "./http-age.ts";
 import { plainRequest, planStore, type StoreRequest, type StoreSettings } from "./http-cache.ts";
 import { formatHttpDate } from "./http-date.ts";
 import { fieldValue, withoutFields, type Field } from "./http-fields.ts";
-import { varyNamesOf } from "./http-vary.ts";
+import { variesByCookie, varyNamesOf } from "./http-vary.ts";
 
 export type RefreshPlan =
   | {
@@ -60,7 +60,7 @@ export function planRefresh(
   const passing = answer.fields.filter(([name]) => name.toLowerCase() === "age");
   const response = { ...answer, status: stored.status, fields: [...headers, ...passing] };
   const plan = planStore(plainRequest, response, settings);
-  if (!plan.store) return { kind: "drop" };
+  if (!plan.store) return { kind: isOfVisitor(stored, request) ? "own" : "drop" };
   if (fieldValue(answer.fields, "set-cookie") !== undefined && !settings.ignore_set_cookie)
     return { kind: "own" };
   const { initialAgeS, freshForS } = plan;
@@ -68,21 +68,28 @@ export function planRefresh(
   return { kind: "refresh", headers, initialAgeS, freshForS, isKept };
 }
 
+/** What an origin says to a visitor's cookies says nothing of what is stored for all, unless it is stored for those cookies. */
+function isOfVisitor({ headers }: StoredResponse, { hasCookies }: StoreRequest): boolean {
+  return hasCookies && !variesByCookie(headers);
+}
+
 /** Client errors that are about what the URL names. The others are about the request: how it was made, by whom, how often. */
 const ofResource: ReadonlySet<number> = new Set([401, 402, 403, 404, 405, 410, 451]);
 
 /**
  * Whether a full answer, in place of a confirmation, says that what is stored is over (§4.3.3): it is the newer word about the URL, and nobody's may be
- * stored of it. Not where it was given to credentials: of what is for all that says nothing.
+ * stored of it. Not where it was given to credentials, or to cookies: of what is for all that says nothing.
  */
 export function endsStored(
+  stored: StoredResponse,
   answer: ResponseFacts,
-  { isAuthorized }: StoreRequest,
+  request: StoreRequest,
   settings: StoreSettings,
 ): boolean {
   const { status } = answer;
   const isFull = status >= 200 && status < 400 && status !== 206 && status !== 304;
-  if (isAuthorized || !(isFull || ofResource.has(status))) return false;
+  if (request.isAuthorized || isOfVisitor(stored, request)) return false;
+  if (!isFull && !ofResource.has(status)) return false;
   const fields = withoutFields(answer.fields, cookie);
   return !planStore(plainRequest, { ...answer, fields }, settings).store;
 }
@@ -101,7 +108,8 @@ export function planHeadRefresh(
   const length = fieldValue(answer.fields, "content-length");
   const isSameLength = length === undefined || Number(length) === stored.size;
   const isOne = (name: string): boolean => isSame(headers, answer.fields, name);
-  if (!isSameLength || !isOne("etag") || !isOne("last-modified")) return { kind: "other" };
+  if (!isSameLength || !isOne("etag") || !isOne("last-modified"))
+    return isOfVisitor(stored, request) ? { kind: "own" } : { kind: "other" };
   const isValidated = ["etag", "last-modified"].some(
     (name) => fieldValue(answer.fields, name) !== undefined,
   );

@@ -79,6 +79,12 @@ export function varyNamesOf(fields: readonly Field[]): readonly string[] | undef
   return [...names].sort();
 }
 
+/** Whoever gets it has the same cookies. */
+export function variesByCookie(fields: readonly Field[]): boolean {
+  const vary = fieldValue(fields, "vary");
+  return vary !== undefined && listMembers(vary.toLowerCase()).includes("cookie");
+}
+
 /** The request's side of a variant; null where there is none. An absent field is an empty one. */
 export function variantOf(
   varyNames: readonly string[],

@@ -39,6 +39,15 @@ export function pathPatternFault(pattern: string): string | undefined {
   return undefined;
 }
 
+/** What is wrong with a pattern for names of cookies, or undefined. Names are tokens (RFC 6265 §4.1.1), of which `*` is one character: here it is always a wildcard. */
+export function cookiePatternFault(pattern: string): string | undefined {
+  if (pattern === "") return "must not be empty";
+  if (pattern.length > patternCharsMax) return `is longer than ${patternCharsMax} characters`;
+  return /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(pattern)
+    ? undefined
+    : "is no name of a cookie: letters, digits and !#$%&'*+.^_`|~- only (RFC 6265 §4.1.1), `*` for any run of them";
+}
+
 /** What is wrong with a pattern for names of query parameters, or undefined. */
 export function namePatternFault(pattern: string): string | undefined {
   if (pattern === "") return "must not be empty";
@@ -78,6 +87,16 @@ export function compileNamePattern(pattern: string): TextMatcher {
   for (const part of asEscapes(pattern).split(/(\*+)/)) {
     if (part.startsWith("*")) tokens.push("globstar");
     else pushText(tokens, canonicalName(part));
+  }
+  return compileTokens(tokens);
+}
+
+/** `*` is any run of characters; the matcher takes texts as they are. */
+export function compileTextPattern(pattern: string): TextMatcher {
+  const tokens: Token[] = [];
+  for (const part of pattern.split(/(\*+)/)) {
+    if (part.startsWith("*")) tokens.push("globstar");
+    else pushText(tokens, part);
   }
   return compileTokens(tokens);
 }

@@ -12,6 +12,7 @@ import {
 import type { TextMatcher } from "./path-pattern.ts";
 import { readingsOf } from "./path-readings.ts";
 import { lifetimeUnder } from "./http-cache.ts";
+import { compileCookieRule, type CookieJudge } from "./request-cookies.ts";
 import { CACHE_DEFAULTS } from "./effective-devlove.ts";
 import type { CacheSettings, QueryRule, Redirect, SiteConfig } from "./effective-devlove.ts";
 
@@ -21,6 +22,8 @@ export type CacheRoute = {
   readonly normalizeQuery: (rawQuery: string) => string;
   /** "" where nothing is left out. What was stored under another rule may be of a query that this one tells apart. */
   readonly queryRule: string;
+  /** What the cookies of a request are under this rule. */
+  readonly cookies: CookieJudge;
   /** With the lifetime it has under this rule, whatever rule it was stored under. */
   readonly inForce: <S extends StoredResponse>(stored: S) => S;
 };
@@ -72,6 +75,7 @@ function cacheRoute(settings: CacheSettings): CacheRoute {
     settings,
     normalizeQuery: compileQueryRule(query),
     queryRule: textOfRule(query),
+    cookies: compileCookieRule(settings.cookies),
     inForce: (stored) => {
       const freshForS = known.get(stored) ?? lifetimeUnder(stored, settings);
       known.set(stored, freshForS);

@@ -11,6 +11,7 @@ const timeoutMaxS = 3_600;
 export type TextCheck =
   | "backend_host"
   | "backend_url"
+  | "cookie_name"
   | "domain"
   | "file_path"
   | "header_name"
@@ -74,15 +75,30 @@ const QuerySchema = section(
   },
 );
 
+const CookiesSchema = section(
+  {
+    ignore: list(text("cookie_name"), 100, "", {
+      description:
+        'Names of cookies, `*` for any run of characters, `["*"]` for all; beside the published list in caching.md.',
+    }),
+  },
+  {
+    description:
+      "Cookies that mean nothing for the answer: it is asked for without them. Under `ttl_s` a request with another one is passed on.",
+  },
+);
+
 export const cacheProperties = {
   ttl_s: seconds({
-    description: "What may be stored is fresh that long; without it the origin's headers decide.",
+    description:
+      "What may be stored is fresh that long where the origin says nothing of it, or less; without it the origin's headers decide.",
   }),
   bypass: flag({
     description: "The matches are dynamic: never cached.",
     default: CACHE_DEFAULTS.bypass,
   }),
   query: Type.Optional(QuerySchema),
+  cookies: Type.Optional(CookiesSchema),
   stale_while_revalidate_s: seconds({
     description: "A stale answer is served that long while a fresh one is fetched.",
     default: CACHE_DEFAULTS.stale_while_revalidate_s,

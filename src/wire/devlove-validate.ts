@@ -7,7 +7,7 @@ import * as semantics from "../core/devlove-semantics.ts";
 import type { Fault } from "../core/devlove-semantics.ts";
 import { parseJsonText } from "../core/json-text.ts";
 import { nearest } from "../core/nearest.ts";
-import { namePatternFault, pathPatternFault } from "../core/path-pattern.ts";
+import { cookiePatternFault, namePatternFault, pathPatternFault } from "../core/path-pattern.ts";
 import { isServed } from "./devlove-keys.ts";
 import { DevloveSchema, devloveBytesMax, devloveSchemaId } from "./devlove.ts";
 import type { PartsCheck, TextCheck } from "./devlove-sections.ts";
@@ -238,6 +238,7 @@ type TextRule = (text: string, context: DevloveContext) => string | undefined;
 const TEXT_CHECKS: Record<TextCheck, TextRule> = {
   backend_host: backendHostFault,
   backend_url: backendUrlFault,
+  cookie_name: cookiePatternFault,
   domain: semantics.domainNameFault,
   file_path: semantics.filePathFault,
   header_name: semantics.headerNameFault,

@@ -4,7 +4,9 @@ import { describe, expect, it } from "vitest";
 import type { Field } from "../../src/core/http-fields.ts";
 import { formatHttpDate } from "../../src/core/http-date.ts";
 import {
+  lifetimeUnder,
   mayServeAuthorized,
+  mayServeCookies,
   plainRequest as plain,
   planStore,
   staleRules,
@@ -244,6 +246,15 @@ describe("stale rules", () => {
     const settings = { stale_while_revalidate_s: 20, stale_if_error_s: 30 };
     expect(by(value, settings)).toEqual({ isForbidden: false, whileRevalidateS: 20, ifErrorS: 30 });
   });
+  it("are forbidden by Pragma: no-cache where nothing else is said", () => {
+    const settings = { ...byOrigin, stale_if_error_s: 30 };
+    expect(staleRules([["Pragma", "no-cache"]], settings).isForbidden).toBe(true);
+    const both: readonly Field[] = [
+      ["Pragma", "no-cache"],
+      ["Cache-Control", "max-age=1"],
+    ];
+    expect(staleRules(both, settings).isForbidden).toBe(false);
+  });
   it.each(["must-revalidate", "proxy-revalidate", "s-maxage=1", "no-cache"])(
     "%s forbids, whoever allows",
     (value) => {
@@ -257,7 +268,98 @@ describe("freshness by the rule's ttl_s", () => {
   it.each<[string, readonly Field[], number | string, number?]>([
     ["nothing said", [], 30],
     ["shorter than the origin's", [["Cache-Control", "max-age=600"]], 30],
-    ["over no-cache", [["Cache-Control", "no-cache, max-age=0"]], 30],
+    ["longer than the origin's", [["Cache-Control", "max-age=1"]], 30],
+    ["over a lifetime of nothing", [["Cache-Control", "max-age=0"]], 30],
+    ["over an Expires of the past", [["Expires", "0"]], 30],
+    ["over a bound lifetime", [["Cache-Control", "max-age=1, must-revalidate"]], 30],
+    ["over one for shared caches", [["Cache-Control", "s-maxage=1"]], 30],
+    ["where the origin only wants no stale one", [["Cache-Control", "must-revalidate"]], 30],
+    [
+      "where it is for shared caches alone that it lasts",
+      [["Cache-Control", "max-age=0, s-maxage=9, must-revalidate"]],
+      30,
+    ],
+    [
+      "as CDN-Cache-Control allows it",
+      [
+        ["CDN-Cache-Control", "max-age=9"],
+        ["Cache-Control", "no-cache"],
+      ],
+      30,
+    ],
+    ["never over no-cache", [["Cache-Control", "no-cache, max-age=0"]], "no-cache"],
+    [
+      "never over no-cache with a lifetime",
+      [["Cache-Control", "max-age=60, no-cache"]],
+      "no-cache",
+    ],
+    ["never over no-cache of a field", [["Cache-Control", 'no-cache="set-cookie"']], "no-cache"],
+    [
+      "never over must-revalidate, max-age=0",
+      [["Cache-Control", "must-revalidate, max-age=0"]],
+      "stale",
+    ],
+    [
+      "never over proxy-revalidate, max-age=0",
+      [["Cache-Control", "max-age=0, proxy-revalidate"]],
+      "stale",
+    ],
+    ["never over s-maxage=0", [["Cache-Control", "max-age=60, s-maxage=0"]], "stale"],
+    [
+      "never over must-revalidate with an Expires of the past",
+      [
+        ["Cache-Control", "must-revalidate"],
+        ["Expires", "0"],
+      ],
+      "stale",
+    ],
+    ["never over what is no number but binds", [["Cache-Control", "s-maxage=soon"]], "stale"],
+    [
+      "never over no-cache in CDN-Cache-Control",
+      [
+        ["CDN-Cache-Control", "no-cache"],
+        ["Cache-Control", "max-age=60"],
+      ],
+      "no-cache",
+    ],
+    [
+      "never over a bound nothing in CDN-Cache-Control",
+      [["CDN-Cache-Control", "max-age=0, must-revalidate"]],
+      "stale",
+    ],
+    [
+      "never over no-store in Surrogate-Control",
+      [
+        ["Surrogate-Control", "no-store"],
+        ["Cache-Control", "max-age=60"],
+      ],
+      "no-store",
+    ],
+    ["never over Pragma: no-cache alone", [["Pragma", "no-cache"]], "no freshness"],
+    [
+      "as long as Expires says with Pragma: no-cache",
+      [
+        ["Pragma", "no-cache"],
+        ["Expires", after(9)],
+      ],
+      9,
+    ],
+    [
+      "over Pragma beside Cache-Control, which replaces it",
+      [
+        ["Pragma", "no-cache"],
+        ["Cache-Control", "max-age=1"],
+      ],
+      30,
+    ],
+    [
+      "what must not be fresh is asked about",
+      [
+        ["Cache-Control", "no-cache"],
+        ["ETag", '"a"'],
+      ],
+      0,
+    ],
     ["as long from now on, whatever the age", [["Age", "1000"]], 1_030],
     ["never over private", [["Cache-Control", "private"]], "private"],
     ["never over no-store", [["Cache-Control", "no-store"]], "no-store"],
@@ -272,6 +374,83 @@ describe("freshness by the rule's ttl_s", () => {
     expect(
       fresh(plan([["Set-Cookie", "a=b"]], { settings: { ttl_s: 30, ignore_set_cookie: true } })),
     ).toBe(30);
+  });
+});
+
+describe("an answer to a request with cookies", () => {
+  const request = { ...plain, hasCookies: true };
+  it.each<[string, readonly Field[], number | string]>([
+    ["with a lifetime is anybody's", [["Cache-Control", "max-age=60"]], 60],
+    ["with an Expires", [["Expires", after(60)]], 60],
+    ["for shared caches", [["Cache-Control", "max-age=0, s-maxage=60"]], 60],
+    [
+      "public, to be asked about",
+      [
+        ["Cache-Control", "public"],
+        ["ETag", '"a"'],
+      ],
+      0,
+    ],
+    ["to be asked about is its visitor's", [["ETag", '"a"']], "cookie"],
+    [
+      "nor is it anybody's under no-cache",
+      [
+        ["Cache-Control", "no-cache"],
+        ["ETag", '"a"'],
+      ],
+      "cookie",
+    ],
+    [
+      "of no lifetime",
+      [
+        ["Cache-Control", "max-age=0"],
+        ["ETag", '"a"'],
+      ],
+      "cookie",
+    ],
+    [
+      "but for the same cookies",
+      [
+        ["Vary", "x, Cookie"],
+        ["ETag", '"a"'],
+      ],
+      0,
+    ],
+    ["private", [["Cache-Control", "private, max-age=60"]], "private"],
+  ])("%s", (_name, fields, expected) => {
+    expect(fresh(plan(fields, { request }))).toBe(expected);
+    expect(fresh(plan(fields, { request, settings: { ttl_s: 30 } }))).toBe(
+      expected === "private" ? expected : "cookie",
+    );
+  });
+
+  it("is what is stored when it says so itself", () => {
+    expect(mayServeCookies([["Cache-Control", "public"]])).toBe(true);
+    expect(mayServeCookies([["CDN-Cache-Control", "public"]])).toBe(true);
+    expect(mayServeCookies([["Vary", "Cookie"]])).toBe(true);
+    expect(
+      mayServeCookies([
+        ["Cache-Control", "no-cache"],
+        ["Vary", "X-Cookie"],
+      ]),
+    ).toBe(false);
+  });
+});
+
+describe("a lifetime under a rule that came later", () => {
+  const storedUnder = (fields: readonly Field[], ttlS: number | null): number =>
+    lifetimeUnder(
+      { status: 200, headers: fields, storedAtMs: now, initialAgeS: 0, freshForS: 30 },
+      { ttl_s: ttlS },
+    );
+  it.each<[readonly Field[], number | null, number]>([
+    [[], 60, 30],
+    [[], 20, 20],
+    [[], null, 0],
+    [[["Cache-Control", "no-cache, must-revalidate, max-age=0"]], 60, 0],
+    [[["Pragma", "no-cache"]], 60, 0],
+  ])("of what says %j is under %s: %i", (fields, ttlS, expected) => {
+    expect(storedUnder(fields, ttlS)).toBe(expected);
   });
 });
 

@@ -103,6 +103,15 @@ describe("a 304", () => {
     expect(plan).toMatchObject({ kind: "refresh", freshForS: 60, isKept: false });
   });
 
+  it("that forbids is its visitor's word where he told a cookie, unless it is stored for that", () => {
+    const told = { ...plain, hasCookies: true };
+    const answer = facts(304, [["Cache-Control", "private"]]);
+    expect(planRefresh(stored, answer, told, settings)).toEqual({ kind: "own" });
+    const ofCookies = { ...stored, headers: [...stored.headers, ["Vary", "Cookie"]] as const };
+    expect(planRefresh(ofCookies, answer, told, settings)).toEqual({ kind: "drop" });
+    expect(planRefresh(stored, facts(304, []), told, settings)).toMatchObject({ isKept: true });
+  });
+
   it("with a cookie is its visitor's, unless the rule strips it", () => {
     const answer = facts(304, [["Set-Cookie", "a=b"]]);
     expect(planRefresh(stored, answer, plain, settings)).toEqual({ kind: "own" });
@@ -136,13 +145,17 @@ describe("a full answer that is not stored", () => {
     [503, [], false],
   ])("%i with %j ends what is stored: %s", (status, fields, ends) => {
     const answer = facts(status, fields);
-    expect(endsStored(answer, plain, settings)).toBe(ends);
-    expect(endsStored(answer, { ...plain, noStore: true }, settings)).toBe(ends);
-    expect(endsStored(answer, { ...plain, isAuthorized: true }, settings)).toBe(false);
+    expect(endsStored(stored, answer, plain, settings)).toBe(ends);
+    expect(endsStored(stored, answer, { ...plain, noStore: true }, settings)).toBe(ends);
+    expect(endsStored(stored, answer, { ...plain, isAuthorized: true }, settings)).toBe(false);
+    const told = { ...plain, hasCookies: true };
+    expect(endsStored(stored, answer, told, settings)).toBe(false);
+    const ofCookies = { ...stored, headers: [...stored.headers, ["vary", "Cookie"]] as const };
+    expect(endsStored(ofCookies, answer, told, settings)).toBe(ends);
   });
 
   it("does not where the site's rule would have it stored", () => {
-    expect(endsStored(facts(200, []), plain, { ...settings, ttl_s: 60 })).toBe(false);
+    expect(endsStored(stored, facts(200, []), plain, { ...settings, ttl_s: 60 })).toBe(false);
   });
 });
 
@@ -169,5 +182,11 @@ describe("an answer to HEAD", () => {
     ["without validator says nothing", [["Content-Length", "3"]], undefined],
   ])("%s", (_name, fields, kind) => {
     expect(byHead(...fields)?.kind).toBe(kind);
+  });
+
+  it("to a cookie says nothing of what is stored for all when it is another", () => {
+    const told = { ...plain, hasCookies: true };
+    const other = facts(200, [["ETag", '"b"']]);
+    expect(planHeadRefresh(stored, other, told, settings)?.kind).toBe("own");
   });
 });

@@ -34,6 +34,31 @@ describe("one fault, one error, at its place", () => {
       "/index",
       /0 to 16 elements, found 17/,
     ],
+    [
+      { cache: { default: { cookies: ["a"] } } },
+      "/cache/default/cookies",
+      /must be an object, found a list/,
+    ],
+    [
+      { cache: { rules: [{ path: "/", cookies: { keep: ["a"] } }] } },
+      "/cache/rules/0/cookies/keep",
+      /not a known key/,
+    ],
+    [
+      { cache: { default: { cookies: { ignore: [""] } } } },
+      "/cache/default/cookies/ignore/0",
+      /empty/,
+    ],
+    ...["a b", "a=b", "a;b", "ä", 'a"', "a,b"].map((name): [unknown, string, RegExp] => [
+      { cache: { default: { cookies: { ignore: ["_ga", name] } } } },
+      "/cache/default/cookies/ignore/1",
+      /is no name of a cookie/,
+    ]),
+    [
+      { cache: { default: { cookies: { ignore: ["a", "a"] } } } },
+      "/cache/default/cookies/ignore/1",
+      /already at/,
+    ],
     [{ single_page: false }, "/single_page", /must be a string or null, found false/],
     [{ not_found: "../404.html" }, "/not_found", /`\.\.`/],
     [

@@ -74,6 +74,7 @@ test("a domain with every key that is served is valid", () => {
           path: "/a/**",
           ttl_s: 0,
           query: { keep: ["id"] },
+          cookies: { ignore: ["ab_*", "seen"] },
           ignore_set_cookie: false,
           stale_if_error_s: 0,
         },

@@ -49,17 +49,17 @@ async function ride(
   const { flights, metrics } = deps;
   const { key, directives, selecting } = inquiry;
   const { backend, route } = inquiry.request;
-  const isOpen =
+  const mayShare =
     !isAlone &&
     !inquiry.isAuthorized &&
     !inquiry.isRanged &&
     !directives.noStore &&
     flights.isShared(key);
   // Who does not take what is stored is not given what was asked for before him either.
-  const takesOthers = isOpen && reuse.fwd !== "request" && !directives.noCache;
+  const takesOthers = mayShare && reuse.fwd !== "request" && !directives.noCache;
   const wanted = { key, mark: look.mark, backend, settings: route.settings, selecting };
   const other = takesOthers ? flights.find(wanted) : undefined;
-  const flight = other ?? flights.start(planFlight(inquiry, look, reuse), isOpen);
+  const flight = other ?? flights.start(planFlight(inquiry, look, reuse), mayShare);
   using _ = flight.join();
   const landing = await landingOf(flight, exchange, other === undefined ? undefined : joinWaitMs);
   if (exchange.stop.aborted) return true;

@@ -175,7 +175,7 @@ export class Flight {
     const stored = planStore(plan.request, answer, plan.settings);
     const isShadowing = plan.standsIn && isOriginError(answer.status);
     if (!stored.store || isShadowing || !isDelimited(answer)) {
-      if (plan.base !== undefined && endsStored(answer, plan.request, plan.settings))
+      if (plan.base !== undefined && endsStored(plan.base, answer, plan.request, plan.settings))
         await dropStored(this.#deps, plan.key);
       this.#settle({ kind: "own", answer });
       if (this.#seats === 0) discard(answer);

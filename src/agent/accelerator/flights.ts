@@ -2,7 +2,8 @@
 //
 // A request joins only while nothing was cleared or invalidated since the fetch's first read (clearMark), and only what was begun under its own
 // devlove: another may have another backend, or other rules. What is private is not shared: then every visitor asks alone, and for a while nobody waits
-// for such a URL again to find that out.
+// for such a URL again to find that out. A fetch that carries its visitor's cookies is nobody else's until its answer turns out to be anybody's, and says
+// nothing of what the others would get.
 
 import type { EntryKey } from "./cache-port.ts";
 import { Flight, type FlightDeps, type FlightPlan, type Landing } from "./flight.ts";
@@ -51,19 +52,21 @@ export class Flights implements AsyncDisposable {
     return until === undefined || until < this.#deps.clock.steadyMs();
   }
 
-  /** `isOpen`: others may join. The caller joins in the same step. */
-  start(plan: FlightPlan, isOpen: boolean): Flight {
+  /** `mayShare`: others may join. The caller joins in the same step. */
+  start(plan: FlightPlan, mayShare: boolean): Flight {
     const flight = new Flight(this.#deps, plan);
     const url = urlOf(plan.key);
-    if (isOpen) this.#byUrl.set(url, [flight, ...(this.#byUrl.get(url) ?? [])]);
-    this.#running.set(flight, this.#follow(flight, url, isOpen));
+    const isOpen = mayShare && !plan.request.hasCookies;
+    if (isOpen) this.#enter(flight, url);
+    this.#running.set(flight, this.#follow(flight, url, mayShare, isOpen));
     return flight;
   }
 
-  async #follow(flight: Flight, url: string, isOpen: boolean): Promise<void> {
+  async #follow(flight: Flight, url: string, mayShare: boolean, isOpen: boolean): Promise<void> {
     const over = flight.run();
     const landing = await flight.landed;
     if (landing.kind !== "shared") this.#leave(flight, url);
+    else if (mayShare && !isOpen) this.#enter(flight, url);
     if (gaveSomething(landing)) this.#unshared.delete(url);
     else if (landing.kind !== "failed" && isOpen) this.#remember(url);
     await over;
@@ -84,6 +87,10 @@ export class Flights implements AsyncDisposable {
     this.#background++;
     const flight = this.start(plan, true);
     void this.#running.get(flight)?.finally(() => this.#background--);
+  }
+
+  #enter(flight: Flight, url: string): void {
+    this.#byUrl.set(url, [flight, ...(this.#byUrl.get(url) ?? [])]);
   }
 
   #leave(flight: Flight, url: string): void {

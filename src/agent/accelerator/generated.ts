@@ -1,10 +1,10 @@
 // What an origin makes: passed on where the cache has no part in it, else answered from the cache or from a fetch that others may share.
 
-import { conditionsFor } from "../../core/http-cache.ts";
-import { fieldValue } from "../../core/http-fields.ts";
+import { conditionsFor, mayServeCookies } from "../../core/http-cache.ts";
+import { passReason } from "../../core/http-pass.ts";
+import { variesByCookie } from "../../core/http-vary.ts";
 import { decideReuse } from "../../core/http-reuse.ts";
 import type { RequestTarget } from "../../core/request-path.ts";
-import type { CacheRoute } from "../../core/site-routes.ts";
 import { sendText } from "./answer.ts";
 import type { Entry, EntryKey, ResponseCache } from "./cache-port.ts";
 import { selectEntry } from "./entry-answer.ts";
@@ -32,8 +32,8 @@ export async function answerGenerated(
   asked: Omit<GeneratedRequest, "path">,
 ): Promise<void> {
   const { site, target, route } = asked;
-  const isLoneMark = hasLoneMark(exchange, target);
-  const query = isLoneMark || target.rawQuery !== "" ? `?${target.rawQuery}` : "";
+  const loneMark = hasLoneMark(exchange, target);
+  const query = loneMark || target.rawQuery !== "" ? `?${target.rawQuery}` : "";
   const request = { ...asked, path: `${target.rawPath}${query}` };
   const key: EntryKey = {
     domain: site.main_domain,
@@ -42,9 +42,11 @@ export async function answerGenerated(
     path: target.rawPath,
     query: route.normalizeQuery(target.rawQuery),
   };
-  const reason = passReason(exchange, route) ?? (isLoneMark ? "request" : undefined);
+  const { method, fields: asReceived, hasBody } = exchange;
+  const reason = passReason({ method, fields: asReceived, hasBody, hasLoneMark: loneMark }, route);
   if (reason !== undefined) {
     exchange.cache = "pass";
+    deps.metrics.accel_agent_cache_passed_total.inc({ domain: key.domain, reason });
     const fields = originFields(exchange, site.host, asked.backend);
     await pass(deps, exchange, request, fields, { key, reason });
     return;
@@ -54,18 +56,7 @@ export async function answerGenerated(
   for (let look = 1; ; look++) if (await answerOnce(deps, exchange, inquiry, look)) return;
 }
 
-/** Why the cache is not even asked, in the words of RFC 9211. */
-function passReason({ method, fields, hasBody }: Exchange, route: CacheRoute): string | undefined {
-  if (method !== "GET" && method !== "HEAD") return "method";
-  if (route.settings.bypass) return "bypass";
-  // A body of a GET is no part of the key; conditions of writers are for the origin.
-  const forOrigin = ["if-match", "if-unmodified-since"];
-  return hasBody || forOrigin.some((name) => fieldValue(fields, name) !== undefined)
-    ? "request"
-    : undefined;
-}
-
-/** `/a?` is not `/a` to every origin, yet has no key of its own that whoever clears `/a` would know of: it is passed on. */
+/** See `passReason`. */
 function hasLoneMark({ request }: Exchange, { rawQuery }: RequestTarget): boolean {
   return rawQuery === "" && (request.url ?? "").includes("?");
 }
@@ -84,12 +75,13 @@ async function answerOnce(
   const mark = cache.clearMark(key);
   const entries = cache.find(key);
   const found = isLast ? undefined : selectEntry(cache, entries, inquiry.selecting, isAuthorized);
-  const base = found && inquiry.request.route.inForce(found);
+  const stored = found && inquiry.request.route.inForce(found);
+  const base = stored !== undefined && mayAnswer(stored, inquiry) ? stored : undefined;
   const look: Look = { sourceNo, mark, entries, base };
   const reuse = decideReuse(base, {
     request: directives,
     settings: inquiry.request.route.settings,
-    missing: missing(cache, entries, isAuthorized),
+    missing: missing(cache, entries, isAuthorized || stored !== base),
     confirmed: cache.confirmed(key.domain),
     nowMs: clock.ageMs(),
   });
@@ -105,14 +97,19 @@ async function answerOnce(
     : await answerByFlight(deps, exchange, inquiry, look, reuse, isLast);
 }
 
+/** Cookies need the origin's word that what is stored is for all: a lifetime, or that it says so. Under a rule's lifetime none comes here. */
+function mayAnswer(stored: Entry, { hasOwnCookies }: Inquiry): boolean {
+  return stored.freshForS > 0 || !hasOwnCookies() || mayServeCookies(stored.headers);
+}
+
 /** In the words of RFC 9211: there is nothing; nothing for these fields; or what there is is not for these credentials. */
 function missing(
   cache: ResponseCache,
   entries: readonly Entry[],
-  isAuthorized: boolean,
+  isForOthers: boolean,
 ): "uri-miss" | "vary-miss" | "request" {
   if (!entries.some((entry) => cache.servable(entry))) return "uri-miss";
-  return isAuthorized ? "request" : "vary-miss";
+  return isForOthers ? "request" : "vary-miss";
 }
 
 async function answerStale(
@@ -123,7 +120,7 @@ async function answerStale(
   refreshes: boolean,
 ): Promise<boolean> {
   const { domain } = inquiry.key;
-  if (refreshes && mayBeAskedAgain(inquiry) && look.base !== undefined) {
+  if (look.base !== undefined && refreshes && mayBeAskedAgain(inquiry, look.base)) {
     const conditions = conditionsFor(look.base.status, look.base.headers);
     deps.flights.refresh(planFlight(inquiry, look, { conditions, standsIn: true }, true));
   }
@@ -132,7 +129,11 @@ async function answerStale(
   return await answerBase(deps, exchange, inquiry, look, "stale");
 }
 
-/** Without the visitor: not with his own credentials, and not where he wants nothing of it kept. */
-function mayBeAskedAgain({ isAuthorized, directives }: Inquiry): boolean {
-  return !isAuthorized && !directives.noStore;
+/** Without the visitor: not with his own credentials, not for what is kept for his cookies alone, and not where he wants nothing of it kept. */
+function mayBeAskedAgain(
+  { isAuthorized, hasOwnCookies, directives }: Inquiry,
+  { headers }: Entry,
+): boolean {
+  if (isAuthorized || directives.noStore) return false;
+  return !variesByCookie(headers) || !hasOwnCookies();
 }

@@ -5,6 +5,7 @@ import type { BackendSettings, SiteConfig } from "../../core/effective-devlove.t
 import { fieldValue, withoutFields, type Field } from "../../core/http-fields.ts";
 import type { Reuse } from "../../core/http-reuse.ts";
 import { normalAcceptEncoding, selectingBy, type Selecting } from "../../core/http-vary.ts";
+import { cookieFields } from "../../core/request-cookies.ts";
 import type { RequestTarget } from "../../core/request-path.ts";
 import { queryRuleName, type CacheRoute, type SiteRoutes } from "../../core/site-routes.ts";
 import type { Entry, EntryKey } from "./cache-port.ts";
@@ -39,6 +40,8 @@ export type Inquiry = {
   readonly directives: RequestDirectives;
   readonly selecting: Selecting;
   readonly isAuthorized: boolean;
+  /** Its cookies are its visitor's: the origin is told them, and what it answers is not for those who wait. Others' cookies are not told. */
+  readonly hasOwnCookies: () => boolean;
   /** Of a part only: for itself alone. */
   readonly isRanged: boolean;
 };
@@ -63,7 +66,9 @@ export function inquire(exchange: Exchange, request: GeneratedRequest, key: Entr
   const acceptEncoding = (): string => normalAcceptEncoding(fieldValue(fields, "accept-encoding"));
   let asked: readonly Field[] | undefined;
   const askedFields = (): readonly Field[] =>
-    (asked ??= fieldsOfFetch(exchange, request, acceptEncoding()));
+    (asked ??= fieldsOfFetch(exchange, request, acceptEncoding(), hasOwnCookies()));
+  let own: boolean | undefined;
+  const hasOwnCookies = (): boolean => (own ??= request.route.cookies(fields).kind === "own");
   return {
     request,
     key,
@@ -76,6 +81,7 @@ export function inquire(exchange: Exchange, request: GeneratedRequest, key: Entr
       return fieldValue(askedFields(), name);
     }),
     isAuthorized: fieldValue(fields, "authorization") !== undefined,
+    hasOwnCookies,
     isRanged: fieldValue(fields, "range") !== undefined,
   };
 }
@@ -85,8 +91,11 @@ function fieldsOfFetch(
   exchange: Exchange,
   { site, backend }: GeneratedRequest,
   codings: string,
+  hasOwnCookies: boolean,
 ): readonly Field[] {
-  const rest = withoutFields(sharedFields(exchange, site.host, backend), ownConditions);
+  const shared = sharedFields(exchange, site.host, backend);
+  const told = hasOwnCookies ? shared : withoutFields(shared, cookieFields);
+  const rest = withoutFields(told, ownConditions);
   return codings === "" ? rest : [...rest, ["Accept-Encoding", codings]];
 }
 
@@ -115,28 +124,46 @@ export type Fetch = Extract<Reuse, { kind: "fetch" }>;
 
 const ranges: ReadonlySet<string> = new Set(["range", "if-range"]);
 
+/** In the background it goes for all, without anybody's cookies. */
 export function planFlight(
-  { request, key, fields, directives, selecting, isAuthorized, isRanged }: Inquiry,
+  inquiry: Inquiry,
   { sourceNo, mark, base }: Look,
   { conditions, standsIn }: Pick<Fetch, "conditions" | "standsIn">,
   isBackground = false,
 ): FlightPlan {
+  const { request, key, directives, isAuthorized, isRanged } = inquiry;
   const isForWhole = isBackground || conditions.length > 0;
   const asksPart = isRanged && !isForWhole;
+  const hasCookies = !isBackground && inquiry.hasOwnCookies();
+  const { fields, selecting } = hasCookies ? told(inquiry) : toldOfNone(inquiry);
   return {
     key,
     backend: request.backend,
     path: request.path,
     // A part is cut out of what is stored, once that is confirmed or fetched anew.
-    fields: isRanged && !asksPart ? withoutFields(fields(), ranges) : fields(),
+    fields: isRanged && !asksPart ? withoutFields(fields, ranges) : fields,
     conditions,
     base,
     standsIn,
-    request: { noStore: directives.noStore, isAuthorized, isRanged: asksPart },
+    request: { noStore: directives.noStore, isAuthorized, isRanged: asksPart, hasCookies },
     settings: request.route.settings,
     selecting,
     sourceNo,
     mark,
     isBackground,
+  };
+}
+
+type Told = { readonly fields: readonly Field[]; readonly selecting: Selecting };
+
+function told({ fields, selecting }: Inquiry): Told {
+  return { fields: fields(), selecting };
+}
+
+/** Selected as asked: by no cookie. */
+function toldOfNone({ fields, selecting }: Inquiry): Told {
+  return {
+    fields: withoutFields(fields(), cookieFields),
+    selecting: (name) => (cookieFields.has(name) ? "" : selecting(name)),
   };
 }

@@ -2,6 +2,7 @@
 
 import { requestDirectives } from "../../core/cache-control.ts";
 import { fieldValue, type Field } from "../../core/http-fields.ts";
+import { passSaid, type PassReason } from "../../core/http-pass.ts";
 import type { SiteRoutes } from "../../core/site-routes.ts";
 import { sendText } from "./answer.ts";
 import type { EntryKey, ResponseCache } from "./cache-port.ts";
@@ -21,7 +22,7 @@ export async function pass(
   exchange: Exchange,
   request: GeneratedRequest,
   asked: readonly Field[],
-  options: { readonly key: EntryKey; readonly reason: string },
+  options: { readonly key: EntryKey; readonly reason: PassReason },
 ): Promise<void> {
   if (isForStoredOnly(exchange)) {
     sendText(exchange, 504, "Nothing is stored for this request, and it asked for nothing else.");
@@ -36,7 +37,7 @@ export async function pass(
   await relay(exchange, request.site, answer, {
     status: answer.status,
     fields: passedFields(answer),
-    cacheStatus: `fwd=${options.reason}`,
+    cacheStatus: passSaid[options.reason],
   });
 }
 

@@ -48,6 +48,11 @@ const table = {
     help: "From asking the origin to the head of its answer, repetitions included.",
     labels: ["domain"],
   },
+  accel_agent_cache_passed_total: {
+    kind: "counter",
+    help: "Requests that the cache has no part in: by their method, by a rule (bypass), by a cookie that the rule does not ignore, or by what else they ask (request).",
+    labels: ["domain", "reason"],
+  },
   accel_agent_cache_collapsed_total: {
     kind: "counter",
     help: "Requests that shared the origin's answer to another one.",
