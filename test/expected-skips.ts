@@ -1,0 +1,66 @@
+// The tests that CI may skip, each with its reason and with whether that holds on the host. Any other skip fails the run (`support/run-verdict.ts`).
+
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { ExpectedSkip } from "./support/run-verdict.ts";
+
+const beside = (path: string) => ({
+  reason: `${path} lies beside the repository, is no part of it, and cannot be fetched`,
+  holds: () => !existsSync(join(import.meta.dirname, "../..", path)),
+});
+const forbidden = (what: string, ...command: readonly string[]) => ({
+  reason: `this host forbids ${what}`,
+  holds: () => spawnSync("unshare", [...command, "true"]).status !== 0,
+});
+const accessLog = beside("shared/data/logs/semicomplete_apache_combined_10k.log");
+const mounts = forbidden("mounts", "--mount");
+
+export const expectedSkips: readonly ExpectedSkip[] = [
+  { file: "test/agent/bots/real-lists.test.ts", test: "", ...beside("shared/data") },
+  {
+    file: "test/agent/bots/user-agents.test.ts",
+    test: "recall and false positives on published agents",
+    ...beside("shared/data/ua"),
+  },
+  {
+    file: "test/agent/bots/user-agents.test.ts",
+    test: "the crawler found is the one that trying every pattern finds",
+    ...beside("shared/data/ua"),
+  },
+  {
+    file: "test/agent/viewset/few-watches.test.ts",
+    test: "a site with more directories than watches is polled",
+    ...forbidden("user namespaces", "-Ur"),
+  },
+  {
+    file: "test/central/api/rows.test.ts",
+    test: "the list of its lines is that of the specification beside this tree",
+    ...beside("shared/seed/customer-api.md"),
+  },
+  { file: "test/central/backup/disk.test.ts", test: "a disk that is full > ", ...mounts },
+  { file: "test/central/log-crash.test.ts", test: "on a full disk batches are refused", ...mounts },
+  {
+    file: "test/central/log-crash.test.ts",
+    test: "on a disk that is full at the start",
+    ...mounts,
+  },
+  {
+    file: "test/central/store/postgres-api.test.ts",
+    test: "on PostgreSQL > vault > a private key is in no answer",
+    reason: "it reads the SQLite file, and runs on that in test/central/api/vault.test.ts",
+    holds: () => true,
+  },
+  {
+    file: "test/core/pattern-recipes.test.ts",
+    test: "the exact URL of every real path clears it and no other",
+    ...beside("shared/data/paths"),
+  },
+  { file: "test/system/cache-damage.test.ts", test: "a disk that refuses", ...mounts },
+  { file: "test/system/demo.test.ts", test: "10,000 real requests replayed", ...accessLog },
+  {
+    file: "test/system/log-oracle-replay.test.ts",
+    test: "a real log arrives line for line",
+    ...accessLog,
+  },
+];
