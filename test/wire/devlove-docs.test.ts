@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { devloveKeys, isServed, type DevloveKey } from "../../src/wire/devlove-keys.ts";
 import { validateDevlove } from "../../src/wire/devlove-validate.ts";
+import { devloveWarnings } from "../../src/wire/devlove-warnings.ts";
 
 const docs = join(import.meta.dirname, "../../docs");
 const read = (name: string): string => readFileSync(join(docs, name), "utf8");
@@ -62,22 +63,36 @@ test("every key that is served is in an example", () => {
   expect(missing.map(({ key }) => key)).toEqual([]);
 });
 
-test("the errors are what the validator says of the document above them", () => {
-  const blocks = blocksOf("devlove.md");
-  const at = blocks.findIndex(({ mark }) => mark === "refused");
-  const refused = blocks[at]?.json ?? "";
-  const told = errorsOf(refused);
-  expect(told.length).toBeGreaterThan(3);
-  if (updates) {
-    const text = told.map((error) => `  ${JSON.stringify(error)}`).join(",\n");
-    const now = read("devlove.md").replace(
-      /(<!-- errors -->\n```json\n)[\s\S]*?```/,
-      (_all, head: string) => `${head}[\n${text}\n]\n\`\`\``,
-    );
-    writeFileSync(join(docs, "devlove.md"), now);
-  }
-  const errors = blocksOf("devlove.md").find(({ mark }) => mark === "errors");
-  expect(JSON.parse(errors?.json ?? "null"), update).toEqual(told);
+function warningsOf(content: string) {
+  const verdict = validateDevlove("devlove/1", content, { mainDomain: null, subDomains: [] });
+  return verdict.ok ? devloveWarnings(verdict.devlove) : [];
+}
+
+test.each([
+  ["errors", "refused", errorsOf, 4],
+  ["warnings", "warned", warningsOf, 3],
+] as const)(
+  "the %s are what the validator says of the document above them",
+  (what, of, tell, min) => {
+    const document = blocksOf("devlove.md").find(({ mark }) => mark === of);
+    const told = tell(documentOf(document?.json ?? ""));
+    expect(told.length).toBeGreaterThanOrEqual(min);
+    if (updates) {
+      const text = told.map((one) => `  ${JSON.stringify(one)}`).join(",\n");
+      const now = read("devlove.md").replace(
+        new RegExp(`(<!-- ${what} -->\n\`\`\`json\n)[\\s\\S]*?\`\`\``),
+        (_all, head: string) => `${head}[\n${text}\n]\n\`\`\``,
+      );
+      writeFileSync(join(docs, "devlove.md"), now);
+    }
+    const said = blocksOf("devlove.md").find(({ mark }) => mark === what);
+    expect(JSON.parse(said?.json ?? "null"), update).toEqual(told);
+  },
+);
+
+test("what else is shown warns only where all cookies of files are ignored", () => {
+  const told = examples.flatMap(([, json]) => warningsOf(documentOf(json)));
+  expect(told.map(({ message }) => message.split(":")[0])).toEqual(["all cookies are ignored"]);
 });
 
 function rowOf({ key, type, isRequired, default: fallback, description }: DevloveKey): string {

@@ -10,6 +10,7 @@ import {
   devloveVerdictShape,
 } from "../../wire/customer/devlove-file.ts";
 import { validateDevlove } from "../../wire/devlove-validate.ts";
+import { devloveWarnings } from "../../wire/devlove-warnings.ts";
 import { devloveBytesMax } from "../../wire/devlove.ts";
 import { activationTriesMax, storeManifest } from "./activation.ts";
 import {
@@ -152,8 +153,15 @@ async function judge({ body, change }: Call<Write, Actor>, rules: DevloveRules):
     mainDomain: null,
     subDomains: [],
   });
+  const warnings = verdict.ok ? devloveWarnings(verdict.devlove) : [];
   const answer: DevloveVerdict = verdict.ok
-    ? { status: "ok", payload: { "devlove-valid": "True" } }
+    ? {
+        status: "ok",
+        payload: {
+          "devlove-valid": "True",
+          ...(warnings.length > 0 && { warnings: [...warnings] }),
+        },
+      }
     : {
         status: "error",
         payload: { "devlove-valid": "False", errors: copyErrors(verdict.errors) },

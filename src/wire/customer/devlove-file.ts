@@ -29,18 +29,45 @@ const about = { title: "DevloveFileWrite", examples: [example] };
 export const devloveFileWrite = body(fields, ["id"], about);
 export const devloveValidate = body(fields, [], { examples: [example] });
 
+const DevloveWarning = open(
+  {
+    path: Type.String({ description: "A JSON pointer into the devlove." }),
+    message: Type.String(),
+  },
+  { title: "DevloveWarning" },
+);
+
 export const DevloveVerdict = open(
   {
     status: Type.Union([Type.Literal("ok"), Type.Literal("error")]),
     payload: open({
       "devlove-valid": Type.Union([Type.Literal("True"), Type.Literal("False")]),
       errors: Type.Optional(Type.Array(ProblemError)),
+      warnings: Type.Optional(
+        Type.Array(DevloveWarning, {
+          description:
+            "Of a valid document, where there are any: rules under which who is logged in would get the page of those who are not, or nobody could log in.",
+        }),
+      ),
     }),
   },
   {
     title: "DevloveVerdict",
     examples: [
       { status: "ok", payload: { "devlove-valid": "True" } },
+      {
+        status: "ok",
+        payload: {
+          "devlove-valid": "True",
+          warnings: [
+            {
+              path: "/domains/www.example.com/cache/default/cookies/ignore/0",
+              message:
+                "all cookies are ignored: whoever is logged in gets the page of those who are not",
+            },
+          ],
+        },
+      },
       {
         status: "error",
         payload: {

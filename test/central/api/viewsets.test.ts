@@ -46,6 +46,20 @@ describe("devlove", () => {
         errors: [{ path: `/domains/${name}/indexx`, did_you_mean: "index" }],
       },
     });
+    const shared = { ttl_s: 60, cookies: { ignore: ["ab_*", "*"] } };
+    expect(await validate(customer.document({ cache: { default: shared } }))).toEqual({
+      status: "ok",
+      payload: {
+        "devlove-valid": "True",
+        warnings: [
+          {
+            path: `/domains/${name}/cache/default/cookies/ignore/1`,
+            message:
+              "all cookies are ignored: whoever is logged in gets the page of those who are not",
+          },
+        ],
+      },
+    });
     const body = { schema: "devlove/1" };
     expect((await api.call("POST", "/devlove/validate/", { token, body })).status).toBe(400);
   });
