@@ -70,7 +70,14 @@ export function whyDecision(parts: VisitorParts, id: string) {
     ...shortDecision(decision),
     address: clientIp,
     user_agent: userAgent ?? null,
-    ...tellOf(parts, { verdict, clientIp, host, policyOf, mainDomain: place?.domain ?? host }),
+    ...tellOf(parts, {
+      verdict,
+      clientIp,
+      userAgent,
+      host,
+      policyOf,
+      mainDomain: place?.domain ?? host,
+    }),
     /** The same visitor on the same host. */
     now: place === undefined ? null : onHost(parts, place, clientIp, userAgent),
   };
@@ -120,7 +127,8 @@ function onHost(
   clientIp: string,
   userAgent: string | undefined,
 ) {
-  const verdict = judgeVisitor(bots, clientIp, parts.claimedBot(userAgent)?.name);
+  const claimed = parts.claimedBot(userAgent);
+  const verdict = judgeVisitor(bots, clientIp, claimed?.name, claimed?.aliases);
   const { kind, reason, bot } = verdict;
   const policyOf = bots.unknownBotsPolicyOf;
   return {
@@ -129,13 +137,22 @@ function onHost(
     verdict: kind,
     reason,
     bot,
-    ...tellOf(parts, { verdict, clientIp, host, policyOf, mainDomain: domain, allow: bots.allow }),
+    ...tellOf(parts, {
+      verdict,
+      clientIp,
+      userAgent,
+      host,
+      policyOf,
+      mainDomain: domain,
+      allow: bots.allow,
+    }),
   };
 }
 
 type Told = {
   readonly verdict: Verdict;
   readonly clientIp: string;
+  readonly userAgent: string | undefined;
   readonly host: string;
   readonly mainDomain: string;
   readonly policyOf: string | undefined;
@@ -144,18 +161,20 @@ type Told = {
 
 function tellOf(
   parts: VisitorParts,
-  { verdict, clientIp, host, mainDomain, policyOf, allow }: Told,
+  { verdict, clientIp, userAgent, host, mainDomain, policyOf, allow }: Told,
 ) {
   const { bot, set, reason } = verdict;
   const element =
     set === undefined || bot === null ? undefined : parts.elements.element(set, bot, clientIp);
-  const pairOf = bot === null ? null : pairDomain(parts.policies, [mainDomain, host], reason, bot);
-  const policy = policySaid(verdict, policyOf, pairOf);
+  // The name of a list stands in the pair as it is; a claimed one may stand there as it was before.
+  const aliases = set === undefined ? (parts.claimedBot(userAgent)?.aliases ?? []) : [];
+  const names = bot === null ? [] : [bot, ...aliases];
+  const pair = pairOf(parts.policies, [mainDomain, host], reason, names);
+  const policy = policySaid(verdict, policyOf, pair?.domain ?? null, pair?.bot);
   const isAllowedElsewhere =
     set === undefined &&
     reason.startsWith("unreviewed") &&
-    bot !== null &&
-    allow?.has(bot) === true;
+    names.some((name) => allow?.has(name) === true);
   return {
     set: set === undefined ? null : setFacts(parts, set, element),
     policy: policy === null ? null : { ...policy, changed_at: iso(parts.policiesChangedAt) },
@@ -181,16 +200,20 @@ function setFacts(
   };
 }
 
-/** A pair that a sub-domain has from its main domain is in the lists of both. */
-function pairDomain(
+/** Whose pair it is and what it calls the bot. A pair that a sub-domain has from its main domain is in the lists of both. */
+function pairOf(
   policies: VisitorParts["policies"],
   domains: readonly string[],
   reason: Verdict["reason"],
-  bot: string,
-): string | null {
-  if (reason !== "allow-pair" && reason !== "deny-pair") return null;
+  names: readonly string[],
+): { readonly domain: string; readonly bot: string } | undefined {
+  if (reason !== "allow-pair" && reason !== "deny-pair") return undefined;
   const list = reason === "allow-pair" ? "allow" : "deny";
-  return domains.find((domain) => policies.get(domain)?.[list].includes(bot) === true) ?? null;
+  for (const bot of names) {
+    const domain = domains.find((one) => policies.get(one)?.[list].includes(bot) === true);
+    if (domain !== undefined) return { domain, bot };
+  }
+  return undefined;
 }
 
 function shortDecision({ id, atMs, host, userAgent, verdict }: KeptDecision) {

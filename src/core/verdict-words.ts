@@ -4,8 +4,13 @@ import type { SetRef, Verdict } from "./verdict.ts";
 
 /** What decided beside the sets; null where it is the set alone, or where nobody is a bot. */
 export type PolicySaid =
-  /** `domain` null: whose pair it was cannot be told any more. */
-  | { readonly kind: "pair"; readonly says: "allow" | "deny"; readonly domain: string | null }
+  /** `domain` null: whose pair it was cannot be told any more. `bot`: the name in the pair, where it is an older one of the bot. */
+  | {
+      readonly kind: "pair";
+      readonly says: "allow" | "deny";
+      readonly domain: string | null;
+      readonly bot?: string;
+    }
   | { readonly kind: "domain"; readonly says: "allow" | "deny"; readonly domain: string }
   | { readonly kind: "general"; readonly says: "allow" | "deny" }
   | { readonly kind: "default"; readonly says: "deny" };
@@ -36,16 +41,22 @@ export function tellStory(story: Story): StoryWords {
   };
 }
 
-/** `policyOf` and `pairOf`: the domain whose policy on unknown bots, and whose pair of this bot, holds for the host. */
+/** `policyOf` and `pairOf`: the domain whose policy on unknown bots, and whose pair of this bot, holds for the host; `pairedAs`: its name in the pair. */
 export function policySaid(
-  { reason }: Verdict,
+  { reason, bot }: Verdict,
   policyOf: string | undefined,
   pairOf: string | null,
+  pairedAs: string | null = bot,
 ): PolicySaid | null {
   switch (reason) {
     case "allow-pair":
     case "deny-pair":
-      return { kind: "pair", says: reason === "allow-pair" ? "allow" : "deny", domain: pairOf };
+      return {
+        kind: "pair",
+        says: reason === "allow-pair" ? "allow" : "deny",
+        domain: pairOf,
+        ...(pairedAs !== null && pairedAs !== bot && { bot: pairedAs }),
+      };
     case "unreviewed-allowed":
     case "unreviewed-blocked": {
       const says = reason === "unreviewed-allowed" ? "allow" : "deny";
@@ -93,7 +104,9 @@ function policyWords(policy: PolicySaid, bot: string): string {
   const can = policy.says === "allow" ? "can access" : "can not access";
   switch (policy.kind) {
     case "pair":
-      return `the pair of ${policy.domain ?? "the domain"} and ${bot} says that it ${can}`;
+      return policy.bot === undefined
+        ? `the pair of ${policy.domain ?? "the domain"} and ${bot} says that it ${can}`
+        : `the pair of ${policy.domain ?? "the domain"} and ${policy.bot}, another name of this bot, says that it ${can}`;
     case "domain":
       return `the policy of ${policy.domain} says that unknown bots ${can}`;
     case "general":
@@ -157,9 +170,9 @@ function claimChanges(
 }
 
 function withoutPair(
-  { says, domain }: PolicySaid & { kind: "pair" },
+  { says, domain, bot: paired }: PolicySaid & { kind: "pair" },
   bot: string,
   host: string,
 ): string {
-  return `taking the pair of ${domain ?? host} and ${bot} out of ${says}_access`;
+  return `taking the pair of ${domain ?? host} and ${paired ?? bot} out of ${says}_access`;
 }

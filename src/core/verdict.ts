@@ -4,7 +4,8 @@
 //                                          domain's, in a set the most specific range
 //        allow or deny pair (domain, bot)   decides
 //        else                               VIP allows, bad blocks
-//   2  address in no set, agent of a bot   the claimed name's pair decides; an allow pair never helps a claim to a name for which addresses are held
+//   2  address in no set, agent of a bot   the claimed name's pair decides, else that of another name of the same bot; an allow pair never helps a claim
+//                                          to a name for which addresses are held
 //        else domain policy, else general policy, else blocked
 //   3  not a bot                           allowed
 
@@ -56,7 +57,9 @@ export type Evidence = {
   readonly holder: Holder | undefined;
   /** Name that the user agent claims; undefined for a browser's. */
   readonly claimed: string | undefined;
-  /** Whether any set of the domain holds addresses for the claimed name. */
+  /** Other names of the claimed bot: what it was called when pairs and lists were written. */
+  readonly aliases?: readonly string[] | undefined;
+  /** Whether any set of the domain holds addresses for the claimed name or another one of the bot; counts where a pair allows it. */
   readonly claimHasAddresses: boolean;
 };
 
@@ -66,7 +69,17 @@ export function decide(rules: BotRules, evidence: Evidence): Verdict {
   const { holder, claimed } = evidence;
   if (holder !== undefined) return decideHolder(rules.mode, holder);
   if (claimed === undefined) return notABot;
-  return decideClaim(rules, claimed, evidence.claimHasAddresses);
+  return decideClaim(rules, claimed, evidence);
+}
+
+/** The name in the pair that decides about a claim: the claimed one before the aliases, in their order; an allow pair that does not help is none. */
+export function pairedName(
+  { allow, deny }: Pick<BotRules, "allow" | "deny">,
+  { claimed, aliases, claimHasAddresses }: Omit<Evidence, "holder">,
+): string | undefined {
+  const isPaired = (name: string): boolean =>
+    deny.has(name) || (!claimHasAddresses && allow.has(name));
+  return claimed === undefined || isPaired(claimed) ? claimed : aliases?.find(isPaired);
 }
 
 function decideHolder(mode: BotRules["mode"], { kind, bot, pair, set }: Holder): Verdict {
@@ -77,10 +90,11 @@ function decideHolder(mode: BotRules["mode"], { kind, bot, pair, set }: Holder):
     : blocked(mode, "bad-set", bot, set);
 }
 
-function decideClaim(rules: BotRules, bot: string, hasAddresses: boolean): Verdict {
-  const { mode, allow, deny, unknownBotsCanAccess } = rules;
-  if (deny.has(bot)) return blocked(mode, "deny-pair", bot);
-  if (allow.has(bot) && !hasAddresses) return { kind: "allow", reason: "allow-pair", bot };
+function decideClaim(rules: BotRules, bot: string, evidence: Evidence): Verdict {
+  const { mode, deny, unknownBotsCanAccess } = rules;
+  const paired = pairedName(rules, evidence);
+  if (paired !== undefined && deny.has(paired)) return blocked(mode, "deny-pair", bot);
+  if (paired !== undefined) return { kind: "allow", reason: "allow-pair", bot };
   if (unknownBotsCanAccess === true) return { kind: "allow", reason: "unreviewed-allowed", bot };
   const isSaid = unknownBotsCanAccess === false;
   return blocked(mode, isSaid ? "unreviewed-blocked" : "unreviewed-blocked-by-default", bot);

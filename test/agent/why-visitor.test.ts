@@ -92,7 +92,8 @@ class Rig implements Disposable {
   visit(ip: string, userAgent: string, host = main): string {
     const { bots } = this.state.domains[0]?.hosts.find(({ name }) => name === host) ?? {};
     if (bots === undefined) throw new Error(`no ${host}`);
-    const verdict = judgeVisitor(bots, ip, this.#claimedBot(userAgent)?.name);
+    const claimed = this.#claimedBot(userAgent);
+    const verdict = judgeVisitor(bots, ip, claimed?.name, claimed?.aliases);
     const { port1, port2 } = new MessageChannel();
     const lines: string[] = [];
     using teller = new DecisionTeller(port2, 1);
@@ -202,6 +203,34 @@ test("a claimed name: general policy, domain policy, none; a pair that cannot he
   rig.put(main, "vip", [{ bot: "curl", range: "198.51.100.0/24" }]);
   await told(policy(main, { allow: ["curl"] }));
   expect(checkVisitor(rig.parts(), asked).hosts[0]?.why).toContain("does not help");
+});
+
+test("a pair with a name that the bot had before is told by that name", async () => {
+  using rig = new Rig();
+  const userAgent = "Mozilla/5.0 (compatible; YandexImages/3.0; +http://yandex.com/bots)";
+  rig.policies = [policy(main), policy(sub, { deny: ["yandex.com/bots"] })];
+  await rig.compose();
+  const { claims, hosts } = checkVisitor(rig.parts(), { ...visitor, userAgent });
+  expect(claims).toMatchObject({ name: "YandexImages", aliases: ["yandex.com/bots"] });
+  expect(hosts[1]).toMatchObject({
+    reason: "deny-pair",
+    bot: "YandexImages",
+    policy: { kind: "pair", says: "deny", domain: sub, bot: "yandex.com/bots" },
+    why: expect.stringContaining(
+      `the pair of ${sub} and yandex.com/bots, another name of this bot, says that it can not access`,
+    ),
+    would_change_it: expect.arrayContaining([
+      `taking the pair of ${sub} and yandex.com/bots out of deny_access`,
+    ]),
+  });
+  const told = whyDecision(rig.parts(), rig.visit("192.0.2.1", userAgent, sub));
+  expect(told).toMatchObject({ policy: { domain: sub, bot: "yandex.com/bots" } });
+  rig.put(main, "vip", [{ bot: "yandex.com/bots", range: "198.51.100.0/24" }]);
+  rig.policies = [policy(main, { allow: ["YandexImages"] })];
+  await rig.compose();
+  const [first] = checkVisitor(rig.parts(), { ...visitor, userAgent }).hosts;
+  expect(first).toMatchObject({ reason: "unreviewed-blocked-by-default" });
+  expect(first?.why).toContain("does not help");
 });
 
 test("a decision is explained as it was, and beside it what would happen now", async () => {

@@ -108,3 +108,26 @@ test.each([
 ] as const)("%s", (_, given, seen, kind, reason) => {
   expect(decide(given, seen)).toMatchObject({ kind, reason });
 });
+
+// A bot that was called otherwise when pairs were written: the claimed name first, then the others in their order.
+test.each([
+  ["an alias that is denied", { deny: ["old"] }, false, "deny-pair"],
+  ["an alias that is allowed", { allow: ["old"] }, false, "allow-pair"],
+  ["the claimed name before an alias", { allow: ["new"], deny: ["old"] }, false, "allow-pair"],
+  ["a denied name before an allowed alias", { allow: ["old"], deny: ["new"] }, false, "deny-pair"],
+  ["the first alias before the second", { allow: ["old"], deny: ["older"] }, false, "allow-pair"],
+  ["an allow pair that does not help", { allow: ["old"] }, true, "unreviewed-allowed"],
+  [
+    "a denied alias behind an allow pair that does not help",
+    { allow: ["new"], deny: ["old"] },
+    true,
+    "deny-pair",
+  ],
+  ["the pair of another bot", { deny: ["other"] }, false, "unreviewed-allowed"],
+] as const)("%s decides about a claim", (_, pairs: Pairs, claimHasAddresses, reason) => {
+  const { allow = [], deny = [] } = pairs;
+  const said = rules({ allow: new Set(allow), deny: new Set(deny), unknownBotsCanAccess: true });
+  const claim = evidence({ claimed: "new", aliases: ["old", "older"], claimHasAddresses });
+  expect(decide(said, claim)).toMatchObject({ reason, bot: "new" });
+});
+type Pairs = { readonly allow?: readonly string[]; readonly deny?: readonly string[] };

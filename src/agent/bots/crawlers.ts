@@ -4,10 +4,12 @@
 // where its text occurs. So the time is bounded by the length of the agent, not by the number of patterns.
 
 import list from "crawler-user-agents";
+import type { Place } from "./agent-tokens.ts";
 import { TextFinder } from "./text-finder.ts";
 
 export type Crawler = {
   readonly pattern: string;
+  /** The text that the pattern looks for. Bots had this name until they were named by what stands in their agents. */
   readonly name: string;
   readonly description: string | null;
   /** A library or a driven browser: whoever uses it may have a name of its own. */
@@ -19,6 +21,7 @@ type Described = {
   readonly pattern: string;
   readonly description?: string;
   readonly tags?: readonly string[];
+  readonly instances: readonly string[];
 };
 
 const tools: ReadonlySet<string> = new Set(["http-library", "browser-automation"]);
@@ -30,6 +33,11 @@ export const crawlers: readonly Crawler[] = (list as readonly Described[]).map(
     description: description ?? null,
     isTool: tags.some((tag) => tools.has(tag)),
   }),
+);
+
+/** Agents of them that were seen, crawler by crawler. */
+export const publishedAgents: readonly string[] = (list as readonly Described[]).flatMap(
+  ({ instances }) => instances,
 );
 
 /** "Googlebot\/" → "Googlebot", "^curl" → "curl", "[wW]get" → "wget": the text that the pattern looks for. */
@@ -50,8 +58,16 @@ type Sought = {
   readonly text: string;
   /** Undefined: the text is all there is to it. */
   readonly matches: ((agent: string) => boolean) | undefined;
+  /** Where what names the crawler stands. */
+  readonly places: (agent: string) => readonly Place[];
   readonly crawler: Crawler;
 };
+
+/** Of one pattern in one agent: what an agent repeats more often than that is looked at no further. */
+const placesMax = 8;
+
+/** A crawler in an agent, and where in it its pattern matches, of a pattern of several texts the first of them. */
+export type Found = { readonly crawler: Crawler; readonly places: readonly Place[] };
 
 export class CrawlerNames {
   readonly #sought: readonly Sought[];
@@ -70,6 +86,18 @@ export class CrawlerNames {
 
   /** Whose pattern matches; of several the first in rank. Time in the length of the agent. */
   match(agent: string): Crawler | undefined {
+    return this.#first(agent)?.crawler;
+  }
+
+  /** The same, and where it matches. */
+  find(agent: string): Found | undefined {
+    const found = this.#first(agent);
+    return found === undefined
+      ? undefined
+      : { crawler: found.crawler, places: found.places(agent) };
+  }
+
+  #first(agent: string): Sought | undefined {
     let best = this.#sought.length;
     const refused = new Set<number>();
     const look = (at: number): void => {
@@ -79,7 +107,7 @@ export class CrawlerNames {
     };
     this.#finder.find(agent, look);
     for (const at of this.#textless) look(at);
-    return this.#sought[best]?.crawler;
+    return this.#sought[best];
   }
 
   /** A crawler by its name, whatever the case. */
@@ -101,20 +129,56 @@ function soughtOf(crawler: Crawler): readonly Sought[] {
   const alternatives = pattern.includes("(") ? [pattern] : pattern.split("|");
   return alternatives.map((one) => {
     const { text, isAll } = longestText(one);
-    return { text, matches: isAll ? undefined : matcherOf(one), crawler };
+    const matches = isAll ? undefined : matcherOf(one);
+    return { text, matches, places: placesOf(one, isAll ? text : undefined), crawler };
   });
+}
+
+/** `text`: all there is to the pattern. */
+function placesOf(pattern: string, text: string | undefined): (agent: string) => readonly Place[] {
+  const steps = stepsOf(pattern);
+  const sought = text ?? steps?.[0];
+  if (sought !== undefined) return (agent) => occurrences(agent, sought);
+  const expression = new RegExp(pattern, "g");
+  return (agent) => {
+    const places: Place[] = [];
+    expression.lastIndex = 0;
+    while (places.length < placesMax) {
+      const found = expression.exec(agent);
+      if (found === null) break;
+      places.push({ from: found.index, to: found.index + found[0].length });
+    }
+    return places;
+  };
+}
+
+function occurrences(agent: string, text: string): readonly Place[] {
+  const places: Place[] = [];
+  let from = agent.indexOf(text);
+  while (from >= 0 && places.length < placesMax) {
+    places.push({ from, to: from + text.length });
+    from = agent.indexOf(text, from + text.length);
+  }
+  return places;
+}
+
+/** The texts of "A[\s\S]*B", in their order; undefined for any other pattern. */
+function stepsOf(pattern: string): readonly string[] | undefined {
+  const steps = pattern.split("[\\s\\S]*").map((step) => longestText(step));
+  if (steps.length === 1 || steps.some(({ isAll }) => !isAll)) return undefined;
+  return steps.map(({ text }) => text);
 }
 
 /** "A[\s\S]*B" would look for B behind each A: here the first A is enough. */
 function matcherOf(pattern: string): (agent: string) => boolean {
-  const steps = pattern.split("[\\s\\S]*").map((step) => longestText(step));
-  if (steps.length === 1 || steps.some(({ isAll }) => !isAll)) {
+  const steps = stepsOf(pattern);
+  if (steps === undefined) {
     const expression = new RegExp(pattern);
     return (agent) => expression.test(agent);
   }
   return (agent) => {
     let at = 0;
-    for (const { text } of steps) {
+    for (const text of steps) {
       const found = agent.indexOf(text, at);
       if (found < 0) return false;
       at = found + text.length;

@@ -33,8 +33,8 @@ export class BotJudge {
   }
 
   /** `clientIp` that is no address (a unix socket, a spoof) is in no set. */
-  verdict(clientIp: string, claimed: string | undefined): Verdict {
-    return this.ofAddress(clientIp) ?? this.ofClaim(claimed);
+  verdict(clientIp: string, claimed: string | undefined, aliases?: readonly string[]): Verdict {
+    return this.ofAddress(clientIp) ?? this.ofClaim(claimed, aliases);
   }
 
   /** Where a set holds the address: what the visitor claims to be counts for nothing then. */
@@ -49,10 +49,17 @@ export class BotJudge {
     return undefined;
   }
 
-  /** Of an address in no set. */
-  ofClaim(claimed: string | undefined): Verdict {
-    const claimHasAddresses = claimed !== undefined && this.#holds(claimed);
-    return decide(this.#rules, { holder: undefined, claimed, claimHasAddresses });
+  /** Of an address in no set; `aliases` are other names of the claimed bot. */
+  ofClaim(claimed: string | undefined, aliases?: readonly string[]): Verdict {
+    const claimHasAddresses = claimed !== undefined && this.#holdsFor(claimed, aliases);
+    return decide(this.#rules, { holder: undefined, claimed, aliases, claimHasAddresses });
+  }
+
+  /** Whether sets hold addresses for the bot by any of its names. Looked up only where a pair allows it: nothing else depends on it. */
+  #holdsFor(claimed: string, aliases: readonly string[] = []): boolean {
+    const { allow } = this.#rules;
+    const isAllowed = allow.has(claimed) || aliases.some((name) => allow.has(name));
+    return isAllowed && (this.#holds(claimed) || aliases.some((name) => this.#holds(name)));
   }
 
   #holds(bot: string): boolean {
@@ -120,7 +127,7 @@ export function createJudge(
     if (held !== undefined) return held;
     const claimed = claimedBot(userAgent);
     if (claimed !== undefined) unreviewed(domain, claimed);
-    return judge.ofClaim(claimed?.name);
+    return judge.ofClaim(claimed?.name, claimed?.aliases);
   };
 }
 
@@ -129,6 +136,7 @@ export function judgeVisitor(
   bots: HostBots,
   clientIp: string,
   claimed: string | undefined,
+  aliases?: readonly string[],
 ): Verdict {
-  return new BotJudge(bots).verdict(clientIp, claimed);
+  return new BotJudge(bots).verdict(clientIp, claimed, aliases);
 }

@@ -1,25 +1,34 @@
-// Which bot a user agent claims to be: isbot says whether, crawler-user-agents says who, else the agent's own product name. Bounded time and memory for
-// hostile agents: long ones are cut and not remembered, the others within limits.
+// Which bot a user agent claims to be: isbot says whether, and the token that stands in the agent is its name. crawler-user-agents says which token, and
+// describes it. Bounded time and memory for hostile agents: long ones are cut and not remembered, the others within limits.
+//
+// The name stands in the agent, up to case: an agent that spells a published name in another way has the published spelling.
 
-import { isbot } from "isbot";
-import { CrawlerNames } from "./crawlers.ts";
+import { getPattern } from "isbot";
+import { AgentText, type Place } from "./agent-tokens.ts";
+import { CrawlerNames, publishedAgents, type Crawler, type Found } from "./crawlers.ts";
+import { formerProductName } from "./former-names.ts";
 import { Memo, type MemoLimits } from "./memo.ts";
 
-export type ClaimedBot = { readonly name: string; readonly description: string | null };
+export type ClaimedBot = {
+  readonly name: string;
+  readonly description: string | null;
+  /** Other names that hold for it, where there are any: what it was called before, and how else its name is spelled in published agents. */
+  readonly aliases?: readonly string[];
+};
 export type ClaimedBotLookup = (userAgent: string | undefined) => ClaimedBot | undefined;
 
 /** What is looked at: no published agent is longer than 330 characters, and no honest bot names itself further out. */
 const lookedAtCharsMax = 512;
 /** Of a worker: 10,000 agents of 150 characters. */
 const memoLimits: MemoLimits = { entries: 10_000, bytes: 4 * 2 ** 20 };
-/** As long as the names that the crawlers have, and some more. */
-const nameCharsMax = 64;
+/** Of what makes an agent a bot's for isbot, how much is looked at. */
+const signsMax = 8;
 
 /** Synchronous, never throws. Undefined for browsers and for no user agent at all. */
 export function openClaimedBots(limits: MemoLimits = memoLimits): ClaimedBotLookup {
-  const names = new CrawlerNames();
+  const naming = new Naming();
   const memo = new Memo<ClaimedBot | null>(limits);
-  const ask = (agent: string): ClaimedBot | null => (isbot(agent) ? identify(agent, names) : null);
+  const ask = (agent: string): ClaimedBot | null => naming.claimedBy(agent) ?? null;
   return (userAgent) => {
     if (userAgent === undefined || userAgent === "") return undefined;
     // Not remembered: a part of a text keeps the whole of it in memory.
@@ -29,40 +38,106 @@ export function openClaimedBots(limits: MemoLimits = memoLimits): ClaimedBotLook
   };
 }
 
-/** One description a name: what calls itself like a known crawler, in whatever case, is counted and judged as that one. */
-function identify(agent: string, names: CrawlerNames): ClaimedBot {
-  const known = names.match(agent);
-  if (known !== undefined) return known;
-  const own = productName(agent);
-  return names.named(own) ?? { name: own, description: null };
-}
+/** A name in published agents, and the crawler that has it. */
+type Published = { readonly name: string; readonly crawler: Crawler };
 
-const costume: ReadonlySet<string> = new Set([
-  "mozilla",
-  "applewebkit",
-  "chrome",
-  "safari",
-  "gecko",
-  "version",
-  "mobile",
-  "firefox",
-  "khtml",
-  "compatible",
-]);
+class Naming {
+  readonly #crawlers = new CrawlerNames();
+  readonly #isBot = new RegExp(getPattern(), "gi");
+  /** By name in lower case: one a spelling, the first published first. */
+  readonly #published = new Map<string, Published[]>();
 
-/** RFC 9110 §10.1.5: the first product names the client; in a browser's costume the first one that is no browser's. */
-export function productName(userAgent: string): string {
-  let name: string | undefined;
-  // Each character is looked at once: a token, and whether a version follows.
-  for (const [, token = "", slash] of userAgent.matchAll(/([A-Za-z][\w.!#$&'*+^`|~-]*)(\/?)/g)) {
-    if (token.length < 2) continue;
-    if (slash === "/" && !costume.has(token.toLowerCase())) return ownText(token);
-    name ??= /^[\w.-]+/.exec(token)?.[0];
+  constructor() {
+    for (const agent of publishedAgents) {
+      const found = this.#crawlers.find(agent);
+      if (found === undefined) continue;
+      const name = nameIn(new AgentText(agent), found, this.#crawlers) ?? found.crawler.name;
+      const spellings = this.#published.get(name.toLowerCase()) ?? [];
+      if (spellings.some((known) => known.name === name)) continue;
+      this.#published.set(name.toLowerCase(), [...spellings, { name, crawler: found.crawler }]);
+    }
   }
-  return name === undefined ? "unnamed" : ownText(name);
+
+  claimedBy(agent: string): ClaimedBot | undefined {
+    if (this.#signsIn(agent, 1).length === 0) return undefined;
+    const text = new AgentText(agent);
+    const found = this.#crawlers.find(agent);
+    const derived =
+      found === undefined ? this.#ownName(agent, text) : nameIn(text, found, this.#crawlers);
+    const formerly = found?.crawler.name ?? this.#formerOwnName(agent);
+    return this.#claim(derived ?? found?.crawler.name ?? "unnamed", formerly);
+  }
+
+  /** Of a bot that only isbot knows: its product; in a browser's costume the token that makes it a bot. */
+  #ownName(agent: string, text: AgentText): string | undefined {
+    const signs = text.isInCostume ? this.#signsIn(agent, signsMax) : [];
+    return firstOf(signs, (place) => text.tokenAt(place)) ?? text.product() ?? text.anyName();
+  }
+
+  #claim(derived: string, formerly: string): ClaimedBot {
+    const spellings = this.#published.get(derived.toLowerCase()) ?? [];
+    const known =
+      spellings.find(({ name }) => name === derived) ??
+      spellings.find(({ crawler }) => crawler.name === formerly) ??
+      spellings[0];
+    const name = known?.name ?? ownText(derived);
+    // "UptimeBot" and "Uptimebot" are two crawlers; "ClaudeBot" and "claudebot" are one.
+    const same = spellings.filter(({ crawler }) => crawler === known?.crawler);
+    const aliases = new Set([...same.map((one) => one.name), formerly]);
+    aliases.delete(name);
+    const description = known?.crawler.description ?? null;
+    return { name, description, ...(aliases.size > 0 && { aliases: [...aliases] }) };
+  }
+
+  #formerOwnName(agent: string): string {
+    const name = formerProductName(agent);
+    return this.#crawlers.named(name)?.name ?? ownText(name);
+  }
+
+  /** Where isbot finds what makes it a bot. */
+  #signsIn(agent: string, max: number): readonly Place[] {
+    const signs: Place[] = [];
+    this.#isBot.lastIndex = 0;
+    while (signs.length < max) {
+      const sign = this.#isBot.exec(agent);
+      if (sign === null) break;
+      signs.push({ from: sign.index, to: sign.index + sign[0].length });
+      if (sign[0] === "") break;
+    }
+    return signs;
+  }
 }
 
-/** Bounded and a text of its own, ASCII: a part of an agent would keep the whole agent in memory for as long as the name is counted. */
-function ownText(token: string): string {
-  return Buffer.from(token.slice(0, nameCharsMax), "latin1").toString("latin1");
+/** Of a known crawler: what its pattern matches outside of addresses, else the product whose address it is, else what it matches. */
+function nameIn(
+  text: AgentText,
+  { places }: Found,
+  crawlers: Pick<CrawlerNames, "match">,
+): string | undefined {
+  const named = firstOf(places, (place) => text.nameAt(place, false));
+  if (named !== undefined) return named;
+  const product = text.product();
+  // A library with which the crawler fetches is not who it is.
+  if (product !== undefined && crawlers.match(product)?.isTool !== true) return product;
+  return (
+    firstOf(places, (place) => text.nameAt(place, true)) ??
+    firstOf(places, (place) => text.textAt(place)) ??
+    text.anyName()
+  );
+}
+
+function firstOf(
+  places: readonly Place[],
+  read: (place: Place) => string | undefined,
+): string | undefined {
+  for (const place of places) {
+    const text = read(place);
+    if (text !== undefined) return text;
+  }
+  return undefined;
+}
+
+/** Copies a name as ASCII; a slice would retain the whole agent for as long as the name is counted. */
+function ownText(name: string): string {
+  return Buffer.from(name, "latin1").toString("latin1");
 }

@@ -1,10 +1,12 @@
 // Bad bots and VIP bots: marking, removing, checking, listing. The two lists differ in names and limits only.
 
+import { presentNamesOf } from "../../core/former-bot-names.ts";
 import { gives, lists } from "../../wire/customer/operation.ts";
 import {
   botMark,
   botRemove,
   badBotCheckShape,
+  type BotRecord,
   botRecordShape,
   vipBotCheckShape,
 } from "../../wire/customer/bot.ts";
@@ -77,7 +79,18 @@ function listEndpoints(set: BotSet, marks: Marks): readonly Endpoint[] {
       summary: `List ${title}s, one record for each domain and bot`,
       gives: lists(botRecordShape),
       handle: async ({ actor, read }) =>
-        list(async (range) => read(async (unit) => unit.bots.list(actor.customerId, set, range))),
+        list(async (range) =>
+          read(async (unit) => {
+            const bots = await unit.bots.list(actor.customerId, set, range);
+            return bots.map((bot) => withPresentNames(bot));
+          }),
+        ),
     }),
   ];
+}
+
+/** An older name holds for the bots that have others now. */
+function withPresentNames(bot: BotRecord): BotRecord {
+  const standsFor = presentNamesOf(bot.name);
+  return standsFor.length === 0 ? bot : { ...bot, stands_for: [...standsFor] };
 }

@@ -1,7 +1,13 @@
 // `/bot-access-policy/`: each key that is sent replaces what is stored of it; what is not sent stays.
 
+import { presentNamesOf } from "../../core/former-bot-names.ts";
 import { gives } from "../../wire/customer/operation.ts";
-import { policyPartShape, policyShape, policyWrite } from "../../wire/customer/policy.ts";
+import {
+  policyPartShape,
+  policyShape,
+  policyWrite,
+  type Policy,
+} from "../../wire/customer/policy.ts";
 import { isTrue } from "../../wire/customer/shape.ts";
 import { conflict, invalid, ok, type Answer, type ProblemAnswer } from "./answer.ts";
 import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
@@ -36,9 +42,19 @@ export function policyEndpoints(): readonly Endpoint[] {
       summary: "Read the bot access policy",
       gives: gives(policyShape),
       handle: async ({ actor, read }) =>
-        ok(await read(async (unit) => unit.policies.get(actor.customerId))),
+        ok(withAliases(await read(async (unit) => unit.policies.get(actor.customerId)))),
     }),
   ];
+}
+
+/** Tells which names of the pairs are older ones, and for whom they hold. */
+function withAliases(policy: Policy): Policy {
+  const names = [...policy.allow_access, ...policy.deny_access].map(({ bot }) => bot);
+  const aliases = [...new Set(names)].toSorted().flatMap((bot) => {
+    const standsFor = presentNamesOf(bot);
+    return standsFor.length === 0 ? [] : [{ bot, stands_for: [...standsFor] }];
+  });
+  return aliases.length === 0 ? policy : { ...policy, aliases };
 }
 
 async function setPolicy({ actor, body, change }: Call<Write, Actor>): Promise<Answer> {

@@ -33,6 +33,12 @@ export const BotRecord = open(
       description: "Main domain (with its sub-domains) or the one sub-domain that it holds for.",
     }),
     ip_addresses: Type.Array(Type.String()),
+    stands_for: Type.Optional(
+      Type.Array(Type.String(), {
+        description:
+          "In lists, where the name is an older one that agents claimed: what those bots are called now. The record holds for them.",
+      }),
+    ),
     also_in: Type.Optional(
       Type.Array(
         open({

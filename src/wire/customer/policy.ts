@@ -20,7 +20,7 @@ export const policyWrite = body(
       Type.Array(closed({ domain: DomainText, policy: Access }), { maxItems: pairsMax }),
     ),
   },
-  [],
+  ["aliases"],
   {
     description:
       "At least one of the four. Each replaces what is stored of it whole; null takes a domain's policy away.",
@@ -50,17 +50,28 @@ const stored = {
 };
 const general = { general_policy: { unknown_bots_can_access: true } };
 
-export const Policy = open(stored, {
-  title: "BotAccessPolicy",
-  examples: [
-    {
-      allow_access: [{ domain: "www.example.com", bot: "Googlebot" }],
-      deny_access: [],
-      ...general,
-      per_domain_policy: [],
-    },
-  ],
-});
+const aliases = Type.Array(
+  open({ bot: Type.String(), stands_for: Type.Array(Type.String(), { minItems: 1 }) }),
+  {
+    description:
+      "Older names among those of the pairs, and what the bots are called now for which they hold. Absent where there is none.",
+  },
+);
+
+export const Policy = open(
+  { ...stored, aliases: Type.Optional(aliases) },
+  {
+    title: "BotAccessPolicy",
+    examples: [
+      {
+        allow_access: [{ domain: "www.example.com", bot: "Googlebot" }],
+        deny_access: [],
+        ...general,
+        per_domain_policy: [],
+      },
+    ],
+  },
+);
 export type Policy = Static<typeof Policy>;
 export const policyShape = shape(Policy);
 /** A POST answers with the keys that were sent. */

@@ -138,6 +138,21 @@ export const checkRules: readonly BotRule[] = [
     ],
   },
   {
+    rule: "list: the record of an older name tells whom it stands for",
+    steps: [
+      [mark("vip", "192.0.2.4", { bot: "sistrixSISTRIX crawler" }), 200],
+      [mark("vip", "192.0.2.5", { bot: "SISTRIX Crawler" }), 200],
+      [
+        listOf("vip"),
+        200,
+        [
+          { name: "sistrixSISTRIX crawler", stands_for: ["SISTRIX Crawler"] },
+          { name: "SISTRIX Crawler" },
+        ],
+      ],
+    ],
+  },
+  {
     rule: "rate: so many marks at once, then so many a second; a removal is one too; 429 tells when",
     limits: { marksBurst: 3, marksPerSecond: 2 },
     steps: [

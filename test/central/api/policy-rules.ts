@@ -27,6 +27,16 @@ const nothing = {
   per_domain_policy: [],
 };
 
+const withOlderNames = {
+  ...nothing,
+  allow_access: [pair("Netumonetumo")],
+  deny_access: [pair("AhrefsBotSiteAudit"), pair("B"), pair("AhrefsBotSiteAudit", sub)],
+  aliases: [
+    { bot: "AhrefsBotSiteAudit", stands_for: ["AhrefsBot", "AhrefsSiteAudit"] },
+    { bot: "Netumonetumo", stands_for: ["Netumo"] },
+  ],
+};
+
 export const policyRules: readonly BotRule[] = [
   {
     rule: "policy: by default unreviewed bots are blocked, and no domain has its own",
@@ -184,6 +194,26 @@ export const policyRules: readonly BotRule[] = [
   {
     rule: "policy: bots of other case are other bots",
     steps: [[setPolicy({ allow_access: [pair("curl")], deny_access: [pair("Curl")] }), 200]],
+  },
+  {
+    rule: "policy: GET tells for whom an older name holds, and takes that back without effect",
+    steps: [
+      [
+        setPolicy({
+          allow_access: [pair("Netumonetumo")],
+          deny_access: [pair("AhrefsBotSiteAudit"), pair("AhrefsBotSiteAudit", sub), pair("B")],
+        }),
+        200,
+        {
+          allow_access: [pair("Netumonetumo")],
+          deny_access: [pair("AhrefsBotSiteAudit"), pair("B"), pair("AhrefsBotSiteAudit", sub)],
+        },
+      ],
+      [getPolicy, 200, withOlderNames],
+      [setPolicy(withOlderNames), 200],
+      [getPolicy, 200, withOlderNames],
+      [setPolicy({ aliases: [] }), 400, { detail: expect.stringContaining("at least one of") }],
+    ],
   },
   {
     rule: "policy: a domain twice in per_domain_policy is refused",
