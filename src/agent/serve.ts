@@ -188,7 +188,7 @@ function listenersOf(settings: AgentSettings): readonly OwnListener[] {
 function ownListenerGuard(own: readonly OwnListener[]): (url: URL) => string | undefined {
   return ({ hostname, port, protocol }) => {
     const asked = Number(port === "" ? (protocol === "https:" ? 443 : 80) : port);
-    return reachesOwn(hostname, asked, own, localAddresses)
+    return reachesOwn(hostname, asked, own, () => localAddresses())
       ? "is a listener of the agent itself"
       : undefined;
   };

@@ -5,7 +5,7 @@
 //   quarantine:<domain>   oldest first: digests that proved bad here, with the reason; refused at once until an operator lifts it, or, where a
 //                         release of the agent could not read them, another one runs
 //   pin:<domain>          an operator (or a trial that failed) chose a kept version over the one that central wants
-//   wish:<domain>         what central wants, and which entry said so
+//   wish:<domain>         what central wants, which entry said so, and why it is not served where trying it failed
 
 import type { FaultCode } from "./faults.ts";
 import type { Sha256 } from "./ids.ts";
@@ -22,8 +22,11 @@ export type Release = ViewsetRef & { readonly activated_at: string; readonly out
 /** Where the entry that wanted it stands: its receipt may have to be corrected. Null: no entry did. */
 export type EntryPlace = { readonly epoch: string; readonly seq: number } | null;
 
-/** What central wants. */
-export type Wish = ViewsetRef & { readonly entry: EntryPlace };
+/** What central wants. `failed`: why it is not served, as of the last try. */
+export type Wish = ViewsetRef & {
+  readonly entry: EntryPlace;
+  readonly failed?: { readonly reason: string; readonly code: FaultCode };
+};
 
 export type Quarantined = ViewsetRef & {
   readonly reason: string;
@@ -91,7 +94,7 @@ export function inForceOf({ releases }: ReleaseBook): Release | undefined {
 
 /** Central's wish is served from now on: that lifts a pin and, where an operator had it tried again, its quarantine. */
 export function granted(book: ReleaseBook, wish: Wish, { keep, at }: Limits): ReleaseBook {
-  const { entry: _, ...ref } = wish;
+  const { entry, failed: _, ...ref } = wish;
   const before = inForceOf(book);
   const since = before?.manifest === wish.manifest ? before.activated_at : at;
   const next = { ...ref, activated_at: since, outcome: outcomes.inForce };
@@ -99,7 +102,7 @@ export function granted(book: ReleaseBook, wish: Wish, { keep, at }: Limits): Re
     releases: withRelease(book.releases, next, keep),
     quarantined: without(book.quarantined, wish.manifest),
     pin: null,
-    wish,
+    wish: { ...ref, entry },
   };
 }
 

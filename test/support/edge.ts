@@ -235,14 +235,15 @@ export class Edge implements AsyncDisposable {
     );
   }
 
-  /** `main` as there. */
-  async startAgent(main?: string): Promise<void> {
+  /** `main` as there; `prefix`: a command that runs it in its own place. */
+  async startAgent(main?: string, prefix?: readonly string[]): Promise<void> {
     this.#agent = await Program.start(
       ["agent", "run", "--config", join(this.dir, "agent.yaml")],
       () => answers200(`http://127.0.0.1:${this.ports.metrics}/readyz`),
       {},
       startWithinMs,
       main,
+      prefix,
     );
   }
 

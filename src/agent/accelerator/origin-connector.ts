@@ -4,7 +4,7 @@
 // were judged are the ones that are connected to.
 
 import { lookup, type LookupAddress } from "node:dns";
-import { isIP, type LookupFunction } from "node:net";
+import { isIP, type LookupFunction, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { buildConnector } from "undici";
 import { reachedAddressFault } from "../../core/backend-url.ts";
@@ -22,6 +22,8 @@ export type OriginGuard = {
   readonly ownListeners: readonly OwnListener[];
   /** Instead of the system's. */
   readonly resolve?: Resolve;
+  /** Instead of those of this host. */
+  readonly localAddresses?: () => readonly string[];
 };
 
 export class OriginRefused extends Error {
@@ -38,7 +40,7 @@ export function originConnector(
   const port = origin.port === "" ? portOfScheme : Number(origin.port);
   const refusal = (address: string): string | undefined =>
     reachedAddressFault(address) ??
-    (reachesOwn(address, port, guard.ownListeners, localAddresses)
+    (reachesOwn(address, port, guard.ownListeners, guard.localAddresses ?? (() => localAddresses()))
       ? `points at a listener of this agent (${address}, port ${port})`
       : undefined);
   const connect = buildConnector({
@@ -50,9 +52,38 @@ export function originConnector(
   const literal = origin.hostname.replace(/^\[(.*)\]$/, "$1");
   return (options, callback) => {
     const refused = isIP(literal) === 0 ? undefined : refusal(literal);
-    if (refused === undefined) connect(options, callback);
-    else callback(new OriginRefused(`${origin.hostname} ${refused}`), null);
+    if (refused !== undefined) {
+      callback(new OriginRefused(`${origin.hostname} ${refused}`), null);
+      return;
+    }
+    connect(options, (...[error, socket]) => {
+      if (error !== null) {
+        callback(error, null);
+        return;
+      }
+      const reached = ownEnd(socket, guard.ownListeners);
+      if (reached === undefined) {
+        callback(null, socket);
+        return;
+      }
+      socket.destroy();
+      const said = `points at a listener of this agent (${reached}, port ${port})`;
+      callback(new OriginRefused(`${origin.hostname} ${said}`), null);
+    });
   };
+}
+
+/**
+ * The address of one of our own listeners that this connection leads to. Whoever connects to an address of the own host does so from that address, so this
+ * also holds where the host's addresses cannot be listed.
+ */
+function ownEnd(
+  { localAddress, remoteAddress, remotePort }: Socket,
+  own: readonly OwnListener[],
+): string | undefined {
+  if (remoteAddress === undefined || remoteAddress !== localAddress) return undefined;
+  const isOwn = reachesOwn(remoteAddress, remotePort ?? 0, own, () => [remoteAddress]);
+  return isOwn ? remoteAddress : undefined;
 }
 
 function guardedLookup(
@@ -78,9 +109,20 @@ function guardedLookup(
   };
 }
 
-/** They change while a host runs. */
-export function localAddresses(): readonly string[] {
-  return Object.values(networkInterfaces()).flatMap(
+/**
+ * They change while a host runs. None where the process may not ask for them (a sandbox without netlink): which address is this host's shows then when it is
+ * connected to.
+ */
+export function localAddresses(
+  list: typeof networkInterfaces = networkInterfaces,
+): readonly string[] {
+  let interfaces: ReturnType<typeof networkInterfaces>;
+  try {
+    interfaces = list();
+  } catch {
+    return [];
+  }
+  return Object.values(interfaces).flatMap(
     (addresses) => addresses?.map(({ address }) => address) ?? [],
   );
 }

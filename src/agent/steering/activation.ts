@@ -4,6 +4,7 @@
 // proves bad is quarantined with the reason; the one before goes on serving. What becomes of central's wish is told to central: by the receipt of
 // its entry, and where it changes later by a correction in the same transaction.
 
+import { isDeepStrictEqual } from "node:util";
 import type { Json } from "../../core/canonical-json.ts";
 import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
 import {
@@ -86,7 +87,11 @@ export class Activations {
       });
       if (!isServed) return notLinked(domain, "no longer");
     } catch (error) {
-      return this.#failed(domain, wish, error);
+      if (isRefusal(error) || codeOf(error) === "CONFLICT")
+        return this.#failed(domain, wish, error);
+      // What was broken off says nothing about the version.
+      if (!signal.aborted) this.#remember(domain, wish, error);
+      throw error;
     }
     if (standing === undefined) this.#ports.onTrial(domain, wish.manifest);
     return { phase: "applied", detail: { manifest: ref.manifest, viewset_id: ref.viewset_id } };
@@ -165,7 +170,7 @@ export class Activations {
       });
       if (!isServed) throw new AccelError("NOT_FOUND", `${domain} is no longer linked`);
     } catch (error) {
-      if (refusals.includes(codeOf(error))) {
+      if (isRefusal(error)) {
         this.#failed(domain, wish, error);
         this.#correct(domain);
       }
@@ -237,14 +242,33 @@ export class Activations {
     const code = codeOf(error);
     const settled = settledWish(books.of(domain), wish, wish.entry);
     if (code === "CONFLICT" && settled !== undefined) return this.#refuse(domain, wish, settled);
-    if (!refusals.includes(code)) throw error;
+    if (!isRefusal(error)) throw error;
     const reason = messageOf(error);
     const isBad = code === "VIEWSET_PROBE_FAILED" || isLasting(error);
     const { release } = books;
     const bad: Quarantined = { ...wish, reason, code, at: now().toISOString(), release };
     if (code === "VIEWSET_PROBE_FAILED") watch.probeFailed(domain, wish, reason, "staged");
     const outcome = refusedWith(books.of(domain), reason, code);
-    return this.#refuse(domain, wish, outcome, isBad ? bad : undefined);
+    return this.#refuse(
+      domain,
+      { ...wish, failed: { reason, code } },
+      outcome,
+      isBad ? bad : undefined,
+    );
+  }
+
+  /** The old version serves on, and operators see why, also after a restart. Never throws: whoever calls has the fault itself to tell. */
+  #remember(domain: string, wish: Wish, error: unknown): void {
+    const { serving, books, watch } = this.#ports;
+    if (serving.names(domain) === undefined) return;
+    const failed = { reason: messageOf(error), code: codeOf(error) };
+    const book = refusedWish(books.of(domain), { ...wish, failed });
+    try {
+      if (!isDeepStrictEqual(book, books.of(domain))) books.commit(domain, book);
+    } catch (unwritable) {
+      watch.unwritable(domain, unwritable);
+    }
+    watch.tell(domain, book);
   }
 
   #refuse(domain: string, wish: Wish, outcome: EntryOutcome, bad?: Quarantined): EntryOutcome {
@@ -266,6 +290,10 @@ export class Activations {
     const { keep, now } = this.#ports;
     return { keep, at: now().toISOString() };
   }
+}
+
+function isRefusal(error: unknown): boolean {
+  return refusals.includes(codeOf(error));
 }
 
 function notLinked(domain: string, how: "not" | "no longer"): EntryOutcome {

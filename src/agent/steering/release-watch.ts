@@ -4,6 +4,7 @@ import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
 import type { ReadyViewset } from "../../core/compose-state.ts";
+import { FAULTS, messageOf } from "../../core/faults.ts";
 import {
   inForceOf,
   standingOf,
@@ -76,6 +77,17 @@ export class ReleaseWatch {
       const hint = `Activate another version; once the cause is gone, \`accel-agent viewset retry ${domain}\` tries this one again.`;
       health.raise("viewset_quarantined", "error", text, hint, domain);
     } else health.settle("viewset_quarantined", domain);
+    const failed = standing?.kind === "behind" ? wish?.failed : undefined;
+    if (failed !== undefined) {
+      const text = `version ${JSON.stringify(wish?.viewset_name)} of ${domain} is not served on this host, ${serving} is: ${failed.reason}`;
+      const hint = `${FAULTS[failed.code].hint} \`accel-agent viewset retry ${domain}\` tries it again at once.`;
+      health.raise("viewset_not_served", "error", text, hint, domain);
+    } else health.settle("viewset_not_served", domain);
+  }
+
+  /** The book of releases could not be written. */
+  unwritable(domain: string, error: unknown): void {
+    this.#options.log.error({ domain, error: messageOf(error) }, "what failed is not remembered");
   }
 
   forget(domain: string): void {
@@ -85,6 +97,7 @@ export class ReleaseWatch {
     for (const code of [
       "viewset_pinned",
       "viewset_quarantined",
+      "viewset_not_served",
       "viewset_failing",
       "viewset_objections",
     ])

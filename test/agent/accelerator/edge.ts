@@ -206,14 +206,15 @@ export async function openEdge(
 
 export type Origin = AsyncDisposable & { readonly url: string; readonly port: number };
 
-export async function openOrigin(handler: RequestListener): Promise<Origin> {
+/** `host`: an address of this machine. */
+export async function openOrigin(handler: RequestListener, host = "127.0.0.1"): Promise<Origin> {
   const server = createServer(handler);
   const { promise, resolve } = Promise.withResolvers<void>();
-  server.listen(0, "127.0.0.1", resolve);
+  server.listen(0, host, resolve);
   await promise;
   const { port } = server.address() as AddressInfo; // It listens on TCP.
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
     port,
     [Symbol.asyncDispose]: async () => {
       const { promise: closed, resolve } = Promise.withResolvers<void>();

@@ -1,8 +1,13 @@
 // Names are judged by what they resolve to, at every connection: metadata services and the agent's own listeners are never asked.
 
 import { createServer } from "node:http";
+import type { networkInterfaces } from "node:os";
 import { describe, expect, it } from "vitest";
-import type { Resolve } from "../../../src/agent/accelerator/origin-connector.ts";
+import {
+  localAddresses,
+  type OriginGuard,
+  type Resolve,
+} from "../../../src/agent/accelerator/origin-connector.ts";
 import { ask, openEdge, openOrigin } from "./edge.ts";
 
 /** A name server whose answers change from one question to the next. */
@@ -99,4 +104,41 @@ it("an address that a document should not have had is not connected to either", 
     site: { backend: { urls: ["http://169.254.169.254"], retries: 0, connect_timeout_s: 30 } },
   });
   expect((await ask(edge, "/latest/meta-data/")).status).toBe(502);
+});
+
+describe("where the host's addresses cannot be listed, as in a sandbox without netlink", () => {
+  const unlisted = (): string[] => {
+    throw new Error("uv_interface_addresses returned Unknown system error 97");
+  };
+  const ofHost = localAddresses().find((address) => !/^(?:127\.|::1$|fe80:)/.test(address));
+
+  it("none is told, and nothing is thrown", () => {
+    expect(localAddresses(unlisted as unknown as typeof networkInterfaces)).toEqual([]);
+  });
+
+  it.skipIf(ofHost === undefined)(
+    "an address of this host is known by the connection (needs one beside the loopback's)",
+    async () => {
+      let reached = 0;
+      await using own = await openOrigin((_q, r) => (reached++, r.end("secrets")), ofHost);
+      await using other = await openOrigin((_q, r) => void r.end("well"), ofHost);
+      const host = ofHost?.includes(":") === true ? `[${ofHost}]` : ofHost;
+      const listener = { host: "::", port: Number(portOf(own.url)) };
+      const originGuard: OriginGuard = {
+        ownListeners: [listener],
+        localAddresses: () => [],
+        resolve: resolving([ofHost ?? ""]),
+      };
+      for (const name of [host, "rebound.example"]) {
+        const to = (url: string) => ({
+          backend: { urls: [`http://${name}:${portOf(url)}`], retries: 0 },
+        });
+        await using edge = await openEdge({ site: to(own.url), originGuard });
+        expect((await ask(edge, "/metrics")).status, name).toBe(502);
+        await using open = await openEdge({ site: to(other.url), originGuard });
+        expect((await ask(open, "/")).text, name).toBe("well");
+      }
+      expect(reached).toBe(0);
+    },
+  );
 });

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { encodeManifestTable } from "../../../src/core/manifest-table.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 import { until } from "../../support/until.ts";
-import { Disk } from "./disk.ts";
+import { Disk, epoch } from "./disk.ts";
 import { activated, domainsChanged } from "./entries.ts";
 import { digestOf } from "./fake-sets.ts";
 import { corrections, domain, failing, inForce, never, rigWith } from "./release-scene.ts";
@@ -331,4 +331,65 @@ test("what the rules of a newer release refuse is not activated; in force, or go
     phase: "refused",
     detail: { code: "VIEWSET_INVALID" },
   });
+});
+
+test.each([
+  ["a defect", new Error("uv_interface_addresses returned Unknown system error 97"), "INTERNAL"],
+  ["a damaged transfer", new AccelError("BLOB_MISMATCH", "another digest"), "BLOB_MISMATCH"],
+])(
+  "an activation that fails by %s is a warning with its words, until a version serves",
+  async (_, fault, code) => {
+    using disk = new Disk();
+    const rig = await rigWith(disk, "one");
+    rig.hold = async (name) => {
+      if (name === "prepare") throw fault;
+    };
+    const two = activated(domain, "two");
+    await expect(rig.apply("viewset.activated", two, 2)).rejects.toBe(fault);
+    const text = `version "two" of ${domain} is not served on this host, "one" is: ${fault.message}`;
+    const warning = { code: "viewset_not_served", severity: "error", text };
+    expect(rig.health.list()).toMatchObject([warning]);
+    expect(rig.books.of(domain).wish).toMatchObject({
+      viewset_name: "two",
+      entry: { epoch, seq: 2 },
+      failed: { reason: fault.message, code },
+    });
+
+    // After a restart it is still known, and an operator can try it again.
+    const next = await new Rig(disk).boot();
+    next.releases.tell(domain, next.books.of(domain));
+    expect(next.health.list()).toMatchObject([warning]);
+    await next.ports.activations.retry(domain, never);
+    expect(inForce(next)).toBe(digestOf("two"));
+    expect(next.health.list()).toEqual([]);
+    expect(next.books.of(domain).wish).not.toHaveProperty("failed");
+  },
+);
+
+test("what is refused and may pass is a warning, too; what was broken off is none", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one");
+  rig.hold = async (name) => {
+    if (name === "prepare") throw new AccelError("VIEWSET_TOO_LARGE", "it needs 3 GB");
+  };
+  expect(await rig.apply("viewset.activated", activated(domain, "two"), 2)).toMatchObject({
+    phase: "refused",
+  });
+  expect(rig.health.list()).toMatchObject([
+    { code: "viewset_not_served", text: expect.stringContaining('"one" is: it needs 3 GB') },
+  ]);
+  rig.hold = async () => undefined;
+  await rig.apply("viewset.activated", activated(domain, "one"), 3);
+  expect(rig.health.list()).toEqual([]);
+
+  const ending = new AbortController();
+  rig.hold = async (name) => {
+    if (name !== "prepare") return;
+    ending.abort();
+    throw new AccelError("CENTRAL_UNREACHABLE", "broken off");
+  };
+  const { activations } = rig.ports;
+  const wish = activated(domain, "three");
+  await expect(activations.activate(wish, { epoch, seq: 4 }, ending.signal)).rejects.toThrow();
+  expect(rig.health.list()).toEqual([]);
 });
