@@ -21,7 +21,8 @@ export type ReceiptPhase = Static<typeof ReceiptPhase>;
  * Detail by kind. cache.clear applied: {clear_id, clear_no, matched, widened, invisible_ms}; gone: {clear_id, removed, blocked_in_flight, gone_ms, verified, left?}.
  * viewset.activated: {manifest, viewset_id}, else {reason, code?, pinned?, serving?: {manifest, viewset_id, viewset_name}}; viewset.import: {import_id, manifest, files, bytes}. bots.changed: {domain, set, version, count, digest}.
  * A snapshot is receipted at its seq with {snapshot: true, cleared: [domains]}. failed and refused: {reason, code?}.
- * What becomes of an entry later is told by another receipt with a `correction` in its detail: of one entry the highest says how it is.
+ * What becomes of an entry later is told by another receipt with a `correction` in its detail: of one entry the highest says how it is. Both receipts of a clear are told
+ * again under one such number, each time that fetches have ended which were under way when it came (blocked_in_flight).
  */
 export const Receipt = closed({ seq: Seq, phase: ReceiptPhase, detail: Detail, took_ms: Count });
 export type Receipt = Static<typeof Receipt>;

@@ -3,11 +3,18 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-export type Origin = AsyncDisposable & { readonly url: string; readonly requests: () => number };
+export type Origin = AsyncDisposable & {
+  readonly url: string;
+  readonly requests: () => number;
+  /** Requests for `/page/held` that wait for `release`. */
+  readonly held: () => number;
+  readonly release: () => void;
+};
 
 /** `/page/…` cacheable for 600 s, `/private` no-store, everything else 404. Each body says how many requests came before it. */
 export async function startOrigin(): Promise<Origin> {
   let requests = 0;
+  let held: (() => void)[] = [];
   const server = createServer((incoming, response) => {
     requests++;
     const path = (incoming.url ?? "/").split("?", 1)[0] ?? "/";
@@ -17,7 +24,9 @@ export async function startOrigin(): Promise<Origin> {
       "content-type": "text/html; charset=utf-8",
       "cache-control": cacheable ? "public, max-age=600" : "no-store",
     });
-    response.end(`${path} answer ${requests}`);
+    const body = `${path} answer ${requests}`;
+    if (path === "/page/held") held.push(() => response.end(body));
+    else response.end(body);
   });
   const { promise, resolve } = Promise.withResolvers<void>();
   server.listen(0, "127.0.0.1", resolve);
@@ -26,6 +35,11 @@ export async function startOrigin(): Promise<Origin> {
   return {
     url: `http://127.0.0.1:${port}`,
     requests: () => requests,
+    held: () => held.length,
+    release: () => {
+      for (const end of held) end();
+      held = [];
+    },
     async [Symbol.asyncDispose]() {
       const closed = Promise.withResolvers<void>();
       server.close(() => closed.resolve());

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { CustomerScript, domain } from "../support/customer-script.ts";
 import { browser, Edge } from "../support/edge.ts";
-import { startOrigin } from "../support/origin.ts";
+import { startOrigin, type Origin } from "../support/origin.ts";
 import { mainFile, node } from "../support/process.ts";
 import { until } from "../support/until.ts";
 
@@ -14,9 +14,10 @@ vi.setConfig({ testTimeout: 180_000 }); // Each starts commands as processes.
 
 const stack = new AsyncDisposableStack();
 let edge: Edge;
+let origin: Origin;
 
 beforeAll(async () => {
-  const origin = stack.use(await startOrigin());
+  origin = stack.use(await startOrigin());
   edge = stack.use(await Edge.prepare());
   await edge.startCentral();
   const script = new CustomerScript(edge, origin.url, "proof");
@@ -81,6 +82,30 @@ test("a customer sees what a clear would hit, then each instance's proof", async
     return true;
   });
   await cached("/page/one");
+});
+
+test("what was being fetched at a clear is in its proof when the fetch has ended, however long after", async () => {
+  const visits = [1, 2].map((no) =>
+    edge.visit(`/page/held?no=${no}`, { host: domain, userAgent: browser }),
+  );
+  await until("the origin is asked", () => origin.held() === 2);
+  const given = await edge.api.post(`${path}?wait=30`, { url_path_patterns: ["path:held"] });
+  const { clear_id: id } = given.body as { clear_id: string };
+  const proof = async (): Promise<Facts> => {
+    const { body } = await edge.api.get(`${path}${id}/`);
+    const [deployment = {}] = Object(body)["deployments"] as Facts[];
+    return deployment;
+  };
+  await until("the proof is whole", async () => (await proof())["verified"] === true);
+  const whole = await proof();
+  expect(whole).toMatchObject({ state: "applied", matched: 0, blocked_in_flight: 0 });
+  origin.release();
+  for (const { status } of await Promise.all(visits)) expect(status).toBe(200);
+  await until("both are counted", async () => (await proof())["blocked_in_flight"] === 2);
+  const [instance] = whole["instances"] as Facts[];
+  const last_seen = expect.any(String);
+  const instances = [{ ...instance, blocked_in_flight: 2, last_seen }];
+  expect(await proof()).toEqual({ ...whole, blocked_in_flight: 2, instances });
 });
 
 test("an operator is told why a page is cached, what did not clear it, and what did", async () => {

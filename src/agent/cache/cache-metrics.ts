@@ -41,7 +41,7 @@ const table = {
   },
   accel_agent_cache_clear_blocked_total: {
     kind: "counter",
-    help: "Responses that clears kept from being stored, because they were being fetched.",
+    help: "Responses that clears kept from being stored, because they were being fetched. Each counts once, when its fetch has ended.",
   },
   accel_agent_cache_clear_gone_seconds: {
     kind: "histogram",
@@ -104,9 +104,14 @@ export class CacheMetrics {
     const metrics = this.#metrics;
     const outcome = verified === true ? "verified" : left > 0 ? "left" : "unknown";
     metrics.accel_agent_cache_removed_total.inc(removed);
-    metrics.accel_agent_cache_clear_blocked_total.inc(blockedInFlight);
+    this.refused(blockedInFlight);
     metrics.accel_agent_cache_clear_gone_seconds.observe(goneMs / 1_000);
     metrics.accel_agent_cache_clear_verifications_total.inc({ outcome });
+  }
+
+  /** So many more, for one clear. */
+  refused(responses: number): void {
+    this.#metrics.accel_agent_cache_clear_blocked_total.inc(responses);
   }
 
   dropped(): void {

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import type { Log } from "../../base/log.ts";
 import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
 import type { CacheMetrics } from "./cache-metrics.ts";
-import type { ClearApplied, ClearGone, ClearRequest } from "./clears.ts";
+import type { ClearApplied, ClearGone, ClearRequest, Refused } from "./clears.ts";
 import type { Scope } from "./entry.ts";
 import type { CallName, Calls } from "./messages.ts";
 import type { IndexMemory } from "./opening.ts";
@@ -25,12 +25,26 @@ export type ClearProof = {
   readonly applied: Promise<ClearApplied>;
   /** Rows and bodies are deleted, and the predicate was asked again. Settles only after `applied`. */
   readonly gone: Promise<ClearGone>;
+  /** One listener: told when fetches that were under way have ended since `gone`, with what it says by now. For the newest clears only, and until this process ends. */
+  readonly onLate: (listener: (gone: ClearGone) => void) => void;
+};
+
+/** Half a kilobyte each. Beyond, what is refused for an older clear is in `commits_total` alone. */
+const followedMax = 1_000;
+
+/** A clear of which fetches may still be under way. `counted`: responses that it kept from being stored, as told. */
+type Followed = {
+  readonly gone: Promise<ClearGone>;
+  counted: number;
+  listener: (gone: ClearGone) => void;
 };
 
 export class ClearOrders {
   readonly #options: ClearOrdersOptions;
   /** The newest number that agent.db has. */
   #notedNo: number;
+  /** By clear id, the newest last. */
+  readonly #followed = new Map<string, Followed>();
 
   constructor(options: ClearOrdersOptions) {
     this.#options = options;
@@ -44,7 +58,38 @@ export class ClearOrders {
       return { ...told, goneMs: tenths(told.goneMs) };
     });
     void this.#tell(order, applied, gone);
-    return { applied, gone };
+    const followed = this.#follow(order.clearId, gone);
+    return { applied, gone, onLate: (listener) => void (followed.listener = listener) };
+  }
+
+  /** Responses were refused for a clear, before or after it was gone. */
+  refused({ clearId, blocked }: Refused): void {
+    const followed = this.#followed.get(clearId);
+    if (followed !== undefined) void this.#tellRefused(clearId, followed, blocked);
+  }
+
+  /** Never rejects: of a clear that was not applied nothing is told. */
+  async #tellRefused(clearId: string, followed: Followed, blocked: number): Promise<void> {
+    const gone = await followed.gone.catch(() => undefined);
+    if (gone === undefined || blocked <= followed.counted) return;
+    this.#options.metrics.refused(blocked - followed.counted);
+    followed.counted = blocked;
+    const facts = { clear_id: clearId, blocked_in_flight: blocked };
+    this.#options.log.info(facts, "more fetches under way at a clear were not stored");
+    followed.listener({ ...gone, blockedInFlight: blocked });
+  }
+
+  #follow(clearId: string, gone: Promise<ClearGone>): Followed {
+    const followed: Followed = { gone, counted: 0, listener: () => undefined };
+    gone.then(
+      ({ blockedInFlight }) => void (followed.counted = blockedInFlight),
+      () => this.#followed.delete(clearId),
+    );
+    this.#followed.delete(clearId); // Moves it to the end.
+    this.#followed.set(clearId, followed);
+    const [oldest] = this.#followed.keys();
+    if (this.#followed.size > followedMax && oldest !== undefined) this.#followed.delete(oldest);
+    return followed;
   }
 
   /** Everything in scope; durable when it resolves. */

@@ -68,8 +68,11 @@ export function prepareClearSql(db: Sqlite) {
     unfinished: db.prepare<[], { clearNo: number; ids: Uint8Array | null }>(
       "SELECT clear_no AS clearNo, ids FROM clear WHERE phase = 1 ORDER BY clear_no",
     ),
-    finish: db.prepare<[number, number, number, number]>(
-      "UPDATE clear SET phase = 2, ids = NULL, removed = ?, blocked = ?, gone_ms = ? WHERE clear_no = ?",
+    finish: db.prepare<[removed: number, goneMs: number, clearNo: number], { blocked: number }>(
+      "UPDATE clear SET phase = 2, ids = NULL, removed = ?, gone_ms = ? WHERE clear_no = ? RETURNING blocked",
+    ),
+    refused: db.prepare<[number], { clearId: string; blocked: number }>(
+      "UPDATE clear SET blocked = blocked + 1 WHERE clear_no = ? RETURNING clear_id AS clearId, blocked",
     ),
     forget: db.prepare<[number]>("DELETE FROM clear WHERE phase = 2 AND clear_no <= ?"),
     number: db.prepare<[number]>("UPDATE state SET clear_no = ?"),

@@ -33,6 +33,7 @@ export type ClearApplied = {
 };
 export type ClearGone = {
   readonly removed: number;
+  /** Responses that were refused for it so far. Each counts for one clear, the oldest that came after it was asked for and matches it. */
   readonly blockedInFlight: number;
   readonly goneMs: number;
   /** The predicate was asked again after the deletion and found nothing; false: it did, or could not be asked; null: not yet. */
@@ -45,8 +46,14 @@ export type AppliedRow = Omit<ClearApplied, "clearNo"> & { readonly ids: Uint8Ar
 type Remembered = Scope & {
   readonly clearNo: number;
   patterns: readonly string[] | null;
-  blocked: number;
 };
+/**
+ * Why a response is not stored. `forgotten`: its source is too old to know what came since, and so is whatever it replaces. `clearNo`: the oldest clear that came
+ * after its source was read and matches; null where an invalidation alone does, or none is known.
+ */
+export type Refusal = { readonly why: "matched" | "forgotten"; readonly clearNo: number | null };
+/** How many responses a clear has kept from being stored. */
+export type Refused = { readonly clearId: string; readonly blocked: number };
 export type StoredClear = Scope & {
   readonly clearNo: number;
   readonly phase: number;
@@ -72,6 +79,10 @@ export class Clears {
   #floor: number;
   /** The clears among them: their rows may go. */
   #forgottenNo: number;
+  /** By clear id, since it was asked last. */
+  #refused = new Map<string, number>();
+  /** Of the transaction in progress. */
+  #pendingRefused: Refused[] = [];
 
   /** `issuedNo`: newest number that an index thread before this one gave out in this process; its invalidations are known to nobody any more. */
   constructor(db: Sqlite, guard: Guard, issuedNo: number) {
@@ -88,7 +99,6 @@ export class Clears {
       this.#remember({
         ...row,
         patterns: row.widened === 1 || row.patterns === null ? null : parsePatterns(row.patterns),
-        blocked: row.blocked,
       });
   }
 
@@ -120,7 +130,7 @@ export class Clears {
     });
     this.#newest = clearNo;
     const normal = patterns?.map((pattern) => normalPattern(pattern)) ?? null;
-    this.#remember({ clearNo, domain, host, patterns: normal, blocked: 0 });
+    this.#remember({ clearNo, domain, host, patterns: normal });
     return clearNo;
   }
 
@@ -186,8 +196,7 @@ export class Clears {
 
   /** Within a transaction of the caller, together with the deletion of the last of its rows. */
   finish(clearNo: number, removed: number, goneMs: number): ClearGone {
-    const blockedInFlight = this.#find(clearNo)?.blocked ?? 0;
-    this.#sql.finish.run(removed, blockedInFlight, goneMs, clearNo);
+    const blockedInFlight = this.#sql.finish.get(removed, goneMs, clearNo)?.blocked ?? 0;
     this.#sql.forget.run(this.#forgottenNo);
     this.#sql.floor.run(this.#forgottenNo);
     return { removed, blockedInFlight, goneMs, verified: null, left: 0 };
@@ -223,36 +232,62 @@ export class Clears {
     }
   }
 
-  /**
-   * Whether a clear that came after the source was read matches: then the response is not stored. `forgotten`: it is too old to know, and so is
-   * whatever it replaces.
-   */
+  /** Why the response may not be stored: something that came after its source was read matches it. Undefined: nothing does. */
   blocks({
     key,
     meta,
   }: {
     readonly key: EntryKey;
     readonly meta: Pick<EntryMeta, "mime" | "sourceNo">;
-  }): false | "matched" | "forgotten" {
-    if (meta.sourceNo < this.#floor) return "forgotten";
+  }): Refusal | undefined {
+    if (meta.sourceNo < this.#floor) return { why: "forgotten", clearNo: null };
+    const clear = this.#oldestMatch(key, meta);
+    if (clear !== undefined) return { why: "matched", clearNo: clear.clearNo };
     // Without any, and mostly there is none, no digest is needed.
-    if (this.#urls.size > 0 && (this.#urls.get(urlHash(key)) ?? 0) > meta.sourceNo)
-      return "matched";
+    const isInvalidated =
+      this.#urls.size > 0 && (this.#urls.get(urlHash(key)) ?? 0) > meta.sourceNo;
+    return isInvalidated ? { why: "matched", clearNo: null } : undefined;
+  }
+
+  /** Within the transaction of the caller: a response was refused for the clear. */
+  countRefused(clearNo: number): void {
+    const refused = this.#sql.refused.get(clearNo);
+    if (refused !== undefined) this.#pendingRefused.push(refused);
+  }
+
+  /** Takes over or forgets what the last transaction counted. */
+  settle(committed: boolean): void {
+    if (committed)
+      for (const { clearId, blocked } of this.#pendingRefused) this.#refused.set(clearId, blocked);
+    this.#pendingRefused = [];
+  }
+
+  /** Clears of which the count has changed since they were taken last, those first that have waited longest. */
+  takeRefused(limit: number): readonly Refused[] {
+    const taken = [...this.#refused.entries().take(limit)];
+    for (const [clearId] of taken) this.#refused.delete(clearId);
+    return taken.map(([clearId, blocked]) => ({ clearId, blocked }));
+  }
+
+  #oldestMatch(
+    key: EntryKey,
+    { mime, sourceNo }: Pick<EntryMeta, "mime" | "sourceNo">,
+  ): Remembered | undefined {
     const later: Remembered[] = [];
     for (let at = this.#remembered.length - 1; at >= 0; at--) {
       const clear = this.#remembered[at];
-      if (clear === undefined || clear.clearNo <= meta.sourceNo) break;
+      if (clear === undefined || clear.clearNo <= sourceNo) break;
       if (inScope(clear, key)) later.push(clear);
     }
+    if (later.length === 0) return undefined;
+    later.reverse();
+    const wholeAt = later.findIndex(({ patterns }) => patterns === null);
     const { kind, path, query } = key;
-    const whole = later.find(({ patterns }) => patterns === null);
     const first = this.#guard.firstMatch(
-      { kind, path, query, mime: meta.mime },
-      whole === undefined ? later.map(({ patterns }) => patterns ?? []) : [],
+      { kind, path, query, mime },
+      (wholeAt < 0 ? later : later.slice(0, wholeAt)).map(({ patterns }) => patterns ?? []),
     );
-    const matched = whole ?? later[first];
-    if (matched !== undefined) matched.blocked++;
-    return matched === undefined ? false : "matched";
+    return later[first < 0 ? wholeAt : first];
   }
 
   #find(clearNo: number): Remembered | undefined {

@@ -270,6 +270,9 @@ export class IndexClient implements AsyncDisposable {
       case "settle":
         health.settle(message.code);
         return;
+      case "refused":
+        for (const refused of message.clears) this.#orders.refused(refused);
+        return;
       case "opened":
         this.#noteOpening(message.opening);
         return;

@@ -23,6 +23,8 @@ import { WriteQueue } from "./write-queue.ts";
 /** While the disk refuses to open the index. */
 const reopenMs = 5_000;
 const totalsEveryMs = 1_000;
+/** Told at once: main writes a receipt for each. The others come a second later. */
+const refusedTold = 20;
 
 export type IndexThreadOptions = {
   readonly init: IndexerInit;
@@ -174,6 +176,7 @@ export class IndexThread {
     const { durableNo } = this.#stats();
     clearTimeout(this.#reopen);
     clearInterval(this.#totals);
+    this.#tellRefused();
     this.#matcher[Symbol.dispose]();
     this.#verification[Symbol.dispose]();
     this.#inquiries[Symbol.dispose]();
@@ -184,7 +187,14 @@ export class IndexThread {
     return { durableNo };
   }
 
+  /** Fetches end long after the clears that came while they were under way: the proof of a clear goes on until then. */
+  #tellRefused(): void {
+    const clears = this.#keeper.index?.clears.takeRefused(refusedTold) ?? [];
+    if (clears.length > 0) this.#options.tell({ kind: "refused", clears });
+  }
+
   #tellTotals(): void {
+    this.#tellRefused();
     const { stored, blocked, evicted } = this.#keeper.counts;
     const totals = { ...this.#stats(), stored, blocked, evicted, failed: this.#writes.failed };
     this.#options.tell({ kind: "totals", totals });

@@ -7,7 +7,7 @@
 import type { MessagePort } from "node:worker_threads";
 import type { FaultCode } from "../../core/faults.ts";
 import type { Severity } from "../../base/health.ts";
-import type { ClearApplied, ClearGone, ClearRequest } from "./clears.ts";
+import type { ClearApplied, ClearGone, ClearRequest, Refused } from "./clears.ts";
 import type { FoundEntry } from "./entry-sql.ts";
 import type { IndexFacts } from "./opening.ts";
 import type { WhyAnswer } from "./why.ts";
@@ -110,6 +110,8 @@ export type IndexerToMain =
       readonly hint: string;
     }
   | { readonly kind: "settle"; readonly code: string }
+  /** How many responses these clears have kept from being stored by now. */
+  | { readonly kind: "refused"; readonly clears: readonly Refused[] }
   /** An index is open under this name. */
   | { readonly kind: "opened"; readonly opening: string }
   /** Everything cached was dropped. */

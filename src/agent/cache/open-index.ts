@@ -262,6 +262,7 @@ export class OpenIndex implements Disposable {
       return result;
     } finally {
       this.entries.settle(committed);
+      this.clears.settle(committed);
       this.#header.storedBytes = this.entries.bytes;
     }
   }

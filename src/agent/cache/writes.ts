@@ -107,12 +107,15 @@ export class Writes {
     const { key } = candidate;
     const blocked = this.#clears.blocks(candidate);
     // Refused for its age alone, what it would have replaced is as old: without it the next request asks the origin for all of it.
-    if (blocked === "forgotten")
+    if (blocked?.why === "forgotten")
       return {
         outcome: { kind: "blocked" },
         effect: { off: this.#entries.removeKey(key, this.#cause("cleared", nowS)) },
       };
-    if (blocked !== false) return { outcome: { kind: "blocked" } };
+    if (blocked !== undefined) {
+      if (blocked.clearNo !== null) this.#clears.countRefused(blocked.clearNo);
+      return { outcome: { kind: "blocked" } };
+    }
     const place = this.#entries.place(candidate);
     if (this.#isOvertaken(candidate, place, turn, nowS)) return { outcome: { kind: "blocked" } };
     const isLive = (other: number): boolean => this.#isLive(other, turn);
@@ -159,7 +162,7 @@ export class Writes {
     if (mime !== row.mime) {
       const blocked =
         this.#isBlockedNow(row) ||
-        this.#clears.blocks({ key: row, meta: { mime, sourceNo: row.sourceNo } }) !== false;
+        this.#clears.blocks({ key: row, meta: { mime, sourceNo: row.sourceNo } }) !== undefined;
       if (blocked)
         return {
           outcome: { kind: "blocked" },
@@ -207,6 +210,6 @@ export class Writes {
   /** Whether a clear that has not hidden its matches yet matches this servable row; those that have would have hidden it. */
   #isBlockedNow(row: NonNullable<ReturnType<Entries["base"]>>): boolean {
     const sourceNo = Math.max(row.sourceNo, this.#clears.settledNo);
-    return this.#clears.blocks({ key: row, meta: { mime: row.mime, sourceNo } }) !== false;
+    return this.#clears.blocks({ key: row, meta: { mime: row.mime, sourceNo } }) !== undefined;
   }
 }

@@ -8,15 +8,24 @@ import type { Receipt } from "../../wire/receipt.ts";
 import type { JobSignals } from "./lanes.ts";
 import { isBetweenUs } from "./refusal.ts";
 
+export type LaterOutcome = {
+  readonly phase: "gone";
+  readonly detail: Readonly<Record<string, unknown>>;
+};
+/** Both parts of an outcome, as they are by now. */
+export type AmendedOutcome = {
+  readonly detail: Readonly<Record<string, unknown>>;
+  readonly later: LaterOutcome;
+};
+
 /** The effect is durable before this is given. */
 export type EntryOutcome = {
   readonly phase: "applied" | "failed" | "refused";
   readonly detail: Readonly<Record<string, unknown>>;
   /** Of a clear: when the bytes are deleted too. */
-  readonly later?: Promise<{
-    readonly phase: "gone";
-    readonly detail: Readonly<Record<string, unknown>>;
-  }>;
+  readonly later?: Promise<LaterOutcome>;
+  /** Of a clear: `tell` is called whenever more is known of it since `later`. */
+  readonly onAmended?: (tell: (amended: AmendedOutcome) => void) => void;
 };
 
 /**
@@ -30,10 +39,11 @@ export type Appliers = {
   ) => Promise<EntryOutcome>;
 };
 
-/** `later`: the receipt of the second part; undefined where it failed, told by `onLate`. */
+/** `later`: the receipt of the second part; undefined where it failed, told by `onLate`. `onAmended`: both receipts anew, each time. */
 export type Settled = {
   readonly receipt: Receipt;
   readonly later?: Promise<Receipt | undefined>;
+  readonly onAmended?: (tell: (receipts: readonly Receipt[]) => void) => void;
 };
 
 export type SettleOptions = {
@@ -63,17 +73,8 @@ export async function settleEntry(
   const ending = endsEarly(entry) ? awake : stop;
   for (let attempt = 0; ; attempt++) {
     try {
-      const { phase, detail, later } = await apply(entry, options.appliers, ending);
-      const receipt: Receipt = { seq: entry.seq, phase, detail, took_ms: tookMs() };
-      if (later === undefined) return { receipt };
-      const second = later.then(
-        (gone): Receipt => ({ seq: entry.seq, ...gone, took_ms: tookMs() }),
-        (error: unknown) => {
-          options.onLate(error);
-          return undefined;
-        },
-      );
-      return { receipt, later: second };
+      const outcome = await apply(entry, options.appliers, ending);
+      return settledOf(entry.seq, outcome, { tookMs, onLate: options.onLate });
     } catch (error) {
       if (stop.aborted) return undefined;
       const fault = ending.aborted && isOfEnding(error, superseded) ? endedFor(superseded) : error;
@@ -91,6 +92,35 @@ export async function settleEntry(
       return { receipt: { seq: entry.seq, phase: "failed", detail, took_ms: tookMs() } };
     }
   }
+}
+
+function settledOf(
+  seq: number,
+  { phase, detail, later, onAmended }: EntryOutcome,
+  { tookMs, onLate }: { readonly tookMs: () => number } & Pick<SettleOptions, "onLate">,
+): Settled {
+  const receipt: Receipt = { seq, phase, detail, took_ms: tookMs() };
+  if (later === undefined) return { receipt };
+  let goneTookMs = 0;
+  const second = later.then(
+    (gone): Receipt => ({ seq, ...gone, took_ms: (goneTookMs = tookMs()) }),
+    (error: unknown) => {
+      onLate(error);
+      return undefined;
+    },
+  );
+  if (onAmended === undefined) return { receipt, later: second };
+  return {
+    receipt,
+    later: second,
+    onAmended: (tell) =>
+      onAmended((amended) =>
+        tell([
+          { ...receipt, detail: amended.detail },
+          { seq, ...amended.later, took_ms: goneTookMs },
+        ]),
+      ),
+  };
 }
 
 export function refusedReceipt(seq: number, reason: string): Receipt {

@@ -141,13 +141,29 @@ export class EntryRunner {
 
   async #record(item: JournalEntry, settled: Settled, stop: AbortSignal): Promise<void> {
     const { seq, kind, at, body, chain } = item;
-    const { receipt, later } = settled;
+    const { receipt, later, onAmended } = settled;
     const unfinished = later === undefined ? undefined : { seq, kind, at, body };
     const isClear = kind === "cache.clear";
     await this.#write(stop, () =>
       this.#deps.ledger.commit({ seq, chain, receipt, unfinished, isClear }),
     );
     if (later !== undefined) void this.#awaitGone(later);
+    const lanes = this.#lanes;
+    onAmended?.((receipts) => void this.#amend(receipts, lanes));
+  }
+
+  /** Both receipts of a clear anew: what it blocks is known when the fetches that were under way have ended. Never rejects. */
+  async #amend(receipts: readonly Receipt[], lanes: Lanes): Promise<void> {
+    const { ledger, telemetry, stop, onReceipt } = this.#deps;
+    try {
+      await this.#write(stop, () => {
+        if (lanes !== this.#lanes) return; // After a snapshot the same seq may be another entry.
+        ledger.amend(receipts);
+        onReceipt();
+      });
+    } catch (error) {
+      telemetry.defect(error);
+    }
   }
 
   /** Never rejects. */

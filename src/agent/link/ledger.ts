@@ -129,6 +129,17 @@ export class Ledger {
     this.#transact(() => this.#correct(receipt));
   }
 
+  /** What has become known of an entry since it was receipted: all its receipts anew, in place of those that central lacks still. */
+  amend(receipts: readonly Receipt[]): void {
+    this.#transact(() => {
+      const correction = this.#nextCorrection();
+      for (const receipt of receipts) {
+        this.#sql.dropReceipt.run(receipt.seq, receipt.phase);
+        this.#addReceipt({ ...receipt, detail: { ...receipt.detail, correction } });
+      }
+    });
+  }
+
   /** As a new agent: the next contact takes a snapshot. */
   forget(): void {
     this.#transact(() => {
@@ -201,11 +212,16 @@ export class Ledger {
     this.#sql.addReceipt.run(seq, phase, JSON.stringify(detail), took_ms);
   }
 
-  /** Numbered, for central keeps the last: the number outlives every history. */
   #correct({ seq, phase, detail }: EntryReceipt): void {
+    const correction = this.#nextCorrection();
+    this.#addReceipt({ seq, phase, detail: { ...detail, correction }, took_ms: 0 });
+  }
+
+  /** Central keeps what has the highest number, which outlives every history. */
+  #nextCorrection(): number {
     const correction = Number(this.#sql.meta.get("corrections")?.value ?? 0) + 1;
     this.#sql.setMeta.run("corrections", String(correction));
-    this.#addReceipt({ seq, phase, detail: { ...detail, correction }, took_ms: 0 });
+    return correction;
   }
 
   #keep(entry: KeptEntry): void {
@@ -239,6 +255,7 @@ function prepare(db: Sqlite) {
     addReceipt: db.prepare<[number, string, string, number]>(
       "INSERT INTO receipt (seq, phase, detail, took_ms) VALUES (?, ?, ?, ?)",
     ),
+    dropReceipt: db.prepare<[number, string]>("DELETE FROM receipt WHERE seq = ? AND phase = ?"),
     receiptsAfter: db.prepare<[number, number], ReceiptRow>(
       "SELECT * FROM receipt WHERE id > ? ORDER BY id LIMIT ?",
     ),

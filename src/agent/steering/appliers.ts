@@ -3,8 +3,16 @@
 import type { EntryPlace } from "../../core/release-list.ts";
 import type { JournalBody, JournalKind, KnownEntry } from "../../wire/journal.ts";
 import type { Activations } from "./activation.ts";
-import { refused, refusing, type EntryOutcome } from "./outcomes.ts";
-import type { CacheIndex, Documents, LocalSites, Sets, SetWatch, Viewsets } from "./ports.ts";
+import { refused, refusing, type EntryOutcome, type LaterOutcome } from "./outcomes.ts";
+import type {
+  CacheIndex,
+  ClearGone,
+  Documents,
+  LocalSites,
+  Sets,
+  SetWatch,
+  Viewsets,
+} from "./ports.ts";
 import type { Serving } from "./serving.ts";
 import type { SetChanges } from "./set-changes.ts";
 import type { VaultSteps } from "./vault-changes.ts";
@@ -59,24 +67,31 @@ async function clear(
 ): Promise<EntryOutcome> {
   return refusing(["PATTERN_INVALID"], async () => {
     const { clear_id: clearId, domain, host, patterns } = body;
-    const { applied, gone } = index.clear({ clearId, domain, host, patterns, seq });
-    const later = gone.then(({ removed, blockedInFlight, goneMs, verified, left }) => ({
-      phase: "gone" as const,
-      detail: {
-        clear_id: clearId,
-        removed,
-        blocked_in_flight: blockedInFlight,
-        gone_ms: goneMs,
-        verified: verified === true,
-        ...(left > 0 && { left }),
-      },
-    }));
+    const { applied, gone, onLate } = index.clear({ clearId, domain, host, patterns, seq });
+    const later = gone.then((told) => goneOf(clearId, told));
     later.catch(() => undefined); // Its owner is the link; until it is handed over a rejection must not be unhandled.
     const { clearNo, matched, widened, invisibleMs } = await applied;
     const counts = { matched, widened, invisible_ms: invisibleMs };
     const proof = { clear_id: clearId, clear_no: clearNo, ...counts };
-    return { phase: "applied", detail: proof, later };
+    const onAmended: EntryOutcome["onAmended"] = (tell) =>
+      onLate((told) => tell({ detail: proof, later: goneOf(clearId, told) }));
+    return { phase: "applied", detail: proof, later, onAmended };
   });
+}
+
+function goneOf(clearId: string, gone: ClearGone): LaterOutcome {
+  const { removed, blockedInFlight, goneMs, verified, left } = gone;
+  return {
+    phase: "gone",
+    detail: {
+      clear_id: clearId,
+      removed,
+      blocked_in_flight: blockedInFlight,
+      gone_ms: goneMs,
+      verified: verified === true,
+      ...(left > 0 && { left }),
+    },
+  };
 }
 
 async function changeSet(

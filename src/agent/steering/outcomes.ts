@@ -2,14 +2,24 @@
 
 import { AccelError, messageOf, type FaultCode } from "../../core/faults.ts";
 
+/** Of a clear: when the bytes are deleted too. */
+export type LaterOutcome = {
+  readonly phase: "gone";
+  readonly detail: Readonly<Record<string, unknown>>;
+};
+/** Both parts of an outcome, as they are by now. */
+export type AmendedOutcome = {
+  readonly detail: Readonly<Record<string, unknown>>;
+  readonly later: LaterOutcome;
+};
+
 export type EntryOutcome = {
   readonly phase: "applied" | "failed" | "refused";
   readonly detail: Readonly<Record<string, unknown>>;
   /** Of a clear: resolves when the bytes are gone. */
-  readonly later?: Promise<{
-    readonly phase: "gone";
-    readonly detail: Readonly<Record<string, unknown>>;
-  }>;
+  readonly later?: Promise<LaterOutcome>;
+  /** Of a clear: `tell` is called whenever more is known of it since `later`. */
+  readonly onAmended?: (tell: (amended: AmendedOutcome) => void) => void;
 };
 
 export const refused = (reason: string, code?: FaultCode): EntryOutcome => ({

@@ -116,6 +116,17 @@ export interface LocalSites {
   look(): Promise<void>;
 }
 
+export type ClearGone = {
+  readonly removed: number;
+  /** Responses that were being fetched, and were refused when they came; it grows as long as fetches are under way. */
+  readonly blockedInFlight: number;
+  readonly goneMs: number;
+  /** Asked again, nothing that matches is servable. */
+  readonly verified: boolean | null;
+  /** How many were all the same; they are dropped. */
+  readonly left: number;
+};
+
 export interface CacheIndex {
   /** `applied`: invisible and durable. `gone`: deleted. Idempotent by clear id. Rejects with PATTERN_INVALID before anything changed. */
   clear(request: {
@@ -131,15 +142,9 @@ export interface CacheIndex {
       readonly widened: boolean;
       readonly invisibleMs: number;
     }>;
-    readonly gone: Promise<{
-      readonly removed: number;
-      readonly blockedInFlight: number;
-      readonly goneMs: number;
-      /** Asked again, nothing that matches is servable. */
-      readonly verified: boolean | null;
-      /** How many were all the same; they are dropped. */
-      readonly left: number;
-    }>;
+    readonly gone: Promise<ClearGone>;
+    /** Told when more is known since `gone`, with what that says by now. */
+    readonly onLate: (listener: (gone: ClearGone) => void) => void;
   };
   /** Everything cached of the main domain, or of one host: unservable durably when it resolves. */
   dropDomain(domain: string): Promise<unknown>;

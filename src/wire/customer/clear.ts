@@ -50,7 +50,9 @@ const proof = {
   state: ClearProgress,
   matched: countOrNull("Entries that it made unservable."),
   removed: countOrNull("Of those, the deleted ones."),
-  blocked_in_flight: countOrNull("Responses that were being fetched, and were not stored."),
+  blocked_in_flight: countOrNull(
+    "Responses that were being fetched, and were not stored. It grows until the last of those fetches has ended; a response that several clears match counts for the oldest that came after it was asked for.",
+  ),
   took_ms: countOrNull(
     "At the agent, until nothing that matches was servable, durably, and the proof of it was written.",
   ),

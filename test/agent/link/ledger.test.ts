@@ -171,3 +171,21 @@ test("a commit that fails leaves position and receipts as they were", () => {
   expect(db.ledger.position.seq).toBe(1);
   expect(receiptsOf(db)).toEqual([receipt(1)]);
 });
+
+test("what is told anew of an entry has one number in all its parts, in place of what is not acknowledged", () => {
+  using dir = tempDir();
+  using db = openAgentDb(join(dir.path, "agent.db"));
+  commit(db, 1, true);
+  commit(db, 2, true);
+  const both = (blocked: number): readonly Receipt[] => [
+    { seq: 1, phase: "applied", detail: { matched: 1 }, took_ms: 7 },
+    { seq: 1, phase: "gone", detail: { blocked }, took_ms: 9 },
+  ];
+  db.ledger.amend(both(1));
+  db.ledger.amend(both(2));
+  expect(receiptsOf(db)).toEqual([
+    receipt(2),
+    { seq: 1, phase: "applied", detail: { matched: 1, correction: 2 }, took_ms: 7 },
+    { seq: 1, phase: "gone", detail: { blocked: 2, correction: 2 }, took_ms: 9 },
+  ]);
+});

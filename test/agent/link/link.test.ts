@@ -216,6 +216,50 @@ test("`gone` is a receipt of its own, after `applied`", async () => {
   await until("nothing is left open", () => rig.db.ledger.unfinished().length === 0);
 });
 
+test("what becomes known of a clear after `gone` is told by both its receipts anew, and in another history by none", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  let tell: (blocked: number) => void = () => undefined;
+  await using rig = startRig({
+    central,
+    dir: dir.path,
+    effects: new Effects(),
+    appliers: {
+      "cache.clear": async () => ({
+        phase: "applied",
+        detail: { matched: 3 },
+        later: Promise.resolve({ phase: "gone" as const, detail: { blocked: 0 } }),
+        onAmended: (listener) =>
+          void (tell = (blocked) =>
+            listener({ detail: { matched: 3 }, later: { phase: "gone", detail: { blocked } } })),
+      }),
+    },
+  });
+  await until("connected", () => rig.link.status().state === "connected");
+  central.append("cache.clear", clear("c1"));
+  await until("gone", () => central.receipts.length === 2);
+  const [applied, gone] = central.receipts;
+  tell(2);
+  await until("told anew", () => central.receipts.length === 4);
+  expect(central.receipts.slice(2)).toEqual([
+    { ...applied, detail: { matched: 3, correction: 1 } },
+    { ...gone, detail: { blocked: 2, correction: 1 } },
+  ]);
+  const tellOfBefore = tell;
+  central.journal.renew();
+  central.append("cache.clear", clear("another"));
+  central.dropChannels();
+  await until("the snapshot is receipted", () => central.receipts.length === 5);
+  tellOfBefore(7);
+  central.append("cache.clear", clear("c2"));
+  await until("gone as well", () => central.receipts.length === 7);
+  expect(central.receipts.slice(4).map(({ seq, phase }) => `${seq} ${phase}`)).toEqual([
+    "1 applied",
+    "2 applied",
+    "2 gone",
+  ]);
+});
+
 test("receipts that central does not acknowledge end the channel and are told again on the next", async () => {
   using dir = tempDir();
   await using central = await FakeCentral.start();

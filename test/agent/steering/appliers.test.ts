@@ -101,7 +101,7 @@ test("a sub-domain that becomes a domain of its own, or another's, loses what wa
 test("a clear is applied, later gone", async () => {
   using disk = new Disk();
   const rig = await linkedRig(disk);
-  const { later, ...outcome } = await rig.apply("cache.clear", cleared("c1", "path:a"));
+  const { later, onAmended, ...outcome } = await rig.apply("cache.clear", cleared("c1", "path:a"));
   expect(outcome).toEqual({
     phase: "applied",
     detail: { clear_id: "c1", clear_no: 1, matched: 1, widened: false, invisible_ms: 1 },
@@ -110,6 +110,13 @@ test("a clear is applied, later gone", async () => {
     phase: "gone",
     detail: { clear_id: "c1", removed: 1, blocked_in_flight: 0, gone_ms: 2, verified: true },
   });
+  const amended: unknown[] = [];
+  onAmended?.((told) => amended.push(told));
+  const late = { removed: 1, blockedInFlight: 3, goneMs: 2, verified: true, left: 0 };
+  rig.lateClears.get("c1")?.(late);
+  const { detail } = outcome;
+  const more = { clear_id: "c1", removed: 1, blocked_in_flight: 3, gone_ms: 2, verified: true };
+  expect(amended).toEqual([{ detail, later: { phase: "gone", detail: more } }]);
 });
 
 test("a delta is durable before it is published", async () => {
@@ -244,6 +251,7 @@ test("a repeated entry gives the same state and the same outcome", async () => {
   rig.locals.set("a.example", { viewsDir: "/srv/a", devlove: null });
   const element = { bot: "x", range: "192.0.2.1" };
   const clear = cleared("c1", "path:a");
+  const nobodyAsks = (): void => undefined;
   const apply = async (): Promise<readonly EntryOutcome[]> => [
     await rig.apply("viewset.activated", activated("a.example", "two")),
     await rig.apply("bots.changed", botsChanged("a.example", 0, [element])),
@@ -251,6 +259,7 @@ test("a repeated entry gives the same state and the same outcome", async () => {
     {
       ...(await rig.apply("cache.clear", clear)),
       later: Promise.resolve({ phase: "gone", detail: {} }),
+      onAmended: nobodyAsks,
     },
     await rig.apply("viewset.import", importing("a.example")),
   ];

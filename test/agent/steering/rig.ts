@@ -9,6 +9,7 @@ import { createAppliers, type SteeringPorts } from "../../../src/agent/steering/
 import type { EntryOutcome } from "../../../src/agent/steering/outcomes.ts";
 import type {
   CacheIndex,
+  ClearGone,
   Correction,
   Viewsets,
   WorkerPool,
@@ -40,6 +41,8 @@ export class Rig {
   readonly steps: string[] = [];
   readonly central: FakeCentral;
   readonly locals = new Map<string, LocalSite>();
+  /** By clear id: who is told when more is known of it. */
+  readonly lateClears = new Map<string, (gone: ClearGone) => void>();
   readonly health = new Health(() => new Date(0));
   readonly registry = new Registry();
   readonly watch = new SetWatch({
@@ -288,6 +291,7 @@ export class Rig {
             verified: true,
             left: 0,
           })),
+          onLate: (listener) => void this.lateClears.set(clearId, listener),
         };
       },
       dropDomain: async (domain) =>

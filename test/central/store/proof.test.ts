@@ -82,3 +82,20 @@ test("a clear's counts are summed over instances; a snapshot that cleared the do
   });
   expect(clearedAt(1, "b.example.com", covered)).not.toHaveProperty("widened");
 });
+
+test("both parts of a clear that is told anew take the place of those before", () => {
+  const anew = (detail: Record<string, unknown>) => ({ ...detail, correction: 4 });
+  const receipts = [
+    told("a", 5, "applied", anew({ matched: 2 })),
+    told("a", 5, "gone", anew({ removed: 2, blocked_in_flight: 3, verified: true })),
+  ];
+  expect(
+    clearedAt(1, "a.example.com", proofOf(5, [seenAgo("a", 1)], receipts, nowMs)),
+  ).toMatchObject({
+    state: "applied",
+    matched: 2,
+    removed: 2,
+    blocked_in_flight: 3,
+    isProofWhole: true,
+  });
+});
