@@ -14,7 +14,7 @@ import { describe, expect, test } from "vitest";
 import { areaOf, areas } from "../bench/mutants/areas.ts";
 import { mutantsOf } from "../bench/mutants/find-mutants.ts";
 import { apply, sample } from "../bench/mutants/mutant.ts";
-import { namedMutant } from "../bench/mutants/named.ts";
+import { named, namedMutant } from "../bench/mutants/named.ts";
 import { parseOptions, type Options } from "../bench/mutants/options.ts";
 import { readResult } from "../bench/mutants/results.ts";
 import { runMutants } from "../bench/mutants/run.ts";
@@ -228,6 +228,11 @@ describe("mutants of a text", () => {
     expect(() => namedMutant({ ...row, from: "a = b" }, bounds)).toThrow("no longer");
     expect(() => namedMutant({ ...row, from: "a" }, bounds)).toThrow("more than once");
   });
+});
+
+test("every named mutant still has its place", () => {
+  for (const row of named) namedMutant(row, readFileSync(join(root, row.file), "utf8"));
+  expect(new Set(named.map(({ title }) => title)).size).toBe(named.length);
 });
 
 test("every file of the programs belongs to an area, but for the demo's", () => {

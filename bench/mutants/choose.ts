@@ -1,13 +1,13 @@
 // Which tests judge a mutant, and in which order: those that most likely kill it soonest come first.
 
+import { availableParallelism, loadavg } from "node:os";
 import { basename, dirname } from "node:path";
 import type { Related } from "./test-map.ts";
 import type { TestFile } from "./test-run.ts";
 
 /** What a test file costs besides its own time. */
 const startMs = 400;
-/** Where the machine is full, everything takes longer. */
-const slowness = 5;
+const slownessLeast = 5;
 const graceMs = 15_000;
 
 /** Tests that have killed a mutant of the same file before. */
@@ -33,8 +33,11 @@ export function choose(
     .map(({ test, ms }) => ({ file: test, msMax: deadlineOf(ms) }));
 }
 
+/** Where the machine is full, everything takes longer: several times as long as processes wait for each core. */
 export function deadlineOf(ms: number): number {
-  return graceMs + slowness * ms;
+  const [load = 0] = loadavg();
+  const slowness = Math.max(slownessLeast, (3 * load) / availableParallelism());
+  return slowness * (graceMs / slownessLeast + ms);
 }
 
 function costOf(file: string, { test, ms, share }: Related, killers: Killers): number {

@@ -29,4 +29,149 @@ export function namedMutant({ title, file, from, to }: Named, text: string): Mut
   };
 }
 
-export const named: readonly Named[] = [];
+export const named: readonly Named[] = [
+  {
+    title: "the books of the journal without a transaction",
+    file: "src/agent/link/ledger.ts",
+    from: "return this.#db.transaction(action).immediate();",
+    to: "return action();",
+  },
+  {
+    title: "a clear that failed counts as applied",
+    file: "src/agent/link/ledger.ts",
+    from: 'if (isClear && receipt.phase === "applied" && seq',
+    to: "if (isClear && seq",
+  },
+  {
+    title: "a late `gone` of an old history is told for an entry of the next",
+    file: "src/agent/link/entry-runner.ts",
+    from: "if (gone === undefined || lanes !== this.#lanes) return;",
+    to: "if (gone === undefined) return;",
+  },
+  {
+    title: "a clear is given up for the next one",
+    file: "src/agent/link/lanes.ts",
+    from: 'return kind !== "cache.clear" && kind !== "viewset.import";',
+    to: 'return kind !== "viewset.import";',
+  },
+  {
+    title: "an import is given up for the next one",
+    file: "src/agent/link/lanes.ts",
+    from: 'return kind !== "cache.clear" && kind !== "viewset.import";',
+    to: 'return kind !== "cache.clear";',
+  },
+  {
+    title: "the bits do not grow for the id behind their end",
+    file: "src/agent/cache/servable-bits.ts",
+    from: "if (lastWord >= this.#words.length) this.#growFor",
+    to: "if (lastWord > this.#words.length) this.#growFor",
+  },
+  {
+    title: "the proof is inverted for who asks beside the first",
+    file: "src/agent/cache/clears.ts",
+    from: ": { verified: row.verified === 1, left: row.left };",
+    to: ": { verified: row.verified !== 1, left: row.left };",
+  },
+  {
+    title: "the stored proof is inverted after a restart",
+    file: "src/agent/cache/clears.ts",
+    from: "verified: row.verified === null ? null : row.verified === 1,",
+    to: "verified: row.verified === null ? null : row.verified !== 1,",
+  },
+  {
+    title: "the first marks of invalidations are the counter of lookups",
+    file: "src/agent/cache/shared-header.ts",
+    from: "const invalidationsAt = lookupsAt + 2;",
+    to: "const invalidationsAt = lookupsAt;",
+  },
+  {
+    title: "the last mark of keys says that a domain is unsure",
+    file: "src/agent/cache/shared-header.ts",
+    from: "const unsureAt = keyMarksAt + keyMarks;",
+    to: "const unsureAt = keyMarksAt + keyMarks - 1;",
+  },
+  {
+    title: "the last marks of invalidations count bytes",
+    file: "src/agent/cache/shared-header.ts",
+    from: "const storedAt = (invalidationsAt + keyMarks) / 2;",
+    to: "const storedAt = (invalidationsAt + keyMarks) / 2 - 1;",
+  },
+  {
+    title: "a pattern that cannot be evaluated matches nothing",
+    file: "src/agent/cache/guard.ts",
+    from: "return true;",
+    to: "return false;",
+  },
+  {
+    title: "patterns are evaluated without a bound",
+    file: "src/agent/cache/guard.ts",
+    from: "++evaluations > evaluationsMax || this.#matches(pattern)",
+    to: "++evaluations < 0 || this.#matches(pattern)",
+  },
+  {
+    title: "records are not synced",
+    file: "src/agent/requests/spool-files.ts",
+    from: "datasync: fdatasyncSync,",
+    to: "datasync: () => undefined,",
+  },
+  {
+    title: "names are not synced",
+    file: "src/agent/requests/spool-files.ts",
+    from: "fsyncSync(directory);",
+    to: ";",
+  },
+  {
+    title: "each read leaves its file open",
+    file: "src/agent/requests/spool-files.ts",
+    from: "bytes.slice(0, read);\n    } finally {\n      closeSync(file);",
+    to: "bytes.slice(0, read);\n    } finally {\n      ;",
+  },
+  {
+    title: "the spool is not looked after while nobody asks",
+    file: "src/agent/requests/spool-thread.ts",
+    from: "this.#spool.tick();",
+    to: ";",
+  },
+  {
+    title: "a 502 of the origin is none of its errors",
+    file: "src/core/http-reuse.ts",
+    from: "status === 500 || status === 502 ||",
+    to: "status === 500 ||",
+  },
+  {
+    title: "a revoked token stays proven",
+    file: "src/central/api/authenticate.ts",
+    from: "proven.remove(digest);",
+    to: ";",
+  },
+  {
+    title: "who was right at one address is known at every one",
+    file: "src/central/api/authenticate.ts",
+    from: "${addressGroups(address)[0]} ${given.username}",
+    to: "${given.username}",
+  },
+  {
+    title: "the first wrong password after a right one does not count",
+    file: "src/central/api/authenticate.ts",
+    from: "if (!isTaken) wrong.take();",
+    to: ";",
+  },
+  {
+    title: "how long something took is unbounded",
+    file: "src/central/store/receipts.ts",
+    from: "Math.min(took_ms, tookMsMax)",
+    to: "took_ms",
+  },
+  {
+    title: "recoveries that wait are unbounded",
+    file: "src/central/store/recovery.ts",
+    from: "if (Number(count) >= waitingMax) return false;",
+    to: ";",
+  },
+  {
+    title: "links of recoveries are unbounded",
+    file: "src/central/store/recovery.ts",
+    from: "return Number(own) >= linksPerUser || Number(all) >= linksInAll;",
+    to: "return Number(own) + Number(all) < 0;",
+  },
+];

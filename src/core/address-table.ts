@@ -19,7 +19,7 @@ import {
   type FourLayout,
 } from "./address-four.ts";
 import { layoutSix, SixColumns, wordsOfSix, writeSix, type SixLayout } from "./address-six.ts";
-import type { IpAddress, IpFamily } from "./ip.ts";
+import type { IpFamily } from "./ip.ts";
 import { noPause, type Pause } from "./range-pause.ts";
 import type { Segments } from "./range-segments.ts";
 
@@ -134,15 +134,6 @@ export class AddressTable {
   /** Of the address in `words` (see AddressReader); 0: nobody's. */
   ownerOf(family: IpFamily, words: Uint32Array): number {
     return family === 4 ? this.#four.ownerOf(words) : this.#six.ownerOf(words);
-  }
-
-  /** The same for who has no words: slower, and not for every request. */
-  ownerOfIp({ family, value }: IpAddress): number {
-    const count = family === 4 ? 1 : 4;
-    const words = Uint32Array.from({ length: count }, (_, word) =>
-      Number((value >> BigInt(32 * (count - 1 - word))) & 0xffff_ffffn),
-    );
-    return this.ownerOf(family, words);
   }
 
   get names(): number {

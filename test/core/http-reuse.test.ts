@@ -2,7 +2,12 @@
 
 import { describe, expect, it } from "vitest";
 import { requestDirectives } from "../../src/core/cache-control.ts";
-import { decideReuse, type Candidate, type ReuseContext } from "../../src/core/http-reuse.ts";
+import {
+  decideReuse,
+  isOriginError,
+  type Candidate,
+  type ReuseContext,
+} from "../../src/core/http-reuse.ts";
 import type { Field } from "../../src/core/http-fields.ts";
 
 const now = Date.UTC(2026, 0, 1);
@@ -114,4 +119,10 @@ describe("a stored response", () => {
     const by = "max-age=60, stale-while-revalidate=999";
     expect(decide(stored(-5, by), "max-stale")).toBe("fetch stale");
   });
+});
+
+// RFC 5861 §4.
+it("what counts as an error of the origin are 500, 502, 503 and 504, and nothing else", () => {
+  const statuses = Array.from({ length: 500 }, (_, i) => i + 100);
+  expect(statuses.filter(isOriginError)).toEqual([500, 502, 503, 504]);
 });

@@ -4,8 +4,8 @@ import { SetStore } from "../../src/agent/bots/set-store.ts";
 import { builtTables, openArenas, TableMaker } from "../../src/agent/bots/table-maker.ts";
 import type { Tables } from "../../src/agent/steering/ports.ts";
 import type { Sqlite } from "../../src/base/sqlite.ts";
+import { AddressReader } from "../../src/core/address-reader.ts";
 import { AddressTable, type AddressTableRef } from "../../src/core/address-table.ts";
-import { parseIp } from "../../src/core/ip.ts";
 import { planTable, RangeSetBuilder } from "../../src/core/range-set.ts";
 import type { HostSet } from "../../src/core/serving-state.ts";
 import type { SetElement } from "../../src/core/set-digest.ts";
@@ -52,10 +52,11 @@ export class KeptTables {
     const built = builtTables(this.#maker.build(this.store.list(), this.#inForce), this.#arenas);
     this.#inForce = built.arena;
     const set = built.sets.get(`bad/${host}`);
-    const address = parseIp(text);
-    if (set === undefined || address === undefined) return undefined;
+    const reader = new AddressReader();
+    const family = reader.read(text);
+    if (set === undefined || family === 0) return undefined;
     const table = new AddressTable(set.table);
-    const owner = table.ownerOfIp(address);
+    const owner = table.ownerOf(family, reader.words);
     return owner === 0 ? undefined : table.name(owner);
   }
 }

@@ -9,9 +9,9 @@ import {
   type BuiltTables,
 } from "../../../src/agent/bots/table-maker.ts";
 import { openAgentDb, type AgentDb } from "../../../src/agent/link/agent-db.ts";
+import { AddressReader } from "../../../src/core/address-reader.ts";
 import { AddressTable } from "../../../src/core/address-table.ts";
 import { parseSha256 } from "../../../src/core/ids.ts";
-import { parseIp } from "../../../src/core/ip.ts";
 import { changedSetDigest, emptySetDigest, type SetElement } from "../../../src/core/set-digest.ts";
 import { batches } from "../../support/bot-tables.ts";
 
@@ -61,10 +61,11 @@ class Rig implements Disposable {
 
 function holder(built: BuiltTables, host: string, text: string): string | undefined {
   const set = built.sets.get(`bad/${host}`);
-  const address = parseIp(text);
-  if (set === undefined || address === undefined) return undefined;
+  const reader = new AddressReader();
+  const family = reader.read(text);
+  if (set === undefined || family === 0) return undefined;
   const table = new AddressTable(set.table);
-  const owner = table.ownerOfIp(address);
+  const owner = table.ownerOf(family, reader.words);
   return owner === 0 ? undefined : table.name(owner);
 }
 
