@@ -81,7 +81,7 @@ export async function openGround(
   const client = stack.use(openClient(options, clientEnd.signal));
   stack.defer(() => clientEnd.abort());
   const spool = stack.use(await openSpool(options, common));
-  const { shipper, canary } = openShipping(stack, { options, common, client, spool });
+  const { shipper, canary } = openShipping(stack, { options, common, db, client, spool });
   const chosen = settings["accelerator.workers"];
   const workers = chosen === 0 ? Math.min(availableParallelism(), workersMax) : chosen;
   const index = stack.use(openIndex(settings, common, workers, indexMemory(db)));
@@ -144,14 +144,20 @@ async function openSpool(
 /** The canary's lane is closed before the last flush, so that its records are in it. */
 function openShipping(
   stack: AsyncDisposableStack,
-  { options, common, client, spool }: Pick<Ground, "options" | "common" | "client" | "spool">,
+  {
+    options,
+    common,
+    db: { instanceId },
+    client,
+    spool,
+  }: Pick<Ground, "options" | "common" | "db" | "client" | "spool">,
 ): Pick<Ground, "shipper" | "canary"> {
   const { settings, now, random } = options;
   const late: { canary?: Canary } = {};
   const shipper = stack.use(
     startShipper({
       spool,
-      post: (batch, signal) => client.postRequestLogs(batch, signal),
+      post: (batch, signal) => client.postRequestLogs({ ...batch, instanceId }, signal),
       onCanary: (at) => late.canary?.committed(at),
       now,
       random,

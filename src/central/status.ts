@@ -69,7 +69,7 @@ export async function centralStatus(deps: StatusDeps, hub: Hub, port: number): P
 export function siteFacts(
   { id, name16, headSeq, instances }: SitePosition,
   context: {
-    readonly hub: Pick<Hub, "isLive">;
+    readonly hub: Pick<Hub, "isLive" | "isDuplicate">;
     readonly newest: string | undefined;
     readonly nowMs: number;
   },
@@ -92,6 +92,7 @@ export function siteFacts(
     instances: listedOf(instances, nowMs).map((one) => ({
       instance_id: one.instanceId,
       live: hub.isLive(id, one.instanceId),
+      duplicate: hub.isDuplicate(id, one.instanceId),
       applied_seq: one.appliedSeq,
       oldest_unfinished: one.oldestUnfinished,
       position_told: one.positionAt,

@@ -19,4 +19,5 @@ export const Epoch = Type.String({ pattern: "^[0-9a-f]{16,64}$" });
 export const Detail = Type.Record(Type.String(), Type.Unknown());
 
 /** Random, made by the agent at its first start. */
-export const InstanceId = Type.String({ pattern: "^[!-~]{8,64}$" });
+export const instanceIdForm = /^[!-~]{8,64}$/;
+export const InstanceId = Type.String({ pattern: instanceIdForm.source });

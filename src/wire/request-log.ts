@@ -1,5 +1,6 @@
 // Request records on their way to central: `POST /agent-api/v1/request-logs`, NDJSON compressed with zstd or gzip.
 //
+//   Accel-Instance: <instance id>, whose delivery it is (absent: of the release before)
 //   Accel-Lane: <boot epoch>/<lane no>   Accel-First-Seq: n   Accel-Last-Seq: m   Content-Encoding: zstd | gzip | identity
 //   each line is a record, a gap or a canary; together they cover n to m without hole or overlap, n = mark + 1
 //   200 {committed_through: m}   409 {code: "conflict", mark}   400, 413: bisect   401: new token   429, 503: Retry-After

@@ -95,12 +95,18 @@ export class FakeChannel implements Disposable {
     this.socket.send(JSON.stringify(message));
   }
 
-  hello(epoch: string | null, seq = 0, chain = chainStart, instanceId = "instance-1"): void {
+  hello(
+    epoch: string | null,
+    seq = 0,
+    chain = chainStart,
+    instanceId = "instance-1",
+    bootId = "b1",
+  ): void {
     this.say({
       type: "hello",
       agent_version: "1.0.0",
       instance_id: instanceId,
-      boot_id: "b1",
+      boot_id: bootId,
       epoch,
       applied_seq: seq,
       chain: chain as Extract<AgentMessage, { type: "hello" }>["chain"],

@@ -36,6 +36,8 @@ export type JournalQuery = {
 };
 
 export type RequestLogBatch = {
+  /** Of this agent: a delivery is credited to who made it. */
+  readonly instanceId: string;
   /** `<boot epoch>/<lane no>` */
   readonly lane: string;
   readonly firstSeq: number;
@@ -172,6 +174,7 @@ export class CentralClient implements AsyncDisposable {
       headers: {
         "content-type": "application/x-ndjson",
         "content-encoding": batch.encoding,
+        "accel-instance": batch.instanceId,
         "accel-lane": batch.lane,
         "accel-first-seq": String(batch.firstSeq),
         "accel-last-seq": String(batch.lastSeq),

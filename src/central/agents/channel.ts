@@ -31,6 +31,7 @@ export class Channel {
   readonly #log: Log;
   #socket: ChannelSocket | undefined;
   #instanceId: string | undefined;
+  #bootId = "";
   #state: "new" | "resync" | "streaming" = "new";
   /** Everything up to here was sent, or the agent had it. */
   #cursor = 0;
@@ -58,6 +59,11 @@ export class Channel {
   /** Undefined before hello. */
   get instanceId(): string | undefined {
     return this.#instanceId;
+  }
+
+  /** Of the agent's start; "" before hello. */
+  get bootId(): string {
+    return this.#bootId;
   }
 
   /** The journal grew, or may have. */
@@ -125,6 +131,7 @@ export class Channel {
     });
     await this.#store.saveHello(this.deploymentSiteId, hello);
     this.#instanceId = hello.instance_id;
+    this.#bootId = hello.boot_id;
     this.#cursor = resync === undefined ? hello.applied_seq : 0;
     this.#state = resync === undefined ? "streaming" : "resync";
     this.#events.greeted(this);

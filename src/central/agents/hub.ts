@@ -11,6 +11,7 @@ import type { Receipt } from "../../wire/receipt.ts";
 import { Asks, type InstanceAnswer } from "./asks.ts";
 import { Channel, type ChannelEvents, type ProgressMessage } from "./channel.ts";
 import { ChannelSocket } from "./channel-socket.ts";
+import { Duplicates } from "./duplicates.ts";
 import type { AgentMetrics } from "./metrics.ts";
 import type { AgentStore, WakeBus } from "./ports.ts";
 
@@ -40,8 +41,7 @@ export class Hub implements AsyncDisposable {
   readonly #deps: HubDeps;
   readonly #channels = new Map<number, Set<Channel>>();
   readonly #progress = new Map<string, ImportProgress>();
-  /** Sites with more than one live instance. */
-  readonly #doubled = new Set<number>();
+  readonly #duplicates = new Duplicates();
   readonly #asks = new Asks();
   readonly #finishing = new Set<Promise<void>>();
   readonly #subscription: Disposable;
@@ -90,6 +90,11 @@ export class Hub implements AsyncDisposable {
         (instance === undefined || instanceId === instance) &&
         socket.isOpen,
     );
+  }
+
+  /** Another agent uses the id of this instance as well. */
+  isDuplicate(deploymentSiteId: number, instance: string): boolean {
+    return this.#duplicates.has(keyOf(deploymentSiteId, instance));
   }
 
   /** What a clear would hit, of each connected instance; `answer` undefined: none came in time. Never rejects. */
@@ -188,17 +193,17 @@ export class Hub implements AsyncDisposable {
       if (other.instanceId === instanceId)
         other.socket.close(closeCodes.replaced, "a newer channel of this instance");
     }
-    const twins = others.filter((other) => other.instanceId !== instanceId);
-    if (twins.length > 0)
+    const key = keyOf(deploymentSiteId, instanceId);
+    if (this.#duplicates.greeted(key, channel.bootId, this.#deps.monotonicMs()))
       this.#deps.log.warn(
         {
           code: "duplicate_agent",
           deployment_site_id: deploymentSiteId,
-          instances: [instanceId, ...twins.map((twin) => twin.instanceId)],
+          instance_id: instanceId,
         },
-        "more than one live agent uses the name16 of this deployment site; each gets everything",
+        "two agents use one instance id and replace each other: give one of them a state directory of its own",
       );
-    this.#countInstances(deploymentSiteId);
+    this.#countDuplicates();
   }
 
   #remove(channel: Channel): void {
@@ -207,21 +212,26 @@ export class Hub implements AsyncDisposable {
     channels.delete(channel);
     if (channels.size === 0) this.#channels.delete(channel.deploymentSiteId);
     this.#deps.metrics.accel_central_channels.dec();
-    this.#countInstances(channel.deploymentSiteId);
+    const { instanceId } = channel;
+    if (![...channels].some((other) => other.instanceId === instanceId))
+      this.#duplicates.gone(keyOf(channel.deploymentSiteId, instanceId));
+    this.#countDuplicates();
   }
 
-  #countInstances(deploymentSiteId: number): void {
-    const instances = new Set([...this.#of(deploymentSiteId)].map(({ instanceId }) => instanceId));
-    instances.delete(undefined);
-    if (instances.size > 1) this.#doubled.add(deploymentSiteId);
-    else this.#doubled.delete(deploymentSiteId);
-    this.#deps.metrics.accel_central_duplicate_agents.set(this.#doubled.size);
+  #countDuplicates(): void {
+    const count = this.#duplicates.count(this.#deps.monotonicMs());
+    this.#deps.metrics.accel_central_duplicate_agents.set(count);
   }
 
   #sweep(): void {
+    this.#countDuplicates();
     const silenceMaxMs = this.#deps.silenceMaxMs ?? pingIntervalMs * pingMissesMax;
     for (const channels of this.#channels.values())
       for (const { socket } of channels)
         if (socket.silentMs > silenceMaxMs || socket.stuckMs > stuckMaxMs) socket.terminate();
   }
+}
+
+function keyOf(deploymentSiteId: number, instance: string | undefined): string {
+  return `${deploymentSiteId} ${instance ?? ""}`;
 }

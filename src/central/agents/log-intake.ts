@@ -5,6 +5,7 @@
 import type { IncomingMessage } from "node:http";
 import { readBody } from "../../base/http-listener.ts";
 import type { Log } from "../../base/log.ts";
+import { instanceIdForm } from "../../wire/parts.ts";
 import {
   batchBytesMax,
   batchEncodings,
@@ -20,6 +21,8 @@ import type { AgentMetrics } from "./metrics.ts";
 import type { AgentStore } from "./ports.ts";
 
 type BatchHead = {
+  /** Who delivers; undefined: an agent of the release before, which does not say. */
+  readonly instanceId: string | undefined;
   readonly lane: LaneId;
   readonly firstSeq: number;
   readonly lastSeq: number;
@@ -33,9 +36,9 @@ const bodyTimeoutMs = 60_000;
 const retryAfterS = 2;
 /** While the disk is full or broken: it is not well again in two seconds. */
 const retryAfterFailureS = 10;
-/** How often one site's delivery is noted in the store; it is asked for in steps of 3 minutes. */
+/** How often one instance's delivery is noted in the store; it is asked for in steps of 3 minutes. */
 const confirmIntervalMs = 10_000;
-const confirmedSitesMax = 100_000;
+const confirmedMax = 100_000;
 
 export type IntakeDeps = {
   readonly store: AgentStore;
@@ -68,7 +71,7 @@ export function createLogIntakeRoute(deps: IntakeDeps): Route {
     metrics.accel_central_log_queue_bytes.set(room.bytes);
     if (typeof outcome === "string") return refused(deps, outcome);
     const answered = encode(deps, outcome);
-    if (answered.status === 200) await confirm(deploymentSiteId);
+    if (answered.status === 200) await confirm(deploymentSiteId, head.instanceId);
     return answered;
   };
 }
@@ -85,11 +88,19 @@ async function readBatchBody(request: IncomingMessage): ReturnType<typeof readBo
 async function append(
   { thread, now }: IntakeDeps,
   siteId: number,
-  head: BatchHead,
+  { lane, firstSeq, lastSeq, encoding }: BatchHead,
   body: Uint8Array,
 ): Promise<AppendOutcome | "busy" | "failed"> {
   try {
-    const outcome = await thread.append({ siteId, ...head, body, nowMs: now().getTime() });
+    const outcome = await thread.append({
+      siteId,
+      lane,
+      firstSeq,
+      lastSeq,
+      encoding,
+      body,
+      nowMs: now().getTime(),
+    });
     return outcome.kind === "busy" ? "busy" : outcome;
   } catch {
     return "failed"; // Logged and told by the thread's client, once for all batches that fail.
@@ -133,18 +144,19 @@ function refused({ metrics }: IntakeDeps, why: "busy" | "crowded" | "failed"): A
   }
 }
 
-/** Notes that a site delivered. What is committed is answered so whether or not that can be noted. */
-function createConfirm({ store, log, monotonicMs }: IntakeDeps): (siteId: number) => Promise<void> {
-  const confirmed = new Map<number, number>();
-  return async (siteId) => {
+/** Notes that an instance delivered. What is committed is answered so whether or not that can be noted. */
+function createConfirm({ store, log, monotonicMs }: IntakeDeps): AgentStore["confirmLogs"] {
+  const confirmed = new Map<string, number>();
+  return async (siteId, instanceId) => {
     const nowMs = monotonicMs();
-    if (nowMs - (confirmed.get(siteId) ?? -Infinity) < confirmIntervalMs) return;
-    if (confirmed.size >= confirmedSitesMax) confirmed.clear();
-    confirmed.set(siteId, nowMs);
+    const key = `${siteId} ${instanceId ?? ""}`;
+    if (nowMs - (confirmed.get(key) ?? -Infinity) < confirmIntervalMs) return;
+    if (confirmed.size >= confirmedMax) confirmed.clear();
+    confirmed.set(key, nowMs);
     try {
-      await store.confirmLogs(siteId);
+      await store.confirmLogs(siteId, instanceId);
     } catch (error) {
-      confirmed.delete(siteId);
+      confirmed.delete(key);
       log.error({ err: error, site_id: siteId }, "a delivery of request logs could not be noted");
     }
   };
@@ -156,6 +168,9 @@ function parseHead(request: IncomingMessage): BatchHead | Answer {
   const lastSeq = parseSeq(request.headers["accel-last-seq"]);
   const encoding = request.headers["content-encoding"] ?? "identity";
   const known = batchEncodings.find((one) => one === encoding);
+  const instanceId = request.headers["accel-instance"];
+  if (instanceId !== undefined && !instanceIdForm.test(String(instanceId)))
+    return refusal("invalid", "Accel-Instance must be the instance id of hello and reports");
   if (lane === undefined)
     return refusal("invalid", "Accel-Lane must be <16 hex characters>/<number>");
   if (firstSeq === undefined || lastSeq === undefined || lastSeq < firstSeq)
@@ -168,7 +183,7 @@ function parseHead(request: IncomingMessage): BatchHead | Answer {
     const told = refusal("invalid", `Content-Encoding must be one of ${accepted}`);
     return { ...told, status: 415, headers: { "accept-encoding": accepted } };
   }
-  return { lane, firstSeq, lastSeq, encoding: known };
+  return { instanceId: instanceId?.toString(), lane, firstSeq, lastSeq, encoding: known };
 }
 
 function parseSeq(header: string | string[] | undefined): number | undefined {

@@ -6,7 +6,7 @@ const table = {
   accel_central_channels: { kind: "gauge", help: "Agents connected by a channel." },
   accel_central_duplicate_agents: {
     kind: "gauge",
-    help: "Deployment sites for which more than one live instance is connected.",
+    help: "Instance ids that two connected agents use at once.",
   },
   accel_central_journal_entries_sent_total: {
     kind: "counter",

@@ -46,8 +46,8 @@ export type AgentStore = {
   ): Promise<void>;
   /** What it counts is added once. */
   saveReport(deploymentSiteId: number, report: Report): Promise<void>;
-  /** The agent delivered logs just now. */
-  confirmLogs(deploymentSiteId: number): Promise<void>;
+  /** The instance delivered logs just now; undefined: one of the site did, and does not say which. */
+  confirmLogs(deploymentSiteId: number, instanceId: string | undefined): Promise<void>;
 };
 
 /** `mismatch`: another digest than announced; nothing is kept. */

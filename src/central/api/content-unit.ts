@@ -215,28 +215,30 @@ export type Clears = {
   ): Promise<readonly { readonly id: number; readonly lastSeen: string | undefined }[]>;
 };
 
+/** What is not known is undefined. */
+export type InstanceFacts = {
+  readonly instanceId: string;
+  readonly lastSeen: string;
+  /** When it last delivered logs or confirmed that it holds none back. */
+  readonly logsConfirmedAt: string | undefined;
+  readonly agentVersion: string | undefined;
+  readonly edge: EdgeFacts | undefined;
+};
+
 export type DeploymentFacts = {
   readonly id: number;
   readonly name16: string;
   readonly tags: readonly string[];
   /** Main domains that it serves. */
   readonly domains: readonly string[];
-  readonly edge: EdgeFacts | undefined;
-  readonly wasSeen: boolean;
-  readonly hasTold: boolean;
+  /** Those of the last day, newest sight first; where there is none, the one seen last. */
+  readonly instances: readonly InstanceFacts[];
 };
 
-/** What is not known is undefined. */
-export type Reporting = {
-  readonly deploymentSiteId: number;
-  /** When its agent last delivered logs or confirmed that it holds none back. */
-  readonly logsConfirmedAt: string | undefined;
-  /** Of the instance that was seen last. */
-  readonly agentVersion: string | undefined;
-};
+export type Reporting = Pick<DeploymentFacts, "id" | "instances">;
 
 export type Deployments = {
   list(customerId: number): Promise<readonly DeploymentFacts[]>;
-  /** One for each deployment of the domain: when its agent last delivered logs, or confirmed that it holds none back. */
+  /** One for each deployment of the domain, in order of id. */
   reporting(domainId: number): Promise<readonly Reporting[]>;
 };

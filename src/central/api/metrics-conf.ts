@@ -1,6 +1,7 @@
 // `/metrics-conf/by-deployment-tag/{tag}/`: scrape jobs for all deployments with a tag, ready to be pasted into Prometheus.
 //
-// One job for each deployment; two for each edge server, however many deployments it carries. Job names are unique.
+// One job for each deployment, with one element for each of its instances; two for each edge server with each distinct target, however many deployments and instances
+// it carries. Job names are unique. Nothing is scraped twice under one job, so that sums over a job count once.
 
 import { metricsConfShape } from "../../wire/customer/metrics-conf.ts";
 import { gives } from "../../wire/customer/operation.ts";
@@ -8,9 +9,13 @@ import type { EdgeFacts } from "../../wire/channel.ts";
 import type { MetricsConf, ScrapeJob } from "../../wire/customer/metrics-conf.ts";
 import { notFound, ok } from "./answer.ts";
 import { forUsers, type Endpoint } from "./endpoint.ts";
-import type { DeploymentFacts } from "./content-unit.ts";
+import type { DeploymentFacts, InstanceFacts } from "./content-unit.ts";
+import type { ResourceDeps } from "./resources.ts";
 
-export function metricsConfEndpoints(): readonly Endpoint[] {
+/** An instance that was seen within is up, as far as anybody knows: three periods of its poll. */
+const liveMs = 180_000;
+
+export function metricsConfEndpoints({ now }: ResourceDeps): readonly Endpoint[] {
   return [
     forUsers({
       method: "GET",
@@ -24,60 +29,84 @@ export function metricsConfEndpoints(): readonly Endpoint[] {
           const deployments = await unit.deployments.list(actor.customerId);
           const tag = param("tag").trim();
           return ok(
-            metricsConf(
-              customer.name,
-              deployments.filter(({ tags }) => tags.includes(tag)),
-            ),
+            metricsConf(customer.name, deployments, {
+              isMeant: ({ tags }) => tags.includes(tag),
+              nowMs: now().getTime(),
+            }),
           );
         }),
     }),
   ];
 }
 
-/** Pure. */
+/** Pure. `deployments`: all of the customer's; those that are not meant still say whose an address is. */
 export function metricsConf(
   customer: string,
   deployments: readonly DeploymentFacts[],
+  options: { readonly isMeant: (deployment: DeploymentFacts) => boolean; readonly nowMs: number },
 ): MetricsConf {
+  const all = deployments.flatMap(({ instances }) => instances);
   const jobs: ScrapeJob[] = [];
-  const servers = new Map<string, ScrapeJob[]>();
+  const servers = new Map<string, Scraped[]>();
   const omitted: MetricsConf["omitted"] = [];
-  for (const deployment of deployments) {
-    const { id, name16, edge } = deployment;
-    const target = edge?.metrics_advertise ?? null;
-    if (edge === undefined || target === null) {
-      omitted.push({ deployment_site_id: id, name16, reason: whyOmitted(deployment) });
-      continue;
+  for (const { id, name16, instances } of deployments.filter(options.isMeant)) {
+    const scraped: Scraped[] = [];
+    for (const instance of instances.toSorted(byId)) {
+      const found = scrapedAt(instance, all, options.nowMs);
+      const { instanceId: instance_id } = instance;
+      if (typeof found === "string")
+        omitted.push({ deployment_site_id: id, name16, instance_id, reason: found });
+      // One address is one agent, whoever claims it beside.
+      else if (!scraped.some(({ target }) => target === found.target)) scraped.push(found);
     }
-    jobs.push(
-      job(`deployment-${name16}`, "/metrics/deployment", target, deploymentLabels(customer, edge)),
-    );
-    const server = edge.server_name === "" ? target : edge.server_name;
-    if (!servers.has(server)) servers.set(server, serverJobs(server, target, edge));
+    if (instances.length === 0)
+      omitted.push({ deployment_site_id: id, name16, reason: "its agent never connected" });
+    if (scraped.length > 0) jobs.push(deploymentJob(customer, name16, scraped));
+    for (const one of scraped) {
+      const server = one.edge.server_name === "" ? one.target : one.edge.server_name;
+      servers.set(server, [...(servers.get(server) ?? []), one]);
+    }
   }
-  return { metrics_config: [...jobs, ...[...servers.values()].flat()], customer, omitted };
+  const ofServers = [...servers].flatMap(([server, scraped]) => serverJobs(server, scraped));
+  return { metrics_config: [...jobs, ...ofServers], customer, omitted };
 }
 
-function whyOmitted({ wasSeen, hasTold }: DeploymentFacts): string {
-  if (!wasSeen) return "its agent never connected";
-  return hasTold
-    ? "its agent advertises no address for metrics (`edge.metrics_advertise`)"
-    : "its agent has told no address yet: it has no channel, and reports of its release do not say";
+type Scraped = { readonly target: string; readonly edge: EdgeFacts };
+
+function byId(a: InstanceFacts, b: InstanceFacts): number {
+  return a.instanceId < b.instanceId ? -1 : 1;
 }
 
-function serverJobs(server: string, target: string, edge: EdgeFacts): ScrapeJob[] {
-  const labels = {
-    server_name: edge.server_name,
-    telemetry_level: "edge_server",
-    edge_ip_address: edge.edge_ip_address,
-    datacenter__datacenter_place: edge.datacenter_place,
-    datacenter__country_code: edge.country_code,
-    datacenter__datacenter_provider_company: edge.datacenter_provider_company,
+/** Why it cannot be scraped, as a text. */
+function scrapedAt(
+  instance: InstanceFacts,
+  all: readonly InstanceFacts[],
+  nowMs: number,
+): Scraped | string {
+  const { edge, agentVersion, lastSeen } = instance;
+  const target = edge?.metrics_advertise ?? null;
+  if (agentVersion === undefined)
+    return "its agent has told no address yet: it has no channel, and reports of its release do not say";
+  if (edge === undefined || target === null)
+    return "its agent advertises no address for metrics (`edge.metrics_advertise`)";
+  // A host that was installed anew, or serves another site now: what answers there is the agent that was seen since.
+  const isLive = nowMs - Date.parse(lastSeen) <= liveMs;
+  const isTaken = all.some(
+    (other) => other.edge?.metrics_advertise === target && other.lastSeen > lastSeen,
+  );
+  if (!isLive && isTaken) return `another agent that was seen since advertises its address`;
+  return { target, edge };
+}
+
+function deploymentJob(customer: string, name16: string, scraped: readonly Scraped[]): ScrapeJob {
+  return {
+    job_name: `deployment-${name16}`,
+    metrics_path: "/metrics/deployment",
+    static_configs: scraped.map(({ target, edge }) => ({
+      targets: [target],
+      labels: deploymentLabels(customer, edge),
+    })),
   };
-  return [
-    job(`edge-${server}`, "/metrics", target, labels),
-    job(`host-${server}`, "/metrics/node_exporter", target, labels),
-  ];
 }
 
 function deploymentLabels(customer: string, edge: EdgeFacts): Record<string, string> {
@@ -93,11 +122,27 @@ function deploymentLabels(customer: string, edge: EdgeFacts): Record<string, str
   };
 }
 
-function job(
-  name: string,
-  path: string,
-  target: string,
-  labels: Record<string, string>,
-): ScrapeJob {
-  return { job_name: name, metrics_path: path, static_configs: [{ targets: [target], labels }] };
+/** An element for each set of labels, with the targets that bear it. */
+function serverJobs(server: string, scraped: readonly Scraped[]): readonly ScrapeJob[] {
+  const distinct = new Map(scraped.map((one) => [one.target, one]));
+  const byLabels = Map.groupBy(distinct.values(), ({ edge }) => JSON.stringify(serverLabels(edge)));
+  const static_configs = [...byLabels].map(([labels, alike]) => ({
+    targets: alike.map(({ target }) => target),
+    labels: JSON.parse(labels) as Record<string, string>, // As they were written just above.
+  }));
+  return [
+    { job_name: `edge-${server}`, metrics_path: "/metrics", static_configs },
+    { job_name: `host-${server}`, metrics_path: "/metrics/node_exporter", static_configs },
+  ];
+}
+
+function serverLabels(edge: EdgeFacts): Record<string, string> {
+  return {
+    server_name: edge.server_name,
+    telemetry_level: "edge_server",
+    edge_ip_address: edge.edge_ip_address,
+    datacenter__datacenter_place: edge.datacenter_place,
+    datacenter__country_code: edge.country_code,
+    datacenter__datacenter_provider_company: edge.datacenter_provider_company,
+  };
 }

@@ -95,7 +95,7 @@ export function subjects(deps: ResourceDeps): readonly Subject[] {
     { title: "Unreviewed bots", endpoints: unreviewedBotEndpoints() },
     { title: "Bot access policy", endpoints: policyEndpoints() },
     { title: "Cache clearing", endpoints: cacheClearEndpoints(deps) },
-    { title: "Metrics configuration", endpoints: metricsConfEndpoints() },
+    { title: "Metrics configuration", endpoints: metricsConfEndpoints(deps) },
     { title: "Monitor notification channels", endpoints: monitorChannelEndpoints(deps) },
     { title: "Notifications", endpoints: notificationEndpoints() },
   ];

@@ -3,7 +3,7 @@
 import { serviceStatusShape } from "../../wire/customer/service-status.ts";
 import { gives } from "../../wire/customer/operation.ts";
 import type { ServiceStatus } from "../../wire/customer/service-status.ts";
-import { isBehind } from "../../core/package-version.ts";
+import { isBehind, oldestRelease } from "../../core/package-version.ts";
 import { ok } from "./answer.ts";
 import { forUsers, type Endpoint } from "./endpoint.ts";
 import type { Reporting } from "./content-unit.ts";
@@ -26,29 +26,47 @@ export function serviceStatusEndpoints({ now }: ResourceDeps): readonly Endpoint
           if (isProblem(host)) return host;
           const deployments = await unit.deployments.reporting(host.domainId);
           const newest = (await unit.packages.newest())?.version;
-          const isLately = (at: string | undefined): boolean =>
-            at !== undefined && now().getTime() - Date.parse(at) <= reportingWindowMs;
+          const nowMs = now().getTime();
           return ok({
-            [host.main]: deployments.map((one) => ({
-              is_log_agent_reporting_data: isLately(one.logsConfirmedAt),
-              ...release(one, newest),
-            })),
+            [host.main]: deployments.map((one) => statusOf(one, newest, nowMs)),
           } satisfies ServiceStatus);
         }),
     }),
   ];
 }
 
+/** Pure. One host that holds its logs back makes the deployment false, however many others deliver. */
+export function statusOf(
+  { id, instances }: Reporting,
+  newest: string | undefined,
+  nowMs: number,
+): ServiceStatus[string][number] {
+  const isLately = (at: string | undefined): boolean =>
+    at !== undefined && nowMs - Date.parse(at) <= reportingWindowMs;
+  const live = instances.filter(({ lastSeen }) => isLately(lastSeen));
+  const counting = live.length > 0 ? live : instances.slice(0, 1);
+  return {
+    is_log_agent_reporting_data:
+      live.length > 0 && live.every((one) => isLately(one.logsConfirmedAt)),
+    deployment_site_id: id,
+    ...release(oldestRelease(counting.flatMap((one) => one.agentVersion ?? [])), newest),
+    instances: instances
+      .toSorted((a, b) => (a.instanceId < b.instanceId ? -1 : 1))
+      .map((one) => ({
+        instance_id: one.instanceId,
+        is_log_agent_reporting_data: isLately(one.lastSeen) && isLately(one.logsConfirmedAt),
+        ...release(one.agentVersion, newest),
+        last_seen: one.lastSeen,
+      })),
+  };
+}
+
 /** What is not known is absent. */
 function release(
-  { deploymentSiteId, agentVersion }: Reporting,
+  agentVersion: string | undefined,
   newest: string | undefined,
-): Partial<ServiceStatus[string][number]> {
+): Pick<ServiceStatus[string][number], "agent_version" | "is_behind"> {
   if (agentVersion === undefined) return {};
   const is_behind = isBehind(agentVersion, newest);
-  return {
-    deployment_site_id: deploymentSiteId,
-    agent_version: agentVersion,
-    ...(is_behind !== undefined && { is_behind }),
-  };
+  return { agent_version: agentVersion, ...(is_behind !== undefined && { is_behind }) };
 }

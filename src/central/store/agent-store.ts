@@ -58,6 +58,7 @@ export async function openAgentStore(deps: AgentStoreDeps) {
       receipts: readonly Receipt[],
       position?: Position,
     ) => receiptIntake.save(siteId, instanceId, receipts, position),
-    confirmLogs: (siteId: number) => commits.run(async (tx) => confirmLogs(tx, siteId, at())),
+    confirmLogs: (siteId: number, instanceId: string | undefined) =>
+      commits.run(async (tx) => confirmLogs(tx, siteId, instanceId, at())),
   };
 }

@@ -1,9 +1,23 @@
-// What is known of a customer's deployments as they run: which domains they serve, where they can be scraped, whether they report logs.
+// What is known of a customer's deployments as they run: which domains they serve, where they can be scraped, whether they report logs. By instance: a site may have several hosts.
 
 import { decodeEdgeFacts } from "./edge-facts.ts";
 import type { EdgeFacts } from "../../wire/channel.ts";
+import type { Queries } from "./database.ts";
+import { parts } from "./parts.ts";
+import { listedOf } from "./proof.ts";
 import { tagsOf } from "./tags.ts";
 import type { Work } from "./work.ts";
+
+/** What is not known is undefined. */
+export type InstanceFacts = {
+  readonly instanceId: string;
+  readonly lastSeen: string;
+  /** When it last delivered logs or confirmed that it holds none back. */
+  readonly logsConfirmedAt: string | undefined;
+  /** It told its release; with that come its edge facts, if it has any. */
+  readonly agentVersion: string | undefined;
+  readonly edge: EdgeFacts | undefined;
+};
 
 export type DeploymentFacts = {
   readonly id: number;
@@ -11,24 +25,15 @@ export type DeploymentFacts = {
   readonly tags: readonly string[];
   /** Main domains that it serves, in order of name. */
   readonly domains: readonly string[];
-  /** As the instance that was seen last told them; undefined when none ever did. */
-  readonly edge: EdgeFacts | undefined;
-  /** Whether any instance was ever there, and whether one told its release: with that come its edge facts, if it has any. */
-  readonly wasSeen: boolean;
-  readonly hasTold: boolean;
+  /** Those of the last day, newest sight first; where there is none, the one seen last. */
+  readonly instances: readonly InstanceFacts[];
 };
 
-/** What is not known is undefined. */
-export type Reporting = {
-  readonly deploymentSiteId: number;
-  /** When its agent last delivered logs or confirmed that it holds none back. */
-  readonly logsConfirmedAt: string | undefined;
-  /** Of the instance that was seen last. */
-  readonly agentVersion: string | undefined;
-};
+export type Reporting = Pick<DeploymentFacts, "id" | "instances">;
 
 export function deployments(work: Work) {
   const { tx } = work;
+  const nowMs = Date.parse(work.at);
   return {
     async list(customerId: number): Promise<readonly DeploymentFacts[]> {
       const sites = await tx
@@ -45,54 +50,66 @@ export function deployments(work: Work) {
         .where("domains.customer_id", "=", customerId)
         .orderBy("domains.name")
         .execute();
-      const instances = await tx
-        .selectFrom("instances")
-        .innerJoin("deployment_sites", "deployment_sites.id", "instances.deployment_site_id")
-        .select(["deployment_site_id", "edge", "agent_version"])
-        .where("deployment_sites.customer_id", "=", customerId)
-        .orderBy("last_seen", "desc")
-        .execute();
       const tags = await tagsOf(tx, customerId);
       const linksOf = Map.groupBy(links, (link) => link.deployment_site_id);
-      const instancesOf = Map.groupBy(instances, (row) => row.deployment_site_id);
-      return sites.map(({ id, name16 }) => {
-        const seen = instancesOf.get(id) ?? [];
-        const told = seen.find(({ edge }) => edge !== null)?.edge;
-        return {
-          id,
-          name16,
-          tags: tags.get(id) ?? [],
-          domains: (linksOf.get(id) ?? []).map(({ name }) => name),
-          edge: typeof told === "string" ? decodeEdgeFacts(told) : undefined,
-          wasSeen: seen.length > 0,
-          hasTold: seen.some(({ agent_version: version }) => version !== ""),
-        };
-      });
+      const instances = await instancesOf(
+        tx,
+        sites.map(({ id }) => id),
+        nowMs,
+      );
+      return sites.map(({ id, name16 }) => ({
+        id,
+        name16,
+        tags: tags.get(id) ?? [],
+        domains: (linksOf.get(id) ?? []).map(({ name }) => name),
+        instances: instances.get(id) ?? [],
+      }));
     },
 
     /** One for each deployment of the domain, in order of id. */
     async reporting(domainId: number): Promise<readonly Reporting[]> {
-      const rows = await tx
+      const links = await tx
         .selectFrom("domain_links")
-        .leftJoin("instances", "instances.deployment_site_id", "domain_links.deployment_site_id")
-        .select([
-          "domain_links.deployment_site_id as id",
-          "instances.logs_confirmed_at as confirmed",
-          "instances.agent_version as version",
-        ])
-        .where("domain_links.domain_id", "=", domainId)
-        .orderBy("domain_links.deployment_site_id")
-        .orderBy("instances.last_seen", "desc")
+        .select("deployment_site_id as id")
+        .where("domain_id", "=", domainId)
+        .orderBy("deployment_site_id")
         .execute();
-      return [...Map.groupBy(rows, ({ id }) => id)].map(([deploymentSiteId, instances]) => ({
-        deploymentSiteId,
-        logsConfirmedAt: instances
-          .flatMap(({ confirmed }) => confirmed ?? [])
-          .toSorted()
-          .at(-1),
-        // An instance may be known by name only.
-        agentVersion: instances.find(({ version }) => (version ?? "") !== "")?.version ?? undefined,
-      }));
+      const instances = await instancesOf(
+        tx,
+        links.map(({ id }) => id),
+        nowMs,
+      );
+      return links.map(({ id }) => ({ id, instances: instances.get(id) ?? [] }));
     },
   };
+}
+
+async function instancesOf(
+  db: Queries,
+  siteIds: readonly number[],
+  nowMs: number,
+): Promise<ReadonlyMap<number, readonly InstanceFacts[]>> {
+  const all = new Map<number, readonly InstanceFacts[]>();
+  for (const part of parts(siteIds)) {
+    const rows = await db
+      .selectFrom("instances")
+      .select(["deployment_site_id", "instance_id", "last_seen", "logs_confirmed_at"])
+      .select(["agent_version", "edge"])
+      .where("deployment_site_id", "in", part)
+      .orderBy("last_seen", "desc")
+      .orderBy("instance_id")
+      .execute();
+    for (const [siteId, its] of Map.groupBy(rows, (row) => row.deployment_site_id)) {
+      const facts = its.map((row) => ({
+        instanceId: row.instance_id,
+        lastSeen: row.last_seen,
+        logsConfirmedAt: row.logs_confirmed_at ?? undefined,
+        // An instance may be known by name only.
+        agentVersion: row.agent_version === "" ? undefined : row.agent_version,
+        edge: row.edge === null ? undefined : decodeEdgeFacts(row.edge),
+      }));
+      all.set(siteId, listedOf(facts, nowMs));
+    }
+  }
+  return all;
 }

@@ -5,6 +5,7 @@ import type { Hello, Report } from "../../wire/channel.ts";
 import type { OldestUnfinished, Position } from "../../wire/position.ts";
 import { storeEpoch, type Queries } from "./database.ts";
 import { noteDomains, type AlertRules } from "./domain-reports.ts";
+import { seenLatelyMs } from "./proof.ts";
 import type { StoreTables } from "./schema.ts";
 import { addUnreviewed } from "./unreviewed-counting.ts";
 import { parts } from "./parts.ts";
@@ -120,25 +121,37 @@ export async function saveReport(
   await addUnreviewed(db, deploymentSiteId, report, at);
 }
 
-/** Batches of logs name their lane, not their instance: the delivery is noted with the one seen last. */
+/**
+ * A batch of logs was taken from the instance. An agent of the release before does not say which it is: its delivery counts where one instance alone was seen lately,
+ * and for nobody where there are several.
+ */
 export async function confirmLogs(
   db: Queries,
   deploymentSiteId: number,
+  instanceId: string | undefined,
   at: string,
 ): Promise<void> {
-  const latest = await db
+  const from = instanceId ?? (await onlyInstance(db, deploymentSiteId, at));
+  if (from === undefined) return;
+  const key = { deploymentSiteId, instanceId: from };
+  await touchInstances(db, [key], at);
+  await change(db, key, { logs_confirmed_at: at });
+}
+
+async function onlyInstance(
+  db: Queries,
+  deploymentSiteId: number,
+  at: string,
+): Promise<string | undefined> {
+  const lately = new Date(Date.parse(at) - seenLatelyMs).toISOString();
+  const [only, second] = await db
     .selectFrom("instances")
     .select("instance_id")
     .where("deployment_site_id", "=", deploymentSiteId)
-    .orderBy("last_seen", "desc")
-    .executeTakeFirst();
-  if (latest === undefined) return;
-  await db
-    .updateTable("instances")
-    .set({ logs_confirmed_at: at })
-    .where("deployment_site_id", "=", deploymentSiteId)
-    .where("instance_id", "=", latest.instance_id)
+    .where("last_seen", ">=", lately)
+    .limit(2)
     .execute();
+  return second === undefined ? only?.instance_id : undefined;
 }
 
 /** What an instance proved of its site's journal, in its own words. What is not known is null. */

@@ -24,8 +24,16 @@ export const MetricsConf = open(
     metrics_config: Type.Array(ScrapeJob),
     customer: Type.String(),
     omitted: Type.Array(
-      open({ deployment_site_id: Id, name16: Name16Text, reason: Type.String() }),
-      { description: "Deployments with the tag that cannot be scraped, and why." },
+      open({
+        deployment_site_id: Id,
+        name16: Name16Text,
+        instance_id: Type.Optional(Type.String()),
+        reason: Type.String(),
+      }),
+      {
+        description:
+          "Instances of deployments with the tag that cannot be scraped, and why; without `instance_id` the deployment has none.",
+      },
     ),
   },
   {

@@ -141,6 +141,7 @@ test("request logs: every status is an answer, only silence is an error", async 
     else response.writeHead(status).end(JSON.stringify({ status }));
   });
   const batch = {
+    instanceId: "instance-1",
     lane: "0123456789abcdef/2",
     firstSeq: 5,
     lastSeq: 9,

@@ -64,7 +64,7 @@ test("an upgrade without a token, and one elsewhere, are refused in HTTP", async
   expect(await refused("/elsewhere", { authorization })).toBe(404);
 });
 
-test("an instance that connects again replaces its old channel; another instance is a duplicate, and both get everything", async () => {
+test("an instance that connects again replaces its old channel; another instance is one of a fleet, and both get everything", async () => {
   const lines: string[] = [];
   const log = pino({ level: "warn" }, { write: (line: string) => lines.push(line) });
   const { side, siteId, agent, epoch } = await started({ log });
@@ -76,24 +76,49 @@ test("an instance that connects again replaces its old channel; another instance
   again.hello(epoch);
   await again.next("welcome");
   expect(await first.close()).toMatchObject({ code: 4000 });
-  expect(lines).toEqual([]);
   using twin = await agent.channel();
   twin.hello(epoch, 0, chainStart, "instance-2");
   await twin.next("welcome");
-  const warning: unknown = JSON.parse(lines[0] ?? "null");
-  expect(warning).toMatchObject({
-    code: "duplicate_agent",
-    deployment_site_id: siteId,
-    instances: ["instance-2", "instance-1"],
-  });
-  expect(await side.registry.metrics()).toContain("accel_central_duplicate_agents 1");
   await side.append(siteId, "domains.changed", noDomains);
   await again.next("entries");
   await twin.next("entries");
-  twin.socket.close();
-  await until("one is left", async () =>
-    (await side.registry.metrics()).includes("accel_central_duplicate_agents 0"),
-  );
+  // As after a restart: another boot, and the one before never comes again.
+  using restarted = await agent.channel();
+  restarted.hello(epoch, 0, chainStart, "instance-2", "b2");
+  await restarted.next("welcome");
+  expect(await twin.close()).toMatchObject({ code: 4000 });
+  expect(lines).toEqual([]);
+  expect(await side.registry.metrics()).toContain("accel_central_duplicate_agents 0");
+});
+
+test("two agents with one instance id replace each other: that is a duplicate, told once, and over when one is gone", async () => {
+  const lines: string[] = [];
+  const log = pino({ level: "warn" }, { write: (line: string) => lines.push(line) });
+  const { side, siteId, agent, epoch } = await started({ log });
+  await using _ = side;
+  const connect = async (boot: string) => {
+    const channel = await agent.channel();
+    channel.hello(epoch, 0, chainStart, "instance-1", boot);
+    await channel.next("welcome");
+    return channel;
+  };
+  using one = await connect("boot-1");
+  using two = await connect("boot-2");
+  await one.close();
+  expect(lines).toEqual([]);
+  using back = await connect("boot-1");
+  await two.close();
+  expect(lines.map((line): unknown => JSON.parse(line))).toMatchObject([
+    { code: "duplicate_agent", deployment_site_id: siteId, instance_id: "instance-1" },
+  ]);
+  expect(side.hub.isDuplicate(siteId, "instance-1")).toBe(true);
+  expect(await side.registry.metrics()).toContain("accel_central_duplicate_agents 1");
+  using backToo = await connect("boot-2");
+  await back.close();
+  expect(lines.length).toBe(1);
+  backToo.socket.close();
+  await until("none is left", () => !side.hub.isDuplicate(siteId, "instance-1"));
+  expect(await side.registry.metrics()).toContain("accel_central_duplicate_agents 0");
 });
 
 test("a silent peer is dropped, one that pings is kept", async () => {

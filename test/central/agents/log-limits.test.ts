@@ -67,10 +67,10 @@ test("a delivery that cannot be noted is answered all the same, and noted with t
   const { confirmLogs } = side.agentStore;
   let isBroken = true;
   let noted = 0;
-  side.agentStore.confirmLogs = async (id) => {
+  side.agentStore.confirmLogs = async (id, instanceId) => {
     if (isBroken) throw new Error("disk full");
     noted++;
-    return confirmLogs.call(side.agentStore, id);
+    return confirmLogs.call(side.agentStore, id, instanceId);
   };
   expect((await send(agent, 1, 1)).status).toBe(200);
   isBroken = false;

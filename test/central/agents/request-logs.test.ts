@@ -14,6 +14,7 @@ import {
 import {
   batchText,
   connectAgent,
+  reportOf,
   requestRecord,
   type FakeAgent,
 } from "../../support/fake-agent.ts";
@@ -127,23 +128,49 @@ test("a torn upload commits nothing", async () => {
   expect((await send(agent, 1, 3)).status).toBe(200);
 });
 
-test("a delivery is noted with the instance that was seen last", async () => {
-  const { side, agent } = await started();
+test("a delivery is credited to the instance that made it; one that does not say who it is counts only where it can be no other", async () => {
+  const { side, siteId, agent } = await started();
   await using _ = side;
-  using channel = await agent.channel();
-  channel.hello(side.agentStore.epoch);
-  await channel.next("welcome");
-  await send(agent, 1, 1);
-  const confirmed = async () =>
-    (await side.store.selectFrom("instances").select("logs_confirmed_at as at").execute())[0]?.at;
-  const first = side.clock.now().toISOString();
-  expect(await confirmed()).toBe(first);
+  const deliver = async (seq: number, instance?: string) => {
+    side.clock.ms += 10_000; // Noted at most so often.
+    const headers = instance === undefined ? undefined : { "accel-instance": instance };
+    const { status } = await send(agent, seq, seq, headers && { headers });
+    expect(status).toBe(200);
+  };
+  const credited = async () => {
+    const rows = await side.store.selectFrom("instances").selectAll().execute();
+    const now = side.clock.now().toISOString();
+    return rows.filter((row) => row.logs_confirmed_at === now).map((row) => row.instance_id);
+  };
+  for (const instance of ["instance-1", "instance-2"])
+    await side.agentStore.saveReport(siteId, reportOf(instance, 5));
+  await deliver(1, "instance-1");
+  expect(await credited()).toEqual(["instance-1"]);
+  // Noted at most every 10 s, of each by itself.
   side.clock.ms += 9_000;
-  await send(agent, 2, 2);
-  expect(await confirmed()).toBe(first); // Noted at most every 10 s.
-  side.clock.ms += 2_000;
-  await send(agent, 3, 3);
-  expect(await confirmed()).toBe(side.clock.now().toISOString());
+  for (const [seq, instance] of [
+    [6, "instance-1"],
+    [7, "instance-2"],
+  ] as const) {
+    const headers = { "accel-lane": `00000000000000e1/${seq}`, "accel-instance": instance };
+    expect((await send(agent, 1, 1, { headers })).status).toBe(200);
+  }
+  expect(await credited()).toEqual(["instance-2"]);
+  side.clock.ms += 1_000;
+  await send(agent, 2, 2, {
+    headers: { "accel-lane": "00000000000000e1/6", "accel-instance": "instance-1" },
+  });
+  expect(await credited()).toEqual(["instance-1"]);
+  await deliver(2);
+  expect(await credited()).toEqual([]);
+  side.clock.ms += 180_001;
+  await side.agentStore.saveReport(siteId, reportOf("instance-2", 5));
+  await deliver(3);
+  expect(await credited()).toEqual(["instance-2"]);
+  await deliver(4, "instance-3");
+  expect(await credited()).toEqual(["instance-3"]);
+  const named = await send(agent, 5, 5, { headers: { "accel-instance": "no id" } });
+  expect(named).toMatchObject({ status: 400, body: { code: "invalid" } });
 });
 
 test("while too much waits for the log thread, agents are told to come again", async () => {

@@ -229,13 +229,14 @@ test("scrape jobs: one for each deployment, two for each edge server, the rest n
     await saveReport(
       api.store,
       second,
-      { ...reportOf("two", 0), ...more },
+      { ...reportOf("instance-two", 0), ...more },
       api.clock.toISOString(),
     );
     return (await conf("eu")).omitted[0]?.reason;
   };
   expect(await why({})).toMatch(/has told no address yet: it has no channel/);
   expect(await why({ agent_version: "1.0.0", edge: null })).toMatch(/`edge.metrics_advertise`/);
+  expect((await conf("eu")).omitted).toMatchObject([{ instance_id: "instance-two" }]);
   // As an agent without a channel tells it.
   expect(await why({ edge: { ...edge, at_directory: "/srv/two" } })).toBeUndefined();
   const both = await conf("eu");
@@ -243,6 +244,93 @@ test("scrape jobs: one for each deployment, two for each edge server, the rest n
   expect(both.omitted).toEqual([]);
   expect((await conf("front")).metrics_config).toHaveLength(3);
   expect(await conf("nobodys")).toMatchObject({ metrics_config: [], omitted: [] });
+});
+
+test("scrape jobs of a fleet: an element for each host of a deployment, each target of an edge server once, and nothing of a host that is gone", async () => {
+  const fleet = await api.trial("fleet");
+  const made: number[] = [];
+  for (let no = 0; no < 2; no++) {
+    const body = { tags: "fleet" };
+    const site = await api.call("POST", "/deployment-site/", { token: fleet, body });
+    made.push(Number(member(site.body, "id")));
+  }
+  const [one = 0, two = 0] = made;
+  const edge = (server_name: string, at: string, more = {}) => ({
+    server_name,
+    edge_ip_address: at.split(":")[0],
+    at_directory: `/srv/${at}`,
+    datacenter_place: "",
+    country_code: "",
+    datacenter_provider_company: "",
+    metrics_advertise: at,
+    ...more,
+  });
+  const tell = async (siteId: number, instance: string, told: object) =>
+    seen(api, siteId, instance, { edge: told });
+  const conf = async () => {
+    const path = "/metrics-conf/by-deployment-tag/fleet/";
+    const { metrics_config: jobs, omitted } = Object(
+      (await api.call("GET", path, { token: fleet })).body,
+    );
+    const named = Object.fromEntries(
+      jobs.map((job: Record<string, unknown>) => [job["job_name"], job["static_configs"]]),
+    );
+    return { named, omitted };
+  };
+  const name16 = async (id: number) =>
+    member((await api.call("GET", `/deployment-site/${id}/`, { token: fleet })).body, "name16");
+  const [nameOne, nameTwo] = [await name16(one), await name16(two)];
+  const targets = (configs: readonly { targets: readonly string[] }[]) =>
+    configs.map((config) => config.targets);
+
+  await tell(one, "host-a", edge("edge-a", "192.0.2.1:9464"));
+  await tell(one, "host-b", edge("edge-b", "192.0.2.2:9464"));
+  await tell(two, "host-a-too", edge("edge-a", "192.0.2.1:9465"));
+  const all = await conf();
+  expect(all.omitted).toEqual([]);
+  expect(Object.keys(all.named)).toEqual([
+    `deployment-${nameOne}`,
+    `deployment-${nameTwo}`,
+    "edge-edge-a",
+    "host-edge-a",
+    "edge-edge-b",
+    "host-edge-b",
+  ]);
+  expect(all.named[`deployment-${nameOne}`]).toMatchObject([
+    {
+      targets: ["192.0.2.1:9464"],
+      labels: { at_edge__server_name: "edge-a", at_directory: "/srv/192.0.2.1:9464" },
+    },
+    {
+      targets: ["192.0.2.2:9464"],
+      labels: { at_edge__server_name: "edge-b", at_directory: "/srv/192.0.2.2:9464" },
+    },
+  ]);
+  expect(targets(all.named[`deployment-${nameTwo}`])).toEqual([["192.0.2.1:9465"]]);
+  for (const job of ["edge-edge-a", "host-edge-a"])
+    expect(targets(all.named[job])).toEqual([["192.0.2.1:9464", "192.0.2.1:9465"]]);
+  expect(targets(all.named["edge-edge-b"])).toEqual([["192.0.2.2:9464"]]);
+
+  // One host is installed anew under another name: its address is scraped once, as what it is now.
+  api.clock = new Date(api.clock.getTime() + 180_001);
+  await tell(one, "host-a", edge("edge-a", "192.0.2.1:9464"));
+  await tell(one, "host-new", edge("edge-new", "192.0.2.2:9464"));
+  await tell(one, "host-mute", edge("edge-mute", "", { metrics_advertise: null }));
+  const anew = await conf();
+  expect(targets(anew.named[`deployment-${nameOne}`])).toEqual([
+    ["192.0.2.1:9464"],
+    ["192.0.2.2:9464"],
+  ]);
+  expect(targets(anew.named["edge-edge-new"])).toEqual([["192.0.2.2:9464"]]);
+  expect(Object.keys(anew.named)).not.toContain("edge-edge-b");
+  // The other site's host is away: that is for Prometheus to tell.
+  expect(targets(anew.named[`deployment-${nameTwo}`])).toEqual([["192.0.2.1:9465"]]);
+  expect(anew.omitted).toMatchObject(
+    [
+      { instance_id: "host-b", reason: /seen since advertises its address/ },
+      { instance_id: "host-mute", reason: /metrics_advertise/ },
+    ].map((one) => ({ ...one, reason: expect.stringMatching(one.reason) })),
+  );
 });
 
 test("a failure of ours is a 500 with an id that the log explains, and nothing else", async () => {
