@@ -1,9 +1,9 @@
-// Which folder's mutants count for which area. What is not named here is not mutated: the demo is a stage, judged by what runs on it.
+// Which folder's mutants count for which area; what has no area of its own is base's. The demo is not mutated: it is a stage, judged by what runs on it.
 
 /** Longest prefix first wins: files that stand in a program's folder itself are its roots. */
 const folders: Readonly<Record<string, readonly string[]>> = {
   core: ["src/core/"],
-  base: ["src/base/", "src/main.ts", "src/agent/settings/", "src/central/settings/"],
+  base: ["src/", "src/base/", "src/agent/settings/", "src/central/settings/"],
   wire: ["src/wire/", "src/client/"],
   accelerator: ["src/agent/accelerator/"],
   requests: ["src/agent/requests/"],
@@ -20,6 +20,7 @@ export const areas: readonly string[] = Object.keys(folders);
 
 /** Undefined: not mutated. */
 export function areaOf(file: string): string | undefined {
+  if (file.startsWith("src/demo/")) return undefined;
   let best: { readonly area: string; readonly length: number } | undefined;
   for (const [area, prefixes] of Object.entries(folders))
     for (const prefix of prefixes)

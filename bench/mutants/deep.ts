@@ -45,7 +45,7 @@ export class Deep {
     const found: string[] = [];
     for (const bench of deepBenches(area)) {
       if (!(await this.#isGreen(bench))) continue;
-      using _planted = this.#tree.plant(mutant);
+      using _planted = this.#tree.plant([mutant]);
       if (!(await this.#passes(bench))) found.push(bench.name);
     }
     return found;

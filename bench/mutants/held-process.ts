@@ -17,6 +17,7 @@ export function startHeld(
   root: string,
   args: readonly string[],
   more: Readonly<Record<string, string>> = {},
+  output: "ignore" | "pipe" = "ignore",
 ): Held {
   const mark = randomUUID();
   const temp = mkdtempSync(join(tmpdir(), "am-"));
@@ -24,7 +25,7 @@ export function startHeld(
   const child = spawn(join(root, "node_modules/.bin/node"), args, {
     cwd: root,
     detached: true,
-    stdio: ["ignore", "ignore", "ignore", "ipc"],
+    stdio: ["ignore", output, "ignore", "ipc"],
     env: {
       ...own,
       TMPDIR: temp,

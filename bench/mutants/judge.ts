@@ -1,7 +1,6 @@
 // The judgement of one mutant: its tests are run against the mutated tree, and what they say is doubted where it could have another cause.
 
 import { choose, deadlineOf } from "./choose.ts";
-import { codeOf, startHeld } from "./held-process.ts";
 import type { Mutant } from "./mutant.ts";
 import type { TestMap } from "./test-map.ts";
 import { runTests, type TestFile, type Verdict } from "./test-run.ts";
@@ -10,7 +9,7 @@ import type { Tree } from "./tree.ts";
 export type Outcome =
   | { readonly kind: "killed"; readonly by: string; readonly test: string; readonly why: string }
   | { readonly kind: "killed in time"; readonly by: string }
-  /** No program: every check refuses it. */
+  /** No program: every check refuses it. Judged of survivors, all at once. */
   | { readonly kind: "refused by the compiler" }
   | { readonly kind: "survived"; readonly ran: number; readonly related: number };
 
@@ -22,8 +21,6 @@ export type JudgeOptions = {
   readonly budgetMs: number;
   readonly say: (line: string) => void;
 };
-
-const compileMsMax = 300_000;
 
 export class Judge {
   readonly #options: JudgeOptions;
@@ -57,14 +54,12 @@ export class Judge {
       }
       chosen = chosen.slice(chosen.findIndex(({ file: test }) => test === verdict.file) + 1);
     }
-    if (mutant.isTyped && !(await this.#compiles(mutant)))
-      return { kind: "refused by the compiler" };
     return { kind: "survived", ran, related: related.length };
   }
 
   async #tryOn(mutant: Mutant, chosen: readonly TestFile[]): Promise<Verdict> {
     const { tree } = this.#options;
-    using _planted = tree.plant(mutant);
+    using _planted = tree.plant([mutant]);
     const { verdict } = await runTests(tree.root, chosen);
     if (verdict.kind !== "hung") return verdict;
     // Perhaps the machine was busy: the same again, with twice the time, and then the rest.
@@ -85,13 +80,5 @@ export class Judge {
     if (!isGreen) say(`left out, for it is not green without a mutant: ${test}`);
     this.#green.set(test, isGreen);
     return isGreen;
-  }
-
-  async #compiles(mutant: Mutant): Promise<boolean> {
-    const { root } = this.#options.tree;
-    using _planted = this.#options.tree.plant(mutant);
-    using compiler = startHeld(root, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.json"]);
-    const code = await codeOf(compiler, compileMsMax);
-    return code === 0 || code === null; // A compiler that takes that long has no say.
   }
 }

@@ -88,7 +88,7 @@ export const named: readonly Named[] = [
     title: "the last mark of keys says that a domain is unsure",
     file: "src/agent/cache/shared-header.ts",
     from: "const unsureAt = keyMarksAt + keyMarks;",
-    to: "const unsureAt = keyMarksAt + keyMarks - 1;",
+    to: "const unsureAt = keyMarksAt + keyMarks - 2;",
   },
   {
     title: "the last marks of invalidations count bytes",

@@ -5,6 +5,7 @@
 
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
+import { refusedByCompiler } from "./compile.ts";
 import { Deep, deepBenches } from "./deep.ts";
 import { drawn, reasonsFor, type MutantSet, type Repository } from "./drawn.ts";
 import { Judge } from "./judge.ts";
@@ -98,9 +99,21 @@ async function runSet(set: MutantSet, bench: Bench): Promise<readonly string[]> 
     keep();
     if (outcome.kind === "survived") say(`survived: ${shown({ ...one, ...deep })}`);
   }
+  await refuse(set, judged, tree);
   const result = keep();
   const minutes = ((performance.now() - beganMs) / 60_000).toFixed(1);
   return told(set, result, minutes, say);
+}
+
+/** Survivors that the compiler refuses are none. */
+async function refuse({ mutants }: MutantSet, judged: Judged[], tree: Tree): Promise<void> {
+  const survived = new Set(survivorsOf(judged).map(({ name }) => keyOf(name)));
+  const typed = mutants.filter(({ isTyped, name }) => isTyped && survived.has(keyOf(name)));
+  for (const { name } of await refusedByCompiler(tree, typed)) {
+    const at = judged.findIndex((one) => keyOf(one.name) === keyOf(name));
+    const one = judged[at];
+    if (one !== undefined) judged[at] = { ...one, outcome: { kind: "refused by the compiler" } };
+  }
 }
 
 async function deepened(

@@ -42,16 +42,22 @@ export class Tree implements Disposable {
     return this.#originals.get(file) ?? readFileSync(join(this.root, file), "utf8");
   }
 
-  /** Until what it returns is disposed of. */
-  plant({ name: { file }, edit }: Mutant): Disposable {
-    const text = this.text(file);
-    this.#originals.set(file, text);
-    writeFileSync(join(this.root, file), apply(text, edit));
-    return { [Symbol.dispose]: () => this.#restore(file, text) };
+  /** Until what it returns is disposed of. Their edits must not overlap. */
+  plant(mutants: readonly Mutant[]): Disposable {
+    using stack = new DisposableStack();
+    // From the end of a file to its beginning: places stay where they are.
+    for (const { name, edit } of mutants.toSorted((a, b) => b.edit.start - a.edit.start)) {
+      const path = join(this.root, name.file);
+      const before = readFileSync(path, "utf8");
+      this.#originals.set(name.file, this.text(name.file));
+      writeFileSync(path, apply(before, edit));
+      stack.defer(() => this.#restore(name.file));
+    }
+    return stack.move();
   }
 
-  #restore(file: string, text: string): void {
-    writeFileSync(join(this.root, file), text);
+  #restore(file: string): void {
+    writeFileSync(join(this.root, file), this.text(file));
     this.#originals.delete(file);
   }
 
