@@ -12,6 +12,7 @@ import {
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { areaOf, areas } from "../bench/mutants/areas.ts";
+import { Deep } from "../bench/mutants/deep.ts";
 import { mutantsOf } from "../bench/mutants/find-mutants.ts";
 import { apply, sample } from "../bench/mutants/mutant.ts";
 import { named, namedMutant } from "../bench/mutants/named.ts";
@@ -19,7 +20,7 @@ import { parseOptions, type Options } from "../bench/mutants/options.ts";
 import { readResult } from "../bench/mutants/results.ts";
 import { runMutants } from "../bench/mutants/run.ts";
 import { runTests } from "../bench/mutants/test-run.ts";
-import { trackedFiles } from "../bench/mutants/tree.ts";
+import { trackedFiles, Tree } from "../bench/mutants/tree.ts";
 import { tempDir } from "./support/temp-dir.ts";
 import { until } from "./support/until.ts";
 
@@ -143,6 +144,24 @@ describe("a run", () => {
     const result = readResult(join(dir.path, "var/mutants"), "only");
     expect(result).toMatchObject({ killed: 0, survived: 1, refused: 1 });
   });
+});
+
+test("the deep benches run on the mutated tree; one that is not green without a mutant finds nothing", async () => {
+  using dir = tempDir();
+  // `model` sees the mutant in the sources beside it, `clear-kill` always fails.
+  const benches = `import { readFileSync } from "node:fs";
+const isMutated = readFileSync("${file}", "utf8").includes("a <= b");
+process.exit(process.argv[2] === "clear-kill" || (isMutated && process.env.MODEL_STEPS !== undefined) ? 1 : 0);`;
+  project(dir.path, { [file]: bounds, "bench/run.ts": benches });
+  using tree = new Tree(dir.path, join(dir.path, "var/tree"));
+  const deep = new Deep(tree);
+  const [seen, unseen] = ["a < b → a <= b", "a > b → a >= b"].map((change) =>
+    mutantsOf(file, bounds).find(({ name }) => name.change === change),
+  );
+  if (seen === undefined || unseen === undefined) throw new Error("they are there");
+  expect(await deep.foundBy("cache", seen)).toEqual(["model"]);
+  expect(await deep.foundBy("cache", unseen)).toEqual([]);
+  expect(tree.text(file)).toBe(bounds);
 });
 
 describe("a test run", () => {

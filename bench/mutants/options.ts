@@ -37,7 +37,7 @@ ${areas.map((area) => `                    ${area.padEnd(12)} ${foldersOf(area)}
   --survivors       only those that survived in the run before, with all tests there are for them now
   --resume          keep the outcomes of an interrupted run where the source file is the same
   --budget S        seconds of tests a mutant, as recorded (60); those that most likely kill it come first
-  --deep            then let the kill and model benches run against the survivors of cache, link and requests
+  --deep            also let the kill and model benches run against the survivors of cache, link and requests, and with --named against all of theirs
   --record          only record which test runs what, then end. Otherwise test files that are new or changed are recorded first
   --recorded        record nothing: test files of which nothing is known are not asked
   --list            only show the mutants that would be tried

@@ -5,6 +5,7 @@
 
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
+import { areaOf } from "./areas.ts";
 import { refusedByCompiler } from "./compile.ts";
 import { Deep, deepBenches } from "./deep.ts";
 import { drawn, reasonsFor, type MutantSet, type Repository } from "./drawn.ts";
@@ -94,10 +95,11 @@ async function runSet(set: MutantSet, bench: Bench): Promise<readonly string[]> 
         ? (kept.get(keyOf(name))?.outcome ?? (await judge.judge(mutant)))
         : ({ kind: "equivalent", reason } as const);
     const one = { name, operator, lineNo, digest: digest(name.file), outcome };
-    const deep = await deepened(set, mutant, one, bench);
+    const deep = await deepened(mutant, one, bench);
     judged.push({ ...one, ...deep });
     keep();
-    if (outcome.kind === "survived") say(`survived: ${shown({ ...one, ...deep })}`);
+    if (outcome.kind === "survived" || deep.deep !== undefined)
+      say(`${outcome.kind}: ${shown({ ...one, ...deep })}`);
   }
   await refuse(set, judged, tree);
   const result = keep();
@@ -116,14 +118,16 @@ async function refuse({ mutants }: MutantSet, judged: Judged[], tree: Tree): Pro
   }
 }
 
+/** Of survivors; of named ones in any case, to show what the benches see. */
 async function deepened(
-  { name }: MutantSet,
   mutant: Mutant,
   { outcome }: Judged,
   { options, deep }: Bench,
 ): Promise<Pick<Judged, "deep">> {
-  if (!options.deep || outcome.kind !== "survived" || deepBenches(name).length === 0) return {};
-  return { deep: await deep.foundBy(name, mutant) };
+  const isAsked = options.deep && (options.named || outcome.kind === "survived");
+  const area = areaOf(mutant.name.file) ?? "";
+  if (!isAsked || deepBenches(area).length === 0) return {};
+  return { deep: await deep.foundBy(area, mutant) };
 }
 
 /** What was judged anew in place of what was said of it before. */
