@@ -1,8 +1,9 @@
 // Files that survive power loss: write, fsync, rename, fsync of the directory. Every durable file of both programs goes through here.
 
 import { randomBytes } from "node:crypto";
-import { mkdir, open, rename, rm } from "node:fs/promises";
+import { open, rename, rm } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
+import { makeDirectories } from "./make-directories.ts";
 
 /** Replaces `path` atomically: readers and the next boot see the old content or the new one whole. Fails without leaving a temporary file. */
 export async function writeDurable(
@@ -38,7 +39,7 @@ export async function syncDirectory(path: string): Promise<void> {
 
 /** Creates the directory and its parents, each durable in its parent. */
 export async function ensureDirectory(path: string, mode = 0o700): Promise<void> {
-  const made = await mkdir(path, { recursive: true, mode });
+  const made = makeDirectories(path, mode);
   if (made === undefined) return;
   for (let at = resolve(path); at !== dirname(resolve(made)); at = dirname(at))
     await syncDirectory(dirname(at));

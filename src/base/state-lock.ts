@@ -1,14 +1,15 @@
 // One process per state directory. The lock is SQLite's: the kernel drops it when the process ends, however it ends, so no stale lock is ever left.
 
-import { accessSync, constants, mkdirSync } from "node:fs";
+import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { AccelError, messageOf } from "../core/faults.ts";
+import { makeDirectories } from "./make-directories.ts";
 
 /** Creates the directory where needed. Throws STATE_DIR_UNUSABLE or STATE_DIR_LOCKED; release by disposing. */
 export function lockStateDir(stateDir: string): Disposable {
   try {
-    mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+    makeDirectories(stateDir);
     accessSync(stateDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     throw new AccelError(

@@ -29,6 +29,18 @@ export const FAULTS = {
     retryable: false,
     hint: "The listen address must belong to this machine, and low ports need CAP_NET_BIND_SERVICE.",
   },
+  DEMO_PORT_UNUSABLE: {
+    retryable: false,
+    hint: "`npm start -- --port-base N` moves all four ports of the demo.",
+  },
+  DEMO_STATE_UNUSABLE: {
+    retryable: false,
+    hint: "`npm start -- --state DIR` takes another directory, which is created where needed.",
+  },
+  PROGRAM_NOT_STARTED: {
+    retryable: true,
+    hint: "The state directory has its log (central.log, agent.log).",
+  },
   DATABASE_NEWER: {
     retryable: false,
     hint: "The state was written by a newer release: install that release or a newer one.",

@@ -6,7 +6,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command, CommandContext } from "../base/command.ts";
-import { ensureDirectory, writeDurable } from "../base/durable-file.ts";
+import { writeDurable } from "../base/durable-file.ts";
 import { lockStateDir } from "../base/state-lock.ts";
 import { once } from "../base/wait.ts";
 import { AccountFile } from "./account.ts";
@@ -14,10 +14,13 @@ import { startDemoBackend } from "./backend.ts";
 import { demoDevlove, plainDevlove } from "./devlove.ts";
 import { demoUsage, readDemoOptions, type DemoOptions } from "./options.ts";
 import { panel, type DemoPlaces } from "./panel.ts";
+import { parentGone } from "./parent.ts";
+import { requirePorts } from "./ports.ts";
 import { startProgram } from "./program.ts";
 import { customer, enrol, ensureDomain, importAndActivate } from "./provision.ts";
 import { demoDomain, demoPaths, writeAgentSettings, writeCentralSettings } from "./settings.ts";
 import { siteFingerprint } from "./site-fingerprint.ts";
+import { openStateDir, stateFault } from "./state-dir.ts";
 
 export const demoCommand: Command = {
   summary: "Runs central, an agent, a backend and a site on this machine, and shows what to try.",
@@ -31,22 +34,31 @@ const loopback = "127.0.0.1";
 
 async function runDemo(
   options: DemoOptions,
-  { program, out, stop }: CommandContext,
+  { program, out, env, stop: asked }: CommandContext,
 ): Promise<void> {
   const beganMs = performance.now();
   const { stateDir } = options;
   const say = progressLine(out);
-  await ensureDirectory(stateDir);
+  await openStateDir(stateDir);
   await using stack = new AsyncDisposableStack();
   stack.use(lockStateDir(stateDir));
+  await requirePorts(options, loopback);
   const placesFile = join(stateDir, "demo.json");
   await rm(placesFile, { force: true });
-  const places = await startEverything(stack, options, { program, say, stop });
-  if (places === undefined) return;
-  await writeDurable(placesFile, `${JSON.stringify(places, null, 2)}\n`);
-  stack.defer(() => rm(placesFile, { force: true }));
-  say("", true);
-  out(panel(places, stateDir, performance.now() - beganMs));
+  const { gone } = stack.use(parentGone(env));
+  const stop = AbortSignal.any([asked, gone]);
+  try {
+    const places = await startEverything(stack, options, { program, say, stop });
+    if (places === undefined) return;
+    await writeDurable(placesFile, `${JSON.stringify(places, null, 2)}\n`);
+    stack.defer(() => rm(placesFile, { force: true }));
+    say("", true);
+    out(panel(places, options, performance.now() - beganMs));
+  } catch (error) {
+    // What was asked of a program that is being stopped fails.
+    if (stop.aborted) return;
+    throw stateFault(stateDir, error);
+  }
   await once(stop);
   say("stopping", true);
 }

@@ -1,5 +1,6 @@
-// What `npm start` shows when everything is ready: where it is, and three things to try.
+// What `npm start` shows when everything is ready: where it is, and what to try. Each suggestion does what it says, as it is printed.
 
+import type { DemoOptions } from "./options.ts";
 import { demoDomain } from "./settings.ts";
 
 export type DemoPlaces = {
@@ -14,33 +15,48 @@ export type DemoPlaces = {
   readonly backend_url: string;
 };
 
-export function panel(places: DemoPlaces, stateDir: string, startedInMs: number): string {
+export function panel(
+  places: DemoPlaces,
+  { stateDir, siteDir, backendUrl }: Pick<DemoOptions, "stateDir" | "siteDir" | "backendUrl">,
+  startedInMs: number,
+): string {
   const api = `${places.central_url}/presentation-api/v1`;
+  const site = places.accelerator_url;
   const auth = `-H 'Authorization: Token ${places.api_token}' -H 'Content-type: application/json'`;
+  const isOwn = siteDir !== undefined || backendUrl !== undefined;
+  // Of a site that we do not know, the front page is the page that there will be.
+  const page = isOwn ? `${site}/` : `${site}/generated/page/1.html`;
+  const what = isOwn ? "everything" : "everything generated";
+  const pattern = isOwn ? "kind:static OR kind:generated" : "kind:generated";
+  const watch = siteDir === undefined ? `\n    caching, watched   ${site}/watch/` : "";
   return `
   accel-agent is serving (${(startedInMs / 1_000).toFixed(1)} s)
 
-    the site          ${places.accelerator_url}
-    customer API      ${api}/
-    agent's status    ${places.metrics_url}
-    demo backend      ${places.backend_url}
-    state and logs    ${stateDir}   (addresses and token: demo.json)
+    the site           ${site}${watch}
+    customer API       ${api}/
+    agent's status     ${places.metrics_url}
+    ${backendUrl === undefined ? "demo backend      " : "your backend      "} ${places.backend_url}
+    state and logs     ${stateDir}   (addresses and token: demo.json)
 
   Unreviewed bots may visit ${demoDomain}: the demo set the policy unknown_bots_can_access: true. Without a policy,
   curl, uptime checks and search engines would be blocked. Loopback is trusted as a proxy, so X-Forwarded-For plays any visitor.
 
-  Try:
+  Try, in another terminal:
 
-  1  clear everything generated, with a receipt
+  1  ask for a page twice: the second answer is a hit
+     curl -s -o /dev/null ${page}
+     curl -s -o /dev/null -D - ${page} | grep -i cache-status
+
+  2  clear ${what}, with a receipt of how much that was
      curl -s ${auth} \\
-       -d '{"url_path_patterns": ["kind:generated"]}' ${api}/clear-accelerator-cache/${places.domain}/
+       -d '{"url_path_patterns": ["${pattern}"]}' ${api}/clear-accelerator-cache/${places.domain}/
 
-  2  block a range, and be a visitor from it
+  3  block a range, and be a visitor from it
      curl -s ${auth} \\
        -d '{"attach_to_bot": "unwelcome", "attach_to_domain": "${places.domain}"}' ${api}/mark-as-bad-bot/203.0.113.0_24/
-     curl -si -H 'X-Forwarded-For: 203.0.113.7' ${places.accelerator_url}/ | head -8
+     curl -si -H 'X-Forwarded-For: 203.0.113.7' ${site}/ | head -8
 
-  3  see the request logs
+  4  see the request logs
      curl -s ${auth} '${api}/incominglogs/?limit=5'
 
   Ctrl-C stops it; the next start goes on from here.

@@ -4,7 +4,7 @@
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { createWriteStream, readFileSync } from "node:fs";
+import { createWriteStream } from "node:fs";
 import { AccelError } from "../core/faults.ts";
 import { sleep } from "../base/wait.ts";
 
@@ -21,15 +21,23 @@ export type ProgramOptions = {
   readonly onRestart: (how: string) => void;
 };
 
+type Launched = {
+  readonly child: ChildProcess;
+  /** What a command says when it fails. */
+  readonly complaint: () => string;
+};
+
 const startDeadlineMs = 30_000;
 const stopGraceMs = 15_000;
 const restartPauseMs = 500;
+const complaintCharsMax = 4_000;
 
-/** Resolves when the program is ready. Throws with what the program said when it ends before that. */
+/** Resolves when the program is ready, or `stop` has aborted. Throws PROGRAM_NOT_STARTED with what the program said when it ends before that. */
 export async function startProgram(options: ProgramOptions): Promise<AsyncDisposable> {
   const ending = new AbortController();
-  let child = launch(options);
-  await untilReady(options, child);
+  const first = launch(options);
+  let { child } = first;
+  await untilReady(options, first);
   const watch = async (): Promise<void> => {
     while (!ending.signal.aborted) {
       if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
@@ -40,7 +48,7 @@ export async function startProgram(options: ProgramOptions): Promise<AsyncDispos
           : `was ended by ${child.signalCode}`,
       );
       if (!(await sleep(restartPauseMs, ending.signal))) return;
-      child = launch(options);
+      ({ child } = launch(options));
     }
   };
   const watching = watch();
@@ -53,29 +61,48 @@ export async function startProgram(options: ProgramOptions): Promise<AsyncDispos
   };
 }
 
-function launch({ program, name, args, logFile }: ProgramOptions): ChildProcess {
+function launch({ program, name, args, logFile }: ProgramOptions): Launched {
   const child = spawn(process.execPath, [program, name, ...args], {
     detached: true,
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
   const log = createWriteStream(logFile, { flags: "a", mode: 0o600 });
-  child.stdout?.pipe(log, { end: false });
-  child.stderr?.pipe(log, { end: false });
+  // A log that cannot be written, on a full disk, ends nobody; what the program says is read all the same, so that it never waits for us.
+  let isWritable = true;
+  log.on("error", () => (isWritable = false));
+  const write = (chunk: Buffer): void => {
+    if (isWritable) log.write(chunk);
+  };
+  let said = "";
+  child.stdout?.on("data", write);
+  child.stderr?.on("data", (chunk: Buffer) => {
+    said = `${said}${chunk.toString()}`.slice(-complaintCharsMax);
+    write(chunk);
+  });
   child.once("close", () => log.end());
-  return child;
+  return { child, complaint: () => complaintOf(said, name) };
+}
+
+/** `accel-central: what failed`, without the name, the hint for other callers, and the stack. */
+function complaintOf(said: string, name: string): string {
+  const prefix = `accel-${name}: `;
+  const line = said.split("\n").findLast((one) => one.startsWith(prefix));
+  return (
+    line?.slice(prefix.length) ?? (said.trim().split("\n").at(-1) || "it ended without a word")
+  );
 }
 
 async function untilReady(
-  { name, readyUrl, logFile, stop }: ProgramOptions,
-  child: ChildProcess,
+  { name, readyUrl, stop }: ProgramOptions,
+  { child, complaint }: Launched,
 ): Promise<void> {
   const deadline = performance.now() + startDeadlineMs;
+  const failed = (why: string): AccelError =>
+    new AccelError("PROGRAM_NOT_STARTED", `accel-${name} did not start: ${why}`);
   while (performance.now() < deadline) {
     if (child.exitCode !== null || child.signalCode !== null) {
-      throw new AccelError(
-        "INTERNAL",
-        `accel-${name} did not start; it said:\n${lastLines(logFile)}`,
-      );
+      await closed(child);
+      throw failed(complaint());
     }
     try {
       const response = await fetch(readyUrl, { signal: AbortSignal.timeout(1_000) });
@@ -87,15 +114,13 @@ async function untilReady(
     if (!(await sleep(50, stop))) break;
   }
   await end(child);
-  if (!stop.aborted)
-    throw new AccelError(
-      "INTERNAL",
-      `accel-${name} was not ready within ${startDeadlineMs / 1_000} s; it said:\n${lastLines(logFile)}`,
-    );
+  if (!stop.aborted) throw failed(`it was not ready within ${startDeadlineMs / 1_000} s`);
 }
 
-function lastLines(logFile: string): string {
-  return readFileSync(logFile, "utf8").trimEnd().split("\n").slice(-6).join("\n");
+/** All that it said has been read. */
+async function closed(child: ChildProcess): Promise<void> {
+  const isOpen = child.stderr?.readableEnded === false || child.stdout?.readableEnded === false;
+  if (isOpen) await once(child, "close");
 }
 
 async function end(child: ChildProcess): Promise<void> {

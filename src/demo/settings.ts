@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { stringify } from "yaml";
-import { ensureDirectory, writeDurable } from "../base/durable-file.ts";
+import { writeDurable } from "../base/durable-file.ts";
 import type { DemoOptions } from "./options.ts";
 
 export const demoDomain = "demo.localhost";
@@ -31,7 +31,6 @@ export async function writeCentralSettings(
   { stateDir, ports }: DemoOptions,
   paths: DemoPaths,
 ): Promise<void> {
-  await ensureDirectory(stateDir);
   await writeDurable(
     paths.central,
     stringify({
