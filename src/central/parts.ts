@@ -23,6 +23,7 @@ import { auditRoute } from "./api/audit-route.ts";
 import { createCustomerApi } from "./api/customer-api.ts";
 import { operatorRoutes } from "./api/operator-routes.ts";
 import type { Live } from "./api/ports.ts";
+import { entryUrl } from "../base/entry.ts";
 import { createBackupHold } from "./backup-hold.ts";
 import { startFront } from "./front.ts";
 import { startBlobCollection } from "./jobs/blob-collection.ts";
@@ -30,6 +31,7 @@ import { startBotImports } from "./jobs/bot-imports.ts";
 import { startRetention } from "./jobs/retention.ts";
 import { createMailPages } from "./mail-pages.ts";
 import { alertRules, openNotices } from "./notices.ts";
+import { Judge } from "./judging/judge.ts";
 import { openLogs } from "./request-logs.ts";
 import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
 import { openAgentStore } from "./store/agent-store.ts";
@@ -70,6 +72,7 @@ type Ground = CentralOptions & {
   readonly blobs: BlobFiles;
   readonly packages: PackageFiles;
   readonly thread: LogThread;
+  readonly judge: Judge;
   readonly metrics: AgentMetrics;
 };
 
@@ -86,7 +89,9 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const registry = new Registry();
   const metrics = createAgentMetrics(registry);
   const thread = stack.use(await openLogs(at("logs"), log, health, metrics));
-  const ground: Ground = { ...options, health, registry, metrics, store, blobs, packages, thread };
+  const judge = stack.use(new Judge({ ...options, entry: entryUrl(import.meta.url, "./judge") }));
+  const shared = { health, registry, metrics, store, blobs, packages, thread, judge };
+  const ground: Ground = { ...options, ...shared };
   const bus = createLocalWakeBus();
   const { agents, hub } = await openAgentsSide(ground, bus, sealer, stack);
   const customerStore = await openCustomerStore(ground, bus, sealer, stack);
@@ -195,7 +200,7 @@ function openCustomersSide(
   store: CustomerStore,
   stack: AsyncDisposableStack,
 ): ReturnType<typeof createCustomerApi> {
-  const { settings, blobs, packages, thread } = ground;
+  const { settings, blobs, packages, thread, judge } = ground;
   return createCustomerApi({
     ...ground,
     store,
@@ -207,6 +212,7 @@ function openCustomersSide(
       receipts: hub,
       logs: { read: async (query) => readLogs(thread, query) },
       blobs,
+      judge,
       packages,
       patterns: stack.use(openPatternCheck()),
     },

@@ -154,6 +154,10 @@ export const FAULTS = {
     retryable: true,
     hint: "The set is fetched whole; the last good one stays in force.",
   },
+  JUDGING_BUSY: {
+    retryable: true,
+    hint: "Much is imported or stored at once, or central stops: try again.",
+  },
   SETS_NOT_COMPILED: {
     retryable: true,
     hint: "The tables of before stay in force; see the agent's log, and memory and disk of the host.",

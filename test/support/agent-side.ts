@@ -13,6 +13,7 @@ import { LogThread } from "../../src/central/agents/log-client.ts";
 import { createAgentMetrics } from "../../src/central/agents/metrics.ts";
 import type { WakeBus } from "../../src/central/agents/ports.ts";
 import { createLocalWakeBus } from "../../src/central/agents/wake.ts";
+import { Judge } from "../../src/central/judging/judge.ts";
 import { openAgentStore } from "../../src/central/store/agent-store.ts";
 import { openBlobs } from "../../src/central/store/blobs.ts";
 import type { Store } from "../../src/central/store/database.ts";
@@ -63,6 +64,8 @@ export async function startAgentSide(
       broken: (path) => brokenLogs.push(path),
     }),
   );
+  const entry = new URL("../../src/central/judge.ts", import.meta.url);
+  const judge = stack.use(new Judge({ entry, log, stop: new AbortController().signal }));
   const registry = new Registry();
   const metrics = createAgentMetrics(registry);
   const bus = options.bus ?? createLocalWakeBus();
@@ -70,6 +73,7 @@ export async function startAgentSide(
     store,
     reader: stack.use(openTestReader(database)),
     blobs,
+    judge,
     sealer,
     now: clock.now,
     backendRules: {},

@@ -28,7 +28,15 @@ export async function storeManifest(
   if (found === undefined) return putManifest(blobs, { ...manifestOf(filesBlob, bytes), devlove });
   if (hadSchema === schema && hadSha256 === devlove.sha256) return sha256;
   const own = `{"devlove":${canonicalJson(devlove)},"files":`;
-  return blobs.put(Buffer.concat([Buffer.from(own), bytes.subarray(found.length)]));
+  return blobs.write(pieces(own, bytes.subarray(found.length)));
+}
+
+/** Hashed and written in a millisecond or two each, with turns of the loop between them. */
+const pieceBytes = 2 ** 20;
+
+async function* pieces(head: string, rest: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(head);
+  for (let at = 0; at < rest.length; at += pieceBytes) yield rest.subarray(at, at + pieceBytes);
 }
 
 async function putManifest(blobs: BlobStore, manifest: Manifest): Promise<Sha256> {

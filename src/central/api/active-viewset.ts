@@ -4,7 +4,7 @@ import { gives, lists } from "../../wire/customer/operation.ts";
 import { viewsetActivate, viewsetVersionShape } from "../../wire/customer/viewset.ts";
 import { activationTriesMax, storeManifest } from "./activation.ts";
 import { conflict, list, notFound, ok, type Answer } from "./answer.ts";
-import { devloveFault } from "./devlove.ts";
+import { devloveFault, ownNames, unlessBusy } from "./devlove.ts";
 import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
 import { idOf, isProblem, mainDomain } from "./path-values.ts";
 import type { ResourceDeps } from "./resources.ts";
@@ -48,10 +48,10 @@ export function activeViewsetEndpoints(deps: ResourceDeps): readonly Endpoint[] 
       path,
       summary: "Make a viewset version the active one",
       gives: gives(viewsetVersionShape),
-      refuses: [404, 409],
+      refuses: [404, 409, 503],
       body: viewsetActivate,
       identity: { field: "id", param: "viewset_id" },
-      handle: async (call) => activate(call, deps),
+      handle: async (call) => unlessBusy(async () => activate(call, deps)),
     }),
   ];
 }
@@ -60,15 +60,18 @@ async function activate(call: Call<unknown, Actor>, deps: ResourceDeps): Promise
   const { actor, param, read, change } = call;
   const id = idOf(param("viewset_id"));
   for (let tried = 0; tried < activationTriesMax; tried++) {
-    const basis = await read(async (unit) => {
+    const found = await read(async (unit) => {
       const domain = await mainDomain(unit, actor, param("domain"));
       if (isProblem(domain)) return domain;
       const stored = await unit.viewsets.basis(domain.id, id);
       if (stored === undefined) return notFound(`viewset ${param("viewset_id")} of ${domain.name}`);
       // Sub-domains may have come since it was stored; the agent judges once more.
-      return (await devloveFault(unit, domain, stored, deps.settings.devlove)) ?? stored;
+      return { names: await ownNames(unit, domain), stored };
     });
-    if (isProblem(basis)) return basis;
+    if (isProblem(found)) return found;
+    const { names, stored: basis } = found;
+    const fault = await devloveFault(deps, basis, names);
+    if (fault !== undefined) return fault;
     const manifest = await storeManifest(deps.ports.blobs, basis);
     let isOvertaken = false;
     const answer = await change(async (unit) => {

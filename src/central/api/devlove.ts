@@ -1,7 +1,9 @@
 // `/{domain}/devlove/…`: devlove files of viewset versions; `/devlove/validate/`: the validator without a domain.
 
+import { isDeepStrictEqual } from "node:util";
 import { gives, lists, makes } from "../../wire/customer/operation.ts";
 import type { BackendRules } from "../../core/backend-url.ts";
+import { codeOf, messageOf } from "../../core/faults.ts";
 import {
   devloveFileWrite,
   devloveValidate,
@@ -9,7 +11,6 @@ import {
   devloveFileShape,
   devloveVerdictShape,
 } from "../../wire/customer/devlove-file.ts";
-import { validateDevlove } from "../../wire/devlove-validate.ts";
 import { devloveWarnings } from "../../wire/devlove-warnings.ts";
 import { devloveBytesMax } from "../../wire/devlove.ts";
 import { activationTriesMax, storeManifest } from "./activation.ts";
@@ -20,6 +21,7 @@ import {
   list,
   notFound,
   ok,
+  problem,
   type Answer,
   type ProblemAnswer,
 } from "./answer.ts";
@@ -37,16 +39,16 @@ const path = "/:domain_name/devlove/:viewset_name/";
 const bodyBytesMax = 6 * devloveBytesMax + 2 ** 16;
 
 export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
-  const rules = deps.settings.devlove;
   return [
     forUsers({
       method: "POST",
       path: "/devlove/validate/",
       summary: "Validate a devlove without storing it",
       gives: gives(devloveVerdictShape),
+      refuses: [503],
       body: devloveValidate,
       bodyBytesMax,
-      handle: async (call) => judge(call, rules),
+      handle: async (call) => unlessBusy(async () => judge(call, deps)),
     }),
     forUsers({
       method: "POST",
@@ -54,10 +56,10 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
       summary:
         "Store a devlove file; a new viewset name makes a version with the active one's views",
       gives: makes(devloveFileShape),
-      refuses: [404],
+      refuses: [404, 503],
       body: devloveFileWrite,
       bodyBytesMax,
-      handle: async (call) => createFile(call, rules),
+      handle: async (call) => unlessBusy(async () => createFile(call, deps)),
     }),
     forUsers({
       method: "GET",
@@ -92,11 +94,11 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
       path: `${path}:devlove_id/`,
       summary: "Replace a devlove file; on the active version the new content is activated",
       gives: gives(devloveFileShape),
-      refuses: [404, 409],
+      refuses: [404, 409, 503],
       body: devloveFileWrite,
       bodyBytesMax,
       identity: { field: "id", param: "devlove_id" },
-      handle: async (call) => replaceFile(call, deps),
+      handle: async (call) => unlessBusy(async () => replaceFile(call, deps)),
     }),
   ];
 }
@@ -118,20 +120,34 @@ async function findVersion(
 
 type Write = { readonly schema: string; readonly content: string };
 
-/** Undefined when the document is valid for the domain as it is now. */
+/** Which hosts a document of the domain may name, as they are linked now. */
+export type OwnNames = { readonly mainDomain: string; readonly subDomains: readonly string[] };
+
+export async function ownNames(unit: Unit, domain: DomainRow): Promise<OwnNames> {
+  return { mainDomain: domain.name, subDomains: await unit.domains.subDomains(domain.id) };
+}
+
+/** Undefined when the document is valid for these names. Outside of transactions: it may take seconds. Throws JUDGING_BUSY. */
 export async function devloveFault(
-  unit: Unit,
-  domain: DomainRow,
+  { ports, settings }: ResourceDeps,
   { schema, content }: Write,
-  rules: DevloveRules,
+  names: OwnNames,
 ): Promise<ProblemAnswer | undefined> {
-  const subDomains = await unit.domains.subDomains(domain.id);
-  const verdict = validateDevlove(schema, content, {
-    ...rules,
-    mainDomain: domain.name,
-    subDomains,
-  });
+  const context = { ...settings.devlove, ...names };
+  const verdict = await ports.judge.devlove({ schema, content, context });
   return verdict.ok ? undefined : invalid(copyErrors(verdict.errors));
+}
+
+const retryAfterS = "2";
+
+export async function unlessBusy(action: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await action();
+  } catch (error) {
+    if (codeOf(error) !== "JUDGING_BUSY") throw error;
+    const headers = { "retry-after": retryAfterS };
+    return problem(503, `the devlove cannot be judged now: ${messageOf(error)}`, { headers });
+  }
 }
 
 function copyErrors(
@@ -147,12 +163,10 @@ function copyErrors(
   );
 }
 
-async function judge({ body, change }: Call<Write, Actor>, rules: DevloveRules): Promise<Answer> {
-  const verdict = validateDevlove(body.schema, body.content, {
-    ...rules,
-    mainDomain: null,
-    subDomains: [],
-  });
+async function judge({ body, change }: Call<Write, Actor>, deps: ResourceDeps): Promise<Answer> {
+  const { schema, content } = body;
+  const context = { ...deps.settings.devlove, mainDomain: null, subDomains: [] };
+  const verdict = await deps.ports.judge.devlove({ schema, content, context });
   const warnings = verdict.ok ? devloveWarnings(verdict.devlove) : [];
   const answer: DevloveVerdict = verdict.ok
     ? {
@@ -169,21 +183,36 @@ async function judge({ body, change }: Call<Write, Actor>, rules: DevloveRules):
   return change(async () => ok(answer));
 }
 
-async function createFile(call: Call<Write, Actor>, rules: DevloveRules): Promise<Answer> {
-  const { actor, body, param, change } = call;
+/** Judged before the transaction; where the names became others meanwhile it is judged again. */
+async function createFile(call: Call<Write, Actor>, deps: ResourceDeps): Promise<Answer> {
+  const { actor, body, param, read, change } = call;
   const name = viewsetName(param("viewset_name"));
   if (typeof name !== "string") return name;
-  return change(async (unit) => {
-    const domain = await mainDomain(unit, actor, param("domain_name"));
-    if (isProblem(domain)) return domain;
-    const fault = await devloveFault(unit, domain, body, rules);
-    if (fault !== undefined) return fault;
-    const made = await unit.devloveFiles.create(domain.id, name, body);
-    return made.outcome === "created"
-      ? created(made.file)
-      : conflict(`viewset ${name} has a devlove of schema ${body.schema} already: ${made.id}`);
-  });
+  for (let tried = 0; tried < activationTriesMax; tried++) {
+    const names = await read(async (unit) => {
+      const domain = await mainDomain(unit, actor, param("domain_name"));
+      return isProblem(domain) ? domain : ownNames(unit, domain);
+    });
+    if (isProblem(names)) return names;
+    const fault = await devloveFault(deps, body, names);
+    let isOvertaken = false;
+    const answer = await change(async (unit) => {
+      const domain = await mainDomain(unit, actor, param("domain_name"));
+      if (isProblem(domain)) return domain;
+      isOvertaken = !isDeepStrictEqual(names, await ownNames(unit, domain));
+      if (isOvertaken) return overtaken;
+      if (fault !== undefined) return fault;
+      const made = await unit.devloveFiles.create(domain.id, name, body);
+      return made.outcome === "created"
+        ? created(made.file)
+        : conflict(`viewset ${name} has a devlove of schema ${body.schema} already: ${made.id}`);
+    });
+    if (!isOvertaken) return answer;
+  }
+  return overtaken;
 }
+
+const overtaken = conflict("the domain changed meanwhile: try again");
 
 /** The manifest is composed before the transaction; `undefined` from it says that the version became another one meanwhile. */
 async function replaceFile(call: Call<Write, Actor>, deps: ResourceDeps): Promise<Answer> {
@@ -195,12 +224,15 @@ async function replaceFile(call: Call<Write, Actor>, deps: ResourceDeps): Promis
       if (isProblem(found)) return found;
       if ((await unit.devloveFiles.find(found.viewsetId, id)) === undefined)
         return notFound(`devlove ${param("devlove_id")}`);
-      const fault = await devloveFault(unit, found.domain, body, deps.settings.devlove);
-      return fault ?? (await unit.viewsets.basis(found.domain.id, found.viewsetId));
+      const names = await ownNames(unit, found.domain);
+      const stored = await unit.viewsets.basis(found.domain.id, found.viewsetId);
+      return stored && { names, stored };
     });
     if (basis === undefined) return notFound(`devlove ${param("devlove_id")}`);
     if (isProblem(basis)) return basis;
-    const edited = { ...basis, ...body };
+    const fault = await devloveFault(deps, body, basis.names);
+    if (fault !== undefined) return fault;
+    const edited = { ...basis.stored, ...body };
     const manifest = await storeManifest(deps.ports.blobs, edited);
     let isOvertaken = false;
     const answer = await change(async (unit) => {

@@ -5,6 +5,7 @@ import type { Sha256 } from "../../core/ids.ts";
 import type { PackageVersion } from "../../core/package-version.ts";
 import type { DryRunQuestion, DryRunResult } from "../../wire/ask.ts";
 import type { PatternFault } from "../../core/pattern-fault.ts";
+import type { DevloveContext, DevloveValidation } from "../../wire/devlove-validate.ts";
 
 export type JournalWake = {
   /** Called after the commit; must not throw. */
@@ -72,6 +73,8 @@ export type LogReader = {
 export type BlobStore = {
   /** Durable when it resolves; the same bytes twice are one blob. */
   put(bytes: Uint8Array): Promise<Sha256>;
+  /** As `put`, of what is made piece by piece: hashing much at once would hold up all others. */
+  write(body: AsyncIterable<Uint8Array>): Promise<Sha256>;
   read(sha256: Sha256): Promise<Uint8Array | undefined>;
 };
 
@@ -102,12 +105,22 @@ export type PatternCheck = {
   check(pattern: string): PatternFault | undefined;
 };
 
+export type DevloveJudge = {
+  /** All that is wrong with it; what may take long is judged beside the main thread. Rejects with JUDGING_BUSY where it cannot be judged now. */
+  devlove(question: {
+    readonly schema: string;
+    readonly content: string;
+    readonly context: Omit<DevloveContext, "backendGuard">;
+  }): Promise<DevloveValidation>;
+};
+
 export type Ports = {
   readonly journal: JournalWake;
   readonly live: Live;
   readonly receipts: ReceiptSignal;
   readonly logs: LogReader;
   readonly blobs: BlobStore;
+  readonly judge: DevloveJudge;
   readonly packages: PackageStore;
   readonly patterns: PatternCheck;
 };

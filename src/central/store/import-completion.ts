@@ -1,17 +1,18 @@
 // The end of an import: the manifest that the agent uploaded becomes a viewset version, or the import fails with the reason.
 
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { BackendRules } from "../../core/backend-url.ts";
-import { messageOf } from "../../core/faults.ts";
+import { AccelError } from "../../core/faults.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
-import { validateDevlove } from "../../wire/devlove-validate.ts";
-import { canonicalJson } from "../../core/canonical-json.ts";
+import type { DevloveContext, DevloveValidation } from "../../wire/devlove-validate.ts";
 import { devloveBytesMax } from "../../wire/devlove.ts";
 import {
-  caseFaults,
-  decodeManifest,
-  manifestBytesMax,
-  type Manifest,
-} from "../../wire/manifest.ts";
+  digestBytes,
+  firstOf,
+  type ManifestFacts,
+  type ManifestVerdict,
+} from "../../wire/manifest-judgement.ts";
+import { manifestBytesMax } from "../../wire/manifest.ts";
 import type { Store, Tx } from "./database.ts";
 
 type Blobs = {
@@ -21,10 +22,22 @@ type Blobs = {
   sizes(wanted: readonly Sha256[]): Promise<ReadonlyMap<Sha256, number>>;
 };
 
+/** Judges without holding up who waits for the main thread. Throws what may be tried again. */
+type Judge = {
+  manifest(read: () => Promise<Uint8Array>): Promise<ManifestVerdict>;
+  path(read: () => Promise<Uint8Array>, sha256: Sha256, size: number): Promise<string | undefined>;
+  devlove(question: {
+    readonly schema: string;
+    readonly content: string;
+    readonly context: Omit<DevloveContext, "backendGuard">;
+  }): Promise<DevloveValidation>;
+};
+
 export type ImportDeps = {
   readonly store: Store;
   readonly blobs: Blobs;
-  readonly backendRules: BackendRules;
+  readonly judge: Judge;
+  readonly backendRules: Pick<BackendRules, "otherLoopbackNamesAllowed">;
 };
 
 export type ImportJudgement =
@@ -39,16 +52,20 @@ export type ImportJudgement =
     }
   | { readonly ok: false; readonly reason: string };
 
-const errorsShown = 5;
+/** Asked for in one statement: a few milliseconds between two turns of the loop. */
+const blobsAtOnce = 1_000;
 
 const no = (reason: string): ImportJudgement => ({ ok: false, reason });
 
-/** Reads blobs, not the clock. Undefined where no such import is under way: a repeated receipt, or a domain deleted meanwhile. */
+/**
+ * Reads blobs, not the clock. Undefined where no such import is under way: a repeated receipt, or a domain deleted meanwhile. Throws what may be tried again.
+ */
 export async function judgeImport(
-  { store, blobs, backendRules }: ImportDeps,
+  deps: ImportDeps,
   importId: string,
   detail: Readonly<Record<string, unknown>>,
 ): Promise<ImportJudgement | undefined> {
+  const { store, blobs, judge } = deps;
   const target = await store
     .selectFrom("imports")
     .innerJoin("domains", "domains.id", "imports.domain_id")
@@ -58,24 +75,24 @@ export async function judgeImport(
     .executeTakeFirst();
   if (target === undefined) return undefined;
   const digest = parseSha256(detail["manifest"]);
-  const raw = digest && (await readAtMost(blobs, digest, manifestBytesMax));
-  if (digest === undefined || raw === undefined)
+  const size = digest && (await blobs.sizeOf(digest));
+  if (digest === undefined || size === undefined)
     return no("the manifest that the agent named was not uploaded");
-  if (raw === "too large") return no(`the manifest has more than ${manifestBytesMax} bytes`);
-  const manifest = parseManifest(raw);
-  if (typeof manifest === "string") return no(`the manifest is not valid: ${manifest}`);
-  const collisions = caseFaults(manifest);
-  if (collisions.length > 0) return no(`the manifest is not valid: ${firstOf(collisions)}`);
-  const files = manifest.files ?? [];
-  const sizes = await blobs.sizes(files.map(({ sha256 }) => sha256));
-  const missing = new Set(
-    files.filter(({ sha256 }) => !sizes.has(sha256)).map((file) => file.sha256),
-  );
-  if (missing.size > 0) return no(`${missing.size} files of the manifest were not uploaded`);
-  const other = files.find(({ sha256, size }) => sizes.get(sha256) !== size);
-  if (other !== undefined)
-    return no(`${JSON.stringify(other.path)} has another size than the manifest says`);
-  const content = await readText(blobs, manifest.devlove.sha256);
+  if (size > manifestBytesMax) return no(`the manifest has more than ${manifestBytesMax} bytes`);
+  const read = async (): Promise<Uint8Array> => {
+    const bytes = await blobs.read(digest);
+    if (bytes !== undefined) return bytes;
+    throw new AccelError("INTERNAL", `the manifest blob ${digest} went while it was judged`);
+  };
+  const verdict = await judge.manifest(read);
+  if (!verdict.ok) return no(verdict.reason);
+  const { facts } = verdict;
+  const fault =
+    (await contentFault(deps, facts, read)) ??
+    (facts.twoSizes === null ? undefined : otherSize(JSON.stringify(facts.twoSizes)));
+  if (fault !== undefined) return no(fault);
+  const { schema, sha256 } = facts.devlove;
+  const content = await readText(blobs, sha256);
   if (content === undefined)
     return no("the devlove file was not uploaded, is too large, or is no UTF-8");
   const subDomains = await store
@@ -83,47 +100,63 @@ export async function judgeImport(
     .select("name")
     .where("domain_id", "=", target.id)
     .execute();
-  const valid = validateDevlove(manifest.devlove.schema, content, {
-    ...backendRules,
+  const context = {
+    ...deps.backendRules,
     mainDomain: target.name,
     subDomains: subDomains.map(({ name }) => name),
-  });
-  if (!valid.ok) return no(describeDevloveErrors(valid.errors));
-  return {
-    ok: true,
-    filesBlob: manifest.files === null ? null : digest,
-    schema: manifest.devlove.schema,
-    content,
-    files: files.length,
-    bytes: files.reduce((sum, { size }) => sum + size, 0),
   };
+  const valid = await judge.devlove({ schema, content, context });
+  if (!valid.ok) return no(describeDevloveErrors(valid.errors));
+  const { files, bytes } = facts;
+  const filesBlob = files === null ? null : digest;
+  return { ok: true, filesBlob, schema, content, files: files ?? 0, bytes };
 }
 
-/** Activations take over the list of files as it stands: it has to be the one text of its meaning. */
-function parseManifest(raw: Uint8Array): Manifest | string {
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(raw);
-    const decoded = decodeManifest(JSON.parse(text));
-    if (!decoded.ok) return decoded.reason;
-    return canonicalJson(decoded.manifest) === text ? decoded.manifest : "it is not canonical JSON";
-  } catch (error) {
-    return messageOf(error);
+const otherSize = (what: string): string => `${what} has another size than the manifest says`;
+
+/** What is wrong with the contents that the manifest names, as they are stored. In pieces: there may be a million. */
+async function contentFault(
+  { blobs, judge }: ImportDeps,
+  { digests, sizes }: ManifestFacts,
+  read: () => Promise<Uint8Array>,
+): Promise<string | undefined> {
+  let missing = 0;
+  let other: { readonly sha256: Sha256; readonly size: number } | undefined;
+  for (let at = 0; at < sizes.length; at += blobsAtOnce) {
+    const asked = digestsAt(digests, at, Math.min(at + blobsAtOnce, sizes.length));
+    const stored = await blobs.sizes(asked);
+    for (const [i, sha256] of asked.entries()) {
+      const size = sizes[at + i] ?? 0;
+      const found = stored.get(sha256);
+      if (found === undefined) missing++;
+      else if (found !== size) other ??= { sha256, size };
+    }
+    await nextTurn();
   }
+  if (missing > 0) return `${missing} files of the manifest were not uploaded`;
+  if (other === undefined) return undefined;
+  const path = await judge.path(read, other.sha256, other.size);
+  return otherSize(path === undefined ? `blob ${other.sha256}` : JSON.stringify(path));
 }
 
-/** Undefined: it is not there. */
-async function readAtMost(
-  blobs: Blobs,
-  sha256: Sha256,
-  bytesMax: number,
-): Promise<Uint8Array | "too large" | undefined> {
-  const size = await blobs.sizeOf(sha256);
-  return size !== undefined && size > bytesMax ? "too large" : blobs.read(sha256);
+function digestsAt(digests: Uint8Array, first: number, end: number): readonly Sha256[] {
+  const hex = Buffer.from(
+    digests.buffer,
+    digests.byteOffset + first * digestBytes,
+    (end - first) * digestBytes,
+  ).toString("hex");
+  return Array.from(
+    { length: end - first },
+    // The one form of a digest in hex.
+    (_, i) => hex.slice(2 * digestBytes * i, 2 * digestBytes * (i + 1)) as Sha256,
+  );
 }
 
+/** Undefined: it is not there, is too large, or is no UTF-8. */
 async function readText(blobs: Blobs, sha256: Sha256): Promise<string | undefined> {
-  const bytes = await readAtMost(blobs, sha256, devloveBytesMax);
-  if (bytes === "too large") return undefined;
+  const size = await blobs.sizeOf(sha256);
+  if (size === undefined || size > devloveBytesMax) return undefined;
+  const bytes = await blobs.read(sha256);
   try {
     return bytes && new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
@@ -136,11 +169,6 @@ function describeDevloveErrors(
 ): string {
   const reasons = errors.map(({ path, message }) => `${path} ${message}`);
   return `the devlove file is not valid: ${firstOf(reasons)}`;
-}
-
-function firstOf(reasons: readonly string[]): string {
-  const more = reasons.length > errorsShown ? `; and ${reasons.length - errorsShown} more` : "";
-  return reasons.slice(0, errorsShown).join("; ") + more;
 }
 
 /** Nothing happens to an import that has ended. */

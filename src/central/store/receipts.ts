@@ -43,6 +43,8 @@ export class ReceiptIntake {
   readonly #deps: ReceiptDeps;
   readonly #imports: Together<Given, ReadonlyMap<Receipt, string>>;
   readonly #writes: Together<Judged, void>;
+  /** Under way, by import and manifest. */
+  readonly #judging = new Map<string, Promise<Judgement>>();
 
   constructor(deps: ReceiptDeps) {
     this.#deps = deps;
@@ -78,8 +80,20 @@ export class ReceiptIntake {
     const judgements = new Map<Receipt, Judgement>();
     for (const [receipt, importId] of imports)
       if (receipt.phase === "applied")
-        judgements.set(receipt, await judgeImport(this.#deps, importId, receipt.detail));
+        judgements.set(receipt, await this.#judge(importId, receipt.detail));
     await this.#writes.ask({ ...given, imports, judgements });
+  }
+
+  /** A receipt that is repeated while it is judged, by an agent that did not wait, asks for no second judgement. */
+  async #judge(importId: string, detail: Receipt["detail"]): Promise<Judgement> {
+    const key = JSON.stringify([importId, detail["manifest"]]);
+    const known = this.#judging.get(key);
+    if (known !== undefined) return known;
+    const judging = judgeImport(this.#deps, importId, detail).finally(() =>
+      this.#judging.delete(key),
+    );
+    this.#judging.set(key, judging);
+    return judging;
   }
 }
 

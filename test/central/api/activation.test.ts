@@ -27,6 +27,10 @@ class Blobs {
   async read(sha256: Sha256): Promise<Uint8Array | undefined> {
     return this.kept.get(sha256);
   }
+
+  async write(body: AsyncIterable<Uint8Array>): Promise<Sha256> {
+    return this.put(Buffer.concat(await Array.fromAsync(body)));
+  }
 }
 
 const path = fc.oneof(

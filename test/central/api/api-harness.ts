@@ -12,6 +12,7 @@ import { createRateLimit } from "../../../src/central/agents/rate-limit.ts";
 import { createCustomerApi, type CustomerApiDeps } from "../../../src/central/api/customer-api.ts";
 import type { LogPage, LogQuery, Ports } from "../../../src/central/api/ports.ts";
 import { describedDocument } from "../../../src/central/api/described.ts";
+import { Judge } from "../../../src/central/judging/judge.ts";
 import { CustomerStore } from "../../../src/central/store/customer-store.ts";
 import { openPackageFiles } from "../../../src/central/store/package-files.ts";
 import type { Store } from "../../../src/central/store/database.ts";
@@ -22,6 +23,8 @@ import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
 import { openTestStore } from "../../support/any-store.ts";
 import { createContract, hold } from "../../support/api-contract.ts";
 import { tempDir } from "../../support/temp-dir.ts";
+
+const judgeEntry = new URL("../../../src/central/judge.ts", import.meta.url);
 
 /** Every answer that passes through is held against the document. */
 const contract = createContract(describedDocument());
@@ -38,6 +41,10 @@ export class FakeBlobs {
 
   async read(sha256: Sha256): Promise<Uint8Array | undefined> {
     return this.held.get(sha256);
+  }
+
+  async write(body: AsyncIterable<Uint8Array>): Promise<Sha256> {
+    return this.put(Buffer.concat(await Array.fromAsync(body)));
   }
 
   json(sha256: unknown): unknown {
@@ -185,6 +192,7 @@ export async function openApi(
       logs,
       blobs,
       packages: await openPackageFiles(join(dir.path, "packages"), store),
+      judge: stack.use(new Judge({ entry: judgeEntry, log, stop: stopping.signal })),
       patterns: stack.use(openPatternCheck()),
     },
     now,

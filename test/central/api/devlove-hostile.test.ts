@@ -157,3 +157,32 @@ async function sendGigabyte(
 }
 
 const crlf = Buffer.from("\r\n");
+
+test("a short document that takes seconds to judge holds up nobody", async () => {
+  // Forty names that are none of five thousand sub-domains: each is compared with each for what was meant.
+  const { id, customer_id } = await api.store
+    .selectFrom("domains")
+    .select(["id", "customer_id"])
+    .where("name", "=", name)
+    .executeTakeFirstOrThrow();
+  const rows = Array.from({ length: 5_000 }, (_, no) => ({
+    domain_id: id,
+    customer_id,
+    name: `sub-domain-${no}.${name}`,
+    share_views_and_views_dir_with_main_domain: 0,
+  }));
+  while (rows.length > 0)
+    await api.store.insertInto("sub_domains").values(rows.splice(0, 1_000)).execute();
+  const content = `{"domains":{${many(40, (no) => `"sub-damoin-${no}x.${name}":{}`)}}}`;
+  const body = { schema: "devlove/1", content };
+  const state = { isJudged: false };
+  const judged = api.call("POST", `/${name}/devlove/slow/`, { token, body }).then((reply) => {
+    state.isJudged = true;
+    return reply;
+  });
+  let answered = 0;
+  for (; !state.isJudged; answered++)
+    expect((await api.call("GET", "/domain/1/", {})).status).toBe(401);
+  expect((await judged).status).toBe(400);
+  expect(answered).toBeGreaterThan(100);
+}, 120_000);
