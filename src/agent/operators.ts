@@ -3,9 +3,11 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { startControlSocket } from "../base/control-socket.ts";
+import { every } from "../base/wait.ts";
 import { ManifestTable } from "../core/manifest-table.ts";
 import { reportCertificatesMax, type Report, type Traffic } from "../wire/channel.ts";
 import { startAdminServer } from "./admin/admin-server.ts";
+import { CookieWatch } from "./admin/cookie-watch.ts";
 import { controlRoutes, type ControlPorts } from "./admin/control-routes.ts";
 import { OriginReport } from "./admin/origin-report.ts";
 import { startProcessMetrics } from "./admin/process-metrics.ts";
@@ -45,6 +47,7 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
   const processMetrics = stack.use(
     startProcessMetrics(common.registry, health, version, started.getTime()),
   );
+  stack.use(watchCookies(parts));
   const { spool, shipper, canary } = parts.ground;
   const laneMetrics = new LaneMetrics(common.registry);
   const status = async (): Promise<AgentStatus> => statusOf(parts, started);
@@ -70,6 +73,28 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
     }),
   );
   return `${settings["metrics.listen"].host}:${admin.port}`;
+}
+
+/** Shares are of windows of ten minutes: a look each half minute tells soon enough. */
+const cookiesPeriodMs = 30_000;
+
+function watchCookies({ ground: { options, common }, served }: Parts): AsyncDisposable {
+  const { health, log, random } = options;
+  const watch = new CookieWatch(health);
+  const look = async (): Promise<void> => {
+    const domains = served.serving.state.domains.map(({ name }) => name);
+    watch.take(await served.pool.metrics(), domains, performance.now());
+  };
+  const own = new AbortController();
+  const stop = AbortSignal.any([common.stop, own.signal]);
+  const onError = (error: unknown): void => log.error({ err: error }, "counting cookies failed");
+  const looking = every(cookiesPeriodMs, look, { stop, spread: 0.2, random, onError });
+  return {
+    [Symbol.asyncDispose]: async () => {
+      own.abort();
+      await looking;
+    },
+  };
 }
 
 function withTraffic(traffic: Traffic | undefined): { readonly traffic?: Traffic } {
@@ -197,6 +222,11 @@ function controlPorts(
     policies: new Map(documentOf(db, "policy")?.domains.map((one) => [one.domain, one] as const)),
     policiesChangedAt: db.changedAt("policy"),
   });
+  const urls = () => ({
+    state: serving.state,
+    blobsDir: viewsets.blobsDir,
+    nowMs: options.now().getTime(),
+  });
   return {
     status,
     cacheSearch: async ({ domain, host, patterns, limit }) => {
@@ -231,16 +261,7 @@ function controlPorts(
     },
     cacheStats: async () => snakeCase(await index.stats()),
     cacheCheck: () => index.check(),
-    why: (url) =>
-      why(
-        {
-          index,
-          state: serving.state,
-          blobsDir: viewsets.blobsDir,
-          nowMs: options.now().getTime(),
-        },
-        url,
-      ),
+    why: (url, cookie) => why({ index, ...urls() }, url, cookie),
     whyAddress: (visitor) => whyAddress(visitors(), visitor),
     whyDecision: (id) => whyDecision(visitors(), id),
     botsCheck: (visitor) => checkVisitor(visitors(), visitor),

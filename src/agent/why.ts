@@ -1,5 +1,9 @@
-// `accel-agent why URL`: what a plain GET would meet now, what is cached of the URL, and what became of what was cached before.
+// `accel-agent why URL`: what a plain GET, or one with cookies, would meet now, what is cached of the URL, and what became of what was cached before.
 
+import { mayServeCookies } from "../core/http-cache.ts";
+import type { Field } from "../core/http-fields.ts";
+import { passReason, type PassReason } from "../core/http-pass.ts";
+import type { CookieUse } from "../core/request-cookies.ts";
 import { queryRuleName, type CacheRoute, type SiteRoutes } from "../core/site-routes.ts";
 import { decodePath } from "../core/request-path.ts";
 import type { ServingState } from "../core/serving-state.ts";
@@ -23,6 +27,9 @@ export type WhyParts = {
   readonly nowMs: number;
 };
 
+/** A request as it is asked about: a GET without anything but the cookies. */
+type Asked = { readonly url: UrlArgument; readonly fields: readonly Field[] };
+
 type Met = {
   /** What the answer would come from, in a word. */
   readonly serves: "static" | "generated" | "redirect" | "nothing";
@@ -33,21 +40,31 @@ type Met = {
   readonly isCacheable: boolean;
 };
 
-/** Throws NOT_FOUND for a host that is not served here, and what the index throws. */
-export async function why(parts: WhyParts, url: UrlArgument): Promise<unknown> {
+/** `cookie`: a Cookie field's value, which is not told again. Throws NOT_FOUND for a host that is not served here, and what the index throws. */
+export async function why(
+  parts: WhyParts,
+  url: UrlArgument,
+  cookie: string | null = null,
+): Promise<unknown> {
+  const fields: readonly Field[] = cookie === null ? [] : [["Cookie", cookie]];
   const { state, blobsDir, nowMs, index } = parts;
   const table = new HostTable(state, { defaultDomain: null, blobsDir, nowMs: () => nowMs });
   const routed = table.route(url.host);
   if (routed.kind !== "served")
     throw new AccelError("NOT_FOUND", `this agent serves no host ${JSON.stringify(url.host)}`);
   const { domain, compiled } = routed.served;
-  const met = compiled === undefined ? noDevlove : await meets(compiled, url);
+  const met = compiled === undefined ? noDevlove : await meets(compiled, { url, fields });
   const keys = keysOf(domain, url, met, compiled);
   const { keys: known, clearNo, anew } = await index.why(keys);
   const route = compiled?.routes.cache(url.rawPath);
   const entries = known.flatMap((one) => one.entries.map((entry) => told(entry, route, nowMs)));
+  const use = route?.cookies(fields) ?? noCookies;
   const usable = entries.filter(
-    ({ servable, coding, of_another_rule: isOther }) => servable && coding === null && !isOther,
+    ({ servable, coding, of_another_rule: isOther, kind, for_cookies: isForCookies }) =>
+      servable &&
+      coding === null &&
+      !isOther &&
+      (kind === "static" || use.kind !== "own" || isForCookies),
   );
   return {
     url: `http://${url.host}${url.rawPath}${url.rawQuery === "" ? "" : `?${url.rawQuery}`}`,
@@ -57,6 +74,7 @@ export async function why(parts: WhyParts, url: UrlArgument): Promise<unknown> {
       serves: met.serves,
       cache: met.isCacheable ? cacheWord(usable) : "not asked",
       text: met.text,
+      ...(cookie !== null && { cookies: cookieWord(use) }),
     },
     cached: entries,
     departed: known
@@ -76,6 +94,14 @@ export async function why(parts: WhyParts, url: UrlArgument): Promise<unknown> {
   };
 }
 
+const noCookies: CookieUse = { kind: "none" };
+
+/** Names only: values are somebody's. */
+function cookieWord(use: CookieUse): string {
+  if (use.kind !== "own") return use.kind;
+  return use.name === undefined ? "one that cannot be read" : use.name;
+}
+
 const noDevlove: Met = {
   serves: "nothing",
   text: "no devlove is active for the domain: 503",
@@ -83,7 +109,8 @@ const noDevlove: Met = {
   isCacheable: false,
 };
 
-async function meets(served: ServedSite, { rawPath, rawQuery }: UrlArgument): Promise<Met> {
+async function meets(served: ServedSite, { url, fields }: Asked): Promise<Met> {
+  const { rawPath, rawQuery, hasLoneMark } = url;
   const { site, routes, files } = served;
   const none = { key: undefined, isCacheable: false } as const;
   const redirect = routes.redirect(rawPath);
@@ -99,21 +126,47 @@ async function meets(served: ServedSite, { rawPath, rawQuery }: UrlArgument): Pr
     return meetsFile(served, file, "the file");
   }
   if (site.backend === null) return meetsAbsent(served);
-  const { settings, normalizeQuery } = routes.cache(rawPath);
-  const key = keyOf(served, "generated", rawPath, normalizeQuery(rawQuery));
-  if (settings.bypass)
-    return {
-      serves: "generated",
-      text: "a rule of the devlove bypasses the cache",
-      key,
-      isCacheable: false,
-    };
-  return {
-    serves: "generated",
-    text: "from the backend where it is not cached",
-    key,
-    isCacheable: true,
-  };
+  const cacheRoute = routes.cache(rawPath);
+  const key = keyOf(served, "generated", rawPath, cacheRoute.normalizeQuery(rawQuery));
+  const use = cacheRoute.cookies(fields);
+  const reason = passReason({ method: "GET", fields, hasBody: false, hasLoneMark }, cacheRoute);
+  if (reason === undefined)
+    return { serves: "generated", text: askedText(use), key, isCacheable: true };
+  return { serves: "generated", text: passText(reason, use), key, isCacheable: false };
+}
+
+function askedText(use: CookieUse): string {
+  const text = "from the backend where it is not cached";
+  switch (use.kind) {
+    case "none":
+      return text;
+    case "ignored":
+      return `${text}, which is told no cookie: all are ignored`;
+    case "own":
+      return `${text}; the backend is told the cookies, and its answer is stored only where it says itself that it is for all`;
+    default:
+      return use satisfies never;
+  }
+}
+
+function passText(reason: PassReason, use: CookieUse): string {
+  switch (reason) {
+    case "bypass":
+      return "a rule of the devlove bypasses the cache";
+    case "cookie":
+      return `passed on to the backend, and not stored: the rule has a ttl_s, and ${ownCookie(use)} is not ignored`;
+    case "request":
+    case "method":
+      return "passed on to the backend, and not stored: `?` stands alone at the end";
+    default:
+      return reason satisfies never;
+  }
+}
+
+function ownCookie(use: CookieUse): string {
+  return use.kind === "own" && use.name !== undefined
+    ? `the cookie ${JSON.stringify(use.name)}`
+    : "a cookie whose name cannot be read";
 }
 
 function meetsFile(served: ServedSite, { path, size }: SiteFile, what: string): Met {
@@ -177,6 +230,7 @@ function told(
 ) {
   const { [queryRuleName]: storedRule = "", ...vary } = entry.vary ?? {};
   const { freshForS } = inForce?.(entry) ?? entry;
+  const isForCookies = freshForS > 0 || mayServeCookies(entry.headers);
   const freshUntilMs = entry.storedAtMs + (freshForS - entry.initialAgeS) * 1_000;
   return {
     id: entry.id,
@@ -196,6 +250,8 @@ function told(
     is_fresh: entry.kind === "static" || freshUntilMs > nowMs,
     source_no: entry.sourceNo,
     servable: entry.servable,
+    // As the origin said itself: what has no lifetime of its own answers no request with cookies.
+    for_cookies: entry.kind === "static" || isForCookies,
   };
 }
 

@@ -9,13 +9,14 @@ export const whyCommand: Command = {
   summary:
     "Says of a URL whether it is cached, what a request for it would meet, and when and by which clear or what else it went; of an address what happens to its requests and why; of a decision what was decided about whom, and why.",
   usage: [
-    "accel-agent why URL",
+    "accel-agent why URL [--cookie COOKIE]",
     "accel-agent why IP [--ua UA] [--domain DOMAIN]",
     "accel-agent why DECISION",
     "",
     "  URL               as visitors ask for it, e.g. https://www.example.com/blog/?page=2; the scheme may be left out",
     "  IP                address of a visitor: what would happen now on each host, and the last decisions about it",
     "  DECISION          the X-Accel-Decision of an answer, 16 hexadecimal digits",
+    "  --cookie COOKIE   what a Cookie field says, such as 'sid=1; _ga=2', with a URL: what a request with it would meet",
     "  --ua UA           user agent of the visitor, with an IP",
     "  --domain DOMAIN   one domain or sub-domain only, with an IP",
     controlUsage,
@@ -25,7 +26,12 @@ export const whyCommand: Command = {
   async run(context) {
     const { values, positionals } = readArgs(
       context.args,
-      { ...controlOptions, ua: { type: "string" }, domain: { type: "string" } },
+      {
+        ...controlOptions,
+        ua: { type: "string" },
+        domain: { type: "string" },
+        cookie: { type: "string" },
+      },
       1,
     );
     const [about] = positionals;
@@ -34,7 +40,7 @@ export const whyCommand: Command = {
     const answer = await ask(
       socketPath("accel-agent", values),
       "why",
-      { about, user_agent: values.ua, domain: values.domain },
+      { about, user_agent: values.ua, domain: values.domain, cookie: values.cookie },
       context,
     );
     context.out(values.json === true ? `${JSON.stringify(answer, null, 2)}\n` : textOf(answer));
@@ -59,7 +65,12 @@ type Clear = {
 };
 type Why = {
   readonly url: string;
-  readonly a_plain_get: { readonly serves: string; readonly cache: string; readonly text: string };
+  readonly a_plain_get: {
+    readonly serves: string;
+    readonly cache: string;
+    readonly text: string;
+    readonly cookies?: string;
+  };
   readonly cached: readonly {
     readonly id: number;
     readonly kind: string;
@@ -92,7 +103,7 @@ type Why = {
 function render({ url, a_plain_get: met, cached, departed, clears, known_since }: Why): string {
   const lines = [
     url,
-    `  a plain GET  ${met.serves}, cache: ${met.cache} (${met.text})`,
+    `  a ${met.cookies === undefined ? "plain GET" : "GET with these cookies"}  ${met.serves}, cache: ${met.cache} (${met.text})`,
     ...section("cached now", "not cached", cached, entryLines),
     ...section("what went", "nothing known", departed, ({ at, mime, reason, clear }) => [
       `${at}  ${mime}  ${reason}`,

@@ -7,11 +7,12 @@ import { expect, test } from "vitest";
 import { parseUrlArgument } from "../../src/agent/admin/url-argument.ts";
 import { why } from "../../src/agent/why.ts";
 import { blobPath } from "../../src/core/blob-path.ts";
-import type { SiteInput } from "../../src/core/effective-devlove.ts";
+import type { CacheInput, SiteInput } from "../../src/core/effective-devlove.ts";
 import { parseSha256 } from "../../src/core/ids.ts";
 import { encodeManifestTable } from "../../src/core/manifest-table.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { ask, host, openEdge, stateOf } from "./accelerator/edge.ts";
+import { openStage } from "./accelerator/stage.ts";
 
 /** Status and body that a visitor gets, and what `why` says of the same. */
 async function bothOf(site: SiteInput, path: string) {
@@ -79,4 +80,65 @@ test("a file is itself, whatever the single page", async () => {
   const { visitor, why: said } = await bothOf({ single_page: "index.html" }, "/gone.html");
   expect(visitor).toEqual([200, "<html>gone.html</html>"]);
   expect(said).toMatchObject({ serves: "static", text: "the file gone.html, 22 bytes" });
+});
+
+/** What is told in Cache-Status, and in words of `why`. */
+const passedOn = "passed on to the backend, and not stored: the rule has a ttl_s, and the cookie";
+const asked = "from the backend where it is not cached";
+const sid = "_ga=1; sid=2";
+const ofList = "_ga=1; _gid=2";
+const ttl = { ttl_s: 60 };
+
+test.each<[string, CacheInput, string | null, string, string, string]>([
+  ["no cookie", ttl, null, "hit", "hit", asked],
+  ["a login", ttl, sid, "fwd=bypass; detail=cookie", "not asked", `${passedOn} "sid" is not ignored`],
+  ["what cannot be read", ttl, "odd", "fwd=bypass; detail=cookie", "not asked", "a cookie whose name cannot be read is not ignored"],
+  ["cookies of the list", ttl, ofList, "hit", "hit", "all are ignored"],
+  ["what the rule ignores", { ...ttl, cookies: { ignore: ["s*"] } }, sid, "hit", "hit", "all are ignored"],
+  ["a bypass", { bypass: true }, sid, "fwd=bypass", "not asked", "bypasses the cache"],
+  ["only a date, no cookie", {}, null, "fwd=stale; fwd-status=304", "stale", asked],
+  ["only a date, a login", {}, sid, "fwd=request", "miss", "says itself that it is for all"],
+  ["only a date, cookies of the list", {}, ofList, "fwd=stale; fwd-status=304", "stale", "all are ignored"],
+])("under %s it says what the visitor meets", async (_name, rule, cookie, status, cache, text) => {
+  const dated = { "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT" };
+  await using s = await openStage((q, r) => {
+    r.sendDate = false;
+    r.writeHead(q.headers["if-modified-since"] === undefined ? 200 : 304, dated).end();
+  }, { default: rule });
+  await s.get("/a");
+  const said = await why(
+    {
+      index: {
+        why: async (keys) => ({
+          keys: keys
+            .filter(({ kind }) => kind === "generated")
+            .map((key) => ({
+              key,
+              entries: s.edge.cache.entries.map((entry) => ({ ...entry, servable: true })),
+              departures: [],
+              mime: null,
+              clears: [],
+            })),
+          clearNo: 0,
+          anew: null,
+        }),
+      },
+      state: stateOf(1, { backend: { urls: [s.origin.url] }, cache: { default: rule } }),
+      blobsDir: "/nonexistent",
+      nowMs: Date.now(),
+    },
+    parseUrlArgument(`http://${host}/a`),
+    cookie,
+  );
+  const got = await s.get("/a", cookie === null ? {} : { headers: { cookie } });
+  expect(got).toBe(`200  ${status}`);
+  const { a_plain_get: met } = Object(said);
+  expect([met.serves, met.cache]).toEqual(["generated", cache]);
+  expect(met.text).toContain(text);
+}); // prettier-ignore
+
+test("a lone mark at the end is passed on, and said so", async () => {
+  const { visitor, why: said } = await bothOf({ backend: { urls: ["http://127.0.0.1:1"] } }, "/a?");
+  expect(visitor[0]).toBe(502);
+  expect(said).toMatchObject({ cache: "not asked", text: expect.stringContaining("stands alone") });
 });

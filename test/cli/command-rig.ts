@@ -118,7 +118,13 @@ export function fakePorts(calls: unknown[]): ControlPorts {
     cacheStats: port("cacheStats"),
     cacheDryRun: port("cacheDryRun"),
     cacheCheck: port("cacheCheck", { ok: true, problems: [] }),
-    why: port("why", whyAnswer),
+    why: async (url, cookie) => {
+      calls.push(["why", url, cookie]);
+      const { a_plain_get: met } = whyAnswer;
+      return cookie === null
+        ? whyAnswer
+        : { ...whyAnswer, a_plain_get: { ...met, cookies: "sid" } };
+    },
     whyAddress: port("whyAddress", addressAnswer),
     whyDecision: port("whyDecision", decidedAnswer),
     botsCheck: port("botsCheck", checkedAnswer),

@@ -53,11 +53,16 @@ test.each([
     "clear a.example x --dry-run",
     ["cacheDryRun", { domain: "a.example", host: null, patterns: ["x"] }],
   ],
-  ["why", "a.example/a", ["why", { host: "a.example", rawPath: "/a", rawQuery: "" }]],
+  ["why", "a.example/a", ["why", { host: "a.example", rawPath: "/a", rawQuery: "" }, null]],
+  [
+    "why",
+    "a.example/a? --cookie sid=1",
+    ["why", { rawPath: "/a", rawQuery: "", hasLoneMark: true }, "sid=1"],
+  ],
   [
     "why",
     "HTTPS://A.example:8443/ü/%C3%BC?x=1&y#part",
-    ["why", { host: "a.example", rawPath: "/%C3%BC/%C3%BC", rawQuery: "x=1&y" }],
+    ["why", { host: "a.example", rawPath: "/%C3%BC/%C3%BC", rawQuery: "x=1&y" }, null],
   ],
   ["why", "192.0.2.1", ["whyAddress", { ip: "192.0.2.1" }]],
   [
@@ -90,6 +95,19 @@ test.each([
   await withAgent(async (where, calls) => {
     await run(commands[name], [...args.split(" "), ...where]);
     expect(calls).toMatchObject([call]);
+  });
+});
+
+test("why says which request it is about, and repeats no cookie", async () => {
+  await withAgent(async (where) => {
+    const lineOf = (text: string): string | undefined => text.split("\n")[1];
+    const plain = await run(whyCommand, ["a.example/a", ...where]);
+    expect(lineOf(plain)).toBe("  a plain GET  generated, cache: miss (from the backend)");
+    const told = await run(whyCommand, ["a.example/a", "--cookie", "sid=secret", ...where]);
+    expect(lineOf(told)).toBe(
+      "  a GET with these cookies  generated, cache: miss (from the backend)",
+    );
+    expect(told).not.toContain("secret");
   });
 });
 
@@ -131,6 +149,7 @@ test.each([
   ["why", "0123456789abcde", "names no host"],
   ["why", "0123456789abcdef --ua x", "--ua and --domain go with an address only"],
   ["why", "a.example/a --domain a.example", "--ua and --domain go with an address only"],
+  ["why", "192.0.2.1 --cookie a=1", "--cookie goes with a URL only"],
   ["why", "ftp://a.example/", "is no http or https URL"],
   ["why", "/just/a/path", "names no host"],
   ["why", "http://a.example/ extra", "extra"],

@@ -52,7 +52,7 @@ it.each<[string, CacheInput, readonly RegExp[]]>([
 
 it("warns of each cookie of a login, named or taken in", () => {
   for (const name of loginCookies) {
-    const middle = `${name.slice(0, 2)}*${name.slice(-2)}`;
+    const middle = `${name.slice(0, 1)}*${name.slice(-1)}`;
     for (const pattern of [name, middle])
       expect([pattern, said({ cookies: { ignore: [pattern] } }).length]).toEqual([pattern, 1]);
     // It would be a visitor's own but for the rule.

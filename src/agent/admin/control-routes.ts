@@ -18,7 +18,8 @@ export type ControlPorts = {
   readonly cacheDryRun: (selection: CacheSelection) => Promise<unknown>;
   readonly cacheStats: () => Promise<unknown>;
   readonly cacheCheck: () => Promise<unknown>;
-  readonly why: (url: UrlArgument) => Promise<unknown>;
+  /** `cookie`: what its Cookie field says; null: it has none. */
+  readonly why: (url: UrlArgument, cookie: string | null) => Promise<unknown>;
   /** Throws NOT_FOUND. */
   readonly whyDecision: (id: string) => unknown;
   readonly whyAddress: (visitor: VisitorArgument) => unknown;
@@ -72,10 +73,13 @@ export function controlRoutes(ports: ControlPorts): ControlRoutes {
     why: (parameters) => {
       const asked = fields(parameters);
       const about = parseWhyArgument(asked["about"]);
+      const cookie = cookieArgument(asked["cookie"]);
+      if (cookie !== null && about.kind !== "url")
+        throw new AccelError("USAGE", "--cookie goes with a URL only");
       if (about.kind === "address") return ports.whyAddress(visitor(ports, about.ip, asked));
       if (asked["user_agent"] !== undefined || asked["domain"] !== undefined)
         throw new AccelError("USAGE", "--ua and --domain go with an address only");
-      return about.kind === "url" ? ports.why(about.url) : ports.whyDecision(about.id);
+      return about.kind === "url" ? ports.why(about.url, cookie) : ports.whyDecision(about.id);
     },
     "cache-stats": () => ports.cacheStats(),
     "cache-check": () => ports.cacheCheck(),
@@ -102,6 +106,16 @@ export function controlRoutes(ports: ControlPorts): ControlRoutes {
     "logs-backlog": () => ports.logsBacklog(),
     "logs-tail": (parameters, signal) => ports.logsTail(parseTailArgument(parameters), signal),
   };
+}
+
+/** As much as a header has room for. */
+const cookieCharsMax = 32_768;
+
+function cookieArgument(cookie: unknown): string | null {
+  if (cookie === undefined) return null;
+  if (typeof cookie !== "string" || cookie.length > cookieCharsMax)
+    throw new AccelError("USAGE", "--cookie: what a Cookie field says, such as 'name=value'");
+  return cookie;
 }
 
 function visitor(

@@ -10,6 +10,8 @@ export type UrlArgument = {
   readonly rawPath: string;
   /** Without the question mark. */
   readonly rawQuery: string;
+  /** There is a question mark, and nothing behind it. */
+  readonly hasLoneMark: boolean;
 };
 
 /** With or without scheme. Throws USAGE saying what is wrong. */
@@ -22,7 +24,8 @@ export function parseUrlArgument(text: string): UrlArgument {
   if (target === undefined || host === undefined)
     throw new AccelError("USAGE", `${JSON.stringify(text)} names no host`);
   const { rawPath, rawQuery } = target;
-  return { host, rawPath: sendable(rawPath), rawQuery: sendable(rawQuery) };
+  const hasLoneMark = rawQuery === "" && whole.includes("?");
+  return { host, rawPath: sendable(rawPath), rawQuery: sendable(rawQuery), hasLoneMark };
 }
 
 /** What no request line can hold, percent-encoded as every client does. */
