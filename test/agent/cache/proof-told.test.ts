@@ -17,14 +17,21 @@ const blind = `import { Matcher } from ${JSON.stringify(matchJob)};
   process.once("disconnect", () => process.exit(0));`;
 
 const proved = { verified: true, left: 0, removed: 1 };
+const left = [
+  "clear_left_entries",
+  "error",
+  expect.stringMatching(
+    /^clear \d+ had left 1 entries behind that it matches; they are dropped now$/,
+  ),
+];
 const disproved = { verified: false, left: 1, removed: 0 };
 
 test.each([
-  ["that holds", undefined, proved],
-  ["that does not", blind, disproved],
+  ["that holds", undefined, proved, []],
+  ["that does not", blind, disproved, [left]],
 ] as const)(
   "a proof %s is the same for all who ask at once, and after a restart",
-  async (_what, script, proof) => {
+  async (_what, script, proof, warnings) => {
     using dir = tempDir();
     using scripts = tempDir();
     const changes = script === undefined ? {} : { matcherEntry: entryScript(scripts.path, script) };
@@ -37,6 +44,9 @@ test.each([
       const others = [clear(rig, ["path:x"], again).gone, clear(rig, ["path:x"], again).gone];
       await applied;
       for (const told of await Promise.all([gone, ...others])) expect(told).toMatchObject(proof);
+      expect(rig.health.list().map(({ code, severity, text }) => [code, severity, text])).toEqual(
+        warnings,
+      );
       expect(await clear(rig, ["path:x"], again).gone).toMatchObject(proof);
     }
     // What matches now was stored after the clear: asked anew, the predicate would say something else.

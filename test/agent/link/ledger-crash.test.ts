@@ -4,6 +4,7 @@ import { copyFileSync, existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openAgentDb, type AgentDb } from "../../../src/agent/link/agent-db.ts";
+import { indexMemory } from "../../../src/agent/link/index-memory.ts";
 import { Ledger } from "../../../src/agent/link/ledger.ts";
 import { openSqlite, type Sqlite } from "../../../src/base/sqlite.ts";
 import type { Receipt } from "../../../src/wire/receipt.ts";
@@ -66,6 +67,7 @@ const operations: readonly (readonly [string, (db: AgentDb) => void])[] = [
         imports: [entry(5, "viewset.import")],
       }),
   ],
+  ["what the cache index says", (db) => indexMemory(db).note({ opening: "o", clearNo: 9 })],
   ["a history that is forgotten", ({ ledger }) => ledger.forget()],
 ];
 
