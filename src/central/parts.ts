@@ -28,6 +28,7 @@ import { createBackupHold } from "./backup-hold.ts";
 import { startFront } from "./front.ts";
 import { startBlobCollection } from "./jobs/blob-collection.ts";
 import { startBotImports } from "./jobs/bot-imports.ts";
+import { startImportDeadlines } from "./jobs/import-deadlines.ts";
 import { startRetention } from "./jobs/retention.ts";
 import { createMailPages } from "./mail-pages.ts";
 import { alertRules, openNotices } from "./notices.ts";
@@ -38,6 +39,7 @@ import { openAgentStore } from "./store/agent-store.ts";
 import { dropAudit } from "./store/audit.ts";
 import { BotImports } from "./store/bot-import.ts";
 import { giveFirstKeys } from "./store/first-keys.ts";
+import { failOverdueImports } from "./store/import-deadlines.ts";
 import { MarkJournal, type MarkJournalDeps } from "./store/mark-journal.ts";
 import { collectBlobs } from "./store/blob-collection.ts";
 import { openBlobs, type BlobFiles } from "./store/blobs.ts";
@@ -117,7 +119,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   );
   // Before the listener, whose closing waits for every connection.
   stack.defer(async () => hub[Symbol.asyncDispose]());
-  stack.use(startJobs(ground));
+  startJobs(stack, ground);
   const collecting = { store, blobs, directory: at("blobs"), randomBytes };
   const collect = async (at: Date, ended: AbortSignal): ReturnType<typeof collectBlobs> =>
     collectBlobs(collecting, at, ended);
@@ -253,12 +255,13 @@ function backendRules(settings: CentralSettings): { readonly otherLoopbackNamesA
   return { otherLoopbackNamesAllowed: settings["devlove.other_loopback_names"] };
 }
 
-function startJobs({ settings, store, thread, now, log }: Ground): AsyncDisposable {
+function startJobs(stack: AsyncDisposableStack, ground: Ground): void {
+  const { settings, store, thread, now, log } = ground;
   const retention = {
     ageMs: settings["logs.retention_age"],
     bytesMax: settings["logs.retention_size"],
   };
-  return startRetention({
+  const retaining = startRetention({
     dropIdempotencyKeys: async (at) => dropIdempotencyKeys(store, at),
     dropAgentTokens: async (at) => dropExpiredAgentTokens(store, at),
     dropUnreviewed: async (at) => dropUnreviewed(store, at),
@@ -268,4 +271,7 @@ function startJobs({ settings, store, thread, now, log }: Ground): AsyncDisposab
     now,
     log,
   });
+  stack.use(retaining);
+  const failOverdue = async (at: Date): Promise<number> => failOverdueImports(store, at);
+  stack.use(startImportDeadlines({ failOverdue, now, log }));
 }

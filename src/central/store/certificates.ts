@@ -5,7 +5,7 @@ import { sealPrivateKey } from "../../base/vault-seal.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { Certificate } from "../../wire/customer/certificate.ts";
 import { certificatesBytesMax, certificatesMax } from "../../wire/vault.ts";
-import { readProof } from "./proof.ts";
+import { isAbsent, readProof } from "./proof.ts";
 import { tellCertificates } from "./site-vault.ts";
 import { newestKey, privateKeyContext } from "./symmetric-keys.ts";
 import type { Work } from "./work.ts";
@@ -63,7 +63,9 @@ async function listCertificates(
     .select("certificates_seq")
     .where("deployment_site_id", "=", siteId)
     .executeTakeFirstOrThrow();
-  const { state, error } = await readProof(tx, siteId, told.certificates_seq ?? 0, Date.parse(at));
+  const proof = await readProof(tx, siteId, told.certificates_seq ?? 0, Date.parse(at));
+  const { error } = proof;
+  const state = isAbsent(proof) ? "absent" : proof.state;
   // Written below.
   return rows.map((row) => ({
     ...row,

@@ -13,7 +13,7 @@ import {
   type ManifestVerdict,
 } from "../../wire/manifest-judgement.ts";
 import { manifestBytesMax } from "../../wire/manifest.ts";
-import type { Store, Tx } from "./database.ts";
+import type { Queries, Store, Tx } from "./database.ts";
 
 type Blobs = {
   read(sha256: Sha256): Promise<Uint8Array | undefined>;
@@ -221,7 +221,7 @@ export async function endImport(
 }
 
 export async function failImport(
-  tx: Tx,
+  tx: Queries,
   importId: string,
   reason: string,
   at: string,

@@ -59,6 +59,11 @@ export function proofOf(
   };
 }
 
+/** No agent of the deployment ever connected: there is nobody to wait for, and its first one takes the state as it is then. */
+export function isAbsent({ instances }: Pick<Proof, "instances">): boolean {
+  return instances.length === 0;
+}
+
 type Sight = { readonly lastSeen: string };
 
 /** Pure. The instances that count: those seen lately; where none was, the one seen last. Newest sight first, as given. */

@@ -6,7 +6,7 @@ import { sealPrivateKey, sealSymmetricKey, symmetricKeyBytes } from "../../base/
 import type { SymmetricKey } from "../../wire/customer/symmetric-key.ts";
 import { symmetricKeysMax } from "../../wire/vault.ts";
 import { sql } from "kysely";
-import { readProof } from "./proof.ts";
+import { isAbsent, readProof } from "./proof.ts";
 import { siteWithSecret, type SiteWithSecret } from "./site-secret.ts";
 import { tellCertificates, tellKeys } from "./site-vault.ts";
 import { pacedParts } from "./parts.ts";
@@ -82,7 +82,8 @@ async function listKeys(
     const siteId = key.deployment_site_id;
     const proof = proofs.get(siteId) ?? (await readProof(tx, siteId, seq, Date.parse(at)));
     proofs.set(siteId, proof);
-    const { state, error } = proof;
+    const { error } = proof;
+    const state = isAbsent(proof) ? "absent" : proof.state;
     keys.push({ ...key, state, ...(error !== undefined && { error }) });
   }
   return keys;

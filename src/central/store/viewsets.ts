@@ -3,7 +3,7 @@
 import type { Sha256 } from "../../core/ids.ts";
 import type { ActivationState, ViewsetVersion } from "../../wire/customer/viewset.ts";
 import { announceViewset, sitesOfDomain } from "./links.ts";
-import { readProof } from "./proof.ts";
+import { isAbsent, readProof } from "./proof.ts";
 import type { Tx } from "./database.ts";
 import type { Work } from "./work.ts";
 
@@ -150,7 +150,7 @@ async function activatedAt(
     const serving = state === "failed" ? servingOf(refusals[0]?.detail["serving"]) : undefined;
     activations.push({
       deployment_site_id: siteId,
-      state: state === "failed" && isPinned ? "pinned" : state,
+      state: isAbsent(proof) ? "absent" : state === "failed" && isPinned ? "pinned" : state,
       ...(error !== undefined && { error }),
       ...(serving !== undefined && { serving }),
       ...(lastSeen !== undefined && { last_seen: lastSeen }),
@@ -170,8 +170,9 @@ function servingOf(told: unknown): DeploymentActivation["serving"] {
 
 /** Pure. Nothing is proved where no deployment serves the domain. */
 export function activationOf(deployments: readonly DeploymentActivation[]): ActivationState {
+  const present = deployments.filter(({ state }) => state !== "absent");
   for (const worst of ["failed", "pinned"] as const)
-    if (deployments.some(({ state }) => state === worst)) return worst;
-  const isApplied = deployments.length > 0 && deployments.every(({ state }) => state === "applied");
-  return isApplied ? "applied" : "pending";
+    if (present.some(({ state }) => state === worst)) return worst;
+  if (present.length === 0) return deployments.length > 0 ? "absent" : "pending";
+  return present.every(({ state }) => state === "applied") ? "applied" : "pending";
 }

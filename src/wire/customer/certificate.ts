@@ -53,9 +53,18 @@ export const Certificate = open(
     not_after: Timestamp,
     fingerprint: Sha256Text,
     when_created: Timestamp,
-    state: Type.Union([Type.Literal("applied"), Type.Literal("pending"), Type.Literal("failed")], {
-      description: "Whether the site's agents have its certificates as they are now.",
-    }),
+    state: Type.Union(
+      [
+        Type.Literal("applied"),
+        Type.Literal("pending"),
+        Type.Literal("failed"),
+        Type.Literal("absent"),
+      ],
+      {
+        description:
+          "Whether the site's agents have its certificates as they are now; absent where no agent ever connected.",
+      },
+    ),
     error: Type.Optional(Type.String()),
   },
   {

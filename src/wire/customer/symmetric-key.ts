@@ -8,9 +8,18 @@ export const SymmetricKey = open(
     id: Id,
     name: Type.String(),
     deployment_site_id: Id,
-    state: Type.Union([Type.Literal("applied"), Type.Literal("pending"), Type.Literal("failed")], {
-      description: "Whether the site's agents have its keys as they are now.",
-    }),
+    state: Type.Union(
+      [
+        Type.Literal("applied"),
+        Type.Literal("pending"),
+        Type.Literal("failed"),
+        Type.Literal("absent"),
+      ],
+      {
+        description:
+          "Whether the site's agents have its keys as they are now; absent where no agent ever connected.",
+      },
+    ),
     error: Type.Optional(Type.String()),
   },
   {

@@ -9,6 +9,7 @@ const ActivationState = Type.Union([
   Type.Literal("pending"),
   Type.Literal("failed"),
   Type.Literal("pinned"),
+  Type.Literal("absent"),
 ]);
 export type ActivationState = Static<typeof ActivationState>;
 
@@ -22,7 +23,7 @@ export const ViewsetVersion = open(
     is_active: Type.Boolean({ description: "What the customer asked for." }),
     activation: Type.Union([ActivationState, Type.Null()], {
       description:
-        "What the agents proved; null where it is not active. Failed on one deployment is failed, pinned to another version on one is pinned; served by none yet is pending.",
+        "What the agents proved; null where it is not active. Failed on one deployment is failed, pinned to another version on one is pinned; not yet proved by one, or linked to none, is pending. A deployment that no agent ever connected for is absent, and holds up nothing: absent is what only such deployments serve.",
     }),
     deployments: Type.Array(
       open({

@@ -3,9 +3,13 @@
 import { truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { silentLog } from "../../../src/base/log.ts";
+import { startImportDeadlines } from "../../../src/central/jobs/import-deadlines.ts";
+import { failOverdueImports, overdue } from "../../../src/central/store/import-deadlines.ts";
 import { canonicalJson, type Json } from "../../../src/core/canonical-json.ts";
 import type { Receipt } from "../../../src/wire/receipt.ts";
 import { seedSite, startAgentSide, type AgentSide } from "../../support/agent-side.ts";
+import { until } from "../../support/until.ts";
 
 const devlove = JSON.stringify({ domains: { "www.example.test": {} } });
 
@@ -273,6 +277,61 @@ test("a name taken meanwhile fails the import", async () => {
     error: "the domain has a viewset named v1 already",
   });
   expect(await versions(side)).toHaveLength(1);
+});
+
+test("an import from a deployment whose agent never connected fails after ten minutes, in words; a late receipt changes nothing", async () => {
+  const { side, siteId, seq } = await started();
+  await using _ = side;
+  const giveUp = async (iso: string) => failOverdueImports(side.store, new Date(iso));
+  expect(await giveUp("2030-01-15T11:09:59.999Z")).toBe(0);
+  expect(await importRow(side)).toMatchObject({ state: "started" });
+  expect(await giveUp("2030-01-15T11:10:00.000Z")).toBe(1);
+  const failed = {
+    state: "failed",
+    error: `the agent of deployment site ${siteId} has never connected: the import was given up after 10 minutes`,
+    when_ended: "2030-01-15T11:10:00.000Z",
+  };
+  expect(await importRow(side)).toMatchObject(failed);
+  expect(await giveUp("2030-01-15T11:20:00.000Z")).toBe(0);
+  const manifest = await upload(side);
+  await side.agentStore.saveReceipts(siteId, "instance-1", [receipt(seq, { manifest })]);
+  expect(await importRow(side)).toMatchObject(failed);
+  expect(await versions(side)).toEqual([]);
+});
+
+test.each<readonly [string, string, string, string | undefined]>([
+  ["away for less than a day", "2030-01-15T11:01:00.000Z", "2030-01-16T11:00:00.000Z", undefined],
+  [
+    "away for a day",
+    "2030-01-15T11:01:00.000Z",
+    "2030-01-16T11:01:00.000Z",
+    "the agent of deployment site 7 was last seen at 2030-01-15T11:01:00.000Z: the import was given up after 24 hours",
+  ],
+  [
+    "away for long, asked just now",
+    "2029-01-01T00:00:00.000Z",
+    "2030-01-16T10:59:59.999Z",
+    undefined,
+  ],
+  ["in touch, for days", "2030-01-19T11:00:00.000Z", "2030-01-19T11:03:00.000Z", undefined],
+])("an import whose agent is %s", (_, seen, now, reason) => {
+  expect(overdue(7, { started: "2030-01-15T11:00:00.000Z", seen }, new Date(now))).toBe(reason);
+});
+
+test("overdue imports are looked for at the start and from then on", async () => {
+  let calls = 0;
+  const failOverdue = async (): Promise<number> => {
+    calls += 1;
+    if (calls === 2) throw new Error("the store is busy");
+    return 0;
+  };
+  await using _ = startImportDeadlines({
+    failOverdue,
+    now: () => new Date(),
+    log: silentLog(),
+    intervalMs: 5,
+  });
+  await until("a failed run is not the last", () => calls > 3);
 });
 
 test("receipts of other entries, of snapshots and of other sites end no import", async () => {

@@ -101,7 +101,7 @@ test("one for the same names takes the place of the one before; the same again c
       names: ["example.com", "www.example.com"],
       not_before: "2020-01-01T00:00:00.000Z",
       when_created: api.clock.toISOString(),
-      state: "pending",
+      state: "absent",
     },
   ]);
   const last = (await api.journal(site.id)).at(-1);
@@ -183,7 +183,7 @@ describe("symmetric keys", () => {
       id: expect.any(Number),
       name,
       deployment_site_id: site.id,
-      state: "pending",
+      state: "absent",
     });
     const second = await make();
     expect([second.status, second.body]).toEqual([

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { canonicalJson } from "../../../src/core/canonical-json.ts";
 import { member, openApi, type Api } from "./api-harness.ts";
-import { receipt } from "./receipts.ts";
+import { receipt, seen } from "./receipts.ts";
 import { ViewsetCustomer } from "./viewset-customer.ts";
 
 let api: Api;
@@ -102,7 +102,7 @@ describe("activation", () => {
     const first = await customer.activate("one");
     expect(first).toMatchObject({
       status: 200,
-      body: { is_active: true, activation: "pending", when_obsoleted: null },
+      body: { is_active: true, activation: "absent", when_obsoleted: null },
     });
     await customer.activate("two");
     const [one, two] = await customer.versions();
@@ -146,6 +146,32 @@ describe("activation", () => {
       activation: "failed",
       deployments: [{ state: "failed", error: "file index.html is missing" }],
     });
+  });
+
+  test("at a deployment that no agent ever connected for is absent, and holds up nothing", async () => {
+    const site = await api.call("POST", "/deployment-site/", { token, body: {} });
+    const emptyId = Number(member(site.body, "id"));
+    await api.call("PUT", `/domain/${name}/`, { token, body: { deployment_site_id: emptyId } });
+    await customer.postDevlove("one", customer.document({}));
+    await customer.activate("one");
+    const state = async () => {
+      const [version] = await customer.versions();
+      return [version?.["activation"], Object(version)["deployments"]];
+    };
+    const at = (siteState: string, more = {}) => [
+      { deployment_site_id: siteId, state: siteState, ...more },
+      { deployment_site_id: emptyId, state: "absent" },
+    ];
+    expect(await state()).toEqual(["absent", at("absent")]);
+    await seen(api, siteId);
+    const last_seen = api.clock.toISOString();
+    expect(await state()).toEqual(["pending", at("pending", { last_seen })]);
+    const entries = await api.journal(siteId);
+    const seq = entries.findLastIndex(({ kind }) => kind === "viewset.activated") + 1;
+    await receipt(api, { siteId, seq, phase: "applied" });
+    expect(await state()).toEqual(["applied", at("applied", { last_seen })]);
+    await seen(api, emptyId);
+    expect(await state()).toMatchObject(["pending", [{}, { state: "pending" }]]);
   });
 
   test("takes the views of the version, which a new devlove inherits from the active one", async () => {
