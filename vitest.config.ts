@@ -7,6 +7,8 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     testTimeout: 120_000,
     hookTimeout: 300_000,
+    // A test that asserts nothing cannot fail.
+    expect: { requireAssertions: true },
     pool: "forks",
     maxWorkers: 2,
     reporters: ["default"],

@@ -85,6 +85,7 @@ test("a body that is too large does not hold up the requests behind it", async (
   for (let i = 0; i < 20; i++) socket.write(`10000\r\n${chunk}\r\n`);
   socket.write("0\r\n\r\nGET / HTTP/1.1\r\nhost: x\r\n\r\n");
   await until("the next one answered", () => answers.includes("read"));
+  expect(answers.split("HTTP/1.1 200 OK")).toHaveLength(3);
   socket.destroy();
 });
 
@@ -183,6 +184,7 @@ test("who is answered and goes on with its body for too long is cut off; who end
   await once(slowAgain.resume(), "close");
   quick.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
   await until("answered again", () => answers.split("early").length === 3);
+  expect(quick.destroyed).toBe(false);
   quick.destroy();
 });
 

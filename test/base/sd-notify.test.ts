@@ -1,6 +1,6 @@
 // What systemd is told: through systemd-notify on the PATH, here one that writes its arguments down.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createSdNotify } from "../../src/base/sd-notify.ts";
@@ -41,8 +41,11 @@ test("what is sent first arrives first, however long it takes", async () => {
 
 test("a systemd-notify that fails, or is missing, is no error", async () => {
   using dir = tempDir();
-  await createSdNotify(fakeOnPath(dir.path, "exit 1")).send("READY=1");
-  await createSdNotify({ PATH: "/nowhere", NOTIFY_SOCKET: "/run/nowhere" }).send("READY=1");
+  const failing = createSdNotify(fakeOnPath(dir.path, 'touch "$OUT"; exit 1'));
+  await expect(failing.send("READY=1")).resolves.toBeUndefined();
+  expect(existsSync(join(dir.path, "out"))).toBe(true);
+  const missing = createSdNotify({ PATH: "/nowhere", NOTIFY_SOCKET: "/run/nowhere" });
+  await expect(missing.send("READY=1")).resolves.toBeUndefined();
 });
 
 test("outside systemd nothing is started", async () => {

@@ -92,6 +92,7 @@ describe("the examples", () => {
   it("are of keys that there are", () => {
     const keys = devloveKeys().map(({ key }) => key);
     expect(keys).toEqual(expect.arrayContaining(Object.keys(DEVLOVE_EXAMPLES)));
+    expect(Object.values(DEVLOVE_EXAMPLES).flat().length).toBeGreaterThan(20);
   });
 
   const rows = Object.entries(DEVLOVE_EXAMPLES).flatMap(([key, values]) =>

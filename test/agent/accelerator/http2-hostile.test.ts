@@ -84,6 +84,8 @@ describe("a connection is cut", () => {
     visitor.send(Buffer.from("GET / HTTP/1.1\r\nHost: www.example.com\r\n\r\n"));
     await visitor.closed;
     await until("no connection is left", () => s.edge.openConnections === 0);
+    expect(visitor.has("headers", 1)).toBe(false);
+    expect((await askSecure(s.port, "/")).status).toBe(404);
   });
 
   test("that asks for nothing any more", async () => {
@@ -125,6 +127,7 @@ describe("a connection is kept", () => {
     visitor.send(frame("settings", 0, Buffer.alloc(0), ack));
     visitor.send(frame("headers", 1, pack(get()), whole));
     await until("the answer", () => visitor.has("headers", 1));
+    expect([visitor.goaway, resetOf(visitor, 1)]).toEqual([undefined, undefined]);
   });
 });
 
@@ -192,6 +195,7 @@ describe("a stream is refused", () => {
     visitor.send(frame("data", 1, Buffer.from("short"), endStream));
     await until("the refusal", () => resetOf(visitor, 1) === protocolError);
     await until("the record", () => s.edge.records.length === 1);
+    expect(visitor.has("headers", 1)).toBe(false);
   });
 
   test("that unpacks to more than it weighs", async () => {

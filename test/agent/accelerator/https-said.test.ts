@@ -105,5 +105,6 @@ describe("draining", () => {
     silent.resume();
     await secure.edge.drain(300);
     await closed;
+    expect(secure.edge.openConnections).toBe(0);
   });
 });

@@ -141,6 +141,7 @@ describe("a handshake", () => {
     socket.on("error", () => {});
     socket.renegotiate({}, () => {});
     await closed;
+    expect((await askSecure(secure.port, "/")).status).toBe(404);
   });
 });
 

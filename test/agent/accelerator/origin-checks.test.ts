@@ -112,4 +112,5 @@ it("checks go where requests may go, and nowhere else", async () => {
   await using rig = open();
   rig.follow({ backend: { urls: ["http://169.254.169.254"], health, connect_timeout_s: 30 } });
   await until("it is refused", () => rig.codes().some((code) => code.includes("link-local")));
+  expect(rig.codes().filter((code) => !code.includes("link-local"))).toEqual([]);
 });

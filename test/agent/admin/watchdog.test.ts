@@ -53,10 +53,17 @@ test("it is fed while all move, not while one stands still, and again afterwards
 });
 
 test("without a watchdog it returns at once, and asks nobody", async () => {
+  const asked: string[] = [];
   await runWatchdog({
-    notify: { watchdogMs: undefined, send: async () => expect.unreachable() },
-    heartbeats: { read: () => expect.unreachable() },
+    notify: { watchdogMs: undefined, send: async () => void asked.push("systemd") },
+    heartbeats: {
+      read: () => {
+        asked.push("heartbeats");
+        return {};
+      },
+    },
     log: silentLog(),
     stop: new AbortController().signal,
   });
+  expect(asked).toEqual([]);
 });

@@ -148,7 +148,8 @@ test("the last decisions of a worker that ends are told", async () => {
   const teller = new DecisionTeller(port, batchMax);
   const id = teller.note(some);
   teller[Symbol.dispose]();
-  await until("the decision", () => log.find(id) !== undefined);
+  const found = await until("the decision", () => log.find(id));
+  expect(found).toMatchObject({ id });
 });
 
 test("while main does not answer, a batch waits and the rest is dropped and counted", async () => {

@@ -62,13 +62,14 @@ test.each(plantedBugs.map((bug) => [bug.name, bug] as const))(
   async (_, { bugs = {}, weights = {}, plant }) => {
     using runs = new Runs();
     const undo = plant?.();
+    let found: unknown;
     try {
-      for (let seed = 1; runs.totals.steps < stepsMax; seed++)
-        if ((await runs.run(stepsOf(seed, weights), { bugs })) !== undefined) return;
+      for (let seed = 1; found === undefined && runs.totals.steps < stepsMax; seed++)
+        found = await runs.run(stepsOf(seed, weights), { bugs });
     } finally {
       undo?.();
     }
-    expect.fail(`not within ${stepsMax} steps`);
+    expect(found, `within ${stepsMax} steps`).toBeDefined();
   },
   180_000,
 );

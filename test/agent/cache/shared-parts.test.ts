@@ -97,7 +97,7 @@ describe("servable bits", () => {
   });
 });
 
-test("the shared words do not overlap", () => {
+test("what was written to the shared words is read through another view", () => {
   const buffer = SharedHeader.allocate();
   const [one, two] = [new SharedHeader(buffer), new SharedHeader(buffer)];
   one.clearNo = 2 ** 40;
@@ -111,6 +111,64 @@ test("the shared words do not overlap", () => {
     true,
   ]);
   expect(two.nextIncarnation()).toBe(2);
+});
+
+test("the shared words do not overlap: what is written to a region changes its own words and no other's", () => {
+  // So many that each place of a region is met: 16,384 places need about 170,000 keys.
+  const domains = Array.from({ length: 4_000 }, (_, at) => `${at}.test`);
+  const keys = Array.from({ length: 300_000 }, (_, at) => keyOf({ path: `/${at}` }));
+  const regions: readonly {
+    readonly name: string;
+    /** Of 32 bits each. */
+    readonly words: number;
+    readonly write: (header: SharedHeader) => void;
+  }[] = [
+    { name: "incarnation", words: 1, write: (header) => void (header.incarnation = -1) },
+    { name: "confirmed", words: 1, write: (header) => void (header.confirmed = true) },
+    { name: "openings", words: 1, write: (header) => void header.nextIncarnation() },
+    { name: "asked", words: 1, write: (header) => header.noteClearAsked() },
+    { name: "lookups", words: 1, write: (header) => header.noteLookup() },
+    { name: "clear_no", words: 2, write: (header) => void (header.clearNo = -1) },
+    { name: "last_id", words: 2, write: (header) => void (header.lastId = -1) },
+    { name: "stored", words: 2, write: (header) => void (header.storedBytes = -1) },
+    { name: "in_flight", words: 2, write: (header) => void header.addInFlight(-1) },
+    { name: "clear marks", words: 256, write: (header) => header.moveClearMark(null) },
+    {
+      name: "clear marks of domains",
+      words: 256,
+      write: (header) => {
+        for (const domain of domains) header.moveClearMark(domain);
+      },
+    },
+    { name: "unsure", words: 256, write: (header) => header.setUnsure(domains) },
+    {
+      name: "key marks",
+      words: 16_384,
+      write: (header) => {
+        for (const key of keys) header.moveKeyMark(keyPlace(key));
+      },
+    },
+    {
+      name: "invalidation marks",
+      words: 16_384,
+      write: (header) => {
+        for (const key of keys) header.moveInvalidationMark(key);
+      },
+    },
+  ];
+  const ownerOf = new Map<number, string>();
+  const sizes: unknown[] = [];
+  for (const { name, write } of regions) {
+    const buffer = SharedHeader.allocate();
+    write(new SharedHeader(buffer));
+    const changed = [...new Int32Array(buffer).entries()].filter(([, value]) => value !== 0);
+    sizes.push({ name, words: changed.length });
+    const region = name.replace(" of domains", "");
+    const others = changed.map(([at]) => ownerOf.get(at) ?? region);
+    expect({ name, shares: [...new Set(others)] }).toEqual({ name, shares: [region] });
+    for (const [at] of changed) ownerOf.set(at, region);
+  }
+  expect(sizes).toEqual(regions.map(({ name, words }) => ({ name, words })));
 });
 
 test("hot bodies are bounded; what was asked for lately stays", () => {

@@ -47,8 +47,8 @@ test.each([
   ["https://central.example.com", true],
 ])("%s may be used: %s", async (url, fine) => {
   const open = (): CentralClient => clientOf(url);
-  if (!fine) expect(open).toThrow(expect.objectContaining({ code: "SETTINGS_INVALID" }));
-  else await open()[Symbol.asyncDispose]();
+  if (fine) await expect(open()[Symbol.asyncDispose]()).resolves.toBeUndefined();
+  else expect(open).toThrow(expect.objectContaining({ code: "SETTINGS_INVALID" }));
 });
 
 test.each<[number, unknown, FaultCode]>([

@@ -158,8 +158,10 @@ test("what the watch did not tell is found by looking", async () => {
   const { sites, devloveFile } = await setUp(dir.path, options, text({}));
   const open = sites;
   writeFileSync(devloveFile, text({ compression: false }));
+  expect(compression(open)).not.toBe(false);
   await until("the look", () => compression(open) === false);
-  await open[Symbol.asyncDispose](); // Although no watch was ever ready.
+  // Although no watch was ever ready.
+  await expect(open[Symbol.asyncDispose]()).resolves.toBeUndefined();
 });
 
 test("another release behind the link to the views: everything changed, and it is watched", async () => {

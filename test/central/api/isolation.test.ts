@@ -137,6 +137,10 @@ test.each(cases)("%s: as if it were not there", async (_name, one) => {
 describe("lists", () => {
   const lists = owned.filter(({ method, path }) => method === "GET" && !path.includes("{"));
 
+  test("there are some", () => {
+    expect(lists.length).toBeGreaterThan(8);
+  });
+
   test.each(lists.map((one) => [one.path, one] as const))(
     "%s holds nothing of the other",
     async (_path, operation) => {

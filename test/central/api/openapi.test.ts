@@ -158,6 +158,12 @@ const answers = operations.flatMap(([name, { told }]) =>
   }),
 );
 
+test("there are operations, bodies and answers to look at", () => {
+  expect(operations.length).toBeGreaterThan(60);
+  expect(bodies.length).toBeGreaterThan(20);
+  expect(answers.length).toBeGreaterThan(50);
+});
+
 test.each(answers)("%s has examples of its answer that fit", (_name, media) => {
   const examples = examplesAt(media);
   expect(examples.length).toBeGreaterThan(0);

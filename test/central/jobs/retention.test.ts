@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import pino from "pino";
-import { expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { silentLog } from "../../../src/base/log.ts";
 import { startRetention } from "../../../src/central/jobs/retention.ts";
 import { openStore } from "../../../src/central/store/database.ts";
@@ -10,6 +10,7 @@ import { dropExpiredAgentTokens, dropIdempotencyKeys } from "../../../src/centra
 import { tempDir } from "../../support/temp-dir.ts";
 
 const now = new Date("2030-01-15T12:00:00Z");
+const hourMs = 3_600_000;
 
 test("a step that fails is told and does not keep the others from running", async () => {
   const lines: string[] = [];
@@ -69,16 +70,44 @@ test("keys older than a day and tokens past their end go, the others stay", asyn
   ]);
 });
 
-test("disposing ends the schedule", async () => {
-  const jobs = startRetention({
-    dropIdempotencyKeys: async () => 0,
-    dropAgentTokens: async () => 0,
-    dropUnreviewed: async () => 0,
-    dropAudit: async () => 0,
-    dropLogs: async () => [],
-    now: () => now,
-    log: silentLog(),
+describe("the schedule", () => {
+  beforeEach(() => void vi.useFakeTimers({ now }));
+  afterEach(() => void vi.useRealTimers());
+  const started = (dropLogs: () => Promise<readonly string[]>): AsyncDisposable =>
+    startRetention({
+      dropIdempotencyKeys: async () => 0,
+      dropAgentTokens: async () => 0,
+      dropUnreviewed: async () => 0,
+      dropAudit: async () => 0,
+      dropLogs,
+      now: () => new Date(),
+      log: silentLog(),
+    });
+
+  test("runs at the start and once an hour, until it is disposed", async () => {
+    let runs = 0;
+    const jobs = started(async () => {
+      runs++;
+      return [];
+    });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(runs).toBe(1);
+    await vi.advanceTimersByTimeAsync(3 * hourMs);
+    expect(runs).toBe(4);
+    await jobs[Symbol.asyncDispose]();
+    expect(vi.getTimerCount()).toBe(0);
+    await vi.advanceTimersByTimeAsync(3 * hourMs);
+    expect(runs).toBe(4);
   });
-  await jobs[Symbol.asyncDispose]();
-  // The test process would hang on a timer that is left.
+
+  test("disposing waits for the run under way", async () => {
+    const held = Promise.withResolvers<readonly string[]>();
+    const jobs = started(async () => held.promise);
+    let isOver = false;
+    const over = jobs[Symbol.asyncDispose]().then(() => (isOver = true));
+    await vi.advanceTimersByTimeAsync(hourMs);
+    expect(isOver).toBe(false);
+    held.resolve([]);
+    expect(await over).toBe(true);
+  });
 });

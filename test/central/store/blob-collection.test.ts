@@ -196,7 +196,7 @@ test("who stores a blob that is removed without end does not wait without end", 
     }
   };
   const removing = [remove(), remove()];
-  await put("wanted");
+  expect(await put("wanted")).toBe(sha256);
   stored.abort();
   await Promise.all(removing);
 });
