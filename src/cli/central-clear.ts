@@ -7,7 +7,8 @@ import { ApiError } from "../client/api-error.ts";
 import { createCustomerClient, type CustomerClient } from "../client/customer-client.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
 import { patternsMax } from "../core/pattern-budget.ts";
-import { clearWaitMaxS, type ClearState } from "../wire/customer/clear.ts";
+import type { ClearState } from "../wire/customer/clear.ts";
+import { waitMaxS } from "../wire/customer/proof.ts";
 import {
   answeredOf,
   clearHeading,
@@ -98,7 +99,7 @@ function orderOf(
 
 /** How long central is asked to wait: no longer than it would. */
 function centralWaitS({ waitMs }: Shared): number {
-  return Math.min(waitMs / 1_000, clearWaitMaxS);
+  return Math.min(waitMs / 1_000, waitMaxS);
 }
 
 async function dryRun(

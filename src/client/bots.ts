@@ -3,8 +3,10 @@
 import {
   badBotCheckShape,
   botRecordShape,
+  botSummaryShape,
   vipBotCheckShape,
   type BotRecord,
+  type BotSummary,
 } from "../wire/customer/bot.ts";
 import {
   policyPartShape,
@@ -14,6 +16,7 @@ import {
 } from "../wire/customer/policy.ts";
 import { unreviewedDomainShape, type UnreviewedDomain } from "../wire/customer/unreviewed-bots.ts";
 import type { BotSet } from "../wire/journal.ts";
+import type { Decoder } from "../wire/validate.ts";
 import { arrayOf, type CallOptions, type Calls } from "./transport.ts";
 
 export type BotMark = {
@@ -26,11 +29,17 @@ export type BotMark = {
   readonly custom?: boolean;
 };
 
+/** `waitSeconds`: until the connected deployments have proved it; the answer then has `deployments`. */
+export type MarkOptions = CallOptions & { readonly waitSeconds?: number };
+
 export type BotCheck = { readonly isBot: boolean; readonly domains: readonly string[] };
 
 export type BotClient = {
-  mark(mark: BotMark, options?: CallOptions): Promise<BotRecord>;
-  remove(mark: BotMark, options?: CallOptions): Promise<BotRecord>;
+  mark(mark: BotMark, options?: MarkOptions): Promise<BotRecord>;
+  remove(mark: BotMark, options?: MarkOptions): Promise<BotRecord>;
+  /** As these, answered without the list of addresses. */
+  markBriefly(mark: BotMark, options?: MarkOptions): Promise<BotSummary>;
+  removeBriefly(mark: BotMark, options?: MarkOptions): Promise<BotSummary>;
   /** Whether the whole range is in the set of one of the customer's domains. */
   isBot(set: BotSet, range: string): Promise<BotCheck>;
   listBots(set: BotSet): Promise<readonly BotRecord[]>;
@@ -45,17 +54,33 @@ export function botClient({ call }: Pick<Calls, "call">): BotClient {
   const { decode } = botRecordShape;
   const pathPart = (range: string): string => encodeURIComponent(range.replace("/", "_"));
   const flag = (custom = false): object => (custom ? { is_custom_ip_range: true } : {});
+  const asked = async <T>(
+    path: string,
+    decode: Decoder<T>,
+    body: object,
+    { waitSeconds, ...options }: MarkOptions = {},
+    form?: "summary",
+  ): Promise<T> => {
+    const query = { wait: waitSeconds, return: form };
+    return (await call("POST", path, decode, { body, query, ...options })).value;
+  };
+  const marking = ({ set, range, bot, domain, custom }: BotMark): readonly [string, object] => [
+    `/mark-as-${set}-bot/${pathPart(range)}/`,
+    { attach_to_bot: bot, attach_to_domain: domain, ...flag(custom) },
+  ];
+  const removing = ({ set, range, bot, domain, custom }: BotMark): readonly [string, object] => [
+    `/remove-ip-from-${set}-bot-list/${pathPart(range)}/`,
+    { remove_from_bot: bot, remove_from_domain: domain, ...flag(custom) },
+  ];
+  const whole = async ([path, body]: readonly [string, object], options?: MarkOptions) =>
+    asked(path, decode, body, options);
+  const brief = async ([path, body]: readonly [string, object], options?: MarkOptions) =>
+    asked(path, botSummaryShape.decode, body, options, "summary");
   return {
-    mark: async ({ set, range, bot, domain, custom }, options) => {
-      const body = { attach_to_bot: bot, attach_to_domain: domain, ...flag(custom) };
-      const path = `/mark-as-${set}-bot/${pathPart(range)}/`;
-      return (await call("POST", path, decode, { body, ...options })).value;
-    },
-    remove: async ({ set, range, bot, domain, custom }, options) => {
-      const body = { remove_from_bot: bot, remove_from_domain: domain, ...flag(custom) };
-      const path = `/remove-ip-from-${set}-bot-list/${pathPart(range)}/`;
-      return (await call("POST", path, decode, { body, ...options })).value;
-    },
+    mark: async (mark, options) => whole(marking(mark), options),
+    remove: async (mark, options) => whole(removing(mark), options),
+    markBriefly: async (mark, options) => brief(marking(mark), options),
+    removeBriefly: async (mark, options) => brief(removing(mark), options),
     isBot: async (set, range) => {
       const path = `/is-${set}-bot/${pathPart(range)}/`;
       if (set === "bad") {

@@ -2,7 +2,6 @@
 
 import {
   clearStateShape,
-  clearWaitDefaultS,
   dryRunShape,
   type ClearState,
   type DryRun,
@@ -13,6 +12,7 @@ import {
   type DevloveFile,
   type DevloveVerdict,
 } from "../wire/customer/devlove-file.ts";
+import { waitDefaultS } from "../wire/customer/proof.ts";
 import {
   importProgressShape,
   importStartedShape,
@@ -71,7 +71,7 @@ export function contentClient({ call }: Pick<Calls, "call">): ContentClient {
   return {
     ...devloveCalls({ call }),
     ...viewsetCalls({ call }),
-    clear: async (domain, patterns, { waitSeconds = clearWaitDefaultS, ...options } = {}) =>
+    clear: async (domain, patterns, { waitSeconds = waitDefaultS, ...options } = {}) =>
       (
         await call("POST", clearPath(domain), clearStateShape.decode, {
           body: { url_path_patterns: patterns },
@@ -79,7 +79,7 @@ export function contentClient({ call }: Pick<Calls, "call">): ContentClient {
           ...options,
         })
       ).value,
-    dryRunClear: async (domain, patterns, { waitSeconds = clearWaitDefaultS, ...options } = {}) =>
+    dryRunClear: async (domain, patterns, { waitSeconds = waitDefaultS, ...options } = {}) =>
       (
         await call("POST", clearPath(domain), dryRunShape.decode, {
           body: { url_path_patterns: patterns, dry_run: true },

@@ -51,9 +51,9 @@ export function panel(
      curl -s ${auth} \\
        -d '{"url_path_patterns": ["${pattern}"]}' ${api}/clear-accelerator-cache/${places.domain}/
 
-  3  block a range, and be a visitor from it
+  3  block a range: the answer comes when the agent has proved it; then be a visitor from it
      curl -s ${auth} \\
-       -d '{"attach_to_bot": "unwelcome", "attach_to_domain": "${places.domain}"}' ${api}/mark-as-bad-bot/203.0.113.0_24/
+       -d '{"attach_to_bot": "unwelcome", "attach_to_domain": "${places.domain}"}' '${api}/mark-as-bad-bot/203.0.113.0_24/?wait=5'
      curl -si -H 'X-Forwarded-For: 203.0.113.7' ${site}/ | head -8
 
   4  see the request logs

@@ -109,6 +109,17 @@ test("bots and policy", async () => {
     "192.0.2.4",
   ]);
 
+  const waited = await client.mark({ ...mark, range: "192.0.2.7" }, { waitSeconds: 0 });
+  expect(waited.deployments).toMatchObject([{ state: "pending" }]);
+  const brief = { name: "Crawler", domain };
+  const other = { ...mark, range: "192.0.2.8" };
+  expect(await client.markBriefly(other)).toMatchObject({ ...brief, ip_address_count: 2 });
+  expect(await client.removeBriefly(other, { waitSeconds: 0 })).toMatchObject({
+    ...brief,
+    ip_address_count: 1,
+    deployments: [{ state: "pending" }],
+  });
+
   const general_policy = { unknown_bots_can_access: true };
   expect(await client.setPolicy({ general_policy })).toEqual({ general_policy });
   expect(await client.policy()).toMatchObject({ general_policy });

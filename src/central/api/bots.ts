@@ -8,19 +8,24 @@ import {
   badBotCheckShape,
   type BotRecord,
   botRecordShape,
+  markAnswerShape,
+  returnParameter,
   vipBotCheckShape,
 } from "../../wire/customer/bot.ts";
+import { optionalWaitParameter } from "../../wire/customer/proof.ts";
 import type { BotSet } from "../../wire/journal.ts";
 import { KeyedMutex } from "../../base/mutex.ts";
 import { list, ok } from "./answer.ts";
 import { attach, badRange, detach, type Marks } from "./bot-marks.ts";
 import { parsePlainRange } from "./bot-range.ts";
+import { markAnswer, markQueryFault } from "./mark-answer.ts";
+import type { Ports } from "./ports.ts";
 import { forUsers, type Endpoint } from "./endpoint.ts";
 import type { ResourceDeps } from "./resources.ts";
 
 const customersMax = 20_000; // Some 4 MB of buckets.
 
-export function botEndpoints({ rateLimit, settings }: ResourceDeps): readonly Endpoint[] {
+export function botEndpoints({ rateLimit, settings, ports }: ResourceDeps): readonly Endpoint[] {
   const marks: Marks = {
     limit: rateLimit({
       burst: settings.marksBurst,
@@ -30,29 +35,33 @@ export function botEndpoints({ rateLimit, settings }: ResourceDeps): readonly En
     elementsMax: settings.botElements,
     turns: new KeyedMutex(),
   };
-  return [...listEndpoints("bad", marks), ...listEndpoints("vip", marks)];
+  return [...listEndpoints("bad", marks, ports), ...listEndpoints("vip", marks, ports)];
 }
 
-function listEndpoints(set: BotSet, marks: Marks): readonly Endpoint[] {
+function listEndpoints(set: BotSet, marks: Marks, ports: Ports): readonly Endpoint[] {
   const [name, title] = set === "bad" ? ["bad-bot", "bad bot"] : ["vip-bot", "VIP bot"];
   return [
     forUsers({
       method: "POST",
       path: `/mark-as-${name}/:range/`,
       summary: `Attach an address or a range to a ${title}`,
-      gives: gives(botRecordShape),
+      gives: gives(markAnswerShape),
       refuses: [404, 429],
+      query: { wait: optionalWaitParameter, return: returnParameter },
       body: botMark,
-      handle: async (call) => attach(call, set, marks),
+      handle: async (call) => markQueryFault(call.query) ?? attach(call, set, marks),
+      finish: async (call, answer) => markAnswer(call, set, answer, ports),
     }),
     forUsers({
       method: "POST",
       path: `/remove-ip-from-${name}-list/:range/`,
       summary: `Detach an address or a range from a ${title}`,
-      gives: gives(botRecordShape),
+      gives: gives(markAnswerShape),
       refuses: [404, 429],
+      query: { wait: optionalWaitParameter, return: returnParameter },
       body: botRemove,
-      handle: async (call) => detach(call, set, marks),
+      handle: async (call) => markQueryFault(call.query) ?? detach(call, set, marks),
+      finish: async (call, answer) => markAnswer(call, set, answer, ports),
     }),
     forUsers({
       method: "GET",

@@ -3,13 +3,11 @@
 import { gives } from "../../wire/customer/operation.ts";
 import {
   cacheClear,
-  clearWaitDefaultS,
-  clearWaitMaxS,
   type ClearState,
   clearAnswerShape,
   clearStateShape,
-  waitParameter,
 } from "../../wire/customer/clear.ts";
+import { waitParameter } from "../../wire/customer/proof.ts";
 import { isTrue } from "../../wire/customer/shape.ts";
 import { invalid, notFound, ok, type Answer, type ProblemAnswer } from "./answer.ts";
 import { askAgents, type DryRunAsked } from "./dry-run.ts";
@@ -17,6 +15,7 @@ import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
 import { hostNamed, isProblem } from "./path-values.ts";
 import type { ClearFound } from "./content-unit.ts";
 import type { PatternCheck } from "./ports.ts";
+import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor } from "./unit.ts";
 
@@ -95,19 +94,6 @@ function clearIdOf(body: unknown): string {
     : "";
 }
 
-function waitFault(query: URLSearchParams): ProblemAnswer | undefined {
-  return waitMsOf(query) === undefined
-    ? invalid([{ path: "?wait", message: `must be 0 to ${clearWaitMaxS} seconds` }])
-    : undefined;
-}
-
-function waitMsOf(query: URLSearchParams): number | undefined {
-  const text = query.get("wait") ?? String(clearWaitDefaultS);
-  return /^\d{1,2}(?:\.\d{1,3})?$/.test(text) && Number(text) <= clearWaitMaxS
-    ? Number(text) * 1_000
-    : undefined;
-}
-
 function patternFault(
   patterns: readonly string[],
   check: PatternCheck["check"],
@@ -145,27 +131,6 @@ async function settled(
     found = await whileTrue(isUntold, current, receipts, grace);
   }
   return found === undefined ? notFound(`clear ${clearId}`) : ok(encode(found));
-}
-
-/** Reads again at each receipt until the condition ends or the signal aborts. */
-async function whileTrue(
-  condition: (found: ClearFound) => boolean,
-  current: () => Promise<ClearFound | undefined>,
-  receipts: ResourceDeps["ports"]["receipts"],
-  signal: AbortSignal,
-): Promise<ClearFound | undefined> {
-  for (;;) {
-    const read = new AbortController();
-    // Asked for before reading: a receipt in between is not missed.
-    const next = receipts.next(AbortSignal.any([signal, read.signal]));
-    const found = await current();
-    if (found === undefined || !condition(found) || signal.aborted) {
-      read.abort();
-      await next;
-      return found;
-    }
-    await next;
-  }
 }
 
 function encode({ deployments, ...clear }: ClearFound): ClearState {

@@ -3,7 +3,7 @@
 import type { Sha256 } from "../../core/ids.ts";
 import type { IpRange } from "../../core/ip.ts";
 import type { EdgeFacts } from "../../wire/channel.ts";
-import type { BotRecord } from "../../wire/customer/bot.ts";
+import type { BotRecord, MarkDeployment } from "../../wire/customer/bot.ts";
 import type { ClearDeployment, ClearState } from "../../wire/customer/clear.ts";
 import type { DevloveFile } from "../../wire/customer/devlove-file.ts";
 import type { Policy } from "../../wire/customer/policy.ts";
@@ -110,6 +110,24 @@ export type Bots = {
     limits: { readonly most: number; readonly botMax: number },
   ): Promise<number>;
   readonly rewrites: BotRewrites;
+};
+
+/** The set of a customer's main domain or sub-domain. */
+export type SetPlace = {
+  readonly customerId: number;
+  readonly host: string;
+  readonly set: BotSet;
+};
+
+/** `entries`: where it was seen in the deployment's journal, for whoever asks again. */
+export type MarkFound = {
+  readonly version: number;
+  readonly deployments: readonly (MarkDeployment & { readonly entries: readonly number[] })[];
+};
+
+export type MarkProofs = {
+  /** What is proved by now of the version that `before` was about; without it, of the newest. Undefined: there is no such set. */
+  state(place: SetPlace, before?: MarkFound): Promise<MarkFound | undefined>;
 };
 
 /** Of a bot: what it holds, by count and digest. */

@@ -12,6 +12,7 @@ import type {
   Deployments,
   DevloveFiles,
   Imports,
+  MarkProofs,
   Policies,
   UnreviewedBots,
   Viewsets,
@@ -52,6 +53,7 @@ export type Unit = {
   readonly imports: Imports;
   readonly packages: Packages;
   readonly people: People;
+  readonly markProofs: MarkProofs;
   readonly monitorChannels: MonitorChannels;
   readonly policies: Policies;
   readonly recovery: Recovery;

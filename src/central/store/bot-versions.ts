@@ -12,7 +12,7 @@ import {
 } from "../../core/set-digest.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { BotSet } from "../../wire/journal.ts";
-import { inlineElementsMax, sitesOfDomain } from "./links.ts";
+import { inlineElementsMax, noteEntries, sitesOfDomain } from "./links.ts";
 import { isShrinkMeant } from "./site-state.ts";
 import { pacedParts } from "./parts.ts";
 import { append, type Work } from "./work.ts";
@@ -157,7 +157,7 @@ async function tell(
   set: SetRow,
   change: SetChange | undefined,
 ): Promise<void> {
-  await append(work, await sitesOfDomain(work, domainId), "bots.changed", {
+  const entries = await append(work, await sitesOfDomain(work, domainId), "bots.changed", {
     domain: set.host,
     set: set.kind,
     // A version that leads to itself fits no agent that has another: it fetches the whole.
@@ -169,6 +169,7 @@ async function tell(
     digest: set.digest as Sha256, // As core/set-digest makes it.
     shrink_meant: isShrinkMeant(set),
   });
+  await noteEntries(work, set, entries);
 }
 
 async function keep(work: Work, setId: number, { added, removed }: SetChange): Promise<void> {

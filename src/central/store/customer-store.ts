@@ -13,6 +13,7 @@ import { domains } from "./domains.ts";
 import { idempotency } from "./idempotency.ts";
 import { imports } from "./imports.ts";
 import type { MarkWindow } from "./mark-journal.ts";
+import { markProofs } from "./mark-proof.ts";
 import { packages } from "./packages.ts";
 import { people } from "./people.ts";
 import { monitorChannels } from "./monitor-channels.ts";
@@ -54,6 +55,7 @@ function unitOf(work: Work) {
     imports: imports(work),
     packages: packages(work),
     people: people(work),
+    markProofs: markProofs(work),
     monitorChannels: monitorChannels(work),
     policies: policies(work),
     recovery: recovery(work),

@@ -2,6 +2,8 @@
 //
 // A link by tags is a standing rule: it is evaluated again whenever a site's tags or the rule change. A link by id stays until it is taken back.
 
+import type { Appended } from "./journal.ts";
+import { pacedParts } from "./parts.ts";
 import { append, type Work } from "./work.ts";
 import {
   activeViewsetBody,
@@ -184,7 +186,7 @@ export const inlineElementsMax = 10_000; // Times about 60 bytes: 600 KB of a ch
 async function announceSet(work: Work, set: BotSetRow, siteIds: readonly number[]): Promise<void> {
   if (set.version === 0) return;
   const inline = set.count <= inlineElementsMax;
-  await append(work, siteIds, "bots.changed", {
+  const entries = await append(work, siteIds, "bots.changed", {
     domain: set.host,
     set: set.kind,
     from_version: inline ? 0 : set.version,
@@ -195,4 +197,30 @@ async function announceSet(work: Work, set: BotSetRow, siteIds: readonly number[
     digest: set.digest,
     shrink_meant: isShrinkMeant(set),
   });
+  await noteEntries(work, set, entries);
+}
+
+/** Where the journals tell of the set: the receipts of these entries prove it. */
+export async function noteEntries(
+  { tx }: Work,
+  set: { readonly id: number; readonly version: number },
+  entries: readonly Appended[],
+): Promise<void> {
+  const rows = entries.map(({ deploymentSiteId, seq }) => ({
+    bot_set_id: set.id,
+    deployment_site_id: deploymentSiteId,
+    version: set.version,
+    seq,
+  }));
+  for await (const part of pacedParts(rows))
+    await tx
+      .insertInto("bot_set_deployments")
+      .values(part)
+      .onConflict((conflict) =>
+        conflict.columns(["bot_set_id", "deployment_site_id"]).doUpdateSet((row) => ({
+          version: row.ref("excluded.version"),
+          seq: row.ref("excluded.seq"),
+        })),
+      )
+      .execute();
 }

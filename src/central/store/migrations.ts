@@ -9,6 +9,7 @@ import { notices } from "./notice-migration.ts";
 import { packagesAndAudit } from "./operator-tables.ts";
 import { positions } from "./position-migration.ts";
 import { restores } from "./restore-migration.ts";
+import { setDeployments } from "./set-deployment-migration.ts";
 import { turns } from "./turn-migration.ts";
 import { unreviewedBots } from "./unreviewed-migration.ts";
 import { vault } from "./vault-migration.ts";
@@ -30,6 +31,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0014-held-bots": { up: heldBots },
   "0015-turns": { up: turns },
   "0016-positions": { up: positions },
+  "0017-set-deployments": { up: setDeployments },
 };
 
 async function people(db: Db): Promise<void> {

@@ -134,6 +134,13 @@ export type StoreTables = OperatorTables &
       /** The largest count from which the set came down by what was asked for. */
       meant_from: Generated<number>;
     };
+    /** Where the last entry of a set stands in the journal of each deployment, and the version that it leads to; its receipts are the proof. */
+    bot_set_deployments: {
+      bot_set_id: number;
+      deployment_site_id: number;
+      version: number;
+      seq: number;
+    };
     /** In order: what the journals are still to be told. */
     bot_changes: { id: Id; bot_set_id: number; is_added: number; bot: string; range: string };
     /** Whole sets that were made blobs, by the set's digest. */

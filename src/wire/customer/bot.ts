@@ -2,6 +2,9 @@
 
 import { Type, type Static } from "typebox";
 import { BotSetName } from "../journal.ts";
+import { Count, Timestamp } from "../parts.ts";
+import { ProofProgress } from "./proof.ts";
+import type { QueryParameter } from "./operation.ts";
 import { body, BooleanLike, DomainText, Id, nameText, open, shape } from "./shape.ts";
 
 const BotName = nameText(255);
@@ -25,6 +28,57 @@ export const botRemove = body(
   { examples: [{ remove_from_bot: "Examplebot", remove_from_domain: "www.example.com" }] },
 );
 
+const proof = {
+  state: ProofProgress,
+  took_ms: Type.Union([Count, Type.Null()], {
+    description: "At the agent, until every request was judged by it, durably. Null: not told.",
+  }),
+  error: Type.Optional(Type.String()),
+};
+
+/** What one deployment's agents proved of the set as it stood after the mark or removal, later changes of it included. */
+export const MarkDeployment = open(
+  {
+    deployment_site_id: Id,
+    ...proof,
+    /** Of a deployment that is pending. */
+    last_seen: Type.Optional(Timestamp),
+    /** Those seen within a day, the one seen last in any case. */
+    instances: Type.Array(open({ instance_id: Type.String(), ...proof, last_seen: Timestamp })),
+  },
+  { title: "MarkDeployment" },
+);
+export type MarkDeployment = Static<typeof MarkDeployment>;
+
+/** Parts of the answer to a mark or a removal. */
+const answered = {
+  also_in: Type.Optional(
+    Type.Array(
+      open({
+        list: BotSetName,
+        domain: Type.String(),
+        bot: Type.String(),
+        ip_address_or_range: Type.String(),
+      }),
+      {
+        description:
+          "After a mark: where addresses of it stand in the other list of the domain too. VIP decides. At most 20.",
+      },
+    ),
+  ),
+  deployments: Type.Optional(
+    Type.Array(MarkDeployment, {
+      description:
+        "With `?wait=`: what the deployments' agents proved by now. `applied`: every request is judged by the set as it is, or as it became since.",
+    }),
+  ),
+};
+
+export const returnParameter: QueryParameter = {
+  schema: { type: "string", enum: ["summary"] },
+  description: "`summary`: how many addresses and ranges the bot holds, in place of all of them.",
+};
+
 export const BotRecord = open(
   {
     id: Id,
@@ -39,20 +93,7 @@ export const BotRecord = open(
           "In lists, where the name is an older one that agents claimed: what those bots are called now. The record holds for them.",
       }),
     ),
-    also_in: Type.Optional(
-      Type.Array(
-        open({
-          list: BotSetName,
-          domain: Type.String(),
-          bot: Type.String(),
-          ip_address_or_range: Type.String(),
-        }),
-        {
-          description:
-            "After a mark: where addresses of it stand in the other list of the domain too. VIP decides. At most 20.",
-        },
-      ),
-    ),
+    ...answered,
   },
   {
     title: "Bot",
@@ -68,6 +109,25 @@ export const BotRecord = open(
 );
 export type BotRecord = Static<typeof BotRecord>;
 export const botRecordShape = shape(BotRecord);
+
+/** A mark or a removal, answered with `?return=summary`. */
+export const BotSummary = open(
+  {
+    id: Id,
+    name: Type.String(),
+    domain: Type.String(),
+    ip_address_count: Count,
+    ...answered,
+  },
+  {
+    title: "BotSummary",
+    examples: [{ id: 51, name: "Examplebot", domain: "www.example.com", ip_address_count: 2 }],
+  },
+);
+export type BotSummary = Static<typeof BotSummary>;
+export const botSummaryShape = shape(BotSummary);
+
+export const markAnswerShape = shape(Type.Union([BotRecord, BotSummary]));
 
 const checked = {
   ip_address_or_range: Type.String({ description: "Ranges are echoed with a slash." }),

@@ -4,13 +4,11 @@ import { Type, type Static } from "typebox";
 import { indexColumns } from "../../core/index-schema.ts";
 import { DryRunSample } from "../ask.ts";
 import { Count, Timestamp } from "../parts.ts";
-import type { QueryParameter } from "./operation.ts";
+import { ProofProgress } from "./proof.ts";
 import { body, BooleanLike, Id, open, shape } from "./shape.ts";
 
 const clearPatternsMax = 64;
 const patternLengthMax = 4_096;
-export const clearWaitDefaultS = 5;
-export const clearWaitMaxS = 30;
 
 export const cacheClear = body(
   {
@@ -31,23 +29,13 @@ export const cacheClear = body(
   },
 );
 
-export const waitParameter: QueryParameter = {
-  schema: { type: "number", minimum: 0, maximum: clearWaitMaxS, default: clearWaitDefaultS },
-  description: "Seconds to wait until the connected deployments have told.",
-};
-
 const countOrNull = (description: string) => Type.Union([Count, Type.Null()], { description });
 const msOrNull = (description: string) =>
   Type.Union([Type.Number({ minimum: 0 }), Type.Null()], { description });
-const ClearProgress = Type.Union([
-  Type.Literal("applied"),
-  Type.Literal("pending"),
-  Type.Literal("failed"),
-]);
 
 /** What was proved of a clear, each null until it was told. */
 const proof = {
-  state: ClearProgress,
+  state: ProofProgress,
   matched: countOrNull("Entries that it made unservable."),
   removed: countOrNull("Of those, the deleted ones."),
   blocked_in_flight: countOrNull(

@@ -56,8 +56,11 @@ export class FakeBlobs {
 
 export class FakeReceipts {
   #waiting: (() => void)[] = [];
+  /** How often somebody began to wait. */
+  asked = 0;
 
   async next(signal: AbortSignal): Promise<void> {
+    this.asked++;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiting.push(resolve);
     if (signal.aborted) resolve();

@@ -8,7 +8,8 @@ import { agentFields } from "../../../src/agent/settings/fields.ts";
 import { botsCommand } from "../../../src/cli/agent-bots.ts";
 import { botsCommand as importCommand } from "../../../src/cli/central-bots.ts";
 import { whyCommand } from "../../../src/cli/agent-why.ts";
-import { openApi, type Api } from "./api-harness.ts";
+import { member, openApi, type Api } from "./api-harness.ts";
+import { receipt } from "./receipts.ts";
 
 const document = readFileSync(join(import.meta.dirname, "../../../docs/bots.md"), "utf8");
 const blocks = [...document.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(
@@ -33,10 +34,17 @@ const examples = blocks.flatMap(({ language, text }, at) => {
 
 let api: Api;
 let token: string;
+const instanceId = "1f0e3dad99908345";
 beforeAll(async () => {
   api = await openApi();
   token = await api.trial("reader");
-  await api.call("POST", "/domain/", { token, body: { name: "shop.example.com" } });
+  const site = await api.call("POST", "/deployment-site/", { token, body: {} });
+  const siteId = Number(member(site.body, "id"));
+  const body = { name: "shop.example.com", deployment_site_id: siteId };
+  await api.call("POST", "/domain/", { token, body });
+  // Its agent has told of all that the journal will have.
+  const detail = { snapshot: true };
+  await receipt(api, { siteId, seq: 1_000, phase: "applied", detail, instanceId, tookMs: 9 });
 });
 afterAll(async () => api[Symbol.asyncDispose]());
 

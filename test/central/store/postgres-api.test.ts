@@ -12,6 +12,7 @@ testOnPostgres({
   "clear-dry-run": async () => import("../api/clear-dry-run.test.ts"),
   isolation: async () => import("../api/isolation.test.ts"),
   links: async () => import("../api/links.test.ts"),
+  "mark-wait": async () => import("../api/mark-wait.test.ts"),
   notifications: async () => import("../api/notifications.test.ts"),
   observing: async () => import("../api/observing.test.ts"),
   packages: async () => import("../api/packages.test.ts"),

@@ -1,0 +1,56 @@
+// The answer to a mark or a removal: as it was stored; with `?wait=` also what the deployments proved, with `?return=summary` without the list of addresses.
+
+import type { BotRecord, BotSummary, MarkDeployment } from "../../wire/customer/bot.ts";
+import type { BotSet } from "../../wire/journal.ts";
+import { invalid, type Answer, type ProblemAnswer } from "./answer.ts";
+import type { MarkFound, SetPlace } from "./content-unit.ts";
+import type { Call } from "./endpoint.ts";
+import type { Ports } from "./ports.ts";
+import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
+import type { Actor } from "./unit.ts";
+
+export function markQueryFault(query: URLSearchParams): ProblemAnswer | undefined {
+  const fault = query.has("wait") ? waitFault(query) : undefined;
+  if (fault !== undefined) return fault;
+  return ["summary", null].includes(query.get("return"))
+    ? undefined
+    : invalid([{ path: "?return", message: "must be summary, or absent" }]);
+}
+
+/** Of the record that `attach` and `detach` have stored; for each repetition of the call anew. */
+export async function markAnswer(
+  call: Call<unknown, Actor>,
+  set: BotSet,
+  stored: Answer,
+  ports: Pick<Ports, "live" | "receipts">,
+): Promise<Answer> {
+  if (stored.kind !== "json") return stored;
+  const { query, actor } = call;
+  const record = stored.body as BotRecord; // By `attach` and `detach`.
+  const waitMs = query.has("wait") ? waitMsOf(query) : undefined;
+  const place: SetPlace = { customerId: actor.customerId, host: record.domain, set };
+  const proved =
+    waitMs === undefined ? {} : { deployments: await provedOf(call, place, waitMs, ports) };
+  const told = query.get("return") === "summary" ? summaryOf(record) : record;
+  return { ...stored, body: { ...told, ...proved } };
+}
+
+function summaryOf({ ip_addresses: addresses, ...record }: BotRecord): BotSummary {
+  return { ...record, ip_address_count: addresses.length };
+}
+
+/** When every connected deployment has told of the set as it is now, or the time is up. */
+async function provedOf(
+  { read, gone }: Call<unknown, Actor>,
+  place: SetPlace,
+  waitMs: number,
+  { live, receipts }: Pick<Ports, "live" | "receipts">,
+): Promise<readonly MarkDeployment[]> {
+  const signal = AbortSignal.any([gone, AbortSignal.timeout(waitMs)]);
+  const current = async (before?: MarkFound): Promise<MarkFound | undefined> =>
+    read(async (unit) => unit.markProofs.state(place, before));
+  const isPending = ({ deployments }: MarkFound): boolean =>
+    deployments.some(({ state, deployment_site_id: id }) => state === "pending" && live.isLive(id));
+  const found = await whileTrue(isPending, current, receipts, signal);
+  return found?.deployments.map(({ entries: _entries, ...deployment }) => deployment) ?? [];
+}

@@ -1,0 +1,41 @@
+// `?wait=`: the answer comes when the agents that are connected have proved what was asked for, or the time is up.
+
+import { waitDefaultS, waitMaxS } from "../../wire/customer/proof.ts";
+import { invalid, type ProblemAnswer } from "./answer.ts";
+import type { Ports } from "./ports.ts";
+
+export function waitFault(query: URLSearchParams): ProblemAnswer | undefined {
+  return waitMsOf(query) === undefined
+    ? invalid([{ path: "?wait", message: `must be 0 to ${waitMaxS} seconds` }])
+    : undefined;
+}
+
+/** Undefined: it is no such number. */
+export function waitMsOf(query: URLSearchParams): number | undefined {
+  const text = query.get("wait") ?? String(waitDefaultS);
+  return /^\d{1,2}(?:\.\d{1,3})?$/.test(text) && Number(text) <= waitMaxS
+    ? Number(text) * 1_000
+    : undefined;
+}
+
+/** Reads again at each receipt until the condition ends or the signal aborts. `current` is given what it answered before. */
+export async function whileTrue<T>(
+  condition: (found: T) => boolean,
+  current: (before?: T) => Promise<T | undefined>,
+  receipts: Ports["receipts"],
+  signal: AbortSignal,
+): Promise<T | undefined> {
+  for (let before: T | undefined; ;) {
+    const read = new AbortController();
+    // Asked for before reading: a receipt in between is not missed.
+    const next = receipts.next(AbortSignal.any([signal, read.signal]));
+    const found = await current(before);
+    if (found === undefined || !condition(found) || signal.aborted) {
+      read.abort();
+      await next;
+      return found;
+    }
+    before = found;
+    await next;
+  }
+}
