@@ -28,7 +28,7 @@ export const cookieFields: ReadonlySet<string> = new Set(["cookie", "cookie2"]);
 /** What is ignored beside the published list. */
 export function compileCookieRule({ ignore }: CookieRule): CookieJudge {
   if (ignore.includes("*")) return (fields) => (fields.some(isCookie) ? ignored : none);
-  const isIgnored = ignoring(ignore);
+  const isIgnored = remembering(ignoring(ignore));
   return (fields) => {
     let use = none;
     for (const field of fields) {
@@ -38,6 +38,24 @@ export function compileCookieRule({ ignore }: CookieRule): CookieJudge {
       use = ignored;
     }
     return use;
+  };
+}
+
+/** The same names come with each request; of 100 bytes, 50 KiB. */
+const namesMax = 512;
+const nameCharsKept = 100;
+
+/** Only of names that RFC 6265 allows. */
+function remembering(isIgnored: (name: string) => boolean): (name: string) => boolean {
+  const known = new Map<string, boolean>();
+  return (name) => {
+    const before = known.get(name);
+    if (before !== undefined) return before;
+    const is = isToken.test(name) && isIgnored(name);
+    if (name.length > nameCharsKept) return is;
+    if (known.size >= namesMax) known.clear();
+    known.set(name, is);
+    return is;
   };
 }
 
@@ -51,18 +69,28 @@ function isCookie([name]: Field): boolean {
   return name.length === 6 && name.toLowerCase() === "cookie";
 }
 
+const semicolon = 59;
+const comma = 44;
+const equalsSign = 61;
+
+/** Each character is looked at once: visitors choose what stands here. */
 function ownOf(value: string, isIgnored: (name: string) => boolean): CookieUse | undefined {
-  for (const piece of value.split(";")) {
-    if (trimmed(piece) === "") continue;
+  let from = 0;
+  let equals = -1;
+  let isBehindComma = false;
+  for (let at = 0; at <= value.length; at++) {
+    const code = at === value.length ? semicolon : value.charCodeAt(at);
+    if (code === equalsSign && equals < 0) equals = at;
+    if (code !== semicolon && code !== comma) continue;
+    if (equals >= 0) {
+      const name = trimmed(value, from, equals);
+      if (!isIgnored(name)) return { kind: "own", name: isToken.test(name) ? name : undefined };
+    } else if (!isBehindComma && (code === comma || trimmed(value, from, at) !== ""))
+      return { kind: "own", name: undefined };
     // What has no `=` behind a comma is a part of a value to everybody.
-    for (const [at, part] of piece.split(",").entries()) {
-      const equals = part.indexOf("=");
-      if (equals < 0 && at > 0) continue;
-      const name = equals < 0 ? "" : trimmed(part.slice(0, equals));
-      const isReadable = isToken.test(name);
-      if (!isReadable || !isIgnored(name))
-        return { kind: "own", name: isReadable ? name : undefined };
-    }
+    isBehindComma = code === comma;
+    from = at + 1;
+    equals = -1;
   }
   return undefined;
 }
@@ -70,7 +98,14 @@ function ownOf(value: string, isIgnored: (name: string) => boolean): CookieUse |
 /** RFC 9110 §5.6.2. */
 const isToken = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** Blanks and tabs, as RFC 6265 has them; other white space is a part of the name to some. */
-function trimmed(text: string): string {
-  return text.replaceAll(/^[ \t]+|[ \t]+$/g, "");
+/** Without blanks and tabs, as RFC 6265 has them; other white space is a part of the name to some. */
+function trimmed(text: string, from: number, to: number): string {
+  let [first, end] = [from, to];
+  while (first < end && isBlank(text.charCodeAt(first))) first++;
+  while (end > first && isBlank(text.charCodeAt(end - 1))) end--;
+  return text.slice(first, end);
+}
+
+function isBlank(code: number): boolean {
+  return code === 32 || code === 9;
 }

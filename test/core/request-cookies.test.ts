@@ -29,6 +29,8 @@ describe("cookies", () => {
     ["one of the list within quotes", ['_ga="1; _gid=2"'], [], "ignored"],
     ["a login behind a comma", ["_ga=1, sid=2"], [], "own sid"],
     ["a comma within a value", ["cookieyes-consent=consentid:x,consent:yes"], [], "ignored"],
+    ["a comma before anything", [",_ga=1"], [], "own ?"],
+    ["a comma at the end", ["_ga=1,"], [], "ignored"],
     ["a comma and an equals sign within a value", ["_ga=a,b c=d"], [], "own ?"],
     ["more equals signs", ["_ga=a=b==; _gid=="], [], "ignored"],
     ["an attribute of RFC 2965", ["$Version=1; _ga=1"], [], "own $Version"],
@@ -43,6 +45,7 @@ describe("cookies", () => {
     ["escapes are characters", ["a%62=1"], ["ab"], "own a%62"],
     ["and plus is plus", ["a+b=1"], ["a+b"], "ignored"],
     ["all but what the rule names", ["ab=1; sid=2"], ["ab"], "own sid"],
+    ["a name that is none, though a pattern takes it in", ["ab_ x=1"], ["ab_*"], "own ?"],
     ["all", ["sid=1; odd; =x", "\u00e4"], ["*"], "ignored"],
     ["all, where none is", [], ["*"], "none"],
     ["all names", ["sid=1"], ["**"], "ignored"],
@@ -56,6 +59,32 @@ describe("cookies", () => {
     expect(judge([["cOOKIE", "sid=1"]]).kind).toBe("own");
     expect(judge([["Cookies", "sid=1"], ["X-Cookie", "sid=1"], ["Cookie2", "x"]]).kind).toBe("none"); // prettier-ignore
   });
+});
+
+it("answers the same however often it is asked, and whatever names came between", () => {
+  const judge = compileCookieRule({ ignore: ["ab_*"] });
+  const ask = (name: string): string => judge([["Cookie", `${name}=1`]]).kind;
+  for (let round = 0; round < 3; round++) {
+    expect(["_ga", "ab_1", "sid", "a b"].map(ask)).toEqual(["ignored", "ignored", "own", "own"]);
+    for (let n = 0; n < 600; n++) expect(ask(`x${n}`)).toBe("own");
+    expect(ask("x".repeat(200))).toBe("own");
+    expect(ask(`ab_${"x".repeat(200)}`)).toBe("ignored");
+  }
+});
+
+/** A header may have 32 KiB. What is quadratic in its length takes seconds with each of these, so that a hundred do not end within the test's time. */
+it.each([
+  ["blanks before a name", `${"\t ".repeat(16_000)}x=1`, "own"],
+  ["blanks within a name", `a${" ".repeat(32_000)}b=1`, "own"],
+  ["blanks behind a name", `_ga${" ".repeat(32_000)}=1`, "ignored"],
+  ["commas", `_ga=${",a".repeat(16_000)}`, "ignored"],
+  ["cookies", "_ga=1;".repeat(5_000), "ignored"],
+  ["equals signs", `_ga${"=".repeat(32_000)}`, "ignored"],
+  ["a name", `${"x".repeat(32_000)}=1`, "own"],
+  ["a name that a pattern nearly takes in", `ab_${"ab_x".repeat(8_000)}=1`, "own"],
+])("long ones are read once: %s", (_name, long, kind) => {
+  const judge = compileCookieRule({ ignore: ["a*b*c*d*e*f", "*_*_*_*y"] });
+  for (let n = 0; n < 100; n++) expect(judge([["Cookie", long]]).kind).toBe(kind);
 });
 
 const ignore = ["ab_*", "seen"];

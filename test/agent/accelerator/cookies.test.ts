@@ -310,6 +310,23 @@ describe("by the origin's own word, without ttl_s", () => {
     expect(told(s)).toEqual([undefined, undefined]);
   });
 
+  it("nor is what came of it kept as if one had been", async () => {
+    await using s = await openStage(
+      (_q, r, n) => {
+        r.sendDate = false;
+        const varying = n > 1 && { Vary: "Cookie" };
+        r.writeHead(200, { "Cache-Control": "max-age=60", ...varying }).end(`v${n}`);
+      },
+      { default: { stale_while_revalidate_s: 600 } },
+    );
+    await s.get("/");
+    s.edge.skewMs = 90_000;
+    expect(await s.get("/", alice)).toBe("200 v1 hit");
+    await until("the refresh", () => s.edge.cache.entries.length === 2);
+    expect(await s.get("/")).toBe("200 v2 hit");
+    expect(s.edge.cache.entries.map(({ vary }) => vary?.["cookie"])).toEqual([undefined, ""]);
+  });
+
   it("what is kept for a cookie alone is not refreshed in the background", async () => {
     await using s = await openStage(
       (_q, r, n) => {

@@ -1,4 +1,4 @@
-// Many visitors at once, each with a session, before origins that answer some of them personally: random walks over what origins say, errors, clears and
+// Many visitors at once, most with a session, before origins that answer some of them personally: random walks over what origins say, errors, clears and
 // time. Nobody ever gets what was made for another, what was read before a clear that he came after, or what is older than the rules allow.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -11,9 +11,11 @@ import { ask, openEdge, openOrigin, stateOf, type Edge } from "./edge.ts";
 const lifeS = 10;
 const whileS = 20;
 const ifErrorS = 40;
-const pages = 4;
-/** Of this one the rule ignores cookies: what comes with one is then for anybody. */
+const pages = 6;
+/** Of this one the rule ignores cookies that the origin sets: what comes with one is then for anybody. */
 const openPage = 3;
+/** Of these the rule says how long they last. */
+const ruledPages = [4, 5];
 
 /** What the origin does with a page. */
 const policies = [
@@ -23,6 +25,9 @@ const policies = [
   "no-store",
   "cookie",
   "vary",
+  "silent",
+  "dated",
+  "asked-each-time",
   "credentials",
   "trouble",
   "cut",
@@ -39,12 +44,17 @@ type Made = {
   readonly atS: number;
   /** It may be confirmed later, so that its age says nothing. */
   readonly isConfirmable: boolean;
+  /** Who has a session gets no other than his own. */
+  readonly isPersonal: boolean;
+  /** It is as it is at this moment. */
+  readonly isMomentary: boolean;
 };
 
 const wishes = ["", "", "", "no-cache", "no-store", "max-age=5", "only-if-cached", "max-age=0"];
 const visit = fc.record({
   page: fc.nat(pages - 1),
-  session: fc.constantFrom("1", "2", "3"),
+  session: fc.constantFrom("", "1", "2", "3"),
+  isMeasured: fc.boolean(),
   method: fc.constantFrom("GET", "GET", "GET", "HEAD"),
   wish: fc.constantFrom(...wishes),
   isAuthorized: fc.constantFrom(false, false, true),
@@ -61,6 +71,9 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ clears: fc.nat(pages - 1) }) },
 );
 type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
+
+/** With the name of whom it greets. */
+const personal: ReadonlySet<Policy> = new Set(["silent", "dated", "asked-each-time"]);
 
 class Scene {
   readonly edge: Edge;
@@ -88,7 +101,15 @@ class Scene {
     const { clears, nowS: atS } = this;
     await sleep(this.#tick++ % 4);
     const made = (isFor: string | null): string =>
-      JSON.stringify({ page, session: isFor, clears, atS, isConfirmable: policy === "validated" });
+      JSON.stringify({
+        page,
+        session: isFor === "" ? null : isFor,
+        clears,
+        atS,
+        isConfirmable: policy === "validated" || policy === "dated",
+        isPersonal: personal.has(policy),
+        isMomentary: policy === "asked-each-time",
+      } satisfies Made);
     response.sendDate = false;
     const lasting = { "Cache-Control": `max-age=${lifeS}` };
     const own = { ...lasting, "Set-Cookie": `session=${session}` };
@@ -113,6 +134,18 @@ class Scene {
         return void response.writeHead(200, own).end(made(isOpen ? null : session));
       case "vary":
         return void response.writeHead(200, { ...lasting, Vary: "Cookie" }).end(made(session));
+      case "silent":
+        return void response.end(made(session));
+      case "dated": {
+        const head = { "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT" };
+        if (request.headers["if-modified-since"] !== undefined)
+          return void response.writeHead(304, head).end();
+        return void response.writeHead(200, head).end(made(session));
+      }
+      case "asked-each-time": {
+        const head = { "Cache-Control": "no-cache, must-revalidate, max-age=0" };
+        return void response.writeHead(200, head).end(made(session));
+      }
       case "credentials":
         return void response.writeHead(200, lasting).end(made(isAuthorized ? session : null));
       case "trouble":
@@ -142,14 +175,15 @@ class Scene {
     return `/w${this.walk}/p${page}`;
   }
 
-  async #visit({ page, session, method, wish, isAuthorized, isRanged }: VisitStep): Promise<void> {
+  async #visit(step: VisitStep): Promise<void> {
+    const { page, session, isMeasured, method, wish, isAuthorized, isRanged } = step;
     const path = this.#path(page);
     const clearedAt = this.#clearedAt.get(path) ?? 0;
     const { nowS } = this;
     const answer = await ask(this.edge, path, {
       method,
       headers: {
-        cookie: `session=${session}`,
+        ...cookiesOf(session, isMeasured),
         ...(wish !== "" && { "cache-control": wish }),
         ...(isAuthorized && { authorization: session }),
         ...(isRanged && { range: "bytes=0-" }),
@@ -169,17 +203,26 @@ class Scene {
     const made = JSON.parse(answer.text) as Made; // The origin's above.
     expect(made.page).toBe(page);
     // Nothing here says that it is for who has credentials.
-    if (made.session !== null || isAuthorized) expect(made.session).toBe(session);
+    const own = session === "" ? null : session;
+    if (made.session !== null || made.isPersonal || isAuthorized) expect(made.session).toBe(own);
+    if (made.isMomentary) expect(made.atS).toBe(nowS);
     expect(made.clears).toBeGreaterThanOrEqual(clearedAt);
     if (!made.isConfirmable) expect(nowS - made.atS).toBeLessThan(lifeS + staleS + 1);
   }
 }
 
 function sessionOf({ headers }: IncomingMessage): string {
-  return /^session=(\d)$/.exec(headers.cookie ?? "")?.[1] ?? "";
+  return /(?:^|; )session=(\d)$/.exec(headers.cookie ?? "")?.[1] ?? "";
 }
 
-async function openScene() {
+function cookiesOf(session: string, isMeasured: boolean): { readonly cookie?: string } {
+  const cookies = [isMeasured ? "_ga=GA1.2.3" : "", session === "" ? "" : `session=${session}`];
+  const cookie = cookies.filter((one) => one !== "").join("; ");
+  return cookie === "" ? {} : { cookie };
+}
+
+/** `ignored`: cookies that the rules ignore, the list aside. */
+async function openScene(ignored: readonly string[] = []) {
   const stack = new AsyncDisposableStack();
   let scene: Scene | undefined;
   const origin = stack.use(
@@ -188,9 +231,13 @@ async function openScene() {
     }),
   );
   const edge = stack.use(await openEdge());
-  const rule = { stale_while_revalidate_s: whileS, stale_if_error_s: ifErrorS };
+  const cookies = { ignore: ignored };
+  const rule = { stale_while_revalidate_s: whileS, stale_if_error_s: ifErrorS, cookies };
   const backend = { urls: [origin.url], retries: 0 };
-  const rules = [{ path: `/*/p${openPage}`, ignore_set_cookie: true, ...rule }];
+  const rules = [
+    { path: `/*/p${openPage}`, ignore_set_cookie: true, ...rule },
+    ...ruledPages.map((page) => ({ path: `/*/p${page}`, ttl_s: lifeS, ...rule })),
+  ];
   edge.publish(stateOf(1, { backend, cache: { rules, default: rule } }));
   scene = new Scene(edge);
   return { scene, [Symbol.asyncDispose]: async () => stack.disposeAsync() };
@@ -213,6 +260,11 @@ test("nobody gets what is another's, what was cleared, or what is too old", asyn
   await walks(scene, 40);
   expect(scene.served).toBeGreaterThan(300);
   expect(scene.stale).toBeGreaterThan(10);
+}, 300_000);
+
+test("the walks find it where a login is ignored", async () => {
+  await using opened = await openScene(["session"]);
+  await expect(walks(opened.scene, 200)).rejects.toThrow();
 }, 300_000);
 
 /** What is found of an entry is changed. */
