@@ -111,7 +111,7 @@ class Store implements Disposable {
 }
 
 async function received(rig: ReleaseRig): Promise<{ blobs: number; bytes: number }> {
-  const url = `http://127.0.0.1:${rig.edge.ports.metrics}/metrics`;
+  const url = `http://127.0.0.1:${rig.edge.ports.metrics}/metrics/deployment`;
   const text = await (await fetch(url)).text();
   const of = (what: string): number => {
     const name = `accel_agent_viewset_${what}_total`;

@@ -61,6 +61,7 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
     await startAdminServer({
       listen: settings["metrics.listen"],
       nodeExporterUrl: settings["metrics.node_exporter_url"],
+      oldPages: settings["metrics.old_pages"],
       metrics: async () => {
         processMetrics.refresh();
         laneMetrics.refresh(spool.facts(), shipper.state);

@@ -1,4 +1,4 @@
-// A further agent beside the edge's own, for a deployment site of its own, on the edge server of that name.
+// A further agent beside the edge's own, for a deployment site, on the edge server of that name.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,6 +18,8 @@ export const datacenter = {
 export type FurtherAgent = AsyncDisposable & {
   /** Where visitors are served. */
   readonly port: number;
+  readonly dir: string;
+  readonly metricsPort: number;
 };
 
 export async function startFurtherAgent(
@@ -25,7 +27,7 @@ export async function startFurtherAgent(
   site: Site,
   serverName: string,
 ): Promise<FurtherAgent> {
-  const dir = join(edge.dir, site.name16);
+  const dir = join(edge.dir, `${site.name16}-${serverName}`);
   mkdirSync(join(dir, "state"), { recursive: true, mode: 0o700 });
   const [visitors = 0, metrics = 0] = await freePorts(2);
   writeFileSync(join(dir, "secret16"), site.secret16, { mode: 0o600 });
@@ -48,5 +50,10 @@ export async function startFurtherAgent(
   const program = await Program.start(["agent", "run", "--config", join(dir, "agent.yaml")], () =>
     answers200(`http://127.0.0.1:${metrics}/readyz`),
   );
-  return { port: visitors, [Symbol.asyncDispose]: async () => program[Symbol.asyncDispose]() };
+  return {
+    port: visitors,
+    dir,
+    metricsPort: metrics,
+    [Symbol.asyncDispose]: async () => program[Symbol.asyncDispose](),
+  };
 }

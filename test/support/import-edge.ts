@@ -115,7 +115,9 @@ export class ImportEdge implements AsyncDisposable {
 
   /** Uploaded since the agent was started. */
   async blobsSent(): Promise<number> {
-    const text = await (await fetch(`http://127.0.0.1:${this.edge.ports.metrics}/metrics`)).text();
+    const text = await (
+      await fetch(`http://127.0.0.1:${this.edge.ports.metrics}/metrics/deployment`)
+    ).text();
     const line = /^accel_agent_viewset_blobs_total\{[^}]*direction="sent"[^}]*\} (\d+)/m.exec(text);
     return Number(line?.[1] ?? 0);
   }

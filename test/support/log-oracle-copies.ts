@@ -146,7 +146,7 @@ class Clone implements AsyncDisposable {
       "the clone's records are at central",
       async () => {
         await sleep(200);
-        const url = `http://127.0.0.1:${this.#metrics}/metrics`;
+        const url = `http://127.0.0.1:${this.#metrics}/metrics/deployment`;
         const sums = parseSums(await (await fetch(url)).text());
         return sums !== undefined && sums.spooled === 0 && sums.inMemory === 0;
       },

@@ -211,7 +211,7 @@ export class Scene implements AsyncDisposable {
   }
 
   async metrics(): Promise<string> {
-    const url = `http://127.0.0.1:${this.edge.ports.metrics}/metrics`;
+    const url = `http://127.0.0.1:${this.edge.ports.metrics}/metrics/deployment`;
     const response = await fetch(url, { signal: AbortSignal.timeout(5_000) });
     return response.text();
   }

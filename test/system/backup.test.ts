@@ -104,7 +104,9 @@ async function start(edge: Edge, originUrl: string, seed: string): Promise<Custo
 }
 
 const agentSums = async (edge: Edge) =>
-  parseSums(await (await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics`)).text());
+  parseSums(
+    await (await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics/deployment`)).text(),
+  );
 
 /** What the days of logs hold: records, canaries among them, and numbers told as lost, by reason. */
 function stored(edge: Edge): { records: number; gaps: Map<string, number>; marks: number } {

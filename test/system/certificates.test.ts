@@ -195,7 +195,9 @@ test("no private key in any log, file, answer or status; keys are readable for t
   expect(canaries.every((line) => line.length === 64)).toBe(true);
   const status = await edge.api.get(path());
   expect(Object(status.body)).toHaveLength(1_000);
-  const metrics = await (await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics`)).text();
+  const metrics = await (
+    await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics/deployment`)
+  ).text();
   expect(metrics).toMatch(/accel_agent_certificates\{state="valid"\} 1000/);
   const page = await (await fetch(`http://127.0.0.1:${edge.ports.metrics}/`)).text();
   const places = new Map<string, string>([

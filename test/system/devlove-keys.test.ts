@@ -119,7 +119,7 @@ test("a stale answer stands in for an error", async () => {
 
 test("an origin that fails its check is asked last, and first again when it recovers", async () => {
   const metrics = async (): Promise<string> =>
-    (await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics`)).text();
+    (await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics/deployment`)).text();
   const down = (count: number): string => `accel_agent_origins_down{domain="${domain}"} ${count}`;
   expect(told(await get("/plain"))).toMatch(/^200 first/);
   first.isUp = false;

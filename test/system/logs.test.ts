@@ -52,7 +52,7 @@ const linesOf = (text: string): readonly Record<string, unknown>[] =>
     .map((line): Record<string, unknown> => JSON.parse(line));
 
 async function metrics(): Promise<string> {
-  return (await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics`)).text();
+  return (await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics/deployment`)).text();
 }
 
 test("logs tail shows what was asked for, then what comes, for a person and for a program", async () => {

@@ -142,7 +142,9 @@ test("a version whose files go bad on trial makes room for the one before; tried
   });
   expect(await served()).toBe("200 the index of two");
   await stateIs("two", "applied");
-  const metrics = await (await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics`)).text();
+  const metrics = await (
+    await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics/deployment`)
+  ).text();
   expect(metrics).toContain('accel_agent_viewset_rollbacks_total{by="trial"} 1');
   expect(metrics).toContain('accel_agent_viewset_standing{standing="in_force"} 1');
 }, 600_000);

@@ -62,7 +62,7 @@ test("curl and a claim to be Googlebot from outside are shown with counts, Googl
     { name: "curl", description: expect.stringMatching(/cURL/), requests: 7 },
     { name: "Googlebot", description: expect.stringMatching(/Google/), requests: 1 },
   ]);
-  const metrics = await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics`);
+  const metrics = await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics/deployment`);
   const counted = /accel_agent_unreviewed_bots_total\{domain="(.*?)"\} (\d+)/.exec(
     await metrics.text(),
   );

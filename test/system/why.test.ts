@@ -159,7 +159,9 @@ test("monitor mode lets through: counted, recorded, shown, and a decision all th
   });
   expect(run("why", address).out).toContain("in enforce mode it is blocked with 403");
   expect(JSON.stringify(facts("status"))).toContain('"mode":"monitor"');
-  const metrics = await (await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics`)).text();
+  const metrics = await (
+    await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics/deployment`)
+  ).text();
   expect(metrics).toMatch(
     new RegExp(`accel_agent_would_block_total\\{domain="${domain}",reason="bad-set"\\} [1-9]`),
   );

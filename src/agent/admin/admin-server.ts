@@ -7,6 +7,7 @@ import type { Log } from "../../base/log.ts";
 import { exposeMetrics, metricsContentType, type MetricsData } from "../../base/metrics.ts";
 import { messageOf } from "../../core/faults.ts";
 import { hostFiles } from "./host-files.ts";
+import { pageOf, wasOn, type MetricPage } from "./metric-pages.ts";
 import { exposeHost } from "./node-collectors.ts";
 import { statusPage, type AgentStatus } from "./status.ts";
 
@@ -15,6 +16,8 @@ export type AdminOptions = {
   /** A node_exporter to pass through. */
   readonly nodeExporterUrl: string | undefined;
   readonly metrics: () => Promise<readonly MetricsData[]>;
+  /** Names on the pages of the release before, where most are on both. */
+  readonly oldPages: boolean;
   readonly status: () => Promise<AgentStatus>;
   readonly now: () => Date;
   readonly log: Log;
@@ -22,18 +25,18 @@ export type AdminOptions = {
 
 type Answer = { readonly status: number; readonly type: string; readonly body: string };
 
-/** Families that concern the customer's deployment, not the process or its host. */
-const deploymentFamilies = /^accel_agent_(?!process_|thread_|build_)/;
 const passThroughTimeoutMs = 5_000;
 const text = "text/plain; charset=utf-8";
 
 export async function startAdminServer(options: AdminOptions): Promise<Listener> {
+  const page = async (which: MetricPage): Promise<Answer> => {
+    const isThere = (family: string): boolean =>
+      options.oldPages ? wasOn(which, family) : pageOf(family) === which;
+    return metrics(await exposeMetrics(await options.metrics(), isThere));
+  };
   const routes: Readonly<Record<string, () => Promise<Answer>>> = {
-    "/metrics": async () => metrics(await exposeMetrics(await options.metrics())),
-    "/metrics/deployment": async () =>
-      metrics(
-        await exposeMetrics(await options.metrics(), (name) => deploymentFamilies.test(name)),
-      ),
+    "/metrics": async () => page("edge"),
+    "/metrics/deployment": async () => page("deployment"),
     "/metrics/node_exporter": () => hostMetrics(options),
     "/healthz": async () => ({ status: 200, type: text, body: "alive\n" }),
     "/readyz": () => readiness(options),

@@ -215,6 +215,11 @@ export const agentFields = {
     fallback: "127.0.0.1:9464",
     parse: listenAddress(),
   },
+  "metrics.old_pages": {
+    doc: "Whether /metrics and /metrics/deployment share most names, as in the release before. Sums over both jobs then count twice. For this release only.",
+    fallback: false,
+    parse: flag(),
+  },
   "metrics.node_exporter_url": {
     doc: "A node_exporter on this host to pass through at /metrics/node_exporter; without it the main collectors are read from /proc.",
     optional: true,

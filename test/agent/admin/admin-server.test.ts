@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { request } from "node:http";
 import { expect, test } from "vitest";
 import { startAdminServer, type AdminOptions } from "../../../src/agent/admin/admin-server.ts";
+import { pageOf } from "../../../src/agent/admin/metric-pages.ts";
 import { startProcessMetrics } from "../../../src/agent/admin/process-metrics.ts";
 import type { AgentStatus } from "../../../src/agent/admin/status.ts";
 import { Health } from "../../../src/base/health.ts";
@@ -20,6 +21,7 @@ async function start(options: Partial<AdminOptions> = {}) {
     listen: local,
     nodeExporterUrl: undefined,
     metrics: async () => [],
+    oldPages: false,
     status: async () => statusOf({}),
     now: () => new Date(1_000),
     log: silentLog(),
@@ -51,16 +53,63 @@ test("each route answers in its type", async () => {
   expect(await get(admin.port, "/healthz")).toBe("200 text/plain; charset=utf-8 alive\n");
   expect(await get(admin.port, "/readyz?verbose")).toBe("200 text/plain; charset=utf-8 ready\n");
   expect(await get(admin.port, "/")).toMatch(/^200 text\/html; charset=utf-8 <!doctype html>/);
-  expect(await get(admin.port, "/metrics")).toMatch(
+  expect(await get(admin.port, "/metrics/deployment")).toMatch(
     /^200 text\/plain; version=0\.0\.4; charset=utf-8 [^]*\naccel_agent_requests_total 7\n/,
   );
   expect(await get(admin.port, "/metrics/node_exporter")).toMatch(/\nnode_time_seconds 1\n/);
 });
 
-test("/metrics/deployment leaves out what concerns the process", async () => {
+const processFamilies = [
+  "accel_agent_build_info",
+  "accel_agent_health_warnings",
+  "accel_agent_process_cpu_seconds",
+  "accel_agent_process_resident_memory_bytes",
+  "accel_agent_process_start_time_seconds",
+  "accel_agent_thread_loop_delay_seconds",
+];
+
+test("each family is on one page: what runs here, or what it does for the deployment", async () => {
   await using admin = await start({ metrics: async () => [await agentMetrics()] });
-  const families = (await get(admin.port, "/metrics/deployment")).match(/(?<=^# TYPE )\S+/gm);
-  expect(families?.sort()).toEqual(["accel_agent_health_warnings", "accel_agent_requests_total"]);
+  const families = async (path: string) =>
+    (await get(admin.port, path)).match(/(?<=^# TYPE )\S+/gm)?.sort();
+  expect(await families("/metrics")).toEqual(processFamilies);
+  expect(await families("/metrics/deployment")).toEqual(["accel_agent_requests_total"]);
+});
+
+test("with metrics.old_pages they are where the release before had them", async () => {
+  await using admin = await start({
+    metrics: async () => [await agentMetrics()],
+    oldPages: true,
+  });
+  const families = async (path: string) =>
+    (await get(admin.port, path)).match(/(?<=^# TYPE )\S+/gm)?.sort();
+  expect(await families("/metrics")).toEqual(
+    [...processFamilies, "accel_agent_requests_total"].sort(),
+  );
+  expect(await families("/metrics/deployment")).toEqual([
+    "accel_agent_health_warnings",
+    "accel_agent_requests_total",
+  ]);
+});
+
+test.each([
+  ["accel_agent_workers", "edge"],
+  ["accel_agent_worker_replacements_total", "edge"],
+  ["accel_agent_open_connections", "edge"],
+  ["accel_agent_refused_connections_total", "edge"],
+  ["accel_agent_http2_connections_cut_total", "edge"],
+  ["accel_agent_proxy_header_refused_total", "edge"],
+  ["accel_agent_tls_handshakes_total", "edge"],
+  ["accel_agent_cache_entries", "deployment"],
+  ["accel_agent_origin_requests_total", "deployment"],
+  ["accel_agent_link_connected", "deployment"],
+  ["accel_agent_journal_applied_seq", "deployment"],
+  ["accel_agent_sets_behind", "deployment"],
+  ["accel_agent_viewset_standing", "deployment"],
+  ["accel_agent_certificates", "deployment"],
+  ["accel_agent_log_spool_bytes", "deployment"],
+])("%s is told by the %s page", (family, page) => {
+  expect(pageOf(family)).toBe(page);
 });
 
 test.skipIf(prometheusMissing)(
