@@ -27,6 +27,7 @@ import {
 import { readTail } from "./requests/tail-reader.ts";
 import type { Served } from "./serve.ts";
 import { describeVersion, viewsetPorts } from "./releases.ts";
+import type { Scrub } from "./scrub/scrub.ts";
 import { documentOf } from "./steering/serving.ts";
 import {
   checkVisitor,
@@ -37,7 +38,12 @@ import {
 } from "./why-visitor.ts";
 import { why } from "./why.ts";
 
-type Parts = { readonly ground: Ground; readonly served: Served; readonly link: Link };
+type Parts = {
+  readonly ground: Ground;
+  readonly served: Served;
+  readonly link: Link;
+  readonly scrub: Scrub;
+};
 
 /** Opens both listeners on the stack; the address of the metrics one. */
 export async function openOperators(stack: AsyncDisposableStack, parts: Parts): Promise<string> {
@@ -142,7 +148,10 @@ export function createReporter(
   };
 }
 
-async function statusOf({ ground, served, link }: Parts, started: Date): Promise<AgentStatus> {
+async function statusOf(
+  { ground, served, link, scrub }: Parts,
+  started: Date,
+): Promise<AgentStatus> {
   const { options, sets, index, decisions } = ground;
   const { pool, serving, certificates, releases } = served;
   const { settings, version, health } = options;
@@ -184,6 +193,7 @@ async function statusOf({ ground, served, link }: Parts, started: Date): Promise
       sets: ground.setWatch.describe(sets.list()),
       vault: certificates.vault.facts(),
       cache: snakeCase(await index.stats()),
+      scrub: scrub.facts(),
       spool: summarizeLogs(await logFacts(ground)),
       decisions: decisions.facts(),
     },
@@ -209,7 +219,7 @@ function unknownBots(allowed: boolean | null): "allowed" | "blocked" | "blocked 
 }
 
 function controlPorts(
-  { ground, served: { serving, viewsets, releases } }: Parts,
+  { ground, served: { serving, viewsets, releases }, scrub }: Parts,
   status: () => Promise<AgentStatus>,
 ): ControlPorts {
   const { index, db, decisions, spool, options } = ground;
@@ -267,7 +277,7 @@ function controlPorts(
     whyDecision: (id) => whyDecision(visitors(), id),
     botsCheck: (visitor) => checkVisitor(visitors(), visitor),
     botsList: () => listBots(visitors()),
-    ...viewsetPorts(releases, serving),
+    ...viewsetPorts(releases, serving, scrub),
     logsBacklog: () => logFacts(ground),
     logsTail: (query, signal) => readTail(spool.tail(query.follow), query, signal),
     mainDomainOf: (host) =>

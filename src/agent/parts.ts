@@ -5,6 +5,7 @@ import { openLink } from "./follow.ts";
 import { openGround, type AgentOptions } from "./ground.ts";
 import type { Link } from "./link/link.ts";
 import { openOperators } from "./operators.ts";
+import { openScrub } from "./scrubbing.ts";
 import { openServing } from "./serve.ts";
 
 export type Agent = AsyncDisposable & {
@@ -23,9 +24,10 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
     onProgress: (progress) => late.link?.progress(progress),
     onCorrected: () => late.link?.corrected(),
   });
+  const scrub = openScrub(stack, ground, served);
   const { link, confirming } = openLink(stack, ground, served);
   late.link = link;
-  const metricsListen = await openOperators(stack, { ground, served, link });
+  const metricsListen = await openOperators(stack, { ground, served, link, scrub });
   const owned = stack.move();
   const { pool, healing } = served;
   return {

@@ -5,6 +5,7 @@ import type { ControlPorts } from "./admin/control-routes.ts";
 import type { VersionFacts } from "./admin/status.ts";
 import type { WorkerPool } from "./accelerator/workers.ts";
 import type { Ground } from "./ground.ts";
+import type { Scrub } from "./scrub/scrub.ts";
 import { Activations } from "./steering/activation.ts";
 import type { ReleaseBooks } from "./steering/release-books.ts";
 import type { ReleaseWatch } from "./steering/release-watch.ts";
@@ -89,7 +90,8 @@ type ReleaseFacts = {
 export function viewsetPorts(
   releases: Releases,
   serving: Serving,
-): Pick<ControlPorts, "viewsetList" | "viewsetRollback" | "viewsetRetry"> {
+  scrub: Pick<Scrub, "begin" | "facts">,
+): Pick<ControlPorts, "viewsetList" | "viewsetRollback" | "viewsetRetry" | "viewsetCheck"> {
   const { activations } = releases;
   return {
     viewsetList: (asked) =>
@@ -99,6 +101,10 @@ export function viewsetPorts(
     viewsetRollback: async ({ domain, version }, signal) => {
       await activations.rollBack(domain, version, signal);
       return describeReleases(releases, domain);
+    },
+    viewsetCheck: () => {
+      scrub.begin();
+      return scrub.facts();
     },
     viewsetRetry: async (domain, signal) => {
       await activations.retry(domain, signal);

@@ -32,6 +32,41 @@ export function oneOf<const T extends string>(...allowed: readonly T[]): Parse<T
   };
 }
 
+/** Least and most of each field: minute, hour, day of the month, month, day of the week (0 and 7 are Sunday). */
+const cronRanges: readonly (readonly [number, number])[] = [
+  [0, 59],
+  [0, 23],
+  [1, 31],
+  [1, 12],
+  [0, 7],
+];
+
+/** Five fields of cron with numbers, lists, ranges and steps; or `off`. */
+export function cronTimes(): Parse<string> {
+  const isNumber = (text: string, [least, most]: readonly [number, number]): boolean =>
+    /^\d{1,2}$/.test(text) && Number(text) >= least && Number(text) <= most;
+  const isPart = (part: string, range: readonly [number, number]): boolean => {
+    const [span = "", step, ...rest] = part.split("/");
+    if (rest.length > 0 || (step !== undefined && !/^[1-9]\d?$/.test(step))) return false;
+    if (span === "*") return true;
+    const [first = "", last, ...more] = span.split("-");
+    if (more.length > 0 || !isNumber(first, range)) return false;
+    return last === undefined || (isNumber(last, range) && Number(last) >= Number(first));
+  };
+  return (raw) => {
+    if (raw === "off") return yes("off");
+    const fields = typeof raw === "string" ? raw.trim().split(/ +/) : [];
+    const isRight =
+      fields.length === cronRanges.length &&
+      cronRanges.every((range, at) =>
+        (fields[at] ?? "").split(",").every((part) => isPart(part, range)),
+      );
+    return isRight
+      ? yes(fields.join(" "))
+      : no('must be off, or five fields of cron such as "17 2 * * *" (02:17 every day)');
+  };
+}
+
 const timeUnitsMs: Readonly<Record<string, number>> = {
   ms: 1,
   s: 1_000,

@@ -129,6 +129,12 @@ export function fakePorts(calls: unknown[]): ControlPorts {
     whyDecision: port("whyDecision", decidedAnswer),
     botsCheck: port("botsCheck", checkedAnswer),
     botsList: port("botsList", listedAnswer),
+    viewsetCheck: port("viewsetCheck", {
+      schedule: "off",
+      state: "running",
+      pass: null,
+      last: null,
+    }),
     viewsetList: port("viewsetList", [releasesAnswer]),
     viewsetRollback: async (back) => port("viewsetRollback", releasesAnswer)(back),
     viewsetRetry: async (domain) => port("viewsetRetry", releasesAnswer)(domain),

@@ -10,6 +10,7 @@ test.each([
   ["rollback a.example", ["viewsetRollback", { domain: "a.example" }]],
   ["rollback a.example v2", ["viewsetRollback", { domain: "a.example", version: "v2" }]],
   ["retry a.example", ["viewsetRetry", "a.example"]],
+  ["check", ["viewsetCheck"]],
 ] as const)("%s", async (args, call) => {
   await withAgent(async (where, calls) => {
     await run(viewsetCommand, [...args.split(" "), ...where]);
@@ -20,6 +21,7 @@ test.each([
 test.each([
   [[], "USAGE", "viewset : one of list, rollback, retry"],
   [["rollback"], "USAGE", "viewset rollback takes a domain"],
+  [["check", "a.example"], "USAGE", "viewset check takes no domain: it looks at all of them"],
   [["retry", "a.example", "v2"], "USAGE", "viewset retry takes no version"],
   [["list", "b.org"], "NOT_FOUND", 'this agent serves no domain "b.org"'],
   [["rollback", "sub.a.example"], "USAGE", "its versions are those of a.example"],

@@ -18,7 +18,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   isbot: ["src/agent/bots/"],
   kysely: ["src/central/"],
   mime: ["src/agent/viewset/", "src/agent/accelerator/", "src/demo/"],
-  "node-cron": ["src/central/jobs/"],
+  "node-cron": ["src/central/jobs/", "src/agent/scrub/"],
   nodemailer: ["src/central/mail/"],
   pino: ["src/base/"],
   "prom-client": ["src/base/"],

@@ -18,6 +18,8 @@ export type ControlPorts = {
   readonly cacheDryRun: (selection: CacheSelection) => Promise<unknown>;
   readonly cacheStats: () => Promise<unknown>;
   readonly cacheCheck: () => Promise<unknown>;
+  /** Begins a scrub unless one is under way; where it stands. */
+  readonly viewsetCheck: () => unknown;
   /** `cookie`: what its Cookie field says; null: it has none. */
   readonly why: (url: UrlArgument, cookie: string | null) => Promise<unknown>;
   /** Throws NOT_FOUND. */
@@ -103,6 +105,7 @@ export function controlRoutes(ports: ControlPorts): ControlRoutes {
     },
     "viewset-retry": (parameters, signal) =>
       ports.viewsetRetry(mainDomain(ports, fields(parameters)["domain"]), signal),
+    "viewset-check": () => ports.viewsetCheck(),
     "logs-backlog": () => ports.logsBacklog(),
     "logs-tail": (parameters, signal) => ports.logsTail(parseTailArgument(parameters), signal),
   };

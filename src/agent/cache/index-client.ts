@@ -20,6 +20,7 @@ import type {
   Calls,
   CheckResult,
   IndexerInit,
+  IndexVerdict,
   IndexerToMain,
   MainToIndexer,
   MainToWorker,
@@ -164,6 +165,16 @@ export class IndexClient implements AsyncDisposable {
 
   check(): Promise<CheckResult> {
     return this.#call("check", null);
+  }
+
+  /** At idle priority. An index that is damaged is set aside, and an empty one takes its place. */
+  scrub(): Promise<IndexVerdict> {
+    return this.#call("scrub", null);
+  }
+
+  /** These bodies are missing or damaged: their entries are misses from now on. */
+  async lost(ids: readonly number[]): Promise<void> {
+    await this.#call("lost", { ids });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

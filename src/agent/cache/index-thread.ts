@@ -140,6 +140,11 @@ export class IndexThread {
         return Promise.resolve(this.#stats());
       case "check":
         return this.#inquiries.check();
+      case "scrub":
+        return this.#inquiries.scrub();
+      case "lost":
+        this.#writes.lose(call.asked.ids);
+        return Promise.resolve(null);
       case "why":
         return Promise.try(() => this.#inquiries.why(call.asked));
       case "epoch":

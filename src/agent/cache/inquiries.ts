@@ -9,7 +9,7 @@ import type { IndexKeeper } from "./index-keeper.ts";
 import { Lookups } from "./lookups.ts";
 import type { MatchAnswer, MatchJob } from "./match-job.ts";
 import { MatchProcess } from "./matcher-child.ts";
-import type { Calls, CheckResult, SearchResult } from "./messages.ts";
+import type { Calls, CheckResult, IndexVerdict, SearchResult } from "./messages.ts";
 import type { OpenIndex } from "./open-index.ts";
 import { explain, type WhyAnswer } from "./why.ts";
 
@@ -19,6 +19,8 @@ const checkBudgetMs = 120_000;
 const proofBudgets = 4;
 /** Clears come in rows, and starting a process costs more than asking it. */
 const proverIdleMs = 10_000;
+/** Everybody else goes first. */
+const scrubNiceness = 19;
 const samplesMax = 10_000;
 /** Processes of some 50 MB each, beside that of clears and that of their proofs. */
 const matchersMax = 3;
@@ -81,6 +83,21 @@ export class Inquiries implements Disposable {
     if (answer.kind === "checked")
       return { ok: answer.problems.length === 0, problems: answer.problems };
     return { ok: false, problems: [answer.kind === "failed" ? answer.reason : "no answer"] };
+  }
+
+  /** Nobody waits for it. A damaged index is set aside, and an empty one takes its place. */
+  async scrub(): Promise<IndexVerdict> {
+    const { keeper } = this.#options;
+    const { index } = keeper;
+    if (index === undefined) return { kind: "unchecked", reason: "the cache index is closed" };
+    const answer = await this.#run(index, { kind: "index" }, checkBudgetMs, scrubNiceness);
+    if (answer.kind === "failed" && !answer.damaged)
+      return { kind: "unchecked", reason: answer.reason };
+    const reason = answer.kind === "checked" ? answer.problems[0] : undefined;
+    const damage = answer.kind === "failed" ? answer.reason : reason;
+    if (damage === undefined) return { kind: "whole" };
+    if (keeper.index === index) await keeper.drop(`the cache index is damaged: ${damage}`);
+    return { kind: "damaged", reason: damage };
   }
 
   /** After an unclean end, in the background; a clear that comes before its answer asks for itself. A damaged index is dropped. */
@@ -146,9 +163,14 @@ export class Inquiries implements Disposable {
     }
   }
 
-  async #run({ incarnation }: OpenIndex, job: Job, budgetMs: number): Promise<MatchAnswer> {
+  async #run(
+    { incarnation }: OpenIndex,
+    job: Job,
+    budgetMs: number,
+    niceness?: number,
+  ): Promise<MatchAnswer> {
     const { directory, matcherEntry } = this.#options;
-    using matcher = new MatchProcess(new URL(matcherEntry));
+    using matcher = new MatchProcess(new URL(matcherEntry), niceness);
     this.#running.add(matcher);
     try {
       return await matcher.run({ ...job, directory, incarnation }, budgetMs);

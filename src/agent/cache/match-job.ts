@@ -36,6 +36,8 @@ export type MatchJob = {
       readonly olderThan: number;
     }
   | { readonly kind: "check" }
+  /** Without the bodies. */
+  | { readonly kind: "index" }
   /** The text index alone. */
   | { readonly kind: "text" }
 );
@@ -71,6 +73,8 @@ export class Matcher implements Disposable {
           return { kind: "matched", ids: older(db, job).bits };
         case "text":
           return { kind: "checked", problems: textProblems(db) };
+        case "index":
+          return { kind: "checked", problems: indexProblems(db) };
         case "check":
           return { kind: "checked", problems: check(db, job.directory) };
         default:
@@ -167,8 +171,12 @@ function idsInScope(db: Sqlite, { domain, host }: Scope): number[] {
   return host === null ? ids("") : ids("WHERE host = ?", host);
 }
 
-/** What an operator should know, in words; nothing where all is well. */
-function check(db: Sqlite, directory: string): string[] {
+/** What makes the index one that is not to be trusted, in words. Of one moment. */
+function indexProblems(db: Sqlite): string[] {
+  return db.transaction(() => findIndexProblems(db))();
+}
+
+function findIndexProblems(db: Sqlite): string[] {
   // FTS5 is asked by SQLite's own check too.
   const lines = db.prepare<[], string>(`PRAGMA integrity_check(${problemsMax})`).pluck().all();
   const problems = lines.filter((line) => line !== "ok");
@@ -180,6 +188,12 @@ function check(db: Sqlite, directory: string): string[] {
     .pluck()
     .get();
   if (keyless !== 0) problems.push(`${keyless} entries are not found by their keys`);
+  return problems;
+}
+
+/** What an operator should know, in words; nothing where all is well. */
+function check(db: Sqlite, directory: string): string[] {
+  const problems = indexProblems(db);
   let missing = 0;
   for (const object of db
     .prepare<[], string>("SELECT object FROM entry WHERE object IS NOT NULL")

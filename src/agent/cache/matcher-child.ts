@@ -2,16 +2,19 @@
 // ended inside a thread, a process can.
 
 import { fork, type ChildProcess } from "node:child_process";
+import { setPriority } from "node:os";
 import type { MatchAnswer, MatchJob } from "./match-job.ts";
 
 export class MatchProcess implements Disposable {
   readonly #entry: URL;
+  readonly #niceness: number | undefined;
   #child: ChildProcess | undefined;
   #disposed = false;
 
-  /** Starts the process, so that the first clear does not wait for it. */
-  constructor(entry: URL) {
+  /** Starts the process, so that the first clear does not wait for it. `niceness`: of one that nobody waits for. */
+  constructor(entry: URL, niceness?: number) {
     this.#entry = entry;
+    this.#niceness = niceness;
     this.#child = this.#start();
   }
 
@@ -50,6 +53,7 @@ export class MatchProcess implements Disposable {
       serialization: "advanced", // Ids travel as bytes.
       stdio: ["ignore", "ignore", "inherit", "ipc"],
     });
+    if (this.#niceness !== undefined && child.pid !== undefined) yieldTo(child.pid, this.#niceness);
     // Without a listener a failed start would end the thread; whoever asks next is told by the send that fails.
     child.on("error", () => undefined);
     child.once("exit", () => {
@@ -61,5 +65,13 @@ export class MatchProcess implements Disposable {
   [Symbol.dispose](): void {
     this.#disposed = true;
     this.#child?.kill("SIGKILL");
+  }
+}
+
+function yieldTo(pid: number, niceness: number): void {
+  try {
+    setPriority(pid, niceness);
+  } catch {
+    // It has ended already, which whoever asks is told.
   }
 }

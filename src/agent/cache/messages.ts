@@ -51,6 +51,11 @@ export type CacheStats = {
 };
 export type CheckResult = { readonly ok: boolean; readonly problems: readonly string[] };
 
+/** `unchecked`: nobody knows; it took too long, or there is no index. */
+export type IndexVerdict =
+  | { readonly kind: "whole" }
+  | { readonly kind: "damaged" | "unchecked"; readonly reason: string };
+
 /** What main asks of the index thread, by name. */
 export type Calls = {
   readonly clear: { readonly asked: ClearRequest; readonly answer: ClearApplied };
@@ -74,6 +79,10 @@ export type Calls = {
   readonly epoch: { readonly asked: { readonly epoch: string | null }; readonly answer: null };
   readonly stats: { readonly asked: null; readonly answer: CacheStats };
   readonly check: { readonly asked: null; readonly answer: CheckResult };
+  /** Whether the index is whole; one that is damaged is replaced. */
+  readonly scrub: { readonly asked: null; readonly answer: IndexVerdict };
+  /** Bodies that are missing, or not what was written: their entries go. */
+  readonly lost: { readonly asked: { readonly ids: readonly number[] }; readonly answer: null };
   readonly close: { readonly asked: null; readonly answer: { readonly durableNo: number } };
 };
 export type CallName = keyof Calls;

@@ -18,12 +18,11 @@ const restMs = 5_000;
 /** While clears are under way there is a step of it in so many, so that clears without end do not keep it from going on. */
 const yieldMs = 100;
 
-type Queued = {
-  readonly port: MessagePort;
-  /** Of what is answered. */
-  readonly no: number | undefined;
-  readonly write: Write;
-};
+/** Without a number nothing is answered. */
+type Queued = { readonly write: Write } & (
+  | { readonly port: MessagePort; readonly no: number }
+  | { readonly port: MessagePort | undefined; readonly no: undefined }
+);
 
 export type WriteQueueOptions = {
   readonly keeper: IndexKeeper;
@@ -63,6 +62,13 @@ export class WriteQueue implements Disposable {
     if (index !== undefined) sendView(port, index);
   }
 
+  /** Bodies that were found to be missing or damaged; nobody asked for them. */
+  lose(ids: readonly number[]): void {
+    for (const id of ids)
+      this.#queue.push({ port: undefined, no: undefined, write: { kind: "lost", id } });
+    this.schedule();
+  }
+
   onOpened(index: OpenIndex): void {
     for (const port of this.#ports) sendView(port, index);
     this.schedule();
@@ -90,8 +96,10 @@ export class WriteQueue implements Disposable {
       if (isCurrent(message.incarnation)) void keeper.drop(message.reason);
       return;
     }
-    const no = "no" in message ? message.no : undefined;
-    const queued = { port, no, write: message };
+    const queued: Queued =
+      "no" in message
+        ? { port, no: message.no, write: message }
+        : { port, no: undefined, write: message };
     if ("incarnation" in message && !isCurrent(message.incarnation))
       this.#fail(queued, "the cache index was opened anew meanwhile");
     else {
@@ -146,9 +154,10 @@ export class WriteQueue implements Disposable {
       if (!index.hasRoomFor(batch.length)) throw new RangeError("the index has used up its ids");
       const outcomes = index.write(batch.map(({ write }) => write));
       this.#report(undefined);
-      batch.forEach(({ port, no, write }, at) => {
+      batch.forEach((queued, at) => {
         const outcome = outcomes[at];
-        if (no === undefined) return;
+        if (queued.no === undefined) return;
+        const { port, no, write } = queued;
         if (write.kind === "invalidate") send(port, { kind: "invalidated", no, fault: undefined });
         else if (outcome !== null && outcome !== undefined)
           send(port, { kind: "committed", no, outcome });
@@ -173,8 +182,9 @@ export class WriteQueue implements Disposable {
     await keeper.drop(reason);
     if (keeper.index === undefined) this.#failClosed(invalidations, reason);
     else
-      for (const { port, no } of invalidations)
-        if (no !== undefined) send(port, { kind: "invalidated", no, fault: undefined });
+      for (const one of invalidations)
+        if (one.no !== undefined)
+          send(one.port, { kind: "invalidated", no: one.no, fault: undefined });
   }
 
   #stepBackground(index: OpenIndex): boolean {
@@ -207,8 +217,9 @@ export class WriteQueue implements Disposable {
     return true;
   }
 
-  #fail({ port, no, write }: Queued, reason: string): void {
-    if (no === undefined) return;
+  #fail(queued: Queued, reason: string): void {
+    if (queued.no === undefined) return;
+    const { port, no, write } = queued;
     if (write.kind === "invalidate") send(port, { kind: "invalidated", no, fault: reason });
     else {
       this.#failed++;

@@ -3,6 +3,7 @@
 import { isAbsolute } from "node:path";
 import type { Field, Parsed, Settings } from "../../base/settings.ts";
 import {
+  cronTimes,
   duration,
   flag,
   httpUrl,
@@ -170,6 +171,17 @@ export const agentFields = {
     doc: "Space for the files of all versions, those of activations and imports under way among them. Where another one needs it kept versions are given up, the oldest first; one that does not fit even so is refused.",
     fallback: "16GiB",
     parse: size("1MiB"),
+  },
+
+  "scrub.schedule": {
+    doc: "When everything on disk is compared with its digests and repaired: minute, hour, day of the month, month, day of the week (cron, in the host's time); off: never. A pass that is cut short goes on after the restart.",
+    fallback: "17 2 * * *",
+    parse: cronTimes(),
+  },
+  "scrub.read_rate": {
+    doc: "How much of the disk a scrub reads in a second, at most; it rests in between, at idle priority.",
+    fallback: "16MiB",
+    parse: size("64KiB", "10GiB"),
   },
 
   "link.catch_up_max": {

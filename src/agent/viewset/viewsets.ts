@@ -4,11 +4,13 @@ import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import type { Registry } from "../../base/metrics.ts";
 import type { BackendRules } from "../../core/backend-url.ts";
+import { blobKey } from "../../core/blob-list.ts";
 import type { ReadyViewset } from "../../core/compose-state.ts";
 import { isTextual } from "../../core/content-coding.ts";
 import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { encodeManifestTable } from "../../core/manifest-table.ts";
+import type { HeldRelease } from "../../core/plan-activation.ts";
 import { devloveBytesMax } from "../../wire/devlove.ts";
 import { blobBytesMax, manifestBytesMax, type Manifest } from "../../wire/manifest.ts";
 import type { GetBlob } from "./blob-download.ts";
@@ -230,6 +232,17 @@ export class Viewsets implements AsyncDisposable {
   /** Of these files, those that cannot be read here or have other bytes than they should are removed: `prepare` fetches them again. */
   async dropDamaged(files: Iterable<Sha256>): Promise<void> {
     for (const sha256 of files) await this.#damage.drop(sha256);
+  }
+
+  /** The versions on this host that need a blob: their files, manifests and devlove files. */
+  async holdersOf(sha256: Sha256): Promise<readonly Omit<HeldRelease, "blobs">[]> {
+    const key = blobKey(sha256);
+    const holders: Omit<HeldRelease, "blobs">[] = [];
+    for (const held of this.#options.releases?.held() ?? []) {
+      const blobs = await this.#releaseBlobs.of(held.manifest);
+      if (held.manifest === sha256 || blobs?.keys.includes(key) === true) holders.push(held);
+    }
+    return holders;
   }
 
   /** Throws IMPORT_IMPOSSIBLE or VIEWSET_INVALID with the reason, or what central's client throws; repeated, it goes on where it was. */

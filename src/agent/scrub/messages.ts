@@ -1,0 +1,38 @@
+// What a scrub is: one pass over everything that lies on this host's disk and can be compared with what it should be.
+//
+//   index    index.db, by SQLite's own check and ours of its text index and keys
+//   bodies   cached responses that lie in files of their own, by the digests that they were stored with (small ones lie in index.db, which has none)
+//   blobs    files of all versions, kept ones too, with their manifests and devlove files, by their names
+
+import type { Sha256 } from "../../core/ids.ts";
+
+/** Where a pass goes on. `after`: an id of an entry, or a digest; "" at the beginning of a stage. */
+export type Position =
+  | { readonly stage: "index" }
+  | { readonly stage: "bodies" | "blobs"; readonly after: string };
+
+/** What a scrubbing thread is started with. */
+export type WalkInit = {
+  readonly blobsDir: string;
+  readonly cacheDir: string;
+  readonly from: Position;
+  readonly bytesPerS: number;
+  /** One Int32; other than 0: it is to end at once. */
+  readonly control: SharedArrayBuffer;
+};
+
+/** `checked` is told every second or so, and at the end of the walk; `position` is where another goes on. */
+export type WalkMessage =
+  | {
+      readonly kind: "checked";
+      readonly what: "bodies" | "blobs";
+      readonly count: number;
+      readonly bytes: number;
+      readonly position: Position;
+    }
+  | { readonly kind: "damaged body"; readonly id: number; readonly reason: string }
+  | { readonly kind: "damaged blob"; readonly sha256: Sha256; readonly reason: string }
+  /** Why a stage could not be walked. */
+  | { readonly kind: "skipped"; readonly what: "bodies"; readonly reason: string }
+  /** Everything was looked at; without it the walk was stopped. */
+  | { readonly kind: "done" };

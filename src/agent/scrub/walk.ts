@@ -1,0 +1,196 @@
+// The walk of a scrub, in a thread of its own: everything is read with synchronous calls, which take none of the four threads that all others read with.
+//
+// What is found damaged is only told. Whoever repairs looks again: a file may have been replaced since.
+
+import { createHash } from "node:crypto";
+import { closeSync, fstatSync, openSync, readdirSync, readSync } from "node:fs";
+import { blobPath } from "../../core/blob-path.ts";
+import { messageOf } from "../../core/faults.ts";
+import { parseSha256, type Sha256 } from "../../core/ids.ts";
+import type { Position, WalkMessage } from "./messages.ts";
+import type { Pace } from "./pace.ts";
+
+export type Body = {
+  readonly id: number;
+  readonly path: string;
+  readonly digest: Uint8Array;
+  readonly size: number;
+};
+
+/** Bodies in files. Throw where the index cannot be read. */
+export type Bodies = {
+  after(id: number): { readonly bodies: readonly Body[]; readonly through: number | undefined };
+  has(id: number): boolean;
+};
+
+export type WalkOptions = {
+  readonly blobsDir: string;
+  readonly bodies: Bodies;
+  readonly from: Position;
+  readonly pace: Pace;
+  readonly nowMs: () => number;
+  readonly tell: (message: WalkMessage) => void;
+};
+
+/** Between two looks at whether it is to stop: a few milliseconds of a slow disk. */
+const pieceBytes = 2 ** 18;
+/** Finding and opening a file costs about as much as reading so much. */
+const fileBytes = 16_384;
+const tellEveryMs = 1_000;
+
+export class Walk {
+  readonly #options: WalkOptions;
+  readonly #piece = Buffer.allocUnsafe(pieceBytes);
+  #count = 0;
+  #bytes = 0;
+  #toldMs: number;
+
+  constructor(options: WalkOptions) {
+    this.#options = options;
+    this.#toldMs = options.nowMs();
+  }
+
+  /** Returns at its end, or soon after it was stopped. */
+  run(): void {
+    const { from, tell } = this.#options;
+    const isBehindBodies = from.stage === "blobs";
+    if (!isBehindBodies && !this.#walkBodies(Number(from.stage === "bodies" ? from.after : 0)))
+      return;
+    if (this.#walkBlobs(isBehindBodies ? from.after : "")) tell({ kind: "done" });
+  }
+
+  /** False: stopped. */
+  #walkBodies(after: number): boolean {
+    const { bodies, tell, pace } = this.#options;
+    let at = after;
+    try {
+      for (;;) {
+        const page = bodies.after(at);
+        for (const body of page.bodies) {
+          if (!this.#checkBody(body)) return this.#stopped("bodies", String(at));
+          at = body.id;
+          this.#tellNowAndThen("bodies", String(at));
+        }
+        if (page.through === undefined) break;
+        at = page.through;
+        if (!pace.spend(fileBytes)) return this.#stopped("bodies", String(at));
+      }
+    } catch (error) {
+      // An index that cannot be read is the index thread's to replace.
+      tell({ kind: "skipped", what: "bodies", reason: messageOf(error) });
+    }
+    this.#tellChecked("bodies", { stage: "blobs", after: "" });
+    return true;
+  }
+
+  /** False: stopped. */
+  #checkBody({ id, path, digest, size }: Body): boolean {
+    const { bodies, tell } = this.#options;
+    const read = this.#digestOf(path);
+    if (read === "stopped") return false;
+    const isRight = read.kind === "read" && Buffer.compare(read.digest, digest) === 0;
+    // Whose entry is gone by now has nothing to be compared with.
+    if (!isRight && bodies.has(id))
+      tell({ kind: "damaged body", id, reason: reasonOf(read, size) });
+    return true;
+  }
+
+  /** False: stopped. In the order of digests. */
+  #walkBlobs(after: string): boolean {
+    const { blobsDir } = this.#options;
+    const fans = readdirSync(blobsDir).filter((name) => /^[0-9a-f]{2}$/.test(name));
+    let at = after;
+    for (const fan of fans.sort()) {
+      if (fan < after.slice(0, 2)) continue;
+      const names = readdirSync(`${blobsDir}/${fan}`).filter((name) => name > after);
+      for (const sha256 of names.sort().map(parseSha256)) {
+        if (sha256 === undefined) continue;
+        if (!this.#checkBlob(sha256)) return this.#stopped("blobs", at);
+        at = sha256;
+        this.#tellNowAndThen("blobs", at);
+      }
+    }
+    this.#tellChecked("blobs", { stage: "blobs", after: at });
+    return true;
+  }
+
+  /** False: stopped. */
+  #checkBlob(sha256: Sha256): boolean {
+    const read = this.#digestOf(blobPath(this.#options.blobsDir, sha256));
+    if (read === "stopped") return false;
+    // One that is gone was collected, or is being fetched again.
+    if (read.kind === "missing") return true;
+    if (read.kind === "read" && read.digest.toString("hex") === sha256) return true;
+    this.#options.tell({ kind: "damaged blob", sha256, reason: reasonOf(read, undefined) });
+    return true;
+  }
+
+  #digestOf(path: string): Read | "stopped" {
+    const { pace } = this.#options;
+    let bytes = 0;
+    this.#count++;
+    try {
+      const file = openSync(path, "r");
+      try {
+        const hash = createHash("sha256");
+        const { size } = fstatSync(file);
+        if (!pace.spend(fileBytes)) return this.#notCounted();
+        for (;;) {
+          const length = readSync(file, this.#piece, 0, pieceBytes, bytes);
+          if (length === 0) break;
+          hash.update(this.#piece.subarray(0, length));
+          bytes += length;
+          if (!pace.spend(length)) return this.#notCounted();
+        }
+        this.#bytes += bytes;
+        return { kind: "read", digest: hash.digest(), size };
+      } finally {
+        closeSync(file);
+      }
+    } catch (error) {
+      const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";
+      return isMissing ? { kind: "missing" } : { kind: "unreadable", reason: messageOf(error) };
+    }
+  }
+
+  #notCounted(): "stopped" {
+    this.#count--;
+    return "stopped";
+  }
+
+  #stopped(stage: "bodies" | "blobs", after: string): false {
+    this.#tellChecked(stage, { stage, after });
+    return false;
+  }
+
+  #tellNowAndThen(what: "bodies" | "blobs", after: string): void {
+    if (this.#options.nowMs() - this.#toldMs >= tellEveryMs)
+      this.#tellChecked(what, { stage: what, after });
+  }
+
+  #tellChecked(what: "bodies" | "blobs", position: Position): void {
+    this.#options.tell({
+      kind: "checked",
+      what,
+      count: this.#count,
+      bytes: this.#bytes,
+      position,
+    });
+    this.#toldMs = this.#options.nowMs();
+    this.#count = 0;
+    this.#bytes = 0;
+  }
+}
+
+type Read =
+  | { readonly kind: "read"; readonly digest: Buffer; readonly size: number }
+  | { readonly kind: "missing" }
+  | { readonly kind: "unreadable"; readonly reason: string };
+
+function reasonOf(read: Read, size: number | undefined): string {
+  if (read.kind === "missing") return "it is missing";
+  if (read.kind === "unreadable") return `it cannot be read: ${read.reason}`;
+  return size === undefined || read.size === size
+    ? "its bytes are not those of its digest"
+    : `it has ${read.size} bytes instead of ${size}`;
+}

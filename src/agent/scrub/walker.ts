@@ -1,0 +1,44 @@
+// A scrubbing thread, as main sees it.
+
+import { Worker } from "node:worker_threads";
+import { heapLimits } from "../../base/heap-limits.ts";
+import { messageOf } from "../../core/faults.ts";
+import type { Position, WalkInit, WalkMessage } from "./messages.ts";
+
+export type WalkerOptions = Omit<WalkInit, "control" | "from"> & { readonly entry: URL };
+
+/** A list of the names of one directory of blobs, and of a page of bodies. */
+const heapMiB = 128;
+
+/** Walks on from a position; resolves when the walk has ended, whether it was done or stopped. Rejects where the thread failed. */
+export async function walk(
+  { entry, ...init }: WalkerOptions,
+  from: Position,
+  onMessage: (message: WalkMessage) => void,
+  stop: AbortSignal,
+): Promise<void> {
+  const control = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
+  const flag = new Int32Array(control);
+  const end = (): void => {
+    Atomics.store(flag, 0, 1);
+    Atomics.notify(flag, 0); // Out of its rest.
+  };
+  if (stop.aborted) return;
+  stop.addEventListener("abort", end, { once: true });
+  try {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const thread = new Worker(entry, {
+      name: "scrubber",
+      workerData: { ...init, from, control } satisfies WalkInit,
+      execArgv: [],
+      resourceLimits: heapLimits(heapMiB),
+    });
+    // Our own thread is at the other end, and says nothing else.
+    thread.on("message", (message: unknown) => onMessage(message as WalkMessage));
+    thread.once("error", (error) => reject(new Error(messageOf(error), { cause: error })));
+    thread.once("exit", () => resolve());
+    await promise;
+  } finally {
+    stop.removeEventListener("abort", end);
+  }
+}

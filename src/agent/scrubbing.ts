@@ -1,0 +1,68 @@
+// The scrub composed: what it reads, whom it asks, and what becomes of what it finds damaged.
+
+import { join } from "node:path";
+import { entryUrl } from "../base/entry.ts";
+import { messageOf } from "../core/faults.ts";
+import type { Sha256 } from "../core/ids.ts";
+import type { Ground } from "./ground.ts";
+import type { Releases } from "./releases.ts";
+import { Scrub, type Repaired } from "./scrub/scrub.ts";
+import { walk } from "./scrub/walker.ts";
+import type { Serving } from "./steering/serving.ts";
+import type { Viewsets } from "./viewset/viewsets.ts";
+
+type Parts = {
+  readonly viewsets: Viewsets;
+  readonly serving: Serving;
+  readonly releases: Releases;
+};
+
+export function openScrub(stack: AsyncDisposableStack, ground: Ground, parts: Parts): Scrub {
+  const { options, common, db, index } = ground;
+  const { settings, now } = options;
+  const walker = {
+    entry: entryUrl(import.meta.url, "./scrubber"),
+    blobsDir: parts.viewsets.blobsDir,
+    cacheDir: join(settings.state_dir, "cache"),
+    bytesPerS: settings["scrub.read_rate"],
+  };
+  return stack.use(
+    new Scrub({
+      documents: db,
+      walk: async (...asked) => walk(walker, ...asked),
+      checkIndex: async () => index.scrub(),
+      dropBody: async (id) => index.lost([id]),
+      mendBlob: async (...damage) => mendBlob(ground, parts, ...damage),
+      schedule: settings["scrub.schedule"],
+      now,
+      ...common,
+    }),
+  );
+}
+
+/** Of a version in force as any other damage there; of a kept one, so that going back to it needs no network; of none, it is only removed. */
+async function mendBlob(
+  { options: { stop, log } }: Ground,
+  { viewsets, serving, releases }: Parts,
+  sha256: Sha256,
+  reason: string,
+): Promise<Repaired> {
+  const holders = await viewsets.holdersOf(sha256);
+  if (holders.length === 0) await viewsets.dropDamaged([sha256]);
+  const mended = await Promise.all(
+    holders.map(async ({ domain, manifest, standing }) => {
+      if (standing === "needed") return releases.repairs.mend(domain, manifest, [sha256], reason);
+      const names = serving.names(domain);
+      if (names === undefined) return false;
+      try {
+        await viewsets.dropDamaged([sha256]);
+        using _ = await viewsets.prepare(manifest, names, stop, "as taken");
+        return true;
+      } catch (error) {
+        log.warn({ domain, manifest, error: messageOf(error) }, "a kept version is not whole");
+        return false;
+      }
+    }),
+  );
+  return mended.every(Boolean) ? "repaired" : "left";
+}
