@@ -48,7 +48,7 @@ test("keys and certificates of a site", async () => {
   const { pem: certificate, key: privateKey } = makeCertificate({ names: ["a.example.com"] });
   const stored = await client.uploadCertificate(site.name16, { certificate, privateKey });
   expect(stored.names).toEqual(["a.example.com"]);
-  expect(await client.certificates(site.name16)).toMatchObject([{ ...stored, state: "pending" }]);
+  expect(await client.certificates(site.name16)).toMatchObject([{ ...stored, state: "absent" }]);
   await client.deleteCertificate(site.name16, stored.id);
   expect(await client.certificates(site.name16)).toEqual([]);
   for (const { id } of [site, other]) await client.deleteSite(id);

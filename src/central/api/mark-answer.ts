@@ -50,7 +50,11 @@ async function provedOf(
   const current = async (before?: MarkFound): Promise<MarkFound | undefined> =>
     read(async (unit) => unit.markProofs.state(place, before));
   const isPending = ({ deployments }: MarkFound): boolean =>
-    deployments.some(({ state, deployment_site_id: id }) => state === "pending" && live.isLive(id));
+    deployments.some(
+      // One that connects for the first time was absent a moment ago.
+      ({ state, deployment_site_id: id }) =>
+        (state === "pending" || state === "absent") && live.isLive(id),
+    );
   const found = await whileTrue(isPending, current, receipts, signal);
   return found?.deployments.map(({ entries: _entries, ...deployment }) => deployment) ?? [];
 }

@@ -3,7 +3,7 @@
 import type { MarkDeployment } from "../../wire/customer/bot.ts";
 import type { BotSet } from "../../wire/journal.ts";
 import { sitesOfDomain } from "./links.ts";
-import { readProof, type Proof, type ReceiptSeen } from "./proof.ts";
+import { isAbsent, readProof, type Proof, type ReceiptSeen } from "./proof.ts";
 import type { Work } from "./work.ts";
 
 /** Of a customer. */
@@ -94,7 +94,8 @@ function markedAt(deploymentSiteId: number, place: SetPlace, proof: Proof): Mark
     };
   });
   const kept = keptReason(proof.receipts, place);
-  const state = kept === undefined ? proof.state : "failed";
+  const proved = isAbsent(proof) ? "absent" : proof.state;
+  const state = kept === undefined ? proved : "failed";
   const error = kept ?? proof.error;
   return {
     deployment_site_id: deploymentSiteId,

@@ -28,8 +28,7 @@ export const botRemove = body(
   { examples: [{ remove_from_bot: "Examplebot", remove_from_domain: "www.example.com" }] },
 );
 
-const proof = {
-  state: ProofProgress,
+const told = {
   took_ms: Type.Union([Count, Type.Null()], {
     description: "At the agent, until every request was judged by it, durably. Null: not told.",
   }),
@@ -40,11 +39,21 @@ const proof = {
 export const MarkDeployment = open(
   {
     deployment_site_id: Id,
-    ...proof,
+    state: Type.Union([...ProofProgress.anyOf, Type.Literal("absent")], {
+      description: "Absent: no agent ever connected.",
+    }),
+    ...told,
     /** Of a deployment that is pending. */
     last_seen: Type.Optional(Timestamp),
     /** Those seen within a day, the one seen last in any case. */
-    instances: Type.Array(open({ instance_id: Type.String(), ...proof, last_seen: Timestamp })),
+    instances: Type.Array(
+      open({
+        instance_id: Type.String(),
+        state: ProofProgress,
+        ...told,
+        last_seen: Timestamp,
+      }),
+    ),
   },
   { title: "MarkDeployment" },
 );

@@ -92,16 +92,16 @@ test("with wait it comes when every connected agent has proved it", async () => 
 });
 
 test("nobody is waited for who is not connected; 0 waits for nobody", async () => {
-  const pending = sites.map((id) => ({
+  const absent = sites.map((id) => ({
     deployment_site_id: id,
-    state: "pending",
+    state: "absent",
     took_ms: null,
     instances: [],
   }));
   const started = performance.now();
-  expect(deploymentsOf(await mark({ query: "?wait=30" }))).toEqual(pending);
+  expect(deploymentsOf(await mark({ query: "?wait=30" }))).toEqual(absent);
   for (const id of sites) api.live.add(id);
-  expect(deploymentsOf(await mark({ query: "?wait=0", range: "192.0.2.8" }))).toEqual(pending);
+  expect(deploymentsOf(await mark({ query: "?wait=0", range: "192.0.2.8" }))).toEqual(absent);
   expect(performance.now() - started).toBeLessThan(15_000); // It was to wait for 30 s.
 });
 
@@ -113,7 +113,7 @@ test("an agent that refuses is told with its reason, and is not waited for", asy
   await receipt(api, { siteId: first, seq: await entryOf(first), phase: "refused", detail });
   expect(deploymentsOf(await asked)).toMatchObject([
     { state: "failed", error: detail.reason, took_ms: null },
-    { state: "pending" },
+    { state: "absent" },
   ]);
 });
 
@@ -127,7 +127,7 @@ test("a later change of the set proves the earlier, whichever of the entries is 
   const seq = await entryOf(first, 2);
   await receipt(api, { siteId: first, seq, phase: "applied" });
   for (const reply of [await asked, await later])
-    expect(deploymentsOf(reply)).toMatchObject([{ state: "applied" }, { state: "pending" }]);
+    expect(deploymentsOf(reply)).toMatchObject([{ state: "applied" }, { state: "absent" }]);
 
   // The same the other way round: the newest is not told yet when the one before is.
   const before = api.receipts.asked;
@@ -140,8 +140,8 @@ test("a later change of the set proves the earlier, whichever of the entries is 
   const newest = mark({ query: "?wait=1", range: "192.0.2.10" });
   await entryOf(first, 4);
   await receipt(api, { siteId: first, seq: third, phase: "applied" });
-  expect(deploymentsOf(await again)).toMatchObject([{ state: "applied" }, { state: "pending" }]);
-  expect(deploymentsOf(await newest)).toMatchObject([{ state: "pending" }, { state: "pending" }]);
+  expect(deploymentsOf(await again)).toMatchObject([{ state: "applied" }, { state: "absent" }]);
+  expect(deploymentsOf(await newest)).toMatchObject([{ state: "pending" }, { state: "absent" }]);
 });
 
 test("a snapshot proves what it holds, unless the agent kept its own set", async () => {
@@ -173,10 +173,10 @@ test("a removal, and a call that is repeated, wait as well; a new link is told b
   expect(deploymentsOf(await mark(given))).toBeUndefined();
   await receipt(api, { siteId: first, seq: await entryOf(first, 2), phase: "applied" });
   const repeated = await mark({ ...given, query: "?wait=1" });
-  expect(deploymentsOf(repeated)).toMatchObject([{ state: "applied" }, { state: "pending" }]);
+  expect(deploymentsOf(repeated)).toMatchObject([{ state: "applied" }, { state: "absent" }]);
   expect(deploymentsOf(await remove("?wait=0"))).toMatchObject([
     { state: "pending" },
-    { state: "pending" },
+    { state: "absent" },
   ]);
   const site = await api.call("POST", "/deployment-site/", { token, body: { tags: "all" } });
   const third = Number(member(site.body, "id"));
@@ -184,7 +184,7 @@ test("a removal, and a call that is repeated, wait as well; a new link is told b
   const nothingNew = await mark({ range: "192.0.2.9", query: "?wait=0" });
   expect(deploymentsOf(nothingNew)).toMatchObject([
     { state: "pending" },
-    { state: "pending" },
+    { state: "absent" },
     { deployment_site_id: third, state: "applied" },
   ]);
 });
