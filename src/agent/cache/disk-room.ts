@@ -1,41 +1,79 @@
 // Room on disk for bodies that are on their way in: counted over all workers while they are written, until the index counts them or they are gone.
 //
 // The larger ones may take a part of disk_max; eviction makes room for them beside what is stored. Where there is none, because eviction cannot keep up or too much is
-// on its way already, a body is not taken: visitors get it uncached.
+// on its way already, a body is not taken: visitors get it uncached. However much one domain has on its way, another finds room: the fuller the part is, the less of it
+// may be one domain's (`inFlightWeight`), and the last of the disk is for those that have less than their share of it.
 
+import { domainPlaces, sharedPlace } from "./domain-bytes.ts";
 import type { SharedHeader } from "./shared-header.ts";
 
 /** Of disk_max: so that no single response empties the cache for the others. */
 const objectShare = 1 / 8;
-/** Of disk_max: what origins that never come to an end can keep from being used. Two of the largest bodies. */
-const inFlightShare = 1 / 4;
+/**
+ * What a domain has in flight and so many times what all have is disk_max at most. So one alone takes a quarter, two of the largest bodies, and leaves room
+ * for others, who take less each the more they are: together never a third. What origins that never come to an end can keep from being used.
+ */
+const inFlightWeight = 3;
+/** Small ones find room where the large ones have theirs: a third for one domain alone, together never half. */
+const smallInFlightWeight = 2;
 /** Of disk_max: eviction begins that early, so that bodies find room while it is at work. */
 const spareShare = 1 / 20;
+/** Of disk_max, for domains with less than an equal share of it: one that stores faster than eviction works does not keep them out. */
+const reservedShare = 1 / 40;
 
-type Words = Pick<SharedHeader, "storedBytes" | "inFlightBytes" | "addInFlight">;
+type Words = Pick<
+  SharedHeader,
+  "storedBytes" | "inFlightBytes" | "addInFlight" | "wantedBytes" | "domains"
+>;
 
-/** What the index holds and what is on its way are more than there should be. */
-export function isShort(header: Words, diskMax: number): boolean {
-  return header.storedBytes + header.inFlightBytes > diskMax * (1 - spareShare);
+/** By how much what the index holds and what is on its way, or was when a body found no room, are more than there should be. Negative: they are not. */
+export function shortBytes(header: Words, diskMax: number): number {
+  const { storedBytes, inFlightBytes, wantedBytes } = header;
+  return storedBytes + Math.max(inFlightBytes, wantedBytes) - diskMax * (1 - spareShare);
 }
+
+export function isShort(header: Words, diskMax: number): boolean {
+  return shortBytes(header, diskMax) > 0;
+}
+
+/** Which body room is asked for. */
+export type RoomFor = {
+  /** Of its domain (`DomainBytes.placeOf`). */
+  readonly place: number;
+  /** One that the few large ones which come slowly are not to keep out. */
+  readonly isSmall: boolean;
+};
+
+export type DiskRoomOptions = {
+  /** Called when eviction is to begin, without waiting for anything else to bring the index thread to it. */
+  readonly onShort?: () => void;
+};
 
 /** Of one worker, which alone writes to its share; when it has died, main gives back what it had taken. */
 export class DiskRoom implements Disposable {
   readonly #header: Words;
   readonly #share: SharedArrayBuffer;
+  /** By the place of the domain. */
   readonly #taken: BigInt64Array;
   readonly #diskMax: number;
+  readonly #onShort: () => void;
   #isEnded = false;
 
-  constructor(header: Words, share: SharedArrayBuffer, diskMax: number) {
+  constructor(
+    header: Words,
+    share: SharedArrayBuffer,
+    diskMax: number,
+    { onShort = () => undefined }: DiskRoomOptions = {},
+  ) {
     this.#header = header;
     this.#share = share;
     this.#taken = new BigInt64Array(share);
     this.#diskMax = diskMax;
+    this.#onShort = onShort;
   }
 
   static allocateShare(): SharedArrayBuffer {
-    return new SharedArrayBuffer(8);
+    return new SharedArrayBuffer(domainPlaces * 8);
   }
 
   get objectBytesMax(): number {
@@ -46,31 +84,71 @@ export class DiskRoom implements Disposable {
     return isShort(this.#header, this.#diskMax);
   }
 
-  /** False: there is no room, and nothing is taken. `isSmall`: of a body that the few large ones which come slowly are not to keep out. */
-  take(bytes: number, isSmall = false): boolean {
-    if (this.#isEnded) return false;
-    const inFlight = this.#header.addInFlight(bytes);
-    const fits =
-      (isSmall || inFlight <= this.#diskMax * inFlightShare) &&
-      inFlight + this.#header.storedBytes <= this.#diskMax;
-    if (fits) Atomics.add(this.#taken, 0, BigInt(bytes));
-    else this.#header.addInFlight(-bytes);
-    return fits;
+  placeOf(domain: string): number {
+    return this.#header.domains.placeOf(domain);
   }
 
-  give(bytes: number): void {
+  /** False: there is no room, and nothing is taken. Where eviction can help it is called. */
+  take(
+    bytes: number,
+    { place, isSmall }: RoomFor = { place: sharedPlace, isSmall: false },
+  ): boolean {
+    if (this.#isEnded) return false;
+    const wasShort = this.isShort;
+    const all = this.#add(place, bytes);
+    const own = this.#header.domains.inFlight(place);
+    const weight = isSmall ? smallInFlightWeight : inFlightWeight;
+    const mayFly = own + weight * all <= this.#diskMax;
+    const hasRoom = all + this.#header.storedBytes <= this.#maxFor(place);
+    if (!mayFly || !hasRoom) this.#add(place, -bytes);
+    else Atomics.add(this.#taken, place, BigInt(bytes));
+    // Eviction goes on to make it when this body has been given up, so that the next try finds it.
+    if (mayFly && !hasRoom && all > this.#header.wantedBytes) this.#header.wantedBytes = all;
+    if (!wasShort && this.isShort) this.#onShort();
+    return mayFly && hasRoom;
+  }
+
+  give(bytes: number, place = sharedPlace): void {
     if (this.#isEnded) return; // Given already.
-    Atomics.sub(this.#taken, 0, BigInt(bytes));
-    this.#header.addInFlight(-bytes);
+    Atomics.sub(this.#taken, place, BigInt(bytes));
+    this.#add(place, -bytes);
   }
 
   [Symbol.dispose](): void {
     this.#isEnded = true;
     giveShare(this.#header, this.#share);
   }
+
+  #add(place: number, bytes: number): number {
+    return addInFlight(this.#header, place, bytes);
+  }
+
+  #maxFor(place: number): number {
+    const { holders } = this.#header.domains;
+    const own = this.#header.domains.stored(place) + this.#header.domains.inFlight(place);
+    const hasItsShare = holders > 1 && own > this.#diskMax / holders;
+    return hasItsShare ? this.#diskMax * (1 - reservedShare) : this.#diskMax;
+  }
 }
 
 /** All that the worker had taken; it takes nothing more. */
-export function giveShare(header: Pick<Words, "addInFlight">, share: SharedArrayBuffer): void {
-  header.addInFlight(-Number(Atomics.exchange(new BigInt64Array(share), 0, 0n)));
+export function giveShare(
+  header: Pick<Words, "addInFlight" | "domains">,
+  share: SharedArrayBuffer,
+): void {
+  const taken = new BigInt64Array(share);
+  for (let place = 0; place < taken.length; place++) {
+    const bytes = Number(Atomics.exchange(taken, place, 0n));
+    if (bytes !== 0) addInFlight(header, place, -bytes);
+  }
+}
+
+/** What all have in flight with them. */
+function addInFlight(
+  header: Pick<Words, "addInFlight" | "domains">,
+  place: number,
+  bytes: number,
+): number {
+  header.domains.addInFlight(place, bytes);
+  return header.addInFlight(bytes);
 }

@@ -13,10 +13,12 @@ import {
   type HeldRow,
   type KeyValues,
   type RemovedRow,
+  type Unused,
 } from "./entry-sql.ts";
 import type { Candidate, EntryKey, Refreshed, StoredBody, VariantCoding } from "./entry.ts";
 import type { Site } from "./entry-sites.ts";
 import { StaleKeys } from "./stale-keys.ts";
+import { StoredBytes, type DomainSize } from "./stored-bytes.ts";
 import { TextCount } from "./text-count.ts";
 
 /** Variants of one key: what a response that varies by a header of the visitor's choice can fill. Those that were not used for longest go. */
@@ -40,17 +42,14 @@ export type Place = {
   readonly held: readonly HeldRow[];
 };
 
+export type { Unused };
 export type Removed = { readonly id: number; readonly object: string | null };
 
 export const varyText = (vary: Readonly<Record<string, string>> | null): string =>
   vary === null ? "" : canonicalJson(vary);
 
 export class Entries {
-  /** Counted, not asked: both are exact after open and kept with every put and removal that was committed. */
-  #count: number;
-  #bytes: number;
-  /** Changes of the transaction in progress. */
-  #pending = { count: 0, bytes: 0 };
+  readonly #stored: StoredBytes;
   readonly #sql: EntrySql;
   readonly #texts: TextCount;
   readonly staleKeys: StaleKeys;
@@ -60,28 +59,29 @@ export class Entries {
     this.#departures = departures;
     this.#sql = prepareEntrySql(db);
     this.#texts = new TextCount(db);
-    const size = this.#sql.size.get();
-    this.#count = size?.count ?? 0;
-    this.#bytes = size?.bytes ?? 0;
-    this.staleKeys = new StaleKeys(this.#sql, this.#sql.keys.get() !== this.#count);
+    this.#stored = new StoredBytes(this.#sql.sizes.all());
+    this.staleKeys = new StaleKeys(this.#sql, this.#sql.keys.get() !== this.count);
   }
 
   get count(): number {
-    return this.#count;
+    return this.#stored.count;
   }
   get bytes(): number {
-    return this.#bytes;
+    return this.#stored.bytes;
+  }
+  /** How many domains have an entry. */
+  get domains(): number {
+    return this.#stored.domains;
+  }
+  byDomain(): Iterable<DomainSize> {
+    return this.#stored.byDomain();
   }
 
-  /** Takes over or forgets what the last transaction changed. */
-  settle(committed: boolean): void {
-    if (committed) {
-      this.#count += this.#pending.count;
-      this.#bytes += this.#pending.bytes;
-    }
-    this.#pending = { count: 0, bytes: 0 };
+  /** Takes over or forgets what the last transaction changed; by how many bytes it changed which domain. */
+  settle(committed: boolean): ReturnType<StoredBytes["settle"]> {
     this.#texts.settle(committed);
     this.staleKeys.settle(committed);
+    return this.#stored.settle(committed);
   }
 
   /** False where words are missing that were there. Throws as SQLite does. */
@@ -130,7 +130,7 @@ export class Entries {
       footprint,
     );
     const id = Number(lastInsertRowid);
-    this.#add(id, body, text, footprint);
+    this.#add(id, key.domain, { body, text, footprint });
     if (vary !== "") {
       const live = this.#sql.otherVariants.all(...values, id).filter(isLive);
       const surplus = live.slice(variantsMax - 1);
@@ -161,7 +161,7 @@ export class Entries {
       baseId,
     );
     const id = Number(lastInsertRowid);
-    this.#add(id, body, text, footprint);
+    this.#add(id, base.domain, { body, text, footprint });
     return { id, removed };
   }
 
@@ -172,20 +172,31 @@ export class Entries {
     const more = headers.length - before.headersLength + mime.length - before.mime.length;
     const footprint = before.footprint + more;
     this.#sql.refresh.run(mime, headers, storedAtMs, initialAgeS, freshForS, nowS, footprint, id);
-    this.#pending.bytes += more;
+    this.#stored.change(before.domain, 0, more);
     if (mime === before.mime) return [];
     this.#sql.removeText.run(id);
     this.#sql.insertText.run(id, ...indexedText({ ...before, mime }));
     return this.remove(this.#sql.codedOf.all(id));
   }
 
-  #add(id: number, body: StoredBody | null, text: IndexedText, footprint: number): void {
+  #add(
+    id: number,
+    domain: string,
+    {
+      body,
+      text,
+      footprint,
+    }: {
+      readonly body: StoredBody | null;
+      readonly text: IndexedText;
+      readonly footprint: number;
+    },
+  ): void {
     this.#sql.insertKey.run(id);
     this.#sql.insertText.run(id, ...text);
     if (body?.kind === "inline") this.#sql.insertBody.run(id, body.bytes);
     this.#texts.added(1);
-    this.#pending.count++;
-    this.#pending.bytes += footprint;
+    this.#stored.change(domain, 1, footprint);
   }
 
   /** With what was coded of them. The ids ascend; those without a row are passed over. `cause`: what is remembered of it for operators. */
@@ -208,8 +219,7 @@ export class Entries {
   }
 
   #take(rows: readonly RemovedRow[]): Removed[] {
-    for (const { footprint } of rows) this.#pending.bytes -= footprint;
-    this.#pending.count -= rows.length;
+    for (const { domain, footprint } of rows) this.#stored.change(domain, -1, -footprint);
     this.#texts.removed(rows);
     this.staleKeys.add(rows);
     return rows.map(({ id, object }) => ({ id, object }));
@@ -245,8 +255,10 @@ export class Entries {
     return this.#sql.base.get(id);
   }
 
-  longestUnused(limit: number): number[] {
-    return this.#sql.longestUnused.all(limit).toSorted(ascending);
+  /** Of the domain, those first that were not used for longest; `after` this one. */
+  longestUnused(domain: string, after: Unused | undefined, limit: number): readonly Unused[] {
+    const { usedAtS, id } = after ?? { usedAtS: Number.MIN_SAFE_INTEGER, id: 0 };
+    return this.#sql.longestUnused.all(domain, usedAtS, id, limit);
   }
 
   /** Undefined where there is none. */

@@ -5,14 +5,18 @@ import type { Sqlite, Statement } from "../../base/sqlite.ts";
 import { insertTextSql, type IndexedEntry, type IndexedText } from "../../core/index-schema.ts";
 import type { EntryKey, EntryKind } from "./entry.ts";
 import type { Site } from "./entry-sites.ts";
+import type { DomainSize } from "./stored-bytes.ts";
 import { mergeTextSql } from "./text-index.ts";
 
 /** Of entry_key: by which an entry is found. */
 export type KeyRow = { readonly key: number; readonly id: number };
 export type RemovedRow = KeyRow & {
+  readonly domain: string;
   readonly object: string | null;
   readonly footprint: number;
 };
+/** One that may go for room; `bytes` with what was coded of it, which goes too. */
+export type Unused = { readonly id: number; readonly usedAtS: number; readonly bytes: number };
 /** An entry as operators see it. */
 export type FoundEntry = {
   readonly id: number;
@@ -143,8 +147,8 @@ function prepareReads(db: Sqlite) {
   const ids = <P extends unknown[]>(sql: string): Statement<P, number> =>
     db.prepare<P, number>(sql).pluck();
   return {
-    size: db.prepare<[], { count: number; bytes: number }>(
-      "SELECT count(*) AS count, coalesce(sum(footprint), 0) AS bytes FROM entry",
+    sizes: db.prepare<[], DomainSize>(
+      "SELECT domain, count(*) AS count, sum(footprint) AS bytes FROM entry INDEXED BY entry_scope GROUP BY domain",
     ),
     keys: db.prepare<[], number>("SELECT count(*) FROM entry_key").pluck(),
     keysFrom: db.prepare<[key: number, id: number, limit: number], KeyRow & { isStray: number }>(
@@ -169,7 +173,14 @@ function prepareReads(db: Sqlite) {
     otherVariants: ids<[...KeyValues, id: number]>(
       `SELECT id FROM ${byKey} AND coding = '' AND id <> ? ORDER BY used_at_s DESC, id DESC`,
     ),
-    longestUnused: ids<[number]>("SELECT id FROM entry ORDER BY used_at_s LIMIT ?"),
+    longestUnused: db.prepare<
+      [domain: string, afterUsedAtS: number, afterId: number, limit: number],
+      Unused
+    >(
+      `SELECT id, used_at_s AS usedAtS,
+         footprint + coalesce((SELECT sum(footprint) FROM entry AS coded WHERE coded.base_id = entry.id), 0) AS bytes
+       FROM entry INDEXED BY entry_used WHERE domain = ? AND (used_at_s, id) > (?, ?) ORDER BY used_at_s, id LIMIT ?`,
+    ),
     firstSite: db.prepare<[], Site>(`${sites} ORDER BY domain, host LIMIT 1`),
     siteAfter: db.prepare<[string, string], Site>(
       `${sites} WHERE (domain, host) > (?, ?) ORDER BY domain, host LIMIT 1`,
@@ -199,7 +210,7 @@ function prepareRemovals(db: Sqlite) {
         .prepare<[ids: string], number>(`SELECT id FROM entry WHERE base_id ${listed} ORDER BY id`)
         .pluck(),
       entries: db.prepare<[ids: string], RemovedRow>(
-        `DELETE FROM entry WHERE id ${listed} RETURNING id, key, object, footprint`,
+        `DELETE FROM entry WHERE id ${listed} RETURNING id, key, domain, object, footprint`,
       ),
       bodies: db.prepare<[ids: string]>(`DELETE FROM body WHERE id ${listed}`),
     },

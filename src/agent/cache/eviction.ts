@@ -1,13 +1,18 @@
-// Makes room in steps: what was not used for longest goes, by a time of use that is coarse, down to a little below where it began.
+// Makes room in steps: of the domain that holds the most, by what it has stored and what is on its way in, goes what was not used for longest, by a time of
+// use that is coarse; then again of the one that holds the most by then, down to a little below where it began.
 
+import { takeFromLargest, type Holder } from "../../core/fair-eviction.ts";
 import type { Clock } from "./clock.ts";
-import { isShort } from "./disk-room.ts";
-import type { Entries, Removed } from "./entries.ts";
+import { isShort, shortBytes } from "./disk-room.ts";
+import type { Entries, Removed, Unused } from "./entries.ts";
 import { evictionPace, PacedSteps } from "./paced-steps.ts";
 import type { SharedHeader } from "./shared-header.ts";
 
 /** Room for more than the one response that was too many. */
 const evictedShare = 0.05;
+/** Rows of one domain that are read at once; twice as many each time there. */
+const readFirst = 16;
+const readMost = 1_024;
 
 export type EvictionOptions = {
   readonly entries: Entries;
@@ -36,19 +41,50 @@ export class Eviction {
 
   /** While it is due. What was removed: its bits are next, then its files. */
   step(): readonly Removed[] {
-    const { entries, clock, commit } = this.#options;
+    const { entries, header, diskMax, clock, commit } = this.#options;
     this.#isUnderWay = true;
     let removed: readonly Removed[] = [];
-    this.#pace.run((rows) => {
-      removed = commit(() =>
-        entries.remove(entries.longestUnused(rows), {
-          reason: "evicted",
-          clearNo: null,
-          atS: clock.nowS(),
-        }),
-      );
+    this.#pace.run((countMax) => {
+      const excess = shortBytes(header, diskMax * (1 - evictedShare));
+      const unused = takeFromLargest(this.#holders(), { excess, countMax }, nextOf(entries));
+      const ids = unused.map(({ id }) => id).toSorted((a, b) => a - b);
+      const cause = { reason: "evicted", clearNo: null, atS: clock.nowS() } as const;
+      removed = commit(() => entries.remove(ids, cause));
     });
     this.#isUnderWay = this.isDue;
+    if (!this.#isUnderWay) this.settle();
     return removed;
   }
+
+  /** There is room, also for what found none. */
+  settle(): void {
+    const { header } = this.#options;
+    if (header.wantedBytes > 0) header.wantedBytes = 0;
+  }
+
+  #holders(): Holder[] {
+    const { entries, header } = this.#options;
+    return Array.from(entries.byDomain(), ({ domain, bytes }) => {
+      const inFlight = header.domains.inFlight(header.domains.placeOf(domain));
+      return { name: domain, bytes: bytes + inFlight };
+    });
+  }
+}
+
+/** Of each domain what was not used for longest, one after the other. */
+function nextOf(entries: Entries): (domain: string) => Unused | undefined {
+  type Read = { rows: readonly Unused[]; at: number; limit: number };
+  const read = new Map<string, Read>();
+  return (domain) => {
+    const before = read.get(domain) ?? { rows: [], at: 0, limit: readFirst };
+    const row = before.rows[before.at];
+    if (row !== undefined) {
+      before.at++;
+      return row;
+    }
+    const { limit } = before;
+    const rows = entries.longestUnused(domain, before.rows.at(-1), limit);
+    read.set(domain, { rows, at: 1, limit: Math.min(2 * limit, readMost) });
+    return rows[0];
+  };
 }

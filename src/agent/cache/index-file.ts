@@ -55,7 +55,7 @@ const tables = `
   ) STRICT;
   CREATE INDEX entry_scope ON entry (domain, host, id, footprint);
   CREATE INDEX entry_base ON entry (base_id) WHERE base_id IS NOT NULL;
-  CREATE INDEX entry_used ON entry (used_at_s);
+  CREATE INDEX entry_used ON entry (domain, used_at_s);
   CREATE UNIQUE INDEX entry_object ON entry (object) WHERE object IS NOT NULL;
 
   CREATE TABLE entry_key (key INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY (key, id)) STRICT, WITHOUT ROWID;

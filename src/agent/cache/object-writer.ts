@@ -23,6 +23,8 @@ export type ObjectWriterOptions = {
   readonly run: string | undefined;
   readonly bytesMax: number;
   readonly room: Pick<DiskRoom, "take" | "give">;
+  /** Of the domain, in the room. */
+  readonly place: number;
   readonly submit: (
     meta: EntryMeta,
     body: StoredBody | null,
@@ -126,14 +128,15 @@ export class ObjectWriter {
   }
 
   #take(bytes: number): boolean {
-    const isTaken = this.#options.room.take(bytes, this.#size <= hotBodyBytesMax);
+    const { room, place } = this.#options;
+    const isTaken = room.take(bytes, { place, isSmall: this.#size <= hotBodyBytesMax });
     if (isTaken) this.#taken += bytes;
     else this.#fail("there is no room on disk just now");
     return isTaken;
   }
 
   #giveRoom(): void {
-    this.#options.room.give(this.#taken);
+    this.#options.room.give(this.#taken, this.#options.place);
     this.#taken = 0;
   }
 

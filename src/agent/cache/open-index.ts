@@ -85,7 +85,7 @@ export class OpenIndex implements Disposable {
     this.bits = ServableBits.allocate(oldest);
     for (const { site, ids } of this.entries.ofSites()) this.#setServable(ids, site);
     this.#writes = new Writes(this.entries, this.clears, this.bits);
-    options.header.storedBytes = this.entries.bytes;
+    this.#showAllBytes();
     this.#eviction = new Eviction({
       ...options,
       entries: this.entries,
@@ -200,7 +200,15 @@ export class OpenIndex implements Disposable {
     if (staleKeys.isFull) this.#stepKeys();
     else if (this.#deletions.count > 0) this.#deletions.step(isClearing);
     else if (this.#eviction.isDue) this.#evict();
-    else if (!staleKeys.isEmpty) this.#stepKeys();
+    else return this.#stepRest();
+    return true;
+  }
+
+  /** When nothing has to go any more. */
+  #stepRest(): boolean {
+    const { staleKeys } = this.entries;
+    this.#eviction.settle();
+    if (!staleKeys.isEmpty) this.#stepKeys();
     else if (!this.#sweep.done) this.#sweep.step((object) => this.entries.holdsObject(object));
     // Not while there is more to delete: merging would write again and again what is about to go.
     else if (this.#mayMerge)
@@ -261,10 +269,22 @@ export class OpenIndex implements Disposable {
       if (sync === "full") this.clears.madeDurable();
       return result;
     } finally {
-      this.entries.settle(committed);
+      this.#showBytes(this.entries.settle(committed));
       this.clears.settle(committed);
-      this.#header.storedBytes = this.entries.bytes;
     }
+  }
+
+  /** What of the room is whose: of the index before this one nothing counts. */
+  #showAllBytes(): void {
+    this.#header.domains.forgetStored();
+    this.#showBytes(Array.from(this.entries.byDomain(), ({ domain, bytes }) => [domain, bytes]));
+  }
+
+  #showBytes(changes: readonly (readonly [domain: string, bytes: number])[]): void {
+    const { domains } = this.#header;
+    for (const [domain, bytes] of changes) domains.addStored(domains.placeOf(domain), bytes);
+    if (changes.length > 0) domains.holders = this.entries.domains;
+    this.#header.storedBytes = this.entries.bytes;
   }
 
   #setServable(ids: readonly number[], site: Site): void {

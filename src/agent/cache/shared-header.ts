@@ -13,10 +13,13 @@
 //   then       invalidation marks   16,384 words, one by hash of the key: moves twice with each invalidation of it
 //   then       stored       int64: bytes that the index counts
 //   then       in_flight    int64: bytes of bodies that workers are writing (disk-room.ts)
+//   then       wanted       int64: what was in flight when a body found no room; eviction makes room for as much
+//   then       domains      what of stored and in_flight is each domain's (domain-bytes.ts)
 //
-// Written by the index thread, but for `confirmed`, `asked` and `unsure`, which main writes, and `lookups` and `in_flight`, which workers do. Clear marks are moved by the
+// Written by the index thread, but for `confirmed`, `asked` and `unsure`, which main writes, and `lookups`, `in_flight` and `wanted`, which workers do. Clear marks are moved by the
 // index thread after each number, invalidation marks also by a worker before it asks. A mark that moved without need costs a fetch or a look-up.
 
+import { DomainBytes, domainBytesLength } from "./domain-bytes.ts";
 import type { EntryKey } from "./entry.ts";
 
 const clearMarksAt = 8;
@@ -30,15 +33,19 @@ const invalidationsAt = lookupsAt + 2; // Of whole 64-bit words.
 /** Of the 64-bit words. */
 const storedAt = (invalidationsAt + keyMarks) / 2;
 const inFlightAt = storedAt + 1;
-const headerBytes = (inFlightAt + 1) * 8;
+const wantedAt = inFlightAt + 1;
+const domainsFrom = (wantedAt + 1) * 8;
+const headerBytes = domainsFrom + domainBytesLength;
 
 export class SharedHeader {
   readonly #words: Int32Array;
   readonly #numbers: BigInt64Array;
+  readonly domains: DomainBytes;
 
   constructor(buffer: SharedArrayBuffer) {
     this.#words = new Int32Array(buffer);
     this.#numbers = new BigInt64Array(buffer);
+    this.domains = new DomainBytes(buffer, domainsFrom);
   }
 
   static allocate(): SharedArrayBuffer {
@@ -142,6 +149,14 @@ export class SharedHeader {
   /** What is in flight with them. */
   addInFlight(bytes: number): number {
     return Number(Atomics.add(this.#numbers, inFlightAt, BigInt(bytes))) + bytes;
+  }
+
+  get wantedBytes(): number {
+    return Number(Atomics.load(this.#numbers, wantedAt));
+  }
+  /** Of two that ask at once either is heard. */
+  set wantedBytes(bytes: number) {
+    Atomics.store(this.#numbers, wantedAt, BigInt(bytes));
   }
 
   get clearNo(): number {

@@ -63,7 +63,9 @@ export class WorkerCache implements Disposable {
       this.#link.tell({ kind: "verified", id }),
     );
     this.#link = new IndexLink(port, () => this.#onView());
-    this.#room = new DiskRoom(this.#header, init.diskShare, init.diskMax);
+    this.#room = new DiskRoom(this.#header, init.diskShare, init.diskMax, {
+      onShort: () => this.#link.tell({ kind: "used", ids: new Float64Array() }),
+    });
     this.#usedTimer = setInterval(() => this.#tellUsed(this.#used.take()), usedEveryMs);
     this.#usedTimer.unref();
   }
@@ -138,7 +140,7 @@ export class WorkerCache implements Disposable {
 
   begin(key: EntryKey): ObjectWriter {
     const incarnation = this.#usable()?.view.incarnation ?? 0;
-    return this.#writer(null, async (meta, body, size, fetched) => {
+    return this.#writer(key, null, async (meta, body, size, fetched) => {
       const fault = variesByTooMuch(meta) ? "it varies by too much" : metaFault(meta);
       if (fault !== undefined)
         return { outcome: { kind: "failed", reason: fault }, isCertain: true };
@@ -174,7 +176,7 @@ export class WorkerCache implements Disposable {
     if (current === undefined || !isServable(current, base)) return { kind: "blocked" };
     const { incarnation } = current.view;
     const key = keyOf(base);
-    const writer = this.#writer(base.id, async (_meta, stored, size) =>
+    const writer = this.#writer(base, base.id, async (_meta, stored, size) =>
       stored === null
         ? { outcome: { kind: "failed", reason: "an empty body has no coding" }, isCertain: true }
         : this.#link.submit({
@@ -217,12 +219,17 @@ export class WorkerCache implements Disposable {
     this.#drop();
   }
 
-  #writer(baseId: number | null, submit: ObjectWriterOptions["submit"]): ObjectWriter {
+  #writer(
+    { domain }: EntryKey,
+    baseId: number | null,
+    submit: ObjectWriterOptions["submit"],
+  ): ObjectWriter {
     return new ObjectWriter({
       directory: this.#init.directory,
       run: this.#usable()?.view.run,
       bytesMax: this.#room.objectBytesMax,
       room: this.#room,
+      place: this.#room.placeOf(domain),
       submit,
       onStored: (id, body) => {
         if (this.servable({ id, baseId })) this.#hot.put(id, body);

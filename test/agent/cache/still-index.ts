@@ -8,29 +8,50 @@ import { SharedHeader } from "../../../src/agent/cache/shared-header.ts";
 export type StillIndex = {
   readonly index: OpenIndex;
   readonly header: SharedHeader;
+  /** What agent.db would remember of it. */
+  readonly opening: string;
+  /** Everything cached goes; the index that takes its place. */
+  readonly makeAnew: () => Promise<OpenIndex>;
 } & AsyncDisposable;
 
 export async function openIndexIn(
   directory: string,
-  { diskMax = 2 ** 30, nowS = () => 1_900_000_000 } = {},
+  {
+    diskMax = 2 ** 30,
+    nowS = () => 1_900_000_000,
+    opening = null,
+  }: { diskMax?: number; nowS?: () => number; opening?: string | null } = {},
 ): Promise<StillIndex> {
   let elapsedMs = 0;
+  let opened = "";
+  let isDropped = false;
   const header = new SharedHeader(SharedHeader.allocate());
   const keeper = new IndexKeeper({
     directory,
     header,
     diskMax,
     clock: { nowS, elapsedMs: () => elapsedMs, rest: (ms) => void (elapsedMs += ms) },
-    facts: { epoch: null, clearSeq: 0, clearNo: 0, opening: null },
+    facts: { epoch: null, clearSeq: 0, clearNo: 0, opening },
     events: {
-      opened: () => undefined,
-      dropped: (reason) => expect.unreachable(reason),
+      opened: (_, name) => void (opened = name),
+      dropped: (reason) => void (isDropped || expect.unreachable(reason)),
       failed: (reason) => expect.unreachable(reason),
     },
   });
+  const current = (): OpenIndex => {
+    if (keeper.index === undefined) throw new Error("the index did not open");
+    return keeper.index;
+  };
   await keeper.open();
-  const { index } = keeper;
-  if (index === undefined) throw new Error("the index did not open");
-  const close = (): Promise<void> => keeper.close(() => Promise.resolve(true));
-  return { index, header, [Symbol.asyncDispose]: close };
+  return {
+    index: current(),
+    header,
+    opening: opened,
+    makeAnew: async () => {
+      isDropped = true;
+      await keeper.drop("the test says so");
+      return current();
+    },
+    [Symbol.asyncDispose]: () => keeper.close(() => Promise.resolve(true)),
+  };
 }

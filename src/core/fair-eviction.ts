@@ -1,0 +1,50 @@
+// Whose bytes go when there is no room for all: always of whoever holds the most (max-min fairness).
+//
+// So nobody loses anything while somebody else holds more, and whoever holds no more than an equal share of the room loses nothing at all: where all
+// together hold too much, the largest holds more than that. What one does not use of its share the others may.
+
+export type Holder = { readonly name: string; readonly bytes: number };
+
+/**
+ * What to take, one piece after the other, until `excess` bytes are gone, `countMax` pieces are taken, or there is nothing left. `next` gives the next
+ * piece of a holder, undefined when it has none; it is asked only for what is taken. A holder without any, whose bytes are not here to be taken, is passed over.
+ */
+export function takeFromLargest<P extends { readonly bytes: number }>(
+  holders: readonly Holder[],
+  limits: { readonly excess: number; readonly countMax: number },
+  next: (name: string) => P | undefined,
+): P[] {
+  // A heap: whoever holds the most stands first, and nobody holds less than those at twice his place. Sorted is one.
+  const heap = holders.toSorted((a, b) => b.bytes - a.bytes);
+  const taken: P[] = [];
+  let excess = limits.excess;
+  while (excess > 0 && taken.length < limits.countMax) {
+    const largest = heap[0];
+    if (largest === undefined || largest.bytes < 0) break;
+    const piece = next(largest.name);
+    if (piece !== undefined) {
+      taken.push(piece);
+      excess -= piece.bytes;
+    }
+    const bytes = piece === undefined ? -1 : Math.max(0, largest.bytes - piece.bytes);
+    sinkFirst(heap, { name: largest.name, bytes });
+  }
+  return taken;
+}
+
+/** Puts the holder in the first one's place, and then where it belongs. */
+function sinkFirst(heap: Holder[], holder: Holder): void {
+  let at = 0;
+  for (;;) {
+    const left = 2 * at + 1;
+    const right = left + 1;
+    const larger = bytesAt(heap, right) > bytesAt(heap, left) ? right : left;
+    const child = heap[larger];
+    if (child === undefined || child.bytes <= holder.bytes) break;
+    heap[at] = child;
+    at = larger;
+  }
+  heap[at] = holder;
+}
+
+const bytesAt = (heap: readonly Holder[], at: number): number => heap[at]?.bytes ?? -Infinity;
