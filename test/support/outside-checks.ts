@@ -4,7 +4,13 @@ import { spawnSync } from "node:child_process";
 import { until } from "./until.ts";
 import { mainFile, node } from "./process.ts";
 import type { Prometheus } from "./prometheus.ts";
-import { multiset, multisetDifference, type Ledger } from "./outside-ledger.ts";
+import {
+  multiset,
+  multisetDifference,
+  settled,
+  settleWithinMs,
+  type Ledger,
+} from "./outside-ledger.ts";
 import { tag, type Customer, type OutsideAgent, type OutsideScene } from "./outside-scene.ts";
 
 type Series = {
@@ -36,28 +42,6 @@ async function scrape(agent: OutsideAgent, path: string): Promise<readonly Serie
 
 const sum = (series: readonly Series[]): number =>
   series.reduce((total, { value }) => total + value, 0);
-
-/** Whatever is under way ends within seconds; then a difference is one. */
-const settleWithinMs = 30_000;
-
-/** Compares until both agree or the time to settle is over. */
-async function settled(
-  ledger: Ledger,
-  what: string,
-  seen: unknown,
-  told: () => Promise<unknown>,
-): Promise<void> {
-  let last: unknown;
-  await until(
-    what,
-    async () => {
-      last = await told();
-      return JSON.stringify(last) === JSON.stringify(seen);
-    },
-    settleWithinMs,
-  ).catch(() => undefined);
-  ledger.compare(what, last, seen);
-}
 
 export async function checkAgentMetrics(ledger: Ledger, agent: OutsideAgent): Promise<void> {
   const { domain } = agent.customer;

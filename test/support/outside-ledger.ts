@@ -1,5 +1,7 @@
 // What an observer outside both programs knows: each request that was sent, each answer that came, and each difference to what the programs say.
 
+import { until } from "./until.ts";
+
 /** One request as its sender saw it. `cache` is read off Cache-Status (RFC 9211), as a visitor could. */
 export type Sent = {
   readonly agent: string;
@@ -72,4 +74,26 @@ export function multisetDifference(
   return [...new Set([...told.keys(), ...seen.keys()])]
     .filter((key) => (told.get(key) ?? 0) !== (seen.get(key) ?? 0))
     .map((key) => `${key}: told ${told.get(key) ?? 0}, seen ${seen.get(key) ?? 0}`);
+}
+
+/** Whatever is under way ends within seconds; then a difference is one. */
+export const settleWithinMs = 30_000;
+
+/** Compares until both agree or the time to settle is over. */
+export async function settled(
+  ledger: Ledger,
+  what: string,
+  seen: unknown,
+  told: () => Promise<unknown>,
+): Promise<void> {
+  let last: unknown;
+  await until(
+    what,
+    async () => {
+      last = await told();
+      return JSON.stringify(last) === JSON.stringify(seen);
+    },
+    settleWithinMs,
+  ).catch(() => undefined);
+  ledger.compare(what, last, seen);
 }
