@@ -75,7 +75,7 @@ test("the way of a customer, from a site to its logs", async () => {
   const [version] = await client.viewsets(domain);
   expect(version).toMatchObject({ name: "first one", is_active: false });
   const active = await client.activate(domain, version?.id ?? 0);
-  expect(active.activation).toBe("pending");
+  expect(active.activation).toBe("absent");
   expect(await client.viewset(domain, active.id)).toEqual(active);
   expect(await client.putDevlove(domain, "first one", file.id, `${content} `)).toMatchObject({
     id: file.id,

@@ -65,10 +65,11 @@ test("the third: a range is blocked by the time that it is answered", async () =
 
 test("the fourth: the logs show it", async () => {
   const wanted = ['"response_status":403', '"uri_path":"/generated/page/1.html"'];
-  await until("the page and the block in the logs", async () => {
+  const shown = await until("the page and the block in the logs", async () => {
     const said = await pasted(demo, /^ {2}4 /);
-    return wanted.every((part) => said.includes(part));
+    return wanted.every((part) => said.includes(part)) && said;
   });
+  expect(JSON.parse(shown)).toMatchObject({ logs_data: { deployments: [{}] } });
 });
 
 test("caching can be watched where the screen says", async () => {
