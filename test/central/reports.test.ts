@@ -189,6 +189,21 @@ test("certificates: told at each step, by what the agent says it serves", async 
   ]);
 });
 
+test("certificates: of each host of a deployment, also of one that reported before another", async () => {
+  await using rig = await openNoticeRig();
+  const { ada, siteId } = await scene(rig);
+  await subscribe(rig, ada.customerId, "send_email_to_customer_about_certificates_expiring");
+  const end = new Date(rig.clock.now.getTime() + 30.5 * day).toISOString();
+  const old = [{ names: ["www.example.test"], not_after: end }];
+  await rig.report(siteId, {}, old, "host-that-failed");
+  await rig.report(siteId, {}, old, "host-that-failed-too");
+  rig.later(30_000);
+  await rig.report(siteId, {}, [], "host-that-is-well");
+  rig.later(day);
+  const told = (await due(rig)).flatMap((one) => (one.channel === "mail" ? [one.subject] : []));
+  expect(told).toEqual(["ada: 1 certificate about to expire"]);
+});
+
 test("image variants held back: once a domain and day, from the report's field", async () => {
   await using rig = await openNoticeRig();
   const { ada, siteId } = await scene(rig);

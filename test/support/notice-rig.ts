@@ -91,9 +91,10 @@ export async function openNoticeRig(more = "") {
     siteId: number,
     domains: Readonly<Record<string, ReportedDomain>>,
     certificates?: Report["certificates"],
+    instanceId = `instance-${siteId}`,
   ) => {
     const body: Report = {
-      ...reportOf(`instance-${siteId}`, 0),
+      ...reportOf(instanceId, 0),
       domains: Object.entries(domains).map(([name, one]) => ({
         domain: name,
         backend: {

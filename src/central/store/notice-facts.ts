@@ -149,19 +149,23 @@ export async function deploymentsOf(
       version: version === "" ? null : version,
       lastSeen: instance?.last_seen ?? null,
       isBehind: isBehind(version, newest),
-      certificates: await certificatesOf(tx, id, instance?.last_report ?? null),
+      certificates: await certificatesOf(tx, id, beside(instances)),
     });
   }
   return { newest, deployments };
 }
 
-/** Of the instances that report beside the one seen last: a deployment is behind while one of them is. */
+/** The instances that report beside the one seen last, which comes first. */
+function beside<T extends { readonly last_seen: string }>(instances: readonly T[]): readonly T[] {
+  const latest = Date.parse(instances[0]?.last_seen ?? "");
+  return instances.filter(({ last_seen: seen }) => latest - Date.parse(seen) <= besideMs);
+}
+
+/** A deployment is behind while one of its instances is. */
 function oldestRelease(
   instances: readonly { readonly agent_version: string; readonly last_seen: string }[],
 ): string {
-  const latest = Date.parse(instances[0]?.last_seen ?? "");
-  const live = instances
-    .filter(({ last_seen: seen }) => latest - Date.parse(seen) <= besideMs)
+  const live = beside(instances)
     .map(({ agent_version: text }) => ({ text, parsed: parsePackageVersion(text) }))
     .filter(({ text }) => text !== "")
     .toSorted((one, other) =>
@@ -177,17 +181,21 @@ function isBehind(version: string, newest: string | null): boolean {
   return own !== undefined && other !== undefined && comparePackageVersions(own, other) < 0;
 }
 
+/** What any of them serves: a host that could not install the newest certificate serves the one before. As they were uploaded where none says. */
 async function certificatesOf(
   tx: Work["tx"],
   siteId: number,
-  lastReport: string | null,
+  instances: readonly { readonly last_report: string | null }[],
 ): Promise<DeploymentState["certificates"]> {
-  const decoded = lastReport === null ? undefined : decodeReport(JSON.parse(lastReport));
-  if (decoded?.ok === true && decoded.value.certificates !== undefined)
-    return decoded.value.certificates.map(({ names, not_after: notAfter }) => ({
-      names,
-      notAfter,
-    }));
+  const lists = instances.flatMap(({ last_report: json }) => {
+    const decoded = json === null ? undefined : decodeReport(JSON.parse(json));
+    const certificates = decoded?.ok === true ? decoded.value.certificates : undefined;
+    return certificates === undefined ? [] : [certificates];
+  });
+  if (lists.length > 0) {
+    const distinct = new Map(lists.flat().map((one) => [JSON.stringify(one), one]));
+    return [...distinct.values()].map(({ names, not_after: notAfter }) => ({ names, notAfter }));
+  }
   const rows = await tx
     .selectFrom("certificates")
     .select(["names", "not_after"])
