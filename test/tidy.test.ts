@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
+import { expectedSkips, provided } from "./expected-skips.ts";
 import { findings, type SourceFile } from "./support/tidy.ts";
 import { tempDir } from "./support/temp-dir.ts";
 
@@ -39,6 +40,21 @@ test("every path named in ARCHITECTURE.md exists, and it is at most 300 lines", 
   expect(named.length).toBeGreaterThan(15);
   expect(text.split("\n").length).toBeLessThanOrEqual(300);
   expect(text).not.toMatch(/\.ts:\d+/);
+});
+
+// Else the first to learn of a skip would be a CI that lacks something.
+test("a file whose tests may skip says what CI brings for it, or why CI may skip them too", () => {
+  const skips = /\b(?:test|it|describe)(?:\.\w+)*\.(?:skip|skipIf|runIf|todo)\b|\bits\.skip\(/;
+  const told = new Set([...Object.keys(provided), ...expectedSkips.map(({ file }) => file)]);
+  const found = readTree(root)
+    .filter(({ path, text }) => /^test\/(?!run\.).*\.test\.ts$/.test(path) && skips.test(text))
+    .map(({ path }) => path);
+  expect(found.length).toBeGreaterThan(20);
+  expect(found.filter((path) => !told.has(path))).toEqual([]);
+  // The store's tests skip where they are imported.
+  expect([...told].filter((path) => !found.includes(path) && !path.includes("/postgres-"))).toEqual(
+    [],
+  );
 });
 
 test("nothing in the tree names the place where it was written", () => {
