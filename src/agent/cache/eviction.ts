@@ -10,8 +10,8 @@ import type { SharedHeader } from "./shared-header.ts";
 
 /** Room for more than the one response that was too many. */
 const evictedShare = 0.05;
-/** Rows of one domain that are read at once; twice as many each time there. */
-const readFirst = 16;
+/** Rows of one domain that are read at once, at first; then twice as many each time. */
+const readFirst = { least: 2, most: 64 };
 const readMost = 1_024;
 
 export type EvictionOptions = {
@@ -46,7 +46,9 @@ export class Eviction {
     let removed: readonly Removed[] = [];
     this.#pace.run((countMax) => {
       const excess = shortBytes(header, diskMax * (1 - evictedShare));
-      const unused = takeFromLargest(this.#holders(), { excess, countMax }, nextOf(entries));
+      const holders = this.#holders();
+      const each = Math.ceil(countMax / holders.length);
+      const unused = takeFromLargest(holders, { excess, countMax }, nextOf(entries, each));
       const ids = unused.map(({ id }) => id).toSorted((a, b) => a - b);
       const cause = { reason: "evicted", clearNo: null, atS: clock.nowS() } as const;
       removed = commit(() => entries.remove(ids, cause));
@@ -71,12 +73,13 @@ export class Eviction {
   }
 }
 
-/** Of each domain what was not used for longest, one after the other. */
-function nextOf(entries: Entries): (domain: string) => Unused | undefined {
+/** Of each domain what was not used for longest, one after the other. `expected`: about so many of each. */
+function nextOf(entries: Entries, expected: number): (domain: string) => Unused | undefined {
   type Read = { rows: readonly Unused[]; at: number; limit: number };
+  const first = Math.min(readFirst.most, Math.max(readFirst.least, expected));
   const read = new Map<string, Read>();
   return (domain) => {
-    const before = read.get(domain) ?? { rows: [], at: 0, limit: readFirst };
+    const before = read.get(domain) ?? { rows: [], at: 0, limit: first };
     const row = before.rows[before.at];
     if (row !== undefined) {
       before.at++;
