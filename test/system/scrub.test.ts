@@ -79,7 +79,9 @@ test("damage in large files is found and repaired, in the version in force and i
   );
   const { body } = await edge.visit("/large.html", { host: domain });
   expect(body.toString()).toBe(large("two"));
-  const metrics = await (await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics`)).text();
+  const metrics = await (
+    await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics/deployment`)
+  ).text();
   expect(metrics).toContain('accel_agent_scrub_damaged_total{what="blobs"} 2');
   const next = await scrubbed();
   expect(next.parts.scrub.last).toMatchObject({ damaged: { index: 0, bodies: 0, blobs: 0 } });
