@@ -231,10 +231,13 @@ test("what cannot be a file of a viewset is named, all of it", async () => {
   await put("fine.html", "<p>");
   execFileSync("mkfifo", [join(views, "pipe")]);
   writeFileSync(Buffer.concat([Buffer.from(`${views}/caf`), Buffer.from([0xe9])]), "latin1");
+  const odd = Buffer.from([0x61, 0x1f, 0x20, 0x21, 0x7e, 0x7f, 0x80]);
+  writeFileSync(Buffer.concat([Buffer.from(`${views}/`), odd]), "latin1");
   const refused = run();
   await expect(refused).rejects.toMatchObject({ code: "IMPORT_IMPOSSIBLE" });
   await expect(refused).rejects.toThrow(/"pipe" is neither file nor directory/);
   await expect(refused).rejects.toThrow(/caf\\xe9/);
+  await expect(refused).rejects.toThrow(/\(a\\x1f\\x20!~\\x7f\\x80\)/);
   expect(central.uploaded).toEqual([]);
   expect(await outcomes()).toEqual([{ labels: { outcome: "refused" }, value: 1 }]);
 });
