@@ -28,6 +28,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/agent/admin/node-collectors.test.ts": "Linux, promtool",
   "test/agent/link/central-client.test.ts": "openssl",
   "test/agent/requests/spool-files.test.ts": "strace",
+  "test/base/durable-sync.test.ts": "strace",
   "test/central/api/vault.test.ts": "nothing: it skips where postgres-api.test.ts imports it",
   "test/central/store/postgres-two.test.ts": "PostgreSQL",
   "test/cli/wrong-node.test.ts": "Node 18, 20 and 22 in var/old-nodes",

@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { Mutex } from "../../src/base/mutex.ts";
+import { KeyedMutex, Mutex } from "../../src/base/mutex.ts";
 
 test("property: never two at once, in order of arrival, each with its own outcome", async () => {
   await fc.assert(
@@ -40,4 +40,37 @@ test("a synchronous throw is a rejection and frees the next", async () => {
   });
   await expect(failing).rejects.toThrow("at once");
   expect(await mutex.run(() => 5)).toBe(5);
+});
+
+test("of one key one after the other, however they come and end; of other keys meanwhile", async () => {
+  const mutex = new KeyedMutex<string>();
+  const trace: string[] = [];
+  const ends = new Map<string, PromiseWithResolvers<void>>();
+  const begin = (key: string, name: string): Promise<void> => {
+    const end = Promise.withResolvers<void>();
+    ends.set(name, end);
+    return mutex.run(key, async () => {
+      trace.push(`+${name}`);
+      await end.promise;
+      trace.push(`-${name}`);
+    });
+  };
+  const [one, two] = [begin("k", "1"), begin("k", "2")];
+  const other = begin("o", "other");
+  ends.get("1")?.resolve();
+  await one;
+  // The second is in it now: whoever comes waits for it, though the first has left.
+  const three = begin("k", "3");
+  ends.get("other")?.resolve();
+  await other;
+  expect(trace).toEqual(["+1", "+other", "-1", "+2", "-other"]);
+  ends.get("2")?.reject(new Error("it failed"));
+  await expect(two).rejects.toThrow("it failed");
+  ends.get("3")?.resolve();
+  await three;
+  expect(trace.slice(5)).toEqual(["+3", "-3"]);
+  const again = begin("k", "4");
+  ends.get("4")?.resolve();
+  await again;
+  expect(trace.slice(7)).toEqual(["+4", "-4"]);
 });
