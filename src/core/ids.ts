@@ -24,24 +24,50 @@ export function parseSha256(raw: unknown): Sha256 | undefined {
   return typeof raw === "string" && /^[0-9a-f]{64}$/.test(raw) ? (raw as Sha256) : undefined;
 }
 
+/** RFC 1035 §2.3.4, without the dot at the end. */
+const nameCharsMax = 253;
+const labelCharsMax = 63;
 const label = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 
-/** Lower-cases, converts to A-labels and checks. Undefined for what is no host name below a dot: addresses and single labels included. */
+/**
+ * Lower-cases, converts to A-labels, drops the dot of an absolute name (RFC 1034 §3.1) and checks. Undefined for what is no host name below a dot: addresses
+ * and single labels included.
+ */
 export function parseDomainName(raw: unknown): DomainName | undefined {
-  if (typeof raw !== "string" || raw.length === 0 || raw.length > 253) return undefined;
+  if (typeof raw !== "string" || raw.length === 0 || raw.length > nameCharsMax + 1)
+    return undefined;
   // Only characters a host name can hold: the URL parser would cut at `/`, `?`, `@` or `:` and strip blanks.
   if (/[\s/?#@:\\%[\]<>^|]/.test(raw)) return undefined;
   let ascii: string;
   try {
-    ascii = new URL(`http://${raw}`).hostname;
+    ascii = new URL(`http://${raw}`).hostname.replace(/\.$/, "");
   } catch {
     return undefined;
   }
   const labels = ascii.split(".");
-  if (ascii.length > 253 || labels.length < 2 || !labels.every((part) => label.test(part)))
+  if (ascii.length > nameCharsMax || labels.length < 2 || !labels.every((part) => label.test(part)))
     return undefined;
   if (/^\d+$/.test(labels.at(-1) ?? "")) return undefined; // An IPv4 address, not a name.
   return ascii as DomainName;
+}
+
+/** Why a text is no domain name, in words that follow on the name of the field. Undefined where it is one. */
+export function domainNameFault(raw: string): string | undefined {
+  if (parseDomainName(raw) !== undefined) return undefined;
+  if (/\s/.test(raw)) return "must be a host name, without blanks";
+  if (/[/?#@\\]/.test(raw)) return "must be a host name alone, not a URL or an address of mail";
+  if (raw.startsWith("*.")) return "must be a host name, not a wildcard";
+  if (/^[\d.]+$|^\[|:.*:/.test(raw)) return "must be a host name, not an IP address";
+  if (raw.includes(":")) return "must be a host name, without a port";
+  const labels = raw.replace(/\.$/, "").split(".");
+  if (raw.length > nameCharsMax) return `must be at most ${nameCharsMax} characters`;
+  if (labels.length > 1 && labels.includes("")) return "must have no empty label between its dots";
+  if (labels.some(({ length }) => length > labelCharsMax))
+    return `must have labels of at most ${labelCharsMax} characters between its dots`;
+  if (labels.length < 2) return "must be a host name with at least one dot";
+  if (labels.some((part) => /^-|-$/.test(part)))
+    return "must have no label that begins or ends with a hyphen";
+  return "must be a host name: letters, digits and hyphens between dots";
 }
 
 /** The host of an authority (`host[:port]`), lower-case, without a trailing dot. Undefined when it is none. */

@@ -117,6 +117,7 @@ test("a one-click post as multipart counts too", async () => {
   const link = /Unsubscribe: (\S+)/.exec(mail?.mail.text ?? "")?.[1] ?? "";
   const body = new FormData();
   body.set("List-Unsubscribe", "One-Click");
+  expect((await fetch(scene.at(`${link}&utm_source=mail`))).status).toBe(200);
   expect((await fetch(scene.at(link), { method: "POST", body })).status).toBe(200);
   expect(await scene.push()).toBe(false);
 });
@@ -133,6 +134,8 @@ test("a recovery link is good for an hour, and not for a moment longer", async (
   const [first, second] = [await ask(), await ask()];
   rig.later(3_600_000 - 1);
   expect((await fetch(at(first))).status).toBe(200);
+  // Mail programs and scanners add parameters to links.
+  expect((await fetch(at(`${first}&utm_source=mail&format=xml`))).status).toBe(200);
   rig.later(1);
   expect((await fetch(at(first))).status).toBe(404);
   const third = await ask();

@@ -14,6 +14,9 @@ test.each([
   ["bücher.example", "xn--bcher-kva.example"],
   ["a-b.c_d.example", "a-b.c_d.example"],
   ["demo.localhost", "demo.localhost"],
+  ["example.com.", "example.com"],
+  ["B.Example.", "b.example"],
+  [`${"a".repeat(61)}.`.repeat(4), `${"a".repeat(61)}.`.repeat(4).slice(0, -1)],
 ])("%s is the domain %s", (raw, canonical) => {
   expect(parseDomainName(raw)).toBe(canonical);
 });
@@ -21,7 +24,9 @@ test.each([
 test.each([
   "",
   "localhost",
-  "example.com.",
+  "example.com..",
+  "example.",
+  "127.0.0.1.",
   ".example.com",
   "a..b",
   "-a.example",

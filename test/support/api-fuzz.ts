@@ -195,15 +195,29 @@ function queryOf(operation: Operation): fc.Arbitrary<string> {
     if (at(one, "in") === "query") return [String(at(one, "name"))];
     return String(at(one, "$ref")).endsWith("/Limit") ? ["limit", "after"] : [];
   });
-  const name = fc.constantFrom(...told, "limit", "wait", "x", "__proto__", "");
+  // Mostly what the operation knows, or nothing else of it would be tried.
+  const strange = fc.constantFrom("limit", "wait", "format", "x", "__proto__", "");
+  const name =
+    told.length === 0
+      ? strange
+      : fc.oneof(
+          { weight: 9, arbitrary: fc.constantFrom(...told) },
+          { weight: 1, arbitrary: strange },
+        );
   const value = oddText.map((text) => encodeURIComponent(text.toWellFormed()));
   const pair = fc.tuple(name, value).map(([key, text]) => `${key}=${text}`);
   const all = fc.array(pair, { maxLength: 3 }).map((pairs) => pairs.join("&"));
-  // Waiting is not what is asked here.
-  return fc.oneof(fc.constant(""), all).map((text) => {
-    const query = text.replaceAll(/(?<=^|&)wait=[1-9]/g, "wait=0");
-    return `?${/(?:^|&)wait=/.test(query) ? query : `wait=0${query === "" ? "" : "&"}${query}`}`;
-  });
+  return fc
+    .oneof(
+      { weight: 9, arbitrary: fc.constant("") },
+      { weight: told.length === 0 ? 1 : 9, arbitrary: all },
+    )
+    .map((text) => {
+      // Waiting is not what is asked here.
+      const query = text.replaceAll(/(?<=^|&)wait=[1-9]/g, "wait=0");
+      const waits = told.includes("wait") && !/(?:^|&)wait=/.test(query);
+      return `?${waits ? `wait=0${query === "" ? "" : "&"}${query}` : query}`;
+    });
 }
 
 const contentTypes = [

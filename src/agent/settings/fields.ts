@@ -17,7 +17,13 @@ import {
 } from "../../base/settings-fields.ts";
 import { logLevels } from "../../base/log.ts";
 import { forwardedHeaders } from "../../core/client-address.ts";
-import { parseDomainName, parseName16, type DomainName, type Name16 } from "../../core/ids.ts";
+import {
+  domainNameFault,
+  parseDomainName,
+  parseName16,
+  type DomainName,
+  type Name16,
+} from "../../core/ids.ts";
 import { parseRange } from "../../core/ip.ts";
 
 const absolutePath = (raw: unknown): Parsed<string> =>
@@ -28,7 +34,10 @@ const absolutePath = (raw: unknown): Parsed<string> =>
 const domain = (raw: unknown): Parsed<DomainName> => {
   const value = parseDomainName(raw);
   return value === undefined
-    ? { ok: false, reason: "must be a host name with at least one dot" }
+    ? {
+        ok: false,
+        reason: domainNameFault(typeof raw === "string" ? raw : "") ?? "must be a host name",
+      }
     : { ok: true, value };
 };
 

@@ -6,15 +6,16 @@ import { activationTriesMax, storeManifest } from "./activation.ts";
 import { conflict, list, notFound, ok, type Answer } from "./answer.ts";
 import { devloveFault, ownNames, unlessBusy } from "./devlove.ts";
 import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
-import { idOf, isProblem, mainDomain } from "./path-values.ts";
+import { idOf, isProblem, mainDomain, shownId } from "./path-values.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, DomainRow, Unit } from "./unit.ts";
 
 const path = "/active-viewset/:domain/:viewset_id/";
 
-async function version(unit: Unit, domain: DomainRow, id: number): Promise<Answer> {
+async function version(unit: Unit, domain: DomainRow, text: string): Promise<Answer> {
+  const id = idOf(text);
   const [found] = await unit.viewsets.list(domain.id, { after: id - 1, limit: 1 });
-  return found?.id === id ? ok(found) : notFound(`viewset ${id} of ${domain.name}`);
+  return found?.id === id ? ok(found) : notFound(`viewset ${shownId(text)} of ${domain.name}`);
 }
 
 export function activeViewsetEndpoints(deps: ResourceDeps): readonly Endpoint[] {
@@ -22,6 +23,7 @@ export function activeViewsetEndpoints(deps: ResourceDeps): readonly Endpoint[] 
     forUsers({
       method: "GET",
       path: "/active-viewset/:domain/",
+      id: "listViewsets",
       summary: "List the viewset versions of a domain",
       gives: lists(viewsetVersionShape),
       refuses: [404],
@@ -34,18 +36,20 @@ export function activeViewsetEndpoints(deps: ResourceDeps): readonly Endpoint[] 
     forUsers({
       method: "GET",
       path,
+      id: "getViewset",
       summary: "Read a viewset version",
       gives: gives(viewsetVersionShape),
       refuses: [404],
       handle: async ({ actor, param, read }) =>
         read(async (unit) => {
           const domain = await mainDomain(unit, actor, param("domain"));
-          return isProblem(domain) ? domain : version(unit, domain, idOf(param("viewset_id")));
+          return isProblem(domain) ? domain : version(unit, domain, param("viewset_id"));
         }),
     }),
     forUsers({
       method: "PUT",
       path,
+      id: "activateViewset",
       summary: "Make a viewset version the active one",
       gives: gives(viewsetVersionShape),
       refuses: [404, 409, 503],
@@ -64,7 +68,8 @@ async function activate(call: Call<unknown, Actor>, deps: ResourceDeps): Promise
       const domain = await mainDomain(unit, actor, param("domain"));
       if (isProblem(domain)) return domain;
       const stored = await unit.viewsets.basis(domain.id, id);
-      if (stored === undefined) return notFound(`viewset ${param("viewset_id")} of ${domain.name}`);
+      if (stored === undefined)
+        return notFound(`viewset ${shownId(param("viewset_id"))} of ${domain.name}`);
       // Sub-domains may have come since it was stored; the agent judges once more.
       return { names: await ownNames(unit, domain), stored };
     });
@@ -78,7 +83,7 @@ async function activate(call: Call<unknown, Actor>, deps: ResourceDeps): Promise
       const domain = await mainDomain(unit, actor, param("domain"));
       if (isProblem(domain)) return domain;
       isOvertaken = (await unit.viewsets.activate(domain.id, basis, manifest)) === "changed";
-      return isOvertaken ? overtaken : version(unit, domain, id);
+      return isOvertaken ? overtaken : version(unit, domain, param("viewset_id"));
     });
     if (!isOvertaken) return answer;
   }

@@ -39,11 +39,13 @@ export function botEndpoints({ rateLimit, settings, ports }: ResourceDeps): read
 }
 
 function listEndpoints(set: BotSet, marks: Marks, ports: Ports): readonly Endpoint[] {
-  const [name, title] = set === "bad" ? ["bad-bot", "bad bot"] : ["vip-bot", "VIP bot"];
+  const [name, title, noun] =
+    set === "bad" ? ["bad-bot", "bad bot", "BadBot"] : ["vip-bot", "VIP bot", "VipBot"];
   return [
     forUsers({
       method: "POST",
       path: `/mark-as-${name}/:range/`,
+      id: `markAs${noun}`,
       summary: `Attach an address or a range to a ${title}`,
       gives: gives(markAnswerShape),
       refuses: [404, 429],
@@ -55,6 +57,7 @@ function listEndpoints(set: BotSet, marks: Marks, ports: Ports): readonly Endpoi
     forUsers({
       method: "POST",
       path: `/remove-ip-from-${name}-list/:range/`,
+      id: `removeFrom${noun}s`,
       summary: `Detach an address or a range from a ${title}`,
       gives: gives(markAnswerShape),
       refuses: [404, 429],
@@ -66,6 +69,7 @@ function listEndpoints(set: BotSet, marks: Marks, ports: Ports): readonly Endpoi
     forUsers({
       method: "GET",
       path: `/is-${name}/:range/`,
+      id: `is${noun}`,
       summary: `Whether a whole address or range belongs to a ${title} of one of the customer's domains`,
       gives: gives(set === "bad" ? badBotCheckShape : vipBotCheckShape),
       refuses: [400],
@@ -85,6 +89,7 @@ function listEndpoints(set: BotSet, marks: Marks, ports: Ports): readonly Endpoi
     forUsers({
       method: "GET",
       path: `/list-${name}s/`,
+      id: `list${noun}s`,
       summary: `List ${title}s, one record for each domain and bot`,
       gives: lists(botRecordShape),
       handle: async ({ actor, read }) =>

@@ -29,6 +29,7 @@ export function cacheClearEndpoints({ ports }: ResourceDeps): readonly Endpoint[
     forUsers({
       method: "POST",
       path,
+      id: "clearCache",
       summary: "Clear what matches the patterns from all caches of a domain or one sub-domain",
       gives: gives(clearAnswerShape),
       refuses: [404],
@@ -64,6 +65,7 @@ export function cacheClearEndpoints({ ports }: ResourceDeps): readonly Endpoint[
     forUsers({
       method: "GET",
       path: `${path}:clear_id/`,
+      id: "getCacheClear",
       summary: "Read what is proved of a clear by now",
       gives: gives(clearStateShape),
       refuses: [404],
@@ -73,7 +75,7 @@ export function cacheClearEndpoints({ ports }: ResourceDeps): readonly Endpoint[
           if (isProblem(host)) return host;
           const found = await unit.clears.state(actor.customerId, param("clear_id"));
           return found === undefined || found.domain !== host.host
-            ? notFound(`clear ${param("clear_id")} of ${host.host}`)
+            ? notFound(`clear ${JSON.stringify(param("clear_id"))} of ${host.host}`)
             : ok(encode(found));
         }),
     }),

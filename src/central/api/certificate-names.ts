@@ -25,6 +25,8 @@ function parts(text: string): readonly { readonly kind: string; readonly value: 
 
 /** A wildcard is the whole first label (RFC 6125 §6.4.3). */
 function hostName(value: string): string | undefined {
+  // Clients compare with names that have no dot at the end.
+  if (value.endsWith(".")) return undefined;
   const isWildcard = value.startsWith("*.");
   const name = parseDomainName(isWildcard ? value.slice(2) : value);
   if (name === undefined) return undefined;

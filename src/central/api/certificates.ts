@@ -20,7 +20,7 @@ import {
 } from "./answer.ts";
 import { checkCertificate } from "./certificate-check.ts";
 import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
-import { idOf, isProblem } from "./path-values.ts";
+import { idOf, isProblem, shownId } from "./path-values.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, SiteRow, Unit } from "./unit.ts";
 
@@ -44,6 +44,7 @@ export function certificateEndpoints({ now }: Pick<ResourceDeps, "now">): readon
     forUsers({
       method: "POST",
       path,
+      id: "uploadCertificate",
       summary: "Upload a certificate chain with its private key, as JSON or as a form",
       gives: gives(certificateStoredShape),
       refuses: [404],
@@ -55,6 +56,7 @@ export function certificateEndpoints({ now }: Pick<ResourceDeps, "now">): readon
     forUsers({
       method: "GET",
       path,
+      id: "listCertificates",
       summary: "List the certificates of a deployment site",
       gives: lists(certificateShape),
       refuses: [404],
@@ -67,6 +69,7 @@ export function certificateEndpoints({ now }: Pick<ResourceDeps, "now">): readon
     forUsers({
       method: "DELETE",
       path: `${path}:certificate_id/`,
+      id: "deleteCertificate",
       summary: "Take a certificate from a deployment site",
       gives: givesNothing,
       refuses: [404],
@@ -77,7 +80,7 @@ export function certificateEndpoints({ now }: Pick<ResourceDeps, "now">): readon
           const id = param("certificate_id");
           return (await unit.certificates.remove(site.id, idOf(id))) === "removed"
             ? noContent
-            : notFound(`certificate ${id}`);
+            : notFound(`certificate ${shownId(id)}`);
         }),
     }),
   ];

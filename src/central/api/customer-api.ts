@@ -9,6 +9,7 @@ import { invalid, isGood, problem, type Answer } from "./answer.ts";
 import { createAuthenticate, type Authenticate } from "./authenticate.ts";
 import { resourceEndpoints, type ResourceDeps } from "./resources.ts";
 import { answerOnce, idempotentCall } from "./idempotent-call.ts";
+import { queryFault, queryOf } from "./query.ts";
 import { createContext, paramOf } from "./request-context.ts";
 import { readFields } from "./request-fields.ts";
 import { addressOf, endedFacts, requestIds, statusOf } from "./request-line.ts";
@@ -152,6 +153,8 @@ async function serve(
   if (!known.ok) return known.answer;
   const { actor } = known;
   asked.actor = actor;
+  const strange = queryFault(endpoint, queryOf(request.url ?? ""));
+  if (strange !== undefined) return strange;
   const found =
     endpoint.body === undefined || endpoint.takesStream
       ? { ok: true as const, value: {} }

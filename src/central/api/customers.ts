@@ -4,7 +4,7 @@ import { gives, givesNothing, lists } from "../../wire/customer/operation.ts";
 import { customerUpdate, type Customer, customerShape } from "../../wire/customer/customer.ts";
 import { forbidden, list, noContent, notFound, ok } from "./answer.ts";
 import { forUsers, type Endpoint } from "./endpoint.ts";
-import { idOf } from "./path-values.ts";
+import { idOf, shownId } from "./path-values.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, Unit } from "./unit.ts";
 
@@ -22,6 +22,7 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
     forUsers({
       method: "GET",
       path: "/customer/",
+      id: "listCustomers",
       summary: "List customers",
       gives: lists(customerShape),
       handle: async ({ actor, read }) =>
@@ -33,19 +34,21 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
     forUsers({
       method: "GET",
       path,
+      id: "getCustomer",
       summary: "Read a customer",
       gives: gives(customerShape),
       refuses: [404],
       handle: async ({ actor, param, read }) => {
         const customer = await read(async (unit) => own(unit, actor, idOf(param("customer_id"))));
         return customer === undefined
-          ? notFound(`customer ${param("customer_id")}`)
+          ? notFound(`customer ${shownId(param("customer_id"))}`)
           : ok(encode(customer));
       },
     }),
     forUsers({
       method: "PUT",
       path,
+      id: "renameCustomer",
       summary: "Rename a customer",
       gives: gives(customerShape),
       refuses: [404],
@@ -54,7 +57,7 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
       handle: async ({ actor, body, param, change }) =>
         change(async (unit) => {
           const customer = await own(unit, actor, idOf(param("customer_id")));
-          if (customer === undefined) return notFound(`customer ${param("customer_id")}`);
+          if (customer === undefined) return notFound(`customer ${shownId(param("customer_id"))}`);
           await unit.customers.rename(customer.id, body.name);
           return ok(encode({ id: customer.id, name: body.name }));
         }),
@@ -62,6 +65,7 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
     forUsers({
       method: "DELETE",
       path,
+      id: "deleteCustomer",
       summary: "Delete a customer and all that it owns; for the user who created it",
       gives: givesNothing,
       refuses: [403, 404],
@@ -69,7 +73,7 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
         let closed: readonly number[] = [];
         const answer = await change(async (unit) => {
           const customer = await own(unit, actor, idOf(param("customer_id")));
-          if (customer === undefined) return notFound(`customer ${param("customer_id")}`);
+          if (customer === undefined) return notFound(`customer ${shownId(param("customer_id"))}`);
           if (customer.createdByUserId !== actor.userId)
             return forbidden("a customer is deleted by the user who created it");
           closed = await unit.customers.remove(customer.id);

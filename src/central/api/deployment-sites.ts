@@ -19,16 +19,16 @@ import {
   type Answer,
 } from "./answer.ts";
 import { forUsers, type Endpoint } from "./endpoint.ts";
-import { idOf, parseTags, tagsProblem } from "./path-values.ts";
+import { idOf, parseTags, shownId, tagsProblem } from "./path-values.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, Unit } from "./unit.ts";
 
 const path = "/deployment-site/:deployment_site_id/";
 const idParam = "deployment_site_id";
 
-async function record(unit: Unit, actor: Actor, id: number): Promise<Answer> {
-  const site = await unit.sites.record(actor.customerId, id);
-  return site === undefined ? notFound(`deployment site ${id}`) : ok(site);
+async function record(unit: Unit, actor: Actor, id: string): Promise<Answer> {
+  const site = await unit.sites.record(actor.customerId, idOf(id));
+  return site === undefined ? notFound(`deployment site ${shownId(id)}`) : ok(site);
 }
 
 export function deploymentSiteEndpoints(deps: ResourceDeps): readonly Endpoint[] {
@@ -40,6 +40,7 @@ function readEndpoints(): readonly Endpoint[] {
     forUsers({
       method: "GET",
       path: "/deployment-site/",
+      id: "listDeploymentSites",
       summary: "List deployment sites",
       gives: lists(deploymentSiteShape),
       handle: async ({ actor, read }) =>
@@ -48,11 +49,12 @@ function readEndpoints(): readonly Endpoint[] {
     forUsers({
       method: "GET",
       path,
+      id: "getDeploymentSite",
       summary: "Read a deployment site",
       gives: gives(deploymentSiteShape),
       refuses: [404],
       handle: async ({ actor, param, read }) =>
-        read(async (unit) => record(unit, actor, idOf(param(idParam)))),
+        read(async (unit) => record(unit, actor, param(idParam))),
     }),
   ];
 }
@@ -62,6 +64,7 @@ function writeEndpoints(): readonly Endpoint[] {
     forUsers({
       method: "POST",
       path: "/deployment-site/",
+      id: "createDeploymentSite",
       summary: "Create a deployment site",
       gives: makes(deploymentSiteShape),
       body: deploymentSiteCreate,
@@ -77,6 +80,7 @@ function writeEndpoints(): readonly Endpoint[] {
     forUsers({
       method: "PUT",
       path,
+      id: "updateDeploymentSite",
       summary: "Replace the tags of a deployment site; domains linked by tags follow",
       gives: gives(deploymentSiteShape),
       refuses: [404],
@@ -87,9 +91,9 @@ function writeEndpoints(): readonly Endpoint[] {
         if (tags === undefined) return tagsProblem("/tags");
         return change(async (unit) => {
           const site = await unit.sites.find(actor.customerId, idOf(param(idParam)));
-          if (site === undefined) return notFound(`deployment site ${param(idParam)}`);
+          if (site === undefined) return notFound(`deployment site ${shownId(param(idParam))}`);
           await unit.sites.setTags(actor.customerId, site.id, tags);
-          return record(unit, actor, site.id);
+          return record(unit, actor, param(idParam));
         });
       },
     }),
@@ -101,6 +105,7 @@ function revokeEndpoints({ ports, now }: ResourceDeps): readonly Endpoint[] {
     forUsers({
       method: "DELETE",
       path,
+      id: "deleteDeploymentSite",
       summary: "Delete a deployment site; for the user who created it",
       gives: givesNothing,
       refuses: [403, 404],
@@ -108,7 +113,7 @@ function revokeEndpoints({ ports, now }: ResourceDeps): readonly Endpoint[] {
         const id = idOf(param(idParam));
         const answer = await change(async (unit) => {
           const site = await unit.sites.find(actor.customerId, id);
-          if (site === undefined) return notFound(`deployment site ${param(idParam)}`);
+          if (site === undefined) return notFound(`deployment site ${shownId(param(idParam))}`);
           if (site.createdByUserId !== actor.userId)
             return forbidden("a deployment site is deleted by the user who created it");
           await unit.sites.remove(id);
@@ -121,6 +126,7 @@ function revokeEndpoints({ ports, now }: ResourceDeps): readonly Endpoint[] {
     forUsers({
       method: "POST",
       path: `${path}rotate-secret/`,
+      id: "rotateDeploymentSiteSecret",
       summary: "Give a deployment site a new secret; the one before is accepted for the grace",
       gives: gives(deploymentSiteShape),
       refuses: [404],
@@ -132,9 +138,9 @@ function revokeEndpoints({ ports, now }: ResourceDeps): readonly Endpoint[] {
           graceS === 0 ? undefined : new Date(now().getTime() + graceS * 1_000).toISOString();
         const answer = await change(async (unit) => {
           const site = await unit.sites.find(actor.customerId, id);
-          if (site === undefined) return notFound(`deployment site ${param(idParam)}`);
+          if (site === undefined) return notFound(`deployment site ${shownId(param(idParam))}`);
           await unit.sites.rotateSecret(id, oldUntil);
-          return record(unit, actor, id);
+          return record(unit, actor, param(idParam));
         });
         if (isGood(answer) && graceS === 0) ports.live.closeSite(id);
         return answer;

@@ -26,7 +26,7 @@ import {
   type ProblemAnswer,
 } from "./answer.ts";
 import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
-import { idOf, isProblem, mainDomain, viewsetName } from "./path-values.ts";
+import { idOf, isProblem, mainDomain, shownId, viewsetName } from "./path-values.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, DomainRow, Unit } from "./unit.ts";
 
@@ -43,6 +43,7 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
     forUsers({
       method: "POST",
       path: "/devlove/validate/",
+      id: "validateDevlove",
       summary: "Validate a devlove without storing it",
       gives: gives(devloveVerdictShape),
       refuses: [503],
@@ -53,6 +54,7 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
     forUsers({
       method: "POST",
       path,
+      id: "createDevlove",
       summary:
         "Store a devlove file; a new viewset name makes a version with the active one's views",
       gives: makes(devloveFileShape),
@@ -64,6 +66,7 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
     forUsers({
       method: "GET",
       path,
+      id: "listDevloves",
       summary: "List the devlove files of a viewset version",
       gives: lists(devloveFileShape),
       refuses: [404],
@@ -78,20 +81,16 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
     forUsers({
       method: "GET",
       path: `${path}:devlove_id/`,
+      id: "getDevlove",
       summary: "Read a devlove file",
       gives: gives(devloveFileShape),
       refuses: [404],
-      handle: async ({ actor, param, read }) =>
-        read(async (unit) => {
-          const found = await findVersion(unit, actor, param);
-          if (isProblem(found)) return found;
-          const file = await unit.devloveFiles.find(found.viewsetId, idOf(param("devlove_id")));
-          return file === undefined ? notFound(`devlove ${param("devlove_id")}`) : ok(file);
-        }),
+      handle: readFile,
     }),
     forUsers({
       method: "PUT",
       path: `${path}:devlove_id/`,
+      id: "updateDevlove",
       summary: "Replace a devlove file; on the active version the new content is activated",
       gives: gives(devloveFileShape),
       refuses: [404, 409, 503],
@@ -101,6 +100,15 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
       handle: async (call) => unlessBusy(async () => replaceFile(call, deps)),
     }),
   ];
+}
+
+async function readFile({ actor, param, read }: Call<unknown, Actor>): Promise<Answer> {
+  return read(async (unit) => {
+    const found = await findVersion(unit, actor, param);
+    if (isProblem(found)) return found;
+    const file = await unit.devloveFiles.find(found.viewsetId, idOf(param("devlove_id")));
+    return file === undefined ? notFound(`devlove ${shownId(param("devlove_id"))}`) : ok(file);
+  });
 }
 
 type Version = { readonly domain: DomainRow; readonly viewsetId: number };
@@ -223,12 +231,12 @@ async function replaceFile(call: Call<Write, Actor>, deps: ResourceDeps): Promis
       const found = await findVersion(unit, actor, param);
       if (isProblem(found)) return found;
       if ((await unit.devloveFiles.find(found.viewsetId, id)) === undefined)
-        return notFound(`devlove ${param("devlove_id")}`);
+        return notFound(`devlove ${shownId(param("devlove_id"))}`);
       const names = await ownNames(unit, found.domain);
       const stored = await unit.viewsets.basis(found.domain.id, found.viewsetId);
       return stored && { names, stored };
     });
-    if (basis === undefined) return notFound(`devlove ${param("devlove_id")}`);
+    if (basis === undefined) return notFound(`devlove ${shownId(param("devlove_id"))}`);
     if (isProblem(basis)) return basis;
     const fault = await devloveFault(deps, body, basis.names);
     if (fault !== undefined) return fault;

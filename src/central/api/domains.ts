@@ -1,7 +1,7 @@
 // `/domain/`: main domains, sub-domains, and links to deployment sites by id or by tags.
 
 import { gives, givesNothing, lists, makes } from "../../wire/customer/operation.ts";
-import { parseDomainName } from "../../core/ids.ts";
+import { domainNameFault, parseDomainName } from "../../core/ids.ts";
 import { domainCreate, domainUpdate, domainShape } from "../../wire/customer/domain.ts";
 import { isTrue } from "../../wire/customer/shape.ts";
 import {
@@ -17,7 +17,7 @@ import {
   type ProblemAnswer,
 } from "./answer.ts";
 import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
-import { idOf, isProblem, mainDomain, parseTags, tagsProblem } from "./path-values.ts";
+import { idOf, isProblem, mainDomain, parseTags, shownId, tagsProblem } from "./path-values.ts";
 import type { Actor, DomainRow, Unit } from "./unit.ts";
 
 const path = "/domain/:name/";
@@ -44,8 +44,8 @@ async function siteMissing(unit: Unit, actor: Actor, id: number): Promise<Answer
     : undefined;
 }
 
-function badName(at: string): ProblemAnswer {
-  return invalid([{ path: at, message: "must be a host name with at least one dot" }]);
+function badName(at: string, name: string): ProblemAnswer {
+  return invalid([{ path: at, message: domainNameFault(name) ?? "must be a host name" }]);
 }
 
 async function record(unit: Unit, actor: Actor, id: number): Promise<Answer> {
@@ -58,6 +58,7 @@ export function domainEndpoints(): readonly Endpoint[] {
     forUsers({
       method: "POST",
       path: "/domain/",
+      id: "createDomain",
       summary: "Create a domain, linked by tags (a standing rule), by id, or not at all",
       gives: makes(domainShape),
       refuses: [404],
@@ -67,6 +68,7 @@ export function domainEndpoints(): readonly Endpoint[] {
     forUsers({
       method: "GET",
       path: "/domain/",
+      id: "listDomains",
       summary: "List domains",
       gives: lists(domainShape),
       handle: async ({ actor, read }) =>
@@ -75,6 +77,7 @@ export function domainEndpoints(): readonly Endpoint[] {
     forUsers({
       method: "GET",
       path,
+      id: "getDomain",
       summary: "Read a domain",
       gives: gives(domainShape),
       refuses: [404],
@@ -87,6 +90,7 @@ export function domainEndpoints(): readonly Endpoint[] {
     forUsers({
       method: "PUT",
       path,
+      id: "updateDomain",
       summary: "Add or change a sub-domain, or link a deployment site by id",
       gives: gives(domainShape),
       refuses: [404, 409],
@@ -97,22 +101,16 @@ export function domainEndpoints(): readonly Endpoint[] {
     forUsers({
       method: "DELETE",
       path,
+      id: "deleteDomain",
       summary: "Delete a domain; for the user who created it",
       gives: givesNothing,
       refuses: [403, 404],
-      handle: async ({ actor, param, change }) =>
-        change(async (unit) => {
-          const domain = await mainDomain(unit, actor, param("name"));
-          if (isProblem(domain)) return domain;
-          if (domain.createdByUserId !== actor.userId)
-            return forbidden("a domain is deleted by the user who created it");
-          await unit.domains.remove(domain.id);
-          return noContent;
-        }),
+      handle: deleteDomain,
     }),
     forUsers({
       method: "DELETE",
       path: `${path}deployment-sites/:deployment_site_id/`,
+      id: "unlinkDeploymentSite",
       summary: "Take back a link by id",
       gives: givesNothing,
       refuses: [404, 409],
@@ -125,7 +123,7 @@ type Created = Call<{ name: string; link_to_deployment_sites_with_tags?: string 
 
 async function createDomain({ actor, body, change }: Created): Promise<Answer> {
   const name = parseDomainName(body.name);
-  if (name === undefined) return badName("/name");
+  if (name === undefined) return badName("/name", body.name);
   const tags = parseTags(body.link_to_deployment_sites_with_tags ?? "");
   if (tags === undefined) return tagsProblem("/link_to_deployment_sites_with_tags");
   const deploymentSiteId = siteIdOf(body);
@@ -181,7 +179,7 @@ async function putSubDomain(
   given: SubDomainGiven,
 ): Promise<Answer | undefined> {
   const name = parseDomainName(given.name);
-  if (name === undefined) return badName("/sub_domain/name");
+  if (name === undefined) return badName("/sub_domain/name", given.name);
   if (!name.endsWith(`.${domain.name}`))
     return invalid([
       { path: "/sub_domain/name", message: `must be a full host name below ${domain.name}` },
@@ -194,6 +192,17 @@ async function putSubDomain(
     : undefined;
 }
 
+async function deleteDomain({ actor, param, change }: Call<unknown, Actor>): Promise<Answer> {
+  return change(async (unit) => {
+    const domain = await mainDomain(unit, actor, param("name"));
+    if (isProblem(domain)) return domain;
+    if (domain.createdByUserId !== actor.userId)
+      return forbidden("a domain is deleted by the user who created it");
+    await unit.domains.remove(domain.id);
+    return noContent;
+  });
+}
+
 async function unlink({ actor, param, change }: Call<unknown, Actor>): Promise<Answer> {
   return change(async (unit) => {
     const domain = await mainDomain(unit, actor, param("name"));
@@ -201,7 +210,7 @@ async function unlink({ actor, param, change }: Call<unknown, Actor>): Promise<A
     const id = param("deployment_site_id");
     const outcome = await unit.domains.unlinkById(domain.id, idOf(id));
     if (outcome === "not-linked")
-      return notFound(`link of ${domain.name} to deployment site ${id}`);
+      return notFound(`link of ${domain.name} to deployment site ${shownId(id)}`);
     if (outcome === "by-tags")
       return conflict(`${domain.name} is linked to deployment site ${id} by tags: change its tags`);
     return noContent;

@@ -38,6 +38,8 @@ export type Told = {
   readonly method: Method;
   /** Below the prefix, parameters as `:name`, with the slash at the end. */
   readonly path: string;
+  /** Its name in clients that are made from the document: a verb first, `listBadBots`. */
+  readonly id: string;
   readonly summary: string;
   readonly gives: Gives;
   /** Beyond those that follow from credentials, body and query. */
@@ -129,11 +131,12 @@ export function forAnyone<T>(spec: ForAnyone<T>): Endpoint {
 }
 
 function base<T>(spec: Common<T>) {
-  const { method, path, summary, gives, refuses, query } = spec;
+  const { method, path, id, summary, gives, refuses, query } = spec;
   const { body, bodyBytesMax, takesForms, takesStream } = spec;
   return {
     method,
     path,
+    id,
     summary,
     gives,
     ...(refuses !== undefined && { refuses }),

@@ -18,7 +18,7 @@ import {
   type ProblemAnswer,
 } from "./answer.ts";
 import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
-import { hostNamed, idOf, isProblem } from "./path-values.ts";
+import { hostNamed, idOf, isProblem, shownId } from "./path-values.ts";
 import type { DeploymentFacts } from "./content-unit.ts";
 import type { LogQuery } from "./ports.ts";
 import type { ResourceDeps } from "./resources.ts";
@@ -29,6 +29,7 @@ export function incomingLogsEndpoints({ ports }: ResourceDeps): readonly Endpoin
     forUsers({
       method: "GET",
       path: "/incominglogs/",
+      id: "getIncomingLogs",
       summary: "Read the request logs of the customer's domains",
       gives: gives(incomingLogsShape),
       refuses: [400, 403, 404, 503],
@@ -100,7 +101,7 @@ async function readLogs(call: Call<unknown, Actor>, logs: Logs): Promise<Answer>
   if ("kind" in found) return found;
   const wanted = found.filter(({ id }) => deploymentId === undefined || id === deploymentId);
   if (deploymentId !== undefined && wanted.length === 0)
-    return notFound(`deployment site ${query.get("deployment_id") ?? ""}`);
+    return notFound(`deployment site ${shownId(query.get("deployment_id") ?? "")}`);
   const [only] = wanted;
   try {
     if (domain !== undefined && deploymentId !== undefined && only !== undefined)

@@ -20,6 +20,7 @@ export function metricsConfEndpoints({ now }: ResourceDeps): readonly Endpoint[]
     forUsers({
       method: "GET",
       path: "/metrics-conf/by-deployment-tag/:tag/",
+      id: "getMetricsConfiguration",
       summary: "Read the scrape configuration of all deployments with a tag",
       gives: gives(metricsConfShape),
       handle: async ({ actor, param, read }) =>

@@ -23,7 +23,7 @@ import {
 } from "./answer.ts";
 import { forUsers, type Endpoint } from "./endpoint.ts";
 import type { Channels } from "./notice-unit.ts";
-import { idOf } from "./path-values.ts";
+import { idOf, shownId } from "./path-values.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, Unit } from "./unit.ts";
 
@@ -71,19 +71,21 @@ function endpointsOf<W extends { monitor_uid: string }, R extends Row>(
   return [...readEndpoints(kind), ...writeEndpoints(kind)];
 }
 
-function pathsOf(name: string) {
+function pathsOf(name: "chat" | "email") {
   const all = `/monitor-notification-channel/${name}/`;
-  return { all, one: `${all}:channel_id/` };
+  const [noun, a] = name === "chat" ? ["ChatChannel", "a chat"] : ["EmailChannel", "an email"];
+  return { all, one: `${all}:channel_id/`, noun, a };
 }
 
 function readEndpoints<W extends { monitor_uid: string }, R extends Row>(
   kind: Kind<W, R>,
 ): readonly Endpoint[] {
-  const { all, one } = pathsOf(kind.name);
+  const { all, one, noun, a } = pathsOf(kind.name);
   return [
     forUsers({
       method: "GET",
       path: all,
+      id: `list${noun}s`,
       summary: `List ${kind.name} channels of alerts`,
       gives: lists(kind.shape),
       handle: async ({ actor, read }) =>
@@ -97,7 +99,8 @@ function readEndpoints<W extends { monitor_uid: string }, R extends Row>(
     forUsers({
       method: "GET",
       path: one,
-      summary: `Read a ${kind.name} channel of alerts`,
+      id: `get${noun}`,
+      summary: `Read ${a} channel of alerts`,
       gives: gives(kind.shape),
       refuses: [404],
       handle: async ({ actor, param, read }) => {
@@ -113,13 +116,14 @@ function writeEndpoints<W extends { monitor_uid: string }, R extends Row>(
   kind: Kind<W, R>,
 ): readonly Endpoint[] {
   const { name, body, shape, of, encode, fault } = kind;
-  const { all, one } = pathsOf(name);
+  const { all, one, noun, a } = pathsOf(name);
   const taken = (uid: string) => conflict(`another ${name} channel has the monitor_uid ${uid}`);
   return [
     forUsers({
       method: "POST",
       path: all,
-      summary: `Create a ${name} channel of alerts`,
+      id: `create${noun}`,
+      summary: `Create ${a} channel of alerts`,
       gives: makes(shape),
       refuses: [409],
       body,
@@ -137,7 +141,8 @@ function writeEndpoints<W extends { monitor_uid: string }, R extends Row>(
     forUsers({
       method: "PUT",
       path: one,
-      summary: `Edit a ${name} channel of alerts`,
+      id: `update${noun}`,
+      summary: `Edit ${a} channel of alerts`,
       gives: gives(shape),
       refuses: [404, 409],
       body,
@@ -157,7 +162,8 @@ function writeEndpoints<W extends { monitor_uid: string }, R extends Row>(
     forUsers({
       method: "DELETE",
       path: one,
-      summary: `Delete a ${name} channel of alerts, with what is still to be sent to it`,
+      id: `delete${noun}`,
+      summary: `Delete ${a} channel of alerts, with what is still to be sent to it`,
       gives: givesNothing,
       refuses: [404],
       handle: async ({ actor, param, change }) =>
@@ -173,5 +179,5 @@ function writeEndpoints<W extends { monitor_uid: string }, R extends Row>(
 }
 
 function missing(name: string, id: string): ProblemAnswer {
-  return notFound(`${name} channel ${id}`);
+  return notFound(`${name} channel ${shownId(id)}`);
 }

@@ -50,11 +50,15 @@ export function notificationEndpoints(): readonly Endpoint[] {
 
 function endpointsOf<S extends Named, U extends Ended>(kind: Kind<S, U>): readonly Endpoint[] {
   const { channel, types } = kind;
-  const what = channel === "email" ? "e-mail notifications" : "monitor alerts";
+  const [what, noun] =
+    channel === "email"
+      ? ["e-mail notifications", "EmailNotification"]
+      : ["monitor alerts", "MonitorAlert"];
   return [
     forUsers({
       method: "GET",
       path: `/notifications/${channel}/types/`,
+      id: `list${noun}Types`,
       summary: `List the types of ${what}`,
       gives: gives(notificationTypesShape),
       handle: async () => ok({ notification_types: types } satisfies NotificationTypes),
@@ -62,6 +66,7 @@ function endpointsOf<S extends Named, U extends Ended>(kind: Kind<S, U>): readon
     forUsers({
       method: "POST",
       path: `/notifications/${channel}/subscribe/`,
+      id: `subscribeTo${noun}s`,
       summary: `Subscribe an address to a type of ${what}`,
       gives: makes(subscribedShape),
       refuses: [409],
@@ -79,6 +84,7 @@ function endpointsOf<S extends Named, U extends Ended>(kind: Kind<S, U>): readon
     forUsers({
       method: "POST",
       path: `/notifications/${channel}/unsubscribe/`,
+      id: `unsubscribeFrom${noun}s`,
       summary: `Suspend or end an address's subscription to a type of ${what}`,
       gives: gives(unsubscribedShape),
       body: kind.unsubscribe,

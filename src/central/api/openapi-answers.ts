@@ -81,13 +81,13 @@ export function answersOf(endpoint: Endpoint, components: Components): JsonObjec
 }
 
 function refusedBy(endpoint: Endpoint): readonly number[] {
-  const { auth, body, takesStream, method, path, query, gives, refuses } = endpoint;
-  const isRead = query !== undefined || gives.kind === "list";
+  const { auth, body, takesStream, method, path, refuses } = endpoint;
   return [
+    // A parameter of the query that it does not know.
+    400,
     ...(auth === "none" ? [] : [401, 429]),
-    ...(body === undefined && !takesStream ? [] : [400, 408, 413, 415]),
-    ...(method === "POST" ? [400, 409] : []),
-    ...(isRead ? [400] : []),
+    ...(body === undefined && !takesStream ? [] : [408, 413, 415]),
+    ...(method === "POST" ? [409] : []),
     // What cannot be decoded names nothing.
     ...(path.includes(":") ? [404] : []),
     ...(refuses ?? []),

@@ -5,6 +5,7 @@ import { customerApiPrefix } from "../../wire/customer/shape.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { answerComponents, answersOf, listParameters, media } from "./openapi-answers.ts";
 import { pathParameters } from "./openapi-parameters.ts";
+import { subjectsAbout } from "./openapi-subjects.ts";
 import { shownInline, type Components, type JsonObject } from "./openapi-schema.ts";
 import type { Subject } from "./resources.ts";
 
@@ -12,7 +13,7 @@ export const openApiPath = `${customerApiPrefix}/openapi.json`;
 
 const description = `Steers a fleet of web accelerators: deployment sites, domains, what they serve, which bots they let in, and what they cached.
 
-Every path is served with and without its last slash. An empty body reads as \`{}\`. Fields that are not known are refused and named; read-only fields of what was read may be sent back. Every refusal is a problem document (RFC 9457). What belongs to another customer is not there (404). Ids are integers, times ISO 8601 in UTC. A POST with an \`Idempotency-Key\` is done once: repeated within 24 hours, it is answered with the first answer.`;
+Every path is served with and without its last slash; where two fit, it is the one whose first part is fixed, for a domain has a dot. An empty body reads as \`{}\`. Fields and parameters of the query that are not known are refused and named (\`format=json\` is taken, and changes nothing); read-only fields of what was read may be sent back. Every refusal is a problem document (RFC 9457). What belongs to another customer is not there (404). Ids are integers, times ISO 8601 in UTC. A POST with an \`Idempotency-Key\` is done once: repeated within 24 hours, it is answered with the first answer.`;
 
 const securitySchemes: JsonObject = {
   Token: {
@@ -51,9 +52,14 @@ export function openApiDocument(subjects: readonly Subject[]): JsonObject {
   }
   return {
     openapi: "3.1.1",
-    info: { title: "Acceleration Service Customer API", version: "1", description },
+    info: {
+      title: "Acceleration Service Customer API",
+      version: "1",
+      description,
+      license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
+    },
     servers: [{ url: customerApiPrefix }],
-    tags: subjects.map(({ title }) => ({ name: title })),
+    tags: subjects.map(({ title }) => ({ name: title, description: subjectsAbout[title] })),
     paths: Object.fromEntries(paths),
     components: {
       schemas: Object.fromEntries([...components].sort(([a], [b]) => (a < b ? -1 : 1))),
@@ -66,23 +72,17 @@ export function openApiDocument(subjects: readonly Subject[]): JsonObject {
 }
 
 function operationOf(tag: string, endpoint: Endpoint, components: Components): JsonObject {
-  const { auth, summary } = endpoint;
+  const { auth, id, summary } = endpoint;
   const body = bodyOf(endpoint, components);
   return {
     tags: [tag],
     summary,
-    operationId: operationIdOf(endpoint),
+    operationId: id,
     security: auth === "none" ? [] : [auth === "token" ? { Token: [] } : { Basic: [] }],
     parameters: parametersOf(endpoint),
     ...(body !== undefined && { requestBody: body }),
     responses: answersOf(endpoint, components),
   };
-}
-
-/** `GET /domain/:name/` is `get-domain-name`. */
-function operationIdOf({ method, path }: Endpoint): string {
-  const words = path.split("/").filter((part) => part !== "");
-  return [method, ...words].join("-").toLowerCase().replaceAll(/[:.]/g, "").replaceAll("_", "-");
 }
 
 function parametersOf({ method, path, query, gives }: Endpoint): readonly JsonObject[] {

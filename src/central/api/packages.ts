@@ -40,6 +40,7 @@ export function packageEndpoints(deps: Deps): readonly Endpoint[] {
     forPublishers({
       method: "POST",
       path: uploadPath,
+      id: "uploadPackage",
       summary: "Upload a wheel as a version of the accelerator package",
       gives: makes(packageStoredShape),
       refuses: [403, 409, 413],
@@ -55,6 +56,7 @@ function downloadEndpoints({ ports, settings }: Deps): readonly Endpoint[] {
     forUsers({
       method: "GET",
       path: downloadPath,
+      id: "getNewestPackage",
       summary: "Read which version of the accelerator package is the newest, and where it is",
       gives: gives(packageLatestShape),
       refuses: [404],
@@ -70,6 +72,7 @@ function downloadEndpoints({ ports, settings }: Deps): readonly Endpoint[] {
     forUsers({
       method: "GET",
       path: `${downloadPath}:version/:file/`,
+      id: "downloadPackage",
       summary: "Download a version of the accelerator package",
       gives: givesMedia("application/octet-stream"),
       refuses: [404],
@@ -77,13 +80,14 @@ function downloadEndpoints({ ports, settings }: Deps): readonly Endpoint[] {
         const key = parsePackageVersion(param("version"))?.key;
         const found = await read(async (unit) => named(unit, key));
         return found === undefined || found.file !== param("file")
-          ? notFound(`package ${param("version")}/${param("file")}`)
+          ? notFound(`package ${JSON.stringify(`${param("version")}/${param("file")}`)}`)
           : fileAnswer(found, ports.packages);
       },
     }),
     forUsers({
       method: "GET",
       path: "/upload/accel_pack_v2/",
+      id: "getPackageVersions",
       summary: "Read the versions and images that belong together",
       gives: gives(packageInfoShape),
       handle: async ({ read }) => {

@@ -4,9 +4,19 @@ import { parseDomainName } from "../../core/ids.ts";
 import { invalid, notFound, type ProblemAnswer } from "./answer.ts";
 import type { Actor, DomainRow, HostRow, Unit } from "./unit.ts";
 
+const nameCharsMax = 255;
+const idCharsShown = 40;
+
 /** 0 for what is no id: no row has it. */
 export function idOf(text: string): number {
   return /^[1-9]\d{0,14}$/.test(text) ? Number(text) : 0;
+}
+
+/** What a path has in the place of an id, for refusals: as it is, or quoted with what an id is. */
+export function shownId(text: string): string {
+  if (/^[1-9]\d*$/.test(text) && text.length <= idCharsShown) return text;
+  const shown = JSON.stringify(text.slice(0, nameCharsMax));
+  return `${shown} (an id is a whole number from 1 on, without zeros in front)`;
 }
 
 export async function mainDomain(
@@ -38,8 +48,6 @@ export async function hostNamed(
 export function isProblem(value: object): value is ProblemAnswer {
   return "kind" in value && value.kind === "problem";
 }
-
-const nameCharsMax = 255;
 
 /** Names of viewset versions come in paths: visible from end to end, no control characters. */
 export function viewsetName(text: string): string | ProblemAnswer {

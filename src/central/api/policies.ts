@@ -30,6 +30,7 @@ export function policyEndpoints(): readonly Endpoint[] {
     forUsers({
       method: "POST",
       path: "/bot-access-policy/",
+      id: "setBotAccessPolicy",
       summary: "Set who decides about bots that are in no list",
       gives: gives(policyPartShape),
       refuses: [404],
@@ -39,6 +40,7 @@ export function policyEndpoints(): readonly Endpoint[] {
     forUsers({
       method: "GET",
       path: "/bot-access-policy/",
+      id: "getBotAccessPolicy",
       summary: "Read the bot access policy",
       gives: gives(policyShape),
       handle: async ({ actor, read }) =>

@@ -7,6 +7,7 @@ import { auditable, auditableMembers, madeIds } from "./audit-entry.ts";
 import type { Context, Endpoint } from "./endpoint.ts";
 import { answerOnce } from "./idempotent-call.ts";
 import type { Ports } from "./ports.ts";
+import { queryOf } from "./query.ts";
 import type { Actor, CustomerStore, IdempotentCall, Unit } from "./unit.ts";
 
 export type AskedRequest = {
@@ -27,12 +28,11 @@ type Deps = { readonly store: CustomerStore; readonly ports: Pick<Ports, "journa
 
 export function createContext({ store, ports }: Deps, asked: AskedRequest): Context {
   const { request, endpoint, address, gone } = asked;
-  const search = (request.url ?? "").split("?", 2)[1] ?? "";
   const transact = async <T>(action: (unit: Unit) => Promise<T>): Promise<T> =>
     (await store.run(async (unit) => ({ keep: true, value: await action(unit) }))).value;
   return {
     param: paramOf(asked.params),
-    query: new URLSearchParams(search),
+    query: queryOf(request.url ?? ""),
     clientAddress: address,
     gone,
     incoming: {

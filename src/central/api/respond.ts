@@ -5,6 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import type { Answer, FileAnswer, ListAnswer, StreamAnswer } from "./answer.ts";
 import { invalid } from "./answer.ts";
+import { queryOf } from "./query.ts";
 
 export const listLimitMax = 1_000;
 /** Rows read in one transaction while a whole list is sent: other transactions run in between. */
@@ -73,8 +74,8 @@ async function sendList(
   response: ServerResponse,
   { page }: ListAnswer,
 ): Promise<void> {
-  const [path = "", search = ""] = (request.url ?? "").split("?", 2);
-  const query = parseListQuery(new URLSearchParams(search));
+  const [path = ""] = (request.url ?? "").split("?", 1);
+  const query = parseListQuery(queryOf(request.url ?? ""));
   if (query === undefined) {
     const message = `limit must be 1 to ${listLimitMax}, after an id`;
     return respond(request, response, invalid([{ path: "?limit&after", message }]));

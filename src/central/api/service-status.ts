@@ -17,6 +17,7 @@ export function serviceStatusEndpoints({ now }: ResourceDeps): readonly Endpoint
     forUsers({
       method: "GET",
       path: "/:domain_name/status/",
+      id: "getDomainStatus",
       summary: "Read whether the deployments of a domain report",
       gives: gives(serviceStatusShape),
       refuses: [404],

@@ -5,7 +5,7 @@ import { symmetricKeyWrite, symmetricKeyShape } from "../../wire/customer/symmet
 import { symmetricKeysMax } from "../../wire/vault.ts";
 import { conflict, created, list, notFound, ok, type Answer } from "./answer.ts";
 import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
-import { idOf } from "./path-values.ts";
+import { idOf, shownId } from "./path-values.ts";
 import type { Actor, Unit } from "./unit.ts";
 
 const path = "/symenckeys/:symenckey_id/";
@@ -20,9 +20,9 @@ async function siteMissing(unit: Unit, actor: Actor, id: number): Promise<Answer
     : undefined;
 }
 
-async function record(unit: Unit, actor: Actor, id: number): Promise<Answer> {
-  const key = await unit.symmetricKeys.record(actor.customerId, id);
-  return key === undefined ? notFound(`symmetric key ${id}`) : ok(key);
+async function record(unit: Unit, actor: Actor, id: string): Promise<Answer> {
+  const key = await unit.symmetricKeys.record(actor.customerId, idOf(id));
+  return key === undefined ? notFound(`symmetric key ${shownId(id)}`) : ok(key);
 }
 
 function tooMany(siteId: number): Answer {
@@ -34,6 +34,7 @@ export function symmetricKeyEndpoints(): readonly Endpoint[] {
     forUsers({
       method: "POST",
       path: "/symenckeys/",
+      id: "createSymmetricKey",
       summary: "Make a symmetric key for a deployment site; its certificates are sealed with it",
       gives: makes(symmetricKeyShape),
       refuses: [404],
@@ -51,6 +52,7 @@ export function symmetricKeyEndpoints(): readonly Endpoint[] {
     forUsers({
       method: "GET",
       path: "/symenckeys/",
+      id: "listSymmetricKeys",
       summary: "List symmetric keys",
       gives: lists(symmetricKeyShape),
       handle: async ({ actor, read }) =>
@@ -61,17 +63,17 @@ export function symmetricKeyEndpoints(): readonly Endpoint[] {
     forUsers({
       method: "GET",
       path,
+      id: "getSymmetricKey",
       summary: "Read which deployment site has a symmetric key",
       gives: gives(symmetricKeyShape),
       refuses: [404],
-      handle: async ({ actor, param, read }) => {
-        const id = idOf(param(idParam));
-        return read(async (unit) => record(unit, actor, id));
-      },
+      handle: async ({ actor, param, read }) =>
+        read(async (unit) => record(unit, actor, param(idParam))),
     }),
     forUsers({
       method: "PUT",
       path,
+      id: "updateSymmetricKey",
       summary: "Bind a symmetric key to another deployment site; what it sealed is sealed anew",
       gives: gives(symmetricKeyShape),
       refuses: [404, 409],
@@ -91,13 +93,13 @@ async function bind({
   const { deployment_site_id: siteId } = body;
   return change(async (unit) => {
     const key = await unit.symmetricKeys.record(actor.customerId, idOf(param(idParam)));
-    if (key === undefined) return notFound(`symmetric key ${param(idParam)}`);
+    if (key === undefined) return notFound(`symmetric key ${shownId(param(idParam))}`);
     const missing = await siteMissing(unit, actor, siteId);
     if (missing !== undefined) return missing;
     const outcome = await unit.symmetricKeys.move(key, siteId);
     switch (outcome) {
       case "moved":
-        return record(unit, actor, key.id);
+        return record(unit, actor, param(idParam));
       case "only-key":
         return conflict(
           `${key.name} is the only symmetric key of deployment site ${key.deployment_site_id}: make another one first`,

@@ -25,6 +25,7 @@ export function recoveryEndpoints({ rateLimit, settings }: ResourceDeps): readon
     forAnyone({
       method: "POST",
       path: "/tokens/start-recovery/",
+      id: "startTokenRecovery",
       summary: "Ask for a mail with a link to a new token",
       gives: gives(recoveryStartedShape),
       refuses: [429],

@@ -28,6 +28,7 @@ export function trialEndpoints({
     forAnyone({
       method: "POST",
       path: "/trial/",
+      id: "startTrial",
       summary: "Start a trial: a user with a token",
       gives: makes(trialShape),
       refuses: [429],

@@ -14,6 +14,7 @@ export function unreviewedBotEndpoints(): readonly Endpoint[] {
     forUsers({
       method: "GET",
       path: "/unreviewed-bots/",
+      id: "listUnreviewedBots",
       summary: "List unreviewed bots of the last 30 days by domain, the most frequent first",
       gives: lists(unreviewedDomainShape),
       handle: async ({ actor, read }) =>

@@ -5,7 +5,7 @@ import { userProfileUpdate, userProfileShape } from "../../wire/customer/user.ts
 import { conflict, forbidden, notFound, ok, type ProblemAnswer } from "./answer.ts";
 import { forUsers, type Endpoint } from "./endpoint.ts";
 import { hashPassword } from "./password.ts";
-import { idOf } from "./path-values.ts";
+import { idOf, shownId } from "./path-values.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, Unit } from "./unit.ts";
 
@@ -16,7 +16,7 @@ async function refusal(unit: Unit, actor: Actor, pk: string): Promise<ProblemAns
   const other = await unit.users.profile(id);
   return other?.customerId === actor.customerId
     ? forbidden("a profile is for its user only")
-    : notFound(`user ${pk}`);
+    : notFound(`user ${shownId(pk)}`);
 }
 
 export function userProfileEndpoints({ randomBytes }: ResourceDeps): readonly Endpoint[] {
@@ -29,6 +29,7 @@ export function userProfileEndpoints({ randomBytes }: ResourceDeps): readonly En
     forUsers({
       method: "GET",
       path,
+      id: "getUserProfile",
       summary: "Read the user's profile",
       gives: gives(userProfileShape),
       refuses: [403, 404],
@@ -38,6 +39,7 @@ export function userProfileEndpoints({ randomBytes }: ResourceDeps): readonly En
     forUsers({
       method: "PUT",
       path,
+      id: "updateUserProfile",
       summary: "Edit the user's profile; a password that is left out stays",
       gives: gives(userProfileShape),
       refuses: [403, 404, 409],

@@ -10,7 +10,7 @@ import {
 } from "../../wire/customer/viewset.ts";
 import { conflict, notFound, ok, type ProblemAnswer } from "./answer.ts";
 import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
-import { idOf, isProblem, mainDomain, viewsetName } from "./path-values.ts";
+import { idOf, isProblem, mainDomain, shownId, viewsetName } from "./path-values.ts";
 import type { ImportTarget } from "./content-unit.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, Unit } from "./unit.ts";
@@ -27,7 +27,7 @@ async function target(
   if (isProblem(domain)) return domain;
   const site = await unit.sites.find(actor.customerId, idOf(param("deployment_id")));
   return site === undefined
-    ? notFound(`deployment site ${param("deployment_id")}`)
+    ? notFound(`deployment site ${shownId(param("deployment_id"))}`)
     : { domainId: domain.id, domain: domain.name, deploymentSiteId: site.id, viewsetName: name };
 }
 
@@ -36,6 +36,7 @@ export function viewsetImportEndpoints({ ports }: ResourceDeps): readonly Endpoi
     forUsers({
       method: "POST",
       path,
+      id: "importViewset",
       summary: "Import views and devlove from a deployment as a new viewset version",
       gives: gives(importStartedShape),
       refuses: [404],
@@ -59,6 +60,7 @@ export function viewsetImportEndpoints({ ports }: ResourceDeps): readonly Endpoi
     forUsers({
       method: "GET",
       path,
+      id: "getViewsetImport",
       summary: "Read the progress or the end of an import",
       gives: gives(importProgressShape),
       refuses: [400, 404],

@@ -76,5 +76,6 @@ export const TagsText = Type.String({
 export const DomainText = Type.String({
   minLength: 1,
   maxLength: 1_024,
-  description: "A host name with at least one dot; lower-cased, and IDNA is read as ASCII.",
+  description:
+    "A host name with at least one dot; lower-cased, IDNA read as ASCII, a dot at the end dropped.",
 });

@@ -79,13 +79,11 @@ async function ask({ operation, example }: Case, token: string, slots: Slots) {
   const query =
     operation.path === "/incominglogs/"
       ? `?domain=${slots["domain"]}&deployment_id=${slots["deployment_id"]}`
-      : "?wait=0";
+      : JSON.stringify(operation.told["parameters"]).includes('"name":"wait"')
+        ? "?wait=0"
+        : "";
   const body = example === undefined ? {} : { body: bodyWith(example, slots) };
-  return api.call(
-    operation.method,
-    pathWith(operation, slots) + (operation.method === "GET" && query === "?wait=0" ? "" : query),
-    { token, ...body },
-  );
+  return api.call(operation.method, pathWith(operation, slots) + query, { token, ...body });
 }
 
 /** All that the owner sees. */
