@@ -53,6 +53,14 @@ test("what a customer asks for reaches the agent, what the agent proves and logs
         is_log_agent_reporting_data: true,
         deployment_site_id: id,
         agent_version: expect.stringMatching(/^\d/),
+        instances: [
+          {
+            instance_id: "instance-1",
+            agent_version: "1.0.0",
+            is_log_agent_reporting_data: true,
+            last_seen: expect.stringMatching(/^\d{4}-/),
+          },
+        ],
       },
     ],
   });

@@ -203,7 +203,9 @@ describe("a clear", () => {
     expect(await clear(domain, "--clear-id", "0000000000000000")).toMatchObject({
       code: 1,
       out: "",
-      err: expect.stringContaining("404 Not Found: there is no clear 0000000000000000"),
+      err: expect.stringContaining(
+        `404 Not Found: there is no clear "0000000000000000" of ${domain}`,
+      ),
     });
   });
 
