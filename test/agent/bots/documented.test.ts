@@ -30,7 +30,11 @@ type Policy = {
   readonly general_policy: Access;
   readonly per_domain_policy: readonly { readonly domain: string; readonly policy: Access }[];
 };
-type Mark = { readonly name: string; readonly ip_addresses: readonly string[] };
+type Mark = {
+  readonly name: string;
+  /** Not in the answer to `?return=summary`. */
+  readonly ip_addresses?: readonly string[];
+};
 type Example = { readonly path: string; readonly body: object; readonly answer: unknown };
 
 const examples = blocks.flatMap(({ language, text }, at): readonly Example[] => {
@@ -42,7 +46,10 @@ const examples = blocks.flatMap(({ language, text }, at): readonly Example[] => 
 
 /** What central holds after the examples so far. */
 class Customer {
-  readonly #lists = { vip: new Map<string, Mark>(), bad: new Map<string, Mark>() };
+  readonly #lists = {
+    vip: new Map<string, readonly string[]>(),
+    bad: new Map<string, readonly string[]>(),
+  };
   policy: Policy = {
     allow_access: [],
     deny_access: [],
@@ -53,13 +60,15 @@ class Customer {
   take({ path, body, answer }: Example): void {
     if (path === "/bot-access-policy/") this.policy = { ...this.policy, ...body };
     else {
-      const mark = answer as Mark;
-      this.#lists[path.includes("vip") ? "vip" : "bad"].set(mark.name, mark);
+      const { name, ip_addresses: ranges } = answer as Mark;
+      const list = this.#lists[path.includes("vip") ? "vip" : "bad"];
+      const [, marked = ""] = /^\/mark-as-[a-z]+-bot\/([^/]+)\//.exec(path) ?? [];
+      list.set(name, ranges ?? [...(list.get(name) ?? []), marked]);
     }
   }
 
   listed(kind: "vip" | "bad"): readonly { readonly bot: string; readonly range: string }[] {
-    return [...this.#lists[kind].values()].flatMap(({ name: bot, ip_addresses: ranges }) =>
+    return [...this.#lists[kind]].flatMap(([bot, ranges]) =>
       ranges.map((range) => ({ bot, range })),
     );
   }
