@@ -4,7 +4,12 @@
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { canonicalJson } from "../src/core/canonical-json.ts";
-import { seedSite, startAgentSide, type AgentSide } from "../test/support/agent-side.ts";
+import {
+  seedSite,
+  startImport,
+  startAgentSide,
+  type AgentSide,
+} from "../test/support/agent-side.ts";
 import { Figures } from "./support/figures.ts";
 
 const filesDefault = 1_000_000;
@@ -39,25 +44,9 @@ export async function run(say: (line: string) => void, args: readonly string[]):
 
 /** Judged whole: central has none of the files, which it tells when it has looked for each. */
 async function importOf(side: AgentSide, files: number) {
-  const { siteId, domainId } = await seedSite(side.store);
-  await side.store
-    .insertInto("imports")
-    .values({
-      id: "i1",
-      domain_id: domainId,
-      deployment_site_id: siteId,
-      viewset_name: "large",
-      state: "started",
-      error: null,
-      viewset_id: null,
-      files: null,
-      bytes: null,
-      when_started: "2030-01-15T11:00:00.000Z",
-      when_ended: null,
-    })
-    .execute();
-  const body = { import_id: "i1", domain: "www.example.test" };
-  const seq = await side.append(siteId, "viewset.import", body);
+  const seeded = await seedSite(side.store);
+  const { siteId } = seeded;
+  const seq = await startImport(side, seeded, { id: "i1", name: "large" });
   const entries = Array.from({ length: files }, (_, no) => ({
     path: `Docs/section-${no % 1_000}/chapter-${no % 97}/page-number-${no}.html`,
     sha256: createHash("sha256").update(String(no)).digest("hex"),

@@ -181,3 +181,28 @@ export async function seedSite(store: Store, name = name16, secret = secret16) {
     .execute();
   return { customerId, siteId, domainId };
 }
+
+/** An import that has begun, and its entry in the journal of the site; the entry's number. */
+export async function startImport(
+  side: Pick<AgentSide, "store" | "append">,
+  { siteId, domainId }: { readonly siteId: number; readonly domainId: number },
+  { id, name }: { readonly id: string; readonly name: string },
+): Promise<number> {
+  await side.store
+    .insertInto("imports")
+    .values({
+      id,
+      domain_id: domainId,
+      deployment_site_id: siteId,
+      viewset_name: name,
+      state: "started",
+      error: null,
+      viewset_id: null,
+      files: null,
+      bytes: null,
+      when_started: "2030-01-15T11:00:00.000Z",
+      when_ended: null,
+    })
+    .execute();
+  return side.append(siteId, "viewset.import", { import_id: id, domain: "www.example.test" });
+}

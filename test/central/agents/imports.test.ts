@@ -8,7 +8,7 @@ import { startImportDeadlines } from "../../../src/central/jobs/import-deadlines
 import { failOverdueImports, overdue } from "../../../src/central/store/import-deadlines.ts";
 import { canonicalJson, type Json } from "../../../src/core/canonical-json.ts";
 import type { Receipt } from "../../../src/wire/receipt.ts";
-import { seedSite, startAgentSide, type AgentSide } from "../../support/agent-side.ts";
+import { seedSite, startAgentSide, startImport, type AgentSide } from "../../support/agent-side.ts";
 import { until } from "../../support/until.ts";
 
 const devlove = JSON.stringify({ domains: { "www.example.test": {} } });
@@ -16,33 +16,8 @@ const devlove = JSON.stringify({ domains: { "www.example.test": {} } });
 async function started() {
   const side = await startAgentSide();
   const seeded = await seedSite(side.store);
-  const seq = await startImport(side, seeded, "i1", "v1");
+  const seq = await startImport(side, seeded, { id: "i1", name: "v1" });
   return { side, ...seeded, seq };
-}
-
-async function startImport(
-  side: AgentSide,
-  { siteId, domainId }: { siteId: number; domainId: number },
-  id: string,
-  viewset_name: string,
-): Promise<number> {
-  await side.store
-    .insertInto("imports")
-    .values({
-      id,
-      domain_id: domainId,
-      deployment_site_id: siteId,
-      viewset_name,
-      state: "started",
-      error: null,
-      viewset_id: null,
-      files: null,
-      bytes: null,
-      when_started: "2030-01-15T11:00:00.000Z",
-      when_ended: null,
-    })
-    .execute();
-  return side.append(siteId, "viewset.import", { import_id: id, domain: "www.example.test" });
 }
 
 type Parts = {
@@ -166,7 +141,7 @@ test("an import fails with the reason, and makes no version", async () => {
     ],
   ];
   for (const [at, [detail, phase, reason]] of rows.entries()) {
-    const seq = await startImport(side, site, `f${at}`, `f${at}`);
+    const seq = await startImport(side, site, { id: `f${at}`, name: `f${at}` });
     await side.agentStore.saveReceipts(siteId, "instance-1", [receipt(seq, detail, phase)]);
     expect(await importRow(side, `f${at}`)).toMatchObject({
       state: "failed",
@@ -238,7 +213,7 @@ test("a manifest that says the same in other bytes makes no version: what is jud
     `{"devlove":${canonicalJson(other)},"files":[],"devlove":${canonicalJson(said)}}`,
   ];
   for (const [at, text] of texts.entries()) {
-    const seq = await startImport(side, { siteId, domainId }, `c${at}`, `c${at}`);
+    const seq = await startImport(side, { siteId, domainId }, { id: `c${at}`, name: `c${at}` });
     const detail = { manifest: await side.blobs.put(Buffer.from(text)) };
     await side.agentStore.saveReceipts(siteId, "instance-1", [receipt(seq, detail)]);
     const error = "the manifest is not valid: it is not canonical JSON";
@@ -266,7 +241,7 @@ test("a name taken meanwhile fails the import", async () => {
   const { side, siteId, domainId, seq } = await started();
   await using _ = side;
   const manifest = await upload(side);
-  const second = await startImport(side, { siteId, domainId }, "i2", "v1");
+  const second = await startImport(side, { siteId, domainId }, { id: "i2", name: "v1" });
   await side.agentStore.saveReceipts(siteId, "instance-1", [
     receipt(seq, { manifest }),
     receipt(second, { manifest }),

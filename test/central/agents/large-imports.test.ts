@@ -2,32 +2,16 @@
 
 import { expect, test } from "vitest";
 import { canonicalJson } from "../../../src/core/canonical-json.ts";
-import { seedSite, startAgentSide } from "../../support/agent-side.ts";
+import { seedSite, startAgentSide, startImport } from "../../support/agent-side.ts";
 
 /** Much less than are answered while a thread judges; more than come in between the steps around it. */
 const answeredLeast = 100;
 
 test("others are answered while a manifest of 100,000 files is judged", async () => {
   await using side = await startAgentSide();
-  const { siteId, domainId } = await seedSite(side.store);
-  await side.store
-    .insertInto("imports")
-    .values({
-      id: "i1",
-      domain_id: domainId,
-      deployment_site_id: siteId,
-      viewset_name: "large",
-      state: "started",
-      error: null,
-      viewset_id: null,
-      files: null,
-      bytes: null,
-      when_started: "2030-01-15T11:00:00.000Z",
-      when_ended: null,
-    })
-    .execute();
-  const body = { import_id: "i1", domain: "www.example.test" };
-  const seq = await side.append(siteId, "viewset.import", body);
+  const seeded = await seedSite(side.store);
+  const { siteId } = seeded;
+  const seq = await startImport(side, seeded, { id: "i1", name: "large" });
   const content = await side.blobs.put(Buffer.from("content"));
   const devlove = await side.blobs.put(Buffer.from('{"domains":{}}'));
   const files = Array.from({ length: 100_000 }, (_, no) => ({
