@@ -110,11 +110,12 @@ describe("a run", () => {
     expect(readFileSync(join(dir.path, file), "utf8")).toBe(bounds);
     expect(readdirSync(results).sort()).toEqual(["map", "only.json"]);
 
-    // A test that sees it, and only those that survived are tried again; the other stays.
+    // A test that sees it, and only those that survived are tried again; the other stays. Both folders by their whole paths.
     const seeing =
       'import { expect, test } from "vitest"; import { isMore } from "../../src/core/bounds.ts"; test("equal", () => expect(isMore(1, 1)).toBe(false));';
     writeFileSync(join(dir.path, "test/core/equal.test.ts"), seeing);
-    const again = optionsOf("--only", file, "--survivors");
+    const folders = ["--dir", results, "--map", join(results, "map")];
+    const again = optionsOf("--only", file, "--survivors", ...folders);
     expect(await runMutants(repository, again, () => {})).toEqual([
       "only: 66.7 % killed, at least 85 % wanted",
     ]);

@@ -1,7 +1,7 @@
 // Which mutants are tried: the named ones, or a sample of each area, or those that survived before.
 
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { areaOf } from "./areas.ts";
 import type { Equivalent } from "./equivalents.ts";
 import { mutantsOf } from "./find-mutants.ts";
@@ -51,7 +51,7 @@ export function drawn({ root, named }: Repository, options: Options): readonly M
   const draw = (name: string, all: readonly Mutant[], most: number): MutantSet => ({
     name,
     mutants: options.survivors
-      ? survivedBefore(join(root, options.dir), name, all)
+      ? survivedBefore(resolve(root, options.dir), name, all)
       : sample(all, options.seed, most),
     found: all.length,
     shareMin,

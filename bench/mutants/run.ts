@@ -4,7 +4,7 @@
 // by path, and its coverage does not reach those. A copied tree with one file edited on disk does, and node's own coverage says who runs what.
 
 import { execFileSync } from "node:child_process";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { areaOf } from "./areas.ts";
 import { refusedByCompiler } from "./compile.ts";
 import { Deep, deepBenches } from "./deep.ts";
@@ -52,10 +52,10 @@ export async function runMutants(
   }
   const { reasons, idle } = reasonsFor(repository.equivalents, root);
   for (const key of idle) say(`equivalents.ts names what is no longer there: ${key}`);
-  const dir = join(root, options.dir);
+  const dir = resolve(root, options.dir);
   using tree = new Tree(root, join(dir, `tree-${process.pid}`));
   const tests = trackedFiles(root, "test").filter((path) => path.endsWith(".test.ts"));
-  const map = new TestMap(join(root, options.map));
+  const map = new TestMap(resolve(root, options.map));
   if (!options.recorded) await record(map, tree, tests, say);
   if (options.record) return [];
   const judge = new Judge({ tree, map, tests, budgetMs: options.budgetS * 1_000, say });
