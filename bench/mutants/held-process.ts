@@ -2,7 +2,7 @@
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -21,6 +21,8 @@ export function startHeld(
 ): Held {
   const mark = randomUUID();
   const temp = mkdtempSync(join(tmpdir(), "am-"));
+  // Some tests start programs as another user, who has to get through.
+  chmodSync(temp, 0o755);
   const { ACCEL_TEST_MAIN: _built, NODE_V8_COVERAGE: _coverage, ...own } = process.env;
   const child = spawn(join(root, "node_modules/.bin/node"), args, {
     cwd: root,
