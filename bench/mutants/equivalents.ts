@@ -21,4 +21,28 @@ export const equivalents: readonly Equivalent[] = [
     reason:
       "The number stands in for a view that is not there, and without one nothing is servable: the method has returned before.",
   },
+  {
+    file: "src/central/agents/log-archive.ts",
+    within: "LogArchive.forget",
+    line: "if (days.length > 0) this.#spans.clear(); // The day before one that is gone may be written again.",
+    change: "days.length > 0 → days.length >= 0",
+    reason:
+      "Spans that are forgotten although no day is gone are read from their files again, and are what they were: only days before the newest are remembered.",
+  },
+  {
+    file: "src/central/api/bot-marks.ts",
+    within: "detachMany",
+    line: "const isImported = (bot?.count ?? 0) > rangeElementsMax;",
+    change: "0 → 1",
+    reason:
+      "The number stands in for a bot that is not there, and neither 0 nor 1 is more than 65,536 elements.",
+  },
+  {
+    file: "src/central/store/blob-collection.ts",
+    within: "(module)",
+    line: "const overlapChars = 80;",
+    change: "80 → 80000",
+    reason:
+      "What is kept of the piece before is searched once more: a digest that is found twice is the same digest.",
+  },
 ];
