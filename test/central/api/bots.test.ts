@@ -131,6 +131,29 @@ describe("removals", () => {
   });
 });
 
+describe("a removal of a part", () => {
+  test("names the largest element that holds it", async () => {
+    for (const range of [
+      "10.0.0.0_16",
+      "10.0.0.0_8",
+      "10.0.0.0_12",
+      "192.0.3.0_25",
+      "192.0.3.0_24",
+    ])
+      expect((await mark("bad", range)).status).toBe(200);
+    expect(await remove("bad", "10.0.0.0_24")).toMatchObject({
+      status: 409,
+      body: { detail: expect.stringContaining("covered by 10.0.0.0/8,") },
+    });
+    // From before the elements into them.
+    const custom = { is_custom_ip_range: "True" };
+    expect(await remove("bad", "192.0.2.254_3", "Crawler", custom)).toMatchObject({
+      status: 409,
+      body: { detail: expect.stringContaining("covered by 192.0.3.0/24,") },
+    });
+  });
+});
+
 describe("checks", () => {
   test("are true for what a set of one domain covers as a whole", async () => {
     await mark("bad", "192.0.2.0_25");

@@ -7,6 +7,9 @@ import { silentLog } from "../../../src/base/log.ts";
 import { startRetention } from "../../../src/central/jobs/retention.ts";
 import { openStore } from "../../../src/central/store/database.ts";
 import { dropExpiredAgentTokens, dropIdempotencyKeys } from "../../../src/central/store/expiry.ts";
+import { dropOldNotices } from "../../../src/central/store/notice-expiry.ts";
+import { dropUnreviewed } from "../../../src/central/store/unreviewed-counting.ts";
+import { seedSite } from "../../support/agent-side.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const now = new Date("2030-01-15T12:00:00Z");
@@ -67,6 +70,75 @@ test("keys older than a day and tokens past their end go, the others stay", asyn
   expect(await store.selectFrom("idempotency").select("key").execute()).toEqual([{ key: "new" }]);
   expect(await store.selectFrom("agent_tokens").select("digest").execute()).toEqual([
     { digest: "good" },
+  ]);
+});
+
+test("what reports tell is kept as long as something is compared with it, and what was told once for longer than any reminder", async () => {
+  using dir = tempDir();
+  await using store = await openStore(join(dir.path, "central.db"), () => now);
+  const day = (before: number): string =>
+    new Date(now.getTime() - before * 24 * hourMs).toISOString().slice(0, 10);
+  const { customerId, domainId } = await seedSite(store);
+  const facts = [401, 400].map((before) => ({
+    customer_id: customerId,
+    fact: String(before),
+    when_told: day(before),
+  }));
+  await store.insertInto("told_facts").values(facts).execute();
+  const runs = [401, 400].map((before) => ({
+    kind: "daily" as const,
+    period: day(before),
+    covers_until: day(before),
+    after_customer_id: 0,
+    when_begun: day(before),
+    when_done: null,
+  }));
+  await store.insertInto("notice_runs").values(runs).execute();
+  const none = { requests: 0, hits: 0, blocked: 0, bytes: 0 };
+  const traffic = [61, 60].map((before) => ({
+    domain_id: domainId,
+    day: day(before),
+    ...none,
+    origin_requests: 0,
+    origin_errors: 0,
+  }));
+  await store.insertInto("traffic_days").values(traffic).execute();
+  const blocks = [61, 60].map((before) => ({
+    domain_id: domainId,
+    day: day(before),
+    blocked: 1,
+    when_told: null,
+  }));
+  await store.insertInto("image_blocks").values(blocks).execute();
+
+  expect(await dropOldNotices(store, now, hourMs)).toBe(4);
+  expect(await store.selectFrom("told_facts").select("fact").execute()).toEqual([{ fact: "400" }]);
+  expect(await store.selectFrom("notice_runs").select("period").execute()).toEqual([
+    { period: day(400) },
+  ]);
+  for (const table of ["traffic_days", "image_blocks"] as const)
+    expect(await store.selectFrom(table).select("day").execute()).toEqual([{ day: day(60) }]);
+  expect(await dropOldNotices(store, now, hourMs)).toBe(0);
+});
+
+test("batches of counted bots are known for a week", async () => {
+  using dir = tempDir();
+  await using store = await openStore(join(dir.path, "central.db"), () => now);
+  const { siteId } = await seedSite(store);
+  const batch = (instance_id: string, ms: number) => ({
+    deployment_site_id: siteId,
+    instance_id,
+    boot_id: "b",
+    seq: 1,
+    when_stored: new Date(now.getTime() - 7 * 24 * hourMs - ms).toISOString(),
+  });
+  await store
+    .insertInto("counted_batches")
+    .values([batch("old", 1), batch("known", 0)])
+    .execute();
+  expect(await dropUnreviewed(store, now)).toBe(1);
+  expect(await store.selectFrom("counted_batches").select("instance_id").execute()).toEqual([
+    { instance_id: "known" },
   ]);
 });
 

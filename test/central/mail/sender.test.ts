@@ -52,6 +52,20 @@ test("what is due is sent in order, each once; its content is let go", async () 
   );
 });
 
+test("what one sender has is nobody else's until its lease is over, and anybody's from then on", async () => {
+  await using rig = await open();
+  await rig.put("a@x.org");
+  const beganMs = rig.clock.now.getTime();
+  expect(await rig.outboxAs("one").take("mail", 60_000)).toMatchObject({ recipient: "a@x.org" });
+  rig.clock.now = new Date(beganMs + 59_999);
+  expect(await rig.outboxAs("two").take("mail", 60_000)).toBeUndefined();
+  rig.clock.now = new Date(beganMs + 60_000);
+  expect(await rig.outboxAs("two").take("mail", 60_000)).toMatchObject({
+    recipient: "a@x.org",
+    attempts: 2,
+  });
+});
+
 test("refused is over; what is not taken now waits, with all else for the same address", async () => {
   await using rig = await open();
   for (const to of ["no@x.org", "grey@x.org", "grey@x.org", "ok@x.org"]) await rig.put(to);

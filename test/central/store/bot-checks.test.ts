@@ -131,3 +131,31 @@ test("overlaps are all elements that share an address, of the host and of those 
     { numRuns: 25 },
   );
 });
+
+test("overlaps: with a main domain those of all its sub-domains, with a sub-domain its own and its main domain's", async () => {
+  const main = "kin.example.com";
+  const [own, other] = [`own.${main}`, `other.${main}`];
+  await api.call("POST", "/domain/", { token, body: { name: main } });
+  for (const sub of [own, other])
+    await api.call("PUT", `/domain/${main}/`, { token, body: { sub_domain: { name: sub } } });
+  for (const host of [main, own, other]) {
+    const body = { attach_to_bot: "Crawler", attach_to_domain: host };
+    const { status } = await api.call("POST", "/mark-as-bad-bot/192.0.2.7/", { token, body });
+    expect(status).toBe(200);
+  }
+  const { id: domainId } = await api.store
+    .selectFrom("domains")
+    .select("id")
+    .where("name", "=", main)
+    .executeTakeFirstOrThrow();
+  const range = { family: 4, first: 0xc0_00_02_07n, last: 0xc0_00_02_07n } as const;
+  const told = async (host: string): Promise<readonly string[]> =>
+    api.store.transaction().execute(async (tx) => {
+      const place = { domainId, main, host };
+      const found = await botChecks({ tx }).overlaps(place, "bad", range, 10);
+      return found.map(({ domain }) => domain).sort();
+    });
+  expect(await told(main)).toEqual([main, other, own]);
+  expect(await told(own)).toEqual([main, own]);
+  expect(await told(other)).toEqual([main, other]);
+});

@@ -9,6 +9,7 @@ import { BotImports, type BotImport } from "../../../src/central/store/bot-impor
 import { CustomerStore } from "../../../src/central/store/customer-store.ts";
 import { openStore, type Store } from "../../../src/central/store/database.ts";
 import { readJournal } from "../../../src/central/store/journal.ts";
+import { journalVersions } from "../../../src/central/store/bot-versions.ts";
 import { MarkJournal } from "../../../src/central/store/mark-journal.ts";
 import { botSetElements } from "../../../src/central/store/site-state.ts";
 import { parseRange } from "../../../src/core/ip.ts";
@@ -184,6 +185,63 @@ test("closing tells what waits", async () => {
   await side.marks[Symbol.asyncDispose]();
   expect((await side.replayed()).version).toBe(2);
   await side.store[Symbol.asyncDispose]();
+});
+
+test("changes of as many elements as an entry holds are told by name, of one more by digest", async () => {
+  for (const count of [10_000, 10_001]) {
+    using dir = tempDir();
+    await using side = await Side.open(dir.path, 1_000_000);
+    await side.change("attach", "192.0.2.1");
+    const ranges = Array.from({ length: count }, (_, no) => {
+      const value = (10n << 24n) + BigInt(no);
+      return { family: 4, first: value, last: value } as const;
+    });
+    const place = { domainId: side.domainId, host, set: "bad", bot: "many" } as const;
+    await side.customers.run(async ({ bots }) => {
+      await bots.attach(place, ranges, 100_000);
+      return { keep: true, value: undefined };
+    });
+    await side.marks[Symbol.asyncDispose]();
+    const isNamed = count === 10_000;
+    const [, entry] = await side.entries();
+    expect(entry).toMatchObject({ from_version: isNamed ? 1 : 2, to_version: 2, count: count + 1 });
+    expect(entry?.added).toHaveLength(isNamed ? count : 0);
+    if (isNamed) expect((await side.replayed()).keys.size).toBe(count + 1);
+  }
+});
+
+test("a set that is told, or gone, gets no further entry", async () => {
+  using dir = tempDir();
+  await using side = await Side.open(dir.path, 0);
+  await side.change("attach", "192.0.2.1");
+  const { id } = await side.row();
+  await side.customers.transact(async (work) => {
+    await journalVersions(work, [id, id + 1]);
+    return { keep: true, value: undefined };
+  });
+  expect(await side.entries()).toHaveLength(1);
+});
+
+test("each set has versions of its own", async () => {
+  using dir = tempDir();
+  await using side = await Side.open(dir.path, 1_000_000);
+  const mark = async (set: "bad" | "vip", text: string): Promise<void> => {
+    const parsed = parseRange(text);
+    if (!parsed.ok) throw new Error(parsed.reason);
+    const place = { domainId: side.domainId, host, set, bot: "x" };
+    await side.customers.run(async ({ bots }) => {
+      await bots.attach(place, [parsed.range], 1_000);
+      return { keep: true, value: undefined };
+    });
+  };
+  for (const text of ["192.0.2.1", "192.0.2.2", "192.0.2.3"]) await mark("bad", text);
+  await mark("vip", "198.51.100.1");
+  await mark("vip", "198.51.100.2");
+  const sets = side.store.selectFrom("bot_sets").select(["kind", "version", "count"]).orderBy("id");
+  expect(await sets.execute()).toEqual([
+    { kind: "bad", version: 3, count: 3 },
+    { kind: "vip", version: 2, count: 2 },
+  ]);
 });
 
 test("a list is one version: added to what is there, or in its place", async () => {

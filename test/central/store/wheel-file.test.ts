@@ -1,6 +1,6 @@
 // What is a wheel, and of which version: rows of good and broken files; no broken one is taken, and none throws.
 
-import { writeFileSync } from "node:fs";
+import { truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -132,6 +132,23 @@ test.each<readonly [string, Buffer, string, RegExp]>([
 ])("a file with %s is refused", async (_what, bytes, file, reason) => {
   const checked = await check(bytes, file);
   expect(checked).toEqual({ ok: false, reason: expect.stringMatching(reason) });
+});
+
+test("a directory that is larger than names can make it is not read", async () => {
+  using dir = tempDir();
+  const path = join(dir.path, "staged");
+  const size = 2 ** 24 + 1;
+  // The file is all directory, as its end says: blanks that take no room on the disk.
+  const end = Buffer.alloc(22);
+  end.write("PK\u0005\u0006", "latin1");
+  end.writeUInt32LE(size, 12);
+  writeFileSync(path, "");
+  truncateSync(path, size);
+  writeFileSync(path, end, { flag: "a" });
+  expect(await checkWheel(path, wheelName("1.2.0"))).toEqual({
+    ok: false,
+    reason: "has too large a directory",
+  });
 });
 
 test("a METADATA made to be slow is read in no time", async () => {
