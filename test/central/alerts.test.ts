@@ -1,6 +1,7 @@
 // Alerts from agents' reports: when they fire and resolve, to whom they go, what they say.
 
 import { expect, test } from "vitest";
+import { evaluateAlerts } from "../../src/central/alerting.ts";
 import { samplesOf } from "../../src/central/store/domain-reports.ts";
 import { unreachableBackendType as unreachable } from "../../src/wire/customer/notifications.ts";
 import { alertScene as scene, evaluate } from "../support/alert-scene.ts";
@@ -83,6 +84,20 @@ test("unreachable: one message on firing after the time, one on resolving, to ch
     "a@x.org: [ops-mail] Resolved: edge-1 reaches the backend of www.example.test again",
   );
   expect(await evaluate(rig)).toEqual([]);
+});
+
+test("an alert that could not be told for a day is told no more", async () => {
+  await using rig = await openNoticeRig("alerts:\n  after: 0s\n");
+  const { siteId } = await scene(rig);
+  await rig.report(siteId, { "www.example.test": { requests: 3, errors: 3 } });
+  while (await evaluateAlerts(rig.deps));
+  const rows = await rig.store
+    .selectFrom("outbox")
+    .select(["when_created", "expires_at"])
+    .execute();
+  expect(rows).toHaveLength(3);
+  for (const { when_created: made, expires_at: end } of rows)
+    expect(Date.parse(end) - Date.parse(made)).toBe(24 * 60 * minute);
 });
 
 test("slow: by domain, whoever sees it; several at once are one message", async () => {

@@ -166,6 +166,18 @@ test("a day is a file, marks go on from day to day, and days never go back", () 
   expect(append(store, 6, 6, { nowMs: noon + 92 * dayMs })).toMatchObject({ kind: "committed" });
 });
 
+test("the mark of a lane is carried on for 90 days after it was last written", () => {
+  using dir = tempDir();
+  using store = open(dir.path);
+  const other = { ...lane, no: 2 };
+  append(store, 1, 3);
+  append(store, 1, 3, { lane: other, nowMs: noon - 1 });
+  const nowMs = noon + 90 * dayMs;
+  expect(append(store, 1, 3, { nowMs })).toEqual({ kind: "repeated", through: 3 });
+  expect(append(store, 4, 5, { nowMs })).toMatchObject({ kind: "committed", through: 5 });
+  expect(append(store, 4, 5, { nowMs, lane: other })).toEqual({ kind: "conflict", mark: 0 });
+});
+
 test("retention unlinks the oldest days by age and by size, never the newest, and keeps the marks", async () => {
   using dir = tempDir();
   using store = open(dir.path);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { readSettings } from "../../src/base/settings.ts";
 import { checkCentral } from "../../src/central/main.ts";
-import { mailPassword } from "../../src/central/notices.ts";
+import { alertRules, mailPassword } from "../../src/central/notices.ts";
 import { centralFields } from "../../src/central/settings/fields.ts";
 import { settingsOf } from "../support/central-whole.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -52,4 +52,16 @@ test("the password is one line of a file; `check` says what is wrong with it, an
   writeFileSync(path, " pass word \n");
   await checkCentral(settings);
   expect(mailPassword(settings)).toBe(" pass word ");
+});
+
+test.each([
+  ["", { slowAboveS: 2, slowPercent: 50, slowRequests: 5 }],
+  ["  slow_response: 100ms\n  slow_percent: 1\n", { slowAboveS: 0.1, slowPercent: 1 }],
+  ["  slow_response: 500ms\n  slow_requests: 9\n", { slowAboveS: 0.5, slowRequests: 9 }],
+  ["  slow_response: 2s\n", { slowAboveS: 2 }],
+  ["  slow_response: 10s\n", { slowAboveS: 10 }],
+])("slow is what alerts say: %j", (yaml, rules) => {
+  using dir = tempDir();
+  const settings = settingsOf(dir.path, yaml === "" ? "" : `alerts:\n${yaml}`);
+  expect(alertRules(settings)).toMatchObject(rules);
 });

@@ -11,6 +11,7 @@ import { logsCommand } from "../../src/cli/agent-logs.ts";
 import { statusCommand } from "../../src/cli/agent-status.ts";
 import { whyCommand } from "../../src/cli/agent-why.ts";
 import { statusCommand as centralStatusCommand } from "../../src/cli/central-status.ts";
+import { socketPath } from "../../src/cli/control.ts";
 import { AccelError } from "../../src/core/faults.ts";
 import { statusOf } from "../agent/admin/status-of.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -313,4 +314,26 @@ test("a program that does not run is told by the socket's path", async () => {
     code: "CONTROL_UNREACHABLE",
     message: expect.stringContaining("/nowhere/control.sock"),
   });
+});
+
+test("the socket lies in the state directory that is named, or that the settings name", () => {
+  using dir = tempDir();
+  const config = join(dir.path, "agent.yaml");
+  writeFileSync(config, "state_dir: /srv/accel\n");
+  expect(socketPath("accel-agent", { config })).toBe("/srv/accel/control.sock");
+  expect(socketPath("accel-agent", { config, "state-dir": "/other" })).toBe("/other/control.sock");
+  writeFileSync(config, "listen: 127.0.0.1:1\n");
+  expect(socketPath("accel-agent", { config })).toBe("/var/lib/accel-agent/control.sock");
+});
+
+test("settings that are named and are not there are not passed over for the usual ones", () => {
+  using dir = tempDir();
+  const config = join(dir.path, "none.yaml");
+  for (const program of ["accel-agent", "accel-central"] as const)
+    expect(() => socketPath(program, { config })).toThrow(
+      expect.objectContaining({
+        code: "SETTINGS_INVALID",
+        message: `there is no settings file ${config}`,
+      }),
+    );
 });

@@ -297,3 +297,46 @@ describe("import", () => {
     expect(row).toEqual({ state: "failed", error: "the deployment site was deleted" });
   });
 });
+
+describe("an activation beside other changes", () => {
+  /** How often the version is another one when it is about to be activated. */
+  async function activatedBeside(changes: number) {
+    await customer.postDevlove("v1", customer.document({}));
+    const [version] = await customer.versions();
+    let [transactions, left] = [0, changes];
+    api.gate = async () => {
+      // The first says who asks; of each try one reads and the next activates.
+      transactions++;
+      if (transactions === 1 || transactions % 2 === 0 || left === 0) return;
+      left--;
+      await api.store
+        .updateTable("devlove_files")
+        .set({ content: customer.document({ index: [`index${left}.html`] }) })
+        .where("viewset_id", "=", Number(member(version, "id")))
+        .execute();
+    };
+    try {
+      const path = `/active-viewset/${name}/${member(version, "id")}/`;
+      return (await api.call("PUT", path, { token, body: Object(version) })).status;
+    } finally {
+      api.gate = undefined;
+    }
+  }
+
+  test("is tried again with what the version is by then, twice", async () => {
+    expect(await activatedBeside(2)).toBe(200);
+    const told = await activations();
+    expect(told).toHaveLength(1);
+    const last = customer.document({ index: ["index0.html"] });
+    expect(api.blobs.json(Object(told[0]?.body)["manifest"])).toMatchObject({
+      devlove: { sha256: createHash("sha256").update(last).digest("hex") },
+    });
+    expect(await customer.versions()).toMatchObject([{ is_active: true }]);
+  });
+
+  test("is given up when it changes each time, and nothing is in force", async () => {
+    expect(await activatedBeside(3)).toBe(409);
+    expect(await activations()).toEqual([]);
+    expect(await customer.versions()).toMatchObject([{ is_active: false }]);
+  });
+});
