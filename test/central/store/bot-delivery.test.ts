@@ -224,12 +224,16 @@ test("a set that is told, or gone, gets no further entry", async () => {
 
 test("each set has versions of its own", async () => {
   using dir = tempDir();
-  await using side = await Side.open(dir.path, 1_000_000);
+  await using side = await Side.open(dir.path);
+  // Each change is told in its own transaction.
+  const sealer = createSealer(Buffer.alloc(32, 7));
+  const now = (): Date => new Date();
+  const customers = new CustomerStore({ store: side.store, sealer, now, randomBytes });
   const mark = async (set: "bad" | "vip", text: string): Promise<void> => {
     const parsed = parseRange(text);
     if (!parsed.ok) throw new Error(parsed.reason);
     const place = { domainId: side.domainId, host, set, bot: "x" };
-    await side.customers.run(async ({ bots }) => {
+    await customers.run(async ({ bots }) => {
       await bots.attach(place, [parsed.range], 1_000);
       return { keep: true, value: undefined };
     });
@@ -237,11 +241,15 @@ test("each set has versions of its own", async () => {
   for (const text of ["192.0.2.1", "192.0.2.2", "192.0.2.3"]) await mark("bad", text);
   await mark("vip", "198.51.100.1");
   await mark("vip", "198.51.100.2");
-  const sets = side.store.selectFrom("bot_sets").select(["kind", "version", "count"]).orderBy("id");
+  const sets = side.store
+    .selectFrom("bot_sets")
+    .select(["kind", "version", "journaled_version", "count"])
+    .orderBy("id");
   expect(await sets.execute()).toEqual([
-    { kind: "bad", version: 3, count: 3 },
-    { kind: "vip", version: 2, count: 2 },
+    { kind: "bad", version: 3, journaled_version: 3, count: 3 },
+    { kind: "vip", version: 2, journaled_version: 2, count: 2 },
   ]);
+  expect(await side.entries()).toHaveLength(5);
 });
 
 test("a list is one version: added to what is there, or in its place", async () => {
