@@ -381,6 +381,7 @@ describe("an answer to a request with cookies", () => {
   const request = { ...plain, hasCookies: true };
   it.each<[string, readonly Field[], number | string]>([
     ["with a lifetime is anybody's", [["Cache-Control", "max-age=60"]], 60],
+    ["with a lifetime of one second too", [["Cache-Control", "max-age=1"]], 1],
     ["with an Expires", [["Expires", after(60)]], 60],
     ["for shared caches", [["Cache-Control", "max-age=0, s-maxage=60"]], 60],
     [

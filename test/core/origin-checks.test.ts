@@ -116,6 +116,10 @@ describe("what is checked", () => {
 });
 
 describe("an origin", () => {
+  it("is up until it is checked, with no failure counted", () => {
+    expect(unchecked).toEqual({ isDown: false, failures: 0 });
+  });
+
   it("is down after two failures in a row and up after one success", () => {
     const once = checkedOnce(unchecked, false);
     expect(once.isDown).toBe(false);

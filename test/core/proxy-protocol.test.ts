@@ -48,6 +48,12 @@ test.each([
   ["v2 of IPv6", v2(0x21, 0x21, six), { port: 2, isTls: false }],
   ["v2 with TLS", v2(0x21, 0x11, [...four, ...noop, 0x20, 0, 5, 1, 0, 0, 0, 0]), { isTls: true }],
   ["v2 without TLS", v2(0x21, 0x11, [...four, 0x20, 0, 5, 0, 0, 0, 0, 0]), { isTls: false }],
+  ["v2 with TLS in one byte", v2(0x21, 0x11, [...four, 0x20, 0, 1, 1]), { isTls: true }],
+  [
+    "v2, an empty extension before an odd byte",
+    v2(0x21, 0x11, [...four, 0x20, 0, 0, 3, 0, 4, 1, 2, 3, 4]),
+    { isTls: false },
+  ],
   ["v2, its extensions cut", v2(0x21, 0x11, [...four, 3, 0, 9, 0x20, 0, 5, 1]), { isTls: false }],
   ["v2, an empty extension", v2(0x21, 0x11, [...four, 0x20, 0, 0]), { isTls: false }],
 ])("%s tells where the visitor connected to and how", (_, header, visitor) => {
