@@ -23,6 +23,8 @@ describe("one fault, one error, at its place", () => {
     [null, "", /must be an object, found null/],
     [[], "", /must be an object, found a list/],
     [{ views_dir: 1 }, "/views_dir", /must be a string, found the number 1/],
+    [{ views_dir: {} }, "/views_dir", /must be a string, found an object/],
+    [{ views_dir: null }, "/views_dir", /must be a string, found null/],
     [{ views_dir: "../x" }, "/views_dir", /`\.\.`/],
     [{ views_dir: "/srv/www" }, "/views_dir", /relative/],
     [{ views_dir: "a\u0000b" }, "/views_dir", /control/],
