@@ -22,6 +22,8 @@ test("what is asked for in one turn is one run; what is asked for meanwhile is t
   await setImmediate();
   await setImmediate();
   const second = [4, 5].map((item) => together.ask(item));
+  for (let turn = 0; turn < 5; turn++) await setImmediate();
+  expect(runs).toEqual([[1, 2, 3]]); // One run at a time.
   gate.resolve();
   expect(await Promise.all([...first, ...second])).toEqual([
     "of 1",
@@ -50,6 +52,20 @@ test("a run takes what its weight allows, and at least one", async () => {
   });
   await Promise.all([4, 6, 1, 30, 2].map((item) => together.ask(item)));
   expect(runs).toEqual([[4, 6], [1], [30], [2]]);
+});
+
+test("where nothing is said of weights each weighs one", async () => {
+  const runs: (readonly number[])[] = [];
+  const together = new Together<number, number>({
+    gather,
+    weightMax: 2,
+    run: async (items) => {
+      runs.push(items);
+      return items;
+    },
+  });
+  await Promise.all([1, 2, 3, 4, 5].map((item) => together.ask(item)));
+  expect(runs).toEqual([[1, 2], [3, 4], [5]]);
 });
 
 test("one that fails is told; the others of its run have their outcomes", async () => {

@@ -85,6 +85,23 @@ test("retry waits at least as long as it was told", async () => {
   expect(performance.now() - beganMs).toBeGreaterThan(55);
 });
 
+test("retry adds its jitter to what it was told: a fleet that was told the same does not come back together", async () => {
+  const beganMs = performance.now();
+  let calls = 0;
+  await retry(
+    async () => {
+      if (calls++ === 0) throw new Error("busy");
+    },
+    {
+      stop: new AbortController().signal,
+      random: () => 0.999,
+      backoff: { firstMs: 60, mostMs: 60 },
+      onFailure: () => 60,
+    },
+  );
+  expect(performance.now() - beganMs).toBeGreaterThan(115);
+});
+
 test("retry ends with the last error when stopped, before and during a wait", async () => {
   const stop = new AbortController();
   const options = { stop: stop.signal, random: () => 0.5, onFailure: () => 60_000 };

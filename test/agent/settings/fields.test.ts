@@ -127,6 +127,47 @@ test.each([
   expect(errorsOf(`${required}${yaml}\n`)).toEqual([expect.stringContaining(reason)]);
 });
 
+const sections = (key: string, value: unknown): string => {
+  const [section = "", name = ""] = key.split(".");
+  return `${section}: ${JSON.stringify({ [name]: value })}\n`;
+};
+
+test.each<[string, readonly unknown[], readonly unknown[]]>([
+  ["accelerator.workers", [0, 64], [-1, 65, 1.5]],
+  ["accelerator.drain_grace", ["0s", "10min"], ["11min"]],
+  ["cache.disk_max", ["1MiB"], ["1023KiB"]],
+  ["cache.memory_max", ["1MiB", "64GiB"], ["1023KiB", "65GiB"]],
+  ["viewset.keep", [1, 100], [0, 101]],
+  ["viewset.trial", ["0s", "24h"], ["25h"]],
+  ["viewset.disk_max", ["1MiB"], ["1023KiB"]],
+  ["scrub.read_rate", ["64KiB", "10GiB"], ["63KiB", "11GiB"]],
+  ["link.catch_up_max", ["0s", "10min"], ["11min"]],
+  ["spool.max", ["4MiB"], ["3MiB"]],
+  ["spool.fsync_interval", ["1ms", "10s"], ["0ms", "11s"]],
+  ["logs.canary_interval", ["0s", "1h"], ["61min"]],
+])("%s takes %j, not %j", (key, taken, refused) => {
+  for (const value of taken) expect(errorsOf(required + sections(key, value))).toEqual([]);
+  for (const value of refused)
+    expect(errorsOf(required + sections(key, value))).toEqual([expect.stringContaining(`${key} `)]);
+});
+
+test("lists end somewhere: 1,000 trusted proxies, 10,000 sites", () => {
+  const proxies = Array.from({ length: 1_001 }, (_, at) => `10.0.${at >> 8}.${at & 255}`);
+  const trusted = (count: number) =>
+    sections("accelerator.trusted_proxies", proxies.slice(0, count));
+  expect(settingsOf(required + trusted(1_000))["accelerator.trusted_proxies"]).toHaveLength(1_000);
+  expect(errorsOf(required + trusted(1_001))).toEqual([
+    expect.stringContaining("must be a list of at most 1000"),
+  ]);
+  const site = { domain: "a.example", views_dir: "/a", devlove_file: "/b" };
+  const sites = (count: number): string =>
+    `${required}sites: ${JSON.stringify(Array.from({ length: count }, () => site))}\n`;
+  expect(settingsOf(sites(10_000)).sites).toHaveLength(10_000);
+  expect(errorsOf(sites(10_001))).toEqual([
+    expect.stringContaining("must be a list of at most 10000"),
+  ]);
+});
+
 test("a PROXY header is required of proxies that are named, and the error says where", () => {
   const accelerator = "accelerator:\n  trusted_proxies: [10.0.0.0/8]\n  proxy_protocol: required\n";
   expect(settingsOf(required + accelerator)["accelerator.proxy_protocol"]).toBe("required");
