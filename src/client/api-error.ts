@@ -21,7 +21,8 @@ export class ApiError extends AccelError {
 
 function codeOfStatus(status: number): FaultCode {
   if (status === 404) return "NOT_FOUND";
-  return status === 409 ? "CONFLICT" : "CENTRAL_REFUSED";
+  if (status === 409) return "CONFLICT";
+  return [400, 413, 415].includes(status) ? "REQUEST_INVALID" : "CENTRAL_REFUSED";
 }
 
 function describe({ status, title, detail, errors, request_id: id }: Problem): string {

@@ -89,9 +89,13 @@ export const FAULTS = {
     retryable: true,
     hint: "Check the address, DNS, and the network towards central. A clear that was under way may have been taken; it can be repeated.",
   },
+  REQUEST_INVALID: {
+    retryable: false,
+    hint: "Put right what the message names; nothing was changed.",
+  },
   TOKEN_REFUSED: {
     retryable: false,
-    hint: "Central knows no such API token: `accel-central token list` shows those in force.",
+    hint: "Central knows no such API token; on central's host `accel-central token list` shows those in force.",
   },
   PROOF_INCOMPLETE: {
     retryable: true,

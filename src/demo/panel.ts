@@ -29,6 +29,14 @@ export function panel(
   const what = isOwn ? "everything" : "everything generated";
   const pattern = isOwn ? "kind:static OR kind:generated" : "kind:generated";
   const watch = siteDir === undefined ? `\n    caching, watched   ${site}/watch/` : "";
+  // Else somebody sees pages that are not of the origin that they named, and nothing says why.
+  const files =
+    backendUrl !== undefined && siteDir === undefined
+      ? `
+  The demo's own files lie over your backend: /, /watch/ and a few others are theirs, all else is your backend's.
+  --site DIR puts a folder of yours in their place.
+`
+      : "";
   return `
   accel-agent is serving (${(startedInMs / 1_000).toFixed(1)} s)
 
@@ -37,7 +45,7 @@ export function panel(
     agent's status     ${places.metrics_url}
     ${backendUrl === undefined ? "demo backend      " : "your backend      "} ${places.backend_url}
     state and logs     ${stateDir}   (addresses and token: demo.json)
-
+${files}
   Unreviewed bots may visit ${demoDomain}: the demo set the policy unknown_bots_can_access: true. Without a policy,
   curl, uptime checks and search engines would be blocked. Loopback is trusted as a proxy, so X-Forwarded-For plays any visitor.
 
@@ -56,8 +64,8 @@ export function panel(
        -d '{"attach_to_bot": "unwelcome", "attach_to_domain": "${places.domain}"}' '${api}/mark-as-bad-bot/203.0.113.0_24/?wait=5'
      curl -si -H 'X-Forwarded-For: 203.0.113.7' ${site}/ | head -8
 
-  4  see the request logs
-     curl -s ${auth} '${api}/incominglogs/?limit=5'
+  4  see the request logs: a record is at central within a second
+     sleep 1; curl -s ${auth} '${api}/incominglogs/?limit=5'
 
   Ctrl-C stops it; the next start goes on from here.
 `;

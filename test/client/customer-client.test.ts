@@ -162,7 +162,7 @@ test("a refusal is an ApiError with the problem document", async () => {
   const refused = client.createDomain("nodots");
   await expect(refused).rejects.toThrow(ApiError);
   await expect(refused).rejects.toMatchObject({
-    code: "CENTRAL_REFUSED",
+    code: "REQUEST_INVALID",
     status: 400,
     problem: { errors: [{ path: "/name" }] },
     message: expect.stringContaining("POST /domain/: 400 Bad Request"),
@@ -170,7 +170,7 @@ test("a refusal is an ApiError with the problem document", async () => {
   await expect(client.domain("www.unknown.org")).rejects.toMatchObject({ code: "NOT_FOUND" });
   await expect(client.createDomain(domain)).rejects.toMatchObject({ code: "CONFLICT" });
   await using nobody = createCustomerClient({ baseUrl, token: "nobodys" });
-  await expect(nobody.sites()).rejects.toMatchObject({ status: 401 });
+  await expect(nobody.sites()).rejects.toMatchObject({ status: 401, code: "CENTRAL_REFUSED" });
 });
 
 test("what cannot be reached, or is not central, says so", async () => {

@@ -72,6 +72,10 @@ test("the fourth: the logs show it", async () => {
   expect(JSON.parse(shown)).toMatchObject({ logs_data: { deployments: [{}] } });
 });
 
+test("files over somebody's backend are no matter of the demo's own", () => {
+  expect(demo.said).not.toContain("lie over your backend");
+});
+
 test("caching can be watched where the screen says", async () => {
   const watch = /caching, watched +(\S+)/.exec(demo.said)?.[1] ?? "";
   const page = await fetch(watch);
@@ -84,6 +88,7 @@ test("in front of an origin of one's own they do the same, and it is called that
   await using own = await started(join(dir.path, "own"), ["--backend", origin.url]);
   expect(own.said).toMatch(new RegExp(`your backend +${origin.url}`));
   expect(own.said).not.toContain("demo backend");
+  expect(own.said).toContain("The demo's own files lie over your backend: /, /watch/");
   expect(await pasted(own, /^ {2}1 /)).toMatch(/^cache-status: .*\bhit\b/i);
   const said = cleared(await pasted(own, /^ {2}2 /));
   expect(said).toMatchObject([{ state: "applied", matched: 1 }]);

@@ -53,7 +53,10 @@ function tokenAuthentication({ store, rateLimit }: Deps): By {
   const proven = new Proven();
   return async (header, address) => {
     const token = /^token +([\w.~+/=-]{1,512})$/i.exec(header ?? "")?.[1];
-    if (token === undefined) return refused(unknownToken());
+    if (token === undefined)
+      return refused(
+        unknownToken("the request needs the header `Authorization: Token <API_TOKEN>`"),
+      );
     const digest = createHash("sha256").update(token).digest("hex");
     const waitMs = proven.has(digest) ? 0 : failures.waitMs(address);
     if (waitMs > 0) return refused(tooMany("this address sent too many unknown tokens", waitMs));
@@ -61,7 +64,7 @@ function tokenAuthentication({ store, rateLimit }: Deps): By {
     if (actor === undefined) {
       proven.remove(digest);
       failures.take(address);
-      return refused(unknownToken());
+      return refused(unknownToken("there is no such API token, or it was revoked"));
     }
     proven.add(digest);
     return { ok: true, actor };
@@ -168,11 +171,9 @@ function refused(answer: ProblemAnswer): Authenticated {
   return { ok: false, answer };
 }
 
-function unknownToken(): ProblemAnswer {
+function unknownToken(detail: string): ProblemAnswer {
   const headers = { "www-authenticate": 'Token realm="presentation-api"' };
-  return problem(401, "the request needs the header `Authorization: Token <API_TOKEN>`", {
-    headers,
-  });
+  return problem(401, detail, { headers });
 }
 
 function unknownPassword(): ProblemAnswer {

@@ -2,7 +2,9 @@
 
 import type { IncomingMessage } from "node:http";
 import { readBody } from "../../base/http-listener.ts";
-import { nestsDeeper, parseJsonText } from "../../core/json-text.ts";
+import { parseJsonText, type RepeatedName } from "../../core/json-text.ts";
+import type { ProblemError } from "../../wire/customer/problem.ts";
+import { pointer } from "../../wire/shape-errors.ts";
 import { invalid, problem, type Answer } from "./answer.ts";
 
 export type BodyFound =
@@ -11,6 +13,8 @@ export type BodyFound =
   | { readonly ok: false; readonly answer: Answer | undefined };
 
 const depthMax = 64;
+/** Names that are given twice: so many are told. */
+const repeatedShown = 10;
 /** 1 MiB at 140 kbit/s. */
 const bodyTimeoutMs = 60_000;
 
@@ -66,24 +70,29 @@ function parse(bytes: Uint8Array): BodyFound {
   } catch {
     return refused(invalid([{ path: "", message: "the body is not UTF-8" }]));
   }
-  if (nestsDeeper(text, depthMax)) return refused(invalid([{ path: "", message: faultOf(text) }]));
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return refused(invalid([{ path: "", message: faultOf(text) }]));
+  const json = parseJsonText(text, { depthMax, repeatedMax: repeatedShown });
+  if (!json.ok) {
+    const { line, column, message } = json.fault;
+    const place = `line ${line}, column ${column}`;
+    return refused(
+      invalid([{ path: "", message: `the body is not JSON at ${place}: ${message}` }]),
+    );
   }
+  // Whoever sends a field twice means both, and only one could be taken.
+  if (json.repeated.length > 0) return refused(invalid(json.repeated.map(givenTwice)));
+  const { value } = json;
   if (typeof value !== "object" || value === null || Array.isArray(value))
     return refused(invalid([{ path: "", message: "the body must be an object" }]));
   // An object read from JSON has string keys.
   return { ok: true, value: value as Readonly<Record<string, unknown>> };
 }
 
-function faultOf(text: string): string {
-  const json = parseJsonText(text, { depthMax, repeatedMax: 0 });
-  if (json.ok) return "the body is not JSON";
-  const { line, column, message } = json.fault;
-  return `the body is not JSON at line ${line}, column ${column}: ${message}`;
+function givenTwice({ path, line, column }: RepeatedName): ProblemError {
+  const name = shown(String(path.at(-1)));
+  return {
+    path: pointer(path),
+    message: `${name} is given twice, again at line ${line}, column ${column}`,
+  };
 }
 
 function refused(answer: Answer): BodyFound {
