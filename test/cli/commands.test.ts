@@ -325,15 +325,3 @@ test("the socket lies in the state directory that is named, or that the settings
   writeFileSync(config, "listen: 127.0.0.1:1\n");
   expect(socketPath("accel-agent", { config })).toBe("/var/lib/accel-agent/control.sock");
 });
-
-test("settings that are named and are not there are not passed over for the usual ones", () => {
-  using dir = tempDir();
-  const config = join(dir.path, "none.yaml");
-  for (const program of ["accel-agent", "accel-central"] as const)
-    expect(() => socketPath(program, { config })).toThrow(
-      expect.objectContaining({
-        code: "SETTINGS_INVALID",
-        message: `there is no settings file ${config}`,
-      }),
-    );
-});

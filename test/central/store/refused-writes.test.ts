@@ -2,12 +2,10 @@
 
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { Kysely, sql } from "kysely";
+import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { createSealer } from "../../../src/base/seal.ts";
-import { openSqlite } from "../../../src/base/sqlite.ts";
 import { BotImports } from "../../../src/central/store/bot-import.ts";
-import { elementsBySet } from "../../../src/central/store/bot-migrations.ts";
 import { openBlobs } from "../../../src/central/store/blobs.ts";
 import { CustomerStore, type CustomerUnit } from "../../../src/central/store/customer-store.ts";
 import { openStore } from "../../../src/central/store/database.ts";
@@ -17,7 +15,6 @@ import {
   savePosition,
   saveReport,
 } from "../../../src/central/store/instances.ts";
-import { PacedSqliteDialect } from "../../../src/central/store/paced-dialect.ts";
 import { chainStart } from "../../../src/core/journal-chain.ts";
 import { parseRange } from "../../../src/core/ip.ts";
 import type { Hello } from "../../../src/wire/channel.ts";
@@ -192,13 +189,4 @@ test.each<{
   await expect(act(rig)).rejects.toThrow("no room");
   await sql`DROP TRIGGER refuses`.execute(rig.store);
   await act(rig);
-});
-
-test("a step of the store that cannot drop an index is not taken as done", async () => {
-  const database = openSqlite(":memory:", { sync: "full" });
-  const db = new Kysely<unknown>({ dialect: new PacedSqliteDialect({ database }) });
-  await sql`CREATE TABLE bots (id integer, bot_set_id integer)`.execute(db);
-  await sql`CREATE TABLE bot_elements (bot_id integer, family integer, first blob)`.execute(db);
-  await expect(elementsBySet(db)).rejects.toThrow("no such index: bot_elements_family_first");
-  await db.destroy();
 });
