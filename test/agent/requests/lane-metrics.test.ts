@@ -52,6 +52,21 @@ test("each lane's series are its balance, and vanish with it", async () => {
   expect([...after.lanes.keys()]).toEqual(["0000000000000002/1"]);
 });
 
+test("a lane is in flight from when a batch is read until central has answered", () => {
+  const rig = new SpoolRig();
+  const worker = rig.worker();
+  const inFlight = (): readonly boolean[] => rig.lanes().map((lane) => lane.inFlight);
+  expect(inFlight()).toEqual([false]);
+  rig.write(worker, 10);
+  expect(inFlight()).toEqual([false]);
+  rig.ship(firstLane, { recordsMax: 4, answered: false });
+  expect(inFlight()).toEqual([true]);
+  rig.ship(firstLane, { recordsMax: 4 });
+  expect(inFlight()).toEqual([false]);
+  rig.drain();
+  expect(inFlight()).toEqual([false]);
+});
+
 test("facts name the age of the oldest record, what is in flight, and what central said", () => {
   const rig = new SpoolRig();
   const worker = rig.worker();

@@ -63,6 +63,18 @@ test("an idle lane takes nothing more from the disk, record by record", () => {
   expect(rig.central.lost()).toBeLessThanOrEqual(windowMin);
 });
 
+test("a lane that gave back what it can writes nothing when it is asked to again", () => {
+  const rig = new SpoolRig();
+  const worker = rig.worker();
+  for (let i = 0; i < 20; i++) rig.write(worker, 200);
+  worker.rest();
+  const { reserved } = worker.words;
+  const before = { ...rig.files.operations };
+  rig.spool.receive(worker.feed, { type: "quiet", through: reserved });
+  expect(rig.files.operations).toEqual(before);
+  expect(worker.words).toMatchObject({ reserved, quieted: 2 });
+});
+
 test("when the disk refuses the smaller reservation, the larger one is told", () => {
   const rig = new SpoolRig();
   const worker = rig.worker();

@@ -275,6 +275,25 @@ test("one old lane that central refuses does not hold up the others", async () =
   expect(rig.central.records()).toHaveLength(6);
 });
 
+test("after its end nothing is sent, however much is left", async () => {
+  const rig = newRig();
+  const worker = rig.worker();
+  rig.write(worker, 3);
+  rig.post = async () => {
+    await sleepFor(5);
+    throw new AccelError("CENTRAL_UNREACHABLE", "made by a test");
+  };
+  rig.start();
+  await rig.shipper?.[Symbol.asyncDispose]();
+  const { length } = rig.sent;
+  expect(length).toBeGreaterThan(0);
+  rig.write(worker, 3);
+  rig.tell();
+  await nextTurn();
+  expect(rig.sent).toHaveLength(length);
+  expect(rig.central.records()).toEqual([]);
+});
+
 test("the last flush sends what is there, and is bounded when central is away", async () => {
   const rig = newRig();
   rig.write(rig.worker(), 3);

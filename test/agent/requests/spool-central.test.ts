@@ -110,4 +110,21 @@ describe("central", () => {
     expect(rig.central.records()).toHaveLength(10_025);
     expect(rig.central.gaps()).toMatchObject([{ from: 16, reason: "crash" }]);
   });
+
+  test("that was away: what the worker numbered by then is told, though the process ends before it is handed over", () => {
+    const rig = new SpoolRig();
+    const worker = rig.worker();
+    for (let i = 0; i < 10; i++) rig.write(worker, 1_000);
+    rig.nowMs += 11_000;
+    rig.write(worker, 10);
+    rig.ship(firstLane);
+    expect(rig.lanes()).toHaveLength(2);
+    expect(worker.accept(5)).toBe(5);
+    rig.crash("kill");
+    rig.drain();
+    rig.judge();
+    expect(rig.central.lane("0000000000000001/2").gaps).toMatchObject([
+      { from: 1, reason: "crash" },
+    ]);
+  });
 });

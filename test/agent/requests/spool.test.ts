@@ -67,6 +67,21 @@ describe("records arrive once, in order", () => {
     expect(rig.spool.facts().balance).toMatchObject({ accepted: 20, committed: 20 });
   });
 
+  test("what waits for more than ten seconds is sealed once central answers, so that fresh ones go in a lane of their own", () => {
+    const rig = new SpoolRig();
+    const worker = rig.worker();
+    for (let i = 0; i < 3; i++) rig.write(worker, 700);
+    rig.nowMs += 10_000;
+    rig.ship(firstLane, { recordsMax: 1 });
+    expect(rig.lanes().map(({ live }) => live)).toEqual([true]);
+    rig.nowMs += 1;
+    rig.ship(firstLane, { recordsMax: 1 });
+    expect(rig.lanes().map(({ lane, live }) => [lane, live])).toEqual([
+      ["0000000000000001/2", true],
+      [firstLane, false],
+    ]);
+  });
+
   test("segments are let go only after the mark is durable", () => {
     const rig = new SpoolRig(2 ** 20);
     const worker = rig.worker();
@@ -82,6 +97,21 @@ describe("records arrive once, in order", () => {
     expect(rig.files.paths().filter((path) => path.endsWith(".seg"))).toHaveLength(1);
     rig.judge();
   });
+});
+
+test("a lane that is gone goes from the marks, too, though nothing new comes", () => {
+  const rig = new SpoolRig();
+  rig.write(rig.worker(), 5);
+  rig.restart();
+  const marks = (): string => rig.files.content(`${rig.directory}/marks`).toString("utf8");
+  expect(marks()).toContain(`"${firstLane}"`);
+  rig.ship(firstLane);
+  for (let turns = 0; turns < 3 && rig.spool.isDirty; turns++) rig.spool.persist();
+  expect(rig.spool.isDirty).toBe(false);
+  expect(marks()).not.toContain(firstLane);
+  rig.crash({ powerLossKeeps: 0 });
+  expect(rig.lanes()).toEqual([]);
+  expect(rig.spool.facts().balance).toMatchObject({ accepted: 5, committed: 5 });
 });
 
 describe("a crash", () => {
@@ -177,6 +207,22 @@ describe("a crash", () => {
     rig.drain();
     rig.judge();
     expect(rig.central.records()).toHaveLength(300);
+  });
+
+  test("again, of a lane that may have lost one record alone: it is synced once", () => {
+    // There is room for one.
+    const rig = new SpoolRig(1_100, { whenFull: "block" });
+    expect(rig.worker().words.reserved).toBe(1);
+    const syncs: number[] = [];
+    for (let start = 0; start < 3; start++) {
+      const before = rig.files.operations.datasync ?? 0;
+      rig.crash("kill");
+      syncs.push((rig.files.operations.datasync ?? 0) - before);
+    }
+    // Of the marks each time, of the segment the first time.
+    expect(syncs).toEqual([2, 1, 1]);
+    rig.drain();
+    expect(rig.central.gaps()).toEqual([{ from: 1, to: 1, reason: "crash" }]);
   });
 
   test("of the machine does not bring a lane back that was let go: nothing is counted twice", () => {

@@ -159,6 +159,10 @@ test("a thread that is killed: what was durable arrives, the rest is a gap of at
   await kill(first);
   expect((await died).message).toContain("the spool thread ended");
   expect(first.health.list().map(({ code }) => code)).toEqual(["spool_dead"]);
+  await expect(first.spool.balance()).rejects.toMatchObject({
+    code: "SPOOL_FAILED",
+    message: "the spool thread ended",
+  });
   accept(writer, 104, 105);
   await writer.close();
 
