@@ -128,7 +128,6 @@ export class Scrub implements AsyncDisposable {
     ({ pass: this.#pass, last: this.#last } = stored(ports.documents.get(key)));
     const finishedMs = this.#last === null ? 0 : Date.parse(this.#last.finished_at);
     this.#metrics.accel_agent_scrub_finished_timestamp_seconds.set(finishedMs / 1_000);
-    this.#metrics.accel_agent_scrub_running.set(0);
     const damaged = this.#pass !== null && sum(this.#pass.damaged) > 0 ? this.#pass : this.#last;
     if (damaged !== null) this.#warn(damaged);
     const options = { name: "scrub", suppressMissedWarning: true };

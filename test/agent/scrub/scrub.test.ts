@@ -1,6 +1,6 @@
 // The scrub as main runs it: one at a time, gone on with after a restart, told to operators, with every finding given to whoever repairs it.
 
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import type { Position, WalkMessage } from "../../../src/agent/scrub/messages.ts";
 import { Scrub, type Repaired, type ScrubPorts } from "../../../src/agent/scrub/scrub.ts";
 import { Health } from "../../../src/base/health.ts";
@@ -104,7 +104,9 @@ class Scene implements AsyncDisposable {
 test("a pass that finds nothing is told with its sums, and no warning stands", async () => {
   await using scene = new Scene();
   expect(scene.scrub.facts()).toMatchObject({ state: "resting", pass: null, last: null });
+  expect(await scene.metric("running")).toEqual({ "": 0 });
   await scene.begun();
+  expect(await scene.metric("running")).toEqual({ "": 1 });
   scene.checked("bodies", 3, "9");
   scene.checked("blobs", 4, "f");
   expect(scene.scrub.facts()).toMatchObject({ state: "running", pass: { bytes: 700 } });
@@ -116,6 +118,7 @@ test("a pass that finds nothing is told with its sums, and no warning stands", a
     last: { started_at: at, finished_at: at, checked: { index: 1, bodies: 3, blobs: 4 } },
   });
   expect(scene.health.list()).toEqual([]);
+  expect(await scene.metric("running")).toEqual({ "": 0 });
   expect(await scene.metric("checked_total")).toEqual({ index: 1, bodies: 3, blobs: 4 });
   expect(await scene.metric("finished_timestamp_seconds")).toEqual({ "": 1_700_000_000 });
 });
@@ -204,4 +207,45 @@ test("switched off, it runs when an operator asks, and goes on with nothing by i
   expect(next.scrub.facts().state).toBe("off");
   await next.begun();
   expect(next.walks).toEqual([{ stage: "blobs", after: "a" }]);
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+test("where it stands is written each half minute: a crash has at most so much looked at again", async () => {
+  await using scene = new Scene();
+  await scene.begun();
+  const position = (): unknown => scene.documents.get("scrub");
+  const atIndex = { pass: { position: { stage: "bodies", after: "" } } };
+  expect(position()).toMatchObject(atIndex);
+  const clock = vi.spyOn(performance, "now");
+  const nowMs = performance.now();
+  clock.mockReturnValue(nowMs + 10_000);
+  scene.checked("bodies", 1, "1");
+  expect(position()).toMatchObject(atIndex);
+  clock.mockReturnValue(nowMs + 30_000);
+  scene.checked("bodies", 1, "2");
+  expect(position()).toMatchObject({ pass: { position: { stage: "bodies", after: "2" } } });
+  clock.mockReturnValue(nowMs + 59_999);
+  scene.checked("bodies", 1, "3");
+  expect(position()).toMatchObject({ pass: { position: { stage: "bodies", after: "2" } } });
+  clock.mockReturnValue(nowMs + 60_000);
+  scene.checked("bodies", 1, "4");
+  expect(position()).toMatchObject({ pass: { position: { stage: "bodies", after: "4" } } });
+  clock.mockRestore();
+});
+
+test("a time for it that passed while the host slept is left out, and nothing is printed beside the log", async () => {
+  vi.useFakeTimers({
+    now: new Date("2031-01-01T02:00:00"),
+    toFake: ["setTimeout", "clearTimeout", "Date"],
+  });
+  const printed = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  await using scene = new Scene(new Map(), "17 * * * *");
+  vi.setSystemTime(new Date("2031-01-01T09:00:00"));
+  await vi.advanceTimersByTimeAsync(30 * 60_000);
+  expect(printed).not.toHaveBeenCalled();
+  expect(scene.walks).toHaveLength(1);
 });
