@@ -86,10 +86,13 @@ type ReleaseFacts = {
   })[];
 };
 
+/** What versions are described from. */
+type Described = Pick<Releases, "books"> & { readonly trials: Pick<Trials, "until"> };
+
 /** Operators' commands. */
 export function viewsetPorts(
-  releases: Releases,
-  serving: Serving,
+  releases: Described & Pick<Releases, "activations">,
+  serving: Pick<Serving, "state">,
   scrub: Pick<Scrub, "begin" | "facts">,
 ): Pick<ControlPorts, "viewsetList" | "viewsetRollback" | "viewsetRetry" | "viewsetCheck"> {
   const { activations } = releases;
@@ -113,7 +116,7 @@ export function viewsetPorts(
   };
 }
 
-function describeReleases({ books, trials }: Releases, domain: string): ReleaseFacts {
+function describeReleases({ books, trials }: Described, domain: string): ReleaseFacts {
   const book = books.of(domain);
   const { releases, quarantined, pin, wish } = book;
   const inForce = inForceOf(book);
@@ -135,7 +138,7 @@ function describeReleases({ books, trials }: Releases, domain: string): ReleaseF
 }
 
 /** For `status`; null: the site as it lies on this host, or none. */
-export function describeVersion(releases: Releases, domain: string): VersionFacts | null {
+export function describeVersion(releases: Described, domain: string): VersionFacts | null {
   const { in_force: inForce, standing, on_trial_until } = describeReleases(releases, domain);
   if (inForce === null) return null;
   const { viewset_name, viewset_id, since } = inForce;

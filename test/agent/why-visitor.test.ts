@@ -314,3 +314,17 @@ test("the sets and policies in force, and what was committed but is not", async 
   expect(listedText(listed)).toContain("version 1 in force");
   expect(checkedText(whyAddress(rig.parts(), visitor))).toContain("blocked with 403 (bad-set)");
 });
+
+test.each([
+  [null, "blocked by default"],
+  [false, "blocked"],
+  [true, "allowed"],
+])("where the policy says %s of unknown bots, they are listed as %s", async (said, word) => {
+  using rig = new Rig();
+  rig.policies = [policy(main, { unknown_bots_can_access: said })];
+  await rig.compose();
+  expect(listBots(rig.parts()).hosts).toMatchObject([
+    { host: main, unknown_bots: word },
+    { host: sub, unknown_bots: word },
+  ]);
+});
