@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import { encodeManifestTable } from "../../../src/core/manifest-table.ts";
 import { AccelError } from "../../../src/core/faults.ts";
+import { findFault } from "../../../src/agent/steering/staged-probes.ts";
 import { until } from "../../support/until.ts";
 import { Disk, epoch } from "./disk.ts";
 import { activated, domainsChanged } from "./entries.ts";
@@ -117,6 +118,26 @@ test("what is damaged on this disk is fetched again, and then the version comes 
   expect(rig.books.of(domain).quarantined).toEqual([]);
 });
 
+test("what is damaged is gone from this disk before it is fetched again", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one");
+  damagedIndex(rig, 1);
+  const [dropping, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  rig.hold = async (name) => {
+    if (!name.startsWith("drop")) return;
+    dropping.resolve();
+    await held.promise;
+  };
+  rig.steps.length = 0;
+  const applied = rig.apply("viewset.activated", activated(domain, "two"), 2);
+  await dropping.promise;
+  // Whatever is ready to run has run.
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(rig.steps).toEqual(["prepare", "stage", `drop ${digestOf("page")}`]);
+  held.resolve();
+  expect((await applied).phase).toBe("applied");
+});
+
 test("where it cannot be fetched again the old version serves, and the same entry is tried later", async () => {
   using disk = new Disk();
   const rig = await rigWith(disk, "one");
@@ -149,6 +170,17 @@ test("what fails only for a moment is no fault", async () => {
   rig.answer = () => (asked++ === 0 ? { kind: "failed", reason: "EMFILE" } : undefined);
   expect((await rig.apply("viewset.activated", activated(domain, "two"), 2)).phase).toBe("applied");
   expect(asked).toBe(2);
+});
+
+test("what answers as it should is asked once", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one");
+  const asked: number[] = [];
+  const fault = await findFault(domain, rig.served, async (probes) => {
+    asked.push(probes.length);
+    return [probes.map(() => ({ kind: "none" }))];
+  });
+  expect({ fault, asked }).toEqual({ fault: undefined, asked: [1] });
 });
 
 test("an operator goes back: pinned, told to central, kept over restarts and repeated wishes", async () => {
@@ -228,6 +260,33 @@ test("an operator has what central wants tried again: pin and quarantine are lif
   await expect(activations.retry("b.example", never)).rejects.toMatchObject({ code: "NOT_FOUND" });
 });
 
+test("a pinned version that an operator tries again and that fails is quarantined, and central is told why", async () => {
+  using disk = new Disk();
+  const rig = await rigWith(disk, "one", "two");
+  const { activations } = rig.ports;
+  await activations.rollBack(domain, "one", never);
+  failing(rig, "two");
+  rig.nowMs = 5_000;
+  await expect(activations.retry(domain, never)).rejects.toMatchObject({
+    code: "VIEWSET_PROBE_FAILED",
+  });
+  expect(rig.books.of(domain).quarantined).toMatchObject([
+    {
+      manifest: digestOf("two"),
+      code: "VIEWSET_PROBE_FAILED",
+      reason: "a.example /: EIO",
+      at: "1970-01-01T00:00:05.000Z",
+      entry: { epoch, seq: 2 },
+    },
+  ]);
+  expect(inForce(rig)).toBe(digestOf("one"));
+  expect(rig.corrected).toBe(2);
+  expect(corrections(disk)).toMatchObject([
+    [2, "refused", { pinned: true, correction: 1 }],
+    [2, "failed", { reason: "a.example /: EIO", code: "VIEWSET_PROBE_FAILED", correction: 2 }],
+  ]);
+});
+
 test("a pin that is set while its version is fetched again is obeyed", async () => {
   using disk = new Disk();
   const rig = await rigWith(disk, "one", "two");
@@ -250,9 +309,18 @@ test("unlinked, a domain leaves nothing of its versions behind", async () => {
   using disk = new Disk();
   const rig = await rigWith(disk, "one", "two");
   await rig.ports.activations.rollBack(domain, undefined, never);
+  const standings = async (): Promise<unknown> => {
+    const metric = await rig.registry.getSingleMetric("accel_agent_viewset_standing")?.get();
+    return metric?.values.flatMap(({ labels, value }) => (value > 0 ? [labels["standing"]] : []));
+  };
+  expect(await standings()).toEqual(["pinned"]);
+  // Of a file that this disk lost.
+  for (const code of ["viewset_damaged", "viewset_incomplete", "viewset_failing"])
+    rig.health.raise(code, "error", "", "", domain);
   await rig.apply("domains.changed", domainsChanged({}), 3);
   expect(rig.books.domains()).toEqual([]);
   expect(rig.health.list()).toEqual([]);
+  expect(await standings()).toEqual([]);
 });
 
 test("of entries of another journal central is told nothing", async () => {

@@ -103,3 +103,21 @@ test("an index that does not answer holds up no end", async () => {
   await drops[Symbol.asyncDispose]();
   expect(documents.has(key)).toBe(true);
 });
+
+test("where the plan cannot be written, hits are confirmed by the origin all the same", async () => {
+  const { deps, dropped, unsure } = setUp(new Map(), hourMs);
+  const full = new Error("database or disk is full");
+  const put = (): never => {
+    throw full;
+  };
+  await using drops = new LateDrops({ ...deps, documents: { ...deps.documents, put } });
+  expect(() => drops.plan(["a.test"])).toThrow(full);
+  expect(unsure()).toEqual(["a.test"]);
+  expect({ dropped, left: drops.left }).toEqual({ dropped: [], left: [] });
+});
+
+test("unless it is said otherwise, their turns are spread over ten minutes", async () => {
+  const { spreadMs: _, ...deps } = setUp(new Map(), 0).deps;
+  await using drops = new LateDrops(deps);
+  expect(drops.spreadS).toBe(600);
+});

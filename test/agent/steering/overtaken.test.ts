@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { until } from "../../support/until.ts";
 import { Disk } from "./disk.ts";
-import { activated } from "./entries.ts";
+import { activated, domainsChanged } from "./entries.ts";
 import { digestOf } from "./fake-sets.ts";
 import { corrections, domain, failing, inForce, never, rigWith } from "./release-scene.ts";
 import type { Rig } from "./rig.ts";
@@ -76,6 +76,41 @@ test("the same wish by another entry is the same wish", async () => {
   held.resolve();
   expect(await back).toMatchObject({ viewset_name: "one" });
   expect(inForce(rig)).toBe(digestOf("one"));
+});
+
+describe("of a domain that is unlinked while its version is fetched", () => {
+  type Asked = (rig: Rig) => Promise<unknown>;
+  test.each<readonly [string, Asked]>([
+    ["a rollback", async ({ ports }) => ports.activations.rollBack(domain, "one", never)],
+    ["another try", async ({ ports }) => ports.activations.retry(domain, never)],
+  ])("%s is refused and leaves nothing", async (_, ask) => {
+    using disk = new Disk();
+    const rig = await rigWith(disk, "one", "two");
+    const [fetched, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    rig.hold = async (name) => {
+      if (name !== "prepare") return;
+      fetched.resolve();
+      await held.promise;
+    };
+    const asked = ask(rig).catch((error: unknown) => error);
+    await fetched.promise;
+    await rig.apply("domains.changed", domainsChanged({}), 3);
+    const left = disk.content();
+    const begun = rig.trials.length;
+    held.resolve();
+    expect(await asked).toMatchObject({
+      code: "NOT_FOUND",
+      message: "a.example is no longer linked",
+    });
+    expect(disk.content()).toEqual(left);
+    expect(rig.served.domains).toEqual([]);
+    expect(rig.trials).toHaveLength(begun);
+    expect(rig.rooms).toBe(0);
+    const counted = await rig.registry
+      .getSingleMetric("accel_agent_viewset_rollbacks_total")
+      ?.get();
+    expect(counted?.values).toEqual([]);
+  });
 });
 
 describe("an activation that its successor ends", () => {

@@ -46,6 +46,8 @@ class Scene implements AsyncDisposable {
   readonly health = new Health(() => new Date(0));
   readonly onTrial = new Set<string>();
   failures = 0;
+  /** For good. */
+  refusal: AccelError | undefined;
   /** What each fetch waits for. */
   gate: Promise<void> = Promise.resolve();
   readonly #rests: (() => void)[] = [];
@@ -61,6 +63,7 @@ class Scene implements AsyncDisposable {
         prepare: async (manifest, { name }) => {
           this.prepared.push(name);
           await this.gate;
+          if (this.refusal !== undefined) throw this.refusal;
           if (this.failures-- > 0) throw new AccelError("CENTRAL_UNREACHABLE", "down");
           return {
             manifest,
@@ -141,4 +144,24 @@ test("what is on trial, and what is served no more, is left alone", async () => 
   await scene.rested();
   expect(scene.prepared).toEqual([]);
   expect(scene.health.list()).toEqual([]);
+});
+
+test("mending answers whether the version is whole by then", async () => {
+  await using scene = new Scene();
+  const mend = async (manifest: string): Promise<boolean> =>
+    scene.repairs.mend("a.example", digestOf(manifest), [lost], "EIO");
+  expect(await mend("one")).toBe(true);
+  expect(scene.dropped).toEqual([lost]);
+  // Another one took its place.
+  expect(await mend("before")).toBe(false);
+  expect(scene.prepared).toEqual(["a.example"]);
+  expect(scene.health.list()).toEqual([]);
+});
+
+test("a file of a version that central has no more is told as not mended", async () => {
+  await using scene = new Scene();
+  scene.refusal = new AccelError("VIEWSET_INVALID", "no such version");
+  expect(await scene.repairs.mend("a.example", digestOf("one"), [lost], "EIO")).toBe(false);
+  expect(scene.prepared).toEqual(["a.example"]);
+  expect(scene.health.list()).toMatchObject([{ code: "viewset_damaged" }]);
 });

@@ -81,7 +81,7 @@ test("with nothing to go back to it stays, and central is told that it fails", a
   using disk = new Disk();
   const rig = await rigWith(disk, "one");
   await using stack = new AsyncDisposableStack();
-  const { trials } = trialsOf(rig);
+  const { trials, round } = trialsOf(rig);
   stack.use(trials);
   rig.answer = () => ({ kind: "failed", reason: "EIO" });
   trials.begin(domain, digestOf("one"));
@@ -90,6 +90,12 @@ test("with nothing to go back to it stays, and central is told that it fails", a
   expect(inForce(rig)).toBe(digestOf("one"));
   expect(rig.books.of(domain).quarantined).toEqual([]);
   expect(rig.health.list()).toMatchObject([{ code: "viewset_failing" }]);
+  // What passes a later trial fails no more.
+  await until("the trial is over", () => trials.until(domain) === undefined);
+  rig.answer = () => undefined;
+  trials.begin(domain, digestOf("one"));
+  await until("the trial is over", () => (round(), trials.until(domain) === undefined));
+  expect(rig.health.list()).toEqual([]);
 });
 
 test("a trial ends with the next version, with a rollback, and when its time is over", async () => {
