@@ -22,6 +22,22 @@ export const equivalents: readonly Equivalent[] = [
       "The number stands in for a view that is not there, and without one nothing is servable: the method has returned before.",
   },
   {
+    file: "src/agent/requests/record-room.ts",
+    within: "RecordRoom.outstandingMax",
+    line: "const records = Math.max(0, bytesMax - this.#usedBytes()) / recordBytes;",
+    change: "0 → 1",
+    reason:
+      "Room for one byte is room for no record: either way what is left is rounded down to none.",
+  },
+  {
+    file: "src/agent/steering/vault-changes.ts",
+    within: "VaultChanges.forget",
+    line: "this.#locked = undefined;",
+    change: "this.#locked = undefined; → nothing",
+    reason:
+      "It lets go of memory. Whatever reads the field after a site was forgotten, an installation or what is locked, has set it before.",
+  },
+  {
     file: "src/central/agents/log-archive.ts",
     within: "LogArchive.forget",
     line: "if (days.length > 0) this.#spans.clear(); // The day before one that is gone may be written again.",
