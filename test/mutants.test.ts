@@ -225,6 +225,10 @@ describe("mutants of a text", () => {
     expect(changes(text)).toEqual([]);
   });
 
+  test("what every object has is nothing that is swapped", () => {
+    expect(changes('const x = a.toString("utf8"), y = f("constructor", "valueOf");')).toEqual([]);
+  });
+
   test("all of the repository are programs still, and each has a name of its own", () => {
     const path = "src/agent/link/ledger.ts";
     const text = readFileSync(join(root, path), "utf8");

@@ -18,16 +18,15 @@ export type Place = {
   readonly text: string;
 };
 
-const boundaries: Readonly<Record<string, string>> = { "<": "<=", "<=": "<", ">": ">=", ">=": ">" };
-const equalities: Readonly<Record<string, string>> = { "===": "!==", "!==": "===" };
-const sums: Readonly<Record<string, string>> = { "+": "-", "-": "+", "*": "/", "/": "*", "%": "*" };
-const logic: Readonly<Record<string, string>> = { "&&": "||", "||": "&&" };
-const calls: Readonly<Record<string, string>> = {
-  min: "max",
-  max: "min",
-  some: "every",
-  every: "some",
-};
+/** Maps: what is looked up are words of sources, `toString` among them, which every object has. */
+type Swaps = ReadonlyMap<string, string>;
+const swaps = (pairs: Readonly<Record<string, string>>): Swaps => new Map(Object.entries(pairs));
+
+const boundaries = swaps({ "<": "<=", "<=": "<", ">": ">=", ">=": ">" });
+const equalities = swaps({ "===": "!==", "!==": "===" });
+const sums = swaps({ "+": "-", "-": "+", "*": "/", "/": "*", "%": "*" });
+const logic = swaps({ "&&": "||", "||": "&&" });
+const calls = swaps({ min: "max", max: "min", some: "every", every: "some" });
 /** Calls whose result has the type of what they are called on, more or less. */
 const passing = new Set([
   ..."where andWhere orderBy filter toSorted sort toReversed reverse".split(" "),
@@ -65,7 +64,7 @@ function binaries({ node, text }: Place): readonly Proposal[] {
     const edit = { start, end: start + operator.length, replacement: to };
     return [{ operator: name, shown: node, edit }];
   };
-  if (node.type === "LogicalExpression") return swap(logic[operator], "logic");
+  if (node.type === "LogicalExpression") return swap(logic.get(operator), "logic");
   if (node.type === "AssignmentExpression")
     return swap(operator === "+=" ? "-=" : operator === "-=" ? "+=" : undefined, "arithmetic");
   if (node.type !== "BinaryExpression") return [];
@@ -73,9 +72,9 @@ function binaries({ node, text }: Place): readonly Proposal[] {
     (side) => side.type === "TemplateLiteral" || typeof side["value"] === "string",
   );
   return [
-    ...swap(boundaries[operator], "boundary"),
-    ...swap(equalities[operator], "negate"),
-    ...(isText ? [] : swap(sums[operator], "arithmetic")),
+    ...swap(boundaries.get(operator), "boundary"),
+    ...swap(equalities.get(operator), "negate"),
+    ...(isText ? [] : swap(sums.get(operator), "arithmetic")),
   ];
 }
 
@@ -87,7 +86,7 @@ function conditions({ node, text }: Place): readonly Proposal[] {
   const edit = (replacement: string): Edit => ({ start: test.start, end: test.end, replacement });
   const found: Proposal[] = [];
   // The turned equality says the same as the negated condition.
-  if (!(test.type === "BinaryExpression" && equalities[textOf(test, "operator") ?? ""]))
+  if (!(test.type === "BinaryExpression" && equalities.has(textOf(test, "operator") ?? "")))
     found.push({
       operator: "negate",
       shown: test,
@@ -194,7 +193,7 @@ function callNames({ node, text }: Place): readonly Proposal[] {
   const called = calledMember(node);
   if (called === undefined) return [];
   const found: Proposal[] = [];
-  const to = calls[called.name];
+  const to = calls.get(called.name);
   const property = child(child(node, "callee") ?? node, "property");
   if (to !== undefined && property !== undefined)
     found.push({
@@ -217,12 +216,7 @@ function callNames({ node, text }: Place): readonly Proposal[] {
 
 const statement = /\b(?:SELECT|UPDATE|DELETE|INSERT)\b/;
 const sqlWords = / (<=|>=|<|>|AND|OR|DESC) /g;
-const sqlSwaps: Readonly<Record<string, string>> = {
-  ...boundaries,
-  AND: "OR",
-  OR: "AND",
-  DESC: "ASC",
-};
+const sqlSwaps = new Map([...boundaries, ...swaps({ AND: "OR", OR: "AND", DESC: "ASC" })]);
 
 /** In the text of a statement, and in the operators that a query builder takes as text. */
 function sql({ node, parents, text }: Place): readonly Proposal[] {
@@ -234,13 +228,13 @@ function sql({ node, parents, text }: Place): readonly Proposal[] {
     return [...source.matchAll(sqlWords)].map((match) => {
       const start = node.start + match.index + 1;
       const word = match[1] ?? "";
-      const edit = { start, end: start + word.length, replacement: sqlSwaps[word] ?? word };
+      const edit = { start, end: start + word.length, replacement: sqlSwaps.get(word) ?? word };
       return { operator, shown: node, edit };
     });
   const parent = parents.at(-1);
   const value = String(node["value"]);
   const swapped =
-    boundaries[value] ?? (value === "desc" ? "asc" : value === "asc" ? "desc" : undefined);
+    boundaries.get(value) ?? (value === "desc" ? "asc" : value === "asc" ? "desc" : undefined);
   if (parent?.type !== "CallExpression" || swapped === undefined) return [];
   const edit = { start: node.start, end: node.end, replacement: JSON.stringify(swapped) };
   return [{ operator, shown: parent, edit }];
