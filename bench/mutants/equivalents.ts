@@ -38,6 +38,14 @@ export const equivalents: readonly Equivalent[] = [
       "It lets go of memory. Whatever reads the field after a site was forgotten, an installation or what is locked, has set it before.",
   },
   {
+    file: "src/base/settings-fields.ts",
+    within: "size.read",
+    line: 'return match === null ? undefined : Number(match[1]) * (sizeUnits[match[2] ?? ""] ?? 0);',
+    change: "0 → 1",
+    reason:
+      "The expression matches no unit that is not in the table: the number stands there for the compiler alone.",
+  },
+  {
     file: "src/central/agents/log-archive.ts",
     within: "LogArchive.forget",
     line: "if (days.length > 0) this.#spans.clear(); // The day before one that is gone may be written again.",
@@ -60,5 +68,26 @@ export const equivalents: readonly Equivalent[] = [
     change: "80 → 80000",
     reason:
       "What is kept of the piece before is searched once more: a digest that is found twice is the same digest.",
+  },
+  {
+    file: "src/wire/customer/package.ts",
+    within: "(module)",
+    line: "size: 48_123_904,",
+    change: "48_123_904 → 48123904000",
+    reason: "The size of a wheel in an example of the documentation: any other size is as true.",
+  },
+  {
+    file: "src/wire/customer/viewset.ts",
+    within: "(module)",
+    line: 'deployments: [{ deployment_site_id: 7, state: "applied" }],',
+    change: "7 → 8",
+    reason: "An id in an example of the documentation: any other id is as true.",
+  },
+  {
+    file: "src/wire/customer/viewset.ts",
+    within: "(module)",
+    line: "files: 812,",
+    change: "812 → 812000",
+    reason: "The number of files in an example of the documentation: any other number is as true.",
   },
 ];
