@@ -73,6 +73,22 @@ describe("what is checked", () => {
     expect([...partly]).toEqual([]);
   });
 
+  it("counts once towards the limit what many sub-domains share", () => {
+    const backend = { urls: ["http://o1", "http://o2"], health };
+    const names = Array.from({ length: checksOfDomainMax }, (_, at) => `s${at}.a.example`);
+    const { checks, leftOut, partly } = planChecks(
+      stateOf({
+        "a.example": Object.fromEntries(
+          ["a.example", ...names, "z.a.example"].map((name) => [
+            name,
+            { backend: name === "z.a.example" ? { urls: ["http://o3"], health } : backend },
+          ]),
+        ),
+      }),
+    );
+    expect([checks.size, leftOut, partly.size]).toEqual([3, 0, 0]);
+  });
+
   it("says which domains have origins that are not checked", () => {
     const backend = { urls: ["http://o1"], health };
     const many = { urls: Array.from({ length: checksOfDomainMax + 1 }, (_, i) => `http://o${i}`) };
@@ -125,7 +141,7 @@ describe("an origin", () => {
     expect(once.isDown).toBe(false);
     expect(checkedOnce(checkedOnce(once, true), false).isDown).toBe(false);
     const twice = checkedOnce(once, false);
-    expect(twice.isDown).toBe(true);
+    expect(twice).toEqual({ isDown: true, failures: 2 });
     expect(checkedOnce(twice, false).isDown).toBe(true);
     expect(checkedOnce(twice, true)).toEqual(unchecked);
   });

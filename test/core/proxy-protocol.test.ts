@@ -15,12 +15,20 @@ const six = [
 ];
 
 const noop = [4, 0, 2, 0x20, 0];
+/** An extension that says nothing, with so many bytes. */
+const padding = (bytes: number): readonly number[] => [
+  4,
+  bytes >> 8,
+  bytes & 255,
+  ...Array<number>(bytes).fill(0),
+];
 
 const headers: readonly (readonly [name: string, header: Uint8Array, source: string | null])[] = [
   ["v1 TCP4", ascii("PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n"), "192.0.2.1"],
   ["v1 TCP6", ascii("PROXY TCP6 2001:db8::7 2001:db8::8 1 65535\r\n"), "2001:db8::7"],
   ["v1 UNKNOWN", ascii("PROXY UNKNOWN\r\n"), null],
   ["v1 UNKNOWN with more", ascii("PROXY UNKNOWN ffff:f...f:ffff 65535\r\n"), null],
+  ["v1 as long as it may be", ascii(`PROXY UNKNOWN ${"x".repeat(91)}\r\n`), null],
   ["v2 TCP4", v2(0x21, 0x11, four), "192.0.2.1"],
   ["v2 TCP6", v2(0x21, 0x21, six), "2001:db8::7"],
   ["v2 TCP4 with extensions", v2(0x21, 0x11, [...four, 3, 0, 4, 1, 2, 3, 4]), "192.0.2.1"],
@@ -32,6 +40,7 @@ const headers: readonly (readonly [name: string, header: Uint8Array, source: str
   ["v2 LOCAL", v2(0x20, 0x00, []), null],
   ["v2 LOCAL with an address", v2(0x20, 0x11, four), null],
   ["v2 UNIX", v2(0x21, 0x31, Array<number>(216).fill(1)), null],
+  ["v2 as long as it may be", v2(0x21, 0x11, [...four, ...padding(4_081)]), "192.0.2.1"],
   ["v2 unspecified", v2(0x21, 0x00, []), null],
 ];
 
@@ -45,9 +54,15 @@ test.each(headers)("%s", (_, header, source) => {
 test.each([
   ["v1", headers[0]?.[1], { port: 443, isTls: false }],
   ["v2", v2(0x21, 0x11, four), { port: 80, isTls: false }],
+  ["v2 at a high port", v2(0x21, 0x11, [...four.slice(0, 10), 1, 187]), { port: 443 }],
   ["v2 of IPv6", v2(0x21, 0x21, six), { port: 2, isTls: false }],
   ["v2 with TLS", v2(0x21, 0x11, [...four, ...noop, 0x20, 0, 5, 1, 0, 0, 0, 0]), { isTls: true }],
   ["v2 without TLS", v2(0x21, 0x11, [...four, 0x20, 0, 5, 0, 0, 0, 0, 0]), { isTls: false }],
+  [
+    "v2 with TLS behind a long extension",
+    v2(0x21, 0x11, [...four, ...padding(256), 0x20, 0, 5, 1, 0, 0, 0, 0]),
+    { isTls: true },
+  ],
   ["v2 with TLS in one byte", v2(0x21, 0x11, [...four, 0x20, 0, 1, 1]), { isTls: true }],
   [
     "v2, an empty extension before an odd byte",
@@ -75,10 +90,15 @@ test.each([
   ["a port too large", ascii("PROXY TCP4 192.0.2.1 198.51.100.1 70000 2\r\n")],
   ["a bare line feed", ascii("PROXY TCP4 192.0.2.1 198.51.100.1 1 2\n")],
   ["two spaces", ascii("PROXY  TCP4 192.0.2.1 198.51.100.1 1 2\r\n")],
+  ["the first letters of a request", ascii("GE")],
+  ["a letter more than alike", ascii("PU")],
   ["no end", ascii(`PROXY UNKNOWN ${"x".repeat(200)}`)],
+  ["no end where the last byte may be", ascii(`PROXY UNKNOWN ${"x".repeat(93)}`)],
+  ["one byte too many", ascii(`PROXY UNKNOWN ${"x".repeat(92)}\r\n`)],
   ["version 3", v2(0x31, 0x11, four)],
   ["an unknown command", v2(0x22, 0x11, four)],
   ["addresses cut short", v2(0x21, 0x11, four.slice(0, 8))],
+  ["one byte too many in version 2", v2(0x21, 0x11, [...four, ...padding(4_082)])],
   ["a huge header", Uint8Array.from([...signature, 0x21, 0x11, 0xff, 0xff])],
 ])("refused: %s", (_, bytes) => {
   expect(readProxyHeader(bytes)).toMatchObject({ kind: "invalid" });
