@@ -68,8 +68,8 @@ export class DomainBytes {
 
   #find(domain: string): number {
     const digest = hash("sha1", domain, "buffer");
-    const name = digest.readBigInt64LE(0) || 1n; // 0 is nobody's.
-    const first = digest.readUInt32LE(8) % names;
+    const name = digest.readBigInt64LE() || 1n; // 0 is nobody's.
+    const first = digest.readUInt32LE() % names;
     for (let no = 0; no < names; no++) {
       const place = (first + no) % names;
       const before = Atomics.compareExchange(this.#words, 1 + place, 0n, name);

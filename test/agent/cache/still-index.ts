@@ -6,6 +6,7 @@ import type { OpenIndex } from "../../../src/agent/cache/open-index.ts";
 import { SharedHeader } from "../../../src/agent/cache/shared-header.ts";
 
 export type StillIndex = {
+  readonly keeper: IndexKeeper;
   readonly index: OpenIndex;
   readonly header: SharedHeader;
   /** What agent.db would remember of it. */
@@ -44,6 +45,7 @@ export async function openIndexIn(
   };
   await keeper.open();
   return {
+    keeper,
     index: current(),
     header,
     opening: opened,

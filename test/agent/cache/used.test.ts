@@ -25,6 +25,19 @@ test("what is used is told once a round, and everything in turn, however much it
   expect(Math.max(...told.values()) - Math.min(...told.values())).toBeLessThanOrEqual(3);
 });
 
+test("what is used all the while is told once in sixty times, and sooner only after everything was forgotten", () => {
+  const used = new UsedIds();
+  const toldAt = (ticks: number): number[] =>
+    numbers(1, ticks).filter(() => {
+      used.note(7);
+      return used.take().length > 0;
+    });
+  expect(toldAt(121)).toEqual([1, 61, 121]);
+  expect(toldAt(3)).toEqual([]);
+  used.clear();
+  expect(toldAt(3)).toEqual([1]);
+});
+
 test("what was asked for once in a while is told as well, though much else was at the same moment", () => {
   const used = new UsedIds();
   for (const id of numbers(1, 16_000)) used.note(id);
