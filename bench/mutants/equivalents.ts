@@ -22,6 +22,14 @@ export const equivalents: readonly Equivalent[] = [
       "The number stands in for a view that is not there, and without one nothing is servable: the method has returned before.",
   },
   {
+    file: "src/agent/link/contact.ts",
+    within: "runChannelContact",
+    line: "await Promise.all(side);",
+    change: "await Promise.all(side); → void Promise.all(side);",
+    reason:
+      "Both loops end by the signal that the line before has aborted, within the same turn, and send and tell nothing from then on: whoever does not wait for them meets the same.",
+  },
+  {
     file: "src/agent/requests/record-room.ts",
     within: "RecordRoom.outstandingMax",
     line: "const records = Math.max(0, bytesMax - this.#usedBytes()) / recordBytes;",

@@ -51,6 +51,7 @@ export class FakeCentral implements AsyncDisposable {
   readonly #sockets = new Set<WebSocket>();
   readonly #tokens = new Map<string, number>();
   readonly #waiting = new Set<() => void>();
+  #reportsHeld: Promise<number> | undefined;
   readonly #upgrades = new WebSocketServer({ noServer: true });
   #listener: AsyncDisposable | undefined;
 
@@ -87,6 +88,16 @@ export class FakeCentral implements AsyncDisposable {
   /** Says something on every channel. */
   say(message: CentralMessage | Record<string, unknown>): void {
     for (const socket of this.#sockets) socket.send(JSON.stringify(message));
+  }
+
+  /** Reports by request wait until the test says how they are answered; those behind are answered as usual. */
+  holdReports(): (status: 204 | 503) => void {
+    const { promise, resolve } = Promise.withResolvers<number>();
+    this.#reportsHeld = promise;
+    return (status) => {
+      this.#reportsHeld = undefined;
+      resolve(status);
+    };
   }
 
   dropChannels(): void {
@@ -126,7 +137,8 @@ export class FakeCentral implements AsyncDisposable {
     if (pathname.endsWith("/receipts")) return this.#postedReceipts(body, response);
     if (pathname.endsWith("/reports")) {
       this.reports.push(JSON.parse(body.toString("utf8")) as Report);
-      return tell(response, 204);
+      const status = (await this.#reportsHeld) ?? 204;
+      return tell(response, status, status === 204 ? undefined : refusalBody("unavailable"));
     }
     if (pathname.endsWith("/blobs/missing")) {
       const { sha256 } = JSON.parse(body.toString("utf8")) as { sha256: string[] };

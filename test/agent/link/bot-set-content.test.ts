@@ -1,7 +1,7 @@
 // A whole bot set over a line that breaks: it goes on where it was, over restarts too, and nothing is believed before its digest is right.
 
 import { createHash } from "node:crypto";
-import { readdirSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { BotSetContents } from "../../../src/agent/link/bot-set-content.ts";
@@ -115,6 +115,53 @@ test("another content than asked for is never given out", async () => {
   const line = new Line();
   line.sent = Buffer.from(content).fill("x", 100, 101);
   await expect(read(line, dir.path)).rejects.toMatchObject({ code: "BLOB_MISMATCH" });
+});
+
+test.each<[string, (line: Line) => void]>([
+  ["of what central will not continue", (line) => (line.sent = content.subarray(0, 0))],
+  ["of another content", (line) => (line.sent = Buffer.from(content).fill("x", 100, 101))],
+  [
+    "before it comes from its first byte again",
+    (line) => {
+      line.ranges = false;
+      line.pieces = 10;
+    },
+  ],
+])("a file that cannot be emptied %s is told, and nothing of it is given out", async (_, spoil) => {
+  using dir = tempDir();
+  // Takes all that is written, and refuses to be truncated.
+  symlinkSync("/dev/null", join(dir.path, `${blob}.0.part`));
+  const line = new Line();
+  spoil(line);
+  // Of a time before that file's, or it would be removed as an old one.
+  const contents = new BotSetContents(line, dir.path, () => new Date(0));
+  await expect(Array.fromAsync(contents.read(blob, never))).rejects.toMatchObject({
+    code: "EINVAL",
+    syscall: "ftruncate",
+  });
+});
+
+test("a part of before that cannot be removed is told, and nothing is asked for", async () => {
+  using dir = tempDir();
+  const old = join(dir.path, `${"0".repeat(64)}.0.part`);
+  mkdirSync(old);
+  utimesSync(old, 0, 0);
+  const line = new Line();
+  await expect(read(line, dir.path)).rejects.toMatchObject({ code: "ERR_FS_EISDIR" });
+  expect(line.asked).toEqual([]);
+  rmSync(old, { recursive: true });
+  expect(await read(line, dir.path)).toEqual(elements);
+});
+
+test("a file that goes while it is read is read to its end", async () => {
+  using dir = tempDir();
+  const contents = new BotSetContents(new Line(), dir.path, () => new Date());
+  const got: SetElement[] = [];
+  for await (const some of contents.read(blob, never)) {
+    rmSync(join(dir.path, `${blob}.0.part`), { force: true });
+    got.push(...some);
+  }
+  expect(got).toEqual(elements);
 });
 
 test("lines that are no elements are refused", async () => {

@@ -103,6 +103,21 @@ test.each<[string, RequestListener]>([
   expect(performance.now() - atMs).toBeLessThan(20_000); // A call has a minute, unless it is told otherwise.
 });
 
+test("a long poll may take as long as it was to wait beyond what a call may, and a call may not", async () => {
+  await using central = await FakeCentral.start();
+  await using client = clientOf(central.url, { callTimeoutMs: 150 });
+  await client.token();
+  central.faults.delayMs = 400;
+  const { epoch, head } = central.journal;
+  const query = { after: head.seq, epoch, chain: head.chain };
+  await expect(client.getJournal(query, never)).rejects.toMatchObject({
+    code: "CENTRAL_UNREACHABLE",
+  });
+  central.faults.impatient = true;
+  const page = await client.getJournal({ ...query, waitMs: 60_000 }, never);
+  expect(page).toMatchObject({ head_seq: head.seq, entries: [] });
+});
+
 test("an answer that is too large is refused, not stored", async () => {
   await using script = await scripted((_request, response) => response.end(Buffer.alloc(200_000)));
   await expect(script.client.getBotSet("a.example", "bad", never)).rejects.toMatchObject({

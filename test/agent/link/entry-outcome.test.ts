@@ -1,7 +1,11 @@
 // One entry through its applier: what is tried again and how often, and what the receipt says in the end.
 
 import { expect, test } from "vitest";
-import { settleEntry, type EntryOutcome } from "../../../src/agent/link/entry-outcome.ts";
+import {
+  refusedReceipt,
+  settleEntry,
+  type EntryOutcome,
+} from "../../../src/agent/link/entry-outcome.ts";
 import { AccelError, type FaultCode } from "../../../src/core/faults.ts";
 import type { KnownEntry } from "../../../src/wire/journal.ts";
 import { appliersOf } from "../../support/link-rig.ts";
@@ -179,6 +183,12 @@ test("the second part is a receipt of its own; when it fails there is none", asy
   expect(await settled?.later).toMatchObject({ seq: 3, phase: "gone", detail: { removed: 2 } });
   const broken = await settle([{ ...applied, later: Promise.reject(new Error("disk")) }]);
   expect(await broken.settled?.later).toBeUndefined();
+});
+
+test("an entry that was never tried is refused: with the reason, and without time", () => {
+  const receipt = { seq: 7, phase: "refused", detail: { reason: "why" }, took_ms: 0 };
+  expect(refusedReceipt(7, "why")).toEqual(receipt);
+  expect(JSON.stringify(refusedReceipt(7, "x".repeat(100_000))).length).toBeLessThan(2_000);
 });
 
 test("a long reason is cut", async () => {

@@ -130,6 +130,18 @@ test.each([404, 403, 502, 200])(
   },
 );
 
+test("a refusal is settled when long polls are answered", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  central.faults.upgradeStatus = 404;
+  central.faults.refuse = "clock_skew";
+  await using rig = startRig({ central, dir: dir.path, effects: new Effects() });
+  await until("told", () => rig.codes().includes("clock_skewed"));
+  central.faults.refuse = undefined;
+  await until("polling", () => rig.link.status().state === "polling");
+  expect(rig.codes()).toEqual([]);
+});
+
 test("by requests, receipts go out only when central has judged our history", async () => {
   using dir = tempDir();
   await using central = await FakeCentral.start();

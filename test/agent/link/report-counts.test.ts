@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { CountedBatch } from "../../../src/wire/channel.ts";
 import { FakeCentral } from "../../support/fake-central.ts";
-import { Effects, startRig, type Rig } from "../../support/link-rig.ts";
+import { clear, Effects, startRig, type Rig } from "../../support/link-rig.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
 
@@ -35,6 +35,37 @@ test("a lost acknowledgement: the same batch again, then the next", async () => 
   await until("two acknowledged batches", () => rig.counted.length >= 2);
   expect(sentSeqs(central).slice(0, 4)).toEqual([1, 1, 1, 2]);
   expect(rig.counted.slice(0, 2).map(({ seq }) => seq)).toEqual([1, 2]);
+});
+
+test("by requests: a report waits for the answer to the one before", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  central.faults.upgradeStatus = 404;
+  const answer = central.holdReports();
+  await using _rig = startCounting(central, dir.path);
+  await until("a report", () => central.reports.length > 0);
+  for (let n = 1; n <= 20; n++) {
+    central.append("cache.clear", clear(`c${n}`));
+    await until("its receipt", () => central.receipts.length >= n);
+  }
+  expect(central.reports.length).toBe(1);
+  answer(204);
+  await until("the next", () => central.reports.length > 1);
+  expect(sentSeqs(central).slice(0, 2)).toEqual([1, 2]);
+});
+
+test("by requests: one that central refuses is left out, and its batch comes with the next", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  central.faults.upgradeStatus = 404;
+  const answer = central.holdReports();
+  await using rig = startCounting(central, dir.path);
+  await until("a report", () => central.reports.length > 0);
+  answer(503);
+  await until("an acknowledged batch", () => rig.counted.length > 0);
+  expect(sentSeqs(central).slice(0, 2)).toEqual([1, 1]);
+  expect(rig.counted[0]?.seq).toBe(1);
+  expect(rig.link.status()).toMatchObject({ state: "polling", last_error: null });
 });
 
 test("by requests: the answer acknowledges", async () => {

@@ -57,6 +57,16 @@ test("central being away, the old one is used to its end, asking every 10 s", as
   await expect(source.get()).rejects.toMatchObject({ code: "CENTRAL_UNREACHABLE" });
 });
 
+test("one that is discarded while another is asked for is not used on", async () => {
+  const { source, state } = harness();
+  const first = await source.get();
+  state.fault = "CENTRAL_UNREACHABLE";
+  state.nowMs = 600_000;
+  const asking = source.get();
+  source.discard(first);
+  await expect(asking).rejects.toMatchObject({ code: "CENTRAL_UNREACHABLE" });
+});
+
 test("a refused secret is told at the first renewal", async () => {
   const { source, state } = harness();
   await source.get();
