@@ -70,6 +70,8 @@ export type Fetched = {
 export interface ObjectWriter {
   /** The chunk is neither kept beyond its copy nor transferred by those who read it here too, and must not change afterwards. Resolves when another one may be written. False: storing has failed or the object is too large; the caller stops writing and aborts. */
   write(chunk: Uint8Array): Promise<boolean>;
+  /** False: it is known already that a commit would not store it. `size` of the whole body, undefined where it is not stated. Synchronous. */
+  mayStore(meta: EntryMeta, size: number | undefined): boolean;
   commit(meta: EntryMeta, fetched?: Fetched): Promise<CommitOutcome>;
   abort(): void;
 }

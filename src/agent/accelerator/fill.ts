@@ -14,6 +14,7 @@ export class Fill {
   readonly #fetched: Omit<Fetched, "isAwaited">;
   readonly #outcome = Promise.withResolvers<CommitOutcome | undefined>();
   #writer: ObjectWriter | undefined;
+  #isRefused = false;
 
   constructor(writer: ObjectWriter, meta: EntryMeta, fetched: Omit<Fetched, "isAwaited">) {
     this.#writer = writer;
@@ -24,6 +25,11 @@ export class Fill {
   /** Of the commit, whenever it comes; undefined where nothing was stored. */
   get outcome(): Promise<CommitOutcome | undefined> {
     return this.#outcome.promise;
+  }
+
+  /** False: nothing will be stored, as far as is known now. `size` of the whole body, undefined where it is not stated. */
+  mayStore(size: number | undefined): boolean {
+    return !this.#isRefused && this.#writer?.mayStore(this.#meta, size) !== false;
   }
 
   /** False: nothing will be stored (any more). */
@@ -41,12 +47,14 @@ export class Fill {
     this.#writer = undefined;
     if (writer === undefined) return;
     const stored = writer.commit(this.#meta, { ...this.#fetched, isAwaited });
+    void stored.then(({ kind }) => (this.#isRefused = kind !== "stored"));
     this.#outcome.resolve(stored);
     await shortly(stored);
   }
 
   /** Nothing is stored. After a commit without effect. */
   abort(): void {
+    if (this.#writer !== undefined) this.#isRefused = true;
     this.#writer?.abort();
     this.#writer = undefined;
     this.#outcome.resolve(undefined);

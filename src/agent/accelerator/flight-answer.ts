@@ -163,7 +163,9 @@ async function hand(
   }
   if (landing.kind === "own") await relayOwn(deps, exchange, inquiry, landing.answer, status);
   else {
-    const said = isCollapsed ? `${status}${collapsed}` : `${status}; stored`;
+    // No await between this and the head: a clear that is known by then is heeded.
+    const stored = landing.mayStore() ? "; stored" : "";
+    const said = `${status}${isCollapsed ? collapsed : stored}`;
     await sendShared(exchange, inquiry, flight, landing, said);
   }
   return true;

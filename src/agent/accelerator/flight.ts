@@ -50,6 +50,8 @@ export type SharedAnswer = {
   readonly fields: readonly Field[];
   readonly meta: EntryMeta;
   readonly body: SharedBody;
+  /** False: it is known now that it will not be stored. To be asked in the step that says so. */
+  readonly mayStore: () => boolean;
 };
 
 export type Landing =
@@ -202,7 +204,11 @@ export class Flight {
       ? 0
       : Number(fieldValue(answer.fields, "content-length") ?? Infinity);
     this.#isWorthFinishing = plan.isBackground || length <= finishBytesMax;
-    this.#settle({ kind: "shared", fields, meta, body });
+    // A clear or an invalidation since the first read bars it, where it matches; whether it does the index says later.
+    const mayStore = (): boolean =>
+      cache.clearMark(plan.key) === plan.mark &&
+      fill.mayStore(length === Infinity ? undefined : length);
+    this.#settle({ kind: "shared", fields, meta, body, mayStore });
     this.#setSeats(this.#seats);
     await this.#pump(answer, fill, body);
   }

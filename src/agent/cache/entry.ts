@@ -60,6 +60,11 @@ export function variesByTooMuch({ vary }: Pick<EntryMeta, "vary">): boolean {
   return fields.reduce((sum, [name, value]) => sum + name.length + value.length, 0) > varyTextMax;
 }
 
+/** Why a response with this head is not stored; undefined where nothing is wrong with it. */
+export function storeFault(meta: EntryMeta): string | undefined {
+  return variesByTooMuch(meta) ? "it varies by too much" : metaFault(meta);
+}
+
 /** `object` names a file below objects/, `digest` is the SHA-256 of what was written to it. */
 export type StoredBody =
   | { readonly kind: "inline"; readonly bytes: Uint8Array }

@@ -7,6 +7,7 @@ import { dirname } from "node:path";
 import { messageOf } from "../../core/faults.ts";
 import {
   inlineBytesMax,
+  storeFault,
   type CommitOutcome,
   type EntryMeta,
   type Fetched,
@@ -71,6 +72,12 @@ export class ObjectWriter {
     this.#held += chunk.length;
     if (this.#held > hotBodyBytesMax) await this.#flush();
     return this.#fault === undefined;
+  }
+
+  /** False: it is known already that a commit would not store it. `size` of the whole body, undefined where it is not stated. */
+  mayStore(meta: EntryMeta, size: number | undefined): boolean {
+    if (this.#fault !== undefined || (size ?? 0) > this.#options.bytesMax) return false;
+    return storeFault(meta) === undefined;
   }
 
   async commit(meta: EntryMeta, fetched: Fetched = {}): Promise<CommitOutcome> {

@@ -9,7 +9,7 @@ import { BodyReader, type ReadBody } from "./body-reader.ts";
 import { DiskRoom } from "./disk-room.ts";
 import {
   metaFault,
-  variesByTooMuch,
+  storeFault,
   type CommitOutcome,
   type Entry,
   type EntryKey,
@@ -141,7 +141,7 @@ export class WorkerCache implements Disposable {
   begin(key: EntryKey): ObjectWriter {
     const incarnation = this.#usable()?.view.incarnation ?? 0;
     return this.#writer(key, null, async (meta, body, size, fetched) => {
-      const fault = variesByTooMuch(meta) ? "it varies by too much" : metaFault(meta);
+      const fault = storeFault(meta);
       if (fault !== undefined)
         return { outcome: { kind: "failed", reason: fault }, isCertain: true };
       if (meta.vary !== null) this.#tellUsed(this.#used.takeOf(keyPlace(key)));

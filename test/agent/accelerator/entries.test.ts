@@ -29,9 +29,37 @@ describe("clearing", () => {
     const response = await until("the origin is asked", () => held[0]);
     s.edge.cache.clear(() => true);
     response.writeHead(200, { "Cache-Control": "max-age=60" }).end("old");
-    expect(await first).toBe("200 old fwd=uri-miss; stored");
+    expect(await first).toBe("200 old fwd=uri-miss");
     expect(s.edge.cache.outcomes).toEqual([{ kind: "blocked" }]);
     expect(s.edge.cache.entries).toEqual([]);
+  });
+
+  it("is heeded by the head of each who shares the fetch", async () => {
+    const held: ServerResponse[] = [];
+    await using s = await openStage((_q, r) => void held.push(r));
+    const all = [s.get("/a"), s.get("/a"), s.get("/a")];
+    const response = await until("the origin is asked", () => held[0]);
+    await s.letIn(3);
+    s.edge.cache.clear(() => true);
+    response.writeHead(200, { "Cache-Control": "max-age=60" }).end("old");
+    expect((await Promise.all(all)).filter((told) => told.includes("stored"))).toEqual([]);
+  });
+
+  it("that leaves no index to store in is heeded by the head", async () => {
+    await using s = await openStage(fresh);
+    s.edge.cache.takesBodies = false;
+    expect(await s.get("/a")).toBe("200 v1 fwd=uri-miss");
+  });
+
+  it("of another URL lets the answer be stored, which then says so", async () => {
+    const held: ServerResponse[] = [];
+    await using s = await openStage((_q, r) => void held.push(r));
+    const first = s.get("/a");
+    const response = await until("the origin is asked", () => held[0]);
+    s.edge.cache.clear(({ path }) => path === "/b");
+    response.writeHead(200, { "Cache-Control": "max-age=60" }).end("v1");
+    expect(await first).toBe("200 v1 fwd=uri-miss; stored");
+    expect(await s.get("/a")).toBe("200 v1 hit");
   });
 
   it("not yet confirmed to be all known: entries are fetched anew", async () => {

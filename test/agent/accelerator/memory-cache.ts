@@ -25,6 +25,8 @@ export class MemoryCache implements ResponseCache {
   /** Called between open() and its answer: where a clear can slip in. */
   whileOpening: () => void = () => {};
   takesChunks = true;
+  /** False: it is known at the head that nothing is stored. */
+  takesBodies = true;
   aborted = 0;
   refreshed = 0;
   outcomes: CommitOutcome[] = [];
@@ -83,6 +85,7 @@ export class MemoryCache implements ResponseCache {
         chunks.push(chunk.slice());
         return this.takesChunks;
       },
+      mayStore: () => this.takesBodies,
       commit: async (meta, fetched) => {
         this.awaited.push(fetched?.isAwaited === true);
         this.fetched.push(fetched);

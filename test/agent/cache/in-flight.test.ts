@@ -191,3 +191,13 @@ test("an origin whose clock ran ahead keeps nothing out that was asked for since
   expect(await commit("older", at(12, 1), { ...old, ttlS: 3_600 })).toBe("blocked");
   expect(await commit("older", at(12, 1), { ...old, ttlS: 60 })).toBe("stored");
 });
+
+test("what is known to keep a response out is known before its body", async () => {
+  const varied = { vary: { "user-agent": "x".repeat(4_096) } };
+  const writer = rig.cache.begin(keyOf({ path: "/known" }));
+  expect(writer.mayStore(metaOf(), 10)).toBe(true);
+  expect(writer.mayStore(metaOf(), undefined)).toBe(true);
+  expect(writer.mayStore(metaOf(), 64 * 2 ** 20)).toBe(false);
+  expect(writer.mayStore(metaOf(varied), 10)).toBe(false);
+  expect((await writer.commit(metaOf(varied))).kind).toBe("failed");
+});
