@@ -97,7 +97,7 @@ export async function openServing(
   // What is to be dropped is unsure before the first visitor comes.
   const { now } = options;
   const lateDrops = stack.use(
-    new LateDrops({ documents: db, index: ground.index, now, random, log }),
+    new LateDrops({ documents: db, index: ground.index, now, random, log, health: options.health }),
   );
   await pool.start(); // Visitors arrive when the committed state is there to meet them.
   const viewsetsHealing = torn.map((domain) => healViewset(domain, restored));

@@ -3,6 +3,7 @@
 //   planned ── unsure, durable ──▶ its turn, at random within the time ── dropped, durably ──▶ sure, forgotten
 // Until its turn every hit of a domain is confirmed by the origin; so nothing stale is served, and a restart goes on where it was.
 
+import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { orStopped } from "../../base/or-stopped.ts";
 import { retry, sleep } from "../../base/wait.ts";
@@ -19,12 +20,16 @@ export type LateDropsDeps = {
   readonly now: () => Date;
   readonly spreadMs?: number;
   readonly log: Log;
+  readonly health: Pick<Health, "raise" | "settle">;
 };
 
 type Planned = { readonly domains: readonly string[]; readonly until: string };
 
 export const spreadDefaultMs = 600_000;
 const documentKey = "late_drops";
+const warningCode = "cache_to_be_dropped";
+/** Of the domains in the warning; the others are counted. */
+const namesMax = 10;
 
 export class LateDrops implements AsyncDisposable {
   readonly #deps: LateDropsDeps;
@@ -32,6 +37,7 @@ export class LateDrops implements AsyncDisposable {
   #turns = new AbortController();
   #running = Promise.resolve();
   #left: readonly string[] = [];
+  #until: string | null = null;
 
   /** Goes on with what was planned before this start. */
   constructor(deps: LateDropsDeps) {
@@ -45,6 +51,11 @@ export class LateDrops implements AsyncDisposable {
   /** Domains whose turn is to come. */
   get left(): readonly string[] {
     return this.#left;
+  }
+
+  /** The last of the turns is at this time at the latest, ISO 8601; null where none is to come. */
+  get until(): string | null {
+    return this.#until;
   }
 
   get spreadS(): number {
@@ -67,27 +78,28 @@ export class LateDrops implements AsyncDisposable {
 
   #begin(domains: readonly string[], untilMs: number): void {
     const { index, random, now } = this.#deps;
-    this.#left = domains;
-    index.setUnsure(domains);
-    this.#turns.abort();
-    this.#turns = new AbortController();
     // A clock that was set back must not make it longer than it was meant to be.
     const leftMs = Math.min(Math.max(0, untilMs - now().getTime()), this.#spreadMs);
+    index.setUnsure(domains);
+    this.#tell(domains, new Date(now().getTime() + leftMs));
+    this.#turns.abort();
+    this.#turns = new AbortController();
     const turns = domains
       .map((domain) => ({ domain, atMs: random() * leftMs }))
       .sort((a, b) => a.atMs - b.atMs);
     const { signal } = this.#turns;
     const before = this.#running;
+    const until = { at: untilMs, told: new Date(now().getTime() + leftMs) };
     this.#running = (async () => {
       await before;
-      await this.#run(turns, untilMs, signal);
+      await this.#run(turns, until, signal);
     })();
   }
 
   /** Never rejects. */
   async #run(
     turns: readonly { readonly domain: string; readonly atMs: number }[],
-    untilMs: number,
+    until: { readonly at: number; readonly told: Date },
     stop: AbortSignal,
   ): Promise<void> {
     const { index, random, log } = this.#deps;
@@ -100,9 +112,9 @@ export class LateDrops implements AsyncDisposable {
         await orStopped(index.dropDomain(domain), stop);
         if (stop.aborted) return; // Planned anew: the new plan has it, and drops it again.
         const left = this.#left.filter((other) => other !== domain);
-        this.#note(left, untilMs);
-        this.#left = left;
+        this.#note(left, until.at);
         index.setUnsure(left);
+        this.#tell(left, until.told);
       };
       const onFailure = (error: unknown, attempt: number): boolean => {
         if (attempt === 0)
@@ -112,6 +124,22 @@ export class LateDrops implements AsyncDisposable {
       await retry(drop, { stop, random, onFailure }).catch(() => undefined); // Only when stopped.
       if (stop.aborted) return;
     }
+  }
+
+  /** These are left, and have been dropped by then. */
+  #tell(domains: readonly string[], until: Date): void {
+    const { health } = this.#deps;
+    this.#left = domains;
+    this.#until = domains.length === 0 ? null : until.toISOString();
+    if (this.#until === null) return health.settle(warningCode);
+    const more = domains.length - namesMax;
+    const names = `${domains.slice(0, namesMax).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+    health.raise(
+      warningCode,
+      "warning",
+      `central was restored: what is cached of ${names} is dropped by ${this.#until}; until then the origin is asked before any of it is sent`,
+      "It ends by itself when the last of them is dropped; origins see more requests until their caches are full again.",
+    );
   }
 
   #note(domains: readonly string[], untilMs: number): void {

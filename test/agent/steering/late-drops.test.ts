@@ -2,6 +2,7 @@
 
 import { expect, test } from "vitest";
 import { LateDrops, type LateDropsDeps } from "../../../src/agent/steering/late-drops.ts";
+import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import type { Json } from "../../../src/core/canonical-json.ts";
 import { AccelError } from "../../../src/core/faults.ts";
@@ -16,6 +17,8 @@ function setUp(documents: Map<string, unknown>, spreadMs: number) {
   let unsure: readonly string[] = [];
   let nowMs = 0;
   const faults: unknown[] = [];
+  const health = new Health(() => new Date(nowMs));
+  const warnings = () => health.list().map(({ code, text }) => ({ code, text }));
   const deps: LateDropsDeps = {
     documents: {
       get: (name) => documents.get(name),
@@ -39,22 +42,48 @@ function setUp(documents: Map<string, unknown>, spreadMs: number) {
     now: () => new Date(nowMs),
     spreadMs,
     log: silentLog(),
+    health,
   };
   const advance = (ms: number): void => void (nowMs += ms);
-  return { deps, dropped, faults, advance, unsure: () => [...unsure].sort() };
+  return { deps, dropped, faults, advance, warnings, unsure: () => [...unsure].sort() };
 }
 
 test("each has its turn, and is sure from then on", async () => {
   const documents = new Map<string, unknown>();
-  const { deps, dropped, unsure } = setUp(documents, 40);
+  const { deps, dropped, unsure, warnings } = setUp(documents, 40);
   await using drops = new LateDrops(deps);
+  expect([drops.until, warnings()]).toEqual([null, []]);
   drops.plan(["a.test", "b.test", "c.test"]);
+  expect(drops.until).toBe("1970-01-01T00:00:00.040Z");
+  expect(warnings()).toEqual([
+    {
+      code: "cache_to_be_dropped",
+      text: expect.stringMatching(
+        /a\.test, b\.test, c\.test is dropped by 1970-01-01T00:00:00\.040Z;/,
+      ),
+    },
+  ]);
   expect(unsure()).toEqual(["a.test", "b.test", "c.test"]);
   expect(documents.get(key)).toMatchObject({ domains: ["a.test", "b.test", "c.test"] });
   await until("all are dropped", () => drops.left.length === 0);
   expect([...dropped].sort()).toEqual(["a.test", "b.test", "c.test"]);
   expect(unsure()).toEqual([]);
   expect(documents.has(key)).toBe(false);
+  expect([drops.until, warnings()]).toEqual([null, []]);
+});
+
+test("the warning names ten domains and counts the others, also after a start", async () => {
+  const documents = new Map<string, unknown>();
+  const domains = Array.from({ length: 12 }, (_, at) => `d${at}.test`);
+  {
+    await using drops = new LateDrops(setUp(documents, hourMs).deps);
+    drops.plan(domains);
+  }
+  const { deps, warnings } = setUp(documents, hourMs);
+  await using _ = new LateDrops(deps);
+  expect(warnings().map(({ text }) => text)).toEqual([
+    expect.stringContaining("d8.test, d9.test and 2 more is dropped by 1970-01-01T01:00:00.000Z"),
+  ]);
 });
 
 test("an end before their turn: the next start goes on, within the time that is left", async () => {
