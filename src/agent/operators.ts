@@ -219,7 +219,7 @@ function unknownBots(allowed: boolean | null): "allowed" | "blocked" | "blocked 
 }
 
 function controlPorts(
-  { ground, served: { serving, viewsets, releases }, scrub }: Parts,
+  { ground, served: { serving, viewsets, releases, lateDrops }, scrub }: Parts,
   status: () => Promise<AgentStatus>,
 ): ControlPorts {
   const { index, db, decisions, spool, options } = ground;
@@ -237,6 +237,7 @@ function controlPorts(
     state: serving.state,
     blobsDir: viewsets.blobsDir,
     nowMs: options.now().getTime(),
+    dropsUntil: lateDrops.until,
   });
   return {
     status,

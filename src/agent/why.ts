@@ -14,14 +14,16 @@ import type { SiteFile } from "./accelerator/site-files.ts";
 import type { UrlArgument } from "./admin/url-argument.ts";
 import type { ClearSeen } from "./cache/clear-sql.ts";
 import type { EntryKey } from "./cache/entry.ts";
-import type { IndexClient } from "./cache/index-client.ts";
+import type { Doubt, IndexClient } from "./cache/index-client.ts";
 import type { WhyKey } from "./cache/why.ts";
 
 /** Of each kind; the newest. */
 const clearsShown = 5;
 
 export type WhyParts = {
-  readonly index: Pick<IndexClient, "why">;
+  readonly index: Pick<IndexClient, "why" | "doubt">;
+  /** When the domains that are to be dropped have been, ISO 8601; null where none is. */
+  readonly dropsUntil: string | null;
   readonly state: ServingState;
   readonly blobsDir: string;
   readonly nowMs: number;
@@ -57,7 +59,10 @@ export async function why(
   const keys = keysOf(domain, url, met, compiled);
   const { keys: known, clearNo, anew } = await index.why(keys);
   const route = compiled?.routes.cache(url.rawPath);
-  const entries = known.flatMap((one) => one.entries.map((entry) => told(entry, route, nowMs)));
+  const doubt = index.doubt(domain);
+  const entries = known.flatMap((one) =>
+    one.entries.map((entry) => told(entry, route, nowMs, doubt)),
+  );
   const use = route?.cookies(fields) ?? noCookies;
   const usable = entries.filter(
     ({ servable, coding, of_another_rule: isOther, kind, for_cookies: isForCookies }) =>
@@ -73,7 +78,9 @@ export async function why(
     a_plain_get: {
       serves: met.serves,
       cache: met.isCacheable ? cacheWord(usable) : "not asked",
-      text: met.text,
+      text: usable.some(({ confirmed }) => !confirmed)
+        ? `${met.text}; ${doubtText(doubt, parts.dropsUntil)}`
+        : met.text,
       ...(cookie !== null && { cookies: cookieWord(use) }),
     },
     cached: entries,
@@ -227,6 +234,7 @@ function told(
   entry: WhyKey["entries"][number],
   { queryRule = "", inForce }: Partial<CacheRoute> = {},
   nowMs: number,
+  doubt: Doubt | undefined,
 ) {
   const { [queryRuleName]: storedRule = "", ...vary } = entry.vary ?? {};
   const { freshForS } = inForce?.(entry) ?? entry;
@@ -250,6 +258,8 @@ function told(
     is_fresh: entry.kind === "static" || freshUntilMs > nowMs,
     source_no: entry.sourceNo,
     servable: entry.servable,
+    // False: it is not used before the origin has said that it still holds. Files are compared with their source instead.
+    confirmed: entry.kind === "static" || doubt === undefined,
     // As the origin said itself: what has no lifetime of its own answers no request with cookies.
     for_cookies: entry.kind === "static" || isForCookies,
   };
@@ -257,12 +267,29 @@ function told(
 
 function cacheWord(usable: readonly Told[]): string {
   if (usable.length === 0) return "miss";
-  const state = usable.some(({ is_fresh: isFresh }) => isFresh) ? "hit" : "stale";
+  const isTrusted = usable.some(({ confirmed }) => confirmed);
+  const lasts = usable.some(({ is_fresh: isFresh }) => isFresh) ? "hit" : "stale";
+  const state = isTrusted ? lasts : "unconfirmed, the origin is asked";
   // The scheme is a part of the URL, whatever a variant says of it.
   const depends = usable.every(({ vary }) =>
     Object.keys(vary ?? {}).some((name) => name !== "x-forwarded-proto"),
   );
   return depends ? `${state}, for requests like the variant` : state;
+}
+
+function doubtText(doubt: Doubt | undefined, dropsUntil: string | null): string {
+  switch (doubt) {
+    case "to be dropped": {
+      const when = dropsUntil === null ? "soon" : `by ${dropsUntil}`;
+      return `what is cached is sent only when the origin confirms it: central was restored, and the domain's cache is dropped ${when}`;
+    }
+    case "clears unconfirmed":
+      return "what is cached is sent only when the origin confirms it: since the agent's start, central has not said that no clear was missed";
+    case undefined:
+      return "what is cached is sent";
+    default:
+      return doubt satisfies never;
+  }
 }
 
 function departureText(

@@ -84,6 +84,8 @@ type Why = {
     readonly is_fresh: boolean;
     readonly source_no: number;
     readonly servable: boolean;
+    /** An agent of before does not say it. */
+    readonly confirmed?: boolean;
     readonly of_another_rule: boolean;
   }[];
   readonly departed: readonly {
@@ -132,7 +134,8 @@ function section<T>(
 function entryLines(entry: Why["cached"][number]): readonly string[] {
   const coding = entry.coding === null ? "" : ` ${entry.coding}`;
   const age = entry.is_fresh ? "fresh" : "stale";
-  const state = entry.servable ? age : "not servable";
+  const doubt = entry.confirmed === false ? ", not used before the origin confirms it" : "";
+  const state = entry.servable ? `${age}${doubt}` : "not servable";
   const rule = entry.of_another_rule ? ", not used: stored under another rule for the query" : "";
   const until = entry.fresh_until === null ? "" : `, fresh until ${entry.fresh_until}`;
   const vary = Object.entries(entry.vary ?? {}).map(([name, value]) => `${name}: ${value}`);

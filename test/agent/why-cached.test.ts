@@ -46,8 +46,10 @@ async function told(
       anew: null,
       ...more,
     }),
+    doubt: () => undefined,
   };
-  const parts = { index, state: stateOf(1, null), blobsDir: "/nonexistent", nowMs };
+  const state = stateOf(1, null);
+  const parts = { index, dropsUntil: null, state, blobsDir: "/nonexistent", nowMs };
   return Object(await why(parts, parseUrlArgument(`http://${host}${path}`)));
 }
 
@@ -77,6 +79,7 @@ test("an entry's age counts from its source, and it is fresh until its lifetime 
       is_fresh: true,
       source_no: 3,
       servable: true,
+      confirmed: true,
       for_cookies: true,
     },
     expect.objectContaining({ fresh_until: "2031-01-01T00:10:00.000Z", is_fresh: false }),
@@ -85,6 +88,7 @@ test("an entry's age counts from its source, and it is fresh until its lifetime 
       vary: { accept: "x" },
       is_fresh: false,
       servable: false,
+      confirmed: true,
       for_cookies: false,
     }),
   ]);

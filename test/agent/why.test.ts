@@ -12,7 +12,8 @@ import { parseSha256 } from "../../src/core/ids.ts";
 import { encodeManifestTable } from "../../src/core/manifest-table.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { ask, host, openEdge, stateOf } from "./accelerator/edge.ts";
-import { openStage } from "./accelerator/stage.ts";
+import type { Doubt } from "../../src/agent/cache/index-client.ts";
+import { fresh, openStage } from "./accelerator/stage.ts";
 
 /** Status and body that a visitor gets, and what `why` says of the same. */
 async function bothOf(site: SiteInput, path: string) {
@@ -36,7 +37,9 @@ async function bothOf(site: SiteInput, path: string) {
           keys.push(...asked.map(({ kind, path: keyPath }) => `${kind} ${keyPath}`));
           return { keys: [], clearNo: 0, anew: null };
         },
+        doubt: () => undefined,
       },
+      dropsUntil: null,
       state: stateOf(1, site, views),
       blobsDir: dir.path,
       nowMs: 0,
@@ -122,7 +125,9 @@ test.each<[string, CacheInput, string | null, string, string, string]>([
           clearNo: 0,
           anew: null,
         }),
+        doubt: () => undefined,
       },
+      dropsUntil: null,
       state: stateOf(1, { backend: { urls: [s.origin.url] }, cache: { default: rule } }),
       blobsDir: "/nonexistent",
       nowMs: Date.now(),
@@ -142,3 +147,40 @@ test("a lone mark at the end is passed on, and said so", async () => {
   expect(visitor[0]).toBe(502);
   expect(said).toMatchObject({ cache: "not asked", text: expect.stringContaining("stands alone") });
 });
+
+test.each<[Doubt, string | null, string]>([
+  ["to be dropped", "2031-05-06T07:08:09.000Z", "central was restored, and the domain's cache is dropped by 2031-05-06T07:08:09.000Z"],
+  ["clears unconfirmed", null, "central has not said that no clear was missed"],
+])("what is fresh but %s is no hit, and it says why", async (doubt, dropsUntil, because) => {
+  await using s = await openStage(fresh);
+  await s.get("/a");
+  s.edge.cache.isConfirmed = false;
+  const said = await why(
+    {
+      index: {
+        why: async ([, key]) => ({
+          keys: s.edge.cache.entries.map((entry) => ({
+            key: key ?? entry,
+            entries: [{ ...entry, servable: true }],
+            departures: [],
+            mime: null,
+            clears: [],
+          })),
+          clearNo: 0,
+          anew: null,
+        }),
+        doubt: () => doubt,
+      },
+      dropsUntil,
+      state: stateOf(1, { backend: { urls: [s.origin.url] } }),
+      blobsDir: "/nonexistent",
+      nowMs: Date.now(),
+    },
+    parseUrlArgument(`http://${host}/a`),
+  );
+  expect(await s.get("/a")).toContain("fwd=stale");
+  const { a_plain_get: met, cached } = Object(said);
+  expect(met.cache).toBe("unconfirmed, the origin is asked");
+  expect(met.text).toContain(because);
+  expect(cached).toMatchObject([{ is_fresh: true, servable: true, confirmed: false }]);
+}); // prettier-ignore

@@ -89,3 +89,28 @@ test.each([
     expect(JSON.parse(await run(command, [...args, "--json", ...where]))).toEqual(facts);
   });
 });
+
+test("an entry that the origin must confirm first says so", async () => {
+  const entry = {
+    id: 5,
+    kind: "generated",
+    status: 200,
+    mime: "text/html",
+    coding: null,
+    size: 10,
+    vary: null,
+    stored_at: "2031-05-06T07:08:09.000Z",
+    fresh_until: "2031-05-06T08:08:09.000Z",
+    is_fresh: true,
+    source_no: 3,
+    servable: true,
+    of_another_rule: false,
+  };
+  const cached = [{ ...entry, confirmed: false }, entry];
+  const routes = { why: async () => ({ ...whyAnswer, cached }) };
+  await withAgent(async (where) => {
+    const told = await run(whyCommand, ["a.example/a", ...where]);
+    expect(told).toContain("10 bytes, fresh, not used before the origin confirms it\n");
+    expect(told).toContain("10 bytes, fresh\n");
+  }, routes);
+});

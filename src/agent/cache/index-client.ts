@@ -58,6 +58,9 @@ export function startIndexer(options: IndexerOptions): IndexClient {
   return new IndexClient(options);
 }
 
+/** `to be dropped`: central was restored, and what is cached of the domain goes at its turn. `clears unconfirmed`: since the start, central has not said that no clear was missed. */
+export type Doubt = "to be dropped" | "clears unconfirmed";
+
 export class IndexClient implements AsyncDisposable {
   readonly #options: IndexerOptions;
   readonly #headerBuffer = SharedHeader.allocate();
@@ -136,6 +139,12 @@ export class IndexClient implements AsyncDisposable {
   /** The settings say `unconfirmed: serve` and the time to wait is over. */
   setUnconfirmedServes(): void {
     this.#header.confirmed = true;
+  }
+
+  /** Why stored generated responses of the main domain are not used as they are; undefined where they are. As workers ask it. */
+  doubt(domain: string): Doubt | undefined {
+    if (this.#header.isUnsure(domain)) return "to be dropped";
+    return this.#header.confirmed ? undefined : "clears unconfirmed";
   }
 
   /** Hits of these main domains are confirmed by the origin, until it is called without them. */
