@@ -21,7 +21,7 @@ export const statusCommand: Command = {
     if (values.json === true) return context.out(`${JSON.stringify(status, null, 2)}\n`);
     // The shape is AgentStatus (agent/admin); what is missing prints as nothing.
     const { warnings = [], ...facts } = (status ?? {}) as { warnings?: Warnings };
-    context.out(renderFacts(facts));
+    context.out(renderFacts(readable(facts)));
     context.out(warnings.length === 0 ? "warnings: none\n" : "warnings:\n");
     const paint = (text: string, severity: string): string =>
       context.colour ? `\u001B[${severity === "error" ? 31 : 33}m${text}\u001B[0m` : text;
@@ -30,3 +30,23 @@ export const statusCommand: Command = {
     }
   },
 };
+
+/** The same facts, with what is old or a bound said in words. Scripts read `--json`. */
+function readable(facts: Readonly<Record<string, unknown>>): object {
+  const parts = facts["parts"];
+  if (!isRecord(parts)) return facts;
+  const { link } = parts;
+  return { ...facts, parts: { ...parts, ...(isRecord(link) && { link: linkText(link) }) } };
+}
+
+/** Who is not connected knows the head of the journal only as it was told last. */
+function linkText(link: Readonly<Record<string, unknown>>): object {
+  const { state, head_told_at: toldAt, head_seq: head, lag } = link;
+  if (state !== "disconnected" || typeof toldAt !== "string") return link;
+  const asOf = `when last told, at ${toldAt}`;
+  return { ...link, head_seq: `${String(head)} ${asOf}`, lag: `${String(lag)} ${asOf}` };
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -325,3 +325,21 @@ test("the socket lies in the state directory that is named, or that the settings
   writeFileSync(config, "listen: 127.0.0.1:1\n");
   expect(socketPath("accel-agent", { config })).toBe("/var/lib/accel-agent/control.sock");
 });
+
+test("status says of a link without contact when its head was told", async () => {
+  const head_told_at = "2031-05-06T07:08:10.000Z";
+  const statusWith = async (link: object): Promise<string> => {
+    let text = "";
+    const status = async () => ({ ...statusOf({}), parts: { link } });
+    const routes = controlRoutes({ ...fakePorts([]), status });
+    await withAgent(async (where) => void (text = await run(statusCommand, where)), routes);
+    return text;
+  };
+  const known = { state: "disconnected", head_seq: 7, head_told_at, lag: 2 };
+  expect(await statusWith(known)).toMatch(
+    /head_seq +7 when last told, at 2031-05-06T07:08:10\.000Z\n[^]* lag +2 when last told, at 2031/,
+  );
+  const unknown = { state: "disconnected", head_seq: null, head_told_at: null, lag: null };
+  expect(await statusWith(unknown)).toMatch(/head_seq +–\n[^]* lag +–\n/);
+  expect(await statusWith({ ...known, state: "connected" })).toMatch(/head_seq +7\n[^]* lag +2\n/);
+});

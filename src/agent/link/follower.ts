@@ -48,6 +48,8 @@ export class Follower {
   readonly #runner: EntryRunner;
   #received: Mark;
   #headSeq: number;
+  /** When central last told of its head; undefined: not since this start. */
+  #headToldAt: Date | undefined;
   /** The head that is still to be applied before what is stored counts as confirmed. */
   #confirmSeq: number | undefined;
   /** Items came that could not be taken. */
@@ -61,10 +63,17 @@ export class Follower {
     this.#received = deps.ledger.position;
     this.#headSeq = deps.ledger.position.seq;
     this.#runner = new EntryRunner({ ...deps, onSettled: () => this.#settled() });
+    deps.telemetry.position(deps.ledger.position.seq, undefined);
   }
 
   get headSeq(): number {
     return this.#headSeq;
+  }
+
+  /** Central's head as it was told, and when; undefined: not since this start. */
+  get headTold(): { readonly seq: number; readonly at: string } | undefined {
+    if (this.#headToldAt === undefined) return undefined;
+    return { seq: this.#headSeq, at: this.#headToldAt.toISOString() };
   }
 
   /** Where this agent stands now, as central is told. */
@@ -88,7 +97,7 @@ export class Follower {
 
   /** A new contact told the head: everything up to it is to be applied before `onHeadApplied`. */
   confirmAt(headSeq: number): void {
-    this.#headSeq = Math.max(this.#headSeq, headSeq);
+    this.#noteHead(headSeq);
     this.#confirmSeq = headSeq;
     this.#advanced();
   }
@@ -129,7 +138,7 @@ export class Follower {
       await this.resync(`central's journal has no position ${after} like ours`);
       return page.head_seq;
     }
-    this.#headSeq = Math.max(this.#headSeq, page.head_seq);
+    this.#noteHead(page.head_seq);
     const verdict = this.#take(page.entries);
     if (verdict === "full") this.#missed = true;
     if (verdict === "gap") await this.resync(`the journal does not go on after ${after}`);
@@ -175,10 +184,15 @@ export class Follower {
         if (!ledger.isDone(step.entry.seq)) this.#runner.add(step.entry);
       }
     }
-    this.#headSeq = Math.max(this.#headSeq, this.#received.seq);
+    if (items.length > 0) this.#noteHead(this.#received.seq);
     if (plan.steps.length > 0) onReceipt();
     this.#advanced();
     return plan.verdict;
+  }
+
+  #noteHead(seq: number): void {
+    this.#headSeq = Math.max(this.#headSeq, seq);
+    this.#headToldAt = this.#deps.now();
   }
 
   #settled(): void {
@@ -193,7 +207,7 @@ export class Follower {
 
   #advanced(): void {
     const { ledger, telemetry, onHeadApplied } = this.#deps;
-    telemetry.position(ledger.position.seq, this.#headSeq);
+    telemetry.position(ledger.position.seq, this.headTold?.seq);
     const target = this.#confirmSeq;
     if (target === undefined || this.#resyncing !== undefined || this.#closed) return;
     if (this.#received.seq < target || this.#runner.holdsBack(target)) return;
@@ -240,6 +254,7 @@ export class Follower {
     ledger.restart({ epoch, seq, chain, receipt: proof, entries, imports });
     this.#received = { seq, chain };
     this.#headSeq = seq;
+    this.#noteHead(seq);
     this.#runner.restart();
     onReceipt();
   }

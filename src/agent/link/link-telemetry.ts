@@ -15,6 +15,10 @@ export type LinkFault = {
   readonly code: FaultCode;
   readonly message: string;
   readonly hint: string;
+  /** When it last failed so. */
+  readonly at: string;
+  /** When central answered again; null: it has not since. */
+  readonly over_at: string | null;
 };
 
 export type LinkStatus = {
@@ -24,8 +28,10 @@ export type LinkStatus = {
   readonly instance_id: string;
   readonly epoch: string | null;
   readonly applied_seq: number;
-  readonly head_seq: number;
-  readonly lag: number;
+  /** As central told last, at `head_told_at`; null: not since this start. */
+  readonly head_seq: number | null;
+  readonly head_told_at: string | null;
+  readonly lag: number | null;
   /** What the position waits for, beside entries that are still to come. A long download is no lag of clears. */
   readonly oldest_unfinished: OldestUnfinished | null;
   readonly receipts_unacknowledged: number;
@@ -47,7 +53,7 @@ const metricTable = {
   },
   accel_agent_journal_head_seq: {
     kind: "gauge",
-    help: "The newest entry of central's journal that this agent heard of.",
+    help: "The newest entry of central's journal that this agent heard of; absent until central has told it since the start.",
   },
   accel_agent_journal_entries_total: {
     kind: "counter",
@@ -83,6 +89,7 @@ export class LinkTelemetry {
     this.#now = options.now;
     this.#metrics = createMetrics(metricTable, options.registry);
     this.#since = options.now().toISOString();
+    this.#metrics.accel_agent_journal_head_seq.remove(); // Not known is not 0.
   }
 
   get state(): LinkState {
@@ -111,6 +118,8 @@ export class LinkTelemetry {
 
   /** Central answered as it should. */
   reached(): void {
+    if (this.#lastError?.over_at === null)
+      this.#lastError = { ...this.#lastError, over_at: this.#now().toISOString() };
     if (this.#loss === undefined) return;
     this.#log.info("central answers again");
     this.#health.settle(this.#loss.code.toLowerCase(), "link");
@@ -121,7 +130,7 @@ export class LinkTelemetry {
     const code = codeOf(error);
     const { hint } = FAULTS[code];
     const message = messageOf(error);
-    this.#lastError = { code, message, hint };
+    this.#lastError = { code, message, hint, at: this.#now().toISOString(), over_at: null };
     if (this.#loss?.code !== code) {
       if (this.#loss !== undefined) this.#health.settle(this.#loss.code.toLowerCase(), "link");
       this.#loss = { code, beganMs: performance.now() };
@@ -131,9 +140,10 @@ export class LinkTelemetry {
     this.#health.raise(code.toLowerCase(), severityOf(code, lastsMs), message, hint, "link");
   }
 
-  position(appliedSeq: number, headSeq: number): void {
+  /** `headSeq` is undefined while central has told none. */
+  position(appliedSeq: number, headSeq: number | undefined): void {
     this.#metrics.accel_agent_journal_applied_seq.set(appliedSeq);
-    this.#metrics.accel_agent_journal_head_seq.set(headSeq);
+    if (headSeq !== undefined) this.#metrics.accel_agent_journal_head_seq.set(headSeq);
   }
 
   settled(kind: KnownEntry["kind"], { seq, phase, detail, took_ms }: Receipt): void {

@@ -158,6 +158,7 @@ class LinkService {
   status(): LinkStatus {
     const { db, centralUrl } = this.#options;
     const { epoch, applied_seq, oldest_unfinished } = this.#follower.position();
+    const head = this.#follower.headTold;
     return {
       state: this.#telemetry.state,
       since: this.#telemetry.since,
@@ -165,8 +166,9 @@ class LinkService {
       instance_id: db.instanceId,
       epoch,
       applied_seq,
-      head_seq: this.#follower.headSeq,
-      lag: Math.max(0, this.#follower.headSeq - applied_seq),
+      head_seq: head?.seq ?? null,
+      head_told_at: head?.at ?? null,
+      lag: head === undefined ? null : Math.max(0, head.seq - applied_seq),
       oldest_unfinished,
       receipts_unacknowledged: db.ledger.receiptCount(),
       last_error: this.#telemetry.lastError ?? null,

@@ -30,6 +30,47 @@ test("central that is not there blocks nothing; the link takes up when it comes"
   expect(rig.headsApplied()).toBe(0);
 });
 
+test("what central has not told since the start is not known: no lag of 0", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  const headGauge = /^accel_agent_journal_head_seq \d+$/m;
+  {
+    central.faults.refuse = "clock_skew";
+    await using rig = startRig({ central, dir: dir.path, effects: new Effects() });
+    await until("told", () => rig.codes().includes("clock_skewed"));
+    expect(rig.link.status()).toMatchObject({ head_seq: null, head_told_at: null, lag: null });
+    expect(await rig.registry.metrics()).not.toMatch(headGauge);
+    central.faults.refuse = undefined;
+    await connected(rig);
+    central.append("cache.clear", clear("c1"));
+    await applied(rig, 1);
+    const told = rig.link.status();
+    expect(told).toMatchObject({ head_seq: 1, head_told_at: expect.any(String), lag: 0 });
+    expect(await rig.registry.metrics()).toMatch(headGauge);
+  }
+  // Another start, and central away: how far it is by now nobody knows; how far the agent is stands in agent.db.
+  central.faults.refuse = "clock_skew";
+  await using rig = startRig({ central, dir: dir.path, effects: new Effects() });
+  expect(rig.link.status()).toMatchObject({ applied_seq: 1, head_seq: null, lag: null });
+  const metrics = await rig.registry.metrics();
+  expect(metrics).not.toMatch(headGauge);
+  expect(metrics).toContain("accel_agent_journal_applied_seq 1");
+});
+
+test("the last error has a time, and is over once central answers", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  central.faults.refuse = "clock_skew";
+  await using rig = startRig({ central, dir: dir.path, effects: new Effects() });
+  await until("told", () => rig.codes().includes("clock_skewed"));
+  const during = rig.link.status().last_error;
+  expect(during).toMatchObject({ code: "CLOCK_SKEWED", at: expect.any(String), over_at: null });
+  central.faults.refuse = undefined;
+  await connected(rig);
+  const after = await until("it is over", () => rig.link.status().last_error?.over_at ?? undefined);
+  expect(Date.parse(after)).toBeGreaterThanOrEqual(Date.parse(during?.at ?? after));
+});
+
 test("a dropped channel comes back and brings what was missed", async () => {
   using dir = tempDir();
   await using central = await FakeCentral.start();
