@@ -46,6 +46,17 @@ function standingOf({ state, matched, verified }: ClearInstance | ClearDeploymen
   return verified === true || matched === null ? "proved" : "deleting";
 }
 
+/** It took central's state as a whole, the clear with it, and counted nothing. */
+function isBySnapshot({ state, matched }: ClearInstance | ClearDeployment): boolean {
+  return state === "applied" && matched === null;
+}
+
+function snapshotText({ deployment, told }: Place): string {
+  const name = nameOf(told);
+  const where = name === undefined ? "" : `, instance ${plain(name)}`;
+  return `deployment ${deployment}${where}: took the clear over with central's snapshot; what it had cached of the domain by then, if anything, is not used, and nothing is counted (–)`;
+}
+
 export function clearHeading({ clear_id: id, domain, patterns }: ClearState): string {
   return `clear ${plain(id)} of ${plain(domain)}: ${patterns.map(plain).join("  ")}\n`;
 }
@@ -71,9 +82,10 @@ export function clearText(state: ClearState): string {
     table(places.map(rowOf), names, ""),
     `\nproved by ${count} of ${of} instances${open.length === 0 ? "" : "; missing:"}\n`,
     ...open.map((place) => `  ${missingText(place)}\n`),
-    ...(places.some(({ told }) => told.widened === true)
+    ...(places.some(({ told }) => told.widened === true && !isBySnapshot(told))
       ? ["widened: more than what matches was cleared, up to everything cached of the domain\n"]
       : []),
+    ...places.filter(({ told }) => isBySnapshot(told)).map((place) => `${snapshotText(place)}\n`),
   ].join("");
 }
 

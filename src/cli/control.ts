@@ -55,7 +55,7 @@ export function renderFacts(facts: unknown, indent = ""): string {
   return entries
     .map(([name, value]) => {
       if (value === null || typeof value !== "object")
-        return `${indent}${name.padEnd(width)}  ${value === null ? "–" : String(value)}\n`;
+        return `${indent}${name.padEnd(width)}  ${value === null || value === "" ? "–" : String(value)}\n`;
       const nested = renderFacts(value, `${indent}  `);
       return nested === "" ? `${indent}${name}: none\n` : `${indent}${name}:\n${nested}`;
     })

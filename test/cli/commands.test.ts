@@ -343,3 +343,12 @@ test("status says of a link without contact when its head was told", async () =>
   expect(await statusWith(unknown)).toMatch(/head_seq +–\n[^]* lag +–\n/);
   expect(await statusWith({ ...known, state: "connected" })).toMatch(/head_seq +7\n[^]* lag +2\n/);
 });
+
+test("an empty fact is a dash, as one that is not there", async () => {
+  const found = { matched: 1, samples: [{ path: "/a", query: "", coding: null }] };
+  const routes = controlRoutes({ ...fakePorts([]), cacheSearch: async () => found });
+  await withAgent(async (where) => {
+    const text = await run(cacheCommand, ["search", "a.example", "path:a", ...where]);
+    expect(text).toMatch(/ query +–\n +coding +–\n/);
+  }, routes);
+});

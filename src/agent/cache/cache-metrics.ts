@@ -58,6 +58,8 @@ const table = {
 
 export class CacheMetrics {
   readonly #metrics;
+  /** The newest that is known. */
+  #clearNo = 0;
   /** Totals of the thread that runs; they begin at 0 with each. */
   #last = { stored: 0, blocked: 0, evicted: 0, failed: 0 };
 
@@ -76,7 +78,7 @@ export class CacheMetrics {
     metrics.accel_agent_cache_bytes.set(totals.bytes);
     metrics.accel_agent_cache_bytes_max.set(totals.diskMax);
     metrics.accel_agent_cache_open.set(totals.isOpen ? 1 : 0);
-    metrics.accel_agent_cache_clear_number.set(totals.clearNo);
+    this.numbered(totals.clearNo);
     metrics.accel_agent_cache_deletions.set(totals.unfinishedClears);
     for (const outcome of ["stored", "blocked", "failed"] as const)
       metrics.accel_agent_cache_commits_total.inc(
@@ -88,7 +90,14 @@ export class CacheMetrics {
     this.#last = { stored, blocked, evicted, failed };
   }
 
-  cleared({ widened, invisibleMs }: ClearApplied): void {
+  /** A clear has this number. Totals of the thread come later, and may be from before it. */
+  numbered(clearNo: number): void {
+    this.#clearNo = Math.max(this.#clearNo, clearNo);
+    this.#metrics.accel_agent_cache_clear_number.set(this.#clearNo);
+  }
+
+  cleared({ clearNo, widened, invisibleMs }: ClearApplied): void {
+    this.numbered(clearNo);
     const outcome = widened ? "widened" : "applied";
     this.#metrics.accel_agent_cache_last_clear_timestamp_seconds.setToCurrentTime();
     this.#metrics.accel_agent_cache_clears_total.inc({ outcome });

@@ -102,7 +102,9 @@ export class ClearOrders {
       seq: 0,
     });
     this.#note(clearNo);
-    this.#options.log.info({ ...scope, clear_id: clearId, clear_no: clearNo, matched }, "dropped");
+    this.#options.metrics.numbered(clearNo);
+    const facts = { ...scope, clear_id: clearId, clear_no: clearNo, matched };
+    this.#options.log.info(facts, dropText(scope, matched));
     return { removed: matched };
   }
 
@@ -187,6 +189,12 @@ export class ClearOrders {
       log.warn({ ...facts, ...proof, error: messageOf(error) }, "cleared, deletion not proved yet");
     }
   }
+}
+
+function dropText({ domain, host }: Scope, matched: number): string {
+  const of = host ?? domain;
+  const what = of === null ? "everything cached" : `everything cached of ${of}`;
+  return matched === 0 ? `${what} was to be dropped: there was nothing` : `${what} was dropped`;
 }
 
 /** More is noise to whoever reads it. */
