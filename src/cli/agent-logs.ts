@@ -4,7 +4,7 @@ import { callControl } from "../base/control-socket.ts";
 import { AccelError } from "../core/faults.ts";
 import { columns, readArgs, type Command, type CommandContext } from "../base/command.ts";
 import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
-import { renderRecord } from "./log-text.ts";
+import { boundedText, renderRecord, type Bounded } from "./log-text.ts";
 
 const options = {
   ...controlOptions,
@@ -76,15 +76,15 @@ type TailAnswer = {
 
 /** The lanes as a table below the sums; their shape is LogFacts (agent/requests), what is missing prints as nothing. */
 function renderBacklog(answer: unknown): string {
-  const { lanes = [], ...sums } = Object(answer) as { lanes?: readonly Lane[] };
+  const { lanes = [], ...sums } = Object(answer) as { lanes?: readonly Lane[] } & Bounded;
   const rows = lanes.map(
     (lane) =>
       [
         `${lane.lane}${lane.live ? " live" : ""}`,
-        `${lane.spooled} spooled, ${lane.in_memory} in memory, ${lane.committed} committed, ${lane.dropped} dropped; ${lane.bytes} bytes, oldest ${lane.oldest_s} s${lane.in_flight ? ", in flight" : ""}; ${lane.answer ?? "nothing sent"}`,
+        `${lane.spooled} spooled, ${lane.in_memory} in memory, ${lane.committed} committed, ${atMost(lane)}${lane.dropped} dropped; ${lane.bytes} bytes, oldest ${lane.oldest_s} s${lane.in_flight ? ", in flight" : ""}; ${lane.answer ?? "nothing sent"}`,
       ] as const,
   );
-  return `${renderFacts(sums)}lanes:\n${columns(rows)}`;
+  return `${renderFacts(boundedText(sums))}lanes:\n${columns(rows)}`;
 }
 
 type Lane = {
@@ -98,4 +98,10 @@ type Lane = {
   readonly oldest_s: number;
   readonly in_flight: boolean;
   readonly answer: string | null;
+  /** An agent of before does not say it. */
+  readonly dropped_at_most?: readonly string[];
 };
+
+function atMost({ dropped_at_most: reasons = [] }: Lane): string {
+  return reasons.length > 0 ? "at most " : "";
+}

@@ -2,6 +2,7 @@
 
 import { readArgs, type Command } from "../base/command.ts";
 import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
+import { boundedText } from "./log-text.ts";
 
 type Warnings = readonly {
   readonly code: string;
@@ -35,8 +36,15 @@ export const statusCommand: Command = {
 function readable(facts: Readonly<Record<string, unknown>>): object {
   const parts = facts["parts"];
   if (!isRecord(parts)) return facts;
-  const { link } = parts;
-  return { ...facts, parts: { ...parts, ...(isRecord(link) && { link: linkText(link) }) } };
+  const { link, spool } = parts;
+  return {
+    ...facts,
+    parts: {
+      ...parts,
+      ...(isRecord(link) && { link: linkText(link) }),
+      ...(isRecord(spool) && { spool: boundedText(spool) }),
+    },
+  };
 }
 
 /** Who is not connected knows the head of the journal only as it was told last. */

@@ -46,3 +46,20 @@ function paint(shown: string, status: number): string {
   const code = status >= 500 ? 31 : status >= 400 ? 33 : status >= 300 ? 36 : 32;
   return `\u001B[${code}m${shown}\u001B[0m`;
 }
+
+/** The part of the balance that may be an upper bound. An agent of before does not say which. */
+export type Bounded = {
+  readonly dropped?: unknown;
+  readonly dropped_at_most?: unknown;
+};
+
+/** The same facts for a person: a count that is an upper bound says so. */
+export function boundedText(facts: Bounded): object {
+  const { dropped_at_most: reasons, ...rest } = facts;
+  const { dropped } = facts;
+  if (!Array.isArray(reasons) || typeof dropped !== "object" || dropped === null) return rest;
+  const counts = Object.entries(dropped).map(([reason, count]) => {
+    return [reason, reasons.includes(reason) ? `at most ${String(count)}` : count] as const;
+  });
+  return { ...rest, dropped: Object.fromEntries(counts) };
+}

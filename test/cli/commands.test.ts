@@ -139,6 +139,34 @@ test("logs backlog prints the balance and each lane with what central said last"
   });
 });
 
+test("a count that is a bound says so in words, and stays a number in JSON", async () => {
+  const lane = {
+    lane: "0000000000000001/1",
+    live: false,
+    spooled: 0,
+    in_memory: 0,
+    committed: 4,
+    dropped: 300,
+    dropped_at_most: ["crash"],
+    bytes: 0,
+    oldest_s: 0,
+    in_flight: false,
+    answer: null,
+  };
+  const sums = { accepted: 304, dropped: { crash: 299, sampled: 1 }, dropped_at_most: ["crash"] };
+  const logs = { ...sums, lanes: [lane] };
+  const parts = { spool: { ...sums, lanes: {} } };
+  const status = async () => ({ ...statusOf({}), parts });
+  const routes = controlRoutes({ ...fakePorts([]), status, logsBacklog: async () => logs });
+  await withAgent(async (where) => {
+    const backlog = await run(logsCommand, ["backlog", ...where]);
+    expect(backlog).toMatch(/ crash +at most 299\n +sampled +1\n/);
+    expect(backlog).toContain("4 committed, at most 300 dropped;");
+    expect(await run(statusCommand, where)).toMatch(/ crash +at most 299\n +sampled +1\n/);
+    expect(JSON.parse(await run(logsCommand, ["backlog", "--json", ...where]))).toEqual(logs);
+  }, routes);
+});
+
 test.each([
   ["cache", "", "one of search, clear, stats, check"],
   ["cache", "purge", "cache purge: one of search, clear, stats, check"],

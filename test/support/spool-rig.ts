@@ -8,7 +8,7 @@ import { Spool, type Feed } from "../../src/agent/requests/spool.ts";
 import { totalDropped } from "../../src/agent/requests/gaps.ts";
 import { planAfter } from "../../src/agent/requests/ship-plan.ts";
 import type { SpoolFiles } from "../../src/agent/requests/spool-files.ts";
-import type { LaneFacts, SpoolNotice } from "../../src/agent/requests/spool-messages.ts";
+import type { CrashLoss, LaneFacts, SpoolNotice } from "../../src/agent/requests/spool-messages.ts";
 import { batchBytesMax, batchRecordsMax } from "../../src/wire/request-log.ts";
 import { LogCentral } from "./log-central.ts";
 import { MemoryFiles } from "./memory-files.ts";
@@ -101,6 +101,7 @@ export class SpoolRig {
   readonly files: MemoryFiles;
   readonly central: LogCentral;
   readonly notices: SpoolNotice[] = [];
+  readonly losses: CrashLoss[] = [];
   readonly directory = "/state/spool";
   nowMs = 1_000;
   spool: Spool;
@@ -273,6 +274,7 @@ export class SpoolRig {
       bootEpoch,
       clock: { wallMs: () => 1_700_000_000_000 + this.nowMs, monotonicMs: () => this.nowMs },
       notice: (notice) => this.notices.push(notice),
+      crashed: (loss) => this.losses.push(loss),
     });
   }
 }

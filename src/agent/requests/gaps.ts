@@ -34,6 +34,9 @@ export type GapReason = (typeof gapReasons)[number];
 
 export type Gap = { readonly from: number; readonly to: number; readonly reason: GapReason };
 
+/** Counts of these are upper bounds: how many of the numbers that were reserved stood for a record went with the process. */
+export const boundedReasons = ["crash"] as const satisfies readonly GapReason[];
+
 export type Dropped = Partial<Record<GapReason, number>>;
 
 /** What a newer release wrote is kept as what it is to this one: numbers without a record. */
@@ -60,6 +63,11 @@ export function addDropped(into: Dropped, more: Dropped): void {
     const count = more[reason] ?? 0;
     if (count > 0) into[reason] = (into[reason] ?? 0) + count;
   }
+}
+
+/** The reasons whose counts are upper bounds, of those that have one. */
+export function boundedOf(dropped: Dropped): readonly GapReason[] {
+  return boundedReasons.filter((reason) => (dropped[reason] ?? 0) > 0);
 }
 
 export function totalDropped(dropped: Dropped): number {

@@ -2,14 +2,14 @@
 
 import { createMetrics, type Metrics, type Registry } from "../../base/metrics.ts";
 import type { CanaryFacts } from "./canary.ts";
-import { totalDropped, type Dropped } from "./gaps.ts";
+import { boundedOf, totalDropped, type Dropped, type GapReason } from "./gaps.ts";
 import type { LaneAnswer, ShipState } from "./ship-progress.ts";
 import type { Balance, LaneFacts, SpoolFacts } from "./spool-messages.ts";
 
 const metricTable = {
   accel_agent_log_lane_records: {
     kind: "gauge",
-    help: "Request records of each lane that is here, by state: accepted = committed + spooled + in_memory + dropped. Of the sealed lanes the 64 oldest.",
+    help: "Request records of each lane that is here, by state: accepted = committed + spooled + in_memory + dropped. After a crash accepted and dropped are upper bounds. Of the sealed lanes the 64 oldest.",
     labels: ["lane", "state"],
   },
   accel_agent_log_oldest_seconds: {
@@ -56,6 +56,8 @@ export type LogFacts = {
   readonly spooled: number;
   readonly in_memory: number;
   readonly dropped: Dropped;
+  /** Reasons in `dropped` whose count is an upper bound: at most so many were lost. `accepted` has the same numbers in it. */
+  readonly dropped_at_most: readonly GapReason[];
   readonly bytes: number;
   readonly oldest_s: number;
   readonly shipping: ShipState;
@@ -73,6 +75,8 @@ export type DescribedLane = {
   readonly spooled: number;
   readonly in_memory: number;
   readonly dropped: number;
+  /** Reasons for which `dropped` is an upper bound. */
+  readonly dropped_at_most: readonly GapReason[];
   readonly bytes: number;
   readonly oldest_s: number;
   readonly in_flight: boolean;
@@ -88,7 +92,8 @@ export function summarizeLogs(facts: LogFacts): Readonly<Record<string, unknown>
 }
 
 function laneText(lane: DescribedLane): string {
-  const sums = `${lane.spooled} spooled, ${lane.in_memory} in memory, ${lane.committed} committed, ${lane.dropped} dropped`;
+  const atMost = lane.dropped_at_most.length > 0 ? "at most " : "";
+  const sums = `${lane.spooled} spooled, ${lane.in_memory} in memory, ${lane.committed} committed, ${atMost}${lane.dropped} dropped`;
   const state = `${lane.live ? "live" : "sealed"}${lane.in_flight ? ", in flight" : ""}`;
   return `${state}: ${sums}; ${lane.bytes} bytes, oldest ${lane.oldest_s} s; ${lane.answer ?? "nothing sent"}`;
 }
@@ -101,6 +106,7 @@ export function describeLogs(
   return {
     ...states(balance),
     dropped: balance.dropped,
+    dropped_at_most: boundedOf(balance.dropped),
     bytes,
     oldest_s: Math.round(oldestS(lanes)),
     shipping: shipper.state,
@@ -112,6 +118,7 @@ export function describeLogs(
         lane: facts.lane,
         live: facts.live,
         ...states(facts.balance),
+        dropped_at_most: boundedOf(facts.balance.dropped),
         bytes: facts.bytes,
         oldest_s: Math.round(facts.waitingMs / 1_000),
         in_flight: facts.inFlight,

@@ -11,7 +11,7 @@ import { Segment } from "./segment.ts";
 import { SideFiles } from "./side-files.ts";
 import { attempt, type SpoolFiles } from "./spool-files.ts";
 import { marksPath, noMarks, readMarks, writeMarks, type SpoolMarks } from "./spool-marks.ts";
-import type { Balance, SpoolNotice } from "./spool-messages.ts";
+import type { Balance, CrashLoss, SpoolNotice } from "./spool-messages.ts";
 import type { Durability, WhenFull } from "./spool-policy.ts";
 import { recoverLanes } from "./spool-recovery.ts";
 
@@ -27,7 +27,22 @@ export type ShelfOptions = {
   readonly bootEpoch: string;
   readonly clock: { wallMs(): number; monotonicMs(): number };
   readonly notice: (notice: SpoolNotice) => void;
+  /** Called once at most, when the process before ended without a word. */
+  readonly crashed?: (loss: CrashLoss) => void;
 };
+
+/** Of the lanes that a crash left, so many are named. */
+const lanesNamedMax = 20;
+
+type LaneLoss = { readonly lane: string; readonly atMost: number };
+
+function lossOf(losses: readonly LaneLoss[]): CrashLoss {
+  return {
+    lanes: losses.slice(0, lanesNamedMax).map(({ lane }) => lane),
+    lanesTotal: losses.length,
+    atMost: losses.reduce((sum, { atMost }) => sum + atMost, 0),
+  };
+}
 
 /** For so long after the last drop health says that the spool is full. */
 const fullToldMs = 60_000;
@@ -56,6 +71,7 @@ export class LaneShelf {
   /** Whatever the disk says, there is a shelf afterwards, if an empty one; then it is tried again with each tick. */
   recover(): void {
     const { files, directory, name16, bootEpoch, durability } = this.#options;
+    const crashed: LaneLoss[] = [];
     try {
       files.ensureDirectory(directory);
       const marks = this.#readMarks();
@@ -64,6 +80,7 @@ export class LaneShelf {
         isLive: ({ epoch }) => epoch === bootEpoch,
         damaged: this.damaged,
         failed: (path, error) => this.disk(error, path),
+        crashed: (lane, atMost) => void crashed.push({ lane, atMost }),
       });
       if (marks.name16 !== undefined && marks.name16 !== name16)
         this.#foreign.setAside(marks, lanes);
@@ -73,6 +90,7 @@ export class LaneShelf {
       this.#isRecovered = true;
       this.persist();
       this.#foreign.tell();
+      if (crashed.length > 0) this.#options.crashed?.(lossOf(crashed));
     } catch (error) {
       this.disk(error, directory);
     }

@@ -20,6 +20,7 @@ import type {
   Request,
   SpoolFacts,
   SpoolInit,
+  CrashLoss,
   SpoolNotice,
   ToSpool,
 } from "./spool-messages.ts";
@@ -223,6 +224,9 @@ export class SpoolClient implements AsyncDisposable {
       case "notice":
         this.#note(message.notice);
         return;
+      case "crashed":
+        this.#tellCrash(message.loss);
+        return;
       default:
         message satisfies never;
     }
@@ -233,6 +237,13 @@ export class SpoolClient implements AsyncDisposable {
     this.#metrics.refresh(facts);
     this.#told.resolve();
     this.#told = Promise.withResolvers();
+  }
+
+  #tellCrash({ lanes, lanesTotal, atMost }: CrashLoss): void {
+    this.#options.log.warn(
+      { lanes, lanes_total: lanesTotal, records_at_most: atMost },
+      "the run before ended without a word: request records that were in memory are lost, at most so many; mostly these are numbers reserved ahead, for no request",
+    );
   }
 
   #note({ code, severity, text }: SpoolNotice): void {

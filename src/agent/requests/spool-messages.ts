@@ -99,6 +99,13 @@ export type SpoolNotice = {
   readonly text: string | undefined;
 };
 
+/** What ended without a word had these lanes; of all of them at most so many records are lost. */
+export type CrashLoss = {
+  readonly lanes: readonly string[];
+  readonly lanesTotal: number;
+  readonly atMost: number;
+};
+
 export type BatchLimits = { readonly recordsMax: number; readonly bytesMax: number };
 
 /** Lines that cover `firstSeq` to `lastSeq` without hole or overlap. */
@@ -142,4 +149,5 @@ export type FromSpool =
   | { readonly type: "answer"; readonly id: number; readonly answer: Answer }
   | { readonly type: "facts"; readonly facts: SpoolFacts }
   | { readonly type: "notice"; readonly notice: SpoolNotice }
+  | { readonly type: "crashed"; readonly loss: CrashLoss }
   | { readonly type: "fault"; readonly id: number; readonly message: string };

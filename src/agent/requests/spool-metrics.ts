@@ -7,7 +7,7 @@ import type { SpoolFacts } from "./spool-messages.ts";
 const metricTable = {
   accel_agent_log_records_accepted_total: {
     kind: "counter",
-    help: "Request records numbered, since the state began.",
+    help: "Request records numbered, since the state began. After a crash an upper bound, by as many as are dropped with the reason crash.",
   },
   accel_agent_log_records_committed_total: {
     kind: "counter",
@@ -15,7 +15,7 @@ const metricTable = {
   },
   accel_agent_log_records_dropped_total: {
     kind: "counter",
-    help: "Request records lost or dropped and told to central as a gap, since the state began; after a crash at most so many.",
+    help: "Request records lost or dropped and told to central as a gap, since the state began. Of the reason crash it is an upper bound: all numbers that were reserved ahead, mostly for no request.",
     labels: ["reason"],
   },
   accel_agent_log_records_spooled: {

@@ -20,6 +20,8 @@ export type RecoveryOptions = {
   readonly isRelaxed: boolean;
   readonly damaged: DamageSink;
   readonly failed: (path: string, error: unknown) => void;
+  /** Numbers of the lane that no run before has told of: at most so many records went with their process. */
+  readonly crashed?: (lane: string, atMost: number) => void;
 };
 
 /** Throws what listing the directory throws. `failed` is told of a segment that cannot be looked at; its records are still tried when sent. */
@@ -27,7 +29,7 @@ export function recoverLanes(
   files: SpoolFiles,
   directory: string,
   marks: SpoolMarks,
-  { isLive, isRelaxed, damaged, failed }: RecoveryOptions,
+  { isLive, isRelaxed, damaged, failed, crashed }: RecoveryOptions,
 ): readonly Lane[] {
   const lanes = new Map<string, Lane>();
   const add = (mark: LaneMark): Lane => {
@@ -53,6 +55,7 @@ export function recoverLanes(
     try {
       const end = recoverTail(lane, last, damaged);
       if (isRelaxed && isNew(lane, end)) lane.guessedFrom = end + 1;
+      if (lane.end > end && isNew(lane, end)) crashed?.(lane.id, lane.end - end);
       lane.gaps.add(end + 1, lane.end, "crash");
     } catch (error) {
       lane.end = lane.durable = Math.max(lane.end, last.name.firstSeq + windowMax);

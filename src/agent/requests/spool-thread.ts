@@ -53,6 +53,7 @@ class SpoolThread {
       bootEpoch: init.bootEpoch,
       clock: { wallMs: () => Date.now(), monotonicMs: () => performance.now() },
       notice: (notice) => this.#tell({ type: "notice", notice }),
+      crashed: (loss) => this.#tell({ type: "crashed", loss }),
     });
     this.#ticking = setInterval(() => this.#tick(), tickMs);
     this.#tick();

@@ -109,3 +109,20 @@ test("facts name the age of the oldest record, what is in flight, and what centr
     },
   });
 });
+
+test("what a crash is told to have taken is a bound, of the sums and of the lane", () => {
+  const rig = new SpoolRig();
+  rig.write(rig.worker(), 10);
+  const shipper = { state: "moving" as const, answer: () => undefined };
+  const before = describeLogs(rig.spool.facts(), shipper, undefined);
+  expect([before.dropped_at_most, before.lanes[0]?.dropped_at_most]).toEqual([[], []]);
+  rig.crash("kill");
+  const facts = describeLogs(rig.spool.facts(), shipper, undefined);
+  const [lane] = facts.lanes;
+  expect(facts.dropped_at_most).toEqual(["crash"]);
+  expect(lane).toMatchObject({ lane: firstLane, dropped_at_most: ["crash"] });
+  expect(facts.accepted).toBe(10 + (facts.dropped.crash ?? 0));
+  expect(Object(summarizeLogs(facts)).lanes[firstLane]).toContain(
+    `, at most ${lane?.dropped} dropped;`,
+  );
+});

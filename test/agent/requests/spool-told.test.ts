@@ -1,7 +1,10 @@
 // What the spool tells: each request is answered or refused, what is answered is known at once, and a disk that fails says so.
 
 import { once } from "node:events";
+import { cpSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { MessageChannel } from "node:worker_threads";
+import pino from "pino";
 import { expect, test } from "vitest";
 import { openLaneWriter } from "../../../src/agent/requests/lane-writer.ts";
 import { startSpooler } from "../../../src/agent/requests/spool-client.ts";
@@ -92,4 +95,58 @@ test("a segment that cannot be read at the start is told, and what comes after i
   rig.drain();
   rig.judge();
   rig.balanced();
+});
+
+test("the first start after a crash tells the lanes and the bound once, an orderly end nothing", () => {
+  const rig = new SpoolRig();
+  const [first, second] = [rig.worker(), rig.worker()];
+  rig.write(first, 10);
+  rig.write(second, 5);
+  rig.crash("kill");
+  const { crash = 0 } = rig.spool.facts().balance.dropped;
+  expect(crash).toBeGreaterThan(0); // Reserved ahead; no record was lost.
+  const lanes = ["0000000000000001/1", "0000000000000001/2"];
+  expect(rig.losses).toEqual([{ lanes, lanesTotal: 2, atMost: crash }]);
+  rig.crash("kill"); // Nothing was numbered in between.
+  expect(rig.losses.length).toBe(1);
+  rig.restart();
+  expect(rig.losses.length).toBe(1);
+});
+
+test("the line of a crash is in the log", async () => {
+  using home = tempDir();
+  const lines: Record<string, unknown>[] = [];
+  const log = pino({}, { write: (line) => void lines.push(JSON.parse(line)) });
+  const told = (): unknown => lines.find(({ records_at_most: most }) => most !== undefined);
+  const options = {
+    entry: killableSpooler,
+    stateDir: home.path,
+    spoolMax: 2 ** 30,
+    name16: "0123456789abcdef",
+    fsync: { intervalMs: 5, bytes: 262_144 },
+    registry: new Registry(),
+    health: new Health(() => new Date(0)),
+    log,
+  };
+  {
+    // The lane is never closed: as at a kill, what it had reserved stays.
+    await using spool = await startSpooler({ ...options, bootEpoch: "a".repeat(16) });
+    const { init, port } = spool.openLane();
+    const writer = openLaneWriter(init, port);
+    await until("the lane", () => spool.facts().lanes.some(({ live }) => live));
+    writer.accept(requestRecord(1));
+    await spool.balance();
+    cpSync(join(home.path, "spool"), join(home.path, "killed"), { recursive: true });
+    await writer.close();
+  }
+  expect(told()).toBeUndefined();
+  rmSync(join(home.path, "spool"), { recursive: true });
+  renameSync(join(home.path, "killed"), join(home.path, "spool"));
+  await using _ = await startSpooler({
+    ...options,
+    registry: new Registry(),
+    bootEpoch: "b".repeat(16),
+  });
+  const line = await until("the line", told);
+  expect(line).toMatchObject({ level: 40, lanes: [`${"a".repeat(16)}/1`], lanes_total: 1 });
 });
