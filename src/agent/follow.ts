@@ -9,6 +9,7 @@ import { BotSetContents } from "./link/bot-set-content.ts";
 import { startLink, type Link } from "./link/link.ts";
 import { createReporter } from "./operators.ts";
 import type { Served } from "./serve.ts";
+import { startUnconfirmed } from "./unconfirmed.ts";
 import type { Sha256 } from "../core/ids.ts";
 import type { BotSet } from "../wire/journal.ts";
 import { changeDomains, createAppliers, type SteeringPorts } from "./steering/appliers.ts";
@@ -106,18 +107,11 @@ function openSetChanges(
 }
 
 /** What was cached before this start waits for central's word that no clear was missed; after so long the settings decide. */
-async function confirmOrNot({ options, index }: Ground, confirmed: AbortSignal): Promise<void> {
+async function confirmOrNot({ options, index, db }: Ground, confirmed: AbortSignal): Promise<void> {
   const { settings, health, log, stop } = options;
   const waited = await sleep(settings["link.catch_up_max"], AbortSignal.any([stop, confirmed]));
   if (!waited || confirmed.aborted) return;
   const unconfirmed = settings["link.unconfirmed"];
-  if (unconfirmed === "serve") index.setUnconfirmedServes();
-  const what = unconfirmed === "serve" ? "served as they are" : "fetched anew from the origin";
-  health.raise(
-    "clears_unconfirmed",
-    "warning",
-    `central has not confirmed that no clear was missed; cached responses are ${what}`,
-    "Clears given meanwhile take effect when central answers.",
-  );
-  log.warn({ unconfirmed }, "starting without central's word on missed clears");
+  const hasState = (): boolean => db.ledger.position.epoch !== null;
+  await startUnconfirmed({ index, hasState, unconfirmed, health, log }, confirmed);
 }
