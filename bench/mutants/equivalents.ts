@@ -6,6 +6,46 @@ export type Equivalent = MutantName & { readonly reason: string };
 
 export const equivalents: readonly Equivalent[] = [
   {
+    file: "src/agent/accelerator/accelerator-thread.ts",
+    within: "runAccelerator.onTicketKeys",
+    line: "listener.ticketKeysChanged();",
+    change: "listener.ticketKeysChanged(); → nothing",
+    reason:
+      "Node asks for the keys at each handshake (ticket-keys.ts), and what is told here does nothing: it is for a Node that has lost that internal call.",
+  },
+  {
+    file: "src/agent/accelerator/answer.ts",
+    within: "withSiteHeaders",
+    line: "if (replaced.length === 0 && remove.length === 0) return fields;",
+    change: "replaced.length === 0 && remove.length === 0 → false",
+    reason:
+      "Where nothing is set or removed, what follows gives an equal list: only the time differs.",
+  },
+  {
+    file: "src/agent/accelerator/origin-pools.ts",
+    within: "OriginPools.inOrderOfHealth.trouble",
+    line: 'const isDown = this.#down.size > 0 && this.#down.has(checkKey(domain, url, backend) ?? "");',
+    change: "this.#down.size > 0 → this.#down.size >= 0",
+    reason:
+      "An empty set has no key, whichever is asked for: only the time of making the key differs.",
+  },
+  {
+    file: "src/agent/bots/crawlers.ts",
+    within: "longestText",
+    line: "if (/^[?*+]$/.test(found)) runs[runs.length - 1] = run.slice(0, -1);",
+    change: "1 → 2",
+    reason:
+      "A pattern is tried wherever its text occurs, and a shorter text occurs wherever the longer one does: only the time differs.",
+  },
+  {
+    file: "src/agent/bots/evidence.ts",
+    within: "SetVerdicts.make",
+    line: "const evidence = { holder, claimed: undefined, claimHasAddresses: false };",
+    change: "false → true",
+    reason:
+      "A set that holds the address decides alone: what a claim has is asked only where no set does.",
+  },
+  {
     file: "src/agent/cache/deletions.ts",
     within: "Deletions.step",
     line: "const isFirst = deletion.at === 0 && deletion.ids.length >= manyIds;",
@@ -44,6 +84,14 @@ export const equivalents: readonly Equivalent[] = [
     change: "this.#locked = undefined; → nothing",
     reason:
       "It lets go of memory. Whatever reads the field after a site was forgotten, an installation or what is locked, has set it before.",
+  },
+  {
+    file: "src/agent/viewset/site-walk.ts",
+    within: "Walk.run.byText",
+    line: "const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);",
+    change: "a > b → a >= b",
+    reason:
+      "It differs for equal texts only: paths are not equal, and equal reasons are the same list in either order.",
   },
   {
     file: "src/base/settings-fields.ts",

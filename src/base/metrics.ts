@@ -27,6 +27,9 @@ export function createMetrics<const T extends MetricTable>(
       /^accel_(?:agent|central)_[a-z0-9_]+$/.test(name) &&
       (spec.kind === "counter") === name.endsWith("_total");
     if (!wellNamed) throw new TypeError(`metric ${name}: wrong prefix, or counter without _total`);
+    const bounds = spec.buckets ?? [];
+    if (bounds.some((bound, i) => bound <= (bounds[i - 1] ?? -Infinity)))
+      throw new TypeError(`metric ${name}: buckets that do not ascend count wrongly`);
     const common = {
       name,
       help: spec.help,

@@ -35,6 +35,11 @@ test.each([
   expect(() => createMetrics({ [name]: { kind, help: "x" } }, new Registry())).toThrow(name);
 });
 
+test.each([[[1, 0.5]], [[1, 1]], [[0.1, 20, 5, 60]]])("buckets %j are refused", (buckets) => {
+  const spec = { kind: "histogram", help: "x", buckets } as const;
+  expect(() => createMetrics({ accel_agent_x_seconds: spec }, new Registry())).toThrow("ascend");
+});
+
 test("one name twice in a registry is a defect", () => {
   const registry = new Registry();
   createMetrics(table, registry);

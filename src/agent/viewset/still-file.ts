@@ -40,14 +40,15 @@ export async function whileStill<T>(
   source: Source,
   signal: AbortSignal,
   take: (opened: StillFile) => Promise<T | undefined>,
+  wait: (ms: number, stop: AbortSignal) => Promise<unknown> = sleep,
 ): Promise<T | undefined> {
   for (let attempt = 0; attempt < triesMax; attempt++) {
-    if (attempt > 0) await sleep(pauseMs * 2 ** (attempt - 1), signal);
+    if (attempt > 0) await wait(pauseMs * 2 ** (attempt - 1), signal);
     signal.throwIfAborted();
     await using file = await source.open();
     let stats = await file.stat({ bigint: true });
     if (isYoung(stats)) {
-      await sleep(quietMs, signal);
+      await wait(quietMs, signal);
       stats = await file.stat({ bigint: true });
       if (isYoung(stats)) continue;
     }

@@ -1,11 +1,18 @@
 // The blob store on a real directory: verified, resumed, shared, swept; and files that do not hold still.
 
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
-import { appendFile, mkdir, rm, writeFile } from "node:fs/promises";
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { appendFile, mkdir, rm, writeFile, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openBlobStore } from "../../../src/agent/viewset/blob-store.ts";
+import { BlobStore, openBlobStore } from "../../../src/agent/viewset/blob-store.ts";
 import { sourceAt } from "../../../src/agent/viewset/still-file.ts";
 import { blobPath } from "../../../src/core/blob-path.ts";
 import { blobBytesMax } from "../../../src/wire/manifest.ts";
@@ -193,6 +200,49 @@ test.each([
   expect(await store.ingest(sourceAt(join(dir.path, "file")), never)).toEqual(expected);
   expect(readFileSync(blobPath(store.dir, expected.sha256)).equals(content)).toBe(true);
   expect(readdirSync(incoming)).toEqual([]);
+});
+
+test("of a large file each piece is written before the next is read, for both lie in the same memory", async () => {
+  using dir = tempDir();
+  const { store, incoming } = await setUp(dir.path);
+  const content = Buffer.concat(
+    Array.from({ length: 5 }, (_, piece) => Buffer.alloc(2 ** 20, `piece ${piece}. `)),
+  );
+  const source = sourceAt(join(dir.path, "file"));
+  await writeFile(source.name, content);
+  const reads: { readonly at: number; readonly written: number }[] = [];
+  const watched = async (): Promise<FileHandle> => {
+    const file = await source.open();
+    const read = file.read.bind(file);
+    return Object.assign(file, {
+      read: async (buffer: Buffer, offset: number, length: number, at: number) => {
+        const [staged = ""] = readdirSync(incoming);
+        reads.push({ at, written: statSync(join(incoming, staged)).size });
+        return read(buffer, offset, length, at);
+      },
+    });
+  };
+  const taken = await store.ingest({ name: source.name, open: watched }, never);
+  expect(taken).toEqual({ sha256: digest(content), size: content.length });
+  expect(reads.length).toBe(6);
+  for (const { at, written } of reads) expect(written).toBe(at);
+  expect(digest(readFileSync(blobPath(store.dir, taken.sha256)))).toBe(taken.sha256);
+});
+
+test("a blob that goes before it is opened is one that is not here", async () => {
+  using dir = tempDir();
+  class LosingStore extends BlobStore {
+    override has(blob: Parameters<BlobStore["has"]>[0]): boolean {
+      const isHere = super.has(blob);
+      this.remove(blob.sha256);
+      return isHere;
+    }
+  }
+  const { store } = await setUp(dir.path);
+  const { sha256 } = await store.putBytes(Buffer.from("content"));
+  const losing = new LosingStore(store.dir, [], () => 0);
+  expect(await losing.readBytes(sha256, 100)).toBeUndefined();
+  expect(store.has({ sha256 })).toBe(false);
 });
 
 test("a file that is written while it is read gives one of its states, or is named", async () => {

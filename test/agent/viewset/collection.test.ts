@@ -1,9 +1,10 @@
 // Collection on a real directory under a virtual clock: what is needed, kept, lately in force or being prepared stays; everything else goes.
 
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { expect, test, vi } from "vitest";
 import { openBlobStore, type BlobStore } from "../../../src/agent/viewset/blob-store.ts";
 import { Collection, type Referenced } from "../../../src/agent/viewset/collection.ts";
 import { createViewsetMetrics } from "../../../src/agent/viewset/metrics.ts";
@@ -11,7 +12,7 @@ import { ReleaseBlobs } from "../../../src/agent/viewset/release-blobs.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";
 import { blobPath } from "../../../src/core/blob-path.ts";
-import type { Sha256 } from "../../../src/core/ids.ts";
+import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
 import { digest, FakeCentral } from "./fake-central.ts";
@@ -184,6 +185,82 @@ async function breakOff(store: BlobStore, central = new FakeCentral()): Promise<
 }
 
 const incoming = (store: BlobStore): readonly string[] => readdirSync(join(store.dir, "incoming"));
+
+test("a version that is left is looked at again when its time is over", async () => {
+  using dir = tempDir();
+  const { collection, time, rig, version, waits, isHere } = await setUp(dir.path);
+  await using _ = collection;
+  const pass = async (ms: number, count: number): Promise<void> => {
+    await until("it waits", () => waits.length === count);
+    expect(waits.at(-1)?.ms).toBe(ms);
+    time.ms += ms;
+    waits.at(-1)?.end();
+  };
+  rig.references = [{ manifest: await version("left"), isNeeded: true }];
+  time.ms += 11 * minute;
+  await collection.collect();
+  rig.references = [];
+  collection.request();
+  await pass(minute, 2);
+  await pass(10 * minute, 3);
+  expect(isHere("left")).toBe(true);
+  await pass(minute, 4);
+  await until("it is gone", () => !isHere("left"));
+  await pass(24 * 60 * minute, 5);
+});
+
+test("where nobody knows what is needed it is looked at the next day, or when it is asked for", async () => {
+  using dir = tempDir();
+  const { collection, rig, waits } = await setUp(dir.path);
+  await using _ = collection;
+  rig.references = [{ manifest: digest("nowhere"), isNeeded: true }];
+  collection.request();
+  await until("it waits", () => waits.length === 2);
+  waits.at(-1)?.end();
+  await until("it waits again", () => waits.length === 3);
+  expect([rig.looked, waits.at(-1)?.ms]).toEqual([1, 24 * 60 * minute]);
+});
+
+test("a large directory is gone through in pieces, between which the loop turns; what is no blob stays", async () => {
+  using dir = tempDir();
+  const { collection, time, store } = await setUp(dir.path);
+  await using _ = collection;
+  const fan = join(store.dir, "ab");
+  mkdirSync(fan);
+  const blobs = Array.from({ length: 600 }, (_, i) => parsed(`ab${digest(`${i}`).slice(2)}`));
+  for (const sha256 of blobs) writeFileSync(join(fan, sha256), "");
+  writeFileSync(join(fan, "notes.txt"), "an operator's");
+  for (const sha256 of blobs) store.has({ sha256 });
+  const asked = vi.spyOn(store, "removeUnlessUsed");
+  const collected = collection.collect();
+  const mostYoung = await mostBetweenTurns(() => asked.mock.calls.length, collected);
+  expect(await collected).toMatchObject({ removed: 0, young: 600, blobs: 600 });
+  expect(mostYoung).toBeLessThanOrEqual(256);
+  time.ms += 10 * minute;
+  const again = collection.collect();
+  expect(await mostBetweenTurns(() => asked.mock.calls.length, again)).toBeLessThanOrEqual(64);
+  expect(await again).toMatchObject({ removed: 600, young: 0, blobs: 0 });
+  expect(readdirSync(fan)).toEqual(["notes.txt"]);
+});
+
+function parsed(text: string): Sha256 {
+  const sha256 = parseSha256(text);
+  if (sha256 === undefined) throw new Error(text);
+  return sha256;
+}
+
+/** By how much it grows from one turn of the loop to the next, until the work is done. */
+async function mostBetweenTurns(count: () => number, work: Promise<unknown>): Promise<number> {
+  let isDone = false;
+  const done = work.finally(() => (isDone = true));
+  let most = 0;
+  for (let before = count(); !isDone; before = count()) {
+    await nextTurn();
+    most = Math.max(most, count() - before);
+  }
+  await done;
+  return most;
+}
 
 test("what a transfer has left stays while it is asked for, and goes when it no longer is", async () => {
   using dir = tempDir();

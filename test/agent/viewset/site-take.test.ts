@@ -15,10 +15,17 @@ type State = Readonly<Record<string, string>>;
 /** Tells before each file that is taken, which is when a deployment goes on. */
 class WatchedStore extends BlobStore {
   onIngest: () => void = () => {};
+  #taking = 0;
+  takingMost = 0;
 
   override async ingest(...asked: Parameters<BlobStore["ingest"]>) {
     this.onIngest();
-    return super.ingest(...asked);
+    this.takingMost = Math.max(this.takingMost, ++this.#taking);
+    try {
+      return await super.ingest(...asked);
+    } finally {
+      this.#taking--;
+    }
   }
 }
 
@@ -149,4 +156,13 @@ test("a directory that is swapped for a link out of the views leaves nothing of 
   const site = await take();
   expect(taken(site)).toEqual(asTaken({ "index.html": "home" }));
   expect(site.leftOut).toEqual(["docs (a link out of views_dir)"]);
+});
+
+test("of a site with many files eight are taken at a time", async () => {
+  using dir = tempDir();
+  const { store, put, take } = await setUp(dir.path);
+  const state = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`f${i}`, `content ${i}`]));
+  for (const [name, content] of Object.entries(state)) put(name, content);
+  expect(taken(await take())).toEqual(asTaken(state));
+  expect(store.takingMost).toBe(8);
 });

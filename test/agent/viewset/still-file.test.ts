@@ -51,3 +51,33 @@ test("a file over the limit is nothing", async () => {
   expect(Buffer.from((await read(5)) ?? []).toString()).toBe("12345");
   expect(await read(4)).toBeUndefined();
 });
+
+test("a file that never holds still is opened four times, and left alone longer each time", async () => {
+  using dir = tempDir();
+  const path = join(dir.path, "file");
+  writeFileSync(path, "12345");
+  const source = sourceAt(path);
+  const waits: number[] = [];
+  let opened = 0;
+  const taken = await whileStill(
+    { name: path, open: async () => (opened++, source.open()) },
+    signal,
+    async () => undefined,
+    async (ms) => void waits.push(ms),
+  );
+  const quietMs = 20; // What was written just now is waited for as well.
+  expect([taken, opened]).toEqual([undefined, 4]);
+  expect(waits.filter((ms) => ms !== quietMs)).toEqual([50, 100, 200]);
+});
+
+test("a file is read in pieces of a mebibyte, so that its size takes no memory", async () => {
+  using dir = tempDir();
+  const path = join(dir.path, "file");
+  writeFileSync(path, before);
+  const pieces: number[] = [];
+  const size = await whileStill(sourceAt(path), signal, async (opened) =>
+    readStill(opened, 10_000_000, (chunk) => void pieces.push(chunk.length), signal),
+  );
+  expect(size).toBe(before.length);
+  expect(pieces).toEqual([2 ** 20, 2 ** 20, before.length - 2 * 2 ** 20]);
+});

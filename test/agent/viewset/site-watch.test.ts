@@ -1,0 +1,77 @@
+// What counts as a burst, after which a watch looks at everything anew. The kernel's part is played here, and the clock is the test's.
+
+import type { FSWatcher } from "chokidar";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { openChokidar, SiteWatch } from "../../../src/agent/viewset/site-watch.ts";
+
+const windowMs = 2_000;
+const gatherMs = 50;
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+async function setUp() {
+  const opened: FSWatcher[] = [];
+  const told: (readonly string[] | undefined)[] = [];
+  const watch = new SiteWatch({
+    paths: ["/site"],
+    followsLinks: false,
+    isIgnored: () => false,
+    onChanges: (paths) => told.push(paths),
+    onPolling: () => undefined,
+    onError: () => undefined,
+    openWatcher: (_, options) => {
+      const watcher = openChokidar([], options);
+      opened.push(watcher);
+      queueMicrotask(() => watcher.emit("ready"));
+      return watcher;
+    },
+  });
+  await watch.ready();
+  return {
+    watch,
+    opened,
+    told,
+    /** So many files change within one window. */
+    change: async (count: number): Promise<void> => {
+      for (let i = 0; i < count; i++) opened.at(-1)?.emit("add", `/site/${i}`);
+      await vi.advanceTimersByTimeAsync(windowMs);
+    },
+  };
+}
+
+test("what changes is told at once, gathered for a moment; a thousand changes one by one, more of them as anything", async () => {
+  const { watch, opened, told } = await setUp();
+  await using _ = watch;
+  for (const path of ["/site/a", "/site/b", "/site/a"]) opened[0]?.emit("change", path);
+  await vi.advanceTimersByTimeAsync(gatherMs - 1);
+  expect(told).toEqual([]);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(told).toEqual([["/site/a", "/site/b"]]);
+  for (const count of [1_000, 1_001]) {
+    for (let i = 0; i < count; i++) opened[0]?.emit("unlink", `/site/${i}`);
+    await vi.advanceTimersByTimeAsync(gatherMs);
+  }
+  expect(told.slice(1).map((paths) => paths?.length)).toEqual([1_000, undefined]);
+});
+
+test("after more than 4,000 changes in two windows that follow one another everything is looked at anew, and told", async () => {
+  const { watch, opened, told, change } = await setUp();
+  await using _ = watch;
+  await change(2_000);
+  await change(2_000);
+  expect(opened.length).toBe(1);
+  await change(2_001);
+  expect(opened.length).toBe(2);
+  expect(told.at(-1)).toBeUndefined();
+});
+
+test("what changes all day is no burst", async () => {
+  const { watch, opened, change } = await setUp();
+  await using _ = watch;
+  for (let i = 0; i < 20; i++) {
+    await change(2_500);
+    await change(1);
+  }
+  expect(opened.length).toBe(1);
+});
