@@ -114,7 +114,6 @@ export class TableMaker {
 
   /** The set as it is now, with its ranges in `held`. Undefined: it is no more. */
   #load(set: SetVersion, held: Map<string, RangeSet>): SetVersion | undefined {
-    if (set.count === 0) return set;
     const ranges = this.#held.get(set.digest) ?? this.#follow(set.digest);
     if (ranges !== undefined) {
       held.set(set.digest, ranges);

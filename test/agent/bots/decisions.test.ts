@@ -152,6 +152,17 @@ test("the last decisions of a worker that ends are told", async () => {
   expect(found).toMatchObject({ id });
 });
 
+test("a worker that ends with nothing to tell tells nothing", async () => {
+  const { port1: main, port2 } = new MessageChannel();
+  const told: unknown[] = [];
+  const closed = Promise.withResolvers<void>();
+  main.on("message", (batch) => told.push(batch));
+  main.on("close", () => closed.resolve());
+  new DecisionTeller(port2, 10)[Symbol.dispose]();
+  await closed.promise;
+  expect(told).toEqual([]);
+});
+
 test("while main does not answer, a batch waits and the rest is dropped and counted", async () => {
   const { port1: main, port2 } = new MessageChannel();
   const batches: DecisionBatch[] = [];

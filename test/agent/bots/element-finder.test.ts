@@ -45,3 +45,27 @@ test("the element found is the most specific one of the bot that holds the addre
     { numRuns: 100 },
   );
 });
+
+test("since when an element is there and its set is as it is, where that is known", () => {
+  using db = openAgentDb(":memory:", "/nowhere");
+  const finder = new ElementFinder(db.sqlite);
+  db.sqlite.exec(`
+    INSERT INTO bot_set (host, kind, version, count, digest, list, changed_at) VALUES
+      ('h', 'bad', 3, 2, '', 1, 1900000000), ('h', 'vip', 1, 0, '', 2, NULL);
+    INSERT INTO bot_range (list, bot, range, added_at) VALUES
+      (1, 'b', '192.0.2.1', 1800000000), (1, 'b', '192.0.2.2', NULL);
+  `);
+  const bad = { host: "h", kind: "bad" } as const;
+  expect(finder.element(bad, "b", "192.0.2.1")).toEqual({
+    range: "192.0.2.1",
+    since: new Date(1_800_000_000_000),
+  });
+  expect(finder.element(bad, "b", "192.0.2.2")).toEqual({ range: "192.0.2.2", since: undefined });
+  const facts = { ...bad, version: 3, count: 2, changedAt: new Date(1_900_000_000_000) };
+  expect(finder.set(bad)).toEqual(facts);
+  expect(finder.sets()).toEqual([
+    facts,
+    { host: "h", kind: "vip", version: 1, count: 0, changedAt: undefined },
+  ]);
+  expect(finder.set({ host: "other", kind: "bad" })).toBeUndefined();
+});

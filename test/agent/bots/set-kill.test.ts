@@ -79,6 +79,58 @@ test("since when an element is there outlives a whole set", async () => {
   ]);
 });
 
+test("only the element itself, in the set that it was in, says since when it is there", async () => {
+  using dir = tempDir();
+  using db = openAgentDb(join(dir.path, "agent.db"), "/nowhere");
+  const store = new SetStore(db.sqlite);
+  const replace = async (of: string, version: number, elements: readonly (typeof one)[]) =>
+    store.replace(
+      {
+        host: of,
+        kind: "bad",
+        version,
+        count: elements.length,
+        digest: changedSetDigest(emptySetDigest, elements, []),
+      },
+      batches(elements),
+      never,
+    );
+  const others = [
+    { bot: "a", range: "192.0.2.2" },
+    { bot: "b", range: "192.0.2.1" },
+    { bot: "c", range: "192.0.2.3" },
+  ];
+  await replace(host, 1, [one]);
+  await replace("www.example.org", 1, others);
+  db.sqlite.exec("UPDATE bot_range SET added_at = 7");
+  await replace(host, 2, [one, ...others]);
+  const rows = db.sqlite.prepare(
+    "SELECT bot, range FROM bot_element WHERE host = ? AND added_at = 7",
+  );
+  expect(rows.raw().all(host)).toEqual([["a", "192.0.2.1"]]);
+});
+
+test("a set that is given up when all of it has come leaves the one of before", async () => {
+  using dir = tempDir();
+  using db = openAgentDb(join(dir.path, "agent.db"), "/nowhere");
+  const store = new SetStore(db.sqlite);
+  const want = (version: number, element: typeof one) => ({
+    host,
+    kind: "bad" as const,
+    version,
+    count: 1,
+    digest: changedSetDigest(emptySetDigest, [element], []),
+  });
+  await store.replace(want(1, one), batches([one]), never);
+  const stop = new AbortController();
+  async function* ending() {
+    yield [two];
+    stop.abort();
+  }
+  await expect(store.replace(want(2, two), ending(), stop.signal)).rejects.toThrow("abort");
+  expect(store.list()).toEqual([want(1, one)]);
+});
+
 test("a set that is given up half-way leaves the one of before", async () => {
   using dir = tempDir();
   using db = openAgentDb(join(dir.path, "agent.db"), "/nowhere");

@@ -282,3 +282,20 @@ test("a change that fails in the middle is rolled back whole", () => {
   expect(db.sqlite.prepare("SELECT bot FROM bot_element").pluck().all()).toEqual(["a"]);
   expect(store.list()[0]?.version).toBe(1);
 });
+
+test("hosts that are no longer served lose all their sets at once, or none where that fails", () => {
+  using dir = tempDir();
+  using db = openDb(dir.path);
+  const store = new SetStore(db.sqlite);
+  for (const domain of ["a.example", "b.example", "c.example"])
+    store.applyDelta({ ...delta(nothing, [{ bot: "a", range: "192.0.2.1" }], []), domain });
+  db.sqlite.exec(
+    "CREATE TRIGGER stuck BEFORE DELETE ON bot_set WHEN old.host = 'b.example' BEGIN SELECT raise(ABORT, 'disk full'); END",
+  );
+  const hosts = (): readonly string[] => store.list().map(({ host: name }) => name);
+  expect(() => store.keepOnly(new Set(["c.example"]))).toThrow("disk full");
+  expect(hosts()).toEqual(["a.example", "b.example", "c.example"]);
+  db.sqlite.exec("DROP TRIGGER stuck");
+  store.keepOnly(new Set(["c.example"]));
+  expect(hosts()).toEqual(["c.example"]);
+});

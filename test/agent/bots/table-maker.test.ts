@@ -126,6 +126,64 @@ test("a change is spliced into the set that is held; after a restart the set is 
   expect(holder(read, "a.example", "2001:db8::1")).toBe("six");
 });
 
+const numbered = (count: number, from = 0): readonly SetElement[] =>
+  Array.from({ length: count }, (_, i) => {
+    const no = from + i;
+    return { bot: "many", range: `10.${no >> 16}.${(no >> 8) & 255}.${no & 255}` };
+  });
+
+// What is added and what is removed, counted together.
+test.each([
+  [20_000, 0, "spliced"],
+  [20_001, 0, "read anew"],
+  [10_000, 10_000, "spliced"],
+  [10_000, 10_001, "read anew"],
+])(
+  "a change of %i elements that come and %i that go is %s; the next small one is spliced again",
+  (coming, going, how) => {
+    using rig = new Rig();
+    const gone = numbered(going, 100_000);
+    rig.change("a.example", [one, ...gone]);
+    rig.build();
+    rig.change("a.example", numbered(coming), gone);
+    rig.db.sqlite.exec("DELETE FROM bot_range WHERE bot = 'many'"); // Whoever reads would not find them.
+    const built = rig.build();
+    expect(holder(built, "a.example", "192.0.2.9")).toBe("one");
+    expect(holder(built, "a.example", "10.0.0.9")).toBe(how === "spliced" ? "many" : undefined);
+    expect(holder(built, "a.example", "10.1.134.160")).toBeUndefined();
+    rig.change("a.example", [two]);
+    rig.db.sqlite.exec("DELETE FROM bot_range WHERE bot = 'two'");
+    expect(holder(rig.build(), "a.example", "192.0.2.7")).toBe("two");
+  },
+);
+
+test("of many changes the oldest are forgotten first: what is left of them leads to no set that is held, which is read", () => {
+  using rig = new Rig();
+  rig.change("a.example", [one]);
+  rig.build();
+  rig.change("a.example", [two]);
+  rig.change("a.example", numbered(20_000));
+  rig.db.sqlite.exec("DELETE FROM bot_range WHERE bot <> 'one'");
+  const built = rig.build();
+  expect(holder(built, "a.example", "192.0.2.9")).toBe("one");
+  expect(holder(built, "a.example", "10.0.0.9")).toBeUndefined();
+});
+
+test("what has not changed is copied from the arena in force, not from where it lay in the other one before", () => {
+  using rig = new Rig();
+  rig.change("a.example", [one]);
+  rig.change("b.example", [two, six]);
+  const first = rig.build();
+  rig.change("a.example", [six]);
+  rig.build();
+  rig.change("a.example", numbered(2_000)); // Written where the other set lay in the first build.
+  const third = rig.build();
+  expect(third.arena).toBe(first.arena);
+  expect(holder(third, "a.example", "10.0.0.9")).toBe("many");
+  expect(holder(third, "b.example", "192.0.2.7")).toBe("two");
+  expect(holder(third, "b.example", "2001:db8::9")).toBe("six");
+});
+
 test("a whole set takes the place of one that was held", async () => {
   using rig = new Rig();
   rig.change("a.example", [one, two]);

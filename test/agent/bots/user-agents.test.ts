@@ -82,6 +82,7 @@ test.each([
   ["x(a)|yz", "yz", "xb"],
   ["^ab$", "ab", "abc"],
   ["a?bc", "bc", "ac"],
+  ["abcx?d", "abcd", "abd"],
   ["Cu[\\s\\S]*RSS", "Cu Cu RSS", "RSS Cu"],
   ["[xy]", "y", "z"],
 ])("a crawler of the pattern %s is found in %j", (pattern, yes, no) => {
