@@ -163,8 +163,8 @@ export class VisitorListener implements AsyncDisposable {
     for (const { live, socket } of this.#connections.values()) if (live.size === 0) socket.end();
   }
 
+  /** Behind `#cutIdle`: no connection waits at a gate any more. */
   #cutAll(): void {
-    for (const gate of this.#gates) gate.cut();
     this.#door.cut();
     this.#sessions.cut();
     for (const { socket } of this.#connections.values()) socket.destroy();

@@ -3,6 +3,7 @@
 import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
 import { until } from "../../support/until.ts";
+import { host } from "./edge.ts";
 import { code, flags, frame, get, pack, visitByFrames, type FrameVisitor } from "./http2-frames.ts";
 import { askSecure } from "./secure-clients.ts";
 import { openSecure, openSecureStage, type SecureEdge } from "./secure-stage.ts";
@@ -108,6 +109,34 @@ describe("a connection is cut", () => {
     await promise;
     expect(await s.edge.registry.metrics()).toContain('handshakes_total{outcome="failed"} 1');
   });
+});
+
+/** The shortest request there is (RFC 7541 §6.1: GET, https and / have a byte each), taken back at once. */
+const brief = (stream: number): Buffer =>
+  Buffer.concat([
+    frame(
+      "headers",
+      stream,
+      Buffer.concat([Buffer.of(0x82, 0x87, 0x84), pack([[":authority", host]])]),
+      whole,
+    ),
+    frame("reset", stream, code(8)),
+  ]);
+
+// All in one packet, so that none of those before has left its place yet: 128 have one, the others are refused.
+test.each([
+  [128 + 90, "answered"],
+  [128 + 110, "cut"],
+])("who opens %d at once is %s: a hundred may be refused", async (count, outcome) => {
+  await using s = await openSecureStage((_request, response) => response.writeHead(404).end());
+  using visitor = await visitByFrames(s.port);
+  await until("the settings", () => visitor.has("settings", 0));
+  visitor.send(frame("settings", 0, Buffer.alloc(0), ack));
+  visitor.send(...Array.from({ length: count }, (_, n) => brief(odd(n))));
+  visitor.send(frame("ping", 0, Buffer.alloc(8)));
+  const isAnswered = (): boolean => visitor.has("ping", 0);
+  await until("an end", () => visitor.socket.destroyed || isAnswered());
+  expect(isAnswered() ? "answered" : "cut").toBe(outcome);
 });
 
 describe("a connection is kept", () => {
