@@ -251,10 +251,10 @@ function parsed(text: string): Sha256 {
 
 /** By how much it grows from one turn of the loop to the next, until the work is done. */
 async function mostBetweenTurns(count: () => number, work: Promise<unknown>): Promise<number> {
-  let isDone = false;
-  const done = work.finally(() => (isDone = true));
+  const at = { end: false };
+  const done = work.finally(() => (at.end = true));
   let most = 0;
-  for (let before = count(); !isDone; before = count()) {
+  for (let before = count(); !at.end; before = count()) {
     await nextTurn();
     most = Math.max(most, count() - before);
   }
