@@ -11,6 +11,18 @@ import { openSecure, openSecureStage } from "./secure-stage.ts";
 import { files, layManifest } from "./site-layout.ts";
 import { fresh } from "./stage.ts";
 
+test.each(["GET", "HEAD", "POST"])(
+  "a status that HTTP/2 cannot carry is a failure that %s is told of, and the connection goes on",
+  async (method) => {
+    await using s = await openSecureStage((request, response) => {
+      response.writeHead(request.url === "/odd" ? 799 : 200).end();
+    });
+    await using visitor = await visitByHttp2(s.port);
+    expect((await visitor.ask("/odd", { method })).status).toBe(500);
+    expect((await visitor.ask("/", { method })).status).toBe(200);
+  },
+);
+
 describe("a request", () => {
   test("reaches the origin as it was meant, and its answer the visitor", async () => {
     const seen: unknown[] = [];

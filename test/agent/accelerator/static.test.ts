@@ -125,6 +125,16 @@ describe.each([
     expect([big.status, big.body.length]).toEqual([206, 200_000]);
   });
 
+  it("are known to the index from when they are sent, and not when they are refused", async () => {
+    using dir = tempDir();
+    await using edge = await openSite(lay(dir.path));
+    const headers = { range: "bytes=100-" };
+    expect((await ask(edge, "/style.css", { headers })).status).toBe(416);
+    expect(edge.cache.entries).toEqual([]);
+    expect((await ask(edge, "/style.css")).status).toBe(200);
+    expect(edge.cache.entries.length).toBe(1);
+  });
+
   it("HEAD is GET without the body", async () => {
     using dir = tempDir();
     await using edge = await openSite(lay(dir.path));
