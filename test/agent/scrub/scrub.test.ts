@@ -221,7 +221,8 @@ test("where it stands is written each half minute: a crash has at most so much l
   const atIndex = { pass: { position: { stage: "bodies", after: "" } } };
   expect(position()).toMatchObject(atIndex);
   const clock = vi.spyOn(performance, "now");
-  const nowMs = performance.now();
+  // Whole, so that differences are exact.
+  const nowMs = Math.ceil(performance.now());
   clock.mockReturnValue(nowMs + 10_000);
   scene.checked("bodies", 1, "1");
   expect(position()).toMatchObject(atIndex);
