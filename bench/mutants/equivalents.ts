@@ -34,6 +34,7 @@ export const equivalents: readonly Equivalent[] = [
     within: "longestText",
     line: "if (/^[?*+]$/.test(found)) runs[runs.length - 1] = run.slice(0, -1);",
     change: "1 → 2",
+    nth: 2,
     reason:
       "A pattern is tried wherever its text occurs, and a shorter text occurs wherever the longer one does: only the time differs.",
   },
