@@ -36,7 +36,7 @@ ${areas.map((area) => `                    ${area.padEnd(12)} ${foldersOf(area)}
   --named           only the named ones, which stand before all areas too: mutants that once survived and must not again (bench/mutants/named.ts)
   --survivors       only those that survived in the run before, with all tests there are for them now
   --resume          keep the outcomes of an interrupted run where the source file is the same
-  --budget S        seconds of tests a mutant, as recorded (60); those that most likely kill it come first
+  --budget S        seconds of tests a mutant, as recorded (60); those that most likely kill it come first. Named ones are tried with all of theirs
   --deep            also let the kill and model benches run against the survivors of cache, link and requests, and with --named against all of theirs
   --record          only record which test runs what, then end. Otherwise test files that are new or changed are recorded first
   --recorded        record nothing: test files of which nothing is known are not asked

@@ -58,7 +58,9 @@ export async function runMutants(
   const map = new TestMap(resolve(root, options.map));
   if (!options.recorded) await record(map, tree, tests, say);
   if (options.record) return [];
-  const judge = new Judge({ tree, map, tests, budgetMs: options.budgetS * 1_000, say });
+  // Each named one has a test that kills it, wherever that stands among the others.
+  const budgetMs = options.named ? Infinity : options.budgetS * 1_000;
+  const judge = new Judge({ tree, map, tests, budgetMs, say });
   const deep = new Deep(tree);
   const bench = { options, dir, commit: commitOf(root), tree, judge, deep, reasons, say };
   const missed: string[] = [];
