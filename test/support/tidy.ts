@@ -45,6 +45,54 @@ const mayUseProcess = (path: string): boolean =>
   isRoot(path) ||
   /^src\/(?:start|base|cli|demo|agent\/admin)\//.test(path);
 
+/** What each room may import, beside itself and what lies below its program: ARCHITECTURE.md has the reasons of each edge. */
+const below: Readonly<Record<string, readonly string[]>> = {
+  "src/core": [],
+  "src/wire": ["src/core"],
+  "src/base": ["src/wire", "src/core"],
+  "src/client": [],
+  "src/cli": ["src/client"],
+  "src/demo": ["src/client"],
+  "src/start": ["src/cli", "src/demo"],
+  "src/agent/settings": [],
+  "src/agent/link": ["src/agent/cache"],
+  "src/agent/cache": [],
+  "src/agent/requests": ["src/agent/link"],
+  "src/agent/vault": ["src/agent/link"],
+  "src/agent/viewset": ["src/agent/link"],
+  "src/agent/bots": ["src/agent/link"],
+  "src/agent/scrub": ["src/agent/link", "src/agent/cache"],
+  "src/agent/accelerator": ["src/agent/cache", "src/agent/bots", "src/agent/requests"],
+  "src/agent/steering": [
+    "src/agent/accelerator",
+    "src/agent/cache",
+    "src/agent/viewset",
+    "src/agent/bots",
+    "src/agent/vault",
+    "src/agent/link",
+  ],
+  "src/agent/admin": [
+    "src/agent/steering",
+    "src/agent/link",
+    "src/agent/cache",
+    "src/agent/bots",
+    "src/agent/viewset",
+    "src/agent/vault",
+    "src/agent/requests",
+  ],
+  "src/central/settings": [],
+  "src/central/judging": [],
+  "src/central/store": ["src/central/judging"],
+  "src/central/agents": ["src/central/store"],
+  "src/central/api": ["src/central/agents", "src/central/store", "src/central/judging"],
+  "src/central/mail": ["src/central/store"],
+  "src/central/jobs": ["src/central/store", "src/central/mail"],
+  "src/central/backup": ["src/central/store"],
+};
+
+/** Below every room of both programs, and of whatever speaks to them. */
+const ground = ["src/base", "src/wire", "src/core"];
+
 type Import = { readonly target: string; readonly typeOnly: boolean };
 
 /** Static, dynamic and type imports with literal targets; computed ones are banned by the rule `import`. */
@@ -88,24 +136,19 @@ function forbidden(from: string, to: string): string | undefined {
     return /^src\/(?:agent|central)\/main\.ts$|^src\/(?:cli|base|core|demo)\//.test(to)
       ? undefined
       : "start picks a command, nothing more";
-  const allowed: Readonly<Record<string, readonly string[]>> = {
-    "src/core": [],
-    "src/wire": ["src/core"],
-    "src/base": ["src/core"],
-    "src/client": ["src/base", "src/wire", "src/core"],
-    "src/cli": ["src/client", "src/base", "src/wire", "src/core"],
-    "src/demo": ["src/client", "src/base", "src/wire", "src/core"],
-  };
   if (isRoot(from)) {
     const program = from.split("/").slice(0, 2).join("/");
     return ["src/base", "src/wire", "src/core"].includes(other) || to.startsWith(`${program}/`)
       ? undefined
       : "a root composes its own program";
   }
-  const shared = allowed[own] ?? ["src/base", "src/wire", "src/core"];
-  return shared.includes(other)
+  const allowed = new Set(below[own]);
+  if (!ground.includes(own)) for (const room of ground) allowed.add(room);
+  const [, program] = /^src\/(agent|central)\//.exec(from) ?? [];
+  if (program !== undefined && other === `src/${program}/settings`) return undefined;
+  return allowed.has(other)
     ? undefined
-    : `${own} may import ${shared.join(", ") || "nothing else"}`;
+    : `${own} may import ${[...allowed].join(", ") || "nothing else"}`;
 }
 
 function importFindings({ path, text }: SourceFile): readonly string[] {
