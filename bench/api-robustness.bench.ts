@@ -1,7 +1,7 @@
 // A hundred thousand odd requests, made from the OpenAPI document, sixteen at a time: no failure inside, no hang, nothing told of the inside, every refusal as documented.
 
 import fc from "fast-check";
-import { describedDocument } from "../src/central/api/described.ts";
+import { describedDocument } from "../src/central/api/http/described.ts";
 import { openApi } from "../test/central/api/api-harness.ts";
 import { createContract } from "../test/support/api-contract.ts";
 import { oddRequest } from "../test/support/api-fuzz.ts";

@@ -1,14 +1,14 @@
 // What it costs to remember a decision: the thread that serves, main that keeps it, and the memory of a full log. CPU time of the thread, so that neighbours do not count.
 
 import { MessageChannel } from "node:worker_threads";
-import { DecisionRing } from "../src/agent/bots/decision-ring.ts";
+import { DecisionRing } from "../src/agent/bots/decisions/decision-ring.ts";
 import {
   DecisionTeller,
   type DecisionBatch,
   type DecisionLine,
-} from "../src/agent/bots/decision-teller.ts";
-import { decisionsKept } from "../src/agent/bots/decision-log.ts";
-import type { Decision } from "../src/core/decision.ts";
+} from "../src/agent/bots/decisions/decision-teller.ts";
+import { decisionsKept } from "../src/agent/bots/decisions/decision-log.ts";
+import type { Decision } from "../src/core/serving/decision.ts";
 
 const batch = 1_000;
 /** The kernel tells CPU time in ticks: only sums over many of them mean something. */

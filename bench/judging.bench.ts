@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { canonicalJson } from "../src/core/canonical-json.ts";
+import { canonicalJson } from "../src/core/journal/canonical-json.ts";
 import {
   seedSite,
   startImport,

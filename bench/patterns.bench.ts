@@ -1,10 +1,10 @@
 // Clear patterns: our validator against SQLite's own over a million of them; what a check costs; the pattern that blocks FTS5; what the guard adds to a commit.
 
 import { performance } from "node:perf_hooks";
-import { Guard } from "../src/agent/cache/guard.ts";
+import { Guard } from "../src/agent/cache/index/guard.ts";
 import { openPatternCheck } from "../src/base/pattern-check.ts";
-import type { IndexedEntry } from "../src/core/index-schema.ts";
-import { under } from "../src/core/pattern-recipes.ts";
+import type { IndexedEntry } from "../src/core/patterns/index-schema.ts";
+import { under } from "../src/core/patterns/pattern-recipes.ts";
 import { fuzzPatterns } from "../test/support/pattern-fuzz.ts";
 
 type Say = (line: string) => void;

@@ -1,10 +1,10 @@
 // From an address as text to the verdict, beside others who can say whether an address is in a set; what a set takes in memory, beside nginx; and what a set
 // of a million ranges costs while it changes.
 
-import { BotJudge } from "../src/agent/bots/evidence.ts";
-import { AddressReader } from "../src/core/address-reader.ts";
-import { parseIp, type IpFamily } from "../src/core/ip.ts";
-import type { SetElement } from "../src/core/set-digest.ts";
+import { BotJudge } from "../src/agent/bots/decisions/evidence.ts";
+import { AddressReader } from "../src/core/addresses/address-reader.ts";
+import { parseIp, type IpFamily } from "../src/core/addresses/ip.ts";
+import type { SetElement } from "../src/core/addresses/set-digest.ts";
 import { hostSetOf } from "../test/support/bot-tables.ts";
 import { Figures } from "./support/figures.ts";
 import { nginxGeoBytes } from "./support/nginx-geo.ts";

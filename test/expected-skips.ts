@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
-import { localAddresses } from "../src/agent/accelerator/origin-connector.ts";
+import { localAddresses } from "../src/agent/accelerator/origin/origin-connector.ts";
 import type { ExpectedSkip } from "./support/run-verdict.ts";
 
 const beside = (path: string) => ({
@@ -22,12 +22,12 @@ const mounts = forbidden("mounts", "--mount");
 
 /** What `.ci/run` brings, so that there none of these skips. */
 export const provided: Readonly<Record<string, string>> = {
-  "test/agent/accelerator/proxies.test.ts": "HAProxy, nginx with its stream module, openssl",
-  "test/agent/accelerator/secure-real.test.ts": "curl, HAProxy, nghttp2-client",
+  "test/agent/accelerator/doors/proxies.test.ts": "HAProxy, nginx with its stream module, openssl",
+  "test/agent/accelerator/doors/secure-real.test.ts": "curl, HAProxy, nghttp2-client",
   "test/agent/admin/admin-server.test.ts": "promtool",
   "test/agent/admin/node-collectors.test.ts": "Linux, promtool",
   "test/agent/link/central-client.test.ts": "openssl",
-  "test/agent/requests/spool-files.test.ts": "strace",
+  "test/agent/requests/spool/spool-files.test.ts": "strace",
   "test/base/durable-sync.test.ts": "strace",
   "test/central/api/vault.test.ts": "nothing: it skips where postgres-api.test.ts imports it",
   "test/central/store/postgres-two.test.ts": "PostgreSQL",
@@ -45,7 +45,7 @@ export const provided: Readonly<Record<string, string>> = {
 
 export const expectedSkips: readonly ExpectedSkip[] = [
   {
-    file: "test/agent/accelerator/origin-connector.test.ts",
+    file: "test/agent/accelerator/origin/origin-connector.test.ts",
     test: "where the host's addresses cannot be listed, as in a sandbox without netlink > an address of this host is known by the connection",
     reason: "this host has no address but the loopback's",
     holds: () =>
@@ -53,21 +53,21 @@ export const expectedSkips: readonly ExpectedSkip[] = [
         list?.every(({ internal, address }) => internal || address.startsWith("fe80:")),
       ),
   },
-  { file: "test/agent/bots/bot-names.test.ts", test: "", ...beside("shared/data/ua") },
-  { file: "test/agent/bots/real-lists.test.ts", test: "", ...beside("shared/data") },
+  { file: "test/agent/bots/unreviewed/bot-names.test.ts", test: "", ...beside("shared/data/ua") },
+  { file: "test/agent/bots/decisions/real-lists.test.ts", test: "", ...beside("shared/data") },
   {
-    file: "test/agent/accelerator/origin-connector.test.ts",
+    file: "test/agent/accelerator/origin/origin-connector.test.ts",
     test: "where the host's addresses cannot be listed, as in a sandbox without netlink > an address of this host",
     reason: "this host has no address beside the loopback's",
     holds: () => localAddresses().every((one) => /^(?:127\.|::1$|fe80:)/.test(one)),
   },
   {
-    file: "test/agent/bots/user-agents.test.ts",
+    file: "test/agent/bots/unreviewed/user-agents.test.ts",
     test: "recall and false positives on published agents",
     ...beside("shared/data/ua"),
   },
   {
-    file: "test/agent/bots/user-agents.test.ts",
+    file: "test/agent/bots/unreviewed/user-agents.test.ts",
     test: "the crawler found is the one that trying every pattern finds",
     ...beside("shared/data/ua"),
   },
@@ -95,7 +95,7 @@ export const expectedSkips: readonly ExpectedSkip[] = [
     holds: () => true,
   },
   {
-    file: "test/core/pattern-recipes.test.ts",
+    file: "test/core/patterns/pattern-recipes.test.ts",
     test: "the exact URL of every real path clears it and no other",
     ...beside("shared/data/paths"),
   },

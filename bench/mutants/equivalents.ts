@@ -14,7 +14,7 @@ export const equivalents: readonly Equivalent[] = [
       "Node asks for the keys at each handshake (ticket-keys.ts), and what is told here does nothing: it is for a Node that has lost that internal call.",
   },
   {
-    file: "src/agent/accelerator/answer.ts",
+    file: "src/agent/accelerator/doors/answer.ts",
     within: "withSiteHeaders",
     line: "if (replaced.length === 0 && remove.length === 0) return fields;",
     change: "replaced.length === 0 && remove.length === 0 → false",
@@ -22,7 +22,7 @@ export const equivalents: readonly Equivalent[] = [
       "Where nothing is set or removed, what follows gives an equal list: only the time differs.",
   },
   {
-    file: "src/agent/accelerator/origin-pools.ts",
+    file: "src/agent/accelerator/origin/origin-pools.ts",
     within: "OriginPools.inOrderOfHealth.trouble",
     line: 'const isDown = this.#down.size > 0 && this.#down.has(checkKey(domain, url, backend) ?? "");',
     change: "this.#down.size > 0 → this.#down.size >= 0",
@@ -30,7 +30,7 @@ export const equivalents: readonly Equivalent[] = [
       "An empty set has no key, whichever is asked for: only the time of making the key differs.",
   },
   {
-    file: "src/agent/bots/crawlers.ts",
+    file: "src/agent/bots/unreviewed/crawlers.ts",
     within: "longestText",
     line: "if (/^[?*+]$/.test(found)) runs[runs.length - 1] = run.slice(0, -1);",
     change: "1 → 2",
@@ -39,7 +39,7 @@ export const equivalents: readonly Equivalent[] = [
       "A pattern is tried wherever its text occurs, and a shorter text occurs wherever the longer one does: only the time differs.",
   },
   {
-    file: "src/agent/bots/evidence.ts",
+    file: "src/agent/bots/decisions/evidence.ts",
     within: "SetVerdicts.make",
     line: "const evidence = { holder, claimed: undefined, claimHasAddresses: false };",
     change: "false → true",
@@ -47,7 +47,7 @@ export const equivalents: readonly Equivalent[] = [
       "A set that holds the address decides alone: what a claim has is asked only where no set does.",
   },
   {
-    file: "src/agent/cache/deletions.ts",
+    file: "src/agent/cache/clearing/deletions.ts",
     within: "Deletions.step",
     line: "const isFirst = deletion.at === 0 && deletion.ids.length >= manyIds;",
     change: "0 → 1",
@@ -55,7 +55,7 @@ export const equivalents: readonly Equivalent[] = [
       "Emptying the text index at once is a short way to where the deletion of its rows leads anyhow: only the time differs.",
   },
   {
-    file: "src/agent/cache/worker-cache.ts",
+    file: "src/agent/cache/worker/worker-cache.ts",
     within: "WorkerCache.open",
     line: "const body = await this.#bodies.read(id, row, id <= (this.#current?.view.suspectTo ?? 0));",
     change: "0 → 1",
@@ -71,7 +71,7 @@ export const equivalents: readonly Equivalent[] = [
       "Both loops end by the signal that the line before has aborted, within the same turn, and send and tell nothing from then on: whoever does not wait for them meets the same.",
   },
   {
-    file: "src/agent/requests/record-room.ts",
+    file: "src/agent/requests/worker/record-room.ts",
     within: "RecordRoom.outstandingMax",
     line: "const records = Math.max(0, bytesMax - this.#usedBytes()) / recordBytes;",
     change: "0 → 1",
@@ -119,7 +119,7 @@ export const equivalents: readonly Equivalent[] = [
       "The number stands in for a bot that is not there, and neither 0 nor 1 is more than 65,536 elements.",
   },
   {
-    file: "src/central/store/blob-collection.ts",
+    file: "src/central/store/content/blob-collection.ts",
     within: "(module)",
     line: "const overlapChars = 80;",
     change: "80 → 80000",

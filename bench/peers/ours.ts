@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { callControl } from "../../src/base/control-socket.ts";
-import { everything, exactUrl, under } from "../../src/core/pattern-recipes.ts";
+import { everything, exactUrl, under } from "../../src/core/patterns/pattern-recipes.ts";
 import { CustomerScript, domain } from "../../test/support/customer-script.ts";
 import { Edge } from "../../test/support/edge.ts";
 import type { Command, Peer, Way } from "./peer.ts";

@@ -4,8 +4,8 @@
 import { createHash } from "node:crypto";
 import fastify from "fastify";
 import { createSealer } from "../../src/base/seal.ts";
-import { CustomerStore } from "../../src/central/store/customer-store.ts";
-import { openStore } from "../../src/central/store/database.ts";
+import { CustomerStore } from "../../src/central/store/people/customer-store.ts";
+import { openStore } from "../../src/central/store/engine/database.ts";
 
 const [path = "", port = "0"] = process.argv.slice(2);
 const now = (): Date => new Date();

@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { copyFileSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { callControl } from "../../src/base/control-socket.ts";
-import type { IndexFacts } from "../../src/agent/cache/opening.ts";
+import type { IndexFacts } from "../../src/agent/cache/index/opening.ts";
 import { openAgentDb } from "../../src/agent/link/agent-db.ts";
 import { indexMemory } from "../../src/agent/link/index-memory.ts";
 import { browser, Edge } from "../../test/support/edge.ts";

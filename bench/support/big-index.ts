@@ -1,9 +1,9 @@
 // An index of a million entries, written through the index's own code in large batches, while no agent runs.
 
 import { join } from "node:path";
-import { IndexKeeper } from "../../src/agent/cache/index-keeper.ts";
-import type { IndexMemory } from "../../src/agent/cache/opening.ts";
-import { SharedHeader } from "../../src/agent/cache/shared-header.ts";
+import { IndexKeeper } from "../../src/agent/cache/index/index-keeper.ts";
+import type { IndexMemory } from "../../src/agent/cache/index/opening.ts";
+import { SharedHeader } from "../../src/agent/cache/index/shared-header.ts";
 import type { Candidate } from "../../src/agent/cache/entry.ts";
 import type { SitePaths } from "./site-paths.ts";
 

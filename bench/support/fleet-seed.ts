@@ -3,10 +3,10 @@
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { createSealer, openKeyFile } from "../../src/base/seal.ts";
-import { openStore } from "../../src/central/store/database.ts";
-import { secretContext } from "../../src/central/store/site-secret.ts";
-import { parts } from "../../src/central/store/parts.ts";
-import { chainStart } from "../../src/core/journal-chain.ts";
+import { openStore } from "../../src/central/store/engine/database.ts";
+import { secretContext } from "../../src/central/store/journal/site-secret.ts";
+import { parts } from "../../src/central/store/engine/parts.ts";
+import { chainStart } from "../../src/core/journal/journal-chain.ts";
 
 export type Site = { readonly name16: string; readonly secret16: string };
 export type Fleet = { readonly token: string; readonly sites: readonly Site[] };

@@ -1,8 +1,8 @@
 // An agent without visitors: the real link to central, the real set store and the real steering of sets, over a database in memory. A hundred of them
 // fit into one process.
 
-import { SetStore } from "../../src/agent/bots/set-store.ts";
-import { SetWatch } from "../../src/agent/bots/set-watch.ts";
+import { SetStore } from "../../src/agent/bots/sets/set-store.ts";
+import { SetWatch } from "../../src/agent/bots/sets/set-watch.ts";
 import { BotSetContents } from "../../src/agent/link/bot-set-content.ts";
 import { startLink } from "../../src/agent/link/link.ts";
 import { SetChanges } from "../../src/agent/steering/set-changes.ts";

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { SetElement } from "../../src/core/set-digest.ts";
+import type { SetElement } from "../../src/core/addresses/set-digest.ts";
 import { tempDir } from "../../test/support/temp-dir.ts";
 import { until } from "../../test/support/until.ts";
 

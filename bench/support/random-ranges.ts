@@ -1,7 +1,7 @@
 // Ranges of many lengths, and addresses to ask for: half of them in a range, half anywhere. The same for the same seed.
 
-import type { IpFamily } from "../../src/core/ip.ts";
-import type { SetElement } from "../../src/core/set-digest.ts";
+import type { IpFamily } from "../../src/core/addresses/ip.ts";
+import type { SetElement } from "../../src/core/addresses/set-digest.ts";
 
 /** mulberry32: 32 bits a call. */
 function randomWords(seed: number): () => number {

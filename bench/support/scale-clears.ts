@@ -8,7 +8,7 @@ import { Health } from "../../src/base/health.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { Registry } from "../../src/base/metrics.ts";
 import { openSqlite } from "../../src/base/sqlite.ts";
-import { startIndexer, type IndexClient } from "../../src/agent/cache/index-client.ts";
+import { startIndexer, type IndexClient } from "../../src/agent/cache/index/index-client.ts";
 import { openAgentDb } from "../../src/agent/link/agent-db.ts";
 import { indexMemory } from "../../src/agent/link/index-memory.ts";
 import {
@@ -17,7 +17,7 @@ import {
   exactPatternOf,
   parameter,
   under,
-} from "../../src/core/pattern-recipes.ts";
+} from "../../src/core/patterns/pattern-recipes.ts";
 import { until } from "../../test/support/until.ts";
 import { percentile, type Figures } from "./figures.ts";
 import { shopPath, siteDomains, type SitePaths } from "./site-paths.ts";

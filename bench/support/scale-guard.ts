@@ -1,7 +1,7 @@
 // What the guard costs a commit while clears are pending, in this process.
 
-import { Guard } from "../../src/agent/cache/guard.ts";
-import { exactPatternOf, extension, under } from "../../src/core/pattern-recipes.ts";
+import { Guard } from "../../src/agent/cache/index/guard.ts";
+import { exactPatternOf, extension, under } from "../../src/core/patterns/pattern-recipes.ts";
 import { percentile, type Figures } from "./figures.ts";
 import type { SitePaths } from "./site-paths.ts";
 

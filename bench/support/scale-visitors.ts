@@ -6,7 +6,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
-import { everything } from "../../src/core/pattern-recipes.ts";
+import { everything } from "../../src/core/patterns/pattern-recipes.ts";
 import type { BigEdge } from "./big-edge.ts";
 import { percentile, type Figures } from "./figures.ts";
 import { visitAtPace, type Paced } from "./paced-load.ts";

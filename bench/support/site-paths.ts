@@ -6,7 +6,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import type { IndexedEntry } from "../../src/core/index-schema.ts";
+import type { IndexedEntry } from "../../src/core/patterns/index-schema.ts";
 
 export const siteDomains = ["www.example.com", "middle.example.net", "small.example.org"] as const;
 export const shopPath = "/shop/";

@@ -2,8 +2,8 @@
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { formatSegmentName } from "../../src/agent/requests/segment.ts";
-import { encodeFrame, encodeSegmentHeader } from "../../src/core/spool-frame.ts";
+import { formatSegmentName } from "../../src/agent/requests/spool/segment.ts";
+import { encodeFrame, encodeSegmentHeader } from "../../src/core/journal/spool-frame.ts";
 import type { RequestRecord } from "../../src/wire/request-log.ts";
 import { requestRecord } from "../../test/support/request-records.ts";
 

@@ -8,8 +8,8 @@ import { BlockList } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import ipaddr from "ipaddr.js";
-import type { IpFamily } from "../../src/core/ip.ts";
-import type { SetElement } from "../../src/core/set-digest.ts";
+import type { IpFamily } from "../../src/core/addresses/ip.ts";
+import type { SetElement } from "../../src/core/addresses/set-digest.ts";
 
 export type Peer = {
   readonly name: string;

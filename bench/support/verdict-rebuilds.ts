@@ -4,16 +4,20 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
-import { openWorkers } from "../../src/agent/accelerator/workers.ts";
-import { SetStore } from "../../src/agent/bots/set-store.ts";
-import { TableClient } from "../../src/agent/bots/table-client.ts";
+import { openWorkers } from "../../src/agent/accelerator/pool/workers.ts";
+import { SetStore } from "../../src/agent/bots/sets/set-store.ts";
+import { TableClient } from "../../src/agent/bots/tables/table-client.ts";
 import { openAgentDb } from "../../src/agent/link/agent-db.ts";
 import { Serving } from "../../src/agent/steering/serving.ts";
 import { Health } from "../../src/base/health.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { Registry } from "../../src/base/metrics.ts";
 import { parseSha256 } from "../../src/core/ids.ts";
-import { changedSetDigest, emptySetDigest, type SetElement } from "../../src/core/set-digest.ts";
+import {
+  changedSetDigest,
+  emptySetDigest,
+  type SetElement,
+} from "../../src/core/addresses/set-digest.ts";
 import { ask, host } from "../../test/agent/accelerator/edge.ts";
 import { tempDir } from "../../test/support/temp-dir.ts";
 import { percentile, type Figures } from "./figures.ts";

@@ -1,7 +1,7 @@
 // Keys and certificates of this deployment site: the vault that holds them, and what brings them into what is served.
 
 import { every } from "../base/wait.ts";
-import type { WorkerPool } from "./accelerator/workers.ts";
+import type { WorkerPool } from "./accelerator/pool/workers.ts";
 import type { Ground } from "./ground.ts";
 import type { Serving } from "./steering/serving.ts";
 import { VaultChanges } from "./steering/vault-changes.ts";

@@ -2,7 +2,7 @@
 
 import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
-import { checkpoint } from "./cache/checkpointer.ts";
+import { checkpoint } from "./cache/index/checkpointer.ts";
 
 /** Visitors and clears go first. */
 const niceness = 10;

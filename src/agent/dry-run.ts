@@ -1,13 +1,13 @@
 // What a clear would hit: for central's question and for the operator's.
 
-import { exactPatternOf } from "../core/pattern-recipes.ts";
+import { exactPatternOf } from "../core/patterns/pattern-recipes.ts";
 import {
   dryRunSamplesMax,
   sampleTextMax,
   type DryRunQuestion,
   type DryRunResult,
 } from "../wire/ask.ts";
-import type { IndexClient } from "./cache/index-client.ts";
+import type { IndexClient } from "./cache/index/index-client.ts";
 
 /** Entries looked through for samples: an URL with its coded bodies is up to four. */
 const lookedThrough = dryRunSamplesMax * 4;

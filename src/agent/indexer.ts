@@ -3,7 +3,7 @@
 import { execFile } from "node:child_process";
 import { parentPort, workerData } from "node:worker_threads";
 import { entryUrl } from "../base/entry.ts";
-import { IndexThread } from "./cache/index-thread.ts";
+import { IndexThread } from "./cache/index/index-thread.ts";
 import { rest } from "../base/rest.ts";
 import type { IndexerInit, IndexerToMain, MainToIndexer } from "./cache/messages.ts";
 

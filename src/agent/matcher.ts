@@ -1,6 +1,6 @@
 // The matcher process: matches customers' patterns against the cache index, read-only, and is killed by the index thread when over budget.
 
-import { Matcher, type MatchJob } from "./cache/match-job.ts";
+import { Matcher, type MatchJob } from "./cache/clearing/match-job.ts";
 
 const matcher = new Matcher();
 

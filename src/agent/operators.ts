@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { startControlSocket } from "../base/control-socket.ts";
 import { every } from "../base/wait.ts";
-import { ManifestTable } from "../core/manifest-table.ts";
+import { ManifestTable } from "../core/serving/manifest-table.ts";
 import { reportCertificatesMax, type Report, type Traffic } from "../wire/channel.ts";
 import { startAdminServer } from "./admin/admin-server.ts";
 import { CookieWatch } from "./admin/cookie-watch.ts";
@@ -13,8 +13,8 @@ import { OriginReport } from "./admin/origin-report.ts";
 import { startProcessMetrics } from "./admin/process-metrics.ts";
 import { trafficOf } from "./admin/traffic-report.ts";
 import type { AgentStatus } from "./admin/status.ts";
-import { ElementFinder } from "./bots/element-finder.ts";
-import { openClaimedBots } from "./bots/user-agents.ts";
+import { ElementFinder } from "./bots/sets/element-finder.ts";
+import { openClaimedBots } from "./bots/unreviewed/user-agents.ts";
 import type { Ground } from "./ground.ts";
 import { dryRun } from "./dry-run.ts";
 import type { Link } from "./link/link.ts";
@@ -23,8 +23,8 @@ import {
   LaneMetrics,
   summarizeLogs,
   type LogFacts,
-} from "./requests/lane-metrics.ts";
-import { readTail } from "./requests/tail-reader.ts";
+} from "./requests/ship/lane-metrics.ts";
+import { readTail } from "./requests/ship/tail-reader.ts";
 import type { Served } from "./serve.ts";
 import { describeVersion, viewsetPorts } from "./releases.ts";
 import type { Scrub } from "./scrub/scrub.ts";

@@ -1,9 +1,14 @@
 // Versions of domains on this host: which is in force, how that changes, what is on trial, and what operators are told of it.
 
-import { inForceOf, standingOf, type Standing, type ViewsetRef } from "../core/release-list.ts";
+import {
+  inForceOf,
+  standingOf,
+  type Standing,
+  type ViewsetRef,
+} from "../core/serving/release-list.ts";
 import type { ControlPorts } from "./admin/control-routes.ts";
 import type { VersionFacts } from "./admin/status.ts";
-import type { WorkerPool } from "./accelerator/workers.ts";
+import type { WorkerPool } from "./accelerator/pool/workers.ts";
 import type { Ground } from "./ground.ts";
 import type { Scrub } from "./scrub/scrub.ts";
 import { Activations } from "./steering/activation.ts";

@@ -2,7 +2,7 @@
 
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
-import { BodyList } from "./cache/body-list.ts";
+import { BodyList } from "./cache/index/body-list.ts";
 import type { WalkInit, WalkMessage } from "./scrub/messages.ts";
 import { createPace } from "./scrub/pace.ts";
 import { Walk } from "./scrub/walk.ts";

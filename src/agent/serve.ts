@@ -3,12 +3,12 @@
 import { entryUrl } from "../base/entry.ts";
 import type { Log } from "../base/log.ts";
 import { messageOf } from "../core/faults.ts";
-import { reachesOwn, type OwnListener } from "../core/own-listeners.ts";
-import type { ServingState } from "../core/serving-state.ts";
-import { OriginChecks } from "./accelerator/origin-checks.ts";
-import { localAddresses } from "./accelerator/origin-connector.ts";
-import type { BadBlob } from "./accelerator/worker-messages.ts";
-import { openWorkers, type WorkerPool } from "./accelerator/workers.ts";
+import { reachesOwn, type OwnListener } from "../core/serving/own-listeners.ts";
+import type { ServingState } from "../core/serving/serving-state.ts";
+import { OriginChecks } from "./accelerator/origin/origin-checks.ts";
+import { localAddresses } from "./accelerator/origin/origin-connector.ts";
+import type { BadBlob } from "./accelerator/pool/worker-messages.ts";
+import { openWorkers, type WorkerPool } from "./accelerator/pool/workers.ts";
 import { openCertificates, type KeptCertificates } from "./certificates.ts";
 import type { Ground } from "./ground.ts";
 import type { ImportProgress } from "./link/link.ts";

@@ -1,8 +1,8 @@
 // Root of the spool thread: started by agent/main with what SpoolInit says.
 
 import { parentPort, workerData } from "node:worker_threads";
-import { diskFiles } from "./requests/spool-files.ts";
-import { runSpoolThread } from "./requests/spool-thread.ts";
+import { diskFiles } from "./requests/spool/spool-files.ts";
+import { runSpoolThread } from "./requests/spool/spool-thread.ts";
 
 if (parentPort === null) throw new TypeError("spooler.ts is a thread of the agent");
 runSpoolThread(parentPort, workerData, diskFiles);

@@ -1,8 +1,8 @@
 // Root of the table thread: started by agent/ground with what TablerInit says.
 
 import { parentPort, workerData } from "node:worker_threads";
-import { runTabler } from "./bots/tabler-thread.ts";
-import type { TablerInit } from "./bots/table-messages.ts";
+import { runTabler } from "./bots/tables/tabler-thread.ts";
+import type { TablerInit } from "./bots/tables/table-messages.ts";
 
 if (parentPort === null) throw new TypeError("tabler.ts is a thread of the agent");
 // Main starts this thread with nothing else.

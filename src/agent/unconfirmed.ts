@@ -2,7 +2,7 @@
 
 import type { Health } from "../base/health.ts";
 import type { Log } from "../base/log.ts";
-import type { IndexClient } from "./cache/index-client.ts";
+import type { IndexClient } from "./cache/index/index-client.ts";
 
 export type UnconfirmedParts = {
   readonly index: Pick<IndexClient, "stats" | "setUnconfirmedServes">;

@@ -1,16 +1,16 @@
 // What `accel-agent why` and `bots` say of a visitor: what would happen to an address now and why, and what was decided before.
 
-import type { EffectivePolicy } from "../core/compose-state.ts";
+import type { EffectivePolicy } from "../core/serving/compose-state.ts";
 import { AccelError } from "../core/faults.ts";
-import { formatIp, parseIp } from "../core/ip.ts";
-import type { ServedDomain, ServedHost, ServingState } from "../core/serving-state.ts";
-import type { SetRef, Verdict } from "../core/verdict.ts";
-import { policySaid, tellStory } from "../core/verdict-words.ts";
-import type { DecisionLog } from "./bots/decision-log.ts";
-import type { KeptDecision } from "./bots/decision-ring.ts";
-import type { ElementFinder } from "./bots/element-finder.ts";
-import { judgeVisitor } from "./bots/evidence.ts";
-import type { ClaimedBotLookup } from "./bots/user-agents.ts";
+import { formatIp, parseIp } from "../core/addresses/ip.ts";
+import type { ServedDomain, ServedHost, ServingState } from "../core/serving/serving-state.ts";
+import type { SetRef, Verdict } from "../core/serving/verdict.ts";
+import { policySaid, tellStory } from "../core/serving/verdict-words.ts";
+import type { DecisionLog } from "./bots/decisions/decision-log.ts";
+import type { KeptDecision } from "./bots/decisions/decision-ring.ts";
+import type { ElementFinder } from "./bots/sets/element-finder.ts";
+import { judgeVisitor } from "./bots/decisions/evidence.ts";
+import type { ClaimedBotLookup } from "./bots/unreviewed/user-agents.ts";
 
 /** Of an address; the newest. */
 const decisionsShown = 10;

@@ -1,21 +1,21 @@
 // `accel-agent why URL`: what a plain GET, or one with cookies, would meet now, what is cached of the URL, and what became of what was cached before.
 
-import { mayServeCookies } from "../core/http-cache.ts";
-import type { Field } from "../core/http-fields.ts";
-import { passReason, type PassReason } from "../core/http-pass.ts";
-import type { CookieUse } from "../core/request-cookies.ts";
-import { queryRuleName, type CacheRoute, type SiteRoutes } from "../core/site-routes.ts";
-import { decodePath } from "../core/request-path.ts";
-import type { ServingState } from "../core/serving-state.ts";
+import { mayServeCookies } from "../core/http/http-cache.ts";
+import type { Field } from "../core/http/http-fields.ts";
+import { passReason, type PassReason } from "../core/http/http-pass.ts";
+import type { CookieUse } from "../core/http/request-cookies.ts";
+import { queryRuleName, type CacheRoute, type SiteRoutes } from "../core/serving/site-routes.ts";
+import { decodePath } from "../core/http/request-path.ts";
+import type { ServingState } from "../core/serving/serving-state.ts";
 import { AccelError } from "../core/faults.ts";
-import { HostTable, type ServedSite } from "./accelerator/host-table.ts";
-import { routeStatic } from "./accelerator/static-route.ts";
-import type { SiteFile } from "./accelerator/site-files.ts";
+import { HostTable, type ServedSite } from "./accelerator/pool/host-table.ts";
+import { routeStatic } from "./accelerator/files/static-route.ts";
+import type { SiteFile } from "./accelerator/files/site-files.ts";
 import type { UrlArgument } from "./admin/url-argument.ts";
-import type { ClearSeen } from "./cache/clear-sql.ts";
+import type { ClearSeen } from "./cache/clearing/clear-sql.ts";
 import type { EntryKey } from "./cache/entry.ts";
-import type { Doubt, IndexClient } from "./cache/index-client.ts";
-import type { WhyKey } from "./cache/why.ts";
+import type { Doubt, IndexClient } from "./cache/index/index-client.ts";
+import type { WhyKey } from "./cache/index/why.ts";
 
 /** Of each kind; the newest. */
 const clearsShown = 5;

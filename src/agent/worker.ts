@@ -5,17 +5,17 @@ import { followLogLevel, type LogLevelInit } from "../base/log-levels.ts";
 import { createLog } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
 import { runAccelerator } from "./accelerator/accelerator-thread.ts";
-import type { WorkerBoot } from "./accelerator/worker-handle.ts";
-import type { DecisionInit } from "./bots/decision-log.ts";
-import { DecisionTeller } from "./bots/decision-teller.ts";
-import { createJudge } from "./bots/evidence.ts";
-import { UnreviewedTeller } from "./bots/unreviewed-teller.ts";
-import { openClaimedBots } from "./bots/user-agents.ts";
+import type { WorkerBoot } from "./accelerator/pool/worker-handle.ts";
+import type { DecisionInit } from "./bots/decisions/decision-log.ts";
+import { DecisionTeller } from "./bots/decisions/decision-teller.ts";
+import { createJudge } from "./bots/decisions/evidence.ts";
+import { UnreviewedTeller } from "./bots/unreviewed/unreviewed-teller.ts";
+import { openClaimedBots } from "./bots/unreviewed/user-agents.ts";
 import type { CacheInit } from "./cache/messages.ts";
-import { openWorkerCache } from "./cache/worker-cache.ts";
-import { openLaneWriter } from "./requests/lane-writer.ts";
-import type { LaneInit } from "./requests/spool-messages.ts";
-import type { OwnListener } from "../core/own-listeners.ts";
+import { openWorkerCache } from "./cache/worker/worker-cache.ts";
+import { openLaneWriter } from "./requests/worker/lane-writer.ts";
+import type { LaneInit } from "./requests/spool/spool-messages.ts";
+import type { OwnListener } from "../core/serving/own-listeners.ts";
 
 /** `data` of the pool's openParts; both ports are transferred. */
 export type WorkerParts = {

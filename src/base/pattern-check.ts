@@ -1,9 +1,9 @@
-// Whether a clear pattern is valid: our own rules (core/pattern-fault.ts), then SQLite's FTS5 parser over an empty index of the same columns and
+// Whether a clear pattern is valid: our own rules (core/patterns/pattern-fault.ts), then SQLite's FTS5 parser over an empty index of the same columns and
 // tokenizer as a second opinion. The two agree (`npm run bench -- patterns`); where they should not, the stricter one counts. Central and agent ask the same.
 
 import { messageOf } from "../core/faults.ts";
-import { createTextIndexSql } from "../core/index-schema.ts";
-import { patternFault, type PatternFault } from "../core/pattern-fault.ts";
+import { createTextIndexSql } from "../core/patterns/index-schema.ts";
+import { patternFault, type PatternFault } from "../core/patterns/pattern-fault.ts";
 import { openSqlite } from "./sqlite.ts";
 
 export type PatternCheck = {

@@ -4,8 +4,8 @@ import { slowBackendType, unreachableBackendType } from "../wire/customer/notifi
 import { mailTo, postTo, type DeliveryContext } from "./deliveries.ts";
 import { alertChat, alertMail, type AlertMessage } from "./mail/alert-message.ts";
 import { planAlerts } from "./mail/alert-plan.ts";
-import type { CustomerStore } from "./store/customer-store.ts";
-import { customers } from "./store/customers.ts";
+import type { CustomerStore } from "./store/people/customer-store.ts";
+import { customers } from "./store/people/customers.ts";
 import {
   alertTargets,
   endTroubles,
@@ -13,9 +13,9 @@ import {
   firingAlerts,
   resolveAlert,
   troubles,
-} from "./store/alerts.ts";
-import { addressees } from "./store/subscriptions.ts";
-import type { Work } from "./store/work.ts";
+} from "./store/notices/alerts.ts";
+import { addressees } from "./store/notices/subscriptions.ts";
+import type { Work } from "./store/engine/work.ts";
 
 export type AlertingDeps = DeliveryContext & {
   readonly customers: Pick<CustomerStore, "transact">;

@@ -14,11 +14,11 @@ import { restoredMark } from "./agents/log-files.ts";
 import { restoreBackup, type RestoreFacts } from "./backup/restore-backup.ts";
 import { writeBackup, type BackupFacts, type StoredFacts } from "./backup/write-backup.ts";
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
-import { blobPages } from "./store/blob-rows.ts";
-import { openReader, openStore, storeEpoch } from "./store/database.ts";
-import { storedPackages } from "./store/packages.ts";
-import { noteRestore } from "./store/restores.ts";
-import { openStoreKey } from "./store/store-key.ts";
+import { blobPages } from "./store/content/blob-rows.ts";
+import { openReader, openStore, storeEpoch } from "./store/engine/database.ts";
+import { storedPackages } from "./store/packages/packages.ts";
+import { noteRestore } from "./store/engine/restores.ts";
+import { openStoreKey } from "./store/engine/store-key.ts";
 
 const configOption = {
   config: { type: "string", default: "/etc/accel-central/central.yaml" },

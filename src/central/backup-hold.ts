@@ -2,7 +2,7 @@
 
 import { once } from "../base/wait.ts";
 import type { ControlHandler } from "../base/control-socket.ts";
-import type { BlobFiles } from "./store/blobs.ts";
+import type { BlobFiles } from "./store/content/blobs.ts";
 
 /** Says that it holds, and then nothing more; ends at the latest when central stops. */
 export function createBackupHold(blobs: BlobFiles, stop: AbortSignal): ControlHandler {

@@ -5,9 +5,14 @@ import { mailAddressKey, type OutgoingMail } from "../core/outgoing.ts";
 import type { SenderTelemetry } from "./mail/telemetry.ts";
 import { unsubscribeUrl } from "./mail/links.ts";
 import type { CentralSettings } from "./settings/fields.ts";
-import { enqueue, type Enqueued, type NewMessage, type OutboxLimits } from "./store/outbox.ts";
-import type { Addressee } from "./store/subscriptions.ts";
-import type { Work } from "./store/work.ts";
+import {
+  enqueue,
+  type Enqueued,
+  type NewMessage,
+  type OutboxLimits,
+} from "./store/notices/outbox.ts";
+import type { Addressee } from "./store/notices/subscriptions.ts";
+import type { Work } from "./store/engine/work.ts";
 
 export type DeliveryContext = {
   readonly settings: CentralSettings;

@@ -8,9 +8,9 @@ import { metricsContentType, type Registry } from "../base/metrics.ts";
 import { devloveJsonSchemaPath, devloveJsonSchemaText } from "../wire/devlove-json-schema.ts";
 import { agentApiPrefix } from "../wire/token.ts";
 import type { AgentApi } from "./agents/agent-api.ts";
-import { describedPage, describedText } from "./api/described.ts";
-import { openApiPath } from "./api/openapi.ts";
-import { openApiPagePath, openApiPagePolicy } from "./api/openapi-page.ts";
+import { describedPage, describedText } from "./api/http/described.ts";
+import { openApiPath } from "./api/openapi/openapi.ts";
+import { openApiPagePath, openApiPagePolicy } from "./api/openapi/openapi-page.ts";
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 

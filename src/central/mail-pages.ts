@@ -2,8 +2,8 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Log } from "../base/log.ts";
-import { ClientAddresses } from "../core/client-address.ts";
-import { addressOf, endedFacts, requestIds, statusOf } from "./api/request-line.ts";
+import { ClientAddresses } from "../core/http/client-address.ts";
+import { addressOf, endedFacts, requestIds, statusOf } from "./api/http/request-line.ts";
 
 /** Who asks for a page. */
 export type Asker = { readonly address: string; readonly requestId: string };

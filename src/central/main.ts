@@ -9,7 +9,7 @@ import { loadSettings } from "../base/settings-file.ts";
 import { lockStateDir } from "../base/state-lock.ts";
 import { every, once } from "../base/wait.ts";
 import { refuseUnfinished } from "./backup/restore-backup.ts";
-import { describedText } from "./api/described.ts";
+import { describedText } from "./api/http/described.ts";
 import { mailPassword } from "./notices.ts";
 import { openCentral, type Central } from "./parts.ts";
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";

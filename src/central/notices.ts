@@ -26,12 +26,12 @@ import { createSmtpDelivery } from "./mail/smtp.ts";
 import { SenderTelemetry } from "./mail/telemetry.ts";
 import { sendDueReports, sendEvents } from "./reporting.ts";
 import type { CentralSettings } from "./settings/fields.ts";
-import { recordAudit } from "./store/audit.ts";
-import type { CustomerStore } from "./store/customer-store.ts";
-import type { Store } from "./store/database.ts";
-import type { AlertRules } from "./store/domain-reports.ts";
-import { dropOldNotices } from "./store/notice-expiry.ts";
-import { enqueue } from "./store/outbox.ts";
+import { recordAudit } from "./store/people/audit.ts";
+import type { CustomerStore } from "./store/people/customer-store.ts";
+import type { Store } from "./store/engine/database.ts";
+import type { AlertRules } from "./store/content/domain-reports.ts";
+import { dropOldNotices } from "./store/notices/notice-expiry.ts";
+import { enqueue } from "./store/notices/outbox.ts";
 import {
   endMessage,
   expireMessages,
@@ -40,7 +40,7 @@ import {
   putBackMessage,
   releaseLeases,
   takeMessage,
-} from "./store/outbox-sending.ts";
+} from "./store/notices/outbox-sending.ts";
 import {
   finishRecovery,
   hasLinksEnough,
@@ -48,9 +48,9 @@ import {
   recoveryUser,
   startRecovery,
   takeRecoveryRequest,
-} from "./store/recovery.ts";
-import { subscriptionOfLink } from "./store/subscriptions.ts";
-import type { Work } from "./store/work.ts";
+} from "./store/people/recovery.ts";
+import { subscriptionOfLink } from "./store/notices/subscriptions.ts";
+import type { Work } from "./store/engine/work.ts";
 
 export type NoticesDeps = {
   readonly settings: CentralSettings;

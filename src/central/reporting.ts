@@ -16,8 +16,8 @@ import {
 import { weeklyReport } from "./mail/weekly-report.ts";
 import { weekdays } from "./settings/notice-fields.ts";
 import type { CentralSettings } from "./settings/fields.ts";
-import type { CustomerStore } from "./store/customer-store.ts";
-import { customers as customersOf } from "./store/customers.ts";
+import type { CustomerStore } from "./store/people/customer-store.ts";
+import { customers as customersOf } from "./store/people/customers.ts";
 import {
   botsOf,
   clearsOf,
@@ -25,7 +25,7 @@ import {
   trafficOf,
   userAddresses,
   type DeploymentState,
-} from "./store/notice-facts.ts";
+} from "./store/notices/notice-facts.ts";
 import {
   dayBefore,
   newFacts,
@@ -35,9 +35,9 @@ import {
   versionChanges,
   type Run,
   type RunKind,
-} from "./store/notice-runs.ts";
-import { addressees, reportAddressee, type Addressee } from "./store/subscriptions.ts";
-import type { Work } from "./store/work.ts";
+} from "./store/notices/notice-runs.ts";
+import { addressees, reportAddressee, type Addressee } from "./store/notices/subscriptions.ts";
+import type { Work } from "./store/engine/work.ts";
 
 export type ReportingDeps = DeliveryContext & {
   readonly customers: Pick<CustomerStore, "transact">;

@@ -6,11 +6,11 @@ import type { Hub } from "./agents/hub.ts";
 import { canaryAges } from "./agents/log-canaries.ts";
 import type { LogThread } from "./agents/log-client.ts";
 import type { CentralSettings } from "./settings/fields.ts";
-import { storeEpoch, type Store } from "./store/database.ts";
-import { sitePositions, type SitePosition } from "./store/instances.ts";
-import { newestPackage } from "./store/packages.ts";
-import { countingOf, listedOf } from "./store/proof.ts";
-import { lastRestore } from "./store/restores.ts";
+import { storeEpoch, type Store } from "./store/engine/database.ts";
+import { sitePositions, type SitePosition } from "./store/journal/instances.ts";
+import { newestPackage } from "./store/packages/packages.ts";
+import { countingOf, listedOf } from "./store/journal/proof.ts";
+import { lastRestore } from "./store/engine/restores.ts";
 
 export type StatusDeps = {
   readonly settings: CentralSettings;

@@ -6,7 +6,7 @@ import { sleep } from "../base/wait.ts";
 import { ApiError } from "../client/api-error.ts";
 import { createCustomerClient, type CustomerClient } from "../client/customer-client.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
-import { patternsMax } from "../core/pattern-budget.ts";
+import { patternsMax } from "../core/patterns/pattern-budget.ts";
 import type { ClearState } from "../wire/customer/clear.ts";
 import { waitMaxS } from "../wire/customer/proof.ts";
 import {

@@ -1,6 +1,6 @@
 // The audit trail: what a line of it says, and how lines are asked for.
 
-import type { Json } from "./canonical-json.ts";
+import type { Json } from "./journal/canonical-json.ts";
 
 export type AuditEntry = {
   readonly via: "api" | "operator";

@@ -2,7 +2,11 @@
 
 import { Type } from "typebox";
 import type { TSchema } from "typebox";
-import { BACKEND_DEFAULTS, CACHE_DEFAULTS, SITE_DEFAULTS } from "../core/effective-devlove.ts";
+import {
+  BACKEND_DEFAULTS,
+  CACHE_DEFAULTS,
+  SITE_DEFAULTS,
+} from "../core/serving/effective-devlove.ts";
 
 const lifetimeMaxS = 315_360_000; // Ten years of 365 days: longer is a slip of the keyboard.
 const timeoutMaxS = 3_600;

@@ -1,13 +1,17 @@
 // The validator of devlove documents: all errors, at central before anything is stored and again in the agent before anything is served.
 
 import { Value } from "typebox/value";
-import { backendHostFault, backendUrlFault } from "../core/backend-url.ts";
-import type { BackendRules } from "../core/backend-url.ts";
-import * as semantics from "../core/devlove-semantics.ts";
-import type { Fault } from "../core/devlove-semantics.ts";
-import { parseJsonText } from "../core/json-text.ts";
+import { backendHostFault, backendUrlFault } from "../core/serving/backend-url.ts";
+import type { BackendRules } from "../core/serving/backend-url.ts";
+import * as semantics from "../core/serving/devlove-semantics.ts";
+import type { Fault } from "../core/serving/devlove-semantics.ts";
+import { parseJsonText } from "../core/journal/json-text.ts";
 import { nearest } from "../core/nearest.ts";
-import { cookiePatternFault, namePatternFault, pathPatternFault } from "../core/path-pattern.ts";
+import {
+  cookiePatternFault,
+  namePatternFault,
+  pathPatternFault,
+} from "../core/serving/path-pattern.ts";
 import { isServed } from "./devlove-keys.ts";
 import { DevloveSchema, devloveBytesMax, devloveSchemaId } from "./devlove.ts";
 import type { PartsCheck, TextCheck } from "./devlove-sections.ts";

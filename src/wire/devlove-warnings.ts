@@ -1,6 +1,6 @@
 // What `devlove/validate` says of a document that is valid and perhaps not meant so.
 
-import { devloveCautions } from "../core/devlove-cautions.ts";
+import { devloveCautions } from "../core/serving/devlove-cautions.ts";
 import type { Devlove } from "./devlove.ts";
 import { pointer } from "./shape-errors.ts";
 

@@ -2,11 +2,11 @@
 //
 // Keywords beside JSON Schema's, read by devlove-validate.ts: `x-check` names a check of the value, `x-key-check` one of the names in an
 // object with free names, `x-unique-by` the part in which the elements of a list differ ("" for the element itself).
-// A key is added here (with its default in core/effective-devlove.ts) and nowhere else; one that is not served yet stands in devlove-keys.ts too.
+// A key is added here (with its default in core/serving/effective-devlove.ts) and nowhere else; one that is not served yet stands in devlove-keys.ts too.
 
 import { Type } from "typebox";
 import type { Static } from "typebox";
-import { SITE_DEFAULTS } from "../core/effective-devlove.ts";
+import { SITE_DEFAULTS } from "../core/serving/effective-devlove.ts";
 import {
   BackendSchema,
   CacheRuleSchema,

@@ -1,4 +1,4 @@
-// The journal of a deployment site: what central wants, in order. Chain digests: `core/journal-chain.ts`.
+// The journal of a deployment site: what central wants, in order. Chain digests: `core/journal/journal-chain.ts`.
 
 import { Type, type Static } from "typebox";
 import { closed, decoder } from "./validate.ts";
@@ -40,7 +40,7 @@ export const journalBodies = {
     to_version: Count,
     added: Type.Array(BotElement),
     removed: Type.Array(BotElement),
-    /** Of the result; digest by `core/set-digest.ts`. */
+    /** Of the result; digest by `core/addresses/set-digest.ts`. */
     count: Count,
     digest: Sha256Text,
     shrink_meant: Type.Boolean(),

@@ -1,7 +1,7 @@
 // What an uploaded manifest is worth, from its bytes alone: whether it can be taken, and which contents it needs. Pure, and long for a million files: whoever
 // has others to answer asks for it in a thread.
 
-import { canonicalJson } from "../core/canonical-json.ts";
+import { canonicalJson } from "../core/journal/canonical-json.ts";
 import { messageOf } from "../core/faults.ts";
 import type { Sha256 } from "../core/ids.ts";
 import { caseFaults, decodeManifest, type Manifest } from "./manifest.ts";

@@ -4,16 +4,20 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { expect, test } from "vitest";
-import { SetStore } from "../../src/agent/bots/set-store.ts";
-import { TableClient } from "../../src/agent/bots/table-client.ts";
+import { SetStore } from "../../src/agent/bots/sets/set-store.ts";
+import { TableClient } from "../../src/agent/bots/tables/table-client.ts";
 import { openAgentDb } from "../../src/agent/link/agent-db.ts";
 import { Serving } from "../../src/agent/steering/serving.ts";
-import type { WorkerPool } from "../../src/agent/accelerator/workers.ts";
+import type { WorkerPool } from "../../src/agent/accelerator/pool/workers.ts";
 import { Health } from "../../src/base/health.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { Registry } from "../../src/base/metrics.ts";
 import { parseSha256, type Sha256 } from "../../src/core/ids.ts";
-import { changedSetDigest, emptySetDigest, type SetElement } from "../../src/core/set-digest.ts";
+import {
+  changedSetDigest,
+  emptySetDigest,
+  type SetElement,
+} from "../../src/core/addresses/set-digest.ts";
 import type { RequestRecord } from "../../src/wire/request-log.ts";
 import { startWorkers } from "../support/start-workers.ts";
 import { tempDir } from "../support/temp-dir.ts";

@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import { parseUrlArgument } from "../../src/agent/admin/url-argument.ts";
-import type { ClearSeen } from "../../src/agent/cache/clear-sql.ts";
-import type { WhyAnswer, WhyKey } from "../../src/agent/cache/why.ts";
+import type { ClearSeen } from "../../src/agent/cache/clearing/clear-sql.ts";
+import type { WhyAnswer, WhyKey } from "../../src/agent/cache/index/why.ts";
 import { why, type WhyParts } from "../../src/agent/why.ts";
 import { host, stateOf } from "./accelerator/edge.ts";
 

@@ -2,12 +2,15 @@
 
 import { MessageChannel } from "node:worker_threads";
 import { expect, test } from "vitest";
-import { DecisionRing } from "../../src/agent/bots/decision-ring.ts";
-import { DecisionTeller, type DecisionLine } from "../../src/agent/bots/decision-teller.ts";
-import { ElementFinder } from "../../src/agent/bots/element-finder.ts";
-import { judgeVisitor } from "../../src/agent/bots/evidence.ts";
-import { SetStore } from "../../src/agent/bots/set-store.ts";
-import { openClaimedBots } from "../../src/agent/bots/user-agents.ts";
+import { DecisionRing } from "../../src/agent/bots/decisions/decision-ring.ts";
+import {
+  DecisionTeller,
+  type DecisionLine,
+} from "../../src/agent/bots/decisions/decision-teller.ts";
+import { ElementFinder } from "../../src/agent/bots/sets/element-finder.ts";
+import { judgeVisitor } from "../../src/agent/bots/decisions/evidence.ts";
+import { SetStore } from "../../src/agent/bots/sets/set-store.ts";
+import { openClaimedBots } from "../../src/agent/bots/unreviewed/user-agents.ts";
 import { openAgentDb, type AgentDb } from "../../src/agent/link/agent-db.ts";
 import {
   checkVisitor,
@@ -16,10 +19,14 @@ import {
   whyDecision,
   type VisitorParts,
 } from "../../src/agent/why-visitor.ts";
-import { composeState, type EffectivePolicy } from "../../src/core/compose-state.ts";
+import { composeState, type EffectivePolicy } from "../../src/core/serving/compose-state.ts";
 import { parseSha256 } from "../../src/core/ids.ts";
-import type { ServingState } from "../../src/core/serving-state.ts";
-import { changedSetDigest, emptySetDigest, type SetElement } from "../../src/core/set-digest.ts";
+import type { ServingState } from "../../src/core/serving/serving-state.ts";
+import {
+  changedSetDigest,
+  emptySetDigest,
+  type SetElement,
+} from "../../src/core/addresses/set-digest.ts";
 import { checkedText, decidedText, listedText } from "../../src/cli/visitor-text.ts";
 import { tablesOf } from "../support/bot-tables.ts";
 

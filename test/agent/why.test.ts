@@ -7,12 +7,12 @@ import { expect, test } from "vitest";
 import { parseUrlArgument } from "../../src/agent/admin/url-argument.ts";
 import { why } from "../../src/agent/why.ts";
 import { blobPath } from "../../src/core/blob-path.ts";
-import type { CacheInput, SiteInput } from "../../src/core/effective-devlove.ts";
+import type { CacheInput, SiteInput } from "../../src/core/serving/effective-devlove.ts";
 import { parseSha256 } from "../../src/core/ids.ts";
-import { encodeManifestTable } from "../../src/core/manifest-table.ts";
+import { encodeManifestTable } from "../../src/core/serving/manifest-table.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { ask, host, openEdge, stateOf } from "./accelerator/edge.ts";
-import type { Doubt } from "../../src/agent/cache/index-client.ts";
+import type { Doubt } from "../../src/agent/cache/index/index-client.ts";
 import { fresh, openStage } from "./accelerator/stage.ts";
 
 /** Status and body that a visitor gets, and what `why` says of the same. */

@@ -2,18 +2,18 @@
 
 import { writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { startIndexer } from "../../src/agent/cache/index-client.ts";
+import { startIndexer } from "../../src/agent/cache/index/index-client.ts";
 import { memoryOf } from "./cache/rig.ts";
-import { startSpooler } from "../../src/agent/requests/spool-client.ts";
+import { startSpooler } from "../../src/agent/requests/ship/spool-client.ts";
 import { startWorkers } from "../support/start-workers.ts";
-import { DecisionLog } from "../../src/agent/bots/decision-log.ts";
-import { UnreviewedBots } from "../../src/agent/bots/unreviewed-bots.ts";
+import { DecisionLog } from "../../src/agent/bots/decisions/decision-log.ts";
+import { UnreviewedBots } from "../../src/agent/bots/unreviewed/unreviewed-bots.ts";
 import type { WorkerParts } from "../../src/agent/worker.ts";
 import { Health } from "../../src/base/health.ts";
 import { LogLevels } from "../../src/base/log-levels.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { Registry } from "../../src/base/metrics.ts";
-import type { ServingState } from "../../src/core/serving-state.ts";
+import type { ServingState } from "../../src/core/serving/serving-state.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
 import { ask, host, openOrigin, stateOf } from "./accelerator/edge.ts";

@@ -2,8 +2,8 @@
 
 import { afterAll, expect, test } from "vitest";
 import { openPatternCheck } from "../../src/base/pattern-check.ts";
-import { patternFault } from "../../src/core/pattern-fault.ts";
-import { parsePattern } from "../../src/core/pattern-grammar.ts";
+import { patternFault } from "../../src/core/patterns/pattern-fault.ts";
+import { parsePattern } from "../../src/core/patterns/pattern-grammar.ts";
 import { fuzzPatterns } from "../support/pattern-fuzz.ts";
 
 const patterns = openPatternCheck();

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { evaluateAlerts } from "../../src/central/alerting.ts";
-import { samplesOf } from "../../src/central/store/domain-reports.ts";
+import { samplesOf } from "../../src/central/store/content/domain-reports.ts";
 import { unreachableBackendType as unreachable } from "../../src/wire/customer/notifications.ts";
 import { alertScene as scene, evaluate } from "../support/alert-scene.ts";
 import { openNoticeRig } from "../support/notice-rig.ts";

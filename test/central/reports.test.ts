@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { sendDueReports, sendEvents } from "../../src/central/reporting.ts";
-import { addUnreviewed } from "../../src/central/store/unreviewed-counting.ts";
+import { addUnreviewed } from "../../src/central/store/bots/unreviewed-counting.ts";
 import { reportOf } from "../support/fake-agent.ts";
 import { openNoticeRig, type NoticeRig } from "../support/notice-rig.ts";
 import {

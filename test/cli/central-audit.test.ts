@@ -8,7 +8,7 @@ import { customerCommand } from "../../src/cli/central-customer.ts";
 import { tokenCommand } from "../../src/cli/central-token.ts";
 import { userCommand } from "../../src/cli/central-user.ts";
 import type { Command } from "../../src/base/command.ts";
-import { openStore } from "../../src/central/store/database.ts";
+import { openStore } from "../../src/central/store/engine/database.ts";
 import { call, settingsOf, start } from "../support/central-whole.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";

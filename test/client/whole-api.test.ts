@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import pino from "pino";
 import { expect, test } from "vitest";
 import { hashPassword } from "../../src/central/api/password.ts";
-import { describedDocument } from "../../src/central/api/described.ts";
+import { describedDocument } from "../../src/central/api/http/described.ts";
 import { createCustomerClient, type CustomerClient } from "../../src/client/customer-client.ts";
 import { slowBackendType } from "../../src/wire/customer/notifications.ts";
 import { openApi, type Api } from "../central/api/api-harness.ts";

@@ -9,7 +9,7 @@ const heuristic =
 const cookie =
   "RFC 9111 §7.3 lets a cache store Set-Cookie; this one never gives one visitor's cookie to another, unless the site's rule strips it.";
 const noAnswer =
-  "The tests' origin closes the connection, and the test then asks for a counter that only the origin's own answer has. We answer 502 and nothing stale, as must be (test/agent/accelerator/revalidation.test.ts); what the test would take for a pass no gateway can send.";
+  "The tests' origin closes the connection, and the test then asks for a counter that only the origin's own answer has. We answer 502 and nothing stale, as must be (test/agent/accelerator/cached/revalidation.test.ts); what the test would take for a pass no gateway can send.";
 const part =
   "The test's Content-Range names other bytes than its body has (4-9/10 over 5 bytes, 0-4/10 for the last 5): a part that contradicts itself must not be stored (RFC 9110 §15.3.7). Parts are passed on and not stored; ranges are cut from stored wholes.";
 

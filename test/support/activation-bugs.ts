@@ -25,7 +25,7 @@ export const powerBugs: readonly Bug[] = [
   {
     name: "flipped before it is committed",
     patch: {
-      file: "src/agent/accelerator/workers.ts",
+      file: "src/agent/accelerator/pool/workers.ts",
       from: /commit\?\.\(\);(\s+)this\.#words\.flip\(version\);/,
       to: "this.#words.flip(version);$1commit?.();",
     },

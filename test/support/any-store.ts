@@ -1,7 +1,7 @@
 // The store that a test runs on: a SQLite file, or, within `onPostgres`, a database of PostgreSQL that stands for that file.
 
 import { createHash } from "node:crypto";
-import { openReader, openStore, type Store } from "../../src/central/store/database.ts";
+import { openReader, openStore, type Store } from "../../src/central/store/engine/database.ts";
 import type { Postgres } from "./postgres.ts";
 
 type OpenStore = Store & AsyncDisposable;

@@ -1,7 +1,7 @@
 // What the OpenAPI document promises, as a check of exchanges: every answer that passes through is held against it, and an answer that tells more fails as well.
 
 import { Compile } from "typebox/schema";
-import type { JsonObject } from "../../src/central/api/openapi-schema.ts";
+import type { JsonObject } from "../../src/central/api/openapi/openapi-schema.ts";
 
 export type Exchange = {
   readonly method: string;

@@ -1,14 +1,14 @@
 // Bot sets for tests: compiled at once and in this thread, the one of a database or a few elements.
 
-import { SetStore } from "../../src/agent/bots/set-store.ts";
-import { builtTables, openArenas, TableMaker } from "../../src/agent/bots/table-maker.ts";
+import { SetStore } from "../../src/agent/bots/sets/set-store.ts";
+import { builtTables, openArenas, TableMaker } from "../../src/agent/bots/tables/table-maker.ts";
 import type { Tables } from "../../src/agent/steering/ports.ts";
 import type { Sqlite } from "../../src/base/sqlite.ts";
-import { AddressReader } from "../../src/core/address-reader.ts";
-import { AddressTable, type AddressTableRef } from "../../src/core/address-table.ts";
-import { planTable, RangeSetBuilder } from "../../src/core/range-set.ts";
-import type { HostSet } from "../../src/core/serving-state.ts";
-import type { SetElement } from "../../src/core/set-digest.ts";
+import { AddressReader } from "../../src/core/addresses/address-reader.ts";
+import { AddressTable, type AddressTableRef } from "../../src/core/addresses/address-table.ts";
+import { planTable, RangeSetBuilder } from "../../src/core/addresses/range-set.ts";
+import type { HostSet } from "../../src/core/serving/serving-state.ts";
+import type { SetElement } from "../../src/core/addresses/set-digest.ts";
 
 export function tableOf(elements: Iterable<SetElement>): AddressTableRef {
   const builder = new RangeSetBuilder();

@@ -6,20 +6,24 @@ import { silentLog } from "../../src/base/log.ts";
 import { Registry } from "../../src/base/metrics.ts";
 import { openPatternCheck } from "../../src/base/pattern-check.ts";
 import { CacheMetrics } from "../../src/agent/cache/cache-metrics.ts";
-import { Clearing } from "../../src/agent/cache/clearing.ts";
-import { ClearOrders } from "../../src/agent/cache/clear-orders.ts";
-import { DiskRoom } from "../../src/agent/cache/disk-room.ts";
-import { IndexKeeper } from "../../src/agent/cache/index-keeper.ts";
-import { Matcher, type MatchAnswer, type MatchJob } from "../../src/agent/cache/match-job.ts";
-import type { MatchProcess } from "../../src/agent/cache/matcher-child.ts";
+import { Clearing } from "../../src/agent/cache/clearing/clearing.ts";
+import { ClearOrders } from "../../src/agent/cache/clearing/clear-orders.ts";
+import { DiskRoom } from "../../src/agent/cache/index/disk-room.ts";
+import { IndexKeeper } from "../../src/agent/cache/index/index-keeper.ts";
+import {
+  Matcher,
+  type MatchAnswer,
+  type MatchJob,
+} from "../../src/agent/cache/clearing/match-job.ts";
+import type { MatchProcess } from "../../src/agent/cache/clearing/matcher-child.ts";
 import type { Call, CallName, Calls, View } from "../../src/agent/cache/messages.ts";
-import type { IndexFacts } from "../../src/agent/cache/opening.ts";
+import type { IndexFacts } from "../../src/agent/cache/index/opening.ts";
 import type { Scope } from "../../src/agent/cache/entry.ts";
-import type { Clock } from "../../src/agent/cache/clock.ts";
-import { SharedHeader } from "../../src/agent/cache/shared-header.ts";
-import { Verification } from "../../src/agent/cache/verification.ts";
-import { WorkerCache } from "../../src/agent/cache/worker-cache.ts";
-import { WriteQueue } from "../../src/agent/cache/write-queue.ts";
+import type { Clock } from "../../src/agent/cache/index/clock.ts";
+import { SharedHeader } from "../../src/agent/cache/index/shared-header.ts";
+import { Verification } from "../../src/agent/cache/clearing/verification.ts";
+import { WorkerCache } from "../../src/agent/cache/worker/worker-cache.ts";
+import { WriteQueue } from "../../src/agent/cache/index/write-queue.ts";
 import { FakePort, reached } from "./cache-model-time.ts";
 
 const workerCount = 2;

@@ -1,14 +1,14 @@
 // The guards of the cache, each taken away: what a model check that is worth something must find. Planted from outside, on the classes, for one run.
 
-import { Clears } from "../../src/agent/cache/clears.ts";
-import { Entries } from "../../src/agent/cache/entries.ts";
-import { EntrySites } from "../../src/agent/cache/entry-sites.ts";
-import { Guard } from "../../src/agent/cache/guard.ts";
-import { HotBodies } from "../../src/agent/cache/hot-bodies.ts";
-import { OpenIndex } from "../../src/agent/cache/open-index.ts";
-import { ServableBits } from "../../src/agent/cache/servable-bits.ts";
-import { SharedHeader } from "../../src/agent/cache/shared-header.ts";
-import { WorkerCache } from "../../src/agent/cache/worker-cache.ts";
+import { Clears } from "../../src/agent/cache/clearing/clears.ts";
+import { Entries } from "../../src/agent/cache/index/entries.ts";
+import { EntrySites } from "../../src/agent/cache/index/entry-sites.ts";
+import { Guard } from "../../src/agent/cache/index/guard.ts";
+import { HotBodies } from "../../src/agent/cache/worker/hot-bodies.ts";
+import { OpenIndex } from "../../src/agent/cache/index/open-index.ts";
+import { ServableBits } from "../../src/agent/cache/index/servable-bits.ts";
+import { SharedHeader } from "../../src/agent/cache/index/shared-header.ts";
+import { WorkerCache } from "../../src/agent/cache/worker/worker-cache.ts";
 import type { Weights } from "./cache-model-steps.ts";
 import type { Bugs } from "./cache-model-walk.ts";
 

@@ -1,7 +1,7 @@
 // The customer of the model check, central's journal and the operator of the host: what they order, and when it is acknowledged.
 
 import { inScope, type Scope } from "../../src/agent/cache/entry.ts";
-import type { IndexFacts } from "../../src/agent/cache/opening.ts";
+import type { IndexFacts } from "../../src/agent/cache/index/opening.ts";
 import type { ModelAgent } from "./cache-model-agent.ts";
 import { Order } from "./cache-model-oracle.ts";
 import { keyOf, type VisitorBugs, type World } from "./cache-model-scene.ts";

@@ -5,7 +5,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { openSqlite } from "../../src/base/sqlite.ts";
 import { inScope } from "../../src/agent/cache/entry.ts";
-import type { IndexFacts } from "../../src/agent/cache/opening.ts";
+import type { IndexFacts } from "../../src/agent/cache/index/opening.ts";
 import { ModelAgent } from "./cache-model-agent.ts";
 import { ModelDisk } from "./cache-model-disk.ts";
 import { Customer, type CustomerBugs } from "./cache-model-customer.ts";

@@ -9,7 +9,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { callControl } from "../../src/base/control-socket.ts";
-import { exactWord } from "../../src/core/exact-word.ts";
+import { exactWord } from "../../src/core/patterns/exact-word.ts";
 import { CustomerScript, domain } from "./customer-script.ts";
 import { Edge } from "./edge.ts";
 import { until } from "./until.ts";

@@ -5,8 +5,8 @@
 // given out, batches that central had committed.
 
 import { expect } from "vitest";
-import { totalDropped } from "../../src/agent/requests/gaps.ts";
-import type { SpoolFiles } from "../../src/agent/requests/spool-files.ts";
+import { totalDropped } from "../../src/agent/requests/spool/gaps.ts";
+import type { SpoolFiles } from "../../src/agent/requests/spool/spool-files.ts";
 import { LogCentral, type ToldGap } from "./log-central.ts";
 import { MemoryFiles } from "./memory-files.ts";
 import { SpoolRig, type Placed, type RigPolicy } from "./spool-rig.ts";

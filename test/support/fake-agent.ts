@@ -2,7 +2,7 @@
 
 import { once } from "node:events";
 import { WebSocket } from "ws";
-import { chainStart } from "../../src/core/journal-chain.ts";
+import { chainStart } from "../../src/core/journal/journal-chain.ts";
 import {
   decodeCentralMessage,
   type AgentMessage,

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket, WebSocketServer } from "ws";
 import { listenHttp, readBody } from "../../src/base/http-listener.ts";
 import type { Name16, Secret16 } from "../../src/core/ids.ts";
-import { chainStart } from "../../src/core/journal-chain.ts";
+import { chainStart } from "../../src/core/journal/journal-chain.ts";
 import {
   decodeAgentMessage,
   type AgentMessage,

@@ -1,9 +1,9 @@
 // The journal of one deployment site as a central keeps it: valid chains, superseded ranges, and the ways in which a store can be another than before.
 
 import { randomBytes } from "node:crypto";
-import type { Json } from "../../src/core/canonical-json.ts";
+import type { Json } from "../../src/core/journal/canonical-json.ts";
 import type { Sha256 } from "../../src/core/ids.ts";
-import { bodyDigest, chainStart, nextChain } from "../../src/core/journal-chain.ts";
+import { bodyDigest, chainStart, nextChain } from "../../src/core/journal/journal-chain.ts";
 import type { JournalEntry, JournalItem } from "../../src/wire/journal.ts";
 
 export class FakeJournal {

@@ -1,7 +1,7 @@
 // The spool thread, with a way to end it in the middle of anything, as SIGKILL does.
 
 import { BroadcastChannel } from "node:worker_threads";
-import type { SpoolClient } from "../../src/agent/requests/spool-client.ts";
+import type { SpoolClient } from "../../src/agent/requests/ship/spool-client.ts";
 
 const spooler = new URL("../../src/agent/spooler.ts", import.meta.url);
 

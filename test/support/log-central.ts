@@ -1,7 +1,7 @@
 // Central's side of request logs, as strict as the contract: numbers without hole or overlap behind the mark, else 409. Keeps every record it ever took.
 
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
-import type { Posted } from "../../src/agent/requests/ship-plan.ts";
+import type { Posted } from "../../src/agent/requests/ship/ship-plan.ts";
 import {
   batchBytesMax,
   batchRecordsMax,

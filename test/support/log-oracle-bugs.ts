@@ -15,7 +15,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: "cursor before data: the agent moves its mark before central has the batch",
     program: "agent",
     patch: {
-      file: "src/agent/requests/shipper.ts",
+      file: "src/agent/requests/ship/shipper.ts",
       from: /(const posted = await post\()/,
       to: "await spool.confirm(lane, batch.lastSeq); $1",
     },
@@ -24,7 +24,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: "unlink before commit: a segment goes when it was sent",
     program: "agent",
     patch: {
-      file: "src/agent/requests/lane-shelf.ts",
+      file: "src/agent/requests/spool/lane-shelf.ts",
       from: /lane\.lastSeqOf\(segment\) <= lane\.mark\b/,
       to: "lane.lastSeqOf(segment) <= Math.max(lane.mark, lane.sentThrough)",
     },
@@ -33,7 +33,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: "anybody's refusal: a 400 of a proxy makes a record poison",
     program: "agent",
     patch: {
-      file: "src/agent/requests/ship-plan.ts",
+      file: "src/agent/requests/ship/ship-plan.ts",
       from: "return isOwn && !isGap ?",
       to: "return !isGap ?",
     },
@@ -42,7 +42,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: "sums that drift: each lane that ends counts one record more",
     program: "agent",
     patch: {
-      file: "src/agent/requests/lane-shelf.ts",
+      file: "src/agent/requests/spool/lane-shelf.ts",
       from: "this.#gone.committed += committed;",
       to: "this.#gone.committed += committed + 1;",
     },
@@ -81,7 +81,7 @@ export const unlinkBeforeFsync: PlantedBug = {
   name: "unlink before fsync: a segment is dropped before the gap that tells of it is on disk",
   program: "agent",
   patch: {
-    file: "src/agent/requests/lane-shelf.ts",
+    file: "src/agent/requests/spool/lane-shelf.ts",
     from: /(\n {4}\/\/ On a full disk the gap)/,
     to: "\n    segment.unlink();$1",
   },

@@ -6,10 +6,10 @@
 // After that only the numbers are the same, not their kinds: of what central took before, the agent is told no more than how far it goes.
 
 import { cpSync, readdirSync } from "node:fs";
-import { parseSegmentName } from "../../src/agent/requests/segment.ts";
-import { diskFiles } from "../../src/agent/requests/spool-files.ts";
-import { recoverLanes } from "../../src/agent/requests/spool-recovery.ts";
-import { noMarks, readMarks, type SpoolMarks } from "../../src/agent/requests/spool-marks.ts";
+import { parseSegmentName } from "../../src/agent/requests/spool/segment.ts";
+import { diskFiles } from "../../src/agent/requests/spool/spool-files.ts";
+import { recoverLanes } from "../../src/agent/requests/spool/spool-recovery.ts";
+import { noMarks, readMarks, type SpoolMarks } from "../../src/agent/requests/spool/spool-marks.ts";
 import { formatLaneId } from "../../src/wire/request-log.ts";
 import type { Sums } from "./log-oracle-balance.ts";
 import type { StoreNews } from "./log-oracle-store.ts";

@@ -2,7 +2,7 @@
 
 import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { decodeMarks } from "../../src/agent/requests/spool-marks.ts";
+import { decodeMarks } from "../../src/agent/requests/spool/spool-marks.ts";
 import type { Random } from "./log-oracle-damage.ts";
 
 const noiseBytesMax = 3_000;

@@ -4,7 +4,7 @@
 // were not synced, a part may have come through.
 
 import { dirname } from "node:path";
-import type { SpoolFiles } from "../../src/agent/requests/spool-files.ts";
+import type { SpoolFiles } from "../../src/agent/requests/spool/spool-files.ts";
 
 export type FileOperation = keyof SpoolFiles;
 type Inode = { bytes: Buffer; synced: Buffer; modifiedMs: number };

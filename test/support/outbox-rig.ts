@@ -7,14 +7,14 @@ import { Registry } from "../../src/base/metrics.ts";
 import { createSealer } from "../../src/base/seal.ts";
 import type { Outbox } from "../../src/central/mail/ports.ts";
 import { SenderTelemetry } from "../../src/central/mail/telemetry.ts";
-import { CustomerStore } from "../../src/central/store/customer-store.ts";
+import { CustomerStore } from "../../src/central/store/people/customer-store.ts";
 import { openTestStore } from "./any-store.ts";
 import {
   enqueue,
   type Enqueued,
   type NewMessage,
   type OutboxLimits,
-} from "../../src/central/store/outbox.ts";
+} from "../../src/central/store/notices/outbox.ts";
 import {
   endMessage,
   expireMessages,
@@ -22,7 +22,7 @@ import {
   postponeMessage,
   putBackMessage,
   takeMessage,
-} from "../../src/central/store/outbox-sending.ts";
+} from "../../src/central/store/notices/outbox-sending.ts";
 import type { Outgoing } from "../../src/core/outgoing.ts";
 import { tempDir } from "./temp-dir.ts";
 

@@ -1,7 +1,7 @@
 // What customers do in the outside scene, each step compared with what visitors get afterwards: activate, clear, mark and unmark.
 
 import { until } from "./until.ts";
-import { exactWord } from "../../src/core/exact-word.ts";
+import { exactWord } from "../../src/core/patterns/exact-word.ts";
 import { settled, type Ledger } from "./outside-ledger.ts";
 import type { Random } from "./outside-random.ts";
 import type { Customer, OutsideAgent, OutsideScene } from "./outside-scene.ts";

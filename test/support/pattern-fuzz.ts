@@ -1,9 +1,9 @@
 // Clear patterns by the seed: grown from FTS5's grammar, the same with slips, and noise; and what our validator and FTS5 say of each.
 
 import type { PatternCheck } from "../../src/base/pattern-check.ts";
-import { indexColumns, normalPattern } from "../../src/core/index-schema.ts";
-import { judgePattern } from "../../src/core/pattern-fault.ts";
-import { parsePattern } from "../../src/core/pattern-grammar.ts";
+import { indexColumns, normalPattern } from "../../src/core/patterns/index-schema.ts";
+import { judgePattern } from "../../src/core/patterns/pattern-fault.ts";
+import { parsePattern } from "../../src/core/patterns/pattern-grammar.ts";
 
 export type FuzzCounts = {
   agreedAccepts: number;

@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { Kysely, PostgresDialect, PostgresDriver, sql } from "kysely";
 import type { DatabaseConnection, PostgresDialectConfig, TransactionSettings } from "kysely";
 import pg from "pg";
-import { prepareStore, type Store } from "../../src/central/store/database.ts";
-import type { StoreTables } from "../../src/central/store/schema.ts";
+import { prepareStore, type Store } from "../../src/central/store/engine/database.ts";
+import type { StoreTables } from "../../src/central/store/engine/schema.ts";
 import { tempDir } from "./temp-dir.ts";
 import { until } from "./until.ts";
 

@@ -1,7 +1,11 @@
 // A shipper over a real spool (without its thread) and a strict central that answers as a test wants.
 
-import type { Posted } from "../../src/agent/requests/ship-plan.ts";
-import { startShipper, type ShippedBatch, type Shipper } from "../../src/agent/requests/shipper.ts";
+import type { Posted } from "../../src/agent/requests/ship/ship-plan.ts";
+import {
+  startShipper,
+  type ShippedBatch,
+  type Shipper,
+} from "../../src/agent/requests/ship/shipper.ts";
 import { Health } from "../../src/base/health.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { Registry } from "../../src/base/metrics.ts";

@@ -1,14 +1,18 @@
 // The spool without its thread, step by step: a worker that numbers, a disk in memory, a strict central, and a judge over all of them.
 
 import { expect } from "vitest";
-import { windowMin } from "../../src/agent/requests/lane-window.ts";
-import { LaneWords } from "../../src/agent/requests/lane-words.ts";
-import type { ShelfOptions } from "../../src/agent/requests/lane-shelf.ts";
-import { Spool, type Feed } from "../../src/agent/requests/spool.ts";
-import { totalDropped } from "../../src/agent/requests/gaps.ts";
-import { planAfter } from "../../src/agent/requests/ship-plan.ts";
-import type { SpoolFiles } from "../../src/agent/requests/spool-files.ts";
-import type { CrashLoss, LaneFacts, SpoolNotice } from "../../src/agent/requests/spool-messages.ts";
+import { windowMin } from "../../src/agent/requests/spool/lane-window.ts";
+import { LaneWords } from "../../src/agent/requests/worker/lane-words.ts";
+import type { ShelfOptions } from "../../src/agent/requests/spool/lane-shelf.ts";
+import { Spool, type Feed } from "../../src/agent/requests/spool/spool.ts";
+import { totalDropped } from "../../src/agent/requests/spool/gaps.ts";
+import { planAfter } from "../../src/agent/requests/ship/ship-plan.ts";
+import type { SpoolFiles } from "../../src/agent/requests/spool/spool-files.ts";
+import type {
+  CrashLoss,
+  LaneFacts,
+  SpoolNotice,
+} from "../../src/agent/requests/spool/spool-messages.ts";
 import { batchBytesMax, batchRecordsMax } from "../../src/wire/request-log.ts";
 import { LogCentral } from "./log-central.ts";
 import { MemoryFiles } from "./memory-files.ts";

@@ -4,7 +4,7 @@ import {
   openWorkers,
   type WorkerPool,
   type WorkerPoolOptions,
-} from "../../src/agent/accelerator/workers.ts";
+} from "../../src/agent/accelerator/pool/workers.ts";
 
 export async function startWorkers(options: WorkerPoolOptions): Promise<WorkerPool> {
   const pool = await openWorkers(options);

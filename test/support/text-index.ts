@@ -8,7 +8,7 @@ import {
   normalPattern,
   type IndexedEntry,
   type IndexedText,
-} from "../../src/core/index-schema.ts";
+} from "../../src/core/patterns/index-schema.ts";
 
 export class TextIndex implements Disposable {
   readonly #db = openSqlite(":memory:", { sync: "normal" });

@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { hashPassword } from "../../src/central/api/password.ts";
-import { openStore } from "../../src/central/store/database.ts";
+import { openStore } from "../../src/central/store/engine/database.ts";
 import { call } from "../support/central-whole.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { Program } from "../support/process.ts";

@@ -1,7 +1,7 @@
 // The validator of devlove documents: every error at once, each with its place; what is not served yet; hostile documents.
 
 import { describe, expect, test } from "vitest";
-import { effectiveDevlove } from "../../src/core/effective-devlove.ts";
+import { effectiveDevlove } from "../../src/core/serving/effective-devlove.ts";
 import { validateDevlove } from "../../src/wire/devlove-validate.ts";
 import type { DevloveContext, DevloveError } from "../../src/wire/devlove-validate.ts";
 import { cpuMs } from "../support/cpu-time.ts";

@@ -3,7 +3,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { Value } from "typebox/value";
-import { SITE_DEFAULTS } from "../../src/core/effective-devlove.ts";
+import { SITE_DEFAULTS } from "../../src/core/serving/effective-devlove.ts";
 import { NOT_SERVED, devloveKeys } from "../../src/wire/devlove-keys.ts";
 import { DevloveSchema } from "../../src/wire/devlove.ts";
 import { walkShape } from "../../src/wire/shape-errors.ts";

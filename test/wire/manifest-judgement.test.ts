@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { canonicalJson } from "../../src/core/canonical-json.ts";
+import { canonicalJson } from "../../src/core/journal/canonical-json.ts";
 import { parseSha256, type Sha256 } from "../../src/core/ids.ts";
 import { judgeManifest, pathWith } from "../../src/wire/manifest-judgement.ts";
 import type { Manifest } from "../../src/wire/manifest.ts";

@@ -1,7 +1,7 @@
 // What agent and central say to each other has bounds, so that neither can be filled by the other: each is kept exactly.
 
 import type { Sha256 } from "../../src/core/ids.ts";
-import { chainStart } from "../../src/core/journal-chain.ts";
+import { chainStart } from "../../src/core/journal/journal-chain.ts";
 import { decodeAgentMessage, decodeCentralMessage } from "../../src/wire/channel.ts";
 import { decodeEntry, decodeJournalPage, type JournalKind } from "../../src/wire/journal.ts";
 import { decodeBlobsWanted, decodeManifest } from "../../src/wire/manifest.ts";

@@ -4,14 +4,14 @@ import type { MessagePort } from "node:worker_threads";
 import type { Log } from "../../base/log.ts";
 import type { Registry } from "../../base/metrics.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
-import type { CertificateTableRef } from "../../core/certificate-table.ts";
-import { ClientAddresses } from "../../core/client-address.ts";
-import type { ResponseCache } from "./cache-port.ts";
-import { Flights } from "./flights.ts";
-import { VisitorListener } from "./listener.ts";
-import { followOriginChecks } from "./origin-checks.ts";
-import type { OriginGuard } from "./origin-connector.ts";
-import { OriginPools } from "./origin-pools.ts";
+import type { CertificateTableRef } from "../../core/serving/certificate-table.ts";
+import { ClientAddresses } from "../../core/http/client-address.ts";
+import type { ResponseCache } from "./cached/cache-port.ts";
+import { Flights } from "./cached/flights.ts";
+import { VisitorListener } from "./doors/listener.ts";
+import { followOriginChecks } from "./origin/origin-checks.ts";
+import type { OriginGuard } from "./origin/origin-connector.ts";
+import { OriginPools } from "./origin/origin-pools.ts";
 import { answer } from "./pipeline.ts";
 import {
   createClock,
@@ -20,17 +20,17 @@ import {
   type RecordRoom,
   type RecordSink,
 } from "./ports.ts";
-import { answerProbes } from "./probing.ts";
-import { ProblemLog } from "./problem-log.ts";
-import { RecordGate } from "./record-gate.ts";
-import { createRecorder } from "./recorder.ts";
-import { SecureContexts } from "./secure-contexts.ts";
-import { Heartbeat, PoolWords } from "./shared-words.ts";
-import { StagedStates } from "./staged-states.ts";
-import type { TicketKeys } from "./ticket-keys.ts";
-import { createWorkerMetrics } from "./worker-metrics.ts";
-import { VariantMaker } from "./variant-maker.ts";
-import type { AcceleratorInit, FromWorker, ToWorker } from "./worker-messages.ts";
+import { answerProbes } from "./pool/probing.ts";
+import { ProblemLog } from "./records/problem-log.ts";
+import { RecordGate } from "./records/record-gate.ts";
+import { createRecorder } from "./records/recorder.ts";
+import { SecureContexts } from "./doors/secure-contexts.ts";
+import { Heartbeat, PoolWords } from "./pool/shared-words.ts";
+import { StagedStates } from "./pool/staged-states.ts";
+import type { TicketKeys } from "./doors/ticket-keys.ts";
+import { createWorkerMetrics } from "./records/worker-metrics.ts";
+import { VariantMaker } from "./cached/variant-maker.ts";
+import type { AcceleratorInit, FromWorker, ToWorker } from "./pool/worker-messages.ts";
 
 /** Main replaces a worker whose heartbeat stands still for 5 s. */
 const beatMs = 250;

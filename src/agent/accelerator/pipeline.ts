@@ -1,21 +1,21 @@
 // The way of a request: client address → host → verdict → redirect → static file → cache and origin. Each step answers or passes on.
 
-import type { ClientAddresses } from "../../core/client-address.ts";
-import { parseTarget, type RequestTarget } from "../../core/request-path.ts";
-import { fieldValue, type Field } from "../../core/http-fields.ts";
-import { sendText, withSiteHeaders, writeHead } from "./answer.ts";
-import type { Exchange } from "./exchange.ts";
-import { answerGenerated } from "./generated.ts";
-import type { GeneratedDeps } from "./inquiry.ts";
-import type { Served, ServedSite } from "./host-table.ts";
+import type { ClientAddresses } from "../../core/http/client-address.ts";
+import { parseTarget, type RequestTarget } from "../../core/http/request-path.ts";
+import { fieldValue, type Field } from "../../core/http/http-fields.ts";
+import { sendText, withSiteHeaders, writeHead } from "./doors/answer.ts";
+import type { Exchange } from "./doors/exchange.ts";
+import { answerGenerated } from "./cached/generated.ts";
+import type { GeneratedDeps } from "./cached/inquiry.ts";
+import type { Served, ServedSite } from "./pool/host-table.ts";
 import type { DecisionSink, Judge } from "./ports.ts";
-import { askedPort, visitorScheme } from "./origin-request.ts";
-import { asksForUpgrade, refusalOf } from "./request-check.ts";
-import { SourceChanged, type SiteFile } from "./site-files.ts";
-import type { StagedStates } from "./staged-states.ts";
-import { answerNotFound, answerStatic, type StaticAnswerDeps } from "./static-answer.ts";
-import { routeStatic } from "./static-route.ts";
-import type { WorkerMetrics } from "./worker-metrics.ts";
+import { askedPort, visitorScheme } from "./origin/origin-request.ts";
+import { asksForUpgrade, refusalOf } from "./doors/request-check.ts";
+import { SourceChanged, type SiteFile } from "./files/site-files.ts";
+import type { StagedStates } from "./pool/staged-states.ts";
+import { answerNotFound, answerStatic, type StaticAnswerDeps } from "./files/static-answer.ts";
+import { routeStatic } from "./files/static-route.ts";
+import type { WorkerMetrics } from "./records/worker-metrics.ts";
 
 export type PipelineDeps = GeneratedDeps &
   StaticAnswerDeps & {

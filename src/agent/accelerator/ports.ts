@@ -1,8 +1,8 @@
 // What the data plane needs beside the cache, declared by its consumer: somebody who judges, somebody who takes the records, a clock.
 
-import type { Decision } from "../../core/decision.ts";
-import type { HostBots } from "../../core/serving-state.ts";
-import type { Verdict } from "../../core/verdict.ts";
+import type { Decision } from "../../core/serving/decision.ts";
+import type { HostBots } from "../../core/serving/serving-state.ts";
+import type { Verdict } from "../../core/serving/verdict.ts";
 import type { RequestRecord } from "../../wire/request-log.ts";
 
 /** Synchronous, never throws. Asked once for each request; `domain` is the main domain, for what it counts. */

@@ -3,7 +3,7 @@
 import type { ControlRoutes } from "../../base/control-socket.ts";
 import { AccelError } from "../../core/faults.ts";
 import { parseDomainName } from "../../core/ids.ts";
-import { parseIp } from "../../core/ip.ts";
+import { parseIp } from "../../core/addresses/ip.ts";
 import type { AgentStatus } from "./status.ts";
 import { parseTailArgument, type TailArgument } from "./tail-argument.ts";
 import type { UrlArgument } from "./url-argument.ts";

@@ -3,7 +3,11 @@
 
 import type { Health } from "../../base/health.ts";
 import type { MetricsData } from "../../base/metrics.ts";
-import { judgeCookies, type CookieCounts, type CookieWindow } from "../../core/cookie-share.ts";
+import {
+  judgeCookies,
+  type CookieCounts,
+  type CookieWindow,
+} from "../../core/http/cookie-share.ts";
 
 /** Domains that are warned of at one time: reports carry all warnings. */
 export const warnedMax = 100;

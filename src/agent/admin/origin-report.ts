@@ -1,7 +1,7 @@
 // What central is told of the origins, read from the workers' own metrics so that both always say the same.
 
 import type { MetricsData } from "../../base/metrics.ts";
-import type { CheckVerdict } from "../../core/origin-checks.ts";
+import type { CheckVerdict } from "../../core/serving/origin-checks.ts";
 import type { Report } from "../../wire/channel.ts";
 
 type Sample = {

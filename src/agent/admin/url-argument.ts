@@ -2,7 +2,7 @@
 
 import { AccelError } from "../../core/faults.ts";
 import { hostOfAuthority, parseDomainName } from "../../core/ids.ts";
-import { parseTarget } from "../../core/request-path.ts";
+import { parseTarget } from "../../core/http/request-path.ts";
 
 export type UrlArgument = {
   /** Canonical. */

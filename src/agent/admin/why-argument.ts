@@ -1,8 +1,8 @@
 // What `accel-agent why` can be asked about: a URL, an address, a decision.
 
-import { decisionIdPattern } from "../../core/decision.ts";
+import { decisionIdPattern } from "../../core/serving/decision.ts";
 import { AccelError } from "../../core/faults.ts";
-import { parseIp, parseRange } from "../../core/ip.ts";
+import { parseIp, parseRange } from "../../core/addresses/ip.ts";
 import { parseUrlArgument, type UrlArgument } from "./url-argument.ts";
 
 export type WhyArgument =

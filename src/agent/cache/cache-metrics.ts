@@ -2,7 +2,7 @@
 
 import { createMetrics, type Registry } from "../../base/metrics.ts";
 import { codeOf } from "../../core/faults.ts";
-import type { ClearApplied, ClearGone } from "./clears.ts";
+import type { ClearApplied, ClearGone } from "./clearing/clears.ts";
 import type { IndexerTotals } from "./messages.ts";
 
 const table = {

@@ -1,4 +1,4 @@
-// What is cached of one response, and what may come of storing it. The consumer declares the same shapes for itself (accelerator/cache-port.ts).
+// What is cached of one response, and what may come of storing it. The consumer declares the same shapes for itself (accelerator/cached/cache-port.ts).
 
 export type EntryKind = "static" | "generated";
 

@@ -7,10 +7,10 @@
 import type { MessagePort } from "node:worker_threads";
 import type { FaultCode } from "../../core/faults.ts";
 import type { Severity } from "../../base/health.ts";
-import type { ClearApplied, ClearGone, ClearRequest, Refused } from "./clears.ts";
-import type { FoundEntry } from "./entry-sql.ts";
-import type { IndexFacts } from "./opening.ts";
-import type { WhyAnswer } from "./why.ts";
+import type { ClearApplied, ClearGone, ClearRequest, Refused } from "./clearing/clears.ts";
+import type { FoundEntry } from "./index/entry-sql.ts";
+import type { IndexFacts } from "./index/opening.ts";
+import type { WhyAnswer } from "./index/why.ts";
 import type {
   Candidate,
   CommitOutcome,

@@ -12,7 +12,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync, readFileSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import type { Json } from "../../core/canonical-json.ts";
+import type { Json } from "../../core/journal/canonical-json.ts";
 import {
   isCorruption,
   migrate,

@@ -9,7 +9,7 @@ import { mkdir, open, readdir, rm, stat, type FileHandle } from "node:fs/promise
 import { join } from "node:path";
 import { AccelError, codeOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
-import type { SetElement } from "../../core/set-digest.ts";
+import type { SetElement } from "../../core/addresses/set-digest.ts";
 import { decodeBotElement } from "../../wire/snapshot.ts";
 import { describeErrors } from "../../wire/validate.ts";
 import type { CentralClient } from "./central-client.ts";

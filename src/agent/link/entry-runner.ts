@@ -3,7 +3,7 @@
 // Two parts (`unfinished` in the ledger) outlive a restart: a clear whose `gone` was not recorded, and an import that a snapshot told of. They are applied again at the start.
 
 import type { Sha256 } from "../../core/ids.ts";
-import { chainStart } from "../../core/journal-chain.ts";
+import { chainStart } from "../../core/journal/journal-chain.ts";
 import { retry } from "../../base/wait.ts";
 import { decodeEntry, type JournalEntry, type KnownEntry } from "../../wire/journal.ts";
 import type { Receipt } from "../../wire/receipt.ts";

@@ -1,7 +1,7 @@
 // What to do with items of the journal, from whichever path they came: pure. Channel and poll may bring the same item twice; each is taken once, in order, if its digest continues ours.
 
-import type { Json } from "../../core/canonical-json.ts";
-import { bodyDigest, nextChain } from "../../core/journal-chain.ts";
+import type { Json } from "../../core/journal/canonical-json.ts";
+import { bodyDigest, nextChain } from "../../core/journal/journal-chain.ts";
 import type { JournalEntry, JournalItem } from "../../wire/journal.ts";
 
 /** The last item that was taken and the chain digest there. */

@@ -9,7 +9,7 @@
 // The effect of an entry is durable before `commit`; then receipt, cursor and the rest are one transaction. So a crash repeats an entry, never loses or receipts it early.
 // The cursor is the contiguous prefix: it moves over `done` rows as soon as they touch it.
 
-import { chainStart } from "../../core/journal-chain.ts";
+import { chainStart } from "../../core/journal/journal-chain.ts";
 import type { Sqlite } from "../../base/sqlite.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 

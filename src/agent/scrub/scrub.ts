@@ -2,7 +2,7 @@
 // agent.db, so that a restart goes on with it. Nothing waits for it, and a stop ends it at once.
 
 import { schedule } from "node-cron";
-import type { Json } from "../../core/canonical-json.ts";
+import type { Json } from "../../core/journal/canonical-json.ts";
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type Registry } from "../../base/metrics.ts";

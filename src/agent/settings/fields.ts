@@ -16,7 +16,7 @@ import {
   text,
 } from "../../base/settings-fields.ts";
 import { logLevels } from "../../base/log.ts";
-import { forwardedHeaders } from "../../core/client-address.ts";
+import { forwardedHeaders } from "../../core/http/client-address.ts";
 import {
   domainNameFault,
   parseDomainName,
@@ -24,7 +24,7 @@ import {
   type DomainName,
   type Name16,
 } from "../../core/ids.ts";
-import { parseRange } from "../../core/ip.ts";
+import { parseRange } from "../../core/addresses/ip.ts";
 
 const absolutePath = (raw: unknown): Parsed<string> =>
   typeof raw === "string" && isAbsolute(raw)

@@ -5,7 +5,7 @@
 // its entry, and where it changes later by a correction in the same transaction.
 
 import { isDeepStrictEqual } from "node:util";
-import type { Json } from "../../core/canonical-json.ts";
+import type { Json } from "../../core/journal/canonical-json.ts";
 import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
 import {
   findRelease,
@@ -20,7 +20,7 @@ import {
   type Return,
   type ViewsetRef,
   type Wish,
-} from "../../core/release-list.ts";
+} from "../../core/serving/release-list.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { JournalBody } from "../../wire/journal.ts";
 import { refused, type EntryOutcome } from "./outcomes.ts";

@@ -1,6 +1,6 @@
 // What each kind of journal entry does. The effect is durable and in force before an applier resolves; a repeated entry gives the same state and the same outcome.
 
-import type { EntryPlace } from "../../core/release-list.ts";
+import type { EntryPlace } from "../../core/serving/release-list.ts";
 import type { JournalBody, JournalKind, KnownEntry } from "../../wire/journal.ts";
 import type { Activations } from "./activation.ts";
 import { refused, refusing, type EntryOutcome, type LaterOutcome } from "./outcomes.ts";

@@ -1,17 +1,17 @@
 // What steering needs from the agent's other parts. Each port is small; the composition root passes the objects in.
 
-import type { Json } from "../../core/canonical-json.ts";
-import type { CompiledSet, LocalSite, ReadyViewset } from "../../core/compose-state.ts";
+import type { Json } from "../../core/journal/canonical-json.ts";
+import type { CompiledSet, LocalSite, ReadyViewset } from "../../core/serving/compose-state.ts";
 import type {
   FoundCertificates,
   LockedCertificates,
   ReadyCertificates,
   StoredCertificates,
-} from "../../core/found-certificates.ts";
+} from "../../core/serving/found-certificates.ts";
 import type { Sha256 } from "../../core/ids.ts";
-import type { Probe, ProbeAnswer } from "../../core/plan-probes.ts";
-import type { ServingState } from "../../core/serving-state.ts";
-import type { SetElement } from "../../core/set-digest.ts";
+import type { Probe, ProbeAnswer } from "../../core/serving/plan-probes.ts";
+import type { ServingState } from "../../core/serving/serving-state.ts";
+import type { SetElement } from "../../core/addresses/set-digest.ts";
 import type { BotSet, JournalBody } from "../../wire/journal.ts";
 import type { BotSetState } from "../../wire/snapshot.ts";
 

@@ -1,8 +1,8 @@
 // What this host remembers of the versions of its domains, in agent.db: read and written whole, one book a domain. What becomes of a book is
-// decided in core/release-list.ts.
+// decided in core/serving/release-list.ts.
 
-import type { Json } from "../../core/canonical-json.ts";
-import type { HeldRelease } from "../../core/plan-activation.ts";
+import type { Json } from "../../core/journal/canonical-json.ts";
+import type { HeldRelease } from "../../core/serving/plan-activation.ts";
 import {
   emptyBook,
   granted,
@@ -12,7 +12,7 @@ import {
   type Release,
   type ReleaseBook,
   type Wish,
-} from "../../core/release-list.ts";
+} from "../../core/serving/release-list.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { JournalBody } from "../../wire/journal.ts";
 import type { Correction, Documents } from "./ports.ts";

@@ -3,7 +3,7 @@
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
-import type { ReadyViewset } from "../../core/compose-state.ts";
+import type { ReadyViewset } from "../../core/serving/compose-state.ts";
 import { FAULTS, messageOf } from "../../core/faults.ts";
 import {
   inForceOf,
@@ -12,7 +12,7 @@ import {
   type ReleaseBook,
   type Standing,
   type ViewsetRef,
-} from "../../core/release-list.ts";
+} from "../../core/serving/release-list.ts";
 
 export type ReleaseWatchOptions = {
   readonly health: Health;

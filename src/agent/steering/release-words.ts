@@ -7,7 +7,7 @@ import {
   type Quarantined,
   type ReleaseBook,
   type ViewsetRef,
-} from "../../core/release-list.ts";
+} from "../../core/serving/release-list.ts";
 import type { FaultCode } from "../../core/faults.ts";
 import type { EntryOutcome } from "./outcomes.ts";
 import type { Correction } from "./ports.ts";

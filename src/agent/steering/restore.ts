@@ -4,7 +4,7 @@
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { retry } from "../../base/wait.ts";
-import type { ReadyViewset } from "../../core/compose-state.ts";
+import type { ReadyViewset } from "../../core/serving/compose-state.ts";
 import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { JournalBody } from "../../wire/journal.ts";

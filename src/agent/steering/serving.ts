@@ -7,11 +7,17 @@ import {
   type EffectivePolicy,
   type LinkedDomain,
   type ReadyViewset,
-} from "../../core/compose-state.ts";
-import type { StoredCertificates } from "../../core/found-certificates.ts";
-import type { EntryPlace, Pin, Quarantined, Release, Wish } from "../../core/release-list.ts";
-import type { CertificateTableRef } from "../../core/certificate-table.ts";
-import { nothingServed, type ServingState } from "../../core/serving-state.ts";
+} from "../../core/serving/compose-state.ts";
+import type { StoredCertificates } from "../../core/serving/found-certificates.ts";
+import type {
+  EntryPlace,
+  Pin,
+  Quarantined,
+  Release,
+  Wish,
+} from "../../core/serving/release-list.ts";
+import type { CertificateTableRef } from "../../core/serving/certificate-table.ts";
+import { nothingServed, type ServingState } from "../../core/serving/serving-state.ts";
 import type { JournalBody } from "../../wire/journal.ts";
 import type {
   AskProbes,

@@ -4,9 +4,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AccelError } from "../../core/faults.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
-import { ManifestTable } from "../../core/manifest-table.ts";
-import { planProbes, probeFault, type ProbeExpectation } from "../../core/plan-probes.ts";
-import type { ServingState } from "../../core/serving-state.ts";
+import { ManifestTable } from "../../core/serving/manifest-table.ts";
+import { planProbes, probeFault, type ProbeExpectation } from "../../core/serving/plan-probes.ts";
+import type { ServingState } from "../../core/serving/serving-state.ts";
 import type { AskProbes, WorkerPool } from "./ports.ts";
 
 /** What fails is asked once more: a moment without a free descriptor is not the version's fault. */

@@ -10,7 +10,7 @@ import {
   type Quarantined,
   type Release,
   type ReleaseBook,
-} from "../../core/release-list.ts";
+} from "../../core/serving/release-list.ts";
 import type { Log } from "../../base/log.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { Activations } from "./activation.ts";

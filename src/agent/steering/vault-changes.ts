@@ -11,8 +11,8 @@ import type {
   FoundCertificates,
   LockedCertificates,
   ReadyCertificates,
-} from "../../core/found-certificates.ts";
-import type { EntryPlace } from "../../core/release-list.ts";
+} from "../../core/serving/found-certificates.ts";
+import type { EntryPlace } from "../../core/serving/release-list.ts";
 import type { JournalBody } from "../../wire/journal.ts";
 import type { Snapshot } from "../../wire/snapshot.ts";
 import { refused, type EntryOutcome } from "./outcomes.ts";

@@ -3,7 +3,7 @@
 import { createPrivateKey, X509Certificate, type KeyObject } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { openPrivateKey } from "../../base/vault-seal.ts";
-import type { InstalledCertificate } from "../../core/certificate-table.ts";
+import type { InstalledCertificate } from "../../core/serving/certificate-table.ts";
 import { codeOf } from "../../core/faults.ts";
 import type { CertificateState } from "../../wire/vault.ts";
 

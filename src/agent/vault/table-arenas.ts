@@ -5,7 +5,7 @@ import {
   encodeCertificates,
   type CertificateTableRef,
   type InstalledCertificate,
-} from "../../core/certificate-table.ts";
+} from "../../core/serving/certificate-table.ts";
 
 const bytesMin = 65_536;
 

@@ -2,7 +2,7 @@
 
 import type { Health } from "../../base/health.ts";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
-import type { CertificateFacts } from "../../core/certificate-choice.ts";
+import type { CertificateFacts } from "../../core/serving/certificate-choice.ts";
 
 const metricTable = {
   accel_agent_certificates: {

@@ -8,14 +8,14 @@ import { chmod, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { ensureDirectory } from "../../base/durable-file.ts";
 import type { SiteCredentials } from "../../base/vault-seal.ts";
-import type { InstalledCertificate } from "../../core/certificate-table.ts";
-import type { CertificateFacts } from "../../core/certificate-choice.ts";
+import type { InstalledCertificate } from "../../core/serving/certificate-table.ts";
+import type { CertificateFacts } from "../../core/serving/certificate-choice.ts";
 import type {
   FoundCertificates,
   LockedCertificates,
   ReadyCertificates,
   StoredCertificates,
-} from "../../core/found-certificates.ts";
+} from "../../core/serving/found-certificates.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { CertificatesChanged, CertificateState, KeysChanged } from "../../wire/vault.ts";
 import { CertificateFiles, digestOf, parseCertificates } from "./certificate-files.ts";

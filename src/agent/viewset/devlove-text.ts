@@ -1,6 +1,6 @@
 // A devlove document from its bytes: the validator's verdict with all reasons in one bounded line.
 
-import type { BackendRules } from "../../core/backend-url.ts";
+import type { BackendRules } from "../../core/serving/backend-url.ts";
 import { AccelError } from "../../core/faults.ts";
 import type { Devlove } from "../../wire/devlove.ts";
 import { takeDevlove, validateDevlove } from "../../wire/devlove-validate.ts";

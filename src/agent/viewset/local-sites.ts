@@ -3,7 +3,7 @@
 
 import type { Registry } from "../../base/metrics.ts";
 import { every } from "../../base/wait.ts";
-import type { LocalSite } from "../../core/compose-state.ts";
+import type { LocalSite } from "../../core/serving/compose-state.ts";
 import { WatchedSite, type LocalSiteOptions } from "./local-site.ts";
 import { inParallel, Slots } from "./parallel.ts";
 import { createCensusMetrics } from "./site-census.ts";

@@ -7,7 +7,7 @@ import { once } from "../../base/wait.ts";
 import { blobList, type BlobList } from "../../core/blob-list.ts";
 import { AccelError, codeOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
-import { planActivation, type HeldRelease } from "../../core/plan-activation.ts";
+import { planActivation, type HeldRelease } from "../../core/serving/plan-activation.ts";
 import type { PartialFiles } from "./blob-parts.ts";
 import type { BlobStore, StoredBlob } from "./blob-store.ts";
 import type { ReleaseBlobs } from "./release-blobs.ts";

@@ -3,9 +3,9 @@
 // Every file is first copied into the blob store (site-take.ts): what is uploaded is what was hashed, whatever happens to the site meanwhile. The manifest goes
 // last, so that central has no manifest whose files it lacks.
 
-import type { BackendRules } from "../../core/backend-url.ts";
+import type { BackendRules } from "../../core/serving/backend-url.ts";
 import { blobPath } from "../../core/blob-path.ts";
-import { canonicalJson } from "../../core/canonical-json.ts";
+import { canonicalJson } from "../../core/journal/canonical-json.ts";
 import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { devloveSchemaId } from "../../wire/devlove.ts";

@@ -2,7 +2,7 @@
 // for each of 60 activations of 10,000 files had grown the agent by the 2.5 MB of each.
 //
 // Invariant: what was given back is at rest before it is written again, for a request that began before may still look something up. One that does so
-// later yet is told by the table itself (core/manifest-table.ts).
+// later yet is told by the table itself (core/serving/manifest-table.ts).
 
 /** Requests look files up when they begin; what they send afterwards needs no table. */
 const restMs = 10_000;

@@ -1,6 +1,6 @@
 // Reading what central wants: the journal behind a position (long-polled where a channel cannot be had), the snapshot, one bot set.
 
-import { chainStart } from "../../core/journal-chain.ts";
+import { chainStart } from "../../core/journal/journal-chain.ts";
 import { parseDomainName } from "../../core/ids.ts";
 import type { JournalPage } from "../../wire/journal.ts";
 import { answer, refusal, type Route } from "./answers.ts";

@@ -2,7 +2,7 @@
 
 import type { Readable } from "node:stream";
 import type { Name16, Sha256 } from "../../core/ids.ts";
-import type { JournalHead, JournalPart } from "../../core/journal-part.ts";
+import type { JournalHead, JournalPart } from "../../core/journal/journal-part.ts";
 import type { Hello, Report } from "../../wire/channel.ts";
 import type { BotSet, JournalEntry } from "../../wire/journal.ts";
 import type { Position } from "../../wire/position.ts";

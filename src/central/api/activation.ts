@@ -1,6 +1,6 @@
 // What an activation names: the manifest, composed of a version's views and its devlove, stored before the transaction that tells the agents.
 
-import { canonicalJson } from "../../core/canonical-json.ts";
+import { canonicalJson } from "../../core/journal/canonical-json.ts";
 import { AccelError } from "../../core/faults.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
 import { decodeManifest, type Manifest } from "../../wire/manifest.ts";

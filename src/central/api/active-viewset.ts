@@ -3,10 +3,10 @@
 import { gives, lists } from "../../wire/customer/operation.ts";
 import { viewsetActivate, viewsetVersionShape } from "../../wire/customer/viewset.ts";
 import { activationTriesMax, storeManifest } from "./activation.ts";
-import { conflict, list, notFound, ok, type Answer } from "./answer.ts";
+import { conflict, list, notFound, ok, type Answer } from "./http/answer.ts";
 import { devloveFault, ownNames, unlessBusy } from "./devlove.ts";
-import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
-import { idOf, isProblem, mainDomain, shownId } from "./path-values.ts";
+import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { idOf, isProblem, mainDomain, shownId } from "./http/path-values.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, DomainRow, Unit } from "./unit.ts";
 

@@ -1,7 +1,7 @@
 // A line of the audit trail: who changed what. It is kept for long and read by many eyes, hence no secret ever comes into it, nor a long text.
 
 import { createHash } from "node:crypto";
-import type { Json } from "../../core/canonical-json.ts";
+import type { Json } from "../../core/journal/canonical-json.ts";
 
 const charsMax = 200;
 const itemsMax = 100;

@@ -1,8 +1,8 @@
 // Marks and removals of addresses: what they weigh, what a bot and a customer may hold, and the answer.
 
 import type { KeyedMutex } from "../../base/mutex.ts";
-import type { IpRange } from "../../core/ip.ts";
-import { sortedRangeTexts } from "../../core/range-texts.ts";
+import type { IpRange } from "../../core/addresses/ip.ts";
+import { sortedRangeTexts } from "../../core/addresses/range-texts.ts";
 import type { BotRecord } from "../../wire/customer/bot.ts";
 import { isTrue } from "../../wire/customer/shape.ts";
 import type { BotSet } from "../../wire/journal.ts";
@@ -15,12 +15,12 @@ import {
   tooMany,
   type Answer,
   type ProblemAnswer,
-} from "./answer.ts";
+} from "./http/answer.ts";
 import { parseMarkedRange, parseRemovedRange } from "./bot-range.ts";
 import { divided, elementsAtOnce, prepareRewrite, type Prepared } from "./bot-rewriting.ts";
 import type { BotHeld, BotPlace } from "./content-unit.ts";
-import type { Call } from "./endpoint.ts";
-import { hostNamed, isProblem } from "./path-values.ts";
+import type { Call } from "./http/endpoint.ts";
+import { hostNamed, isProblem } from "./http/path-values.ts";
 import type { RateLimit } from "./resources.ts";
 import type { Actor, HostRow, Unit } from "./unit.ts";
 

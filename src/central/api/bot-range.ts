@@ -9,7 +9,7 @@ import {
   parseRange,
   type IpAddress,
   type IpRange,
-} from "../../core/ip.ts";
+} from "../../core/addresses/ip.ts";
 import type { BotSet } from "../../wire/journal.ts";
 
 export type BotRangeParsed =

@@ -4,9 +4,9 @@
 // is to hold is written beside it, and one short transaction puts it in force: with the audit line, and the answer for a repetition.
 
 import { setImmediate } from "node:timers/promises";
-import { formatRange, type IpRange } from "../../core/ip.ts";
+import { formatRange, type IpRange } from "../../core/addresses/ip.ts";
 import type { BotHeld, BotPlace, BotRewrite } from "./content-unit.ts";
-import type { Context } from "./endpoint.ts";
+import type { Context } from "./http/endpoint.ts";
 
 /** Written or removed in one transaction, which others wait for some 50 ms. */
 export const elementsAtOnce = 2_000;

@@ -15,12 +15,12 @@ import {
 import { optionalWaitParameter } from "../../wire/customer/proof.ts";
 import type { BotSet } from "../../wire/journal.ts";
 import { KeyedMutex } from "../../base/mutex.ts";
-import { list, ok } from "./answer.ts";
+import { list, ok } from "./http/answer.ts";
 import { attach, badRange, detach, type Marks } from "./bot-marks.ts";
 import { parsePlainRange } from "./bot-range.ts";
 import { markAnswer, markQueryFault } from "./mark-answer.ts";
 import type { Ports } from "./ports.ts";
-import { forUsers, type Endpoint } from "./endpoint.ts";
+import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import type { ResourceDeps } from "./resources.ts";
 
 const customersMax = 20_000; // Some 4 MB of buckets.

@@ -9,10 +9,10 @@ import {
 } from "../../wire/customer/clear.ts";
 import { waitParameter } from "../../wire/customer/proof.ts";
 import { isTrue } from "../../wire/customer/shape.ts";
-import { invalid, notFound, ok, type Answer, type ProblemAnswer } from "./answer.ts";
+import { invalid, notFound, ok, type Answer, type ProblemAnswer } from "./http/answer.ts";
 import { askAgents, type DryRunAsked } from "./dry-run.ts";
-import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
-import { hostNamed, isProblem } from "./path-values.ts";
+import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { hostNamed, isProblem } from "./http/path-values.ts";
 import type { ClearFound } from "./content-unit.ts";
 import type { PatternCheck } from "./ports.ts";
 import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";

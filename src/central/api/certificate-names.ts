@@ -2,7 +2,7 @@
 
 import type { X509Certificate } from "node:crypto";
 import { parseDomainName } from "../../core/ids.ts";
-import { formatIp, parseIp } from "../../core/ip.ts";
+import { formatIp, parseIp } from "../../core/addresses/ip.ts";
 
 /** Sorted, each once. What is neither host name nor address (mail, URI, single labels) is left out. */
 export function certificateNames({ subjectAltName }: X509Certificate): readonly string[] {

@@ -17,10 +17,10 @@ import {
   ok,
   type Answer,
   type ProblemAnswer,
-} from "./answer.ts";
+} from "./http/answer.ts";
 import { checkCertificate } from "./certificate-check.ts";
-import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
-import { idOf, isProblem, shownId } from "./path-values.ts";
+import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { idOf, isProblem, shownId } from "./http/path-values.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, SiteRow, Unit } from "./unit.ts";
 

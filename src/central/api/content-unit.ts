@@ -1,7 +1,7 @@
 // What the customer API needs of the store for what domains serve: versions, devlove files, imports, bots, policies, clears, deployments.
 
 import type { Sha256 } from "../../core/ids.ts";
-import type { IpRange } from "../../core/ip.ts";
+import type { IpRange } from "../../core/addresses/ip.ts";
 import type { EdgeFacts } from "../../wire/channel.ts";
 import type { BotRecord, MarkDeployment } from "../../wire/customer/bot.ts";
 import type { ClearDeployment, ClearState } from "../../wire/customer/clear.ts";

@@ -3,18 +3,18 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type MetricTable, type Registry } from "../../base/metrics.ts";
-import type { Json } from "../../core/canonical-json.ts";
-import { ClientAddresses } from "../../core/client-address.ts";
-import { invalid, isGood, problem, type Answer } from "./answer.ts";
-import { createAuthenticate, type Authenticate } from "./authenticate.ts";
+import type { Json } from "../../core/journal/canonical-json.ts";
+import { ClientAddresses } from "../../core/http/client-address.ts";
+import { invalid, isGood, problem, type Answer } from "./http/answer.ts";
+import { createAuthenticate, type Authenticate } from "./http/authenticate.ts";
 import { resourceEndpoints, type ResourceDeps } from "./resources.ts";
-import { answerOnce, idempotentCall } from "./idempotent-call.ts";
-import { queryFault, queryOf } from "./query.ts";
-import { createContext, paramOf } from "./request-context.ts";
-import { readFields } from "./request-fields.ts";
-import { addressOf, endedFacts, requestIds, statusOf } from "./request-line.ts";
-import { respond } from "./respond.ts";
-import { createRoute, type Routed } from "./router.ts";
+import { answerOnce, idempotentCall } from "./http/idempotent-call.ts";
+import { queryFault, queryOf } from "./http/query.ts";
+import { createContext, paramOf } from "./http/request-context.ts";
+import { readFields } from "./http/request-fields.ts";
+import { addressOf, endedFacts, requestIds, statusOf } from "./http/request-line.ts";
+import { respond } from "./http/respond.ts";
+import { createRoute, type Routed } from "./http/router.ts";
 import type { Actor, CustomerStore, IdempotentCall } from "./unit.ts";
 
 export type CustomerApiSettings = {

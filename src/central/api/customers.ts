@@ -2,9 +2,9 @@
 
 import { gives, givesNothing, lists } from "../../wire/customer/operation.ts";
 import { customerUpdate, type Customer, customerShape } from "../../wire/customer/customer.ts";
-import { forbidden, list, noContent, notFound, ok } from "./answer.ts";
-import { forUsers, type Endpoint } from "./endpoint.ts";
-import { idOf, shownId } from "./path-values.ts";
+import { forbidden, list, noContent, notFound, ok } from "./http/answer.ts";
+import { forUsers, type Endpoint } from "./http/endpoint.ts";
+import { idOf, shownId } from "./http/path-values.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, Unit } from "./unit.ts";
 

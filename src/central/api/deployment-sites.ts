@@ -17,9 +17,9 @@ import {
   notFound,
   ok,
   type Answer,
-} from "./answer.ts";
-import { forUsers, type Endpoint } from "./endpoint.ts";
-import { idOf, parseTags, shownId, tagsProblem } from "./path-values.ts";
+} from "./http/answer.ts";
+import { forUsers, type Endpoint } from "./http/endpoint.ts";
+import { idOf, parseTags, shownId, tagsProblem } from "./http/path-values.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, Unit } from "./unit.ts";
 

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { gives, lists, makes } from "../../wire/customer/operation.ts";
-import type { BackendRules } from "../../core/backend-url.ts";
+import type { BackendRules } from "../../core/serving/backend-url.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
 import {
   devloveFileWrite,
@@ -24,9 +24,9 @@ import {
   problem,
   type Answer,
   type ProblemAnswer,
-} from "./answer.ts";
-import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
-import { idOf, isProblem, mainDomain, shownId, viewsetName } from "./path-values.ts";
+} from "./http/answer.ts";
+import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { idOf, isProblem, mainDomain, shownId, viewsetName } from "./http/path-values.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, DomainRow, Unit } from "./unit.ts";
 

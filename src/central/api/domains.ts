@@ -15,9 +15,16 @@ import {
   ok,
   type Answer,
   type ProblemAnswer,
-} from "./answer.ts";
-import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
-import { idOf, isProblem, mainDomain, parseTags, shownId, tagsProblem } from "./path-values.ts";
+} from "./http/answer.ts";
+import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import {
+  idOf,
+  isProblem,
+  mainDomain,
+  parseTags,
+  shownId,
+  tagsProblem,
+} from "./http/path-values.ts";
 import type { Actor, DomainRow, Unit } from "./unit.ts";
 
 const path = "/domain/:name/";

@@ -16,9 +16,9 @@ import {
   stream,
   type Answer,
   type ProblemAnswer,
-} from "./answer.ts";
-import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
-import { hostNamed, idOf, isProblem, shownId } from "./path-values.ts";
+} from "./http/answer.ts";
+import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { hostNamed, idOf, isProblem, shownId } from "./http/path-values.ts";
 import type { DeploymentFacts } from "./content-unit.ts";
 import type { LogQuery } from "./ports.ts";
 import type { ResourceDeps } from "./resources.ts";

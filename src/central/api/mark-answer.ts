@@ -2,9 +2,9 @@
 
 import type { BotRecord, BotSummary, MarkDeployment } from "../../wire/customer/bot.ts";
 import type { BotSet } from "../../wire/journal.ts";
-import { invalid, type Answer, type ProblemAnswer } from "./answer.ts";
+import { invalid, type Answer, type ProblemAnswer } from "./http/answer.ts";
 import type { MarkFound, SetPlace } from "./content-unit.ts";
-import type { Call } from "./endpoint.ts";
+import type { Call } from "./http/endpoint.ts";
 import type { Ports } from "./ports.ts";
 import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
 import type { Actor } from "./unit.ts";

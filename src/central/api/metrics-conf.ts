@@ -7,8 +7,8 @@ import { metricsConfShape } from "../../wire/customer/metrics-conf.ts";
 import { gives } from "../../wire/customer/operation.ts";
 import type { EdgeFacts } from "../../wire/channel.ts";
 import type { MetricsConf, ScrapeJob } from "../../wire/customer/metrics-conf.ts";
-import { notFound, ok } from "./answer.ts";
-import { forUsers, type Endpoint } from "./endpoint.ts";
+import { notFound, ok } from "./http/answer.ts";
+import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import type { DeploymentFacts, InstanceFacts } from "./content-unit.ts";
 import type { ResourceDeps } from "./resources.ts";
 

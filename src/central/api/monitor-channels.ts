@@ -10,7 +10,7 @@ import {
 } from "../../wire/customer/monitor-channels.ts";
 import { gives, givesNothing, lists, makes } from "../../wire/customer/operation.ts";
 import type { Body, Shape } from "../../wire/customer/shape.ts";
-import { hookUrlFault } from "../../core/public-address.ts";
+import { hookUrlFault } from "../../core/addresses/public-address.ts";
 import {
   conflict,
   created,
@@ -20,10 +20,10 @@ import {
   notFound,
   ok,
   type ProblemAnswer,
-} from "./answer.ts";
-import { forUsers, type Endpoint } from "./endpoint.ts";
+} from "./http/answer.ts";
+import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import type { Channels } from "./notice-unit.ts";
-import { idOf, shownId } from "./path-values.ts";
+import { idOf, shownId } from "./http/path-values.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, Unit } from "./unit.ts";
 

@@ -16,8 +16,8 @@ import {
   type Unsubscribed,
 } from "../../wire/customer/notifications.ts";
 import { isTrue, type Body } from "../../wire/customer/shape.ts";
-import { conflict, created, ok } from "./answer.ts";
-import { forUsers, type Endpoint } from "./endpoint.ts";
+import { conflict, created, ok } from "./http/answer.ts";
+import { forUsers, type Endpoint } from "./http/endpoint.ts";
 
 /** Of a customer, the ended ones included: they must not come back as new ones. */
 const subscriptionsMax = 1_000;

@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import type { ControlHandler, ControlRoutes } from "../../base/control-socket.ts";
-import type { Json } from "../../core/canonical-json.ts";
+import type { Json } from "../../core/journal/canonical-json.ts";
 import { AccelError } from "../../core/faults.ts";
 import type { Person } from "../../core/people.ts";
 import {

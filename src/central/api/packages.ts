@@ -21,9 +21,9 @@ import {
   problem,
   type Answer,
   type ProblemAnswer,
-} from "./answer.ts";
-import { forPublishers, forUsers, type Call, type Endpoint } from "./endpoint.ts";
-import { formBoundary, FormFault, FormStream } from "./form-stream.ts";
+} from "./http/answer.ts";
+import { forPublishers, forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { formBoundary, FormFault, FormStream } from "./http/form-stream.ts";
 import type { PackageStore, StagedPackage } from "./ports.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, Unit } from "./unit.ts";

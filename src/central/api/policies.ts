@@ -9,9 +9,9 @@ import {
   type Policy,
 } from "../../wire/customer/policy.ts";
 import { isTrue } from "../../wire/customer/shape.ts";
-import { conflict, invalid, ok, type Answer, type ProblemAnswer } from "./answer.ts";
-import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
-import { hostNamed, isProblem } from "./path-values.ts";
+import { conflict, invalid, ok, type Answer, type ProblemAnswer } from "./http/answer.ts";
+import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { hostNamed, isProblem } from "./http/path-values.ts";
 import type { BotPair, PolicyChange } from "./content-unit.ts";
 import type { Actor, Unit } from "./unit.ts";
 

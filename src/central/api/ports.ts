@@ -4,7 +4,7 @@ import type { Readable } from "node:stream";
 import type { Sha256 } from "../../core/ids.ts";
 import type { PackageVersion } from "../../core/package-version.ts";
 import type { DryRunQuestion, DryRunResult } from "../../wire/ask.ts";
-import type { PatternFault } from "../../core/pattern-fault.ts";
+import type { PatternFault } from "../../core/patterns/pattern-fault.ts";
 import type { DevloveContext, DevloveValidation } from "../../wire/devlove-validate.ts";
 
 export type JournalWake = {

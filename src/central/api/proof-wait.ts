@@ -1,7 +1,7 @@
 // `?wait=`: the answer comes when the agents that are connected have proved what was asked for, or the time is up.
 
 import { waitDefaultS, waitMaxS } from "../../wire/customer/proof.ts";
-import { invalid, type ProblemAnswer } from "./answer.ts";
+import { invalid, type ProblemAnswer } from "./http/answer.ts";
 import type { Ports } from "./ports.ts";
 
 export function waitFault(query: URLSearchParams): ProblemAnswer | undefined {

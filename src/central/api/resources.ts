@@ -22,7 +22,7 @@ import { trialEndpoints } from "./trial.ts";
 import { unreviewedBotEndpoints } from "./unreviewed-bots.ts";
 import { userProfileEndpoints } from "./user-profile.ts";
 import { viewsetImportEndpoints } from "./viewset-import.ts";
-import type { Endpoint } from "./endpoint.ts";
+import type { Endpoint } from "./http/endpoint.ts";
 import type { Ports } from "./ports.ts";
 
 /** Token buckets by key. */

@@ -4,10 +4,10 @@ import { serviceStatusShape } from "../../wire/customer/service-status.ts";
 import { gives } from "../../wire/customer/operation.ts";
 import type { ServiceStatus } from "../../wire/customer/service-status.ts";
 import { isBehind, oldestRelease } from "../../core/package-version.ts";
-import { ok } from "./answer.ts";
-import { forUsers, type Endpoint } from "./endpoint.ts";
+import { ok } from "./http/answer.ts";
+import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import type { Reporting } from "./content-unit.ts";
-import { hostNamed, isProblem } from "./path-values.ts";
+import { hostNamed, isProblem } from "./http/path-values.ts";
 import type { ResourceDeps } from "./resources.ts";
 
 const reportingWindowMs = 180_000;

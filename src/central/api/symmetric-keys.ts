@@ -3,9 +3,9 @@
 import { gives, lists, makes } from "../../wire/customer/operation.ts";
 import { symmetricKeyWrite, symmetricKeyShape } from "../../wire/customer/symmetric-key.ts";
 import { symmetricKeysMax } from "../../wire/vault.ts";
-import { conflict, created, list, notFound, ok, type Answer } from "./answer.ts";
-import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
-import { idOf, shownId } from "./path-values.ts";
+import { conflict, created, list, notFound, ok, type Answer } from "./http/answer.ts";
+import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { idOf, shownId } from "./http/path-values.ts";
 import type { Actor, Unit } from "./unit.ts";
 
 const path = "/symenckeys/:symenckey_id/";

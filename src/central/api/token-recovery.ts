@@ -7,9 +7,9 @@ import {
   recoveryStartedShape,
   type RecoveryStarted,
 } from "../../wire/customer/notifications.ts";
-import { createAddressLimit } from "./address-limit.ts";
-import { ok, tooMany } from "./answer.ts";
-import { forAnyone, type Endpoint } from "./endpoint.ts";
+import { createAddressLimit } from "./http/address-limit.ts";
+import { ok, tooMany } from "./http/answer.ts";
+import { forAnyone, type Endpoint } from "./http/endpoint.ts";
 import type { ResourceDeps } from "./resources.ts";
 
 const hourS = 3_600;

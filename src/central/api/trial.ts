@@ -3,9 +3,9 @@
 import { makes } from "../../wire/customer/operation.ts";
 import { createHash } from "node:crypto";
 import { trialStart, type Trial, trialShape } from "../../wire/customer/user.ts";
-import { createAddressLimit } from "./address-limit.ts";
-import { conflict, created, isGood, tooMany } from "./answer.ts";
-import { forAnyone, type Endpoint } from "./endpoint.ts";
+import { createAddressLimit } from "./http/address-limit.ts";
+import { conflict, created, isGood, tooMany } from "./http/answer.ts";
+import { forAnyone, type Endpoint } from "./http/endpoint.ts";
 import type { ResourceDeps } from "./resources.ts";
 
 const hourS = 3_600;

@@ -3,9 +3,9 @@
 import { unreviewedDomainShape } from "../../wire/customer/unreviewed-bots.ts";
 import { lists } from "../../wire/customer/operation.ts";
 import type { UnreviewedDomain as Answered } from "../../wire/customer/unreviewed-bots.ts";
-import { list } from "./answer.ts";
+import { list } from "./http/answer.ts";
 import type { UnreviewedDomain } from "./content-unit.ts";
-import { forUsers, type Endpoint } from "./endpoint.ts";
+import { forUsers, type Endpoint } from "./http/endpoint.ts";
 
 const subDomainsNamed = 10;
 

@@ -2,10 +2,10 @@
 
 import { gives } from "../../wire/customer/operation.ts";
 import { userProfileUpdate, userProfileShape } from "../../wire/customer/user.ts";
-import { conflict, forbidden, notFound, ok, type ProblemAnswer } from "./answer.ts";
-import { forUsers, type Endpoint } from "./endpoint.ts";
+import { conflict, forbidden, notFound, ok, type ProblemAnswer } from "./http/answer.ts";
+import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import { hashPassword } from "./password.ts";
-import { idOf, shownId } from "./path-values.ts";
+import { idOf, shownId } from "./http/path-values.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, Unit } from "./unit.ts";
 

@@ -8,9 +8,9 @@ import {
   importProgressShape,
   importStartedShape,
 } from "../../wire/customer/viewset.ts";
-import { conflict, notFound, ok, type ProblemAnswer } from "./answer.ts";
-import { forUsers, type Call, type Endpoint } from "./endpoint.ts";
-import { idOf, isProblem, mainDomain, shownId, viewsetName } from "./path-values.ts";
+import { conflict, notFound, ok, type ProblemAnswer } from "./http/answer.ts";
+import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { idOf, isProblem, mainDomain, shownId, viewsetName } from "./http/path-values.ts";
 import type { ImportTarget } from "./content-unit.ts";
 import type { ResourceDeps } from "./resources.ts";
 import type { Actor, Unit } from "./unit.ts";

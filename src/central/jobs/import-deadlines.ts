@@ -1,4 +1,4 @@
-// Gives up imports whose agents are not in touch (store/import-deadlines.ts): at the start, then twice a minute.
+// Gives up imports whose agents are not in touch (store/content/import-deadlines.ts): at the start, then twice a minute.
 
 import type { Log } from "../../base/log.ts";
 import { every } from "../../base/wait.ts";

@@ -1,6 +1,6 @@
 // What an alert says, in a chat and in a mail: which backends, seen from where, since when.
 
-import type { BackendTrouble } from "../../core/backend-trouble.ts";
+import type { BackendTrouble } from "../../core/serving/backend-trouble.ts";
 import type { OutgoingMail } from "../../core/outgoing.ts";
 import type { PlannedAlert } from "./alert-plan.ts";
 import { oneLine, renderMail, type Block } from "./document.ts";

@@ -2,7 +2,7 @@
 //
 // An alert is of a domain (slow), or of a domain as an edge server reaches it (unreachable). One that fires stays until no trouble is left of it.
 
-import type { BackendTrouble } from "../../core/backend-trouble.ts";
+import type { BackendTrouble } from "../../core/serving/backend-trouble.ts";
 
 export type PlannedAlert = {
   readonly customerId: number;

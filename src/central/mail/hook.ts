@@ -7,7 +7,7 @@ import { request as httpRequest, type ClientRequest, type IncomingMessage } from
 import { request as httpsRequest } from "node:https";
 import type { LookupFunction } from "node:net";
 import { messageOf } from "../../core/faults.ts";
-import { hookUrlFault, isPublicAddress } from "../../core/public-address.ts";
+import { hookUrlFault, isPublicAddress } from "../../core/addresses/public-address.ts";
 import type { DeliverChat, Delivery } from "./ports.ts";
 
 export type Resolve = (

@@ -20,7 +20,7 @@ import {
   type Parsed,
   type SettingsRead,
 } from "../../base/settings.ts";
-import { parseRange } from "../../core/ip.ts";
+import { parseRange } from "../../core/addresses/ip.ts";
 import { noticeFields, noticeLimitFields } from "./notice-fields.ts";
 
 function ipRange(raw: unknown): Parsed<string> {

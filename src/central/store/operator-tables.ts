@@ -1,7 +1,7 @@
 // The tables of packages and of the audit trail, and the step of the store that adds them.
 
 import type { Generated } from "kysely";
-import { table, type Db } from "./migration-tables.ts";
+import { table, type Db } from "./engine/migration-tables.ts";
 
 export type OperatorTables = {
   /** Accelerator packages. A row says that the file is whole. */

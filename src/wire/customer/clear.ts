@@ -1,7 +1,7 @@
 // `/clear-accelerator-cache/`: what was cleared where, as the agents proved it, and what would be.
 
 import { Type, type Static } from "typebox";
-import { indexColumns } from "../../core/index-schema.ts";
+import { indexColumns } from "../../core/patterns/index-schema.ts";
 import { DryRunSample } from "../ask.ts";
 import { Count, Timestamp } from "../parts.ts";
 import { ProofProgress } from "./proof.ts";

@@ -3,29 +3,32 @@
 import { randomBytes } from "node:crypto";
 import { createServer, request as httpRequest, type RequestListener } from "node:http";
 import { connect, type AddressInfo } from "node:net";
-import type { ResponseCache } from "../../../src/agent/accelerator/cache-port.ts";
-import { Flights } from "../../../src/agent/accelerator/flights.ts";
-import type { Http2Limits } from "../../../src/agent/accelerator/http2-sessions.ts";
-import { VisitorListener, type ProxyProtocol } from "../../../src/agent/accelerator/listener.ts";
-import type { OriginGuard } from "../../../src/agent/accelerator/origin-connector.ts";
-import { OriginPools } from "../../../src/agent/accelerator/origin-pools.ts";
+import type { ResponseCache } from "../../../src/agent/accelerator/cached/cache-port.ts";
+import { Flights } from "../../../src/agent/accelerator/cached/flights.ts";
+import type { Http2Limits } from "../../../src/agent/accelerator/doors/http2-sessions.ts";
+import {
+  VisitorListener,
+  type ProxyProtocol,
+} from "../../../src/agent/accelerator/doors/listener.ts";
+import type { OriginGuard } from "../../../src/agent/accelerator/origin/origin-connector.ts";
+import { OriginPools } from "../../../src/agent/accelerator/origin/origin-pools.ts";
 import { answer } from "../../../src/agent/accelerator/pipeline.ts";
 import { createClock, type Judge, type RecordRoom } from "../../../src/agent/accelerator/ports.ts";
-import { ProblemLog } from "../../../src/agent/accelerator/problem-log.ts";
-import { RecordGate } from "../../../src/agent/accelerator/record-gate.ts";
-import { createRecorder } from "../../../src/agent/accelerator/recorder.ts";
-import { SecureContexts } from "../../../src/agent/accelerator/secure-contexts.ts";
-import { PoolWords } from "../../../src/agent/accelerator/shared-words.ts";
-import { StagedStates } from "../../../src/agent/accelerator/staged-states.ts";
-import type { TicketKeys } from "../../../src/agent/accelerator/ticket-keys.ts";
-import { VariantMaker } from "../../../src/agent/accelerator/variant-maker.ts";
-import { createWorkerMetrics } from "../../../src/agent/accelerator/worker-metrics.ts";
+import { ProblemLog } from "../../../src/agent/accelerator/records/problem-log.ts";
+import { RecordGate } from "../../../src/agent/accelerator/records/record-gate.ts";
+import { createRecorder } from "../../../src/agent/accelerator/records/recorder.ts";
+import { SecureContexts } from "../../../src/agent/accelerator/doors/secure-contexts.ts";
+import { PoolWords } from "../../../src/agent/accelerator/pool/shared-words.ts";
+import { StagedStates } from "../../../src/agent/accelerator/pool/staged-states.ts";
+import type { TicketKeys } from "../../../src/agent/accelerator/doors/ticket-keys.ts";
+import { VariantMaker } from "../../../src/agent/accelerator/cached/variant-maker.ts";
+import { createWorkerMetrics } from "../../../src/agent/accelerator/records/worker-metrics.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";
-import { ClientAddresses, type ForwardedHeader } from "../../../src/core/client-address.ts";
-import type { Decision } from "../../../src/core/decision.ts";
-import { effectiveDevlove, type SiteInput } from "../../../src/core/effective-devlove.ts";
-import type { HostBots, ServingState, Views } from "../../../src/core/serving-state.ts";
+import { ClientAddresses, type ForwardedHeader } from "../../../src/core/http/client-address.ts";
+import type { Decision } from "../../../src/core/serving/decision.ts";
+import { effectiveDevlove, type SiteInput } from "../../../src/core/serving/effective-devlove.ts";
+import type { HostBots, ServingState, Views } from "../../../src/core/serving/serving-state.ts";
 import type { RequestRecord } from "../../../src/wire/request-log.ts";
 import { MemoryCache } from "./memory-cache.ts";
 

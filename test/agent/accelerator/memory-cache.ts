@@ -12,7 +12,7 @@ import type {
   ResponseCache,
   StoredStream,
   VariantCoding,
-} from "../../../src/agent/accelerator/cache-port.ts";
+} from "../../../src/agent/accelerator/cached/cache-port.ts";
 
 type Row = { readonly entry: Entry; readonly body: Uint8Array };
 

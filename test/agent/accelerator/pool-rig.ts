@@ -1,7 +1,7 @@
 // A pool with real threads, whose workers a user agent can make misbehave (worker-entry.ts).
 
 import { MessageChannel, type MessagePort } from "node:worker_threads";
-import type { WorkerPool, WorkerPoolOptions } from "../../../src/agent/accelerator/workers.ts";
+import type { WorkerPool, WorkerPoolOptions } from "../../../src/agent/accelerator/pool/workers.ts";
 import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";

@@ -15,7 +15,7 @@ import {
   encodeCertificates,
   type CertificateTableRef,
   type InstalledCertificate,
-} from "../../../src/core/certificate-table.ts";
+} from "../../../src/core/serving/certificate-table.ts";
 import { parseSha256 } from "../../../src/core/ids.ts";
 import { makeAuthority, type CertificateWanted } from "../../support/x509.ts";
 import { host, type Asked } from "./edge.ts";

@@ -1,8 +1,8 @@
 // An edge that listens for HTTPS too, with certificates, before one origin.
 
-import type { SiteInput } from "../../../src/core/effective-devlove.ts";
-import type { InstalledCertificate } from "../../../src/core/certificate-table.ts";
-import type { Views } from "../../../src/core/serving-state.ts";
+import type { SiteInput } from "../../../src/core/serving/effective-devlove.ts";
+import type { InstalledCertificate } from "../../../src/core/serving/certificate-table.ts";
+import type { Views } from "../../../src/core/serving/serving-state.ts";
 import { Edge, openOrigin, stateOf, type EdgeOptions, type Origin } from "./edge.ts";
 import { installed, tableOf } from "./secure-clients.ts";
 import type { Handler } from "./stage.ts";

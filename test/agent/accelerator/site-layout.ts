@@ -4,10 +4,13 @@ import { createHash } from "node:crypto";
 import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { blobPath } from "../../../src/core/blob-path.ts";
-import type { SiteInput } from "../../../src/core/effective-devlove.ts";
+import type { SiteInput } from "../../../src/core/serving/effective-devlove.ts";
 import { parseSha256 } from "../../../src/core/ids.ts";
-import { encodeManifestTable, type ManifestFile } from "../../../src/core/manifest-table.ts";
-import type { Views } from "../../../src/core/serving-state.ts";
+import {
+  encodeManifestTable,
+  type ManifestFile,
+} from "../../../src/core/serving/manifest-table.ts";
+import type { Views } from "../../../src/core/serving/serving-state.ts";
 import { openEdge, type Edge } from "./edge.ts";
 
 export const files: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 // One edge before one origin, in one call; and an origin whose answers may be stored for a minute.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { SiteInput } from "../../../src/core/effective-devlove.ts";
+import type { SiteInput } from "../../../src/core/serving/effective-devlove.ts";
 import { until } from "../../support/until.ts";
 import { ask, host, openEdge, openOrigin, type Asked, type Edge, type Origin } from "./edge.ts";
 

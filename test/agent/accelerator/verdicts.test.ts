@@ -4,13 +4,13 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createJudge } from "../../../src/agent/bots/evidence.ts";
-import { openClaimedBots } from "../../../src/agent/bots/user-agents.ts";
+import { createJudge } from "../../../src/agent/bots/decisions/evidence.ts";
+import { openClaimedBots } from "../../../src/agent/bots/unreviewed/user-agents.ts";
 import {
   effectivePolicies,
   type StoredPolicy,
-} from "../../../src/central/store/effective-policy.ts";
-import { composeState, type CompiledSet } from "../../../src/core/compose-state.ts";
+} from "../../../src/central/store/bots/effective-policy.ts";
+import { composeState, type CompiledSet } from "../../../src/core/serving/compose-state.ts";
 import { tableOf } from "../../support/bot-tables.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";

@@ -2,7 +2,7 @@
 
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
 import { runAccelerator } from "../../../src/agent/accelerator/accelerator-thread.ts";
-import type { WorkerBoot } from "../../../src/agent/accelerator/worker-handle.ts";
+import type { WorkerBoot } from "../../../src/agent/accelerator/pool/worker-handle.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";
 import { MemoryCache } from "./memory-cache.ts";

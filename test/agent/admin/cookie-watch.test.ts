@@ -2,10 +2,10 @@
 
 import { expect, test } from "vitest";
 import { CookieWatch, warnedMax } from "../../../src/agent/admin/cookie-watch.ts";
-import { createWorkerMetrics } from "../../../src/agent/accelerator/worker-metrics.ts";
+import { createWorkerMetrics } from "../../../src/agent/accelerator/records/worker-metrics.ts";
 import { Health } from "../../../src/base/health.ts";
 import { Registry } from "../../../src/base/metrics.ts";
-import { cookieWindowMs } from "../../../src/core/cookie-share.ts";
+import { cookieWindowMs } from "../../../src/core/http/cookie-share.ts";
 
 function rig() {
   const registries = [new Registry(), new Registry()];

@@ -2,8 +2,8 @@
 
 import { existsSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
-import { runTabler } from "../../../src/agent/bots/tabler-thread.ts";
-import type { TablerInit, ToTabler } from "../../../src/agent/bots/table-messages.ts";
+import { runTabler } from "../../../src/agent/bots/tables/tabler-thread.ts";
+import type { TablerInit, ToTabler } from "../../../src/agent/bots/tables/table-messages.ts";
 
 /** Comes while a file of agent.db's name and this ending exists. */
 export type Harm = "die" | "hang";

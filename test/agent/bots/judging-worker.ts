@@ -2,8 +2,8 @@
 
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
 import { runAccelerator } from "../../../src/agent/accelerator/accelerator-thread.ts";
-import type { WorkerBoot } from "../../../src/agent/accelerator/worker-handle.ts";
-import { createJudge } from "../../../src/agent/bots/evidence.ts";
+import type { WorkerBoot } from "../../../src/agent/accelerator/pool/worker-handle.ts";
+import { createJudge } from "../../../src/agent/bots/decisions/evidence.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";
 import { MemoryCache } from "../accelerator/memory-cache.ts";

@@ -1,9 +1,9 @@
 // A process that writes a whole set which never ends, and says when a part of it is in agent.db: to be killed.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { SetStore } from "../../../src/agent/bots/set-store.ts";
+import { SetStore } from "../../../src/agent/bots/sets/set-store.ts";
 import { openAgentDb } from "../../../src/agent/link/agent-db.ts";
-import type { SetElement } from "../../../src/core/set-digest.ts";
+import type { SetElement } from "../../../src/core/addresses/set-digest.ts";
 
 /** What it says. */
 export type HalfWay = "half-way";

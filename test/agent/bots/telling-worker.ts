@@ -1,7 +1,7 @@
 // The root of a thread in tests that counts unreviewed bots and then ends in the way that it is told.
 
 import { workerData, type MessagePort } from "node:worker_threads";
-import { UnreviewedTeller } from "../../../src/agent/bots/unreviewed-teller.ts";
+import { UnreviewedTeller } from "../../../src/agent/bots/unreviewed/unreviewed-teller.ts";
 
 export type Telling = {
   readonly port: MessagePort;

@@ -7,16 +7,16 @@ import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";
 import { openSqlite } from "../../../src/base/sqlite.ts";
-import type { ResponseCache } from "../../../src/agent/accelerator/cache-port.ts";
+import type { ResponseCache } from "../../../src/agent/accelerator/cached/cache-port.ts";
 import type { CommitOutcome, EntryKey, EntryMeta } from "../../../src/agent/cache/entry.ts";
 import {
   startIndexer,
   type IndexClient,
   type IndexerOptions,
-} from "../../../src/agent/cache/index-client.ts";
-import type { IndexFacts, IndexMemory } from "../../../src/agent/cache/opening.ts";
-import { SharedHeader } from "../../../src/agent/cache/shared-header.ts";
-import { openWorkerCache, type WorkerCache } from "../../../src/agent/cache/worker-cache.ts";
+} from "../../../src/agent/cache/index/index-client.ts";
+import type { IndexFacts, IndexMemory } from "../../../src/agent/cache/index/opening.ts";
+import { SharedHeader } from "../../../src/agent/cache/index/shared-header.ts";
+import { openWorkerCache, type WorkerCache } from "../../../src/agent/cache/worker/worker-cache.ts";
 import { until } from "../../support/until.ts";
 
 const agent = join(import.meta.dirname, "../../../src/agent");

@@ -1,9 +1,9 @@
 // An open index without thread or timer: nothing happens to it but what a test does, step by step, at a time that stands still unless the test moves it.
 
 import { expect } from "vitest";
-import { IndexKeeper } from "../../../src/agent/cache/index-keeper.ts";
-import type { OpenIndex } from "../../../src/agent/cache/open-index.ts";
-import { SharedHeader } from "../../../src/agent/cache/shared-header.ts";
+import { IndexKeeper } from "../../../src/agent/cache/index/index-keeper.ts";
+import type { OpenIndex } from "../../../src/agent/cache/index/open-index.ts";
+import { SharedHeader } from "../../../src/agent/cache/index/shared-header.ts";
 
 export type StillIndex = {
   readonly keeper: IndexKeeper;

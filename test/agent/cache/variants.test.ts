@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { EntryKey } from "../../../src/agent/cache/entry.ts";
-import { openWorkerCache } from "../../../src/agent/cache/worker-cache.ts";
+import { openWorkerCache } from "../../../src/agent/cache/worker/worker-cache.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
 import {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { openAgentDb } from "../../../src/agent/link/agent-db.ts";
-import { chainStart } from "../../../src/core/journal-chain.ts";
+import { chainStart } from "../../../src/core/journal/journal-chain.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const position = { epoch: "e".repeat(16), seq: 5, chain: "c".repeat(64) };

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { BotSetContents } from "../../../src/agent/link/bot-set-content.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
-import type { SetElement } from "../../../src/core/set-digest.ts";
+import type { SetElement } from "../../../src/core/addresses/set-digest.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const never = new AbortController().signal;

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { WebSocketServer } from "ws";
 import { runChannel, type ChannelEnd } from "../../../src/agent/link/channel.ts";
 import type { Sha256 } from "../../../src/core/ids.ts";
-import { chainStart } from "../../../src/core/journal-chain.ts";
+import { chainStart } from "../../../src/core/journal/journal-chain.ts";
 import type { CentralMessage, Hello } from "../../../src/wire/channel.ts";
 
 const hello: Hello = {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openAgentDb } from "../../../src/agent/link/agent-db.ts";
 import { indexMemory } from "../../../src/agent/link/index-memory.ts";
-import { chainStart } from "../../../src/core/journal-chain.ts";
+import { chainStart } from "../../../src/core/journal/journal-chain.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 test("opening and clear number are kept; epoch and seq are the ledger's", () => {

@@ -3,7 +3,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { planIntake, type IntakePlan } from "../../../src/agent/link/intake.ts";
-import { chainStart } from "../../../src/core/journal-chain.ts";
+import { chainStart } from "../../../src/core/journal/journal-chain.ts";
 import type { JournalItem } from "../../../src/wire/journal.ts";
 import { FakeJournal } from "../../support/fake-journal.ts";
 

@@ -3,8 +3,8 @@
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openLaneWriter } from "../../../src/agent/requests/lane-writer.ts";
-import { startSpooler, type SpoolClient } from "../../../src/agent/requests/spool-client.ts";
+import { openLaneWriter } from "../../../src/agent/requests/worker/lane-writer.ts";
+import { startSpooler, type SpoolClient } from "../../../src/agent/requests/ship/spool-client.ts";
 import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";

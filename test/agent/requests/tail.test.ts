@@ -6,8 +6,8 @@ import {
   readTail,
   type TailItem,
   type TailQuery,
-} from "../../../src/agent/requests/tail-reader.ts";
-import { TailRing } from "../../../src/agent/requests/tail-ring.ts";
+} from "../../../src/agent/requests/ship/tail-reader.ts";
+import { TailRing } from "../../../src/agent/requests/spool/tail-ring.ts";
 import type { RequestRecord } from "../../../src/wire/request-log.ts";
 import { requestRecord } from "../../support/request-records.ts";
 import { until } from "../../support/until.ts";

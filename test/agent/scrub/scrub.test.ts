@@ -6,7 +6,7 @@ import { Scrub, type Repaired, type ScrubPorts } from "../../../src/agent/scrub/
 import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";
-import type { Json } from "../../../src/core/canonical-json.ts";
+import type { Json } from "../../../src/core/journal/canonical-json.ts";
 import { parseSha256 } from "../../../src/core/ids.ts";
 import { until } from "../../support/until.ts";
 

@@ -1,7 +1,7 @@
 // Which version is in force: by central's wish and by an operator; what is remembered of it, and what central is told.
 
 import { expect, test } from "vitest";
-import { encodeManifestTable } from "../../../src/core/manifest-table.ts";
+import { encodeManifestTable } from "../../../src/core/serving/manifest-table.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 import { findFault } from "../../../src/agent/steering/staged-probes.ts";
 import { until } from "../../support/until.ts";

@@ -1,7 +1,7 @@
 // What outlives a crash of the agent around steering, and how it is told in the steps of a rig.
 
 import { openAgentDb, type AgentDb } from "../../../src/agent/link/agent-db.ts";
-import type { Json } from "../../../src/core/canonical-json.ts";
+import type { Json } from "../../../src/core/journal/canonical-json.ts";
 import { digestOf } from "./fake-sets.ts";
 
 export type Cleared = {

@@ -1,6 +1,6 @@
 // Bodies of journal entries, and a snapshot, for the tests of steering, as short as they can be said.
 
-import type { SetElement } from "../../../src/core/set-digest.ts";
+import type { SetElement } from "../../../src/core/addresses/set-digest.ts";
 import type { JournalBody } from "../../../src/wire/journal.ts";
 import type { Snapshot } from "../../../src/wire/snapshot.ts";
 import { epoch } from "./disk.ts";

@@ -2,7 +2,11 @@
 
 import { AccelError } from "../../../src/core/faults.ts";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
-import { changedSetDigest, emptySetDigest, type SetElement } from "../../../src/core/set-digest.ts";
+import {
+  changedSetDigest,
+  emptySetDigest,
+  type SetElement,
+} from "../../../src/core/addresses/set-digest.ts";
 import type { BotSetState } from "../../../src/wire/snapshot.ts";
 
 /** A digest that begins with the text. */

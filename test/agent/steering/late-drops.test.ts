@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { LateDrops, type LateDropsDeps } from "../../../src/agent/steering/late-drops.ts";
 import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
-import type { Json } from "../../../src/core/canonical-json.ts";
+import type { Json } from "../../../src/core/journal/canonical-json.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 import { until } from "../../support/until.ts";
 

@@ -1,7 +1,7 @@
 // a.example with versions that came into force one after another, for the tests of releases.
 
 import { expect } from "vitest";
-import type { ProbeAnswer } from "../../../src/core/plan-probes.ts";
+import type { ProbeAnswer } from "../../../src/core/serving/plan-probes.ts";
 import type { Disk } from "./disk.ts";
 import { activated, domainsChanged } from "./entries.ts";
 import { digestOf } from "./fake-sets.ts";

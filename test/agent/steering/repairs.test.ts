@@ -6,8 +6,8 @@ import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 import type { Sha256 } from "../../../src/core/ids.ts";
-import { encodeManifestTable } from "../../../src/core/manifest-table.ts";
-import type { ServedDomain, ServingState } from "../../../src/core/serving-state.ts";
+import { encodeManifestTable } from "../../../src/core/serving/manifest-table.ts";
+import type { ServedDomain, ServingState } from "../../../src/core/serving/serving-state.ts";
 import { until } from "../../support/until.ts";
 import { digestOf } from "./fake-sets.ts";
 

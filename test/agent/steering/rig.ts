@@ -2,8 +2,8 @@
 //
 // `Disk` outlives a crash, `Rig` is one life of the process. Visitors never rest: whatever is served is cached at once, so that what was dropped too early shows.
 
-import { SetWatch } from "../../../src/agent/bots/set-watch.ts";
-import { SetStore } from "../../../src/agent/bots/set-store.ts";
+import { SetWatch } from "../../../src/agent/bots/sets/set-watch.ts";
+import { SetStore } from "../../../src/agent/bots/sets/set-store.ts";
 import { Activations } from "../../../src/agent/steering/activation.ts";
 import { createAppliers, type SteeringPorts } from "../../../src/agent/steering/appliers.ts";
 import type { EntryOutcome } from "../../../src/agent/steering/outcomes.ts";
@@ -23,12 +23,12 @@ import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";
 import { Mutex } from "../../../src/base/mutex.ts";
-import type { Json } from "../../../src/core/canonical-json.ts";
-import type { LocalSite, ReadyViewset } from "../../../src/core/compose-state.ts";
+import type { Json } from "../../../src/core/journal/canonical-json.ts";
+import type { LocalSite, ReadyViewset } from "../../../src/core/serving/compose-state.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 import type { Sha256 } from "../../../src/core/ids.ts";
-import type { Probe, ProbeAnswer } from "../../../src/core/plan-probes.ts";
-import { nothingServed, type ServingState } from "../../../src/core/serving-state.ts";
+import type { Probe, ProbeAnswer } from "../../../src/core/serving/plan-probes.ts";
+import { nothingServed, type ServingState } from "../../../src/core/serving/serving-state.ts";
 import { tablesOf } from "../../support/bot-tables.ts";
 import type { JournalBody, JournalKind } from "../../../src/wire/journal.ts";
 import { namesOf, type Cleared, type Disk } from "./disk.ts";

@@ -1,9 +1,9 @@
 // What is served while several entries are under way: lanes run side by side, and no publish may carry what an earlier one took away.
 
 import { expect, test } from "vitest";
-import type { ReadyViewset } from "../../../src/core/compose-state.ts";
-import { encodeManifestTable } from "../../../src/core/manifest-table.ts";
-import { nothingServed } from "../../../src/core/serving-state.ts";
+import type { ReadyViewset } from "../../../src/core/serving/compose-state.ts";
+import { encodeManifestTable } from "../../../src/core/serving/manifest-table.ts";
+import { nothingServed } from "../../../src/core/serving/serving-state.ts";
 import { until } from "../../support/until.ts";
 import { activated, botsChanged, domainsChanged, policyChanged } from "./entries.ts";
 import { digestOf } from "./fake-sets.ts";

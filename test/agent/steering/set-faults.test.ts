@@ -1,7 +1,7 @@
 // Central's news of a bot set, harmed on the way: the last good set stays, the agent says so, and converges when it can.
 
 import { expect, test } from "vitest";
-import type { SetElement } from "../../../src/core/set-digest.ts";
+import type { SetElement } from "../../../src/core/addresses/set-digest.ts";
 import type { JournalBody } from "../../../src/wire/journal.ts";
 import { applySnapshot } from "../../../src/agent/steering/snapshot.ts";
 import { domainsChanged, snapshotOf } from "./entries.ts";

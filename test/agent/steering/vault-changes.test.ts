@@ -9,10 +9,13 @@ import { takeVault, VaultChanges } from "../../../src/agent/steering/vault-chang
 import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";
-import { CertificateTable, type CertificateTableRef } from "../../../src/core/certificate-table.ts";
+import {
+  CertificateTable,
+  type CertificateTableRef,
+} from "../../../src/core/serving/certificate-table.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 import { parseSha256 } from "../../../src/core/ids.ts";
-import { chainStart } from "../../../src/core/journal-chain.ts";
+import { chainStart } from "../../../src/core/journal/journal-chain.ts";
 import type { Snapshot } from "../../../src/wire/snapshot.ts";
 import { SealedSite } from "../../support/sealed-site.ts";
 import { tempDir } from "../../support/temp-dir.ts";

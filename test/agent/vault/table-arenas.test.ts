@@ -6,7 +6,7 @@ import {
   CertificateTable,
   type CertificateTableRef,
   type InstalledCertificate,
-} from "../../../src/core/certificate-table.ts";
+} from "../../../src/core/serving/certificate-table.ts";
 import { parseSha256 } from "../../../src/core/ids.ts";
 
 function certificates(count: number, keyChars = 1_000): readonly InstalledCertificate[] {

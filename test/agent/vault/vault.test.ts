@@ -6,8 +6,11 @@ import { expect, test } from "vitest";
 import { openVault, type Vault } from "../../../src/agent/vault/vault.ts";
 import { Health } from "../../../src/base/health.ts";
 import { Registry } from "../../../src/base/metrics.ts";
-import { CertificateTable } from "../../../src/core/certificate-table.ts";
-import type { FoundCertificates, ReadyCertificates } from "../../../src/core/found-certificates.ts";
+import { CertificateTable } from "../../../src/core/serving/certificate-table.ts";
+import type {
+  FoundCertificates,
+  ReadyCertificates,
+} from "../../../src/core/serving/found-certificates.ts";
 import { parseSha256 } from "../../../src/core/ids.ts";
 import { SealedSite } from "../../support/sealed-site.ts";
 import { tempDir } from "../../support/temp-dir.ts";

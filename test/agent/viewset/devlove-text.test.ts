@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { readDevloveFile } from "../../../src/agent/viewset/devlove-file.ts";
 import { oneLine, readDevlove } from "../../../src/agent/viewset/devlove-text.ts";
 import { AccelError } from "../../../src/core/faults.ts";
-import { reachesOwn } from "../../../src/core/own-listeners.ts";
+import { reachesOwn } from "../../../src/core/serving/own-listeners.ts";
 import { validateDevlove } from "../../../src/wire/devlove-validate.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 

@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { canonicalJson } from "../../../src/core/canonical-json.ts";
+import { canonicalJson } from "../../../src/core/journal/canonical-json.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
 import type { CentralBlobs } from "../../../src/agent/viewset/viewsets.ts";

@@ -7,7 +7,7 @@ import type { Viewsets as SteeringViewsets } from "../../../src/agent/steering/p
 import type { CentralBlobs, Viewsets } from "../../../src/agent/viewset/viewsets.ts";
 import { blobPath } from "../../../src/core/blob-path.ts";
 import type { Sha256 } from "../../../src/core/ids.ts";
-import { ManifestTable } from "../../../src/core/manifest-table.ts";
+import { ManifestTable } from "../../../src/core/serving/manifest-table.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
 import { digest, type FakeCentral } from "./fake-central.ts";

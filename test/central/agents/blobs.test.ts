@@ -8,7 +8,7 @@ import { buffer } from "node:stream/consumers";
 import { zstdDecompressSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
-import { openBlobs } from "../../../src/central/store/blobs.ts";
+import { openBlobs } from "../../../src/central/store/content/blobs.ts";
 import { name16, secret16, seedSite, startAgentSide } from "../../support/agent-side.ts";
 import { connectAgent } from "../../support/fake-agent.ts";
 import { until } from "../../support/until.ts";

@@ -3,7 +3,7 @@
 import pino from "pino";
 import { expect, test } from "vitest";
 import { WebSocket } from "ws";
-import { chainStart } from "../../../src/core/journal-chain.ts";
+import { chainStart } from "../../../src/core/journal/journal-chain.ts";
 import { name16, secret16, seedSite, startAgentSide } from "../../support/agent-side.ts";
 import { connectAgent, reportOf } from "../../support/fake-agent.ts";
 import { until } from "../../support/until.ts";

@@ -1,7 +1,7 @@
 // The channel: who may stream from where, order, receipts and their acknowledgement, reports.
 
 import { expect, test } from "vitest";
-import { chainStart } from "../../../src/core/journal-chain.ts";
+import { chainStart } from "../../../src/core/journal/journal-chain.ts";
 import type { Report } from "../../../src/wire/channel.ts";
 import { name16, secret16, seedSite, startAgentSide } from "../../support/agent-side.ts";
 import { connectAgent, reportOf } from "../../support/fake-agent.ts";

@@ -1,7 +1,7 @@
 // Receipts that correct what was told of an entry before: the highest says how it is, in whatever order and however often they arrive.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readProof } from "../../../src/central/store/proof.ts";
+import { readProof } from "../../../src/central/store/journal/proof.ts";
 import type { Receipt } from "../../../src/wire/receipt.ts";
 import { seedSite, startAgentSide, type AgentSide } from "../../support/agent-side.ts";
 

@@ -5,8 +5,11 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { silentLog } from "../../../src/base/log.ts";
 import { startImportDeadlines } from "../../../src/central/jobs/import-deadlines.ts";
-import { failOverdueImports, overdue } from "../../../src/central/store/import-deadlines.ts";
-import { canonicalJson, type Json } from "../../../src/core/canonical-json.ts";
+import {
+  failOverdueImports,
+  overdue,
+} from "../../../src/central/store/content/import-deadlines.ts";
+import { canonicalJson, type Json } from "../../../src/core/journal/canonical-json.ts";
 import type { Receipt } from "../../../src/wire/receipt.ts";
 import { seedSite, startAgentSide, startImport, type AgentSide } from "../../support/agent-side.ts";
 import { until } from "../../support/until.ts";

@@ -2,10 +2,10 @@
 
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { canonicalJson } from "../../../src/core/canonical-json.ts";
+import { canonicalJson } from "../../../src/core/journal/canonical-json.ts";
 import { parseSha256 } from "../../../src/core/ids.ts";
-import { chainStart } from "../../../src/core/journal-chain.ts";
-import { changedSetDigest, emptySetDigest } from "../../../src/core/set-digest.ts";
+import { chainStart } from "../../../src/core/journal/journal-chain.ts";
+import { changedSetDigest, emptySetDigest } from "../../../src/core/addresses/set-digest.ts";
 import { decodeJournalPage } from "../../../src/wire/journal.ts";
 import { decodeBotSetState, decodeSnapshot } from "../../../src/wire/snapshot.ts";
 import {

@@ -1,7 +1,7 @@
 // Central judges a manifest of very many files beside its main thread: others are answered meanwhile.
 
 import { expect, test } from "vitest";
-import { canonicalJson } from "../../../src/core/canonical-json.ts";
+import { canonicalJson } from "../../../src/core/journal/canonical-json.ts";
 import { seedSite, startAgentSide, startImport } from "../../support/agent-side.ts";
 
 /** Much less than are answered while a thread judges; more than come in between the steps around it. */

@@ -8,7 +8,7 @@ import { createCanaryAges } from "../../../src/central/agents/log-canaries.ts";
 import { createAgentMetrics } from "../../../src/central/agents/metrics.ts";
 import { LogRoom } from "../../../src/central/agents/log-room.ts";
 import { Registry } from "../../../src/base/metrics.ts";
-import { siteNames } from "../../../src/central/store/sites.ts";
+import { siteNames } from "../../../src/central/store/journal/sites.ts";
 import { name16, secret16, seedSite, startAgentSide } from "../../support/agent-side.ts";
 import { batchText, connectAgent, type FakeAgent } from "../../support/fake-agent.ts";
 import { judgeDays } from "../../support/log-day-judge.ts";

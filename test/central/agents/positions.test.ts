@@ -1,9 +1,9 @@
 // Where instances stand in the journal: as each told it last, judged by the journal when it is shown, and never inferred from receipts.
 
 import { expect, test } from "vitest";
-import { sitePositions } from "../../../src/central/store/instances.ts";
+import { sitePositions } from "../../../src/central/store/journal/instances.ts";
 import { siteFacts } from "../../../src/central/status.ts";
-import { chainStart } from "../../../src/core/journal-chain.ts";
+import { chainStart } from "../../../src/core/journal/journal-chain.ts";
 import { centralTakes, takesHeader, type Position } from "../../../src/wire/position.ts";
 import { name16, secret16, seedSite, startAgentSide } from "../../support/agent-side.ts";
 import { connectAgent, reportOf } from "../../support/fake-agent.ts";

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { tokenLifetimeS } from "../../../src/central/agents/token-route.ts";
-import { secretContext } from "../../../src/central/store/site-secret.ts";
+import { secretContext } from "../../../src/central/store/journal/site-secret.ts";
 import { name16, sealer, secret16, seedSite, startAgentSide } from "../../support/agent-side.ts";
 import { askToken, connectAgent } from "../../support/fake-agent.ts";
 

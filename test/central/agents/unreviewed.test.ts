@@ -1,7 +1,7 @@
 // Reported counts of unreviewed bots: added once each, for domains of the site only, by day, within limits, for as long as they are shown.
 
 import { expect, test } from "vitest";
-import { dropUnreviewed } from "../../../src/central/store/unreviewed-counting.ts";
+import { dropUnreviewed } from "../../../src/central/store/bots/unreviewed-counting.ts";
 import type { Report } from "../../../src/wire/channel.ts";
 import {
   name16,

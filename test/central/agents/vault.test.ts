@@ -3,12 +3,15 @@
 import { createHash, randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { openPrivateKey, openSymmetricKey, sealPrivateKey } from "../../../src/base/vault-seal.ts";
-import { certificates } from "../../../src/central/store/certificates.ts";
-import { CustomerStore } from "../../../src/central/store/customer-store.ts";
-import { giveFirstKeys } from "../../../src/central/store/first-keys.ts";
-import { readJournal } from "../../../src/central/store/journal.ts";
-import { privateKeyContext, symmetricKeys } from "../../../src/central/store/symmetric-keys.ts";
-import type { Work } from "../../../src/central/store/work.ts";
+import { certificates } from "../../../src/central/store/vault/certificates.ts";
+import { CustomerStore } from "../../../src/central/store/people/customer-store.ts";
+import { giveFirstKeys } from "../../../src/central/store/engine/first-keys.ts";
+import { readJournal } from "../../../src/central/store/journal/journal.ts";
+import {
+  privateKeyContext,
+  symmetricKeys,
+} from "../../../src/central/store/vault/symmetric-keys.ts";
+import type { Work } from "../../../src/central/store/engine/work.ts";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
 import { decodeSnapshot, type Snapshot } from "../../../src/wire/snapshot.ts";
 import { certificatesMax, decodeCertificates } from "../../../src/wire/vault.ts";

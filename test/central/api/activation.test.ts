@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { storeManifest } from "../../../src/central/api/activation.ts";
-import { canonicalJson } from "../../../src/core/canonical-json.ts";
+import { canonicalJson } from "../../../src/core/journal/canonical-json.ts";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
 import type { Manifest } from "../../../src/wire/manifest.ts";
 

@@ -3,8 +3,8 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { auditable, madeIds } from "../../../src/central/api/audit-entry.ts";
-import { dropAudit } from "../../../src/central/store/audit.ts";
-import { openStore } from "../../../src/central/store/database.ts";
+import { dropAudit } from "../../../src/central/store/people/audit.ts";
+import { openStore } from "../../../src/central/store/engine/database.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { member, openApi, type Api } from "./api-harness.ts";
 

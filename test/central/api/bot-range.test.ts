@@ -1,7 +1,7 @@
 // Addresses in paths: the three forms, their limits, how they are shown back.
 
 import { describe, expect, test } from "vitest";
-import { formatRange } from "../../../src/core/ip.ts";
+import { formatRange } from "../../../src/core/addresses/ip.ts";
 import {
   parseMarkedRange,
   parsePlainRange,

@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { changedSetDigest, emptySetDigest } from "../../../src/core/set-digest.ts";
+import { changedSetDigest, emptySetDigest } from "../../../src/core/addresses/set-digest.ts";
 import { member, openApi, type Api } from "./api-harness.ts";
 
 let api: Api;

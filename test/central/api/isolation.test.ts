@@ -1,7 +1,7 @@
 // Two customers × every endpoint × everything that one of them has, made from the OpenAPI document: the other can neither read, change nor tell that it exists.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { describedDocument } from "../../../src/central/api/described.ts";
+import { describedDocument } from "../../../src/central/api/http/described.ts";
 import { createContract, type Operation } from "../../support/api-contract.ts";
 import {
   bodySlots,

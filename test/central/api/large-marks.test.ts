@@ -1,7 +1,11 @@
 // Marks and removals of thousands of addresses: in steps between which others are served, in force as one, weighed and bounded by what they hold.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { changedSetDigest, elementKey, emptySetDigest } from "../../../src/core/set-digest.ts";
+import {
+  changedSetDigest,
+  elementKey,
+  emptySetDigest,
+} from "../../../src/core/addresses/set-digest.ts";
 import { member, openApi, type Api, type Reply } from "./api-harness.ts";
 
 const name = "www.large.test";

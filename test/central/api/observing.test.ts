@@ -3,7 +3,7 @@
 import pino from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AccelError } from "../../../src/core/faults.ts";
-import { saveReport } from "../../../src/central/store/instances.ts";
+import { saveReport } from "../../../src/central/store/journal/instances.ts";
 import type { Report } from "../../../src/wire/channel.ts";
 import type { LogLine } from "../../../src/wire/customer/incoming-logs.ts";
 import { reportOf } from "../../support/fake-agent.ts";

@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import pino from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { listenHttp } from "../../../src/base/http-listener.ts";
-import { readFields } from "../../../src/central/api/request-fields.ts";
+import { readFields } from "../../../src/central/api/http/request-fields.ts";
 import { until } from "../../support/until.ts";
 import { basic, form, formHeaders } from "../../support/wheels.ts";
 import { member, openApi, type Api } from "./api-harness.ts";

@@ -3,7 +3,7 @@
 import { connect } from "node:net";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { describedDocument } from "../../../src/central/api/described.ts";
+import { describedDocument } from "../../../src/central/api/http/described.ts";
 import { createContract } from "../../support/api-contract.ts";
 import { oddRequest } from "../../support/api-fuzz.ts";
 import { describeOdd, openSender, type Sender } from "../../support/api-fuzz-run.ts";

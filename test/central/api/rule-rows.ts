@@ -108,7 +108,7 @@ const clears: readonly Row[] = [
   },
   {
     line: "Static files are indexed by filesystem path",
-    fact: "path, query and mime can be named. What is indexed: test/agent/cache/clear.test.ts",
+    fact: "path, query and mime can be named. What is indexed: test/agent/cache/clearing/clear.test.ts",
     run: async (scene) => {
       const url_path_patterns = ["path:css", "query:page", 'mime:"image jpeg"', "kind:static"];
       const path = "/clear-accelerator-cache/{domain}/?wait=0";

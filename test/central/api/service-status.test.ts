@@ -1,7 +1,7 @@
 // Service status of a domain: who reported of late, and whose release is behind the newest accelerator package.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { saveReport } from "../../../src/central/store/instances.ts";
+import { saveReport } from "../../../src/central/store/journal/instances.ts";
 import type { Report } from "../../../src/wire/channel.ts";
 import { reportOf } from "../../support/fake-agent.ts";
 import { member, openApi, type Api } from "./api-harness.ts";

@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { canonicalJson } from "../../../src/core/canonical-json.ts";
+import { canonicalJson } from "../../../src/core/journal/canonical-json.ts";
 import { member, openApi, type Api } from "./api-harness.ts";
 import { receipt, seen } from "./receipts.ts";
 import { ViewsetCustomer } from "./viewset-customer.ts";

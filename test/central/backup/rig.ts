@@ -2,8 +2,8 @@
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { openBlobs } from "../../../src/central/store/blobs.ts";
-import { openStore, storeEpoch } from "../../../src/central/store/database.ts";
+import { openBlobs } from "../../../src/central/store/content/blobs.ts";
+import { openStore, storeEpoch } from "../../../src/central/store/engine/database.ts";
 import { openKeyFile } from "../../../src/base/seal.ts";
 import type { Sha256 } from "../../../src/core/ids.ts";
 import { LogStore } from "../../../src/central/agents/log-store.ts";

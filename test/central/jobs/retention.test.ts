@@ -5,10 +5,13 @@ import pino from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { silentLog } from "../../../src/base/log.ts";
 import { startRetention } from "../../../src/central/jobs/retention.ts";
-import { openStore } from "../../../src/central/store/database.ts";
-import { dropExpiredAgentTokens, dropIdempotencyKeys } from "../../../src/central/store/expiry.ts";
-import { dropOldNotices } from "../../../src/central/store/notice-expiry.ts";
-import { dropUnreviewed } from "../../../src/central/store/unreviewed-counting.ts";
+import { openStore } from "../../../src/central/store/engine/database.ts";
+import {
+  dropExpiredAgentTokens,
+  dropIdempotencyKeys,
+} from "../../../src/central/store/engine/expiry.ts";
+import { dropOldNotices } from "../../../src/central/store/notices/notice-expiry.ts";
+import { dropUnreviewed } from "../../../src/central/store/bots/unreviewed-counting.ts";
 import { seedSite } from "../../support/agent-side.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 

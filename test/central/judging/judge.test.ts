@@ -4,7 +4,7 @@ import { afterEach, expect, test } from "vitest";
 import { silentLog } from "../../../src/base/log.ts";
 import { Judge } from "../../../src/central/judging/judge.ts";
 import { JudgeWorker } from "../../../src/central/judging/judge-worker.ts";
-import { canonicalJson } from "../../../src/core/canonical-json.ts";
+import { canonicalJson } from "../../../src/core/journal/canonical-json.ts";
 import { validateDevlove } from "../../../src/wire/devlove-validate.ts";
 import { judgeManifest } from "../../../src/wire/manifest-judgement.ts";
 import type { Content } from "./dying-entry.ts";

@@ -4,7 +4,7 @@ import pino from "pino";
 import { expect, test } from "vitest";
 import { startSender } from "../../../src/central/mail/sender.ts";
 import type { Delivery } from "../../../src/central/mail/ports.ts";
-import { releaseLeases } from "../../../src/central/store/outbox-sending.ts";
+import { releaseLeases } from "../../../src/central/store/notices/outbox-sending.ts";
 import type { TakenMessage } from "../../../src/core/outgoing.ts";
 import { openOutbox as open, type OutboxRig as Rig } from "../../support/outbox-rig.ts";
 import { until } from "../../support/until.ts";

@@ -1,7 +1,7 @@
 // Bounds of what others write into the store: how long an agent says that something took, how many recoveries wait, how many of their links are good.
 
 import { expect, test } from "vitest";
-import { hasLinksEnough, startRecovery } from "../../../src/central/store/recovery.ts";
+import { hasLinksEnough, startRecovery } from "../../../src/central/store/people/recovery.ts";
 import { name16, secret16, seedSite, startAgentSide } from "../../support/agent-side.ts";
 import { connectAgent } from "../../support/fake-agent.ts";
 import { openApi } from "../api/api-harness.ts";

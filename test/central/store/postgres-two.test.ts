@@ -1,7 +1,7 @@
 // Two centrals on one PostgreSQL: what one is told reaches the agents whose channels the other holds, and both append to one journal without a gap.
 
 import { expect, test } from "vitest";
-import { bodyDigest, chainStart, nextChain } from "../../../src/core/journal-chain.ts";
+import { bodyDigest, chainStart, nextChain } from "../../../src/core/journal/journal-chain.ts";
 import { databaseOf, onPostgres } from "../../support/any-store.ts";
 import { name16, secret16, seedSite, startAgentSide } from "../../support/agent-side.ts";
 import { connectAgent } from "../../support/fake-agent.ts";

@@ -5,18 +5,21 @@ import { join } from "node:path";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { createSealer } from "../../../src/base/seal.ts";
-import { BotImports } from "../../../src/central/store/bot-import.ts";
-import { openBlobs } from "../../../src/central/store/blobs.ts";
-import { CustomerStore, type CustomerUnit } from "../../../src/central/store/customer-store.ts";
-import { openStore } from "../../../src/central/store/database.ts";
+import { BotImports } from "../../../src/central/store/bots/bot-import.ts";
+import { openBlobs } from "../../../src/central/store/content/blobs.ts";
+import {
+  CustomerStore,
+  type CustomerUnit,
+} from "../../../src/central/store/people/customer-store.ts";
+import { openStore } from "../../../src/central/store/engine/database.ts";
 import {
   confirmLogs,
   saveHello,
   savePosition,
   saveReport,
-} from "../../../src/central/store/instances.ts";
-import { chainStart } from "../../../src/core/journal-chain.ts";
-import { parseRange } from "../../../src/core/ip.ts";
+} from "../../../src/central/store/journal/instances.ts";
+import { chainStart } from "../../../src/core/journal/journal-chain.ts";
+import { parseRange } from "../../../src/core/addresses/ip.ts";
 import type { Hello } from "../../../src/wire/channel.ts";
 import type { Position } from "../../../src/wire/position.ts";
 import { seedSite } from "../../support/agent-side.ts";

@@ -1,0 +1,114 @@
+// Which form of a generated response is sent, and with which head: as its origin sent it, or a variant of it.
+
+import { precondition } from "../../../core/http/conditional.ts";
+import {
+  codedFields,
+  codedFromBytes,
+  codedTag,
+  mimeOf,
+  namedCoding,
+  varyingByCoding,
+} from "../../../core/http/content-coding.ts";
+import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
+import { parseHttpDate } from "../../../core/http/http-date.ts";
+import { fieldValue, withoutFields, type Field } from "../../../core/http/http-fields.ts";
+import type { Entry, ResponseCache } from "./cache-port.ts";
+import { chooseVariant, hasVariants } from "./variant-choice.ts";
+import { wholeBody, type VariantMaker } from "./variant-maker.ts";
+
+export type BodyChoice = {
+  /** Whose body is sent: asked for being servable right before the head. */
+  readonly entry: Entry;
+  readonly headers: readonly Field[];
+  /** The head of the form that the request's conditions name: they are judged by it, and a 304 has it. */
+  readonly known: readonly Field[];
+  readonly isCodable: boolean;
+};
+
+type Asking = { readonly method: string; readonly fields: readonly Field[] };
+
+export type BodyUse = {
+  readonly cache: ResponseCache;
+  readonly site: SiteConfig;
+  /** All of the URL. */
+  readonly entries: readonly Entry[];
+  readonly variants: VariantMaker;
+};
+
+/** The response itself, where a variant turned out not to be there. */
+export function plainBody(
+  request: Asking,
+  base: Entry,
+  { site }: Pick<BodyUse, "site">,
+): BodyChoice {
+  return choiceOf(request, base, base, hasVariants(site, base));
+}
+
+/** What would be better for the visitor is made in the background. */
+export function chooseBody(request: Asking, base: Entry, use: BodyUse): BodyChoice {
+  const { cache, site, entries, variants } = use;
+  if (!hasVariants(site, base)) return choiceOf(request, base, base, false);
+  const { variant, wanted } = chooseVariant(cache, request, base, entries);
+  if (wanted !== undefined)
+    variants.offer({ base, coding: wanted, read: async () => readAgain(cache, base) });
+  return choiceOf(request, base, variant ?? base, true);
+}
+
+function choiceOf(
+  { fields }: Asking,
+  { headers }: Entry,
+  entry: Entry,
+  isCodable: boolean,
+): BodyChoice {
+  if (!isCodable) return { entry, headers, known: headers, isCodable };
+  const named = namedCoding(fields, fieldValue(headers, "etag"), entry.coding);
+  const own = codedFields(headers, entry.coding);
+  const known = named === entry.coding ? own : codedFields(headers, named);
+  return { entry, headers: own, known, isCodable };
+}
+
+async function readAgain(cache: ResponseCache, base: Entry): Promise<Uint8Array | undefined> {
+  const body = await cache.open(base);
+  if (body === undefined || body instanceof Uint8Array) return body;
+  await using stream = body;
+  return await wholeBody(stream);
+}
+
+/**
+ * The head of an origin's answer that is passed on as it comes: the visitor's own conditions, which the origin was not asked, are judged here. He may
+ * know the response by the tag of a variant that was made of it before.
+ */
+export function passedForm(
+  request: Asking,
+  site: SiteConfig,
+  status: number,
+  fields: readonly Field[],
+): { readonly isNotModified: boolean; readonly fields: readonly Field[] } {
+  if (status !== 200) return { isNotModified: false, fields };
+  // One that comes piece by piece may be of any size.
+  const size = Number(fieldValue(fields, "content-length") ?? codedFromBytes);
+  const isCodable = hasVariants(site, {
+    status,
+    headers: fields,
+    mime: mimeOf(fieldValue(fields, "content-type")),
+    size,
+  });
+  const { etag, modifiedMs } = validatorsOf(fields);
+  const named = isCodable ? namedCoding(request.fields, etag, null) : null;
+  const known = { etag: etag && codedTag(etag, named), modifiedMs };
+  const isNotModified = precondition(request.fields, known) === "not-modified";
+  const sent = isNotModified ? withoutFields(codedFields(fields, named), ofBody) : fields;
+  return { isNotModified, fields: isCodable ? varyingByCoding(sent) : sent };
+}
+
+const ofBody: ReadonlySet<string> = new Set(["content-length", "content-type", "content-encoding"]);
+
+export function validatorsOf(fields: readonly Field[]): {
+  readonly etag: string | undefined;
+  readonly modifiedMs: number | undefined;
+} {
+  return {
+    etag: fieldValue(fields, "etag"),
+    modifiedMs: parseHttpDate(fieldValue(fields, "last-modified") ?? ""),
+  };
+}

@@ -1,0 +1,277 @@
+// One fetch of a response that may be stored, apart from any visitor: asked, confirmed or stored, and shared by all who may have it.
+//
+// It ends early when nobody is left who wants it, unless it is on its way into the store and small enough to be finished for the next visitor.
+
+import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
+import { mimeOf } from "../../../core/http/content-coding.ts";
+import { madeAfter } from "../../../core/http/http-age.ts";
+import { planStore, type StoreRequest, type StoreSettings } from "../../../core/http/http-cache.ts";
+import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
+import { endsStored, planRefresh } from "../../../core/http/http-refresh.ts";
+import { isOriginError } from "../../../core/http/http-reuse.ts";
+import { variantOf, type Selecting } from "../../../core/http/http-vary.ts";
+import { queryRuleName } from "../../../core/serving/site-routes.ts";
+import type { Entry, EntryKey, EntryMeta, ResponseCache } from "./cache-port.ts";
+import { dropStored } from "./drop-stored.ts";
+import { Fill, shortly } from "./fill.ts";
+import { isDelimited, passedFields } from "../origin/origin-answer.ts";
+import { askOrigin, discard, type OriginDeps } from "../origin/origin-ask.ts";
+import type { OriginFailure } from "../origin/origin-errors.ts";
+import type { OriginAnswer } from "../origin/origin-pools.ts";
+import { SharedBody } from "./shared-body.ts";
+import { hasNoBody, sharedFields, storedFields } from "./stored-head.ts";
+import { storedTail } from "./stored-tail.ts";
+
+export type FlightDeps = OriginDeps & { readonly cache: ResponseCache };
+
+export type FlightPlan = {
+  readonly key: EntryKey;
+  readonly backend: BackendSettings;
+  /** Path and query as sent. */
+  readonly path: string;
+  readonly fields: readonly Field[];
+  /** Asked of the origin in addition, where `base` may be confirmed. */
+  readonly conditions: readonly Field[];
+  readonly base: Entry | undefined;
+  /** The base answers where the origin fails: an error is then not stored over it. */
+  readonly standsIn: boolean;
+  readonly request: StoreRequest;
+  readonly settings: StoreSettings;
+  readonly selecting: Selecting;
+  /** Both read before the lookup that led here. */
+  readonly sourceNo: number;
+  readonly mark: number;
+  /** No visitor waits for it: it goes on without any. */
+  readonly isBackground: boolean;
+};
+
+export type SharedAnswer = {
+  readonly kind: "shared";
+  readonly fields: readonly Field[];
+  readonly meta: EntryMeta;
+  readonly body: SharedBody;
+  /** False: it is known now that it will not be stored. To be asked in the step that says so. */
+  readonly mayStore: () => boolean;
+};
+
+export type Landing =
+  | SharedAnswer
+  /** The stored response holds, with this head from now on. */
+  | { readonly kind: "confirmed"; readonly entry: Entry }
+  /** Not to be stored: for the visitor who began the fetch alone. Whoever takes it ends it. */
+  | { readonly kind: "own"; readonly answer: OriginAnswer }
+  | { readonly kind: "failed"; readonly failure: OriginFailure["kind"] };
+
+/** What is left of a body when everybody has gone is fetched nevertheless, of this size and within this time: then it is there for the next. */
+const finishBytesMax = 8 * 2 ** 20;
+const finishMs = 60_000;
+
+export class Flight {
+  readonly plan: FlightPlan;
+  /** When it is known what comes of it. Never rejects. */
+  readonly landed: Promise<Landing>;
+  landing: Landing | undefined;
+  tookMs = 0;
+  readonly #deps: FlightDeps;
+  readonly #stop = new AbortController();
+  readonly #land: (landing: Landing) => void;
+  #seats = 0;
+  #isWorthFinishing: boolean;
+  #isOver = false;
+  #finish: NodeJS.Timeout | undefined;
+
+  constructor(deps: FlightDeps, plan: FlightPlan) {
+    this.#deps = deps;
+    this.plan = plan;
+    this.#isWorthFinishing = plan.isBackground;
+    const { promise, resolve } = Promise.withResolvers<Landing>();
+    this.landed = promise;
+    this.#land = resolve;
+  }
+
+  /** To be disposed when the answer is given or not wanted any more. */
+  join(): Disposable {
+    this.#setSeats(this.#seats + 1);
+    return { [Symbol.dispose]: () => this.#setSeats(this.#seats - 1) };
+  }
+
+  get isAborted(): boolean {
+    return this.#stop.signal.aborted;
+  }
+
+  abort(): void {
+    this.#stop.abort(new Error("nobody wants the response any more"));
+    this.#discardOwn();
+  }
+
+  /** Nobody may have taken it. */
+  #discardOwn(): void {
+    if (this.landing?.kind === "own") discard(this.landing.answer);
+  }
+
+  /** Never rejects; resolves when the body has been read. */
+  async run(): Promise<void> {
+    try {
+      await this.#fly();
+    } catch {
+      this.#settle({ kind: "failed", failure: "broken" });
+    } finally {
+      this.#isOver = true;
+      clearTimeout(this.#finish);
+    }
+  }
+
+  async #fly(): Promise<void> {
+    const { plan } = this;
+    let answer = await this.#ask([...plan.fields, ...plan.conditions]);
+    if (answer?.status === 304 && plan.base !== undefined && plan.conditions.length > 0) {
+      answer.body.resume(); // It has none; the connection is free when that is read.
+      const entry = await this.#confirm(plan.base, answer);
+      if (entry !== undefined) {
+        this.#settle({ kind: "confirmed", entry });
+        return;
+      }
+      answer = await this.#ask(plan.fields);
+    }
+    if (answer === undefined) return;
+    await this.#take(answer);
+  }
+
+  /** Undefined: there is none, and everybody has been told. */
+  async #ask(fields: readonly Field[]): Promise<OriginAnswer | undefined> {
+    const { key, backend, path } = this.plan;
+    const stop = this.#stop.signal;
+    const request = { method: "GET", path, fields, body: undefined, stop };
+    const asked = await askOrigin(this.#deps, key.domain, backend, request);
+    this.tookMs += asked.tookMs;
+    if (asked.ok) return asked.answer;
+    this.#settle({ kind: "failed", failure: asked.kind });
+    return undefined;
+  }
+
+  /** Undefined: it has to be asked for whole. */
+  async #confirm(base: Entry, answer: OriginAnswer): Promise<Entry | undefined> {
+    const { cache, metrics } = this.#deps;
+    const { key, request, settings } = this.plan;
+    const facts = { ...answer, fields: passedFields(answer) };
+    const refresh = planRefresh(base, facts, request, settings);
+    if (refresh.kind === "drop") await dropStored(this.#deps, key);
+    if (refresh.kind !== "refresh") return undefined;
+    const { headers, initialAgeS, freshForS } = refresh;
+    const storedAtMs = Math.floor(answer.receivedAtMs);
+    const refreshed = {
+      headers,
+      mime: mimeOf(fieldValue(headers, "content-type")),
+      storedAtMs,
+      initialAgeS,
+      freshForS,
+    };
+    metrics.accel_agent_cache_revalidated_total.inc({ domain: key.domain });
+    if (refresh.isKept) await shortly(cache.refresh(base, refreshed));
+    return { ...base, ...refreshed };
+  }
+
+  async #take(answer: OriginAnswer): Promise<void> {
+    const { cache } = this.#deps;
+    const { plan } = this;
+    const stored = planStore(plan.request, answer, plan.settings);
+    const isShadowing = plan.standsIn && isOriginError(answer.status);
+    if (!stored.store || isShadowing || !isDelimited(answer)) {
+      if (plan.base !== undefined && endsStored(plan.base, answer, plan.request, plan.settings))
+        await dropStored(this.#deps, plan.key);
+      this.#settle({ kind: "own", answer });
+      if (this.#seats === 0) discard(answer);
+      return;
+    }
+    const fields = sharedFields(answer);
+    const headers = storedFields(fields, answer);
+    const meta: EntryMeta = {
+      status: answer.status,
+      headers,
+      mime: mimeOf(fieldValue(headers, "content-type")),
+      vary: variantOf([...stored.varyNames, ...alwaysVaries(plan.selecting)], plan.selecting),
+      storedAtMs: Math.floor(answer.receivedAtMs),
+      initialAgeS: stored.initialAgeS,
+      freshForS: stored.freshForS,
+      sourceNo: plan.sourceNo,
+      digest: null,
+    };
+    const fetched = { madeAfterMs: madeAfter(answer), ttlS: plan.settings.ttl_s };
+    const fill = new Fill(cache.begin(plan.key), meta, fetched);
+    const body = new SharedBody((from) => storedTail(cache, plan.key, fill.outcome, from));
+    // Of unstated length it may be a stream without end.
+    const length = hasNoBody(answer)
+      ? 0
+      : Number(fieldValue(answer.fields, "content-length") ?? Infinity);
+    this.#isWorthFinishing = plan.isBackground || length <= finishBytesMax;
+    // A clear or an invalidation since the first read bars it, where it matches; whether it does the index says later.
+    const mayStore = (): boolean =>
+      cache.clearMark(plan.key) === plan.mark &&
+      fill.mayStore(length === Infinity ? undefined : length);
+    this.#settle({ kind: "shared", fields, meta, body, mayStore });
+    this.#setSeats(this.#seats);
+    await this.#pump(answer, fill, body);
+  }
+
+  async #pump(answer: OriginAnswer, fill: Fill, body: SharedBody): Promise<void> {
+    const length = fieldValue(answer.fields, "content-length");
+    const expected = length === undefined || hasNoBody(answer) ? undefined : Number(length);
+    let received = 0;
+    /** The piece that completes the body waits for the commit; with it the visitors know that the answer is whole. */
+    let last: Uint8Array | undefined;
+    try {
+      for await (const chunk of answer.body) {
+        // A byte stream gives buffers; its type says any.
+        const bytes = chunk as Uint8Array;
+        received += bytes.length;
+        const isStoring = await fill.take(bytes);
+        if (!isStoring) body.withoutStore();
+        if (!isStoring || (received > finishBytesMax && !this.plan.isBackground))
+          this.#notWorthFinishing();
+        if (received === expected) last = bytes;
+        else await body.append(bytes);
+        this.#stop.signal.throwIfAborted();
+      }
+      if (expected !== undefined && received !== expected)
+        throw new Error(`the origin sent ${received} of ${expected} bytes`);
+      await fill.commit(body.isLeft);
+      if (last !== undefined) await body.append(last);
+      body.end();
+    } catch (error) {
+      body.fail(error instanceof Error ? error : new Error(String(error)));
+    } finally {
+      fill.abort();
+      discard(answer);
+    }
+  }
+
+  #setSeats(seats: number): void {
+    this.#seats = seats;
+    if (this.landing?.kind === "shared") this.landing.body.setWanted(seats > 0);
+    clearTimeout(this.#finish);
+    if (seats > 0) return;
+    if (this.#isOver) this.#discardOwn();
+    else if (this.#isWorthFinishing) this.#finish = setTimeout(() => this.abort(), finishMs);
+    else this.abort();
+  }
+
+  /** Its visitor has no use for the body, but the store has. */
+  keep(): void {
+    this.#isWorthFinishing = true;
+  }
+
+  #notWorthFinishing(): void {
+    this.#isWorthFinishing = false;
+    if (this.#seats === 0) this.abort();
+  }
+
+  #settle(landing: Landing): void {
+    this.landing ??= landing;
+    this.#land(this.landing);
+  }
+}
+
+/** The first stands for scheme and port (see `askedScheme`). */
+function alwaysVaries(selecting: Selecting): readonly string[] {
+  return ["x-forwarded-proto", ...(selecting(queryRuleName) === "" ? [] : [queryRuleName])];
+}

@@ -1,0 +1,156 @@
+// Makes variants in the background, while visitors get what there is: a short queue per worker, one body at a time in the whole process.
+//
+// A job holds no bytes while it waits: its source is read when its turn comes. What is found not to be worth it is remembered, so that it is not
+// tried at each request.
+
+import { messageOf } from "../../../core/faults.ts";
+import { codedToBytes, type Coding } from "../../../core/http/content-coding.ts";
+import type { Entry, ResponseCache, StoredStream } from "./cache-port.ts";
+import type { Clock } from "../ports.ts";
+import type { ProblemLog } from "../records/problem-log.ts";
+import type { PoolWords } from "../pool/shared-words.ts";
+import { encode } from "./variant-coder.ts";
+import type { WorkerMetrics } from "../records/worker-metrics.ts";
+
+export type VariantJob = {
+  readonly base: Entry;
+  readonly coding: Coding;
+  /** Exactly the bytes of the base; undefined where they are not to be had any more. */
+  readonly read: () => Promise<Uint8Array | undefined>;
+};
+
+export type VariantMakerOptions = {
+  readonly cache: ResponseCache;
+  readonly words: PoolWords;
+  /** The worker's. */
+  readonly no: number;
+  readonly clock: Clock;
+  readonly metrics: WorkerMetrics;
+  readonly problems: ProblemLog;
+};
+
+/** Beyond, a variant is asked for again by a later visitor. */
+const waitingMax = 64;
+/** A name is some 40 bytes. */
+const worthlessMax = 8_192;
+/** After a variant that could not be read, made or stored: a full disk is not to keep a processor busy. */
+const restMs = 10_000;
+/** The other workers' turn is looked at again even if nobody says that it ended. */
+const turnWaitMs = 250;
+
+type Outcome = "made" | "worthless" | "gone" | "blocked" | "failed";
+
+/** Disposing drops what waits and resolves when nothing is being made; a body that is being coded then is not stored. */
+export class VariantMaker implements AsyncDisposable {
+  readonly #options: VariantMakerOptions;
+  readonly #waiting = new Map<string, VariantJob>();
+  readonly #worthless = new Set<string>();
+  #making = "";
+  #running: Promise<void> | undefined;
+  #restsToMs = 0;
+  #isStopped = false;
+
+  constructor(options: VariantMakerOptions) {
+    this.#options = options;
+  }
+
+  /** Never throws, never blocks. */
+  offer(job: VariantJob): void {
+    const { clock, metrics } = this.#options;
+    const name = nameOf(job);
+    if (this.#isStopped || this.#worthless.has(name)) return;
+    if (this.#waiting.has(name) || this.#making === name) return;
+    if (this.#waiting.size >= waitingMax || clock.steadyMs() < this.#restsToMs) {
+      metrics.accel_agent_variants_total.inc({ coding: job.coding, outcome: "dropped" });
+      return;
+    }
+    this.#waiting.set(name, job);
+    this.#running ??= this.#run();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isStopped = true;
+    this.#waiting.clear();
+    await this.#running;
+  }
+
+  /** Never rejects. */
+  async #run(): Promise<void> {
+    await Promise.resolve(); // So that `#running` is set before it may be unset.
+    for (;;) {
+      const next = this.#waiting.entries().next();
+      if (next.done === true) break;
+      const [name, job] = next.value;
+      this.#waiting.delete(name);
+      this.#making = name;
+      await this.#takeTurn(name, job);
+      this.#making = "";
+    }
+    this.#running = undefined;
+  }
+
+  async #takeTurn(name: string, job: VariantJob): Promise<void> {
+    const { words, no, clock, metrics, problems } = this.#options;
+    while (!words.startCoding(no)) {
+      if (this.#isStopped) return;
+      await words.codingEnded(turnWaitMs);
+    }
+    let outcome: Outcome;
+    try {
+      outcome = await this.#make(job);
+    } catch (error) {
+      problems.tell("warn", job.base.domain, "no variant made", messageOf(error));
+      outcome = "failed";
+    } finally {
+      words.endCoding(no);
+    }
+    if (outcome === "worthless") this.#remember(name);
+    if (outcome === "failed") this.#restsToMs = clock.steadyMs() + restMs;
+    metrics.accel_agent_variants_total.inc({ coding: job.coding, outcome });
+  }
+
+  async #make({ base, coding, read }: VariantJob): Promise<Outcome> {
+    const { cache, metrics } = this.#options;
+    if (this.#isStopped || !cache.servable(base)) return "gone";
+    // Another worker may have been faster.
+    if (cache.find(base).some((entry) => entry.baseId === base.id && entry.coding === coding))
+      return "gone";
+    const body = await read();
+    if (body === undefined || body.length !== base.size) return "gone";
+    const coded = await encode(body, coding);
+    if (coded === undefined) return "worthless";
+    if (this.#isStopped) return "gone";
+    const outcome = await cache.storeVariant(base, coding, coded);
+    if (outcome.kind === "failed") throw new Error(outcome.reason);
+    if (outcome.kind === "blocked") return "blocked";
+    metrics.accel_agent_variant_bytes_made_total.inc({ coding }, coded.length);
+    return "made";
+  }
+
+  #remember(name: string): void {
+    const [oldest] = this.#worthless;
+    if (this.#worthless.size >= worthlessMax && oldest !== undefined)
+      this.#worthless.delete(oldest);
+    this.#worthless.add(name);
+  }
+}
+
+/** Ids are counted anew in a new index: the rest tells the entries apart then. */
+function nameOf({ base, coding }: VariantJob): string {
+  return `${coding} ${base.id} ${base.sourceNo} ${base.size} ${base.digest ?? ""}`;
+}
+
+/** Undefined when it is larger than what is coded, or not there. */
+export async function wholeBody(
+  body: Uint8Array | StoredStream | AsyncIterable<Uint8Array> | undefined,
+): Promise<Uint8Array | undefined> {
+  if (body === undefined || body instanceof Uint8Array) return body;
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > codedToBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, size);
+}

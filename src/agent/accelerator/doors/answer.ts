@@ -1,0 +1,79 @@
+// Sending answers: heads, whole bodies, streamed bodies at the visitor's pace.
+
+import { STATUS_CODES } from "node:http";
+import { withoutFields, type Field } from "../../../core/http/http-fields.ts";
+import type { SiteSettings } from "../../../core/serving/effective-devlove.ts";
+import type { Exchange } from "./exchange.ts";
+
+export type Body = Uint8Array | AsyncIterable<Uint8Array>;
+
+/** A visitor who takes nothing for this long is cut off: a body in memory must not wait forever. */
+const stallMs = 60_000;
+
+/** Cache name of RFC 9211. */
+export const cacheName = "accel-agent";
+
+export function cacheStatus(parameters: string): Field {
+  return ["Cache-Status", `${cacheName}; ${parameters}`];
+}
+
+/** Throws only for fields that HTTP cannot carry. The body, if any, follows. */
+export function writeHead(exchange: Exchange, status: number, fields: readonly Field[]): void {
+  exchange.response.writeHead(status, withHsts(fields, exchange.hstsS).flat());
+}
+
+const hstsName: ReadonlySet<string> = new Set(["strict-transport-security"]);
+
+/** What the site's devlove says takes the place of what its origin says: it is for the whole host. */
+function withHsts(fields: readonly Field[], seconds: number): readonly Field[] {
+  if (seconds === 0) return fields;
+  const said: Field = ["Strict-Transport-Security", `max-age=${seconds}`];
+  return [...withoutFields(fields, hstsName), said];
+}
+
+/** Resolves when the answer was handed to the socket or the visitor left. */
+export async function sendBody(exchange: Exchange, body: Body | undefined): Promise<void> {
+  const { response } = exchange;
+  if (body === undefined || body instanceof Uint8Array) {
+    response.end(body);
+    return;
+  }
+  for await (const chunk of body) await writeChunk(exchange, chunk);
+  response.end();
+}
+
+/** Resolves when more may be written. Throws when the visitor left. */
+export async function writeChunk(exchange: Exchange, chunk: Uint8Array): Promise<void> {
+  const { response, stop } = exchange;
+  stop.throwIfAborted();
+  if (response.write(chunk)) return;
+  await exchange.drained(stallMs);
+}
+
+export function sendText(
+  exchange: Exchange,
+  status: number,
+  text: string,
+  extra: readonly Field[] = [],
+): void {
+  const bytes = Buffer.from(`${status} ${STATUS_CODES[status] ?? ""}\n${text}\n`);
+  writeHead(exchange, status, [
+    ["Content-Type", "text/plain; charset=utf-8"],
+    ["Content-Length", `${bytes.length}`],
+    ["X-Content-Type-Options", "nosniff"],
+    ["Cache-Control", "no-store"],
+    ...extra,
+  ]);
+  exchange.response.end(bytes);
+}
+
+/** The site's own word on headers: removed, then set. */
+export function withSiteHeaders(
+  fields: readonly Field[],
+  { set, remove }: SiteSettings["headers"],
+): readonly Field[] {
+  const replaced = Object.entries(set);
+  if (replaced.length === 0 && remove.length === 0) return fields;
+  const gone = new Set([...remove, ...Object.keys(set)].map((name) => name.toLowerCase()));
+  return [...fields.filter(([name]) => !gone.has(name.toLowerCase())), ...replaced];
+}

@@ -1,0 +1,51 @@
+// One request and its answer as the protocol of their connection carries them: what HTTP/1.1 and HTTP/2 do differently, behind one face.
+//
+// `request` and `response` are what node:http gives, as far as the pipeline knows them; http2-carrier.ts gives the same for a stream.
+
+import type { Field } from "../../../core/http/http-fields.ts";
+
+export interface VisitorRequest {
+  readonly method?: string | undefined;
+  /** The target as sent; "" where it is none. */
+  readonly url?: string | undefined;
+  /** As the parser of HTTP/1 says it, or "2": one that claims to be of 2.0 there is not. */
+  readonly httpVersion: string;
+  readonly headers: { readonly "content-length"?: string | undefined };
+  /** The body. Ending early leaves the request as it is: the answer still has to go out. */
+  iterator(options: { readonly destroyOnReturn: boolean }): AsyncIterable<unknown>;
+}
+
+export interface VisitorResponse {
+  readonly headersSent: boolean;
+  readonly statusCode: number;
+  /** Names and values in turn; a name may come several times. Throws only for fields that HTTP cannot carry. */
+  writeHead(status: number, fields: string[]): unknown;
+  /** False: wait for the carrier's `drained`. */
+  write(chunk: Uint8Array): boolean;
+  end(chunk?: Uint8Array): unknown;
+  /** 100. */
+  writeContinue(): void;
+}
+
+export interface Carrier {
+  readonly request: VisitorRequest;
+  readonly response: VisitorResponse;
+  readonly fields: readonly Field[];
+  readonly hasBody: boolean;
+  /** Nobody can be answered any more. */
+  readonly isGone: boolean;
+  /** The whole answer was handed to the system. */
+  readonly isComplete: boolean;
+  /** The whole request has come. */
+  readonly isReceived: boolean;
+  /** Asked once, when the answer has ended, however it has. */
+  bytesSent(): number;
+  /** Calls back when the answer has ended, or never will. */
+  onClose(closed: () => void): void;
+  /** The visitor is told to ask the next time on another connection. */
+  endConnection(): void;
+  /** The visitor has to see that the answer is broken. */
+  cut(): void;
+  /** Resolves when more may be written. Who takes nothing for `stallMs` is cut off. Throws when `stop` aborts. */
+  drained(stallMs: number, stop: AbortSignal): Promise<void>;
+}

@@ -1,0 +1,77 @@
+// Runs exchanges of every protocol: each is answered once, recorded once, and waited for when draining.
+
+import { sendText } from "./answer.ts";
+import type { Carrier } from "./carrier.ts";
+import type { Connection } from "./connection.ts";
+import { Exchange } from "./exchange.ts";
+import type { Clock } from "../ports.ts";
+import type { ProblemLog } from "../records/problem-log.ts";
+import type { Recorder } from "../records/recorder.ts";
+
+export type ExchangeRunnerDeps = {
+  readonly answer: (exchange: Exchange) => Promise<void>;
+  readonly recorder: Recorder;
+  readonly clock: Clock;
+  readonly problems: ProblemLog;
+};
+
+export class ExchangeRunner {
+  readonly #deps: ExchangeRunnerDeps;
+  readonly #working = new Set<Promise<void>>();
+
+  constructor(deps: ExchangeRunnerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Under way on its connection until it has ended; then `onEnd` is told. */
+  open(
+    carrier: Carrier,
+    connection: Connection,
+    awaitsContinue: boolean,
+    onEnd: () => void,
+  ): Exchange {
+    const exchange = new Exchange(carrier, connection, {
+      clock: this.#deps.clock,
+      awaitsContinue,
+      onEnd: (ended, status) => {
+        connection.live.delete(ended);
+        this.#deps.recorder.exchange(ended, status);
+        onEnd();
+      },
+    });
+    connection.live.add(exchange);
+    connection.newest = exchange;
+    return exchange;
+  }
+
+  begin(exchange: Exchange): void {
+    const work = this.#run(exchange);
+    this.#working.add(work);
+    void work.finally(() => this.#working.delete(work));
+  }
+
+  /** Resolves when nothing that has begun is worked on any more. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#working);
+  }
+
+  async #run(exchange: Exchange): Promise<void> {
+    const { problems } = this.#deps;
+    let failure: unknown = new Error("the request got no answer");
+    try {
+      await this.#deps.answer(exchange);
+    } catch (error) {
+      failure = error;
+      if (exchange.response.headersSent && !exchange.isGone) {
+        problems.tell("warn", exchange.domain, "answer cut", error);
+        exchange.cut();
+      }
+    }
+    if (exchange.response.headersSent || exchange.isGone) return;
+    if (exchange.stop.aborted) sendText(exchange, 400, "The request is malformed.");
+    else {
+      problems.tell("error", exchange.domain, "answer failed", failure);
+      sendText(exchange, 500, "The accelerator failed to answer this request.");
+    }
+  }
+}

@@ -1,0 +1,120 @@
+// One request and its answer: what is known of it for its record, who may still abort it, and how it ends. Facts are filled in as it goes
+// through the pipeline; `onEnd` is called exactly once.
+
+import type { Field } from "../../../core/http/http-fields.ts";
+import type { ClientAddress } from "../../../core/http/client-address.ts";
+import type { Verdict } from "../../../core/serving/verdict.ts";
+import type { RequestRecord } from "../../../wire/request-log.ts";
+import type { Carrier, VisitorRequest, VisitorResponse } from "./carrier.ts";
+import type { Connection } from "./connection.ts";
+import type { Clock } from "../ports.ts";
+
+/** The visitor left before the answer was complete; after nginx's 499. */
+const visitorGone = 499;
+
+export class Exchange {
+  readonly request: VisitorRequest;
+  readonly response: VisitorResponse;
+  readonly connection: Connection;
+  readonly fields: readonly Field[];
+  /** The visitor asked to be told before sending the body (Expect: 100-continue). */
+  readonly awaitsContinue: boolean;
+  readonly startedWallMs: number;
+  readonly startedMs: number;
+  client: ClientAddress | undefined;
+  authority = "";
+  domain: string | null = null;
+  cache: RequestRecord["cache"] = "none";
+  verdict: Verdict | undefined;
+  originMs = 0;
+  bytesSent = 0;
+  /** Room was kept for its record. */
+  hasRecordRoom = false;
+  /** For how long the site wants to be asked by https only, in seconds; 0: it says nothing of it. */
+  hstsS = 0;
+  readonly #carrier: Carrier;
+  readonly #stop = new AbortController();
+  readonly #onEnd: (exchange: Exchange, status: number) => void;
+  #ended = false;
+  #cut = false;
+
+  constructor(
+    carrier: Carrier,
+    connection: Connection,
+    options: {
+      readonly clock: Clock;
+      readonly awaitsContinue: boolean;
+      readonly onEnd: (exchange: Exchange, status: number) => void;
+    },
+  ) {
+    this.#carrier = carrier;
+    this.request = carrier.request;
+    this.response = carrier.response;
+    this.connection = connection;
+    this.fields = carrier.fields;
+    this.awaitsContinue = options.awaitsContinue;
+    this.startedWallMs = options.clock.wallMs();
+    this.startedMs = options.clock.steadyMs();
+    this.#onEnd = options.onEnd;
+    carrier.onClose(() => this.end());
+  }
+
+  /** Aborts when the visitor has left or the request has turned out broken; not by a complete answer. */
+  get stop(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  get method(): string {
+    return this.request.method ?? "";
+  }
+
+  get hasBody(): boolean {
+    return this.#carrier.hasBody;
+  }
+
+  /** Nobody can be answered any more. */
+  get isGone(): boolean {
+    return this.#carrier.isGone;
+  }
+
+  /** The whole request has come. */
+  get isReceived(): boolean {
+    return this.#carrier.isReceived;
+  }
+
+  /** Calls back when the answer has ended, or never will. */
+  onClose(closed: () => void): void {
+    this.#carrier.onClose(closed);
+  }
+
+  /** The visitor is told to ask the next time on another connection. */
+  endConnection(): void {
+    this.#carrier.endConnection();
+  }
+
+  /** The visitor has to see that the answer is broken. */
+  cut(): void {
+    this.#cut = true;
+    this.#carrier.cut();
+  }
+
+  /** Resolves when more of the body may be written. Who takes nothing for `stallMs` is cut off. Throws when the visitor left. */
+  async drained(stallMs: number): Promise<void> {
+    await this.#carrier.drained(stallMs, this.stop);
+  }
+
+  /** Ends what waits for the rest of this request. The answer can still be given. */
+  abandon(reason: Error): void {
+    this.#stop.abort(reason);
+  }
+
+  /** Also called when the connection closed under an answer that had not begun. */
+  end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    const complete = this.#carrier.isComplete;
+    this.bytesSent = this.#carrier.bytesSent();
+    if (!complete) this.#stop.abort(new Error("the visitor left"));
+    this.#onEnd(this, complete || this.#cut ? this.response.statusCode : visitorGone);
+  }
+}

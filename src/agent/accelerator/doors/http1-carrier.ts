@@ -1,0 +1,86 @@
+// HTTP/1: a request and its answer in their turn on a connection of its own.
+
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { fieldsOfRaw, type Field } from "../../../core/http/http-fields.ts";
+import type { Carrier } from "./carrier.ts";
+import type { Connection } from "./connection.ts";
+
+/** After an answer that did not wait for the whole request, the rest of it is taken in for this long before the connection is cut: cutting at once could destroy the answer on its way. */
+const lingerMs = 2_000;
+
+export class Http1Carrier implements Carrier {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly fields: readonly Field[];
+  readonly #connection: Connection;
+  #sent: number | undefined;
+
+  constructor(request: IncomingMessage, response: ServerResponse, connection: Connection) {
+    this.request = request;
+    this.response = response;
+    this.#connection = connection;
+    this.fields = fieldsOfRaw(request.rawHeaders);
+    // A socket that goes away while something is written is no error of ours: both are told by their close.
+    request.on("error", () => {});
+    response.on("error", () => {});
+    // Before Node's own listener, which writes the answer of the next pipelined request.
+    response.prependOnceListener("finish", () => {
+      this.#sent = connection.takeBytesSent();
+      this.#linger();
+    });
+  }
+
+  get hasBody(): boolean {
+    const { headers } = this.request;
+    return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+  }
+
+  get isGone(): boolean {
+    return this.#connection.socket.destroyed;
+  }
+
+  get isComplete(): boolean {
+    return this.response.writableFinished;
+  }
+
+  get isReceived(): boolean {
+    return this.request.complete;
+  }
+
+  bytesSent(): number {
+    return this.#sent ?? this.#connection.takeBytesSent();
+  }
+
+  onClose(closed: () => void): void {
+    this.response.once("close", closed);
+  }
+
+  endConnection(): void {
+    this.response.shouldKeepAlive = false;
+  }
+
+  /** Once the head is out HTTP/1 has no other way. */
+  cut(): void {
+    this.#connection.socket.destroy();
+  }
+
+  async drained(stallMs: number, stop: AbortSignal): Promise<void> {
+    const { socket } = this.#connection;
+    // Node renews this timer with each byte that the kernel takes, and destroys the socket when it fires.
+    socket.setTimeout(stallMs);
+    await once(this.response, "drain", { signal: stop });
+    socket.setTimeout(0);
+  }
+
+  #linger(): void {
+    const { request } = this;
+    const { socket } = this.#connection;
+    if (request.complete || socket.destroyed) return;
+    request.resume();
+    const cut = setTimeout(() => socket.destroy(), lingerMs);
+    const over = (): void => clearTimeout(cut);
+    request.once("end", over);
+    socket.once("close", over);
+  }
+}

@@ -1,0 +1,185 @@
+// HTTP/2: a request and its answer as one stream, in the terms of HTTP/1.1.
+//
+// The head is handed to the session within `writeHead`: whatever is decided in the same step (whether an entry may be served) holds for it. Once it is out, an
+// answer breaks by a reset of its stream, and other streams of the connection go on.
+
+import { once } from "node:events";
+import { constants, type ServerHttp2Stream } from "node:http2";
+import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
+import { readHttp2Request } from "../../../core/http/http2-request.ts";
+import type { Carrier, VisitorRequest, VisitorResponse } from "./carrier.ts";
+
+/** They speak of a connection of HTTP/1.1 and make an answer of HTTP/2 malformed (RFC 9113 §8.2.2). */
+const connectionFields: ReadonlySet<string> = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** As with HTTP/1.1; see http1-carrier.ts. */
+const lingerMs = 2_000;
+/** How long the body of a request may take; 100 MiB at 350 KiB/s, as with HTTP/1.1. */
+const requestMs = 300_000;
+
+export class Http2Carrier implements Carrier {
+  readonly request: VisitorRequest;
+  readonly response: Http2Response;
+  readonly fields: readonly Field[];
+  readonly hasBody: boolean;
+  readonly #stream: ServerHttp2Stream;
+
+  /** `raw` is the header as it came, in Node's flat form. */
+  constructor(stream: ServerHttp2Stream, raw: readonly string[]) {
+    const { method, target, fields } = readHttp2Request(raw);
+    this.#stream = stream;
+    this.fields = fields;
+    this.hasBody = !stream.endAfterHeaders;
+    this.request = {
+      method,
+      url: target,
+      httpVersion: "2",
+      headers: { "content-length": fieldValue(fields, "content-length") },
+      iterator: (options) => stream.iterator(options),
+    };
+    this.response = new Http2Response(stream, method === "HEAD");
+    stream.on("error", () => {}); // Its close tells enough.
+    stream.on("timeout", () => this.cut());
+    if (this.hasBody) this.#expectBody();
+  }
+
+  get isGone(): boolean {
+    return this.#stream.destroyed || this.#stream.closed;
+  }
+
+  get isComplete(): boolean {
+    return this.response.isHandedOver && this.#stream.rstCode === constants.NGHTTP2_NO_ERROR;
+  }
+
+  get isReceived(): boolean {
+    return !this.hasBody || this.#stream.readableEnded;
+  }
+
+  /** The head as HTTP/1.1 would say it: what it takes packed depends on what was packed before. */
+  bytesSent(): number {
+    const { headBytes, bodyBytes } = this.response;
+    return headBytes + Math.max(0, bodyBytes - this.#stream.writableLength);
+  }
+
+  onClose(closed: () => void): void {
+    const once = (): void => {
+      this.#stream.off("finish", once).off("close", once);
+      closed();
+    };
+    this.#stream.once("close", once);
+    // A stream whose body still comes stays open when its answer has ended.
+    if (this.hasBody) this.#stream.once("finish", once);
+  }
+
+  endConnection(): void {
+    this.#stream.session?.close();
+  }
+
+  /** Not by closing, which sends what is there with the mark of a regular end. */
+  cut(): void {
+    this.#stream.destroy(new Error("the answer broke"));
+  }
+
+  async drained(stallMs: number, stop: AbortSignal): Promise<void> {
+    this.#stream.setTimeout(stallMs);
+    await once(this.#stream, "drain", { signal: stop });
+    this.#stream.setTimeout(0);
+  }
+
+  #expectBody(): void {
+    const stream = this.#stream;
+    const late = setTimeout(() => this.cut(), requestMs);
+    const over = (): void => clearTimeout(late);
+    stream.once("end", over);
+    stream.once("close", over);
+    stream.once("finish", () => {
+      if (!stream.readableEnded) this.#linger();
+    });
+  }
+
+  /**
+   * The answer did not wait for the whole request: after a while the visitor is told to keep the rest (RFC 9113 §8.1). Not at once: a reset overtakes an
+   * answer that is not on its way yet.
+   */
+  #linger(): void {
+    const stream = this.#stream;
+    stream.resume();
+    const cut = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), lingerMs);
+    stream.once("close", () => clearTimeout(cut));
+  }
+}
+
+/** After the whole answer was handed over: who takes nothing of it for so long is cut off. */
+const takeMs = 60_000;
+
+/** `HTTP/1.1 200 OK` and the empty line, with their line ends. */
+const statusLineBytes = 19;
+/** Colon, space, line end. */
+const fieldSignsBytes = 4;
+
+class Http2Response implements VisitorResponse {
+  headersSent = false;
+  statusCode = 200;
+  headBytes = 0;
+  bodyBytes = 0;
+  readonly #stream: ServerHttp2Stream;
+  readonly #isHead: boolean;
+  #hasBody = true;
+
+  constructor(stream: ServerHttp2Stream, isHead: boolean) {
+    this.#stream = stream;
+    this.#isHead = isHead;
+  }
+
+  get isHandedOver(): boolean {
+    return this.headersSent && this.#stream.writableFinished;
+  }
+
+  writeHead(status: number, fields: string[]): void {
+    const head = [":status", String(status)];
+    let headBytes = statusLineBytes;
+    for (let i = 0; i + 1 < fields.length; i += 2) {
+      const name = fields[i]?.toLowerCase() ?? "";
+      const value = fields[i + 1] ?? "";
+      if (connectionFields.has(name)) continue;
+      head.push(name, value);
+      headBytes += name.length + value.length + fieldSignsBytes;
+    }
+    // Node ends the stream by itself for these.
+    this.#hasBody = !this.#isHead && status !== 204 && status !== 205 && status !== 304;
+    this.statusCode = status;
+    // As with HTTP/1.1: who has left is told nothing, and nobody is surprised.
+    if (!this.#isGone) {
+      this.#stream.respond(head);
+      this.headBytes = headBytes;
+    }
+    this.headersSent = true;
+  }
+
+  write(chunk: Uint8Array): boolean {
+    if (!this.#hasBody || this.#isGone) return true;
+    this.bodyBytes += chunk.length;
+    return this.#stream.write(chunk);
+  }
+
+  end(chunk?: Uint8Array): void {
+    if (!this.#hasBody || this.#isGone) return;
+    if (chunk !== undefined) this.bodyBytes += chunk.length;
+    this.#stream.setTimeout(takeMs);
+    this.#stream.end(chunk);
+  }
+
+  writeContinue(): void {
+    if (!this.#isGone) this.#stream.additionalHeaders({ ":status": 100 });
+  }
+
+  get #isGone(): boolean {
+    return this.#stream.destroyed || this.#stream.closed;
+  }
+}

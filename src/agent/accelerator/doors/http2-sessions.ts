@@ -1,0 +1,194 @@
+// Visitors' connections of HTTP/2: each stream is an exchange of its own, and what a connection may ask for is bounded.
+//
+//   at a time     128 streams; a header of 64 KiB and 400 fields (32 KiB and 200 are answered 431); 10 MB of memory
+//   in time       streams that the visitor resets (300, then 50 a second); pings and settings (100, then 10 a second); 60 s without a stream
+//
+// Who goes beyond that is cut with ENHANCE_YOUR_CALM. A drain says GOAWAY without naming a last stream, takes what was on its way, says GOAWAY for good, and
+// waits for what is under way (RFC 9113 §6.8).
+
+import { constants, performServerHandshake, type ServerHttp2Session } from "node:http2";
+import type { ServerHttp2Stream } from "node:http2";
+import { Budget, type BudgetRules } from "../../../core/budget.ts";
+import { fieldValue } from "../../../core/http/http-fields.ts";
+import { sendText } from "./answer.ts";
+import { closeOf, Connection, type Arrival } from "./connection.ts";
+import type { ExchangeRunner } from "./exchange-runner.ts";
+import { Http2Carrier } from "./http2-carrier.ts";
+import type { Clock } from "../ports.ts";
+import type { WorkerMetrics } from "../records/worker-metrics.ts";
+
+export type Http2SessionsDeps = {
+  readonly runner: ExchangeRunner;
+  readonly nextConnection: () => number;
+  readonly metrics: WorkerMetrics;
+  readonly clock: Clock;
+  readonly limits?: Partial<Http2Limits> | undefined;
+};
+
+export type Http2Limits = {
+  readonly idleMs: number;
+  /** Between the two GOAWAYs: one way to a far visitor and back. */
+  readonly noticeMs: number;
+  readonly resets: BudgetRules;
+  /** Pings and settings. */
+  readonly control: BudgetRules;
+};
+
+const limitsDefault: Http2Limits = {
+  idleMs: 60_000,
+  noticeMs: 250,
+  resets: { burst: 300, perSecond: 50 },
+  control: { burst: 100, perSecond: 10 },
+};
+
+/** For the last GOAWAY to arrive. */
+const goodbyeMs = 2_000;
+/** Of all streams of a connection together; each has 64 KiB. An upload is not held up by the way back. */
+const windowBytes = 2 ** 20;
+/** No stream may be told as the last one. */
+const noLastStream = 2 ** 31 - 1;
+
+const options = {
+  settings: {
+    maxConcurrentStreams: 128,
+    maxHeaderListSize: 65_536,
+    enablePush: false,
+  },
+  maxHeaderListPairs: 400,
+  maxSettings: 16,
+  maxSessionInvalidFrames: 100,
+  maxSessionRejectedStreams: 100,
+  // Origins repeat fields that have one value; HTTP/1.1 passes them on as well.
+  strictSingleValueFields: false,
+};
+
+type Held = {
+  readonly session: ServerHttp2Session;
+  readonly connection: Connection;
+  readonly resets: Budget;
+  readonly control: Budget;
+  idle: NodeJS.Timeout | undefined;
+};
+
+export class Http2Sessions {
+  readonly #deps: Http2SessionsDeps;
+  readonly #limits: Http2Limits;
+  readonly #held = new Set<Held>();
+  #draining = false;
+
+  constructor(deps: Http2SessionsDeps) {
+    this.#deps = deps;
+    this.#limits = { ...limitsDefault, ...deps.limits };
+  }
+
+  get openConnections(): number {
+    return this.#held.size;
+  }
+
+  /** A connection that has agreed on h2. */
+  take(arrival: Arrival): void {
+    if (arrival.socket.destroyed) return;
+    const { nextConnection, metrics, clock } = this.#deps;
+    const session = performServerHandshake(arrival.socket, options);
+    session.setLocalWindowSize(windowBytes);
+    const nowMs = clock.steadyMs();
+    const held: Held = {
+      session,
+      connection: new Connection(nextConnection(), arrival),
+      resets: new Budget(this.#limits.resets, nowMs),
+      control: new Budget(this.#limits.control, nowMs),
+      idle: undefined,
+    };
+    this.#held.add(held);
+    metrics.accel_agent_open_connections.inc();
+    session.on("error", () => {}); // Its close tells enough.
+    session.on("stream", (stream, headers, _flags, raw) =>
+      this.#begin(held, stream, raw ?? Object.entries(headers).flat().map(String)),
+    );
+    session.on("ping", () => this.#count(held, "control"));
+    session.on("remoteSettings", () => this.#count(held, "control"));
+    // Not the session's own close: it waits for what the socket will never take.
+    arrival.socket.once("close", () => this.#closed(held));
+    this.#rest(held);
+    if (this.#draining) this.#drain(held);
+  }
+
+  /** Takes no new streams soon; what is under way is answered. */
+  drain(): void {
+    this.#draining = true;
+    for (const held of this.#held) this.#drain(held);
+  }
+
+  /** Resolves when no connection is left. */
+  async ended(): Promise<void> {
+    for (let [held] = this.#held; held !== undefined; [held] = this.#held)
+      await closeOf(held.connection.socket);
+  }
+
+  cut(): void {
+    for (const { session, connection } of this.#held) {
+      session.destroy();
+      connection.socket.destroy();
+    }
+  }
+
+  #drain({ session }: Held): void {
+    if (session.destroyed) return;
+    session.goaway(constants.NGHTTP2_NO_ERROR, noLastStream);
+    const last = setTimeout(() => {
+      if (!session.destroyed) session.close();
+    }, this.#limits.noticeMs);
+    session.once("close", () => clearTimeout(last));
+  }
+
+  #begin(held: Held, stream: ServerHttp2Stream, raw: readonly string[]): void {
+    const { runner } = this.#deps;
+    if (stream.closed || stream.destroyed) {
+      stream.on("error", () => {});
+      this.#count(held, "resets"); // Before it was told: nobody to answer.
+      return;
+    }
+    clearTimeout(held.idle);
+    const carrier = new Http2Carrier(stream, raw);
+    const expects = fieldValue(carrier.fields, "expect")?.toLowerCase();
+    const awaitsContinue = expects === "100-continue";
+    const exchange = runner.open(carrier, held.connection, awaitsContinue, () => {
+      if (held.connection.live.size === 0) this.#rest(held);
+    });
+    // An answer that has ended is no longer a reset's to spoil.
+    stream.once("aborted", () => this.#count(held, "resets"));
+    if (expects !== undefined && !awaitsContinue)
+      sendText(exchange, 417, "The only expectation met is 100-continue.");
+    else runner.begin(exchange);
+  }
+
+  #rest(held: Held): void {
+    if (held.session.destroyed) return; // Forgotten already.
+    clearTimeout(held.idle);
+    held.idle = setTimeout(() => {
+      held.session.close();
+      this.#forget(held);
+    }, this.#limits.idleMs);
+  }
+
+  /** The session waits for its last frames to be taken: by one who has gone without a word, until the system gives him up. */
+  #forget(held: Held): void {
+    clearTimeout(held.idle);
+    held.idle = setTimeout(() => held.connection.socket.destroy(), goodbyeMs);
+  }
+
+  #count(held: Held, what: "resets" | "control"): void {
+    const { metrics, clock } = this.#deps;
+    if (held[what].take(clock.steadyMs()) || held.session.destroyed) return;
+    metrics.accel_agent_http2_connections_cut_total.inc({ reason: what });
+    held.session.destroy(new Error(`too many ${what}`), constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    this.#forget(held);
+  }
+
+  #closed(held: Held): void {
+    clearTimeout(held.idle);
+    this.#held.delete(held);
+    this.#deps.metrics.accel_agent_open_connections.dec();
+    for (const exchange of held.connection.live) exchange.end();
+  }
+}

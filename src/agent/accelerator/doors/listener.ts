@@ -1,0 +1,263 @@
+// The visitors' listeners of one worker, HTTP and HTTPS, each behind the gate for PROXY headers where they are required. HTTP/1 is node:http with its strict
+// parser, whichever way it comes; HTTP/2 is http2-sessions.ts. Connections and exchanges are counted, errors of the parser answered and recorded, and a
+// drain drops nobody who has already connected.
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { Server as NetServer, type ListenOptions, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { listen } from "../../../base/http-listener.ts";
+import type { ClientAddresses } from "../../../core/http/client-address.ts";
+import { sendText } from "./answer.ts";
+import { closeOf, Connection, type Arrival } from "./connection.ts";
+import { ExchangeRunner, type ExchangeRunnerDeps } from "./exchange-runner.ts";
+import type { Exchange } from "./exchange.ts";
+import { Http1Carrier } from "./http1-carrier.ts";
+import { Http2Sessions, type Http2Limits } from "./http2-sessions.ts";
+import { ProxyGate } from "./proxy-gate.ts";
+import { requestLineOf, statusOfParserError, writeRawAnswer } from "./raw-answer.ts";
+import type { SecureContexts } from "./secure-contexts.ts";
+import { SecureDoor } from "./secure-door.ts";
+import type { TicketKeys } from "./ticket-keys.ts";
+import type { WorkerMetrics } from "../records/worker-metrics.ts";
+
+export const proxyProtocols = ["off", "required"] as const;
+export type ProxyProtocol = (typeof proxyProtocols)[number];
+
+export type ListenerDeps = ExchangeRunnerDeps & {
+  readonly nextConnection: () => number;
+  readonly clients: ClientAddresses;
+  readonly proxyProtocol: ProxyProtocol;
+  /** See ProxyGateDeps. */
+  readonly headerMs?: number | undefined;
+  readonly metrics: WorkerMetrics;
+  /** For HTTPS. */
+  readonly contexts: Pick<SecureContexts, "find">;
+  readonly ticketKeys: () => TicketKeys;
+  /** See SecureDoorDeps. */
+  readonly handshakeMs?: number | undefined;
+  readonly http2?: Partial<Http2Limits> | undefined;
+};
+
+/** Browsers send about 1 KiB, with large cookies up to 16. */
+const headBytesMax = 32 * 1024;
+/** Of one worker and listener; about 20 KiB each, so 320 MiB at most; encrypted ones three times that. */
+const connectionsMax = 16_384;
+/** How long a connection without request is kept when draining: a request may be on its way. */
+const idleGraceMs = 250;
+
+const serverOptions = {
+  insecureHTTPParser: false,
+  maxHeaderSize: headBytesMax,
+  requireHostHeader: false, // Checked by request-check.ts, so that the refusal is recorded.
+  headersTimeout: 20_000,
+  requestTimeout: 300_000, // 100 MiB at 350 KiB/s.
+  keepAliveTimeout: 60_000,
+  connectionsCheckingInterval: 1_000,
+  noDelay: true,
+};
+
+export class VisitorListener implements AsyncDisposable {
+  readonly #server: Server;
+  readonly #deps: ListenerDeps;
+  readonly #runner: ExchangeRunner;
+  readonly #door: SecureDoor;
+  readonly #sessions: Http2Sessions;
+  readonly #connections = new Map<Duplex, Connection>();
+  readonly #gates: ProxyGate[] = [];
+  /** What node:http does with a new connection. */
+  readonly #serve: (socket: Socket) => void;
+  #draining = false;
+
+  constructor(deps: ListenerDeps) {
+    this.#deps = deps;
+    this.#runner = new ExchangeRunner(deps);
+    this.#sessions = new Http2Sessions({ ...deps, runner: this.#runner, limits: deps.http2 });
+    this.#server = createServer(serverOptions);
+    this.#server.maxHeadersCount = 0; // All that fit into headBytesMax: dropping some in silence would hide them from the checks.
+    this.#server.maxConnections = connectionsMax;
+    const serving = this.#server.listeners("connection");
+    this.#serve = (socket) => {
+      for (const serve of serving) serve.call(this.#server, socket);
+    };
+    this.#server.removeAllListeners("connection");
+    this.#door = new SecureDoor({
+      ...deps,
+      connectionsMax,
+      admit: (arrival, protocol) => {
+        if (protocol === "h2") this.#sessions.take(arrival);
+        else this.#connected(arrival);
+      },
+    });
+    this.#letIn(this.#server, (arrival) => this.#connected(arrival));
+    this.#letIn(this.#door.server, (arrival) => this.#door.take(arrival), true);
+    this.#server.on("request", (request, response) => this.#begin(request, response, false));
+    this.#server.on("checkContinue", (request, response) => this.#begin(request, response, true));
+    this.#server.on("checkExpectation", (request, response) => {
+      const exchange = this.#exchange(request, response, false);
+      if (exchange !== undefined)
+        sendText(exchange, 417, "The only expectation met is 100-continue.");
+    });
+    this.#server.on("clientError", (error, socket) => this.#refuse(error, socket));
+    this.#server.on("connect", (request: IncomingMessage) => this.#answerConnect(request));
+  }
+
+  /** Throws PORT_TAKEN or ADDRESS_UNUSABLE. */
+  async listen(where: ListenOptions): Promise<number> {
+    return listenOn(this.#server, where);
+  }
+
+  /** HTTPS. Throws PORT_TAKEN or ADDRESS_UNUSABLE. */
+  async listenSecure(where: ListenOptions): Promise<number> {
+    return listenOn(this.#door.server, where);
+  }
+
+  get openConnections(): number {
+    return this.#connections.size + this.#sessions.openConnections;
+  }
+
+  ticketKeysChanged(): void {
+    this.#door.ticketKeysChanged();
+  }
+
+  /** Takes no new connections; answers what is under way and what is just arriving; cuts the rest after `graceMs`. */
+  async drain(graceMs: number): Promise<void> {
+    this.#draining = true;
+    // http.Server.close() would drop connections that were accepted and have sent nothing yet.
+    const closed = [this.#server, this.#door.server].map(closeListening);
+    this.#sessions.drain();
+    for (const { live } of this.#connections.values()) for (const one of live) one.endConnection();
+    const idle = setTimeout(() => this.#cutIdle(), Math.min(idleGraceMs, graceMs));
+    const all = setTimeout(() => this.#cutAll(), graceMs);
+    await Promise.all(closed);
+    await this.#sessions.ended();
+    // An encrypted connection is told to be closed after the one that carries it.
+    for (let [one] = this.#connections.keys(); one !== undefined; [one] = this.#connections.keys())
+      await closeOf(one);
+    clearTimeout(idle);
+    clearTimeout(all);
+    await this.#runner.settled();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#server.listening || this.#door.server.listening) await this.drain(0);
+    this.#server.close(); // Ends the interval that checks for slow connections.
+  }
+
+  #letIn(server: NetServer, admit: (arrival: Arrival) => void, leavesPaused = false): void {
+    const { clients, proxyProtocol, metrics } = this.#deps;
+    server.on("drop", () => metrics.accel_agent_refused_connections_total.inc());
+    if (proxyProtocol === "off") {
+      server.on("connection", (socket: Socket) => {
+        const peer = clients.ofPeer(socket.remoteAddress);
+        admit({ socket, peer, port: socket.localPort, headerBytes: 0 });
+      });
+      return;
+    }
+    const gate = new ProxyGate({ ...this.#deps, admit, leavesPaused });
+    this.#gates.push(gate);
+    server.on("connection", (socket: Socket) => gate.take(socket));
+  }
+
+  #cutIdle(): void {
+    for (const gate of this.#gates) gate.cut();
+    for (const { live, socket } of this.#connections.values()) if (live.size === 0) socket.end();
+  }
+
+  /** Behind `#cutIdle`: no connection waits at a gate any more. */
+  #cutAll(): void {
+    this.#door.cut();
+    this.#sessions.cut();
+    for (const { socket } of this.#connections.values()) socket.destroy();
+  }
+
+  #connected(arrival: Arrival): void {
+    const { socket } = arrival;
+    this.#serve(socket);
+    const connection = new Connection(this.#deps.nextConnection(), arrival);
+    this.#connections.set(socket, connection);
+    const { accel_agent_open_connections: open } = this.#deps.metrics;
+    open.inc();
+    socket.on("error", () => {}); // Node's own listener leaves with the parser, at CONNECT; its close tells enough.
+    socket.once("close", () => {
+      open.dec();
+      this.#connections.delete(socket);
+      for (const exchange of connection.live) exchange.end();
+    });
+    if (this.#draining) this.#endUnused(connection);
+  }
+
+  /** Its handshake was under way when the drain began: its request may be on its way. */
+  #endUnused({ socket, live }: Connection): void {
+    const late = setTimeout(() => {
+      if (live.size === 0) socket.end();
+    }, idleGraceMs);
+    socket.once("close", () => clearTimeout(late));
+  }
+
+  #exchange(
+    request: IncomingMessage,
+    response: ServerResponse,
+    awaitsContinue: boolean,
+  ): Exchange | undefined {
+    const connection = this.#connections.get(request.socket);
+    if (connection === undefined) return undefined; // Closed before its request was told: nobody to answer.
+    const carrier = new Http1Carrier(request, response, connection);
+    if (this.#draining) response.shouldKeepAlive = false;
+    return this.#runner.open(carrier, connection, awaitsContinue, () => {
+      if (this.#draining && connection.live.size === 0) connection.socket.end();
+    });
+  }
+
+  #begin(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): void {
+    const exchange = this.#exchange(request, response, awaitsContinue);
+    if (exchange !== undefined) this.#runner.begin(exchange);
+  }
+
+  #refuse(error: Error, duplex: Duplex): void {
+    const connection = this.#connections.get(duplex);
+    const status = statusOfParserError(error);
+    const newest = connection?.newest;
+    if (connection === undefined || status === undefined || !duplex.writable) duplex.destroy();
+    else if (newest !== undefined && !newest.isReceived) {
+      // A body that broke: its exchange is told and still answers, unless it has answered already.
+      newest.endConnection();
+      if (connection.live.has(newest)) newest.abandon(error);
+      else duplex.destroy();
+    } else if (newest !== undefined && connection.live.has(newest)) {
+      // Answers go out in order: the refusal waits for those before it.
+      newest.onClose(() => this.#refuseNow(connection, status, error));
+    } else this.#refuseNow(connection, status, error);
+  }
+
+  #refuseNow(connection: Connection, status: number, error: Error): void {
+    const { socket } = connection;
+    // Browsers open connections ahead and may send nothing on them: no request, no answer, no record.
+    if (!socket.writable || (status === 408 && connection.isUnused)) {
+      socket.destroy();
+      return;
+    }
+    writeRawAnswer(socket, status, this.#deps.clock.wallMs());
+    this.#deps.recorder.refused(connection, status, requestLineOf(error));
+  }
+
+  #answerConnect(request: IncomingMessage): void {
+    const connection = this.#connections.get(request.socket);
+    if (connection === undefined) return;
+    writeRawAnswer(request.socket, 405, this.#deps.clock.wallMs());
+    const line = { method: "CONNECT", target: request.url ?? "" };
+    this.#deps.recorder.refused(connection, 405, line);
+  }
+}
+
+async function listenOn(server: NetServer, where: ListenOptions): Promise<number> {
+  await listen(server, where);
+  const address = server.address();
+  return address !== null && typeof address === "object" ? address.port : 0;
+}
+
+/** Resolves when its last connection has ended. */
+async function closeListening(server: NetServer): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  NetServer.prototype.close.call(server, () => resolve());
+  return promise;
+}

@@ -1,0 +1,116 @@
+// The files of a viewset: a path is looked up in the manifest's table and its bytes are a blob. The path never becomes a file name.
+
+import { createHash } from "node:crypto";
+import { open, type FileHandle } from "node:fs/promises";
+import { blobPath } from "../../../core/blob-path.ts";
+import type { ByteRange } from "../../../core/http/conditional.ts";
+import { ManifestTable, type ManifestFile } from "../../../core/serving/manifest-table.ts";
+import { messageOf } from "../../../core/faults.ts";
+import type { Body } from "../doors/answer.ts";
+import {
+  contentTypeOf,
+  readExactly,
+  readInChunks,
+  wholeBytesMax,
+  wholeRange,
+  type SiteFile,
+  type SiteFiles,
+} from "./site-files.ts";
+import type { BadBlob } from "../pool/worker-messages.ts";
+
+export type BlobSource = {
+  readonly blobsDir: string;
+  /** Told of each blob that is missing, unreadable, of another size or known to have other bytes. Must not throw. */
+  readonly onBadBlob: (blob: BadBlob) => void;
+};
+
+export class ManifestFiles implements SiteFiles {
+  readonly #table: ManifestTable;
+  readonly #prefix: string;
+  readonly #source: BlobSource;
+
+  constructor(table: SharedArrayBuffer, prefix: string, source: BlobSource) {
+    this.#table = new ManifestTable(table);
+    this.#prefix = prefix;
+    this.#source = source;
+  }
+
+  async find(path: string): Promise<SiteFile | undefined> {
+    const file = this.#table.find(this.#prefix + path);
+    return file === undefined ? undefined : new BlobFile(path, file, this.#source);
+  }
+}
+
+/** Opened only when its bytes are wanted: HEAD and 304 touch no disk. */
+class BlobFile implements SiteFile {
+  readonly path: string;
+  readonly size: number;
+  readonly contentType: string;
+  readonly digest: string;
+  readonly validators: SiteFile["validators"];
+  readonly #file: ManifestFile;
+  readonly #source: BlobSource;
+  #handle: FileHandle | undefined;
+
+  constructor(path: string, file: ManifestFile, source: BlobSource) {
+    this.path = path;
+    this.size = file.size;
+    this.contentType = contentTypeOf(file.mime);
+    this.digest = file.sha256;
+    this.validators = { etag: `"${file.sha256}"`, modifiedMs: undefined };
+    this.#file = file;
+    this.#source = source;
+  }
+
+  async body(range: ByteRange = wholeRange(this.size)): Promise<Body> {
+    if (this.size === 0) return new Uint8Array(0);
+    try {
+      return await this.#read(range);
+    } catch (error) {
+      this.#tell(error);
+      throw error;
+    }
+  }
+
+  isIntact(whole: Uint8Array): boolean {
+    if (createHash("sha256").update(whole).digest("hex") === this.digest) return true;
+    this.#tell(new Error(`blob ${this.digest} has other bytes than its digest says`));
+    return false;
+  }
+
+  async #read(range: ByteRange): Promise<Body> {
+    const handle = await open(blobPath(this.#source.blobsDir, this.#file.sha256), "r");
+    this.#handle = handle;
+    // Blobs were verified when they were stored and never change; one of another size is damaged.
+    if ((await handle.stat()).size !== this.size) throw new Error(`blob ${this.digest} is damaged`);
+    return range.last - range.first < wholeBytesMax
+      ? await readExactly(handle, range)
+      : this.#watched(readInChunks(handle, range, () => {}));
+  }
+
+  async *#watched(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    try {
+      yield* chunks;
+    } catch (error) {
+      this.#tell(error);
+      throw error;
+    }
+  }
+
+  #tell(error: unknown): void {
+    // Of this worker and moment: no descriptor is left, or the file was closed under a visitor who left.
+    if (codesOfOurs.has(codeOfError(error))) return;
+    const { sha256, size } = this.#file;
+    this.#source.onBadBlob({ sha256, size, reason: messageOf(error) });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#handle?.close();
+  }
+}
+
+const codesOfOurs: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM", "EBADF"]);
+
+function codeOfError(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}

@@ -1,0 +1,71 @@
+// The static files of a host, whichever way they lie there: what a path names, and where its bytes come from.
+
+import type { FileHandle } from "node:fs/promises";
+import type { Validators } from "../../../core/http/conditional.ts";
+import type { ByteRange } from "../../../core/http/conditional.ts";
+import type { Body } from "../doors/answer.ts";
+
+/** A file as it is now. Disposing releases it; a body must have been sent by then. */
+export type SiteFile = AsyncDisposable & {
+  /** Relative to the site root, decoded. */
+  readonly path: string;
+  readonly size: number;
+  /** With parameters, as it goes into Content-Type. */
+  readonly contentType: string;
+  readonly validators: Validators;
+  /** Equal digests are equal bytes: what makes a noted entry a hit. */
+  readonly digest: string;
+  /** `range` undefined: the whole. Resolves when the bytes are there or begin to come; throws when the source fails. */
+  body(range: ByteRange | undefined): Promise<Body>;
+  /** Whether the whole is what `digest` says, where it says so of bytes. Not asked when it is served. */
+  isIntact?(whole: Uint8Array): boolean;
+};
+
+export interface SiteFiles {
+  /** A regular file, or undefined. `path` is relative, without empty, `.` and `..` segments. Throws when the host cannot tell (no descriptors left). */
+  find(path: string): Promise<SiteFile | undefined>;
+}
+
+/** Files up to this size are read whole: one read, one write, and no torn answer. */
+export const wholeBytesMax = 64 * 1024;
+const chunkBytes = 64 * 1024;
+
+/** The source changed or ended while it was being sent: the answer must break. */
+export class SourceChanged extends Error {}
+
+/** Reads exactly `first` to `last`. Memory is of the call's own: never a slice of a pool that others write. */
+export async function readExactly(
+  file: FileHandle,
+  { first, last }: ByteRange,
+): Promise<Uint8Array> {
+  const buffer = Buffer.allocUnsafeSlow(last - first + 1);
+  for (let done = 0; done < buffer.length;) {
+    const { bytesRead } = await file.read(buffer, done, buffer.length - done, first + done);
+    if (bytesRead === 0) throw new SourceChanged("the file ended early");
+    done += bytesRead;
+  }
+  return buffer;
+}
+
+/** Piece by piece; `check` runs before the last piece is given out and may throw. */
+export async function* readInChunks(
+  file: FileHandle,
+  { first, last }: ByteRange,
+  check: () => void,
+): AsyncGenerator<Uint8Array> {
+  for (let at = first; at <= last; at += chunkBytes) {
+    const end = Math.min(last, at + chunkBytes - 1);
+    const chunk = await readExactly(file, { first: at, last: end });
+    if (end === last) check();
+    yield chunk;
+  }
+}
+
+export function wholeRange(size: number): ByteRange {
+  return { first: 0, last: size - 1 };
+}
+
+/** What is text says how it is coded: everything made within the last twenty years is UTF-8. */
+export function contentTypeOf(mime: string): string {
+  return /^text\/[^;]+$/i.test(mime) ? `${mime}; charset=utf-8` : mime;
+}

@@ -1,0 +1,182 @@
+// Answering with a static file or a variant of it, and whether the cache index knew it (Cache-Status, noteStatic).
+
+import { mimeOf, varyingByCoding } from "../../../core/http/content-coding.ts";
+import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
+import type { Field } from "../../../core/http/http-fields.ts";
+import { cacheStatus, sendBody, withSiteHeaders, writeHead, type Body } from "../doors/answer.ts";
+import type { Entry, EntryKey, EntryMeta, ResponseCache } from "../cached/cache-port.ts";
+import type { Exchange } from "../doors/exchange.ts";
+import type { Clock } from "../ports.ts";
+import type { SiteFile, SiteFiles } from "./site-files.ts";
+import { planStatic, type StaticForm, type StaticPlan } from "./static-plan.ts";
+import {
+  chooseVariant,
+  countVariant,
+  hasVariants,
+  type VariantChoice,
+} from "../cached/variant-choice.ts";
+import { wholeBody, type VariantMaker } from "../cached/variant-maker.ts";
+import type { WorkerMetrics } from "../records/worker-metrics.ts";
+
+export type StaticAnswerDeps = {
+  readonly cache: ResponseCache;
+  readonly clock: Clock;
+  readonly variants: VariantMaker;
+  readonly metrics: WorkerMetrics;
+};
+
+/** What is asked for; `sourceNo` was read before the file was looked up. */
+export type StaticRequest = {
+  readonly site: SiteConfig;
+  readonly files: SiteFiles;
+  readonly file: SiteFile;
+  readonly sourceNo: number;
+};
+
+/** One look at the index. */
+type Known = {
+  readonly key: EntryKey;
+  readonly meta: EntryMeta;
+  readonly isCodable: boolean;
+  /** Undefined: the index does not know the file as it is now. */
+  readonly base: Entry | undefined;
+};
+
+/** Throws SourceChanged before the head when the source does not hold still. */
+export async function answerStatic(
+  deps: StaticAnswerDeps,
+  exchange: Exchange,
+  request: StaticRequest,
+): Promise<void> {
+  const { cache, variants } = deps;
+  const { site, file } = request;
+  const key: EntryKey = {
+    domain: site.main_domain,
+    host: site.host,
+    kind: "static",
+    path: file.path,
+    query: "",
+  };
+  const meta = metaOf(request, deps.clock);
+  const entries = cache.find(key);
+  const base = entries.find(
+    (entry) => entry.coding === null && entry.digest === file.digest && cache.servable(entry),
+  );
+  const isCodable = hasVariants(site, { ...meta, size: file.size });
+  const known: Known = { key, meta, isCodable, base };
+  // A file without validator may change without being another: nothing lasting is made of it.
+  if (isCodable && base !== undefined && file.validators.etag !== undefined) {
+    const { variant, wanted } = chooseVariant(cache, exchange, base, entries);
+    if (wanted !== undefined)
+      variants.offer({ base, coding: wanted, read: async () => readAgain(request, base) });
+    if (variant !== undefined && (await answerVariant(deps, exchange, request, known, variant)))
+      return;
+  }
+  await answerFile(deps, exchange, request, known);
+}
+
+/** False: nothing was sent, for the variant has been cleared or lost meanwhile. */
+async function answerVariant(
+  { cache, clock, metrics }: StaticAnswerDeps,
+  exchange: Exchange,
+  { site, file }: StaticRequest,
+  known: Known,
+  variant: NonNullable<VariantChoice["variant"]>,
+): Promise<boolean> {
+  const { coding, size } = variant;
+  const form: StaticForm = { coding, size, isCodable: true };
+  const plan = planStatic(exchange, site, file, form, clock.wallMs());
+  if (plan.body !== undefined) {
+    if (!cache.servable(variant)) return false;
+    sendHead(exchange, site, plan, known, true);
+    await sendBody(exchange, undefined);
+    return true;
+  }
+  const body = await cache.open(variant);
+  if (body === undefined) return false;
+  const send = async (bytes: Body): Promise<boolean> => {
+    // From here to writeHead nothing is awaited: whoever clears the file has cleared its variants.
+    if (!cache.servable(variant)) return false;
+    if (known.base !== undefined) countVariant(metrics, known.base, variant);
+    sendHead(exchange, site, plan, known, true);
+    await sendBody(exchange, bytes);
+    return true;
+  };
+  if (body instanceof Uint8Array) return await send(body);
+  await using stream = body;
+  return await send(stream);
+}
+
+async function answerFile(
+  { cache, clock }: StaticAnswerDeps,
+  exchange: Exchange,
+  { site, file }: StaticRequest,
+  known: Known,
+): Promise<void> {
+  const { key, meta, isCodable, base } = known;
+  const form: StaticForm = { coding: null, size: file.size, isCodable };
+  const plan = planStatic(exchange, site, file, form, clock.wallMs());
+  const body = plan.body === "none" ? undefined : await file.body(plan.body);
+  const isHit = base !== undefined && cache.servable(base);
+  sendHead(exchange, site, plan, known, isHit);
+  if (!isHit && plan.status < 400) cache.noteStatic(key, meta, file.size);
+  await sendBody(exchange, body);
+}
+
+function sendHead(
+  exchange: Exchange,
+  site: SiteConfig,
+  { status, fields }: StaticPlan,
+  { isCodable }: Known,
+  isHit: boolean,
+): void {
+  exchange.cache = isHit ? "hit" : "miss";
+  const said = withSiteHeaders(fields, site.headers);
+  writeHead(exchange, status, [
+    ...(isCodable ? varyingByCoding(said) : said),
+    cacheStatus(isHit ? "hit" : "fwd=miss"),
+  ]);
+}
+
+/** The bytes that the entry stands for, long after the visitor's answer; undefined when the file is another by now. */
+async function readAgain(
+  { files, file: { path } }: StaticRequest,
+  base: Entry,
+): Promise<Uint8Array | undefined> {
+  await using file = await files.find(path);
+  if (file === undefined || file.digest !== base.digest) return undefined;
+  // Awaited here: the file is closed when this returns.
+  return file.validators.etag === undefined
+    ? undefined
+    : await wholeBody(await file.body(undefined));
+}
+
+/** The site's page for what is not there: whole, without validators, never an entry. */
+export async function answerNotFound(
+  exchange: Exchange,
+  site: SiteConfig,
+  file: SiteFile,
+): Promise<void> {
+  const body = exchange.method === "HEAD" ? undefined : await file.body(undefined);
+  const fields: readonly Field[] = [
+    ["Content-Type", file.contentType],
+    ["Content-Length", `${file.size}`],
+    ["Cache-Control", "no-cache"],
+  ];
+  writeHead(exchange, 404, withSiteHeaders(fields, site.headers));
+  await sendBody(exchange, body);
+}
+
+function metaOf({ site, file, sourceNo }: StaticRequest, clock: Clock): EntryMeta {
+  return {
+    status: 200,
+    headers: [["Content-Type", file.contentType]],
+    mime: mimeOf(file.contentType),
+    vary: null,
+    storedAtMs: Math.floor(clock.ageMs()),
+    initialAgeS: 0,
+    freshForS: site.static.max_age_s,
+    sourceNo,
+    digest: file.digest,
+  };
+}

@@ -1,0 +1,219 @@
+// Connections to origins: one undici pool for each URL, connect timeout and TLS server name, tried in order of health, retried where that is safe.
+
+import { Readable } from "node:stream";
+import { Pool } from "undici";
+import { sleep } from "../../../base/wait.ts";
+import { backoffMs } from "../../../core/backoff.ts";
+import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
+import { fieldsOfRaw, fieldValue, type Field } from "../../../core/http/http-fields.ts";
+import { checkKey } from "../../../core/serving/origin-checks.ts";
+import { originConnector, type OriginGuard } from "./origin-connector.ts";
+import { originFailure, type OriginFailure } from "./origin-errors.ts";
+import type { Clock } from "../ports.ts";
+
+export type OriginRequest = {
+  readonly method: string;
+  /** Path and query as sent. */
+  readonly path: string;
+  readonly fields: readonly Field[];
+  /** Begun at most once for each attempt; an attempt after it has begun is not repeated. */
+  readonly body: (() => AsyncGenerator<Uint8Array>) | undefined;
+  readonly stop: AbortSignal;
+};
+
+export type OriginAnswer = {
+  readonly status: number;
+  readonly fields: readonly Field[];
+  /** To be read to its end or destroyed. Fails when the origin cuts it or falls silent. */
+  readonly body: Readable;
+  /** Of the age clock. */
+  readonly requestedAtMs: number;
+  readonly receivedAtMs: number;
+};
+
+export type OriginOutcome =
+  | { readonly ok: true; readonly answer: OriginAnswer }
+  | { readonly ok: false; readonly failure: OriginFailure };
+
+type Origin = {
+  readonly pool: Pool;
+  inFlight: number;
+  usedMs: number;
+  /** Of the steady clock; -Infinity when the last attempt came through. */
+  failedMs: number;
+};
+
+/** Connections to one origin by one worker; more requests than this at once are refused, for a queue only makes an overload last. */
+const inFlightMax = 512;
+/** An origin that failed within this time is tried after the others. */
+const failureMemoryMs = 10_000;
+/** A pool that nobody asked for so long (its domain was unlinked, its URL changed) is closed. */
+const idlePoolMs = 300_000;
+const sweepMs = 60_000;
+/** Repeating at the same origin at once meets the same trouble. */
+const retryBackoff = { firstMs: 20, mostMs: 200 };
+
+const idempotent: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]);
+
+export class OriginPools implements AsyncDisposable {
+  readonly #origins = new Map<string, Origin>();
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #guard: OriginGuard;
+  /** By checkKey: they fail their active check. */
+  #down: ReadonlySet<string> = new Set();
+  readonly #sweep: NodeJS.Timeout;
+
+  constructor(clock: Clock, random: () => number, guard: OriginGuard) {
+    this.#clock = clock;
+    this.#random = random;
+    this.#guard = guard;
+    this.#sweep = setInterval(() => this.#closeIdle(), sweepMs).unref();
+  }
+
+  setDown(keys: ReadonlySet<string>): void {
+    this.#down = keys;
+  }
+
+  /** `domain`: the main one, whose backend it is. Never throws: a visitor who left shows in `request.stop`. */
+  async ask(
+    domain: string,
+    backend: BackendSettings,
+    request: OriginRequest,
+  ): Promise<OriginOutcome> {
+    const urls = this.#inOrderOfHealth(domain, backend, request);
+    let retries =
+      request.body === undefined && idempotent.has(request.method) ? backend.retries : 0;
+    for (let attempt = 0; ; attempt++) {
+      let begun = false;
+      const body = request.body;
+      const url = urls[attempt % urls.length] ?? "";
+      const outcome = await this.#attempt(url, backend, {
+        ...request,
+        body:
+          body === undefined
+            ? undefined
+            : () => {
+                begun = true;
+                return body();
+              },
+      });
+      if (outcome.ok || request.stop.aborted || begun) return outcome;
+      this.#origin(url, backend, request).failedMs = this.#clock.steadyMs();
+      const { isUnsent, kind } = outcome.failure;
+      const another = attempt + 1 < urls.length && (isUnsent || kind === "busy");
+      if (another) continue;
+      // Whoever has waited a whole response timeout has waited enough.
+      if (retries === 0 || kind === "timeout" || kind === "busy") return outcome;
+      retries--;
+      await sleep(backoffMs(attempt, this.#random(), retryBackoff), request.stop);
+    }
+  }
+
+  async #attempt(
+    url: string,
+    backend: BackendSettings,
+    request: OriginRequest,
+  ): Promise<OriginOutcome> {
+    const origin = this.#origin(url, backend, request);
+    if (origin.inFlight >= inFlightMax) {
+      const reason = `more than ${inFlightMax} requests in flight to ${url}`;
+      return { ok: false, failure: { kind: "busy", reason, isUnsent: true } };
+    }
+    origin.inFlight++;
+    const over = (): void => {
+      origin.inFlight--;
+      origin.usedMs = this.#clock.steadyMs();
+    };
+    const requestedAtMs = this.#clock.ageMs();
+    try {
+      const { statusCode, headers, body } = await origin.pool.request({
+        method: request.method,
+        path: request.path,
+        headers: request.fields.flat(),
+        body: request.body === undefined ? null : lazily(request.body),
+        headersTimeout: Math.round(backend.response_timeout_s * 1_000),
+        bodyTimeout: Math.round(backend.idle_timeout_s * 1_000),
+        signal: request.stop,
+        responseHeaders: "raw",
+      });
+      body.once("close", over);
+      body.on("error", () => {}); // Told to whoever reads; nobody may be reading yet.
+      origin.failedMs = -Infinity;
+      // With `responseHeaders: "raw"` they are a flat list; the library's types do not know.
+      const raw = headers as unknown as readonly string[];
+      const receivedAtMs = this.#clock.ageMs();
+      const fields = fieldsOfRaw(raw);
+      return {
+        ok: true,
+        answer: { status: statusCode, fields, body, requestedAtMs, receivedAtMs },
+      };
+    } catch (error) {
+      over();
+      return { ok: false, failure: originFailure(error) };
+    }
+  }
+
+  /** Those that fail their check come last, and even they are asked: a check may be wrong, and nothing is worse than no answer. */
+  #inOrderOfHealth(
+    domain: string,
+    backend: BackendSettings,
+    request: OriginRequest,
+  ): readonly string[] {
+    const since = this.#clock.steadyMs() - failureMemoryMs;
+    const trouble = (url: string): number => {
+      const isDown = this.#down.size > 0 && this.#down.has(checkKey(domain, url, backend) ?? "");
+      const hasFailed =
+        (this.#origins.get(keyOf(url, backend, request))?.failedMs ?? -Infinity) > since;
+      return 2 * Number(isDown) + Number(hasFailed);
+    };
+    return backend.urls.toSorted((a, b) => trouble(a) - trouble(b));
+  }
+
+  #origin(url: string, backend: BackendSettings, request: OriginRequest): Origin {
+    const key = keyOf(url, backend, request);
+    let origin = this.#origins.get(key);
+    if (origin === undefined) {
+      const at = new URL(url);
+      const connectMs = Math.round(backend.connect_timeout_s * 1_000);
+      const pool = new Pool(at.origin, {
+        connections: inFlightMax,
+        pipelining: 1,
+        allowH2: false,
+        connect: originConnector(at, connectMs, this.#guard),
+      });
+      origin = { pool, inFlight: 0, usedMs: 0, failedMs: -Infinity };
+      this.#origins.set(key, origin);
+    }
+    origin.usedMs = this.#clock.steadyMs();
+    return origin;
+  }
+
+  #closeIdle(): void {
+    const before = this.#clock.steadyMs() - idlePoolMs;
+    for (const [key, { pool, inFlight, usedMs }] of this.#origins) {
+      if (inFlight > 0 || usedMs > before) continue;
+      this.#origins.delete(key);
+      pool.destroy().catch(() => {}); // Idle connections only: nobody is told, nothing is lost.
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#sweep);
+    await Promise.all([...this.#origins.values()].map(async ({ pool }) => pool.destroy()));
+  }
+}
+
+/** A TLS connection is made for one server name: hosts that share an origin would else end each other's connections. */
+function keyOf(url: string, backend: BackendSettings, { fields }: OriginRequest): string {
+  const host = /^https:/i.test(url) ? (fieldValue(fields, "host") ?? "") : "";
+  return `${backend.connect_timeout_s} ${url} ${host}`;
+}
+
+/** The generator begins when undici first reads: a connection that fails leaves the visitor's body untouched. */
+function lazily(body: () => AsyncGenerator<Uint8Array>): Readable {
+  async function* begin(): AsyncGenerator<Uint8Array> {
+    yield* body();
+  }
+  return Readable.from(begin(), { objectMode: false });
+}

@@ -1,0 +1,125 @@
+// The request as an origin sees it: hop-by-hop fields end here, what is said about the visitor is ours alone to say.
+
+import type { Scheme } from "../../../core/http/client-address.ts";
+import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
+import {
+  fieldValue,
+  listMembers,
+  withoutFields,
+  withoutHopByHop,
+} from "../../../core/http/http-fields.ts";
+import type { Field } from "../../../core/http/http-fields.ts";
+import type { Exchange } from "../doors/exchange.ts";
+
+/** RFC 9110 §7.6.3. */
+const pseudonym = "accel-agent";
+/** A request that has come by so often runs in a circle. */
+const loopsMax = 8;
+
+/** Never believed from a visitor, or said anew below. `Expect` was answered here. */
+const replaced: ReadonlySet<string> = new Set([
+  "host",
+  "content-length",
+  "expect",
+  "forwarded",
+  "proxy", // To CGI programs HTTP_PROXY, which is their proxy.
+  "via",
+  "x-accel-decision",
+  "x-forwarded-for",
+  "x-forwarded-host",
+  "x-forwarded-port",
+  "x-forwarded-prefix",
+  "x-forwarded-proto",
+  "x-forwarded-server",
+  "x-real-ip",
+]);
+
+/**
+ * What frameworks and servers make another page of, another host or another method, though neither the key nor, mostly, `Vary` knows of it: one visitor's
+ * would be in the page that others get.
+ */
+const unkeyed: ReadonlySet<string> = new Set([
+  "front-end-https",
+  "true-client-ip",
+  "x-forwarded-path",
+  "x-forwarded-protocol",
+  "x-forwarded-scheme",
+  "x-forwarded-ssl",
+  "x-host",
+  "x-http-method",
+  "x-http-method-override",
+  "x-method-override",
+  "x-middleware-subrequest",
+  "x-original-host",
+  "x-original-url",
+  "x-rewrite-url",
+  "x-url-scheme",
+]);
+
+export function isLoop(fields: readonly Field[]): boolean {
+  const hops = listMembers(fieldValue(fields, "via") ?? "");
+  return hops.filter((hop) => hop.split(/\s+/)[1] === pseudonym).length >= loopsMax;
+}
+
+/** Of a request whose answer others may get. */
+export function sharedFields(
+  exchange: Exchange,
+  host: string,
+  backend: BackendSettings,
+): readonly Field[] {
+  return withoutFields(originFields(exchange, host, backend), unkeyed);
+}
+
+export function originFields(
+  exchange: Exchange,
+  host: string,
+  backend: BackendSettings,
+): readonly Field[] {
+  const { fields, client, request } = exchange;
+  const asked = askedHost(exchange, host);
+  const via = fieldValue(fields, "via");
+  return [
+    ["Host", backend.host === "preserve" ? asked : backend.host],
+    ...withoutFields(withoutHopByHop(fields), replaced).filter(isReadAsWritten),
+    ["X-Forwarded-For", client?.forwardedFor ?? "unknown"],
+    ["X-Forwarded-Proto", visitorScheme(exchange)],
+    ["X-Forwarded-Host", asked],
+    ["Via", `${via === undefined ? "" : `${via}, `}${request.httpVersion} ${pseudonym}`],
+  ];
+}
+
+/** CGI, WSGI and PHP read `X_Forwarded_Host` as X-Forwarded-Host; nginx drops such names, too. */
+const isReadAsWritten = ([name]: Field): boolean => !name.includes("_");
+
+/** As their connection was, or as a proxy of ours says it. */
+export function visitorScheme({ client }: Exchange): Scheme {
+  return client?.scheme ?? "http";
+}
+
+/**
+ * Scheme and port are parts of what was asked for (RFC 9111 §2) beside the name, and an origin's links are made of them: what a stored response always
+ * varies by. `http` where the port is the scheme's own, else `http:8080`.
+ */
+export function askedScheme(exchange: Exchange): string {
+  const port = askedPort(exchange);
+  const scheme = visitorScheme(exchange);
+  return port === undefined ? scheme : `${scheme}:${port}`;
+}
+
+/**
+ * The name that the request was routed by, with the port only where it is the one that was connected to: an origin builds links of it, and
+ * what a visitor makes up must not get into an answer that others are served from the cache.
+ */
+function askedHost(exchange: Exchange, host: string): string {
+  const port = askedPort(exchange);
+  return port === undefined ? host : `${host}:${port}`;
+}
+
+/** The port that was asked for and connected to, where it is not its scheme's own. */
+export function askedPort(exchange: Exchange): number | undefined {
+  const { authority, connection } = exchange;
+  const usual = visitorScheme(exchange) === "https" ? 443 : 80;
+  if (connection.port === usual) return undefined;
+  const port = Number(/:(\d{1,5})$/.exec(authority)?.[1] ?? 0);
+  return port === connection.port ? port : undefined;
+}

@@ -1,0 +1,126 @@
+// Requests that the cache has no part in: passed on with their body, and what they change invalidated (RFC 9111 §4.4).
+
+import { requestDirectives } from "../../../core/http/cache-control.ts";
+import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
+import { passSaid, type PassReason } from "../../../core/http/http-pass.ts";
+import type { SiteRoutes } from "../../../core/serving/site-routes.ts";
+import { sendText } from "../doors/answer.ts";
+import type { EntryKey, ResponseCache } from "../cached/cache-port.ts";
+import type { Exchange } from "../doors/exchange.ts";
+import type { GeneratedRequest } from "../cached/inquiry.ts";
+import { passedFields, relay } from "./origin-answer.ts";
+import { answerFailure, askOrigin, discard, type OriginDeps } from "./origin-ask.ts";
+import type { OriginAnswer } from "./origin-pools.ts";
+import { BodyTooLarge, requestBody } from "../doors/request-body.ts";
+
+export type PassDeps = OriginDeps & { readonly cache: ResponseCache };
+
+const isUnsafe = (method: string): boolean => !["GET", "HEAD", "OPTIONS", "TRACE"].includes(method);
+
+export async function pass(
+  deps: PassDeps,
+  exchange: Exchange,
+  request: GeneratedRequest,
+  asked: readonly Field[],
+  options: { readonly key: EntryKey; readonly reason: PassReason },
+): Promise<void> {
+  if (isForStoredOnly(exchange)) {
+    sendText(exchange, 504, "Nothing is stored for this request, and it asked for nothing else.");
+    return;
+  }
+  const answer = await askWithBody(deps, exchange, request, asked);
+  if (answer === undefined) return;
+  using _ = ending(answer, deps, exchange);
+  // Before the head: whoever has the answer to a change must not be shown the old state afterwards.
+  if (isUnsafe(exchange.method) && answer.status >= 200 && answer.status < 400)
+    await invalidate(deps, request, asked, options.key, answer);
+  await relay(exchange, request.site, answer, {
+    status: answer.status,
+    fields: passedFields(answer),
+    cacheStatus: passSaid[options.reason],
+  });
+}
+
+/** RFC 9111 §5.2.1.7. A method whose answers are never stored cannot mean it. */
+function isForStoredOnly({ method, fields }: Exchange): boolean {
+  return (method === "GET" || method === "HEAD") && requestDirectives(fields).onlyIfCached;
+}
+
+/**
+ * The origin has acted: the visitor is told so whether or not the index could be. What no rule lets be stored today may have been stored under the rules of
+ * before, and counts again when those are back.
+ */
+async function invalidate(
+  { cache, problems }: PassDeps,
+  { target, routes }: GeneratedRequest,
+  asked: readonly Field[],
+  key: EntryKey,
+  answer: OriginAnswer,
+): Promise<void> {
+  const keys = [key];
+  // By the name that the origin makes its links of. The scheme is not asked about: both are this site's.
+  const own = `http://${fieldValue(asked, "x-forwarded-host") ?? key.host}${target.rawPath}`;
+  for (const name of ["location", "content-location"])
+    keys.push(...sameOriginKey(key, own, routes, fieldValue(answer.fields, name)));
+  try {
+    await Promise.all(keys.map((one) => cache.invalidate(one)));
+  } catch (error) {
+    problems.tell("warn", key.domain, "invalidation failed", error);
+  }
+}
+
+/** None for what is no URL, or of another origin (it has no say about others' responses). */
+function sameOriginKey(
+  key: EntryKey,
+  own: string,
+  routes: SiteRoutes,
+  location: string | undefined,
+): readonly EntryKey[] {
+  if (location === undefined || !URL.canParse(location, own)) return [];
+  const { host, pathname, search } = new URL(location, own);
+  if (host !== new URL(own).host) return [];
+  return [
+    { ...key, path: pathname, query: routes.cache(pathname).normalizeQuery(search.slice(1)) },
+  ];
+}
+
+/** Undefined: there is no answer, and the visitor has been told. */
+async function askWithBody(
+  deps: PassDeps,
+  exchange: Exchange,
+  { site, backend, path }: GeneratedRequest,
+  fields: readonly Field[],
+): Promise<OriginAnswer | undefined> {
+  const body = requestBody(exchange, site.limits.body_bytes_max);
+  const length = fieldValue(exchange.fields, "content-length");
+  const asked = await askOrigin(deps, site.main_domain, backend, {
+    method: exchange.method,
+    path,
+    fields: length === undefined ? fields : [...fields, ["Content-Length", length]],
+    body: body?.read,
+    stop: exchange.stop,
+  });
+  exchange.originMs = asked.tookMs;
+  if (asked.ok) return asked.answer;
+  if (exchange.stop.aborted) return undefined;
+  if (body?.isTooLarge() === true)
+    sendText(exchange, 413, new BodyTooLarge(site.limits.body_bytes_max).message);
+  else answerFailure(exchange, asked.kind);
+  return undefined;
+}
+
+/** Frees the origin's connection and adds what the body took to the time until the head, however the answer ends. */
+export function ending(
+  answer: OriginAnswer,
+  { clock }: OriginDeps,
+  exchange: Exchange,
+): Disposable {
+  const headMs = exchange.originMs;
+  const sinceMs = clock.steadyMs(); // The answer's own times are for its age: they follow a wall clock, which jumps.
+  return {
+    [Symbol.dispose]: () => {
+      exchange.originMs = headMs + clock.steadyMs() - sinceMs;
+      discard(answer);
+    },
+  };
+}

@@ -1,0 +1,95 @@
+// One state, ready to be asked: host name → what is served there. Hosts are compiled when they are first asked for.
+
+import type { CertificateTableRef } from "../../../core/serving/certificate-table.ts";
+import { parseIp } from "../../../core/addresses/ip.ts";
+import { hostOfAuthority } from "../../../core/ids.ts";
+import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
+import type { ServedHost, ServingState } from "../../../core/serving/serving-state.ts";
+import { compileSite, type SiteRoutes } from "../../../core/serving/site-routes.ts";
+import { DirectoryFiles } from "../files/directory-files.ts";
+import { ManifestFiles } from "../files/manifest-files.ts";
+import type { SiteFiles } from "../files/site-files.ts";
+import type { BadBlob } from "./worker-messages.ts";
+
+export type ServedSite = {
+  readonly site: SiteConfig;
+  readonly routes: SiteRoutes;
+  readonly files: SiteFiles;
+};
+
+export type Served = {
+  /** The main domain. */
+  readonly domain: string;
+  readonly host: ServedHost;
+  /** Undefined: no devlove is active. */
+  readonly compiled: ServedSite | undefined;
+};
+
+export type Routed =
+  | { readonly kind: "served"; readonly served: Served }
+  | { readonly kind: "unknown"; readonly host: string }
+  | { readonly kind: "malformed" };
+
+export type HostTableOptions = {
+  readonly defaultDomain: string | null;
+  readonly blobsDir: string;
+  readonly nowMs: () => number;
+  /** Must not throw. */
+  readonly onBadBlob?: (blob: BadBlob) => void;
+};
+
+export class HostTable {
+  readonly version: number;
+  readonly certificates: CertificateTableRef | undefined;
+  readonly #options: HostTableOptions;
+  readonly #hosts = new Map<string, { readonly domain: string; readonly host: ServedHost }>();
+  readonly #compiled = new Map<string, Served>();
+
+  constructor(state: ServingState, options: HostTableOptions) {
+    this.version = state.version;
+    this.certificates = state.certificates;
+    this.#options = options;
+    for (const domain of state.domains)
+      for (const host of domain.hosts) this.#hosts.set(host.name, { domain: domain.name, host });
+  }
+
+  /** `authority` as sent; "" when there was none. */
+  route(authority: string): Routed {
+    const named = authority === "" ? "" : hostOfAuthority(authority);
+    if (named === undefined) return { kind: "malformed" };
+    const { defaultDomain } = this.#options;
+    const served =
+      this.#served(named) ??
+      (defaultDomain !== null && isAnonymous(named) ? this.#served(defaultDomain) : undefined);
+    return served === undefined ? { kind: "unknown", host: named } : { kind: "served", served };
+  }
+
+  #served(name: string): Served | undefined {
+    const known = this.#compiled.get(name);
+    if (known !== undefined) return known;
+    const found = this.#hosts.get(name);
+    if (found === undefined) return undefined;
+    const { domain, host } = found;
+    const served = { domain, host, compiled: this.#compile(host) };
+    this.#compiled.set(name, served);
+    return served;
+  }
+
+  #compile({ site, views }: ServedHost): ServedSite | undefined {
+    if (site === null) return undefined;
+    const { blobsDir, nowMs, onBadBlob = () => {} } = this.#options;
+    const files: SiteFiles =
+      views.kind === "manifest"
+        ? new ManifestFiles(views.table, views.prefix, { blobsDir, onBadBlob })
+        : views.kind === "directory"
+          ? new DirectoryFiles(views, nowMs)
+          : { find: async () => undefined };
+    return { site, routes: compileSite(site), files };
+  }
+}
+
+/** Addressed to the machine, not to a site. */
+function isAnonymous(host: string): boolean {
+  if (host === "" || host === "localhost") return true;
+  return parseIp(host.startsWith("[") ? host.slice(1, -1) : host) !== undefined;
+}

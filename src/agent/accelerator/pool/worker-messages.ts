@@ -1,0 +1,65 @@
+// What main and an accelerator worker say to each other. Both are of one build, so nothing is validated; what is shared lies in shared-words.ts.
+
+import type { MetricsData } from "../../../base/metrics.ts";
+import type { ForwardedHeader } from "../../../core/http/client-address.ts";
+import type { FaultCode } from "../../../core/faults.ts";
+import type { Sha256 } from "../../../core/ids.ts";
+import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
+import type { ServingState } from "../../../core/serving/serving-state.ts";
+import type { ProxyProtocol } from "../doors/listener.ts";
+import type { TicketKeys } from "../doors/ticket-keys.ts";
+
+/** Whom a visitor may come through, and how it says who that is. */
+export type ProxySettings = {
+  readonly trusted: readonly string[];
+  readonly forwardedHeader: ForwardedHeader;
+  readonly proxyProtocol: ProxyProtocol;
+};
+
+export type AcceleratorInit = {
+  readonly no: number;
+  readonly poolWords: SharedArrayBuffer;
+  readonly heartbeat: SharedArrayBuffer;
+  /** The port is the one that main found free: never 0. */
+  readonly listen: { readonly host: string; readonly port: number };
+  /** Null: HTTPS is not served. */
+  readonly tlsListen: { readonly host: string; readonly port: number } | null;
+  readonly ticketKeys: TicketKeys;
+  readonly proxies: ProxySettings;
+  /** Answers for requests addressed by IP address, as localhost or to nobody; null: nobody does. */
+  readonly defaultDomain: string | null;
+  readonly blobsDir: string;
+};
+
+export type ToWorker =
+  | { readonly kind: "stage"; readonly state: ServingState }
+  /** States of lower versions are not flipped to any more; answered by `dropped` when the worker reads nothing of them any more. */
+  | { readonly kind: "drop"; readonly below: number }
+  | { readonly kind: "listen" }
+  /** From now on tickets are sealed with these. */
+  | { readonly kind: "ticket-keys"; readonly keys: TicketKeys }
+  | { readonly kind: "metrics"; readonly id: number }
+  /** What the staged state of this version would answer. */
+  | {
+      readonly kind: "probe";
+      readonly id: number;
+      readonly version: number;
+      readonly probes: readonly Probe[];
+    }
+  | { readonly kind: "drain"; readonly graceMs: number };
+
+/** A blob that could not be read as the manifest has it. */
+export type BadBlob = {
+  readonly sha256: Sha256;
+  readonly size: number;
+  readonly reason: string;
+};
+
+export type FromWorker =
+  | { readonly kind: "staged"; readonly version: number }
+  | { readonly kind: "dropped"; readonly below: number }
+  | { readonly kind: "listening" }
+  | { readonly kind: "refused"; readonly code: FaultCode; readonly message: string }
+  | { readonly kind: "metrics"; readonly id: number; readonly metrics: MetricsData }
+  | { readonly kind: "probed"; readonly id: number; readonly answers: readonly ProbeAnswer[] }
+  | { readonly kind: "bad-blob"; readonly blob: BadBlob };

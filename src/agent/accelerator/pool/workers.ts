@@ -1,0 +1,295 @@
+// The accelerator workers as main sees them: one port, one published state, dead and stuck threads replaced.
+//
+// Publishing (guarantees §3): a state is staged in every live worker; when all have acknowledged and it is durable, one shared word flips.
+// After any answer from version n no request that starts later gets less than n. A worker that dies leaves the quorum; its replacement is
+// staged with the state in force before it listens.
+
+import type { Transferable } from "node:worker_threads";
+import type { Health } from "../../../base/health.ts";
+import type { Log } from "../../../base/log.ts";
+import { createMetrics, type MetricsData, type Registry } from "../../../base/metrics.ts";
+import { Mutex } from "../../../base/mutex.ts";
+import { sleep } from "../../../base/wait.ts";
+import { backoffMs } from "../../../core/backoff.ts";
+import { AccelError, messageOf } from "../../../core/faults.ts";
+import { nothingServed, type ServingState } from "../../../core/serving/serving-state.ts";
+import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
+import { foldDeparted } from "./departed-metrics.ts";
+import { findPorts, type Listens } from "./find-port.ts";
+import { PoolWords } from "./shared-words.ts";
+import { TicketKeyring } from "../doors/ticket-keys.ts";
+import { WorkerHandle } from "./worker-handle.ts";
+import type { BadBlob, ProxySettings } from "./worker-messages.ts";
+import { askEach, askingOne, type AskProbes } from "./worker-probes.ts";
+
+export type WorkerPoolOptions = Listens & {
+  readonly count: number;
+  /** The thread's root; gets a WorkerBoot as workerData. */
+  readonly entry: URL;
+  /** Called for each thread that is started, replacements included: ports belong to one thread. */
+  readonly openParts: (no: number) => {
+    readonly data: unknown;
+    readonly transfer: readonly Transferable[];
+  };
+  readonly proxies: ProxySettings;
+  readonly defaultDomain: string | null;
+  readonly blobsDir: string;
+  readonly drainGraceMs: number;
+  /** Told of each blob that a worker cannot read as the manifest has it. Must not throw. */
+  readonly onBadBlob?: (blob: BadBlob) => void;
+  /** How long a worker may make no progress. */
+  readonly stuckMs?: number;
+  readonly random: () => number;
+  readonly registry: Registry;
+  readonly health: Health;
+  readonly log: Log;
+  /** No thread is replaced after it; disposing drains. */
+  readonly stop: AbortSignal;
+};
+
+export type WorkerPoolStatus = {
+  readonly port: number;
+  /** Of HTTPS; null: it is not served. */
+  readonly tlsPort: number | null;
+  readonly version: number;
+  readonly wanted: number;
+  /** Those that take visitors. */
+  readonly live: number;
+  readonly replacements: number;
+};
+
+const stuckMsDefault = 5_000;
+/** Looks without a heartbeat until a worker is replaced; looks and not time, for a host that was suspended has slept with its workers. */
+const looksMax = 5;
+/** A worker that lived so long has settled. */
+const settledMs = 60_000;
+const restartBackoff = { firstMs: 200, mostMs: 30_000 };
+/** A thread that does not listen by then would hold up every publish. Long: a host that starts everything at once has little for each. */
+const startWaitMs = 40_000;
+/** For a drained worker to close its parts. */
+const endWaitMs = 10_000;
+
+const table = {
+  accel_agent_workers: { kind: "gauge", help: "Accelerator workers that serve." },
+  accel_agent_worker_replacements_total: {
+    kind: "counter",
+    help: "Accelerator workers replaced because they died or were stuck.",
+  },
+  accel_agent_state_version: {
+    kind: "gauge",
+    help: "Version of the state that the workers serve.",
+  },
+} as const;
+
+/**
+ * A pool without workers: what is published before `start` is what visitors meet first, so that none of them ever finds a state that is older than
+ * the committed one. Throws PORT_TAKEN or ADDRESS_UNUSABLE.
+ */
+export async function openWorkers(options: WorkerPoolOptions): Promise<WorkerPool> {
+  return new WorkerPool({ ...options, ...(await findPorts(options)) });
+}
+
+export class WorkerPool implements AsyncDisposable {
+  readonly port: number;
+  readonly #options: WorkerPoolOptions;
+  readonly #words = new PoolWords();
+  readonly #publishing = new Mutex();
+  readonly #metrics;
+  /** The quorum: staged with the state in force, if not listening yet. */
+  readonly #live = new Map<number, WorkerHandle>();
+  /** Threads that run, those that left the quorum included. */
+  readonly #running = new Set<WorkerHandle>();
+  readonly #missed = new Map<WorkerHandle, { beats: number; looks: number }>();
+  readonly #keeping: Promise<void>[] = [];
+  readonly #stop = new AbortController();
+  readonly #watch: NodeJS.Timeout;
+  readonly #keyring = new TicketKeyring((keys) => {
+    for (const handle of this.#running) handle.takeTicketKeys(keys);
+  });
+  #state: ServingState = nothingServed;
+  #left: Promise<unknown> = Promise.resolve();
+  #nextVersion = 1;
+  #replacements = 0;
+  #departed: MetricsData = [];
+
+  constructor(options: WorkerPoolOptions) {
+    this.#options = options;
+    this.port = options.listen.port;
+    this.#metrics = createMetrics(table, options.registry);
+    const lookMs = (options.stuckMs ?? stuckMsDefault) / looksMax;
+    this.#watch = setInterval(() => this.#look(), lookMs);
+  }
+
+  async start(): Promise<void> {
+    const numbers = Array.from({ length: this.#options.count }, (_, i) => i + 1);
+    // All have been waited for when one fails: whoever disposes then finds every thread there is.
+    const launched = await Promise.allSettled(numbers.map(async (no) => this.#launch(no)));
+    for (const launch of launched) if (launch.status === "rejected") throw launch.reason;
+    for (const launch of launched)
+      if (launch.status === "fulfilled") this.#keeping.push(this.#keep(launch.value));
+  }
+
+  /**
+   * Builds the next state, stages it in every live worker, calls `commit` (which makes it durable, synchronously), flips. Resolves with its version when
+   * it is in force. `inspect` may ask a worker about what is staged before. When one of them throws, nothing has changed and it rethrows. One at a time.
+   */
+  async publish(
+    build: (version: number) => ServingState,
+    commit?: () => void,
+    inspect?: (ask: AskProbes) => Promise<void>,
+  ): Promise<number> {
+    return this.#publishing.run(async () => {
+      const version = this.#nextVersion++;
+      const state = build(version);
+      await Promise.all([...this.#live.values()].map(async (handle) => handle.stage(state)));
+      await inspect?.(askingOne(this.#live.values(), version));
+      commit?.();
+      this.#words.flip(version);
+      this.#state = state;
+      this.#metrics.accel_agent_state_version.set(version);
+      this.#left = Promise.all([...this.#running].map(async (handle) => handle.drop(version)));
+      return version;
+    });
+  }
+
+  /** By worker, of the state in force. Throws VIEWSET_PROBE_LATE. */
+  async probe(probes: readonly Probe[]): Promise<readonly (readonly ProbeAnswer[])[]> {
+    return this.#publishing.run(async () =>
+      askEach(this.#live.values(), this.#state.version, probes),
+    );
+  }
+
+  /** Resolves when no thread reads an older state any more than the one that is in force now. */
+  async left(): Promise<void> {
+    await this.#left;
+  }
+
+  /** One part a worker, and one for those that are gone. Never throws; at most a second. */
+  async metrics(): Promise<readonly MetricsData[]> {
+    const live = [...this.#live.values()];
+    return [...(await Promise.all(live.map(async (handle) => handle.metrics()))), this.#departed];
+  }
+
+  status(): WorkerPoolStatus {
+    return {
+      port: this.port,
+      tlsPort: this.#options.tlsListen?.port ?? null,
+      version: this.#state.version,
+      wanted: this.#options.count,
+      live: this.#serving(),
+      replacements: this.#replacements,
+    };
+  }
+
+  /** Thread → a number that moves while it is alive. */
+  heartbeats(): Readonly<Record<string, number>> {
+    return Object.fromEntries(
+      [...this.#live].map(([no, { heartbeat }]) => [`accelerator-${no}`, heartbeat.beats]),
+    );
+  }
+
+  /** Drains: what is in flight is answered, for as long as the grace allows. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    clearInterval(this.#watch);
+    this.#keyring[Symbol.dispose]();
+    const { drainGraceMs } = this.#options;
+    const handles = [...this.#live.values()];
+    await Promise.all(handles.map(async (handle) => handle.drain(drainGraceMs, endWaitMs)));
+    await Promise.all(this.#keeping);
+  }
+
+  /** A thread that is staged with the state in force and listens. Throws when it cannot listen or dies on the way. */
+  async #launch(no: number): Promise<WorkerHandle> {
+    const { entry, openParts, proxies, defaultDomain, blobsDir, onBadBlob } = this.#options;
+    const { listen, tlsListen = null } = this.#options;
+    const shared = { poolWords: this.#words.buffer, ticketKeys: this.#keyring.keys };
+    const init = { no, ...shared, listen, tlsListen, proxies, defaultDomain, blobsDir };
+    const handle = new WorkerHandle(entry, init, openParts(no), onBadBlob ?? (() => {}));
+    this.#running.add(handle);
+    void handle.ended.then(() => this.#running.delete(handle));
+    const late = setTimeout(() => handle.abandon("did not start in time"), startWaitMs);
+    // Under the lock: no state can be flipped to between this staging and the worker's entry into the quorum.
+    const staged = await this.#publishing.run(async () => {
+      const done = this.#state.version === 0 || (await handle.stage(this.#state));
+      if (done && !handle.isGone) this.#live.set(no, handle);
+      return done;
+    });
+    try {
+      if (!staged || !(await handle.listen()))
+        throw new AccelError("WORKER_FAILED", `accelerator worker ${no} ${await handle.gone}`);
+    } catch (error) {
+      this.#leave(handle);
+      handle.abandon(messageOf(error));
+      throw error;
+    } finally {
+      clearTimeout(late);
+    }
+    this.#metrics.accel_agent_workers.set(this.#serving());
+    return handle;
+  }
+
+  #leave(handle: WorkerHandle): void {
+    if (this.#live.get(handle.no) === handle) this.#live.delete(handle.no);
+    this.#missed.delete(handle);
+    this.#words.endCoding(handle.no);
+    this.#departed = foldDeparted([this.#departed, handle.lastMetrics]);
+    this.#metrics.accel_agent_workers.set(this.#serving());
+  }
+
+  #serving(): number {
+    return [...this.#live.values()].filter(({ serves }) => serves).length;
+  }
+
+  /** Replaces the worker whenever it is gone, until the pool stops. */
+  async #keep(first: WorkerHandle): Promise<void> {
+    const { random, stop } = this.#options;
+    const ended = AbortSignal.any([stop, this.#stop.signal]);
+    let handle: WorkerHandle | undefined = first;
+    for (let failures = 0; ; failures++) {
+      if (handle !== undefined) {
+        const reason = await handle.gone;
+        this.#leave(handle);
+        if (ended.aborted) return;
+        if (performance.now() - handle.startedMs > settledMs) failures = 0;
+        this.#tellReplaced(handle.no, reason);
+      }
+      if (failures > 0) await sleep(backoffMs(failures - 1, random(), restartBackoff), ended);
+      if (ended.aborted) return;
+      handle = await this.#relaunch(first.no);
+      if (ended.aborted) await handle?.drain(0, endWaitMs);
+    }
+  }
+
+  #tellReplaced(no: number, reason: string): void {
+    const { log, health } = this.#options;
+    log.error({ worker: no, reason }, "accelerator worker replaced");
+    const text = `accelerator worker ${no} was replaced: it ${reason}`;
+    health.raise("worker_replaced", "warning", text, "See the agent's log.", `${no}`);
+    this.#replacements++;
+    this.#metrics.accel_agent_worker_replacements_total.inc();
+  }
+
+  async #relaunch(no: number): Promise<WorkerHandle | undefined> {
+    try {
+      return await this.#launch(no);
+    } catch (error) {
+      const { log } = this.#options;
+      log.error({ worker: no, error: messageOf(error) }, "accelerator worker cannot start");
+      return undefined;
+    }
+  }
+
+  #look(): void {
+    for (const [no, handle] of this.#live) {
+      const { beats } = handle.heartbeat;
+      const missed = this.#missed.get(handle);
+      // Before it listens it is starting, which #launch bounds.
+      const looks = handle.serves && missed?.beats === beats ? missed.looks + 1 : 0;
+      this.#missed.set(handle, { beats, looks });
+      if (looks >= looksMax) handle.abandon("was stuck");
+      if (performance.now() - handle.startedMs > settledMs)
+        this.#options.health.settle("worker_replaced", `${no}`);
+    }
+  }
+}

@@ -1,0 +1,97 @@
+// Lets a request in only with room for its record (`spool.when_full: block`). One that finds none waits, in order of arrival and for a few seconds at
+// most; then, or when too many wait, it is answered 503. Without this policy there is no gate, and serving never waits for records.
+
+import { sendText } from "../doors/answer.ts";
+import type { Exchange } from "../doors/exchange.ts";
+import type { Clock, RecordRoom } from "../ports.ts";
+import type { WorkerMetrics } from "./worker-metrics.ts";
+
+const heldMs = 3_000;
+/** Of one worker; each holds a connection and its request's head, some 40 KiB. */
+const heldMaxDefault = 1_024;
+const lookMs = 10;
+const retryAfterS = 5;
+
+export type RecordGateDeps = {
+  /** Undefined where requests do not wait for it. */
+  readonly recordRoom: RecordRoom | undefined;
+  readonly metrics: WorkerMetrics;
+  readonly clock: Clock;
+  /** Requests that may wait at a time. */
+  readonly heldMax?: number | undefined;
+};
+
+type Held = {
+  readonly exchange: Exchange;
+  readonly untilMs: number;
+  readonly decide: (isAdmitted: boolean) => void;
+};
+
+export class RecordGate implements Disposable {
+  readonly #deps: RecordGateDeps;
+  #held: Held[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(deps: RecordGateDeps) {
+    this.#deps = deps;
+  }
+
+  /** Those that are admitted are answered by `answer`. */
+  before(answer: (exchange: Exchange) => Promise<void>): (exchange: Exchange) => Promise<void> {
+    if (this.#deps.recordRoom === undefined) return answer;
+    return async (exchange) => {
+      if (await this.#admit(exchange)) await answer(exchange);
+    };
+  }
+
+  /** False: the visitor was told, or has left. */
+  async #admit(exchange: Exchange): Promise<boolean> {
+    if (this.#held.length === 0 && this.#claim(exchange)) return true;
+    const { metrics, clock, heldMax = heldMaxDefault } = this.#deps;
+    let isAdmitted = false;
+    if (this.#held.length < heldMax) {
+      metrics.accel_agent_log_held_total.inc();
+      const { promise, resolve } = Promise.withResolvers<boolean>();
+      const untilMs = clock.steadyMs() + heldMs;
+      this.#held.push({ exchange, untilMs, decide: resolve });
+      this.#timer ??= setInterval(() => this.#look(), lookMs);
+      isAdmitted = await promise;
+    }
+    if (!isAdmitted && !exchange.stop.aborted) this.#refuse(exchange);
+    return isAdmitted;
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+    for (const { decide } of this.#held.splice(0)) decide(false);
+  }
+
+  #claim(exchange: Exchange): boolean {
+    exchange.hasRecordRoom = this.#deps.recordRoom?.claim() ?? true;
+    return exchange.hasRecordRoom;
+  }
+
+  /** Those who left have had their record. */
+  #look(): void {
+    const now = this.#deps.clock.steadyMs();
+    let isOpen = true;
+    this.#held = this.#held.filter(({ exchange, untilMs, decide }) => {
+      const isGone = exchange.stop.aborted;
+      isOpen &&= isGone || this.#claim(exchange);
+      const isOver = isGone || isOpen || now >= untilMs;
+      if (isOver) decide(!isGone && isOpen);
+      return !isOver;
+    });
+    if (this.#held.length > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #refuse(exchange: Exchange): void {
+    this.#deps.metrics.accel_agent_log_unserved_total.inc();
+    sendText(exchange, 503, "There is no room for the record of this request.", [
+      ["Retry-After", `${retryAfterS}`],
+      ["X-Accel-Reason", "request-log-full"],
+    ]);
+  }
+}

@@ -1,0 +1,96 @@
+// From an exchange that has ended to its record and its metrics. Also for what never became an exchange: requests that the parser refused.
+
+import { fieldValue } from "../../../core/http/http-fields.ts";
+import { recordText } from "../../../core/record-text.ts";
+import type { Verdict } from "../../../core/serving/verdict.ts";
+import type { RequestRecord } from "../../../wire/request-log.ts";
+import type { Connection } from "../doors/connection.ts";
+import type { Exchange } from "../doors/exchange.ts";
+import type { Clock, RecordSink } from "../ports.ts";
+import type { WorkerMetrics } from "./worker-metrics.ts";
+
+// The limits of wire/request-log.ts, in UTF-16 units.
+const uriCharsMax = 8_192;
+const authorityCharsMax = 512;
+const userAgentCharsMax = 1_024;
+const methodCharsMax = 64;
+const botCharsMax = 255;
+
+export type Recorder = {
+  readonly exchange: (exchange: Exchange, status: number) => void;
+  /** `line` is what is known of the request line. */
+  readonly refused: (connection: Connection, status: number, line: RequestLine) => void;
+};
+
+export type RequestLine = { readonly method: string; readonly target: string };
+
+export function createRecorder(sink: RecordSink, metrics: WorkerMetrics, clock: Clock): Recorder {
+  const take = (record: RequestRecord, isClaimed = false): void => {
+    const domain = record.domain ?? "none";
+    const status = `${Math.floor(record.response_status / 100)}xx`;
+    metrics.accel_agent_requests_total.inc({ domain, cache: record.cache, status });
+    metrics.accel_agent_request_duration_seconds.observe({ domain }, record.duration);
+    metrics.accel_agent_bytes_sent_total.inc({ domain }, record.bytes_sent);
+    sink.accept(record, isClaimed);
+  };
+  return {
+    exchange: (exchange, status) =>
+      take(
+        {
+          connection: exchange.connection.no,
+          response_status: status,
+          request_method: recordText(exchange.method, methodCharsMax),
+          uri_path: recordText(exchange.request.url ?? "", uriCharsMax),
+          backend_time: seconds(exchange.originMs),
+          when: seconds(exchange.startedWallMs),
+          authority: recordText(exchange.authority, authorityCharsMax),
+          domain: exchange.domain,
+          client_ip: exchange.client?.text ?? exchange.connection.peer?.text ?? "",
+          bytes_sent: exchange.bytesSent,
+          duration: seconds(clock.steadyMs() - exchange.startedMs),
+          cache: exchange.cache,
+          verdict: verdictText(exchange.verdict),
+          bot: botText(exchange.verdict),
+          user_agent: userAgentText(fieldValue(exchange.fields, "user-agent")),
+        },
+        exchange.hasRecordRoom,
+      ),
+    refused: (connection, status, { method, target }) =>
+      take({
+        connection: connection.no,
+        response_status: status,
+        request_method: recordText(method, methodCharsMax),
+        uri_path: recordText(target, uriCharsMax),
+        backend_time: 0,
+        when: seconds(clock.wallMs()),
+        authority: "",
+        domain: null,
+        client_ip: connection.peer?.text ?? "",
+        bytes_sent: connection.takeBytesSent(),
+        duration: 0,
+        cache: "none",
+        verdict: verdictText(undefined),
+        bot: null,
+        user_agent: null,
+      }),
+  };
+}
+
+/** Microseconds behind the point. */
+function seconds(ms: number): number {
+  return Math.max(0, Math.round(ms * 1_000)) / 1_000_000;
+}
+
+/** `allow not-a-bot`, `block bad-set`; "none" for what was answered before the verdict. */
+function verdictText(verdict: Verdict | undefined): string {
+  return verdict === undefined ? "none" : `${verdict.kind} ${verdict.reason}`;
+}
+
+function botText(verdict: Verdict | undefined): string | null {
+  const bot = verdict?.bot ?? null;
+  return bot === null ? null : recordText(bot, botCharsMax);
+}
+
+function userAgentText(userAgent: string | undefined): string | null {
+  return userAgent === undefined ? null : recordText(userAgent, userAgentCharsMax);
+}

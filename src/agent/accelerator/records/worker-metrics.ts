@@ -1,0 +1,133 @@
+// What a worker counts. `domain` is a main domain that is linked, or "none": never what a visitor made up.
+
+import { createMetrics, type Metrics, type Registry } from "../../../base/metrics.ts";
+
+const table = {
+  accel_agent_requests_total: {
+    kind: "counter",
+    help: "Requests answered.",
+    labels: ["domain", "cache", "status"],
+  },
+  accel_agent_request_duration_seconds: {
+    kind: "histogram",
+    help: "From the request's head to the last byte of its answer.",
+    labels: ["domain"],
+  },
+  accel_agent_bytes_sent_total: {
+    kind: "counter",
+    help: "Bytes sent to visitors, heads included.",
+    labels: ["domain"],
+  },
+  accel_agent_allowed_total: {
+    kind: "counter",
+    help: "Requests that the verdict allowed, by its reason.",
+    labels: ["domain", "reason"],
+  },
+  accel_agent_blocked_total: {
+    kind: "counter",
+    help: "Requests blocked, by the reason of the verdict.",
+    labels: ["domain", "reason"],
+  },
+  accel_agent_would_block_total: {
+    kind: "counter",
+    help: "Requests let through only because the domain is in monitor mode.",
+    labels: ["domain", "reason"],
+  },
+  accel_agent_origin_requests_total: {
+    kind: "counter",
+    help: "Requests that the origin was asked and that it answered, or failed to before the visitor left.",
+    labels: ["domain"],
+  },
+  accel_agent_origin_errors_total: {
+    kind: "counter",
+    help: "Requests that the origin gave no answer to.",
+    labels: ["domain"],
+  },
+  accel_agent_origin_duration_seconds: {
+    kind: "histogram",
+    help: "From asking the origin to the head of its answer, repetitions included.",
+    labels: ["domain"],
+  },
+  accel_agent_cache_passed_total: {
+    kind: "counter",
+    help: "Requests that the cache has no part in: by their method, by a rule (bypass), by a cookie that the rule does not ignore, or by what else they ask (request).",
+    labels: ["domain", "reason"],
+  },
+  accel_agent_cache_collapsed_total: {
+    kind: "counter",
+    help: "Requests that shared the origin's answer to another one.",
+    labels: ["domain"],
+  },
+  accel_agent_cache_revalidated_total: {
+    kind: "counter",
+    help: "Stored responses that the origin confirmed by a 304.",
+    labels: ["domain"],
+  },
+  accel_agent_cache_stale_total: {
+    kind: "counter",
+    help: "Stale responses served: while_revalidate, if_error, or asked (max-stale).",
+    labels: ["domain", "reason"],
+  },
+  accel_agent_cache_background_total: {
+    kind: "counter",
+    help: "Refreshes in the background: started, or refused because too many were under way.",
+    labels: ["domain", "outcome"],
+  },
+  accel_agent_log_held_total: {
+    kind: "counter",
+    help: "Requests that had to wait for room for their record (spool.when_full: block).",
+  },
+  accel_agent_log_unserved_total: {
+    kind: "counter",
+    help: "Requests answered 503 because there was no room for their record (spool.when_full: block).",
+  },
+  accel_agent_open_connections: {
+    kind: "gauge",
+    help: "Connections of visitors that are open.",
+  },
+  accel_agent_refused_connections_total: {
+    kind: "counter",
+    help: "Connections refused because too many were open.",
+  },
+  accel_agent_tls_handshakes_total: {
+    kind: "counter",
+    help: "TLS handshakes of visitors: full, resumed, unknown_name (no certificate covers it), failed.",
+    labels: ["outcome"],
+  },
+  accel_agent_http2_connections_cut_total: {
+    kind: "counter",
+    help: "HTTP/2 connections cut because they asked for too much: resets of streams, control frames (pings, settings).",
+    labels: ["reason"],
+  },
+  accel_agent_proxy_header_refused_total: {
+    kind: "counter",
+    help: "Connections cut because they did not begin with the PROXY header of a trusted proxy.",
+    labels: ["reason"],
+  },
+  accel_agent_variants_total: {
+    kind: "counter",
+    help: "Compressed variants that were to be made, by what came of them.",
+    labels: ["coding", "outcome"],
+  },
+  accel_agent_variant_bytes_made_total: {
+    kind: "counter",
+    help: "Bytes of compressed variants that were made and stored.",
+    labels: ["coding"],
+  },
+  accel_agent_variants_served_total: {
+    kind: "counter",
+    help: "Answers with a compressed variant.",
+    labels: ["domain", "coding"],
+  },
+  accel_agent_variant_bytes_saved_total: {
+    kind: "counter",
+    help: "Bytes that compressed variants saved in answers.",
+    labels: ["domain"],
+  },
+} as const;
+
+export type WorkerMetrics = Metrics<typeof table>;
+
+export function createWorkerMetrics(registry: Registry): WorkerMetrics {
+  return createMetrics(table, registry);
+}

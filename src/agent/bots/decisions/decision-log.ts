@@ -1,0 +1,81 @@
+// Main's side of the decision log: takes what the workers tell, keeps the last 100,000, counts what was not told.
+
+import { MessageChannel, type MessagePort } from "node:worker_threads";
+import { createMetrics, type Registry } from "../../../base/metrics.ts";
+import { DecisionRing, type KeptDecision } from "./decision-ring.ts";
+import type { DecisionBatch, DecisionLine } from "./decision-teller.ts";
+
+export const decisionsKept = 100_000;
+/** Of all workers in a batch, 20 batches a second: 40,000 decisions a second are a twenty-fifth of main's time. */
+const batchesMax = 2_000;
+
+const table = {
+  accel_agent_decisions_total: {
+    kind: "counter",
+    help: "Blocks, and requests that monitor mode let through, that can be looked up by their id while they are among the last 100,000.",
+  },
+  accel_agent_decisions_dropped_total: {
+    kind: "counter",
+    help: "Decisions that are not kept because more came than the log takes in.",
+  },
+} as const;
+
+/** For one worker's DecisionTeller; the port is to be transferred. */
+export type DecisionInit = { readonly port: MessagePort; readonly batchMax: number };
+
+export class DecisionLog implements Disposable {
+  readonly #ring: DecisionRing;
+  readonly #metrics;
+  readonly #ports = new Set<MessagePort>();
+  #dropped = 0;
+
+  constructor(registry: Registry, capacity = decisionsKept) {
+    this.#ring = new DecisionRing(capacity);
+    this.#metrics = createMetrics(table, registry);
+  }
+
+  /** What a worker told is kept when it is gone. */
+  openWorker(workers: number): DecisionInit {
+    const { port1, port2 } = new MessageChannel();
+    let dropped = 0;
+    this.#ports.add(port1);
+    port1.on("message", (batch: DecisionBatch) => {
+      this.#add(batch.lines);
+      this.#drop(batch.dropped - dropped);
+      ({ dropped } = batch);
+      port1.postMessage(null, []);
+    });
+    port1.once("close", () => this.#ports.delete(port1));
+    port1.unref();
+    return { port: port2, batchMax: Math.ceil(batchesMax / workers) };
+  }
+
+  facts(): { readonly kept: number; readonly dropped: number } {
+    return { kept: this.#ring.size, dropped: this.#dropped };
+  }
+
+  find(id: string): KeptDecision | undefined {
+    return this.#ring.find(id);
+  }
+
+  about(address: string, limit: number): ReturnType<DecisionRing["about"]> {
+    return this.#ring.about(address, limit);
+  }
+
+  #add(lines: string): void {
+    const decisions = lines.split("\n");
+    decisions.pop();
+    // A worker's own lines.
+    for (const line of decisions) this.#ring.add(JSON.parse(line) as DecisionLine);
+    this.#metrics.accel_agent_decisions_total.inc(decisions.length);
+  }
+
+  #drop(count: number): void {
+    this.#dropped += count;
+    this.#metrics.accel_agent_decisions_dropped_total.inc(count);
+  }
+
+  [Symbol.dispose](): void {
+    for (const port of this.#ports) port.close();
+  }
+}

@@ -1,0 +1,120 @@
+// A worker's side of the decision log: gives each decision an id and tells main in batches, one line of JSON a decision. Main answers each batch before it
+// gets the next; what does not fit meanwhile is dropped and counted. Nothing here waits.
+
+import { randomFillSync } from "node:crypto";
+import type { MessagePort } from "node:worker_threads";
+import { keptAgentCharsMax, type Decision } from "../../../core/serving/decision.ts";
+import type { VerdictReason } from "../../../core/serving/verdict.ts";
+
+/** What a worker says to main over the port; any message back is the answer. */
+export type DecisionBatch = {
+  /** Of the worker, since its start. */
+  readonly dropped: number;
+  /** Lines of DecisionLine. */
+  readonly lines: string;
+};
+
+/** An array, for names would be half of it. */
+export type DecisionLine = readonly [
+  id: string,
+  atMs: number,
+  host: string,
+  clientIp: string,
+  userAgent: string | null,
+  kind: "block" | "would-block",
+  reason: VerdictReason,
+  bot: string | null,
+  setKind: "vip" | "bad" | null,
+  setHost: string | null,
+  setVersion: number,
+  policyOf: string | null,
+];
+
+export const gatherMs = 50;
+const idBytes = 8;
+/** Asking for eight bytes each time would take longer than all the rest. */
+const idsAtOnce = 512;
+
+export class DecisionTeller implements Disposable {
+  readonly #port: MessagePort;
+  readonly #batchMax: number;
+  readonly #random = Buffer.alloc(idBytes * idsAtOnce);
+  #randomAt = this.#random.length;
+  #lines = "";
+  #count = 0;
+  #dropped = 0;
+  #told = 0;
+  #awaits = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `batchMax` decisions may wait for main. */
+  constructor(port: MessagePort, batchMax: number) {
+    this.#port = port;
+    this.#batchMax = batchMax;
+    port.on("message", () => {
+      this.#awaits = false;
+      this.#wake();
+    });
+    port.unref();
+  }
+
+  /** The decision's id, to be shown to the visitor. */
+  note({ atMs, host, clientIp, userAgent, verdict, policyOf }: Decision): string {
+    const id = this.#id();
+    if (this.#count >= this.#batchMax) this.#dropped++;
+    else {
+      const { kind, reason, bot, set } = verdict;
+      const line = [
+        id,
+        atMs,
+        host,
+        clientIp,
+        userAgent?.slice(0, keptAgentCharsMax) ?? null,
+        // What is allowed is no decision against anybody.
+        kind === "would-block" ? kind : "block",
+        reason,
+        bot,
+        set?.kind ?? null,
+        set?.host ?? null,
+        set?.version ?? 0,
+        policyOf ?? null,
+      ] satisfies DecisionLine;
+      this.#lines += `${JSON.stringify(line)}\n`;
+      this.#count++;
+    }
+    this.#wake();
+    return id;
+  }
+
+  #id(): string {
+    if (this.#randomAt === this.#random.length) {
+      randomFillSync(this.#random);
+      this.#randomAt = 0;
+    }
+    const id = this.#random.toString("hex", this.#randomAt, this.#randomAt + idBytes);
+    this.#randomAt += idBytes;
+    return id;
+  }
+
+  #wake(): void {
+    if (this.#awaits || (this.#count === 0 && this.#dropped === this.#told)) return;
+    this.#timer ??= setTimeout(() => this.#tell(), gatherMs).unref();
+  }
+
+  #tell(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const message: DecisionBatch = { dropped: this.#dropped, lines: this.#lines };
+    this.#port.postMessage(message, []);
+    this.#awaits = true;
+    this.#told = this.#dropped;
+    this.#lines = "";
+    this.#count = 0;
+  }
+
+  /** Tells the last ones. May be called while the thread exits. */
+  [Symbol.dispose](): void {
+    if (this.#count > 0) this.#tell();
+    this.#port.close();
+  }
+}

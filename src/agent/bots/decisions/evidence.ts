@@ -1,0 +1,147 @@
+// What speaks for and against a visitor on a host: the set that holds the address, the name that the user agent claims.
+//
+// Synchronous, and nothing of it may be kept over an await: the tables lie in shared memory that is written again when a later state is in force.
+
+import { AddressReader } from "../../../core/addresses/address-reader.ts";
+import { AddressTable } from "../../../core/addresses/address-table.ts";
+import {
+  pairAllow,
+  pairDeny,
+  type HostBots,
+  type HostSet,
+} from "../../../core/serving/serving-state.ts";
+import {
+  decide,
+  type BotRules,
+  type Holder,
+  type SetRef,
+  type Verdict,
+} from "../../../core/serving/verdict.ts";
+
+import type { ClaimedBot, ClaimedBotLookup } from "../unreviewed/user-agents.ts";
+
+/** A host's bots, ready to be asked: one for each state. */
+export class BotJudge {
+  readonly #rules: BotRules;
+  /** In the order in which they count. */
+  readonly #sets: readonly OpenSet[];
+  readonly #reader: AddressReader;
+
+  /** The reader may be shared by all judges of a thread. */
+  constructor(bots: HostBots, reader = new AddressReader()) {
+    this.#rules = bots;
+    this.#sets = [
+      ...bots.vip.map((set) => new OpenSet(bots, "vip", set)),
+      ...bots.bad.map((set) => new OpenSet(bots, "bad", set)),
+    ];
+    this.#reader = reader;
+  }
+
+  /** `clientIp` that is no address (a unix socket, a spoof) is in no set. */
+  verdict(clientIp: string, claimed: string | undefined, aliases?: readonly string[]): Verdict {
+    return this.ofAddress(clientIp) ?? this.ofClaim(claimed, aliases);
+  }
+
+  /** Where a set holds the address: what the visitor claims to be counts for nothing then. */
+  ofAddress(clientIp: string): Verdict | undefined {
+    const reader = this.#reader;
+    const family = reader.read(clientIp);
+    if (family === 0) return undefined;
+    for (const { table, verdicts } of this.#sets) {
+      const owner = table.ownerOf(family, reader.words);
+      if (owner !== 0) return verdicts.of(owner);
+    }
+    return undefined;
+  }
+
+  /** Of an address in no set; `aliases` are other names of the claimed bot. */
+  ofClaim(claimed: string | undefined, aliases?: readonly string[]): Verdict {
+    const claimHasAddresses = claimed !== undefined && this.#holdsFor(claimed, aliases);
+    return decide(this.#rules, { holder: undefined, claimed, aliases, claimHasAddresses });
+  }
+
+  /** Whether sets hold addresses for the bot by any of its names. Looked up only where a pair allows it: nothing else depends on it. */
+  #holdsFor(claimed: string, aliases: readonly string[] = []): boolean {
+    const { allow } = this.#rules;
+    const isAllowed = allow.has(claimed) || aliases.some((name) => allow.has(name));
+    return isAllowed && (this.#holds(claimed) || aliases.some((name) => this.#holds(name)));
+  }
+
+  #holds(bot: string): boolean {
+    return this.#sets.some(({ table }) => table.ownerNamed(bot) !== 0);
+  }
+}
+
+/** A set with its table opened. */
+class OpenSet {
+  readonly table: AddressTable;
+  readonly verdicts: SetVerdicts;
+
+  constructor(rules: BotRules, kind: SetRef["kind"], set: HostSet) {
+    this.table = new AddressTable(set.table);
+    this.verdicts = new SetVerdicts(rules, kind, set, this.table);
+  }
+}
+
+/** 100 bytes each. Bots of a set, not addresses; where there are more, each verdict is made for its request. */
+const keptVerdictsMax = 10_000;
+
+/** The verdicts on the addresses that a set holds: one a bot, made when it is first asked for. */
+class SetVerdicts {
+  readonly #rules: BotRules;
+  readonly #ref: SetRef;
+  readonly #pairs: Uint8Array;
+  readonly #table: AddressTable;
+  readonly #made: (Verdict | undefined)[];
+
+  constructor(rules: BotRules, kind: SetRef["kind"], set: HostSet, table: AddressTable) {
+    this.#rules = rules;
+    this.#ref = { kind, host: set.host, version: set.version };
+    this.#pairs = set.pairs;
+    this.#table = table;
+    const kept = table.names <= keptVerdictsMax ? table.names + 1 : 0;
+    this.#made = Array.from({ length: kept });
+  }
+
+  of(owner: number): Verdict {
+    if (owner >= this.#made.length) return this.#make(owner);
+    return (this.#made[owner] ??= this.#make(owner));
+  }
+
+  #make(owner: number): Verdict {
+    const said = this.#pairs[owner];
+    const pair = said === pairAllow ? "allow" : said === pairDeny ? "deny" : undefined;
+    const { kind } = this.#ref;
+    const holder: Holder = { kind, bot: this.#table.name(owner), pair, set: this.#ref };
+    const evidence = { holder, claimed: undefined, claimHasAddresses: false };
+    return Object.freeze(decide(this.#rules, evidence));
+  }
+}
+
+/** For all states of a worker: what it opens of one it keeps for as long as that one lives. `unreviewed` is told of each bot whose address is in no set. */
+export function createJudge(
+  claimedBot: ClaimedBotLookup,
+  unreviewed: (domain: string, bot: ClaimedBot) => void = () => {},
+): (bots: HostBots, clientIp: string, userAgent: string | undefined, domain: string) => Verdict {
+  const reader = new AddressReader();
+  const judges = new WeakMap<HostBots, BotJudge>();
+  return (bots, clientIp, userAgent, domain) => {
+    let judge = judges.get(bots);
+    if (judge === undefined) judges.set(bots, (judge = new BotJudge(bots, reader)));
+    const held = judge.ofAddress(clientIp);
+    if (held !== undefined) return held;
+    const claimed = claimedBot(userAgent);
+    if (claimed !== undefined) unreviewed(domain, claimed);
+    return judge.ofClaim(claimed?.name, claimed?.aliases);
+  };
+}
+
+/** Asked once, as operators do. */
+export function judgeVisitor(
+  bots: HostBots,
+  clientIp: string,
+  claimed: string | undefined,
+  aliases?: readonly string[],
+): Verdict {
+  return new BotJudge(bots).verdict(clientIp, claimed, aliases);
+}

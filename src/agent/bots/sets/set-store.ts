@@ -1,0 +1,151 @@
+// The bot sets in agent.db: complete or not applied. A delta is applied only to the version it was made for and only when count and digest
+// come out as central says; anything else is a mismatch, and the whole set is fetched while the last good one stays in force.
+
+import { AccelError } from "../../../core/faults.ts";
+import { RangeReader } from "../../../core/addresses/range-list.ts";
+import {
+  changedSetDigest,
+  emptySetDigest,
+  type SetElement,
+} from "../../../core/addresses/set-digest.ts";
+import type { Sqlite, Statement } from "../../../base/sqlite.ts";
+import type { JournalBody } from "../../../wire/journal.ts";
+import { SetLists } from "./set-lists.ts";
+import type { SetDelta, SetVersion } from "../tables/table-messages.ts";
+
+/**
+ * `applied`: durable now. `known`: it was before. `mismatch`: fetch the whole set. `shrunk`: refused, the set would lose more than half
+ * of at least a hundred elements and central did not say that this is meant.
+ */
+export type DeltaOutcome = {
+  readonly kind: "applied" | "known" | "mismatch" | "shrunk";
+  readonly reason: string;
+};
+
+const shrinkGuardedCount = 100;
+
+type Row = SetVersion & { readonly list: number };
+
+export class SetStore {
+  readonly #db: Sqlite;
+  readonly #lists: SetLists;
+  readonly #find: Statement<[host: string, kind: string], Row>;
+  readonly #all: Statement<[], SetVersion>;
+  readonly #put: Statement<
+    [host: string, kind: string, version: number, count: number, digest: string, list: number]
+  >;
+  readonly #drop: Statement<[host: string, kind: string]>;
+  readonly #onDelta: (delta: SetDelta) => void;
+  readonly #ranges = new RangeReader();
+
+  /** `onDelta` is told each change that was committed. */
+  constructor(db: Sqlite, onDelta: (delta: SetDelta) => void = () => undefined) {
+    this.#db = db;
+    this.#lists = new SetLists(db);
+    this.#onDelta = onDelta;
+    this.#find = db.prepare(
+      "SELECT host, kind, version, count, digest, list FROM bot_set WHERE host = ? AND kind = ?",
+    );
+    this.#all = db.prepare(
+      "SELECT host, kind, version, count, digest FROM bot_set ORDER BY host, kind",
+    );
+    this.#put = db.prepare(
+      "INSERT OR REPLACE INTO bot_set (host, kind, version, count, digest, list, changed_at) VALUES (?, ?, ?, ?, ?, ?, unixepoch())",
+    );
+    this.#drop = db.prepare("DELETE FROM bot_set WHERE host = ? AND kind = ?");
+  }
+
+  list(): readonly SetVersion[] {
+    return this.#all.all();
+  }
+
+  /** Why a set may not take the place of the one that is held: an accident of central's must not open the gates. Undefined: it may. */
+  refusal(want: Pick<SetVersion, "host" | "kind" | "count">, isMeant: boolean): string | undefined {
+    const count = this.#find.get(want.host, want.kind)?.count ?? 0;
+    if (isMeant || count < shrinkGuardedCount || want.count * 2 >= count) return undefined;
+    return `the ${want.kind} set of ${want.host} would shrink from ${count} to ${want.count} elements and central did not say that this is meant`;
+  }
+
+  /** One immediate transaction, synchronous = FULL. Idempotent. */
+  applyDelta(body: JournalBody<"bots.changed">): DeltaOutcome {
+    const { domain: host, set: kind, from_version: from, to_version: to, added, removed } = body;
+    const found = this.#find.get(host, kind);
+    const have = found ?? { version: 0, count: 0, digest: emptySetDigest };
+    if (have.version === to && have.digest === body.digest) return { kind: "known", reason: "" };
+    if (have.version !== from)
+      return {
+        kind: "mismatch",
+        reason: `the change leads from version ${from}, this agent has ${have.version}`,
+      };
+    const refusal = this.refusal({ host, kind, count: body.count }, body.shrink_meant);
+    if (refusal !== undefined) return { kind: "shrunk", reason: refusal };
+    if (added.some(({ range }) => typeof this.#ranges.read(range) === "string"))
+      return { kind: "mismatch", reason: "the change adds something that is no CIDR range" };
+    if (have.count + added.length - removed.length !== body.count)
+      return { kind: "mismatch", reason: "the count after the change differs from central's" };
+    const digest = changedSetDigest(have.digest, added, removed);
+    if (digest !== body.digest)
+      return { kind: "mismatch", reason: "the digest after the change differs from central's" };
+    const list = found?.list ?? this.#lists.take();
+    const fits = this.#db.transaction(() => {
+      if (!this.#lists.change(list, added, removed))
+        throw new AccelError(
+          "SET_MISMATCH",
+          "the change does not fit the elements that this agent has",
+        );
+      this.#put.run(host, kind, to, body.count, digest, list);
+    });
+    try {
+      fits.immediate();
+      this.#onDelta({ before: have.digest, after: digest, added, removed });
+      return { kind: "applied", reason: "" };
+    } catch (error) {
+      if (error instanceof AccelError) return { kind: "mismatch", reason: error.message };
+      throw error;
+    } finally {
+      if (found === undefined) this.#lists.release(list);
+    }
+  }
+
+  /**
+   * The whole set, written beside the one in force, which stays until all of it is there. Throws SET_MISMATCH where count or digest of what arrived
+   * differ from what was promised, and what `elements` throws; nothing has changed then, nor when it is killed.
+   */
+  async replace(
+    want: SetVersion,
+    elements: AsyncIterable<readonly SetElement[]>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    await this.sweep(signal);
+    const list = this.#lists.take();
+    try {
+      const before = this.#find.get(want.host, want.kind)?.list ?? list;
+      const isWhole = await this.#lists.fill(list, before, want, elements, signal);
+      signal.throwIfAborted();
+      if (!isWhole)
+        throw new AccelError(
+          "SET_MISMATCH",
+          `the whole ${want.kind} set of ${want.host} has another count or digest than version ${want.version} should, or something that is no CIDR range`,
+        );
+      this.#put.run(want.host, want.kind, want.version, want.count, want.digest, list);
+    } finally {
+      this.#lists.release(list);
+    }
+    await this.sweep(signal);
+  }
+
+  /** Forgets the sets of hosts that are no longer served; their elements go with the next `sweep`. */
+  keepOnly(hosts: ReadonlySet<string>): void {
+    const gone = this.list().filter(({ host }) => !hosts.has(host));
+    this.#db
+      .transaction(() => {
+        for (const { host, kind } of gone) this.#drop.run(host, kind);
+      })
+      .immediate();
+  }
+
+  /** Deletes what belongs to no set, or was given up half-way, a little at a time. Ends early on `signal`. */
+  async sweep(signal: AbortSignal): Promise<void> {
+    await this.#lists.sweep(signal);
+  }
+}

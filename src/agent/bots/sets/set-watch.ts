@@ -1,0 +1,109 @@
+// What the agent says of its bot sets: which are behind what central has and why, in health, metrics and status. A set that is behind is whole and in force.
+
+import type { Health } from "../../../base/health.ts";
+import type { Log } from "../../../base/log.ts";
+import { createMetrics, type Registry } from "../../../base/metrics.ts";
+import type { BotSet } from "../../../wire/journal.ts";
+import type { SetVersion } from "../tables/table-messages.ts";
+
+/** `mismatch`: what arrived does not fit. `shrunk`: refused, an accident is more likely. `unavailable`: the whole set cannot be had, or not right. */
+export type BehindReason = "mismatch" | "shrunk" | "unavailable";
+
+type Name = { readonly host: string; readonly kind: BotSet };
+type Behind = Name & {
+  readonly why: BehindReason;
+  readonly reason: string;
+  readonly since: string;
+};
+
+const metricTable = {
+  accel_agent_set_faults_total: {
+    kind: "counter",
+    help: "Times that central's news of a bot set could not be taken as they came.",
+    labels: ["reason"],
+  },
+  accel_agent_set_fetches_total: {
+    kind: "counter",
+    help: "Bot sets that were fetched whole.",
+  },
+  accel_agent_sets_behind: {
+    kind: "gauge",
+    help: "Bot sets that are in force as they were before central's newest version.",
+  },
+} as const;
+
+const hints: Readonly<Record<BehindReason, string>> = {
+  mismatch: "The whole set is being fetched.",
+  shrunk:
+    "If central's set is as it should be, import it there with `accel-central bots import … --replace`, which says that it is meant; else restore central.",
+  unavailable: "It is tried again each minute; see the log, and central's.",
+};
+
+export class SetWatch {
+  readonly #health: Health;
+  readonly #log: Log;
+  readonly #now: () => Date;
+  readonly #metrics;
+  readonly #behind = new Map<string, Behind>();
+
+  constructor(options: {
+    readonly registry: Registry;
+    readonly health: Health;
+    readonly log: Log;
+    readonly now: () => Date;
+  }) {
+    this.#health = options.health;
+    this.#log = options.log;
+    this.#now = options.now;
+    this.#metrics = createMetrics(metricTable, options.registry);
+  }
+
+  /** The last good set stays in force. */
+  behind({ host, kind }: Name, why: BehindReason, reason: string): void {
+    const key = `${kind}/${host}`;
+    const since = this.#behind.get(key)?.since ?? this.#now().toISOString();
+    this.#behind.set(key, { host, kind, why, reason, since });
+    this.#metrics.accel_agent_set_faults_total.inc({ reason: why });
+    this.#metrics.accel_agent_sets_behind.set(this.#behind.size);
+    // A mismatch that the whole set mends is no warning yet.
+    if (why === "mismatch") return this.#log.info({ host, kind }, `bot set: ${reason}`);
+    const text = `the ${kind} set of ${host} stays as it was: ${reason}`;
+    this.#health.raise("bot_set_behind", "warning", text, hints[why], key);
+    this.#log.warn({ host, kind, why }, text);
+  }
+
+  /** As central has it. */
+  current({ host, kind }: Name): void {
+    const key = `${kind}/${host}`;
+    if (!this.#behind.delete(key)) return;
+    this.#metrics.accel_agent_sets_behind.set(this.#behind.size);
+    this.#health.settle("bot_set_behind", key);
+    this.#log.info({ host, kind }, "bot set is as central has it");
+  }
+
+  fetched({ host, kind }: Name): void {
+    this.#metrics.accel_agent_set_fetches_total.inc();
+    this.#log.info({ host, kind }, "bot set fetched whole");
+  }
+
+  behindNow(): readonly Name[] {
+    return [...this.#behind.values()].map(({ host, kind }) => ({ host, kind }));
+  }
+
+  /** For those whose host is no longer linked. */
+  keepOnly(hosts: ReadonlySet<string>): void {
+    for (const name of this.behindNow()) if (!hosts.has(name.host)) this.current(name);
+  }
+
+  /** The sets with what keeps each from being the newest. */
+  describe(sets: readonly SetVersion[]): readonly (SetVersion & {
+    readonly behind: Omit<Behind, "host" | "kind"> | null;
+  })[] {
+    return sets.map((set) => {
+      const behind = this.#behind.get(`${set.kind}/${set.host}`);
+      if (behind === undefined) return { ...set, behind: null };
+      const { why, reason, since } = behind;
+      return { ...set, behind: { why, reason, since } };
+    });
+  }
+}

@@ -1,0 +1,191 @@
+// Main's end of the table thread: asks it for tables, starts it anew when it died. While it is away the tables of before stay in force.
+
+import { Worker } from "node:worker_threads";
+import { Ending } from "../../../base/ending.ts";
+import type { Health } from "../../../base/health.ts";
+import { heapLimits } from "../../../base/heap-limits.ts";
+import type { Log } from "../../../base/log.ts";
+import { createMetrics, type Registry } from "../../../base/metrics.ts";
+import { Mutex } from "../../../base/mutex.ts";
+import { sleep } from "../../../base/wait.ts";
+import { backoffMs } from "../../../core/backoff.ts";
+import { AccelError, messageOf } from "../../../core/faults.ts";
+import { builtTables, openArenas, type BuiltTables } from "./table-maker.ts";
+import type {
+  Arenas,
+  FromTabler,
+  PlacedTables,
+  SetDelta,
+  SetVersion,
+  TablerInit,
+  ToTabler,
+} from "./table-messages.ts";
+
+export type TablesOptions = {
+  /** The thread's root. */
+  readonly entry: URL;
+  readonly dbPath: string;
+  readonly random: () => number;
+  readonly registry: Registry;
+  readonly health: Health;
+  readonly log: Log;
+  readonly stop: AbortSignal;
+  readonly buildWaitMs?: number;
+};
+
+const metricTable = {
+  accel_agent_set_builds_total: {
+    kind: "counter",
+    help: "Times that changed bot sets were compiled.",
+    labels: ["outcome"],
+  },
+  accel_agent_set_build_seconds: {
+    kind: "histogram",
+    help: "How long compiling changed bot sets took.",
+  },
+} as const;
+
+/** A million elements take three seconds to be read and compiled. */
+const buildWaitMsDefault = 120_000;
+const triesMax = 3;
+const restartBackoff = { firstMs: 200, mostMs: 5_000 };
+/** Columns lie outside of it; names and what is read inside. */
+const heapMiB = 1_024;
+
+export class TableClient implements AsyncDisposable {
+  readonly #options: TablesOptions;
+  readonly #arenas: Arenas = openArenas();
+  readonly #metrics;
+  readonly #building = new Mutex();
+  readonly #ended = new AbortController();
+  #thread: TableThread | undefined;
+  #no = 0;
+
+  constructor(options: TablesOptions) {
+    this.#options = options;
+    this.#metrics = createMetrics(metricTable, options.registry);
+    this.#thread = this.#start();
+  }
+
+  /** A change that was committed: the next build starts from it, not from agent.db. */
+  note(delta: SetDelta): void {
+    this.#thread?.tell({ kind: "delta", delta });
+  }
+
+  /**
+   * The tables of these sets, each as it is said to be or newer, in the arena that is not in force or, where nothing is to be written, in the one that
+   * is. Nobody may be reading the other one. Throws SETS_NOT_COMPILED after some tries.
+   */
+  async build(sets: readonly SetVersion[], inForce: 0 | 1): Promise<BuiltTables> {
+    return this.#building.run(async () => {
+      for (let failures = 0; ; failures++) {
+        const placed = await this.#try(sets, inForce);
+        if (typeof placed !== "string") return this.#built(placed);
+        this.#tellFailure(placed);
+        const stop = AbortSignal.any([this.#options.stop, this.#ended.signal]);
+        const waitMs = backoffMs(failures, this.#options.random(), restartBackoff);
+        if (failures + 1 >= triesMax || !(await sleep(waitMs, stop)))
+          throw new AccelError("SETS_NOT_COMPILED", placed);
+      }
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ended.abort();
+    await this.#thread?.end("stopped");
+  }
+
+  /** A text: why not. */
+  async #try(sets: readonly SetVersion[], inForce: 0 | 1): Promise<PlacedTables | string> {
+    const began = performance.now();
+    const thread = (this.#thread ??= this.#start());
+    const id = ++this.#no;
+    const late = setTimeout(
+      () => void thread.end("did not answer in time"),
+      this.#options.buildWaitMs ?? buildWaitMsDefault,
+    );
+    const answer = await thread.ask({ kind: "build", id, sets, inForce });
+    clearTimeout(late);
+    this.#metrics.accel_agent_set_build_seconds.observe((performance.now() - began) / 1_000);
+    return typeof answer === "string"
+      ? answer
+      : answer.kind === "failed"
+        ? answer.reason
+        : answer.tables;
+  }
+
+  #built(placed: PlacedTables): BuiltTables {
+    this.#metrics.accel_agent_set_builds_total.inc({ outcome: "built" });
+    this.#options.health.settle("sets_not_compiled");
+    return builtTables(placed, this.#arenas);
+  }
+
+  #tellFailure(reason: string): void {
+    const { log, health } = this.#options;
+    this.#metrics.accel_agent_set_builds_total.inc({ outcome: "failed" });
+    if (this.#ended.signal.aborted) return;
+    log.error({ reason }, "bot sets could not be compiled; those of before stay in force");
+    health.raise(
+      "sets_not_compiled",
+      "error",
+      `changed bot sets are not in force: ${reason}`,
+      "See the agent's log; memory and disk of the host.",
+    );
+  }
+
+  #start(): TableThread {
+    const { entry, dbPath } = this.#options;
+    const thread = new TableThread(entry, { dbPath, arenas: this.#arenas });
+    void this.#watch(thread);
+    return thread;
+  }
+
+  async #watch(thread: TableThread): Promise<void> {
+    const reason = await thread.gone;
+    if (this.#thread === thread) this.#thread = undefined;
+    if (!this.#ended.signal.aborted) this.#options.log.error({ reason }, "the table thread ended");
+  }
+}
+
+/** One life of the thread. */
+class TableThread {
+  /** With the reason, when it runs no more. */
+  readonly #gone = new Ending<string>();
+  readonly #worker: Worker;
+  #answer: ((answer: FromTabler) => void) | undefined;
+  #reason = "";
+
+  constructor(entry: URL, workerData: TablerInit) {
+    const resourceLimits = heapLimits(heapMiB);
+    this.#worker = new Worker(entry, { name: "tabler", workerData, resourceLimits, execArgv: [] });
+    this.#worker.on("message", (message: FromTabler) => this.#answer?.(message));
+    this.#worker.once("error", (error) => (this.#reason ||= messageOf(error)));
+    this.#worker.once("exit", (code) =>
+      this.#gone.end(
+        `the table thread ended with code ${code}${this.#reason && `: ${this.#reason}`}`,
+      ),
+    );
+  }
+
+  /** Resolves with the reason when it runs no more. */
+  get gone(): Promise<string> {
+    return this.#gone.promise;
+  }
+
+  tell(message: ToTabler): void {
+    this.#worker.postMessage(message, []);
+  }
+
+  /** A text: why it is gone. One question at a time. */
+  async ask(message: ToTabler & { readonly kind: "build" }): Promise<FromTabler | string> {
+    const { promise, resolve } = Promise.withResolvers<FromTabler>();
+    this.#answer = (answer) => answer.id === message.id && resolve(answer);
+    this.tell(message);
+    return this.#gone.or(promise);
+  }
+
+  async end(reason: string): Promise<void> {
+    this.#reason ||= reason;
+    await this.#worker.terminate();
+  }
+}

@@ -1,0 +1,214 @@
+// The known crawlers, from the package crawler-user-agents: pattern, name, description. Refreshed by updating the package.
+//
+// Of 1,500 patterns nearly all are plain texts, and each of the others holds one. All these texts are looked for at once; a pattern is tried
+// where its text occurs. So the time is bounded by the length of the agent, not by the number of patterns.
+
+import list from "crawler-user-agents";
+import type { Place } from "./agent-tokens.ts";
+import { TextFinder } from "../decisions/text-finder.ts";
+
+export type Crawler = {
+  readonly pattern: string;
+  /** The text that the pattern looks for. Bots had this name until they were named by what stands in their agents. */
+  readonly name: string;
+  readonly description: string | null;
+  /** A library or a driven browser: whoever uses it may have a name of its own. */
+  readonly isTool: boolean;
+};
+
+// The package's types lag behind its data, which has described every crawler since 1.40.
+type Described = {
+  readonly pattern: string;
+  readonly description?: string;
+  readonly tags?: readonly string[];
+  readonly instances: readonly string[];
+};
+
+const tools: ReadonlySet<string> = new Set(["http-library", "browser-automation"]);
+
+export const crawlers: readonly Crawler[] = (list as readonly Described[]).map(
+  ({ pattern, description, tags = [] }) => ({
+    pattern,
+    name: nameOf(pattern),
+    description: description ?? null,
+    isTool: tags.some((tag) => tools.has(tag)),
+  }),
+);
+
+/** Agents of them that were seen, crawler by crawler. */
+export const publishedAgents: readonly string[] = (list as readonly Described[]).flatMap(
+  ({ instances }) => instances,
+);
+
+/** "Googlebot\/" → "Googlebot", "^curl" → "curl", "[wW]get" → "wget": the text that the pattern looks for. */
+export function nameOf(pattern: string): string {
+  const name = pattern
+    .replaceAll(/\[\\s\]|\\s[*+]?/g, " ")
+    .replaceAll(/\\[bBdDSwW]|\(\^\| \)|\(\?:[^)]*\)\??/g, "")
+    .replaceAll(/\[\\?(.)[^\]]*\]/g, "$1")
+    .replaceAll(/\\(.)/g, "$1")
+    .replaceAll(/[\^$*+?()|{}]/g, "")
+    .replaceAll(/^[\s/.:-]+|[\s/.:-]+$/g, "");
+  return name === "" ? pattern : name;
+}
+
+/** One alternative of a pattern. */
+type Sought = {
+  /** Occurs in all that matches; "" where the pattern holds no text. */
+  readonly text: string;
+  /** Undefined: the text is all there is to it. */
+  readonly matches: ((agent: string) => boolean) | undefined;
+  /** Where what names the crawler stands. */
+  readonly places: (agent: string) => readonly Place[];
+  readonly crawler: Crawler;
+};
+
+/** Of one pattern in one agent: what an agent repeats more often than that is looked at no further. */
+const placesMax = 8;
+
+/** A crawler in an agent, and where in it its pattern matches, of a pattern of several texts the first of them. */
+export type Found = { readonly crawler: Crawler; readonly places: readonly Place[] };
+
+export class CrawlerNames {
+  readonly #sought: readonly Sought[];
+  readonly #finder: TextFinder;
+  /** Places of those that must be tried always. */
+  readonly #textless: readonly number[];
+  readonly #byName: ReadonlyMap<string, Crawler>;
+
+  constructor(known: readonly Crawler[] = crawlers) {
+    const ranked = known.toSorted(inRank);
+    this.#sought = ranked.flatMap((crawler) => soughtOf(crawler));
+    this.#finder = new TextFinder(this.#sought.map(({ text }) => text));
+    this.#textless = this.#sought.flatMap(({ text }, at) => (text === "" ? [at] : []));
+    this.#byName = new Map(ranked.toReversed().map((crawler) => [key(crawler.name), crawler]));
+  }
+
+  /** Whose pattern matches; of several the first in rank. Time in the length of the agent. */
+  match(agent: string): Crawler | undefined {
+    return this.#first(agent)?.crawler;
+  }
+
+  /** The same, and where it matches. */
+  find(agent: string): Found | undefined {
+    const found = this.#first(agent);
+    return found === undefined
+      ? undefined
+      : { crawler: found.crawler, places: found.places(agent) };
+  }
+
+  #first(agent: string): Sought | undefined {
+    let best = this.#sought.length;
+    const refused = new Set<number>();
+    const look = (at: number): void => {
+      if (at >= best || refused.has(at)) return;
+      if (this.#sought[at]?.matches?.(agent) === false) refused.add(at);
+      else best = at;
+    };
+    this.#finder.find(agent, look);
+    for (const at of this.#textless) look(at);
+    return this.#sought[best];
+  }
+
+  /** A crawler by its name, whatever the case. */
+  named(name: string): Crawler | undefined {
+    return this.#byName.get(key(name));
+  }
+}
+
+/** Who uses a tool before the tool; then the longest name, which says most; then the package's order. */
+export function inRank(a: Crawler, b: Crawler): number {
+  return Number(a.isTool) - Number(b.isTool) || b.name.length - a.name.length;
+}
+
+const key = (name: string): string => name.toLowerCase();
+
+function soughtOf(crawler: Crawler): readonly Sought[] {
+  const { pattern } = crawler;
+  // An alternative within a group belongs to the group.
+  const alternatives = pattern.includes("(") ? [pattern] : pattern.split("|");
+  return alternatives.map((one) => {
+    const { text, isAll } = longestText(one);
+    const matches = isAll ? undefined : matcherOf(one);
+    return { text, matches, places: placesOf(one, isAll ? text : undefined), crawler };
+  });
+}
+
+/** `text`: all there is to the pattern. */
+function placesOf(pattern: string, text: string | undefined): (agent: string) => readonly Place[] {
+  const steps = stepsOf(pattern);
+  const sought = text ?? steps?.[0];
+  if (sought !== undefined) return (agent) => occurrences(agent, sought);
+  const expression = new RegExp(pattern, "g");
+  return (agent) => {
+    const places: Place[] = [];
+    expression.lastIndex = 0;
+    while (places.length < placesMax) {
+      const found = expression.exec(agent);
+      if (found === null) break;
+      places.push({ from: found.index, to: found.index + found[0].length });
+    }
+    return places;
+  };
+}
+
+function occurrences(agent: string, text: string): readonly Place[] {
+  const places: Place[] = [];
+  let from = agent.indexOf(text);
+  while (from >= 0 && places.length < placesMax) {
+    places.push({ from, to: from + text.length });
+    from = agent.indexOf(text, from + text.length);
+  }
+  return places;
+}
+
+/** The texts of "A[\s\S]*B", in their order; undefined for any other pattern. */
+function stepsOf(pattern: string): readonly string[] | undefined {
+  const steps = pattern.split("[\\s\\S]*").map((step) => longestText(step));
+  if (steps.length === 1 || steps.some(({ isAll }) => !isAll)) return undefined;
+  return steps.map(({ text }) => text);
+}
+
+/** "A[\s\S]*B" would look for B behind each A: here the first A is enough. */
+function matcherOf(pattern: string): (agent: string) => boolean {
+  const steps = stepsOf(pattern);
+  if (steps === undefined) {
+    const expression = new RegExp(pattern);
+    return (agent) => expression.test(agent);
+  }
+  return (agent) => {
+    let at = 0;
+    for (const text of steps) {
+      const found = agent.indexOf(text, at);
+      if (found < 0) return false;
+      at = found + text.length;
+    }
+    return true;
+  };
+}
+
+/** The longest run of characters that stand for themselves, and whether there is nothing else. Alternatives are not looked into. */
+function longestText(pattern: string): { readonly text: string; readonly isAll: boolean } {
+  const runs = [""];
+  const part = /\\(?<escaped>[^A-Za-z0-9])|\\.|\[(?:\\.|[^\]])*\]|\((?:\\.|[^()])*\)|./gsu;
+  let [isAll, isKnown] = [true, true];
+  for (const { 0: found, groups } of pattern.matchAll(part)) {
+    const char = groups?.["escaped"] ?? (/^[^\\^$.|?*+()[\]{}]$/u.test(found) ? found : undefined);
+    const run = runs.at(-1) ?? "";
+    if (char !== undefined) {
+      runs[runs.length - 1] = run + char;
+      continue;
+    }
+    isAll = false;
+    // Groups in groups, counts, alternatives beside groups: not read, tried always.
+    if (/^[|(){}]$/.test(found)) isKnown = false;
+    // What may be repeated or absent is not there for certain.
+    if (/^[?*+]$/.test(found)) runs[runs.length - 1] = run.slice(0, -1);
+    runs.push("");
+  }
+  return { text: isKnown ? runs.reduce(longer) : "", isAll };
+}
+
+function longer(a: string, b: string): string {
+  return b.length > a.length ? b : a;
+}

@@ -1,0 +1,91 @@
+// Requests of unreviewed bots, counted by domain and name until they are taken. Bounded whatever agents are made up: the names of known crawlers
+// are few, of the others the most frequent stay, and the rest is summed in `other`. No request is left out.
+
+import { otherBots } from "../../../wire/channel.ts";
+import type { ClaimedBot } from "./user-agents.ts";
+
+export type UnreviewedCount = ClaimedBot & { readonly domain: string; readonly requests: number };
+
+export type CountLimits = {
+  /** Of a domain: names that agents gave themselves. */
+  readonly ownNames: number;
+  /** Of all domains together, `other` left aside. */
+  readonly names: number;
+};
+
+/** 3,000 rows of a name, a description of 200 characters and the syntax: a report grows by 1 MB at most. */
+export const countLimits: CountLimits = { ownNames: 200, names: 3_000 };
+
+type Row = { readonly bot: ClaimedBot; requests: number };
+
+export class UnreviewedCounts {
+  readonly #limits: CountLimits;
+  readonly #domains = new Map<string, DomainCounts>();
+  #names = 0;
+
+  constructor(limits: CountLimits = countLimits) {
+    this.#limits = limits;
+  }
+
+  get isEmpty(): boolean {
+    return this.#domains.size === 0;
+  }
+
+  /** `domain` is one that is served: their number is bounded elsewhere. */
+  add(domain: string, bot: ClaimedBot, requests = 1): void {
+    let counts = this.#domains.get(domain);
+    if (counts === undefined) this.#domains.set(domain, (counts = new DomainCounts()));
+    const before = counts.names;
+    counts.add(bot, requests, this.#limits.ownNames, this.#names < this.#limits.names);
+    this.#names += counts.names - before;
+  }
+
+  /** What was counted since the last time, domain by domain. */
+  take(): readonly UnreviewedCount[] {
+    const taken = [...this.#domains].flatMap(([domain, counts]) =>
+      counts.rows().map(({ bot: { name, description }, requests }) => {
+        return { domain, name, description, requests };
+      }),
+    );
+    this.#domains.clear();
+    this.#names = 0;
+    return taken;
+  }
+}
+
+class DomainCounts {
+  readonly #known = new Map<string, Row>();
+  #own = new Map<string, Row>();
+  #other = 0;
+
+  get names(): number {
+    return this.#known.size + this.#own.size;
+  }
+
+  add(bot: ClaimedBot, requests: number, ownMax: number, hasRoom: boolean): void {
+    if (bot.name === otherBots.name) {
+      this.#other += requests;
+      return;
+    }
+    const isOwn = bot.description === null;
+    if (isOwn && this.#own.size >= ownMax && !this.#own.has(bot.name)) this.#foldSmall();
+    const rows = isOwn ? this.#own : this.#known;
+    const row = rows.get(bot.name);
+    if (row !== undefined) row.requests += requests;
+    else if (hasRoom) rows.set(bot.name, { bot, requests });
+    else this.#other += requests;
+  }
+
+  rows(): readonly Row[] {
+    const rows = [...this.#known.values(), ...this.#own.values()];
+    return this.#other === 0 ? rows : [...rows, { bot: otherBots, requests: this.#other }];
+  }
+
+  /** The less frequent half makes room: names that come once never push out one that comes often. */
+  #foldSmall(): void {
+    const rows = [...this.#own].toSorted(([, a], [, b]) => b.requests - a.requests);
+    const kept = rows.slice(0, Math.floor(rows.length / 2));
+    for (const [, { requests }] of rows.slice(kept.length)) this.#other += requests;
+    this.#own = new Map(kept);
+  }
+}

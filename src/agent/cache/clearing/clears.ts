@@ -1,0 +1,321 @@
+// Every clear that may still matter: its rows in index.db, and the guard that a response must pass before it is stored.
+//
+// A clear is recorded (numbered, known to the guard) before anything is matched, applied in one FULL commit with the ids it hit, and gone when their
+// rows are deleted. An invalidation (RFC 9111 §4.4) takes a number as well, but hits one URL at once: only the newest number of each URL is remembered.
+
+import { createHash } from "node:crypto";
+import type { Sqlite } from "../../../base/sqlite.ts";
+import { normalPattern } from "../../../core/patterns/index-schema.ts";
+import { parsePatterns, prepareClearSql, seenOf, type ClearSeen } from "./clear-sql.ts";
+import { inScope, type EntryKey, type EntryMeta, type Scope } from "../entry.ts";
+import type { Guard } from "../index/guard.ts";
+import { decodeIdRuns } from "./id-runs.ts";
+import { commit, readState } from "../index/index-file.ts";
+
+/** Clears remembered one by one; a response whose source is older than the oldest of them is not stored. */
+const rememberedMax = 10_000;
+const rememberedPatternCharsMax = 16_777_216;
+/** About 100 bytes each. */
+const rememberedUrlsMax = 50_000;
+
+export type ClearRequest = Scope & {
+  readonly clearId: string;
+  /** Null: everything in scope. */
+  readonly patterns: readonly string[] | null;
+  /** Of the journal entry; 0 for a clear given on this host. */
+  readonly seq: number;
+};
+export type ClearApplied = {
+  readonly clearNo: number;
+  readonly matched: number;
+  readonly widened: boolean;
+  readonly invisibleMs: number;
+};
+export type ClearGone = {
+  readonly removed: number;
+  /** Responses that were refused for it so far. Each counts for one clear, the oldest that came after it was asked for and matches it. */
+  readonly blockedInFlight: number;
+  readonly goneMs: number;
+  /** The predicate was asked again after the deletion and found nothing; false: it did, or could not be asked; null: not yet. */
+  readonly verified: boolean | null;
+  /** How many it found, which is a defect; they were dropped then. */
+  readonly left: number;
+};
+export type AppliedRow = Omit<ClearApplied, "clearNo"> & { readonly ids: Uint8Array };
+
+type Remembered = Scope & {
+  readonly clearNo: number;
+  patterns: readonly string[] | null;
+};
+/**
+ * Why a response is not stored. `forgotten`: its source is too old to know what came since, and so is whatever it replaces. `clearNo`: the oldest clear that came
+ * after its source was read and matches; null where an invalidation alone does, or none is known.
+ */
+export type Refusal = { readonly why: "matched" | "forgotten"; readonly clearNo: number | null };
+/** How many responses a clear has kept from being stored. */
+export type Refused = { readonly clearId: string; readonly blocked: number };
+export type StoredClear = Scope & {
+  readonly clearNo: number;
+  readonly phase: number;
+  /** Null: everything in scope, be it asked for or widened. */
+  readonly patterns: readonly string[] | null;
+  readonly applied: ClearApplied;
+  readonly gone: ClearGone;
+};
+export class Clears {
+  readonly #db: Sqlite;
+  readonly #guard: Guard;
+  readonly #sql: ReturnType<typeof prepareClearSql>;
+  /** Ascending by number. */
+  readonly #remembered: Remembered[] = [];
+  #patternChars = 0;
+  readonly #urls = new Map<string, number>();
+  #newest: number;
+  /** Newest number that index.db keeps whatever happens to the host. */
+  #durableNo: number;
+  /** Newest clear that was applied: they are, in their order. */
+  #appliedNo: number;
+  /** Everything up to here counts as matching: clears and invalidations that are no longer known one by one. */
+  #floor: number;
+  /** The clears among them: their rows may go. */
+  #forgottenNo: number;
+  /** By clear id, since it was asked last. */
+  #refused = new Map<string, number>();
+  /** Of the transaction in progress. */
+  #pendingRefused: Refused[] = [];
+
+  /** `issuedNo`: newest number that an index thread before this one gave out in this process; its invalidations are known to nobody any more. */
+  constructor(db: Sqlite, guard: Guard, issuedNo: number) {
+    this.#db = db;
+    this.#guard = guard;
+    this.#sql = prepareClearSql(db);
+    const state = readState(db);
+    this.#newest = Math.max(state.clear_no, issuedNo);
+    this.#durableNo = state.clear_no;
+    this.#appliedNo = this.#newest;
+    this.#floor = Math.max(state.floor_no, issuedNo);
+    this.#forgottenNo = state.floor_no;
+    for (const row of this.#sql.all.iterate())
+      this.#remember({
+        ...row,
+        patterns: row.widened === 1 || row.patterns === null ? null : parsePatterns(row.patterns),
+      });
+  }
+
+  get newest(): number {
+    return this.#newest;
+  }
+
+  get durableNo(): number {
+    return this.#durableNo;
+  }
+
+  /** A FULL commit has ended: it wrote out every commit before it. */
+  madeDurable(): void {
+    this.#durableNo = this.#newest;
+  }
+
+  /** Clears up to here have hidden what they match, or are too old to be known one by one. */
+  get settledNo(): number {
+    return Math.max(this.#appliedNo, this.#floor);
+  }
+
+  /** Numbers the clear and arms the guard, durably against a crash of the process. */
+  record({ clearId, seq, domain, host, patterns }: ClearRequest, nowS: number): number {
+    const clearNo = this.#newest + 1;
+    const text = patterns === null ? null : JSON.stringify(patterns);
+    commit(this.#db, "normal", () => {
+      this.#sql.record.run(clearNo, clearId, seq, domain, host, text, nowS);
+      this.#sql.number.run(clearNo);
+    });
+    this.#newest = clearNo;
+    const normal = patterns?.map((pattern) => normalPattern(pattern)) ?? null;
+    this.#remember({ clearNo, domain, host, patterns: normal });
+    return clearNo;
+  }
+
+  /** The one durable commit of a clear. */
+  apply(clearNo: number, seq: number, { ids, matched, widened, invisibleMs }: AppliedRow): void {
+    const remembered = this.#find(clearNo);
+    if (widened && remembered !== undefined) {
+      this.#patternChars -= patternChars(remembered);
+      remembered.patterns = null;
+    }
+    commit(this.#db, "full", () => {
+      this.#sql.apply.run(widened ? 1 : 0, matched, invisibleMs, ids, clearNo);
+      if (seq > 0) this.#sql.cursor.run(seq);
+    });
+    this.#appliedNo = clearNo;
+    this.madeDurable();
+  }
+
+  /** What a clear that is in force already has come to; undefined where it is not known. */
+  stored(clearId: string): StoredClear | undefined {
+    const row = this.#sql.byId.get(clearId);
+    if (row === undefined || row.phase === 0) return undefined;
+    const widened = row.widened === 1;
+    return {
+      clearNo: row.clearNo,
+      phase: row.phase,
+      domain: row.domain,
+      host: row.host,
+      patterns: widened || row.patterns === null ? null : parsePatterns(row.patterns),
+      applied: {
+        clearNo: row.clearNo,
+        matched: row.matched,
+        widened,
+        invisibleMs: row.invisibleMs,
+      },
+      gone: {
+        removed: row.removed,
+        blockedInFlight: row.blocked,
+        goneMs: row.goneMs,
+        verified: row.verified === null ? null : row.verified === 1,
+        left: row.left,
+      },
+    };
+  }
+
+  /** Applied, but not yet deleted. */
+  unfinished(): { clearNo: number; ids: Float64Array }[] {
+    return this.#sql.unfinished
+      .all()
+      .map(({ clearNo, ids }) => ({ clearNo, ids: decodeIdRuns(ids ?? new Uint8Array()) }));
+  }
+
+  /** The newest that concern the key, whatever they match. */
+  concerning({ domain, host }: EntryKey, limit: number): ClearSeen[] {
+    return this.#sql.concerning.all(domain, host, limit).map(seenOf);
+  }
+
+  /** Undefined for an invalidation, and for a clear that is no longer known one by one. */
+  seen(clearNo: number): ClearSeen | undefined {
+    const row = this.#sql.byNo.get(clearNo);
+    return row === undefined ? undefined : seenOf(row);
+  }
+
+  /** Within a transaction of the caller, together with the deletion of the last of its rows. */
+  finish(clearNo: number, removed: number, goneMs: number): ClearGone {
+    const blockedInFlight = this.#sql.finish.get(removed, goneMs, clearNo)?.blocked ?? 0;
+    this.#sql.forget.run(this.#forgottenNo);
+    this.#sql.floor.run(this.#forgottenNo);
+    return { removed, blockedInFlight, goneMs, verified: null, left: 0 };
+  }
+
+  /** Undefined: the predicate was not asked again yet. */
+  verified(clearNo: number): Pick<ClearGone, "verified" | "left"> | undefined {
+    const row = this.#sql.isVerified.get(clearNo);
+    return row === undefined || row.verified === null
+      ? undefined
+      : { verified: row.verified === 1, left: row.left };
+  }
+
+  /** What became of asking the predicate again. */
+  noteVerified(clearNo: number, { verified, left }: Pick<ClearGone, "verified" | "left">): void {
+    commit(this.#db, "normal", () =>
+      this.#sql.verified.run(verified === null ? null : Number(verified), left, clearNo),
+    );
+  }
+
+  /** Within a FULL transaction of the caller that deletes the URL's rows. */
+  invalidate(key: EntryKey): void {
+    this.#newest++;
+    this.#sql.number.run(this.#newest);
+    const url = urlHash(key);
+    this.#urls.delete(url); // Moves it to the end: the map stays in the order of numbers.
+    this.#urls.set(url, this.#newest);
+    if (this.#urls.size <= rememberedUrlsMax) return;
+    for (const [oldest, clearNo] of this.#urls) {
+      this.#urls.delete(oldest);
+      this.#floor = Math.max(this.#floor, clearNo);
+      return;
+    }
+  }
+
+  /** Why the response may not be stored: something that came after its source was read matches it. Undefined: nothing does. */
+  blocks({
+    key,
+    meta,
+  }: {
+    readonly key: EntryKey;
+    readonly meta: Pick<EntryMeta, "mime" | "sourceNo">;
+  }): Refusal | undefined {
+    if (meta.sourceNo < this.#floor) return { why: "forgotten", clearNo: null };
+    const clear = this.#oldestMatch(key, meta);
+    if (clear !== undefined) return { why: "matched", clearNo: clear.clearNo };
+    // Without any, and mostly there is none, no digest is needed.
+    const isInvalidated =
+      this.#urls.size > 0 && (this.#urls.get(urlHash(key)) ?? 0) > meta.sourceNo;
+    return isInvalidated ? { why: "matched", clearNo: null } : undefined;
+  }
+
+  /** Within the transaction of the caller: a response was refused for the clear. */
+  countRefused(clearNo: number): void {
+    const refused = this.#sql.refused.get(clearNo);
+    if (refused !== undefined) this.#pendingRefused.push(refused);
+  }
+
+  /** Takes over or forgets what the last transaction counted. */
+  settle(committed: boolean): void {
+    if (committed)
+      for (const { clearId, blocked } of this.#pendingRefused) this.#refused.set(clearId, blocked);
+    this.#pendingRefused = [];
+  }
+
+  /** Clears of which the count has changed since they were taken last, those first that have waited longest. */
+  takeRefused(limit: number): readonly Refused[] {
+    const taken = [...this.#refused.entries().take(limit)];
+    for (const [clearId] of taken) this.#refused.delete(clearId);
+    return taken.map(([clearId, blocked]) => ({ clearId, blocked }));
+  }
+
+  #oldestMatch(
+    key: EntryKey,
+    { mime, sourceNo }: Pick<EntryMeta, "mime" | "sourceNo">,
+  ): Remembered | undefined {
+    const later: Remembered[] = [];
+    for (let at = this.#remembered.length - 1; at >= 0; at--) {
+      const clear = this.#remembered[at];
+      if (clear === undefined || clear.clearNo <= sourceNo) break;
+      if (inScope(clear, key)) later.push(clear);
+    }
+    if (later.length === 0) return undefined;
+    later.reverse();
+    const wholeAt = later.findIndex(({ patterns }) => patterns === null);
+    const { kind, path, query } = key;
+    const first = this.#guard.firstMatch(
+      { kind, path, query, mime },
+      (wholeAt < 0 ? later : later.slice(0, wholeAt)).map(({ patterns }) => patterns ?? []),
+    );
+    return later[first < 0 ? wholeAt : first];
+  }
+
+  #find(clearNo: number): Remembered | undefined {
+    return this.#remembered.findLast((clear) => clear.clearNo === clearNo);
+  }
+
+  #remember(clear: Remembered): void {
+    this.#remembered.push(clear);
+    this.#patternChars += patternChars(clear);
+    while (
+      this.#remembered.length > rememberedMax ||
+      this.#patternChars > rememberedPatternCharsMax
+    ) {
+      const oldest = this.#remembered.shift();
+      if (oldest === undefined) return;
+      this.#patternChars -= patternChars(oldest);
+      this.#forgottenNo = oldest.clearNo;
+      this.#floor = Math.max(this.#floor, oldest.clearNo);
+    }
+  }
+}
+
+function patternChars({ patterns }: Pick<Remembered, "patterns">): number {
+  return patterns?.reduce((sum, pattern) => sum + pattern.length, 0) ?? 0;
+}
+
+function urlHash({ domain, host, kind, path, query }: EntryKey): string {
+  return createHash("sha256")
+    .update(JSON.stringify([domain, host, kind, path, query]))
+    .digest("base64");
+}

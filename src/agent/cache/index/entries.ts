@@ -1,0 +1,314 @@
+// The rows of index.db about stored responses: put, change, remove, look through. Used by the index thread only; every method that writes runs within a transaction of the caller.
+
+import type { Sqlite } from "../../../base/sqlite.ts";
+import { canonicalJson } from "../../../core/journal/canonical-json.ts";
+import { indexedText, type IndexedText } from "../../../core/patterns/index-schema.ts";
+import type { Cause, Departures } from "./departures.ts";
+import {
+  keyValues,
+  prepareEntrySql,
+  type BaseRow,
+  type EntrySql,
+  type FoundEntry,
+  type HeldRow,
+  type KeyValues,
+  type RemovedRow,
+  type Unused,
+} from "./entry-sql.ts";
+import type { Candidate, EntryKey, Refreshed, StoredBody, VariantCoding } from "../entry.ts";
+import type { Site } from "./entry-sites.ts";
+import { StaleKeys } from "./stale-keys.ts";
+import { StoredBytes, type DomainSize } from "./stored-bytes.ts";
+import { TextCount } from "./text-count.ts";
+
+/** Variants of one key: what a response that varies by a header of the visitor's choice can fill. Those that were not used for longest go. */
+export const variantsMax = 32;
+/** A file takes whole blocks. */
+const blockBytes = 4_096;
+/** A row with its index entries, without its texts. */
+const rowBytes = 256;
+/** Of a text. A longer one makes words that stand in FTS5's index of its pages once more. */
+const shortTextMax = 1_000;
+/** What nobody has asked for again counts as used so long before it was stored: what is asked for within that time outlasts any flood of it. */
+const unaskedS = 3_600;
+/** Use is told by each worker for itself: what was noted so lately is not written again. */
+const usedGrainS = 20;
+
+/** Where a response goes, and what stands there: looked up once for all that a store asks of it. */
+export type Place = {
+  readonly values: KeyValues;
+  readonly vary: string;
+  /** Their ids ascend. */
+  readonly held: readonly HeldRow[];
+};
+
+export type { Unused };
+export type Removed = { readonly id: number; readonly object: string | null };
+
+export const varyText = (vary: Readonly<Record<string, string>> | null): string =>
+  vary === null ? "" : canonicalJson(vary);
+
+export class Entries {
+  readonly #stored: StoredBytes;
+  readonly #sql: EntrySql;
+  readonly #texts: TextCount;
+  readonly staleKeys: StaleKeys;
+  readonly #departures: Departures;
+
+  constructor(db: Sqlite, departures: Departures) {
+    this.#departures = departures;
+    this.#sql = prepareEntrySql(db);
+    this.#texts = new TextCount(db);
+    this.#stored = new StoredBytes(this.#sql.sizes.all());
+    this.staleKeys = new StaleKeys(this.#sql, this.#sql.keys.get() !== this.count);
+  }
+
+  get count(): number {
+    return this.#stored.count;
+  }
+  get bytes(): number {
+    return this.#stored.bytes;
+  }
+  /** How many domains have an entry. */
+  get domains(): number {
+    return this.#stored.domains;
+  }
+  byDomain(): Iterable<DomainSize> {
+    return this.#stored.byDomain();
+  }
+
+  /** Takes over or forgets what the last transaction changed; by how many bytes it changed which domain. */
+  settle(committed: boolean): ReturnType<StoredBytes["settle"]> {
+    this.#texts.settle(committed);
+    this.staleKeys.settle(committed);
+    return this.#stored.settle(committed);
+  }
+
+  /** False where words are missing that were there. Throws as SQLite does. */
+  hasAllTexts(): boolean {
+    return this.#texts.isRight();
+  }
+
+  place({ key, meta }: Pick<Candidate, "key" | "meta">): Place {
+    const values = keyValues(key);
+    const vary = varyText(meta.vary);
+    return { values, vary, held: this.#sql.ofVariant.all(...values, vary) };
+  }
+
+  /**
+   * Under a new id; what is held in its place is removed, and those of too many variants that were not used for longest. `isLive`: whether an entry counts among
+   * those; what was cleared waits for its deletion beside them.
+   */
+  put(
+    { key, meta, body, size }: Candidate,
+    { values, vary, held }: Place,
+    nowS: number,
+    isLive: (id: number) => boolean,
+  ): { id: number; removed: Removed[] } {
+    const replaced = { reason: "replaced", clearNo: null, atS: nowS } as const;
+    const before = held.map(({ id }) => id);
+    const removed = this.remove(before, replaced);
+    const headers = JSON.stringify(meta.headers);
+    const { mime } = meta;
+    const text = indexedText({ ...key, mime });
+    const footprint =
+      rowFootprint({ ...key, vary, mime }, headers.length, text) + bodyFootprint(body, size);
+    const { lastInsertRowid } = this.#sql.insert.run(
+      ...values,
+      vary,
+      mime,
+      meta.status,
+      headers,
+      meta.storedAtMs,
+      meta.initialAgeS,
+      meta.freshForS,
+      meta.sourceNo,
+      meta.digest,
+      ...fileValues(body),
+      size,
+      removed.length > 0 ? nowS : nowS - unaskedS, // What is replaced was asked for again.
+      footprint,
+    );
+    const id = Number(lastInsertRowid);
+    this.#add(id, key.domain, { body, text, footprint });
+    if (vary !== "") {
+      const live = this.#sql.otherVariants.all(...values, id).filter(isLive);
+      const surplus = live.slice(variantsMax - 1);
+      removed.push(...this.remove(surplus.toSorted(ascending), replaced));
+    }
+    return { id, removed };
+  }
+
+  /** A coded body of the entry `baseId`, which `base` tells of; in place of one of the same coding. */
+  putVariant(
+    baseId: number,
+    base: BaseRow,
+    { coding, body, size }: { coding: VariantCoding; body: StoredBody; size: number },
+    nowS: number,
+  ): { id: number; removed: Removed[] } {
+    const before = this.#sql.codedOf
+      .all(baseId)
+      .filter((id) => this.#sql.base.get(id)?.coding === coding);
+    const removed = this.remove(before);
+    const text = indexedText(base);
+    const footprint = rowFootprint(base, 0, text) + bodyFootprint(body, size);
+    const { lastInsertRowid } = this.#sql.insertVariant.run(
+      coding,
+      ...fileValues(body),
+      size,
+      nowS,
+      footprint,
+      baseId,
+    );
+    const id = Number(lastInsertRowid);
+    this.#add(id, base.domain, { body, text, footprint });
+    return { id, removed };
+  }
+
+  /** In place. Where the media type changes, so do the words, and what was coded under the old one is removed. */
+  refresh(id: number, before: BaseRow, refreshed: Refreshed, nowS: number): Removed[] {
+    const headers = JSON.stringify(refreshed.headers);
+    const { mime, storedAtMs, initialAgeS, freshForS } = refreshed;
+    const more = headers.length - before.headersLength + mime.length - before.mime.length;
+    const footprint = before.footprint + more;
+    this.#sql.refresh.run(mime, headers, storedAtMs, initialAgeS, freshForS, nowS, footprint, id);
+    this.#stored.change(before.domain, 0, more);
+    if (mime === before.mime) return [];
+    this.#sql.removeText.run(id);
+    this.#sql.insertText.run(id, ...indexedText({ ...before, mime }));
+    return this.remove(this.#sql.codedOf.all(id));
+  }
+
+  #add(
+    id: number,
+    domain: string,
+    {
+      body,
+      text,
+      footprint,
+    }: {
+      readonly body: StoredBody | null;
+      readonly text: IndexedText;
+      readonly footprint: number;
+    },
+  ): void {
+    this.#sql.insertKey.run(id);
+    this.#sql.insertText.run(id, ...text);
+    if (body?.kind === "inline") this.#sql.insertBody.run(id, body.bytes);
+    this.#texts.added(1);
+    this.#stored.change(domain, 1, footprint);
+  }
+
+  /** With what was coded of them. The ids ascend; those without a row are passed over. `cause`: what is remembered of it for operators. */
+  remove(ids: readonly number[], cause?: Cause): Removed[] {
+    if (ids.length === 0) return [];
+    if (cause !== undefined) this.#departures.note(ids, cause);
+    const { removals, removeText } = this.#sql;
+    const coded = removals.coded.all(JSON.stringify(ids));
+    const all = coded.length === 0 ? ids : [...ids, ...coded];
+    // One by one: a statement over many rows of FTS5 copies each page aside before it changes it, and one over a range reads every row there is.
+    for (const id of all) removeText.run(id);
+    const list = JSON.stringify(all);
+    removals.bodies.run(list);
+    return this.#take(removals.entries.all(list));
+  }
+
+  /** All variants of one URL. */
+  removeKey(key: EntryKey, cause: Cause): Removed[] {
+    return this.remove(this.#sql.ofKey.all(...keyValues(key)), cause);
+  }
+
+  #take(rows: readonly RemovedRow[]): Removed[] {
+    for (const { domain, footprint } of rows) this.#stored.change(domain, -1, -footprint);
+    this.#texts.removed(rows);
+    this.staleKeys.add(rows);
+    return rows.map(({ id, object }) => ({ id, object }));
+  }
+
+  /** Of all that is being deleted, up to this id, unless more than so many have come after it: their words are written again. */
+  emptyTexts(upTo: number, survivorsMax: number): void {
+    const survivors = this.#sql.newerThan.all(upTo, survivorsMax + 1);
+    if (survivors.length > survivorsMax) return;
+    this.#sql.emptyTexts.run();
+    for (const row of survivors) this.#sql.insertText.run(row.id, ...indexedText(row));
+    this.#sql.noteTextFrom.run(upTo);
+    this.#texts.emptied(upTo, survivors.length);
+  }
+
+  /** One step of putting the text index in order; false when it is. */
+  mergeTexts(): boolean {
+    const before = this.#sql.changes.get() ?? 0;
+    this.#sql.mergeTexts.run();
+    return (this.#sql.changes.get() ?? 0) - before > 1; // One change is the command itself.
+  }
+
+  touch(ids: Iterable<number>, nowS: number): void {
+    for (const id of ids) this.#sql.touch.run(nowS, id, nowS - usedGrainS);
+  }
+
+  /** The body was read again from disk and is what was written. */
+  markVerified(id: number): void {
+    this.#sql.verified.run(id);
+  }
+
+  base(id: number): BaseRow | undefined {
+    return this.#sql.base.get(id);
+  }
+
+  /** Of the domain, those first that were not used for longest; `after` this one. */
+  longestUnused(domain: string, after: Unused | undefined, limit: number): readonly Unused[] {
+    const { usedAtS, id } = after ?? { usedAtS: Number.MIN_SAFE_INTEGER, id: 0 };
+    return this.#sql.longestUnused.all(domain, usedAtS, id, limit);
+  }
+
+  /** Undefined where there is none. */
+  span(): { readonly oldest: number; readonly newest: number } | undefined {
+    const { oldest, newest } = this.#sql.span.get() ?? { oldest: null, newest: null };
+    return oldest === null || newest === null ? undefined : { oldest, newest };
+  }
+
+  /** The ids of one site after the other; those of one ascend. */
+  *ofSites(): Iterable<{ readonly site: Site; readonly ids: readonly number[] }> {
+    for (let site = this.#sql.firstSite.get(); site !== undefined;) {
+      const ids: readonly number[] = JSON.parse(
+        this.#sql.idsOfSite.get(site.domain, site.host) ?? "[]",
+      );
+      yield { site, ids };
+      site = this.#sql.siteAfter.get(site.domain, site.host);
+    }
+  }
+
+  found(id: number): FoundEntry | undefined {
+    return this.#sql.found.get(id);
+  }
+
+  holdsObject(name: string): boolean {
+    return this.#sql.holdsObject.get(name) !== undefined;
+  }
+}
+
+function fileValues(body: StoredBody | null): [string | null, Uint8Array | null] {
+  return body?.kind === "file" ? [body.object, body.digest] : [null, null];
+}
+
+const ascending = (a: number, b: number): number => a - b;
+
+/** Path and query stand in the row and, as words and as exact words (three bytes for a capital), in the text index; media type and kind are words of many. */
+function rowFootprint(
+  { path, query, vary, mime }: Pick<BaseRow, "path" | "query" | "vary" | "mime">,
+  headers: number,
+  [pathWords, queryWords, , , ...exact]: IndexedText,
+): number {
+  const row = headers + vary.length + mime.length + path.length + query.length;
+  const words = [pathWords, queryWords, ...exact];
+  const times = (text: string): number => (text.length > shortTextMax ? 2 : 1);
+  return rowBytes + row + words.reduce((bytes, text) => bytes + times(text) * text.length, 0);
+}
+
+/** Within SQLite a body takes an eighth more than its bytes: pages are seldom full. */
+function bodyFootprint(body: StoredBody | null, size: number): number {
+  if (body === null) return 0;
+  return body.kind === "file"
+    ? Math.ceil(size / blockBytes) * blockBytes
+    : Math.ceil((size * 9) / 8) + 64;
+}

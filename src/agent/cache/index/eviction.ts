@@ -1,0 +1,93 @@
+// Makes room in steps: of the domain that holds the most, by what it has stored and what is on its way in, goes what was not used for longest, by a time of
+// use that is coarse; then again of the one that holds the most by then, down to a little below where it began.
+
+import { takeFromLargest, type Holder } from "../../../core/fair-eviction.ts";
+import type { Clock } from "./clock.ts";
+import { isShort, shortBytes } from "./disk-room.ts";
+import type { Entries, Removed, Unused } from "./entries.ts";
+import { evictionPace, PacedSteps } from "./paced-steps.ts";
+import type { SharedHeader } from "./shared-header.ts";
+
+/** Room for more than the one response that was too many. */
+const evictedShare = 0.05;
+/** Rows of one domain that are read at once, at first; then twice as many each time. */
+const readFirst = { least: 2, most: 64 };
+const readMost = 1_024;
+
+export type EvictionOptions = {
+  readonly entries: Entries;
+  readonly header: SharedHeader;
+  readonly diskMax: number;
+  readonly clock: Clock;
+  /** Runs in one transaction; throws as SQLite does, then nothing of it happened. */
+  readonly commit: <T>(action: () => T) => T;
+};
+
+export class Eviction {
+  readonly #options: EvictionOptions;
+  readonly #pace: PacedSteps;
+  #isUnderWay = false;
+
+  constructor(options: EvictionOptions) {
+    this.#options = options;
+    this.#pace = new PacedSteps(options.clock.elapsedMs, evictionPace);
+  }
+
+  get isDue(): boolean {
+    const { entries, header, diskMax } = this.#options;
+    const max = this.#isUnderWay ? diskMax * (1 - evictedShare) : diskMax;
+    return entries.count > 0 && isShort(header, max);
+  }
+
+  /** While it is due. What was removed: its bits are next, then its files. */
+  step(): readonly Removed[] {
+    const { entries, header, diskMax, clock, commit } = this.#options;
+    this.#isUnderWay = true;
+    let removed: readonly Removed[] = [];
+    this.#pace.run((countMax) => {
+      const excess = shortBytes(header, diskMax * (1 - evictedShare));
+      const holders = this.#holders();
+      const each = Math.ceil(countMax / holders.length);
+      const unused = takeFromLargest(holders, { excess, countMax }, nextOf(entries, each));
+      const ids = unused.map(({ id }) => id).toSorted((a, b) => a - b);
+      const cause = { reason: "evicted", clearNo: null, atS: clock.nowS() } as const;
+      removed = commit(() => entries.remove(ids, cause));
+    });
+    this.#isUnderWay = this.isDue;
+    if (!this.#isUnderWay) this.settle();
+    return removed;
+  }
+
+  /** There is room, also for what found none. */
+  settle(): void {
+    const { header } = this.#options;
+    if (header.wantedBytes > 0) header.wantedBytes = 0;
+  }
+
+  #holders(): Holder[] {
+    const { entries, header } = this.#options;
+    return Array.from(entries.byDomain(), ({ domain, bytes }) => {
+      const inFlight = header.domains.inFlight(header.domains.placeOf(domain));
+      return { name: domain, bytes: bytes + inFlight };
+    });
+  }
+}
+
+/** Of each domain what was not used for longest, one after the other. `expected`: about so many of each. */
+function nextOf(entries: Entries, expected: number): (domain: string) => Unused | undefined {
+  type Read = { rows: readonly Unused[]; at: number; limit: number };
+  const first = Math.min(readFirst.most, Math.max(readFirst.least, expected));
+  const read = new Map<string, Read>();
+  return (domain) => {
+    const before = read.get(domain) ?? { rows: [], at: 0, limit: first };
+    const row = before.rows[before.at];
+    if (row !== undefined) {
+      before.at++;
+      return row;
+    }
+    const { limit } = before;
+    const rows = entries.longestUnused(domain, before.rows.at(-1), limit);
+    read.set(domain, { rows, at: 1, limit: Math.min(2 * limit, readMost) });
+    return rows[0];
+  };
+}

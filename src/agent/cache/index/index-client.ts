@@ -1,0 +1,322 @@
+// The cache as main sees it: starts the index thread, replaces it when it dies, and asks it. While there is no thread nothing is servable.
+
+import { join } from "node:path";
+import { MessageChannel, Worker, type MessagePort } from "node:worker_threads";
+import type { Health } from "../../../base/health.ts";
+import { heapLimits } from "../../../base/heap-limits.ts";
+import type { Log } from "../../../base/log.ts";
+import type { Registry } from "../../../base/metrics.ts";
+import { sleep } from "../../../base/wait.ts";
+import { backoffMs } from "../../../core/backoff.ts";
+import { AccelError, messageOf } from "../../../core/faults.ts";
+import { CacheMetrics } from "../cache-metrics.ts";
+import { DiskRoom, giveShare } from "./disk-room.ts";
+import { ClearOrders, type ClearOrder, type ClearProof } from "../clearing/clear-orders.ts";
+import type { EntryKey, Scope } from "../entry.ts";
+import type {
+  CacheInit,
+  CacheStats,
+  CallName,
+  Calls,
+  CheckResult,
+  IndexerInit,
+  IndexVerdict,
+  IndexerToMain,
+  MainToIndexer,
+  MainToWorker,
+  SearchResult,
+} from "../messages.ts";
+import type { IndexMemory } from "./opening.ts";
+import { PendingCalls } from "./pending-calls.ts";
+import { SharedHeader } from "./shared-header.ts";
+import type { WhyAnswer } from "./why.ts";
+
+/** Of a clear, all its patterns together: with checking 64 of them before and hiding a million entries after, within 2.5 s. */
+const matchBudgetMs = 1_500;
+const restartBackoff = { firstMs: 200, mostMs: 5_000 };
+/** A million ids and their bits take a tenth of it. */
+const heapMiB = 1_024;
+
+export type IndexerOptions = {
+  readonly entry: URL;
+  readonly matcherEntry: URL;
+  readonly stateDir: string;
+  readonly diskMax: number;
+  /** For hot bodies, of all workers together. */
+  readonly memoryMax: number;
+  readonly workers: number;
+  /** What agent.db remembers of the index: one that knows less starts empty. */
+  readonly memory: IndexMemory;
+  readonly registry: Registry;
+  readonly health: Health;
+  readonly log: Log;
+  readonly stop: AbortSignal;
+  readonly matchBudgetMs?: number;
+};
+
+export function startIndexer(options: IndexerOptions): IndexClient {
+  return new IndexClient(options);
+}
+
+/** `to be dropped`: central was restored, and what is cached of the domain goes at its turn. `clears unconfirmed`: since the start, central has not said that no clear was missed. */
+export type Doubt = "to be dropped" | "clears unconfirmed";
+
+export class IndexClient implements AsyncDisposable {
+  readonly #options: IndexerOptions;
+  readonly #headerBuffer = SharedHeader.allocate();
+  readonly #header = new SharedHeader(this.#headerBuffer);
+  readonly #metrics: CacheMetrics;
+  readonly #calls = new PendingCalls();
+  readonly #orders: ClearOrders;
+  /** Through which workers are given the ports of index threads. */
+  readonly #controls = new Set<MessagePort>();
+  #thread: Worker | undefined;
+  #restarts = 0;
+  #isClosing = false;
+
+  constructor(options: IndexerOptions) {
+    this.#options = options;
+    this.#metrics = new CacheMetrics(options.registry);
+    this.#orders = new ClearOrders({
+      ...options,
+      metrics: this.#metrics,
+      call: (name, asked) => this.#call(name, asked),
+    });
+    this.#start();
+  }
+
+  /** For one worker thread: `init` in its data, `port` in its data and transfer list. */
+  workerInit(): { init: CacheInit; port: MessagePort } {
+    const { stateDir, memoryMax, diskMax, workers } = this.#options;
+    const { port1: control, port2: port } = new MessageChannel();
+    this.#controls.add(control);
+    const diskShare = DiskRoom.allocateShare();
+    control.once("close", () => this.#controls.delete(control));
+    control.once("close", () => giveShare(this.#header, diskShare));
+    control.unref();
+    this.#attach(control);
+    const init = {
+      directory: join(stateDir, "cache"),
+      header: this.#headerBuffer,
+      memoryMax: Math.floor(memoryMax / Math.max(1, workers)),
+      diskMax,
+      diskShare,
+    };
+    return { init, port };
+  }
+
+  /**
+   * `applied`: nothing that matches is servable, durably. `gone`: rows and bodies are deleted; settles only after `applied`. Both reject with the same
+   * error: PATTERN_INVALID (nothing changed) or INDEX_BROKEN (repeat it). Idempotent by clear id. seq 0: not from the journal.
+   */
+  clear(order: ClearOrder): ClearProof {
+    return this.#orders.clear(order);
+  }
+
+  /** Durable when they resolve; deletion follows. Reject with INDEX_BROKEN where that cannot be had. */
+  dropDomain(domain: string): Promise<{ removed: number }> {
+    return this.#orders.drop({ domain, host: null }, "unlinked");
+  }
+  dropHost(host: string): Promise<{ removed: number }> {
+    return this.#orders.drop({ domain: null, host }, "unlinked");
+  }
+  dropAll(): Promise<{ removed: number }> {
+    return this.#orders.drop({ domain: null, host: null }, "dropped");
+  }
+
+  /** The journal's head is applied: stored responses may be used. */
+  setConfirmed(): void {
+    this.#header.confirmed = true;
+    const { memory, log } = this.#options;
+    // Of a new store's journal: only now may an index that follows it be told from one that does not.
+    this.#call("epoch", { epoch: memory.read().epoch }).catch((error: unknown) =>
+      log.warn(
+        { error: messageOf(error) },
+        "the cache index could not note whose journal it follows",
+      ),
+    );
+  }
+  /** The settings say `unconfirmed: serve` and the time to wait is over. */
+  setUnconfirmedServes(): void {
+    this.#header.confirmed = true;
+  }
+
+  /** Why stored generated responses of the main domain are not used as they are; undefined where they are. As workers ask it. */
+  doubt(domain: string): Doubt | undefined {
+    if (this.#header.isUnsure(domain)) return "to be dropped";
+    return this.#header.confirmed ? undefined : "clears unconfirmed";
+  }
+
+  /** Hits of these main domains are confirmed by the origin, until it is called without them. */
+  setUnsure(domains: readonly string[]): void {
+    this.#header.setUnsure(domains);
+  }
+
+  /** What is servable now and matches; the newest ones as samples. */
+  search(question: {
+    scope: Scope;
+    patterns: readonly string[];
+    limit: number;
+    budgetMs?: number;
+  }): Promise<SearchResult> {
+    const { scope, patterns, limit, budgetMs } = question;
+    return this.#call("search", { scope, patterns, limit, budgetMs });
+  }
+
+  /** What is known of the keys, all of one moment. */
+  why(keys: readonly EntryKey[]): Promise<WhyAnswer> {
+    return this.#call("why", { keys });
+  }
+
+  stats(): Promise<CacheStats> {
+    return this.#call("stats", null);
+  }
+
+  check(): Promise<CheckResult> {
+    return this.#call("check", null);
+  }
+
+  /** At idle priority. An index that is damaged is set aside, and an empty one takes its place. */
+  scrub(): Promise<IndexVerdict> {
+    return this.#call("scrub", null);
+  }
+
+  /** These bodies are missing or damaged: their entries are misses from now on. */
+  async lost(ids: readonly number[]): Promise<void> {
+    await this.#call("lost", { ids });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isClosing) return;
+    this.#isClosing = true;
+    if (this.#thread !== undefined)
+      await this.#call("close", null).then(
+        ({ durableNo }) => this.#orders.noteLater(durableNo),
+        (error: unknown) =>
+          this.#options.log.warn(
+            { error: messageOf(error) },
+            "the cache index was not closed cleanly",
+          ),
+      );
+    this.#header.incarnation = 0;
+    await this.#thread?.terminate();
+    for (const control of this.#controls) control.close();
+    this.#calls.rejectAll(stopping());
+  }
+
+  #call<N extends CallName>(name: N, asked: Calls[N]["asked"]): Promise<Calls[N]["answer"]> {
+    if (this.#isClosing && name !== "close") return Promise.reject(stopping());
+    if (name === "clear") this.#header.noteClearAsked();
+    const { message, answer } = this.#calls.open(name, asked);
+    this.#send(message);
+    return answer;
+  }
+
+  #send(message: MainToIndexer): void {
+    this.#thread?.postMessage(message);
+  }
+
+  #start(): void {
+    const { entry, matcherEntry, stateDir, diskMax, memory } = this.#options;
+    const workerData: IndexerInit = {
+      directory: join(stateDir, "cache"),
+      matcherEntry: matcherEntry.href,
+      diskMax,
+      matchBudgetMs: this.#options.matchBudgetMs ?? matchBudgetMs,
+      facts: memory.read(),
+      header: this.#headerBuffer,
+    };
+    const thread = new Worker(entry, {
+      name: "indexer",
+      workerData,
+      execArgv: [],
+      resourceLimits: heapLimits(heapMiB),
+    });
+    this.#thread = thread;
+    this.#metrics.restarted();
+    thread.on("message", (message: IndexerToMain) => this.#onMessage(message));
+    thread.on("error", (error: unknown) =>
+      this.#options.log.error({ error: messageOf(error) }, "the index thread failed"),
+    );
+    thread.once("exit", () => void this.#onExit(thread));
+    for (const control of this.#controls) this.#attach(control);
+    // Calls are idempotent: what the thread before did not answer is asked again.
+    for (const message of this.#calls.unanswered()) this.#send(message);
+  }
+
+  #attach(control: MessagePort): void {
+    if (this.#thread === undefined) return;
+    const { port1: indexerSide, port2: workerSide } = new MessageChannel();
+    this.#thread.postMessage({ kind: "attach", port: indexerSide } satisfies MainToIndexer, [
+      indexerSide,
+    ]);
+    control.postMessage({ kind: "attached", port: workerSide } satisfies MainToWorker, [
+      workerSide,
+    ]);
+  }
+
+  async #onExit(thread: Worker): Promise<void> {
+    if (this.#thread !== thread) return;
+    this.#thread = undefined;
+    this.#header.incarnation = 0;
+    if (this.#isClosing) {
+      this.#calls.rejectAll(stopping());
+      return;
+    }
+    this.#options.health.raise(
+      "index_thread_restarting",
+      "warning",
+      "the index thread ended and is started again; everything is fetched from the origin meanwhile",
+      "If it comes back, report it with the log lines around it.",
+    );
+    const waitMs = backoffMs(this.#restarts++, Math.random(), restartBackoff);
+    if (!(await sleep(waitMs, this.#options.stop)) || this.#isClosing) return;
+    this.#start();
+  }
+
+  #onMessage(message: IndexerToMain): void {
+    const { health, log } = this.#options;
+    switch (message.kind) {
+      case "answer":
+        this.#calls.answer(message.no, message.answer);
+        return;
+      case "fault":
+        this.#calls.reject(message.no, new AccelError(message.code, message.reason));
+        return;
+      case "raise":
+        log.warn({ code: message.code }, message.text);
+        health.raise(message.code, message.severity, message.text, message.hint);
+        return;
+      case "settle":
+        health.settle(message.code);
+        return;
+      case "refused":
+        for (const refused of message.clears) this.#orders.refused(refused);
+        return;
+      case "opened":
+        this.#noteOpening(message.opening);
+        return;
+      case "dropped":
+        this.#metrics.dropped();
+        return;
+      case "totals":
+        health.settle("index_thread_restarting");
+        this.#restarts = 0;
+        this.#metrics.totals(message.totals);
+        this.#orders.noteLater(message.totals.durableNo);
+    }
+  }
+
+  /** Where it fails, the opening before stays known, which index.db keeps as well. */
+  #noteOpening(opening: string): void {
+    try {
+      this.#options.memory.note({ opening });
+    } catch (error) {
+      this.#options.log.warn({ error: messageOf(error) }, "agent.db could not be written");
+    }
+  }
+}
+
+function stopping(): AccelError {
+  return new AccelError("INDEX_BROKEN", "the agent is stopping");
+}

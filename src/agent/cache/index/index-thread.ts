@@ -1,0 +1,260 @@
+// The index thread put together: keeper, write queue, clearing and matcher, and the calls of main. The only writer of index.db.
+
+import { openPatternCheck } from "../../../base/pattern-check.ts";
+import { codeOf, messageOf } from "../../../core/faults.ts";
+import { Checkpointer } from "./checkpointer.ts";
+import { Clearing } from "../clearing/clearing.ts";
+import { IndexKeeper } from "./index-keeper.ts";
+import { Inquiries } from "./inquiries.ts";
+import { MatchProcess } from "../clearing/matcher-child.ts";
+import type {
+  CacheStats,
+  Call,
+  Calls,
+  IndexerInit,
+  IndexerToMain,
+  MainToIndexer,
+} from "../messages.ts";
+import type { Clock } from "./clock.ts";
+import { SharedHeader } from "./shared-header.ts";
+import { Verification } from "../clearing/verification.ts";
+import { WriteQueue } from "./write-queue.ts";
+
+/** While the disk refuses to open the index. */
+const reopenMs = 5_000;
+const totalsEveryMs = 1_000;
+/** Told at once: main writes a receipt for each. The others come a second later. */
+const refusedTold = 20;
+
+export type IndexThreadOptions = {
+  readonly init: IndexerInit;
+  readonly clock: Clock;
+  readonly tell: (message: IndexerToMain) => void;
+  /** Writes out the file system that the directory is on; false where that is not certain. */
+  readonly sync: (directory: string) => Promise<boolean>;
+  /** What writes the WAL back beside this thread. */
+  readonly checkpointerEntry: URL;
+};
+
+export class IndexThread {
+  readonly #options: IndexThreadOptions;
+  readonly #keeper: IndexKeeper;
+  readonly #matcher: MatchProcess;
+  readonly #checkpointer: Checkpointer;
+  readonly #patterns = openPatternCheck();
+  readonly #inquiries: Inquiries;
+  readonly #verification: Verification;
+  readonly #clearing: Clearing;
+  readonly #writes: WriteQueue;
+  readonly #totals: NodeJS.Timeout;
+  #reopen: NodeJS.Timeout | undefined;
+
+  constructor(options: IndexThreadOptions) {
+    this.#options = options;
+    const { init, clock } = options;
+    const { directory, diskMax, facts, matchBudgetMs, matcherEntry } = init;
+    const checkpointer = new Checkpointer(options.checkpointerEntry);
+    this.#checkpointer = checkpointer;
+    const keeper = new IndexKeeper({
+      directory,
+      header: new SharedHeader(init.header),
+      diskMax,
+      clock,
+      facts,
+      events: {
+        opened: (index, opening) => {
+          options.tell({ kind: "opened", opening });
+          this.#writes.onOpened(index);
+          if (index.isUnchecked) void this.#inquiries.checkText(index);
+          options.tell({ kind: "settle", code: "cache_closed" });
+        },
+        dropped: (reason) => this.#raiseDropped(reason),
+        failed: (reason) => this.#onOpenFailed(reason),
+      },
+      writeBack: {
+        run: () => checkpointer.run(directory),
+        onEnd: () => this.#writes.schedule(),
+      },
+    });
+    this.#keeper = keeper;
+    this.#matcher = new MatchProcess(new URL(matcherEntry));
+    this.#writes = new WriteQueue({
+      keeper,
+      clock,
+      isClearing: () => this.#clearing.isBusy,
+      onTrouble: (reason) => this.#tellTrouble(reason),
+    });
+    const patterns = this.#patterns;
+    this.#inquiries = new Inquiries({ keeper, patterns, directory, matcherEntry, matchBudgetMs });
+    this.#verification = new Verification({
+      keeper,
+      match: (index, clear) => this.#inquiries.verify(index, clear),
+      onUnverified: (clearNo, left, reason) => this.#tellUnverified(clearNo, left, reason),
+    });
+    this.#clearing = new Clearing({
+      keeper,
+      matcher: this.#matcher,
+      verification: this.#verification,
+      patterns,
+      clock,
+      directory,
+      matchBudgetMs,
+      onWidened: ({ domain, host }, reason) =>
+        options.tell({
+          kind: "raise",
+          code: "clear_widened",
+          severity: "info",
+          text: `a clear widened to everything of ${host ?? domain ?? "all domains"}: ${reason}`,
+          hint: "Nothing stale was served; more than the patterns asked for is fetched again.",
+        }),
+    });
+    this.#totals = setInterval(() => this.#tellTotals(), totalsEveryMs);
+  }
+
+  open(): Promise<void> {
+    return this.#keeper.open();
+  }
+
+  onMain(message: MainToIndexer): void {
+    if (message.kind === "attach") {
+      this.#writes.attach(message.port);
+      return;
+    }
+    const { no } = message;
+    this.#answer(message.call).then(
+      (answer) => this.#options.tell({ kind: "answer", no, answer }),
+      (error: unknown) =>
+        this.#options.tell({ kind: "fault", no, code: codeOf(error), reason: messageOf(error) }),
+    );
+  }
+
+  #answer(call: Call): Promise<Calls[Call["name"]]["answer"]> {
+    switch (call.name) {
+      case "clear":
+        return this.#clearing.clear(call.asked).finally(() => this.#writes.schedule());
+      case "gone":
+        return this.#clearing.gone(call.asked.clearId);
+      case "search":
+        return this.#inquiries.search(call.asked);
+      case "stats":
+        return Promise.resolve(this.#stats());
+      case "check":
+        return this.#inquiries.check();
+      case "scrub":
+        return this.#inquiries.scrub();
+      case "lost":
+        this.#writes.lose(call.asked.ids);
+        return Promise.resolve(null);
+      case "why":
+        return Promise.try(() => this.#inquiries.why(call.asked));
+      case "epoch":
+        return this.#noteEpoch(call.asked.epoch);
+      case "close":
+        return this.#close();
+      default:
+        return call satisfies never;
+    }
+  }
+
+  /** Behind an opening that is under way, which expects the epoch of before. */
+  async #noteEpoch(epoch: string | null): Promise<null> {
+    await this.#keeper.open();
+    this.#keeper.noteEpoch(epoch);
+    return null;
+  }
+
+  #stats(): CacheStats {
+    const { index } = this.#keeper;
+    return {
+      isOpen: index !== undefined,
+      entries: index?.entries.count ?? 0,
+      bytes: index?.entries.bytes ?? 0,
+      diskMax: this.#options.init.diskMax,
+      clearNo: index?.clears.newest ?? 0,
+      durableNo: index?.clears.durableNo ?? this.#keeper.demandedNo,
+      unfinishedClears: index?.unfinishedClears ?? 0,
+    };
+  }
+
+  async #close(): Promise<Calls["close"]["answer"]> {
+    await this.#clearing.idle(); // Killing the matcher under a clear would widen it.
+    const { durableNo } = this.#stats();
+    clearTimeout(this.#reopen);
+    clearInterval(this.#totals);
+    this.#tellRefused();
+    this.#matcher[Symbol.dispose]();
+    this.#verification[Symbol.dispose]();
+    this.#inquiries[Symbol.dispose]();
+    this.#writes[Symbol.dispose]();
+    await this.#keeper.close(this.#options.sync);
+    await this.#checkpointer[Symbol.asyncDispose]();
+    this.#patterns[Symbol.dispose]();
+    return { durableNo };
+  }
+
+  /** Fetches end long after the clears that came while they were under way: the proof of a clear goes on until then. */
+  #tellRefused(): void {
+    const clears = this.#keeper.index?.clears.takeRefused(refusedTold) ?? [];
+    if (clears.length > 0) this.#options.tell({ kind: "refused", clears });
+  }
+
+  #tellTotals(): void {
+    this.#tellRefused();
+    const { stored, blocked, evicted } = this.#keeper.counts;
+    const totals = { ...this.#stats(), stored, blocked, evicted, failed: this.#writes.failed };
+    this.#options.tell({ kind: "totals", totals });
+  }
+
+  #tellTrouble(reason: string | undefined): void {
+    if (reason === undefined) this.#options.tell({ kind: "settle", code: "cache_not_stored" });
+    else
+      this.#options.tell({
+        kind: "raise",
+        code: "cache_not_stored",
+        severity: "warning",
+        text: `responses cannot be stored: ${reason}`,
+        hint: "Check free space and health of the disk that holds the state directory; visitors are served meanwhile.",
+      });
+  }
+
+  #tellUnverified(clearNo: number, left: number, reason: string): void {
+    const text =
+      left > 0
+        ? `clear ${clearNo} had left ${left} entries behind that it matches; they are dropped now`
+        : `clear ${clearNo} is applied, but could not be asked for again: ${reason}`;
+    this.#options.tell({
+      kind: "raise",
+      code: left > 0 ? "clear_left_entries" : "clear_unverified",
+      severity: left > 0 ? "error" : "info",
+      text,
+      hint:
+        left > 0
+          ? "This is a defect: report it with the log line. Clear the domain again with kind:static OR kind:generated."
+          : "Nothing that it hit is served; only the second look is missing. Give it again to have it looked at.",
+    });
+  }
+
+  #raiseDropped(reason: string): void {
+    this.#options.tell({ kind: "dropped" });
+    this.#options.tell({
+      kind: "raise",
+      code: "cache_dropped",
+      severity: "info",
+      text: `everything cached was dropped: ${reason}`,
+      hint: "Nothing to do: the cache fills again. A damaged index was set aside beside index.db.",
+    });
+  }
+
+  #onOpenFailed(reason: string): void {
+    this.#options.tell({
+      kind: "raise",
+      code: "cache_closed",
+      severity: "error",
+      text: `the cache index cannot be opened: ${reason}`,
+      hint: "Everything is fetched from the origin meanwhile; opening is tried again every few seconds.",
+    });
+    this.#writes.schedule();
+    clearTimeout(this.#reopen);
+    this.#reopen = setTimeout(() => void this.#keeper.open(), reopenMs);
+  }
+}

@@ -1,0 +1,189 @@
+// What is asked of the index without changing it: searches, dry runs, the check, why an URL is cached. Each asks a matcher of its own, so that no clear
+// waits for an operator; only so many at a time.
+
+import type { PatternCheck } from "../../../base/pattern-check.ts";
+import { AccelError } from "../../../core/faults.ts";
+import { patternsFault } from "../../../core/patterns/pattern-fault.ts";
+import { Guard } from "./guard.ts";
+import type { IndexKeeper } from "./index-keeper.ts";
+import { Lookups } from "../worker/lookups.ts";
+import type { MatchAnswer, MatchJob } from "../clearing/match-job.ts";
+import { MatchProcess } from "../clearing/matcher-child.ts";
+import type { Calls, CheckResult, IndexVerdict, SearchResult } from "../messages.ts";
+import type { OpenIndex } from "./open-index.ts";
+import { explain, type WhyAnswer } from "./why.ts";
+
+/** An operator waits for it, no visitor does. */
+const checkBudgetMs = 120_000;
+/** Of a clear's budget: its proof includes the start of a process, and nothing waits for it but the second receipt. */
+const proofBudgets = 4;
+/** Clears come in rows, and starting a process costs more than asking it. */
+const proverIdleMs = 10_000;
+/** Everybody else goes first. */
+const scrubNiceness = 19;
+const samplesMax = 10_000;
+/** Processes of some 50 MB each, beside that of clears and that of their proofs. */
+const matchersMax = 3;
+
+export type InquiriesOptions = {
+  readonly keeper: IndexKeeper;
+  readonly patterns: PatternCheck;
+  readonly directory: string;
+  readonly matcherEntry: string;
+  readonly matchBudgetMs: number;
+};
+
+/** What the matcher is to be asked, without where. */
+type Job = MatchJob extends infer J
+  ? J extends J
+    ? Omit<J, "directory" | "incarnation">
+    : never
+  : never;
+
+export class Inquiries implements Disposable {
+  readonly #options: InquiriesOptions;
+  readonly #running = new Set<MatchProcess>();
+  #matchers = 0;
+  /** Kept for a while after the last proof. */
+  #prover: MatchProcess | undefined;
+  #proverIdle: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: InquiriesOptions) {
+    this.#options = options;
+  }
+
+  async search({
+    scope,
+    patterns,
+    limit,
+    budgetMs,
+  }: Calls["search"]["asked"]): Promise<SearchResult> {
+    const { keeper, matchBudgetMs } = this.#options;
+    const fault = patternsFault(patterns, this.#options.patterns.check);
+    if (fault !== undefined) throw new AccelError("PATTERN_INVALID", fault);
+    const job = { kind: "match", patterns, newestNo: 0, checkFirst: false } as const;
+    const answer = await this.#ask(job, Math.min(budgetMs ?? matchBudgetMs, matchBudgetMs));
+    const { index } = keeper;
+    if (answer.kind === "failed" && answer.overBudget === true)
+      return { matched: 0, samples: [], overBudget: true };
+    if (answer.kind !== "matched" || index === undefined)
+      throw new AccelError(
+        "INDEX_BROKEN",
+        answer.kind === "failed" ? `the search failed: ${answer.reason}` : "the index is closed",
+      );
+    const ids = index.servableIds(scope, answer.ids);
+    const newest = Array.from(ids.subarray(-Math.min(limit, samplesMax))).toReversed();
+    const samples = newest.flatMap((id) => index.entries.found(id) ?? []);
+    return { matched: ids.length, samples, overBudget: false };
+  }
+
+  async check(): Promise<CheckResult> {
+    const answer = await this.#ask({ kind: "check" }, checkBudgetMs);
+    if (answer.kind === "checked")
+      return { ok: answer.problems.length === 0, problems: answer.problems };
+    return { ok: false, problems: [answer.kind === "failed" ? answer.reason : "no answer"] };
+  }
+
+  /** Nobody waits for it. A damaged index is set aside, and an empty one takes its place. */
+  async scrub(): Promise<IndexVerdict> {
+    const { keeper } = this.#options;
+    const { index } = keeper;
+    if (index === undefined) return { kind: "unchecked", reason: "the cache index is closed" };
+    const answer = await this.#run(index, { kind: "index" }, checkBudgetMs, scrubNiceness);
+    if (answer.kind === "failed" && !answer.damaged)
+      return { kind: "unchecked", reason: answer.reason };
+    const reason = answer.kind === "checked" ? answer.problems[0] : undefined;
+    const damage = answer.kind === "failed" ? answer.reason : reason;
+    if (damage === undefined) return { kind: "whole" };
+    if (keeper.index === index) await keeper.drop(`the cache index is damaged: ${damage}`);
+    return { kind: "damaged", reason: damage };
+  }
+
+  /** After an unclean end, in the background; a clear that comes before its answer asks for itself. A damaged index is dropped. */
+  async checkText(index: OpenIndex): Promise<void> {
+    const { keeper } = this.#options;
+    const answer = await this.#run(index, { kind: "text" }, checkBudgetMs);
+    if (answer.kind !== "checked" || keeper.index !== index) return;
+    const [problem] = answer.problems;
+    if (problem === undefined) index.noteChecked();
+    else await keeper.drop(`the text index is damaged: ${problem}`);
+  }
+
+  /** Synchronous: entries, bits and clears are of one moment. */
+  why({ keys }: Calls["why"]["asked"]): WhyAnswer {
+    const { index } = this.#options.keeper;
+    if (index === undefined) throw new AccelError("INDEX_BROKEN", "the cache index is closed");
+    using lookups = new Lookups(this.#options.directory, index.incarnation);
+    using guard = new Guard();
+    return explain({ index, lookups, guard }, keys);
+  }
+
+  /** For the proof of a clear, which is asked for one at a time and therefore needs no place among the others. */
+  async verify(
+    index: OpenIndex,
+    clear: {
+      readonly clearNo: number;
+      readonly domain: string | null;
+      readonly host: string | null;
+      readonly patterns: readonly string[] | null;
+    },
+  ): Promise<MatchAnswer> {
+    const { domain, host, patterns, clearNo: olderThan } = clear;
+    const { directory, matcherEntry, matchBudgetMs } = this.#options;
+    const scope = { domain, host };
+    if (this.#isClosed)
+      return { kind: "failed", reason: "the cache index is closed", damaged: false };
+    clearTimeout(this.#proverIdle);
+    this.#prover ??= new MatchProcess(new URL(matcherEntry));
+    const job = { kind: "older", scope, patterns, olderThan, directory } as const;
+    const budgetMs = matchBudgetMs * proofBudgets;
+    const answer = await this.#prover.run({ ...job, incarnation: index.incarnation }, budgetMs);
+    if (!this.#isClosed)
+      this.#proverIdle = setTimeout(() => this.#endProver(), proverIdleMs).unref();
+    return answer;
+  }
+
+  #endProver(): void {
+    this.#prover?.[Symbol.dispose]();
+    this.#prover = undefined;
+  }
+
+  async #ask(job: Job, budgetMs: number): Promise<MatchAnswer> {
+    const { index } = this.#options.keeper;
+    if (index === undefined)
+      return { kind: "failed", reason: "the cache index is closed", damaged: false };
+    if (this.#matchers >= matchersMax)
+      return { kind: "failed", reason: "too many searches are under way", damaged: false };
+    this.#matchers++;
+    try {
+      return await this.#run(index, job, budgetMs);
+    } finally {
+      this.#matchers--;
+    }
+  }
+
+  async #run(
+    { incarnation }: OpenIndex,
+    job: Job,
+    budgetMs: number,
+    niceness?: number,
+  ): Promise<MatchAnswer> {
+    const { directory, matcherEntry } = this.#options;
+    using matcher = new MatchProcess(new URL(matcherEntry), niceness);
+    this.#running.add(matcher);
+    try {
+      return await matcher.run({ ...job, directory, incarnation }, budgetMs);
+    } finally {
+      this.#running.delete(matcher);
+    }
+  }
+
+  /** What is under way fails. */
+  [Symbol.dispose](): void {
+    this.#isClosed = true;
+    clearTimeout(this.#proverIdle);
+    this.#endProver();
+    for (const matcher of this.#running) matcher[Symbol.dispose]();
+  }
+}

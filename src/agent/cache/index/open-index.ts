@@ -1,0 +1,307 @@
+// One opening of index.db: the file, the bits that workers see of it, and what is done to both. Everything here is synchronous; the order is always
+// commit first, then bits, then files, so that no bit speaks of a row that a crash could take back.
+
+import type { Sqlite } from "../../../base/sqlite.ts";
+import { Checkpoints, type WriteBack } from "./checkpoints.ts";
+import type { Clock } from "./clock.ts";
+import { Clears, type ClearGone, type ClearRequest } from "../clearing/clears.ts";
+import { Deletions } from "../clearing/deletions.ts";
+import { Departures } from "./departures.ts";
+import { Entries, type Removed } from "./entries.ts";
+import { Eviction } from "./eviction.ts";
+import type { CommitOutcome, Scope } from "../entry.ts";
+import { Guard } from "./guard.ts";
+import { EntrySites, type Site } from "./entry-sites.ts";
+import { encodeIdRuns } from "../clearing/id-runs.ts";
+import { IdSet, type IdBits } from "../clearing/id-set.ts";
+import { commit, markClean, readState } from "./index-file.ts";
+import { madeAnew, noteEpoch } from "./opening.ts";
+import { makeObjectDirectories, newRun, ObjectSweep, unlinkObject } from "./object-files.ts";
+import { idSpanMax, ServableBits } from "./servable-bits.ts";
+import { keyPlace, type SharedHeader } from "./shared-header.ts";
+import { Writes, type Effect, type Write } from "./writes.ts";
+
+/** Since the thread was started, over all openings. */
+export type Counts = { stored: number; blocked: number; evicted: number };
+
+export class OpenIndex implements Disposable {
+  readonly incarnation: number;
+  readonly run = newRun();
+  readonly bits: ServableBits;
+  readonly clears: Clears;
+  readonly entries: Entries;
+  readonly departures: Departures;
+  #isUnchecked: boolean;
+  /** Files of entries up to this id may be torn. */
+  readonly suspectTo: number;
+  readonly #sites = new EntrySites();
+  readonly #writes: Writes;
+  readonly #counts: Counts;
+  readonly #db: Sqlite;
+  readonly #guard = new Guard();
+  readonly #directory: string;
+  readonly #header: SharedHeader;
+  readonly #clock: Clock;
+  readonly #sweep: ObjectSweep;
+  readonly #checkpoints: Checkpoints | undefined;
+  readonly #deletions: Deletions;
+  readonly #eviction: Eviction;
+  /** Segments of the text index may have to be merged. */
+  #mayMerge = true;
+
+  /** Takes over the connection. Nobody sees anything servable before `publish`. */
+  constructor(
+    db: Sqlite,
+    options: {
+      directory: string;
+      header: SharedHeader;
+      diskMax: number;
+      clock: Clock;
+      incarnation: number;
+      counts: Counts;
+      isUnchecked: boolean;
+      /** Undefined: SQLite writes the WAL back within commits. */
+      writeBack?: WriteBack | undefined;
+    },
+  ) {
+    this.#db = db;
+    this.#directory = options.directory;
+    this.#header = options.header;
+    this.#clock = options.clock;
+    this.incarnation = options.incarnation;
+    this.#counts = options.counts;
+    this.#isUnchecked = options.isUnchecked;
+    this.#checkpoints = options.writeBack && new Checkpoints(db, options.writeBack);
+    makeObjectDirectories(options.directory);
+    this.#sweep = new ObjectSweep(options.directory, this.run);
+    this.clears = new Clears(db, this.#guard, options.header.clearNo);
+    this.departures = new Departures(db);
+    this.entries = new Entries(db, this.departures);
+    this.suspectTo = readState(db).suspect_to;
+    const { oldest, newest } = this.entries.span() ?? {
+      oldest: options.header.lastId + 1,
+      newest: 0,
+    };
+    this.bits = ServableBits.allocate(oldest);
+    for (const { site, ids } of this.entries.ofSites()) this.#setServable(ids, site);
+    this.#writes = new Writes(this.entries, this.clears, this.bits);
+    this.#showAllBytes();
+    this.#eviction = new Eviction({
+      ...options,
+      entries: this.entries,
+      commit: (action) => this.#commit("normal", action),
+    });
+    this.#deletions = new Deletions({
+      entries: this.entries,
+      clears: this.clears,
+      bits: this.bits,
+      clock: options.clock,
+      header: options.header,
+      commit: (action) => this.#commit("normal", action),
+      forget: (removed) => this.#unset(removed),
+      unlink: (object) => unlinkObject(this.#directory, object),
+    });
+    for (const { clearNo, ids: cleared } of this.clears.unfinished()) {
+      for (const id of cleared) this.bits.unset(id);
+      this.#deletions.add(clearNo, cleared);
+    }
+    options.header.lastId = Math.max(options.header.lastId, newest);
+  }
+
+  /** Until then a clear has the text index checked before it believes what that answers. */
+  get isUnchecked(): boolean {
+    return this.#isUnchecked;
+  }
+  noteChecked(): void {
+    this.#isUnchecked = false;
+  }
+
+  publish(): void {
+    const { newest } = this.clears;
+    // A file that was made anew counts all before it as cleared: nobody shares a fetch of then.
+    if (newest > this.#header.clearNo) this.#header.noteClear(newest, null);
+    this.#header.incarnation = this.incarnation;
+  }
+
+  /** Whether the ids that this batch may need still fit under the bits. */
+  hasRoomFor(writes: number): boolean {
+    return this.#header.lastId + writes < this.bits.baseId + idSpanMax;
+  }
+
+  /** One transaction for all. Throws where it fails; then nothing of it happened. Outcomes stand at the places of their commits, null elsewhere. */
+  write(writes: readonly Write[]): (CommitOutcome | null)[] {
+    const effects: Effect[] = [];
+    const turn = { on: new Set<number>(), off: new Set<number>() };
+    const nowS = this.#clock.nowS();
+    const invalidates = writes.some(({ kind }) => kind === "invalidate");
+    const outcomes = this.#commit(invalidates ? "full" : "normal", () =>
+      writes.map((write): CommitOutcome | null => {
+        const { outcome, effect } = this.#writes.decide(write, turn, nowS);
+        if (effect === undefined) return outcome;
+        effects.push(effect);
+        return outcome;
+      }),
+    );
+    for (const effect of effects) this.#show(effect);
+    if (effects.length > 0) this.#mayMerge = true;
+    for (const write of writes)
+      if (write.kind === "invalidate") this.#header.noteInvalidation(this.clears.newest, write.key);
+    this.#counts.blocked += outcomes.filter((outcome) => outcome?.kind === "blocked").length;
+    return outcomes;
+  }
+
+  /** Numbers the clear; from its return on the guard knows it, and so does every fetch that starts. */
+  record(request: ClearRequest): number {
+    const clearNo = this.clears.record(request, this.#clock.nowS());
+    this.#header.noteClear(clearNo, request.domain);
+    return clearNo;
+  }
+
+  /** Ascending. `found`: whatever else the matcher found, of whomever. */
+  servableIds(scope: Scope, found?: IdBits): Float64Array {
+    const servable = new IdSet(this.bits.snapshot());
+    const ids = (found === undefined ? servable : servable.intersect(new IdSet(found))).ascending();
+    return this.#sites.among(ids, scope);
+  }
+
+  /** Makes what is in scope, and was found, unservable at once: the ids that had been servable, ascending. */
+  hide(scope: Scope, found?: IdBits): Float64Array {
+    return this.hideAll(this.servableIds(scope, found));
+  }
+
+  hideAll(ids: Float64Array): Float64Array {
+    return this.bits.take(ids);
+  }
+
+  /** Durable when it returns. Deletion follows in steps. */
+  apply(
+    clearNo: number,
+    seq: number,
+    { ids, widened, invisibleMs }: { ids: Float64Array; widened: boolean; invisibleMs: number },
+  ): void {
+    const row = { ids: encodeIdRuns(ids), matched: ids.length, widened, invisibleMs };
+    this.clears.apply(clearNo, seq, row);
+    this.#deletions.add(clearNo, ids);
+  }
+
+  /** When everything that the clear hit is deleted; undefined where no deletion of it is under way. */
+  gone(clearNo: number): Promise<ClearGone> | undefined {
+    return this.#deletions.gone(clearNo);
+  }
+
+  get unfinishedClears(): number {
+    return this.#deletions.count;
+  }
+
+  /** One bounded piece of background work; false when there is none, or it waits for a checkpoint. `isClearing`: a clear waits for it. Throws as SQLite does. */
+  step(isClearing = false): boolean {
+    if (this.#checkpoints?.mustWait() === true) return false;
+    const { staleKeys } = this.entries;
+    if (staleKeys.isFull) this.#stepKeys();
+    else if (this.#deletions.count > 0) this.#deletions.step(isClearing);
+    else if (this.#eviction.isDue) this.#evict();
+    else return this.#stepRest();
+    return true;
+  }
+
+  /** When nothing has to go any more. */
+  #stepRest(): boolean {
+    const { staleKeys } = this.entries;
+    this.#eviction.settle();
+    if (!staleKeys.isEmpty) this.#stepKeys();
+    else if (!this.#sweep.done) this.#sweep.step((object) => this.entries.holdsObject(object));
+    // Not while there is more to delete: merging would write again and again what is about to go.
+    else if (this.#mayMerge)
+      this.#mayMerge = this.#commit("normal", () => this.entries.mergeTexts());
+    else return false;
+    return true;
+  }
+
+  noteEpoch(epoch: string | null): void {
+    this.#commit("normal", () => noteEpoch(this.#db, epoch));
+  }
+
+  madeAnew(): ReturnType<typeof madeAnew> {
+    return madeAnew(this.#db);
+  }
+
+  /** After `sync` of what it describes. */
+  markClean(): void {
+    markClean(this.#db);
+  }
+
+  /** The whole file is about to be deleted: so are the rows that clears were still waiting for. */
+  deleteAll(): void {
+    this.#deletions.endAll();
+  }
+
+  [Symbol.dispose](): void {
+    this.#db.close();
+    this.#guard[Symbol.dispose]();
+    this.#deletions.rejectAll();
+  }
+
+  #show({ on, off, changed }: Effect): void {
+    if (on !== undefined) {
+      this.#header.lastId = on.id;
+      this.#setServable([on.id], on.site);
+      this.#counts.stored++;
+    }
+    this.#forget(off);
+    if (changed !== undefined) this.#header.moveKeyMark(keyPlace(changed));
+  }
+
+  #stepKeys(): void {
+    this.entries.staleKeys.step((action) => this.#commit("normal", action));
+  }
+
+  #evict(): void {
+    const removed = this.#eviction.step();
+    this.#forget(removed);
+    this.#counts.evicted += removed.length;
+  }
+
+  #commit<T>(sync: "full" | "normal", action: () => T): T {
+    let committed = false;
+    try {
+      const result = commit(this.#db, sync, action);
+      committed = true;
+      if (sync === "full") this.clears.madeDurable();
+      return result;
+    } finally {
+      this.#showBytes(this.entries.settle(committed));
+      this.clears.settle(committed);
+    }
+  }
+
+  /** What of the room is whose: of the index before this one nothing counts. */
+  #showAllBytes(): void {
+    this.#header.domains.forgetStored();
+    this.#showBytes(Array.from(this.entries.byDomain(), ({ domain, bytes }) => [domain, bytes]));
+  }
+
+  #showBytes(changes: readonly (readonly [domain: string, bytes: number])[]): void {
+    const { domains } = this.#header;
+    for (const [domain, bytes] of changes) domains.addStored(domains.placeOf(domain), bytes);
+    if (changes.length > 0) domains.holders = this.entries.domains;
+    this.#header.storedBytes = this.entries.bytes;
+  }
+
+  #setServable(ids: readonly number[], site: Site): void {
+    this.#sites.set(ids, site);
+    this.bits.set(ids);
+  }
+
+  #unset(removed: readonly Removed[]): void {
+    for (const { id } of removed) {
+      this.bits.unset(id);
+      this.#sites.unset(id);
+    }
+    if (removed.length > 0) this.#mayMerge = true;
+  }
+
+  #forget(removed: readonly Removed[]): void {
+    this.#unset(removed);
+    for (const { object } of removed) if (object !== null) unlinkObject(this.#directory, object);
+  }
+}

@@ -1,0 +1,101 @@
+// One bit per entry id in growable shared memory: 1 is servable. The index thread writes, workers read in the same step as writeHead.
+//
+// Bit i of word w stands for id = base + 32·w + i. Ids are never reused, so a bit that fell to 0 stays 0; what lies outside is not servable.
+
+import type { IdBits } from "../clearing/id-set.ts";
+
+/** 2^28 ids from the oldest live to the newest: 32 MiB when full. A wider span makes the index anew, once in weeks at a hundred fills per second. */
+export const idSpanMax = 2 ** 28;
+/** Grown by 4 KiB at least: 32,768 ids. */
+const growBytes = 4_096;
+
+export class ServableBits {
+  readonly buffer: SharedArrayBuffer;
+  readonly baseId: number;
+  /** Follows the buffer's growth: made without a length. */
+  readonly #words: Int32Array;
+
+  constructor(buffer: SharedArrayBuffer, baseId: number) {
+    this.buffer = buffer;
+    this.baseId = baseId;
+    this.#words = new Int32Array(buffer);
+  }
+
+  static allocate(baseId: number): ServableBits {
+    return new ServableBits(
+      new SharedArrayBuffer(growBytes, { maxByteLength: idSpanMax / 8 }),
+      baseId,
+    );
+  }
+
+  has(id: number): boolean {
+    const offset = id - this.baseId;
+    const word = Math.floor(offset / 32);
+    if (offset < 0 || word >= this.#words.length) return false;
+    return (Atomics.load(this.#words, word) & (1 << (offset % 32))) !== 0;
+  }
+
+  hasAnyUpTo(id: number): boolean {
+    const offset = Math.min(id - this.baseId, this.#words.length * 32 - 1);
+    if (offset < 0) return false;
+    const last = Math.floor(offset / 32);
+    for (let word = 0; word < last; word++) if (Atomics.load(this.#words, word) !== 0) return true;
+    return (Atomics.load(this.#words, last) & (0xff_ff_ff_ff >>> (31 - (offset % 32)))) !== 0;
+  }
+
+  /** The ids ascend, and are below `baseId + idSpanMax`. One access to the shared memory a word. */
+  set(ids: readonly number[]): void {
+    const last = ids.at(-1);
+    if (last === undefined) return;
+    const lastWord = Math.floor((last - this.baseId) / 32);
+    if (lastWord >= this.#words.length) this.#growFor(lastWord);
+    let [word, mask] = [0, 0];
+    for (const id of ids) {
+      const offset = id - this.baseId;
+      const next = Math.floor(offset / 32);
+      if (next !== word) {
+        Atomics.or(this.#words, word, mask);
+        [word, mask] = [next, 0];
+      }
+      mask |= 1 << (offset % 32);
+    }
+    Atomics.or(this.#words, word, mask);
+  }
+
+  unset(id: number): void {
+    const offset = id - this.baseId;
+    const word = Math.floor(offset / 32);
+    if (offset < 0 || word >= this.#words.length) return;
+    Atomics.and(this.#words, word, ~(1 << (offset % 32)));
+  }
+
+  /** As they are now, for the thread that writes them. */
+  snapshot(): IdBits {
+    return { first: this.baseId, words: new Uint32Array(this.#words) };
+  }
+
+  /** Unsets the ids, which ascend; those that were set, in their order. One access to the shared memory a word: half a million ids in milliseconds. */
+  take(ids: Float64Array): Float64Array {
+    const taken = new Float64Array(ids.length);
+    const offsetAt = (at: number): number => (ids[at] ?? 0) - this.baseId;
+    const size = this.#words.length;
+    let count = 0;
+    for (let at = 0; at < ids.length;) {
+      const word = Math.floor(offsetAt(at) / 32);
+      let mask = 0;
+      let end = at;
+      for (; end < ids.length && offsetAt(end) < (word + 1) * 32; end++)
+        mask |= 1 << (offsetAt(end) % 32);
+      const before = word < 0 || word >= size ? 0 : Atomics.and(this.#words, word, ~mask);
+      for (; at < end; at++)
+        if ((before & (1 << (offsetAt(at) % 32))) !== 0) taken[count++] = ids[at] ?? 0;
+    }
+    return taken.slice(0, count);
+  }
+
+  #growFor(word: number): void {
+    const wanted = Math.max((word + 1) * 4, this.buffer.byteLength * 2);
+    const bytes = Math.ceil(wanted / growBytes) * growBytes;
+    this.buffer.grow(Math.min(bytes, this.buffer.maxByteLength));
+  }
+}

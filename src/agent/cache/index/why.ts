@@ -1,0 +1,75 @@
+// Why an URL is cached, or is not any more: its entries, what went of it, and which clears that concern it match it and which do not. Read-only, bounded.
+
+import { normalPattern } from "../../../core/patterns/index-schema.ts";
+import type { ClearSeen } from "../clearing/clear-sql.ts";
+import type { Departure } from "./departures.ts";
+import type { Entry, EntryKey } from "../entry.ts";
+import type { Guard } from "./guard.ts";
+import type { Lookups } from "../worker/lookups.ts";
+import type { OpenIndex } from "./open-index.ts";
+import type { Anew } from "./opening.ts";
+
+/** At 8 µs an evaluation and 64 patterns a clear: 50 ms at worst, in which fills wait. */
+const clearsMax = 100;
+const departuresShown = 10;
+
+export type WhyKey = {
+  readonly key: EntryKey;
+  /** Newest first, coded ones too. */
+  readonly entries: readonly (Entry & { readonly servable: boolean })[];
+  /** Newest first. */
+  readonly departures: readonly (Departure & { readonly clear: ClearSeen | null })[];
+  /** Of the URL as it is cached, or was last; null: it never was, and the patterns are matched without one. */
+  readonly mime: string | null;
+  /** Of the domain or host, newest first. */
+  readonly clears: readonly (ClearSeen & { readonly matches: boolean })[];
+};
+export type WhyAnswer = {
+  readonly keys: readonly WhyKey[];
+  /** Number of the newest clear. */
+  readonly clearNo: number;
+  /** Before that nothing is known. */
+  readonly anew: Anew | null;
+};
+
+export function explain(
+  { index, lookups, guard }: { index: OpenIndex; lookups: Lookups; guard: Guard },
+  keys: readonly EntryKey[],
+): WhyAnswer {
+  return {
+    keys: keys.map((key) => explainKey({ index, lookups, guard }, key)),
+    clearNo: index.clears.newest,
+    anew: index.madeAnew() ?? null,
+  };
+}
+
+function explainKey(
+  { index, lookups, guard }: { index: OpenIndex; lookups: Lookups; guard: Guard },
+  key: EntryKey,
+): WhyKey {
+  const entries = lookups
+    .find(key, () => true)
+    .map((entry) => ({
+      ...entry,
+      servable: index.bits.has(entry.id) && (entry.baseId === null || index.bits.has(entry.baseId)),
+    }));
+  const concerning = index.clears.concerning(key, clearsMax);
+  const byNo = new Map(concerning.map((clear) => [clear.clearNo, clear]));
+  const departures = index.departures.of(key, departuresShown).map((departure) => ({
+    ...departure,
+    clear:
+      departure.clearNo === null
+        ? null
+        : (byNo.get(departure.clearNo) ?? index.clears.seen(departure.clearNo) ?? null),
+  }));
+  const mime = entries[0]?.mime ?? departures[0]?.mime ?? null;
+  const candidate = { kind: key.kind, path: key.path, query: key.query, mime: mime ?? "" };
+  const clears = concerning.map((clear) => ({
+    ...clear,
+    matches:
+      clear.patterns === null ||
+      clear.widened ||
+      guard.firstMatch(candidate, [clear.patterns.map(normalPattern)]) === 0,
+  }));
+  return { key, entries, departures, mime, clears };
+}

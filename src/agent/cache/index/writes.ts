@@ -1,0 +1,215 @@
+// What workers ask of the index, decided within the transaction of their batch: what is stored, changed or removed, and what must follow the commit.
+
+import { isOvertaken } from "../../../core/http/http-age.ts";
+import { lifetimeUnder } from "../../../core/http/http-cache.ts";
+import type { Clears } from "../clearing/clears.ts";
+import type { Cause } from "./departures.ts";
+import type { Entries, Place, Removed } from "./entries.ts";
+import type {
+  Candidate,
+  CommitOutcome,
+  EntryKey,
+  EntryMeta,
+  Refreshed,
+  StoredBody,
+  VariantCoding,
+} from "../entry.ts";
+import type { Site } from "./entry-sites.ts";
+import type { ServableBits } from "./servable-bits.ts";
+
+export type Write =
+  | { readonly kind: "commit"; readonly candidate: Candidate }
+  | {
+      readonly kind: "refresh";
+      readonly id: number;
+      readonly key: EntryKey;
+      readonly refreshed: Refreshed;
+    }
+  | {
+      readonly kind: "variant";
+      readonly baseId: number;
+      readonly key: EntryKey;
+      readonly coding: VariantCoding;
+      readonly body: StoredBody;
+      readonly size: number;
+    }
+  | { readonly kind: "invalidate"; readonly key: EntryKey }
+  /** The body is missing or torn. */
+  | { readonly kind: "lost"; readonly id: number }
+  /** The file's digest is right: it need not be read for that again. */
+  | { readonly kind: "verified"; readonly id: number }
+  | { readonly kind: "used"; readonly ids: Float64Array };
+
+/** After the commit: what is servable from now on and whose it is, what is not any more, and whose look-ups are out of date. */
+export type Effect = {
+  readonly on?: { readonly id: number; readonly site: Site };
+  readonly off: readonly Removed[];
+  readonly changed?: EntryKey;
+};
+
+export type Decision = { readonly outcome: CommitOutcome | null; readonly effect?: Effect };
+
+/** What the writes of one transaction have stored and removed so far, by id; their bits stand until the commit. */
+export type Turn = { readonly on: Set<number>; readonly off: Set<number> };
+
+export class Writes {
+  readonly #entries: Entries;
+  readonly #clears: Clears;
+  readonly #bits: ServableBits;
+
+  constructor(entries: Entries, clears: Clears, bits: ServableBits) {
+    this.#entries = entries;
+    this.#clears = clears;
+    this.#bits = bits;
+  }
+
+  decide(write: Write, turn: Turn, nowS: number): Decision {
+    const decision = this.#decide(write, turn, nowS);
+    const { on, off = [] } = decision.effect ?? {};
+    if (on !== undefined) turn.on.add(on.id);
+    for (const { id } of off) turn.off.add(id);
+    return decision;
+  }
+
+  #decide(write: Write, turn: Turn, nowS: number): Decision {
+    switch (write.kind) {
+      case "commit":
+        return this.#store(write.candidate, turn, nowS);
+      case "refresh":
+        return this.#refresh(write, turn, nowS);
+      case "variant":
+        return this.#storeVariant(write, turn, nowS);
+      case "invalidate":
+        this.#clears.invalidate(write.key);
+        return {
+          outcome: null,
+          effect: { off: this.#entries.removeKey(write.key, this.#cause("invalidated", nowS)) },
+        };
+      case "lost":
+        return {
+          outcome: null,
+          effect: {
+            off: this.#entries.remove([write.id], { reason: "lost", clearNo: null, atS: nowS }),
+          },
+        };
+      case "verified":
+        this.#entries.markVerified(write.id);
+        return { outcome: null };
+      case "used":
+        this.#entries.touch(write.ids, nowS);
+        return { outcome: null };
+      default:
+        return write satisfies never;
+    }
+  }
+
+  #store(candidate: Candidate, turn: Turn, nowS: number): Decision {
+    const { key } = candidate;
+    const blocked = this.#clears.blocks(candidate);
+    // Refused for its age alone, what it would have replaced is as old: without it the next request asks the origin for all of it.
+    if (blocked?.why === "forgotten")
+      return {
+        outcome: { kind: "blocked" },
+        effect: { off: this.#entries.removeKey(key, this.#cause("cleared", nowS)) },
+      };
+    if (blocked !== undefined) {
+      if (blocked.clearNo !== null) this.#clears.countRefused(blocked.clearNo);
+      return { outcome: { kind: "blocked" } };
+    }
+    const place = this.#entries.place(candidate);
+    if (this.#isOvertaken(candidate, place, turn, nowS)) return { outcome: { kind: "blocked" } };
+    const isLive = (other: number): boolean => this.#isLive(other, turn);
+    const { id, removed } = this.#entries.put(candidate, place, nowS, isLive);
+    return {
+      outcome: { kind: "stored", id },
+      effect: { on: { id, site: key }, off: removed, changed: key },
+    };
+  }
+
+  /**
+   * By a newer response that was stored while this one was fetched. One that may not be served any more stands in nobody's way, and one whose rest somebody
+   * waits for is stored: better a little older than half an answer.
+   */
+  #isOvertaken(
+    { isAwaited, meta, madeAfterMs, ttlS }: Candidate,
+    place: Place,
+    turn: Turn,
+    nowS: number,
+  ): boolean {
+    if (isAwaited === true) return false;
+    const held = place.held.find(({ coding }) => coding === "");
+    if (held === undefined) return false;
+    if (!this.#isLive(held.id, turn)) return false;
+    const headers: EntryMeta["headers"] = JSON.parse(held.headers);
+    const stored = { ...held, headers };
+    const freshForS = ttlS === undefined ? held.freshForS : lifetimeUnder(stored, { ttl_s: ttlS });
+    const endOfSecondMs = (nowS + 1) * 1_000;
+    return isOvertaken({ ...meta, madeAfterMs }, { ...stored, freshForS }, endOfSecondMs);
+  }
+
+  /**
+   * The row keeps its source number and its bit: whatever clear is under way finds it by its words. Where those change, a clear may have looked at either
+   * the old or the new ones, so neither may match.
+   */
+  #refresh(
+    { id, key, refreshed }: Extract<Write, { kind: "refresh" }>,
+    turn: Turn,
+    nowS: number,
+  ): Decision {
+    const row = this.#servable(id, turn);
+    if (row === undefined || row.coding !== "") return { outcome: { kind: "blocked" } };
+    const { mime } = refreshed;
+    if (mime !== row.mime) {
+      const blocked =
+        this.#isBlockedNow(row) ||
+        this.#clears.blocks({ key: row, meta: { mime, sourceNo: row.sourceNo } }) !== undefined;
+      if (blocked)
+        return {
+          outcome: { kind: "blocked" },
+          effect: { off: this.#entries.remove([id], this.#cause("cleared", nowS)) },
+        };
+    }
+    const removed = this.#entries.refresh(id, row, refreshed, nowS);
+    return { outcome: { kind: "stored", id }, effect: { off: removed, changed: key } };
+  }
+
+  /** It has the words of its base: what matched them hid the base, and what is under way is asked here. */
+  #storeVariant(
+    { baseId, key, coding, body, size }: Extract<Write, { kind: "variant" }>,
+    turn: Turn,
+    nowS: number,
+  ): Decision {
+    const base = this.#servable(baseId, turn);
+    if (base === undefined || base.coding !== "" || this.#isBlockedNow(base))
+      return { outcome: { kind: "blocked" } };
+    const { id, removed } = this.#entries.putVariant(baseId, base, { coding, body, size }, nowS);
+    return {
+      outcome: { kind: "stored", id },
+      effect: { on: { id, site: base }, off: removed, changed: key },
+    };
+  }
+
+  /** By the newest clear, or by the invalidation that is being decided. */
+  #cause(reason: "cleared" | "invalidated", atS: number): Cause {
+    return { reason, clearNo: this.#clears.newest, atS };
+  }
+
+  #servable(id: number, turn: Turn): ReturnType<Entries["base"]> {
+    return this.#isServable(id, turn) ? this.#entries.base(id) : undefined;
+  }
+
+  /** Of a row that is there: servable, or about to be when this transaction ends. */
+  #isLive(id: number, turn: Turn): boolean {
+    return turn.on.has(id) || this.#isServable(id, turn);
+  }
+
+  #isServable(id: number, turn: Turn): boolean {
+    return this.#bits.has(id) && !turn.off.has(id);
+  }
+
+  /** Whether a clear that has not hidden its matches yet matches this servable row; those that have would have hidden it. */
+  #isBlockedNow(row: NonNullable<ReturnType<Entries["base"]>>): boolean {
+    const sourceNo = Math.max(row.sourceNo, this.#clears.settledNo);
+    return this.#clears.blocks({ key: row, meta: { mime: row.mime, sourceNo } }) !== undefined;
+  }
+}

@@ -1,0 +1,119 @@
+// A canary goes the whole way of a record, each interval one: numbered, spooled, shipped, committed, never shown to a customer. Its age says whether
+// records arrive, on a host without visitors, too, and whatever part of the way is broken.
+//
+//   age          now − when the newest canary was sent that central has committed; since the start while there is none
+//   round trip   of the newest one: from sending it to central's answer
+
+import { createMetrics, type Metrics, type Registry } from "../../../base/metrics.ts";
+import { sleep } from "../../../base/wait.ts";
+import type { CanaryLine } from "../../../wire/request-log.ts";
+
+/** The end of a lane of its own. */
+export type CanaryLane = {
+  readonly isOpen: boolean;
+  accept(line: CanaryLine): void;
+  close(): Promise<void>;
+};
+
+export type CanaryOptions = {
+  readonly lane: CanaryLane;
+  /** 0: none is sent. */
+  readonly intervalMs: number;
+  readonly now: () => Date;
+  readonly monotonicMs?: () => number;
+  readonly registry: Registry;
+};
+
+export type CanaryFacts = {
+  readonly ageS: number;
+  readonly roundTripS: number | undefined;
+};
+
+const metricTable = {
+  accel_agent_log_canary_age_seconds: {
+    kind: "gauge",
+    help: "Time since the newest canary record was sent that central has committed; since the start of the agent while there is none.",
+  },
+  accel_agent_log_canary_round_trip_seconds: {
+    kind: "gauge",
+    help: "From sending the newest canary record that central has committed until central said so.",
+  },
+} as const;
+
+const openWaitMs = 1_000;
+/** Sent and not committed; of more the oldest is forgotten: at an interval of a minute, of three days. */
+const awaitedMax = 4_096;
+
+export class Canary implements AsyncDisposable {
+  readonly #options: CanaryOptions;
+  readonly #metrics: Metrics<typeof metricTable> | undefined;
+  readonly #stop = new AbortController();
+  readonly #sending: Promise<void>;
+  /** `at` → monotonic time of sending: wall clocks jump. */
+  readonly #awaited = new Map<number, number>();
+  readonly #startedMs: number;
+  #newestMs: number | undefined;
+  #roundTripS: number | undefined;
+
+  constructor(options: CanaryOptions) {
+    this.#options = options;
+    this.#startedMs = this.#monotonicMs();
+    const { intervalMs, registry } = options;
+    if (intervalMs === 0) {
+      this.#sending = Promise.resolve();
+      return;
+    }
+    this.#metrics = createMetrics(metricTable, registry);
+    this.#sending = this.#run(intervalMs);
+  }
+
+  /** Central has committed the one of this time. Those of earlier starts say nothing of this one. */
+  committed(at: number): void {
+    const sentMs = this.#awaited.get(at);
+    if (sentMs === undefined || sentMs < (this.#newestMs ?? 0)) return;
+    this.#newestMs = sentMs;
+    this.#roundTripS = (this.#monotonicMs() - sentMs) / 1_000;
+    for (const [earlier, ms] of this.#awaited) if (ms <= sentMs) this.#awaited.delete(earlier);
+  }
+
+  facts(): CanaryFacts | undefined {
+    if (this.#metrics === undefined) return undefined;
+    const ageS = (this.#monotonicMs() - (this.#newestMs ?? this.#startedMs)) / 1_000;
+    return { ageS, roundTripS: this.#roundTripS };
+  }
+
+  /** Call before each scrape. */
+  refresh(): void {
+    const facts = this.facts();
+    if (facts === undefined) return;
+    this.#metrics?.accel_agent_log_canary_age_seconds.set(facts.ageS);
+    if (facts.roundTripS !== undefined)
+      this.#metrics?.accel_agent_log_canary_round_trip_seconds.set(facts.roundTripS);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await this.#sending;
+    await this.#options.lane.close();
+  }
+
+  async #run(intervalMs: number): Promise<void> {
+    for (let waitMs = 0; await sleep(waitMs, this.#stop.signal);) {
+      const { isOpen } = this.#options.lane;
+      if (isOpen) this.#send();
+      waitMs = isOpen ? intervalMs : openWaitMs;
+    }
+  }
+
+  #send(): void {
+    const at = this.#options.now().getTime() / 1_000;
+    const oldest = this.#awaited.size >= awaitedMax ? this.#awaited.keys().next().value : undefined;
+    if (oldest !== undefined) this.#awaited.delete(oldest);
+    this.#awaited.set(at, this.#monotonicMs());
+    this.#options.lane.accept({ canary: { at } });
+  }
+
+  #monotonicMs(): number {
+    return this.#options.monotonicMs?.() ?? performance.now();
+  }
+}

@@ -1,0 +1,130 @@
+// Lanes as operators see them: the balance of each as a metric, and as facts for `status` and `logs backlog`. Both are made when they are asked for.
+
+import { createMetrics, type Metrics, type Registry } from "../../../base/metrics.ts";
+import type { CanaryFacts } from "./canary.ts";
+import { boundedOf, totalDropped, type Dropped, type GapReason } from "../spool/gaps.ts";
+import type { LaneAnswer, ShipState } from "./ship-progress.ts";
+import type { Balance, LaneFacts, SpoolFacts } from "../spool/spool-messages.ts";
+
+const metricTable = {
+  accel_agent_log_lane_records: {
+    kind: "gauge",
+    help: "Request records of each lane that is here, by state: accepted = committed + spooled + in_memory + dropped. After a crash accepted and dropped are upper bounds. Of the sealed lanes the 64 oldest.",
+    labels: ["lane", "state"],
+  },
+  accel_agent_log_oldest_seconds: {
+    kind: "gauge",
+    help: "How long the oldest request record that central does not have has been waiting; 0 when there is none.",
+  },
+  accel_agent_log_shipping_stuck: {
+    kind: "gauge",
+    help: "1 while there is a backlog and central has committed nothing for a minute.",
+  },
+} as const;
+
+export class LaneMetrics {
+  readonly #metrics: Metrics<typeof metricTable>;
+
+  constructor(registry: Registry) {
+    this.#metrics = createMetrics(metricTable, registry);
+  }
+
+  /** Call before each scrape. A lane that is gone is not exposed any more. */
+  refresh({ lanes }: SpoolFacts, state: ShipState): void {
+    const records = this.#metrics.accel_agent_log_lane_records;
+    records.reset();
+    for (const { lane, balance } of lanes)
+      for (const [name, count] of Object.entries(states(balance)))
+        records.set({ lane, state: name }, count);
+    this.#metrics.accel_agent_log_oldest_seconds.set(oldestS(lanes));
+    this.#metrics.accel_agent_log_shipping_stuck.set(state === "stuck" ? 1 : 0);
+  }
+}
+
+function states({ accepted, committed, spooled, inMemory, dropped }: Balance) {
+  return { accepted, committed, spooled, in_memory: inMemory, dropped: totalDropped(dropped) };
+}
+
+function oldestS(lanes: readonly LaneFacts[]): number {
+  return Math.max(0, ...lanes.map(({ waitingMs }) => waitingMs)) / 1_000;
+}
+
+/** As everything on the wire is named. */
+export type LogFacts = {
+  readonly accepted: number;
+  readonly committed: number;
+  readonly spooled: number;
+  readonly in_memory: number;
+  readonly dropped: Dropped;
+  /** Reasons in `dropped` whose count is an upper bound: at most so many were lost. `accepted` has the same numbers in it. */
+  readonly dropped_at_most: readonly GapReason[];
+  readonly bytes: number;
+  readonly oldest_s: number;
+  readonly shipping: ShipState;
+  readonly canary_age_s: number | null;
+  readonly lanes_total: number;
+  /** Live ones, then the oldest of the others. */
+  readonly lanes: readonly DescribedLane[];
+};
+
+export type DescribedLane = {
+  readonly lane: string;
+  readonly live: boolean;
+  readonly accepted: number;
+  readonly committed: number;
+  readonly spooled: number;
+  readonly in_memory: number;
+  readonly dropped: number;
+  /** Reasons for which `dropped` is an upper bound. */
+  readonly dropped_at_most: readonly GapReason[];
+  readonly bytes: number;
+  readonly oldest_s: number;
+  readonly in_flight: boolean;
+  /** What central said last, and when; null before the first batch. */
+  readonly answer: string | null;
+  readonly answered_at: string | null;
+};
+
+/** As a list for a person, where lanes are one fact among many. */
+export function summarizeLogs(facts: LogFacts): Readonly<Record<string, unknown>> {
+  const lanes = facts.lanes.map((lane) => [lane.lane, laneText(lane)] as const);
+  return { ...facts, lanes: Object.fromEntries(lanes) };
+}
+
+function laneText(lane: DescribedLane): string {
+  const atMost = lane.dropped_at_most.length > 0 ? "at most " : "";
+  const sums = `${lane.spooled} spooled, ${lane.in_memory} in memory, ${lane.committed} committed, ${atMost}${lane.dropped} dropped`;
+  const state = `${lane.live ? "live" : "sealed"}${lane.in_flight ? ", in flight" : ""}`;
+  return `${state}: ${sums}; ${lane.bytes} bytes, oldest ${lane.oldest_s} s; ${lane.answer ?? "nothing sent"}`;
+}
+
+export function describeLogs(
+  { balance, bytes, lanesTotal, lanes }: SpoolFacts,
+  shipper: { readonly state: ShipState; answer(lane: string): LaneAnswer | undefined },
+  canary: CanaryFacts | undefined,
+): LogFacts {
+  return {
+    ...states(balance),
+    dropped: balance.dropped,
+    dropped_at_most: boundedOf(balance.dropped),
+    bytes,
+    oldest_s: Math.round(oldestS(lanes)),
+    shipping: shipper.state,
+    canary_age_s: canary === undefined ? null : Math.round(canary.ageS),
+    lanes_total: lanesTotal,
+    lanes: lanes.map((facts) => {
+      const answer = shipper.answer(facts.lane);
+      return {
+        lane: facts.lane,
+        live: facts.live,
+        ...states(facts.balance),
+        dropped_at_most: boundedOf(facts.balance.dropped),
+        bytes: facts.bytes,
+        oldest_s: Math.round(facts.waitingMs / 1_000),
+        in_flight: facts.inFlight,
+        answer: answer === undefined ? null : (answer.why ?? answer.outcome),
+        answered_at: answer?.at ?? null,
+      };
+    }),
+  };
+}

@@ -1,0 +1,94 @@
+// Whether shipping makes progress, and what central said last of each lane. Progress is a mark that moved, nothing else: a peer that takes connections
+// and never answers, one that answers nonsense and one that is away look the same here, and are told the same.
+
+import type { Health } from "../../../base/health.ts";
+import type { Log } from "../../../base/log.ts";
+import type { SpoolFacts } from "../spool/spool-messages.ts";
+
+/** With a backlog and no mark moved for so long, operators are told. */
+export const stuckAfterMs = 60_000;
+
+const troubles: ReadonlySet<string> = new Set(["wait", "unanswered"]);
+
+export type LaneAnswer = {
+  /** What was done about the last batch, in a word: committed, conflict, halve, poison, recode, wait, unanswered. */
+  readonly outcome: string;
+  /** What central said, where that is not a commit. */
+  readonly why: string | undefined;
+  readonly at: string;
+};
+
+export type ShipState = "idle" | "moving" | "stuck";
+
+export type ShipProgressOptions = {
+  readonly health: Health;
+  readonly log: Log;
+  readonly now: () => Date;
+  readonly monotonicMs: () => number;
+};
+
+export class ShipProgress {
+  readonly #options: ShipProgressOptions;
+  readonly #answers = new Map<string, LaneAnswer>();
+  /** Since when there is a backlog and no mark moved. */
+  #stillSinceMs: number | undefined;
+  #hasBacklog = false;
+  #isStuck = false;
+  #why: string | undefined;
+
+  constructor(options: ShipProgressOptions) {
+    this.#options = options;
+  }
+
+  /** Central committed a batch. */
+  moved(): void {
+    this.#stillSinceMs = undefined;
+    if (this.#why === undefined && !this.#isStuck) return;
+    this.#why = undefined;
+    this.#isStuck = false;
+    this.#options.health.settle("logs_not_shipped");
+    this.#options.log.info("request records are delivered again");
+  }
+
+  /** Of a batch of the lane. */
+  answered(lane: string, outcome: string, why?: string): void {
+    const { log, now, monotonicMs } = this.#options;
+    this.#answers.set(lane, { outcome, why, at: now().toISOString() });
+    if (why === undefined || !troubles.has(outcome)) return;
+    if (this.#why === undefined)
+      log.warn({ lane, why }, "request records cannot be delivered; they are kept");
+    this.#why = why;
+    this.#stillSinceMs ??= monotonicMs();
+  }
+
+  answer(lane: string): LaneAnswer | undefined {
+    return this.#answers.get(lane);
+  }
+
+  get state(): ShipState {
+    if (this.#isStuck) return "stuck";
+    return this.#hasBacklog ? "moving" : "idle";
+  }
+
+  /** Every second or so. */
+  check(facts: SpoolFacts): void {
+    const there = new Set(facts.lanes.map(({ lane }) => lane));
+    for (const lane of this.#answers.keys()) if (!there.has(lane)) this.#answers.delete(lane);
+    this.#hasBacklog = facts.lanes.some(({ mark, durable }) => mark < durable);
+    if (!this.#hasBacklog) {
+      this.moved();
+      return;
+    }
+    const nowMs = this.#options.monotonicMs();
+    this.#stillSinceMs ??= nowMs;
+    if (nowMs - this.#stillSinceMs < stuckAfterMs) return;
+    this.#isStuck = true;
+    const text = `request records are kept here, central does not take them: ${this.#why ?? "no answer so far"}`;
+    this.#options.health.raise(
+      "logs_not_shipped",
+      "warning",
+      text,
+      "Check the connection to central, and central's health.",
+    );
+  }
+}

@@ -1,0 +1,273 @@
+// Main's end of the spool thread: opens lanes for workers, passes the shipper's requests on, keeps metrics and health by what the thread tells.
+
+import { join } from "node:path";
+import { MessageChannel, Worker, type MessagePort } from "node:worker_threads";
+import type { Health } from "../../../base/health.ts";
+import { heapLimits } from "../../../base/heap-limits.ts";
+import type { Log } from "../../../base/log.ts";
+import type { Registry } from "../../../base/metrics.ts";
+import { sleep } from "../../../base/wait.ts";
+import { AccelError } from "../../../core/faults.ts";
+import { emptyBalance } from "../spool/lane.ts";
+import { LaneWords } from "../worker/lane-words.ts";
+import type {
+  Answer,
+  Balance,
+  BatchLimits,
+  FromSpool,
+  LaneBatch,
+  LaneInit,
+  Request,
+  SpoolFacts,
+  SpoolInit,
+  CrashLoss,
+  SpoolNotice,
+  ToSpool,
+} from "../spool/spool-messages.ts";
+import { SpoolMetrics } from "./spool-metrics.ts";
+import { noticeHints } from "./spool-notices.ts";
+import type { Durability, WhenFull } from "../spool/spool-policy.ts";
+
+export type SpoolerOptions = {
+  readonly entry: URL;
+  readonly stateDir: string;
+  /** Bytes. */
+  readonly spoolMax: number;
+  readonly whenFull?: WhenFull;
+  readonly durability?: Durability;
+  /** Of the site: what was spooled under another one is set aside. */
+  readonly name16: string;
+  readonly fsync: { readonly intervalMs: number; readonly bytes: number };
+  /** 16 lower-case hex characters, random at each start. */
+  readonly bootEpoch: string;
+  readonly registry: Registry;
+  readonly health: Health;
+  readonly log: Log;
+};
+
+/** Hard ceilings for whatever the disk does. */
+const answerWaitMs = 30_000;
+const readyWaitMs = 10_000;
+const closeWaitMs = 10_000;
+const groupMs = 5;
+/** Lanes and their gaps; records are outside the heap. */
+const heapMbMax = 256;
+
+type Pending = PromiseWithResolvers<Answer>;
+
+export class SpoolClient implements AsyncDisposable {
+  /** Resolves when the thread has ended unasked: no record is kept any more, and only a new process changes that. */
+  readonly died: Promise<Error>;
+  readonly #worker: Worker;
+  readonly #options: SpoolerOptions;
+  readonly #metrics: SpoolMetrics;
+  readonly #heartbeat: Int32Array;
+  readonly #pending = new Map<number, Pending>();
+  #requestNo = 0;
+  #facts: SpoolFacts = {
+    balance: emptyBalance,
+    bytes: 0,
+    isBlocking: false,
+    lanesTotal: 0,
+    lanes: [],
+  };
+  #told = Promise.withResolvers<void>();
+  #isClosing = false;
+  /** The thread is gone. */
+  #end: AccelError | undefined;
+
+  constructor(options: SpoolerOptions) {
+    const { entry, stateDir, spoolMax, fsync, bootEpoch, registry, name16 } = options;
+    this.#options = options;
+    this.#metrics = new SpoolMetrics(registry);
+    const heartbeat = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
+    this.#heartbeat = new Int32Array(heartbeat);
+    const workerData: SpoolInit = {
+      directory: join(stateDir, "spool"),
+      bytesMax: spoolMax,
+      whenFull: options.whenFull ?? "drop_oldest",
+      durability: options.durability ?? "group",
+      name16,
+      fsyncIntervalMs: fsync.intervalMs,
+      fsyncBytes: fsync.bytes,
+      bootEpoch,
+      heartbeat,
+    };
+    const resourceLimits = heapLimits(heapMbMax);
+    this.#worker = new Worker(entry, { name: "spool", workerData, resourceLimits });
+    this.#worker.on("message", (message: FromSpool) => this.#take(message));
+    this.died = this.#watch();
+  }
+
+  /** For one worker's start; `port` is to be transferred to it. */
+  openLane(): { readonly init: LaneInit; readonly port: MessagePort } {
+    const shared = LaneWords.allocate();
+    const { port1, port2 } = new MessageChannel();
+    this.#post({ type: "open", shared, port: port1 }, port1);
+    const blocks = this.#options.whenFull === "block";
+    return { init: { shared, groupMs, blocks }, port: port2 };
+  }
+
+  /** Of the newest records, for one reader: see tail-reader.ts. */
+  tail(follow: boolean): MessagePort {
+    const { port1, port2 } = new MessageChannel();
+    this.#post({ type: "tail", follow, port: port1 }, port1);
+    return port2;
+  }
+
+  /** As the thread told last, at most some 50 ms ago. */
+  facts(): SpoolFacts {
+    return this.#facts;
+  }
+
+  /** accepted = committed + spooled + inMemory + dropped, at this moment. */
+  async balance(): Promise<Balance> {
+    return (await this.#ask({ type: "facts" })).facts.balance;
+  }
+
+  /** Resolves when the thread has told something new, or with the signal. */
+  async next(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const stop = (): void => resolve();
+    signal.addEventListener("abort", stop);
+    await Promise.race([this.#told.promise, promise]);
+    signal.removeEventListener("abort", stop);
+  }
+
+  async read(lane: string, limits: BatchLimits): Promise<LaneBatch | undefined> {
+    return (await this.#ask({ type: "read", lane, limits })).batch;
+  }
+
+  async confirm(lane: string, mark: number): Promise<void> {
+    await this.#ask({ type: "confirm", lane, mark });
+  }
+
+  async poison(lane: string, seq: number, why: string): Promise<void> {
+    await this.#ask({ type: "poison", lane, seq, why });
+  }
+
+  /** Moves while the thread lives. */
+  heartbeat(): number {
+    return Atomics.load(this.#heartbeat, 0);
+  }
+
+  /** What workers have handed over is durable afterwards; close their lanes before. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isClosing || this.#end !== undefined) return;
+    this.#isClosing = true;
+    const exited = Promise.withResolvers<void>();
+    this.#worker.once("exit", () => exited.resolve());
+    const deadline = new AbortController();
+    const late = sleep(closeWaitMs, deadline.signal);
+    try {
+      await Promise.race([this.#ask({ type: "close" }).then(() => exited.promise), late]);
+    } catch (error) {
+      this.#options.log.warn({ err: error }, "the spool did not close orderly");
+    }
+    deadline.abort();
+    await this.#worker.terminate();
+  }
+
+  async #watch(): Promise<Error> {
+    const { promise, resolve } = Promise.withResolvers<Error>();
+    let cause: Error | undefined;
+    this.#worker.on("error", (error: Error) => (cause = error));
+    this.#worker.on("exit", () => {
+      const error = new AccelError("SPOOL_FAILED", "the spool thread ended", { cause });
+      this.#end = error;
+      for (const { reject } of this.#pending.values()) reject(error);
+      this.#pending.clear();
+      if (this.#isClosing) return;
+      this.#options.log.error({ err: cause ?? error }, "the spool thread ended");
+      this.#options.health.raise("spool_dead", "error", error.message, "Restart the agent.");
+      resolve(error);
+    });
+    return promise;
+  }
+
+  async #ask(request: Request): Promise<Answer> {
+    if (this.#end !== undefined) throw this.#end;
+    const id = ++this.#requestNo;
+    const pending: Pending = Promise.withResolvers<Answer>();
+    this.#pending.set(id, pending);
+    const late = setTimeout(() => {
+      pending.reject(
+        new AccelError("SPOOL_FAILED", `the spool thread did not answer within ${answerWaitMs} ms`),
+      );
+    }, answerWaitMs).unref();
+    try {
+      this.#post({ type: "request", id, request });
+      return await pending.promise;
+    } finally {
+      clearTimeout(late);
+      this.#pending.delete(id);
+    }
+  }
+
+  #post(message: ToSpool, ...transfer: MessagePort[]): void {
+    this.#worker.postMessage(message, transfer);
+  }
+
+  #take(message: FromSpool): void {
+    switch (message.type) {
+      case "answer":
+        this.#learn(message.answer.facts);
+        this.#pending.get(message.id)?.resolve(message.answer);
+        return;
+      case "fault":
+        this.#pending.get(message.id)?.reject(new AccelError("SPOOL_FAILED", message.message));
+        return;
+      case "facts":
+        this.#learn(message.facts);
+        return;
+      case "notice":
+        this.#note(message.notice);
+        return;
+      case "crashed":
+        this.#tellCrash(message.loss);
+        return;
+      default:
+        message satisfies never;
+    }
+  }
+
+  #learn(facts: SpoolFacts): void {
+    this.#facts = facts;
+    this.#metrics.refresh(facts);
+    this.#told.resolve();
+    this.#told = Promise.withResolvers();
+  }
+
+  #tellCrash({ lanes, lanesTotal, atMost }: CrashLoss): void {
+    this.#options.log.warn(
+      { lanes, lanes_total: lanesTotal, records_at_most: atMost },
+      "the run before ended without a word: request records that were in memory are lost, at most so many; mostly these are numbers reserved ahead, for no request",
+    );
+  }
+
+  #note({ code, severity, text }: SpoolNotice): void {
+    const { health, log } = this.#options;
+    if (text === undefined) {
+      health.settle(code);
+      log.info({ code }, "settled");
+      return;
+    }
+    const isNew = !health.list().some((warning) => warning.code === code && warning.text === text);
+    health.raise(code, severity, text, noticeHints[code]);
+    if (isNew) log.warn({ code }, text);
+  }
+}
+
+/** Resolves when earlier runs' records are found, so that lanes open at once; after 10 s at the latest. */
+export async function startSpooler(options: SpoolerOptions): Promise<SpoolClient> {
+  const client = new SpoolClient(options);
+  const deadline = new AbortController();
+  await Promise.race([
+    client.next(deadline.signal),
+    client.died,
+    sleep(readyWaitMs, deadline.signal),
+  ]);
+  deadline.abort();
+  return client;
+}

@@ -1,0 +1,56 @@
+// The spool as Prometheus sees it: its balance over all lanes, and what it takes on disk.
+
+import { createMetrics, type Metrics, type Registry } from "../../../base/metrics.ts";
+import { gapReasons } from "../spool/gaps.ts";
+import type { SpoolFacts } from "../spool/spool-messages.ts";
+
+const metricTable = {
+  accel_agent_log_records_accepted_total: {
+    kind: "counter",
+    help: "Request records numbered, since the state began. After a crash an upper bound, by as many as are dropped with the reason crash.",
+  },
+  accel_agent_log_records_committed_total: {
+    kind: "counter",
+    help: "Request records that central has committed, since the state began.",
+  },
+  accel_agent_log_records_dropped_total: {
+    kind: "counter",
+    help: "Request records lost or dropped and told to central as a gap, since the state began. Of the reason crash it is an upper bound: all numbers that were reserved ahead, mostly for no request.",
+    labels: ["reason"],
+  },
+  accel_agent_log_records_spooled: {
+    kind: "gauge",
+    help: "Request records on disk that central has not acknowledged.",
+  },
+  accel_agent_log_records_in_memory: {
+    kind: "gauge",
+    help: "Request records that are not on disk yet.",
+  },
+  accel_agent_log_spool_bytes: { kind: "gauge", help: "Size of the spool's segments." },
+  accel_agent_log_lanes: { kind: "gauge", help: "Lanes that central does not have whole." },
+} as const;
+
+export class SpoolMetrics {
+  readonly #metrics: Metrics<typeof metricTable>;
+
+  constructor(registry: Registry) {
+    this.#metrics = createMetrics(metricTable, registry);
+  }
+
+  /** The thread keeps the counters: set, not increased. */
+  refresh({ balance, bytes, lanesTotal }: SpoolFacts): void {
+    const { accepted, committed, spooled, inMemory, dropped } = balance;
+    const metrics = this.#metrics;
+    metrics.accel_agent_log_records_accepted_total.reset();
+    metrics.accel_agent_log_records_accepted_total.inc(accepted);
+    metrics.accel_agent_log_records_committed_total.reset();
+    metrics.accel_agent_log_records_committed_total.inc(committed);
+    metrics.accel_agent_log_records_dropped_total.reset();
+    for (const reason of gapReasons)
+      metrics.accel_agent_log_records_dropped_total.inc({ reason }, dropped[reason] ?? 0);
+    metrics.accel_agent_log_records_spooled.set(spooled);
+    metrics.accel_agent_log_records_in_memory.set(inMemory);
+    metrics.accel_agent_log_spool_bytes.set(bytes);
+    metrics.accel_agent_log_lanes.set(lanesTotal);
+  }
+}

@@ -1,0 +1,157 @@
+// Numbers of a lane that stand for no record any more, each with the reason: what central is told and what the balance calls dropped.
+
+import { decodeGapLine, type GapLine } from "../../../wire/request-log.ts";
+
+/** Every reason there is: they are values of a metric's label. */
+export const gapReasons = [
+  /** The spool thread was too far behind: the newest records were dropped in the worker. */
+  "behind",
+  /** One record larger than any record may be. */
+  "oversize",
+  /** A process or thread ended before it had handed over; at most so many. */
+  "crash",
+  /** `spool.max` is reached: the oldest segment was dropped, or, where none may be, the newest records. */
+  "dropped_oldest",
+  "spool_full",
+  /** Left out on purpose while the spool was filling up (`spool.when_full: sample`). */
+  "sampled",
+  /** Of a request that was answered 503 for want of room for its record (`spool.when_full: block`). */
+  "blocked",
+  "disk_full",
+  "io_error",
+  /** The bytes on disk are damaged; they are kept in spool/corrupt/. */
+  "corrupt",
+  /** Central refused this very record; it is kept in spool/poison.ndjson. */
+  "poison",
+  /** Central lost what it had acknowledged, and it is no longer here. */
+  "released",
+  /** Central has numbers of this lane that were never given out here: two agents live on one state. */
+  "conflict",
+  /** The site's credentials changed: what was to be sent under the former name is in spool/foreign/. */
+  "foreign",
+] as const;
+export type GapReason = (typeof gapReasons)[number];
+
+export type Gap = { readonly from: number; readonly to: number; readonly reason: GapReason };
+
+/** Counts of these are upper bounds: how many of the numbers that were reserved stood for a record went with the process. */
+export const boundedReasons = ["crash"] as const satisfies readonly GapReason[];
+
+export type Dropped = Partial<Record<GapReason, number>>;
+
+/** What a newer release wrote is kept as what it is to this one: numbers without a record. */
+export function parseGapReason(text: unknown): GapReason {
+  return gapReasons.find((reason) => reason === text) ?? "corrupt";
+}
+
+export function gapLine({ from, to, reason }: Gap): string {
+  return `${JSON.stringify({ gap: { from_seq: from, to_seq: to, reason } } satisfies GapLine)}\n`;
+}
+
+/** The reason, when `line` is a gap and no record. Records never begin with this key. */
+export function gapReasonOf(line: Uint8Array): GapReason | undefined {
+  if (gapBegin.some((byte, at) => line[at] !== byte)) return undefined;
+  const decoded = decodeGapLine(JSON.parse(new TextDecoder().decode(line)));
+  return parseGapReason(decoded.ok ? decoded.value.gap.reason : undefined);
+}
+
+const gapBegin = new TextEncoder().encode('{"gap":');
+
+/** `into` grows by `more`. */
+export function addDropped(into: Dropped, more: Dropped): void {
+  for (const reason of gapReasons) {
+    const count = more[reason] ?? 0;
+    if (count > 0) into[reason] = (into[reason] ?? 0) + count;
+  }
+}
+
+/** The reasons whose counts are upper bounds, of those that have one. */
+export function boundedOf(dropped: Dropped): readonly GapReason[] {
+  return boundedReasons.filter((reason) => (dropped[reason] ?? 0) > 0);
+}
+
+export function totalDropped(dropped: Dropped): number {
+  return gapReasons.reduce((sum, reason) => sum + (dropped[reason] ?? 0), 0);
+}
+
+/** Sorted, disjoint, neighbours of one reason merged. */
+export class GapList {
+  #gaps: Gap[];
+
+  constructor(gaps: readonly Gap[] = []) {
+    this.#gaps = [];
+    for (const { from, to, reason } of gaps) this.add(from, to, reason);
+  }
+
+  get all(): readonly Gap[] {
+    return this.#gaps;
+  }
+
+  /** Numbers that are in a gap already keep their reason. */
+  add(from: number, to: number, reason: GapReason): void {
+    if (to < from) return;
+    const before = this.#gaps.filter((gap) => gap.to < from);
+    const behind = this.#gaps.filter((gap) => gap.from > to);
+    const within = this.#gaps.slice(before.length, this.#gaps.length - behind.length);
+    const filled: Gap[] = [];
+    let next = from;
+    for (const gap of within) {
+      if (gap.from > next) filled.push({ from: next, to: gap.from - 1, reason });
+      filled.push(gap);
+      next = gap.to + 1;
+    }
+    if (next <= to) filled.push({ from: next, to, reason });
+    this.#gaps = [...before, ...filled, ...behind].reduce<Gap[]>(mergeInto, []);
+  }
+
+  /** The gap that `seq` is in. */
+  at(seq: number): Gap | undefined {
+    return this.#gaps.find((gap) => gap.from <= seq && seq <= gap.to);
+  }
+
+  /** What of the gaps lies from `from` to `to`. */
+  within(from: number, to: number): readonly Gap[] {
+    return this.#gaps
+      .filter((gap) => gap.from <= to && from <= gap.to)
+      .map((gap) => ({ ...gap, from: Math.max(gap.from, from), to: Math.min(gap.to, to) }));
+  }
+
+  /** These numbers are records after all. */
+  remove(from: number, to: number): void {
+    this.#gaps = this.#gaps.flatMap((gap) =>
+      [
+        { ...gap, to: Math.min(gap.to, from - 1) },
+        { ...gap, from: Math.max(gap.from, to + 1) },
+      ].filter((left) => left.from <= left.to),
+    );
+  }
+
+  /** Whether any of these numbers is in a gap. */
+  touches(from: number, to: number): boolean {
+    return this.#gaps.some((gap) => gap.from <= to && from <= gap.to);
+  }
+
+  /** Numbers from `from` to `to` that are in gaps, by reason. */
+  count(from: number, to: number): Dropped {
+    const dropped: Dropped = {};
+    for (const gap of this.#gaps) {
+      const inside = Math.min(gap.to, to) - Math.max(gap.from, from) + 1;
+      if (inside > 0) addDropped(dropped, { [gap.reason]: inside });
+    }
+    return dropped;
+  }
+
+  forgetThrough(seq: number): void {
+    this.#gaps = this.#gaps
+      .filter(({ to }) => to > seq)
+      .map((gap) => ({ ...gap, from: Math.max(gap.from, seq + 1) }));
+  }
+}
+
+function mergeInto(merged: Gap[], gap: Gap): Gap[] {
+  const last = merged.at(-1);
+  if (last !== undefined && last.reason === gap.reason && last.to + 1 === gap.from)
+    merged[merged.length - 1] = { ...last, to: gap.to };
+  else merged.push(gap);
+  return merged;
+}

@@ -1,0 +1,228 @@
+// What of a lane is sent next: the lines behind its mark, in order, each number once. Numbers without a readable record become gap lines.
+
+import { scanFrames, segmentHeaderBytes, type Frame } from "../../../core/journal/spool-frame.ts";
+import { gapLine, gapReasonOf } from "./gaps.ts";
+import type { Lane, ReadPlace } from "./lane.ts";
+import type { Segment } from "./segment.ts";
+import type { BatchLimits, LaneBatch } from "./spool-messages.ts";
+
+export type DamageSink = (segment: Segment, at: number, bytes: Uint8Array) => void;
+
+/** A segment that cannot be read is tried again so often before its records are given up as a gap. */
+const readFailuresMax = 3;
+/** About what a batch of 2,000 records has: reading the rest of a segment for each of them would be most of the work. */
+const pieceBytes = 2 ** 20;
+
+/**
+ * At most so many lines and bytes, but at least one line. Undefined when there is nothing to send. Gaps found on the way are noted in the lane;
+ * damaged bytes go to `damaged`. Throws what the disk throws.
+ */
+export function readBatch(
+  lane: Lane,
+  limits: BatchLimits,
+  damaged: DamageSink,
+): LaneBatch | undefined {
+  const from = lane.mark + 1;
+  if (from > lane.durable) return undefined;
+  const batch = new BatchBuilder(lane, from, limits);
+  const start = placeOf(lane, from);
+  let place = start;
+  let isFull = false;
+  for (const found of framesFrom(lane, start, damaged)) {
+    const { frame } = found;
+    if (frame.firstSeq > lane.durable) break;
+    isFull = !batch.takeFrame(frame);
+    place = isFull ? found.place : { ...found.place, at: found.next };
+    if (isFull) break;
+  }
+  if (!isFull) batch.takeHole(lane.durable);
+  lane.places = new Map([
+    ...(start === undefined ? [] : [[from, start] as const]),
+    ...(place === undefined ? [] : [[batch.next, place] as const]),
+  ]);
+  return batch.build();
+}
+
+/** Gaps that workers told of, through a mark that central told and nothing was read for: else they would be counted as committed. */
+export function noteGaps(lane: Lane, through: number, damaged: DamageSink): void {
+  for (const { frame } of framesFrom(lane, placeOf(lane, lane.mark + 1), damaged)) {
+    const { firstSeq, count, payload } = frame;
+    if (firstSeq > through) return;
+    const reason = gapReasonOf(payload);
+    if (reason !== undefined) lane.gaps.add(firstSeq, firstSeq + count - 1, reason);
+  }
+}
+
+/** The segment that holds `seq`, from its first frame on, or from a place known before. */
+function placeOf(lane: Lane, seq: number): ReadPlace | undefined {
+  const known = lane.places.get(seq);
+  if (known !== undefined && lane.segments.includes(known.segment)) return known;
+  const segment = lane.segments.findLast(({ name }) => name.firstSeq <= seq) ?? lane.segments[0];
+  return segment === undefined ? undefined : { segment, at: segmentHeaderBytes };
+}
+
+type Found = { readonly frame: Frame; readonly place: ReadPlace; readonly next: number };
+
+function* framesFrom(
+  lane: Lane,
+  start: ReadPlace | undefined,
+  damaged: DamageSink,
+): Generator<Found> {
+  if (start === undefined) return;
+  const first = lane.segments.indexOf(start.segment);
+  for (const segment of lane.segments.slice(first)) {
+    const begin = segment === start.segment ? start.at : segmentHeaderBytes;
+    for (const { at, next, frame, bytes } of scanSegment(lane, segment, begin))
+      if (frame === undefined) damaged(segment, at, bytes);
+      else if (frame.count > 0) yield { frame, place: { segment, at }, next };
+  }
+}
+
+type Scan = {
+  readonly at: number;
+  readonly next: number;
+  /** Undefined: the bytes are no frame. */
+  readonly frame: Frame | undefined;
+  readonly bytes: Uint8Array;
+};
+
+/** Piece by piece. What a piece cuts off is read again with the next one; what that does not make whole is looked at with all that follows. */
+function* scanSegment(lane: Lane, segment: Segment, begin: number): Generator<Scan> {
+  let size = pieceBytes;
+  for (let from = begin; from < segment.bytes;) {
+    const bytes = readSegment(lane, segment, from, from + size);
+    const end = from + bytes.byteLength;
+    const isLast = bytes.byteLength < size || end >= segment.bytes;
+    let next = end;
+    for (const found of scanFrames(bytes)) {
+      const isCut = found.kind === "bad" && found.next === bytes.byteLength && !isLast;
+      if (isCut) next = from + found.at;
+      else
+        yield {
+          at: from + found.at,
+          next: from + found.next,
+          frame: found.kind === "frame" ? found.frame : undefined,
+          bytes: bytes.subarray(found.at, found.next),
+        };
+    }
+    if (isLast) return;
+    size = next > from ? pieceBytes : Infinity;
+    from = next;
+  }
+}
+
+function readSegment(lane: Lane, segment: Segment, begin: number, end: number): Uint8Array {
+  try {
+    const bytes = segment.read(begin, end);
+    lane.readFailures = 0;
+    return bytes;
+  } catch (error) {
+    if (++lane.readFailures < readFailuresMax) throw error;
+    return new Uint8Array(0);
+  }
+}
+
+class BatchBuilder {
+  readonly #lane: Lane;
+  readonly #limits: BatchLimits;
+  readonly #from: number;
+  readonly #parts: Uint8Array[] = [];
+  #lines = 0;
+  #bytes = 0;
+  #isGap = false;
+  /** The first number not taken yet. */
+  next: number;
+
+  constructor(lane: Lane, from: number, limits: BatchLimits) {
+    this.#lane = lane;
+    this.#limits = limits;
+    this.#from = this.next = from;
+  }
+
+  /** False when the batch is full before the end of the frame. */
+  takeFrame({ firstSeq, count, payload }: Frame): boolean {
+    const last = firstSeq + count - 1;
+    if (last < this.next) return true;
+    const { gaps } = this.#lane;
+    const reason = gapReasonOf(payload);
+    if (reason !== undefined) gaps.add(Math.max(firstSeq, this.next), last, reason);
+    if (!this.takeHole(firstSeq - 1)) return false;
+    if (reason === undefined && firstSeq === this.next && !gaps.touches(firstSeq, last)) {
+      if (this.#push(payload, count)) {
+        this.next = last + 1;
+        return true;
+      }
+    }
+    const lines = reason === undefined ? splitLines(payload) : [];
+    return this.#take(last, (seq) => lines[seq - firstSeq]);
+  }
+
+  /** Numbers through `to` that no frame has. */
+  takeHole(to: number): boolean {
+    return this.#take(to, () => undefined);
+  }
+
+  build(): LaneBatch {
+    const body = new Uint8Array(this.#bytes);
+    let at = 0;
+    for (const part of this.#parts) {
+      body.set(part, at);
+      at += part.byteLength;
+    }
+    return {
+      firstSeq: this.#from,
+      lastSeq: this.next - 1,
+      lines: this.#lines,
+      isGap: this.#isGap,
+      hasMore: this.next <= this.#lane.durable,
+      body,
+    };
+  }
+
+  #take(to: number, lineOf: (seq: number) => Uint8Array | undefined): boolean {
+    const { gaps, durable, counted } = this.#lane;
+    while (this.next <= to) {
+      const gap = gaps.at(this.next);
+      const line = gap === undefined ? lineOf(this.next) : undefined;
+      if (gap !== undefined) {
+        const through = Math.min(gap.to, durable);
+        const told = new TextEncoder().encode(gapLine({ ...gap, from: this.next, to: through }));
+        if (!this.#push(told, 1)) return false;
+        this.#isGap = true;
+        this.next = through + 1;
+      } else if (line !== undefined) {
+        if (!this.#push(line, 1)) return false;
+        this.next++;
+      } else if (this.next <= counted) {
+        gaps.add(this.next, Math.min(to, counted), "released");
+      } else {
+        gaps.add(this.next, to, "corrupt");
+      }
+    }
+    return true;
+  }
+
+  #push(part: Uint8Array, lines: number): boolean {
+    const isFirst = this.#lines === 0 && lines === 1;
+    const fits =
+      this.#lines + lines <= this.#limits.recordsMax &&
+      this.#bytes + part.byteLength <= this.#limits.bytesMax;
+    if (!fits && !isFirst) return false;
+    this.#parts.push(part);
+    this.#lines += lines;
+    this.#bytes += part.byteLength;
+    return true;
+  }
+}
+
+/** Each with its line feed. */
+function splitLines(payload: Uint8Array): readonly Uint8Array[] {
+  const lines: Uint8Array[] = [];
+  for (let from = 0; from < payload.byteLength;) {
+    const feed = payload.indexOf(0x0a, from);
+    const to = feed < 0 ? payload.byteLength : feed + 1;
+    lines.push(payload.subarray(from, to));
+    from = to;
+  }
+  return lines;
+}

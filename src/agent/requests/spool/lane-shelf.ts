@@ -1,0 +1,296 @@
+// All lanes with their segments on disk: found at start, kept within the limit, let go once central has them.
+//
+// Order on disk: first spool/marks says that a segment is needless, then it is unlinked; first all segments of a lane are gone, then its mark.
+
+import { messageOf } from "../../../core/faults.ts";
+import { segmentHeaderBytes } from "../../../core/journal/spool-frame.ts";
+import { ForeignLanes } from "./foreign-lanes.ts";
+import { addDropped, totalDropped, type Dropped } from "./gaps.ts";
+import { sumBalances, type Lane } from "./lane.ts";
+import { Segment } from "./segment.ts";
+import { SideFiles } from "./side-files.ts";
+import { attempt, type SpoolFiles } from "./spool-files.ts";
+import { marksPath, noMarks, readMarks, writeMarks, type SpoolMarks } from "./spool-marks.ts";
+import type { Balance, CrashLoss, SpoolNotice } from "./spool-messages.ts";
+import type { Durability, WhenFull } from "./spool-policy.ts";
+import { recoverLanes } from "./spool-recovery.ts";
+
+export type ShelfOptions = {
+  readonly files: SpoolFiles;
+  readonly directory: string;
+  readonly bytesMax: number;
+  readonly whenFull: WhenFull;
+  readonly durability: Durability;
+  /** Of the site; what is found of another one is never sent. */
+  readonly name16: string;
+  /** Of this process: its lanes are not recovered. */
+  readonly bootEpoch: string;
+  readonly clock: { wallMs(): number; monotonicMs(): number };
+  readonly notice: (notice: SpoolNotice) => void;
+  /** Called once at most, when the process before ended without a word. */
+  readonly crashed?: (loss: CrashLoss) => void;
+};
+
+/** Of the lanes that a crash left, so many are named. */
+const lanesNamedMax = 20;
+
+type LaneLoss = { readonly lane: string; readonly atMost: number };
+
+function lossOf(losses: readonly LaneLoss[]): CrashLoss {
+  return {
+    lanes: losses.slice(0, lanesNamedMax).map(({ lane }) => lane),
+    lanesTotal: losses.length,
+    atMost: losses.reduce((sum, { atMost }) => sum + atMost, 0),
+  };
+}
+
+/** For so long after the last drop health says that the spool is full. */
+const fullToldMs = 60_000;
+
+export class LaneShelf {
+  readonly lanes = new Map<string, Lane>();
+  readonly sideFiles: SideFiles;
+  readonly #options: ShelfOptions;
+  /** Sums of lanes that are gone. */
+  #gone: { committed: number; dropped: Dropped } = { committed: 0, dropped: {} };
+  readonly #foreign: ForeignLanes;
+  #usedBytes = 0;
+  #rank = 0;
+  /** Until then marks are not written: they would forget what could not be read yet. */
+  #isRecovered = false;
+  #isDirty = false;
+  #areMarksRefused = false;
+  #droppedAtMs: number | undefined;
+
+  constructor(options: ShelfOptions) {
+    this.#options = options;
+    this.sideFiles = new SideFiles(options.files, options.directory);
+    this.#foreign = new ForeignLanes(options);
+  }
+
+  /** Whatever the disk says, there is a shelf afterwards, if an empty one; then it is tried again with each tick. */
+  recover(): void {
+    const { files, directory, name16, bootEpoch, durability } = this.#options;
+    const crashed: LaneLoss[] = [];
+    try {
+      files.ensureDirectory(directory);
+      const marks = this.#readMarks();
+      const lanes = recoverLanes(files, directory, marks, {
+        isRelaxed: durability === "relaxed",
+        isLive: ({ epoch }) => epoch === bootEpoch,
+        damaged: this.damaged,
+        failed: (path, error) => this.disk(error, path),
+        crashed: (lane, atMost) => void crashed.push({ lane, atMost }),
+      });
+      if (marks.name16 !== undefined && marks.name16 !== name16)
+        this.#foreign.setAside(marks, lanes);
+      this.#gone = { committed: marks.committed, dropped: { ...marks.dropped } };
+      for (const lane of lanes) this.lanes.set(lane.id, lane);
+      this.#rank += lanes.reduce((sum, { segments }) => sum + segments.length, 0);
+      this.#isRecovered = true;
+      this.persist();
+      this.#foreign.tell();
+      if (crashed.length > 0) this.#options.crashed?.(lossOf(crashed));
+    } catch (error) {
+      this.disk(error, directory);
+    }
+    this.#recount();
+  }
+
+  readonly damaged = (segment: Segment, at: number, bytes: Uint8Array): void => {
+    this.sideFiles.keepDamaged(segment.path, at, bytes);
+    const text = `${bytes.byteLength} bytes of ${segment.path} are damaged`;
+    this.#options.notice({ code: "spool_damaged", severity: "warning", text });
+  };
+
+  /** The disk refused something, or works again. */
+  disk(error: unknown, path = this.#options.directory): void {
+    const text = error === undefined ? undefined : `${path}: ${messageOf(error)}`;
+    this.#options.notice({ code: "spool_failing", severity: "error", text });
+  }
+
+  nextRank(): number {
+    this.#recount(); // A segment begins: the one before may have been cut.
+    return this.#rank++;
+  }
+
+  get usedBytes(): number {
+    return this.#usedBytes;
+  }
+
+  balance(): Balance {
+    const { committed, dropped } = this.#gone;
+    const accepted = committed + totalDropped(dropped);
+    const gone = { accepted, committed, spooled: 0, inMemory: 0, dropped };
+    return sumBalances([gone, ...[...this.lanes.values()].map((lane) => lane.balance())]);
+  }
+
+  /** Something is to be made durable, soon. */
+  touch(): void {
+    this.#isDirty = true;
+  }
+
+  get isDirty(): boolean {
+    return this.#isDirty;
+  }
+
+  /** Marks first, then what they make needless. False when the disk refused the marks; nothing is unlinked then. */
+  persist(): boolean {
+    const { files, directory } = this.#options;
+    if (!this.#isRecovered) return false;
+    try {
+      writeMarks(files, directory, this.#marks());
+      this.#isDirty = false;
+      if (this.#areMarksRefused) this.disk(undefined);
+      this.#areMarksRefused = false;
+    } catch (error) {
+      this.#areMarksRefused = true;
+      this.disk(error);
+      return false;
+    }
+    try {
+      this.#release();
+    } catch (error) {
+      this.disk(error);
+      this.#isDirty = true;
+    }
+    this.#recount();
+    return true;
+  }
+
+  /** For so many bytes within the limit; with `undefined`, for whatever a full disk takes. Drops the oldest that may be dropped. */
+  makeRoom(bytes: number | undefined): boolean {
+    const { whenFull } = this.#options;
+    const mayDrop = whenFull === "drop_oldest" || whenFull === "sample";
+    if (bytes === undefined) return mayDrop && this.#dropOldest();
+    // Under `block` the room was kept for it, but for records that are larger than was thought.
+    const fits = (): boolean =>
+      whenFull === "block" || this.#usedBytes + bytes <= this.#options.bytesMax;
+    if (!fits() && this.#isDirty) this.persist();
+    while (!fits()) {
+      if (mayDrop && this.#dropOldest()) continue;
+      this.#tellFull();
+      return false;
+    }
+    this.#usedBytes += bytes;
+    return true;
+  }
+
+  /** Every second or so. */
+  tick(): void {
+    const now = this.#options.clock.monotonicMs();
+    if (!this.#isRecovered) this.recover();
+    this.#foreign.tick(now);
+    if (this.#droppedAtMs === undefined || now - this.#droppedAtMs < fullToldMs) return;
+    this.#droppedAtMs = undefined;
+    this.#options.notice({ code: "spool_full", severity: "warning", text: undefined });
+  }
+
+  /** A segment goes to make room, or a record that found none. */
+  #tellFull(): void {
+    this.#droppedAtMs = this.#options.clock.monotonicMs();
+    const text = "request records are dropped because the spool or its disk is full";
+    this.#options.notice({ code: "spool_full", severity: "warning", text });
+  }
+
+  #readMarks(): SpoolMarks {
+    const { files, directory, clock } = this.#options;
+    const marks = readMarks(files, directory);
+    if (marks === "none") return noMarks;
+    if (marks !== "damaged") return marks;
+    this.sideFiles.moveDamaged(marksPath(directory), clock.wallMs());
+    const text = `${marksPath(directory)} is damaged: sums begin anew, central is asked for the marks`;
+    this.#options.notice({ code: "spool_damaged", severity: "warning", text });
+    return noMarks;
+  }
+
+  #marks(): SpoolMarks {
+    const lanes = [...this.lanes.values()].map((lane) => lane.toMark());
+    return { name16: this.#options.name16, ...this.#gone, lanes };
+  }
+
+  #release(): void {
+    const { files, directory } = this.#options;
+    const done = [...this.lanes.values()].filter((lane) => lane.isDone);
+    for (const lane of this.lanes.values()) {
+      const needless = lane.segments.filter(
+        (segment) => !segment.isOpen && lane.lastSeqOf(segment) <= lane.mark,
+      );
+      for (const segment of needless) this.#unlink(lane, segment);
+    }
+    if (done.length === 0) return;
+    files.syncDirectory(directory);
+    for (const lane of done) {
+      const { committed, dropped } = lane.balance();
+      this.#gone.committed += committed;
+      addDropped(this.#gone.dropped, dropped);
+      this.lanes.delete(lane.id);
+    }
+    this.#isDirty = true;
+  }
+
+  #dropOldest(): boolean {
+    const found = this.#oldest(false) ?? this.#oldest(true);
+    if (found === undefined) return false;
+    const { lane, segment } = found;
+    lane.gaps.add(
+      Math.max(segment.name.firstSeq, lane.mark + 1),
+      lane.lastSeqOf(segment),
+      "dropped_oldest",
+    );
+    this.#tellFull();
+    // On a full disk the gap cannot be written; a later segment of the lane shows it as well.
+    const isLast = lane.segments.at(-1) === segment;
+    if (!this.persist() && isLast) return false;
+    try {
+      if (isLast) this.#leaveTrace(lane, segment);
+      this.#unlink(lane, segment);
+    } catch (error) {
+      this.disk(error);
+      return false;
+    }
+    this.#recount();
+    return true;
+  }
+
+  /**
+   * In place of a lane's last segment an empty one that names all its numbers: else the lane, and that something of it is lost, would be known to the
+   * marks alone, and with them forgotten. A full disk may have no room for it.
+   */
+  #leaveTrace(lane: Lane, { name }: Segment): void {
+    const { files, directory } = this.#options;
+    const { epoch, no: laneNo } = lane.lane;
+    const reservedTo = lane.words === undefined ? lane.end : Math.max(lane.end, lane.granted);
+    const header = { epoch, laneNo, firstSeq: name.firstSeq, reservedTo };
+    const at = { part: name.part + 1, rank: this.nextRank() };
+    attempt(() => {
+      const trace = Segment.create(files, directory, header, at);
+      trace.seal();
+      lane.segments.push(trace);
+    });
+  }
+
+  #oldest(surely: boolean): { lane: Lane; segment: Segment } | undefined {
+    return [...this.lanes.values()]
+      .flatMap((lane) => lane.segments.map((segment) => ({ lane, segment })))
+      .filter(({ segment }) => !segment.isOpen && segment.bytes > segmentHeaderBytes)
+      .filter(({ lane, segment }) => !lane.isPinned(segment, surely))
+      .reduce<{ lane: Lane; segment: Segment } | undefined>(
+        (oldest, each) =>
+          oldest === undefined || each.segment.rank < oldest.segment.rank ? each : oldest,
+        undefined,
+      );
+  }
+
+  #unlink(lane: Lane, segment: Segment): void {
+    segment.unlink();
+    const at = lane.segments.indexOf(segment);
+    if (at >= 0) lane.segments.splice(at, 1);
+  }
+
+  #recount(): void {
+    this.#usedBytes = [...this.lanes.values()]
+      .flatMap(({ segments }) => segments)
+      .reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+}

@@ -1,0 +1,253 @@
+// One lane as the spool thread knows it: which numbers are where. No I/O; others move the numbers, this keeps them consistent.
+//
+//   begin ≤ counted ≤ durable ≤ end      mark ≤ durable
+//   begin … counted    settled: committed, or dropped with a reason, each once, whatever central forgets later
+//   mark               central has everything through here; below `counted` only when central lost something
+//   … durable          on disk and synced, or a gap: can be sent
+//   … end              received; the next number of the lane is end + 1
+//
+// Numbers are the lane's own, from 1. The worker's are higher by `base`: it keeps counting when its lane is sealed and another one opened.
+
+import { batchRecordsMax, formatLaneId, type LaneId } from "../../../wire/request-log.ts";
+import {
+  addDropped,
+  GapList,
+  totalDropped,
+  type Dropped,
+  type Gap,
+  type GapReason,
+} from "./gaps.ts";
+import { LaneWindow } from "./lane-window.ts";
+import type { LaneWords } from "../worker/lane-words.ts";
+import type { Segment } from "./segment.ts";
+import type { Balance, LaneFacts } from "./spool-messages.ts";
+import { Sampler } from "./spool-policy.ts";
+
+/** What of a lane outlives the process, beside its segments. */
+export type LaneMark = {
+  readonly lane: LaneId;
+  readonly begin: number;
+  readonly mark: number;
+  readonly counted: number;
+  readonly committed: number;
+  readonly dropped: Dropped;
+  readonly end: number;
+  readonly gaps: readonly Gap[];
+};
+
+/** A byte of a segment at which a frame begins. */
+export type ReadPlace = { readonly segment: Segment; readonly at: number };
+
+const arrivalSpanMs = 1_000;
+/** Beyond it every other one is forgotten: the oldest stays. */
+const arrivalsMax = 64;
+
+export class Lane {
+  readonly lane: LaneId;
+  readonly id: string;
+  readonly base: number;
+  /** Undefined once nothing more can come. */
+  words: LaneWords | undefined;
+  /** In order; the last one of a live lane is written. */
+  readonly segments: Segment[] = [];
+  /** Frames written since the last sync, in case it fails. */
+  unsynced: { readonly firstSeq: number; readonly lastSeq: number; readonly frame: Uint8Array }[] =
+    [];
+  gaps: GapList;
+  end: number;
+  durable: number;
+  /** Numbers through this one are reserved on disk: after a crash they are told of. */
+  reserved = 0;
+  /** Numbers through this one may be given out: more than are reserved only while the disk fails. */
+  granted = 0;
+  readonly window = new LaneWindow();
+  readonly sampler = new Sampler();
+  /** Numbers through this one have frames; behind it are gaps that are only in memory. */
+  written: number;
+  /** Numbers from this one on were found missing, and whether central has them was not heard yet; 0 when there are none. */
+  guessedFrom = 0;
+  /** Through here a batch is on its way. */
+  sentThrough = 0;
+  /** Where reading may go on, by number. */
+  places: ReadonlyMap<number, ReadPlace> = new Map();
+  /** Times in a row that a segment could not be read. */
+  readFailures = 0;
+  /** Why records are not written now, and until when (monotonic) nothing is tried. */
+  pause: { readonly untilMs: number; readonly reason: GapReason } | undefined;
+
+  /** Through here a batch may have been on its way when the process before ended; 0 once central has answered. */
+  #wasSentThrough: number;
+  readonly #begin: number;
+  #committed: number;
+  readonly #dropped: Dropped;
+  #mark: number;
+  #counted: number;
+  /** What arrived when, oldest first, behind the mark: numbers through `seq` within a second from `atMs`. */
+  #arrivals: { readonly seq: number; readonly atMs: number }[] = [];
+
+  constructor(from: LaneMark, base: number, words: LaneWords | undefined) {
+    this.lane = from.lane;
+    this.id = formatLaneId(from.lane);
+    this.base = base;
+    this.words = words;
+    this.gaps = new GapList(from.gaps);
+    this.end = this.durable = this.written = from.end;
+    this.#begin = from.begin;
+    this.#mark = from.mark;
+    this.#counted = from.counted;
+    this.#committed = from.committed;
+    this.#dropped = { ...from.dropped };
+    this.#wasSentThrough = words === undefined ? from.mark + batchRecordsMax : 0;
+  }
+
+  get mark(): number {
+    return this.#mark;
+  }
+
+  get counted(): number {
+    return this.#counted;
+  }
+
+  get isDone(): boolean {
+    return this.words === undefined && this.#mark >= this.end;
+  }
+
+  lastSeqOf(segment: Segment): number {
+    const next = this.segments[this.segments.indexOf(segment) + 1];
+    return next === undefined ? this.end : next.name.firstSeq - 1;
+  }
+
+  /**
+   * Part of a batch without an answer: central may have it already, so that it cannot be told as dropped. `surely`: of one that this process sent.
+   */
+  isPinned(segment: Segment, surely: boolean): boolean {
+    const through = surely ? this.sentThrough : Math.max(this.sentThrough, this.#wasSentThrough);
+    return segment.name.firstSeq <= through && this.lastSeqOf(segment) > this.#mark;
+  }
+
+  /** Central has everything through `mark`; lower than before when it lost something. */
+  settle(mark: number): void {
+    // A mark that answers no batch of this process: what central has there came from the one before, unsynced.
+    const isGuessed = this.guessedFrom > 0 && this.guessedFrom <= mark;
+    if (isGuessed && mark !== this.sentThrough) this.gaps.remove(this.guessedFrom, mark);
+    this.guessedFrom = 0;
+    if (mark > this.#counted) {
+      const dropped = this.gaps.count(this.#counted + 1, mark);
+      this.#committed += mark - this.#counted - totalDropped(dropped);
+      addDropped(this.#dropped, dropped);
+      this.#counted = mark;
+    }
+    this.#mark = mark;
+    this.sentThrough = this.#wasSentThrough = 0;
+    this.gaps.forgetThrough(mark);
+    this.#arrivals = this.#arrivals.filter(({ seq }) => seq > mark);
+  }
+
+  /** How long the oldest record behind the mark has been waiting, to the second. */
+  behindMs(nowMs: number): number {
+    const [oldest] = this.#arrivals;
+    return oldest === undefined ? 0 : nowMs - oldest.atMs;
+  }
+
+  /** Something was received. */
+  receivedThrough(seq: number, nowMs: number): void {
+    this.window.received(seq, seq - this.end, nowMs);
+    this.end = seq;
+    this.#arrived(seq, nowMs);
+  }
+
+  #arrived(seq: number, atMs: number): void {
+    const last = this.#arrivals.at(-1);
+    if (last !== undefined && atMs - last.atMs < arrivalSpanMs) {
+      this.#arrivals[this.#arrivals.length - 1] = { seq, atMs: last.atMs };
+      return;
+    }
+    if (this.#arrivals.length >= arrivalsMax)
+      this.#arrivals = this.#arrivals.filter((_, at) => at % 2 === 0);
+    this.#arrivals.push({ seq, atMs });
+  }
+
+  balance(): Balance {
+    const waiting = this.gaps.count(this.#counted + 1, this.durable);
+    const dropped = { ...this.#dropped };
+    addDropped(dropped, waiting);
+    const { accepted, waiting: unnumbered } = this.words ?? {
+      accepted: this.base + this.end,
+      waiting: 0,
+    };
+    const numbered = Math.max(accepted - this.base, this.durable);
+    return {
+      accepted: numbered + unnumbered - this.#begin,
+      committed: this.#committed,
+      spooled: this.durable - this.#counted - totalDropped(waiting),
+      inMemory: numbered + unnumbered - this.durable,
+      dropped,
+    };
+  }
+
+  facts({ wallMs, monotonicMs }: { wallMs: number; monotonicMs: number }): LaneFacts {
+    const hasBacklog = this.#mark < this.durable;
+    const [first] = this.segments;
+    const waitingMs =
+      first?.modifiedMs === undefined
+        ? this.behindMs(monotonicMs)
+        : Math.max(0, wallMs - first.modifiedMs);
+    return {
+      lane: this.id,
+      live: this.words !== undefined,
+      mark: this.#mark,
+      durable: this.durable,
+      inFlight: this.sentThrough > this.#mark,
+      bytes: this.segments.reduce((sum, { bytes }) => sum + bytes, 0),
+      waitingMs: hasBacklog ? waitingMs : 0,
+      balance: this.balance(),
+    };
+  }
+
+  toMark(): LaneMark {
+    return {
+      lane: this.lane,
+      begin: this.#begin,
+      mark: this.#mark,
+      counted: this.#counted,
+      committed: this.#committed,
+      dropped: { ...this.#dropped },
+      end: this.end,
+      gaps: this.gaps.all,
+    };
+  }
+}
+
+/** A lane that begins: `seq` is the last number before its first. */
+export function newLaneMark(lane: LaneId, seq = 0): LaneMark {
+  return {
+    lane,
+    begin: seq,
+    mark: seq,
+    counted: seq,
+    committed: 0,
+    dropped: {},
+    end: seq,
+    gaps: [],
+  };
+}
+
+export const emptyBalance: Balance = {
+  accepted: 0,
+  committed: 0,
+  spooled: 0,
+  inMemory: 0,
+  dropped: {},
+};
+
+export function sumBalances(balances: Iterable<Balance>): Balance {
+  const sum = { ...emptyBalance, dropped: {} };
+  for (const { accepted, committed, spooled, inMemory, dropped } of balances) {
+    sum.accepted += accepted;
+    sum.committed += committed;
+    sum.spooled += spooled;
+    sum.inMemory += inMemory;
+    addDropped(sum.dropped, dropped);
+  }
+  return sum;
+}

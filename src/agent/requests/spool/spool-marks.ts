@@ -1,0 +1,128 @@
+// spool/marks: what of the spool is not in its segments: through where central has each lane, gaps, and the sums since the state began.
+//
+//   line 1   crc32 of line 2, 8 hex characters
+//   line 2   {"version":1,"name16":"…","committed":n,"dropped":{reason:n},"lanes":[{"lane":"<epoch>/<no>","begin","mark","counted","committed","dropped","end","gaps":[[from,to,reason]]}]}
+//
+// Replaced whole and synced; sums of the first level are those of lanes that are gone. A mark that is older than the truth costs nothing: central
+// answers with its own. Order: a mark or gap is durable here before a segment it makes needless is unlinked, and a lane leaves this file only
+// after its segments left the directory (else it would come back and be counted twice).
+
+import { crc32 } from "node:zlib";
+import { join } from "node:path";
+import { formatLaneId, parseLaneId } from "../../../wire/request-log.ts";
+import { gapReasons, parseGapReason, type Dropped, type Gap } from "./gaps.ts";
+import type { LaneMark } from "./lane.ts";
+import { replaceFile, systemCode, type SpoolFiles } from "./spool-files.ts";
+
+export type SpoolMarks = {
+  /** Of the site that the lanes belong to; undefined when an older release wrote this. */
+  readonly name16: string | undefined;
+  readonly committed: number;
+  readonly dropped: Dropped;
+  readonly lanes: readonly LaneMark[];
+};
+
+export const noMarks: SpoolMarks = {
+  name16: undefined,
+  committed: 0,
+  dropped: {},
+  lanes: [],
+};
+
+export const marksPath = (directory: string): string => join(directory, "marks");
+
+export function encodeMarks({ name16, committed, dropped, lanes }: SpoolMarks): Uint8Array {
+  const json = JSON.stringify({
+    version: 1,
+    name16,
+    committed,
+    dropped,
+    lanes: lanes.map(({ lane, gaps, ...mark }) => ({
+      lane: formatLaneId(lane),
+      ...mark,
+      gaps: gaps.map(({ from, to, reason }) => [from, to, reason]),
+    })),
+  });
+  return Buffer.from(`${checksum(json)}\n${json}\n`);
+}
+
+/** Undefined when the bytes are not what was once written. */
+export function decodeMarks(bytes: Uint8Array): SpoolMarks | undefined {
+  const [sum, json] = Buffer.from(bytes).toString("utf8").split("\n");
+  if (json === undefined || sum !== checksum(json)) return undefined;
+  try {
+    return parseMarks(JSON.parse(json));
+  } catch {
+    return undefined;
+  }
+}
+
+export function readMarks(files: SpoolFiles, directory: string): SpoolMarks | "none" | "damaged" {
+  try {
+    return decodeMarks(files.read(marksPath(directory), 0)) ?? "damaged";
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return "none";
+    throw error;
+  }
+}
+
+export function writeMarks(files: SpoolFiles, directory: string, marks: SpoolMarks): void {
+  replaceFile(files, marksPath(directory), encodeMarks(marks));
+}
+
+function checksum(json: string): string {
+  return crc32(json).toString(16).padStart(8, "0");
+}
+
+function parseMarks(raw: unknown): SpoolMarks | undefined {
+  if (!isObject(raw) || raw["version"] !== 1 || !Array.isArray(raw["lanes"])) return undefined;
+  const lanes = raw["lanes"].map(parseLaneMark);
+  const whole = lanes.filter((lane) => lane !== undefined);
+  if (whole.length !== lanes.length) return undefined;
+  const name16 = raw["name16"];
+  return {
+    name16: typeof name16 === "string" ? name16 : undefined,
+    committed: parseSeq(raw["committed"]),
+    dropped: parseDropped(raw["dropped"]),
+    lanes: whole,
+  };
+}
+
+function parseLaneMark(raw: unknown): LaneMark | undefined {
+  if (!isObject(raw) || !Array.isArray(raw["gaps"])) return undefined;
+  const lane = parseLaneId(raw["lane"]);
+  if (lane === undefined) return undefined;
+  return {
+    lane,
+    begin: parseSeq(raw["begin"]),
+    mark: parseSeq(raw["mark"]),
+    counted: parseSeq(raw["counted"]),
+    committed: parseSeq(raw["committed"]),
+    dropped: parseDropped(raw["dropped"]),
+    end: parseSeq(raw["end"]),
+    gaps: raw["gaps"].map(parseGap),
+  };
+}
+
+function parseGap(raw: unknown): Gap {
+  const [from, to, reason]: readonly unknown[] = Array.isArray(raw) ? raw : [];
+  return { from: parseSeq(from), to: parseSeq(to), reason: parseGapReason(reason) };
+}
+
+function parseDropped(raw: unknown): Dropped {
+  const dropped: Dropped = {};
+  if (!isObject(raw)) return dropped;
+  for (const reason of gapReasons)
+    if (raw[reason] !== undefined) dropped[reason] = parseSeq(raw[reason]);
+  return dropped;
+}
+
+function parseSeq(raw: unknown): number {
+  if (typeof raw !== "number" || !Number.isSafeInteger(raw) || raw < 0)
+    throw new TypeError("no number of records");
+  return raw;
+}
+
+function isObject(raw: unknown): raw is Record<string, unknown> {
+  return raw !== null && typeof raw === "object" && !Array.isArray(raw);
+}

@@ -1,0 +1,139 @@
+// What earlier runs left in the spool, as lanes that nobody writes to any more. Cheap at any backlog: of each lane only the last segment is read.
+//
+// A torn tail is cut off. Numbers that were reserved and are not there become a gap of `crash`: at most so many records were lost. Damage further in
+// is found when it is read for sending. Doing it all again after another crash finds the same.
+
+import { join } from "node:path";
+import type { LaneId } from "../../../wire/request-log.ts";
+import {
+  decodeSegmentHeader,
+  scanFrames,
+  segmentHeaderBytes,
+} from "../../../core/journal/spool-frame.ts";
+import type { DamageSink } from "./lane-reader.ts";
+import { windowMax } from "./lane-window.ts";
+import { Lane, newLaneMark, type LaneMark } from "./lane.ts";
+import { parseSegmentName, Segment, type SegmentName } from "./segment.ts";
+import { attempt, type SpoolFiles } from "./spool-files.ts";
+import type { SpoolMarks } from "./spool-marks.ts";
+
+export type RecoveryOptions = {
+  /** Lanes of this very process: not looked at. */
+  readonly isLive: (lane: LaneId) => boolean;
+  /** Records may have been sent before they were synced. */
+  readonly isRelaxed: boolean;
+  readonly damaged: DamageSink;
+  readonly failed: (path: string, error: unknown) => void;
+  /** Numbers of the lane that no run before has told of: at most so many records went with their process. */
+  readonly crashed?: (lane: string, atMost: number) => void;
+};
+
+/** Throws what listing the directory throws. `failed` is told of a segment that cannot be looked at; its records are still tried when sent. */
+export function recoverLanes(
+  files: SpoolFiles,
+  directory: string,
+  marks: SpoolMarks,
+  { isLive, isRelaxed, damaged, failed, crashed }: RecoveryOptions,
+): readonly Lane[] {
+  const lanes = new Map<string, Lane>();
+  const add = (mark: LaneMark): Lane => {
+    const lane = new Lane(mark, 0, undefined);
+    lanes.set(lane.id, lane);
+    return lane;
+  };
+  for (const mark of marks.lanes) add(mark);
+  for (const segment of findSegments(files, directory)) {
+    if (isLive(segment.name.lane)) continue;
+    // Without a mark, what is here is the best guess; central corrects it.
+    const lane =
+      lanes.get(segment.laneId) ?? add(newLaneMark(segment.name.lane, segment.name.firstSeq - 1));
+    lane.segments.push(segment);
+  }
+  for (const lane of lanes.values()) {
+    while (lane.segments.length > 0 && isBlank(lane.segments.at(-1))) {
+      const blank = lane.segments.pop();
+      attempt(() => blank?.unlink());
+    }
+    const last = lane.segments.at(-1);
+    if (last === undefined) continue;
+    try {
+      const end = recoverTail(lane, last, damaged);
+      if (isRelaxed && isNew(lane, end)) lane.guessedFrom = end + 1;
+      if (lane.end > end && isNew(lane, end)) crashed?.(lane.id, lane.end - end);
+      lane.gaps.add(end + 1, lane.end, "crash");
+    } catch (error) {
+      lane.end = lane.durable = Math.max(lane.end, last.name.firstSeq + windowMax);
+      failed(last.path, error);
+    }
+  }
+  return [...lanes.values()];
+}
+
+/** In the order of their numbers; ranks by age. */
+function findSegments(files: SpoolFiles, directory: string): readonly Segment[] {
+  return files
+    .list(directory)
+    .flatMap((file) => {
+      const name = parseSegmentName(file);
+      return name === undefined ? [] : [{ name, ...files.stat(join(directory, file)) }];
+    })
+    .sort((a, b) => a.modifiedMs - b.modifiedMs || inOrder(a.name, b.name))
+    .map(({ name, bytes, modifiedMs }, rank) =>
+      Segment.found(files, directory, name, { rank, bytes, modifiedMs }),
+    )
+    .sort((a, b) => inOrder(a.name, b.name));
+}
+
+/** Its making was not finished, so it never reserved or held anything; the segment before it is the last one. */
+function isBlank(segment: Segment | undefined): boolean {
+  if (segment === undefined || segment.bytes > segmentHeaderBytes) return false;
+  return segment.bytes < segmentHeaderBytes || attempt(() => assertZeros(segment.read(0)));
+}
+
+function assertZeros(bytes: Uint8Array): void {
+  if (bytes.some((byte) => byte !== 0)) throw new Error("not blank");
+}
+
+/** No process before has told of the numbers behind `end`. */
+function isNew(lane: Lane, end: number): boolean {
+  return lane.gaps.at(end + 1) === undefined;
+}
+
+/** The last number that is there. */
+function recoverTail(lane: Lane, last: Segment, damaged: DamageSink): number {
+  const bytes = last.read(0);
+  const header = decodeSegmentHeader(bytes);
+  let end = last.name.firstSeq - 1;
+  // What is damaged may have reserved as much as any, unless a later reservation replaces it.
+  let reserved = header?.reservedTo ?? end;
+  let reservedAt = header === undefined ? -1 : 0;
+  let good = segmentHeaderBytes;
+  const bad: { at: number; next: number }[] = [];
+  for (const found of scanFrames(bytes, segmentHeaderBytes)) {
+    if (found.kind === "bad") {
+      bad.push(found);
+      continue;
+    }
+    good = found.next;
+    const { firstSeq, count } = found.frame;
+    if (count === 0) [reserved, reservedAt] = [firstSeq - 1, found.at];
+    else end = Math.max(end, firstSeq + count - 1);
+  }
+  const damages = bad.filter(({ next }) => next <= good);
+  if (header === undefined && bytes.byteLength >= segmentHeaderBytes)
+    damages.push({ at: 0, next: segmentHeaderBytes });
+  for (const { at, next } of damages) damaged(last, at, bytes.subarray(at, next));
+  if (damages.some(({ at }) => at > reservedAt)) reserved = Math.max(reserved, end + windowMax);
+  // Else a power loss could take back what central has by then, and a gap be counted in its place. Who told of the crash before has done it: a host that
+  // starts again and again must not sync all that it ever left at each start.
+  const isSecured = lane.gaps.at(end + 1)?.reason === "crash" && good >= bytes.byteLength;
+  if (!isSecured) last.secureThrough(Math.min(good, bytes.byteLength));
+  const known = Math.max(end, lane.end);
+  lane.end = lane.durable = Math.max(known, reserved);
+  return end;
+}
+
+/** Within a lane; lanes in any order. */
+function inOrder(a: SegmentName, b: SegmentName): number {
+  return a.firstSeq - b.firstSeq || a.part - b.part;
+}

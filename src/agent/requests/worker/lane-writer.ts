@@ -1,0 +1,221 @@
+// The worker's end of a lane: numbers each record before any queue, gathers what a few milliseconds bring, and hands it to the spool thread.
+//
+// Nothing here waits. A number is given out only when the spool has reserved it (else a crash could lose a record that nobody can tell of), and
+// only while the spool thread is not too far behind; records that come meanwhile are dropped, counted, and told as a gap of `behind` in their place.
+// Under `block` a request claims room for its record before it is served, so that its record is never among them.
+//
+// A lane that rests gives reserved numbers back, so that a crash tells of few: with `quiet` the worker promises a lower end, and believes the shared
+// word again once the spool thread has answered.
+
+import type { MessagePort } from "node:worker_threads";
+import { sleep } from "../../../base/wait.ts";
+import type { CanaryLine, RequestRecord } from "../../../wire/request-log.ts";
+import type { GapReason } from "../spool/gaps.ts";
+import { windowMin } from "../spool/lane-window.ts";
+import { LaneWords } from "./lane-words.ts";
+import type { LaneInit, LaneMessage } from "../spool/spool-messages.ts";
+
+const groupRecordsMax = 512;
+/** A group that uses a quarter of what is reserved is handed over at once: more is reserved before it runs out. */
+const groupsReserved = 4;
+const groupLeast = 16;
+/** Without a record for so long the lane rests. */
+const quietMs = 1_000;
+/** With at most 3 bytes a character and a last record of recordCharsMax: 1.2 MiB, well below a frame's limit. */
+const groupCharsMax = 128 * 2 ** 10;
+/** A record of largest fields, each character escaped, has some 65,000. */
+const recordCharsMax = 256 * 2 ** 10;
+/** What a worker may have posted that the spool thread has not taken: 16,384 records of 1 KiB. */
+const inFlightBytesMax = 16 * 2 ** 20;
+/** How often it is looked for room to tell of dropped records. */
+const droppedLookMs = 50;
+const closeWaitMs = 5_000;
+
+export class LaneWriter {
+  readonly #port: MessagePort;
+  readonly #words: LaneWords;
+  readonly #groupMs: number;
+  readonly #blocks: boolean;
+  #next = 1;
+  /** Numbers behind #next that are promised to requests. */
+  #claimed = 0;
+  /** `quiet` messages sent. */
+  #quiets = 0;
+  #restTimer: NodeJS.Timeout | undefined;
+  #reserved = 0;
+  #postedBytes = 0;
+  #text = "";
+  #count = 0;
+  /** Records without a number yet; they get theirs when there is room to tell of them. */
+  #dropped = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #dropTimer: NodeJS.Timeout | undefined;
+  #ended = false;
+
+  constructor({ shared, groupMs, blocks = false }: LaneInit, port: MessagePort) {
+    this.#port = port;
+    this.#words = new LaneWords(shared);
+    this.#groupMs = groupMs;
+    this.#blocks = blocks;
+    port.once("close", () => (this.#ended = true));
+    port.unref();
+  }
+
+  /** The spool thread has taken the lane up: before, there are no numbers to give out. */
+  get isOpen(): boolean {
+    return !this.#ended && this.#words.reserved > 0;
+  }
+
+  /** Keeps room for one record; give it back by accepting one as claimed. */
+  claim(): boolean {
+    if (this.#ended || !this.#hasNumber(true) || this.#isBehind()) return false;
+    this.#claimed++;
+    return true;
+  }
+
+  /** Never blocks, never throws. Nothing comes after close. */
+  accept(record: RequestRecord | CanaryLine, isClaimed = false): void {
+    if (this.#ended) return;
+    if (isClaimed) this.#claimed--;
+    else if (!this.#hasRoom()) {
+      this.#words.waiting = ++this.#dropped;
+      this.#watchDropped();
+      return;
+    }
+    const line = JSON.stringify(record);
+    if (line.length > recordCharsMax) {
+      this.#gap(1, "oversize");
+      return;
+    }
+    this.#text += `${line}\n`;
+    this.#count++;
+    this.#words.accepted = this.#next++;
+    if (this.#isGroupFull()) this.#flush();
+    else this.#wake();
+  }
+
+  /** Resolves when everything accepted is durable or told as a gap; after 5 s at the latest. */
+  async close(): Promise<void> {
+    if (this.#ended) return;
+    this.#flush();
+    this.#tellDropped(Infinity);
+    this.#ended = true;
+    clearTimeout(this.#timer);
+    clearTimeout(this.#dropTimer);
+    clearTimeout(this.#restTimer);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#port.once("message", () => resolve());
+    this.#port.once("close", () => resolve());
+    this.#send({ type: "end" });
+    const deadline = new AbortController();
+    await Promise.race([promise, sleep(closeWaitMs, deadline.signal)]);
+    deadline.abort();
+    this.#port.close();
+  }
+
+  /** Whether the next record gets a number. Tells of those dropped before it. */
+  #hasRoom(): boolean {
+    if (!this.#hasNumber(this.#blocks) || this.#isBehind()) return false;
+    if (this.#dropped === 0) return true;
+    // Numbers that were promised are not for them.
+    this.#tellDropped(this.#blocks ? this.#reserved - this.#next - this.#claimed + 1 : Infinity);
+    return this.#dropped === 0 && this.#hasNumber(false);
+  }
+
+  /** `isNew`: what was reserved may have been taken back since. */
+  #hasNumber(isNew: boolean): boolean {
+    const seq = this.#next + this.#claimed;
+    if (isNew || seq > this.#reserved) this.#learnReserved();
+    return seq <= this.#reserved;
+  }
+
+  /** Until the last `quiet` is answered, the word may be from before it. */
+  #learnReserved(): void {
+    if (this.#words.quieted === this.#quiets) this.#reserved = this.#words.reserved;
+  }
+
+  #isGroupFull(): boolean {
+    if (this.#count >= groupRecordsMax || this.#text.length >= groupCharsMax) return true;
+    const isLarge = (): boolean =>
+      this.#count > (this.#reserved - this.#next) / (groupsReserved - 1);
+    if (this.#count < groupLeast || !isLarge()) return false;
+    this.#learnReserved();
+    return isLarge();
+  }
+
+  #isBehind(): boolean {
+    return this.#postedBytes - this.#words.taken > inFlightBytesMax;
+  }
+
+  #tellDropped(most: number): void {
+    const count = Math.min(most, this.#dropped);
+    if (count > 0) this.#gap(count, this.#blocks ? "blocked" : "behind");
+    this.#words.waiting = this.#dropped -= Math.max(0, count);
+  }
+
+  #gap(count: number, reason: GapReason): void {
+    this.#flush();
+    this.#post({ type: "gap", firstSeq: this.#next, count, reason });
+    this.#next += count;
+    this.#words.accepted = this.#next - 1;
+  }
+
+  #flush(): void {
+    if (this.#count === 0) return;
+    const payload = new TextEncoder().encode(this.#text);
+    this.#postedBytes += payload.byteLength;
+    const firstSeq = this.#next - this.#count;
+    this.#post({ type: "group", firstSeq, count: this.#count, payload }, payload.buffer);
+    this.#text = "";
+    this.#count = 0;
+  }
+
+  #wake(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.#flush();
+    }, this.#groupMs).unref();
+  }
+
+  /** Also when no record comes any more those that were dropped are told of. */
+  #watchDropped(): void {
+    this.#dropTimer ??= setTimeout(() => {
+      this.#dropTimer = undefined;
+      this.#hasRoom();
+      if (this.#dropped > 0) this.#watchDropped();
+    }, droppedLookMs).unref();
+  }
+
+  #watchRest(): void {
+    if (this.#restTimer !== undefined) return;
+    const since = this.#next;
+    this.#restTimer = setTimeout(() => {
+      this.#restTimer = undefined;
+      if (this.#next > since || this.#claimed > 0) this.#watchRest();
+      else this.#rest();
+    }, quietMs).unref();
+  }
+
+  #rest(): void {
+    this.#learnReserved();
+    const through = this.#next - 1 + windowMin;
+    if (this.#ended || this.#reserved <= through) return;
+    this.#reserved = through;
+    this.#quiets++;
+    this.#send({ type: "quiet", through });
+  }
+
+  #post(message: LaneMessage, ...transfer: ArrayBuffer[]): void {
+    this.#send(message, transfer);
+    this.#watchRest();
+  }
+
+  #send(message: LaneMessage, transfer: ArrayBuffer[] = []): void {
+    this.#port.postMessage(message, transfer);
+  }
+}
+
+/** `port` is the lane's own and was transferred to this thread. */
+export function openLaneWriter(init: LaneInit, port: MessagePort): LaneWriter {
+  return new LaneWriter(init, port);
+}

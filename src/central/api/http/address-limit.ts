@@ -1,0 +1,44 @@
+// A limit by address, which whoever has many addresses cannot multiply: what each IPv6 network may, its site may twice, and a /48 four times.
+
+import { addressGroups } from "../../../core/addresses/address-group.ts";
+import type { RateLimit, ResourceDeps } from "../resources.ts";
+
+export type AddressLimit = {
+  /** Takes one, or tells how many milliseconds until there is one. */
+  take(address: string): number;
+  /** What was taken was not meant by the limit. */
+  give(address: string): void;
+  /** As `take`, without taking. */
+  waitMs(address: string): number;
+};
+
+const shares = [1, 2, 4];
+
+export function createAddressLimit(
+  rateLimit: ResourceDeps["rateLimit"],
+  limit: { readonly burst: number; readonly perSecond: number; readonly keysMax: number },
+): AddressLimit {
+  const levels = shares.map((share) =>
+    rateLimit({ ...limit, burst: share * limit.burst, perSecond: share * limit.perSecond }),
+  );
+  const of = (address: string): readonly { readonly level: RateLimit; readonly key: string }[] => {
+    const groups = addressGroups(address);
+    return levels.flatMap((level, at) => {
+      const key = groups[at];
+      return key === undefined ? [] : [{ level, key }];
+    });
+  };
+  const waitMs = (address: string): number =>
+    Math.max(...of(address).map(({ level, key }) => level.waitMs(key)));
+  return {
+    waitMs,
+    take(address) {
+      const wait = waitMs(address);
+      if (wait === 0) for (const { level, key } of of(address)) level.take(key);
+      return wait;
+    },
+    give(address) {
+      for (const { level, key } of of(address)) level.give(key);
+    },
+  };
+}

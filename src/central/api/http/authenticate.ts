@@ -1,0 +1,182 @@
+// Who asks: by a token, or by name and password. Attempts that fail are limited by address, those with a password by name too.
+//
+// Others' failures do not shut out who proved itself from the same address before: an office behind one address, a name that anyone may know.
+
+import { createHash } from "node:crypto";
+import { addressGroups } from "../../../core/addresses/address-group.ts";
+import { createAddressLimit } from "./address-limit.ts";
+import { forbidden, problem, tooMany, type ProblemAnswer } from "./answer.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { hashPassword, verifyPassword } from "../password.ts";
+import { PasswordTurns } from "./password-turns.ts";
+import type { ResourceDeps } from "../resources.ts";
+import type { Actor, CustomerStore, Unit } from "../unit.ts";
+
+export type Authenticated =
+  | { readonly ok: true; readonly actor: Actor | undefined }
+  | { readonly ok: false; readonly answer: ProblemAnswer };
+
+export type Authenticate = (
+  auth: Endpoint["auth"],
+  header: string | undefined,
+  address: string,
+) => Promise<Authenticated>;
+
+const keysMax = 20_000; // Some 4 MB of buckets.
+const wrongTokens = { burst: 100, perSecond: 1, keysMax };
+const wrongPasswords = { burst: 20, perSecond: 1 / 6, keysMax };
+const waitForTurnMs = 2_000;
+
+type Deps = Pick<ResourceDeps, "rateLimit" | "randomBytes"> & { readonly store: CustomerStore };
+
+export function createAuthenticate(deps: Deps): Authenticate {
+  const byToken = tokenAuthentication(deps);
+  const byPassword = passwordAuthentication(deps);
+  return async (auth, header, address) => {
+    switch (auth) {
+      case "none":
+        return { ok: true, actor: undefined };
+      case "token":
+        return byToken(header, address);
+      case "basic":
+        return byPassword(header, address);
+      default:
+        return auth satisfies never;
+    }
+  };
+}
+
+type By = (header: string | undefined, address: string) => Promise<Authenticated>;
+
+function tokenAuthentication({ store, rateLimit }: Deps): By {
+  const failures = createAddressLimit(rateLimit, wrongTokens);
+  const proven = new Proven();
+  return async (header, address) => {
+    const token = /^token +([\w.~+/=-]{1,512})$/i.exec(header ?? "")?.[1];
+    if (token === undefined)
+      return refused(
+        unknownToken("the request needs the header `Authorization: Token <API_TOKEN>`"),
+      );
+    const digest = createHash("sha256").update(token).digest("hex");
+    const waitMs = proven.has(digest) ? 0 : failures.waitMs(address);
+    if (waitMs > 0) return refused(tooMany("this address sent too many unknown tokens", waitMs));
+    const actor = await read(store, async (unit) => unit.users.byToken(digest));
+    if (actor === undefined) {
+      proven.remove(digest);
+      failures.take(address);
+      return refused(unknownToken("there is no such API token, or it was revoked"));
+    }
+    proven.add(digest);
+    return { ok: true, actor };
+  };
+}
+
+function passwordAuthentication({ store, rateLimit, randomBytes }: Deps): By {
+  const byAddress = createAddressLimit(rateLimit, wrongPasswords);
+  const byName = rateLimit(wrongPasswords);
+  const proven = new Proven();
+  const turns = new PasswordTurns();
+  // What an unknown name is compared with, so that it takes as long as a known one.
+  const nobody = hashPassword(Buffer.from(randomBytes(16)).toString("hex"), randomBytes);
+  nobody.catch(() => undefined); // It is told where it is awaited.
+  return async (header, address) => {
+    const given = parseBasic(header);
+    if (given === undefined) return refused(unknownPassword());
+    const pair = `${addressGroups(address)[0]} ${given.username}`;
+    const isKnown = proven.has(pair);
+    // Taken before it is known whether it is wrong: of many at once none is looked at beyond the limit.
+    const wrong = {
+      take: () => {
+        const waitMs = Math.max(byAddress.waitMs(address), byName.waitMs(given.username));
+        if (waitMs > 0) return waitMs;
+        byAddress.take(address);
+        return byName.take(given.username);
+      },
+      give: () => {
+        byAddress.give(address);
+        byName.give(given.username);
+      },
+    };
+    let isTaken = false;
+    const take = (): number => {
+      const waitMs = wrong.take();
+      isTaken = waitMs === 0;
+      return waitMs;
+    };
+    const waitMs = isKnown ? 0 : take();
+    if (waitMs > 0) return refused(tooMany("too many wrong passwords", waitMs));
+    const found = await read(store, async (unit) => unit.users.credentials(given.username));
+    const isRight = await turns.run({ address, isKnown }, async () => {
+      // Who was right before may have been wrong since, by a request that stood before this one.
+      const laterWaitMs = isTaken || proven.has(pair) ? 0 : take();
+      if (laterWaitMs > 0) return laterWaitMs;
+      return verifyPassword(given.password, found?.passwordHash ?? (await nobody));
+    });
+    if (isRight === undefined) {
+      if (isTaken) wrong.give();
+      return refused(tooMany("too many passwords are being checked", waitForTurnMs));
+    }
+    if (typeof isRight === "number") return refused(tooMany("too many wrong passwords", isRight));
+    if (found === undefined || found.passwordHash === null || !isRight) {
+      proven.remove(pair);
+      if (!isTaken) wrong.take();
+      return refused(unknownPassword());
+    }
+    if (isTaken) wrong.give();
+    proven.add(pair);
+    return found.mayPublish
+      ? { ok: true, actor: found.actor }
+      : refused(forbidden("the operator lets this user not publish packages"));
+  };
+}
+
+/** The last that were right. */
+class Proven {
+  readonly #keys = new Set<string>();
+
+  has(key: string): boolean {
+    return this.#keys.has(key);
+  }
+
+  remove(key: string): void {
+    this.#keys.delete(key);
+  }
+
+  add(key: string): void {
+    this.#keys.delete(key);
+    this.#keys.add(key);
+    const oldest = this.#keys.size > keysMax ? this.#keys.values().next().value : undefined;
+    if (oldest !== undefined) this.#keys.delete(oldest);
+  }
+}
+
+/** RFC 7617, in UTF-8. */
+function parseBasic(
+  header: string | undefined,
+): { username: string; password: string } | undefined {
+  const encoded = /^basic +([\w+/=-]{1,4096})$/i.exec(header ?? "")?.[1];
+  if (encoded === undefined) return undefined;
+  const found = /^([^:]{1,150}):(.{1,1024})$/s.exec(
+    Buffer.from(encoded, "base64").toString("utf8"),
+  );
+  const [, username, password] = found ?? [];
+  return username === undefined || password === undefined ? undefined : { username, password };
+}
+
+async function read<T>(store: CustomerStore, action: (unit: Unit) => Promise<T>): Promise<T> {
+  return (await store.run(async (unit) => ({ keep: true, value: await action(unit) }))).value;
+}
+
+function refused(answer: ProblemAnswer): Authenticated {
+  return { ok: false, answer };
+}
+
+function unknownToken(detail: string): ProblemAnswer {
+  const headers = { "www-authenticate": 'Token realm="presentation-api"' };
+  return problem(401, detail, { headers });
+}
+
+function unknownPassword(): ProblemAnswer {
+  const headers = { "www-authenticate": 'Basic realm="presentation-api", charset="UTF-8"' };
+  return problem(401, "the request needs the name and the password of a user", { headers });
+}

@@ -1,0 +1,195 @@
+// One row of the API: method, path, who may call, what the body is, what happens. Router, checks and documents are made from these rows.
+
+import type { Json } from "../../../core/journal/canonical-json.ts";
+import { parseDomainName } from "../../../core/ids.ts";
+import type { Gives, QueryParameter, Refusal } from "../../../wire/customer/operation.ts";
+import type { Body } from "../../../wire/customer/shape.ts";
+import { invalid, type Answer } from "./answer.ts";
+import type { Actor, Unit } from "../unit.ts";
+
+export type Method = "GET" | "POST" | "PUT" | "DELETE";
+
+/** A request on its way through an endpoint. */
+export type Context = {
+  /** Of the path, decoded. Throws for a name that the path does not have. */
+  readonly param: (name: string) => string;
+  readonly query: URLSearchParams;
+  readonly clientAddress: string;
+  /** The body as it comes, for an endpoint that takes a stream; elsewhere it was read. */
+  readonly incoming: Incoming;
+  /** Aborts when nobody waits for the answer any more, or central stops: what is known then is the answer. */
+  readonly gone: AbortSignal;
+  readonly read: <T>(action: (unit: Unit) => Promise<T>) => Promise<T>;
+  /** A transaction that writes what is in force for nobody yet: without answer and audit line, which come with the change that puts it in force. */
+  readonly prepare: <T>(action: (unit: Unit) => Promise<T>) => Promise<T>;
+  /**
+   * One transaction, kept if the answer is good; with it the answer for a repeated `Idempotency-Key` and the line of the audit trail. Deployments are woken
+   * after the commit. `streamed` stands for a body that came in a stream.
+   */
+  readonly change: (action: (unit: Unit) => Promise<Answer>, streamed?: Json) => Promise<Answer>;
+};
+
+export type Incoming = { readonly type: string; readonly bytes: AsyncIterable<Uint8Array> };
+
+export type Call<T, A> = Context & { readonly body: T; readonly actor: A };
+
+/** What the OpenAPI document tells of an endpoint beside its body. Tests hold every answer against it. */
+export type Told = {
+  readonly method: Method;
+  /** Below the prefix, parameters as `:name`, with the slash at the end. */
+  readonly path: string;
+  /** Its name in clients that are made from the document: a verb first, `listBadBots`. */
+  readonly id: string;
+  readonly summary: string;
+  readonly gives: Gives;
+  /** Beyond those that follow from credentials, body and query. */
+  readonly refuses?: readonly Refusal[];
+  readonly query?: Readonly<Record<string, QueryParameter>>;
+};
+
+type Common<T> = Told & {
+  readonly body?: Body<T>;
+  readonly bodyBytesMax?: number;
+  /** Beside JSON, a form (`multipart/form-data`) whose parts are the fields. */
+  readonly takesForms?: boolean;
+  /** The body is not read before: the handler takes it as it comes. */
+  readonly takesStream?: boolean;
+  /** The field of the body that must be what the path says, where it is given. */
+  readonly identity?: { readonly field: string; readonly param: string };
+};
+
+type Finish<A> = (call: Call<unknown, A>, answer: Answer) => Promise<Answer>;
+
+type ForUsers<T> = Common<T> & {
+  readonly handle: (call: Call<T, Actor>) => Promise<Answer>;
+  /** From what was stored to what is sent, after the commit and for each repetition. */
+  readonly finish?: Finish<Actor>;
+};
+type ForAnyone<T> = Common<T> & {
+  readonly handle: (call: Call<T, undefined>) => Promise<Answer>;
+};
+
+export type Accepted =
+  | { readonly ok: false; readonly answer: Answer }
+  | {
+      readonly ok: true;
+      /** Without what is ignored. */
+      readonly body: Json;
+      readonly handle: (context: Context, actor: Actor | undefined) => Promise<Answer>;
+    };
+
+export type Endpoint = Told & {
+  /** `basic`: name and password of a user who may publish. */
+  readonly auth: "token" | "basic" | "none";
+  readonly body: Body<unknown> | undefined;
+  readonly bodyBytesMax: number;
+  readonly takesForms: boolean;
+  readonly takesStream: boolean;
+  /** Checks a body; what is accepted can be handled. */
+  readonly accept: (raw: Readonly<Record<string, unknown>>, param: Context["param"]) => Accepted;
+  readonly finish: (context: Context, actor: Actor | undefined, answer: Answer) => Promise<Answer>;
+};
+
+/** 1 MiB of fields and some room for their syntax. */
+const bodyBytesDefault = 2 ** 20 + 2 ** 16;
+
+export function forUsers<T>(spec: ForUsers<T>): Endpoint {
+  return withUser(spec, "token");
+}
+
+/** For users whom the operator lets publish; they come with name and password. */
+export function forPublishers<T>(spec: ForUsers<T>): Endpoint {
+  return withUser(spec, "basic");
+}
+
+function withUser<T>(spec: ForUsers<T>, auth: "token" | "basic"): Endpoint {
+  const { finish } = spec;
+  return {
+    ...base(spec),
+    auth,
+    accept: (raw, param) =>
+      accept(spec, raw, param, async (body, context, actor) =>
+        spec.handle({ ...context, body, actor: known(actor) }),
+      ),
+    finish: async (context, actor, answer) =>
+      finish === undefined
+        ? answer
+        : finish({ ...context, body: undefined, actor: known(actor) }, answer),
+  };
+}
+
+export function forAnyone<T>(spec: ForAnyone<T>): Endpoint {
+  return {
+    ...base(spec),
+    auth: "none",
+    accept: (raw, param) =>
+      accept(spec, raw, param, async (body, context) =>
+        spec.handle({ ...context, body, actor: undefined }),
+      ),
+    finish: async (_context, _actor, answer) => answer,
+  };
+}
+
+function base<T>(spec: Common<T>) {
+  const { method, path, id, summary, gives, refuses, query } = spec;
+  const { body, bodyBytesMax, takesForms, takesStream } = spec;
+  return {
+    method,
+    path,
+    id,
+    summary,
+    gives,
+    ...(refuses !== undefined && { refuses }),
+    ...(query !== undefined && { query }),
+    body,
+    bodyBytesMax: bodyBytesMax ?? bodyBytesDefault,
+    takesForms: takesForms ?? false,
+    takesStream: takesStream ?? false,
+  };
+}
+
+function known(actor: Actor | undefined): Actor {
+  if (actor === undefined) throw new TypeError("an endpoint for users was called without one");
+  return actor;
+}
+
+function accept<T>(
+  { body, identity }: Common<T>,
+  raw: Readonly<Record<string, unknown>>,
+  param: Context["param"],
+  handle: (body: T, context: Context, actor: Actor | undefined) => Promise<Answer>,
+): Accepted {
+  // Endpoints without a body leave T open: nothing reads it.
+  if (body === undefined)
+    return { ok: true, body: {}, handle: async (c, a) => handle(undefined as T, c, a) };
+  if (identity !== undefined && identity.field in raw) {
+    const given = raw[identity.field];
+    const wanted = param(identity.param);
+    if (!isSame(given, wanted))
+      return {
+        ok: false,
+        answer: invalid([
+          {
+            path: `/${identity.field}`,
+            message: `differs from the path, which says ${JSON.stringify(wanted)}`,
+          },
+        ]),
+      };
+  }
+  const writable = Object.fromEntries(
+    Object.entries(raw).filter(([name]) => !body.readOnly.includes(name)),
+  );
+  const decoded = body.decode(writable);
+  if (!decoded.ok) return { ok: false, answer: invalid(decoded.errors) };
+  return {
+    ok: true,
+    body: writable as Json, // It was read from JSON.
+    handle: async (context, actor) => handle(decoded.value, context, actor),
+  };
+}
+
+function isSame(given: unknown, wanted: string): boolean {
+  if (String(given) === wanted) return true;
+  const name = parseDomainName(given);
+  return name !== undefined && name === parseDomainName(wanted);
+}

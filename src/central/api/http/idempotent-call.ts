@@ -1,0 +1,44 @@
+// `Idempotency-Key` on a POST: the first answer, as it was stored in the transaction that it answers for, is repeated for a day.
+
+import { createHash } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { canonicalJson, type Json } from "../../../core/journal/canonical-json.ts";
+import { conflict, type Answer } from "./answer.ts";
+import type { Endpoint } from "./endpoint.ts";
+import type { Actor, IdempotentCall, Unit } from "../unit.ts";
+
+const keyCharsMax = 255;
+/** Without credentials the key alone tells who may have the answer, with its token, from all others behind one address: it is one that nobody else comes upon. */
+const anyonesKeyCharsMin = 16;
+
+/** Undefined where there is no key; a text says what is wrong with it. The same request is the same path and the same fields, however they are spelled. */
+export function idempotentCall(
+  request: IncomingMessage,
+  caller: { readonly actor: Actor | undefined; readonly address: string },
+  { method, path }: Endpoint,
+  params: Readonly<Record<string, string | undefined>>,
+  body: Json,
+): IdempotentCall | undefined | string {
+  const key = request.headers["idempotency-key"];
+  if (method !== "POST" || key === undefined) return undefined;
+  if (typeof key !== "string" || !/^[\x21-\x7e]+$/.test(key) || key.length > keyCharsMax)
+    return `must be 1 to ${keyCharsMax} visible ASCII characters`;
+  const text = canonicalJson({ method, path, params: { ...params }, body });
+  const requestDigest = createHash("sha256").update(text).digest("hex");
+  const { actor, address } = caller;
+  if (actor !== undefined) return { scope: `user:${actor.userId}`, key, requestDigest };
+  if (key.length < anyonesKeyCharsMin)
+    return `must be at least ${anyonesKeyCharsMin} characters where there are no credentials, and random (a UUID)`;
+  // Another request under the same key may be somebody else's: it is one by itself, and not told of this one.
+  return { scope: `anyone:${address}:${requestDigest}`, key, requestDigest };
+}
+
+/** The answer that was given before; undefined for a new key. */
+export async function answerOnce(unit: Unit, call: IdempotentCall): Promise<Answer | undefined> {
+  const found = await unit.idempotency.find(call);
+  if (found === undefined) return undefined;
+  if (found.outcome === "other-request")
+    return conflict("this Idempotency-Key was used for another request");
+  const { status, body } = found;
+  return { kind: "json", status, body, headers: { "idempotency-replayed": "true" } };
+}

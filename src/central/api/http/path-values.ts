@@ -1,0 +1,84 @@
+// Values in paths and texts: ids, names, tags. What is no such value names nothing that exists.
+
+import { parseDomainName } from "../../../core/ids.ts";
+import { invalid, notFound, type ProblemAnswer } from "./answer.ts";
+import type { Actor, DomainRow, HostRow, Unit } from "../unit.ts";
+
+const nameCharsMax = 255;
+const idCharsShown = 40;
+
+/** 0 for what is no id: no row has it. */
+export function idOf(text: string): number {
+  return /^[1-9]\d{0,14}$/.test(text) ? Number(text) : 0;
+}
+
+/** What a path has in the place of an id, for refusals: as it is, or quoted with what an id is. */
+export function shownId(text: string): string {
+  if (/^[1-9]\d*$/.test(text) && text.length <= idCharsShown) return text;
+  const shown = JSON.stringify(text.slice(0, nameCharsMax));
+  return `${shown} (an id is a whole number from 1 on, without zeros in front)`;
+}
+
+export async function mainDomain(
+  unit: Unit,
+  actor: Actor,
+  text: string,
+): Promise<DomainRow | ProblemAnswer> {
+  const name = parseDomainName(text);
+  const domain = name === undefined ? undefined : await unit.domains.find(actor.customerId, name);
+  return domain ?? notFound(`domain ${JSON.stringify(text)}`);
+}
+
+/** A main domain or a sub-domain; `path` is where in the body it was named. */
+export async function hostNamed(
+  unit: Unit,
+  actor: Actor,
+  text: string,
+  path?: string,
+): Promise<HostRow | ProblemAnswer> {
+  const name = parseDomainName(text);
+  const host = name === undefined ? undefined : await unit.domains.host(actor.customerId, name);
+  if (host !== undefined) return host;
+  const what = `domain ${JSON.stringify(text)}`;
+  return path === undefined
+    ? notFound(what)
+    : notFound(what, [{ path, message: "is no domain of this customer" }]);
+}
+
+export function isProblem(value: object): value is ProblemAnswer {
+  return "kind" in value && value.kind === "problem";
+}
+
+/** Names of viewset versions come in paths: visible from end to end, no control characters. */
+export function viewsetName(text: string): string | ProblemAnswer {
+  const isName = text.length <= nameCharsMax && text.trim() === text && !/\p{Cc}/u.test(text);
+  return isName && text !== ""
+    ? text
+    : invalid([
+        {
+          path: "viewset",
+          message: `must be 1 to ${nameCharsMax} characters, without blanks at the ends and control characters`,
+        },
+      ]);
+}
+
+const tagsMax = 100;
+const tagCharsMax = 255;
+
+/** Comma-separated: trimmed, case kept, each once, in the order given. Undefined when there are too many or one is too long. */
+export function parseTags(text: string): readonly string[] | undefined {
+  const tags = new Set(
+    text
+      .split(",")
+      .map((tag) => tag.trim())
+      .filter((tag) => tag !== ""),
+  );
+  const isBounded = tags.size <= tagsMax && [...tags].every((tag) => tag.length <= tagCharsMax);
+  return isBounded ? [...tags] : undefined;
+}
+
+export function tagsProblem(path: string): ProblemAnswer {
+  return invalid([
+    { path, message: `must be at most ${tagsMax} tags of at most ${tagCharsMax} characters` },
+  ]);
+}

@@ -1,0 +1,49 @@
+// The query of a request: which parameters an endpoint reads, and what is said of others. One that is ignored would be a filter or a wait that nobody applies.
+
+import { nearest } from "../../../core/nearest.ts";
+import { invalid, type ProblemAnswer } from "./answer.ts";
+import type { Told } from "./endpoint.ts";
+
+const listParameters = ["limit", "after"];
+/** Clients of other services send it everywhere; JSON is what they get. */
+const formatParameter = "format";
+/** Of one request; of more than that only the first are named. */
+const faultsMax = 20;
+const nameCharsShown = 100;
+
+/** All behind the first question mark (RFC 3986 §3.4): further ones are part of it. */
+export function queryOf(url: string): URLSearchParams {
+  const at = url.indexOf("?");
+  return new URLSearchParams(at < 0 ? "" : url.slice(at + 1));
+}
+
+/** Undefined: the endpoint knows every parameter, each is there once. */
+export function queryFault(
+  { query, gives }: Pick<Told, "query" | "gives">,
+  given: URLSearchParams,
+): ProblemAnswer | undefined {
+  if (given.size === 0) return undefined;
+  const known = [...Object.keys(query ?? {}), ...(gives.kind === "list" ? listParameters : [])];
+  const names = [...new Set(given.keys())];
+  const faults = names.flatMap((name) => {
+    const message = faultOf(name, given.getAll(name), known);
+    return message === undefined ? [] : [{ path: `?${name.slice(0, nameCharsShown)}`, message }];
+  });
+  return faults.length === 0 ? undefined : invalid(faults.slice(0, faultsMax));
+}
+
+function faultOf(
+  name: string,
+  values: readonly string[],
+  known: readonly string[],
+): string | undefined {
+  const isKnown = known.includes(name);
+  if (name === formatParameter && !isKnown)
+    return values.every((value) => value === "json") ? undefined : "must be json";
+  if (isKnown) return values.length === 1 ? undefined : "must be there once";
+  const near = nearest(name, known);
+  if (near !== undefined) return `unknown parameter; did you mean ${near}?`;
+  return known.length === 0
+    ? "unknown parameter; this call has none"
+    : `unknown parameter; this call has ${known.join(", ")}`;
+}

@@ -1,0 +1,96 @@
+// What an endpoint is given of its request, and the transactions that it runs: with the answer for a repetition and the line of the audit trail in them.
+
+import type { IncomingMessage } from "node:http";
+import type { Json } from "../../../core/journal/canonical-json.ts";
+import { isGood, type Answer } from "./answer.ts";
+import { auditable, auditableMembers, madeIds } from "../audit-entry.ts";
+import type { Context, Endpoint } from "./endpoint.ts";
+import { answerOnce } from "./idempotent-call.ts";
+import type { Ports } from "../ports.ts";
+import { queryOf } from "./query.ts";
+import type { Actor, CustomerStore, IdempotentCall, Unit } from "../unit.ts";
+
+export type AskedRequest = {
+  readonly request: IncomingMessage;
+  readonly requestId: string;
+  readonly endpoint: Endpoint;
+  readonly params: Readonly<Record<string, string | undefined>>;
+  readonly address: string;
+  readonly actor: Actor | undefined;
+  /** Without what is ignored. */
+  readonly body: Json;
+  /** Under which call its answer is repeated; of a body that came in a stream it is known when the change is made. */
+  readonly once: (body: Json) => IdempotentCall | undefined;
+  readonly gone: AbortSignal;
+};
+
+type Deps = { readonly store: CustomerStore; readonly ports: Pick<Ports, "journal"> };
+
+export function createContext({ store, ports }: Deps, asked: AskedRequest): Context {
+  const { request, endpoint, address, gone } = asked;
+  const transact = async <T>(action: (unit: Unit) => Promise<T>): Promise<T> =>
+    (await store.run(async (unit) => ({ keep: true, value: await action(unit) }))).value;
+  return {
+    param: paramOf(asked.params),
+    query: queryOf(request.url ?? ""),
+    clientAddress: address,
+    gone,
+    incoming: {
+      type: request.headers["content-type"] ?? "",
+      // A reader that stops early must not take the socket with it: the answer goes over it.
+      get bytes() {
+        return request.iterator({ destroyOnReturn: false });
+      },
+    },
+    read: transact,
+    prepare: transact,
+    change: async (action, streamed) => {
+      const body = endpoint.takesStream ? (streamed ?? {}) : asked.body;
+      const once = asked.once(body);
+      const { value, appended } = await store.run(async (unit) => {
+        // Again, inside: of two with one key at the same time the second finds the first one's answer.
+        const repeated = once === undefined ? undefined : await answerOnce(unit, once);
+        if (repeated !== undefined) return { keep: true, value: repeated };
+        const answer = await action(unit);
+        const keep = isGood(answer);
+        if (keep) await record(unit, asked, body, answer);
+        if (keep && once !== undefined && answer.kind === "json")
+          await unit.idempotency.store(once, answer.status, answer.body);
+        return { keep, value: answer };
+      });
+      if (appended.length > 0) ports.journal.wake(appended);
+      return value;
+    },
+  };
+}
+
+export function paramOf(params: AskedRequest["params"]): Context["param"] {
+  return (name) => {
+    const value = params[name];
+    if (value === undefined) throw new TypeError(`the path has no parameter ${name}`);
+    return value;
+  };
+}
+
+async function record(
+  unit: Unit,
+  { endpoint, params, actor, address, requestId }: AskedRequest,
+  body: Json,
+  answer: Answer,
+): Promise<void> {
+  const made = answer.kind === "json" ? madeIds(answer.body) : {};
+  const number = (name: string): number | null =>
+    typeof made[name] === "number" ? made[name] : null;
+  await unit.audit.record({
+    via: "api",
+    who: actor?.username ?? "",
+    // Nobody asks for a trial; it makes who it is of.
+    userId: actor?.userId ?? number("user_id"),
+    customerId: actor?.customerId ?? number("customer_id"),
+    action: `${endpoint.method} ${endpoint.path}`,
+    ids: { ...made, ...auditableMembers(params) },
+    change: auditable(body),
+    address,
+    requestId,
+  });
+}

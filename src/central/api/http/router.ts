@@ -1,0 +1,57 @@
+// From method and path to an endpoint. Both slash forms lead to it; a known path with another method tells which there are.
+
+import createRouter from "find-my-way";
+import { customerApiPrefix } from "../../../wire/customer/shape.ts";
+import type { Endpoint } from "./endpoint.ts";
+
+export type Routed =
+  | {
+      readonly kind: "found";
+      readonly endpoint: Endpoint;
+      readonly params: Readonly<Record<string, string | undefined>>;
+    }
+  | { readonly kind: "no-path" }
+  | { readonly kind: "no-method"; readonly allowed: readonly string[] };
+
+export type Route = (method: string, url: string) => Routed;
+
+/** Longer path parameters belong to nothing: names have at most 255 characters, percent-encoded up to 12 each. */
+const paramCharsMax = 3_072;
+
+type Methods = Map<string, Endpoint>;
+
+/** Throws for two endpoints with the same method and path. */
+export function createRoute(endpoints: readonly Endpoint[]): Route {
+  const router = createRouter({
+    ignoreTrailingSlash: true,
+    maxParamLength: paramCharsMax,
+    caseSensitive: true,
+  });
+  const byPath = new Map<string, Methods>();
+  for (const endpoint of endpoints) {
+    const methods = byPath.get(endpoint.path) ?? new Map<string, Endpoint>();
+    if (methods.has(endpoint.method))
+      throw new TypeError(`${endpoint.method} ${endpoint.path} is there twice`);
+    methods.set(endpoint.method, endpoint);
+    byPath.set(endpoint.path, methods);
+  }
+  const found = new Map<unknown, Methods>();
+  for (const [path, methods] of byPath) {
+    // Each path has a handler of its own, which names it and is never called.
+    const handler = (): void => {};
+    found.set(handler, methods);
+    router.on("GET", customerApiPrefix + path, handler);
+  }
+  return (method, url) => {
+    const match = router.find("GET", url);
+    const methods = match === null ? undefined : found.get(match.handler);
+    if (match === null || methods === undefined) return { kind: "no-path" };
+    const endpoint = methods.get(method === "HEAD" ? "GET" : method);
+    if (endpoint !== undefined) return { kind: "found", endpoint, params: match.params };
+    const allowed = [...methods.keys()];
+    return {
+      kind: "no-method",
+      allowed: allowed.includes("GET") ? ["HEAD", ...allowed] : allowed,
+    };
+  };
+}

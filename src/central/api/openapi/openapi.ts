@@ -1,0 +1,147 @@
+// The OpenAPI 3.1 document, made from the rows and schemas that route and validate.
+
+import { problemShape } from "../../../wire/customer/problem.ts";
+import { customerApiPrefix } from "../../../wire/customer/shape.ts";
+import type { Endpoint } from "../http/endpoint.ts";
+import { answerComponents, answersOf, listParameters, media } from "./openapi-answers.ts";
+import { pathParameters } from "./openapi-parameters.ts";
+import { subjectsAbout } from "./openapi-subjects.ts";
+import { shownInline, type Components, type JsonObject } from "./openapi-schema.ts";
+import type { Subject } from "../resources.ts";
+
+export const openApiPath = `${customerApiPrefix}/openapi.json`;
+
+const description = `Steers a fleet of web accelerators: deployment sites, domains, what they serve, which bots they let in, and what they cached.
+
+Every path is served with and without its last slash; where two fit, it is the one whose first part is fixed, for a domain has a dot. An empty body reads as \`{}\`. Fields and parameters of the query that are not known are refused and named (\`format=json\` is taken, and changes nothing); read-only fields of what was read may be sent back. Every refusal is a problem document (RFC 9457). What belongs to another customer is not there (404). Ids are integers, times ISO 8601 in UTC. A POST with an \`Idempotency-Key\` is done once: repeated within 24 hours, it is answered with the first answer.`;
+
+const securitySchemes: JsonObject = {
+  Token: {
+    type: "apiKey",
+    in: "header",
+    name: "Authorization",
+    description: "`Authorization: Token <API_TOKEN>`, as `POST /trial/` gives it.",
+  },
+  Basic: {
+    type: "http",
+    scheme: "basic",
+    description: "Username and password of a user who may publish packages.",
+  },
+};
+
+const idempotencyKey: JsonObject = {
+  name: "Idempotency-Key",
+  in: "header",
+  description:
+    "Makes the request safe to repeat for 24 hours. Without credentials (`/trial/`, `/tokens/start-recovery/`) it has at least 16 characters, which nobody else comes upon: a UUID.",
+  schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x21-\\x7e]+$" },
+};
+
+/** Pure. Throws for two schemas with the same title. */
+export function openApiDocument(subjects: readonly Subject[]): JsonObject {
+  const components: Components = new Map();
+  const { responses, headers } = answerComponents(components, problemShape.schema);
+  const paths = new Map<string, JsonObject>();
+  for (const { title, endpoints } of subjects) {
+    for (const endpoint of endpoints) {
+      const path = endpoint.path.replaceAll(/:(\w+)/g, "{$1}");
+      const method = endpoint.method.toLowerCase();
+      const operation = operationOf(title, endpoint, components);
+      paths.set(path, { ...paths.get(path), [method]: operation });
+    }
+  }
+  return {
+    openapi: "3.1.1",
+    info: {
+      title: "Acceleration Service Customer API",
+      version: "1",
+      description,
+      license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
+    },
+    servers: [{ url: customerApiPrefix }],
+    tags: subjects.map(({ title }) => ({ name: title, description: subjectsAbout[title] })),
+    paths: Object.fromEntries(paths),
+    components: {
+      schemas: Object.fromEntries([...components].sort(([a], [b]) => (a < b ? -1 : 1))),
+      responses,
+      headers,
+      parameters: { ...listParameters, IdempotencyKey: idempotencyKey },
+      securitySchemes,
+    },
+  };
+}
+
+function operationOf(tag: string, endpoint: Endpoint, components: Components): JsonObject {
+  const { auth, id, summary } = endpoint;
+  const body = bodyOf(endpoint, components);
+  return {
+    tags: [tag],
+    summary,
+    operationId: id,
+    security: auth === "none" ? [] : [auth === "token" ? { Token: [] } : { Basic: [] }],
+    parameters: parametersOf(endpoint),
+    ...(body !== undefined && { requestBody: body }),
+    responses: answersOf(endpoint, components),
+  };
+}
+
+function parametersOf({ method, path, query, gives }: Endpoint): readonly JsonObject[] {
+  const names = [...path.matchAll(/:(\w+)/g)].map(([, name = ""]) => name);
+  const shared = (name: string): JsonObject => ({ $ref: `#/components/parameters/${name}` });
+  return [
+    ...names.map((name) => ({
+      name,
+      in: "path",
+      required: true,
+      ...(pathParameters[name] ?? { schema: { type: "string" } }),
+    })),
+    ...Object.entries(query ?? {}).map(([name, told]) => ({ name, in: "query", ...told })),
+    ...(gives.kind === "list" ? [shared("Limit"), shared("After")] : []),
+    ...(method === "POST" ? [shared("IdempotencyKey")] : []),
+  ];
+}
+
+/** One part with a file. */
+const upload: JsonObject = {
+  required: true,
+  content: {
+    "multipart/form-data": {
+      schema: {
+        type: "object",
+        required: ["file"],
+        properties: { file: { type: "string", contentMediaType: "application/octet-stream" } },
+      },
+    },
+  },
+};
+
+function bodyOf(
+  { body, takesForms, takesStream }: Endpoint,
+  components: Components,
+): JsonObject | undefined {
+  if (takesStream) return upload;
+  if (body === undefined) return undefined;
+  const { examples: _lifted, title: _title, ...schema } = withReadOnly(body, components);
+  const { examples } = media({ ...body.schema, title: undefined }, components);
+  const content = { schema, examples };
+  return {
+    required: "required" in schema,
+    content: {
+      "application/json": content,
+      ...(takesForms && { "multipart/form-data": { schema } }),
+    },
+  };
+}
+
+/** Fields of the resource that may be sent back are no strangers. */
+function withReadOnly(
+  { schema, readOnly }: NonNullable<Endpoint["body"]>,
+  components: Components,
+): JsonObject {
+  const shown = shownInline(schema, components);
+  const properties = Object(shown["properties"]);
+  const ignored = readOnly
+    .filter((name) => !(name in properties))
+    .map((name) => [name, { readOnly: true, description: "May be sent back; ignored." }]);
+  return { ...shown, properties: { ...properties, ...Object.fromEntries(ignored) } };
+}

@@ -1,0 +1,60 @@
+// Bots with all that is attached to them, as customers see them.
+
+import { setImmediate } from "node:timers/promises";
+import { sortedRangeTexts } from "../../../core/addresses/range-texts.ts";
+import type { BotRecord } from "../../../wire/customer/bot.ts";
+import type { BotSet } from "../../../wire/journal.ts";
+import type { Work } from "../engine/work.ts";
+
+/** Read in one go, in the order of the key, which costs some 3 ms; sorted here, which SQLite does ten times slower. */
+const elementsPerTurn = 10_000;
+
+/** In order of id. Gives the event loop a turn after so many elements: lists that operators import have a million. */
+export async function listBots(
+  work: Work,
+  customerId: number,
+  set: BotSet,
+  range: { readonly after: number; readonly limit: number },
+): Promise<readonly BotRecord[]> {
+  const rows = await work.tx
+    .selectFrom("bots")
+    .innerJoin("bot_sets", "bot_sets.id", "bots.bot_set_id")
+    .innerJoin("domains", "domains.id", "bot_sets.domain_id")
+    .select(["bots.id", "bots.name", "bot_sets.host"])
+    .where("domains.customer_id", "=", customerId)
+    .where("bot_sets.kind", "=", set)
+    .where("bots.id", ">", range.after)
+    .orderBy("bots.id")
+    .limit(range.limit)
+    .execute();
+  const records: BotRecord[] = [];
+  let read = 0;
+  for (const { id, name, host } of rows) {
+    const elements = await elementsOf(work, id);
+    records.push({ id, name, domain: host, ip_addresses: [...sortedRangeTexts(elements)] });
+    read += elements.length;
+    if (read < elementsPerTurn) continue;
+    read = 0;
+    await setImmediate();
+  }
+  return records;
+}
+
+async function elementsOf({ tx }: Work, botId: number): Promise<readonly string[]> {
+  const elements: string[] = [];
+  let last = "";
+  while (true) {
+    const rows = await tx
+      .selectFrom("bot_elements")
+      .select("range")
+      .where("bot_id", "=", botId)
+      .where("range", ">", last)
+      .orderBy("range")
+      .limit(elementsPerTurn)
+      .execute();
+    for (const row of rows) elements.push(row.range);
+    last = rows.at(-1)?.range ?? "";
+    if (rows.length < elementsPerTurn) return elements;
+    await setImmediate();
+  }
+}

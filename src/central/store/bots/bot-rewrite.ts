@@ -1,0 +1,196 @@
+// A change of thousands of a bot's elements in transactions of a few milliseconds, so that nobody waits long for one customer's mark:
+//
+//   begin   a bot that is not in force gets a number, as that of an import does (bot-import.ts); the sweeper leaves it alone for a while
+//   copy    what the bot holds and is to keep is written under that number, a part a transaction
+//   stage   and what it is to hold beside
+//   put     one short transaction puts it where the bot was, as one version, if nobody changed the bot meanwhile
+// Readers see the bot as it was, then as it is. Whatever ends it before leaves elements that are swept once the number is not held any more.
+
+import { formatRange, type IpRange } from "../../../core/addresses/ip.ts";
+import { changedSetDigest, emptySetDigest } from "../../../core/addresses/set-digest.ts";
+import { elementRow } from "./bot-elements.ts";
+import { openSet, type BotPlace } from "./bot-place.ts";
+import { putVersion, type Contents } from "./bot-versions.ts";
+import { inlineElementsMax } from "../journal/links.ts";
+import type { Work } from "../engine/work.ts";
+
+type Bot = Contents & { readonly id: number };
+
+export type Rewrite = Contents & {
+  readonly setId: number;
+  /** Its number, under which there is no bot yet. */
+  readonly botId: number;
+  readonly before: Bot | undefined;
+};
+
+/** What differs from before, as texts. */
+export type RewriteChange = {
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+};
+
+/** Far longer than a rewrite of 65,536 elements takes. */
+const heldMs = 600_000;
+const rowsPerCopy = 500;
+
+export function rewrites(work: Work) {
+  return {
+    held: async (place: BotPlace) => held(work, place),
+    whichHeld: async (botId: number, ranges: readonly IpRange[]) => whichHeld(work, botId, ranges),
+    begin: async (place: BotPlace) => begin(work, place),
+    copy: async (
+      rewrite: Rewrite,
+      from: { readonly bot: string; readonly after: string; readonly without: ReadonlySet<string> },
+    ) => copy(work, rewrite, from),
+    stage: async (rewrite: Rewrite, bot: string, ranges: readonly IpRange[]) =>
+      stage(work, rewrite, bot, ranges),
+    put: async (place: BotPlace, rewrite: Rewrite, change: RewriteChange) =>
+      put(work, place, rewrite, change),
+    drop: async ({ botId }: Rewrite) => drop(work, botId),
+  };
+}
+
+async function held(
+  { tx }: Work,
+  { domainId, host, set, bot }: BotPlace,
+): Promise<Bot | undefined> {
+  return tx
+    .selectFrom("bots")
+    .innerJoin("bot_sets", "bot_sets.id", "bots.bot_set_id")
+    .select(["bots.id", "bots.count", "bots.digest"])
+    .where("bot_sets.domain_id", "=", domainId)
+    .where("bot_sets.host", "=", host)
+    .where("bot_sets.kind", "=", set)
+    .where("bots.name", "=", bot)
+    .executeTakeFirst();
+}
+
+/** Texts of those of the ranges that the bot holds; as many as one statement takes. */
+async function whichHeld(
+  { tx }: Work,
+  botId: number,
+  ranges: readonly IpRange[],
+): Promise<readonly string[]> {
+  const rows = await tx
+    .selectFrom("bot_elements")
+    .select("range")
+    .where("bot_id", "=", botId)
+    .where(
+      "range",
+      "in",
+      ranges.map((range) => formatRange(range)),
+    )
+    .execute();
+  return rows.map(({ range }) => range);
+}
+
+async function begin(work: Work, place: BotPlace): Promise<Rewrite> {
+  const { id: setId } = await openSet(work, place);
+  const botId = await newBotNumber(work, setId);
+  await work.tx
+    .updateTable("dead_bots")
+    .set({ held_until: new Date(Date.parse(work.at) + heldMs).toISOString() })
+    .where("bot_id", "=", botId)
+    .execute();
+  return { setId, botId, before: await held(work, place), count: 0, digest: emptySetDigest };
+}
+
+/** One that no bot has and none will get; its row is gone at once, into `dead_bots`. */
+export async function newBotNumber({ tx, randomHex }: Work, botSetId: number): Promise<number> {
+  const { id } = await tx
+    .insertInto("bots")
+    .values({ bot_set_id: botSetId, name: `\n${randomHex(16)}` })
+    .returning("id")
+    .executeTakeFirstOrThrow();
+  await tx.deleteFrom("bots").where("id", "=", id).execute();
+  return id;
+}
+
+/** A part of what the bot held, behind `after`. `last` undefined: that was all. */
+async function copy(
+  { tx }: Work,
+  rewrite: Rewrite,
+  { bot, after, without }: { bot: string; after: string; without: ReadonlySet<string> },
+) {
+  const rows = await tx
+    .selectFrom("bot_elements")
+    .selectAll()
+    .where("bot_id", "=", rewrite.before?.id ?? 0)
+    .where("range", ">", after)
+    .orderBy("range")
+    .limit(rowsPerCopy)
+    .execute();
+  const kept = rows.filter(({ range }) => !without.has(range));
+  if (kept.length > 0)
+    await tx
+      .insertInto("bot_elements")
+      .values(kept.map((row) => ({ ...row, bot_id: rewrite.botId })))
+      .execute();
+  const texts = kept.map(({ range }) => range);
+  return {
+    rewrite: grown(rewrite, bot, texts),
+    texts,
+    left: rows.filter(({ range }) => without.has(range)).map(({ range }) => range),
+    last: rows.length < rowsPerCopy ? undefined : rows.at(-1)?.range,
+  };
+}
+
+async function stage({ tx }: Work, rewrite: Rewrite, bot: string, ranges: readonly IpRange[]) {
+  const rows = await tx
+    .insertInto("bot_elements")
+    .values(ranges.map((range) => elementRow(rewrite.botId, rewrite.setId, range)))
+    .onConflict((conflict) => conflict.doNothing())
+    .returning("range")
+    .execute();
+  const texts = rows.map(({ range }) => range);
+  return { rewrite: grown(rewrite, bot, texts), texts };
+}
+
+function grown(rewrite: Rewrite, bot: string, texts: readonly string[]): Rewrite {
+  const elements = texts.map((range) => ({ bot, range }));
+  return {
+    ...rewrite,
+    count: rewrite.count + texts.length,
+    digest: changedSetDigest(rewrite.digest, elements, []),
+  };
+}
+
+/** False, and nothing is changed: the bot, its domain or what was staged is not what it was. */
+async function put(
+  work: Work,
+  place: BotPlace,
+  { setId, botId, before, count, digest }: Rewrite,
+  { added, removed }: RewriteChange,
+): Promise<boolean> {
+  const { tx, at } = work;
+  const set = await openSet(work, place);
+  const now = await held(work, place);
+  if (set.id !== setId || now?.id !== before?.id || now?.digest !== before?.digest) return false;
+  const taken = await tx
+    .deleteFrom("dead_bots")
+    .where("bot_id", "=", botId)
+    .where("held_until", ">", at)
+    .executeTakeFirst();
+  if (taken.numDeletedRows === 0n) return false;
+  if (before !== undefined) await tx.deleteFrom("bots").where("id", "=", before.id).execute();
+  await tx
+    .insertInto("bots")
+    .values({ id: botId, bot_set_id: setId, name: place.bot, count, digest })
+    .execute();
+  const named = (range: string) => ({ bot: place.bot, range });
+  await putVersion(work, place.domainId, set, {
+    before: before ?? { count: 0, digest: emptySetDigest },
+    after: { count, digest },
+    removed: removed.length,
+    change:
+      added.length + removed.length <= inlineElementsMax
+        ? { added: added.map(named), removed: removed.map(named) }
+        : undefined,
+  });
+  return true;
+}
+
+/** It is swept with the next sweep. */
+async function drop({ tx }: Work, botId: number): Promise<void> {
+  await tx.updateTable("dead_bots").set({ held_until: null }).where("bot_id", "=", botId).execute();
+}

@@ -1,0 +1,150 @@
+// The bot access policy of a customer: what it stored. What follows for each host: effective-policy.ts.
+
+import type { Policy } from "../../../wire/customer/policy.ts";
+import { announcePolicy } from "../journal/links.ts";
+import { policyBytes } from "../journal/site-state.ts";
+import { pacedParts } from "../engine/parts.ts";
+import type { Work } from "../engine/work.ts";
+
+export type BotPair = { readonly domain: string; readonly bot: string };
+/** What is undefined stays as it is; null says "not set". */
+export type PolicyChange = {
+  readonly allow: readonly BotPair[] | undefined;
+  readonly deny: readonly BotPair[] | undefined;
+  readonly general: { readonly access: boolean | null } | undefined;
+  readonly perDomain:
+    | readonly { readonly domain: string; readonly access: boolean | null }[]
+    | undefined;
+};
+
+export type PolicyChanged =
+  | { readonly outcome: "changed" }
+  /** What follows from it for all hosts is more than an agent can be told. */
+  | { readonly outcome: "too-large"; readonly bytes: number; readonly bytesMax: number };
+
+/** Of the effective policies of all hosts of a customer as JSON: half of what a message of the channel may have. */
+const effectiveBytesMax = 4 * 2 ** 20;
+
+export function policies(work: Work) {
+  const { tx } = work;
+  return {
+    async get(customerId: number): Promise<Policy> {
+      const pairs = await tx
+        .selectFrom("policy_pairs")
+        .select(["list", "domain", "bot"])
+        .where("customer_id", "=", customerId)
+        .orderBy("domain")
+        .orderBy("bot")
+        .execute();
+      const general = await tx
+        .selectFrom("general_policies")
+        .select("unknown_bots_can_access as access")
+        .where("customer_id", "=", customerId)
+        .executeTakeFirst();
+      const perDomain = await tx
+        .selectFrom("domain_policies")
+        .select(["domain", "unknown_bots_can_access as access"])
+        .where("customer_id", "=", customerId)
+        .orderBy("domain")
+        .execute();
+      const pairsOf = (list: "allow" | "deny"): BotPair[] =>
+        pairs.filter((pair) => pair.list === list).map(({ domain, bot }) => ({ domain, bot }));
+      return {
+        allow_access: pairsOf("allow"),
+        deny_access: pairsOf("deny"),
+        // Where nothing was said, unreviewed bots are blocked.
+        general_policy: { unknown_bots_can_access: general?.access === 1 },
+        per_domain_policy: perDomain.map(({ domain, access }) => ({
+          domain,
+          policy: { unknown_bots_can_access: access === 1 },
+        })),
+      };
+    },
+
+    /** Domains are hosts of the customer; `allow` and `deny` share no pair. */
+    async change(customerId: number, change: PolicyChange): Promise<PolicyChanged> {
+      if (change.allow !== undefined) await replacePairs(work, customerId, "allow", change.allow);
+      if (change.deny !== undefined) await replacePairs(work, customerId, "deny", change.deny);
+      if (change.general !== undefined) {
+        const { access } = change.general;
+        const value = { unknown_bots_can_access: access === null ? null : Number(access) };
+        await tx
+          .insertInto("general_policies")
+          .values({ customer_id: customerId, ...value })
+          .onConflict((conflict) => conflict.column("customer_id").doUpdateSet(value))
+          .execute();
+      }
+      if (change.perDomain !== undefined)
+        await replaceDomainPolicies(work, customerId, change.perDomain);
+      const bytes = await policyBytes(tx, customerId);
+      if (bytes > effectiveBytesMax)
+        return { outcome: "too-large", bytes, bytesMax: effectiveBytesMax };
+      await announcePolicy(work, await sitesOfCustomer(work, customerId));
+      return { outcome: "changed" };
+    },
+  };
+}
+
+async function replacePairs(
+  { tx }: Work,
+  customerId: number,
+  list: "allow" | "deny",
+  pairs: readonly BotPair[],
+): Promise<void> {
+  await tx
+    .deleteFrom("policy_pairs")
+    .where("customer_id", "=", customerId)
+    .where("list", "=", list)
+    .execute();
+  for await (const part of pacedParts(pairs)) {
+    await tx
+      .insertInto("policy_pairs")
+      .values(part.map(({ domain, bot }) => ({ customer_id: customerId, list, domain, bot })))
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+  }
+  // A pair that is sent for one list leaves the other.
+  await tx
+    .deleteFrom("policy_pairs")
+    .where("customer_id", "=", customerId)
+    .where("list", "!=", list)
+    .where((where) =>
+      where.exists(
+        where
+          .selectFrom("policy_pairs as sent")
+          .select("sent.list")
+          .where("sent.customer_id", "=", customerId)
+          .where("sent.list", "=", list)
+          .whereRef("sent.domain", "=", "policy_pairs.domain")
+          .whereRef("sent.bot", "=", "policy_pairs.bot"),
+      ),
+    )
+    .execute();
+}
+
+async function replaceDomainPolicies(
+  { tx }: Work,
+  customerId: number,
+  perDomain: readonly { readonly domain: string; readonly access: boolean | null }[],
+): Promise<void> {
+  await tx.deleteFrom("domain_policies").where("customer_id", "=", customerId).execute();
+  const rows = perDomain.flatMap(({ domain, access }) =>
+    access === null
+      ? []
+      : [{ customer_id: customerId, domain, unknown_bots_can_access: Number(access) }],
+  );
+  for await (const part of pacedParts(rows))
+    await tx.insertInto("domain_policies").values(part).execute();
+}
+
+async function sitesOfCustomer({ tx }: Work, customerId: number): Promise<readonly number[]> {
+  const rows = await tx
+    .selectFrom("domain_links")
+    .innerJoin("domains", "domains.id", "domain_links.domain_id")
+    .select("deployment_site_id")
+    .distinct()
+    .where("domains.customer_id", "=", customerId)
+    .orderBy("deployment_site_id")
+    .execute();
+  return rows.map((row) => row.deployment_site_id);
+}

@@ -1,0 +1,102 @@
+// Devlove files: one per viewset version and schema. Writing the first of a new name makes the version.
+
+import type { DevloveFile } from "../../../wire/customer/devlove-file.ts";
+import type { Work } from "../engine/work.ts";
+
+type Write = { readonly schema: string; readonly content: string };
+
+export type DevloveCreated =
+  | { readonly outcome: "created"; readonly file: DevloveFile }
+  /** The version has one of this schema already. */
+  | { readonly outcome: "taken"; readonly id: number };
+
+export function devloveFiles(work: Work) {
+  const { tx } = work;
+  const list = async (
+    viewsetId: number,
+    range: { readonly after: number; readonly limit: number },
+  ): Promise<readonly DevloveFile[]> =>
+    tx
+      .selectFrom("devlove_files")
+      .select(["id", "schema_id as schema", "content"])
+      .where("viewset_id", "=", viewsetId)
+      .where("id", ">", range.after)
+      .orderBy("id")
+      .limit(range.limit)
+      .execute();
+  const holderOf = async (viewsetId: number, schema: string): Promise<number | undefined> => {
+    const row = await tx
+      .selectFrom("devlove_files")
+      .select("id")
+      .where("viewset_id", "=", viewsetId)
+      .where("schema_id", "=", schema)
+      .executeTakeFirst();
+    return row?.id;
+  };
+  return {
+    list,
+
+    async find(viewsetId: number, id: number): Promise<DevloveFile | undefined> {
+      const [file] = await list(viewsetId, { after: id - 1, limit: 1 });
+      return file?.id === id ? file : undefined;
+    },
+
+    /** A new version takes the views of the domain's active one. */
+    async create(domainId: number, viewsetName: string, write: Write): Promise<DevloveCreated> {
+      const found = await tx
+        .selectFrom("viewsets")
+        .select("id")
+        .where("domain_id", "=", domainId)
+        .where("name", "=", viewsetName)
+        .executeTakeFirst();
+      const viewsetId = found?.id ?? (await createVersion(work, domainId, viewsetName));
+      const holder = await holderOf(viewsetId, write.schema);
+      if (holder !== undefined) return { outcome: "taken", id: holder };
+      const { id } = await tx
+        .insertInto("devlove_files")
+        .values({ viewset_id: viewsetId, schema_id: write.schema, content: write.content })
+        .returning("id")
+        .executeTakeFirstOrThrow();
+      return { outcome: "created", file: { id, ...write } };
+    },
+
+    /** `taken`: another file of the version has this schema. */
+    async replace(
+      viewsetId: number,
+      id: number,
+      { schema, content }: Write,
+    ): Promise<"replaced" | "taken"> {
+      const holder = await holderOf(viewsetId, schema);
+      if (holder !== undefined && holder !== id) return "taken";
+      await tx
+        .updateTable("devlove_files")
+        .set({ schema_id: schema, content })
+        .where("id", "=", id)
+        .execute();
+      return "replaced";
+    },
+  };
+}
+
+async function createVersion({ tx, at }: Work, domainId: number, name: string): Promise<number> {
+  const active = await tx
+    .selectFrom("domains")
+    .innerJoin("viewsets", "viewsets.id", "domains.active_viewset_id")
+    .select("viewsets.files_blob")
+    .where("domains.id", "=", domainId)
+    .executeTakeFirst();
+  const { id } = await tx
+    .insertInto("viewsets")
+    .values({
+      domain_id: domainId,
+      name,
+      comment: "",
+      files_blob: active?.files_blob ?? null,
+      manifest_blob: null,
+      when_created: at,
+      when_obsoleted: null,
+    })
+    .returning("id")
+    .executeTakeFirstOrThrow();
+  return id;
+}

@@ -1,0 +1,236 @@
+// Main domains and their sub-domains. Names are canonical (lower-case A-labels) and unique per customer across both.
+
+import type { Domain } from "../../../wire/customer/domain.ts";
+import {
+  announceDomains,
+  announcePolicy,
+  applyTagRules,
+  linkById,
+  sitesOfDomain,
+  unlinkById,
+  type Unlinked,
+} from "../journal/links.ts";
+import type { Work } from "../engine/work.ts";
+
+export type DomainRow = {
+  readonly id: number;
+  readonly name: string;
+  readonly createdByUserId: number;
+  readonly activeViewsetId: number | null;
+};
+
+/** A host of the customer: a main domain, or a sub-domain with the main domain it stands below. */
+export type HostRow = {
+  readonly domainId: number;
+  readonly main: string;
+  readonly host: string;
+};
+
+export function domains(work: Work) {
+  const { tx } = work;
+  return {
+    list: (customerId: number, range: Range) => listDomains(work, customerId, range),
+    host: (customerId: number, name: string) => findHost(work, customerId, name),
+    create: (owner: Owner, given: NewDomain) => createDomain(work, owner, given),
+    putSubDomain: (customerId: number, domain: DomainRow, sub: SubDomainChange) =>
+      putSubDomain(work, customerId, domain, sub),
+
+    async find(customerId: number, name: string): Promise<DomainRow | undefined> {
+      return tx
+        .selectFrom("domains")
+        .select([
+          "id",
+          "name",
+          "created_by_user_id as createdByUserId",
+          "active_viewset_id as activeViewsetId",
+        ])
+        .where("customer_id", "=", customerId)
+        .where("name", "=", name)
+        .executeTakeFirst();
+    },
+
+    async record(customerId: number, id: number): Promise<Domain | undefined> {
+      const [domain] = await listDomains(work, customerId, { after: id - 1, limit: 1 });
+      return domain?.id === id ? domain : undefined;
+    },
+
+    async subDomains(domainId: number): Promise<readonly string[]> {
+      const rows = await tx
+        .selectFrom("sub_domains")
+        .select("name")
+        .where("domain_id", "=", domainId)
+        .orderBy("id")
+        .execute();
+      return rows.map(({ name }) => name);
+    },
+
+    async linkById(domainId: number, deploymentSiteId: number): Promise<void> {
+      await linkById(work, { domainId, deploymentSiteId });
+    },
+
+    async unlinkById(domainId: number, deploymentSiteId: number): Promise<Unlinked> {
+      return unlinkById(work, { domainId, deploymentSiteId });
+    },
+
+    async remove(id: number): Promise<void> {
+      await removeDomain(work, id);
+    },
+  };
+}
+
+type Range = { readonly after: number; readonly limit: number };
+type Owner = { readonly customerId: number; readonly userId: number };
+export type NewDomain = {
+  readonly name: string;
+  /** Standing rule; empty: none. */
+  readonly tags: readonly string[];
+  readonly deploymentSiteId: number | undefined;
+};
+/** `share` undefined: as it is, false for a new one. */
+export type SubDomainChange = { readonly name: string; readonly share: boolean | undefined };
+
+async function listDomains(
+  { tx }: Work,
+  customerId: number,
+  range: Range,
+): Promise<readonly Domain[]> {
+  const rows = await tx
+    .selectFrom("domains")
+    .select(["id", "name"])
+    .where("customer_id", "=", customerId)
+    .where("id", ">", range.after)
+    .orderBy("id")
+    .limit(range.limit)
+    .execute();
+  if (rows.length === 0) return [];
+  const ids = rows.map(({ id }) => id);
+  const subDomains = await tx
+    .selectFrom("sub_domains")
+    .select(["domain_id", "name", "share_views_and_views_dir_with_main_domain as share"])
+    .where("domain_id", "in", ids)
+    .orderBy("id")
+    .execute();
+  const links = await tx
+    .selectFrom("domain_links")
+    .select(["domain_id", "deployment_site_id"])
+    .where("domain_id", "in", ids)
+    .orderBy("deployment_site_id")
+    .execute();
+  const subsOf = Map.groupBy(subDomains, (row) => row.domain_id);
+  const linksOf = Map.groupBy(links, (row) => row.domain_id);
+  return rows.map(({ id, name }) => ({
+    id,
+    name,
+    sub_domains: (subsOf.get(id) ?? []).map((sub) => ({
+      name: sub.name,
+      share_views_and_views_dir_with_main_domain: sub.share === 1,
+    })),
+    deployment_sites: (linksOf.get(id) ?? []).map((link) => ({ id: link.deployment_site_id })),
+  }));
+}
+
+async function findHost(
+  { tx }: Work,
+  customerId: number,
+  name: string,
+): Promise<HostRow | undefined> {
+  const main = await tx
+    .selectFrom("domains")
+    .select("id")
+    .where("customer_id", "=", customerId)
+    .where("name", "=", name)
+    .executeTakeFirst();
+  if (main !== undefined) return { domainId: main.id, main: name, host: name };
+  const sub = await tx
+    .selectFrom("sub_domains")
+    .innerJoin("domains", "domains.id", "sub_domains.domain_id")
+    .select(["domains.id", "domains.name"])
+    .where("sub_domains.customer_id", "=", customerId)
+    .where("sub_domains.name", "=", name)
+    .executeTakeFirst();
+  return sub === undefined ? undefined : { domainId: sub.id, main: sub.name, host: name };
+}
+
+async function createDomain(
+  work: Work,
+  owner: Owner,
+  { name, tags, deploymentSiteId }: NewDomain,
+): Promise<number | "taken"> {
+  if ((await findHost(work, owner.customerId, name)) !== undefined) return "taken";
+  const { id } = await work.tx
+    .insertInto("domains")
+    .values({
+      customer_id: owner.customerId,
+      created_by_user_id: owner.userId,
+      name,
+      link_tags: tags.length === 0 ? null : JSON.stringify(tags),
+      active_viewset_id: null,
+      when_created: work.at,
+    })
+    .returning("id")
+    .executeTakeFirstOrThrow();
+  if (tags.length > 0) await applyTagRules(work, owner.customerId);
+  if (deploymentSiteId !== undefined) await linkById(work, { domainId: id, deploymentSiteId });
+  return id;
+}
+
+/** Adds it, or changes the one of that name. `taken`: the name belongs to another domain of the customer. */
+async function putSubDomain(
+  work: Work,
+  customerId: number,
+  domain: DomainRow,
+  { name, share }: SubDomainChange,
+): Promise<"done" | "taken"> {
+  const holder = await findHost(work, customerId, name);
+  if (holder !== undefined && (holder.domainId !== domain.id || holder.host === holder.main))
+    return "taken";
+  const { tx } = work;
+  if (holder === undefined) {
+    await tx
+      .insertInto("sub_domains")
+      .values({
+        domain_id: domain.id,
+        customer_id: customerId,
+        name,
+        share_views_and_views_dir_with_main_domain: share === true ? 1 : 0,
+      })
+      .execute();
+  } else if (share === undefined) {
+    return "done";
+  } else {
+    await tx
+      .updateTable("sub_domains")
+      .set({ share_views_and_views_dir_with_main_domain: share ? 1 : 0 })
+      .where("domain_id", "=", domain.id)
+      .where("name", "=", name)
+      .execute();
+  }
+  await announceDomains(work, await sitesOfDomain(work, domain.id));
+  return "done";
+}
+
+/** With its links, versions, marks and policies; its sites are told. */
+export async function removeDomain(work: Work, id: number): Promise<void> {
+  const { tx } = work;
+  const { customer_id: customerId, name } = await tx
+    .selectFrom("domains")
+    .select(["customer_id", "name"])
+    .where("id", "=", id)
+    .executeTakeFirstOrThrow();
+  const subs = await tx
+    .selectFrom("sub_domains")
+    .select("name")
+    .where("domain_id", "=", id)
+    .execute();
+  const siteIds = await sitesOfDomain(work, id);
+  for (const table of ["domain_policies", "policy_pairs"] as const) {
+    await tx
+      .deleteFrom(table)
+      .where("customer_id", "=", customerId)
+      .where("domain", "in", [name, ...subs.map((sub) => sub.name)])
+      .execute();
+  }
+  await tx.deleteFrom("domains").where("id", "=", id).execute();
+  await announceDomains(work, siteIds);
+  await announcePolicy(work, siteIds);
+}

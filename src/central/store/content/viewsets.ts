@@ -1,0 +1,178 @@
+// Viewset versions of a domain: what it served, serves and could serve, and the activation of one.
+
+import type { Sha256 } from "../../../core/ids.ts";
+import type { ActivationState, ViewsetVersion } from "../../../wire/customer/viewset.ts";
+import { announceViewset, sitesOfDomain } from "../journal/links.ts";
+import { isAbsent, readProof } from "../journal/proof.ts";
+import type { Tx } from "../engine/database.ts";
+import type { Work } from "../engine/work.ts";
+
+/** What a manifest is composed of. */
+export type ActivationBasis = {
+  readonly viewsetId: number;
+  readonly schema: string;
+  readonly content: string;
+  /** Manifest blob with the views; null: the host's own directory. */
+  readonly filesBlob: string | null;
+};
+
+type Range = { readonly after: number; readonly limit: number };
+
+export function viewsets(work: Work) {
+  return {
+    list: (domainId: number, range: Range) => listVersions(work, domainId, range),
+    basis: (domainId: number, viewsetId: number) => readBasis(work.tx, domainId, viewsetId),
+    activate: (domainId: number, basis: ActivationBasis, manifest: Sha256) =>
+      activate(work, domainId, basis, manifest),
+
+    async findByName(domainId: number, name: string): Promise<number | undefined> {
+      const row = await work.tx
+        .selectFrom("viewsets")
+        .select("id")
+        .where("domain_id", "=", domainId)
+        .where("name", "=", name)
+        .executeTakeFirst();
+      return row?.id;
+    },
+  };
+}
+
+async function listVersions(
+  work: Work,
+  domainId: number,
+  range: Range,
+): Promise<readonly ViewsetVersion[]> {
+  const { active_viewset_id: activeId } = await work.tx
+    .selectFrom("domains")
+    .select("active_viewset_id")
+    .where("id", "=", domainId)
+    .executeTakeFirstOrThrow();
+  const rows = await work.tx
+    .selectFrom("viewsets")
+    .select(["id", "name", "comment", "when_created", "when_obsoleted"])
+    .where("domain_id", "=", domainId)
+    .where("id", ">", range.after)
+    .orderBy("id")
+    .limit(range.limit)
+    .execute();
+  const versions: ViewsetVersion[] = [];
+  for (const row of rows) {
+    const deployments = row.id === activeId ? await activatedAt(work, domainId, row.id) : [];
+    versions.push({
+      ...row,
+      is_active: row.id === activeId,
+      activation: row.id === activeId ? activationOf(deployments) : null,
+      deployments,
+    });
+  }
+  return versions;
+}
+
+/** `manifest` was composed of `basis`, which must still be what is stored. */
+async function activate(
+  work: Work,
+  domainId: number,
+  basis: ActivationBasis,
+  manifest: Sha256,
+): Promise<"activated" | "changed"> {
+  const { tx } = work;
+  const stored = await readBasis(tx, domainId, basis.viewsetId);
+  const isSame =
+    stored !== undefined &&
+    stored.schema === basis.schema &&
+    stored.content === basis.content &&
+    stored.filesBlob === basis.filesBlob;
+  if (!isSame) return "changed";
+  await tx
+    .updateTable("viewsets")
+    .set({ when_obsoleted: work.at })
+    .where("domain_id", "=", domainId)
+    .where("id", "!=", basis.viewsetId)
+    .where("id", "=", (query) =>
+      query.selectFrom("domains").select("active_viewset_id").where("id", "=", domainId),
+    )
+    .execute();
+  await tx
+    .updateTable("viewsets")
+    .set({ when_obsoleted: null, manifest_blob: manifest })
+    .where("id", "=", basis.viewsetId)
+    .execute();
+  await tx
+    .updateTable("domains")
+    .set({ active_viewset_id: basis.viewsetId })
+    .where("id", "=", domainId)
+    .execute();
+  await announceViewset(work, domainId, await sitesOfDomain(work, domainId));
+  return "activated";
+}
+
+async function readBasis(
+  tx: Tx,
+  domainId: number,
+  viewsetId: number,
+): Promise<ActivationBasis | undefined> {
+  // A version holds one devlove file per schema; the newest schema is the one with the last id.
+  return tx
+    .selectFrom("viewsets")
+    .innerJoin("devlove_files", "devlove_files.viewset_id", "viewsets.id")
+    .select([
+      "viewsets.id as viewsetId",
+      "devlove_files.schema_id as schema",
+      "devlove_files.content",
+      "viewsets.files_blob as filesBlob",
+    ])
+    .where("viewsets.domain_id", "=", domainId)
+    .where("viewsets.id", "=", viewsetId)
+    .orderBy("devlove_files.id", "desc")
+    .executeTakeFirst();
+}
+
+type DeploymentActivation = ViewsetVersion["deployments"][number];
+
+async function activatedAt(
+  work: Work,
+  domainId: number,
+  viewsetId: number,
+): Promise<DeploymentActivation[]> {
+  const rows = await work.tx
+    .selectFrom("viewset_deployments")
+    .select(["deployment_site_id", "seq"])
+    .where("domain_id", "=", domainId)
+    .where("viewset_id", "=", viewsetId)
+    .orderBy("deployment_site_id")
+    .execute();
+  const activations: DeploymentActivation[] = [];
+  for (const { deployment_site_id: siteId, seq } of rows) {
+    const proof = await readProof(work.tx, siteId, seq, Date.parse(work.at));
+    const { state, error, lastSeen } = proof;
+    const refusals = proof.receipts.filter(({ phase }) => phase !== "applied" && phase !== "gone");
+    const isPinned = refusals.every(({ detail }) => detail["pinned"] === true);
+    const serving = state === "failed" ? servingOf(refusals[0]?.detail["serving"]) : undefined;
+    activations.push({
+      deployment_site_id: siteId,
+      state: isAbsent(proof) ? "absent" : state === "failed" && isPinned ? "pinned" : state,
+      ...(error !== undefined && { error }),
+      ...(serving !== undefined && { serving }),
+      ...(lastSeen !== undefined && { last_seen: lastSeen }),
+    });
+  }
+  return activations;
+}
+
+/** What an agent told of the version that it serves instead. */
+function servingOf(told: unknown): DeploymentActivation["serving"] {
+  if (typeof told !== "object" || told === null) return undefined;
+  const { viewset_id: id, viewset_name: name } = { ...told } as Record<string, unknown>;
+  return typeof id === "number" && Number.isSafeInteger(id) && typeof name === "string"
+    ? { viewset_id: id, viewset_name: name }
+    : undefined;
+}
+
+/** Pure. Nothing is proved where no deployment serves the domain. */
+export function activationOf(deployments: readonly DeploymentActivation[]): ActivationState {
+  const present = deployments.filter(({ state }) => state !== "absent");
+  for (const worst of ["failed", "pinned"] as const)
+    if (present.some(({ state }) => state === worst)) return worst;
+  if (present.length === 0) return deployments.length > 0 ? "absent" : "pending";
+  return present.every(({ state }) => state === "applied") ? "applied" : "pending";
+}

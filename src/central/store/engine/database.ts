@@ -1,0 +1,78 @@
+// Opening central's store: SQLite in WAL with full sync, through Kysely; one writer at a time.
+
+import { randomBytes } from "node:crypto";
+import { Kysely, sql, type Transaction } from "kysely";
+import { Migrator } from "kysely/migration";
+import { isCorruption, openSqlite, type Sqlite } from "../../../base/sqlite.ts";
+import { AccelError, messageOf } from "../../../core/faults.ts";
+import { migrations } from "./migrations.ts";
+import { PacedSqliteDialect } from "./paced-dialect.ts";
+import type { StoreTables } from "./schema.ts";
+
+export type Store = Kysely<StoreTables>;
+/** What every query function takes: part of a transaction, or the store itself for single reads. */
+export type Tx = Transaction<StoreTables>;
+export type Queries = Store | Tx;
+
+/** Of pages: the indexes of a million elements are 100 MiB. */
+const cacheKiB = 65_536;
+
+/** Creates and migrates. Throws DATABASE_NEWER for a store of a newer release, STORE_DAMAGED for what is no intact database. */
+export async function openStore(path: string, now: () => Date): Promise<Store & AsyncDisposable> {
+  try {
+    return await openIntact(path, now);
+  } catch (error) {
+    if (!isCorruption(error)) throw error;
+    throw new AccelError("STORE_DAMAGED", `the store ${path} is damaged: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+async function openIntact(path: string, now: () => Date): Promise<Store & AsyncDisposable> {
+  const store = new Kysely<StoreTables>({
+    dialect: new PacedSqliteDialect({ database: openSqlite(path, { sync: "full" }) }),
+  });
+  await sql`PRAGMA cache_size = ${sql.lit(-cacheKiB)}`.execute(store);
+  const error = await prepareStore(store, now);
+  if (error !== undefined) {
+    await store.destroy();
+    if (isCorruption(error)) throw error;
+    throw new AccelError(
+      "DATABASE_NEWER",
+      `the store ${path} cannot be brought to this release: ${messageOf(error)}`,
+    );
+  }
+  return Object.assign(store, { [Symbol.asyncDispose]: async () => store.destroy() });
+}
+
+/** Tables of this release, and an epoch; on SQLite and on PostgreSQL alike. What kept the tables from being made; undefined: all is there. */
+export async function prepareStore(store: Store, now: () => Date): Promise<unknown> {
+  const migrator = new Migrator({
+    db: store,
+    provider: { getMigrations: async () => ({ ...migrations }) },
+  });
+  const { error } = await migrator.migrateToLatest();
+  if (error !== undefined) return error;
+  await store
+    .insertInto("store")
+    .values({ id: 1, epoch: randomBytes(16).toString("hex"), when_created: now().toISOString() })
+    .onConflict((conflict) => conflict.column("id").doNothing())
+    .execute();
+  return undefined;
+}
+
+/** A second way into a store that is open: long reads see one moment of it and hold up no writer. */
+export function openReader(path: string): Store & AsyncDisposable {
+  // Opened by its first query: Kysely closes only what it has used, and one left open keeps the store's last close from emptying the WAL.
+  const database = async (): Promise<Sqlite> => openSqlite(path, { sync: "full", readonly: true });
+  const reader = new Kysely<StoreTables>({ dialect: new PacedSqliteDialect({ database }) });
+  return Object.assign(reader, { [Symbol.asyncDispose]: async () => reader.destroy() });
+}
+
+/** The random id of this store: a restored or new store has another, so that agents resynchronize. */
+export async function storeEpoch(store: Queries): Promise<string> {
+  return (
+    await store.selectFrom("store").select("epoch").where("id", "=", 1).executeTakeFirstOrThrow()
+  ).epoch;
+}

@@ -1,0 +1,57 @@
+// The first symmetric key of sites that are older than keys: made once, at the first start of a release that has them.
+
+import { AccelError } from "../../../core/faults.ts";
+import { siteWithSecret } from "../journal/site-secret.ts";
+import { addKey } from "../vault/symmetric-keys.ts";
+import type { Work } from "./work.ts";
+
+/** Of one transaction. */
+const sitesAtOnce = 50;
+
+export type FirstKeysDeps = {
+  readonly transact: <T>(action: (work: Work) => Promise<T>) => Promise<T>;
+  /** A site whose secret does not open gets none; its agent cannot be known either. */
+  readonly onFailure: (deploymentSiteId: number, error: unknown) => void;
+};
+
+/** Answers how many were made. */
+export async function giveFirstKeys({ transact, onFailure }: FirstKeysDeps): Promise<number> {
+  let [made, after] = [0, 0];
+  for (;;) {
+    const ids = await transact(async (work) => {
+      const rows = await keyless(work, after);
+      for (const { id } of rows) if (await giveKey(work, id, onFailure)) made += 1;
+      return rows.map(({ id }) => id);
+    });
+    after = ids.at(-1) ?? after;
+    if (ids.length < sitesAtOnce) return made;
+  }
+}
+
+async function keyless({ tx }: Work, after: number): Promise<readonly { readonly id: number }[]> {
+  return tx
+    .selectFrom("deployment_sites")
+    .leftJoin("vaults", "vaults.deployment_site_id", "deployment_sites.id")
+    .select("deployment_sites.id")
+    .where("vaults.deployment_site_id", "is", null)
+    .where("when_deleted", "is", null)
+    .where("deployment_sites.id", ">", after)
+    .orderBy("deployment_sites.id")
+    .limit(sitesAtOnce)
+    .execute();
+}
+
+async function giveKey(
+  work: Work,
+  id: number,
+  onFailure: FirstKeysDeps["onFailure"],
+): Promise<boolean> {
+  try {
+    await addKey(work, await siteWithSecret(work, id));
+    return true;
+  } catch (error) {
+    if (!(error instanceof AccelError && error.code === "SECRET_UNREADABLE")) throw error;
+    onFailure(id, error);
+    return false;
+  }
+}

@@ -1,0 +1,30 @@
+// The key that belongs to a store. A store whose secrets do not open with it would lock out every agent: central does not start with it.
+
+import { existsSync } from "node:fs";
+import { createSealer, openKeyFile, type Sealer } from "../../../base/seal.ts";
+import { AccelError } from "../../../core/faults.ts";
+import { secretContext } from "../journal/site-secret.ts";
+import type { Store } from "./database.ts";
+
+/** Makes the key of a store without secrets where there is none. Throws SECRET_UNREADABLE, and STORE_KEY_WRONG for a missing or another key. */
+export async function openStoreKey(store: Store, path: string): Promise<Sealer> {
+  const sealed = await store
+    .selectFrom("deployment_sites")
+    .select(["name16", "secret_sealed"])
+    .limit(1)
+    .executeTakeFirst();
+  if (sealed !== undefined && !existsSync(path))
+    throw new AccelError(
+      "STORE_KEY_WRONG",
+      `the key file ${path} is missing, and the store holds secrets`,
+    );
+  const sealer = createSealer(await openKeyFile(path));
+  if (sealed === undefined) return sealer;
+  try {
+    sealer.open(sealed.secret_sealed, secretContext(sealed.name16));
+  } catch (error) {
+    const text = `the secrets in the store do not open with the key in ${path}`;
+    throw new AccelError("STORE_KEY_WRONG", text, { cause: error });
+  }
+  return sealer;
+}

@@ -1,0 +1,31 @@
+// What one transaction of the customer API works with: its handle, its time, and the deployments whose journal it made longer.
+
+import { appendJournal, type Appended } from "../journal/journal.ts";
+import type { JournalBody, JournalKind } from "../../../wire/journal.ts";
+import type { Sealer } from "../../../base/seal.ts";
+import type { Tx } from "./database.ts";
+
+export type Work = {
+  readonly tx: Tx;
+  /** When the transaction began, ISO 8601: the one time of all that it writes. */
+  readonly at: string;
+  readonly sealer: Sealer;
+  readonly randomHex: (bytes: number) => string;
+  /** Deployment sites that got entries: to be woken after the commit. */
+  readonly appended: Set<number>;
+  /** Bot sets with changes of which the journals are told later. */
+  readonly unjournaled: Set<number>;
+  /** Whether changes of bot sets are told at once; once false, it is false for the next 50 ms (mark-journal.ts). */
+  readonly marksAreDue: () => boolean;
+};
+
+export async function append<K extends JournalKind>(
+  work: Work,
+  deploymentSiteIds: readonly number[],
+  kind: K,
+  body: JournalBody<K>,
+): Promise<readonly Appended[]> {
+  const entries = await appendJournal(work.tx, deploymentSiteIds, kind, body, work.at);
+  for (const { deploymentSiteId } of entries) work.appended.add(deploymentSiteId);
+  return entries;
+}

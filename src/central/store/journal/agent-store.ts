@@ -1,0 +1,64 @@
+// The store as the agents' side sees it: one object over the queries, in the shape that `central/agents/ports.ts` asks for.
+
+import type { Sealer } from "../../../base/seal.ts";
+import type { Name16, Sha256 } from "../../../core/ids.ts";
+import type { Hello, Report } from "../../../wire/channel.ts";
+import type { BotSet } from "../../../wire/journal.ts";
+import type { Position } from "../../../wire/position.ts";
+import type { Receipt } from "../../../wire/receipt.ts";
+import { agentTokenHolder, saveAgentToken, siteSecrets } from "./agent-tokens.ts";
+import type { BlobFiles } from "../content/blobs.ts";
+import { storeEpoch, type Store } from "../engine/database.ts";
+import type { AlertRules } from "../content/domain-reports.ts";
+import { confirmLogs, saveHello, saveReport } from "./instances.ts";
+import { chainAt, journalHead } from "./journal.ts";
+import { JournalPages } from "./journal-pages.ts";
+import { ReceiptIntake, type ReceiptDeps } from "./receipts.ts";
+import { SetContents } from "../bots/set-contents.ts";
+import { SharedCommits } from "../engine/shared-commits.ts";
+import { certificatesBlob } from "../vault/site-vault.ts";
+import { readBotSet, readSnapshot } from "./snapshot.ts";
+
+export type AgentStoreDeps = Omit<ReceiptDeps, "blobs" | "commits"> & {
+  readonly blobs: BlobFiles;
+  /** For long reads, beside `store`. */
+  readonly reader: Store;
+  readonly sealer: Sealer;
+  /** What counts as slow. */
+  readonly alertRules?: AlertRules;
+};
+
+export async function openAgentStore(deps: AgentStoreDeps) {
+  const { store, sealer, now } = deps;
+  const at = (): string => now().toISOString();
+  const commits = new SharedCommits(store);
+  const pages = new JournalPages(store);
+  const receiptIntake = new ReceiptIntake({ ...deps, commits });
+  const snapshots = { reader: deps.reader, contents: new SetContents(deps) };
+  return {
+    epoch: await storeEpoch(store),
+    credentials: (name16: Name16) => siteSecrets(store, sealer, name16, now()),
+    saveToken: (siteId: number, digest: string, expiresAt: Date) =>
+      commits.run(async (tx) => saveAgentToken(tx, siteId, digest, expiresAt)),
+    tokenHolder: (digest: string) => agentTokenHolder(store, digest, now()),
+    head: (siteId: number) => journalHead(store, siteId),
+    chainAt: (siteId: number, seq: number) => chainAt(store, siteId, seq),
+    entriesAfter: (siteId: number, seq: number) => pages.after(siteId, seq),
+    snapshot: (siteId: number) => readSnapshot(snapshots, siteId),
+    botSet: (siteId: number, domain: string, set: BotSet) =>
+      readBotSet(snapshots, siteId, domain, set),
+    certificates: (siteId: number, sha256: Sha256) => certificatesBlob(store, siteId, sha256),
+    saveHello: (siteId: number, hello: Hello) =>
+      commits.run(async (tx) => saveHello(tx, siteId, hello, at())),
+    saveReport: (siteId: number, report: Report) =>
+      commits.run(async (tx) => saveReport(tx, siteId, report, at(), deps.alertRules)),
+    saveReceipts: (
+      siteId: number,
+      instanceId: string,
+      receipts: readonly Receipt[],
+      position?: Position,
+    ) => receiptIntake.save(siteId, instanceId, receipts, position),
+    confirmLogs: (siteId: number, instanceId: string | undefined) =>
+      commits.run(async (tx) => confirmLogs(tx, siteId, instanceId, at())),
+  };
+}

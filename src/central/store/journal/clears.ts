@@ -1,0 +1,181 @@
+// Clears of the accelerator cache: asked for once, journaled to each deployment of the domain, answered by receipts.
+
+import type { ClearDeployment, ClearInstance, ClearState } from "../../../wire/customer/clear.ts";
+import { pacedParts } from "../engine/parts.ts";
+import { append, type Work } from "../engine/work.ts";
+import { sitesOfDomain } from "./links.ts";
+import { readProof, type InstanceSeen, type Proof, type ReceiptSeen } from "./proof.ts";
+import { countOf, msOf, textsOf } from "./receipt-detail.ts";
+
+export type NewClear = {
+  readonly domainId: number;
+  readonly main: string;
+  /** The main domain: with its sub-domains; a sub-domain: that one only. */
+  readonly host: string;
+  readonly patterns: readonly string[];
+};
+
+/** `isProofWhole`: no further receipt is awaited from this deployment. */
+export type ClearDeploymentState = ClearDeployment & { readonly isProofWhole: boolean };
+export type ClearFound = Omit<ClearState, "deployments"> & {
+  readonly deployments: readonly ClearDeploymentState[];
+};
+
+export type ClearSite = { readonly id: number; readonly lastSeen: string | undefined };
+
+export function clears(work: Work) {
+  const { tx } = work;
+  return {
+    async create({ domainId, main, host, patterns }: NewClear): Promise<string> {
+      const clearId = work.randomHex(8);
+      const only = host === main ? null : host;
+      await tx
+        .insertInto("clears")
+        .values({
+          id: clearId,
+          domain_id: domainId,
+          host: only,
+          patterns: JSON.stringify(patterns),
+          when_created: work.at,
+        })
+        .execute();
+      const entries = await append(work, await sitesOfDomain(work, domainId), "cache.clear", {
+        clear_id: clearId,
+        domain: main,
+        host: only,
+        patterns: [...patterns],
+      });
+      const rows = entries.map(({ deploymentSiteId, seq }) => ({
+        clear_id: clearId,
+        deployment_site_id: deploymentSiteId,
+        seq,
+      }));
+      for await (const part of pacedParts(rows))
+        await tx.insertInto("clear_deployments").values(part).execute();
+      return clearId;
+    },
+
+    sites: async (domainId: number) => clearSites(work, domainId),
+
+    /** What is proved of it by now. */
+    async state(customerId: number, clearId: string): Promise<ClearFound | undefined> {
+      const clear = await tx
+        .selectFrom("clears")
+        .innerJoin("domains", "domains.id", "clears.domain_id")
+        .select(["clears.host", "clears.patterns", "domains.name"])
+        .where("domains.customer_id", "=", customerId)
+        .where("clears.id", "=", clearId)
+        .executeTakeFirst();
+      if (clear === undefined) return undefined;
+      const rows = await tx
+        .selectFrom("clear_deployments")
+        .select(["deployment_site_id", "seq"])
+        .where("clear_id", "=", clearId)
+        .orderBy("deployment_site_id")
+        .execute();
+      const deployments: ClearDeploymentState[] = [];
+      for (const { deployment_site_id: siteId, seq } of rows) {
+        const proof = await readProof(tx, siteId, seq, Date.parse(work.at));
+        deployments.push(clearedAt(siteId, clear.name, proof));
+      }
+      const patterns: unknown = JSON.parse(clear.patterns);
+      return {
+        clear_id: clearId,
+        domain: clear.host ?? clear.name,
+        patterns: Array.isArray(patterns) ? patterns.map(String) : [],
+        deployments,
+      };
+    },
+  };
+}
+
+/** Where a clear of the domain would be journaled; when an agent was seen there last. */
+async function clearSites({ tx }: Work, domainId: number): Promise<readonly ClearSite[]> {
+  const rows = await tx
+    .selectFrom("domain_links")
+    .leftJoin("instances", "instances.deployment_site_id", "domain_links.deployment_site_id")
+    .select(["domain_links.deployment_site_id as id"])
+    .select(({ fn }) => fn.max("instances.last_seen").as("lastSeen"))
+    .where("domain_links.domain_id", "=", domainId)
+    .groupBy("domain_links.deployment_site_id")
+    .orderBy("domain_links.deployment_site_id")
+    .execute();
+  return rows.map(({ id, lastSeen }) => ({ id, lastSeen: lastSeen ?? undefined }));
+}
+
+/** Pure. Counts are summed over instances that count, times are the longest. */
+export function clearedAt(
+  deploymentSiteId: number,
+  domain: string,
+  proof: Proof,
+): ClearDeploymentState {
+  const { state, error, lastSeen, receipts, instances } = proof;
+  const applied = receipts.filter(({ phase }) => phase === "applied");
+  const gone = new Set(receipts.filter(({ phase }) => phase === "gone").map((r) => r.instanceId));
+  const isProofWhole =
+    state === "failed" ||
+    (state === "applied" &&
+      applied.every(
+        ({ instanceId, detail }) => gone.has(instanceId) || detail["snapshot"] === true,
+      ));
+  return {
+    deployment_site_id: deploymentSiteId,
+    state,
+    ...toldBy(receipts, domain),
+    ...(state === "pending" && lastSeen !== undefined && { last_seen: lastSeen }),
+    ...(error !== undefined && { error }),
+    instances: instances.toSorted(byId).map((instance) => ({
+      instance_id: instance.instanceId,
+      state: instance.state,
+      ...toldBy(instance.receipts, domain),
+      last_seen: instance.lastSeen,
+      ...(instance.error !== undefined && { error: instance.error }),
+    })),
+    isProofWhole,
+  };
+}
+
+function byId(a: InstanceSeen, b: InstanceSeen): number {
+  return a.instanceId < b.instanceId ? -1 : 1;
+}
+
+type Told = Omit<ClearInstance, "instance_id" | "state" | "last_seen" | "error">;
+
+/** Null for what no receipt tells. */
+function toldBy(receipts: readonly ReceiptSeen[], domain: string): Told {
+  const applied = receipts.filter(({ phase }) => phase === "applied");
+  const gone = receipts.filter(({ phase }) => phase === "gone");
+  const sum = (from: readonly ReceiptSeen[], key: string): number | null =>
+    reduced(
+      from,
+      ({ detail }) => countOf(detail, key),
+      (a, b) => a + b,
+    );
+  const longest = (from: readonly ReceiptSeen[], key: string): number | null =>
+    reduced(from, ({ detail }) => msOf(detail, key), Math.max);
+  const verdicts = gone
+    .map(({ detail }) => detail["verified"])
+    .filter((v) => typeof v === "boolean");
+  const isWidened = applied.some(
+    ({ detail }) => detail["widened"] === true || textsOf(detail, "cleared").includes(domain),
+  );
+  return {
+    matched: sum(applied, "matched"),
+    removed: sum(gone, "removed"),
+    blocked_in_flight: sum(gone, "blocked_in_flight"),
+    took_ms: reduced(applied, ({ tookMs }) => tookMs, Math.max),
+    invisible_ms: longest(applied, "invisible_ms"),
+    gone_ms: longest(gone, "gone_ms"),
+    verified: verdicts.length === 0 ? null : verdicts.every(Boolean),
+    ...(isWidened && { widened: true }),
+  };
+}
+
+function reduced(
+  receipts: readonly ReceiptSeen[],
+  of: (receipt: ReceiptSeen) => number | undefined,
+  join: (a: number, b: number) => number,
+): number | null {
+  const values = receipts.map(of).filter((value) => value !== undefined);
+  return values.length === 0 ? null : values.reduce((a, b) => join(a, b));
+}

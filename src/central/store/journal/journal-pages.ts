@@ -1,0 +1,122 @@
+// Pages of the journals, for many agents at a time: a change that thousands are told of is thousands of channels that read one entry each, with the same body.
+
+import { setImmediate } from "node:timers/promises";
+import { sql } from "kysely";
+import { Together } from "../../../base/together.ts";
+import type { JournalPart } from "../../../core/journal/journal-part.ts";
+import { journalPageEntriesMax, type JournalEntry } from "../../../wire/journal.ts";
+import type { Store } from "../engine/database.ts";
+import { journalEntry, parseBody, readJournal } from "./journal.ts";
+import { pacedParts, parts } from "../engine/parts.ts";
+
+type Asked = { readonly deploymentSiteId: number; readonly afterSeq: number };
+
+/** Half of a channel message. */
+const pageBytesMax = 4 * 2 ** 20;
+/** Nearly always one of these is all there is. */
+const fewEntries = 3;
+/** 2 to 3 ms. */
+const sitesPerRead = 250;
+/** They may be large, and all that are read in one turn are parsed in it. */
+const bodiesPerRead = 16;
+
+export class JournalPages {
+  readonly #store: Store;
+  readonly #few: Together<Asked, readonly JournalEntry[]>;
+
+  constructor(store: Store) {
+    this.#store = store;
+    this.#few = new Together({
+      run: (all) => readFew(store, all),
+      gather: () => setImmediate(),
+      weightMax: sitesPerRead,
+    });
+  }
+
+  /** What stands behind a position. Of more than a few the sizes are asked for first, so that a page of large bodies is never read whole. */
+  async after(deploymentSiteId: number, afterSeq: number): Promise<JournalPart<JournalEntry>> {
+    const few = await this.#few.ask({ deploymentSiteId, afterSeq });
+    if (few.length < fewEntries) return { entries: few, isLast: true };
+    const sizes = await this.#store
+      .selectFrom("journal")
+      .innerJoin("journal_bodies", "journal_bodies.digest", "journal.body_digest")
+      .select(sql<number>`octet_length(journal_bodies.body)`.as("bytes"))
+      .where("deployment_site_id", "=", deploymentSiteId)
+      .where("seq", ">", afterSeq)
+      .orderBy("seq")
+      .limit(journalPageEntriesMax)
+      .execute();
+    let bytes = 0;
+    const tooMany = sizes.findIndex((row) => (bytes += row.bytes) > pageBytesMax);
+    const count = tooMany < 0 ? sizes.length : Math.max(1, tooMany);
+    const entries = await readJournal(this.#store, deploymentSiteId, afterSeq, count);
+    return { entries, isLast: count === sizes.length && count < journalPageEntriesMax };
+  }
+}
+
+/** Bodies that several have in common are read and parsed once. */
+async function readFew(
+  store: Store,
+  all: readonly Asked[],
+): Promise<readonly (readonly JournalEntry[])[]> {
+  const entries: JournalEntry[][] = all.map(() => []);
+  const rows: FewRow[] = [];
+  for (const part of parts(all.map((asked, no) => ({ ...asked, no }))))
+    rows.push(...(await readRows(store, part)));
+  const bodies = await readBodies(store, new Set(rows.map(({ digest }) => digest)));
+  for (const { no, digest, ...row } of rows) {
+    const body = bodies.get(digest);
+    // They are read behind the rows; bodies of entries are not removed.
+    if (body === undefined) throw new TypeError(`the journal lacks the body ${digest}`);
+    entries[no]?.push(journalEntry(row, body));
+  }
+  return entries;
+}
+
+/** `no`: of the one who asked. */
+type FewRow = {
+  readonly no: number;
+  readonly seq: number;
+  readonly kind: string;
+  readonly at: string;
+  readonly chain: string;
+  readonly digest: string;
+};
+
+/** Numbers have no gaps: a few are those that follow. */
+async function readRows(
+  store: Store,
+  part: readonly (Asked & { readonly no: number })[],
+): Promise<readonly FewRow[]> {
+  const asked = sql.join(
+    part.map(
+      ({ no, deploymentSiteId: id, afterSeq: seq }) =>
+        sql`(CAST(${no} AS integer), CAST(${id} AS integer), CAST(${seq} AS bigint))`,
+    ),
+  );
+  const { rows } = await sql<FewRow>`
+    SELECT asked.column1 AS no, seq, kind, at, chain, body_digest AS digest
+    FROM (VALUES ${asked}) AS asked
+    CROSS JOIN journal
+    WHERE deployment_site_id = asked.column2
+      AND seq > asked.column3 AND seq <= asked.column3 + ${sql.lit(fewEntries)}
+    ORDER BY asked.column1, seq
+  `.execute(store);
+  return rows;
+}
+
+async function readBodies(
+  store: Store,
+  digests: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, JournalEntry["body"]>> {
+  const bodies = new Map<string, JournalEntry["body"]>();
+  for await (const part of pacedParts([...digests], bodiesPerRead)) {
+    const rows = await store
+      .selectFrom("journal_bodies")
+      .select(["digest", "body"])
+      .where("digest", "in", part)
+      .execute();
+    for (const { digest, body } of rows) bodies.set(digest, parseBody(body));
+  }
+  return bodies;
+}

@@ -1,0 +1,226 @@
+// Which deployment site serves which domain, and what the agents are told when that changes.
+//
+// A link by tags is a standing rule: it is evaluated again whenever a site's tags or the rule change. A link by id stays until it is taken back.
+
+import type { Appended } from "./journal.ts";
+import { pacedParts } from "../engine/parts.ts";
+import { append, type Work } from "../engine/work.ts";
+import {
+  activeViewsetBody,
+  botSetElements,
+  botSetsOf,
+  domainsBody,
+  isShrinkMeant,
+  policyBody,
+  type BotSetRow,
+} from "./site-state.ts";
+import { tagsOf } from "../engine/tags.ts";
+
+type Link = { readonly domainId: number; readonly deploymentSiteId: number };
+
+export async function sitesOfDomain(work: Work, domainId: number): Promise<readonly number[]> {
+  const rows = await work.tx
+    .selectFrom("domain_links")
+    .select("deployment_site_id")
+    .where("domain_id", "=", domainId)
+    .orderBy("deployment_site_id")
+    .execute();
+  return rows.map((row) => row.deployment_site_id);
+}
+
+/** Adds or confirms a link by id. */
+export async function linkById(work: Work, link: Link): Promise<void> {
+  const had = await work.tx
+    .selectFrom("domain_links")
+    .select("by_id")
+    .where("domain_id", "=", link.domainId)
+    .where("deployment_site_id", "=", link.deploymentSiteId)
+    .executeTakeFirst();
+  await work.tx
+    .insertInto("domain_links")
+    .values({ domain_id: link.domainId, deployment_site_id: link.deploymentSiteId, by_id: 1 })
+    .onConflict((conflict) =>
+      conflict.columns(["domain_id", "deployment_site_id"]).doUpdateSet({ by_id: 1 }),
+    )
+    .execute();
+  if (had === undefined) await announceLinks(work, [link], []);
+}
+
+export type Unlinked = "unlinked" | "by-tags" | "not-linked";
+
+/** Takes back a link by id. Where the domain's tags match the site too, it stays linked by them. */
+export async function unlinkById(work: Work, link: Link): Promise<Unlinked> {
+  const had = await work.tx
+    .selectFrom("domain_links")
+    .select("by_id")
+    .where("domain_id", "=", link.domainId)
+    .where("deployment_site_id", "=", link.deploymentSiteId)
+    .executeTakeFirst();
+  if (had === undefined) return "not-linked";
+  if (had.by_id === 0) return "by-tags";
+  await work.tx
+    .updateTable("domain_links")
+    .set({ by_id: 0 })
+    .where("domain_id", "=", link.domainId)
+    .where("deployment_site_id", "=", link.deploymentSiteId)
+    .execute();
+  const { customer_id } = await work.tx
+    .selectFrom("domains")
+    .select("customer_id")
+    .where("id", "=", link.domainId)
+    .executeTakeFirstOrThrow();
+  await applyTagRules(work, customer_id);
+  return "unlinked";
+}
+
+/** Brings the links by tags of all domains of a customer to what the rules say now. */
+export async function applyTagRules(work: Work, customerId: number): Promise<void> {
+  const rules = await work.tx
+    .selectFrom("domains")
+    .select(["id", "link_tags"])
+    .where("customer_id", "=", customerId)
+    .execute();
+  const tags = await tagsOf(work.tx, customerId);
+  const links = await work.tx
+    .selectFrom("domain_links")
+    .innerJoin("domains", "domains.id", "domain_links.domain_id")
+    .select(["domain_id", "deployment_site_id", "by_id"])
+    .where("domains.customer_id", "=", customerId)
+    .execute();
+  const keyOf = (domainId: number, siteId: number): string => `${domainId}/${siteId}`;
+  const had = new Map(
+    links.map((link) => [keyOf(link.domain_id, link.deployment_site_id), link.by_id]),
+  );
+  const [gained, lost]: [Link[], Link[]] = [[], []];
+  for (const { id: domainId, link_tags } of rules) {
+    const wanted = link_tags === null ? [] : parseTagList(link_tags);
+    for (const [deploymentSiteId, held] of tags) {
+      const matches = wanted.length > 0 && wanted.every((tag) => held.includes(tag));
+      const byId = had.get(keyOf(domainId, deploymentSiteId));
+      if (matches && byId === undefined) gained.push({ domainId, deploymentSiteId });
+      if (!matches && byId === 0) lost.push({ domainId, deploymentSiteId });
+    }
+  }
+  for (const { domainId, deploymentSiteId } of gained) {
+    await work.tx
+      .insertInto("domain_links")
+      .values({ domain_id: domainId, deployment_site_id: deploymentSiteId, by_id: 0 })
+      .execute();
+  }
+  for (const link of lost) await removeLink(work, link);
+  await announceLinks(work, gained, lost);
+}
+
+/** Written by this store alone, as a JSON list of strings. */
+function parseTagList(json: string): readonly string[] {
+  const list: unknown = JSON.parse(json);
+  return Array.isArray(list) ? list.map(String) : [];
+}
+
+async function removeLink(work: Work, { domainId, deploymentSiteId }: Link): Promise<void> {
+  for (const table of ["domain_links", "viewset_deployments"] as const) {
+    await work.tx
+      .deleteFrom(table)
+      .where("domain_id", "=", domainId)
+      .where("deployment_site_id", "=", deploymentSiteId)
+      .execute();
+  }
+}
+
+/** Tells the sites: their domains, then what belongs to those that are new there, then their policy. The links themselves are written already. */
+async function announceLinks(
+  work: Work,
+  gained: readonly Link[],
+  lost: readonly Link[],
+): Promise<void> {
+  const siteIds = [...new Set([...gained, ...lost].map((link) => link.deploymentSiteId))];
+  await announceDomains(work, siteIds);
+  const sitesByDomain = Map.groupBy(gained, (link) => link.domainId);
+  for (const [domainId, links] of sitesByDomain) {
+    const newSites = links.map((link) => link.deploymentSiteId);
+    await announceViewset(work, domainId, newSites);
+    for (const set of await botSetsOf(work.tx, domainId)) await announceSet(work, set, newSites);
+  }
+  await announcePolicy(work, siteIds);
+}
+
+export async function announceDomains(work: Work, siteIds: readonly number[]): Promise<void> {
+  for (const siteId of siteIds)
+    await append(work, [siteId], "domains.changed", await domainsBody(work.tx, siteId));
+}
+
+export async function announcePolicy(work: Work, siteIds: readonly number[]): Promise<void> {
+  for (const siteId of siteIds)
+    await append(work, [siteId], "policy.changed", await policyBody(work.tx, siteId));
+}
+
+/** Tells the sites of the active version, if there is one, and notes where in their journals: the receipts of that entry are the proof. */
+export async function announceViewset(
+  work: Work,
+  domainId: number,
+  siteIds: readonly number[],
+): Promise<void> {
+  const body = await activeViewsetBody(work.tx, domainId);
+  if (body === undefined) return;
+  for (const { deploymentSiteId, seq } of await append(work, siteIds, "viewset.activated", body)) {
+    await work.tx
+      .insertInto("viewset_deployments")
+      .values({
+        domain_id: domainId,
+        deployment_site_id: deploymentSiteId,
+        viewset_id: body.viewset_id,
+        seq,
+      })
+      .onConflict((conflict) =>
+        conflict
+          .columns(["domain_id", "deployment_site_id"])
+          .doUpdateSet({ viewset_id: body.viewset_id, seq }),
+      )
+      .execute();
+  }
+}
+
+/** Above so many elements an entry names the set by its digest only: its `from_version` fits no agent that has another, which then fetches the whole. */
+export const inlineElementsMax = 10_000; // Times about 60 bytes: 600 KB of a channel message of at most 8 MiB.
+
+async function announceSet(work: Work, set: BotSetRow, siteIds: readonly number[]): Promise<void> {
+  if (set.version === 0) return;
+  const inline = set.count <= inlineElementsMax;
+  const entries = await append(work, siteIds, "bots.changed", {
+    domain: set.host,
+    set: set.kind,
+    from_version: inline ? 0 : set.version,
+    to_version: set.version,
+    added: inline ? await botSetElements(work.tx, set.id) : [],
+    removed: [],
+    count: set.count,
+    digest: set.digest,
+    shrink_meant: isShrinkMeant(set),
+  });
+  await noteEntries(work, set, entries);
+}
+
+/** Where the journals tell of the set: the receipts of these entries prove it. */
+export async function noteEntries(
+  { tx }: Work,
+  set: { readonly id: number; readonly version: number },
+  entries: readonly Appended[],
+): Promise<void> {
+  const rows = entries.map(({ deploymentSiteId, seq }) => ({
+    bot_set_id: set.id,
+    deployment_site_id: deploymentSiteId,
+    version: set.version,
+    seq,
+  }));
+  for await (const part of pacedParts(rows))
+    await tx
+      .insertInto("bot_set_deployments")
+      .values(part)
+      .onConflict((conflict) =>
+        conflict.columns(["bot_set_id", "deployment_site_id"]).doUpdateSet((row) => ({
+          version: row.ref("excluded.version"),
+          seq: row.ref("excluded.seq"),
+        })),
+      )
+      .execute();
+}

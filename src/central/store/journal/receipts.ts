@@ -1,0 +1,226 @@
+// Receipts of agents, stored once each, with what follows from them in the same transaction; those of many agents by the same statements.
+
+import { setImmediate } from "node:timers/promises";
+import { sql } from "kysely";
+import { Together } from "../../../base/together.ts";
+import type { Position } from "../../../wire/position.ts";
+import type { Receipt } from "../../../wire/receipt.ts";
+import type { Store, Tx } from "../engine/database.ts";
+import { savePosition, touchInstances } from "./instances.ts";
+import {
+  endImport,
+  failImport,
+  judgeImport,
+  type ImportDeps,
+} from "../content/import-completion.ts";
+import { journalHeads, parseBody } from "./journal.ts";
+import { countOf, parseDetail, type Detail } from "./receipt-detail.ts";
+import type { SharedCommits } from "../engine/shared-commits.ts";
+import { parts } from "../engine/parts.ts";
+
+export type ReceiptDeps = ImportDeps & {
+  readonly store: Store;
+  readonly commits: SharedCommits;
+  readonly now: () => Date;
+};
+
+/** Of one instance, in its order. */
+type Given = {
+  readonly deploymentSiteId: number;
+  readonly instanceId: string;
+  readonly receipts: readonly Receipt[];
+  /** Told beside them. */
+  readonly position: Position | undefined;
+};
+type Judgement = Awaited<ReturnType<typeof judgeImport>>;
+/** With what ends an import among them. */
+type Judged = Given & {
+  readonly imports: ReadonlyMap<Receipt, string>;
+  readonly judgements: ReadonlyMap<Receipt, Judgement>;
+};
+
+/** Of PostgreSQL's integer: 24 days. */
+const tookMsMax = 2 ** 31 - 1;
+/** Of one transaction: some 50 ms. */
+const receiptsAtOnce = 1_000;
+
+export class ReceiptIntake {
+  readonly #deps: ReceiptDeps;
+  readonly #imports: Together<Given, ReadonlyMap<Receipt, string>>;
+  readonly #writes: Together<Judged, void>;
+  /** Under way, by import and manifest. */
+  readonly #judging = new Map<string, Promise<Judgement>>();
+
+  constructor(deps: ReceiptDeps) {
+    this.#deps = deps;
+    const bounds = {
+      gather: () => setImmediate(),
+      weightMax: receiptsAtOnce,
+      weightOf: ({ receipts }: Given) => receipts.length,
+    };
+    this.#imports = new Together<Given, ReadonlyMap<Receipt, string>>({
+      ...bounds,
+      run: async (all) => importsOf(deps.store, all),
+    });
+    this.#writes = new Together<Judged, void>({
+      ...bounds,
+      run: async (all) => {
+        const at = deps.now().toISOString();
+        await deps.commits.run(async (tx) => writeAll(tx, all, at));
+        return all.map(() => undefined);
+      },
+    });
+  }
+
+  /** Durable when it resolves. A receipt beyond the journal's head speaks of another history and is left out. */
+  async save(
+    deploymentSiteId: number,
+    instanceId: string,
+    receipts: readonly Receipt[],
+    position?: Position,
+  ): Promise<void> {
+    const given = { deploymentSiteId, instanceId, receipts, position };
+    const imports = await this.#imports.ask(given);
+    // Files are read and judged before the transaction: nothing waits for the disk inside it.
+    const judgements = new Map<Receipt, Judgement>();
+    for (const [receipt, importId] of imports)
+      if (receipt.phase === "applied")
+        judgements.set(receipt, await this.#judge(importId, receipt.detail));
+    await this.#writes.ask({ ...given, imports, judgements });
+  }
+
+  /** A receipt that is repeated while it is judged, by an agent that did not wait, asks for no second judgement. */
+  async #judge(importId: string, detail: Receipt["detail"]): Promise<Judgement> {
+    const key = JSON.stringify([importId, detail["manifest"]]);
+    const known = this.#judging.get(key);
+    if (known !== undefined) return known;
+    const judging = judgeImport(this.#deps, importId, detail).finally(() =>
+      this.#judging.delete(key),
+    );
+    this.#judging.set(key, judging);
+    return judging;
+  }
+}
+
+async function writeAll(tx: Tx, all: readonly Judged[], at: string): Promise<void> {
+  const heads = await journalHeads(tx, [...new Set(all.map((one) => one.deploymentSiteId))]);
+  const own = all.map((one) => {
+    const headSeq = heads.get(one.deploymentSiteId);
+    if (headSeq === undefined) throw new TypeError(`no deployment site ${one.deploymentSiteId}`);
+    return { ...one, receipts: one.receipts.filter(({ seq }) => seq <= headSeq) };
+  });
+  await touchInstances(tx, own, at);
+  await insertReceipts(tx, own, at);
+  for (const one of own) {
+    await correctAll(tx, one, at);
+    if (one.position !== undefined) await savePosition(tx, one, one.position, at);
+    await endImports(tx, one, at);
+  }
+}
+
+async function insertReceipts(tx: Tx, all: readonly Given[], at: string): Promise<void> {
+  const rows = all.flatMap(({ deploymentSiteId, instanceId, receipts }) =>
+    receipts.map(({ seq, phase, detail, took_ms }) => ({
+      deployment_site_id: deploymentSiteId,
+      instance_id: instanceId,
+      seq,
+      phase,
+      detail: JSON.stringify(detail),
+      took_ms: Math.min(took_ms, tookMsMax),
+      when_received: at,
+    })),
+  );
+  for (const part of parts(rows))
+    await tx
+      .insertInto("receipts")
+      .values(part)
+      .onConflict((conflict) =>
+        conflict.columns(["deployment_site_id", "instance_id", "seq", "phase"]).doNothing(),
+      )
+      .execute();
+}
+
+const correctionOf = (detail: Detail): number => countOf(detail, "correction") ?? 0;
+
+/** Inserted just now or before; where one says something newer than what is stored, that is stored. */
+async function correctAll(tx: Tx, given: Given, at: string): Promise<void> {
+  for (const receipt of given.receipts)
+    if (correctionOf(receipt.detail) > 0) await correct(tx, given, receipt, at);
+}
+
+async function correct(
+  tx: Tx,
+  { deploymentSiteId, instanceId }: Given,
+  { seq, phase, detail }: Receipt,
+  at: string,
+): Promise<void> {
+  const own = { deployment_site_id: deploymentSiteId, instance_id: instanceId, seq, phase };
+  const { detail: json } = await tx
+    .selectFrom("receipts")
+    .select("detail")
+    .where((where) => where.and(own))
+    .executeTakeFirstOrThrow();
+  const stored = parseDetail(json);
+  if (correctionOf(stored) >= correctionOf(detail)) return;
+  // A snapshot at this place covers the entries before it all the same.
+  const kept = stored["snapshot"] === true ? stored : {};
+  await tx
+    .updateTable("receipts")
+    .set({ detail: JSON.stringify({ ...kept, ...detail }), when_received: at })
+    .where((where) => where.and(own))
+    .execute();
+}
+
+async function endImports(
+  tx: Tx,
+  { receipts, imports, judgements }: Judged,
+  at: string,
+): Promise<void> {
+  for (const receipt of receipts) {
+    const importId = imports.get(receipt);
+    if (importId === undefined) continue;
+    const judgement = judgements.get(receipt);
+    if (judgement !== undefined) await endImport(tx, importId, judgement, at);
+    else if (receipt.phase !== "gone") await failImport(tx, importId, reasonOf(receipt), at);
+  }
+}
+
+/** Which receipts end an import: what the journal says of their entry, not what they say. */
+async function importsOf(
+  store: Store,
+  all: readonly Given[],
+): Promise<readonly ReadonlyMap<Receipt, string>[]> {
+  const places = all.flatMap(({ deploymentSiteId, receipts }, no) =>
+    // A snapshot at its position says nothing of an import there.
+    receipts
+      .filter(({ detail }) => detail["snapshot"] !== true)
+      .map((receipt) => ({ no, deploymentSiteId, receipt })),
+  );
+  const imports = all.map(() => new Map<Receipt, string>());
+  for (const part of parts(places)) {
+    const asked = sql.join(
+      part.map(
+        ({ deploymentSiteId: id, receipt: { seq } }, at) =>
+          sql`(CAST(${at} AS integer), CAST(${id} AS integer), CAST(${seq} AS bigint))`,
+      ),
+    );
+    const { rows } = await sql<{ readonly place: number; readonly body: string }>`
+      SELECT asked.column1 AS place, body
+      FROM (VALUES ${asked}) AS asked
+      CROSS JOIN journal INNER JOIN journal_bodies ON digest = body_digest
+      WHERE deployment_site_id = asked.column2 AND seq = asked.column3 AND kind = 'viewset.import'
+    `.execute(store);
+    for (const { place, body } of rows) {
+      const found = part[place];
+      // Written by appendJournal from a checked body.
+      const { import_id: importId } = parseBody(body) as { readonly import_id: string };
+      if (found !== undefined) imports[found.no]?.set(found.receipt, importId);
+    }
+  }
+  return imports;
+}
+
+function reasonOf({ phase, detail }: Receipt): string {
+  const reason = detail["reason"];
+  return typeof reason === "string" && reason !== "" ? reason : `the agent ${phase} it`;
+}

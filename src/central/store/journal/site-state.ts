@@ -1,0 +1,193 @@
+// The desired state of a deployment site as journal bodies: what changes append, and what a snapshot is made of.
+
+import type { Sha256 } from "../../../core/ids.ts";
+import { effectivePolicies, type StoredPolicy } from "../bots/effective-policy.ts";
+import type { JournalBody } from "../../../wire/journal.ts";
+import type { Queries } from "../engine/database.ts";
+
+type LinkedDomain = { readonly id: number; readonly name: string };
+
+/** In order of name, so that equal states have equal bodies. */
+export async function linkedDomains(
+  db: Queries,
+  deploymentSiteId: number,
+): Promise<readonly LinkedDomain[]> {
+  return db
+    .selectFrom("domain_links")
+    .innerJoin("domains", "domains.id", "domain_links.domain_id")
+    .select(["domains.id", "domains.name"])
+    .where("domain_links.deployment_site_id", "=", deploymentSiteId)
+    .orderBy("domains.name")
+    .execute();
+}
+
+export async function domainsBody(
+  db: Queries,
+  deploymentSiteId: number,
+): Promise<JournalBody<"domains.changed">> {
+  const domains = await linkedDomains(db, deploymentSiteId);
+  if (domains.length === 0) return { domains: [] };
+  const subDomains = await db
+    .selectFrom("sub_domains")
+    .select(["domain_id", "name", "share_views_and_views_dir_with_main_domain as share"])
+    .where(
+      "domain_id",
+      "in",
+      domains.map(({ id }) => id),
+    )
+    .orderBy("name")
+    .execute();
+  return {
+    domains: domains.map(({ id, name }) => ({
+      name,
+      sub_domains: subDomains
+        .filter(({ domain_id }) => domain_id === id)
+        .map((sub) => ({
+          name: sub.name,
+          share_views_and_views_dir_with_main_domain: sub.share === 1,
+        })),
+    })),
+  };
+}
+
+export async function policyBody(
+  db: Queries,
+  deploymentSiteId: number,
+): Promise<JournalBody<"policy.changed">> {
+  const { customer_id: customerId } = await db
+    .selectFrom("deployment_sites")
+    .select("customer_id")
+    .where("id", "=", deploymentSiteId)
+    .executeTakeFirstOrThrow();
+  const { domains } = await domainsBody(db, deploymentSiteId);
+  return { domains: effectivePolicies(domains, await storedPolicy(db, customerId)) };
+}
+
+/** Size as JSON of what no policy body of the customer's sites exceeds. */
+export async function policyBytes(db: Queries, customerId: number): Promise<number> {
+  const domains = await db
+    .selectFrom("domains")
+    .select(["id", "name"])
+    .where("customer_id", "=", customerId)
+    .execute();
+  const subDomains = await db
+    .selectFrom("sub_domains")
+    .select(["domain_id", "name"])
+    .where("customer_id", "=", customerId)
+    .execute();
+  const subsOf = Map.groupBy(subDomains, (sub) => sub.domain_id);
+  const hosts = domains.map(({ id, name }) => ({ name, sub_domains: subsOf.get(id) ?? [] }));
+  const effective = effectivePolicies(hosts, await storedPolicy(db, customerId));
+  return Buffer.byteLength(JSON.stringify(effective));
+}
+
+async function storedPolicy(db: Queries, customerId: number): Promise<StoredPolicy> {
+  const general = await db
+    .selectFrom("general_policies")
+    .select("unknown_bots_can_access as access")
+    .where("customer_id", "=", customerId)
+    .executeTakeFirst();
+  const perDomain = await db
+    .selectFrom("domain_policies")
+    .select(["domain", "unknown_bots_can_access as access"])
+    .where("customer_id", "=", customerId)
+    .execute();
+  const pairs = await db
+    .selectFrom("policy_pairs")
+    .select(["list", "domain", "bot"])
+    .where("customer_id", "=", customerId)
+    .execute();
+  return {
+    general: general?.access ?? null,
+    perDomain: new Map(perDomain.map(({ domain, access }) => [domain, access])),
+    pairs,
+  };
+}
+
+/** Undefined while no version of the domain was ever activated. */
+export async function activeViewsetBody(
+  db: Queries,
+  domainId: number,
+): Promise<JournalBody<"viewset.activated"> | undefined> {
+  const row = await db
+    .selectFrom("domains")
+    .innerJoin("viewsets", "viewsets.id", "domains.active_viewset_id")
+    .select(["domains.name as domain", "viewsets.id", "viewsets.name", "viewsets.manifest_blob"])
+    .where("domains.id", "=", domainId)
+    .executeTakeFirst();
+  if (row === undefined || row.manifest_blob === null) return undefined;
+  return {
+    domain: row.domain,
+    viewset_id: row.id,
+    viewset_name: row.name,
+    manifest: row.manifest_blob as Sha256, // Written as the digest that the blob store answered.
+  };
+}
+
+export type BotSetRow = {
+  readonly id: number;
+  readonly host: string;
+  readonly kind: "bad" | "vip";
+  readonly version: number;
+  readonly count: number;
+  readonly digest: Sha256;
+  readonly meant_from: number;
+};
+
+/** Whether the set came down to what it is from at least twice as much by what was asked for. */
+export function isShrinkMeant(set: {
+  readonly count: number;
+  readonly meant_from: number;
+}): boolean {
+  return set.meant_from > 0 && set.meant_from >= set.count * 2;
+}
+
+export async function botSetsOf(db: Queries, domainId: number): Promise<readonly BotSetRow[]> {
+  const rows = await db
+    .selectFrom("bot_sets")
+    .select(["id", "host", "kind", "version", "count", "digest", "meant_from"])
+    .where("domain_id", "=", domainId)
+    .orderBy("id")
+    .execute();
+  // Written by bot-versions.ts alone, as core/set-digest makes them.
+  return rows.map((row) => ({ ...row, digest: row.digest as Sha256 }));
+}
+
+/** By bot, then range; a page is a few milliseconds. */
+const elementsPerPage = 1_000;
+
+export async function* botSetPages(
+  db: Queries,
+  botSetId: number,
+): AsyncGenerator<{ bot: string; range: string }[]> {
+  const bots = await db
+    .selectFrom("bots")
+    .select(["id", "name"])
+    .where("bot_set_id", "=", botSetId)
+    .orderBy("name")
+    .execute();
+  for (const { id, name } of bots) {
+    for (let last = ""; ;) {
+      const rows = await db
+        .selectFrom("bot_elements")
+        .select("range")
+        .where("bot_id", "=", id)
+        .where("range", ">", last)
+        .orderBy("range")
+        .limit(elementsPerPage)
+        .execute();
+      if (rows.length > 0) yield rows.map(({ range }) => ({ bot: name, range }));
+      last = rows.at(-1)?.range ?? "";
+      if (rows.length < elementsPerPage) break;
+    }
+  }
+}
+
+export async function botSetElements(
+  db: Queries,
+  botSetId: number,
+): Promise<{ bot: string; range: string }[]> {
+  const elements = [];
+  for await (const page of botSetPages(db, botSetId)) elements.push(...page);
+  return elements;
+}

@@ -1,0 +1,164 @@
+// Deployment sites: name, sealed secret, tags; deleting one tells its agent and revokes all it could come back with.
+
+import { chainStart } from "../../../core/journal/journal-chain.ts";
+import type { DeploymentSite } from "../../../wire/customer/deployment-site.ts";
+import type { Queries } from "../engine/database.ts";
+import { applyTagRules } from "./links.ts";
+import { secretContext } from "./site-secret.ts";
+import { emptyVault } from "../vault/site-vault.ts";
+import { addKey, resealKeys } from "../vault/symmetric-keys.ts";
+import { replaceTags, tagsOf } from "../engine/tags.ts";
+import { append, type Work } from "../engine/work.ts";
+
+export type SiteRow = {
+  readonly id: number;
+  readonly name16: string;
+  readonly createdByUserId: number;
+};
+
+type Owner = { readonly customerId: number; readonly userId: number };
+type Range = { readonly after: number; readonly limit: number };
+
+export function sites(work: Work) {
+  return {
+    list: (customerId: number, range: Range) => listSites(work, customerId, range),
+    create: (owner: Owner, tags: readonly string[]) => createSite(work, owner, tags),
+    rotateSecret: (id: number, oldUntil: string | undefined) => rotateSecret(work, id, oldUntil),
+    remove: (id: number) => removeSite(work, id),
+
+    /** As the customer sees it. */
+    async record(customerId: number, id: number): Promise<DeploymentSite | undefined> {
+      const [site] = await listSites(work, customerId, { after: id - 1, limit: 1 });
+      return site?.id === id ? site : undefined;
+    },
+
+    async find(customerId: number, id: number): Promise<SiteRow | undefined> {
+      return ownSites(work, customerId).where("id", "=", id).executeTakeFirst();
+    },
+
+    async findByName(customerId: number, name16: string): Promise<SiteRow | undefined> {
+      return ownSites(work, customerId).where("name16", "=", name16).executeTakeFirst();
+    },
+
+    async setTags(customerId: number, id: number, tags: readonly string[]): Promise<void> {
+      await replaceTags(work.tx, id, tags);
+      await applyTagRules(work, customerId);
+    },
+  };
+}
+
+function ownSites({ tx }: Work, customerId: number) {
+  return tx
+    .selectFrom("deployment_sites")
+    .select(["id", "name16", "created_by_user_id as createdByUserId"])
+    .where("customer_id", "=", customerId)
+    .where("when_deleted", "is", null);
+}
+
+async function listSites(
+  { tx, sealer }: Work,
+  customerId: number,
+  range: Range,
+): Promise<readonly DeploymentSite[]> {
+  const rows = await tx
+    .selectFrom("deployment_sites")
+    .innerJoin("customers", "customers.id", "deployment_sites.customer_id")
+    .select([
+      "deployment_sites.id",
+      "deployment_sites.name16",
+      "deployment_sites.secret_sealed",
+      "customers.name as customer",
+    ])
+    .where("deployment_sites.customer_id", "=", customerId)
+    .where("deployment_sites.when_deleted", "is", null)
+    .where("deployment_sites.id", ">", range.after)
+    .orderBy("deployment_sites.id")
+    .limit(range.limit)
+    .execute();
+  if (rows.length === 0) return [];
+  const tags = await tagsOf(tx, customerId);
+  return rows.map((row) => ({
+    id: row.id,
+    customer: { name: row.customer },
+    name16: row.name16,
+    secret16: sealer.open(row.secret_sealed, secretContext(row.name16)),
+    deployment_tags: (tags.get(row.id) ?? []).join(","),
+  }));
+}
+
+/** With its first key. Domains whose tags it has are linked at once. */
+async function createSite(work: Work, owner: Owner, tags: readonly string[]): Promise<number> {
+  const { tx, at, sealer, randomHex } = work;
+  const [name16, secret16] = [randomHex(8), randomHex(16)];
+  const { id } = await tx
+    .insertInto("deployment_sites")
+    .values({
+      customer_id: owner.customerId,
+      created_by_user_id: owner.userId,
+      name16,
+      secret_sealed: sealer.seal(secret16, secretContext(name16)),
+      secret_old_sealed: null,
+      secret_old_until: null,
+      when_created: at,
+      when_deleted: null,
+      journal_head: 0,
+      journal_chain: chainStart,
+    })
+    .returning("id")
+    .executeTakeFirstOrThrow();
+  await addKey(work, { id, name16, secret16 });
+  await replaceTags(tx, id, tags);
+  await applyTagRules(work, owner.customerId);
+  return id;
+}
+
+/** The secret before is accepted until `oldUntil` (ISO 8601); undefined revokes it and every token made with it. */
+async function rotateSecret(work: Work, id: number, oldUntil: string | undefined): Promise<void> {
+  const { tx, sealer, randomHex } = work;
+  const secret16 = randomHex(16);
+  const { name16, secret_sealed } = await tx
+    .selectFrom("deployment_sites")
+    .select(["name16", "secret_sealed"])
+    .where("id", "=", id)
+    .executeTakeFirstOrThrow();
+  await tx
+    .updateTable("deployment_sites")
+    .set({
+      secret_sealed: sealer.seal(secret16, secretContext(name16)),
+      secret_old_sealed: oldUntil === undefined ? null : secret_sealed,
+      secret_old_until: oldUntil ?? null,
+    })
+    .where("id", "=", id)
+    .execute();
+  await resealKeys(work, { id, name16, secret16 });
+  if (oldUntil === undefined)
+    await tx.deleteFrom("agent_tokens").where("deployment_site_id", "=", id).execute();
+}
+
+/** The row stays with name and secret, so that an agent that was away learns `site_deleted`. */
+export async function removeSite(work: Work, id: number): Promise<void> {
+  const { tx, at } = work;
+  await tx.deleteFrom("domain_links").where("deployment_site_id", "=", id).execute();
+  await tx.deleteFrom("viewset_deployments").where("deployment_site_id", "=", id).execute();
+  await tx.deleteFrom("deployment_site_tags").where("deployment_site_id", "=", id).execute();
+  await emptyVault(work, id);
+  await tx
+    .updateTable("imports")
+    .set({ state: "failed", error: "the deployment site was deleted", when_ended: at })
+    .where("deployment_site_id", "=", id)
+    .where("state", "=", "started")
+    .execute();
+  await append(work, [id], "domains.changed", { domains: [] });
+  await tx.deleteFrom("agent_tokens").where("deployment_site_id", "=", id).execute();
+  await tx.updateTable("deployment_sites").set({ when_deleted: at }).where("id", "=", id).execute();
+}
+
+/** `name16` by id, of those that are not deleted. */
+export async function siteNames(db: Queries): Promise<ReadonlyMap<number, string>> {
+  const rows = await db
+    .selectFrom("deployment_sites")
+    .select(["id", "name16"])
+    .where("when_deleted", "is", null)
+    .execute();
+  return new Map(rows.map(({ id, name16 }) => [id, name16]));
+}

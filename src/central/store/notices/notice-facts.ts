@@ -1,0 +1,228 @@
+// What reports tell of a customer: traffic, unreviewed bots, certificates, deployments and the releases that they run.
+
+import { sql } from "kysely";
+import { isMailAddress, mailAddressKey } from "../../../core/outgoing.ts";
+import { comparePackageVersions, parsePackageVersion } from "../../../core/package-version.ts";
+import type {
+  ReportedBots,
+  ReportedDeployment,
+  ReportedTraffic,
+} from "../../../core/report-facts.ts";
+import { decodeReport } from "../../../wire/channel.ts";
+import { newestPackage } from "../packages/packages.ts";
+import type { Work } from "../engine/work.ts";
+
+/** Agents report each 30 s. */
+const besideMs = 600_000;
+
+export type Days = { readonly from: string; readonly until: string };
+
+/** Every domain of the customer, the most requests first. */
+export async function trafficOf(
+  { tx }: Work,
+  customerId: number,
+  { from, until }: Days,
+): Promise<readonly ReportedTraffic[]> {
+  const sum = (column: string) =>
+    sql<number>`coalesce(sum(${sql.ref(`traffic_days.${column}`)}), 0)`;
+  return tx
+    .selectFrom("domains")
+    .leftJoin("traffic_days", (join) =>
+      join
+        .onRef("traffic_days.domain_id", "=", "domains.id")
+        .on("traffic_days.day", ">=", from)
+        .on("traffic_days.day", "<=", until),
+    )
+    .select([
+      "domains.name as domain",
+      sum("requests").as("requests"),
+      sum("hits").as("hits"),
+      sum("blocked").as("blocked"),
+      sum("bytes").as("bytes"),
+      sum("origin_requests").as("originRequests"),
+      sum("origin_errors").as("originErrors"),
+    ])
+    .where("domains.customer_id", "=", customerId)
+    .groupBy(["domains.id", "domains.name"])
+    .orderBy("requests", "desc")
+    .orderBy("domains.name")
+    .execute();
+}
+
+export async function clearsOf(
+  { tx }: Work,
+  customerId: number,
+  { from, until }: Days,
+): Promise<number> {
+  const { count } = await tx
+    .selectFrom("clears")
+    .innerJoin("domains", "domains.id", "clears.domain_id")
+    .select((select) => select.fn.countAll<number>().as("count"))
+    .where("domains.customer_id", "=", customerId)
+    .where("clears.when_created", ">=", from)
+    .where("clears.when_created", "<", `${until}T24`)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+export type BotDomain = ReportedBots & {
+  /** What the policy in force says. */
+  readonly canAccess: boolean;
+};
+
+/** Domains that unreviewed bots visited within the days. */
+export async function botsOf(
+  { tx }: Work,
+  customerId: number,
+  { from, until }: Days,
+): Promise<readonly BotDomain[]> {
+  const rows = await tx
+    .selectFrom("unreviewed_bots")
+    .innerJoin("domains", "domains.id", "unreviewed_bots.domain_id")
+    .leftJoin("domain_policies", (join) =>
+      join
+        .onRef("domain_policies.customer_id", "=", "domains.customer_id")
+        .onRef("domain_policies.domain", "=", "domains.name"),
+    )
+    .leftJoin("general_policies", "general_policies.customer_id", "domains.customer_id")
+    .select((select) => [
+      "domains.name as domain",
+      "unreviewed_bots.name",
+      select.fn.max("domain_policies.unknown_bots_can_access").as("own"),
+      select.fn.max("general_policies.unknown_bots_can_access").as("general"),
+      select.fn.max("unreviewed_bots.description").as("description"),
+      sql<number>`sum(unreviewed_bots.requests)`.as("requests"),
+    ])
+    .where("domains.customer_id", "=", customerId)
+    .where("unreviewed_bots.day", ">=", from)
+    .where("unreviewed_bots.day", "<=", until)
+    .groupBy(["domains.name", "unreviewed_bots.name"])
+    .orderBy("domains.name")
+    .orderBy("requests", "desc")
+    .orderBy("unreviewed_bots.name")
+    .execute();
+  return [...Map.groupBy(rows, ({ domain }) => domain)].map(([domain, bots]) => ({
+    domain,
+    // Nothing said means: blocked.
+    canAccess: (bots[0]?.own ?? bots[0]?.general ?? 0) === 1,
+    bots: bots.map(({ name, description, requests }) => ({ name, description, requests })),
+  }));
+}
+
+export type DeploymentState = ReportedDeployment & {
+  readonly id: number;
+  /** In force there and about to expire, as its agent says; as they were uploaded where it does not say. */
+  readonly certificates: readonly {
+    readonly names: readonly string[];
+    readonly notAfter: string;
+  }[];
+};
+
+export async function deploymentsOf(
+  { tx }: Work,
+  customerId: number,
+): Promise<{ readonly newest: string | null; readonly deployments: readonly DeploymentState[] }> {
+  const sites = await tx
+    .selectFrom("deployment_sites")
+    .select(["id", "name16"])
+    .where("customer_id", "=", customerId)
+    .where("when_deleted", "is", null)
+    .orderBy("id")
+    .execute();
+  const newest = (await newestPackage(tx))?.version ?? null;
+  const deployments: DeploymentState[] = [];
+  for (const { id, name16 } of sites) {
+    const instances = await tx
+      .selectFrom("instances")
+      .select(["agent_version", "last_seen", "last_report"])
+      .where("deployment_site_id", "=", id)
+      .orderBy("last_seen", "desc")
+      .execute();
+    const [instance] = instances;
+    const tags = await tx
+      .selectFrom("deployment_site_tags")
+      .select("tag")
+      .where("deployment_site_id", "=", id)
+      .orderBy("position")
+      .execute();
+    const version = oldestRelease(instances);
+    deployments.push({
+      id,
+      name16,
+      tags: tags.map(({ tag }) => tag),
+      version: version === "" ? null : version,
+      lastSeen: instance?.last_seen ?? null,
+      isBehind: isBehind(version, newest),
+      certificates: await certificatesOf(tx, id, beside(instances)),
+    });
+  }
+  return { newest, deployments };
+}
+
+/** The instances that report beside the one seen last, which comes first. */
+function beside<T extends { readonly last_seen: string }>(instances: readonly T[]): readonly T[] {
+  const latest = Date.parse(instances[0]?.last_seen ?? "");
+  return instances.filter(({ last_seen: seen }) => latest - Date.parse(seen) <= besideMs);
+}
+
+/** A deployment is behind while one of its instances is. */
+function oldestRelease(
+  instances: readonly { readonly agent_version: string; readonly last_seen: string }[],
+): string {
+  const live = beside(instances)
+    .map(({ agent_version: text }) => ({ text, parsed: parsePackageVersion(text) }))
+    .filter(({ text }) => text !== "")
+    .toSorted((one, other) =>
+      one.parsed === undefined || other.parsed === undefined
+        ? Number(one.parsed === undefined) - Number(other.parsed === undefined)
+        : comparePackageVersions(one.parsed, other.parsed),
+    );
+  return live[0]?.text ?? "";
+}
+
+function isBehind(version: string, newest: string | null): boolean {
+  const [own, other] = [parsePackageVersion(version), parsePackageVersion(newest ?? "")];
+  return own !== undefined && other !== undefined && comparePackageVersions(own, other) < 0;
+}
+
+/** What any of them serves: a host that could not install the newest certificate serves the one before. As they were uploaded where none says. */
+async function certificatesOf(
+  tx: Work["tx"],
+  siteId: number,
+  instances: readonly { readonly last_report: string | null }[],
+): Promise<DeploymentState["certificates"]> {
+  const lists = instances.flatMap(({ last_report: json }) => {
+    const decoded = json === null ? undefined : decodeReport(JSON.parse(json));
+    const certificates = decoded?.ok === true ? decoded.value.certificates : undefined;
+    return certificates === undefined ? [] : [certificates];
+  });
+  if (lists.length > 0) {
+    const distinct = new Map(lists.flat().map((one) => [JSON.stringify(one), one]));
+    return [...distinct.values()].map(({ names, not_after: notAfter }) => ({ names, notAfter }));
+  }
+  const rows = await tx
+    .selectFrom("certificates")
+    .select(["names", "not_after"])
+    .where("deployment_site_id", "=", siteId)
+    .orderBy("not_after")
+    .execute();
+  return rows.map(({ names, not_after: notAfter }) => ({
+    names: JSON.parse(names) as string[], // As certificates.ts writes them.
+    notAfter,
+  }));
+}
+
+/** Addresses of the customer's users, each once. */
+export async function userAddresses({ tx }: Work, customerId: number): Promise<readonly string[]> {
+  const rows = await tx
+    .selectFrom("users")
+    .select("email")
+    .where("customer_id", "=", customerId)
+    .orderBy("id")
+    .execute();
+  const known = new Map<string, string>();
+  for (const { email } of rows)
+    if (isMailAddress(email) && !known.has(mailAddressKey(email)))
+      known.set(mailAddressKey(email), email);
+  return [...known.values()];
+}

@@ -1,0 +1,136 @@
+// Recovery of a token: the request is written down as it comes and answered; whether there is such a user is looked up later, so that the answer
+// and its time say nothing.
+
+import { createHash } from "node:crypto";
+import { isMailAddress, mailAddressKey } from "../../../core/outgoing.ts";
+import type { Tx } from "../engine/database.ts";
+import type { Work } from "../engine/work.ts";
+
+export const recoveryLifetimeMs = 3_600_000;
+/** Links that are good, which they are for an hour: of a user, and of all. Others at the user's mailbox do not use up the user's. */
+const linksPerUser = 5;
+const linksInAll = 5_000;
+
+export function recovery({ tx, at }: Work) {
+  return {
+    /** False where so many wait already. */
+    async request(username: string, email: string, waitingMax: number): Promise<boolean> {
+      const { count } = await tx
+        .selectFrom("recovery_requests")
+        .select((select) => select.fn.countAll<number | string>().as("count"))
+        .executeTakeFirstOrThrow();
+      if (Number(count) >= waitingMax) return false;
+      await tx
+        .insertInto("recovery_requests")
+        .values({ username, email, when_created: at })
+        .execute();
+      return true;
+    },
+  };
+}
+
+export type Recoverable = {
+  readonly userId: number;
+  readonly customerId: number;
+  readonly username: string;
+  readonly email: string;
+};
+
+/** The oldest request, taken away. `user` undefined: there is none by this name and address. */
+export async function takeRecoveryRequest({
+  tx,
+}: Work): Promise<{ readonly user: Recoverable | undefined } | undefined> {
+  const request = await tx
+    .selectFrom("recovery_requests")
+    .selectAll()
+    .orderBy("id")
+    .limit(1)
+    .executeTakeFirst();
+  if (request === undefined) return undefined;
+  await tx.deleteFrom("recovery_requests").where("id", "=", request.id).execute();
+  const user = await tx
+    .selectFrom("users")
+    .select(["id", "customer_id", "username", "email"])
+    .where("username", "=", request.username)
+    .where("when_locked", "is", null)
+    .executeTakeFirst();
+  const isSame =
+    user !== undefined &&
+    isMailAddress(user.email) &&
+    mailAddressKey(user.email) === mailAddressKey(request.email);
+  if (!isSame) return { user: undefined };
+  const { id: userId, customer_id: customerId, username, email } = user;
+  return { user: { userId, customerId, username, email } };
+}
+
+/** Whether the user, or all together, have as many links as there may be. */
+export async function hasLinksEnough({ tx, at }: Work, userId: number): Promise<boolean> {
+  const { own, all } = await tx
+    .selectFrom("recoveries")
+    .select((select) => [
+      select.fn.countAll<number | string>().filterWhere("user_id", "=", userId).as("own"),
+      select.fn.countAll<number | string>().as("all"),
+    ])
+    .where("expires_at", ">", at)
+    .executeTakeFirstOrThrow();
+  return Number(own) >= linksPerUser || Number(all) >= linksInAll;
+}
+
+/** The token of a new link; those before stay good until one is used. */
+export async function startRecovery(work: Work, userId: number): Promise<string> {
+  const { tx, at, randomHex } = work;
+  const token = Buffer.from(randomHex(32), "hex").toString("base64url");
+  await tx
+    .insertInto("recoveries")
+    .values({
+      digest: digestOf(token),
+      user_id: userId,
+      expires_at: new Date(Date.parse(at) + recoveryLifetimeMs).toISOString(),
+    })
+    .execute();
+  return token;
+}
+
+/** Whom a link is for; undefined for one that is used, over or made up. */
+export async function recoveryUser(
+  { tx, at }: Work,
+  token: string,
+): Promise<
+  { readonly userId: number; readonly customerId: number; readonly username: string } | undefined
+> {
+  return tx
+    .selectFrom("recoveries")
+    .innerJoin("users", "users.id", "recoveries.user_id")
+    .select(["users.id as userId", "users.customer_id as customerId", "users.username"])
+    .where("recoveries.digest", "=", digestOf(token))
+    .where("users.when_locked", "is", null)
+    .where("recoveries.expires_at", ">", at)
+    .executeTakeFirst();
+}
+
+/** The user's links are void. How many there were. */
+export async function dropRecoveries(tx: Tx, userId: number): Promise<number> {
+  const gone = await tx.deleteFrom("recoveries").where("user_id", "=", userId).executeTakeFirst();
+  return Number(gone.numDeletedRows);
+}
+
+/** The user's tokens and links are void, the new token is good. */
+export async function finishRecovery({ tx, at, randomHex }: Work, userId: number): Promise<string> {
+  await dropRecoveries(tx, userId);
+  await tx
+    .updateTable("tokens")
+    .set({ when_revoked: at })
+    .where("user_id", "=", userId)
+    .where("when_revoked", "is", null)
+    .execute();
+  const token = Buffer.from(randomHex(32), "hex").toString("base64url");
+  await tx
+    .insertInto("tokens")
+    .values({ user_id: userId, digest: digestOf(token), when_created: at, when_revoked: null })
+    .execute();
+  return token;
+}
+
+function digestOf(token: string): string {
+  return createHash("sha256").update(token).digest("hex");
+}

@@ -1,0 +1,111 @@
+// Whose request is it? The peer's, unless the peer is a trusted proxy: then the rightmost address that is not one, in the one field that the
+// proxies are known to write. The other field is a visitor's to spoof.
+//
+// The peer is who connected, or whom a PROXY header names.
+
+import { AddressReader } from "../addresses/address-reader.ts";
+import type { AddressTable } from "../addresses/address-table.ts";
+import { addressText } from "../addresses/address-text.ts";
+import { forwardedHops, type Hop } from "./forwarded.ts";
+import { fieldValue, type Field } from "./http-fields.ts";
+import type { IpFamily } from "../addresses/ip.ts";
+import { buildAddressTable } from "../addresses/range-set.ts";
+
+export const forwardedHeaders = ["x-forwarded-for", "forwarded"] as const;
+export type ForwardedHeader = (typeof forwardedHeaders)[number];
+
+export type Scheme = "http" | "https";
+
+export type ClientAddress = {
+  /** Canonical. */
+  readonly text: string;
+  /** Whether the peer's forwarding headers are believed. */
+  readonly isProxied: boolean;
+  /** Through whom the request came, as X-Forwarded-For tells the next one. */
+  readonly forwardedFor: string;
+  /** In which the visitor asked. */
+  readonly scheme: Scheme;
+};
+
+/** Through so many proxies a request comes at most; what lies before was said by nobody that we trust. */
+const hopsMax = 64;
+
+/** Synchronous, and cheap enough for every request of a proxy's: the text of a hop is read only while all behind it are trusted. */
+export class ClientAddresses {
+  readonly #trusted: AddressTable;
+  readonly #header: ForwardedHeader;
+  readonly #reader = new AddressReader();
+
+  /** Addresses and CIDR ranges that were validated where they came in. */
+  constructor(trustedProxies: readonly string[], header: ForwardedHeader) {
+    this.#trusted = buildAddressTable(trustedProxies.map((range) => ({ bot: "proxy", range })));
+    this.#header = header;
+  }
+
+  /**
+   * Once a connection: a socket's remote address as Node spells it (a zone is dropped), or what a PROXY header names. Undefined for what is no address (a
+   * closed socket).
+   */
+  ofPeer(address: string | undefined, scheme: Scheme = "http"): ClientAddress | undefined {
+    const bare = address?.replace(/%.*$/, "") ?? "";
+    const family = this.#reader.read(bare);
+    if (family === 0) return undefined;
+    const isProxied = this.#trusted.ownerOf(family, this.#reader.words) !== 0;
+    const text = this.#canonical(bare, family);
+    return { text, isProxied, forwardedFor: text, scheme };
+  }
+
+  /** The peer itself unless it is a trusted proxy. What is no address ends the walk, as a list of trusted ones does: the last hop that is known stands. */
+  ofRequest(peer: ClientAddress, fields: readonly Field[]): ClientAddress {
+    if (!peer.isProxied) return peer;
+    const said = fieldValue(fields, this.#header) ?? "";
+    if (this.#header === "forwarded") {
+      const { text, scheme } = this.#walk(peer, forwardedHops(said, hopsMax));
+      const forwardedFor = text === peer.text ? text : `${text}, ${peer.text}`;
+      return { text, isProxied: true, forwardedFor, scheme };
+    }
+    const { text } = this.#walk(peer, listedHops(said));
+    const scheme = schemeOf(fieldValue(fields, "x-forwarded-proto")) ?? peer.scheme;
+    const forwardedFor = said === "" ? peer.text : `${said}, ${peer.text}`;
+    return { text, isProxied: true, forwardedFor, scheme };
+  }
+
+  #walk(peer: ClientAddress, hops: Iterable<Hop>): Pick<ClientAddress, "text" | "scheme"> {
+    let { text, scheme } = peer;
+    for (const hop of hops) {
+      scheme = schemeOf(hop.proto) ?? scheme;
+      const family = hop.address === undefined ? 0 : this.#reader.read(hop.address);
+      if (hop.address === undefined || family === 0) break;
+      text = this.#canonical(hop.address, family);
+      if (this.#trusted.ownerOf(family, this.#reader.words) === 0) break;
+    }
+    return { text, scheme };
+  }
+
+  /** Of the text that was read last. */
+  #canonical(text: string, family: IpFamily): string {
+    // A dotted quad has one spelling only.
+    return text.includes(":") ? addressText(family, this.#reader.words) : text;
+  }
+}
+
+/** Members of X-Forwarded-For, nearest hop first. */
+function* listedHops(list: string): Generator<Hop> {
+  let end = list.length;
+  for (let hops = 0; end >= 0 && hops < hopsMax; hops++) {
+    const comma = end === 0 ? -1 : list.lastIndexOf(",", end - 1);
+    yield { address: withoutPort(list.slice(comma + 1, end).trim()), proto: undefined };
+    end = comma;
+  }
+}
+
+/** Some proxies write a port: `192.0.2.1:443`, `[2001:db8::1]:443`. */
+function withoutPort(text: string): string {
+  const [, six, four] = /^(?:\[([^\]]+)\]|([\d.]+))(?::\d{1,5})?$/.exec(text) ?? [];
+  return six ?? four ?? text;
+}
+
+function schemeOf(said: string | undefined): Scheme | undefined {
+  if (said === undefined) return undefined;
+  return said.toLowerCase() === "https" ? "https" : "http";
+}

@@ -1,0 +1,259 @@
+// What may be stored and how long it is fresh: RFC 9111 §3 and §4.2.1, RFC 9213, RFC 5861, and the site's rules.
+//
+// No heuristics: what states no lifetime is stored only to be revalidated at each use, and only with something to revalidate it by.
+// A rule's `ttl_s` is a lifetime where the origin says none, or another one. It lifts no prohibition: neither those below, nor `no-cache`, nor a lifetime of
+// nothing that must not be exceeded (`must-revalidate, max-age=0`); nor does it hold for an answer to a request that carried its visitor's cookies.
+// Never stored: `private`, `no-store`, `Vary: *`, what is about a part (206, 416), and Set-Cookie unless the rule strips it. Answers to requests with
+// Authorization only where they say public, must-revalidate or s-maxage (§3.5). Qualified forms (`private="x"`, `no-cache="x"`) count as unqualified.
+
+import {
+  cacheDirectives,
+  directiveSeconds,
+  responseDirectives,
+  type Directives,
+} from "./cache-control.ts";
+import type { CacheSettings } from "../serving/effective-devlove.ts";
+import { expiresIn, initialAge, type ResponseFacts, type Stored } from "./http-age.ts";
+import { parseHttpDate } from "./http-date.ts";
+import { fieldValue, type Field } from "./http-fields.ts";
+import { variesByCookie, varyNamesOf } from "./http-vary.ts";
+
+export type StorePlan =
+  | {
+      readonly store: true;
+      readonly initialAgeS: number;
+      /** 0: to be revalidated at each use. */
+      readonly freshForS: number;
+      /** Names in lower case, sorted. */
+      readonly varyNames: readonly string[];
+    }
+  | { readonly store: false; readonly reason: string };
+
+export type StoreRequest = {
+  readonly noStore: boolean;
+  readonly isAuthorized: boolean;
+  /** The origin was asked for a part. */
+  readonly isRanged: boolean;
+  /** The origin was told cookies that are not ignored: its answer may be for their visitor. */
+  readonly hasCookies: boolean;
+};
+/** Whatever is refused to this one is refused for what the response says. */
+export const plainRequest: StoreRequest = {
+  noStore: false,
+  isAuthorized: false,
+  isRanged: false,
+  hasCookies: false,
+};
+export type StoreSettings = Pick<
+  CacheSettings,
+  "ttl_s" | "ignore_set_cookie" | "stale_while_revalidate_s" | "stale_if_error_s"
+>;
+
+const no = (reason: string): StorePlan => ({ store: false, reason });
+
+/** About a part or a stored response, not about what the URL names. */
+const ofOtherThanWhole: ReadonlySet<number> = new Set([206, 304, 416]);
+/** Those whose meaning for caches is known here; 206 and 304 are not responses to store (RFC 9111 §5.2.2.3). */
+const understood: ReadonlySet<number> = new Set([
+  200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406,
+  407, 408, 409, 410, 411, 412, 413, 414, 415, 416, 417, 421, 422, 425, 426, 428, 429, 431, 451,
+  500, 501, 502, 503, 504, 505, 511,
+]);
+/** A rule's lifetime is for these; what else an origin answers, errors first of all, is as fresh as it says itself. */
+const lastsByRule: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308]);
+/** A 304 says that a GET would be answered with success (RFC 9110 §15.4.5), so that it can only confirm such a response. */
+const confirmable: ReadonlySet<number> = new Set([200, 203]);
+
+/** For a response to GET. */
+export function planStore(
+  request: StoreRequest,
+  response: ResponseFacts,
+  settings: StoreSettings,
+): StorePlan {
+  const { status, fields } = response;
+  if (status < 200 || ofOtherThanWhole.has(status)) return no("status");
+  // Ranges are no part of the key, and some origins refuse one they do not like with a 400: that is not for those who ask for the whole.
+  if (request.isRanged && status >= 400) return no("range");
+  if (request.noStore) return no("request no-store");
+  const said = cacheDirectives(fields);
+  const { directives } = said;
+  const refusal = refusalIn(request, response, directives, settings);
+  if (refusal !== undefined) return no(refusal);
+  const varyNames = varyNamesOf(fields);
+  if (varyNames === undefined) return no("vary");
+  if (request.hasCookies && !isForCookies(response, said, settings)) return no("cookie");
+  const initialAgeS = initialAge(response);
+  const { saidS, freshForS } = lifetimeOf(response, initialAgeS, settings.ttl_s, said);
+  if (freshForS > initialAgeS) return { store: true, initialAgeS, freshForS, varyNames };
+  const { isForbidden, whileRevalidateS, ifErrorS } = staleRulesOf(fields, said, settings);
+  const lastsStale =
+    saidS !== undefined &&
+    !isForbidden &&
+    initialAgeS - freshForS < Math.max(whileRevalidateS, ifErrorS);
+  if (lastsStale || isConfirmable(status, fields))
+    return { store: true, initialAgeS, freshForS, varyNames };
+  if (saidS === undefined) return no("no freshness");
+  return no(directives.has("no-cache") ? "no-cache" : "stale");
+}
+
+type Lifetime = { readonly saidS: number | undefined; readonly freshForS: number };
+
+type Said = ReturnType<typeof cacheDirectives>;
+type Lasting = Pick<ResponseFacts, "status" | "fields" | "receivedAtMs">;
+
+function lifetimeOf(
+  response: Lasting,
+  initialAgeS: number,
+  ttlS: number | null,
+  said: Said,
+): Lifetime {
+  const saidS = saidLifetime(response, said);
+  if (ttlS === null || !lastsByRule.has(response.status) || isNeverFresh(response, said, saidS))
+    return { saidS, freshForS: saidS ?? 0 };
+  // A rule counts from now, the origin's word from when it was said.
+  return { saidS: ttlS, freshForS: ttlS === 0 ? 0 : initialAgeS + ttlS };
+}
+
+/** What a lifetime of nothing must not be exceeded by; `s-maxage` says so of itself (RFC 9111 §5.2.2.2, §5.2.2.8, §5.2.2.10). */
+const binding = ["must-revalidate", "proxy-revalidate", "s-maxage"];
+
+/**
+ * The origin wants to be asked each time, in words that a rule's lifetime must not override. A mere `max-age=0`, or an Expires of the past, is a lifetime
+ * like others: short.
+ */
+function isNeverFresh(
+  { fields }: Pick<Lasting, "fields">,
+  said: Said,
+  saidS: number | undefined,
+): boolean {
+  const { directives } = said;
+  if (directives.has("no-cache") || hasPragma(fields, said)) return true;
+  return saidS === 0 && binding.some((name) => directives.has(name));
+}
+
+/**
+ * RFC 9111 §5.4 gives `Pragma: no-cache` no meaning in responses. Origins that send it without Cache-Control nevertheless mean that: it forbids what a rule
+ * would allow, and takes nothing from what the origin itself says by Expires.
+ */
+function hasPragma(fields: readonly Field[], { isTargeted }: Said): boolean {
+  if (isTargeted || fieldValue(fields, "cache-control") !== undefined) return false;
+  return responseDirectives(fieldValue(fields, "pragma")).has("no-cache");
+}
+
+/**
+ * Whether an answer to a request with cookies is anybody's: by the origin's own explicit word, a lifetime or `public` (RFC 9111 §3), or kept for the same
+ * cookies only. Never by a rule.
+ */
+function isForCookies(
+  response: Lasting,
+  said: Said,
+  { ttl_s: ttlS }: Pick<StoreSettings, "ttl_s">,
+): boolean {
+  if (ttlS !== null) return false;
+  return mayServeCookies(response.fields, said) || (saidLifetime(response, said) ?? 0) > 0;
+}
+
+/** Of a stored response that is to be confirmed at each use: a confirmation by its date alone would not tell one visitor's page from another's. */
+export function mayServeCookies(
+  fields: readonly Field[],
+  { directives } = cacheDirectives(fields),
+): boolean {
+  return directives.has("public") || variesByCookie(fields);
+}
+
+/** How long a response that may have been stored under another rule is fresh under this one: never longer than it was to be. */
+export function lifetimeUnder(
+  stored: Stored & { readonly status: number; readonly headers: readonly Field[] },
+  { ttl_s: ttlS }: Pick<CacheSettings, "ttl_s">,
+): number {
+  const { status, headers, storedAtMs, initialAgeS, freshForS } = stored;
+  if (freshForS === 0) return 0;
+  const facts = { status, fields: headers, receivedAtMs: storedAtMs };
+  const now = lifetimeOf(facts, initialAgeS, ttlS, cacheDirectives(headers));
+  return Math.min(freshForS, now.freshForS);
+}
+
+function refusalIn(
+  request: StoreRequest,
+  { status, fields }: ResponseFacts,
+  directives: Directives,
+  { ignore_set_cookie: stripsCookies }: StoreSettings,
+): string | undefined {
+  const mustUnderstand = directives.has("must-understand");
+  if (mustUnderstand && !understood.has(status)) return "must-understand";
+  // §5.2.2.3: who understands the status need not obey the no-store that is there for the others.
+  if (directives.has("no-store") && !mustUnderstand) return "no-store";
+  if (directives.has("private")) return "private";
+  if (request.isAuthorized && !isForAuthorized(directives)) return "authorization";
+  if (fieldValue(fields, "set-cookie") !== undefined && !stripsCookies) return "set-cookie";
+  return undefined;
+}
+
+/** RFC 9111 §3.5. */
+function isForAuthorized(directives: Directives): boolean {
+  return ["public", "must-revalidate", "s-maxage"].some((name) => directives.has(name));
+}
+
+export function mayServeAuthorized(fields: readonly Field[]): boolean {
+  return isForAuthorized(cacheDirectives(fields).directives);
+}
+
+/** §4.2.1 without heuristics; undefined where nothing is said. `no-cache` is a lifetime of nothing (§5.2.2.4). */
+function saidLifetime(
+  response: Pick<ResponseFacts, "fields" | "receivedAtMs">,
+  { directives, isTargeted }: Said,
+): number | undefined {
+  if (directives.has("no-cache")) return 0;
+  return (
+    directiveSeconds(directives, "s-maxage") ??
+    directiveSeconds(directives, "max-age") ??
+    (isTargeted ? undefined : expiresIn(response))
+  );
+}
+
+export type StaleRules = {
+  /** RFC 9111 §4.2.4: no rule of anybody's allows it. */
+  readonly isForbidden: boolean;
+  readonly whileRevalidateS: number;
+  readonly ifErrorS: number;
+};
+
+/** RFC 5861. Where the site's rule speaks it holds instead of the origin's word, as with `ttl_s`; a prohibition it does not lift. */
+export function staleRules(
+  fields: readonly Field[],
+  settings: Pick<CacheSettings, "stale_while_revalidate_s" | "stale_if_error_s">,
+): StaleRules {
+  return staleRulesOf(fields, cacheDirectives(fields), settings);
+}
+
+function staleRulesOf(
+  fields: readonly Field[],
+  said: Said,
+  settings: Pick<CacheSettings, "stale_while_revalidate_s" | "stale_if_error_s">,
+): StaleRules {
+  const { directives } = said;
+  return {
+    isForbidden:
+      ["no-cache", ...binding].some((name) => directives.has(name)) || hasPragma(fields, said),
+    whileRevalidateS:
+      settings.stale_while_revalidate_s ||
+      (directiveSeconds(directives, "stale-while-revalidate") ?? 0),
+    ifErrorS: settings.stale_if_error_s || (directiveSeconds(directives, "stale-if-error") ?? 0),
+  };
+}
+
+/** The fields that ask whether a stored response is still the one (RFC 9111 §4.3.1); empty where nothing can. */
+export function conditionsFor(status: number, stored: readonly Field[]): readonly Field[] {
+  if (!confirmable.has(status)) return [];
+  const etag = fieldValue(stored, "etag");
+  const modified = fieldValue(stored, "last-modified");
+  const conditions: Field[] = [];
+  if (etag !== undefined) conditions.push(["If-None-Match", etag]);
+  if (modified !== undefined && parseHttpDate(modified) !== undefined)
+    conditions.push(["If-Modified-Since", modified]);
+  return conditions;
+}
+
+function isConfirmable(status: number, fields: readonly Field[]): boolean {
+  return conditionsFor(status, fields).length > 0;
+}

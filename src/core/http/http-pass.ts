@@ -1,0 +1,42 @@
+// Which requests the cache has no part in: they are passed on, their answers are not stored, and nothing that is stored answers them.
+
+import { fieldValue, type Field } from "./http-fields.ts";
+import type { CacheRoute } from "../serving/site-routes.ts";
+
+export type PassReason = "method" | "bypass" | "cookie" | "request";
+
+/** What is said of it in Cache-Status (RFC 9211 §2.2, §2.8). */
+export const passSaid: Readonly<Record<PassReason, string>> = {
+  method: "fwd=method",
+  bypass: "fwd=bypass",
+  cookie: "fwd=bypass; detail=cookie",
+  request: "fwd=request",
+};
+
+export type PassRequest = {
+  readonly method: string;
+  readonly fields: readonly Field[];
+  readonly hasBody: boolean;
+  /** `/a?` is not `/a` to every origin, yet has no key of its own that whoever clears `/a` would know of. */
+  readonly hasLoneMark: boolean;
+};
+
+/** Conditions of writers: they are for the origin. */
+const forOrigin = ["if-match", "if-unmodified-since"];
+
+/**
+ * Undefined: the cache is asked. A rule's `ttl_s` makes an answer everybody's of which the origin has not said so; it may only be one to a request that
+ * tells nothing of its visitor. Where the origin's own headers decide, they decide about requests with cookies too (RFC 9111 §3).
+ */
+export function passReason(
+  { method, fields, hasBody, hasLoneMark }: PassRequest,
+  { settings, cookies }: Pick<CacheRoute, "settings" | "cookies">,
+): PassReason | undefined {
+  if (method !== "GET" && method !== "HEAD") return "method";
+  if (settings.bypass) return "bypass";
+  if (settings.ttl_s !== null && cookies(fields).kind === "own") return "cookie";
+  // A body of a GET is no part of the key.
+  return hasBody || hasLoneMark || forOrigin.some((name) => fieldValue(fields, name) !== undefined)
+    ? "request"
+    : undefined;
+}

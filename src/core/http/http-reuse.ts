@@ -1,0 +1,80 @@
+// Whether a stored response answers a request: RFC 9111 §4, §5.2.1, RFC 5861. Decided from facts; nothing is looked up or asked here.
+
+import type { RequestDirectives } from "./cache-control.ts";
+import type { CacheSettings } from "../serving/effective-devlove.ts";
+import { currentAgeS, type Stored } from "./http-age.ts";
+import { conditionsFor, staleRules } from "./http-cache.ts";
+import type { Field } from "./http-fields.ts";
+
+export type Candidate = Stored & { readonly status: number; readonly headers: readonly Field[] };
+
+export type Reuse =
+  | { readonly kind: "serve" }
+  /** `refreshes`: it is asked for anew in the background (stale-while-revalidate). */
+  | { readonly kind: "serve-stale"; readonly refreshes: boolean }
+  | {
+      readonly kind: "fetch";
+      /** Of RFC 9211 §2.2. */
+      readonly fwd: "uri-miss" | "vary-miss" | "stale" | "request";
+      /** Asks whether the stored one still holds; empty: asks for it whole. */
+      readonly conditions: readonly Field[];
+      /** What is stored may be sent if the origin fails. */
+      readonly standsIn: boolean;
+    }
+  /** only-if-cached, and there is nothing. */
+  | { readonly kind: "refuse" };
+
+export type ReuseContext = {
+  readonly request: RequestDirectives;
+  readonly settings: Pick<CacheSettings, "stale_while_revalidate_s" | "stale_if_error_s">;
+  /** Why nothing is selected, where nothing is. */
+  readonly missing: "uri-miss" | "vary-miss" | "request";
+  /** False: clears may be on their way that are not known here; what is stored has to be confirmed by the origin. */
+  readonly confirmed: boolean;
+  readonly nowMs: number;
+};
+
+export function decideReuse(stored: Candidate | undefined, context: ReuseContext): Reuse {
+  const { request, confirmed } = context;
+  const refuse: Reuse = { kind: "refuse" };
+  if (stored === undefined)
+    return request.onlyIfCached
+      ? refuse
+      : {
+          kind: "fetch",
+          fwd: context.missing,
+          conditions: [],
+          standsIn: false,
+        };
+  const ageS = currentAgeS(stored, context.nowMs);
+  const staleForS = ageS - stored.freshForS;
+  const isStale = staleForS >= 0;
+  const suits =
+    !request.noCache &&
+    ageS <= (request.maxAgeS ?? Infinity) &&
+    (request.minFreshS === 0 || -staleForS >= request.minFreshS);
+  if (confirmed && suits && !isStale) return { kind: "serve" };
+  const { isForbidden, whileRevalidateS, ifErrorS } = staleRules(stored.headers, context.settings);
+  const mayBeStale = confirmed && !isForbidden && Number.isFinite(ageS);
+  if (mayBeStale && suits) {
+    if (staleForS < whileRevalidateS)
+      return { kind: "serve-stale", refreshes: !request.onlyIfCached };
+    if (staleForS < request.maxStaleS) return { kind: "serve-stale", refreshes: false };
+  }
+  if (request.onlyIfCached) return refuse;
+  return {
+    kind: "fetch",
+    fwd: isStale || !confirmed ? "stale" : "request",
+    conditions: conditionsFor(stored.status, stored.headers),
+    standsIn:
+      mayBeStale &&
+      !request.noCache &&
+      stored.status < 500 &&
+      staleForS < Math.max(ifErrorS, request.staleIfErrorS),
+  };
+}
+
+/** RFC 5861 §4: what counts as an error. */
+export function isOriginError(status: number): boolean {
+  return status === 500 || status === 502 || status === 503 || status === 504;
+}

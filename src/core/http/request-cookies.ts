@@ -1,0 +1,111 @@
+// What the cookies of a request mean for caches: none is there, all are ignored, or one is its visitor's own.
+//
+// Read so that no server finds a cookie that was not seen here. A piece between semicolons is a cookie (RFC 6265 §5.4); some servers also end one at a
+// comma (RFC 2109), and others not at a semicolon within quotes: all that any of them takes for a name has to be ignored. What is no cookie to us, without
+// `=`, without a name, or with another name than RFC 6265 allows, is the visitor's own too.
+
+import type { CookieRule } from "../serving/effective-devlove.ts";
+import type { Field } from "./http-fields.ts";
+import { isListedCookie } from "./listed-cookies.ts";
+import { compileTextPattern } from "../serving/path-pattern.ts";
+
+export type CookieUse =
+  | { readonly kind: "none" }
+  /** Whatever they say, the answer is the same: it is asked for without them. */
+  | { readonly kind: "ignored" }
+  /** `name`: of the first that is not ignored; undefined where it has none that can be read. */
+  | { readonly kind: "own"; readonly name: string | undefined };
+
+/** Fields as received: there may be several, and HTTP/2 brings one in pieces. */
+export type CookieJudge = (fields: readonly Field[]) => CookieUse;
+
+const none: CookieUse = { kind: "none" };
+const ignored: CookieUse = { kind: "ignored" };
+
+/** Not forwarded in a request whose answer others get. Cookie2 is RFC 2965's, and obsolete. */
+export const cookieFields: ReadonlySet<string> = new Set(["cookie", "cookie2"]);
+
+/** What is ignored beside the published list. */
+export function compileCookieRule({ ignore }: CookieRule): CookieJudge {
+  if (ignore.includes("*")) return (fields) => (fields.some(isCookie) ? ignored : none);
+  const isIgnored = remembering(ignoring(ignore));
+  return (fields) => {
+    let use = none;
+    for (const field of fields) {
+      if (!isCookie(field)) continue;
+      const own = ownOf(field[1], isIgnored);
+      if (own !== undefined) return own;
+      use = ignored;
+    }
+    return use;
+  };
+}
+
+/** The same names come with each request; of 100 bytes, 50 KiB. */
+const namesMax = 512;
+const nameCharsKept = 100;
+
+/** Only of names that RFC 6265 allows. */
+function remembering(isIgnored: (name: string) => boolean): (name: string) => boolean {
+  const known = new Map<string, boolean>();
+  return (name) => {
+    const before = known.get(name);
+    if (before !== undefined) return before;
+    const is = isToken.test(name) && isIgnored(name);
+    if (name.length > nameCharsKept) return is;
+    if (known.size >= namesMax) known.clear();
+    known.set(name, is);
+    return is;
+  };
+}
+
+/** Whether a cookie of this name is ignored under such patterns or by the published list. */
+export function ignoring(patterns: readonly string[]): (name: string) => boolean {
+  const matchers = patterns.map(compileTextPattern);
+  return (name) => isListedCookie(name) || matchers.some((matcher) => matcher.matches(name));
+}
+
+function isCookie([name]: Field): boolean {
+  return name.length === 6 && name.toLowerCase() === "cookie";
+}
+
+const semicolon = 59;
+const comma = 44;
+const equalsSign = 61;
+
+/** Each character is looked at once: visitors choose what stands here. */
+function ownOf(value: string, isIgnored: (name: string) => boolean): CookieUse | undefined {
+  let from = 0;
+  let equals = -1;
+  let isBehindComma = false;
+  for (let at = 0; at <= value.length; at++) {
+    const code = at === value.length ? semicolon : value.charCodeAt(at);
+    if (code === equalsSign && equals < 0) equals = at;
+    if (code !== semicolon && code !== comma) continue;
+    if (equals >= 0) {
+      const name = trimmed(value, from, equals);
+      if (!isIgnored(name)) return { kind: "own", name: isToken.test(name) ? name : undefined };
+    } else if (!isBehindComma && (code === comma || trimmed(value, from, at) !== ""))
+      return { kind: "own", name: undefined };
+    // What has no `=` behind a comma is a part of a value to everybody.
+    isBehindComma = code === comma;
+    from = at + 1;
+    equals = -1;
+  }
+  return undefined;
+}
+
+/** RFC 9110 §5.6.2. */
+const isToken = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** Without blanks and tabs, as RFC 6265 has them; other white space is a part of the name to some. */
+function trimmed(text: string, from: number, to: number): string {
+  let [first, end] = [from, to];
+  while (first < end && isBlank(text.charCodeAt(first))) first++;
+  while (end > first && isBlank(text.charCodeAt(end - 1))) end--;
+  return text.slice(first, end);
+}
+
+function isBlank(code: number): boolean {
+  return code === 32 || code === 9;
+}

@@ -1,0 +1,87 @@
+// One URL as it may stand in the index: static files under their names, generated assets under what the visitor's client sent, and clients differ in what
+// they percent-encode and how.
+
+import { percentDecoded } from "../patterns/index-schema.ts";
+
+type Encode = (text: string) => string;
+
+/** `encode` of each character; what is encoded already stays so, in the usual spelling. */
+const encoder =
+  (encode: Encode): Encode =>
+  (text) =>
+    text.replaceAll(/%[0-9a-f]{2}|[^]/giu, (one) =>
+      /^%../.test(one) ? one.toUpperCase() : encode(one),
+    );
+
+const asIs: Encode = (text) => text;
+const asEncodeUri = encoder(encodeURI);
+/** RFC 3986 to the letter, as most libraries do. */
+const asLibraries = encoder((one) => (/[!'()]/.test(one) ? hexOf(one) : encodeURI(one)));
+/** The URL Standard: what separates nothing stays. */
+const asBrowsers = encoder((one) => (/[%[\]|]/.test(one) ? one : encodeURI(one)));
+const asBrowsersQueries = encoder((one) => {
+  if (one === "'") return hexOf(one);
+  return /[%[\]|^`{}]/.test(one) ? one : encodeURI(one);
+});
+/** Of a name or a value alone: as scripts do, as most libraries do, as forms do. */
+const asParts = [/(?!)/, /[!'()]/, /[!'()~]/].map((more) =>
+  encoder((one) => (more.test(one) ? hexOf(one) : encodeURIComponent(one))),
+);
+
+/** As it was given, as clients would send it, as the file would be called; each once. */
+export function urlSpellings(url: string): string[] {
+  const [, path = "", query] = /^([^?]*)(?:\?(.*))?$/s.exec(url) ?? [];
+  const paths = pathSpellings(path);
+  if (query === undefined) return paths;
+  return paths.flatMap((one) => querySpellings(query).map((asked) => `${one}?${asked}`));
+}
+
+function pathSpellings(path: string): string[] {
+  const encoders = [asIs, asEncodeUri, asLibraries, asBrowsers, fileName];
+  return unique(forms(path).flatMap((form) => encoders.map((encode) => encode(form))));
+}
+
+/** As clients would send it, one parameter or several; no request holds a blank, and forms send a plus for it. */
+export function querySpellings(query: string): string[] {
+  const wholes = [asIs, asEncodeUri, asLibraries, asBrowsersQueries];
+  const encoders = [...wholes, ...asParts.map(eachPart)];
+  const sent = forms(query)
+    .flatMap((form) => [form, form.replaceAll("+", " "), plainQuery(form)])
+    .flatMap((meant) => encoders.map((encode) => encode(meant)))
+    .flatMap((one) => [one, one.replaceAll("%20", "+")]);
+  const possible = unique(sent).filter((one) => !one.includes(" "));
+  return possible.length === 0 ? [query] : possible;
+}
+
+/** Most systems write composed letters, and macOS names its files with decomposed ones. */
+function forms(text: string): string[] {
+  const given = text.toWellFormed();
+  return unique([given, given.normalize("NFC")]);
+}
+
+/** An encoded slash names no file. */
+function fileName(path: string): string {
+  return path
+    .split(/(%2f)/i)
+    .map((part, at) => (at % 2 === 1 ? part : percentDecoded(part)))
+    .join("");
+}
+
+/** Decoded where that makes no other query of it. */
+function plainQuery(query: string): string {
+  return /%(?:2[356b]|3d)/i.test(query) ? query : percentDecoded(query);
+}
+
+/** The first equals sign of a parameter ends its name. */
+const eachPart =
+  (encode: Encode): Encode =>
+  (query) =>
+    query
+      .split("&")
+      .map((parameter) => parameter.split(/=(.*)/s, 2).map(encode).join("="))
+      .join("&");
+
+const hexOf = (character: string): string =>
+  `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
+
+const unique = (texts: readonly string[]): string[] => [...new Set(texts)];

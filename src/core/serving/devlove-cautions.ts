@@ -1,0 +1,90 @@
+// What a valid devlove may do that its author hardly means: rules under which pages of those who are logged in are shared, or nobody can log in.
+
+import type { CacheInput, DevloveInput } from "./effective-devlove.ts";
+import { isListedCookie } from "../http/listed-cookies.ts";
+import { compileTextPattern } from "./path-pattern.ts";
+
+export type Caution = { readonly path: readonly (string | number)[]; readonly message: string };
+
+/** More than anyone reads; the last one says that there are more. */
+export const cautionsMax = 100;
+
+/** In the order of the document. Rules with `bypass` share nothing. */
+export function devloveCautions({ domains }: DevloveInput): readonly Caution[] {
+  const cautions: Caution[] = [];
+  for (const [name, { cache }] of Object.entries(domains)) {
+    const path = ["domains", name, "cache"];
+    for (const [at, rule] of (cache?.rules ?? []).entries())
+      if (!isOfFiles(rule.path)) cautions.push(...cautionsOf(rule, [...path, "rules", at]));
+    if (cache?.default !== undefined)
+      cautions.push(...cautionsOf(cache.default, [...path, "default"]));
+    if (cautions.length > cautionsMax) {
+      const message = `there are more than ${cautionsMax} such rules`;
+      return [...cautions.slice(0, cautionsMax), { path: ["domains"], message }];
+    }
+  }
+  return cautions;
+}
+
+function cautionsOf(rule: CacheInput, path: Caution["path"]): readonly Caution[] {
+  if (rule.bypass === true) return [];
+  const cautions: Caution[] = [];
+  for (const [at, pattern] of (rule.cookies?.ignore ?? []).entries()) {
+    const what = whatItHides(pattern);
+    if (what === undefined) continue;
+    const message = `${what}: whoever is logged in gets the page of those who are not`;
+    cautions.push({ path: [...path, "cookies", "ignore", at], message });
+  }
+  if (rule.ignore_set_cookie === true && cautions.length > 0)
+    cautions.push({
+      path: [...path, "ignore_set_cookie"],
+      message:
+        "cookies that the application sets are stripped, and those that visitors send are ignored: nobody can log in on such a page",
+    });
+  else if (rule.ignore_set_cookie === true && rule.ttl_s !== undefined)
+    cautions.push({
+      path: [...path, "ignore_set_cookie"],
+      message:
+        "with `ttl_s` a page that opens a session is everybody's, without the session: what it says of it, such as the token of a form, is the same for all and valid for nobody",
+    });
+  return cautions;
+}
+
+/** Pictures, styles and the like are the same whoever asks. */
+function isOfFiles(path: string): boolean {
+  return /\.(?:avif|bmp|css|eot|gif|ico|jpe?g|js|map|mjs|mp[34]|ogg|otf|pdf|png|svg|ttf|wasm|wav|web[mp]|woff2?|zip)$/i.test(
+    path,
+  );
+}
+
+/** Undefined: nothing that looks like a login. */
+function whatItHides(pattern: string): string | undefined {
+  if (/^\*+$/.test(pattern)) return "all cookies are ignored";
+  if (["1", "_1", "A"].some((part) => isListedCookie(pattern.replaceAll("*", part))))
+    return undefined;
+  const shown = JSON.stringify(pattern);
+  if (loginWords.test(pattern) || loginCookies.includes(pattern))
+    return `${shown} looks like the cookie of a login or a cart`;
+  if (!pattern.includes("*")) return undefined;
+  const { matches } = compileTextPattern(pattern);
+  const name = loginCookies.find(matches);
+  return name === undefined ? undefined : `${shown} takes in the cookie ${JSON.stringify(name)}`;
+}
+
+const loginWords =
+  /sess|(?:^|[^a-z])sid(?:$|[^a-z])|log(?:ged)?[_-]?in|auth|token|jwt|remember|user|member|customer|account|cart|basket|csrf|xsrf/i;
+
+/** As frameworks and applications name what they know a visitor by. Each would be the visitor's own if no pattern took it in. */
+export const loginCookies: readonly string[] = [
+  "PHPSESSID", "JSESSIONID", "ASP.NET_SessionId", ".ASPXAUTH", ".AspNetCore.Cookies",
+  "connect.sid", "session", "sessionid", "session_id", "sid", "_app_session", "ci_session",
+  "laravel_session", "CAKEPHP", "CFID", "CFTOKEN", "XSRF-TOKEN", "csrftoken", "jwt", "token",
+  "auth_token", "access_token", "remember_token", "remember_me", "user", "user_id", "login",
+  "__Host-session", "__Secure-next-auth.session-token", "next-auth.session-token",
+  "sb-access-token", "wordpress_logged_in_0123456789abcdef0123456789abcdef",
+  "wp-postpass_0123456789abcdef0123456789abcdef", "wp_woocommerce_session_0123456789abcdef",
+  "comment_author_0123456789abcdef0123456789abcdef", "woocommerce_items_in_cart",
+  "SESS0123456789abcdef", "SSESS0123456789abcdef", "frontend", "X-Magento-Vary",
+  "PrestaShop-0123456789abcdef", "MoodleSession", "xf_user", "phpbb3_abc_sid", "fe_typo_user",
+  "be_typo_user", "cart", "basket", "customer", "account",
+]; // prettier-ignore

@@ -1,0 +1,193 @@
+// What is wrong with a devlove in ways that no schema can say: names of headers and files, targets, contradictions.
+//
+// A text check gets a string and returns the fault, worded to follow the name of the key ("`index` must not …"), or undefined. A whole
+// check gets the parts of a value of which only the outermost type is known, for faults beside it are reported with it.
+
+import { hopByHop } from "../http/http-fields.ts";
+import { canonicalPath, compilePathPattern, pathPatternFault } from "./path-pattern.ts";
+import type { TextMatcher } from "./path-pattern.ts";
+
+/** A fault within the value that was checked. */
+export type Fault = { readonly path: readonly (string | number)[]; readonly message: string };
+
+/** A redirect with wildcards is tried at each request; exact ones are one lookup together. */
+export const wildRedirectsMax = 100;
+
+// oxlint-disable-next-line no-control-regex -- control characters are what is refused.
+const controlCharacter = /[\x00-\x1f\x7f]/;
+
+export function viewsDirFault(path: string): string | undefined {
+  if (path === "") return 'must not be empty: "." is the root of the viewset';
+  return relativePathFault(path, path);
+}
+
+/** A file of the site root. One leading slash is accepted: people write it either way. */
+export function filePathFault(path: string): string | undefined {
+  if (/(?:^|\/)\.?$/.test(path)) return "must name a file";
+  return relativePathFault(path.replace(/^\//, ""), path);
+}
+
+function relativePathFault(relative: string, path: string): string | undefined {
+  if (relative.startsWith("/")) return "must be a relative path";
+  if (controlCharacter.test(path)) return "must not contain control characters";
+  if (path.includes("\\")) return "must not contain backslashes: folders are separated by `/`";
+  if (relative.split("/").includes("..")) return "must not contain `..`";
+  return undefined;
+}
+
+export function indexNameFault(name: string): string | undefined {
+  if (name === "" || name === "." || name === "..") return "must be the name of a file";
+  if (name.includes("/") || name.includes("\\")) return "must be a name without slashes";
+  return controlCharacter.test(name) ? "must not contain control characters" : undefined;
+}
+
+/** They say where a body ends and how it is coded: changed, the body is cut or unreadable. */
+const framingHeaders: ReadonlySet<string> = new Set([
+  "content-encoding",
+  "content-length",
+  "content-range",
+]);
+
+export function headerNameFault(name: string): string | undefined {
+  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/.test(name) || name === "__proto__")
+    return "is not a header name (RFC 9110 §5.1)";
+  const lower = name.toLowerCase();
+  if (hopByHop.includes(lower)) return "is a hop-by-hop header: it belongs to the connection";
+  if (framingHeaders.has(lower)) return "is a framing header: it belongs to the body";
+  return undefined;
+}
+
+export function headerValueFault(value: string): string | undefined {
+  if (/[\r\n]/.test(value)) return "must be one line (no CR or LF)";
+  return /^[\t\x20-\x7e\x80-\xff]*$/.test(value)
+    ? undefined
+    : "must not contain control characters or characters beyond Latin-1";
+}
+
+/** What is asked of an origin: a path with an optional query. */
+export function originPathFault(path: string): string | undefined {
+  return /^\/[\x21\x22\x24-\x7e]*$/.test(path)
+    ? undefined
+    : "must be a path that starts with `/`, without blanks or `#`";
+}
+
+export function redirectTargetFault(to: string): string | undefined {
+  if (/[^\x21-\x7e]|\\/.test(to))
+    return "must not contain blanks, backslashes or characters beyond ASCII (encode them as %XX)";
+  if (to.includes("*"))
+    return "must not contain `*`: it is used as written, nothing of `from` is carried over";
+  if (to.startsWith("/"))
+    return to.startsWith("//") ? "must name the scheme before `//`" : undefined;
+  if (!/^https?:\/\//i.test(to)) return "must be a path that starts with `/`, or an http(s) URL";
+  if (!URL.canParse(to)) return "is not a URL: the host or the port cannot be read";
+  const { username, password } = new URL(to);
+  return username === "" && password === "" ? undefined : "must not contain credentials";
+}
+
+export function domainNameFault(name: string): string | undefined {
+  const isName =
+    name.length <= 253 &&
+    /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(
+      name,
+    );
+  return isName ? undefined : "is not a lower-case host name";
+}
+
+type Parts = Readonly<Record<string, unknown>>;
+
+export function queryFaults(query: Parts): Fault[] {
+  const said = ["ignore", "keep"].filter((key) => Object.hasOwn(query, key));
+  if (said.length === 1) return [];
+  return [
+    {
+      path: [],
+      message:
+        said.length === 2
+          ? "`ignore` and `keep` exclude each other"
+          : "either `ignore` or `keep` must be given",
+    },
+  ];
+}
+
+export function cacheFaults(rule: Parts): Fault[] {
+  if (rule["bypass"] !== true || !Object.hasOwn(rule, "ttl_s")) return [];
+  return [
+    {
+      path: ["ttl_s"],
+      message: "`ttl_s` has no effect with `bypass: true`: leave one of them out",
+    },
+  ];
+}
+
+/** Header names differ in more than case, and none is both set and removed. */
+export function headersFaults({ set, remove }: Parts): Fault[] {
+  const faults: Fault[] = [];
+  const seen = new Map<string, string>();
+  for (const name of typeof set === "object" && set !== null ? Object.keys(set) : []) {
+    const before = seen.get(name.toLowerCase());
+    if (before !== undefined)
+      faults.push({
+        path: ["set", name],
+        message: `\`${name}\` is set twice: also as \`${before}\``,
+      });
+    else seen.set(name.toLowerCase(), name);
+  }
+  for (const [at, name] of (Array.isArray(remove) ? remove : []).entries()) {
+    if (typeof name !== "string" || !seen.has(name.toLowerCase())) continue;
+    faults.push({
+      path: ["remove", at],
+      message: `\`${name}\` is also set, which replaces it anyway`,
+    });
+  }
+  return faults;
+}
+
+/** Too many wildcards, and redirects that lead to themselves: their target is a path that they are the first to match. */
+export function redirectsFaults(redirects: readonly unknown[]): Fault[] {
+  const faults: Fault[] = [];
+  const literals = new Set<string>();
+  const wild: TextMatcher[] = [];
+  for (const [at, redirect] of redirects.entries()) {
+    const from = textOf(redirect, "from");
+    if (from === undefined || pathPatternFault(from) !== undefined) continue;
+    const matcher = compilePathPattern(from);
+    const to = targetPath(textOf(redirect, "to"));
+    // An earlier redirect that takes the target ends the loop. A literal one onto itself is nonsense whatever is before it.
+    const isLoop = to !== undefined && matcher.matches(to);
+    if (
+      isLoop &&
+      (matcher.literal !== undefined ||
+        (!literals.has(to) && !wild.some((earlier) => earlier.matches(to))))
+    ) {
+      faults.push({
+        path: [at, "to"],
+        message: "the redirect leads to itself: `from` matches `to`",
+      });
+    }
+    if (matcher.literal !== undefined) literals.add(matcher.literal);
+    else if (wild.push(matcher) > wildRedirectsMax) {
+      return [
+        ...faults,
+        {
+          path: [at],
+          message: `more than ${wildRedirectsMax} redirects have wildcards in \`from\``,
+        },
+      ];
+    }
+  }
+  return faults;
+}
+
+function targetPath(to: string | undefined): string | undefined {
+  if (to === undefined || !to.startsWith("/") || redirectTargetFault(to) !== undefined)
+    return undefined;
+  return canonicalPath(to.replace(/[?#].*$/, ""));
+}
+
+function textOf(value: unknown, key: string): string | undefined {
+  const text =
+    typeof value === "object" && value !== null
+      ? Object.getOwnPropertyDescriptor(value, key)?.value
+      : undefined;
+  return typeof text === "string" ? text : undefined;
+}

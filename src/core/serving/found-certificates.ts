@@ -1,0 +1,34 @@
+// What became of the certificates of a site that arrived at a host or lie on it: all of them are opened, or none is.
+
+import type { CertificateFacts } from "./certificate-choice.ts";
+import type { CertificateTableRef } from "./certificate-table.ts";
+import type { Sha256 } from "../ids.ts";
+
+/** Which file of the vault holds them: agent.db remembers it. */
+export type StoredCertificates = { readonly sha256: Sha256; readonly count: number };
+
+/** Opened and durable. */
+export type ReadyCertificates = {
+  readonly kind: "ready";
+  /** Null: the site has none. */
+  readonly stored: StoredCertificates | null;
+  readonly table: CertificateTableRef | undefined;
+  readonly facts: readonly CertificateFacts[];
+  /** Symmetric keys that they are sealed with. */
+  readonly keyNames: ReadonlySet<string>;
+};
+
+/** A symmetric key of theirs does not open with this host's secret16. Durable: another secret16 opens them at the next start. */
+export type LockedCertificates = {
+  readonly kind: "locked";
+  readonly stored: StoredCertificates;
+  readonly keyNames: ReadonlySet<string>;
+  readonly reason: string;
+};
+
+export type FoundCertificates =
+  | ReadyCertificates
+  | LockedCertificates
+  | { readonly kind: "invalid"; readonly reason: string }
+  /** What lies here is not what was written. */
+  | { readonly kind: "torn" };

@@ -1,0 +1,71 @@
+// An activation as data: what is to be fetched, what stays, what is given up for it, or why it cannot be. Nothing is done here.
+
+import { sumBytes, unionBytes, type BlobList } from "../blob-list.ts";
+import type { Sha256 } from "../ids.ts";
+
+export type HeldRelease = {
+  readonly domain: string;
+  readonly manifest: Sha256;
+  /** `needed`: in force or pinned, never given up. `kept`: for going back to. */
+  readonly standing: "needed" | "kept";
+  /** ISO 8601, UTC. */
+  readonly activatedAt: string;
+  readonly blobs: BlobList;
+};
+
+export type ActivationInput<B> = {
+  readonly next: BlobList;
+  /** Of the next: those that are not here yet. */
+  readonly lacking: readonly B[];
+  /** What the host holds, of all domains. */
+  readonly held: readonly HeldRelease[];
+  readonly bytesMax: number;
+};
+
+export type ActivationPlan<B> =
+  | {
+      readonly kind: "go";
+      readonly fetch: readonly B[];
+      readonly fetchBytes: number;
+      /** Kept versions whose place is needed, oldest first. */
+      readonly givenUp: readonly HeldRelease[];
+    }
+  | { readonly kind: "refused"; readonly reason: string };
+
+export function planActivation<B extends { readonly size: number }>({
+  next,
+  lacking,
+  held,
+  bytesMax,
+}: ActivationInput<B>): ActivationPlan<B> {
+  const fetchBytes = lacking.reduce((sum, { size }) => sum + size, 0);
+  const needed = held.filter(({ standing }) => standing === "needed");
+  const kept = held
+    .filter(({ standing }) => standing === "kept")
+    .sort((a, b) => (a.activatedAt < b.activatedAt ? -1 : 1));
+  const listsWith = (some: readonly HeldRelease[]): readonly BlobList[] => [
+    next,
+    ...[...needed, ...some].map(({ blobs }) => blobs),
+  ];
+  const fits = (some: readonly HeldRelease[]): boolean => {
+    const lists = listsWith(some);
+    // Most share most of their files; where they fit even if they shared none, that need not be looked at.
+    return sumBytes(lists) <= bytesMax || unionBytes(lists) <= bytesMax;
+  };
+  // The fewest of the oldest, by halving: whether they fit only improves with each that goes.
+  let least = 0;
+  let most = kept.length;
+  while (least < most) {
+    const middle = (least + most) >>> 1;
+    if (fits(kept.slice(middle))) most = middle;
+    else least = middle + 1;
+  }
+  if (!fits(kept.slice(least))) {
+    const bytes = unionBytes(listsWith([]));
+    return {
+      kind: "refused",
+      reason: `with it the versions in force on this host need ${bytes} bytes, more than viewset.disk_max allows (${bytesMax})`,
+    };
+  }
+  return { kind: "go", fetch: lacking, fetchBytes, givenUp: kept.slice(0, least) };
+}

@@ -1,0 +1,216 @@
+// What a host remembers of the versions it served of a domain: those that are kept, what it must not try again, and what an operator pinned. Pure.
+//
+// Documents of agent.db, by main domain:
+//   releases:<domain>     newest last: those that were served, at most `keep` of them besides the pinned one; the last is in force while the domain has a version
+//   quarantine:<domain>   oldest first: digests that proved bad here, with the reason; refused at once until an operator lifts it, or, where a
+//                         release of the agent could not read them, another one runs
+//   pin:<domain>          an operator (or a trial that failed) chose a kept version over the one that central wants
+//   wish:<domain>         what central wants, which entry said so, and why it is not served where trying it failed
+
+import type { FaultCode } from "../faults.ts";
+import type { Sha256 } from "../ids.ts";
+
+/** A version of central's. */
+export type ViewsetRef = {
+  readonly manifest: Sha256;
+  readonly viewset_id: number;
+  readonly viewset_name: string;
+};
+
+export type Release = ViewsetRef & { readonly activated_at: string; readonly outcome: string };
+
+/** Where the entry that wanted it stands: its receipt may have to be corrected. Null: no entry did. */
+export type EntryPlace = { readonly epoch: string; readonly seq: number } | null;
+
+/** What central wants. `failed`: why it is not served, as of the last try. */
+export type Wish = ViewsetRef & {
+  readonly entry: EntryPlace;
+  readonly failed?: { readonly reason: string; readonly code: FaultCode };
+};
+
+export type Quarantined = ViewsetRef & {
+  readonly reason: string;
+  /** Of the fault. */
+  readonly code: FaultCode;
+  readonly at: string;
+  readonly entry: EntryPlace;
+  /** Of the agent that could not read it. */
+  readonly release?: string;
+};
+
+export type Pin = ViewsetRef & {
+  readonly pinned_at: string;
+  readonly reason: "operator" | "trial";
+  /** What central wanted when it was pinned; another version of central's lifts the pin. */
+  readonly instead_of: Sha256 | null;
+};
+
+/** What cannot be read is judged anew by another release of the agent: it may know more. Before entries named their release it was another. */
+export function isStillBad({ code, release }: Quarantined, own: string): boolean {
+  return code !== "VIEWSET_INVALID" || release === own;
+}
+
+/** All that is remembered of one domain. */
+export type ReleaseBook = {
+  readonly releases: readonly Release[];
+  readonly quarantined: readonly Quarantined[];
+  readonly pin: Pin | null;
+  readonly wish: Wish | null;
+};
+
+export const emptyBook: ReleaseBook = { releases: [], quarantined: [], pin: null, wish: null };
+
+/** Digests; the oldest are forgotten: they would be refused again, at the price of trying. */
+const quarantinedMax = 50;
+
+const outcomes = { inForce: "in force", replaced: "replaced", back: "rolled back" } as const;
+
+export type Limits = {
+  /** Setting `viewset.keep`. */
+  readonly keep: number;
+  /** Now, ISO 8601, UTC. */
+  readonly at: string;
+};
+
+/** Where the host stands with what central wants. */
+export type Standing =
+  | { readonly kind: "in force" }
+  | { readonly kind: "pinned"; readonly pin: Pin }
+  | { readonly kind: "quarantined"; readonly bad: Quarantined }
+  /** Not tried yet, or refused for a reason that may pass. */
+  | { readonly kind: "behind" };
+
+export function standingOf(book: ReleaseBook, wanted: Sha256): Standing {
+  const { pin, quarantined } = book;
+  const bad = quarantined.find(({ manifest }) => manifest === wanted);
+  if (bad !== undefined) return { kind: "quarantined", bad };
+  if (pin !== null && pin.instead_of === wanted) return { kind: "pinned", pin };
+  return inForceOf(book)?.manifest === wanted ? { kind: "in force" } : { kind: "behind" };
+}
+
+export function inForceOf({ releases }: ReleaseBook): Release | undefined {
+  return releases.find(isInForce);
+}
+
+/** Central's wish is served from now on: that lifts a pin and, where an operator had it tried again, its quarantine. */
+export function granted(book: ReleaseBook, wish: Wish, { keep, at }: Limits): ReleaseBook {
+  const { entry, failed: _, ...ref } = wish;
+  const before = inForceOf(book);
+  const since = before?.manifest === wish.manifest ? before.activated_at : at;
+  const next = { ...ref, activated_at: since, outcome: outcomes.inForce };
+  return {
+    releases: withRelease(book.releases, next, keep),
+    quarantined: without(book.quarantined, wish.manifest),
+    pin: null,
+    wish: { ...ref, entry },
+  };
+}
+
+/** Central's wish is not served; `bad` where it is not to be tried again. A pin stays only in place of what it was set against. */
+export function refusedWish(book: ReleaseBook, wish: Wish, bad?: Quarantined): ReleaseBook {
+  return {
+    ...book,
+    quarantined: bad === undefined ? book.quarantined : withQuarantined(book.quarantined, bad),
+    pin: book.pin?.instead_of === wish.manifest ? book.pin : null,
+    wish,
+  };
+}
+
+export type Return = {
+  readonly to: Release;
+  readonly by: Pin["reason"];
+  /** What is left behind, where it failed. */
+  readonly bad?: Quarantined;
+};
+
+/** A kept version is served again. */
+export function wentBack(
+  book: ReleaseBook,
+  { to, by, bad }: Return,
+  { keep, at }: Limits,
+): ReleaseBook {
+  const { releases, wish } = book;
+  const { activated_at: _, outcome: __, ...ref } = to;
+  const next = { ...ref, activated_at: at, outcome: outcomes.inForce };
+  const ended = `${outcomes.back}${bad === undefined ? " by an operator" : `: ${bad.reason}`}`;
+  const quarantined = without(book.quarantined, to.manifest);
+  const wanted = wish?.manifest ?? null;
+  return {
+    releases: withRelease(releases, next, keep, ended),
+    quarantined: bad === undefined ? quarantined : withQuarantined(quarantined, bad),
+    pin: wanted === to.manifest ? null : { ...ref, pinned_at: at, reason: by, instead_of: wanted },
+    wish,
+  };
+}
+
+function without(list: readonly Quarantined[], digest: Sha256): readonly Quarantined[] {
+  return list.filter(({ manifest }) => manifest !== digest);
+}
+
+/** `next` is in force from now on; what was before says how it ended. */
+function withRelease(
+  releases: readonly Release[],
+  next: Release,
+  keep: number,
+  beforeEnded: string = outcomes.replaced,
+): readonly Release[] {
+  const others = releases
+    .filter(({ manifest }) => manifest !== next.manifest)
+    .map((release) => (isInForce(release) ? { ...release, outcome: beforeEnded } : release));
+  return [...others, next].slice(-keep);
+}
+
+function isInForce({ outcome }: Release): boolean {
+  return outcome === outcomes.inForce;
+}
+
+/** Those left when these are given up; the one in force always stays. */
+export function withoutReleases(
+  releases: readonly Release[],
+  given: ReadonlySet<string>,
+): readonly Release[] {
+  return releases.filter((release) => isInForce(release) || !given.has(release.manifest));
+}
+
+function withQuarantined(list: readonly Quarantined[], added: Quarantined): readonly Quarantined[] {
+  return [...list.filter(({ manifest }) => manifest !== added.manifest), added].slice(
+    -quarantinedMax,
+  );
+}
+
+export type FoundRelease =
+  | { readonly kind: "found"; readonly release: Release }
+  | { readonly kind: "none"; readonly reason: string };
+
+/**
+ * The kept version that an operator means: by name, by id, or by the beginning of its digest; unsaid: the newest that is not in force and was not
+ * rolled back.
+ */
+export function findRelease(
+  { releases, quarantined }: ReleaseBook,
+  said: string | undefined,
+): FoundRelease {
+  if (said === undefined) {
+    const bad = new Set(quarantined.map(({ manifest }) => manifest));
+    const release = releases.findLast(
+      (one) => !isInForce(one) && !one.outcome.startsWith(outcomes.back) && !bad.has(one.manifest),
+    );
+    return release === undefined
+      ? { kind: "none", reason: "no version to go back to is kept on this host" }
+      : { kind: "found", release };
+  }
+  const named = (some: readonly Release[]): Release | undefined =>
+    some.findLast(({ viewset_name: name }) => name === said) ??
+    some.findLast(({ viewset_id: id }) => String(id) === said) ??
+    (said.length >= 8 ? some.findLast(({ manifest }) => manifest.startsWith(said)) : undefined);
+  const release = named(releases.filter((one) => !isInForce(one)));
+  if (release !== undefined) return { kind: "found", release };
+  const what = `version ${JSON.stringify(said)}`;
+  return {
+    kind: "none",
+    reason:
+      named(releases) === undefined
+        ? `no ${what} is kept on this host`
+        : `${what} is in force already`,
+  };
+}

@@ -1,0 +1,76 @@
+// What a worker knows when it answers a request: one numbered, immutable state, and how it is composed from what central said and the host's own settings.
+//
+// Large parts (manifest tables, tables of bot sets) lie in shared memory; handing a state to a thread copies the rest.
+
+import type { AddressTableRef } from "../addresses/address-table.ts";
+import type { CertificateTableRef } from "./certificate-table.ts";
+import type { SiteConfig } from "./effective-devlove.ts";
+
+export type Views =
+  | {
+      readonly kind: "manifest";
+      readonly table: SharedArrayBuffer;
+      /** Prefix inside the viewset: "" or "dir/". */ readonly prefix: string;
+    }
+  | {
+      readonly kind: "directory";
+      /** Absolute path of the views directory: nothing outside it is served. */
+      readonly root: string;
+      /** Prefix inside it, as in a manifest. */
+      readonly prefix?: string;
+      /** Absolute path of a file that is none of the views, wherever it lies. */
+      readonly except?: string;
+    }
+  | { readonly kind: "none" };
+
+/** A bot set that speaks for a host. */
+export type HostSet = {
+  /** Whose set it is: the host's own or its main domain's. */
+  readonly host: string;
+  readonly version: number;
+  readonly table: AddressTableRef;
+  /** By owner in the table: `pairAllow`, `pairDeny`, else 0. May end before the last owner. */
+  readonly pairs: Uint8Array;
+};
+
+export const pairAllow = 1;
+export const pairDeny = 2;
+
+export type HostBots = {
+  readonly mode: "enforce" | "monitor";
+  readonly unknownBotsCanAccess: boolean | null;
+  /** The domain whose policy says so; absent: the general one, or nobody. */
+  readonly unknownBotsPolicyOf?: string;
+  /** For names that are claimed; disjoint. */
+  readonly allow: ReadonlySet<string>;
+  readonly deny: ReadonlySet<string>;
+  /** The host's own set first, then the main domain's. Empty sets are left out. */
+  readonly vip: readonly HostSet[];
+  readonly bad: readonly HostSet[];
+};
+
+export type ServedHost = {
+  readonly name: string;
+  /** Null: no devlove is active for the domain; requests are answered 503. */
+  readonly site: SiteConfig | null;
+  readonly views: Views;
+  readonly bots: HostBots;
+};
+
+export type ServedDomain = {
+  /** The main domain. */
+  readonly name: string;
+  /** Main domain first. */
+  readonly hosts: readonly ServedHost[];
+  /** Digest of the manifest in force; null where the host's own devlove file is. */
+  readonly manifest: string | null;
+};
+
+export type ServingState = {
+  readonly version: number;
+  readonly domains: readonly ServedDomain[];
+  /** Of all of them; absent: there is none. */
+  readonly certificates?: CertificateTableRef;
+};
+
+export const nothingServed: ServingState = { version: 0, domains: [] };

@@ -1,0 +1,161 @@
+// Which redirect and which cache rule a path meets, and what is left of its query in the cache key.
+//
+// Compiled once per configuration and asked once per request; the plain functions below compile for one question.
+// Paths are as received: canonicalPath is applied here.
+
+import {
+  canonicalName,
+  canonicalPath,
+  compileNamePattern,
+  compilePathPattern,
+} from "./path-pattern.ts";
+import type { TextMatcher } from "./path-pattern.ts";
+import { readingsOf } from "../http/path-readings.ts";
+import { lifetimeUnder } from "../http/http-cache.ts";
+import { compileCookieRule, type CookieJudge } from "../http/request-cookies.ts";
+import { CACHE_DEFAULTS } from "./effective-devlove.ts";
+import type { CacheSettings, QueryRule, Redirect, SiteConfig } from "./effective-devlove.ts";
+
+export type CacheRoute = {
+  readonly settings: CacheSettings;
+  /** See compileQueryRule. */
+  readonly normalizeQuery: (rawQuery: string) => string;
+  /** "" where nothing is left out. What was stored under another rule may be of a query that this one tells apart. */
+  readonly queryRule: string;
+  /** What the cookies of a request are under this rule. */
+  readonly cookies: CookieJudge;
+  /** With the lifetime it has under this rule, whatever rule it was stored under. */
+  readonly inForce: <S extends StoredResponse>(stored: S) => S;
+};
+
+/** Among what a stored response varies by: no field can have this name. */
+export const queryRuleName = ":query-rule";
+
+type StoredResponse = Parameters<typeof lifetimeUnder>[0];
+
+export type SiteRoutes = {
+  /** The first redirect whose `from` matches. */
+  readonly redirect: (rawPath: string) => Redirect | undefined;
+  /**
+   * The first rule whose `path` matches, else the site's `cache.default`. Of a path that applications read in several ways: a rule with `bypass` where
+   * one of the readings meets it, and none at all, only the origin's own word, where they do not all meet the same.
+   */
+  readonly cache: (rawPath: string) => CacheRoute;
+};
+
+export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): SiteRoutes {
+  const redirects = firstMatch(site.redirects, (redirect) => redirect.from);
+  const rules = firstMatch(
+    site.cache.rules.map((rule) => ({ path: rule.path, route: cacheRoute(rule) })),
+    (rule) => rule.path,
+  );
+  const fallback = cacheRoute(site.cache.default);
+  const unruled = cacheRoute(CACHE_DEFAULTS);
+  const routeOf = (path: string): CacheRoute => rules(path)?.route ?? fallback;
+  return {
+    redirect: (rawPath) => redirects(canonicalPath(rawPath)),
+    cache: (rawPath) => {
+      const route = routeOf(canonicalPath(rawPath));
+      if (route.settings.bypass) return route;
+      const { others, isTwisted } = readingsOf(rawPath);
+      if (others.length === 0) return route;
+      const routes = others.map(routeOf);
+      const bypass = routes.find(({ settings }) => settings.bypass);
+      if (bypass !== undefined) return bypass;
+      return isTwisted || routes.some((other) => other !== route) ? unruled : route;
+    },
+  };
+}
+
+function cacheRoute(settings: CacheSettings): CacheRoute {
+  const { query } = settings;
+  // A hit asks for it each time, and what the origin said takes a microsecond to read.
+  const known = new WeakMap<StoredResponse, number>();
+  return {
+    settings,
+    normalizeQuery: compileQueryRule(query),
+    queryRule: textOfRule(query),
+    cookies: compileCookieRule(settings.cookies),
+    inForce: (stored) => {
+      const freshForS = known.get(stored) ?? lifetimeUnder(stored, settings);
+      known.set(stored, freshForS);
+      return freshForS === stored.freshForS ? stored : { ...stored, freshForS };
+    },
+  };
+}
+
+/** In characters that stay as they are where values of fields are normalized. */
+function textOfRule(rule: QueryRule): string {
+  const text = (names: readonly string[]): string =>
+    names.map((name) => encodeURIComponent(name.toWellFormed())).join("|");
+  if ("keep" in rule) return `keep:${text(rule.keep)}`;
+  return rule.ignore.length === 0 ? "" : `ignore:${text(rule.ignore)}`;
+}
+
+/** Literal patterns cost one map lookup together; only those with wildcards are tried one by one. */
+function firstMatch<T>(
+  items: readonly T[],
+  patternOf: (item: T) => string,
+): (path: string) => T | undefined {
+  type Row = { readonly at: number; readonly item: T; readonly matcher: TextMatcher };
+  const rows = items.map((item, at): Row => ({
+    at,
+    item,
+    matcher: compilePathPattern(patternOf(item)),
+  }));
+  const literals = new Map<string, Row>();
+  for (const row of rows) {
+    const { literal } = row.matcher;
+    if (literal !== undefined && !literals.has(literal)) literals.set(literal, row);
+  }
+  const wild = rows.filter((row) => row.matcher.literal === undefined);
+  return (path) => {
+    const exact = literals.get(path);
+    for (const row of wild) {
+      if (exact !== undefined && row.at > exact.at) break;
+      if (row.matcher.matches(path)) return row.item;
+    }
+    return exact?.item;
+  };
+}
+
+/**
+ * The query without what the rule leaves out: the order and the bytes of the rest are untouched. `rawQuery` is without its `?`. Names are
+ * compared decoded (`%75tm_source` is utm_source), for an origin decodes them too: else `keep` would merge what the origin tells apart.
+ *
+ * Whatever an origin may read as a parameter that counts stays: one who could hide it from the key would have his page served to all. So does each piece
+ * with `;`, which ends a parameter for some (WHATWG says otherwise, and older frameworks do not know).
+ */
+function compileQueryRule(rule: QueryRule): (rawQuery: string) => string {
+  const keeps = "keep" in rule;
+  const written = keeps ? [...rule.keep, ...rule.keep.map(lowerCase)] : rule.ignore;
+  const patterns = [...new Set(written)].map(compileNamePattern);
+  if (patterns.length === 0) return keeps ? () => "" : (rawQuery) => rawQuery;
+  const isNamed = (piece: string): boolean => {
+    const equals = piece.indexOf("=");
+    const name = canonicalName(equals < 0 ? piece : piece.slice(0, equals));
+    const names = keeps ? readNames(name) : [name];
+    return patterns.some((pattern) => names.some((one) => pattern.matches(one)));
+  };
+  return (rawQuery) =>
+    rawQuery
+      .split("&")
+      .filter((piece) => piece.includes(";") || isNamed(piece) === keeps)
+      .join("&");
+}
+
+/**
+ * As frameworks read a name: `user[]` and `user[id]` are the array `user` (PHP, Rails, qs); PHP begins behind blanks, ends at NUL and spells `.`, blank
+ * and `[` as `_`; to ASP.NET capitals are small letters.
+ */
+function readNames(name: string): readonly string[] {
+  if (/^[a-z0-9_]*$/.test(name)) return [name];
+  const trimmed = name.replace(/^ +/, "").replace(/\0[^]*$/, "");
+  const array = trimmed.replace(/(?<=[^])\[[^]*$/, "");
+  const names = [name, trimmed, array];
+  for (const one of [trimmed, array]) names.push(one.replaceAll(/[. []/g, "_"));
+  return [...new Set([...names, ...names.map(lowerCase)])];
+}
+
+const lowerCase = (text: string): string =>
+  text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());

@@ -1,0 +1,110 @@
+// Which origin is asked first: one that failed lately comes after the others, and comes first again when it has answered or its time is over. The clock is the test's.
+
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, test } from "vitest";
+import { askOrigin } from "../../../../src/agent/accelerator/origin/origin-ask.ts";
+import {
+  OriginPools,
+  type OriginRequest,
+} from "../../../../src/agent/accelerator/origin/origin-pools.ts";
+import { ProblemLog } from "../../../../src/agent/accelerator/records/problem-log.ts";
+import { createWorkerMetrics } from "../../../../src/agent/accelerator/records/worker-metrics.ts";
+import { silentLog } from "../../../../src/base/log.ts";
+import { Registry } from "../../../../src/base/metrics.ts";
+
+const request: OriginRequest = {
+  method: "GET",
+  path: "/",
+  fields: [["Host", "www.example.com"]],
+  body: undefined,
+  stop: new AbortController().signal,
+};
+
+/** Two origins, asked in this order as long as both are well. */
+async function setUp() {
+  const stack = new AsyncDisposableStack();
+  const time = { ms: 1_000_000 };
+  const asked: string[] = [];
+  const failing = new Set<string>();
+  const onAsked = { takes: 0 };
+  const open = async (name: string): Promise<string> => {
+    const server: Server = createServer((incoming, response) => {
+      asked.push(name);
+      time.ms += onAsked.takes;
+      if (failing.has(name)) incoming.socket.destroy();
+      else response.end(name);
+    });
+    await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+    stack.defer(async () => {
+      server.closeAllConnections();
+      await new Promise((closed) => server.close(closed));
+    });
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  };
+  const urls = [await open("first"), await open("second")];
+  const clock = { wallMs: () => time.ms, ageMs: () => time.ms, steadyMs: () => time.ms };
+  const origins = stack.use(new OriginPools(clock, () => 0, { ownListeners: [] }));
+  const registry = new Registry();
+  const deps = {
+    origins,
+    clock,
+    metrics: createWorkerMetrics(registry),
+    problems: new ProblemLog(silentLog(), clock.steadyMs),
+  };
+  const backend = {
+    urls,
+    host: "preserve",
+    connect_timeout_s: 5,
+    response_timeout_s: 5,
+    idle_timeout_s: 5,
+    retries: 1,
+    health: null,
+  };
+  /** Who was asked for one request, in order. */
+  const ask = async (): Promise<readonly string[]> => {
+    asked.length = 0;
+    const outcome = await askOrigin(deps, "www.example.com", backend, request);
+    if (outcome.ok) outcome.answer.body.resume();
+    return [...asked];
+  };
+  return {
+    time,
+    failing,
+    ask,
+    registry,
+    onAsked,
+    [Symbol.asyncDispose]: async () => stack.disposeAsync(),
+  };
+}
+
+test("an origin that failed comes after the others for ten seconds", async () => {
+  await using rig = await setUp();
+  expect(await rig.ask()).toEqual(["first"]);
+  rig.failing.add("first");
+  expect(await rig.ask()).toEqual(["first", "second"]);
+  expect(await rig.ask()).toEqual(["second"]);
+  rig.failing.clear();
+  rig.time.ms += 9_999;
+  expect(await rig.ask()).toEqual(["second"]);
+  rig.time.ms += 1;
+  expect(await rig.ask()).toEqual(["first"]);
+});
+
+test("an origin that answers again is asked before one that still fails", async () => {
+  await using rig = await setUp();
+  for (const name of ["first", "second"]) rig.failing.add(name);
+  expect(await rig.ask()).toEqual(["first", "second"]);
+  rig.failing.delete("second");
+  expect(await rig.ask()).toEqual(["first", "second"]);
+  expect(await rig.ask()).toEqual(["second"]);
+});
+
+test("how long an origin took is told in seconds", async () => {
+  await using rig = await setUp();
+  rig.onAsked.takes = 1_500;
+  await rig.ask();
+  expect(await rig.registry.metrics()).toContain(
+    'accel_agent_origin_duration_seconds_sum{domain="www.example.com"} 1.5\n',
+  );
+});

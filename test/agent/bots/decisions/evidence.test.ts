@@ -1,0 +1,123 @@
+// The verdict on a visitor, from sets and user agent: who counts where several sets hold the address, and that this is what a slow search finds.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import {
+  BotJudge,
+  createJudge,
+  judgeVisitor,
+} from "../../../../src/agent/bots/decisions/evidence.ts";
+import { formatIp, parseIp, parseRange } from "../../../../src/core/addresses/ip.ts";
+import { pairAllow, pairDeny, type HostBots } from "../../../../src/core/serving/serving-state.ts";
+import type { SetElement } from "../../../../src/core/addresses/set-digest.ts";
+import { hostSetOf } from "../../../support/bot-tables.ts";
+
+const bots: HostBots = {
+  mode: "enforce",
+  unknownBotsCanAccess: null,
+  allow: new Set(["Googlebot", "friend"]),
+  deny: new Set(),
+  vip: [hostSetOf([{ bot: "Googlebot", range: "66.249.64.0/19" }], [0, pairAllow])],
+  bad: [
+    hostSetOf([{ bot: "own", range: "192.0.2.7" }]),
+    hostSetOf([
+      { bot: "evil", range: "192.0.2.0/24" },
+      { bot: "evil", range: "2001:db8::/32" },
+    ]),
+  ],
+};
+
+const rows = [
+  ["192.0.2.1", undefined, "block", "bad-set", "evil"],
+  ["192.0.2.7", undefined, "block", "bad-set", "own"],
+  ["::ffff:192.0.2.1", undefined, "block", "bad-set", "evil"],
+  ["::ffff:c000:201", undefined, "block", "bad-set", "evil"],
+  ["2001:db8::5", "curl", "block", "bad-set", "evil"],
+  ["66.249.66.1", "Googlebot", "allow", "allow-pair", "Googlebot"],
+  ["203.0.113.5", "Googlebot", "block", "unreviewed-blocked-by-default", "Googlebot"],
+  ["203.0.113.5", "friend", "allow", "allow-pair", "friend"],
+  ["203.0.113.5", undefined, "allow", "not-a-bot", null],
+  ["not an address", undefined, "allow", "not-a-bot", null],
+  ["", undefined, "allow", "not-a-bot", null],
+] as const;
+
+test.each(rows)("%s claiming %s: %s because %s", (ip, claimed, kind, reason, bot) => {
+  expect(judgeVisitor(bots, ip, claimed)).toMatchObject({ kind, reason, bot });
+});
+
+test("a worker's judge says the same, whichever state it is asked about", () => {
+  const unreviewed: string[] = [];
+  const judge = createJudge(
+    (agent) => (agent === undefined ? undefined : { name: agent, description: null }),
+    (domain, { name }) => unreviewed.push(`${domain} ${name}`),
+  );
+  const nobody: HostBots = { ...bots, vip: [], bad: [] };
+  for (const [ip, claimed, kind, reason, bot] of rows) {
+    expect(judge(bots, ip, claimed, "a.example")).toMatchObject({ kind, reason, bot });
+    if (claimed === undefined) expect(judge(nobody, ip, claimed, "a").kind).toBe("allow");
+  }
+  // Each bot whose address is in no set, whatever was decided about it.
+  expect(unreviewed).toEqual(["a.example Googlebot", "a.example friend"]);
+});
+
+const names = ["a", "b", "c"];
+const element: fc.Arbitrary<SetElement> = fc.record({
+  bot: fc.constantFrom(...names),
+  range: fc
+    .record({ host: fc.integer({ min: 0, max: 15 }), size: fc.integer({ min: 0, max: 4 }) })
+    .map(({ host, size }) => `192.0.2.${(host >> size) << size}/${32 - size}`),
+});
+const list = fc.array(element, { maxLength: 6 });
+
+/** Most specific range that holds the address, of equal ones the first by name. */
+function holderOf(elements: readonly SetElement[], text: string): string | undefined {
+  const address = parseIp(text);
+  const holding = elements.flatMap(({ bot, range }) => {
+    const parsed = parseRange(range);
+    if (!parsed.ok || address === undefined) return [];
+    const { first, last } = parsed.range;
+    return first <= address.value && address.value <= last ? [{ bot, size: last - first }] : [];
+  });
+  holding.sort((x, y) => (x.size === y.size ? (x.bot < y.bot ? -1 : 1) : x.size < y.size ? -1 : 1));
+  return holding[0]?.bot;
+}
+
+test("VIP before bad, the host's own set before its main domain's, then the most specific range; the pair is that bot's", () => {
+  fc.assert(
+    fc.property(
+      fc.record({ ownVip: list, mainVip: list, ownBad: list, mainBad: list }),
+      fc.array(fc.constantFrom(0, pairAllow, pairDeny), { minLength: 3, maxLength: 3 }),
+      ({ ownVip, mainVip, ownBad, mainBad }, said) => {
+        const setOf = (elements: readonly SetElement[]) => {
+          const held = names.filter((name) => elements.some(({ bot }) => bot === name));
+          return hostSetOf(elements, [0, ...held.map((name) => said[names.indexOf(name)] ?? 0)]);
+        };
+        const judge = new BotJudge({
+          ...bots,
+          vip: [ownVip, mainVip].map(setOf),
+          bad: [ownBad, mainBad].map(setOf),
+        });
+        for (let host = 0n; host < 18n; host++) {
+          const ip = formatIp({ family: 4, value: 0xc000_0200n + host });
+          const vip = holderOf(ownVip, ip) ?? holderOf(mainVip, ip);
+          const bot = vip ?? holderOf(ownBad, ip) ?? holderOf(mainBad, ip);
+          const pair = bot === undefined ? 0 : said[names.indexOf(bot)];
+          const list = bot === undefined ? undefined : vip === undefined ? "bad" : "vip";
+          const ofPair =
+            pair === pairAllow ? "allow-pair" : pair === pairDeny ? "deny-pair" : undefined;
+          const ofSet = list === undefined ? undefined : `${list}-set`;
+          // The second time it is the one that was made before.
+          for (let time = 0; time < 2; time++) {
+            const verdict = judge.ofAddress(ip);
+            expect([verdict?.set?.kind, verdict?.bot, verdict?.reason]).toEqual([
+              list,
+              bot,
+              ofPair ?? ofSet,
+            ]);
+          }
+        }
+      },
+    ),
+    { numRuns: 150 },
+  );
+});

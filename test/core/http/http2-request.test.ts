@@ -1,0 +1,71 @@
+// A request of HTTP/2 in the terms of HTTP/1.1.
+
+import { expect, test } from "vitest";
+import { headBytes, readHttp2Request } from "../../../src/core/http/http2-request.ts";
+
+const head = [":method", "GET", ":scheme", "https", ":authority", "a.example", ":path", "/b?c"];
+
+test.each([
+  ["as it is", head, "GET", "/b?c", [["host", "a.example"]]],
+  [
+    "with Host of the same name",
+    [...head, "host", "A.Example"],
+    "GET",
+    "/b?c",
+    [["host", "a.example"]],
+  ],
+  [
+    "with Host of another name: both stand",
+    [...head, "host", "b.example"],
+    "GET",
+    "/b?c",
+    [
+      ["host", "a.example"],
+      ["host", "b.example"],
+    ],
+  ],
+  [
+    "without authority",
+    [":method", "GET", ":path", "/", "host", "b.example"],
+    "GET",
+    "/",
+    [["host", "b.example"]],
+  ],
+  [
+    "with a cookie in pieces",
+    [...head, "cookie", "a=1", "x", "y", "cookie", "b=2"],
+    "GET",
+    "/b?c",
+    [
+      ["host", "a.example"],
+      ["x", "y"],
+      ["cookie", "a=1; b=2"],
+    ],
+  ],
+  [
+    "of everything",
+    [":method", "OPTIONS", ":path", "*", ":authority", "a"],
+    "OPTIONS",
+    "*",
+    [["host", "a"]],
+  ],
+  [
+    "with an absolute path",
+    [":method", "GET", ":path", "http://b/", ":authority", "a"],
+    "GET",
+    "",
+    [["host", "a"]],
+  ],
+  ["of CONNECT", [":method", "CONNECT", ":authority", "a:1"], "CONNECT", "", [["host", "a:1"]]],
+] as const)("%s", (_what, raw, method, target, fields) => {
+  expect(readHttp2Request(raw)).toEqual({ method, target, fields });
+});
+
+test("the size of a head is that of its names and values", () => {
+  expect(
+    headBytes([
+      ["a", "bc"],
+      ["de", ""],
+    ]),
+  ).toBe(5);
+});

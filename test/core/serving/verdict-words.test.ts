@@ -1,0 +1,141 @@
+// Every reason in words: why, and what would change it, so that following the advice changes the verdict.
+
+import { expect, test } from "vitest";
+import { policySaid, tellStory, type Story } from "../../../src/core/serving/verdict-words.ts";
+import type { SetRef, Verdict, VerdictReason } from "../../../src/core/serving/verdict.ts";
+
+const host = "www.a.example";
+const set = (kind: SetRef["kind"]): SetRef => ({ kind, host: "a.example", version: 3 });
+
+function story(
+  kind: Verdict["kind"],
+  reason: VerdictReason,
+  over: {
+    readonly set?: SetRef;
+    readonly policyOf?: string;
+    readonly range?: string;
+    readonly isAllowedElsewhere?: boolean;
+  } = {},
+): Story {
+  const bot = reason === "not-a-bot" ? null : "evil";
+  const verdict: Verdict = { kind, reason, bot, set: over.set };
+  return {
+    verdict,
+    clientIp: "192.0.2.1",
+    host,
+    policy: policySaid(verdict, over.policyOf, "a.example"),
+    range: over.range,
+    isAllowedElsewhere: over.isAllowedElsewhere ?? false,
+  };
+}
+
+const range = "192.0.2.0/24";
+const inBad = `${range} is evil's in the bad set of a.example, version 3`;
+const inVip = `${range} is evil's in the VIP set of a.example, version 3`;
+const claims = "the address is in no set and the user agent claims to be evil";
+const monitor = `bots.mode: monitor in the devlove of ${host}, which lets through and counts`;
+const unknown = (can: boolean): string =>
+  `unknown_bots_can_access: ${can} for ${host} in per_domain_policy`;
+
+test.each([
+  [
+    story("block", "bad-set", { set: set("bad"), range }),
+    "blocked with 403",
+    inBad,
+    [
+      `removing ${range} of evil from the bad bots of a.example`,
+      `an allow_access pair of ${host} and evil`,
+      `marking 192.0.2.1 as a VIP bot of ${host}, for VIP sets come first`,
+      monitor,
+    ],
+  ],
+  [
+    story("would-block", "bad-set", { set: set("bad") }),
+    "let through, for the domain is in monitor mode; in enforce mode it is blocked with 403",
+    "192.0.2.1 is evil's in the bad set of a.example, version 3",
+    [
+      "removing 192.0.2.1 of evil from the bad bots of a.example",
+      `an allow_access pair of ${host} and evil`,
+      `marking 192.0.2.1 as a VIP bot of ${host}, for VIP sets come first`,
+      `bots.mode: enforce in the devlove of ${host}, which blocks`,
+    ],
+  ],
+  [
+    story("allow", "vip-set", { set: set("vip"), range }),
+    "allowed",
+    `${inVip}; VIP bots are allowed where no pair denies them`,
+    [
+      `removing ${range} of evil from the VIP bots of a.example`,
+      `a deny_access pair of ${host} and evil`,
+    ],
+  ],
+  [
+    story("block", "deny-pair", { set: set("vip"), range }),
+    "blocked with 403",
+    `${inVip}; the pair of a.example and evil says that it can not access`,
+    [
+      "taking the pair of a.example and evil out of deny_access",
+      `removing ${range} of evil from the VIP bots of a.example`,
+      monitor,
+    ],
+  ],
+  [
+    story("allow", "allow-pair", { set: set("bad"), range }),
+    "allowed",
+    `${inBad}; the pair of a.example and evil says that it can access`,
+    [
+      "taking the pair of a.example and evil out of allow_access",
+      `removing ${range} of evil from the bad bots of a.example`,
+    ],
+  ],
+  [
+    story("block", "deny-pair"),
+    "blocked with 403",
+    `${claims}; the pair of a.example and evil says that it can not access`,
+    [
+      "taking the pair of a.example and evil out of deny_access",
+      `marking 192.0.2.1 as a VIP bot of ${host} under another name`,
+      monitor,
+    ],
+  ],
+  [
+    story("allow", "allow-pair"),
+    "allowed",
+    `${claims}; the pair of a.example and evil says that it can access`,
+    [
+      "taking the pair of a.example and evil out of allow_access",
+      `marking 192.0.2.1 as a bad bot of ${host}`,
+    ],
+  ],
+  [
+    story("allow", "unreviewed-allowed", { policyOf: "a.example" }),
+    "allowed",
+    `${claims}; the policy of a.example says that unknown bots can access`,
+    [unknown(false), `a deny_access pair of ${host} and evil`],
+  ],
+  [
+    story("block", "unreviewed-blocked"),
+    "blocked with 403",
+    `${claims}; the general policy says that unknown bots can not access`,
+    [
+      unknown(true),
+      `an allow_access pair of ${host} and evil, as long as no set holds addresses of evil`,
+      `marking 192.0.2.1 as a VIP bot of ${host}`,
+      monitor,
+    ],
+  ],
+  [
+    story("block", "unreviewed-blocked-by-default", { isAllowedElsewhere: true }),
+    "blocked with 403",
+    `${claims}; neither a policy of the domain nor a general one says anything, so unknown bots are blocked; that evil is allowed does not help: its addresses are in the sets, and this is none of them`,
+    [unknown(true), `marking 192.0.2.1 as evil's in the VIP bots of ${host}`, monitor],
+  ],
+  [
+    story("allow", "not-a-bot"),
+    "allowed",
+    "the address is in no set and the user agent is no bot's",
+    [`marking 192.0.2.1 as a bad bot of ${host}`],
+  ],
+])("%# %o", (given, what, why, changes) => {
+  expect(tellStory(given)).toEqual({ what, why, would_change_it: changes });
+});
