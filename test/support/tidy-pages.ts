@@ -1,0 +1,58 @@
+// The rules of pages for who reads the code, behind tidy.test.ts: a large folder says what it is, and what a page names is there.
+
+import type { SourceFile } from "./tidy-text.ts";
+
+/** With more files than this a folder says in its README.md what a reader needs before the first of them. */
+const filesWithoutHead = 10;
+
+/** What the README.md of a folder says, each as the beginning of a paragraph. */
+const said = ["**What it is.**", "**Thread.**", "**Read first.**", "**Never.**"];
+
+const folderOf = (path: string): string => path.slice(0, path.lastIndexOf("/"));
+
+/** Folders of `src` with more than ten sources that do not say what they are, in which thread they run, in which order to read them and what they never do. */
+export function folderFindings(files: readonly SourceFile[]): readonly string[] {
+  const counts = new Map<string, number>();
+  for (const { path } of files)
+    if (/^src\/(?!demo\/site\/).*\.ts$/.test(path))
+      counts.set(folderOf(path), (counts.get(folderOf(path)) ?? 0) + 1);
+  return [...counts]
+    .filter(([, count]) => count > filesWithoutHead)
+    .flatMap(([folder, count]) => {
+      const head = files.find(({ path }) => path === `${folder}/README.md`);
+      if (head === undefined) return [`folder: ${folder} has ${count} files and no README.md`];
+      return said
+        .filter((label) => !head.text.includes(`\n${label}`))
+        .map((label) => `folder: ${folder}/README.md lacks the paragraph "${label}"`);
+    });
+}
+
+/** Pages whose paths must exist: `src/x.ts` from the root, in the README.md of a folder also `x.ts` and `sub/x.ts` below it. */
+const isPage = (path: string): boolean =>
+  /^(?:ARCHITECTURE|CONTRIBUTING)\.md$|^docs\/internals\/|^src\/.*README\.md$/.test(path);
+
+const fromRoot = /^(?:src|test|bench|config|systemd|docs|scripts|\.ci)\/[\w./-]*$/;
+const fromHere = /^[\w./-]+\.ts$/;
+
+/** Paths between backticks that name nothing in the tree, and numbers of lines, which would be wrong by the next change. `tree` is every path of it. */
+export function pageFindings(
+  files: readonly SourceFile[],
+  tree: readonly string[],
+): readonly string[] {
+  const known = new Set(tree);
+  for (const path of tree)
+    for (let folder = path; folder.includes("/");)
+      known.add(`${(folder = folderOf(folder))}`).add(`${folder}/`);
+  return files
+    .filter(({ path }) => isPage(path))
+    .flatMap(({ path, text }) => {
+      const here = path.includes("/") ? `${folderOf(path)}/` : "";
+      return [...text.matchAll(/`([^`\s]+)`/g)].flatMap(([, named = ""]) => {
+        if (/\.ts:\d+$/.test(named)) return [`walk: ${path} names a line, ${named}`];
+        const isMissing = fromRoot.test(named)
+          ? !known.has(named)
+          : here.startsWith("src/") && fromHere.test(named) && !known.has(here + named);
+        return isMissing ? [`walk: ${path} names ${named}, which is not there`] : [];
+      });
+    });
+}
