@@ -140,11 +140,11 @@ const plants: readonly Plant[] = [
   {
     rule: "port",
     path: "src/agent/bots/planted.ts",
-    text: `// Planted.\nexport type ${unfaked} = {\n  read(at: number): string;\n  write(at: number): Promise<void>;\n};\n`,
+    text: `// Planted.\nexport type ${unfaked} = {\n  readPlanted(at: number): string;\n  writePlanted(at: number): Promise<void>;\n};\n`,
     beside: [
       {
         path: "src/agent/link/planted.ts",
-        text: '// Planted.\nexport class Planted {\n  read(at: number): string {\n    return "";\n  }\n\n  async write(at: number): Promise<void> {}\n}\n',
+        text: '// Planted.\nexport class Planted {\n  readPlanted(at: number): string {\n    return "";\n  }\n\n  async writePlanted(at: number): Promise<void> {}\n}\n',
       },
     ],
     says: unfaked,

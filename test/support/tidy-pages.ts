@@ -41,8 +41,8 @@ export function pageFindings(
 ): readonly string[] {
   const known = new Set(tree);
   for (const path of tree)
-    for (let folder = path; folder.includes("/");)
-      known.add(`${(folder = folderOf(folder))}`).add(`${folder}/`);
+    for (let at = path.indexOf("/"); at !== -1; at = path.indexOf("/", at + 1))
+      known.add(path.slice(0, at)).add(path.slice(0, at + 1));
   return files
     .filter(({ path }) => isPage(path))
     .flatMap(({ path, text }) => {

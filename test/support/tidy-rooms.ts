@@ -164,7 +164,7 @@ function shapesOf(
   return lines.flatMap((line, at) => {
     const name = opening.exec(line)?.[1];
     if (name === undefined) return [];
-    const length = lines.slice(at + 1).findIndex((later) => /^\}/.test(later));
+    const length = lines.slice(at + 1).findIndex((later) => later.startsWith("}"));
     const body = lines.slice(at + 1, at + 1 + length);
     return [
       { path, name, head: line, methods: body.flatMap((one) => member.exec(one)?.[1] ?? []) },
