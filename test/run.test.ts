@@ -316,6 +316,22 @@ describe("the estimate", () => {
   });
 });
 
+test("a quick run leaves out what starts programs and what takes long", () => {
+  using project = new Project({
+    "test/deep/a.test.ts": good,
+    "test/new.test.ts": good,
+    "test/long.test.ts": bad,
+    "test/starts.test.ts": `import "./support/start.ts";\n${bad}`,
+    "test/support/start.ts": 'import { spawn } from "node:child_process";\nexport { spawn };\n',
+    "test/durations.json": `{ "test/deep/a.test.ts": 2000, "test/long.test.ts": 2100 }`,
+  });
+  const { code, said } = project.run("", "--quick");
+  expect(said).toContain("2 passed (2)");
+  expect(said).not.toContain("never holds");
+  expect(code).toBe(0);
+  expect(project.run("").code).toBe(1);
+});
+
 describe("the verdict", () => {
   const passed = (file: string): FileReport => ({ file, tookMs: 1, failures: [], skips: [] });
   const failed = (file: string): FileReport => ({

@@ -1,14 +1,18 @@
 // `npm test [-- what vitest takes]`: runs the tests, says how far it is and how long it will take.
 //
+// `npm run test:quick` (`--quick`) runs those that start no program and do not take long (`support/quick-files.ts`).
+//
 // Under CI=true a file that fails is run once more, alone, and skips need a reason: `support/run-verdict.ts` decides, and the last lines say what it came to.
 
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseCLI } from "vitest/node";
+import { quickFiles } from "./support/quick-files.ts";
+import { readDurations } from "./support/run-estimate.ts";
 import { tempDir } from "./support/temp-dir.ts";
 import {
   filesToRunAgain,
@@ -129,6 +133,16 @@ async function inCi(args: readonly string[]): Promise<number> {
   return isPassed ? 0 : exitCode === 0 ? 1 : exitCode;
 }
 
-const args = process.argv.slice(2);
+/** The arguments of vitest: in place of `--quick` the files of the quick run. */
+function vitestArgs(given: readonly string[]): readonly string[] {
+  if (!given.includes("--quick")) return given;
+  const all = globSync("test/**/*.test.ts", { cwd: root }).toSorted();
+  return [
+    ...given.filter((arg) => arg !== "--quick"),
+    ...quickFiles(root, all, readDurations(root)),
+  ];
+}
+
+const args = vitestArgs(process.argv.slice(2));
 const isCi = !["", "0", "false"].includes(process.env["CI"] ?? "");
 process.exitCode = isCi ? await inCi(args) : (await run(args)).exitCode;

@@ -3,8 +3,22 @@
 // `test/durations.json` is what every clone begins with, `var/test-durations.json` what this machine has measured since; both hold milliseconds by file. The
 // former is a copy of the latter after a whole run in CI.
 
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
 /** Milliseconds from the start of a file's process to the end of its last hook. */
 export type Durations = Readonly<Record<string, number>>;
+
+/** What is known of the project at `root`: what every clone begins with, then what this machine has measured. */
+export function readDurations(root: string): Durations {
+  return Object.assign(
+    {},
+    ...["test/durations.json", "var/test-durations.json"]
+      .map((path) => join(root, path))
+      .filter((path) => existsSync(path))
+      .map((path) => JSON.parse(readFileSync(path, "utf8")) as Durations),
+  ) as Durations;
+}
 
 /** What a machine's speed is believed by before it has run much: this much work at the speed of the measurement. */
 const priorMs = 20_000;

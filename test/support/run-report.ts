@@ -1,24 +1,14 @@
 // A reporter of vitest: says every so often how far the run is, and writes what came of it where ACCEL_RUN_REPORT tells.
 
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { join, relative, sep } from "node:path";
+import { writeFileSync } from "node:fs";
+import { relative, sep } from "node:path";
 import type { SerializedError } from "vitest";
 import type { Reporter, TestModule, TestSpecification, Vitest } from "vitest/node";
-import { Estimate, type Durations } from "./run-estimate.ts";
+import { Estimate, readDurations } from "./run-estimate.ts";
 import type { Failure, FileReport, RunReport } from "./run-verdict.ts";
 
 /** A line of a log that is read while it grows, not an animation. ACCEL_RUN_SAY_MS sets another pace. */
 const everyMs = Number(process.env["ACCEL_RUN_SAY_MS"] ?? 20_000);
-
-export function readDurations(root: string): Durations {
-  return Object.assign(
-    {},
-    ...["test/durations.json", "var/test-durations.json"]
-      .map((path) => join(root, path))
-      .filter((path) => existsSync(path))
-      .map((path) => JSON.parse(readFileSync(path, "utf8")) as Durations),
-  ) as Durations;
-}
 
 class RunReporter implements Reporter {
   #root = "";
