@@ -38,7 +38,7 @@ async function fillAndKill(
   using scripts = tempDir();
   const script = entryScript(
     scripts.path,
-    `import { clear, keyOf, openedRig, store } from ${JSON.stringify(pathToFileURL(join(import.meta.dirname, "rig.ts")).href)};
+    `import { clear, keyOf, openedRig, store } from ${JSON.stringify(pathToFileURL(join(import.meta.dirname, "../rig.ts")).href)};
      const [stateDir, count, pattern, bodyBytes] = process.argv.slice(2);
      const rig = await openedRig(stateDir);
      for (let i = 0; i < count; i += 100)
