@@ -32,10 +32,8 @@ export function startLightAgent({ centralUrl, dir, ...site }: LightAgentOptions)
     sets,
     watch: new SetWatch(link),
     serving: { publishSets: async () => undefined },
-    central: {
-      botSet: async (host, kind, signal) => client.getBotSet(host, kind, signal),
-      botSetContent: (blob, signal) => contents.read(blob, signal),
-    },
+    client,
+    contents,
   });
   stack.use(
     startLink({

@@ -10,8 +10,6 @@ import { startLink, type Link } from "./link/link.ts";
 import { createReporter } from "./operators.ts";
 import type { Served } from "./serve.ts";
 import { startUnconfirmed } from "./unconfirmed.ts";
-import type { Sha256 } from "../core/ids.ts";
-import type { BotSet } from "../wire/journal.ts";
 import { changeDomains, createAppliers, type SteeringPorts } from "./steering/appliers.ts";
 import { SetChanges } from "./steering/set-changes.ts";
 import { applySnapshot } from "./steering/snapshot.ts";
@@ -84,12 +82,7 @@ function openSetChanges(
 ): SetChanges & AsyncDisposable {
   const { settings, now, random, log } = options;
   const contents = new BotSetContents(client, join(settings.state_dir, "sets"), now);
-  const central = {
-    botSet: async (host: string, kind: BotSet, signal: AbortSignal) =>
-      client.getBotSet(host, kind, signal),
-    botSetContent: (blob: Sha256, signal: AbortSignal) => contents.read(blob, signal),
-  };
-  const changes = new SetChanges({ sets, central, watch, serving });
+  const changes = new SetChanges({ sets, client, contents, watch, serving });
   const own = new AbortController();
   const stop = AbortSignal.any([common.stop, own.signal]);
   const tend = async (): Promise<void> => {

@@ -2,7 +2,7 @@
 
 import { SetStore } from "../../src/agent/bots/sets/set-store.ts";
 import { builtTables, openArenas, TableMaker } from "../../src/agent/bots/tables/table-maker.ts";
-import type { Tables } from "../../src/agent/steering/ports.ts";
+import type { TableClient } from "../../src/agent/bots/tables/table-client.ts";
 import type { Sqlite } from "../../src/base/sqlite.ts";
 import { AddressReader } from "../../src/core/addresses/address-reader.ts";
 import { AddressTable, type AddressTableRef } from "../../src/core/addresses/address-table.ts";
@@ -29,7 +29,7 @@ export function hostSetOf(
 }
 
 /** As the table thread, without the thread. */
-export function tablesOf(db: Sqlite): Tables {
+export function tablesOf(db: Sqlite): Pick<TableClient, "build"> {
   const arenas = openArenas(2 ** 26);
   const maker = new TableMaker(db, arenas);
   return { build: async (sets, inForce) => builtTables(maker.build(sets, inForce), arenas) };

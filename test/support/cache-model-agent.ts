@@ -19,12 +19,12 @@ import type { MatchProcess } from "../../src/agent/cache/clearing/matcher-child.
 import type { Call, CallName, Calls, View } from "../../src/agent/cache/messages.ts";
 import type { IndexFacts } from "../../src/agent/cache/index/opening.ts";
 import type { Scope } from "../../src/agent/cache/entry.ts";
-import type { Clock } from "../../src/agent/cache/index/clock.ts";
 import { SharedHeader } from "../../src/agent/cache/index/shared-header.ts";
 import { Verification } from "../../src/agent/cache/clearing/verification.ts";
 import { WorkerCache } from "../../src/agent/cache/worker/worker-cache.ts";
 import { WriteQueue } from "../../src/agent/cache/index/write-queue.ts";
 import { FakePort, reached } from "./cache-model-time.ts";
+import type { IndexClock } from "../../src/agent/cache/index/clock.ts";
 
 const workerCount = 2;
 const patterns = openPatternCheck();
@@ -46,7 +46,7 @@ export type ThreadEvents = {
 type ThreadOptions = {
   readonly header: SharedArrayBuffer;
   readonly diskMax: number;
-  readonly clock: Clock;
+  readonly clock: IndexClock;
   readonly facts: IndexFacts;
   readonly events: ThreadEvents;
 };
@@ -168,7 +168,7 @@ export class ModelAgent {
   readonly #buffer = SharedHeader.allocate();
   readonly #directory: string;
   readonly #diskMax: number;
-  readonly #clock: Clock;
+  readonly #clock: IndexClock;
   readonly #facts: () => IndexFacts;
   readonly #events: ThreadEvents;
   readonly #pending = new Set<Pending>();
@@ -177,7 +177,7 @@ export class ModelAgent {
   constructor(options: {
     readonly directory: string;
     readonly diskMax: number;
-    readonly clock: Clock;
+    readonly clock: IndexClock;
     /** What agent.db says. */
     readonly facts: () => IndexFacts;
     readonly note: (changes: Partial<IndexFacts>) => void;

@@ -6,20 +6,17 @@ import type { Registry } from "../../base/metrics.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
 import type { CertificateTableRef } from "../../core/serving/certificate-table.ts";
 import { ClientAddresses } from "../../core/http/client-address.ts";
+import type { DecisionTeller } from "../bots/decisions/decision-teller.ts";
+import type { VisitorJudge } from "../bots/decisions/evidence.ts";
+import type { LaneWriter } from "../requests/worker/lane-writer.ts";
 import type { ResponseCache } from "./cached/cache-port.ts";
+import { createClock } from "./clock.ts";
 import { Flights } from "./cached/flights.ts";
 import { VisitorListener } from "./doors/listener.ts";
 import { followOriginChecks } from "./origin/origin-checks.ts";
 import type { OriginGuard } from "./origin/origin-connector.ts";
 import { OriginPools } from "./origin/origin-pools.ts";
 import { answer } from "./pipeline.ts";
-import {
-  createClock,
-  type DecisionSink,
-  type Judge,
-  type RecordRoom,
-  type RecordSink,
-} from "./ports.ts";
 import { answerProbes } from "./pool/probing.ts";
 import { ProblemLog } from "./records/problem-log.ts";
 import { RecordGate } from "./records/record-gate.ts";
@@ -28,23 +25,23 @@ import { SecureContexts } from "./doors/secure-contexts.ts";
 import { Heartbeat, PoolWords } from "./pool/shared-words.ts";
 import { StagedStates } from "./pool/staged-states.ts";
 import type { TicketKeys } from "./doors/ticket-keys.ts";
-import { createWorkerMetrics } from "./records/worker-metrics.ts";
 import { VariantMaker } from "./cached/variant-maker.ts";
 import type { AcceleratorInit, FromWorker, ToWorker } from "./pool/worker-messages.ts";
+import { createWorkerMetrics } from "./records/worker-metrics.ts";
 
 /** Main replaces a worker whose heartbeat stands still for 5 s. */
 const beatMs = 250;
 
 export type AcceleratorParts = {
   readonly cache: ResponseCache;
-  readonly records: RecordSink;
+  readonly records: Pick<LaneWriter, "accept">;
   /** Only where requests wait for room for their records. */
-  readonly recordRoom?: RecordRoom | undefined;
-  readonly judge: Judge;
+  readonly recordRoom?: Pick<LaneWriter, "claim"> | undefined;
+  readonly judge: VisitorJudge;
   readonly registry: Registry;
   readonly log: Log;
   readonly random: () => number;
-  readonly decisions: DecisionSink;
+  readonly decisions: Pick<DecisionTeller, "note">;
   readonly originGuard: OriginGuard;
   /** From an OriginChecks. */
   readonly originChecks?: MessagePort;

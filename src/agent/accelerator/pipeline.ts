@@ -3,12 +3,13 @@
 import type { ClientAddresses } from "../../core/http/client-address.ts";
 import { parseTarget, type RequestTarget } from "../../core/http/request-path.ts";
 import { fieldValue, type Field } from "../../core/http/http-fields.ts";
+import type { DecisionTeller } from "../bots/decisions/decision-teller.ts";
+import type { VisitorJudge } from "../bots/decisions/evidence.ts";
 import { sendText, withSiteHeaders, writeHead } from "./doors/answer.ts";
 import type { Exchange } from "./doors/exchange.ts";
 import { answerGenerated } from "./cached/generated.ts";
-import type { GeneratedDeps } from "./cached/inquiry.ts";
 import type { Served, ServedSite } from "./pool/host-table.ts";
-import type { DecisionSink, Judge } from "./ports.ts";
+import type { GeneratedDeps } from "./cached/inquiry.ts";
 import { askedPort, visitorScheme } from "./origin/origin-request.ts";
 import { asksForUpgrade, refusalOf } from "./doors/request-check.ts";
 import { SourceChanged, type SiteFile } from "./files/site-files.ts";
@@ -21,8 +22,8 @@ export type PipelineDeps = GeneratedDeps &
   StaticAnswerDeps & {
     readonly states: StagedStates;
     readonly clients: ClientAddresses;
-    readonly judge: Judge;
-    readonly decisions: DecisionSink;
+    readonly judge: VisitorJudge;
+    readonly decisions: Pick<DecisionTeller, "note">;
     /** Where HTTPS is served; null: not by this program. */
     readonly tlsPort: number | null;
   };

@@ -1,4 +1,4 @@
-// What is cached of one response, and what may come of storing it. The consumer declares the same shapes for itself (accelerator/cached/cache-port.ts).
+// What is cached of one response, and what may come of storing it.
 
 export type EntryKind = "static" | "generated";
 
@@ -10,42 +10,51 @@ export type EntryKey = {
   readonly kind: EntryKind;
   /** static: relative to the site root, decoded. generated: the URL path as sent. */
   readonly path: string;
-  /** Without question mark; "" for static. */
+  /** Normalized by the devlove's rules, without question mark; "" for static. */
   readonly query: string;
 };
 
 export type EntryMeta = {
   readonly status: number;
+  /** As received, hop-by-hop and framing removed, in order. */
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly mime: string;
+  /** Values of the request headers that Vary names; null where there is no Vary. */
   readonly vary: Readonly<Record<string, string>> | null;
+  /** Wall clock when the response was complete in the head, ms since the epoch. */
   readonly storedAtMs: number;
+  /** Age it already had then (RFC 9111 §4.2.3), seconds. */
   readonly initialAgeS: number;
   readonly freshForS: number;
   readonly sourceNo: number;
+  /** static: digest of the source; an entry whose digest differs from the manifest's is no hit. */
   readonly digest: string | null;
 };
 
+/** Codings that variants are made in (RFC 9110 §8.4.1, RFC 8878, RFC 7932). */
 export type VariantCoding = "br" | "zstd" | "gzip";
 
 export type Entry = EntryKey &
   EntryMeta & {
     readonly id: number;
     readonly size: number;
-    /** Null: as its source sent it. Else a body made of that of the entry `baseId`, whose head and freshness count. */
+    /** Null: as its source sent it. Else a variant that was made of the entry `baseId`: only its body counts, head and freshness are the base's. */
     readonly coding: VariantCoding | null;
     readonly baseId: number | null;
   };
 
-/** What changes in place; the source number stays that of the oldest byte. */
+/** What a 304, or a HEAD, changes of a stored response (RFC 9111 §3.2, §4.3.4, §4.3.5). Its source number stays that of its oldest byte. */
 export type Refreshed = Pick<
   EntryMeta,
   "headers" | "mime" | "storedAtMs" | "initialAgeS" | "freshForS"
 >;
 
+/**
+ * `blocked`: a clear that came after the source was read matches, or a newer response is stored and fresh (by Date, where the two were fetched at the same
+ * time); the response may go to its visitor, it is not stored. `failed`: not stored, counted.
+ */
 export type CommitOutcome =
   | { readonly kind: "stored"; readonly id: number }
-  /** By a clear, or because a newer response is stored. */
   | { readonly kind: "blocked" }
   | { readonly kind: "failed"; readonly reason: string };
 

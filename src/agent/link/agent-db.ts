@@ -70,6 +70,12 @@ const migrations: readonly Migration[] = [
   },
 ];
 
+/** What central is told of an entry in place of what it was told last. Corrections of another epoch's entries are told to nobody. */
+export type Correction = EntryReceipt & { readonly epoch: string };
+
+/** Each put is one durable transaction. */
+export type Documents = Pick<AgentDb, "get" | "put">;
+
 /** Damaged files that are kept for whoever wants to look; older ones are deleted. */
 const corruptFilesMax = 3;
 
@@ -124,10 +130,7 @@ export class AgentDb {
   }
 
   /** All or none, durable on return. Null deletes. With what central is to be told of entries that were receipted before. */
-  put(
-    changes: Readonly<Record<string, Json>>,
-    corrections: readonly (EntryReceipt & { readonly epoch: string })[] = [],
-  ): void {
+  put(changes: Readonly<Record<string, Json>>, corrections: readonly Correction[] = []): void {
     this.sqlite
       .transaction(() => {
         for (const [key, value] of Object.entries(changes)) {

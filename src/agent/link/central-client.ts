@@ -67,6 +67,9 @@ const blobsWantedMax = 10_000;
 const pageBytesMax = 32 * 2 ** 20;
 const snapshotBytesMax = 64 * 2 ** 20;
 
+/** Throws NOT_FOUND where central lacks the blob, or what only time can heal; the chunks throw when they break off. */
+export type GetBlob = CentralClient["getBlob"];
+
 export class CentralClient implements AsyncDisposable {
   readonly transport: Transport;
   readonly #session: Session;

@@ -1,6 +1,6 @@
 // One entry through its applier: tried again while central cannot be asked, a few times where a repetition may help, and in the end a receipt that says what became of it.
 
-import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
+import { AccelError, codeOf, messageOf, type FaultCode } from "../../core/faults.ts";
 import { backoffMs, type Backoff } from "../../core/backoff.ts";
 import { sleep } from "../../base/wait.ts";
 import type { KnownEntry } from "../../wire/journal.ts";
@@ -8,6 +8,7 @@ import type { Receipt } from "../../wire/receipt.ts";
 import type { JobSignals } from "./lanes.ts";
 import { isBetweenUs } from "./refusal.ts";
 
+/** Of a clear: the bytes are deleted too. */
 export type LaterOutcome = {
   readonly phase: "gone";
   readonly detail: Readonly<Record<string, unknown>>;
@@ -27,6 +28,25 @@ export type EntryOutcome = {
   /** Of a clear: `tell` is called whenever more is known of it since `later`. */
   readonly onAmended?: (tell: (amended: AmendedOutcome) => void) => void;
 };
+
+export const refused = (reason: string, code?: FaultCode): EntryOutcome => ({
+  phase: "refused",
+  detail: { reason, ...(code === undefined ? {} : { code }) },
+});
+
+/** Turns faults of what was asked for into refusals with their reason. Everything else is the caller's to retry or report. */
+export async function refusing(
+  codes: readonly FaultCode[],
+  action: () => Promise<EntryOutcome>,
+): Promise<EntryOutcome> {
+  try {
+    return await action();
+  } catch (error) {
+    if (error instanceof AccelError && codes.includes(error.code))
+      return refused(messageOf(error), error.code);
+    throw error;
+  }
+}
 
 /**
  * Each makes the effect durable, under the entry's own identity: called again with the same entry it gives the same outcome. Throws what is retried or

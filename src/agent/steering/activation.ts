@@ -23,8 +23,9 @@ import {
 } from "../../core/serving/release-list.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { JournalBody } from "../../wire/journal.ts";
-import { refused, type EntryOutcome } from "./outcomes.ts";
-import type { Correction, Documents, Judged, Viewsets } from "./ports.ts";
+import type { Correction, Documents } from "../link/agent-db.ts";
+import { refused, type EntryOutcome } from "../link/entry-outcome.ts";
+import type { Judged, Viewsets } from "../viewset/viewsets.ts";
 import type { ReleaseBooks } from "./release-books.ts";
 import type { ReleaseWatch } from "./release-watch.ts";
 import { correctionsOf, overtaken, refusedWith, settledWish } from "./release-words.ts";

@@ -1,43 +1,41 @@
 // What each kind of journal entry does. The effect is durable and in force before an applier resolves; a repeated entry gives the same state and the same outcome.
 
 import type { EntryPlace } from "../../core/serving/release-list.ts";
-import type { JournalBody, JournalKind, KnownEntry } from "../../wire/journal.ts";
+import type { JournalBody } from "../../wire/journal.ts";
+import type { SetStore } from "../bots/sets/set-store.ts";
+import type { SetWatch } from "../bots/sets/set-watch.ts";
+import type { ClearGone } from "../cache/clearing/clears.ts";
+import type { IndexClient } from "../cache/index/index-client.ts";
+import type { Documents } from "../link/agent-db.ts";
+import {
+  refused,
+  refusing,
+  type Appliers,
+  type EntryOutcome,
+  type LaterOutcome,
+} from "../link/entry-outcome.ts";
+import type { LocalSites } from "../viewset/local-sites.ts";
+import type { Viewsets } from "../viewset/viewsets.ts";
 import type { Activations } from "./activation.ts";
-import { refused, refusing, type EntryOutcome, type LaterOutcome } from "./outcomes.ts";
-import type {
-  CacheIndex,
-  ClearGone,
-  Documents,
-  LocalSites,
-  Sets,
-  SetWatch,
-  Viewsets,
-} from "./ports.ts";
+import type { LateDrops } from "./late-drops.ts";
 import type { Serving } from "./serving.ts";
 import type { SetChanges } from "./set-changes.ts";
-import type { VaultSteps } from "./vault-changes.ts";
-
-export type Appliers = {
-  readonly [K in JournalKind]: (
-    entry: Extract<KnownEntry, { kind: K }>,
-    signal: AbortSignal,
-  ) => Promise<EntryOutcome>;
-};
+import type { VaultChanges } from "./vault-changes.ts";
 
 export type SteeringPorts = {
   readonly serving: Serving;
   readonly documents: Documents;
-  readonly sets: Sets;
-  readonly watch: SetWatch;
+  readonly sets: Pick<SetStore, "keepOnly" | "list">;
+  readonly watch: Pick<SetWatch, "keepOnly">;
   readonly setChanges: SetChanges;
-  readonly viewsets: Viewsets;
+  readonly viewsets: Pick<Viewsets, "importSite">;
   readonly activations: Activations;
   /** Of the journal that entries are of. */
   readonly epoch: () => string | null;
-  readonly index: CacheIndex;
-  readonly lateDrops: { readonly spreadS: number; plan(domains: readonly string[]): void };
-  readonly locals: LocalSites;
-  readonly vault: VaultSteps;
+  readonly index: Pick<IndexClient, "clear" | "dropDomain" | "dropHost">;
+  readonly lateDrops: Pick<LateDrops, "spreadS" | "plan">;
+  readonly locals: Pick<LocalSites, "look">;
+  readonly vault: Pick<VaultChanges, "changeKeys" | "changeCertificates">;
 };
 
 export function createAppliers(ports: SteeringPorts): Appliers {

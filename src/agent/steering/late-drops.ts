@@ -8,14 +8,12 @@ import type { Log } from "../../base/log.ts";
 import { orStopped } from "../../base/or-stopped.ts";
 import { retry, sleep } from "../../base/wait.ts";
 import { messageOf } from "../../core/faults.ts";
-import type { CacheIndex, Documents } from "./ports.ts";
+import type { IndexClient } from "../cache/index/index-client.ts";
+import type { Documents } from "../link/agent-db.ts";
 
 export type LateDropsDeps = {
   readonly documents: Documents;
-  readonly index: Pick<CacheIndex, "dropDomain"> & {
-    /** These domains' hits are confirmed by the origin, those of others are not. */
-    setUnsure(domains: readonly string[]): void;
-  };
+  readonly index: Pick<IndexClient, "dropDomain" | "setUnsure">;
   readonly random: () => number;
   readonly now: () => Date;
   readonly spreadMs?: number;

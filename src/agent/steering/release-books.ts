@@ -15,10 +15,10 @@ import {
 } from "../../core/serving/release-list.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { JournalBody } from "../../wire/journal.ts";
-import type { Correction, Documents } from "./ports.ts";
+import type { AgentDb, Correction } from "../link/agent-db.ts";
 import { documentOf } from "./serving.ts";
 
-export type BookDocuments = Documents & { keys(prefix: string): readonly string[] };
+export type BookDocuments = Pick<AgentDb, "get" | "put" | "keys">;
 
 const parts = ["viewset", "releases", "quarantine", "pin", "wish"] as const;
 

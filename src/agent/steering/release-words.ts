@@ -9,8 +9,8 @@ import {
   type ViewsetRef,
 } from "../../core/serving/release-list.ts";
 import type { FaultCode } from "../../core/faults.ts";
-import type { EntryOutcome } from "./outcomes.ts";
-import type { Correction } from "./ports.ts";
+import type { Correction } from "../link/agent-db.ts";
+import type { EntryOutcome } from "../link/entry-outcome.ts";
 
 /** What came of the wish; undefined: it is to be tried. `entry`: whose outcome is asked for. */
 export function settledWish(

@@ -8,7 +8,7 @@ import { codeOf, messageOf } from "../../core/faults.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
 import { ManifestTable } from "../../core/serving/manifest-table.ts";
 import type { ServedDomain } from "../../core/serving/serving-state.ts";
-import type { Viewsets } from "./ports.ts";
+import type { Viewsets } from "../viewset/viewsets.ts";
 import type { Serving } from "./serving.ts";
 import type { Trials } from "./trials.ts";
 

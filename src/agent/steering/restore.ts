@@ -4,24 +4,17 @@
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { retry } from "../../base/wait.ts";
-import type { ReadyViewset } from "../../core/serving/compose-state.ts";
 import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
-import type { Sha256 } from "../../core/ids.ts";
 import type { JournalBody } from "../../wire/journal.ts";
-import { documentOf, type Serving } from "./serving.ts";
-import type { Documents, SiteNames, Viewsets } from "./ports.ts";
+import type { Viewsets } from "../viewset/viewsets.ts";
+import type { BookDocuments } from "./release-books.ts";
 import type { ReleaseWatch } from "./release-watch.ts";
+import { documentOf, type Serving } from "./serving.ts";
 
 export type RestorePorts = {
   readonly serving: Serving;
-  readonly documents: Documents & { keys(prefix: string): readonly string[] };
-  readonly viewsets: Viewsets & {
-    /** Undefined: nothing of it can be served. */
-    restore(
-      manifest: Sha256,
-      names: SiteNames,
-    ): Promise<{ readonly ready: ReadyViewset; readonly isWhole: boolean } | undefined>;
-  };
+  readonly documents: BookDocuments;
+  readonly viewsets: Pick<Viewsets, "prepare" | "restore">;
   readonly watch: Pick<ReleaseWatch, "judged">;
   readonly health: Health;
   readonly log: Log;

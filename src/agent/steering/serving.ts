@@ -19,23 +19,21 @@ import type {
 import type { CertificateTableRef } from "../../core/serving/certificate-table.ts";
 import { nothingServed, type ServingState } from "../../core/serving/serving-state.ts";
 import type { JournalBody } from "../../wire/journal.ts";
-import type {
-  AskProbes,
-  BuiltTables,
-  Documents,
-  LocalSites,
-  Sets,
-  SiteNames,
-  Tables,
-  WorkerPool,
-} from "./ports.ts";
+import type { AskProbes } from "../accelerator/pool/worker-probes.ts";
+import type { WorkerPool } from "../accelerator/pool/workers.ts";
+import type { SetStore } from "../bots/sets/set-store.ts";
+import type { TableClient } from "../bots/tables/table-client.ts";
+import type { BuiltTables } from "../bots/tables/table-maker.ts";
+import type { Documents } from "../link/agent-db.ts";
+import type { SiteNames } from "../viewset/devlove-text.ts";
+import type { LocalSites } from "../viewset/local-sites.ts";
 
 export type ServingPorts = {
   readonly documents: Documents;
-  readonly sets: Pick<Sets, "list">;
-  readonly tables: Tables;
-  readonly locals: LocalSites;
-  readonly pool: WorkerPool;
+  readonly sets: Pick<SetStore, "list">;
+  readonly tables: Pick<TableClient, "build">;
+  readonly locals: Pick<LocalSites, "get">;
+  readonly pool: Pick<WorkerPool, "publish" | "left">;
   /** Told of each state that is in force from now on. Never throws. */
   readonly onServed?: (state: ServingState) => void;
   /** Told of each table of files that no thread has a state with any more. Never throws. */

@@ -5,13 +5,18 @@ import { Mutex } from "../../base/mutex.ts";
 import { messageOf } from "../../core/faults.ts";
 import type { BotSet, JournalBody } from "../../wire/journal.ts";
 import type { BotSetState } from "../../wire/snapshot.ts";
-import type { Central, SetName, Sets, SetVersion, SetWatch } from "./ports.ts";
+import type { SetStore } from "../bots/sets/set-store.ts";
+import type { SetWatch } from "../bots/sets/set-watch.ts";
+import type { SetName, SetVersion } from "../bots/tables/table-messages.ts";
+import type { BotSetContents } from "../link/bot-set-content.ts";
+import type { CentralClient } from "../link/central-client.ts";
 import type { Serving } from "./serving.ts";
 
 export type SetChangesPorts = {
-  readonly sets: Sets;
-  readonly central: Central;
-  readonly watch: SetWatch;
+  readonly sets: Pick<SetStore, "applyDelta" | "refusal" | "replace" | "list">;
+  readonly client: Pick<CentralClient, "getBotSet">;
+  readonly contents: Pick<BotSetContents, "read">;
+  readonly watch: Pick<SetWatch, "behind" | "current" | "fetched" | "behindNow">;
   readonly serving: Pick<Serving, "publishSets">;
 };
 
@@ -82,9 +87,9 @@ export class SetChanges {
   }
 
   async #fetch(name: SetName, signal: AbortSignal): Promise<SetOutcome> {
-    const { central, watch } = this.#ports;
+    const { client, watch } = this.#ports;
     try {
-      const taken = await this.#take(await central.botSet(name.host, name.kind, signal), signal);
+      const taken = await this.#take(await client.getBotSet(name.host, name.kind, signal), signal);
       return "reason" in taken
         ? { kind: "refused", reason: taken.reason }
         : await this.#inForce(name, taken.whole);
@@ -98,7 +103,7 @@ export class SetChanges {
     state: BotSetState,
     signal: AbortSignal,
   ): Promise<{ readonly whole: boolean } | { readonly reason: string }> {
-    const { sets, central, watch } = this.#ports;
+    const { sets, contents, watch } = this.#ports;
     const { domain: host, set: kind, version, count, digest, blob, shrink_meant: isMeant } = state;
     const before = this.#own({ host, kind });
     // After one whole set the changes that led to it come in as mismatches too, a burst of marks by the hundred.
@@ -108,7 +113,7 @@ export class SetChanges {
       watch.behind({ host, kind }, "shrunk", reason);
       return { reason };
     }
-    const elements = count === 0 ? nothing() : central.botSetContent(blob, signal);
+    const elements = count === 0 ? nothing() : contents.read(blob, signal);
     await sets.replace({ host, kind, version, count, digest }, elements, signal);
     watch.fetched({ host, kind });
     return { whole: true };

@@ -5,8 +5,8 @@
 
 import type { BotSet } from "../../wire/journal.ts";
 import type { Snapshot } from "../../wire/snapshot.ts";
+import type { EntryOutcome } from "../link/entry-outcome.ts";
 import { changeDomains, type SteeringPorts } from "./appliers.ts";
-import type { EntryOutcome } from "./outcomes.ts";
 import { documentOf } from "./serving.ts";
 import { takeVault } from "./vault-changes.ts";
 

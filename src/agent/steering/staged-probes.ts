@@ -7,7 +7,8 @@ import { parseSha256, type Sha256 } from "../../core/ids.ts";
 import { ManifestTable } from "../../core/serving/manifest-table.ts";
 import { planProbes, probeFault, type ProbeExpectation } from "../../core/serving/plan-probes.ts";
 import type { ServingState } from "../../core/serving/serving-state.ts";
-import type { AskProbes, WorkerPool } from "./ports.ts";
+import type { AskProbes } from "../accelerator/pool/worker-probes.ts";
+import type { WorkerPool } from "../accelerator/pool/workers.ts";
 
 /** What fails is asked once more: a moment without a free descriptor is not the version's fault. */
 const againMs = 200;

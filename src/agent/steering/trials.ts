@@ -13,8 +13,9 @@ import {
 } from "../../core/serving/release-list.ts";
 import type { Log } from "../../base/log.ts";
 import type { Sha256 } from "../../core/ids.ts";
+import type { WorkerPool } from "../accelerator/pool/workers.ts";
+import type { Documents } from "../link/agent-db.ts";
 import type { Activations } from "./activation.ts";
-import type { Documents, WorkerPool } from "./ports.ts";
 import type { ReleaseBooks } from "./release-books.ts";
 import type { ReleaseWatch } from "./release-watch.ts";
 import { stuckCorrections } from "./release-words.ts";

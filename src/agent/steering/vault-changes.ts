@@ -15,12 +15,16 @@ import type {
 import type { EntryPlace } from "../../core/serving/release-list.ts";
 import type { JournalBody } from "../../wire/journal.ts";
 import type { Snapshot } from "../../wire/snapshot.ts";
-import { refused, type EntryOutcome } from "./outcomes.ts";
-import type { Correction, Documents, Vault } from "./ports.ts";
+import type { Correction, Documents } from "../link/agent-db.ts";
+import { refused, type EntryOutcome } from "../link/entry-outcome.ts";
+import type { Vault } from "../vault/vault.ts";
 import { documentOf, type Serving } from "./serving.ts";
 
 export type VaultChangesDeps = {
-  readonly vault: Vault;
+  readonly vault: Pick<
+    Vault,
+    "lacksKeys" | "lockedKeys" | "takeKeys" | "prepare" | "restore" | "use" | "forget"
+  >;
   readonly serving: Pick<Serving, "publish" | "restoreCertificates">;
   readonly documents: Documents;
   readonly getSnapshot: (signal: AbortSignal) => Promise<Snapshot>;
@@ -28,9 +32,6 @@ export type VaultChangesDeps = {
   readonly random: () => number;
   readonly stop: AbortSignal;
 };
-
-/** What entries and snapshots need of it. */
-export type VaultSteps = Pick<VaultChanges, "changeKeys" | "changeCertificates">;
 
 const lockedOutcome = (reason: string): EntryOutcome => ({
   phase: "failed",
@@ -209,7 +210,7 @@ export class VaultChanges {
 
 /** What the snapshot tells of keys and certificates, and what came of the entries that it stands for. Throws what is retryable. */
 export async function takeVault(
-  changes: VaultSteps,
+  changes: Pick<VaultChanges, "changeKeys" | "changeCertificates">,
   snapshot: Snapshot,
   signal: AbortSignal,
 ): Promise<readonly (Pick<EntryOutcome, "phase" | "detail"> & { readonly seq: number })[]> {

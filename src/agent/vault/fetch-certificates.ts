@@ -3,20 +3,8 @@
 import { AccelError, codeOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { certificatesBytesMax } from "../../wire/vault.ts";
+import type { GetBlob } from "../link/central-client.ts";
 import { digestOf } from "./certificate-files.ts";
-
-/** Throws NOT_FOUND for what is not this site's state (any more), or what only time can heal. `chunks` throws when it breaks off. */
-export type GetBlob = (
-  sha256: Sha256,
-  rangeFrom: number,
-  signal: AbortSignal,
-  isText?: boolean,
-) => Promise<{
-  readonly from: number;
-  readonly size: number | undefined;
-  readonly chunks: AsyncIterable<Uint8Array>;
-  readonly cancel: () => void;
-}>;
 
 type Arriving = { pieces: Uint8Array[]; at: number };
 

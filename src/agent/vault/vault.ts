@@ -18,8 +18,9 @@ import type {
 } from "../../core/serving/found-certificates.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { CertificatesChanged, CertificateState, KeysChanged } from "../../wire/vault.ts";
+import type { GetBlob } from "../link/central-client.ts";
 import { CertificateFiles, digestOf, parseCertificates } from "./certificate-files.ts";
-import { fetchCertificates, type GetBlob } from "./fetch-certificates.ts";
+import { fetchCertificates } from "./fetch-certificates.ts";
 import { openKeys, readKeys, takeKeys, writeKeys, type KeptKey } from "./key-file.ts";
 import { openCertificates } from "./open-certificates.ts";
 import { TableArenas } from "./table-arenas.ts";

@@ -7,24 +7,8 @@ import { constants } from "node:fs";
 import { open, rm, type FileHandle } from "node:fs/promises";
 import { AccelError, codeOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
+import type { GetBlob } from "../link/central-client.ts";
 import { digestOf, hashStart, writeAll } from "./file-bytes.ts";
-
-export type BlobStream = {
-  /** Offset of the first byte of `chunks`. */
-  readonly from: number;
-  /** Of the whole blob; undefined when central does not say. */
-  readonly size: number | undefined;
-  readonly chunks: AsyncIterable<Uint8Array>;
-};
-
-/** Throws NOT_FOUND, or what only time can heal. `chunks` throws when it breaks off. */
-export type GetBlob = (
-  sha256: Sha256,
-  rangeFrom: number,
-  signal: AbortSignal,
-  /** It may come compressed; `chunks` are its own bytes all the same. */
-  isText?: boolean,
-) => Promise<BlobStream>;
 
 export type WantedBlob = {
   readonly sha256: Sha256;

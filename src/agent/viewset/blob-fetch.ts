@@ -2,18 +2,20 @@
 
 import { AccelError, codeOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
-import type { BlobStream, GetBlob, WantedBlob } from "./blob-download.ts";
+import type { BlobStream } from "../link/blob-transfer.ts";
+import type { CentralClient, GetBlob } from "../link/central-client.ts";
+import type { WantedBlob } from "./blob-download.ts";
 import type { BlobStore } from "./blob-store.ts";
 import type { ViewsetMetrics } from "./metrics.ts";
 
 export class BlobFetch {
   readonly #store: BlobStore;
-  readonly #getBlob: GetBlob;
+  readonly #central: Pick<CentralClient, "getBlob">;
   readonly #metrics: ViewsetMetrics;
 
-  constructor(store: BlobStore, getBlob: GetBlob, metrics: ViewsetMetrics) {
+  constructor(store: BlobStore, central: Pick<CentralClient, "getBlob">, metrics: ViewsetMetrics) {
     this.#store = store;
-    this.#getBlob = getBlob;
+    this.#central = central;
     this.#metrics = metrics;
   }
 
@@ -35,7 +37,7 @@ export class BlobFetch {
   async fetch(want: WantedBlob, what: string, signal: AbortSignal): Promise<void> {
     let isTransfer = false;
     const getBlob: GetBlob = async (sha256, from, stop, isText) => {
-      const stream = await this.#getBlob(sha256, from, stop, isText);
+      const stream = await this.#central.getBlob(sha256, from, stop, isText);
       isTransfer = true;
       return { ...stream, chunks: this.#counted(stream) };
     };

@@ -10,6 +10,7 @@ import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { devloveSchemaId } from "../../wire/devlove.ts";
 import { caseFaults, manifestBytesMax, type Manifest } from "../../wire/manifest.ts";
+import type { CentralClient } from "../link/central-client.ts";
 import type { BlobStore, StoredBlob } from "./blob-store.ts";
 import { readDevloveFile } from "./devlove-file.ts";
 import { invalid, readDevlove, type SiteNames } from "./devlove-text.ts";
@@ -27,15 +28,7 @@ export type SiteLocation = {
   readonly paths_differ_in_case?: boolean | undefined;
 };
 
-/** Any number of digests; a source that is opened again when the call is repeated. */
-export type BlobUploads = {
-  blobsMissing(sha256s: readonly Sha256[], signal: AbortSignal): Promise<readonly Sha256[]>;
-  putBlob(
-    sha256: Sha256,
-    source: { readonly path: string; readonly size: number },
-    signal: AbortSignal,
-  ): Promise<void>;
-};
+type BlobUploads = Pick<CentralClient, "blobsMissing" | "putBlob">;
 
 export type ImportTask = {
   readonly location: SiteLocation;

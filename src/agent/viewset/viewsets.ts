@@ -13,7 +13,7 @@ import { encodeManifestTable } from "../../core/serving/manifest-table.ts";
 import type { HeldRelease } from "../../core/serving/plan-activation.ts";
 import { devloveBytesMax } from "../../wire/devlove.ts";
 import { blobBytesMax, manifestBytesMax, type Manifest } from "../../wire/manifest.ts";
-import type { GetBlob } from "./blob-download.ts";
+import type { CentralClient } from "../link/central-client.ts";
 import { BlobFetch } from "./blob-fetch.ts";
 import { openBlobStore, type BlobStore } from "./blob-store.ts";
 import { Collection } from "./collection.ts";
@@ -35,24 +35,16 @@ import {
   type NamedBlob,
   type ReadVersion,
 } from "./manifest-blobs.ts";
-import type { TableMemory } from "./table-memory.ts";
 import { createViewsetMetrics, type ViewsetMetrics } from "./metrics.ts";
 import { inParallel } from "./parallel.ts";
 import { ReleaseBlobs } from "./release-blobs.ts";
 import { Room, type HeldReleases } from "./room.ts";
-import {
-  SiteImporter,
-  type BlobUploads,
-  type ImportedSite,
-  type SiteLocation,
-} from "./site-import.ts";
-
-/** The calls of central's client that are needed here. Throw AccelErrors; NOT_FOUND where central lacks the blob. */
-export type CentralBlobs = BlobUploads & { readonly getBlob: GetBlob };
+import { SiteImporter, type ImportedSite, type SiteLocation } from "./site-import.ts";
+import type { TableMemory } from "./table-memory.ts";
 
 export type ViewsetsOptions = {
   readonly stateDir: string;
-  readonly central: CentralBlobs;
+  readonly central: Pick<CentralClient, "getBlob" | "blobsMissing" | "putBlob">;
   /** Setting `sites`. */
   readonly sites: readonly SiteLocation[];
   /** Where a devlove's backends may point. */
@@ -104,11 +96,7 @@ export class Viewsets implements AsyncDisposable {
     this.#store = store;
     const metrics = createViewsetMetrics(options.registry);
     this.#metrics = metrics;
-    this.#blobs = new BlobFetch(
-      store,
-      async (...asked) => options.central.getBlob(...asked),
-      metrics,
-    );
+    this.#blobs = new BlobFetch(store, options.central, metrics);
     this.#damage = new Damage(store);
     this.#releaseBlobs = new ReleaseBlobs(store);
     const { releases, log, stop } = options;

@@ -13,7 +13,6 @@ import {
 import type { OriginGuard } from "../../../src/agent/accelerator/origin/origin-connector.ts";
 import { OriginPools } from "../../../src/agent/accelerator/origin/origin-pools.ts";
 import { answer } from "../../../src/agent/accelerator/pipeline.ts";
-import { createClock, type Judge, type RecordRoom } from "../../../src/agent/accelerator/ports.ts";
 import { ProblemLog } from "../../../src/agent/accelerator/records/problem-log.ts";
 import { RecordGate } from "../../../src/agent/accelerator/records/record-gate.ts";
 import { createRecorder } from "../../../src/agent/accelerator/records/recorder.ts";
@@ -31,6 +30,9 @@ import { effectiveDevlove, type SiteInput } from "../../../src/core/serving/effe
 import type { HostBots, ServingState, Views } from "../../../src/core/serving/serving-state.ts";
 import type { RequestRecord } from "../../../src/wire/request-log.ts";
 import { MemoryCache } from "./memory-cache.ts";
+import { createClock } from "../../../src/agent/accelerator/clock.ts";
+import type { VisitorJudge } from "../../../src/agent/bots/decisions/evidence.ts";
+import type { LaneWriter } from "../../../src/agent/requests/worker/lane-writer.ts";
 
 export const host = "www.example.com";
 const noBots: HostBots = {
@@ -61,10 +63,10 @@ export type EdgeOptions = {
   readonly proxyProtocol?: ProxyProtocol;
   readonly headerMs?: number;
   readonly defaultDomain?: string;
-  readonly judge?: Judge;
+  readonly judge?: VisitorJudge;
   readonly blobsDir?: string;
   /** Requests are served only with room for their records. */
-  readonly recordRoom?: RecordRoom;
+  readonly recordRoom?: Pick<LaneWriter, "claim">;
   readonly heldMax?: number | undefined;
   readonly originGuard?: OriginGuard;
   readonly http2?: Partial<Http2Limits> | undefined;
@@ -73,7 +75,7 @@ export type EdgeOptions = {
   readonly tlsPort?: number;
 };
 
-const allowed: Judge = () => ({ kind: "allow", reason: "not-a-bot", bot: null });
+const allowed: VisitorJudge = () => ({ kind: "allow", reason: "not-a-bot", bot: null });
 
 export class Edge implements AsyncDisposable {
   readonly cache = new MemoryCache();

@@ -2,17 +2,19 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type {
+  ResponseCache,
+  StoredStream,
+  BodyWriter,
+} from "../../../src/agent/accelerator/cached/cache-port.ts";
+import type {
   CommitOutcome,
   Entry,
   EntryKey,
   EntryMeta,
   Fetched,
-  ObjectWriter,
   Refreshed,
-  ResponseCache,
-  StoredStream,
   VariantCoding,
-} from "../../../src/agent/accelerator/cached/cache-port.ts";
+} from "../../../src/agent/cache/entry.ts";
 
 type Row = { readonly entry: Entry; readonly body: Uint8Array };
 
@@ -78,7 +80,7 @@ export class MemoryCache implements ResponseCache {
     };
   }
 
-  begin(key: EntryKey): ObjectWriter {
+  begin(key: EntryKey): BodyWriter {
     const chunks: Uint8Array[] = [];
     return {
       write: async (chunk) => {

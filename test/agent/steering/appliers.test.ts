@@ -1,7 +1,7 @@
 // What each journal entry does, in which order: durable and in force before the outcome, refused with the reason, the same when repeated.
 
 import { expect, test } from "vitest";
-import type { EntryOutcome } from "../../../src/agent/steering/outcomes.ts";
+import type { EntryOutcome } from "../../../src/agent/link/entry-outcome.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 import type { JournalBody } from "../../../src/wire/journal.ts";
 import {
@@ -165,7 +165,14 @@ test("an import tells what it uploaded", async () => {
   rig.locals.set("a.example", { viewsDir: "/srv/a", devlove: null });
   expect(await rig.apply("viewset.import", importing("a.example"))).toEqual({
     phase: "applied",
-    detail: { import_id: "i1", manifest: digestOf("imported"), files: 3, bytes: 100 },
+    detail: {
+      import_id: "i1",
+      manifest: digestOf("imported"),
+      files: 3,
+      bytes: 100,
+      left_out: 0,
+      left_out_names: [],
+    },
   });
 });
 

@@ -27,12 +27,12 @@ export class FakeCentral {
   /** What arrives of a whole set. */
   harm: (elements: readonly SetElement[]) => Iterable<SetElement> = (elements) => elements;
 
-  async botSet(host: string, kind: "bad" | "vip"): Promise<BotSetState> {
+  async getBotSet(host: string, kind: "bad" | "vip"): Promise<BotSetState> {
     const { version, elements } = this.sets.get(`${kind}/${host}`) ?? { version: 0, elements: [] };
     return setState(host, kind, version, elements, this.shrinkMeant);
   }
 
-  async *botSetContent(blob: Sha256): AsyncGenerator<readonly SetElement[]> {
+  async *read(blob: Sha256): AsyncGenerator<readonly SetElement[]> {
     this.fetches++;
     const found = [...this.sets.values()].find(({ elements }) => digestOfSet(elements) === blob);
     if (found === undefined) throw new AccelError("CENTRAL_UNREACHABLE", "no such blob");

@@ -34,7 +34,7 @@ function setUp(documents: Map<string, unknown>, spreadMs: number) {
         if (fault === "never") return new Promise(() => undefined);
         if (fault !== undefined) throw fault;
         dropped.push(domain);
-        return undefined;
+        return { removed: 0 };
       },
       setUnsure: (domains) => (unsure = domains),
     },

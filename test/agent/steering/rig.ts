@@ -6,14 +6,11 @@ import { SetWatch } from "../../../src/agent/bots/sets/set-watch.ts";
 import { SetStore } from "../../../src/agent/bots/sets/set-store.ts";
 import { Activations } from "../../../src/agent/steering/activation.ts";
 import { createAppliers, type SteeringPorts } from "../../../src/agent/steering/appliers.ts";
-import type { EntryOutcome } from "../../../src/agent/steering/outcomes.ts";
-import type {
-  CacheIndex,
-  ClearGone,
-  Correction,
-  Viewsets,
-  WorkerPool,
-} from "../../../src/agent/steering/ports.ts";
+import type { ClearGone } from "../../../src/agent/cache/clearing/clears.ts";
+import type { Correction } from "../../../src/agent/link/agent-db.ts";
+import type { EntryOutcome } from "../../../src/agent/link/entry-outcome.ts";
+import type { Judged, Viewsets } from "../../../src/agent/viewset/viewsets.ts";
+import type { WorkerPool } from "../../../src/agent/accelerator/pool/workers.ts";
 import { ReleaseBooks, type BookDocuments } from "../../../src/agent/steering/release-books.ts";
 import { ReleaseWatch } from "../../../src/agent/steering/release-watch.ts";
 import { SetChanges } from "../../../src/agent/steering/set-changes.ts";
@@ -35,6 +32,8 @@ import { namesOf, type Cleared, type Disk } from "./disk.ts";
 import { digestOf, FakeCentral } from "./fake-sets.ts";
 
 export const badManifest = digestOf("bad");
+
+type Pool = Pick<WorkerPool, "publish" | "probe" | "left">;
 
 export class Rig {
   readonly disk: Disk;
@@ -61,7 +60,7 @@ export class Rig {
   readonly books: ReleaseBooks;
   readonly releases: ReleaseWatch;
   readonly documents: BookDocuments;
-  readonly pool: WorkerPool = this.#pool();
+  readonly pool: Pool = this.#pool();
   /** What the last probes were about. */
   staged: ServingState | undefined;
   nowMs = 0;
@@ -93,7 +92,7 @@ export class Rig {
       documents,
       sets,
       tables: tablesOf(disk.db.sqlite),
-      locals: { get: (domain) => this.locals.get(domain), look: async () => undefined },
+      locals: { get: (domain) => this.locals.get(domain) },
       pool: this.pool,
       onTableLeft: (table) => this.tablesLeft.push(table),
     });
@@ -138,7 +137,8 @@ export class Rig {
       watch: this.watch,
       setChanges: new SetChanges({
         sets: ownSets,
-        central,
+        client: central,
+        contents: central,
         watch: this.watch,
         serving: this.serving,
       }),
@@ -147,10 +147,7 @@ export class Rig {
       epoch: () => disk.db.ledger.position.epoch,
       index: this.#index(),
       lateDrops: { spreadS: 600, plan: (of) => this.#step(`drop later ${of.join(" ")}`) },
-      locals: {
-        get: (domain) => this.locals.get(domain),
-        look: async () => this.#wait("look"),
-      },
+      locals: { look: async () => this.#wait("look") },
       vault: {
         changeKeys: async () => ({ phase: "applied", detail: {} }),
         changeCertificates: async () => ({ phase: "applied", detail: {} }),
@@ -177,7 +174,7 @@ export class Rig {
     return {
       serving: this.serving,
       documents: this.disk.db,
-      viewsets: Object.assign({}, this.ports.viewsets, { restore }),
+      viewsets: Object.assign(this.#viewsets(), { restore }),
       watch: this.releases,
       health: this.health,
       log: silentLog(),
@@ -221,7 +218,7 @@ export class Rig {
   }
 
   /** As the real one: one at a time, staged, committed, flipped. */
-  #pool(): WorkerPool {
+  #pool(): Pool {
     const mutex = new Mutex();
     let nextVersion = 1;
     return {
@@ -255,11 +252,11 @@ export class Rig {
     };
   }
 
-  #viewsets(): Viewsets {
+  #viewsets(): Pick<Viewsets, "prepare" | "dropDamaged" | "importSite"> {
     return {
-      prepare: async (manifest, _names, _signal, judged = "anew") => {
+      prepare: async (manifest, _names, _signal, judged?: Judged) => {
         await this.#wait("prepare");
-        if (manifest === badManifest || (judged === "anew" && this.outdated.has(manifest)))
+        if (manifest === badManifest || (judged !== "as taken" && this.outdated.has(manifest)))
           throw new AccelError("VIEWSET_INVALID", "no such key");
         this.rooms++;
         return { ...this.#viewset(manifest), [Symbol.dispose]: () => void this.rooms-- };
@@ -268,16 +265,23 @@ export class Rig {
       importSite: async (_, { name }) => {
         await this.#wait("import");
         if (!this.locals.has(name)) throw new AccelError("IMPORT_IMPOSSIBLE", "no views_dir");
-        return { manifest: digestOf("imported"), files: 3, bytes: 100 };
+        return {
+          manifest: digestOf("imported"),
+          files: 3,
+          bytes: 100,
+          left_out: 0,
+          left_out_names: [],
+        };
       },
     };
   }
 
-  #index(): CacheIndex {
-    const drop = async (name: string, matches: (host: string) => boolean): Promise<void> => {
+  #index(): SteeringPorts["index"] {
+    const drop = async (name: string, matches: (host: string) => boolean) => {
       await this.#wait(name);
       for (const host of this.disk.cached) if (matches(host)) this.disk.cached.delete(host);
       this.#step(`${name} done`);
+      return { removed: 0 };
     };
     return {
       clear: ({ clearId, patterns }) => {

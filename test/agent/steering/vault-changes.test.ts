@@ -4,7 +4,7 @@ import { rmSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openVault, type Vault } from "../../../src/agent/vault/vault.ts";
-import type { Correction, Documents } from "../../../src/agent/steering/ports.ts";
+import type { Correction, Documents } from "../../../src/agent/link/agent-db.ts";
 import { takeVault, VaultChanges } from "../../../src/agent/steering/vault-changes.ts";
 import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
@@ -68,11 +68,11 @@ class Run {
     this.vault = vault;
     const documents: Documents = {
       get: (key) => host.documents.get(key),
-      put: (changes, corrections = []) => {
+      put: (changes, corrections?: readonly Correction[]) => {
         for (const [key, value] of Object.entries(changes))
           if (value === null) host.documents.delete(key);
           else host.documents.set(key, value);
-        host.corrections.push(...corrections);
+        host.corrections.push(...(corrections ?? []));
       },
     };
     this.changes = new VaultChanges({

@@ -2,7 +2,8 @@
 
 import { expect, test } from "vitest";
 import { digestOf } from "../../../src/agent/vault/certificate-files.ts";
-import { fetchCertificates, type GetBlob } from "../../../src/agent/vault/fetch-certificates.ts";
+import type { GetBlob } from "../../../src/agent/link/central-client.ts";
+import { fetchCertificates } from "../../../src/agent/vault/fetch-certificates.ts";
 import { AccelError, codeOf } from "../../../src/core/faults.ts";
 import { certificatesBytesMax } from "../../../src/wire/vault.ts";
 

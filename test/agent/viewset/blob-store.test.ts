@@ -308,7 +308,12 @@ test("what would inflate beyond its size is left at the first byte too many, and
     }
   }
   const want = { sha256: digest(big), size: big.length, bytesMax: blobBytesMax, isText: true };
-  const bomb = async () => ({ from: 0, size: big.length, chunks: inflating() });
+  const bomb = async () => ({
+    from: 0,
+    size: big.length,
+    chunks: inflating(),
+    cancel: () => undefined,
+  });
   await expect(store.fetch(want, bomb, never)).rejects.toMatchObject({ code: "BLOB_MISMATCH" });
   expect(seen).toEqual({ chunks: Math.floor(big.length / 65_536), hasEnded: true });
   expect(readdirSync(incoming)).toEqual([]);

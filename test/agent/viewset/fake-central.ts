@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { canonicalJson } from "../../../src/core/journal/canonical-json.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
-import type { CentralBlobs } from "../../../src/agent/viewset/viewsets.ts";
+import type { CentralClient } from "../../../src/agent/link/central-client.ts";
 import type { Manifest } from "../../../src/wire/manifest.ts";
 
 export function digest(content: string | Uint8Array): Sha256 {
@@ -16,7 +16,7 @@ export function digest(content: string | Uint8Array): Sha256 {
 
 const chunkBytes = 64 * 1024;
 
-export class FakeCentral implements CentralBlobs {
+export class FakeCentral implements Pick<CentralClient, "getBlob" | "blobsMissing" | "putBlob"> {
   readonly blobs = new Map<Sha256, Uint8Array>();
   /** In order: which blob from which byte, and whether it may come compressed. */
   readonly asked: {
@@ -69,7 +69,8 @@ export class FakeCentral implements CentralBlobs {
     if (bytes === undefined) throw new AccelError("NOT_FOUND", `there is no blob ${sha256}`);
     const from = this.doesRanges ? rangeFrom : 0;
     const size = this.tellsSizes ? bytes.length : undefined;
-    return { from, size, chunks: this.#chunks(sha256, bytes, from, signal) };
+    const chunks = this.#chunks(sha256, bytes, from, signal);
+    return { from, size, chunks, cancel: () => undefined };
   }
 
   async *#chunks(

@@ -4,7 +4,6 @@ import { renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { LocalSites as SteeringLocalSites } from "../../../src/agent/steering/ports.ts";
 import type { LocalSites, LocalSitesOptions } from "../../../src/agent/viewset/local-sites.ts";
 import { openChokidar } from "../../../src/agent/viewset/site-watch.ts";
 import { tempDir } from "../../support/temp-dir.ts";
@@ -21,7 +20,7 @@ test("a valid site is in force at once; other domains are none", async () => {
     {},
     text({ compression: false }),
   );
-  await using open: SteeringLocalSites & AsyncDisposable = sites;
+  await using open = sites;
   expect(open.get(domain)).toEqual({
     viewsDir: views,
     devlove: { domains: { [domain]: { compression: false } } },

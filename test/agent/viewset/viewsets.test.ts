@@ -2,9 +2,6 @@
 
 import { readdirSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import type { CentralClient } from "../../../src/agent/link/central-client.ts";
-import type { Viewsets as SteeringViewsets } from "../../../src/agent/steering/ports.ts";
-import type { CentralBlobs, Viewsets } from "../../../src/agent/viewset/viewsets.ts";
 import { blobPath } from "../../../src/core/blob-path.ts";
 import type { Sha256 } from "../../../src/core/ids.ts";
 import { ManifestTable } from "../../../src/core/serving/manifest-table.ts";
@@ -12,13 +9,6 @@ import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
 import { digest, type FakeCentral } from "./fake-central.ts";
 import { devlove, names, never, setUp, site } from "./fixture.ts";
-
-test("the parts fit where they are used", () => {
-  // Checked by the compiler.
-  const steering = (viewsets: Viewsets): SteeringViewsets => viewsets;
-  const client = (central: CentralClient): CentralBlobs => central;
-  expect([steering, client].length).toBe(2);
-});
 
 test("a viewset is fetched whole, each content once, and its table answers for each path", async () => {
   using dir = tempDir();

@@ -12,7 +12,8 @@ import {
 import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import { parseHttpDate } from "../../../core/http/http-date.ts";
 import { fieldValue, withoutFields, type Field } from "../../../core/http/http-fields.ts";
-import type { Entry, ResponseCache } from "./cache-port.ts";
+import type { Entry } from "../../cache/entry.ts";
+import type { ResponseCache } from "./cache-port.ts";
 import { chooseVariant, hasVariants } from "./variant-choice.ts";
 import { wholeBody, type VariantMaker } from "./variant-maker.ts";
 

@@ -1,6 +1,7 @@
 // What an origin has taken back: gone for everybody, and for what is under way, before anybody has the answer that said so.
 
-import type { EntryKey, ResponseCache } from "./cache-port.ts";
+import type { EntryKey } from "../../cache/entry.ts";
+import type { ResponseCache } from "./cache-port.ts";
 import type { OriginDeps } from "../origin/origin-ask.ts";
 
 /** All variants of the URL. Never rejects: the visitor is answered whether or not the index could. */

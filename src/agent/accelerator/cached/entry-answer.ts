@@ -12,6 +12,7 @@ import { mayServeAuthorized } from "../../../core/http/http-cache.ts";
 import { parseHttpDate } from "../../../core/http/http-date.ts";
 import { fieldValue, withoutFields, type Field } from "../../../core/http/http-fields.ts";
 import { isVariantFor, type Selecting } from "../../../core/http/http-vary.ts";
+import type { Entry } from "../../cache/entry.ts";
 import { cacheStatus, sendBody, withSiteHeaders, writeHead, type Body } from "../doors/answer.ts";
 import {
   chooseBody,
@@ -20,7 +21,7 @@ import {
   type BodyChoice,
   type BodyUse,
 } from "./body-choice.ts";
-import type { Entry, ResponseCache } from "./cache-port.ts";
+import type { ResponseCache } from "./cache-port.ts";
 import type { Exchange } from "../doors/exchange.ts";
 import { countVariant } from "./variant-choice.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";

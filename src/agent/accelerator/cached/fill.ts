@@ -1,7 +1,8 @@
 // One origin response on its way into the cache beside the visitor who asked for it. Storing never harms the answer: whatever fails
 // here, the visitor gets the body.
 
-import type { CommitOutcome, EntryMeta, Fetched, ObjectWriter } from "./cache-port.ts";
+import type { CommitOutcome, EntryMeta, Fetched } from "../../cache/entry.ts";
+import type { BodyWriter } from "./cache-port.ts";
 
 /**
  * How long the end of an answer waits for its commit. With it, whoever has an answer finds it stored: a second request is a hit. A busy
@@ -13,10 +14,10 @@ export class Fill {
   readonly #meta: EntryMeta;
   readonly #fetched: Omit<Fetched, "isAwaited">;
   readonly #outcome = Promise.withResolvers<CommitOutcome | undefined>();
-  #writer: ObjectWriter | undefined;
+  #writer: BodyWriter | undefined;
   #isRefused = false;
 
-  constructor(writer: ObjectWriter, meta: EntryMeta, fetched: Omit<Fetched, "isAwaited">) {
+  constructor(writer: BodyWriter, meta: EntryMeta, fetched: Omit<Fetched, "isAwaited">) {
     this.#writer = writer;
     this.#meta = meta;
     this.#fetched = fetched;

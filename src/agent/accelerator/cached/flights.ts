@@ -5,9 +5,9 @@
 // for such a URL again to find that out. A fetch that carries its visitor's cookies is nobody else's until its answer turns out to be anybody's, and says
 // nothing of what the others would get.
 
-import type { EntryKey } from "./cache-port.ts";
-import { Flight, type FlightDeps, type FlightPlan, type Landing } from "./flight.ts";
 import { isVariantFor } from "../../../core/http/http-vary.ts";
+import type { EntryKey } from "../../cache/entry.ts";
+import { Flight, type FlightDeps, type FlightPlan, type Landing } from "./flight.ts";
 
 /** Of one worker; each is a connection to an origin that no visitor waits for. */
 const backgroundMax = 32;

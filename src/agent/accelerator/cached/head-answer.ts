@@ -4,7 +4,7 @@ import { mimeOf } from "../../../core/http/content-coding.ts";
 import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
 import { planHeadRefresh, planRefresh, type RefreshPlan } from "../../../core/http/http-refresh.ts";
 import { isOriginError } from "../../../core/http/http-reuse.ts";
-import type { Entry } from "./cache-port.ts";
+import type { Entry } from "../../cache/entry.ts";
 import { passedForm } from "./body-choice.ts";
 import { dropStored } from "./drop-stored.ts";
 import type { Exchange } from "../doors/exchange.ts";

@@ -12,7 +12,7 @@ import {
   type CacheRoute,
   type SiteRoutes,
 } from "../../../core/serving/site-routes.ts";
-import type { Entry, EntryKey } from "./cache-port.ts";
+import type { Entry, EntryKey } from "../../cache/entry.ts";
 import { answerEntry, type EntryUse } from "./entry-answer.ts";
 import type { Exchange } from "../doors/exchange.ts";
 import type { FlightDeps, FlightPlan } from "./flight.ts";

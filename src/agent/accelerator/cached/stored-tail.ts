@@ -1,6 +1,7 @@
 // The rest of a body for a visitor who was too slow for the stream that others share: from the store, once the whole is there.
 
-import type { CommitOutcome, Entry, EntryKey, ResponseCache } from "./cache-port.ts";
+import type { CommitOutcome, Entry, EntryKey } from "../../cache/entry.ts";
+import type { ResponseCache } from "./cache-port.ts";
 
 /** Fails where it was not stored, or is gone already: the visitor has to see that the answer is broken. */
 export async function* storedTail(

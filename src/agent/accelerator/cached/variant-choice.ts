@@ -4,7 +4,8 @@ import { asksNoTransform } from "../../../core/http/cache-control.ts";
 import { acceptedCodings, isCodable, type Coding } from "../../../core/http/content-coding.ts";
 import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
-import type { Entry, EntryMeta, ResponseCache } from "./cache-port.ts";
+import type { Entry, EntryMeta } from "../../cache/entry.ts";
+import type { ResponseCache } from "./cache-port.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 
 export type VariantChoice = {

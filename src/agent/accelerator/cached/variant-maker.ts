@@ -5,8 +5,9 @@
 
 import { messageOf } from "../../../core/faults.ts";
 import { codedToBytes, type Coding } from "../../../core/http/content-coding.ts";
-import type { Entry, ResponseCache, StoredStream } from "./cache-port.ts";
-import type { Clock } from "../ports.ts";
+import type { Entry } from "../../cache/entry.ts";
+import type { ResponseCache, StoredStream } from "./cache-port.ts";
+import type { WorkerClock } from "../clock.ts";
 import type { ProblemLog } from "../records/problem-log.ts";
 import type { PoolWords } from "../pool/shared-words.ts";
 import { encode } from "./variant-coder.ts";
@@ -24,7 +25,7 @@ export type VariantMakerOptions = {
   readonly words: PoolWords;
   /** The worker's. */
   readonly no: number;
-  readonly clock: Clock;
+  readonly clock: WorkerClock;
   readonly metrics: WorkerMetrics;
   readonly problems: ProblemLog;
 };

@@ -2,16 +2,16 @@
 
 import { sendText } from "./answer.ts";
 import type { Carrier } from "./carrier.ts";
+import type { WorkerClock } from "../clock.ts";
 import type { Connection } from "./connection.ts";
 import { Exchange } from "./exchange.ts";
-import type { Clock } from "../ports.ts";
 import type { ProblemLog } from "../records/problem-log.ts";
 import type { Recorder } from "../records/recorder.ts";
 
 export type ExchangeRunnerDeps = {
   readonly answer: (exchange: Exchange) => Promise<void>;
   readonly recorder: Recorder;
-  readonly clock: Clock;
+  readonly clock: WorkerClock;
   readonly problems: ProblemLog;
 };
 

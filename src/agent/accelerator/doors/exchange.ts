@@ -6,8 +6,8 @@ import type { ClientAddress } from "../../../core/http/client-address.ts";
 import type { Verdict } from "../../../core/serving/verdict.ts";
 import type { RequestRecord } from "../../../wire/request-log.ts";
 import type { Carrier, VisitorRequest, VisitorResponse } from "./carrier.ts";
+import type { WorkerClock } from "../clock.ts";
 import type { Connection } from "./connection.ts";
-import type { Clock } from "../ports.ts";
 
 /** The visitor left before the answer was complete; after nginx's 499. */
 const visitorGone = 499;
@@ -42,7 +42,7 @@ export class Exchange {
     carrier: Carrier,
     connection: Connection,
     options: {
-      readonly clock: Clock;
+      readonly clock: WorkerClock;
       readonly awaitsContinue: boolean;
       readonly onEnd: (exchange: Exchange, status: number) => void;
     },

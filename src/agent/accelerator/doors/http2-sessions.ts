@@ -11,17 +11,17 @@ import type { ServerHttp2Stream } from "node:http2";
 import { Budget, type BudgetRules } from "../../../core/budget.ts";
 import { fieldValue } from "../../../core/http/http-fields.ts";
 import { sendText } from "./answer.ts";
+import type { WorkerClock } from "../clock.ts";
 import { closeOf, Connection, type Arrival } from "./connection.ts";
 import type { ExchangeRunner } from "./exchange-runner.ts";
 import { Http2Carrier } from "./http2-carrier.ts";
-import type { Clock } from "../ports.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 
 export type Http2SessionsDeps = {
   readonly runner: ExchangeRunner;
   readonly nextConnection: () => number;
   readonly metrics: WorkerMetrics;
-  readonly clock: Clock;
+  readonly clock: WorkerClock;
   readonly limits?: Partial<Http2Limits> | undefined;
 };
 

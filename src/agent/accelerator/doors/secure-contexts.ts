@@ -8,7 +8,7 @@ import {
   type CertificateTableRef,
   type ListedCertificate,
 } from "../../../core/serving/certificate-table.ts";
-import type { Clock } from "../ports.ts";
+import type { WorkerClock } from "../clock.ts";
 import type { ProblemLog } from "../records/problem-log.ts";
 
 /** About 50 KiB each: 25 MiB a worker. */
@@ -25,7 +25,7 @@ export const minVersion = "TLSv1.2";
 export type SecureContextsDeps = {
   /** Of the state in force. */
   readonly current: () => CertificateTableRef | undefined;
-  readonly clock: Clock;
+  readonly clock: WorkerClock;
   readonly problems: ProblemLog;
 };
 

@@ -3,10 +3,11 @@
 import { mimeOf, varyingByCoding } from "../../../core/http/content-coding.ts";
 import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import type { Field } from "../../../core/http/http-fields.ts";
+import type { Entry, EntryKey, EntryMeta } from "../../cache/entry.ts";
 import { cacheStatus, sendBody, withSiteHeaders, writeHead, type Body } from "../doors/answer.ts";
-import type { Entry, EntryKey, EntryMeta, ResponseCache } from "../cached/cache-port.ts";
+import type { ResponseCache } from "../cached/cache-port.ts";
+import type { WorkerClock } from "../clock.ts";
 import type { Exchange } from "../doors/exchange.ts";
-import type { Clock } from "../ports.ts";
 import type { SiteFile, SiteFiles } from "./site-files.ts";
 import { planStatic, type StaticForm, type StaticPlan } from "./static-plan.ts";
 import {
@@ -20,7 +21,7 @@ import type { WorkerMetrics } from "../records/worker-metrics.ts";
 
 export type StaticAnswerDeps = {
   readonly cache: ResponseCache;
-  readonly clock: Clock;
+  readonly clock: WorkerClock;
   readonly variants: VariantMaker;
   readonly metrics: WorkerMetrics;
 };
@@ -167,7 +168,7 @@ export async function answerNotFound(
   await sendBody(exchange, body);
 }
 
-function metaOf({ site, file, sourceNo }: StaticRequest, clock: Clock): EntryMeta {
+function metaOf({ site, file, sourceNo }: StaticRequest, clock: WorkerClock): EntryMeta {
   return {
     status: 200,
     headers: [["Content-Type", file.contentType]],

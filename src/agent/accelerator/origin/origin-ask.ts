@@ -3,17 +3,17 @@
 import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
 import { fieldValue } from "../../../core/http/http-fields.ts";
 import { sendText } from "../doors/answer.ts";
+import type { WorkerClock } from "../clock.ts";
 import type { Exchange } from "../doors/exchange.ts";
 import { isReadable } from "./origin-answer.ts";
 import type { OriginFailure } from "./origin-errors.ts";
 import type { OriginAnswer, OriginPools, OriginRequest } from "./origin-pools.ts";
-import type { Clock } from "../ports.ts";
 import type { ProblemLog } from "../records/problem-log.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 
 export type OriginDeps = {
   readonly origins: OriginPools;
-  readonly clock: Clock;
+  readonly clock: WorkerClock;
   readonly metrics: WorkerMetrics;
   readonly problems: ProblemLog;
 };

@@ -7,9 +7,9 @@ import { backoffMs } from "../../../core/backoff.ts";
 import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
 import { fieldsOfRaw, fieldValue, type Field } from "../../../core/http/http-fields.ts";
 import { checkKey } from "../../../core/serving/origin-checks.ts";
+import type { WorkerClock } from "../clock.ts";
 import { originConnector, type OriginGuard } from "./origin-connector.ts";
 import { originFailure, type OriginFailure } from "./origin-errors.ts";
-import type { Clock } from "../ports.ts";
 
 export type OriginRequest = {
   readonly method: string;
@@ -57,14 +57,14 @@ const idempotent: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "PUT"
 
 export class OriginPools implements AsyncDisposable {
   readonly #origins = new Map<string, Origin>();
-  readonly #clock: Clock;
+  readonly #clock: WorkerClock;
   readonly #random: () => number;
   readonly #guard: OriginGuard;
   /** By checkKey: they fail their active check. */
   #down: ReadonlySet<string> = new Set();
   readonly #sweep: NodeJS.Timeout;
 
-  constructor(clock: Clock, random: () => number, guard: OriginGuard) {
+  constructor(clock: WorkerClock, random: () => number, guard: OriginGuard) {
     this.#clock = clock;
     this.#random = random;
     this.#guard = guard;

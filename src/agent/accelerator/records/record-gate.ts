@@ -1,9 +1,10 @@
 // Lets a request in only with room for its record (`spool.when_full: block`). One that finds none waits, in order of arrival and for a few seconds at
 // most; then, or when too many wait, it is answered 503. Without this policy there is no gate, and serving never waits for records.
 
+import type { LaneWriter } from "../../requests/worker/lane-writer.ts";
 import { sendText } from "../doors/answer.ts";
+import type { WorkerClock } from "../clock.ts";
 import type { Exchange } from "../doors/exchange.ts";
-import type { Clock, RecordRoom } from "../ports.ts";
 import type { WorkerMetrics } from "./worker-metrics.ts";
 
 const heldMs = 3_000;
@@ -14,9 +15,9 @@ const retryAfterS = 5;
 
 export type RecordGateDeps = {
   /** Undefined where requests do not wait for it. */
-  readonly recordRoom: RecordRoom | undefined;
+  readonly recordRoom: Pick<LaneWriter, "claim"> | undefined;
   readonly metrics: WorkerMetrics;
-  readonly clock: Clock;
+  readonly clock: WorkerClock;
   /** Requests that may wait at a time. */
   readonly heldMax?: number | undefined;
 };

@@ -4,9 +4,10 @@ import { fieldValue } from "../../../core/http/http-fields.ts";
 import { recordText } from "../../../core/record-text.ts";
 import type { Verdict } from "../../../core/serving/verdict.ts";
 import type { RequestRecord } from "../../../wire/request-log.ts";
+import type { LaneWriter } from "../../requests/worker/lane-writer.ts";
+import type { WorkerClock } from "../clock.ts";
 import type { Connection } from "../doors/connection.ts";
 import type { Exchange } from "../doors/exchange.ts";
-import type { Clock, RecordSink } from "../ports.ts";
 import type { WorkerMetrics } from "./worker-metrics.ts";
 
 // The limits of wire/request-log.ts, in UTF-16 units.
@@ -24,7 +25,11 @@ export type Recorder = {
 
 export type RequestLine = { readonly method: string; readonly target: string };
 
-export function createRecorder(sink: RecordSink, metrics: WorkerMetrics, clock: Clock): Recorder {
+export function createRecorder(
+  sink: Pick<LaneWriter, "accept">,
+  metrics: WorkerMetrics,
+  clock: WorkerClock,
+): Recorder {
   const take = (record: RequestRecord, isClaimed = false): void => {
     const domain = record.domain ?? "none";
     const status = `${Math.floor(record.response_status / 100)}xx`;

@@ -118,11 +118,19 @@ class SetVerdicts {
   }
 }
 
+/** Synchronous, never throws. Asked once for each request; `domain` is the main domain, for what it counts. */
+export type VisitorJudge = (
+  bots: HostBots,
+  clientIp: string,
+  userAgent: string | undefined,
+  domain: string,
+) => Verdict;
+
 /** For all states of a worker: what it opens of one it keeps for as long as that one lives. `unreviewed` is told of each bot whose address is in no set. */
 export function createJudge(
   claimedBot: ClaimedBotLookup,
   unreviewed: (domain: string, bot: ClaimedBot) => void = () => {},
-): (bots: HostBots, clientIp: string, userAgent: string | undefined, domain: string) => Verdict {
+): VisitorJudge {
   const reader = new AddressReader();
   const judges = new WeakMap<HostBots, BotJudge>();
   return (bots, clientIp, userAgent, domain) => {

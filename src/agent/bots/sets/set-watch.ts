@@ -3,14 +3,12 @@
 import type { Health } from "../../../base/health.ts";
 import type { Log } from "../../../base/log.ts";
 import { createMetrics, type Registry } from "../../../base/metrics.ts";
-import type { BotSet } from "../../../wire/journal.ts";
-import type { SetVersion } from "../tables/table-messages.ts";
+import type { SetName, SetVersion } from "../tables/table-messages.ts";
 
 /** `mismatch`: what arrived does not fit. `shrunk`: refused, an accident is more likely. `unavailable`: the whole set cannot be had, or not right. */
 export type BehindReason = "mismatch" | "shrunk" | "unavailable";
 
-type Name = { readonly host: string; readonly kind: BotSet };
-type Behind = Name & {
+type Behind = SetName & {
   readonly why: BehindReason;
   readonly reason: string;
   readonly since: string;
@@ -59,7 +57,7 @@ export class SetWatch {
   }
 
   /** The last good set stays in force. */
-  behind({ host, kind }: Name, why: BehindReason, reason: string): void {
+  behind({ host, kind }: SetName, why: BehindReason, reason: string): void {
     const key = `${kind}/${host}`;
     const since = this.#behind.get(key)?.since ?? this.#now().toISOString();
     this.#behind.set(key, { host, kind, why, reason, since });
@@ -73,7 +71,7 @@ export class SetWatch {
   }
 
   /** As central has it. */
-  current({ host, kind }: Name): void {
+  current({ host, kind }: SetName): void {
     const key = `${kind}/${host}`;
     if (!this.#behind.delete(key)) return;
     this.#metrics.accel_agent_sets_behind.set(this.#behind.size);
@@ -81,12 +79,12 @@ export class SetWatch {
     this.#log.info({ host, kind }, "bot set is as central has it");
   }
 
-  fetched({ host, kind }: Name): void {
+  fetched({ host, kind }: SetName): void {
     this.#metrics.accel_agent_set_fetches_total.inc();
     this.#log.info({ host, kind }, "bot set fetched whole");
   }
 
-  behindNow(): readonly Name[] {
+  behindNow(): readonly SetName[] {
     return [...this.#behind.values()].map(({ host, kind }) => ({ host, kind }));
   }
 

@@ -11,6 +11,8 @@ export type SetVersion = {
   readonly digest: string;
 };
 
+export type SetName = Pick<SetVersion, "host" | "kind">;
+
 /** Leads from the set with one digest to the set with the other. */
 export type SetDelta = {
   readonly before: string;

@@ -15,8 +15,8 @@ import { AccelError, messageOf } from "../../../core/faults.ts";
 import { patternsFault } from "../../../core/patterns/pattern-fault.ts";
 import { everything } from "../../../core/patterns/pattern-recipes.ts";
 import type { ClearApplied, ClearGone, ClearRequest } from "./clears.ts";
+import type { IndexClock } from "../index/clock.ts";
 import type { Scope } from "../entry.ts";
-import type { Clock } from "../index/clock.ts";
 import type { IndexKeeper } from "../index/index-keeper.ts";
 import type { MatchProcess } from "./matcher-child.ts";
 import type { OpenIndex } from "../index/open-index.ts";
@@ -38,7 +38,7 @@ export type ClearingOptions = {
   readonly matcher: MatchProcess;
   readonly verification: Verification;
   readonly patterns: PatternCheck;
-  readonly clock: Clock;
+  readonly clock: IndexClock;
   readonly directory: string;
   readonly matchBudgetMs: number;
   /** Told once a clear that had to widen. */

@@ -6,9 +6,9 @@
 
 import { AccelError } from "../../../core/faults.ts";
 import type { ClearGone, Clears } from "./clears.ts";
+import type { IndexClock } from "../index/clock.ts";
 import { departuresMax } from "../index/departures.ts";
 import type { Entries, Removed } from "../index/entries.ts";
-import type { Clock } from "../index/clock.ts";
 import { RowPace } from "../index/row-pace.ts";
 import type { ServableBits } from "../index/servable-bits.ts";
 import type { SharedHeader } from "../index/shared-header.ts";
@@ -47,7 +47,7 @@ export type DeletionsOptions = {
   readonly entries: Entries;
   readonly clears: Clears;
   readonly bits: ServableBits;
-  readonly clock: Clock;
+  readonly clock: IndexClock;
   readonly header: Pick<SharedHeader, "clearsAsked" | "lookups">;
   /** Runs in one transaction; throws as SQLite does, then nothing of it happened. */
   readonly commit: <T>(action: () => T) => T;

@@ -1,6 +1,6 @@
 // Time as the index thread has it.
 
-export type Clock = {
+export type IndexClock = {
   /** Wall clock, for the coarse time of last use. */
   readonly nowS: () => number;
   /** Monotonic. */

@@ -2,7 +2,7 @@
 // use that is coarse; then again of the one that holds the most by then, down to a little below where it began.
 
 import { takeFromLargest, type Holder } from "../../../core/fair-eviction.ts";
-import type { Clock } from "./clock.ts";
+import type { IndexClock } from "./clock.ts";
 import { isShort, shortBytes } from "./disk-room.ts";
 import type { Entries, Removed, Unused } from "./entries.ts";
 import { evictionPace, PacedSteps } from "./paced-steps.ts";
@@ -18,7 +18,7 @@ export type EvictionOptions = {
   readonly entries: Entries;
   readonly header: SharedHeader;
   readonly diskMax: number;
-  readonly clock: Clock;
+  readonly clock: IndexClock;
   /** Runs in one transaction; throws as SQLite does, then nothing of it happened. */
   readonly commit: <T>(action: () => T) => T;
 };

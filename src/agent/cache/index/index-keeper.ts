@@ -5,11 +5,11 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { messageOf } from "../../../core/faults.ts";
-import type { Clock } from "./clock.ts";
 import type { WalLengths, WriteBack } from "./checkpoints.ts";
+import type { IndexClock } from "./clock.ts";
 import { openIndexFile } from "./index-file.ts";
-import type { IndexFacts } from "./opening.ts";
 import { OpenIndex, type Counts } from "./open-index.ts";
+import type { IndexFacts } from "./opening.ts";
 import type { SharedHeader } from "./shared-header.ts";
 import { isDiskFault } from "./text-index.ts";
 
@@ -25,7 +25,7 @@ export type KeeperOptions = {
   readonly directory: string;
   readonly header: SharedHeader;
   readonly diskMax: number;
-  readonly clock: Clock;
+  readonly clock: IndexClock;
   readonly facts: IndexFacts;
   readonly events: KeeperEvents;
   /** What writes the WAL back beside this thread; undefined: SQLite does it within commits. */

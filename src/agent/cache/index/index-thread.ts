@@ -4,6 +4,7 @@ import { openPatternCheck } from "../../../base/pattern-check.ts";
 import { codeOf, messageOf } from "../../../core/faults.ts";
 import { Checkpointer } from "./checkpointer.ts";
 import { Clearing } from "../clearing/clearing.ts";
+import type { IndexClock } from "./clock.ts";
 import { IndexKeeper } from "./index-keeper.ts";
 import { Inquiries } from "./inquiries.ts";
 import { MatchProcess } from "../clearing/matcher-child.ts";
@@ -15,7 +16,6 @@ import type {
   IndexerToMain,
   MainToIndexer,
 } from "../messages.ts";
-import type { Clock } from "./clock.ts";
 import { SharedHeader } from "./shared-header.ts";
 import { Verification } from "../clearing/verification.ts";
 import { WriteQueue } from "./write-queue.ts";
@@ -28,7 +28,7 @@ const refusedTold = 20;
 
 export type IndexThreadOptions = {
   readonly init: IndexerInit;
-  readonly clock: Clock;
+  readonly clock: IndexClock;
   readonly tell: (message: IndexerToMain) => void;
   /** Writes out the file system that the directory is on; false where that is not certain. */
   readonly sync: (directory: string) => Promise<boolean>;

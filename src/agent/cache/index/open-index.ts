@@ -3,20 +3,20 @@
 
 import type { Sqlite } from "../../../base/sqlite.ts";
 import { Checkpoints, type WriteBack } from "./checkpoints.ts";
-import type { Clock } from "./clock.ts";
 import { Clears, type ClearGone, type ClearRequest } from "../clearing/clears.ts";
+import type { IndexClock } from "./clock.ts";
 import { Deletions } from "../clearing/deletions.ts";
 import { Departures } from "./departures.ts";
 import { Entries, type Removed } from "./entries.ts";
-import { Eviction } from "./eviction.ts";
-import type { CommitOutcome, Scope } from "../entry.ts";
-import { Guard } from "./guard.ts";
 import { EntrySites, type Site } from "./entry-sites.ts";
+import type { CommitOutcome, Scope } from "../entry.ts";
+import { Eviction } from "./eviction.ts";
+import { Guard } from "./guard.ts";
 import { encodeIdRuns } from "../clearing/id-runs.ts";
 import { IdSet, type IdBits } from "../clearing/id-set.ts";
 import { commit, markClean, readState } from "./index-file.ts";
-import { madeAnew, noteEpoch } from "./opening.ts";
 import { makeObjectDirectories, newRun, ObjectSweep, unlinkObject } from "./object-files.ts";
+import { madeAnew, noteEpoch } from "./opening.ts";
 import { idSpanMax, ServableBits } from "./servable-bits.ts";
 import { keyPlace, type SharedHeader } from "./shared-header.ts";
 import { Writes, type Effect, type Write } from "./writes.ts";
@@ -41,7 +41,7 @@ export class OpenIndex implements Disposable {
   readonly #guard = new Guard();
   readonly #directory: string;
   readonly #header: SharedHeader;
-  readonly #clock: Clock;
+  readonly #clock: IndexClock;
   readonly #sweep: ObjectSweep;
   readonly #checkpoints: Checkpoints | undefined;
   readonly #deletions: Deletions;
@@ -56,7 +56,7 @@ export class OpenIndex implements Disposable {
       directory: string;
       header: SharedHeader;
       diskMax: number;
-      clock: Clock;
+      clock: IndexClock;
       incarnation: number;
       counts: Counts;
       isUnchecked: boolean;

@@ -4,7 +4,7 @@
 //   nobody visits   as fast as is promised; where the host is too busy for that there are no rests, and half a second that a checkpoint took is made up for
 //   somebody does   a quarter as fast: what is being deleted is unservable already, and nobody waits for its room
 
-import type { Clock } from "./clock.ts";
+import type { IndexClock } from "./clock.ts";
 
 /** Above the 40,000 that are promised for a host that has time for them. */
 const rowsPerMsAlone = 44;
@@ -18,13 +18,13 @@ const restMsMin = 0.1;
 const lookMs = 100;
 
 export class RowPace {
-  readonly #clock: Pick<Clock, "elapsedMs" | "rest">;
+  readonly #clock: Pick<IndexClock, "elapsedMs" | "rest">;
   readonly #lookups: () => number;
   #dueMs = 0;
   #seen = { lookups: 0, atMs: 0, isVisited: false };
 
   /** `lookups` moves with each visitor. */
-  constructor(clock: Pick<Clock, "elapsedMs" | "rest">, lookups: () => number) {
+  constructor(clock: Pick<IndexClock, "elapsedMs" | "rest">, lookups: () => number) {
     this.#clock = clock;
     this.#lookups = lookups;
   }

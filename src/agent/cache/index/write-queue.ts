@@ -2,7 +2,7 @@
 
 import type { MessagePort } from "node:worker_threads";
 import { messageOf } from "../../../core/faults.ts";
-import type { Clock } from "./clock.ts";
+import type { IndexClock } from "./clock.ts";
 import type { IndexKeeper } from "./index-keeper.ts";
 import type { IndexerToWorker, WorkerToIndexer } from "../messages.ts";
 import type { OpenIndex } from "./open-index.ts";
@@ -26,7 +26,7 @@ type Queued = { readonly write: Write } & (
 
 export type WriteQueueOptions = {
   readonly keeper: IndexKeeper;
-  readonly clock: Clock;
+  readonly clock: IndexClock;
   /** Whether somebody waits for a clear. */
   readonly isClearing: () => boolean;
   /** Told at each change: why nothing can be stored, undefined when it can again. */

@@ -5,6 +5,7 @@ import { createHash, type Hash } from "node:crypto";
 import { mkdir, open, unlink, writeFile, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { messageOf } from "../../../core/faults.ts";
+import type { DiskRoom } from "../index/disk-room.ts";
 import {
   inlineBytesMax,
   storeFault,
@@ -14,7 +15,6 @@ import {
   type StoredBody,
 } from "../entry.ts";
 import { hotBodyBytesMax } from "./hot-bodies.ts";
-import type { DiskRoom } from "../index/disk-room.ts";
 import type { CommitAnswer } from "./index-link.ts";
 import { newObjectName, objectPath } from "../index/object-files.ts";
 
@@ -59,7 +59,10 @@ export class ObjectWriter {
     if (options.run === undefined) this.#fault = "there is no index";
   }
 
-  /** The chunk must not change afterwards. */
+  /**
+   * The chunk is neither kept beyond its copy nor transferred by those who read it here too, and must not change afterwards. Resolves when another one may
+   * be written. False: storing has failed or the object is too large; the caller stops writing and aborts.
+   */
   async write(chunk: Uint8Array): Promise<boolean> {
     if (this.#isEnded || this.#fault !== undefined) return false;
     this.#size += chunk.length;
@@ -74,7 +77,7 @@ export class ObjectWriter {
     return this.#fault === undefined;
   }
 
-  /** False: it is known already that a commit would not store it. `size` of the whole body, undefined where it is not stated. */
+  /** False: it is known already that a commit would not store it. `size` of the whole body, undefined where it is not stated. Synchronous. */
   mayStore(meta: EntryMeta, size: number | undefined): boolean {
     if (this.#fault !== undefined || (size ?? 0) > this.#options.bytesMax) return false;
     return storeFault(meta) === undefined;

@@ -2,7 +2,6 @@
 
 import { Readable } from "node:stream";
 import { expect, test } from "vitest";
-import type { EntryKey } from "../../../../src/agent/accelerator/cached/cache-port.ts";
 import type { FlightPlan } from "../../../../src/agent/accelerator/cached/flight.ts";
 import { Flights } from "../../../../src/agent/accelerator/cached/flights.ts";
 import { discard } from "../../../../src/agent/accelerator/origin/origin-ask.ts";
@@ -16,6 +15,7 @@ import { silentLog } from "../../../../src/base/log.ts";
 import { Registry } from "../../../../src/base/metrics.ts";
 import { plainRequest } from "../../../../src/core/http/http-cache.ts";
 import { MemoryCache } from "../memory-cache.ts";
+import type { EntryKey } from "../../../../src/agent/cache/entry.ts";
 
 /** All it says is for one visitor alone. */
 class PrivateOrigins extends OriginPools {

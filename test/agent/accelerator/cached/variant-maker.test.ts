@@ -3,13 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { brotliDecompressSync } from "node:zlib";
 import { expect, it } from "vitest";
-import type {
-  CommitOutcome,
-  Entry,
-  EntryKey,
-  ResponseCache,
-} from "../../../../src/agent/accelerator/cached/cache-port.ts";
-import { createClock } from "../../../../src/agent/accelerator/ports.ts";
+import type { ResponseCache } from "../../../../src/agent/accelerator/cached/cache-port.ts";
 import { ProblemLog } from "../../../../src/agent/accelerator/records/problem-log.ts";
 import { PoolWords } from "../../../../src/agent/accelerator/pool/shared-words.ts";
 import { encode } from "../../../../src/agent/accelerator/cached/variant-coder.ts";
@@ -26,6 +20,8 @@ import { tempDir } from "../../../support/temp-dir.ts";
 import { until } from "../../../support/until.ts";
 import { keyOf, metaOf, openedRig } from "../../cache/rig.ts";
 import { MemoryCache } from "../memory-cache.ts";
+import type { CommitOutcome, Entry, EntryKey } from "../../../../src/agent/cache/entry.ts";
+import { createClock } from "../../../../src/agent/accelerator/clock.ts";
 
 const text = Buffer.from("The same procedure as every year, James.\n".repeat(100));
 

@@ -6,13 +6,13 @@ import {
   OriginChecks,
 } from "../../../../src/agent/accelerator/origin/origin-checks.ts";
 import { OriginPools } from "../../../../src/agent/accelerator/origin/origin-pools.ts";
-import { createClock } from "../../../../src/agent/accelerator/ports.ts";
 import { Health } from "../../../../src/base/health.ts";
 import { silentLog } from "../../../../src/base/log.ts";
 import { Registry } from "../../../../src/base/metrics.ts";
 import type { BackendSettings, SiteInput } from "../../../../src/core/serving/effective-devlove.ts";
 import { until } from "../../../support/until.ts";
 import { host, openOrigin, stateOf } from "../edge.ts";
+import { createClock } from "../../../../src/agent/accelerator/clock.ts";
 
 const health = { path: "/up", interval_s: 1, timeout_s: 30, statuses: [200] };
 const guard = { ownListeners: [] };

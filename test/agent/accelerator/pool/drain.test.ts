@@ -7,13 +7,13 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { sendText } from "../../../../src/agent/accelerator/doors/answer.ts";
 import { VisitorListener } from "../../../../src/agent/accelerator/doors/listener.ts";
-import { createClock } from "../../../../src/agent/accelerator/ports.ts";
 import { ProblemLog } from "../../../../src/agent/accelerator/records/problem-log.ts";
 import { createRecorder } from "../../../../src/agent/accelerator/records/recorder.ts";
 import { createWorkerMetrics } from "../../../../src/agent/accelerator/records/worker-metrics.ts";
 import { silentLog } from "../../../../src/base/log.ts";
 import { Registry } from "../../../../src/base/metrics.ts";
 import { ClientAddresses } from "../../../../src/core/http/client-address.ts";
+import { createClock } from "../../../../src/agent/accelerator/clock.ts";
 
 test("a drain waits for what an answer still does when it has gone out and its connection is closed", async () => {
   const [clock, metrics] = [createClock(), createWorkerMetrics(new Registry())];

@@ -4,7 +4,6 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { ClearGone } from "../../../../src/agent/cache/clearing/clears.ts";
-import type { Clock } from "../../../../src/agent/cache/index/clock.ts";
 import { IndexKeeper } from "../../../../src/agent/cache/index/index-keeper.ts";
 import { objectPath } from "../../../../src/agent/cache/index/object-files.ts";
 import type { OpenIndex } from "../../../../src/agent/cache/index/open-index.ts";
@@ -13,6 +12,7 @@ import { SharedHeader } from "../../../../src/agent/cache/index/shared-header.ts
 import type { Write } from "../../../../src/agent/cache/index/writes.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 import { keyOf, metaOf } from "../rig.ts";
+import type { IndexClock } from "../../../../src/agent/cache/index/clock.ts";
 
 const rows = 5_000;
 
@@ -167,7 +167,7 @@ async function openFilled(
   };
 }
 
-function openKeeper(directory: string, header: SharedHeader, clock: Clock): IndexKeeper {
+function openKeeper(directory: string, header: SharedHeader, clock: IndexClock): IndexKeeper {
   return new IndexKeeper({
     directory,
     header,

@@ -5,8 +5,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Entry } from "../../../../src/agent/accelerator/cached/cache-port.ts";
-import { ask, openEdge, openOrigin, stateOf, type Edge } from "../edge.ts";
+import { ask, openEdge, openOrigin, stateOf, type Edge } from "./edge.ts";
+import type { Entry } from "../../../src/agent/cache/entry.ts";
 
 const lifeS = 10;
 const whileS = 20;
