@@ -12,10 +12,9 @@ import type { Served, ServedSite } from "./pool/host-table.ts";
 import type { GeneratedDeps } from "./cached/inquiry.ts";
 import { askedPort, visitorScheme } from "./origin/origin-request.ts";
 import { asksForUpgrade, refusalOf } from "./doors/request-check.ts";
-import { SourceChanged, type SiteFile } from "./files/site-files.ts";
+import { routeStatic, SourceChanged, type SiteFile } from "./files/site-files.ts";
 import type { StagedStates } from "./pool/staged-states.ts";
 import { answerNotFound, answerStatic, type StaticAnswerDeps } from "./files/static-answer.ts";
-import { routeStatic } from "./files/static-route.ts";
 import type { WorkerMetrics } from "./records/worker-metrics.ts";
 
 export type PipelineDeps = GeneratedDeps &

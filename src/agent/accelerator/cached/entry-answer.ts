@@ -16,14 +16,14 @@ import type { Entry } from "../../cache/entry.ts";
 import { cacheStatus, sendBody, withSiteHeaders, writeHead, type Body } from "../doors/answer.ts";
 import {
   chooseBody,
+  countVariant,
   plainBody,
   validatorsOf,
   type BodyChoice,
   type BodyUse,
-} from "./body-choice.ts";
+} from "./forms.ts";
 import type { ResponseCache } from "./cache-port.ts";
 import type { Exchange } from "../doors/exchange.ts";
-import { countVariant } from "./variant-choice.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 
 /** Synchronous. The newest response for the request decides (RFC 9111 §4.1). */

@@ -13,10 +13,14 @@ import { variantOf, type Selecting } from "../../../core/http/http-vary.ts";
 import { queryRuleName } from "../../../core/serving/site-routes.ts";
 import type { Entry, EntryKey, EntryMeta } from "../../cache/entry.ts";
 import type { ResponseCache } from "./cache-port.ts";
-import { dropStored } from "./drop-stored.ts";
-import { Fill, shortly } from "./fill.ts";
-import { isDelimited, passedFields } from "../origin/origin-answer.ts";
-import { askOrigin, discard, type OriginDeps } from "../origin/origin-ask.ts";
+import { dropStored, Fill, shortly } from "./fill.ts";
+import {
+  askOrigin,
+  discard,
+  isDelimited,
+  passedFields,
+  type OriginDeps,
+} from "../origin/origin-answer.ts";
 import type { OriginFailure } from "../origin/origin-errors.ts";
 import type { OriginAnswer } from "../origin/origin-pools.ts";
 import { SharedBody } from "./shared-body.ts";

@@ -10,8 +10,7 @@ import { sendText } from "../doors/answer.ts";
 import type { ResponseCache } from "./cache-port.ts";
 import { selectEntry } from "./entry-answer.ts";
 import type { Exchange } from "../doors/exchange.ts";
-import { answerByFlight } from "./flight-answer.ts";
-import { answerHead } from "./head-answer.ts";
+import { answerByFlight, answerHead } from "./fetched-answer.ts";
 import {
   answerBase,
   inquire,

@@ -9,10 +9,15 @@ import { sendText } from "../doors/answer.ts";
 import type { ResponseCache } from "../cached/cache-port.ts";
 import type { Exchange } from "../doors/exchange.ts";
 import type { GeneratedRequest } from "../cached/inquiry.ts";
-import { passedFields, relay } from "./origin-answer.ts";
-import { answerFailure, askOrigin, discard, type OriginDeps } from "./origin-ask.ts";
+import {
+  answerFailure,
+  askOrigin,
+  ending,
+  passedFields,
+  relay,
+  type OriginDeps,
+} from "./origin-answer.ts";
 import type { OriginAnswer } from "./origin-pools.ts";
-import { BodyTooLarge, requestBody } from "../doors/request-body.ts";
 
 export type PassDeps = OriginDeps & { readonly cache: ResponseCache };
 
@@ -110,18 +115,32 @@ async function askWithBody(
   return undefined;
 }
 
-/** Frees the origin's connection and adds what the body took to the time until the head, however the answer ends. */
-export function ending(
-  answer: OriginAnswer,
-  { clock }: OriginDeps,
-  exchange: Exchange,
-): Disposable {
-  const headMs = exchange.originMs;
-  const sinceMs = clock.steadyMs(); // The answer's own times are for its age: they follow a wall clock, which jumps.
-  return {
-    [Symbol.dispose]: () => {
-      exchange.originMs = headMs + clock.steadyMs() - sinceMs;
-      discard(answer);
-    },
-  };
+export class BodyTooLarge extends Error {
+  constructor(bytesMax: number) {
+    super(`The body of a request to this site may have ${bytesMax} bytes at most.`);
+  }
+}
+
+export type RequestBody = {
+  /** To be called when the origin's connection is there. Throws BodyTooLarge at the byte after the last allowed one. */
+  readonly read: () => AsyncGenerator<Uint8Array>;
+  readonly isTooLarge: () => boolean;
+};
+
+/** Undefined: the request has none. */
+export function requestBody(exchange: Exchange, bytesMax: number): RequestBody | undefined {
+  if (!exchange.hasBody) return undefined;
+  let received = 0;
+  async function* read(): AsyncGenerator<Uint8Array> {
+    if (exchange.awaitsContinue) exchange.response.writeContinue();
+    // The request outlives this reader: the answer still has to go out on its socket.
+    for await (const chunk of exchange.request.iterator({ destroyOnReturn: false })) {
+      // An HTTP request gives buffers; its type says any.
+      const bytes = chunk as Uint8Array;
+      received += bytes.length;
+      if (received > bytesMax) throw new BodyTooLarge(bytesMax);
+      yield bytes;
+    }
+  }
+  return { read, isTooLarge: () => received > bytesMax };
 }

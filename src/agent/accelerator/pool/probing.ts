@@ -4,8 +4,7 @@
 import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
 import { messageOf } from "../../../core/faults.ts";
 import type { HostTable } from "./host-table.ts";
-import { wholeBytesMax, type SiteFile } from "../files/site-files.ts";
-import { routeStatic } from "../files/static-route.ts";
+import { routeStatic, wholeBytesMax, type SiteFile } from "../files/site-files.ts";
 
 /** Never rejects. One after another: visitors go first. */
 export async function answerProbes(

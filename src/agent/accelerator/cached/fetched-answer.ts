@@ -1,12 +1,12 @@
-// A visitor's answer out of a fetch: his own, or one that was under way for another. Nobody waits without end, and nobody is given what is
-// another's.
+// A visitor's answer out of a fetch: one's own, or one that was under way for another visitor. Nobody waits without end, and nobody is given what
+// belongs to another. HEAD is asked of the origin alone, and what it says of the stored response to GET is taken over (RFC 9111 §4.3.5).
 
 import { decideReuse, isOriginError, type Candidate } from "../../../core/http/http-reuse.ts";
 import { isVariantFor } from "../../../core/http/http-vary.ts";
 import { cacheStatus, sendBody, withSiteHeaders, writeHead } from "../doors/answer.ts";
-import { passedForm } from "./body-choice.ts";
+import { passedForm } from "./forms.ts";
 import type { Exchange } from "../doors/exchange.ts";
-import type { Flight, Landing, SharedAnswer } from "./flight.ts";
+import type { Flight, FlightPlan, Landing, SharedAnswer } from "./flight.ts";
 import {
   answerBase,
   planFlight,
@@ -15,10 +15,20 @@ import {
   type Inquiry,
   type Look,
 } from "./inquiry.ts";
-import { passedFields, relay } from "../origin/origin-answer.ts";
-import { answerFailure, discard } from "../origin/origin-ask.ts";
+import {
+  answerFailure,
+  askOrigin,
+  discard,
+  ending,
+  passedFields,
+  relay,
+} from "../origin/origin-answer.ts";
 import type { OriginAnswer } from "../origin/origin-pools.ts";
-import { ending } from "../origin/passing.ts";
+import { mimeOf } from "../../../core/http/content-coding.ts";
+import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
+import { planHeadRefresh, planRefresh, type RefreshPlan } from "../../../core/http/http-refresh.ts";
+import type { Entry } from "../../cache/entry.ts";
+import { dropStored, shortly } from "./fill.ts";
 
 /** Whoever has waited so long for another's answer asks himself. */
 const joinWaitMs = 10_000;
@@ -161,8 +171,10 @@ async function hand(
     const said = `${status}; fwd-status=304${collapsed}`;
     return await answerBase(deps, exchange, inquiry, confirmed, "confirmed", said);
   }
-  if (landing.kind === "own") await relayOwn(deps, exchange, inquiry, landing.answer, status);
-  else {
+  if (landing.kind === "own") {
+    using _ = ending(landing.answer, deps, exchange);
+    await relayOwn(exchange, inquiry, landing.answer, status, inquiry.isRanged);
+  } else {
     // No await between this and the head: a clear that is known by then is heeded.
     const stored = landing.mayStore() ? "; stored" : "";
     const said = `${status}${isCollapsed ? collapsed : stored}`;
@@ -171,19 +183,19 @@ async function hand(
   return true;
 }
 
+/** The origin's own answer for this visitor alone, or 304 where the visitor has that representation already. */
 async function relayOwn(
-  deps: GeneratedDeps,
   exchange: Exchange,
-  { request, isRanged }: Inquiry,
+  { request: { site } }: Inquiry,
   answer: OriginAnswer,
   status: string,
+  isPart: boolean,
 ): Promise<void> {
-  using _ = ending(answer, deps, exchange);
   const passed = passedFields(answer);
-  const { isNotModified, fields } = isRanged
+  const { isNotModified, fields } = isPart
     ? { isNotModified: false, fields: passed }
-    : passedForm(exchange, request.site, answer.status, passed);
-  await relay(exchange, request.site, answer, {
+    : passedForm(exchange, site, answer.status, passed);
+  await relay(exchange, site, answer, {
     status: isNotModified ? 304 : answer.status,
     fields,
     cacheStatus: isNotModified ? `${status}; fwd-status=200` : status,
@@ -211,4 +223,73 @@ async function sendShared(
   const pieces = meta.status === 204 ? undefined : body.read(exchange.stop);
   writeHead(exchange, meta.status, [...withSiteHeaders(fields, headers), cacheStatus(status)]);
   await sendBody(exchange, pieces);
+}
+
+/** False: nothing was sent, and another look may find something else. */
+export async function answerHead(
+  deps: GeneratedDeps,
+  exchange: Exchange,
+  inquiry: Inquiry,
+  look: Look,
+  reuse: Fetch,
+): Promise<boolean> {
+  const { key, request } = inquiry;
+  const { backend, path } = request;
+  const plan = planFlight(inquiry, look, reuse);
+  const fields = [...plan.fields, ...plan.conditions];
+  const { stop } = exchange;
+  const outgoing = { method: "HEAD", path, fields, body: undefined, stop };
+  const asked = await askOrigin(deps, key.domain, backend, outgoing);
+  exchange.originMs = asked.tookMs;
+  if (stop.aborted) return true;
+  const isFailed = !asked.ok || isOriginError(asked.answer.status);
+  if (isFailed && reuse.standsIn) {
+    if (asked.ok) discard(asked.answer);
+    const status = "fwd=stale; detail=stale-if-error";
+    if (await answerBase(deps, exchange, inquiry, look, "stale", status)) return true;
+  }
+  if (!asked.ok) {
+    answerFailure(exchange, asked.kind);
+    return true;
+  }
+  const { answer } = asked;
+  using _ = ending(answer, deps, exchange);
+  const kept = await takeOver(deps, plan, answer);
+  if (answer.status === 304 && plan.conditions.length > 0) {
+    if (kept === undefined) return false;
+    const confirmed = { ...look, base: kept };
+    const status = `fwd=${reuse.fwd}; fwd-status=304`;
+    return await answerBase(deps, exchange, inquiry, confirmed, "confirmed", status);
+  }
+  await relayOwn(exchange, inquiry, answer, `fwd=${reuse.fwd}`, false);
+  return true;
+}
+
+/** The stored response as it is from now on; undefined where it is not to be used. Errors say nothing of it: some origins know no HEAD. */
+async function takeOver(
+  deps: GeneratedDeps,
+  { key, base, request, settings }: FlightPlan,
+  answer: OriginAnswer,
+): Promise<Entry | undefined> {
+  if (base === undefined || base.status !== 200) return undefined;
+  const facts = { ...answer, fields: passedFields(answer) };
+  let plan: RefreshPlan | undefined;
+  if (answer.status === 304) plan = planRefresh(base, facts, request, settings);
+  else if (answer.status === 200) plan = planHeadRefresh(base, facts, request, settings);
+  if (plan === undefined || plan.kind === "own") return undefined;
+  if (plan.kind === "drop") {
+    await dropStored(deps, key);
+    return undefined;
+  }
+  const headers: readonly Field[] = plan.kind === "refresh" ? plan.headers : base.headers;
+  const refreshed = {
+    headers,
+    mime: mimeOf(fieldValue(headers, "content-type")),
+    storedAtMs: plan.kind === "refresh" ? Math.floor(answer.receivedAtMs) : base.storedAtMs,
+    initialAgeS: plan.kind === "refresh" ? plan.initialAgeS : base.initialAgeS,
+    // Of another representation: what is stored has to be asked about before it is used again.
+    freshForS: plan.kind === "refresh" ? plan.freshForS : 0,
+  };
+  if (plan.kind === "other" || plan.isKept) await shortly(deps.cache.refresh(base, refreshed));
+  return plan.kind === "refresh" ? { ...base, ...refreshed } : undefined;
 }
