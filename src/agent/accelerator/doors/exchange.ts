@@ -3,6 +3,7 @@
 
 import type { Field } from "../../../core/http/http-fields.ts";
 import type { ClientAddress } from "../../../core/http/client-address.ts";
+import type { RequestHead } from "../../../core/serving/request-check.ts";
 import type { Verdict } from "../../../core/serving/verdict.ts";
 import type { RequestRecord } from "../../../wire/request-log.ts";
 import type { Carrier, VisitorRequest, VisitorResponse } from "./carrier.ts";
@@ -12,7 +13,7 @@ import type { Connection } from "./connection.ts";
 /** The visitor left before the answer was complete; after nginx's 499. */
 const visitorGone = 499;
 
-export class Exchange {
+export class Exchange implements RequestHead {
   readonly request: VisitorRequest;
   readonly response: VisitorResponse;
   readonly connection: Connection;
@@ -66,6 +67,15 @@ export class Exchange {
 
   get method(): string {
     return this.request.method ?? "";
+  }
+
+  /** The target as sent; "" where it is none. */
+  get url(): string {
+    return this.request.url ?? "";
+  }
+
+  get httpVersion(): string {
+    return this.request.httpVersion;
   }
 
   get hasBody(): boolean {

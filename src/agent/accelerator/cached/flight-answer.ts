@@ -1,0 +1,211 @@
+// A visitor's answer out of a fetch: his own, or one that was under way for another. Nobody waits without end, and nobody is given what is
+// another's.
+
+import { decideReuse, isOriginError, type Candidate } from "../../../core/http/http-reuse.ts";
+import { isVariantFor } from "../../../core/http/http-vary.ts";
+import {
+  cacheStatus,
+  sendBody,
+  withSiteHeaders,
+  writeHead,
+  type Attempt,
+} from "../doors/answer.ts";
+import { passedForm } from "./body-choice.ts";
+import type { Exchange } from "../doors/exchange.ts";
+import { answerEntry, type EntryDeps } from "./entry-answer.ts";
+import type { Flight, FlightDeps, Landing, SharedAnswer } from "./flight.ts";
+import type { Flights } from "./flights.ts";
+import { planFlight, type Fetch, type Inquiry, type Look } from "./inquiry.ts";
+import { passedFields, relay } from "../origin/origin-answer.ts";
+import { answerFailure, discard } from "../origin/origin-ask.ts";
+import type { OriginAnswer } from "../origin/origin-pools.ts";
+import { ending } from "../origin/passing.ts";
+
+export type GeneratedDeps = FlightDeps & EntryDeps & { readonly flights: Flights };
+
+/** Whoever has waited so long for another's answer asks himself. */
+const joinWaitMs = 10_000;
+
+/** `not-shared`: nothing was sent, and the fetch that was under way is not for this visitor. */
+type Ride = Attempt | "not-shared";
+
+export async function answerByFlight(
+  deps: GeneratedDeps,
+  inquiry: Inquiry,
+  look: Look,
+  reuse: Fetch,
+): Promise<Attempt> {
+  const shared = await ride(deps, inquiry, look, reuse, inquiry.passesOver);
+  if (shared !== "not-shared") return shared;
+  const alone = await ride(deps, inquiry, look, reuse, true);
+  return alone === "not-shared" ? "nothing-sent" : alone;
+}
+
+async function ride(
+  deps: GeneratedDeps,
+  inquiry: Inquiry,
+  look: Look,
+  reuse: Fetch,
+  isAlone: boolean,
+): Promise<Ride> {
+  const { flights, metrics } = deps;
+  const { exchange, key, directives, selecting, backend, rule } = inquiry;
+  const mayShare =
+    !isAlone &&
+    !inquiry.isAuthorized &&
+    !inquiry.isRanged &&
+    !directives.noStore &&
+    flights.isShared(key);
+  // Who does not take what is stored is not given what was asked for before him either.
+  const takesOthers = mayShare && reuse.fwd !== "request" && !directives.noCache;
+  const wanted = { key, mark: look.mark, backend, settings: rule.settings, selecting };
+  const other = takesOthers ? flights.find(wanted) : undefined;
+  const flight = other ?? flights.start(planFlight(inquiry, look, reuse), mayShare);
+  using _ = flight.join();
+  const landing = await landingOf(flight, exchange, other === undefined ? undefined : joinWaitMs);
+  if (exchange.stop.aborted) return "answered";
+  if (landing === undefined) return "not-shared";
+  exchange.originMs = flight.tookMs;
+  if (isFailure(landing) && reuse.standsIn) {
+    if (other === undefined && landing.kind === "own") discard(landing.answer);
+    if ((await standIn(deps, inquiry, look, landing)) === "answered") return "answered";
+    // What was to stand in was cleared meanwhile, and the origin's words are gone too.
+    if (landing.kind === "own") return "nothing-sent";
+  }
+  if (landing.kind === "failed") {
+    answerFailure(exchange, landing.failure);
+    return "answered";
+  }
+  if (other !== undefined) {
+    if (!mayHave(deps, inquiry, landing)) return "not-shared";
+    metrics.accel_agent_cache_collapsed_total.inc({ domain: key.domain });
+  }
+  return await hand(deps, inquiry, look, landing, {
+    flight,
+    status: `fwd=${reuse.fwd}`,
+    isCollapsed: other !== undefined,
+  });
+}
+
+/** Undefined: it took too long, or the visitor has left. */
+async function landingOf(
+  flight: Flight,
+  { stop }: Exchange,
+  waitMs: number | undefined,
+): Promise<Landing | undefined> {
+  if (flight.landing !== undefined) return flight.landing;
+  const { promise: enough, resolve } = Promise.withResolvers<undefined>();
+  const leave = (): void => resolve(undefined);
+  const timer = waitMs === undefined ? undefined : setTimeout(leave, waitMs);
+  stop.addEventListener("abort", leave, { once: true });
+  try {
+    return await Promise.race([flight.landed, enough]);
+  } finally {
+    clearTimeout(timer);
+    stop.removeEventListener("abort", leave);
+  }
+}
+
+function isFailure(landing: Landing): boolean {
+  return (
+    landing.kind === "failed" || (landing.kind === "own" && isOriginError(landing.answer.status))
+  );
+}
+
+/** stale-if-error. */
+async function standIn(
+  deps: GeneratedDeps,
+  inquiry: Inquiry,
+  look: Look,
+  landing: Landing,
+): Promise<Attempt> {
+  const failed = landing.kind === "own" ? `; fwd-status=${landing.answer.status}` : "";
+  const status = `fwd=stale${failed}; detail=stale-if-error`;
+  deps.metrics.accel_agent_cache_stale_total.inc({
+    domain: inquiry.key.domain,
+    reason: "if_error",
+  });
+  return await answerEntry(deps, inquiry, look, "stale", status);
+}
+
+/** Whether what came of another's fetch answers this request too: as if it had been stored before. */
+function mayHave(deps: GeneratedDeps, inquiry: Inquiry, landing: Landing): boolean {
+  if (landing.kind === "failed" || landing.kind === "own") return false;
+  if (landing.kind === "shared" && !landing.body.isJoinable) return false;
+  const stored: Candidate & { readonly vary: Readonly<Record<string, string>> | null } =
+    landing.kind === "shared" ? landing.meta : landing.entry;
+  const reuse = decideReuse(stored, {
+    request: inquiry.directives,
+    settings: inquiry.rule.settings,
+    missing: "uri-miss",
+    // The origin has just said it.
+    confirmed: true,
+    nowMs: deps.clock.ageMs(),
+  });
+  return isVariantFor(stored.vary, inquiry.selecting) && reuse.kind === "serve";
+}
+
+type How = { readonly flight: Flight; readonly status: string; readonly isCollapsed: boolean };
+
+async function hand(
+  deps: GeneratedDeps,
+  inquiry: Inquiry,
+  look: Look,
+  landing: Exclude<Landing, { kind: "failed" }>,
+  { flight, status, isCollapsed }: How,
+): Promise<Attempt> {
+  const collapsed = isCollapsed ? "; collapsed" : "";
+  if (landing.kind === "confirmed") {
+    const confirmed = { ...look, base: landing.entry };
+    const said = `${status}; fwd-status=304${collapsed}`;
+    return await answerEntry(deps, inquiry, confirmed, "confirmed", said);
+  }
+  if (landing.kind === "own") await relayOwn(deps, inquiry, landing.answer, status);
+  else {
+    // No await between this and the head: a clear that is known by then is heeded.
+    const stored = landing.mayStore() ? "; stored" : "";
+    const said = `${status}${isCollapsed ? collapsed : stored}`;
+    await sendShared(inquiry, flight, landing, said);
+  }
+  return "answered";
+}
+
+async function relayOwn(
+  deps: GeneratedDeps,
+  { exchange, site, isRanged }: Inquiry,
+  answer: OriginAnswer,
+  status: string,
+): Promise<void> {
+  using _ = ending(answer, deps, exchange);
+  const passed = passedFields(answer);
+  const { isNotModified, fields } = isRanged
+    ? { isNotModified: false, fields: passed }
+    : passedForm(exchange, site, answer.status, passed);
+  await relay(exchange, site, answer, {
+    status: isNotModified ? 304 : answer.status,
+    fields,
+    cacheStatus: isNotModified ? `${status}; fwd-status=200` : status,
+  });
+}
+
+async function sendShared(
+  { exchange, site }: Inquiry,
+  flight: Flight,
+  { fields: passed, meta, body }: SharedAnswer,
+  status: string,
+): Promise<void> {
+  const { headers } = site;
+  const { isNotModified, fields } = passedForm(exchange, site, meta.status, passed);
+  if (isNotModified) {
+    flight.keep();
+    writeHead(exchange, 304, [
+      ...withSiteHeaders(fields, headers),
+      cacheStatus(`${status}; fwd-status=200`),
+    ]);
+    exchange.response.end();
+    return;
+  }
+  const pieces = meta.status === 204 ? undefined : body.read(exchange.stop);
+  writeHead(exchange, meta.status, [...withSiteHeaders(fields, headers), cacheStatus(status)]);
+  await sendBody(exchange, pieces);
+}
