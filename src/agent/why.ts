@@ -9,8 +9,7 @@ import { decodePath } from "../core/http/request-path.ts";
 import type { ServingState } from "../core/serving/serving-state.ts";
 import { AccelError } from "../core/faults.ts";
 import { HostTable, type ServedSite } from "./accelerator/pool/host-table.ts";
-import { routeStatic } from "./accelerator/files/static-route.ts";
-import type { SiteFile } from "./accelerator/files/site-files.ts";
+import { routeStatic, type SiteFile } from "./accelerator/files/site-files.ts";
 import type { UrlArgument } from "./admin/url-argument.ts";
 import type { ClearSeen } from "./cache/clearing/clear-sql.ts";
 import type { EntryKey } from "./cache/entry.ts";
@@ -54,7 +53,7 @@ export async function why(
   const routed = table.route(url.host);
   if (routed.kind !== "served")
     throw new AccelError("NOT_FOUND", `this agent serves no host ${JSON.stringify(url.host)}`);
-  const { domain, compiled } = routed;
+  const { domain, compiled } = routed.served;
   const met = compiled === undefined ? noDevlove : await meets(compiled, { url, fields });
   const keys = keysOf(domain, url, met, compiled);
   const { keys: known, clearNo, anew } = await index.why(keys);

@@ -82,7 +82,7 @@ describe("the order", () => {
     pre: fc.constantFrom("", "a0", "b1", "rc1"),
     post: fc.constantFrom("", ".post0", ".post1"),
     dev: fc.constantFrom("", ".dev0", ".dev2"),
-    local: fc.constantFrom("", "+a", "+1", "+a.1"),
+    local: fc.constantFrom("", "+a", "+1", "+a.1", "+1e3", "+0x10"),
   });
   const any = parts.map(({ epoch, release, pre, post, dev, local }) =>
     version(`${epoch}${release.join(".")}${pre}${post}${dev}${local}`),
@@ -127,6 +127,10 @@ test.each([
   ["1.0_dev_7", "1.0.dev7", "1.dev7"],
   ["1.0+Ubuntu-1_x", "1.0+ubuntu.1.x", "1+ubuntu.1.x"],
   ["0!1.0", "1.0", "1"],
+  ["1.0+0x10", "1.0+0x10", "1+0x10"],
+  ["1.0+12e4567", "1.0+12e4567", "1+12e4567"],
+  ["1.0+007", "1.0+7", "1+7"],
+  ["1.0+abc12345678901234567890", "1.0+abc12345678901234567890", "1+abc12345678901234567890"],
   ["0.1.0-rc.1", "0.1.0rc1", "0.1rc1"],
 ])("%s is written %s, its key is %s", (given, text, key) => {
   expect(version(given)).toMatchObject({ text, key });
@@ -149,6 +153,10 @@ test.each([
   "-1.0",
   "1.0-",
   "9007199254740992.0",
+  "1.0a9007199254740992",
+  "1.0+9007199254740992",
+  "1.0+a+b",
+  "1.0+1.",
   `1.${"0".repeat(130)}`,
   "../1.0",
 ])("%j is no version", (text) => {

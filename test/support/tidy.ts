@@ -18,6 +18,7 @@ const exceptions: Readonly<Record<string, string>> = {};
 
 /** Package → folders or files that may import it. Types alone count too. */
 const packages: Readonly<Record<string, readonly string[]>> = {
+  "@renovatebot/pep440": ["src/core/"],
   "better-sqlite3": ["src/base/"],
   chokidar: ["src/agent/viewset/"],
   "crawler-user-agents": ["src/agent/bots/"],

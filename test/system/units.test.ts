@@ -140,7 +140,8 @@ async function activate(api: Api, domain: string, urls: readonly string[]): Prom
   expect(put.status).toBe(200);
   return until("an answer to the activation", async () => {
     const now = await version();
-    return now?.["activation"] !== "pending" && now;
+    // An agent that has just been started is absent until it has reached central for the first time.
+    return !["pending", "absent"].includes(String(now?.["activation"])) && now;
   });
 }
 

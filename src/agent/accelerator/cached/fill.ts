@@ -1,8 +1,9 @@
 // One origin response on its way into the cache beside the visitor who asked for it. Storing never harms the answer: whatever fails
 // here, the visitor gets the body.
 
-import type { CommitOutcome, EntryMeta, Fetched } from "../../cache/entry.ts";
-import type { BodyWriter } from "./cache-port.ts";
+import type { CommitOutcome, EntryKey, EntryMeta, Fetched } from "../../cache/entry.ts";
+import type { BodyWriter, ResponseCache } from "./cache-port.ts";
+import type { OriginDeps } from "../origin/origin-answer.ts";
 
 /**
  * How long the end of an answer waits for its commit. With it, whoever has an answer finds it stored: a second request is a hit. A busy
@@ -68,4 +69,16 @@ export async function shortly(commit: Promise<unknown>): Promise<void> {
   const timer = setTimeout(resolve, commitWaitMs);
   await Promise.race([commit, waited]);
   clearTimeout(timer);
+}
+
+/** All variants of the URL. Never rejects: the visitor is answered whether or not the index could. */
+export async function dropStored(
+  { cache, problems }: Pick<OriginDeps, "problems"> & { readonly cache: ResponseCache },
+  key: EntryKey,
+): Promise<void> {
+  try {
+    await cache.invalidate(key);
+  } catch (error) {
+    problems.tell("warn", key.domain, "invalidation failed", error);
+  }
 }

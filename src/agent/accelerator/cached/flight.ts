@@ -13,9 +13,14 @@ import { variantOf, type Selecting } from "../../../core/http/http-vary.ts";
 import { queryRuleName } from "../../../core/serving/site-routes.ts";
 import type { Entry, EntryKey, EntryMeta } from "../../cache/entry.ts";
 import type { ResponseCache } from "./cache-port.ts";
-import { Fill, shortly } from "./fill.ts";
-import { isDelimited, passedFields } from "../origin/origin-answer.ts";
-import { askOrigin, discard, type OriginDeps } from "../origin/origin-ask.ts";
+import { dropStored, Fill, shortly } from "./fill.ts";
+import {
+  askOrigin,
+  discard,
+  isDelimited,
+  passedFields,
+  type OriginDeps,
+} from "../origin/origin-answer.ts";
 import type { OriginFailure } from "../origin/origin-errors.ts";
 import type { OriginAnswer } from "../origin/origin-pools.ts";
 import { SharedBody } from "./shared-body.ts";
@@ -155,7 +160,7 @@ export class Flight {
     const { key, request, settings } = this.plan;
     const facts = { ...answer, fields: passedFields(answer) };
     const refresh = planRefresh(base, facts, request, settings);
-    if (refresh.kind === "drop") await dropStored(this.#deps, [key]);
+    if (refresh.kind === "drop") await dropStored(this.#deps, key);
     if (refresh.kind !== "refresh") return undefined;
     const { headers, initialAgeS, freshForS } = refresh;
     const storedAtMs = Math.floor(answer.receivedAtMs);
@@ -178,7 +183,7 @@ export class Flight {
     const isShadowing = plan.standsIn && isOriginError(answer.status);
     if (!stored.store || isShadowing || !isDelimited(answer)) {
       if (plan.base !== undefined && endsStored(plan.base, answer, plan.request, plan.settings))
-        await dropStored(this.#deps, [plan.key]);
+        await dropStored(this.#deps, plan.key);
       this.#settle({ kind: "own", answer });
       if (this.#seats === 0) discard(answer);
       return;
@@ -274,19 +279,4 @@ export class Flight {
 /** The first stands for scheme and port (see `askedScheme`). */
 function alwaysVaries(selecting: Selecting): readonly string[] {
   return ["x-forwarded-proto", ...(selecting(queryRuleName) === "" ? [] : [queryRuleName])];
-}
-
-/**
- * What an origin has taken back goes for everybody, and for what is under way, before anybody has the answer that said so: all variants of the URLs. Never
- * rejects: the visitor is answered whether or not the index could.
- */
-export async function dropStored(
-  { cache, problems }: Pick<FlightDeps, "cache" | "problems">,
-  keys: readonly EntryKey[],
-): Promise<void> {
-  try {
-    await Promise.all(keys.map((key) => cache.invalidate(key)));
-  } catch (error) {
-    problems.tell("warn", keys[0]?.domain ?? null, "invalidation failed", error);
-  }
 }

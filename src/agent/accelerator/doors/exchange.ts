@@ -3,7 +3,6 @@
 
 import type { Field } from "../../../core/http/http-fields.ts";
 import type { ClientAddress } from "../../../core/http/client-address.ts";
-import type { RequestHead } from "../../../core/serving/request-check.ts";
 import type { Verdict } from "../../../core/serving/verdict.ts";
 import type { RequestRecord } from "../../../wire/request-log.ts";
 import type { Carrier, VisitorRequest, VisitorResponse } from "./carrier.ts";
@@ -13,7 +12,7 @@ import type { Connection } from "./connection.ts";
 /** The visitor left before the answer was complete; after nginx's 499. */
 const visitorGone = 499;
 
-export class Exchange implements RequestHead {
+export class Exchange {
   readonly request: VisitorRequest;
   readonly response: VisitorResponse;
   readonly connection: Connection;
@@ -67,15 +66,6 @@ export class Exchange implements RequestHead {
 
   get method(): string {
     return this.request.method ?? "";
-  }
-
-  /** The target as sent; "" where it is none. */
-  get url(): string {
-    return this.request.url ?? "";
-  }
-
-  get httpVersion(): string {
-    return this.request.httpVersion;
   }
 
   get hasBody(): boolean {

@@ -1,9 +1,11 @@
-// The static files of a host, whichever way they lie there: what a path names, and where its bytes come from.
+// The static files of a host, whichever way they lie there: what a path names (index files, the redirect of a directory to its slash, what is hidden),
+// and where its bytes come from.
 
 import type { FileHandle } from "node:fs/promises";
-import type { Validators } from "../../../core/http/conditional.ts";
-import type { ByteRange } from "../../../core/http/conditional.ts";
+import type { ByteRange, Validators } from "../../../core/http/conditional.ts";
 import type { Body } from "../doors/answer.ts";
+import { decodePath } from "../../../core/http/request-path.ts";
+import type { SiteSettings } from "../../../core/serving/effective-devlove.ts";
 
 /** A file as it is now. Disposing releases it; a body must have been sent by then. */
 export type SiteFile = AsyncDisposable & {
@@ -68,4 +70,47 @@ export function wholeRange(size: number): ByteRange {
 /** What is text says how it is coded: everything made within the last twenty years is UTF-8. */
 export function contentTypeOf(mime: string): string {
   return /^text\/[^;]+$/i.test(mime) ? `${mime}; charset=utf-8` : mime;
+}
+
+export type StaticRoute =
+  | { readonly kind: "file"; readonly file: SiteFile }
+  /** The path names a directory with an index; `path` is its canonical form with a slash at the end, encoded. */
+  | { readonly kind: "directory"; readonly path: string }
+  | { readonly kind: "none" };
+
+const none: StaticRoute = { kind: "none" };
+
+/** The caller disposes the file. */
+export async function routeStatic(
+  files: SiteFiles,
+  rawPath: string,
+  index: SiteSettings["index"],
+): Promise<StaticRoute> {
+  const path = decodePath(rawPath);
+  if (path === undefined || !isServable(path)) return none;
+  const isDirectory = path === "" || path.endsWith("/");
+  if (!isDirectory) {
+    const file = await files.find(path);
+    if (file !== undefined) return { kind: "file", file };
+  }
+  for (const name of index) {
+    if (!isServable(name)) continue;
+    const file = await files.find(isDirectory ? path + name : `${path}/${name}`);
+    if (file === undefined) continue;
+    if (isDirectory) return { kind: "file", file };
+    await file[Symbol.asyncDispose]();
+    // Encoded anew from what was looked up: as sent, `//host/..` or a backslash could lead elsewhere.
+    return { kind: "directory", path: `/${path.split("/").map(encodeURIComponent).join("/")}/` };
+  }
+  return none;
+}
+
+/** Empty segments name nothing. Hidden files are not for visitors, but for /.well-known/ (RFC 8615). */
+function isServable(path: string): boolean {
+  const segments = path.split("/");
+  if (segments.at(-1) === "") segments.pop();
+  return segments.every(
+    (segment, at) =>
+      segment !== "" && (!segment.startsWith(".") || (at === 0 && segment === ".well-known")),
+  );
 }

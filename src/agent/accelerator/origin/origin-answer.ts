@@ -1,6 +1,6 @@
-// Answering with what the origin says, while it says it: the head, the body at the visitor's pace.
+// Asking an origin on behalf of a domain, and passing on what it says while it says it. Requests are counted and timed; what cannot be used is no answer.
 
-import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
+import type { BackendSettings, SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import {
   fieldValue,
   fieldValues,
@@ -8,9 +8,13 @@ import {
   withoutHopByHop,
   type Field,
 } from "../../../core/http/http-fields.ts";
-import { cacheStatus, withSiteHeaders, writeChunk, writeHead } from "../doors/answer.ts";
+import { cacheStatus, sendText, withSiteHeaders, writeChunk, writeHead } from "../doors/answer.ts";
 import type { Exchange } from "../doors/exchange.ts";
-import type { OriginAnswer } from "./origin-pools.ts";
+import type { OriginAnswer, OriginPools, OriginRequest } from "./origin-pools.ts";
+import type { WorkerClock } from "../clock.ts";
+import type { OriginFailure } from "./origin-errors.ts";
+import type { ProblemLog } from "../records/problem-log.ts";
+import type { WorkerMetrics } from "../records/worker-metrics.ts";
 
 /** Names that are ours to say, or that the length of the body as it is sent makes. */
 const ours: ReadonlySet<string> = new Set(["x-accel-decision"]);
@@ -71,4 +75,87 @@ async function pump(exchange: Exchange, answer: OriginAnswer): Promise<void> {
   }
   if (length !== undefined && received !== Number(length))
     throw new Error(`the origin sent ${received} of ${length} bytes`);
+}
+
+export type OriginDeps = {
+  readonly origins: OriginPools;
+  readonly clock: WorkerClock;
+  readonly metrics: WorkerMetrics;
+  readonly problems: ProblemLog;
+};
+
+export type Asked =
+  | { readonly ok: true; readonly answer: OriginAnswer; readonly tookMs: number }
+  | { readonly ok: false; readonly kind: OriginFailure["kind"]; readonly tookMs: number };
+
+/**
+ * Never throws. A failure after `request.stop` is nobody's. Requests are counted when it is known what became of them: whoever compares them with the errors
+ * finds none that is still under way and looks like a success.
+ */
+export async function askOrigin(
+  { origins, clock, metrics, problems }: OriginDeps,
+  domain: string,
+  backend: BackendSettings,
+  request: OriginRequest,
+): Promise<Asked> {
+  const startedMs = clock.steadyMs();
+  const outcome = await origins.ask(domain, backend, request);
+  const tookMs = clock.steadyMs() - startedMs;
+  metrics.accel_agent_origin_duration_seconds.observe({ domain }, tookMs / 1_000);
+  const unusable = outcome.ok ? whyUnusable(request, outcome.answer) : undefined;
+  const isWanted = !request.stop.aborted;
+  if (isWanted || outcome.ok) metrics.accel_agent_origin_requests_total.inc({ domain });
+  if (outcome.ok && unusable === undefined) return { ok: true, answer: outcome.answer, tookMs };
+  if (outcome.ok) discard(outcome.answer);
+  if (isWanted) {
+    metrics.accel_agent_origin_errors_total.inc({ domain });
+    const reason = outcome.ok ? unusable : outcome.failure.reason;
+    problems.tell("warn", domain, "origin gave no answer", reason);
+  }
+  return { ok: false, kind: outcome.ok ? "broken" : outcome.failure.kind, tookMs };
+}
+
+function whyUnusable({ method, fields }: OriginRequest, answer: OriginAnswer): string | undefined {
+  if (!isReadable(answer)) return "its transfer coding is not known";
+  const isRead = method === "GET" || method === "HEAD";
+  const isConditional = conditions.some((name) => fieldValue(fields, name) !== undefined);
+  if (answer.status === 304 && isRead && !isConditional)
+    return "304 to a request without condition";
+  return undefined;
+}
+
+/** Only to these a 304 is an answer (RFC 9110 §15.4.5): whoever has asked for the whole has nothing that it could speak of. */
+const conditions = ["if-none-match", "if-modified-since"];
+
+/** Frees the origin's connection. */
+export function discard({ body }: OriginAnswer): void {
+  if (!body.readableEnded) body.on("error", () => {}).destroy();
+}
+
+/** Frees the origin's connection and adds what the body took to the time until the head, however the answer ends. */
+export function ending(
+  answer: OriginAnswer,
+  { clock }: OriginDeps,
+  exchange: Exchange,
+): Disposable {
+  const headMs = exchange.originMs;
+  const sinceMs = clock.steadyMs(); // The answer's own times are for its age: they follow a wall clock, which jumps.
+  return {
+    [Symbol.dispose]: () => {
+      exchange.originMs = headMs + clock.steadyMs() - sinceMs;
+      discard(answer);
+    },
+  };
+}
+
+const failureAnswers: Readonly<Record<OriginFailure["kind"], readonly [number, string]>> = {
+  unreachable: [502, "The server behind this site cannot be reached."],
+  broken: [502, "The server behind this site gave no usable answer."],
+  timeout: [504, "The server behind this site did not answer in time."],
+  busy: [503, "The server behind this site has too many requests to answer."],
+};
+
+export function answerFailure(exchange: Exchange, kind: OriginFailure["kind"]): void {
+  const [status, text] = failureAnswers[kind];
+  sendText(exchange, status, text, status === 503 ? [["Retry-After", "1"]] : []);
 }

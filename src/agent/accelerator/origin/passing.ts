@@ -1,53 +1,78 @@
 // Requests that the cache has no part in: passed on with their body, and what they change invalidated (RFC 9111 §4.4).
 
+import { requestDirectives } from "../../../core/http/cache-control.ts";
 import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
 import { passSaid, type PassReason } from "../../../core/http/http-pass.ts";
 import type { SiteRoutes } from "../../../core/serving/site-routes.ts";
-import { sendText } from "../doors/answer.ts";
 import type { EntryKey } from "../../cache/entry.ts";
-import { dropStored, type FlightDeps } from "../cached/flight.ts";
-import type { Inquiry } from "../cached/inquiry.ts";
+import { sendText } from "../doors/answer.ts";
+import type { ResponseCache } from "../cached/cache-port.ts";
 import type { Exchange } from "../doors/exchange.ts";
-import { passedFields, relay } from "./origin-answer.ts";
-import { answerFailure, askOrigin, discard, type OriginDeps } from "./origin-ask.ts";
+import type { GeneratedRequest } from "../cached/inquiry.ts";
+import {
+  answerFailure,
+  askOrigin,
+  ending,
+  passedFields,
+  relay,
+  type OriginDeps,
+} from "./origin-answer.ts";
 import type { OriginAnswer } from "./origin-pools.ts";
-import { originFields } from "./origin-request.ts";
-import { BodyTooLarge, requestBody } from "../doors/request-body.ts";
+
+export type PassDeps = OriginDeps & { readonly cache: ResponseCache };
 
 const isUnsafe = (method: string): boolean => !["GET", "HEAD", "OPTIONS", "TRACE"].includes(method);
 
-export async function pass(deps: FlightDeps, inquiry: Inquiry, reason: PassReason): Promise<void> {
-  const { exchange, site, backend } = inquiry;
-  const asked = originFields(exchange, site.host, backend);
-  const answer = await askWithBody(deps, inquiry, asked);
+export async function pass(
+  deps: PassDeps,
+  exchange: Exchange,
+  request: GeneratedRequest,
+  asked: readonly Field[],
+  options: { readonly key: EntryKey; readonly reason: PassReason },
+): Promise<void> {
+  if (isForStoredOnly(exchange)) {
+    sendText(exchange, 504, "Nothing is stored for this request, and it asked for nothing else.");
+    return;
+  }
+  const answer = await askWithBody(deps, exchange, request, asked);
   if (answer === undefined) return;
   using _ = ending(answer, deps, exchange);
   // Before the head: whoever has the answer to a change must not be shown the old state afterwards.
   if (isUnsafe(exchange.method) && answer.status >= 200 && answer.status < 400)
-    await dropStored(deps, changedKeys(inquiry, asked, answer));
-  await relay(exchange, site, answer, {
+    await invalidate(deps, request, asked, options.key, answer);
+  await relay(exchange, request.site, answer, {
     status: answer.status,
     fields: passedFields(answer),
-    cacheStatus: passSaid[reason],
+    cacheStatus: passSaid[options.reason],
   });
 }
 
+/** RFC 9111 §5.2.1.7. A method whose answers are never stored cannot mean it. */
+function isForStoredOnly({ method, fields }: Exchange): boolean {
+  return (method === "GET" || method === "HEAD") && requestDirectives(fields).onlyIfCached;
+}
+
 /**
- * The URL and what the origin points at. What no rule lets be stored today may have been stored under the rules of before, and counts again when those are
- * back.
+ * The origin has acted: the visitor is told so whether or not the index could be. What no rule lets be stored today may have been stored under the rules of
+ * before, and counts again when those are back.
  */
-function changedKeys(
-  { key, target, routes }: Inquiry,
+async function invalidate(
+  { cache, problems }: PassDeps,
+  { target, routes }: GeneratedRequest,
   asked: readonly Field[],
-  { fields }: OriginAnswer,
-): readonly EntryKey[] {
+  key: EntryKey,
+  answer: OriginAnswer,
+): Promise<void> {
+  const keys = [key];
   // By the name that the origin makes its links of. The scheme is not asked about: both are this site's.
   const own = `http://${fieldValue(asked, "x-forwarded-host") ?? key.host}${target.rawPath}`;
-  return [
-    key,
-    ...sameOriginKey(key, own, routes, fieldValue(fields, "location")),
-    ...sameOriginKey(key, own, routes, fieldValue(fields, "content-location")),
-  ];
+  for (const name of ["location", "content-location"])
+    keys.push(...sameOriginKey(key, own, routes, fieldValue(answer.fields, name)));
+  try {
+    await Promise.all(keys.map((one) => cache.invalidate(one)));
+  } catch (error) {
+    problems.tell("warn", key.domain, "invalidation failed", error);
+  }
 }
 
 /** None for what is no URL, or of another origin (it has no say about others' responses). */
@@ -67,8 +92,9 @@ function sameOriginKey(
 
 /** Undefined: there is no answer, and the visitor has been told. */
 async function askWithBody(
-  deps: OriginDeps,
-  { exchange, site, backend, path }: Inquiry,
+  deps: PassDeps,
+  exchange: Exchange,
+  { site, backend, path }: GeneratedRequest,
   fields: readonly Field[],
 ): Promise<OriginAnswer | undefined> {
   const body = requestBody(exchange, site.limits.body_bytes_max);
@@ -89,18 +115,32 @@ async function askWithBody(
   return undefined;
 }
 
-/** Frees the origin's connection and adds what the body took to the time until the head, however the answer ends. */
-export function ending(
-  answer: OriginAnswer,
-  { clock }: OriginDeps,
-  exchange: Exchange,
-): Disposable {
-  const headMs = exchange.originMs;
-  const sinceMs = clock.steadyMs(); // The answer's own times are for its age: they follow a wall clock, which jumps.
-  return {
-    [Symbol.dispose]: () => {
-      exchange.originMs = headMs + clock.steadyMs() - sinceMs;
-      discard(answer);
-    },
-  };
+export class BodyTooLarge extends Error {
+  constructor(bytesMax: number) {
+    super(`The body of a request to this site may have ${bytesMax} bytes at most.`);
+  }
+}
+
+export type RequestBody = {
+  /** To be called when the origin's connection is there. Throws BodyTooLarge at the byte after the last allowed one. */
+  readonly read: () => AsyncGenerator<Uint8Array>;
+  readonly isTooLarge: () => boolean;
+};
+
+/** Undefined: the request has none. */
+export function requestBody(exchange: Exchange, bytesMax: number): RequestBody | undefined {
+  if (!exchange.hasBody) return undefined;
+  let received = 0;
+  async function* read(): AsyncGenerator<Uint8Array> {
+    if (exchange.awaitsContinue) exchange.response.writeContinue();
+    // The request outlives this reader: the answer still has to go out on its socket.
+    for await (const chunk of exchange.request.iterator({ destroyOnReturn: false })) {
+      // An HTTP request gives buffers; its type says any.
+      const bytes = chunk as Uint8Array;
+      received += bytes.length;
+      if (received > bytesMax) throw new BodyTooLarge(bytesMax);
+      yield bytes;
+    }
+  }
+  return { read, isTooLarge: () => received > bytesMax };
 }

@@ -4,7 +4,6 @@ import type { CertificateTableRef } from "../../../core/serving/certificate-tabl
 import { parseIp } from "../../../core/addresses/ip.ts";
 import { hostOfAuthority } from "../../../core/ids.ts";
 import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
-import type { HostFact } from "../../../core/serving/request-plan.ts";
 import type { ServedHost, ServingState } from "../../../core/serving/serving-state.ts";
 import { compileSite, type SiteRoutes } from "../../../core/serving/site-routes.ts";
 import { DirectoryFiles } from "../files/directory-files.ts";
@@ -18,8 +17,7 @@ export type ServedSite = {
   readonly files: SiteFiles;
 };
 
-export type ServedUnder = {
-  readonly kind: "served";
+export type Served = {
   /** The main domain. */
   readonly domain: string;
   readonly host: ServedHost;
@@ -27,7 +25,10 @@ export type ServedUnder = {
   readonly compiled: ServedSite | undefined;
 };
 
-export type HostFound = ServedUnder | Exclude<HostFact, { readonly kind: "served" }>;
+export type Routed =
+  | { readonly kind: "served"; readonly served: Served }
+  | { readonly kind: "unknown"; readonly host: string }
+  | { readonly kind: "malformed" };
 
 export type HostTableOptions = {
   readonly defaultDomain: string | null;
@@ -42,7 +43,7 @@ export class HostTable {
   readonly certificates: CertificateTableRef | undefined;
   readonly #options: HostTableOptions;
   readonly #hosts = new Map<string, { readonly domain: string; readonly host: ServedHost }>();
-  readonly #compiled = new Map<string, ServedUnder>();
+  readonly #compiled = new Map<string, Served>();
 
   constructor(state: ServingState, options: HostTableOptions) {
     this.version = state.version;
@@ -53,25 +54,23 @@ export class HostTable {
   }
 
   /** `authority` as sent; "" when there was none. */
-  route(authority: string): HostFound {
-    if (this.version === 0) return { kind: "starting" };
+  route(authority: string): Routed {
     const named = authority === "" ? "" : hostOfAuthority(authority);
     if (named === undefined) return { kind: "malformed" };
     const { defaultDomain } = this.#options;
     const served =
       this.#served(named) ??
       (defaultDomain !== null && isAnonymous(named) ? this.#served(defaultDomain) : undefined);
-    return served ?? { kind: "unknown", host: named };
+    return served === undefined ? { kind: "unknown", host: named } : { kind: "served", served };
   }
 
-  #served(name: string): ServedUnder | undefined {
+  #served(name: string): Served | undefined {
     const known = this.#compiled.get(name);
     if (known !== undefined) return known;
     const found = this.#hosts.get(name);
     if (found === undefined) return undefined;
     const { domain, host } = found;
-    const compiled = this.#compile(host);
-    const served: ServedUnder = { kind: "served", domain, host, compiled };
+    const served = { domain, host, compiled: this.#compile(host) };
     this.#compiled.set(name, served);
     return served;
   }

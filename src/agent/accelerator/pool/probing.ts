@@ -4,8 +4,7 @@
 import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
 import { messageOf } from "../../../core/faults.ts";
 import type { HostTable } from "./host-table.ts";
-import { wholeBytesMax, type SiteFile } from "../files/site-files.ts";
-import { routeStatic } from "../files/static-route.ts";
+import { routeStatic, wholeBytesMax, type SiteFile } from "../files/site-files.ts";
 
 /** Never rejects. One after another: visitors go first. */
 export async function answerProbes(
@@ -28,9 +27,9 @@ function isBadSector(error: unknown): boolean {
 
 async function answerProbe(table: HostTable | undefined, probe: Probe): Promise<ProbeAnswer> {
   const routed = table?.route(probe.host);
-  if (routed?.kind !== "served" || routed.host.name !== probe.host)
+  if (routed?.kind !== "served" || routed.served.host.name !== probe.host)
     return { kind: "failed", reason: "the host is not served" };
-  const { compiled } = routed;
+  const { compiled } = routed.served;
   if (compiled === undefined) return { kind: "failed", reason: "no devlove is active" };
   const { site, files, routes } = compiled;
   routes.redirect("/");

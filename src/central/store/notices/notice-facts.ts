@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { isMailAddress, mailAddressKey } from "../../../core/outgoing.ts";
-import { comparePackageVersions, parsePackageVersion } from "../../../core/package-version.ts";
+import { isBehind, oldestRelease } from "../../../core/package-version.ts";
 import type {
   ReportedBots,
   ReportedDeployment,
@@ -145,14 +145,16 @@ export async function deploymentsOf(
       .where("deployment_site_id", "=", id)
       .orderBy("position")
       .execute();
-    const version = oldestRelease(instances);
+    // A deployment is behind while one of its instances is.
+    const releases = beside(instances).map(({ agent_version: text }) => text);
+    const version = oldestRelease(releases.filter((text) => text !== "")) ?? null;
     deployments.push({
       id,
       name16,
       tags: tags.map(({ tag }) => tag),
-      version: version === "" ? null : version,
+      version,
       lastSeen: instance?.last_seen ?? null,
-      isBehind: isBehind(version, newest),
+      isBehind: isBehind(version, newest) ?? false,
       certificates: await certificatesOf(tx, id, beside(instances)),
     });
   }
@@ -163,26 +165,6 @@ export async function deploymentsOf(
 function beside<T extends { readonly last_seen: string }>(instances: readonly T[]): readonly T[] {
   const latest = Date.parse(instances[0]?.last_seen ?? "");
   return instances.filter(({ last_seen: seen }) => latest - Date.parse(seen) <= besideMs);
-}
-
-/** A deployment is behind while one of its instances is. */
-function oldestRelease(
-  instances: readonly { readonly agent_version: string; readonly last_seen: string }[],
-): string {
-  const live = beside(instances)
-    .map(({ agent_version: text }) => ({ text, parsed: parsePackageVersion(text) }))
-    .filter(({ text }) => text !== "")
-    .toSorted((one, other) =>
-      one.parsed === undefined || other.parsed === undefined
-        ? Number(one.parsed === undefined) - Number(other.parsed === undefined)
-        : comparePackageVersions(one.parsed, other.parsed),
-    );
-  return live[0]?.text ?? "";
-}
-
-function isBehind(version: string, newest: string | null): boolean {
-  const [own, other] = [parsePackageVersion(version), parsePackageVersion(newest ?? "")];
-  return own !== undefined && other !== undefined && comparePackageVersions(own, other) < 0;
 }
 
 /** What any of them serves: a host that could not install the newest certificate serves the one before. As they were uploaded where none says. */

@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { expect, test } from "vitest";
 import type { FlightPlan } from "../../../../src/agent/accelerator/cached/flight.ts";
 import { Flights } from "../../../../src/agent/accelerator/cached/flights.ts";
-import { discard } from "../../../../src/agent/accelerator/origin/origin-ask.ts";
+import { discard } from "../../../../src/agent/accelerator/origin/origin-answer.ts";
 import {
   OriginPools,
   type OriginOutcome,

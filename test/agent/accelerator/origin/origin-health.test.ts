@@ -3,7 +3,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { askOrigin } from "../../../../src/agent/accelerator/origin/origin-ask.ts";
+import { askOrigin } from "../../../../src/agent/accelerator/origin/origin-answer.ts";
 import {
   OriginPools,
   type OriginRequest,

@@ -24,6 +24,32 @@ const without = (name: string): readonly Member[] =>
   members.filter((member) => !member.name.endsWith(name));
 const metadata = (content: string, more: Partial<Member> = {}): Buffer =>
   zip([...without("METADATA"), { name: "accel_agent-1.2.0.dist-info/METADATA", content, ...more }]);
+
+/** A wheel whose directory or end record tells something else than the rest of it. */
+function misled(change: (bytes: Buffer, directory: number, end: number) => Buffer | void): Buffer {
+  const bytes = wheel("1.2.0");
+  const end = bytes.length - 22;
+  return change(bytes, bytes.readUInt32LE(end + 16), end) ?? bytes;
+}
+
+const insert = (bytes: Buffer, at: number, more: Buffer | string): Buffer =>
+  Buffer.concat([bytes.subarray(0, at), Buffer.from(more), bytes.subarray(at)]);
+
+/** The records of a Zip64 file (APPNOTE §4.3.14 and §4.3.15), which name the directory of a plain one. */
+function zip64Records(bytes: Buffer, directory: number, end: number): Buffer {
+  const record = Buffer.alloc(56);
+  record.write("PK\u0006\u0006", "latin1");
+  record.writeUInt32LE(44, 4);
+  for (const at of [24, 32]) record.writeUInt32LE(bytes.readUInt16LE(end + 10), at);
+  record.writeUInt32LE(end - directory, 40);
+  record.writeUInt32LE(directory, 48);
+  const locator = Buffer.alloc(20);
+  locator.write("PK\u0006\u0007", "latin1");
+  locator.writeUInt32LE(end, 8);
+  locator.writeUInt32LE(1, 16);
+  return Buffer.concat([record, locator]);
+}
+
 const good = "Metadata-Version: 2.1\nName: accel-agent\nVersion: 1.2.0\n";
 
 test.each([
@@ -131,7 +157,68 @@ test.each<readonly [string, Buffer, string, RegExp]>([
     wheelName("1.2.0"),
     /leads out/,
   ],
+  [
+    "a name with a backslash",
+    zip([...members, { name: "a\\..\\b", content: "" }]),
+    wheelName("1.2.0"),
+    /leads out/,
+  ],
+  [
+    "a name with a drive",
+    zip([...members, { name: "C:x", content: "" }]),
+    wheelName("1.2.0"),
+    /leads out/,
+  ],
+  ["an empty name", zip([...members, { name: "", content: "" }]), wheelName("1.2.0"), /leads out/],
   ["a name twice", zip([...members, ...members]), wheelName("1.2.0"), /twice/],
+  [
+    "a second volume",
+    misled((bytes, _directory, end) => void bytes.writeUInt16LE(4, end + 8)),
+    wheelName("1.2.0"),
+    /is a part of several/,
+  ],
+  [
+    "an entry that its end does not count",
+    misled((bytes, _directory, end) => {
+      for (const at of [8, 10]) bytes.writeUInt16LE(4, end + at);
+    }),
+    wheelName("1.2.0"),
+    /has a broken directory/,
+  ],
+  [
+    "bytes between directory and end",
+    misled((bytes, _directory, end) => insert(bytes, end, "what is not listed")),
+    wheelName("1.2.0"),
+    /directory that does not end where it should/,
+  ],
+  [
+    "an entry that lies beyond the file",
+    misled((bytes, directory) => void bytes.writeUInt32LE(2 ** 31, directory + 42)),
+    wheelName("1.2.0"),
+    /names what is not there/,
+  ],
+  [
+    "an entry larger than the file",
+    misled((bytes, directory) => void bytes.writeUInt32LE(bytes.length, directory + 20)),
+    wheelName("1.2.0"),
+    /names what is not there/,
+  ],
+  [
+    "the end of a Zip64 file",
+    misled((bytes, directory, end) => {
+      const records = zip64Records(bytes, directory, end);
+      bytes.fill(0xff, end + 8, end + 20);
+      return insert(bytes, end, records);
+    }),
+    wheelName("1.2.0"),
+    /is a Zip64 file/,
+  ],
+  [
+    "an end of each kind, which readers take for two files",
+    misled((bytes, directory, end) => insert(bytes, end, zip64Records(bytes, directory, end))),
+    wheelName("1.2.0"),
+    /directory that does not end where it should/,
+  ],
 ])("a file with %s is refused", async (_what, bytes, file, reason) => {
   const checked = await check(bytes, file);
   expect(checked).toEqual({ ok: false, reason: expect.stringMatching(reason) });

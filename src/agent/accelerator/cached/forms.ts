@@ -1,21 +1,78 @@
-// Which form of a generated response is sent, and with which head: as its origin sent it, or a variant of it.
+// Which form of a response a visitor is sent, and with which head: as its origin sent it, or one of its variants; and which variant would serve the
+// visitor better.
 
-import { precondition } from "../../../core/http/conditional.ts";
+import { asksNoTransform } from "../../../core/http/cache-control.ts";
 import {
+  acceptedCodings,
   codedFields,
   codedFromBytes,
   codedTag,
+  isCodable,
   mimeOf,
   namedCoding,
   varyingByCoding,
+  type Coding,
 } from "../../../core/http/content-coding.ts";
 import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
-import { parseHttpDate } from "../../../core/http/http-date.ts";
 import { fieldValue, withoutFields, type Field } from "../../../core/http/http-fields.ts";
-import type { Entry } from "../../cache/entry.ts";
+import type { Entry, EntryMeta } from "../../cache/entry.ts";
 import type { ResponseCache } from "./cache-port.ts";
-import { chooseVariant, hasVariants } from "./variant-choice.ts";
+import type { WorkerMetrics } from "../records/worker-metrics.ts";
+import { precondition } from "../../../core/http/conditional.ts";
+import { parseHttpDate } from "../../../core/http/http-date.ts";
 import { wholeBody, type VariantMaker } from "./variant-maker.ts";
+
+export type VariantChoice = {
+  /** Undefined: the response as it was stored. */
+  readonly variant: (Entry & { readonly coding: Coding }) | undefined;
+  /** The best for the visitor, where it is not there. */
+  readonly wanted: Coding | undefined;
+};
+
+const asStored: VariantChoice = { variant: undefined, wanted: undefined };
+
+/** Whether a response has, or may get, variants. What a site says of it counts beside what its source said. */
+export function hasVariants(
+  { compression, headers }: Pick<SiteConfig, "compression" | "headers">,
+  response: Pick<EntryMeta, "status" | "headers" | "mime"> & { readonly size: number },
+): boolean {
+  if (!compression) return false;
+  const fields = [...response.headers, ...Object.entries(headers.set)];
+  return isCodable({ ...response, fields });
+}
+
+/**
+ * Of a response that has variants; `entries` are all of its URL. A part is always cut out of the response as it was stored, so that what is
+ * put together of parts fits together.
+ */
+export function chooseVariant(
+  cache: Pick<ResponseCache, "servable">,
+  request: { readonly method: string; readonly fields: readonly Field[] },
+  base: Pick<Entry, "id">,
+  entries: readonly Entry[],
+): VariantChoice {
+  const { method, fields } = request;
+  if (method === "GET" && fieldValue(fields, "range") !== undefined) return asStored;
+  if (asksNoTransform(fields)) return asStored;
+  const accepted = acceptedCodings(fieldValue(fields, "accept-encoding"));
+  for (const coding of accepted) {
+    const variant = entries.find(
+      (entry) => entry.coding === coding && entry.baseId === base.id && cache.servable(entry),
+    );
+    if (variant === undefined) continue;
+    const wanted = coding === accepted[0] ? undefined : accepted[0];
+    return { variant: { ...variant, coding }, wanted };
+  }
+  return { variant: undefined, wanted: accepted[0] };
+}
+
+/** An answer whose body is that of `sent`. */
+export function countVariant(metrics: WorkerMetrics, base: Entry, sent: Entry): void {
+  const { coding, domain, size } = sent;
+  if (coding === null) return;
+  metrics.accel_agent_variants_served_total.inc({ domain, coding });
+  metrics.accel_agent_variant_bytes_saved_total.inc({ domain }, base.size - size);
+}
 
 export type BodyChoice = {
   /** Whose body is sent: asked for being servable right before the head. */
@@ -28,21 +85,26 @@ export type BodyChoice = {
 
 type Asking = { readonly method: string; readonly fields: readonly Field[] };
 
-export type BodyDeps = { readonly cache: ResponseCache; readonly variants: VariantMaker };
+export type BodyUse = {
+  readonly cache: ResponseCache;
+  readonly site: SiteConfig;
+  /** All of the URL. */
+  readonly entries: readonly Entry[];
+  readonly variants: VariantMaker;
+};
 
 /** The response itself, where a variant turned out not to be there. */
-export function plainBody(request: Asking, site: SiteConfig, base: Entry): BodyChoice {
+export function plainBody(
+  request: Asking,
+  base: Entry,
+  { site }: Pick<BodyUse, "site">,
+): BodyChoice {
   return choiceOf(request, base, base, hasVariants(site, base));
 }
 
-/** What would be better for the visitor is made in the background. `entries` are all of the URL. */
-export function chooseBody(
-  { cache, variants }: BodyDeps,
-  request: Asking,
-  site: SiteConfig,
-  base: Entry,
-  entries: readonly Entry[],
-): BodyChoice {
+/** What would be better for the visitor is made in the background. */
+export function chooseBody(request: Asking, base: Entry, use: BodyUse): BodyChoice {
+  const { cache, site, entries, variants } = use;
   if (!hasVariants(site, base)) return choiceOf(request, base, base, false);
   const { variant, wanted } = chooseVariant(cache, request, base, entries);
   if (wanted !== undefined)

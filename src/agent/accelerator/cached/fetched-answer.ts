@@ -1,0 +1,295 @@
+// A visitor's answer out of a fetch: one's own, or one that was under way for another visitor. Nobody waits without end, and nobody is given what
+// belongs to another. HEAD is asked of the origin alone, and what it says of the stored response to GET is taken over (RFC 9111 §4.3.5).
+
+import { decideReuse, isOriginError, type Candidate } from "../../../core/http/http-reuse.ts";
+import { isVariantFor } from "../../../core/http/http-vary.ts";
+import { cacheStatus, sendBody, withSiteHeaders, writeHead } from "../doors/answer.ts";
+import { passedForm } from "./forms.ts";
+import type { Exchange } from "../doors/exchange.ts";
+import type { Flight, FlightPlan, Landing, SharedAnswer } from "./flight.ts";
+import {
+  answerBase,
+  planFlight,
+  type Fetch,
+  type GeneratedDeps,
+  type Inquiry,
+  type Look,
+} from "./inquiry.ts";
+import {
+  answerFailure,
+  askOrigin,
+  discard,
+  ending,
+  passedFields,
+  relay,
+} from "../origin/origin-answer.ts";
+import type { OriginAnswer } from "../origin/origin-pools.ts";
+import { mimeOf } from "../../../core/http/content-coding.ts";
+import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
+import { planHeadRefresh, planRefresh, type RefreshPlan } from "../../../core/http/http-refresh.ts";
+import type { Entry } from "../../cache/entry.ts";
+import { dropStored, shortly } from "./fill.ts";
+
+/** Whoever has waited so long for another's answer asks himself. */
+const joinWaitMs = 10_000;
+
+/** False: nothing was sent, and another look may find something else. */
+export async function answerByFlight(
+  deps: GeneratedDeps,
+  exchange: Exchange,
+  inquiry: Inquiry,
+  look: Look,
+  reuse: Fetch,
+  isAlone: boolean,
+): Promise<boolean> {
+  const answered = await ride(deps, exchange, inquiry, look, reuse, isAlone);
+  if (answered !== "alone") return answered;
+  return (await ride(deps, exchange, inquiry, look, reuse, true)) === true;
+}
+
+/** `alone`: nothing was sent, and the fetch that was under way is not for this visitor. */
+async function ride(
+  deps: GeneratedDeps,
+  exchange: Exchange,
+  inquiry: Inquiry,
+  look: Look,
+  reuse: Fetch,
+  isAlone: boolean,
+): Promise<boolean | "alone"> {
+  const { flights, metrics } = deps;
+  const { key, directives, selecting } = inquiry;
+  const { backend, route } = inquiry.request;
+  const mayShare =
+    !isAlone &&
+    !inquiry.isAuthorized &&
+    !inquiry.isRanged &&
+    !directives.noStore &&
+    flights.isShared(key);
+  // Who does not take what is stored is not given what was asked for before him either.
+  const takesOthers = mayShare && reuse.fwd !== "request" && !directives.noCache;
+  const wanted = { key, mark: look.mark, backend, settings: route.settings, selecting };
+  const other = takesOthers ? flights.find(wanted) : undefined;
+  const flight = other ?? flights.start(planFlight(inquiry, look, reuse), mayShare);
+  using _ = flight.join();
+  const landing = await landingOf(flight, exchange, other === undefined ? undefined : joinWaitMs);
+  if (exchange.stop.aborted) return true;
+  if (landing === undefined) return "alone";
+  exchange.originMs = flight.tookMs;
+  if (isFailure(landing) && reuse.standsIn) {
+    if (other === undefined && landing.kind === "own") discard(landing.answer);
+    if (await standIn(deps, exchange, inquiry, look, landing)) return true;
+    // What was to stand in was cleared meanwhile, and the origin's words are gone too.
+    if (landing.kind === "own") return false;
+  }
+  if (landing.kind === "failed") {
+    answerFailure(exchange, landing.failure);
+    return true;
+  }
+  if (other !== undefined) {
+    if (!mayHave(deps, inquiry, landing)) return "alone";
+    metrics.accel_agent_cache_collapsed_total.inc({ domain: key.domain });
+  }
+  return await hand(deps, exchange, inquiry, look, landing, {
+    flight,
+    status: `fwd=${reuse.fwd}`,
+    isCollapsed: other !== undefined,
+  });
+}
+
+/** Undefined: it took too long, or the visitor has left. */
+async function landingOf(
+  flight: Flight,
+  { stop }: Exchange,
+  waitMs: number | undefined,
+): Promise<Landing | undefined> {
+  if (flight.landing !== undefined) return flight.landing;
+  const { promise: enough, resolve } = Promise.withResolvers<undefined>();
+  const leave = (): void => resolve(undefined);
+  const timer = waitMs === undefined ? undefined : setTimeout(leave, waitMs);
+  stop.addEventListener("abort", leave, { once: true });
+  try {
+    return await Promise.race([flight.landed, enough]);
+  } finally {
+    clearTimeout(timer);
+    stop.removeEventListener("abort", leave);
+  }
+}
+
+function isFailure(landing: Landing): boolean {
+  return (
+    landing.kind === "failed" || (landing.kind === "own" && isOriginError(landing.answer.status))
+  );
+}
+
+/** stale-if-error. */
+async function standIn(
+  deps: GeneratedDeps,
+  exchange: Exchange,
+  inquiry: Inquiry,
+  look: Look,
+  landing: Landing,
+): Promise<boolean> {
+  const failed = landing.kind === "own" ? `; fwd-status=${landing.answer.status}` : "";
+  const status = `fwd=stale${failed}; detail=stale-if-error`;
+  deps.metrics.accel_agent_cache_stale_total.inc({
+    domain: inquiry.key.domain,
+    reason: "if_error",
+  });
+  return await answerBase(deps, exchange, inquiry, look, "stale", status);
+}
+
+/** Whether what came of another's fetch answers this request too: as if it had been stored before. */
+function mayHave(deps: GeneratedDeps, inquiry: Inquiry, landing: Landing): boolean {
+  if (landing.kind === "failed" || landing.kind === "own") return false;
+  if (landing.kind === "shared" && !landing.body.isJoinable) return false;
+  const stored: Candidate & { readonly vary: Readonly<Record<string, string>> | null } =
+    landing.kind === "shared" ? landing.meta : landing.entry;
+  const reuse = decideReuse(stored, {
+    request: inquiry.directives,
+    settings: inquiry.request.route.settings,
+    missing: "uri-miss",
+    // The origin has just said it.
+    confirmed: true,
+    nowMs: deps.clock.ageMs(),
+  });
+  return isVariantFor(stored.vary, inquiry.selecting) && reuse.kind === "serve";
+}
+
+type How = { readonly flight: Flight; readonly status: string; readonly isCollapsed: boolean };
+
+async function hand(
+  deps: GeneratedDeps,
+  exchange: Exchange,
+  inquiry: Inquiry,
+  look: Look,
+  landing: Exclude<Landing, { kind: "failed" }>,
+  { flight, status, isCollapsed }: How,
+): Promise<boolean> {
+  const collapsed = isCollapsed ? "; collapsed" : "";
+  if (landing.kind === "confirmed") {
+    const confirmed = { ...look, base: landing.entry };
+    const said = `${status}; fwd-status=304${collapsed}`;
+    return await answerBase(deps, exchange, inquiry, confirmed, "confirmed", said);
+  }
+  if (landing.kind === "own") {
+    using _ = ending(landing.answer, deps, exchange);
+    await relayOwn(exchange, inquiry, landing.answer, status, inquiry.isRanged);
+  } else {
+    // No await between this and the head: a clear that is known by then is heeded.
+    const stored = landing.mayStore() ? "; stored" : "";
+    const said = `${status}${isCollapsed ? collapsed : stored}`;
+    await sendShared(exchange, inquiry, flight, landing, said);
+  }
+  return true;
+}
+
+/** The origin's own answer for this visitor alone, or 304 where the visitor has that representation already. */
+async function relayOwn(
+  exchange: Exchange,
+  { request: { site } }: Inquiry,
+  answer: OriginAnswer,
+  status: string,
+  isPart: boolean,
+): Promise<void> {
+  const passed = passedFields(answer);
+  const { isNotModified, fields } = isPart
+    ? { isNotModified: false, fields: passed }
+    : passedForm(exchange, site, answer.status, passed);
+  await relay(exchange, site, answer, {
+    status: isNotModified ? 304 : answer.status,
+    fields,
+    cacheStatus: isNotModified ? `${status}; fwd-status=200` : status,
+  });
+}
+
+async function sendShared(
+  exchange: Exchange,
+  { request }: Inquiry,
+  flight: Flight,
+  { fields: passed, meta, body }: SharedAnswer,
+  status: string,
+): Promise<void> {
+  const { headers } = request.site;
+  const { isNotModified, fields } = passedForm(exchange, request.site, meta.status, passed);
+  if (isNotModified) {
+    flight.keep();
+    writeHead(exchange, 304, [
+      ...withSiteHeaders(fields, headers),
+      cacheStatus(`${status}; fwd-status=200`),
+    ]);
+    exchange.response.end();
+    return;
+  }
+  const pieces = meta.status === 204 ? undefined : body.read(exchange.stop);
+  writeHead(exchange, meta.status, [...withSiteHeaders(fields, headers), cacheStatus(status)]);
+  await sendBody(exchange, pieces);
+}
+
+/** False: nothing was sent, and another look may find something else. */
+export async function answerHead(
+  deps: GeneratedDeps,
+  exchange: Exchange,
+  inquiry: Inquiry,
+  look: Look,
+  reuse: Fetch,
+): Promise<boolean> {
+  const { key, request } = inquiry;
+  const { backend, path } = request;
+  const plan = planFlight(inquiry, look, reuse);
+  const fields = [...plan.fields, ...plan.conditions];
+  const { stop } = exchange;
+  const outgoing = { method: "HEAD", path, fields, body: undefined, stop };
+  const asked = await askOrigin(deps, key.domain, backend, outgoing);
+  exchange.originMs = asked.tookMs;
+  if (stop.aborted) return true;
+  const isFailed = !asked.ok || isOriginError(asked.answer.status);
+  if (isFailed && reuse.standsIn) {
+    if (asked.ok) discard(asked.answer);
+    const status = "fwd=stale; detail=stale-if-error";
+    if (await answerBase(deps, exchange, inquiry, look, "stale", status)) return true;
+  }
+  if (!asked.ok) {
+    answerFailure(exchange, asked.kind);
+    return true;
+  }
+  const { answer } = asked;
+  using _ = ending(answer, deps, exchange);
+  const kept = await takeOver(deps, plan, answer);
+  if (answer.status === 304 && plan.conditions.length > 0) {
+    if (kept === undefined) return false;
+    const confirmed = { ...look, base: kept };
+    const status = `fwd=${reuse.fwd}; fwd-status=304`;
+    return await answerBase(deps, exchange, inquiry, confirmed, "confirmed", status);
+  }
+  await relayOwn(exchange, inquiry, answer, `fwd=${reuse.fwd}`, false);
+  return true;
+}
+
+/** The stored response as it is from now on; undefined where it is not to be used. Errors say nothing of it: some origins know no HEAD. */
+async function takeOver(
+  deps: GeneratedDeps,
+  { key, base, request, settings }: FlightPlan,
+  answer: OriginAnswer,
+): Promise<Entry | undefined> {
+  if (base === undefined || base.status !== 200) return undefined;
+  const facts = { ...answer, fields: passedFields(answer) };
+  let plan: RefreshPlan | undefined;
+  if (answer.status === 304) plan = planRefresh(base, facts, request, settings);
+  else if (answer.status === 200) plan = planHeadRefresh(base, facts, request, settings);
+  if (plan === undefined || plan.kind === "own") return undefined;
+  if (plan.kind === "drop") {
+    await dropStored(deps, key);
+    return undefined;
+  }
+  const headers: readonly Field[] = plan.kind === "refresh" ? plan.headers : base.headers;
+  const refreshed = {
+    headers,
+    mime: mimeOf(fieldValue(headers, "content-type")),
+    storedAtMs: plan.kind === "refresh" ? Math.floor(answer.receivedAtMs) : base.storedAtMs,
+    initialAgeS: plan.kind === "refresh" ? plan.initialAgeS : base.initialAgeS,
+    // Of another representation: what is stored has to be asked about before it is used again.
+    freshForS: plan.kind === "refresh" ? plan.freshForS : 0,
+  };
+  if (plan.kind === "other" || plan.isKept) await shortly(deps.cache.refresh(base, refreshed));
+  return plan.kind === "refresh" ? { ...base, ...refreshed } : undefined;
+}
