@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { IndexKeeper } from "../../src/agent/cache/index/index-keeper.ts";
 import type { IndexMemory } from "../../src/agent/cache/index/opening.ts";
 import { SharedHeader } from "../../src/agent/cache/index/shared-header.ts";
-import type { Candidate } from "../../src/agent/cache/entry.ts";
+import type { NewEntry } from "../../src/agent/cache/entry.ts";
 import type { SitePaths } from "./site-paths.ts";
 
 const batch = 5_000;
@@ -57,7 +57,7 @@ export async function fillIndex(
   return (performance.now() - began) / 1_000;
 }
 
-function candidate(paths: SitePaths, no: number, sourceNo: number): Candidate {
+function candidate(paths: SitePaths, no: number, sourceNo: number): NewEntry {
   const { domain, kind, path, query, mime } = paths.entry(no);
   const size = bodyBytes(no);
   return {

@@ -13,7 +13,7 @@ const expiryPeriodMs = 3_600_000;
 export type KeptCertificates = { readonly vault: Vault; readonly changes: VaultChanges };
 
 /** Those that were in force before are with the next publish. */
-export async function openCertificates(
+export async function openKeptCertificates(
   stack: AsyncDisposableStack,
   { options, common, db: documents, client }: Ground,
   { serving, pool }: { readonly serving: Serving; readonly pool: Pick<WorkerPool, "left"> },

@@ -8,7 +8,7 @@ import type { Ground } from "./ground.ts";
 import { BotSetContents } from "./link/bot-set-content.ts";
 import { startLink, type Link } from "./link/link.ts";
 import { createReporter } from "./operators.ts";
-import type { Served } from "./serve.ts";
+import type { ServedParts } from "./serve.ts";
 import { startUnconfirmed } from "./unconfirmed.ts";
 import { changeDomains, createAppliers, type SteeringPorts } from "./steering/appliers.ts";
 import { SetChanges } from "./steering/set-changes.ts";
@@ -23,7 +23,11 @@ export type Following = {
   readonly confirming: Promise<void>;
 };
 
-export function openLink(stack: AsyncDisposableStack, ground: Ground, served: Served): Following {
+export function openLink(
+  stack: AsyncDisposableStack,
+  ground: Ground,
+  served: ServedParts,
+): Following {
   const { options, common, db, index, sets, setWatch: watch, unreviewed } = ground;
   const { settings, version, bootEpoch, health, log, random, now } = options;
   const { serving, viewsets, locals, releases, certificates, lateDrops } = served;
@@ -78,7 +82,7 @@ export function openLink(stack: AsyncDisposableStack, ground: Ground, served: Se
 /** With what becomes of sets that are behind, and of elements that belong to none. */
 function openSetChanges(
   { options, common, client, sets, setWatch: watch }: Ground,
-  { serving }: Served,
+  { serving }: ServedParts,
 ): SetChanges & AsyncDisposable {
   const { settings, now, random, log } = options;
   const contents = new BotSetContents(client, join(settings.state_dir, "sets"), now);

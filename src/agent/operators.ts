@@ -25,7 +25,7 @@ import {
   type LogFacts,
 } from "./requests/ship/lane-metrics.ts";
 import { readTail } from "./requests/ship/tail-reader.ts";
-import type { Served } from "./serve.ts";
+import type { ServedParts } from "./serve.ts";
 import { describeVersion, viewsetPorts } from "./releases.ts";
 import type { Scrub } from "./scrub/scrub.ts";
 import { documentOf } from "./steering/serving.ts";
@@ -40,7 +40,7 @@ import { why } from "./why.ts";
 
 type Parts = {
   readonly ground: Ground;
-  readonly served: Served;
+  readonly served: ServedParts;
   readonly link: Link;
   readonly scrub: Scrub;
 };
@@ -115,7 +115,7 @@ const certificateNamesMax = 5;
 /** For the reports to central, every 30 s. */
 export function createReporter(
   { options, spool, unreviewed }: Ground,
-  { pool, checks, serving, certificates }: Served,
+  { pool, checks, serving, certificates }: ServedParts,
 ): () => Promise<Omit<Report, "instance_id">> {
   const origins = new OriginReport();
   return async () => {

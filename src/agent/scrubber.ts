@@ -4,7 +4,7 @@ import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 import { BodyList } from "./cache/index/body-list.ts";
 import type { WalkInit, WalkMessage } from "./scrub/messages.ts";
-import { createPace } from "./scrub/pace.ts";
+import { createReadPace } from "./scrub/pace.ts";
 import { Walk } from "./scrub/walk.ts";
 
 /** Everybody else goes first. */
@@ -20,7 +20,7 @@ new Walk({
   blobsDir,
   bodies: new BodyList(cacheDir),
   from,
-  pace: createPace(bytesPerS, new Int32Array(control)),
+  pace: createReadPace(bytesPerS, new Int32Array(control)),
   nowMs: () => performance.now(),
   tell: (message: WalkMessage) => port.postMessage(message, []),
 }).run();

@@ -9,9 +9,8 @@ import { OriginChecks } from "./accelerator/origin/origin-checks.ts";
 import { localAddresses } from "./accelerator/origin/origin-connector.ts";
 import type { BadBlob } from "./accelerator/pool/worker-messages.ts";
 import { openWorkers, type WorkerPool } from "./accelerator/pool/workers.ts";
-import { openCertificates, type KeptCertificates } from "./certificates.ts";
+import { openKeptCertificates, type KeptCertificates } from "./certificates.ts";
 import type { Ground } from "./ground.ts";
-import type { ImportProgress } from "./link/link.ts";
 import { openReleases, type Releases } from "./releases.ts";
 import type { AgentSettings } from "./settings/fields.ts";
 import { LateDrops } from "./steering/late-drops.ts";
@@ -23,8 +22,9 @@ import { openLocalSites, type LocalSites } from "./viewset/local-sites.ts";
 import { TableMemory } from "./viewset/table-memory.ts";
 import { openViewsets, type Viewsets } from "./viewset/viewsets.ts";
 import type { WorkerParts } from "./worker.ts";
+import type { RunningImport } from "../wire/channel.ts";
 
-export type Served = {
+export type ServedParts = {
   readonly viewsets: Viewsets;
   readonly locals: LocalSites;
   readonly pool: WorkerPool;
@@ -39,7 +39,7 @@ export type Served = {
 
 /** What the link, which is opened later, is told. */
 export type LinkTold = {
-  readonly onProgress: (progress: ImportProgress) => void;
+  readonly onProgress: (progress: RunningImport) => void;
   readonly onCorrected: () => void;
 };
 
@@ -47,7 +47,7 @@ export async function openServing(
   stack: AsyncDisposableStack,
   ground: Ground,
   { onProgress, onCorrected }: LinkTold,
-): Promise<Served> {
+): Promise<ServedParts> {
   const { options, common, db, client, sets, tables } = ground;
   const { settings, log, random } = options;
   const ownListeners = listenersOf(settings);
@@ -92,7 +92,7 @@ export async function openServing(
   late.serving = serving;
   const watch = new ReleaseWatch(common);
   const restored = { serving, documents: db, viewsets, watch, random, ...common };
-  const certificates = await openCertificates(stack, ground, { serving, pool });
+  const certificates = await openKeptCertificates(stack, ground, { serving, pool });
   const torn = await restoreState(restored);
   // What is to be dropped is unsure before the first visitor comes.
   const { now } = options;

@@ -7,14 +7,14 @@ type Parse<T> = (raw: unknown) => Parsed<T>;
 const no = (reason: string): { ok: false; reason: string } => ({ ok: false, reason });
 const yes = <T>(value: T): { ok: true; value: T } => ({ ok: true, value });
 
-export function text(pattern?: RegExp, what = "a text"): Parse<string> {
+export function textField(pattern?: RegExp, what = "a text"): Parse<string> {
   return (raw) =>
     typeof raw === "string" && raw !== "" && (pattern === undefined || pattern.test(raw))
       ? yes(raw)
       : no(`must be ${what}`);
 }
 
-export function flag(): Parse<boolean> {
+export function flagField(): Parse<boolean> {
   return (raw) => (typeof raw === "boolean" ? yes(raw) : no("must be true or false"));
 }
 

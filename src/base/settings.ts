@@ -19,7 +19,7 @@ export type Parsed<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly reason: string };
 
-export type Field<T> = {
+export type SettingsField<T> = {
   readonly doc: string;
   /** As it would stand in YAML. Absent: the key must be given, unless `optional`. */
   readonly fallback?: unknown;
@@ -33,7 +33,7 @@ export type Field<T> = {
   readonly conflict?: (settings: Readonly<Record<string, unknown>>) => string | undefined;
 };
 // A table holds fields of all types; what each yields is recovered by `Settings`.
-export type FieldTable = Readonly<Record<string, Field<unknown>>>;
+export type FieldTable = Readonly<Record<string, SettingsField<unknown>>>;
 type ValueOf<F> = F extends {
   readonly optional: true;
   readonly parse: (raw: unknown) => Parsed<infer V>;

@@ -1,5 +1,6 @@
 // Waiting that ends: sleeping under a signal, retrying with jitter, deadlines.
 
+import type { EventEmitter } from "node:events";
 import { setTimeout as sleepFor } from "node:timers/promises";
 import { backoffMs, type Backoff } from "../core/backoff.ts";
 
@@ -77,4 +78,11 @@ export async function once(stop: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   stop.addEventListener("abort", () => resolve(), { once: true });
   await promise;
+}
+
+/** Resolves at its close, by whatever it ends; that it has not closed yet is the caller's to know. */
+export async function closeOf(one: EventEmitter): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  one.once("close", resolve);
+  return promise;
 }

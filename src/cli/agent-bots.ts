@@ -5,7 +5,7 @@ import { readArgs, type Command } from "../base/command.ts";
 import { ask, controlOptions, controlUsage, socketPath } from "./control.ts";
 import { checkedText, listedText, type Checked, type Listed } from "./visitor-text.ts";
 
-export const botsCommand: Command = {
+export const agentBotsCommand: Command = {
   summary:
     "Says what would happen to an address (and user agent) on each domain and why: set, version, name, range, pair or policy, since when, and what would change it. Lists the sets and policies in force.",
   usage: [

@@ -12,7 +12,7 @@ type Warnings = readonly {
   readonly hint: string;
 }[];
 
-export const statusCommand: Command = {
+export const agentStatusCommand: Command = {
   summary:
     "Shows link, cursor and lag, active viewsets, sets, cache, spool and health warnings of the running agent.",
   usage: `accel-agent status [options]\n\n${controlUsage}`,

@@ -8,7 +8,7 @@ import { readArgs, type Command } from "../base/command.ts";
 import { operatorName } from "./operator.ts";
 import { controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
 
-export const botsCommand: Command = {
+export const centralBotsCommand: Command = {
   summary:
     "Imports a list of addresses and ranges of any length into a bot of a domain, as one version of its set.",
   usage: [

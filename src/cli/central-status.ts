@@ -3,7 +3,7 @@
 import { readArgs, type Command } from "../base/command.ts";
 import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
 
-export const statusCommand: Command = {
+export const centralStatusCommand: Command = {
   summary:
     "Shows deployment sites with their channels and journal positions, and the log intake of the running central.",
   usage: `accel-central status [options]\n\n${controlUsage}`,

@@ -3,14 +3,14 @@
 // So nobody loses anything while somebody else holds more, and whoever holds no more than an equal share of the room loses nothing at all: where all
 // together hold too much, the largest holds more than that. What one does not use of its share the others may.
 
-export type Holder = { readonly name: string; readonly bytes: number };
+export type RoomHolder = { readonly name: string; readonly bytes: number };
 
 /**
  * What to take, one piece after the other, until `excess` bytes are gone, `countMax` pieces are taken, or there is nothing left. `next` gives the next
  * piece of a holder, undefined when it has none; it is asked only for what is taken. A holder without any, whose bytes are not here to be taken, is passed over.
  */
 export function takeFromLargest<P extends { readonly bytes: number }>(
-  holders: readonly Holder[],
+  holders: readonly RoomHolder[],
   limits: { readonly excess: number; readonly countMax: number },
   next: (name: string) => P | undefined,
 ): P[] {
@@ -33,7 +33,7 @@ export function takeFromLargest<P extends { readonly bytes: number }>(
 }
 
 /** Puts the holder in the first one's place, and then where it belongs. */
-function sinkFirst(heap: Holder[], holder: Holder): void {
+function sinkFirst(heap: RoomHolder[], holder: RoomHolder): void {
   let at = 0;
   for (;;) {
     const left = 2 * at + 1;
@@ -47,4 +47,4 @@ function sinkFirst(heap: Holder[], holder: Holder): void {
   heap[at] = holder;
 }
 
-const bytesAt = (heap: readonly Holder[], at: number): number => heap[at]?.bytes ?? -Infinity;
+const bytesAt = (heap: readonly RoomHolder[], at: number): number => heap[at]?.bytes ?? -Infinity;

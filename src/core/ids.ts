@@ -1,5 +1,7 @@
 // Identifiers that cannot be mixed up: each has one parser, and nothing else makes one.
 
+import { createHash } from "node:crypto";
+
 declare const brand: unique symbol;
 type Brand<T, Name extends string> = T & { readonly [brand]: Name };
 
@@ -22,6 +24,10 @@ export function parseSecret16(raw: unknown): Secret16 | undefined {
 
 export function parseSha256(raw: unknown): Sha256 | undefined {
   return typeof raw === "string" && /^[0-9a-f]{64}$/.test(raw) ? (raw as Sha256) : undefined;
+}
+
+export function sha256Of(bytes: Uint8Array): Sha256 {
+  return createHash("sha256").update(bytes).digest("hex") as Sha256; // It is one by its making.
 }
 
 /** RFC 1035 §2.3.4, without the dot at the end. */
@@ -52,7 +58,7 @@ export function parseDomainName(raw: unknown): DomainName | undefined {
 }
 
 /** Why a text is no domain name, in words that follow on the name of the field. Undefined where it is one. */
-export function domainNameFault(raw: string): string | undefined {
+export function namedDomainFault(raw: string): string | undefined {
   if (parseDomainName(raw) !== undefined) return undefined;
   if (/\s/.test(raw)) return "must be a host name, without blanks";
   if (/[/?#@\\]/.test(raw)) return "must be a host name alone, not a URL or an address of mail";

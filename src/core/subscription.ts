@@ -11,12 +11,12 @@ export type Subscription =
   | { readonly state: "suspended"; readonly untilMs: number }
   | { readonly state: "ended" };
 
-export type Subscribed = {
+export type SubscribeOutcome = {
   readonly status: "subscription_created" | "subscription_reactivated" | "subscription_exists";
   readonly becomes: Subscription;
 };
 
-export type Unsubscribed = {
+export type UnsubscribeOutcome = {
   readonly status: "unsubscribed" | "subscription_inactive" | "no_subscription";
   /** Undefined: there is none. */
   readonly becomes: Subscription | undefined;
@@ -28,7 +28,7 @@ export function atPresent(subscription: Subscription, nowMs: number): Subscripti
   return isOver ? { state: "active" } : subscription;
 }
 
-export function subscribe(before: Subscription | undefined, nowMs: number): Subscribed {
+export function subscribe(before: Subscription | undefined, nowMs: number): SubscribeOutcome {
   const becomes = { state: "active" } as const;
   if (before === undefined) return { status: "subscription_created", becomes };
   return atPresent(before, nowMs).state === "active"
@@ -40,7 +40,7 @@ export function unsubscribe(
   before: Subscription | undefined,
   isPermanent: boolean,
   nowMs: number,
-): Unsubscribed {
+): UnsubscribeOutcome {
   if (before === undefined) return { status: "no_subscription", becomes: undefined };
   const present = atPresent(before, nowMs);
   const isNews = present.state === "active" || (present.state === "suspended" && isPermanent);

@@ -14,7 +14,7 @@ export type Ask = {
   /** Aborts when the visitor left or the backend stops. */
   readonly ended: AbortSignal;
 };
-export type Answer = {
+export type DemoAnswer = {
   readonly status: number;
   readonly headers: OutgoingHttpHeaders;
   readonly body: string | AsyncIterable<string>;
@@ -23,7 +23,7 @@ type Route = {
   readonly path: RegExp;
   readonly methods: readonly string[];
   /** `part` is what the path's group matched, "" without a group. */
-  readonly answer: (ask: Ask, part: string) => Answer | Promise<Answer>;
+  readonly answer: (ask: Ask, part: string) => DemoAnswer | Promise<DemoAnswer>;
 };
 
 const slowMsMax = 5_000;
@@ -33,12 +33,12 @@ const cacheable = "public, max-age=600";
 const drawnAt = "Thu, 01 Jan 2026 00:00:00 GMT";
 
 const reading = ["GET", "HEAD"];
-const text = (status: number, body: string, headers: OutgoingHttpHeaders = {}): Answer => ({
+const text = (status: number, body: string, headers: OutgoingHttpHeaders = {}): DemoAnswer => ({
   status,
   headers: { "content-type": "text/plain; charset=utf-8", "cache-control": "no-store", ...headers },
   body,
 });
-const json = (value: unknown): Answer =>
+const json = (value: unknown): DemoAnswer =>
   text(200, `${JSON.stringify(value, null, 2)}\n`, { "content-type": "application/json" });
 
 const routes: readonly Route[] = [
@@ -74,7 +74,7 @@ const routes: readonly Route[] = [
   { path: /^\/stream$/, methods: reading, answer: answerStream },
 ];
 
-function answerCard({ request, query }: Ask): Answer {
+function answerCard({ request, query }: Ask): DemoAnswer {
   const seed = integerIn(query.get("seed") ?? "1", 0, cardSeedMax);
   if (seed === undefined) return text(400, `seed must be an integer from 0 to ${cardSeedMax}\n`);
   const svg = drawCard(seed);
@@ -99,7 +99,7 @@ function isUnchanged({ headers }: IncomingMessage, etag: string): boolean {
   return since >= Date.parse(drawnAt);
 }
 
-function answerLogPage(_: Ask, part: string): Answer {
+function answerLogPage(_: Ask, part: string): DemoAnswer {
   const page = integerIn(part, 0, logPageMax);
   if (page === undefined) return text(404, "the log has no such page\n");
   return {
@@ -109,7 +109,7 @@ function answerLogPage(_: Ask, part: string): Answer {
   };
 }
 
-async function answerSlow({ query, ended }: Ask): Promise<Answer> {
+async function answerSlow({ query, ended }: Ask): Promise<DemoAnswer> {
   const asked = integerIn(query.get("ms") ?? "1000", 0, Number.MAX_SAFE_INTEGER);
   if (asked === undefined) return text(400, "ms must be an integer\n");
   const ms = Math.min(asked, slowMsMax);
@@ -117,7 +117,7 @@ async function answerSlow({ query, ended }: Ask): Promise<Answer> {
   return text(200, `answered after ${ms} ms\n`);
 }
 
-function answerStatus(status: number): Answer {
+function answerStatus(status: number): DemoAnswer {
   if (status < 200 || status > 599) return text(400, "the status must be from 200 to 599\n");
   return text(
     status,
@@ -126,7 +126,7 @@ function answerStatus(status: number): Answer {
   );
 }
 
-async function answerEcho({ request }: Ask): Promise<Answer> {
+async function answerEcho({ request }: Ask): Promise<DemoAnswer> {
   let bodyBytes = 0;
   for await (const chunk of request) {
     const bytes: Buffer = chunk;
@@ -140,7 +140,7 @@ async function answerEcho({ request }: Ask): Promise<Answer> {
   });
 }
 
-function answerStream({ query, ended }: Ask): Answer {
+function answerStream({ query, ended }: Ask): DemoAnswer {
   const chunks = integerIn(query.get("chunks") ?? "8", 1, 100);
   const intervalMs = integerIn(query.get("ms") ?? "50", 0, streamIntervalMsMax);
   if (chunks === undefined || intervalMs === undefined)
@@ -167,7 +167,7 @@ export function integerIn(value: string, least: number, most: number): number | 
 }
 
 /** Paths are absolute and without a query. An unknown one is 404, a known one with another method 405. */
-export async function answerTo(path: string, ask: Ask): Promise<Answer> {
+export async function answerTo(path: string, ask: Ask): Promise<DemoAnswer> {
   const method = ask.request.method ?? "GET";
   for (const route of routes) {
     const match = route.path.exec(path);

@@ -4,7 +4,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { listenHttp } from "../base/http-listener.ts";
 import { messageOf } from "../core/faults.ts";
-import { answerTo, type Answer } from "./answers.ts";
+import { answerTo, type DemoAnswer } from "./answers.ts";
 
 export type DemoBackend = AsyncDisposable & { readonly url: string };
 export type DemoBackendOptions = {
@@ -35,7 +35,7 @@ class RequestCounter {
 }
 
 async function send(
-  answer: Answer,
+  answer: DemoAnswer,
   count: number,
   request: IncomingMessage,
   response: ServerResponse,

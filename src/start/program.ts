@@ -36,7 +36,7 @@ const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Laz
     },
     status: {
       summary: "link, viewsets, sets, cache, spool, warnings",
-      load: async () => (await import("../cli/agent-status.ts")).statusCommand,
+      load: async () => (await import("../cli/agent-status.ts")).agentStatusCommand,
     },
     cache: {
       summary: "search or clear the cache, its figures, its integrity",
@@ -48,7 +48,7 @@ const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Laz
     },
     bots: {
       summary: "what would happen to an address; the sets in force",
-      load: async () => (await import("../cli/agent-bots.ts")).botsCommand,
+      load: async () => (await import("../cli/agent-bots.ts")).agentBotsCommand,
     },
     viewset: {
       summary: "versions kept on this host; back to one of them",
@@ -74,7 +74,7 @@ const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Laz
     },
     status: {
       summary: "deployment sites, channels, journal, logs",
-      load: async () => (await import("../cli/central-status.ts")).statusCommand,
+      load: async () => (await import("../cli/central-status.ts")).centralStatusCommand,
     },
     clear: {
       summary: "clear a site's cache by the customer API, with the proof of every instance",
@@ -110,7 +110,7 @@ const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Laz
     },
     bots: {
       summary: "import a list of addresses into a bot of a domain",
-      load: async () => (await import("../cli/central-bots.ts")).botsCommand,
+      load: async () => (await import("../cli/central-bots.ts")).centralBotsCommand,
     },
   },
 };

@@ -149,6 +149,9 @@ export const AgentMessage = Type.Union([
 export type AgentMessage = Static<typeof AgentMessage>;
 export const decodeAgentMessage = decoder(AgentMessage);
 
+/** How far an import is. */
+export type RunningImport = Omit<Extract<AgentMessage, { type: "progress" }>, "type">;
+
 export const CentralMessage = Type.Union([
   closed({ type: Type.Literal("welcome"), epoch: Epoch, head_seq: Seq }),
   closed({ type: Type.Literal("entries"), entries: Type.Array(JournalItem) }),

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import {
   duration,
-  flag,
+  flagField,
   httpUrl,
   integer,
   listenAddress,
@@ -12,12 +12,12 @@ import {
   oneOf,
   record,
   size,
-  text,
+  textField,
 } from "../../src/base/settings-fields.ts";
 
 test.each([
-  ["text", text(), "a", "a"],
-  ["flag", flag(), false, false],
+  ["text", textField(), "a", "a"],
+  ["flag", flagField(), false, false],
   ["integer", integer(-1, 5), -1, -1],
   ["integer", integer(-1, 5), 5, 5],
   ["one of", oneOf("a", "b"), "b", "b"],
@@ -41,16 +41,16 @@ test.each([
   ["url", httpUrl(), "http://[::1]:8000/base/", "http://[::1]:8000/base"],
   ["list", listOf(integer(0, 9)), [1, 2], [1, 2]],
   ["list", listOf(integer(0, 9)), [], []],
-  ["record", record({ a: { parse: flag() } }), { a: true }, { a: true }],
-  ["record", record({ a: { parse: flag(), optional: true } }), {}, {}],
+  ["record", record({ a: { parse: flagField() } }), { a: true }, { a: true }],
+  ["record", record({ a: { parse: flagField(), optional: true } }), {}, {}],
 ])("$0 takes $2", (_kind, parse, raw, value) => {
   expect(parse(raw)).toEqual({ ok: true, value });
 });
 
 test.each([
-  ["text", text(), "", "must be a text"],
-  ["text", text(/^[A-Z]{2}$/, "two capitals"), "de", "must be two capitals"],
-  ["flag", flag(), "yes", "must be true or false"],
+  ["text", textField(), "", "must be a text"],
+  ["text", textField(/^[A-Z]{2}$/, "two capitals"), "de", "must be two capitals"],
+  ["flag", flagField(), "yes", "must be true or false"],
   ["integer", integer(0, 5), 6, "must be an integer from 0 to 5"],
   ["integer", integer(0, 5), "3", "must be an integer from 0 to 5"],
   ["integer", integer(0, 5), 1.5, "must be an integer from 0 to 5"],
@@ -85,12 +85,12 @@ test.each([
   ["list", listOf(integer(0, 9)), [1, 10], "item 2 must be an integer from 0 to 9"],
   ["list", listOf(integer(0, 9), 1), [1, 2], "must be a list of at most 1"],
   ["list", listOf(integer(0, 9)), "1", /must be a list/],
-  ["record", record({ a: { parse: flag() } }), [], "must be a mapping with a"],
-  ["record", record({ a: { parse: flag() } }), {}, "a must be true or false"],
-  ["record", record({ a: { parse: flag() } }), { a: true, b: 1 }, /must not have the key b/],
+  ["record", record({ a: { parse: flagField() } }), [], "must be a mapping with a"],
+  ["record", record({ a: { parse: flagField() } }), {}, "a must be true or false"],
+  ["record", record({ a: { parse: flagField() } }), { a: true, b: 1 }, /must not have the key b/],
   [
     "record",
-    record({ a: { parse: listOf(flag()) } }),
+    record({ a: { parse: listOf(flagField()) } }),
     { a: [1] },
     "a item 1 must be true or false",
   ],

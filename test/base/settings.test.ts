@@ -2,18 +2,30 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { readSettings, renderSettings, type Field } from "../../src/base/settings.ts";
-import { duration, flag, integer, listOf, size, text } from "../../src/base/settings-fields.ts";
+import { readSettings, renderSettings, type SettingsField } from "../../src/base/settings.ts";
+import {
+  duration,
+  flagField,
+  integer,
+  listOf,
+  size,
+  textField,
+} from "../../src/base/settings-fields.ts";
 
 const table = {
-  name: { doc: "Who.", example: "someone", parse: text() },
-  log_level: { doc: "How much.", fallback: "info", live: true, parse: text(/^(?:info|debug)$/) },
+  name: { doc: "Who.", example: "someone", parse: textField() },
+  log_level: {
+    doc: "How much.",
+    fallback: "info",
+    live: true,
+    parse: textField(/^(?:info|debug)$/),
+  },
   "cache.disk_max": { doc: "Space.", fallback: "2GiB", parse: size("1MiB") },
   "cache.memory_max": { doc: "Memory.", fallback: "128MiB", parse: size("1MiB") },
   "cache.index.check": { doc: "How often.", fallback: "1d", parse: duration("1s") },
-  "edge.place": { doc: "Where.\nA town.", optional: true, example: "Kiel", parse: text() },
-  proxies: { doc: "Who may.", fallback: [], parse: listOf(text()) },
-} satisfies Record<string, Field<unknown>>;
+  "edge.place": { doc: "Where.\nA town.", optional: true, example: "Kiel", parse: textField() },
+  proxies: { doc: "Who may.", fallback: [], parse: listOf(textField()) },
+} satisfies Record<string, SettingsField<unknown>>;
 
 function errorsOf(yaml: string): readonly string[] {
   const read = readSettings(table, yaml);
@@ -127,16 +139,16 @@ test("property: whatever the table, its rendering parses to its defaults", () =>
       fallback: fc.integer({ min: 0, max: 1_000 }),
       parse: fc.constant(integer(0, 1_000)),
     }),
-    fc.record({ fallback: fc.boolean(), parse: fc.constant(flag()) }),
-    fc.record({ fallback: fc.string({ minLength: 1 }), parse: fc.constant(text()) }),
+    fc.record({ fallback: fc.boolean(), parse: fc.constant(flagField()) }),
+    fc.record({ fallback: fc.string({ minLength: 1 }), parse: fc.constant(textField()) }),
     fc.record({
       fallback: fc.array(fc.string({ minLength: 1 }), { maxLength: 3 }),
-      parse: fc.constant(listOf(text())),
+      parse: fc.constant(listOf(textField())),
     }),
     fc.record({
       optional: fc.constant(true as const),
       example: fc.string({ minLength: 1 }),
-      parse: fc.constant(text()),
+      parse: fc.constant(textField()),
     }),
   );
   const doc = fc.array(fc.stringMatching(/^[ -~]{0,20}$/), { minLength: 1, maxLength: 3 });
@@ -144,7 +156,7 @@ test("property: whatever the table, its rendering parses to its defaults", () =>
   const section = fc.dictionary(name, field, { minKeys: 1, maxKeys: 3 });
   fc.assert(
     fc.property(fc.dictionary(name, fc.oneof(field, section), { maxKeys: 5 }), (tree) => {
-      const fields: Record<string, Field<unknown>> = {};
+      const fields: Record<string, SettingsField<unknown>> = {};
       for (const [key, one] of Object.entries(tree)) {
         if (isField(one)) fields[key] = one;
         else for (const [inner, nested] of Object.entries(one)) fields[`${key}.${inner}`] = nested;
@@ -159,6 +171,6 @@ test("property: whatever the table, its rendering parses to its defaults", () =>
   );
 });
 
-function isField(one: object): one is Field<unknown> {
+function isField(one: object): one is SettingsField<unknown> {
   return "parse" in one && typeof one.parse === "function";
 }

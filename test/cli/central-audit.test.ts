@@ -3,7 +3,7 @@
 import { userInfo } from "node:os";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { auditCommand } from "../../src/cli/central-audit.ts";
-import { botsCommand } from "../../src/cli/central-bots.ts";
+import { centralBotsCommand } from "../../src/cli/central-bots.ts";
 import { customerCommand } from "../../src/cli/central-customer.ts";
 import { tokenCommand } from "../../src/cli/central-token.ts";
 import { userCommand } from "../../src/cli/central-user.ts";
@@ -35,7 +35,7 @@ beforeAll(async () => {
   await say(tokenCommand, "revoke", "--user", "amy");
   const list = join(stateDir, "list.txt");
   writeFileSync(list, "192.0.2.0/24\n");
-  await say(botsCommand, "import", "a.example.com", "bad", "scrapers", list);
+  await say(centralBotsCommand, "import", "a.example.com", "bad", "scrapers", list);
 });
 afterAll(async () => stack.disposeAsync());
 

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { controlRoutes } from "../../src/agent/admin/control-routes.ts";
 import { callControl } from "../../src/base/control-socket.ts";
-import { botsCommand } from "../../src/cli/agent-bots.ts";
+import { agentBotsCommand } from "../../src/cli/agent-bots.ts";
 import { cacheCommand } from "../../src/cli/agent-cache.ts";
 import { logsCommand } from "../../src/cli/agent-logs.ts";
-import { statusCommand } from "../../src/cli/agent-status.ts";
+import { agentStatusCommand } from "../../src/cli/agent-status.ts";
 import { whyCommand } from "../../src/cli/agent-why.ts";
-import { statusCommand as centralStatusCommand } from "../../src/cli/central-status.ts";
+import { centralStatusCommand } from "../../src/cli/central-status.ts";
 import { socketPath } from "../../src/cli/control.ts";
 import { AccelError } from "../../src/core/faults.ts";
 import { statusOf } from "../agent/admin/status-of.ts";
@@ -19,9 +19,9 @@ import { fakePorts, run, withAgent } from "./command-rig.ts";
 
 const commands = {
   cache: cacheCommand,
-  bots: botsCommand,
+  bots: agentBotsCommand,
   logs: logsCommand,
-  status: statusCommand,
+  status: agentStatusCommand,
   why: whyCommand,
 };
 
@@ -162,7 +162,7 @@ test("a count that is a bound says so in words, and stays a number in JSON", asy
     const backlog = await run(logsCommand, ["backlog", ...where]);
     expect(backlog).toMatch(/ crash +at most 299\n +sampled +1\n/);
     expect(backlog).toContain("4 committed, at most 300 dropped;");
-    expect(await run(statusCommand, where)).toMatch(/ crash +at most 299\n +sampled +1\n/);
+    expect(await run(agentStatusCommand, where)).toMatch(/ crash +at most 299\n +sampled +1\n/);
     expect(JSON.parse(await run(logsCommand, ["backlog", "--json", ...where]))).toEqual(logs);
   }, routes);
 });
@@ -284,22 +284,22 @@ test("status for a person, and as JSON", async () => {
   ];
   const routes = controlRoutes({ ...fakePorts([]), status: async () => statusOf({ warnings }) });
   await withAgent(async (where) => {
-    const text = await run(statusCommand, where);
+    const text = await run(agentStatusCommand, where);
     expect(text).toContain("name16   0123456789abcdef\n");
     expect(text).toContain("serving:\n  state_version  7\n");
     expect(text).toContain(
       "warnings:\n  spool_slow since noon: 5 s\n    Look at the disk.\n  index_broken since one",
     );
     expect(text).not.toContain("\u001B");
-    const coloured = await run(statusCommand, where, true);
+    const coloured = await run(agentStatusCommand, where, true);
     expect(coloured).toContain("\u001B[33mspool_slow\u001B[0m");
     expect(coloured).toContain("\u001B[31mindex_broken\u001B[0m");
-    expect(JSON.parse(await run(statusCommand, ["--json", ...where]))).toEqual(
+    expect(JSON.parse(await run(agentStatusCommand, ["--json", ...where]))).toEqual(
       statusOf({ warnings }),
     );
   }, routes);
   await withAgent(async (where) => {
-    expect(await run(statusCommand, where)).toMatch(/\nwarnings: none\n$/);
+    expect(await run(agentStatusCommand, where)).toMatch(/\nwarnings: none\n$/);
   });
 });
 
@@ -338,7 +338,7 @@ test("the state directory is found through the settings file", async () => {
 });
 
 test("a program that does not run is told by the socket's path", async () => {
-  await expect(run(statusCommand, ["--state-dir", "/nowhere"])).rejects.toMatchObject({
+  await expect(run(agentStatusCommand, ["--state-dir", "/nowhere"])).rejects.toMatchObject({
     code: "CONTROL_UNREACHABLE",
     message: expect.stringContaining("/nowhere/control.sock"),
   });
@@ -360,7 +360,7 @@ test("status says of a link without contact when its head was told", async () =>
     let text = "";
     const status = async () => ({ ...statusOf({}), parts: { link } });
     const routes = controlRoutes({ ...fakePorts([]), status });
-    await withAgent(async (where) => void (text = await run(statusCommand, where)), routes);
+    await withAgent(async (where) => void (text = await run(agentStatusCommand, where)), routes);
     return text;
   };
   const known = { state: "disconnected", head_seq: 7, head_told_at, lag: 2 };

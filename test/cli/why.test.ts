@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { whyCommand } from "../../src/cli/agent-why.ts";
-import { botsCommand } from "../../src/cli/agent-bots.ts";
+import { agentBotsCommand } from "../../src/cli/agent-bots.ts";
 import { run, whyAnswer, withAgent } from "./command-rig.ts";
 import { addressAnswer, checkedAnswer, decidedAnswer, listedAnswer } from "./visitor-answers.ts";
 
@@ -40,7 +40,7 @@ const checkedLines = [
 ];
 
 test.each([
-  [botsCommand, ["check", "192.0.2.1"], checkedAnswer, checkedLines],
+  [agentBotsCommand, ["check", "192.0.2.1"], checkedAnswer, checkedLines],
   [
     whyCommand,
     ["192.0.2.1"],
@@ -71,7 +71,7 @@ test.each([
     ],
   ],
   [
-    botsCommand,
+    agentBotsCommand,
     ["list"],
     listedAnswer,
     [

@@ -90,7 +90,7 @@ export type Fetched = {
 };
 
 /** One response on its way into the index. `body`: null where there is none to keep, be it empty or a static file. */
-export type Candidate = Fetched & {
+export type NewEntry = Fetched & {
   readonly key: EntryKey;
   readonly meta: EntryMeta;
   readonly body: StoredBody | null;

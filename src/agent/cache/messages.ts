@@ -7,12 +7,9 @@
 import type { MessagePort } from "node:worker_threads";
 import type { FaultCode } from "../../core/faults.ts";
 import type { Severity } from "../../base/health.ts";
-import type { ClearApplied, ClearGone, ClearRequest, Refused } from "./clearing/clears.ts";
-import type { FoundEntry } from "./index/entry-sql.ts";
-import type { IndexFacts } from "./index/opening.ts";
-import type { WhyAnswer } from "./index/why.ts";
+import type { ClearApplied, ClearGone, ClearRequest, RefusedStores } from "./clearing/clears.ts";
 import type {
-  Candidate,
+  NewEntry,
   CommitOutcome,
   EntryKey,
   Refreshed,
@@ -20,6 +17,9 @@ import type {
   StoredBody,
   VariantCoding,
 } from "./entry.ts";
+import type { FoundEntry } from "./index/entry-sql.ts";
+import type { IndexFacts } from "./index/opening.ts";
+import type { WhyAnswer } from "./index/why.ts";
 
 /** What an index thread is started with. */
 export type IndexerInit = {
@@ -120,7 +120,7 @@ export type IndexerToMain =
     }
   | { readonly kind: "settle"; readonly code: string }
   /** How many responses these clears have kept from being stored by now. */
-  | { readonly kind: "refused"; readonly clears: readonly Refused[] }
+  | { readonly kind: "refused"; readonly clears: readonly RefusedStores[] }
   /** An index is open under this name. */
   | { readonly kind: "opened"; readonly opening: string }
   /** Everything cached was dropped. */
@@ -154,7 +154,7 @@ export type WorkerToIndexer =
       readonly kind: "commit";
       readonly no: number;
       readonly incarnation: number;
-      readonly candidate: Candidate;
+      readonly candidate: NewEntry;
     }
   /** In place, while the entry is servable. */
   | {

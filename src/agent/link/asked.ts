@@ -15,7 +15,7 @@ export type AnswerDryRun = (question: DryRunQuestion, budgetMs: number) => Promi
 /** Each takes a process for up to two seconds. */
 const askedMax = 3;
 
-export class Asked {
+export class Questions {
   readonly #answer: AnswerDryRun;
   readonly #running = new Set<Promise<void>>();
 

@@ -17,11 +17,11 @@ import {
 } from "../../wire/snapshot.ts";
 import type { Decoder } from "../../wire/validate.ts";
 import { blobStream, blobUpload, type BlobSource, type BlobStream } from "./blob-transfer.ts";
-import { Session, smallBytesMax, type Call, type SessionOptions } from "./session.ts";
+import { Session, smallBytesMax, type CentralCall, type SessionOptions } from "./session.ts";
 import type { AgentToken } from "./token-source.ts";
-import { nameOf, readText, Transport, type TransportOptions } from "./transport.ts";
+import { callName, readText, CentralTransport, type CentralTransportOptions } from "./transport.ts";
 
-export type CentralClientOptions = TransportOptions &
+export type CentralClientOptions = CentralTransportOptions &
   Omit<SessionOptions, "callTimeoutMs"> & {
     /** Whole calls with small answers. */
     readonly callTimeoutMs?: number;
@@ -71,12 +71,12 @@ const snapshotBytesMax = 64 * 2 ** 20;
 export type GetBlob = CentralClient["getBlob"];
 
 export class CentralClient implements AsyncDisposable {
-  readonly transport: Transport;
+  readonly transport: CentralTransport;
   readonly #session: Session;
 
   /** Asks nothing yet. Throws SETTINGS_INVALID where `centralUrl` may not be used. */
   constructor({ callTimeoutMs = 60_000, ...options }: CentralClientOptions) {
-    this.transport = new Transport(options);
+    this.transport = new CentralTransport(options);
     this.#session = new Session(this.transport, { ...options, callTimeoutMs });
   }
 
@@ -92,12 +92,12 @@ export class CentralClient implements AsyncDisposable {
     const { after, epoch, chain, waitMs = 0 } = query;
     const wait = waitMs === 0 ? "" : `&wait=${Math.ceil(waitMs / 1000)}`;
     const path = `/journal?after=${after}&epoch=${epoch}&chain=${chain}${wait}`;
-    const call: Call = { method: "GET", path, signal, extraWaitMs: waitMs };
+    const call: CentralCall = { method: "GET", path, signal, extraWaitMs: waitMs };
     return this.#session.json(call, decodeJournalPage, pageBytesMax);
   }
 
   async getSnapshot(signal: AbortSignal): Promise<Snapshot> {
-    const call: Call = { method: "GET", path: "/snapshot", signal };
+    const call: CentralCall = { method: "GET", path: "/snapshot", signal };
     return this.#session.json(call, decodeSnapshot, snapshotBytesMax);
   }
 
@@ -118,19 +118,19 @@ export class CentralClient implements AsyncDisposable {
   ): Promise<BlobStream> {
     const range = rangeFrom === 0 ? {} : { range: `bytes=${rangeFrom}-` };
     const coding = isText && rangeFrom === 0 ? blobCoding : "identity";
-    const call: Call = {
+    const call: CentralCall = {
       method: "GET",
       path: `/blobs/${sha256}`,
       headers: { "accept-encoding": coding, ...range },
       signal: this.#session.bound(signal),
     };
-    return blobStream(await this.#session.accepted(call), rangeFrom, nameOf(call));
+    return blobStream(await this.#session.accepted(call), rangeFrom, callName(call));
   }
 
   /** Central checks the digest. No deadline but silence. Throws CONFLICT when the file changes meanwhile, and what opening it throws. */
   async putBlob(sha256: Sha256, source: BlobSource, signal: AbortSignal): Promise<void> {
     const { size, open } = blobUpload(source);
-    const call: Call = {
+    const call: CentralCall = {
       method: "PUT",
       path: `/blobs/${sha256}`,
       headers: { "content-type": "application/octet-stream", "content-length": String(size) },
@@ -171,7 +171,7 @@ export class CentralClient implements AsyncDisposable {
 
   /** Statuses are answers, not errors; throws only where none came, or no token. */
   async postRequestLogs(batch: RequestLogBatch, signal: AbortSignal): Promise<RequestLogPosted> {
-    const call: Call = {
+    const call: CentralCall = {
       method: "POST",
       path: "/request-logs",
       headers: {
@@ -186,7 +186,7 @@ export class CentralClient implements AsyncDisposable {
       signal: this.#session.deadline(signal),
     };
     const { answer, refusal } = await this.#session.send(call);
-    const text = refusal ?? (await readText(answer, smallBytesMax, nameOf(call)));
+    const text = refusal ?? (await readText(answer, smallBytesMax, callName(call)));
     return {
       status: answer.statusCode,
       answer: parseJson(text),
@@ -209,7 +209,7 @@ export class CentralClient implements AsyncDisposable {
   }
 }
 
-function jsonCall(path: string, body: unknown, signal: AbortSignal): Call {
+function jsonCall(path: string, body: unknown, signal: AbortSignal): CentralCall {
   return {
     method: "POST",
     path,

@@ -1,29 +1,23 @@
 // What agent.db remembers of the cache index (meta keys `index_opening`, `index_clear_no`, beside the ledger's epoch and last_clear_seq), so that a copy of
 // index.db that was put back is not served: it would hold what was cleared since.
 
+import type { IndexMemory } from "../cache/index/opening.ts";
 import type { AgentDb } from "./agent-db.ts";
 
-export type IndexFacts = {
-  readonly epoch: string | null;
-  readonly clearSeq: number;
-  readonly clearNo: number;
-  readonly opening: string | null;
-};
-
-export function indexMemory({ sqlite, ledger }: Pick<AgentDb, "sqlite" | "ledger">) {
+export function indexMemory({ sqlite, ledger }: Pick<AgentDb, "sqlite" | "ledger">): IndexMemory {
   const get = sqlite.prepare<[string], string>("SELECT value FROM meta WHERE key = ?").pluck();
   const set = sqlite.prepare<[string, string]>(
     "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
   );
   return {
-    read: (): IndexFacts => ({
+    read: () => ({
       epoch: ledger.position.epoch,
       clearSeq: ledger.lastClearSeq,
       clearNo: Number(get.get("index_clear_no") ?? 0),
       opening: get.get("index_opening") ?? null,
     }),
     /** One FULL transaction. */
-    note: (changes: Partial<Pick<IndexFacts, "clearNo" | "opening">>): void =>
+    note: (changes) =>
       sqlite
         .transaction(() => {
           if (changes.opening !== undefined && changes.opening !== null)

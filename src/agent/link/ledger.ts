@@ -13,7 +13,7 @@ import { chainStart } from "../../core/journal/journal-chain.ts";
 import type { Sqlite } from "../../base/sqlite.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 
-export type Position = {
+export type LedgerPosition = {
   /** Null: no history with any store. */
   readonly epoch: string | null;
   readonly seq: number;
@@ -42,7 +42,7 @@ export type Commit = {
 /** In place of what was told of the entry last. */
 export type EntryReceipt = Pick<Receipt, "seq" | "phase" | "detail">;
 
-export type SnapshotCommit = Position & {
+export type SnapshotCommit = LedgerPosition & {
   readonly epoch: string;
   readonly receipt: Receipt | undefined;
   /** Of entries that the snapshot tells of. */
@@ -61,7 +61,7 @@ type ReceiptRow = {
 export class Ledger {
   readonly #db: Sqlite;
   readonly #sql;
-  #position: Position;
+  #position: LedgerPosition;
 
   constructor(db: Sqlite) {
     this.#db = db;
@@ -69,7 +69,7 @@ export class Ledger {
     this.#position = this.#readPosition();
   }
 
-  get position(): Position {
+  get position(): LedgerPosition {
     return this.#position;
   }
 
@@ -181,7 +181,7 @@ export class Ledger {
     }
   }
 
-  #readPosition(): Position {
+  #readPosition(): LedgerPosition {
     const text = (key: string): string | undefined => this.#sql.meta.get(key)?.value;
     return {
       epoch: text("epoch") ?? null,

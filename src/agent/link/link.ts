@@ -11,11 +11,11 @@ import { orStopped } from "../../base/or-stopped.ts";
 import type { Log } from "../../base/log.ts";
 import type { Registry } from "../../base/metrics.ts";
 import { sleep } from "../../base/wait.ts";
-import type { AgentMessage, CountedBatch, EdgeFacts, Report } from "../../wire/channel.ts";
+import type { RunningImport, CountedBatch, EdgeFacts, Report } from "../../wire/channel.ts";
 import type { AgentDb } from "./agent-db.ts";
 import type { AnswerDryRun } from "./asked.ts";
-import type { ChannelEnd } from "./channel.ts";
 import type { CentralClient } from "./central-client.ts";
+import type { ChannelEnd } from "./channel.ts";
 import { runChannelContact, runLongPollContact, type ContactParts, type Send } from "./contact.ts";
 import type { Appliers } from "./entry-outcome.ts";
 import { Follower, type FollowerDeps } from "./follower.ts";
@@ -57,14 +57,12 @@ export type LinkOptions = {
   readonly stop: AbortSignal;
 };
 
-export type ImportProgress = Omit<Extract<AgentMessage, { type: "progress" }>, "type">;
-
 export type Link = AsyncDisposable & {
   /** Resolves when the link has stopped. */
   readonly done: Promise<void>;
   status(): LinkStatus;
   /** Best effort: nothing is kept for a channel that is not there. */
-  progress(progress: ImportProgress): void;
+  progress(progress: RunningImport): void;
   /** Corrections were written: they go out now, not with the next receipt. */
   corrected(): void;
 };
@@ -175,7 +173,7 @@ class LinkService {
     };
   }
 
-  progress(progress: ImportProgress): void {
+  progress(progress: RunningImport): void {
     this.#send?.({ type: "progress", ...progress });
   }
 

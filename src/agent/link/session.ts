@@ -8,11 +8,11 @@ import { refusalBody, refusalOf } from "./refusal.ts";
 import { TokenSource, type AgentToken } from "./token-source.ts";
 import {
   decodeAnswer,
-  nameOf,
+  callName,
   readRefusal,
   readText,
-  type Exchange,
-  type Transport,
+  type CentralRequest,
+  type CentralTransport,
 } from "./transport.ts";
 
 export type SessionOptions = {
@@ -24,11 +24,11 @@ export type SessionOptions = {
 };
 
 /** The body is made anew for each sending. */
-export type Call = Omit<Exchange, "body"> & {
-  readonly body?: () => Exchange["body"] | Promise<Exchange["body"]>;
+export type CentralCall = Omit<CentralRequest, "body"> & {
+  readonly body?: () => CentralRequest["body"] | Promise<CentralRequest["body"]>;
 };
 
-export type Answered = {
+export type CentralAnswer = {
   readonly answer: Dispatcher.ResponseData;
   /** The body, where it had to be read to know whether the token was at fault. */
   readonly refusal: string | undefined;
@@ -37,11 +37,11 @@ export type Answered = {
 export const smallBytesMax = 65_536;
 
 export class Session {
-  readonly #transport: Transport;
+  readonly #transport: CentralTransport;
   readonly #options: SessionOptions;
   readonly #tokens: TokenSource;
 
-  constructor(transport: Transport, options: SessionOptions) {
+  constructor(transport: CentralTransport, options: SessionOptions) {
     this.#transport = transport;
     this.#options = options;
     this.#tokens = new TokenSource(
@@ -59,7 +59,7 @@ export class Session {
   }
 
   /** Any answer; throws where none came, or no token. */
-  async send(call: Call): Promise<Answered> {
+  async send(call: CentralCall): Promise<CentralAnswer> {
     for (let renewed = false; ; renewed = true) {
       const token = await this.#tokens.get();
       const { body, ...rest } = call;
@@ -69,7 +69,7 @@ export class Session {
         headers: { ...call.headers, authorization: `Bearer ${token.text}` },
       });
       if (answer.statusCode !== 401) return { answer, refusal: undefined };
-      const refusal = await readRefusal(answer, nameOf(call));
+      const refusal = await readRefusal(answer, callName(call));
       if (refusalBody(refusal)?.code !== "expired_token") return { answer, refusal };
       this.#tokens.discard(token);
       if (renewed) return { answer, refusal };
@@ -77,18 +77,18 @@ export class Session {
   }
 
   /** A 2xx answer, or throws the refusal. */
-  async accepted(call: Call): Promise<Dispatcher.ResponseData> {
+  async accepted(call: CentralCall): Promise<Dispatcher.ResponseData> {
     const { answer, refusal } = await this.send(call);
     if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
-    const what = nameOf(call);
+    const what = callName(call);
     throw refusalOf(answer.statusCode, refusal ?? (await readRefusal(answer, what)), what);
   }
 
   /** The answer whole and decoded, within the deadline of calls. */
-  async json<T>(call: Call, decode: Decoder<T>, bytesMax: number): Promise<T> {
+  async json<T>(call: CentralCall, decode: Decoder<T>, bytesMax: number): Promise<T> {
     const signal = this.deadline(call.signal, call.extraWaitMs);
     const answer = await this.accepted({ ...call, signal });
-    return decodeAnswer(decode, await readText(answer, bytesMax, nameOf(call)), nameOf(call));
+    return decodeAnswer(decode, await readText(answer, bytesMax, callName(call)), callName(call));
   }
 
   bound(signal: AbortSignal): AbortSignal {
@@ -105,7 +105,7 @@ export class Session {
 
   async #askToken(): Promise<TokenAnswer> {
     const { name16, secret16 } = this.#options;
-    const exchange: Exchange = {
+    const exchange: CentralRequest = {
       method: "POST",
       path: "/token",
       headers: {
@@ -116,7 +116,7 @@ export class Session {
       body: "grant_type=client_credentials",
       signal: this.deadline(),
     };
-    const what = nameOf(exchange);
+    const what = callName(exchange);
     const answer = await this.#transport.send(exchange);
     if (answer.statusCode !== 200)
       throw refusalOf(answer.statusCode, await readRefusal(answer, what), what);

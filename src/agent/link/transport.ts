@@ -9,7 +9,7 @@ import { takesHeader, takesPositions } from "../../wire/position.ts";
 import { agentApiPrefix } from "../../wire/token.ts";
 import { unreachable } from "./refusal.ts";
 
-export type TransportOptions = {
+export type CentralTransportOptions = {
   readonly centralUrl: string;
   /** Trusted beside the system's authorities. */
   readonly caPem?: string | undefined;
@@ -18,7 +18,7 @@ export type TransportOptions = {
   readonly silenceMs?: number;
 };
 
-export type Exchange = {
+export type CentralRequest = {
   readonly method: "GET" | "POST" | "PUT";
   /** Below `/agent-api/v1`, with query. */
   readonly path: string;
@@ -33,7 +33,7 @@ export type Exchange = {
 const connectionsMax = 32;
 const refusalBytesMax = 65_536;
 
-export class Transport implements AsyncDisposable {
+export class CentralTransport implements AsyncDisposable {
   /** Of the channel. */
   readonly channelUrl: URL;
   readonly ca: readonly string[] | undefined;
@@ -48,7 +48,7 @@ export class Transport implements AsyncDisposable {
     caPem,
     connectTimeoutMs = 10_000,
     silenceMs = 30_000,
-  }: TransportOptions) {
+  }: CentralTransportOptions) {
     const url = new URL(centralUrl);
     if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback(url.hostname))) {
       throw new AccelError(
@@ -79,7 +79,7 @@ export class Transport implements AsyncDisposable {
   }
 
   /** The answer, whatever its status; the caller reads or dumps its body. Throws CENTRAL_UNREACHABLE. */
-  async send(exchange: Exchange): Promise<Dispatcher.ResponseData> {
+  async send(exchange: CentralRequest): Promise<Dispatcher.ResponseData> {
     try {
       const answer = await this.#pool.request({
         method: exchange.method,
@@ -94,7 +94,7 @@ export class Transport implements AsyncDisposable {
       this.#takesPositions = takesPositions(answer.headers[takesHeader]);
       return answer;
     } catch (error) {
-      throw unreachable(nameOf(exchange), error);
+      throw unreachable(callName(exchange), error);
     }
   }
 
@@ -104,7 +104,7 @@ export class Transport implements AsyncDisposable {
 }
 
 /** For messages: without the query. */
-export function nameOf({ method, path }: Pick<Exchange, "method" | "path">): string {
+export function callName({ method, path }: Pick<CentralRequest, "method" | "path">): string {
   return `${method} ${agentApiPrefix}${path.split("?")[0] ?? ""}`;
 }
 

@@ -7,7 +7,7 @@
 import type { Sha256 } from "../../core/ids.ts";
 
 /** Where a pass goes on. `after`: an id of an entry, or a digest; "" at the beginning of a stage. */
-export type Position =
+export type WalkPosition =
   | { readonly stage: "index" }
   | { readonly stage: "bodies" | "blobs"; readonly after: string };
 
@@ -15,7 +15,7 @@ export type Position =
 export type WalkInit = {
   readonly blobsDir: string;
   readonly cacheDir: string;
-  readonly from: Position;
+  readonly from: WalkPosition;
   readonly bytesPerS: number;
   /** One Int32; other than 0: it is to end at once. */
   readonly control: SharedArrayBuffer;
@@ -28,7 +28,7 @@ export type WalkMessage =
       readonly what: "bodies" | "blobs";
       readonly count: number;
       readonly bytes: number;
-      readonly position: Position;
+      readonly position: WalkPosition;
     }
   | { readonly kind: "damaged body"; readonly id: number; readonly reason: string }
   | { readonly kind: "damaged blob"; readonly sha256: Sha256; readonly reason: string }

@@ -1,6 +1,6 @@
 // How fast a thread may read that nobody waits for: a bound over any tenth of a second, with rests in between, each of which ends at once when it is stopped.
 
-export type Pace = {
+export type ReadPace = {
   /** Rests for as long as these bytes are worth. False: stopped. */
   readonly spend: (bytes: number) => boolean;
 };
@@ -9,7 +9,7 @@ export type Pace = {
 const restLeastMs = 20;
 
 /** For a thread that does nothing else: it sleeps. `control`: one Int32; stopped where it is not 0. */
-export function createPace(bytesPerS: number, control: Int32Array): Pace {
+export function createReadPace(bytesPerS: number, control: Int32Array): ReadPace {
   let owedMs = 0;
   return {
     spend: (bytes) => {

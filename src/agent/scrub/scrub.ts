@@ -9,7 +9,7 @@ import { createMetrics, type Registry } from "../../base/metrics.ts";
 import { sleep } from "../../base/wait.ts";
 import { messageOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
-import type { Position, WalkMessage } from "./messages.ts";
+import type { WalkPosition, WalkMessage } from "./messages.ts";
 
 /** `left`: it could not be repaired now; whoever needs it tries again. */
 export type Repaired = "repaired" | "left";
@@ -21,7 +21,7 @@ export type ScrubPorts = {
   };
   /** Everything behind the position, slowly; as `walk` of walker.ts. */
   readonly walk: (
-    from: Position,
+    from: WalkPosition,
     onMessage: (message: WalkMessage) => void,
     stop: AbortSignal,
   ) => Promise<void>;
@@ -50,7 +50,7 @@ type Counts = Readonly<Record<What, number>>;
 /** As it stands in agent.db and in `status`. */
 export type Pass = {
   readonly started_at: string;
-  readonly position: Position;
+  readonly position: WalkPosition;
   readonly checked: Counts;
   readonly bytes: number;
   readonly damaged: Counts;

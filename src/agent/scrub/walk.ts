@@ -7,10 +7,10 @@ import { closeSync, fstatSync, openSync, readdirSync, readSync } from "node:fs";
 import { blobPath } from "../../core/blob-path.ts";
 import { messageOf } from "../../core/faults.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
-import type { Position, WalkMessage } from "./messages.ts";
-import type { Pace } from "./pace.ts";
+import type { WalkPosition, WalkMessage } from "./messages.ts";
+import type { ReadPace } from "./pace.ts";
 
-export type Body = {
+export type BodyFile = {
   readonly id: number;
   readonly path: string;
   readonly digest: Uint8Array;
@@ -19,15 +19,15 @@ export type Body = {
 
 /** Bodies in files. Throw where the index cannot be read. */
 export type Bodies = {
-  after(id: number): { readonly bodies: readonly Body[]; readonly through: number | undefined };
+  after(id: number): { readonly bodies: readonly BodyFile[]; readonly through: number | undefined };
   has(id: number): boolean;
 };
 
-export type WalkOptions = {
+export type ScrubWalkOptions = {
   readonly blobsDir: string;
   readonly bodies: Bodies;
-  readonly from: Position;
-  readonly pace: Pace;
+  readonly from: WalkPosition;
+  readonly pace: ReadPace;
   readonly nowMs: () => number;
   readonly tell: (message: WalkMessage) => void;
 };
@@ -39,13 +39,13 @@ const fileBytes = 16_384;
 const tellEveryMs = 1_000;
 
 export class Walk {
-  readonly #options: WalkOptions;
+  readonly #options: ScrubWalkOptions;
   readonly #piece = Buffer.allocUnsafe(pieceBytes);
   #count = 0;
   #bytes = 0;
   #toldMs: number;
 
-  constructor(options: WalkOptions) {
+  constructor(options: ScrubWalkOptions) {
     this.#options = options;
     this.#toldMs = options.nowMs();
   }
@@ -84,7 +84,7 @@ export class Walk {
   }
 
   /** False: stopped. */
-  #checkBody({ id, path, digest, size }: Body): boolean {
+  #checkBody({ id, path, digest, size }: BodyFile): boolean {
     const { bodies, tell } = this.#options;
     const read = this.#digestOf(path);
     if (read === "stopped") return false;
@@ -168,7 +168,7 @@ export class Walk {
       this.#tellChecked(what, { stage: what, after });
   }
 
-  #tellChecked(what: "bodies" | "blobs", position: Position): void {
+  #tellChecked(what: "bodies" | "blobs", position: WalkPosition): void {
     this.#options.tell({
       kind: "checked",
       what,

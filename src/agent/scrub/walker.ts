@@ -3,7 +3,7 @@
 import { Worker } from "node:worker_threads";
 import { heapLimits } from "../../base/heap-limits.ts";
 import { messageOf } from "../../core/faults.ts";
-import type { Position, WalkInit, WalkMessage } from "./messages.ts";
+import type { WalkPosition, WalkInit, WalkMessage } from "./messages.ts";
 
 export type WalkerOptions = Omit<WalkInit, "control" | "from"> & { readonly entry: URL };
 
@@ -13,7 +13,7 @@ const heapMiB = 128;
 /** Walks on from a position; resolves when the walk has ended, whether it was done or stopped. Rejects where the thread failed. */
 export async function walk(
   { entry, ...init }: WalkerOptions,
-  from: Position,
+  from: WalkPosition,
   onMessage: (message: WalkMessage) => void,
   stop: AbortSignal,
 ): Promise<void> {

@@ -1,11 +1,11 @@
 // The agent's own settings: what each means, its default and its check. `config/agent.yaml` is this table, written out.
 
 import { isAbsolute } from "node:path";
-import type { Field, Parsed, Settings } from "../../base/settings.ts";
+import type { SettingsField, Parsed, Settings } from "../../base/settings.ts";
 import {
   cronTimes,
   duration,
-  flag,
+  flagField,
   httpUrl,
   integer,
   listenAddress,
@@ -13,12 +13,12 @@ import {
   oneOf,
   record,
   size,
-  text,
+  textField,
 } from "../../base/settings-fields.ts";
 import { logLevels } from "../../base/log.ts";
 import { forwardedHeaders } from "../../core/http/client-address.ts";
 import {
-  domainNameFault,
+  namedDomainFault,
   parseDomainName,
   parseName16,
   type DomainName,
@@ -36,7 +36,7 @@ const domain = (raw: unknown): Parsed<DomainName> => {
   return value === undefined
     ? {
         ok: false,
-        reason: domainNameFault(typeof raw === "string" ? raw : "") ?? "must be a host name",
+        reason: namedDomainFault(typeof raw === "string" ? raw : "") ?? "must be a host name",
       }
     : { ok: true, value };
 };
@@ -239,7 +239,7 @@ export const agentFields = {
   "metrics.old_pages": {
     doc: "Whether /metrics and /metrics/deployment share most names, as in the release before. Sums over both jobs then count twice. For this release only.",
     fallback: false,
-    parse: flag(),
+    parse: flagField(),
   },
   "metrics.node_exporter_url": {
     doc: "A node_exporter on this host to pass through at /metrics/node_exporter; without it the main collectors are read from /proc.",
@@ -263,14 +263,14 @@ export const agentFields = {
       metrics_advertise: "192.0.2.10:9464",
     },
     parse: record({
-      server_name: { parse: text() },
-      edge_ip_address: { parse: text() },
-      at_directory: { parse: text() },
+      server_name: { parse: textField() },
+      edge_ip_address: { parse: textField() },
+      at_directory: { parse: textField() },
       datacenter: {
         parse: record({
-          datacenter_place: { parse: text() },
-          country_code: { parse: text(/^[A-Z]{2}$/, "two capital letters (ISO 3166-1)") },
-          datacenter_provider_company: { parse: text() },
+          datacenter_place: { parse: textField() },
+          country_code: { parse: textField(/^[A-Z]{2}$/, "two capital letters (ISO 3166-1)") },
+          datacenter_provider_company: { parse: textField() },
         }),
       },
       metrics_advertise: { parse: hostAndPort, optional: true },
@@ -285,7 +285,7 @@ export const agentFields = {
         domain: { parse: domain },
         views_dir: { parse: absolutePath },
         devlove_file: { parse: absolutePath },
-        paths_differ_in_case: { parse: flag(), optional: true },
+        paths_differ_in_case: { parse: flagField(), optional: true },
       }),
       10_000,
     ),
@@ -293,9 +293,9 @@ export const agentFields = {
   watch_views: {
     doc: "Watch the views directories for changes. Every serve checks its file all the same.",
     fallback: true,
-    parse: flag(),
+    parse: flagField(),
   },
-} satisfies Record<string, Field<unknown>>;
+} satisfies Record<string, SettingsField<unknown>>;
 
 export type AgentSettings = Settings<typeof agentFields>;
 

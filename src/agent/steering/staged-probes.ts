@@ -19,13 +19,13 @@ export class ProbeFailed extends AccelError {
   /** Of files that this disk has in their size and with other bytes. */
   readonly damaged: readonly Sha256[];
 
-  constructor({ reason, damaged }: Fault) {
+  constructor({ reason, damaged }: VersionFault) {
     super("VIEWSET_PROBE_FAILED", reason);
     this.damaged = damaged;
   }
 }
 
-export type Fault = { readonly reason: string; readonly damaged: readonly Sha256[] };
+export type VersionFault = { readonly reason: string; readonly damaged: readonly Sha256[] };
 
 /** Throws ProbeFailed, or VIEWSET_PROBE_LATE. */
 export async function inspectStaged(
@@ -45,7 +45,7 @@ export async function findFault(
   domain: string,
   { domains }: ServingState,
   ask: AskAll,
-): Promise<Fault | undefined> {
+): Promise<VersionFault | undefined> {
   const served = domains.find(({ name }) => name === domain);
   if (served === undefined) return undefined;
   const plan = planProbes(served.hosts, served.manifest, (table) => new ManifestTable(table));

@@ -1,20 +1,13 @@
 // Certificates as they lie on this host: `vault/certificates-<sha256>.json`, mode 0600, UTF-8 JSON `{certificates: […]}` as on the wire, so each private key
 // sealed with the symmetric key it came with. The name is the digest of the content: which file is in force stands in agent.db.
 
-import { createHash } from "node:crypto";
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { writeDurable } from "../../base/durable-file.ts";
-import { parseSha256, type Sha256 } from "../../core/ids.ts";
+import { sha256Of, type Sha256 } from "../../core/ids.ts";
 import { decodeCertificates, type CertificateState } from "../../wire/vault.ts";
 
 const pattern = /^certificates-[0-9a-f]{64}\.json$/;
-
-export function digestOf(bytes: Uint8Array): Sha256 {
-  const digest = parseSha256(createHash("sha256").update(bytes).digest("hex"));
-  if (digest === undefined) throw new TypeError("a digest is a digest");
-  return digest;
-}
 
 export class CertificateFiles {
   readonly #directory: string;
@@ -25,7 +18,7 @@ export class CertificateFiles {
 
   /** Durable when it resolves. */
   async write(bytes: Uint8Array): Promise<Sha256> {
-    const sha256 = digestOf(bytes);
+    const sha256 = sha256Of(bytes);
     await writeDurable(this.#path(sha256), bytes);
     return sha256;
   }
@@ -33,7 +26,7 @@ export class CertificateFiles {
   /** Undefined: it is missing or not what it was. */
   async read(sha256: Sha256): Promise<readonly CertificateState[] | undefined> {
     const bytes = await readFile(this.#path(sha256)).catch(() => undefined);
-    if (bytes === undefined || digestOf(bytes) !== sha256) return undefined;
+    if (bytes === undefined || sha256Of(bytes) !== sha256) return undefined;
     const decoded = parseCertificates(bytes);
     return typeof decoded === "string" ? undefined : decoded;
   }

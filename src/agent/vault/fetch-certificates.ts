@@ -1,10 +1,9 @@
 // Certificates that are too many for the journal: the blob that the entry names, in memory, continued where it breaks off.
 
 import { AccelError, codeOf } from "../../core/faults.ts";
-import type { Sha256 } from "../../core/ids.ts";
+import { type Sha256, sha256Of } from "../../core/ids.ts";
 import { certificatesBytesMax } from "../../wire/vault.ts";
 import type { GetBlob } from "../link/central-client.ts";
-import { digestOf } from "./certificate-files.ts";
 
 type Arriving = { pieces: Uint8Array[]; at: number };
 
@@ -26,7 +25,7 @@ export async function fetchCertificates(
     }
   }
   const bytes = Buffer.concat(arriving.pieces);
-  if (digestOf(bytes) === blob) return bytes;
+  if (sha256Of(bytes) === blob) return bytes;
   throw new AccelError("BLOB_MISMATCH", `the certificates ${blob} arrived with another digest`);
 }
 

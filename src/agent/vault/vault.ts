@@ -16,10 +16,10 @@ import type {
   ReadyCertificates,
   StoredCertificates,
 } from "../../core/serving/found-certificates.ts";
-import type { Sha256 } from "../../core/ids.ts";
+import { type Sha256, sha256Of } from "../../core/ids.ts";
 import type { CertificatesChanged, CertificateState, KeysChanged } from "../../wire/vault.ts";
 import type { GetBlob } from "../link/central-client.ts";
-import { CertificateFiles, digestOf, parseCertificates } from "./certificate-files.ts";
+import { CertificateFiles, parseCertificates } from "./certificate-files.ts";
 import { fetchCertificates } from "./fetch-certificates.ts";
 import { openKeys, readKeys, takeKeys, writeKeys, type KeptKey } from "./key-file.ts";
 import { openCertificates } from "./open-certificates.ts";
@@ -94,9 +94,9 @@ export class Vault {
         : Buffer.from(JSON.stringify(body));
     const states = parseCertificates(bytes);
     if (typeof states === "string")
-      return { kind: "invalid", reason: `the certificates ${digestOf(bytes)}: ${states}` };
+      return { kind: "invalid", reason: `the certificates ${sha256Of(bytes)}: ${states}` };
     if (states.length === 0) return nothing;
-    const found = await this.#open(states, digestOf(bytes), true);
+    const found = await this.#open(states, sha256Of(bytes), true);
     if (found.kind !== "invalid") await this.#files.write(bytes);
     return found;
   }

@@ -17,13 +17,13 @@ import { Mutex } from "../../base/mutex.ts";
 import { blobKey } from "../../core/blob-list.ts";
 import { blobPath } from "../../core/blob-path.ts";
 import { AccelError } from "../../core/faults.ts";
-import type { Sha256 } from "../../core/ids.ts";
+import { type Sha256, sha256Of } from "../../core/ids.ts";
 import { blobBytesMax } from "../../wire/manifest.ts";
 import type { GetBlob } from "../link/central-client.ts";
 import { downloadBlob, type WantedBlob } from "./blob-download.ts";
 import { PartialFiles, sweepIncoming } from "./blob-parts.ts";
 import { BlobUses } from "./blob-uses.ts";
-import { digestOf, isBadSector, isMissing, sha256Of, writeAll } from "./file-bytes.ts";
+import { digestOf, isBadSector, isMissing, writeAll } from "./file-bytes.ts";
 import { inParallel, Slots } from "./parallel.ts";
 import { SharedTransfers } from "./shared-transfers.ts";
 import {

@@ -12,10 +12,6 @@ export function digestOf(hash: Hash): Sha256 {
   return sha256;
 }
 
-export function sha256Of(bytes: Uint8Array): Sha256 {
-  return digestOf(createHash("sha256").update(bytes));
-}
-
 /** What lay there cannot be read any more. */
 export function isBadSector(error: unknown): boolean {
   return codeOfSystem(error) === "EIO";

@@ -1,8 +1,7 @@
 // How far an import is: at most four messages a second, and always the last one. Counts never go back within a phase, and done never exceeds total.
 
-import type { AgentMessage } from "../../wire/channel.ts";
+import type { RunningImport } from "../../wire/channel.ts";
 
-export type ImportProgress = Omit<Extract<AgentMessage, { type: "progress" }>, "type">;
 export type Amount = { readonly files: number; readonly bytes: number };
 
 const intervalMs = 250;
@@ -13,20 +12,20 @@ export function amountOf(files: readonly { readonly size: number }[]): Amount {
 
 export class ProgressMeter {
   readonly #importId: string;
-  readonly #send: (progress: ImportProgress) => void;
+  readonly #send: (progress: RunningImport) => void;
   readonly #now: () => number;
-  #phase: ImportProgress["phase"] = "reading";
+  #phase: RunningImport["phase"] = "reading";
   #done = { files: 0, bytes: 0 };
   #total: Amount = { files: 0, bytes: 0 };
   #sentAt = -Infinity;
 
-  constructor(importId: string, send: (progress: ImportProgress) => void, now: () => number) {
+  constructor(importId: string, send: (progress: RunningImport) => void, now: () => number) {
     this.#importId = importId;
     this.#send = send;
     this.#now = now;
   }
 
-  begin(phase: ImportProgress["phase"], total: Amount, done: Amount): void {
+  begin(phase: RunningImport["phase"], total: Amount, done: Amount): void {
     this.#phase = phase;
     this.#total = total;
     this.#done = { ...done };

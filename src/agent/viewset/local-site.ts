@@ -9,14 +9,12 @@ import type { Log } from "../../base/log.ts";
 import { Mutex } from "../../base/mutex.ts";
 import type { BackendRules } from "../../core/serving/backend-url.ts";
 import type { LocalSite } from "../../core/serving/compose-state.ts";
-import type { Sha256 } from "../../core/ids.ts";
+import { type Sha256, sha256Of } from "../../core/ids.ts";
 import { devloveSchemaId, type Devlove } from "../../wire/devlove.ts";
 import { readDevloveFile } from "./devlove-file.ts";
 import { oneLine, readDevlove, type SiteNames } from "./devlove-text.ts";
-import { sha256Of } from "./file-bytes.ts";
 import { SiteCensus, type CensusOptions } from "./site-census.ts";
-import type { SiteLocation } from "./site-import.ts";
-import { isHidden, systemReason } from "./site-walk.ts";
+import { isHidden, systemReason, type SiteLocation } from "./site-walk.ts";
 import { SiteWatch, type OpenWatcher } from "./site-watch.ts";
 
 export type LocalSiteOptions = {

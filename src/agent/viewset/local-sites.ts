@@ -7,7 +7,7 @@ import type { LocalSite } from "../../core/serving/compose-state.ts";
 import { WatchedSite, type LocalSiteOptions } from "./local-site.ts";
 import { inParallel, Slots } from "./parallel.ts";
 import { createCensusMetrics } from "./site-census.ts";
-import type { SiteLocation } from "./site-import.ts";
+import type { SiteLocation } from "./site-walk.ts";
 import { openChokidar, type OpenWatcher } from "./site-watch.ts";
 
 export type LocalSitesOptions = Omit<LocalSiteOptions, "openWatcher" | "census"> & {

@@ -8,8 +8,7 @@ import type { Log } from "../../base/log.ts";
 import { createMetrics, type Metrics, type Registry } from "../../base/metrics.ts";
 import { messageOf } from "../../core/faults.ts";
 import type { Slots } from "./parallel.ts";
-import type { SiteLocation } from "./site-import.ts";
-import { walkSite } from "./site-walk.ts";
+import { walkSite, type SiteLocation } from "./site-walk.ts";
 
 const table = {
   accel_agent_site_files: {

@@ -10,6 +10,7 @@ import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { devloveSchemaId } from "../../wire/devlove.ts";
 import { caseFaults, manifestBytesMax, type Manifest } from "../../wire/manifest.ts";
+import type { ManifestFile } from "../../core/serving/manifest-table.ts";
 import type { CentralClient } from "../link/central-client.ts";
 import type { BlobStore, StoredBlob } from "./blob-store.ts";
 import { readDevloveFile } from "./devlove-file.ts";
@@ -17,16 +18,8 @@ import { invalid, readDevlove, type SiteNames } from "./devlove-text.ts";
 import { amountOf, type Amount, type ProgressMeter } from "./import-progress.ts";
 import { inParallel, Slots } from "./parallel.ts";
 import type { Room } from "./room.ts";
-import { SiteTaking, type ManifestFile, type SiteRoom } from "./site-take.ts";
-
-/** As in the settings. */
-export type SiteLocation = {
-  readonly domain: string;
-  readonly views_dir: string;
-  readonly devlove_file: string;
-  /** Names that differ only in case are meant: an import takes them. */
-  readonly paths_differ_in_case?: boolean | undefined;
-};
+import { SiteTaking, type SiteRoom } from "./site-take.ts";
+import type { SiteLocation } from "./site-walk.ts";
 
 type BlobUploads = Pick<CentralClient, "blobsMissing" | "putBlob">;
 

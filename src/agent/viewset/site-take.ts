@@ -9,17 +9,22 @@ import mime from "mime";
 import { identityOf, Root } from "../../base/below-root.ts";
 import { sleep } from "../../base/wait.ts";
 import { AccelError } from "../../core/faults.ts";
-import { blobBytesMax, type Manifest } from "../../wire/manifest.ts";
+import type { ManifestFile } from "../../core/serving/manifest-table.ts";
+import { blobBytesMax } from "../../wire/manifest.ts";
 import type { BlobStore, StoredBlob } from "./blob-store.ts";
 import { oneLine } from "./devlove-text.ts";
 import { amountOf, type Amount, type ProgressMeter } from "./import-progress.ts";
 import { inParallel } from "./parallel.ts";
 import type { ReadFiles, UnreadRoom } from "./room.ts";
-import type { SiteLocation } from "./site-import.ts";
-import { codeOfSystem, systemReason, walkSite, type SiteFile, type SiteWalk } from "./site-walk.ts";
+import {
+  codeOfSystem,
+  systemReason,
+  walkSite,
+  type WalkedFile,
+  type SiteWalk,
+  type SiteLocation,
+} from "./site-walk.ts";
 import { readBlob, type Source } from "./still-file.ts";
-
-export type ManifestFile = NonNullable<Manifest["files"]>[number];
 
 export type TakenSite = {
   /** Ascending by path. */
@@ -144,18 +149,18 @@ export class SiteTaking {
 
   /** Those that were not taken as they are. */
   async #take(
-    files: readonly SiteFile[],
+    files: readonly WalkedFile[],
     progress: ProgressMeter | undefined,
     signal: AbortSignal,
   ): Promise<void> {
-    const missing = (): readonly SiteFile[] =>
+    const missing = (): readonly WalkedFile[] =>
       files.filter(({ path, identity }) => this.#taken.get(path)?.identity !== identity);
     const wanted = missing();
     if (wanted.length === 0) return;
     const room = await this.#room(amountOf(wanted), async () =>
       this.#compare(wanted, progress, signal),
     );
-    const take = async ({ path, size }: SiteFile, stop: AbortSignal): Promise<void> => {
+    const take = async ({ path, size }: WalkedFile, stop: AbortSignal): Promise<void> => {
       try {
         const seen = { identity: "" };
         const blob = await this.#store.ingest(this.#source(path, seen), stop);
@@ -172,13 +177,13 @@ export class SiteTaking {
 
   /** What the files hold. Where the store has it they are taken, and need not be copied; those that keep changing are left to copying, which says so. */
   async #compare(
-    files: readonly SiteFile[],
+    files: readonly WalkedFile[],
     progress: ProgressMeter | undefined,
     signal: AbortSignal,
   ): Promise<ReadFiles> {
     const blobs: StoredBlob[] = [];
     let unreadBytes = 0;
-    const compare = async ({ path, size }: SiteFile, stop: AbortSignal): Promise<void> => {
+    const compare = async ({ path, size }: WalkedFile, stop: AbortSignal): Promise<void> => {
       try {
         const seen = { identity: "" };
         const blob = await readBlob(this.#source(path, seen), blobBytesMax, stop);

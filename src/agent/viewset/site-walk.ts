@@ -14,7 +14,16 @@ import { quotedPath } from "../../core/quoted-path.ts";
 import { oneLine } from "./devlove-text.ts";
 import { inParallel } from "./parallel.ts";
 
-export type SiteFile = {
+/** As in the settings. */
+export type SiteLocation = {
+  readonly domain: string;
+  readonly views_dir: string;
+  readonly devlove_file: string;
+  /** Names that differ only in case are meant: an import takes them. */
+  readonly paths_differ_in_case?: boolean | undefined;
+};
+
+export type WalkedFile = {
   /** Below the root, `/` between segments. */
   readonly path: string;
   readonly size: number;
@@ -24,12 +33,12 @@ export type SiteFile = {
 
 export type SiteWalk = {
   /** Ascending by path. */
-  readonly files: readonly SiteFile[];
+  readonly files: readonly WalkedFile[];
   /** Links that were not followed, with the reason. */
   readonly leftOut: readonly string[];
 };
 
-export type WalkOptions = {
+export type SiteWalkOptions = {
   readonly root: Root;
   /** As it is called in reasons. */
   readonly viewsDir: string;
@@ -38,7 +47,7 @@ export type WalkOptions = {
   /** Names of one directory that differ only in case are meant. */
   readonly pathsDifferInCase: boolean;
   /** Given each file, in any order, instead of a list of all. */
-  readonly onFile?: (file: SiteFile) => void;
+  readonly onFile?: (file: WalkedFile) => void;
   readonly signal: AbortSignal;
 };
 
@@ -66,13 +75,13 @@ export function isHidden(name: string): boolean {
 }
 
 /** Throws IMPORT_IMPOSSIBLE naming what cannot be read. */
-export async function walkSite(options: WalkOptions): Promise<SiteWalk> {
+export async function walkSite(options: SiteWalkOptions): Promise<SiteWalk> {
   return new Walk(options).run();
 }
 
 class Walk {
-  readonly #options: WalkOptions;
-  readonly #files: SiteFile[] = [];
+  readonly #options: SiteWalkOptions;
+  readonly #files: WalkedFile[] = [];
   readonly #leftOut: string[] = [];
   readonly #faults: string[] = [];
   #next: Directory[] = [{ prefix: "", above: new Set() }];
@@ -80,7 +89,7 @@ class Walk {
   #collide = false;
   #count = 0;
 
-  constructor(options: WalkOptions) {
+  constructor(options: SiteWalkOptions) {
     this.#options = options;
   }
 

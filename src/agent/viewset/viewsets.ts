@@ -13,6 +13,7 @@ import { encodeManifestTable } from "../../core/serving/manifest-table.ts";
 import type { HeldRelease } from "../../core/serving/plan-activation.ts";
 import { devloveBytesMax } from "../../wire/devlove.ts";
 import { blobBytesMax, manifestBytesMax, type Manifest } from "../../wire/manifest.ts";
+import type { RunningImport } from "../../wire/channel.ts";
 import type { CentralClient } from "../link/central-client.ts";
 import { BlobFetch } from "./blob-fetch.ts";
 import { openBlobStore, type BlobStore } from "./blob-store.ts";
@@ -26,7 +27,7 @@ import {
   type DevloveTaken,
   type SiteNames,
 } from "./devlove-text.ts";
-import { ProgressMeter, type ImportProgress } from "./import-progress.ts";
+import { ProgressMeter } from "./import-progress.ts";
 import {
   allBlobsOf,
   readManifest,
@@ -39,7 +40,8 @@ import { createViewsetMetrics, type ViewsetMetrics } from "./metrics.ts";
 import { inParallel } from "./parallel.ts";
 import { ReleaseBlobs } from "./release-blobs.ts";
 import { Room, type HeldReleases } from "./room.ts";
-import { SiteImporter, type ImportedSite, type SiteLocation } from "./site-import.ts";
+import { SiteImporter, type ImportedSite } from "./site-import.ts";
+import type { SiteLocation } from "./site-walk.ts";
 import type { TableMemory } from "./table-memory.ts";
 
 export type ViewsetsOptions = {
@@ -55,7 +57,7 @@ export type ViewsetsOptions = {
   readonly tables?: Pick<TableMemory, "take">;
   /** What this host holds beside what is being prepared. */
   readonly releases?: HeldReleases;
-  readonly onProgress: (progress: ImportProgress) => void;
+  readonly onProgress: (progress: RunningImport) => void;
   readonly registry: Registry;
   readonly health: Health;
   readonly log: Log;

@@ -1,7 +1,7 @@
 // `/domain/`: main domains, sub-domains, and links to deployment sites by id or by tags.
 
 import { gives, givesNothing, lists, makes } from "../../wire/customer/operation.ts";
-import { domainNameFault, parseDomainName } from "../../core/ids.ts";
+import { namedDomainFault, parseDomainName } from "../../core/ids.ts";
 import { domainCreate, domainUpdate, domainShape } from "../../wire/customer/domain.ts";
 import { isTrue } from "../../wire/customer/shape.ts";
 import {
@@ -52,7 +52,7 @@ async function siteMissing(unit: Unit, actor: Actor, id: number): Promise<Answer
 }
 
 function badName(at: string, name: string): ProblemAnswer {
-  return invalid([{ path: at, message: domainNameFault(name) ?? "must be a host name" }]);
+  return invalid([{ path: at, message: namedDomainFault(name) ?? "must be a host name" }]);
 }
 
 async function record(unit: Unit, actor: Actor, id: number): Promise<Answer> {

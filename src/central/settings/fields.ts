@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { logLevels } from "../../base/log.ts";
 import {
   duration,
-  flag,
+  flagField,
   httpUrl,
   integer,
   listenAddress,
@@ -12,7 +12,7 @@ import {
   mapOf,
   oneOf,
   size,
-  text,
+  textField,
 } from "../../base/settings-fields.ts";
 import {
   renderSettings,
@@ -42,13 +42,13 @@ export const centralFields = {
   state_dir: {
     doc: "The store, the logs and the blobs. One process at a time.",
     fallback: "/var/lib/accel-central",
-    parse: text(/^\//, "an absolute path"),
+    parse: textField(/^\//, "an absolute path"),
   },
   key_file: {
     doc: "The key that secrets in the store are sealed with: 64 hex characters. Keep a copy apart from the store's backups. Without this key it is `central.key` in the state directory, made at the first start.",
     optional: true,
     example: "/etc/accel-central/central.key",
-    parse: text(/^\//, "an absolute path"),
+    parse: textField(/^\//, "an absolute path"),
   },
   log_level: {
     doc: `How much the program tells of itself: ${logLevels.join(", ")}.`,
@@ -112,13 +112,13 @@ export const centralFields = {
     doc: "Versions of the other components. That of accel_pack is the newest one that was uploaded.",
     optional: true,
     example: { bootstrapper: "1.4.0", base_python: "3.13.1" },
-    parse: mapOf(text()),
+    parse: mapOf(textField()),
   },
   "package.images": {
     doc: "Container images by component.",
     optional: true,
     example: { base_python: "images.example.com/base-python:3.13.1" },
-    parse: mapOf(text()),
+    parse: mapOf(textField()),
   },
   "audit.retention_age": {
     doc: "Lines of the audit trail older than this are removed.",
@@ -128,7 +128,7 @@ export const centralFields = {
   "devlove.other_loopback_names": {
     doc: "Whether backends may be names of another host's loopback, such as host.docker.internal.",
     fallback: false,
-    parse: flag(),
+    parse: flagField(),
   },
   ...noticeFields,
 } as const satisfies FieldTable;

@@ -1,6 +1,6 @@
 // The keys of central's settings about mail, chat, reports and alerts: a part of the table in fields.ts.
 
-import { duration, flag, integer, oneOf, text } from "../../base/settings-fields.ts";
+import { duration, flagField, integer, oneOf, textField } from "../../base/settings-fields.ts";
 import type { FieldTable, Parsed } from "../../base/settings.ts";
 import { isMailAddress } from "../../core/outgoing.ts";
 
@@ -71,7 +71,7 @@ const mailFields = {
     doc: "Name at the mail server, where it asks for one.",
     optional: true,
     example: "accel",
-    parse: text(),
+    parse: textField(),
     conflict: (settings) =>
       settings["mail.user"] !== undefined && settings["mail.password_file"] === undefined
         ? "needs `mail.password_file`"
@@ -81,7 +81,7 @@ const mailFields = {
     doc: "File that holds the password for the mail server, readable for this user only.",
     optional: true,
     example: "/etc/accel-central/mail.password",
-    parse: text(/^\//, "an absolute path"),
+    parse: textField(/^\//, "an absolute path"),
   },
   "mail.from": {
     doc: "Sender of all mails.",
@@ -102,7 +102,7 @@ const mailFields = {
   "chat.private_hooks": {
     doc: "Whether customers' chat hooks may lead to private addresses, this host's own included.",
     fallback: false,
-    parse: flag(),
+    parse: flagField(),
   },
   "chat.timeout": {
     doc: "For a chat hook to answer.",
@@ -120,7 +120,7 @@ const reportFields = {
   "reports.at": {
     doc: "When the daily reports are sent, and the weekly ones of that day: hours and minutes.",
     fallback: "06:30",
-    parse: text(/^(?:[01]\d|2[0-3]):[0-5]\d$/, "a time such as 06:30"),
+    parse: textField(/^(?:[01]\d|2[0-3]):[0-5]\d$/, "a time such as 06:30"),
   },
   "reports.weekday": {
     doc: `Day of the weekly reports: ${weekdays.join(", ")}.`,

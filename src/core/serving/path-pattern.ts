@@ -11,7 +11,7 @@
 // over the text, at most patternCharsMax / 32 words of work a character, whatever the pattern. No backtracking, no regular expression.
 
 /** 16 words a character: 8 KiB of path under the worst pattern take half a millisecond. */
-export const patternCharsMax = 512;
+export const pathPatternCharsMax = 512;
 
 export type TextMatcher = {
   /** The only text it matches, canonical, when there is no wildcard in it. */
@@ -27,7 +27,8 @@ const slash = 47;
 
 /** What is wrong with a path pattern, or undefined. */
 export function pathPatternFault(pattern: string): string | undefined {
-  if (pattern.length > patternCharsMax) return `is longer than ${patternCharsMax} characters`;
+  if (pattern.length > pathPatternCharsMax)
+    return `is longer than ${pathPatternCharsMax} characters`;
   if (!/^[/*]/.test(pattern)) return "must start with `/` or `*`";
   if (pattern.includes("***"))
     return "has three stars in a row: `*` stays within a segment, `**` crosses segments";
@@ -42,7 +43,8 @@ export function pathPatternFault(pattern: string): string | undefined {
 /** What is wrong with a pattern for names of cookies, or undefined. Names are tokens (RFC 6265 §4.1.1), of which `*` is one character: here it is always a wildcard. */
 export function cookiePatternFault(pattern: string): string | undefined {
   if (pattern === "") return "must not be empty";
-  if (pattern.length > patternCharsMax) return `is longer than ${patternCharsMax} characters`;
+  if (pattern.length > pathPatternCharsMax)
+    return `is longer than ${pathPatternCharsMax} characters`;
   return /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(pattern)
     ? undefined
     : "is no name of a cookie: letters, digits and !#$%&'*+.^_`|~- only (RFC 6265 §4.1.1), `*` for any run of them";
@@ -51,7 +53,8 @@ export function cookiePatternFault(pattern: string): string | undefined {
 /** What is wrong with a pattern for names of query parameters, or undefined. */
 export function namePatternFault(pattern: string): string | undefined {
   if (pattern === "") return "must not be empty";
-  if (pattern.length > patternCharsMax) return `is longer than ${patternCharsMax} characters`;
+  if (pattern.length > pathPatternCharsMax)
+    return `is longer than ${pathPatternCharsMax} characters`;
   if (/[&=#]/.test(pattern)) return "is matched with the name of a parameter: no `&`, `=` or `#`";
   return undefined;
 }

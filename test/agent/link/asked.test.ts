@@ -1,7 +1,7 @@
 // Questions of central: answered, refused when there are too many, failed with the reason.
 
 import { expect, test } from "vitest";
-import { Asked } from "../../../src/agent/link/asked.ts";
+import { Questions } from "../../../src/agent/link/asked.ts";
 import type { AnswerMessage, AskMessage } from "../../../src/wire/ask.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 
@@ -14,7 +14,7 @@ const ask = (id: string): AskMessage => ({
 
 test("an answer carries the id, what was counted, or why nothing was", async () => {
   const answers: AnswerMessage[] = [];
-  const asked = new Asked(async ({ patterns }, budgetMs) => {
+  const asked = new Questions(async ({ patterns }, budgetMs) => {
     if (answers.length > 0) throw new AccelError("INDEX_BROKEN", "the index is closed");
     return { matched: patterns.length * budgetMs, samples: [] };
   });
@@ -31,7 +31,7 @@ test("an answer carries the id, what was counted, or why nothing was", async () 
 test("a fourth question at a time is refused at once; later ones are taken again", async () => {
   const answers: AnswerMessage[] = [];
   const { promise: gate, resolve: open } = Promise.withResolvers<void>();
-  const asked = new Asked(async () => {
+  const asked = new Questions(async () => {
     await gate;
     return { matched: 1, samples: [] };
   });

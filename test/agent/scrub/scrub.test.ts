@@ -1,7 +1,7 @@
 // The scrub as main runs it: one at a time, gone on with after a restart, told to operators, with every finding given to whoever repairs it.
 
 import { afterEach, expect, test, vi } from "vitest";
-import type { Position, WalkMessage } from "../../../src/agent/scrub/messages.ts";
+import type { WalkPosition, WalkMessage } from "../../../src/agent/scrub/messages.ts";
 import { Scrub, type Repaired, type ScrubPorts } from "../../../src/agent/scrub/scrub.ts";
 import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
@@ -21,7 +21,7 @@ class Scene implements AsyncDisposable {
   readonly registry = new Registry();
   readonly scrub: Scrub;
   /** Where walks began. */
-  readonly walks: Position[] = [];
+  readonly walks: WalkPosition[] = [];
   readonly asked: unknown[] = [];
   repaired: Repaired = "repaired";
   verdict: Awaited<ReturnType<ScrubPorts["checkIndex"]>> = { kind: "whole" };

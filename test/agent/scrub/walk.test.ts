@@ -5,9 +5,9 @@ import { mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Position, WalkMessage } from "../../../src/agent/scrub/messages.ts";
-import { createPace, type Pace } from "../../../src/agent/scrub/pace.ts";
-import { Walk, type Bodies, type Body } from "../../../src/agent/scrub/walk.ts";
+import type { WalkPosition, WalkMessage } from "../../../src/agent/scrub/messages.ts";
+import { createReadPace, type ReadPace } from "../../../src/agent/scrub/pace.ts";
+import { Walk, type Bodies, type BodyFile } from "../../../src/agent/scrub/walk.ts";
 import { walk } from "../../../src/agent/scrub/walker.ts";
 import { blobPath } from "../../../src/core/blob-path.ts";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
@@ -31,7 +31,7 @@ class Scene implements Disposable {
   readonly #dir = tempDir();
   readonly blobsDir = join(this.#dir.path, "blobs");
   readonly told: WalkMessage[] = [];
-  readonly bodies: Body[] = [];
+  readonly bodies: BodyFile[] = [];
   readonly gone = new Set<number>();
   pages = 0;
 
@@ -72,7 +72,7 @@ class Scene implements Disposable {
     };
   }
 
-  run(from: Position, pace: Pace, bodies = this.list): void {
+  run(from: WalkPosition, pace: ReadPace, bodies = this.list): void {
     const tell = (message: WalkMessage): void => void this.told.push(message);
     const { blobsDir } = this;
     let clockMs = 0;
@@ -94,7 +94,7 @@ class Scene implements Disposable {
     });
   }
 
-  get position(): Position | undefined {
+  get position(): WalkPosition | undefined {
     return this.told.findLast((one) => one.kind === "checked")?.position;
   }
 
@@ -107,7 +107,7 @@ class Scene implements Disposable {
   }
 }
 
-const unhurried: Pace = { spend: () => true };
+const unhurried: ReadPace = { spend: () => true };
 const begin = { stage: "bodies", after: "" } as const;
 const otherBytes = "its bytes are not those of its digest";
 const damaged = [
@@ -128,7 +128,7 @@ test("stopped anywhere, it goes on where it was: everything is looked at, nothin
   fc.assert(
     fc.property(fc.array(fc.nat({ max: 20 }), { maxLength: 6 }), (stops) => {
       using scene = new Scene();
-      let from: Position = begin;
+      let from: WalkPosition = begin;
       for (const stop of [...stops, Infinity]) {
         if (scene.isDone) break;
         let left = stop;
@@ -163,11 +163,11 @@ test("files are not looked at again where only blobs are left", () => {
 
 test("no more is spent than the rate allows, and a stop ends the rest", () => {
   const control = new Int32Array(new SharedArrayBuffer(4));
-  const pace = createPace(2 ** 40, control);
+  const pace = createReadPace(2 ** 40, control);
   expect(pace.spend(1_000)).toBe(true);
   Atomics.store(control, 0, 1);
   // A day's rest, were it not stopped.
-  expect(createPace(1, control).spend(86_400)).toBe(false);
+  expect(createReadPace(1, control).spend(86_400)).toBe(false);
 });
 
 test("a thread that rests for hours ends when it is stopped, and says where it was", async () => {

@@ -1,11 +1,11 @@
 // Certificates that come as a blob: continued where they break off, believed when the digest is right, never more than there can be.
 
 import { expect, test } from "vitest";
-import { digestOf } from "../../../src/agent/vault/certificate-files.ts";
 import type { GetBlob } from "../../../src/agent/link/central-client.ts";
 import { fetchCertificates } from "../../../src/agent/vault/fetch-certificates.ts";
 import { AccelError, codeOf } from "../../../src/core/faults.ts";
 import { certificatesBytesMax } from "../../../src/wire/vault.ts";
+import { sha256Of } from "../../../src/core/ids.ts";
 
 const bytes = Buffer.from("0123456789");
 const stop = new AbortController().signal;
@@ -46,13 +46,13 @@ test.each([
   ["without ranges", [{ give: 4 }, { give: 10, ranges: false, ends: true }], [0, 4]],
 ])("%s", async (_, answers, asked) => {
   const from = central(answers);
-  const got = await fetchCertificates(digestOf(bytes), from.getBlob, stop);
+  const got = await fetchCertificates(sha256Of(bytes), from.getBlob, stop);
   expect(Buffer.from(got).toString()).toBe(bytes.toString());
   expect([from.asked, from.cancelled.length]).toEqual([asked, asked.length]);
 });
 
 test("it is left to the caller when it gets no further, when it is another one, or when it has no end", async () => {
-  const digest = digestOf(bytes);
+  const digest = sha256Of(bytes);
   const stuck = central([{ give: 4 }, { give: 0 }, { give: 6, ends: true }]);
   await expect(fetchCertificates(digest, stuck.getBlob, stop)).rejects.toMatchObject({
     code: "CENTRAL_UNREACHABLE",
@@ -60,7 +60,7 @@ test("it is left to the caller when it gets no further, when it is another one, 
   expect(stuck.asked).toEqual([0, 4]);
   const other = central([{ give: 10, ends: true }]);
   await expect(
-    fetchCertificates(digestOf(Buffer.from("x")), other.getBlob, stop),
+    fetchCertificates(sha256Of(Buffer.from("x")), other.getBlob, stop),
   ).rejects.toMatchObject({ code: "BLOB_MISMATCH" });
   let given = 0;
   const endless: GetBlob = async () => ({

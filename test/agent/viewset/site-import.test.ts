@@ -5,15 +5,15 @@ import { chmodSync, rmSync, writeFileSync } from "node:fs";
 import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import type { ImportProgress } from "../../../src/agent/viewset/import-progress.ts";
 import { ProgressMeter } from "../../../src/agent/viewset/import-progress.ts";
-import type { SiteLocation } from "../../../src/agent/viewset/site-import.ts";
 import { openViewsets } from "../../../src/agent/viewset/viewsets.ts";
 import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { digest, FakeCentral } from "./fake-central.ts";
+import type { RunningImport } from "../../../src/wire/channel.ts";
+import type { SiteLocation } from "../../../src/agent/viewset/site-walk.ts";
 
 const never = new AbortController().signal;
 const names = { name: "www.example.com", subDomains: [] };
@@ -26,7 +26,7 @@ async function setUp(
 ) {
   const central = new FakeCentral();
   const registry = new Registry();
-  const progress: ImportProgress[] = [];
+  const progress: RunningImport[] = [];
   const views = join(path, "views");
   await mkdir(views, { recursive: true });
   await writeFile(devloveFile, devlove);
@@ -167,7 +167,7 @@ test("2,000 files of 300 contents: progress never goes back, uploads are bounded
 
 test("at most four messages a second, and always the last", () => {
   let nowMs = 0;
-  const sent: [number, ImportProgress][] = [];
+  const sent: [number, RunningImport][] = [];
   const meter = new ProgressMeter(
     "i1",
     (message) => sent.push([nowMs, message]),

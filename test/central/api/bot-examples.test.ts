@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { parse } from "yaml";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { agentFields } from "../../../src/agent/settings/fields.ts";
-import { botsCommand } from "../../../src/cli/agent-bots.ts";
-import { botsCommand as importCommand } from "../../../src/cli/central-bots.ts";
+import { agentBotsCommand } from "../../../src/cli/agent-bots.ts";
+import { centralBotsCommand } from "../../../src/cli/central-bots.ts";
 import { whyCommand } from "../../../src/cli/agent-why.ts";
 import { member, openApi, type Api } from "./api-harness.ts";
 import { receipt } from "./receipts.ts";
@@ -76,7 +76,9 @@ test("the commands for operators are commands", () => {
     .filter(({ language }) => language === "text")
     .flatMap(({ text }) => text.trim().split("\n"))
     .map((line) => line.replace(/ +#.*$/, ""));
-  const usages = [whyCommand, botsCommand, importCommand].flatMap(({ usage }) => usage.split("\n"));
+  const usages = [whyCommand, agentBotsCommand, centralBotsCommand].flatMap(({ usage }) =>
+    usage.split("\n"),
+  );
   for (const line of lines) {
     const [name, ...words] = line.split(" ");
     const verb = words.slice(0, words[0] === "bots" ? 2 : 1).join(" ");

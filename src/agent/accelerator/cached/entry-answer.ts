@@ -13,7 +13,13 @@ import { parseHttpDate } from "../../../core/http/http-date.ts";
 import { fieldValue, withoutFields, type Field } from "../../../core/http/http-fields.ts";
 import { isVariantFor, type Selecting } from "../../../core/http/http-vary.ts";
 import type { Entry } from "../../cache/entry.ts";
-import { cacheStatus, sendBody, withSiteHeaders, writeHead, type Body } from "../doors/answer.ts";
+import {
+  cacheStatus,
+  sendBody,
+  withSiteHeaders,
+  writeHead,
+  type AnswerBody,
+} from "../doors/answer.ts";
 import {
   chooseBody,
   countVariant,
@@ -75,7 +81,7 @@ async function answerForm(
   use: EntryUse,
 ): Promise<boolean> {
   const plan = planEntry(exchange, base.status, choice, use.nowMs());
-  const send = async (body: Body | undefined): Promise<boolean> =>
+  const send = async (body: AnswerBody | undefined): Promise<boolean> =>
     await sendEntry(exchange, base, choice, plan, body, use);
   if (!wantsBody(exchange, plan.status)) return await send(undefined);
   const body = await use.cache.open(choice.entry);
@@ -90,7 +96,7 @@ async function sendEntry(
   base: Entry,
   { entry, headers, known, isCodable }: BodyChoice,
   { status, range }: EntryPlan,
-  body: Body | undefined,
+  body: AnswerBody | undefined,
   use: EntryUse,
 ): Promise<boolean> {
   const now = use.nowMs();
@@ -211,7 +217,7 @@ function lengthFields(
   ];
 }
 
-function slice(body: Body, { first, last }: ByteRange): Body {
+function slice(body: AnswerBody, { first, last }: ByteRange): AnswerBody {
   return body instanceof Uint8Array ? body.subarray(first, last + 1) : sliced(body, first, last);
 }
 

@@ -24,7 +24,7 @@ import {
 import type { OriginFailure } from "../origin/origin-errors.ts";
 import type { OriginAnswer } from "../origin/origin-pools.ts";
 import { SharedBody } from "./shared-body.ts";
-import { hasNoBody, sharedFields, storedFields } from "./stored-head.ts";
+import { hasNoBody, sharedAnswerFields, storedFields } from "./stored-head.ts";
 import { storedTail } from "./stored-tail.ts";
 
 export type FlightDeps = OriginDeps & { readonly cache: ResponseCache };
@@ -188,7 +188,7 @@ export class Flight {
       if (this.#seats === 0) discard(answer);
       return;
     }
-    const fields = sharedFields(answer);
+    const fields = sharedAnswerFields(answer);
     const headers = storedFields(fields, answer);
     const meta: EntryMeta = {
       status: answer.status,

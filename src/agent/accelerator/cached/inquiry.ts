@@ -17,7 +17,7 @@ import { answerEntry, type EntryUse } from "./entry-answer.ts";
 import type { Exchange } from "../doors/exchange.ts";
 import type { FlightDeps, FlightPlan } from "./flight.ts";
 import type { Flights } from "./flights.ts";
-import { askedScheme, sharedFields } from "../origin/origin-request.ts";
+import { askedScheme, sharedRequestFields } from "../origin/origin-request.ts";
 import type { VariantMaker } from "./variant-maker.ts";
 
 export type GeneratedDeps = FlightDeps & {
@@ -97,7 +97,7 @@ function fieldsOfFetch(
   codings: string,
   hasOwnCookies: boolean,
 ): readonly Field[] {
-  const shared = sharedFields(exchange, site.host, backend);
+  const shared = sharedRequestFields(exchange, site.host, backend);
   const told = hasOwnCookies ? shared : withoutFields(shared, cookieFields);
   const rest = withoutFields(told, ownConditions);
   return codings === "" ? rest : [...rest, ["Accept-Encoding", codings]];

@@ -10,7 +10,7 @@ const cookie: ReadonlySet<string> = new Set(["set-cookie"]);
 const unstored: ReadonlySet<string> = new Set(["content-length", "age"]);
 
 /** What all who share the answer get: a cookie is one visitor's, and where there is one the rule strips it. */
-export function sharedFields(answer: OriginAnswer): readonly Field[] {
+export function sharedAnswerFields(answer: OriginAnswer): readonly Field[] {
   return withoutFields(passedFields(answer), cookie);
 }
 

@@ -5,7 +5,7 @@ import { withoutFields, type Field } from "../../../core/http/http-fields.ts";
 import type { SiteSettings } from "../../../core/serving/effective-devlove.ts";
 import type { Exchange } from "./exchange.ts";
 
-export type Body = Uint8Array | AsyncIterable<Uint8Array>;
+export type AnswerBody = Uint8Array | AsyncIterable<Uint8Array>;
 
 /** A visitor who takes nothing for this long is cut off: a body in memory must not wait forever. */
 const stallMs = 60_000;
@@ -32,7 +32,7 @@ function withHsts(fields: readonly Field[], seconds: number): readonly Field[] {
 }
 
 /** Resolves when the answer was handed to the socket or the visitor left. */
-export async function sendBody(exchange: Exchange, body: Body | undefined): Promise<void> {
+export async function sendBody(exchange: Exchange, body: AnswerBody | undefined): Promise<void> {
   const { response } = exchange;
   if (body === undefined || body instanceof Uint8Array) {
     response.end(body);

@@ -1,12 +1,11 @@
 // Runs exchanges of every protocol: each is answered once, recorded once, and waited for when draining.
 
-import { sendText } from "./answer.ts";
-import type { Carrier } from "./carrier.ts";
 import type { WorkerClock } from "../clock.ts";
-import type { Connection } from "./connection.ts";
-import { Exchange } from "./exchange.ts";
 import type { ProblemLog } from "../records/problem-log.ts";
 import type { Recorder } from "../records/recorder.ts";
+import { sendText } from "./answer.ts";
+import type { Carrier } from "./carrier.ts";
+import { Exchange, type Connection } from "./exchange.ts";
 
 export type ExchangeRunnerDeps = {
   readonly answer: (exchange: Exchange) => Promise<void>;

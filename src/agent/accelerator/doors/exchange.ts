@@ -1,13 +1,56 @@
-// One request and its answer: what is known of it for its record, who may still abort it, and how it ends. Facts are filled in as it goes
-// through the pipeline; `onEnd` is called exactly once.
+// One visitor's TCP connection with its number and its peer, and the exchanges on it. An exchange is one request and its answer: what is known of it
+// for its record, who may still abort it, and how it ends. Facts are filled in as it goes through the pipeline; `onEnd` is called exactly once.
 
+import type { Socket } from "node:net";
 import type { Field } from "../../../core/http/http-fields.ts";
 import type { ClientAddress } from "../../../core/http/client-address.ts";
 import type { Verdict } from "../../../core/serving/verdict.ts";
 import type { RequestRecord } from "../../../wire/request-log.ts";
-import type { Carrier, VisitorRequest, VisitorResponse } from "./carrier.ts";
 import type { WorkerClock } from "../clock.ts";
-import type { Connection } from "./connection.ts";
+import type { Carrier, VisitorRequest, VisitorResponse } from "./carrier.ts";
+
+export type Arrival = {
+  readonly socket: Socket;
+  /** Who connected, or whom a PROXY header names. Taken at once: a closed socket has forgotten it. */
+  readonly peer: ClientAddress | undefined;
+  /** That the visitor connected to. */
+  readonly port: number | undefined;
+  /** Of the PROXY header, before the first byte of a request. */
+  readonly headerBytes: number;
+};
+
+export class Connection {
+  readonly no: number;
+  readonly socket: Socket;
+  readonly peer: ClientAddress | undefined;
+  readonly port: number | undefined;
+  /** In order of arrival: HTTP/1.1 may be pipelined, answers go out in the same order. */
+  readonly live = new Set<Exchange>();
+  /** The exchange that began last, ended or not. */
+  newest: Exchange | undefined;
+  readonly #headerBytes: number;
+  #bytesTold = 0;
+
+  constructor(no: number, { socket, peer, port, headerBytes }: Arrival) {
+    this.no = no;
+    this.socket = socket;
+    this.peer = peer;
+    this.port = port;
+    this.#headerBytes = headerBytes;
+  }
+
+  get isUnused(): boolean {
+    return this.socket.bytesRead === this.#headerBytes;
+  }
+
+  /** Bytes written since the last call, heads included. */
+  takeBytesSent(): number {
+    const { bytesWritten } = this.socket;
+    const sent = bytesWritten - this.#bytesTold;
+    this.#bytesTold = bytesWritten;
+    return sent;
+  }
+}
 
 /** The visitor left before the answer was complete; after nginx's 499. */
 const visitorGone = 499;

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { fieldsOfRaw, type Field } from "../../../core/http/http-fields.ts";
 import type { Carrier } from "./carrier.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "./exchange.ts";
 
 /** After an answer that did not wait for the whole request, the rest of it is taken in for this long before the connection is cut: cutting at once could destroy the answer on its way. */
 const lingerMs = 2_000;

@@ -10,12 +10,13 @@ import { constants, performServerHandshake, type ServerHttp2Session } from "node
 import type { ServerHttp2Stream } from "node:http2";
 import { Budget, type BudgetRules } from "../../../core/budget.ts";
 import { fieldValue } from "../../../core/http/http-fields.ts";
-import { sendText } from "./answer.ts";
+import { closeOf } from "../../../base/wait.ts";
 import type { WorkerClock } from "../clock.ts";
-import { closeOf, Connection, type Arrival } from "./connection.ts";
-import type { ExchangeRunner } from "./exchange-runner.ts";
-import { Http2Carrier } from "./http2-carrier.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
+import { sendText } from "./answer.ts";
+import type { ExchangeRunner } from "./exchange-runner.ts";
+import { Connection, type Arrival } from "./exchange.ts";
+import { Http2Carrier } from "./http2-carrier.ts";
 
 export type Http2SessionsDeps = {
   readonly runner: ExchangeRunner;

@@ -7,10 +7,11 @@ import { Server as NetServer, type ListenOptions, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { listen } from "../../../base/http-listener.ts";
 import type { ClientAddresses } from "../../../core/http/client-address.ts";
+import { closeOf } from "../../../base/wait.ts";
+import type { WorkerMetrics } from "../records/worker-metrics.ts";
 import { sendText } from "./answer.ts";
-import { closeOf, Connection, type Arrival } from "./connection.ts";
 import { ExchangeRunner, type ExchangeRunnerDeps } from "./exchange-runner.ts";
-import type { Exchange } from "./exchange.ts";
+import { type Exchange, Connection, type Arrival } from "./exchange.ts";
 import { Http1Carrier } from "./http1-carrier.ts";
 import { Http2Sessions, type Http2Limits } from "./http2-sessions.ts";
 import { ProxyGate } from "./proxy-gate.ts";
@@ -18,7 +19,6 @@ import { requestLineOf, statusOfParserError, writeRawAnswer } from "./raw-answer
 import type { SecureContexts } from "./secure-contexts.ts";
 import { SecureDoor } from "./secure-door.ts";
 import type { TicketKeys } from "./ticket-keys.ts";
-import type { WorkerMetrics } from "../records/worker-metrics.ts";
 
 export const proxyProtocols = ["off", "required"] as const;
 export type ProxyProtocol = (typeof proxyProtocols)[number];

@@ -4,9 +4,9 @@
 import type { Socket } from "node:net";
 import type { ClientAddresses } from "../../../core/http/client-address.ts";
 import { readProxyHeader, type ProxiedVisitor } from "../../../core/http/proxy-protocol.ts";
-import type { Arrival } from "./connection.ts";
 import type { ProblemLog } from "../records/problem-log.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
+import type { Arrival } from "./exchange.ts";
 
 export type ProxyGateDeps = {
   readonly clients: ClientAddresses;

@@ -4,8 +4,9 @@
 
 import { createServer, type Server, type TLSSocket } from "node:tls";
 import type { Socket } from "node:net";
-import type { Arrival } from "./connection.ts";
 import type { ProblemLog } from "../records/problem-log.ts";
+import type { WorkerMetrics } from "../records/worker-metrics.ts";
+import type { Arrival } from "./exchange.ts";
 import {
   minVersion,
   sessionIdContext,
@@ -13,7 +14,6 @@ import {
   type SecureContexts,
 } from "./secure-contexts.ts";
 import { useTicketKeys, type TicketKeys } from "./ticket-keys.ts";
-import type { WorkerMetrics } from "../records/worker-metrics.ts";
 
 export type SecureDoorDeps = {
   readonly contexts: Pick<SecureContexts, "find">;

@@ -9,7 +9,7 @@ import type { FileHandle } from "node:fs/promises";
 import mime from "mime";
 import { findBelow, identityOf } from "../../../base/below-root.ts";
 import type { ByteRange } from "../../../core/http/conditional.ts";
-import type { Body } from "../doors/answer.ts";
+import type { AnswerBody } from "../doors/answer.ts";
 import {
   SourceChanged,
   contentTypeOf,
@@ -94,7 +94,7 @@ class DiskFile implements SiteFile {
         : { etag: `"${this.digest}"`, modifiedMs: Number(stats.mtimeMs) };
   }
 
-  async body(range: ByteRange = wholeRange(this.size)): Promise<Body> {
+  async body(range: ByteRange = wholeRange(this.size)): Promise<AnswerBody> {
     if (this.size === 0) return new Uint8Array(0);
     const check = (): void => {
       if (identityOf(fstatSync(this.#handle.fd, { bigint: true })) !== this.digest)

@@ -6,7 +6,8 @@ import { blobPath } from "../../../core/blob-path.ts";
 import type { ByteRange } from "../../../core/http/conditional.ts";
 import { ManifestTable, type ManifestFile } from "../../../core/serving/manifest-table.ts";
 import { messageOf } from "../../../core/faults.ts";
-import type { Body } from "../doors/answer.ts";
+import type { AnswerBody } from "../doors/answer.ts";
+import type { BadBlob } from "../pool/worker-messages.ts";
 import {
   contentTypeOf,
   readExactly,
@@ -16,9 +17,8 @@ import {
   type SiteFile,
   type SiteFiles,
 } from "./site-files.ts";
-import type { BadBlob } from "../pool/worker-messages.ts";
 
-export type BlobSource = {
+export type BlobPlace = {
   readonly blobsDir: string;
   /** Told of each blob that is missing, unreadable, of another size or known to have other bytes. Must not throw. */
   readonly onBadBlob: (blob: BadBlob) => void;
@@ -27,9 +27,9 @@ export type BlobSource = {
 export class ManifestFiles implements SiteFiles {
   readonly #table: ManifestTable;
   readonly #prefix: string;
-  readonly #source: BlobSource;
+  readonly #source: BlobPlace;
 
-  constructor(table: SharedArrayBuffer, prefix: string, source: BlobSource) {
+  constructor(table: SharedArrayBuffer, prefix: string, source: BlobPlace) {
     this.#table = new ManifestTable(table);
     this.#prefix = prefix;
     this.#source = source;
@@ -49,10 +49,10 @@ class BlobFile implements SiteFile {
   readonly digest: string;
   readonly validators: SiteFile["validators"];
   readonly #file: ManifestFile;
-  readonly #source: BlobSource;
+  readonly #source: BlobPlace;
   #handle: FileHandle | undefined;
 
-  constructor(path: string, file: ManifestFile, source: BlobSource) {
+  constructor(path: string, file: ManifestFile, source: BlobPlace) {
     this.path = path;
     this.size = file.size;
     this.contentType = contentTypeOf(file.mime);
@@ -62,7 +62,7 @@ class BlobFile implements SiteFile {
     this.#source = source;
   }
 
-  async body(range: ByteRange = wholeRange(this.size)): Promise<Body> {
+  async body(range: ByteRange = wholeRange(this.size)): Promise<AnswerBody> {
     if (this.size === 0) return new Uint8Array(0);
     try {
       return await this.#read(range);
@@ -78,7 +78,7 @@ class BlobFile implements SiteFile {
     return false;
   }
 
-  async #read(range: ByteRange): Promise<Body> {
+  async #read(range: ByteRange): Promise<AnswerBody> {
     const handle = await open(blobPath(this.#source.blobsDir, this.#file.sha256), "r");
     this.#handle = handle;
     // Blobs were verified when they were stored and never change; one of another size is damaged.

@@ -3,7 +3,7 @@
 
 import type { FileHandle } from "node:fs/promises";
 import type { ByteRange, Validators } from "../../../core/http/conditional.ts";
-import type { Body } from "../doors/answer.ts";
+import type { AnswerBody } from "../doors/answer.ts";
 import { decodePath } from "../../../core/http/request-path.ts";
 import type { SiteSettings } from "../../../core/serving/effective-devlove.ts";
 
@@ -18,7 +18,7 @@ export type SiteFile = AsyncDisposable & {
   /** Equal digests are equal bytes: what makes a noted entry a hit. */
   readonly digest: string;
   /** `range` undefined: the whole. Resolves when the bytes are there or begin to come; throws when the source fails. */
-  body(range: ByteRange | undefined): Promise<Body>;
+  body(range: ByteRange | undefined): Promise<AnswerBody>;
   /** Whether the whole is what `digest` says, where it says so of bytes. Not asked when it is served. */
   isIntact?(whole: Uint8Array): boolean;
 };

@@ -11,7 +11,13 @@ import {
 import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import type { Field } from "../../../core/http/http-fields.ts";
 import type { Entry, EntryKey, EntryMeta } from "../../cache/entry.ts";
-import { cacheStatus, sendBody, withSiteHeaders, writeHead, type Body } from "../doors/answer.ts";
+import {
+  cacheStatus,
+  sendBody,
+  withSiteHeaders,
+  writeHead,
+  type AnswerBody,
+} from "../doors/answer.ts";
 import type { ResponseCache } from "../cached/cache-port.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { Exchange } from "../doors/exchange.ts";
@@ -98,7 +104,7 @@ async function answerVariant(
   }
   const body = await cache.open(variant);
   if (body === undefined) return false;
-  const send = async (bytes: Body): Promise<boolean> => {
+  const send = async (bytes: AnswerBody): Promise<boolean> => {
     // From here to writeHead nothing is awaited: whoever clears the file has cleared its variants.
     if (!cache.servable(variant)) return false;
     if (known.base !== undefined) countVariant(metrics, known.base, variant);

@@ -62,7 +62,7 @@ export function isLoop(fields: readonly Field[]): boolean {
 }
 
 /** Of a request whose answer others may get. */
-export function sharedFields(
+export function sharedRequestFields(
   exchange: Exchange,
   host: string,
   backend: BackendSettings,

@@ -6,8 +6,7 @@ import type { Verdict } from "../../../core/serving/verdict.ts";
 import type { RequestRecord } from "../../../wire/request-log.ts";
 import type { LaneWriter } from "../../requests/worker/lane-writer.ts";
 import type { WorkerClock } from "../clock.ts";
-import type { Connection } from "../doors/connection.ts";
-import type { Exchange } from "../doors/exchange.ts";
+import type { Exchange, Connection } from "../doors/exchange.ts";
 import type { WorkerMetrics } from "./worker-metrics.ts";
 
 // The limits of wire/request-log.ts, in UTF-16 units.

@@ -7,9 +7,9 @@
 export const nameCharsMax = 64;
 
 /** A stretch of the agent, from `from` to before `to`. */
-export type Place = { readonly from: number; readonly to: number };
+export type TokenPlace = { readonly from: number; readonly to: number };
 
-type Token = Place & {
+type Token = TokenPlace & {
   readonly text: string;
   /** A version or another part follows behind a slash. */
   readonly hasVersion: boolean;
@@ -70,7 +70,7 @@ export class AgentText {
    * The name that stands at a place: the first words of it, completed to whole tokens. Undefined within an address, and where nothing there can be a name.
    * `mayBeHost`: a bare "example.com" counts as well.
    */
-  nameAt({ from, to }: Place, mayBeHost: boolean): string | undefined {
+  nameAt({ from, to }: TokenPlace, mayBeHost: boolean): string | undefined {
     const agent = this.#agent;
     const within = /[\w.!&'~-]+(?: [\w.!&'~-]+)*/.exec(agent.slice(from, to));
     if (within === null) return undefined;
@@ -86,14 +86,14 @@ export class AgentText {
   }
 
   /** The text at a place, as it stands within an address: "tweetedtimes" of "+http://tweetedtimes.com". */
-  textAt({ from, to }: Place): string | undefined {
+  textAt({ from, to }: TokenPlace): string | undefined {
     const bare = this.#agent.slice(from, to).replace(/^.*@|^\W*(?:https?:\/\/)?(?:www\.)?/, "");
     const text = /^[\w.!&'~-]+(?: [\w.!&'~-]+)*/.exec(bare)?.[0];
     return text === undefined ? undefined : cleaned(text);
   }
 
   /** The token at a place, where it may be a name by itself; of two words such as "Hydra Proxy" the first. */
-  tokenAt(place: Place): string | undefined {
+  tokenAt(place: TokenPlace): string | undefined {
     const tokens = this.#read();
     const at = tokens.findIndex(({ from, to }) => from < place.to && place.from < to);
     const [before, token] = [tokens[at - 1], tokens[at]];
@@ -152,8 +152,8 @@ function furtherWords(behind: string): number {
 }
 
 /** Runs without spaces, brackets, quotes and what separates the parts of a comment. */
-function wordsOf(agent: string): readonly Place[] {
-  const words: Place[] = [];
+function wordsOf(agent: string): readonly TokenPlace[] {
+  const words: TokenPlace[] = [];
   for (let from = 0; from < agent.length && words.length < tokensMax; from++) {
     if (kindAt(agent, from) === isEnd) continue;
     const to = endOfWord(agent, from);

@@ -4,8 +4,8 @@
 // where its text occurs. So the time is bounded by the length of the agent, not by the number of patterns.
 
 import list from "crawler-user-agents";
-import type { Place } from "./agent-tokens.ts";
 import { TextFinder } from "../decisions/text-finder.ts";
+import type { TokenPlace } from "./agent-tokens.ts";
 
 export type Crawler = {
   readonly pattern: string;
@@ -29,7 +29,7 @@ const tools: ReadonlySet<string> = new Set(["http-library", "browser-automation"
 export const crawlers: readonly Crawler[] = (list as readonly Described[]).map(
   ({ pattern, description, tags = [] }) => ({
     pattern,
-    name: nameOf(pattern),
+    name: nameInPattern(pattern),
     description: description ?? null,
     isTool: tags.some((tag) => tools.has(tag)),
   }),
@@ -41,7 +41,7 @@ export const publishedAgents: readonly string[] = (list as readonly Described[])
 );
 
 /** "Googlebot\/" → "Googlebot", "^curl" → "curl", "[wW]get" → "wget": the text that the pattern looks for. */
-export function nameOf(pattern: string): string {
+export function nameInPattern(pattern: string): string {
   const name = pattern
     .replaceAll(/\[\\s\]|\\s[*+]?/g, " ")
     .replaceAll(/\\[bBdDSwW]|\(\^\| \)|\(\?:[^)]*\)\??/g, "")
@@ -59,7 +59,7 @@ type Sought = {
   /** Undefined: the text is all there is to it. */
   readonly matches: ((agent: string) => boolean) | undefined;
   /** Where what names the crawler stands. */
-  readonly places: (agent: string) => readonly Place[];
+  readonly places: (agent: string) => readonly TokenPlace[];
   readonly crawler: Crawler;
 };
 
@@ -67,7 +67,7 @@ type Sought = {
 const placesMax = 8;
 
 /** A crawler in an agent, and where in it its pattern matches, of a pattern of several texts the first of them. */
-export type Found = { readonly crawler: Crawler; readonly places: readonly Place[] };
+export type FoundCrawler = { readonly crawler: Crawler; readonly places: readonly TokenPlace[] };
 
 export class CrawlerNames {
   readonly #sought: readonly Sought[];
@@ -90,7 +90,7 @@ export class CrawlerNames {
   }
 
   /** The same, and where it matches. */
-  find(agent: string): Found | undefined {
+  find(agent: string): FoundCrawler | undefined {
     const found = this.#first(agent);
     return found === undefined
       ? undefined
@@ -135,13 +135,16 @@ function soughtOf(crawler: Crawler): readonly Sought[] {
 }
 
 /** `text`: all there is to the pattern. */
-function placesOf(pattern: string, text: string | undefined): (agent: string) => readonly Place[] {
+function placesOf(
+  pattern: string,
+  text: string | undefined,
+): (agent: string) => readonly TokenPlace[] {
   const steps = stepsOf(pattern);
   const sought = text ?? steps?.[0];
   if (sought !== undefined) return (agent) => occurrences(agent, sought);
   const expression = new RegExp(pattern, "g");
   return (agent) => {
-    const places: Place[] = [];
+    const places: TokenPlace[] = [];
     expression.lastIndex = 0;
     while (places.length < placesMax) {
       const found = expression.exec(agent);
@@ -152,8 +155,8 @@ function placesOf(pattern: string, text: string | undefined): (agent: string) =>
   };
 }
 
-function occurrences(agent: string, text: string): readonly Place[] {
-  const places: Place[] = [];
+function occurrences(agent: string, text: string): readonly TokenPlace[] {
+  const places: TokenPlace[] = [];
   let from = agent.indexOf(text);
   while (from >= 0 && places.length < placesMax) {
     places.push({ from, to: from + text.length });

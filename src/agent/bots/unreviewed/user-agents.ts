@@ -4,8 +4,8 @@
 // The name stands in the agent, up to case: an agent that spells a published name in another way has the published spelling.
 
 import { getPattern } from "isbot";
-import { AgentText, type Place } from "./agent-tokens.ts";
-import { CrawlerNames, publishedAgents, type Crawler, type Found } from "./crawlers.ts";
+import { AgentText, type TokenPlace } from "./agent-tokens.ts";
+import { CrawlerNames, publishedAgents, type Crawler, type FoundCrawler } from "./crawlers.ts";
 import { formerProductName } from "./former-names.ts";
 import { Memo, type MemoLimits } from "./memo.ts";
 
@@ -95,8 +95,8 @@ class Naming {
   }
 
   /** Where isbot finds what makes it a bot. */
-  #signsIn(agent: string, max: number): readonly Place[] {
-    const signs: Place[] = [];
+  #signsIn(agent: string, max: number): readonly TokenPlace[] {
+    const signs: TokenPlace[] = [];
     this.#isBot.lastIndex = 0;
     while (signs.length < max) {
       const sign = this.#isBot.exec(agent);
@@ -111,7 +111,7 @@ class Naming {
 /** Of a known crawler: what its pattern matches outside of addresses, else the product whose address it is, else what it matches. */
 function nameIn(
   text: AgentText,
-  { places }: Found,
+  { places }: FoundCrawler,
   crawlers: Pick<CrawlerNames, "match">,
 ): string | undefined {
   const named = firstOf(places, (place) => text.nameAt(place, false));
@@ -127,8 +127,8 @@ function nameIn(
 }
 
 function firstOf(
-  places: readonly Place[],
-  read: (place: Place) => string | undefined,
+  places: readonly TokenPlace[],
+  read: (place: TokenPlace) => string | undefined,
 ): string | undefined {
   for (const place of places) {
     const text = read(place);

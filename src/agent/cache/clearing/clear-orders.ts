@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import type { Log } from "../../../base/log.ts";
 import { AccelError, codeOf, messageOf } from "../../../core/faults.ts";
 import type { CacheMetrics } from "../cache-metrics.ts";
-import type { ClearApplied, ClearGone, ClearRequest, Refused } from "./clears.ts";
+import type { ClearApplied, ClearGone, ClearRequest, RefusedStores } from "./clears.ts";
 import type { Scope } from "../entry.ts";
 import type { CallName, Calls } from "../messages.ts";
 import type { IndexMemory } from "../index/opening.ts";
@@ -63,7 +63,7 @@ export class ClearOrders {
   }
 
   /** Responses were refused for a clear, before or after it was gone. */
-  refused({ clearId, blocked }: Refused): void {
+  refused({ clearId, blocked }: RefusedStores): void {
     const followed = this.#followed.get(clearId);
     if (followed !== undefined) void this.#tellRefused(clearId, followed, blocked);
   }

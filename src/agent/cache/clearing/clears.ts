@@ -6,11 +6,11 @@
 import { createHash } from "node:crypto";
 import type { Sqlite } from "../../../base/sqlite.ts";
 import { normalPattern } from "../../../core/patterns/index-schema.ts";
-import { parsePatterns, prepareClearSql, seenOf, type ClearSeen } from "./clear-sql.ts";
 import { inScope, type EntryKey, type EntryMeta, type Scope } from "../entry.ts";
 import type { Guard } from "../index/guard.ts";
-import { decodeIdRuns } from "./id-runs.ts";
 import { commit, readState } from "../index/index-file.ts";
+import { parsePatterns, prepareClearSql, seenOf, type ClearSeen } from "./clear-sql.ts";
+import { decodeIdRuns } from "./id-runs.ts";
 
 /** Clears remembered one by one; a response whose source is older than the oldest of them is not stored. */
 const rememberedMax = 10_000;
@@ -51,9 +51,12 @@ type Remembered = Scope & {
  * Why a response is not stored. `forgotten`: its source is too old to know what came since, and so is whatever it replaces. `clearNo`: the oldest clear that came
  * after its source was read and matches; null where an invalidation alone does, or none is known.
  */
-export type Refusal = { readonly why: "matched" | "forgotten"; readonly clearNo: number | null };
+export type StoreRefusal = {
+  readonly why: "matched" | "forgotten";
+  readonly clearNo: number | null;
+};
 /** How many responses a clear has kept from being stored. */
-export type Refused = { readonly clearId: string; readonly blocked: number };
+export type RefusedStores = { readonly clearId: string; readonly blocked: number };
 export type StoredClear = Scope & {
   readonly clearNo: number;
   readonly phase: number;
@@ -82,7 +85,7 @@ export class Clears {
   /** By clear id, since it was asked last. */
   #refused = new Map<string, number>();
   /** Of the transaction in progress. */
-  #pendingRefused: Refused[] = [];
+  #pendingRefused: RefusedStores[] = [];
 
   /** `issuedNo`: newest number that an index thread before this one gave out in this process; its invalidations are known to nobody any more. */
   constructor(db: Sqlite, guard: Guard, issuedNo: number) {
@@ -239,7 +242,7 @@ export class Clears {
   }: {
     readonly key: EntryKey;
     readonly meta: Pick<EntryMeta, "mime" | "sourceNo">;
-  }): Refusal | undefined {
+  }): StoreRefusal | undefined {
     if (meta.sourceNo < this.#floor) return { why: "forgotten", clearNo: null };
     const clear = this.#oldestMatch(key, meta);
     if (clear !== undefined) return { why: "matched", clearNo: clear.clearNo };
@@ -263,7 +266,7 @@ export class Clears {
   }
 
   /** Clears of which the count has changed since they were taken last, those first that have waited longest. */
-  takeRefused(limit: number): readonly Refused[] {
+  takeRefused(limit: number): readonly RefusedStores[] {
     const taken = [...this.#refused.entries().take(limit)];
     for (const [clearId] of taken) this.#refused.delete(clearId);
     return taken.map(([clearId, blocked]) => ({ clearId, blocked }));

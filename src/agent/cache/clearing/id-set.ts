@@ -1,10 +1,7 @@
 // A set of entry ids as a bitmap over their span: lists of half a million ids are united, intersected and sorted in milliseconds, and go from process to
 // process as they are.
 
-import { idSpanMax } from "../index/servable-bits.ts";
-
-/** Bit i of word w stands for id = first + 32·w + i. */
-export type IdBits = { readonly first: number; readonly words: Uint32Array };
+import { idSpanMax, type IdBits } from "../index/servable-bits.ts";
 
 export class IdSet {
   readonly #first: number;

@@ -8,10 +8,11 @@ import { openSqlite, type Sqlite } from "../../../base/sqlite.ts";
 import { messageOf } from "../../../core/faults.ts";
 import { normalPattern } from "../../../core/patterns/index-schema.ts";
 import type { Scope } from "../entry.ts";
-import { IdSet, type IdBits } from "./id-set.ts";
 import { indexPath, readState } from "../index/index-file.ts";
 import { objectPath } from "../index/object-files.ts";
+import type { IdBits } from "../index/servable-bits.ts";
 import { isDamage, textIsWhole, textProblems } from "../index/text-index.ts";
+import { IdSet } from "./id-set.ts";
 
 export type MatchJob = {
   readonly directory: string;

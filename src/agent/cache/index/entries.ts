@@ -3,7 +3,9 @@
 import type { Sqlite } from "../../../base/sqlite.ts";
 import { canonicalJson } from "../../../core/journal/canonical-json.ts";
 import { indexedText, type IndexedText } from "../../../core/patterns/index-schema.ts";
+import type { NewEntry, EntryKey, Refreshed, StoredBody, VariantCoding } from "../entry.ts";
 import type { Cause, Departures } from "./departures.ts";
+import type { Site } from "./entry-sites.ts";
 import {
   keyValues,
   prepareEntrySql,
@@ -15,8 +17,6 @@ import {
   type RemovedRow,
   type Unused,
 } from "./entry-sql.ts";
-import type { Candidate, EntryKey, Refreshed, StoredBody, VariantCoding } from "../entry.ts";
-import type { Site } from "./entry-sites.ts";
 import { StaleKeys } from "./stale-keys.ts";
 import { StoredBytes, type DomainSize } from "./stored-bytes.ts";
 import { TextCount } from "./text-count.ts";
@@ -42,7 +42,6 @@ export type Place = {
   readonly held: readonly HeldRow[];
 };
 
-export type { Unused };
 export type Removed = { readonly id: number; readonly object: string | null };
 
 export const varyText = (vary: Readonly<Record<string, string>> | null): string =>
@@ -89,7 +88,7 @@ export class Entries {
     return this.#texts.isRight();
   }
 
-  place({ key, meta }: Pick<Candidate, "key" | "meta">): Place {
+  place({ key, meta }: Pick<NewEntry, "key" | "meta">): Place {
     const values = keyValues(key);
     const vary = varyText(meta.vary);
     return { values, vary, held: this.#sql.ofVariant.all(...values, vary) };
@@ -100,7 +99,7 @@ export class Entries {
    * those; what was cleared waits for its deletion beside them.
    */
   put(
-    { key, meta, body, size }: Candidate,
+    { key, meta, body, size }: NewEntry,
     { values, vary, held }: Place,
     nowS: number,
     isLive: (id: number) => boolean,

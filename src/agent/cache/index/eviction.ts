@@ -1,10 +1,11 @@
 // Makes room in steps: of the domain that holds the most, by what it has stored and what is on its way in, goes what was not used for longest, by a time of
 // use that is coarse; then again of the one that holds the most by then, down to a little below where it began.
 
-import { takeFromLargest, type Holder } from "../../../core/fair-eviction.ts";
+import { takeFromLargest, type RoomHolder } from "../../../core/fair-eviction.ts";
 import type { IndexClock } from "./clock.ts";
 import { isShort, shortBytes } from "./disk-room.ts";
-import type { Entries, Removed, Unused } from "./entries.ts";
+import type { Entries, Removed } from "./entries.ts";
+import type { Unused } from "./entry-sql.ts";
 import { evictionPace, PacedSteps } from "./paced-steps.ts";
 import type { SharedHeader } from "./shared-header.ts";
 
@@ -64,7 +65,7 @@ export class Eviction {
     if (header.wantedBytes > 0) header.wantedBytes = 0;
   }
 
-  #holders(): Holder[] {
+  #holders(): RoomHolder[] {
     const { entries, header } = this.#options;
     return Array.from(entries.byDomain(), ({ domain, bytes }) => {
       const inFlight = header.domains.inFlight(header.domains.placeOf(domain));

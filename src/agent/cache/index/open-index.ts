@@ -2,22 +2,22 @@
 // commit first, then bits, then files, so that no bit speaks of a row that a crash could take back.
 
 import type { Sqlite } from "../../../base/sqlite.ts";
-import { Checkpoints, type WriteBack } from "./checkpoints.ts";
 import { Clears, type ClearGone, type ClearRequest } from "../clearing/clears.ts";
-import type { IndexClock } from "./clock.ts";
 import { Deletions } from "../clearing/deletions.ts";
+import { encodeIdRuns } from "../clearing/id-runs.ts";
+import { IdSet } from "../clearing/id-set.ts";
+import type { CommitOutcome, Scope } from "../entry.ts";
+import { Checkpoints, type WriteBack } from "./checkpoints.ts";
+import type { IndexClock } from "./clock.ts";
 import { Departures } from "./departures.ts";
 import { Entries, type Removed } from "./entries.ts";
 import { EntrySites, type Site } from "./entry-sites.ts";
-import type { CommitOutcome, Scope } from "../entry.ts";
 import { Eviction } from "./eviction.ts";
 import { Guard } from "./guard.ts";
-import { encodeIdRuns } from "../clearing/id-runs.ts";
-import { IdSet, type IdBits } from "../clearing/id-set.ts";
 import { commit, markClean, readState } from "./index-file.ts";
 import { makeObjectDirectories, newRun, ObjectSweep, unlinkObject } from "./object-files.ts";
 import { madeAnew, noteEpoch } from "./opening.ts";
-import { idSpanMax, ServableBits } from "./servable-bits.ts";
+import { idSpanMax, ServableBits, type IdBits } from "./servable-bits.ts";
 import { keyPlace, type SharedHeader } from "./shared-header.ts";
 import { Writes, type Effect, type Write } from "./writes.ts";
 

@@ -19,7 +19,7 @@ export type IndexFacts = {
   readonly opening: string | null;
 };
 
-/** The part of agent.db that the cache needs. */
+/** What the cache keeps in agent.db. */
 export interface IndexMemory {
   read(): IndexFacts;
   /** Durable when it returns. */

@@ -2,7 +2,8 @@
 //
 // Bit i of word w stands for id = base + 32·w + i. Ids are never reused, so a bit that fell to 0 stays 0; what lies outside is not servable.
 
-import type { IdBits } from "../clearing/id-set.ts";
+/** Bit i of word w stands for id = first + 32·w + i. */
+export type IdBits = { readonly first: number; readonly words: Uint32Array };
 
 /** 2^28 ids from the oldest live to the newest: 32 MiB when full. A wider span makes the index anew, once in weeks at a hundred fills per second. */
 export const idSpanMax = 2 ** 28;

@@ -98,7 +98,7 @@ export function isDiskFault(error: unknown): boolean {
   return "errno" in error || diskCodes.some((disk) => code.startsWith(disk));
 }
 
-export function isDiskFull(error: unknown): boolean {
+export function isSqliteFull(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "SQLITE_FULL";
 }
 

@@ -2,11 +2,11 @@
 
 import type { MessagePort } from "node:worker_threads";
 import { messageOf } from "../../../core/faults.ts";
+import type { IndexerToWorker, WorkerToIndexer } from "../messages.ts";
 import type { IndexClock } from "./clock.ts";
 import type { IndexKeeper } from "./index-keeper.ts";
-import type { IndexerToWorker, WorkerToIndexer } from "../messages.ts";
 import type { OpenIndex } from "./open-index.ts";
-import { isDamage, isDiskFull } from "./text-index.ts";
+import { isDamage, isSqliteFull } from "./text-index.ts";
 import type { Write } from "./writes.ts";
 
 /** Per transaction: about 20 ms at worst, which is how long an answer may wait for those before it. Workers bound what they have in flight. */
@@ -195,7 +195,7 @@ export class WriteQueue implements Disposable {
       return hasMore;
     } catch (error) {
       // On a full disk nothing can be deleted row by row, for each step is written first: only the whole file gives its space back.
-      if (isDamage(error) || isDiskFull(error)) void this.#options.keeper.drop(messageOf(error));
+      if (isDamage(error) || isSqliteFull(error)) void this.#options.keeper.drop(messageOf(error));
       else this.#report(messageOf(error));
       this.#rest = setTimeout(() => {
         this.#rest = undefined;

@@ -3,10 +3,8 @@
 import { isOvertaken } from "../../../core/http/http-age.ts";
 import { lifetimeUnder } from "../../../core/http/http-cache.ts";
 import type { Clears } from "../clearing/clears.ts";
-import type { Cause } from "./departures.ts";
-import type { Entries, Place, Removed } from "./entries.ts";
 import type {
-  Candidate,
+  NewEntry,
   CommitOutcome,
   EntryKey,
   EntryMeta,
@@ -14,11 +12,13 @@ import type {
   StoredBody,
   VariantCoding,
 } from "../entry.ts";
+import type { Cause } from "./departures.ts";
+import type { Entries, Place, Removed } from "./entries.ts";
 import type { Site } from "./entry-sites.ts";
 import type { ServableBits } from "./servable-bits.ts";
 
 export type Write =
-  | { readonly kind: "commit"; readonly candidate: Candidate }
+  | { readonly kind: "commit"; readonly candidate: NewEntry }
   | {
       readonly kind: "refresh";
       readonly id: number;
@@ -47,7 +47,7 @@ export type Effect = {
   readonly changed?: EntryKey;
 };
 
-export type Decision = { readonly outcome: CommitOutcome | null; readonly effect?: Effect };
+export type WriteDecision = { readonly outcome: CommitOutcome | null; readonly effect?: Effect };
 
 /** What the writes of one transaction have stored and removed so far, by id; their bits stand until the commit. */
 export type Turn = { readonly on: Set<number>; readonly off: Set<number> };
@@ -63,7 +63,7 @@ export class Writes {
     this.#bits = bits;
   }
 
-  decide(write: Write, turn: Turn, nowS: number): Decision {
+  decide(write: Write, turn: Turn, nowS: number): WriteDecision {
     const decision = this.#decide(write, turn, nowS);
     const { on, off = [] } = decision.effect ?? {};
     if (on !== undefined) turn.on.add(on.id);
@@ -71,7 +71,7 @@ export class Writes {
     return decision;
   }
 
-  #decide(write: Write, turn: Turn, nowS: number): Decision {
+  #decide(write: Write, turn: Turn, nowS: number): WriteDecision {
     switch (write.kind) {
       case "commit":
         return this.#store(write.candidate, turn, nowS);
@@ -103,7 +103,7 @@ export class Writes {
     }
   }
 
-  #store(candidate: Candidate, turn: Turn, nowS: number): Decision {
+  #store(candidate: NewEntry, turn: Turn, nowS: number): WriteDecision {
     const { key } = candidate;
     const blocked = this.#clears.blocks(candidate);
     // Refused for its age alone, what it would have replaced is as old: without it the next request asks the origin for all of it.
@@ -131,7 +131,7 @@ export class Writes {
    * waits for is stored: better a little older than half an answer.
    */
   #isOvertaken(
-    { isAwaited, meta, madeAfterMs, ttlS }: Candidate,
+    { isAwaited, meta, madeAfterMs, ttlS }: NewEntry,
     place: Place,
     turn: Turn,
     nowS: number,
@@ -155,7 +155,7 @@ export class Writes {
     { id, key, refreshed }: Extract<Write, { kind: "refresh" }>,
     turn: Turn,
     nowS: number,
-  ): Decision {
+  ): WriteDecision {
     const row = this.#servable(id, turn);
     if (row === undefined || row.coding !== "") return { outcome: { kind: "blocked" } };
     const { mime } = refreshed;
@@ -178,7 +178,7 @@ export class Writes {
     { baseId, key, coding, body, size }: Extract<Write, { kind: "variant" }>,
     turn: Turn,
     nowS: number,
-  ): Decision {
+  ): WriteDecision {
     const base = this.#servable(baseId, turn);
     if (base === undefined || base.coding !== "" || this.#isBlockedNow(base))
       return { outcome: { kind: "blocked" } };

@@ -6,12 +6,12 @@ import {
   atPresent,
   subscribe,
   unsubscribe,
-  type Subscribed,
+  type SubscribeOutcome,
   type Subscription,
-  type Unsubscribed,
+  type UnsubscribeOutcome,
 } from "../../../core/subscription.ts";
-import type { NoticeTables } from "./notice-tables.ts";
 import type { Work } from "../engine/work.ts";
+import type { NoticeTables } from "./notice-tables.ts";
 
 export type SubscriptionChannel = NoticeTables["subscriptions"]["channel"];
 
@@ -29,7 +29,7 @@ export function subscriptions(work: Work) {
     async subscribe(
       key: SubscriptionKey,
       countMax: number,
-    ): Promise<Subscribed["status"] | "too-many"> {
+    ): Promise<SubscribeOutcome["status"] | "too-many"> {
       const found = await find(work, key);
       const { status, becomes } = subscribe(stateOf(found), Date.parse(work.at));
       if (found === undefined) {
@@ -39,7 +39,10 @@ export function subscriptions(work: Work) {
       return status;
     },
 
-    async unsubscribe(key: SubscriptionKey, isPermanent: boolean): Promise<Unsubscribed["status"]> {
+    async unsubscribe(
+      key: SubscriptionKey,
+      isPermanent: boolean,
+    ): Promise<UnsubscribeOutcome["status"]> {
       const found = await find(work, key);
       const { status, becomes } = unsubscribe(stateOf(found), isPermanent, Date.parse(work.at));
       if (found !== undefined && becomes !== undefined && status === "unsubscribed")

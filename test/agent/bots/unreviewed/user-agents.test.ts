@@ -8,7 +8,7 @@ import {
   CrawlerNames,
   crawlers,
   inRank,
-  nameOf,
+  nameInPattern,
 } from "../../../../src/agent/bots/unreviewed/crawlers.ts";
 import { formerProductName } from "../../../../src/agent/bots/unreviewed/former-names.ts";
 import { openClaimedBots } from "../../../../src/agent/bots/unreviewed/user-agents.ts";
@@ -65,8 +65,8 @@ test("every crawler has a former name that is no expression", () => {
   expect(
     crawlers.filter(({ name }) => name === "" || /[\\^$[\]|]/.test(name)).map(({ name }) => name),
   ).toEqual([]);
-  expect(nameOf("[wW]get")).toBe("wget");
-  expect(nameOf("(^| )sentry\\/")).toBe("sentry");
+  expect(nameInPattern("[wW]get")).toBe("wget");
+  expect(nameInPattern("(^| )sentry\\/")).toBe("sentry");
 });
 
 test.each([
@@ -109,7 +109,7 @@ test.skipIf(isDataMissing)("recall and false positives on published agents", () 
   const bots = Object.values(parse(read("isbot-crawlers.yml")) as Record<string, unknown[]>);
   const browsers = Object.values(parse(read("isbot-browsers.yml")) as Record<string, unknown[]>);
   const asked = published.flatMap(({ pattern, instances }) =>
-    instances.map((agent) => ({ agent, former: nameOf(pattern), bot: lookup(agent) })),
+    instances.map((agent) => ({ agent, former: nameInPattern(pattern), bot: lookup(agent) })),
   );
   const claims = (all: unknown[][]): number =>
     all.flat().filter((agent) => lookup(String(agent)) !== undefined).length;
