@@ -1,18 +1,11 @@
 // How the store came to be, step by step. A step that has been released is never changed; Kysely keeps the list of those done.
 
+import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
-import { heldBots, lockedUsers } from "./account-migration.ts";
-import { elementsBySet } from "./bot-migrations.ts";
 import { botDelivery } from "./delivery-migration.ts";
 import { index, table, type Db } from "./migration-tables.ts";
 import { notices } from "./notice-migration.ts";
 import { packagesAndAudit } from "../operator-tables.ts";
-import { positions } from "./position-migration.ts";
-import { restores } from "./restore-migration.ts";
-import { setDeployments } from "./set-deployment-migration.ts";
-import { turns } from "./turn-migration.ts";
-import { unreviewedBots } from "./unreviewed-migration.ts";
-import { vault } from "./vault-migration.ts";
 
 export const migrations: Readonly<Record<string, Migration>> = {
   "0001-people": { up: people },
@@ -288,5 +281,143 @@ async function journal(db: Db): Promise<void> {
     expires_at: "text!",
   })
     .addPrimaryKeyConstraint("agent_tokens_pk", ["digest"])
+    .execute();
+}
+
+/** Elements know their set, so that an address is looked up by a few index seeks however many elements there are. */
+export async function elementsBySet(db: Db): Promise<void> {
+  await db.schema
+    .alterTable("bot_elements")
+    .addColumn("bot_set_id", "integer", (column) => column.notNull().defaultTo(0))
+    .execute();
+  await sql`UPDATE bot_elements SET bot_set_id = (SELECT bot_set_id FROM bots WHERE bots.id = bot_elements.bot_id)`.execute(
+    db,
+  );
+  await db.schema.dropIndex("bot_elements_family_first").execute();
+  await index(db, "bot_elements", ["bot_set_id", "family", "first"]);
+}
+
+async function unreviewedBots(db: Db): Promise<void> {
+  await table(db, "unreviewed_bots", {
+    domain_id: "→ domains",
+    day: "text!",
+    name: "text!",
+    description: "text",
+    requests: "bigint!",
+  })
+    .addPrimaryKeyConstraint("unreviewed_bots_pk", ["domain_id", "day", "name"])
+    .execute();
+  await index(db, "unreviewed_bots", ["day"]);
+  await table(db, "counted_batches", {
+    deployment_site_id: "→ deployment_sites",
+    instance_id: "text!",
+    boot_id: "text!",
+    seq: "bigint!",
+    when_stored: "text!",
+  })
+    .addPrimaryKeyConstraint("counted_batches_pk", ["deployment_site_id", "instance_id", "boot_id"])
+    .execute();
+}
+
+/** Sites that are there get their first key at the start (`first-keys.ts`): it takes the store's key. */
+async function vault(db: Db): Promise<void> {
+  await table(db, "vaults", {
+    deployment_site_id: "→ deployment_sites",
+    keys_made: "integer!",
+    keys_seq: "bigint!",
+    certificates_seq: "bigint",
+    certificates_blob: "text",
+  })
+    .addPrimaryKeyConstraint("vaults_pk", ["deployment_site_id"])
+    .execute();
+  await table(db, "symmetric_keys", {
+    id: "id",
+    deployment_site_id: "→ deployment_sites",
+    name: "text!",
+    key_sealed: "text!",
+    version: "integer!",
+    sealed: "text!",
+    when_created: "text!",
+  })
+    .addUniqueConstraint("symmetric_keys_name", ["name"])
+    .execute();
+  await index(db, "symmetric_keys", ["deployment_site_id"]);
+  await table(db, "certificates", {
+    id: "id",
+    deployment_site_id: "→ deployment_sites",
+    names: "text!",
+    not_before: "text!",
+    not_after: "text!",
+    fingerprint: "text!",
+    chain: "text!",
+    private_key_sealed: "text!",
+    key_name: "text!",
+    sealed_key: "text!",
+    when_created: "text!",
+  })
+    .addUniqueConstraint("certificates_per_site", ["deployment_site_id", "fingerprint"])
+    .execute();
+}
+
+async function restores(db: Db): Promise<void> {
+  await table(db, "restores", {
+    id: "id",
+    when_backed_up: "text!",
+    when_restored: "text!",
+    epoch_before: "text!",
+    clear_now: "integer!",
+  }).execute();
+}
+
+/** Operators may lock users. */
+async function lockedUsers(db: Db): Promise<void> {
+  await db.schema.alterTable("users").addColumn("when_locked", "text").execute();
+}
+
+/** Marks of many elements are written beside what is in force; the index finds the bots that only an import makes. */
+async function heldBots(db: Db): Promise<void> {
+  await db.schema.alterTable("dead_bots").addColumn("held_until", "text").execute();
+  await index(db, "bots", ["bot_set_id", "count"]);
+}
+
+/** Messages are counted by customer and recipient, and releases are known by instance. */
+async function turns(db: Db): Promise<void> {
+  await index(db, "outbox", ["customer_id", "recipient", "due_at"]);
+  await index(db, "outbox", ["customer_id", "due_at"]);
+  await db.schema.dropIndex("outbox_customer_id_when_created").execute();
+  await table(db, "instance_versions", {
+    deployment_site_id: "→ deployment_sites",
+    instance_id: "text!",
+    version: "text!",
+    when_seen: "text!",
+  })
+    .addPrimaryKeyConstraint("instance_versions_pk", ["deployment_site_id", "instance_id"])
+    .execute();
+  // What was known by deployment does not say whose it was; what each runs now is told to nobody as a change.
+  await sql`INSERT INTO instance_versions (deployment_site_id, instance_id, version, when_seen)
+    SELECT deployment_site_id, instance_id, agent_version, last_seen FROM instances
+    WHERE agent_version != '' AND deployment_site_id IN (SELECT id FROM deployment_sites)`.execute(
+    db,
+  );
+  await db.schema.dropTable("site_versions").execute();
+}
+
+/** Each instance's position is kept as it told it, with the store and the digest that it belongs to. */
+async function positions(db: Db): Promise<void> {
+  // What stands in applied_seq was told by hello or inferred from a snapshot; without digest and time it is not shown. Agents say hello when central is back.
+  for (const column of ["epoch", "chain", "oldest_unfinished", "position_at"])
+    await db.schema.alterTable("instances").addColumn(column, "text").execute();
+}
+
+/** Where in each journal a bot set was told last: the receipts of that entry prove that marks are in force. */
+async function setDeployments(db: Db): Promise<void> {
+  // Sets that were told before have no row until their next change, or the next link: what is proved of them is not known.
+  await table(db, "bot_set_deployments", {
+    bot_set_id: "→ bot_sets",
+    deployment_site_id: "integer!",
+    version: "integer!",
+    seq: "bigint!",
+  })
+    .addPrimaryKeyConstraint("bot_set_deployments_pk", ["bot_set_id", "deployment_site_id"])
     .execute();
 }

@@ -3,7 +3,7 @@
 import { Kysely, sql } from "kysely";
 import { expect, test } from "vitest";
 import { openSqlite } from "../../../../src/base/sqlite.ts";
-import { elementsBySet } from "../../../../src/central/store/engine/bot-migrations.ts";
+import { elementsBySet } from "../../../../src/central/store/engine/migrations.ts";
 import { PacedSqliteDialect } from "../../../../src/central/store/engine/paced-dialect.ts";
 
 /** As the tables were before. */
