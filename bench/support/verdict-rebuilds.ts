@@ -8,7 +8,7 @@ import { openWorkers } from "../../src/agent/accelerator/pool/workers.ts";
 import { SetStore } from "../../src/agent/bots/sets/set-store.ts";
 import { TableClient } from "../../src/agent/bots/tables/table-client.ts";
 import { openAgentDb } from "../../src/agent/link/agent-db.ts";
-import { Serving } from "../../src/agent/steering/serving.ts";
+import { LinkedDomains, Serving } from "../../src/agent/steering/serving.ts";
 import { Health } from "../../src/base/health.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { Registry } from "../../src/base/metrics.ts";
@@ -73,7 +73,14 @@ export async function measureRebuilds(figures: Figures): Promise<void> {
     }),
   );
   const locals = { get: () => undefined, look: async () => undefined };
-  const serving = new Serving({ documents: db, sets: store, tables, locals, pool });
+  const serving = new Serving({
+    documents: db,
+    linked: new LinkedDomains(),
+    sets: store,
+    tables,
+    locals,
+    pool,
+  });
   const began = performance.now();
   await serving.restoreSets();
   figures.add("a million ranges from agent.db at boot", (performance.now() - began) / 1_000, "s");

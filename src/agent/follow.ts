@@ -76,6 +76,8 @@ export function openLink(
       ...common,
     }),
   );
+  stack.use(ground.imports.follow((progress) => link.progress(progress)));
+  stack.use(db.corrected.follow(() => link.corrected()));
   return { link, confirming: confirmOrNot(ground, confirmed.signal) };
 }
 

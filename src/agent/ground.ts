@@ -7,6 +7,7 @@ import type { Health } from "../base/health.ts";
 import type { LogLevels } from "../base/log-levels.ts";
 import type { Log } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
+import { Topic } from "../base/topic.ts";
 import type { Secret16 } from "../core/ids.ts";
 import { DecisionLog } from "./bots/decisions/decision-log.ts";
 import { SetStore } from "./bots/sets/set-store.ts";
@@ -23,6 +24,7 @@ import { openLaneWriter } from "./requests/worker/lane-writer.ts";
 import { startShipper, type Shipper } from "./requests/ship/shipper.ts";
 import { startSpooler, type SpoolClient } from "./requests/ship/spool-client.ts";
 import type { AgentSettings } from "./settings/fields.ts";
+import type { RunningImport } from "../wire/channel.ts";
 
 export type AgentOptions = {
   readonly settings: AgentSettings;
@@ -58,6 +60,8 @@ export type Ground = {
   readonly tables: TableClient;
   readonly unreviewed: UnreviewedBots;
   readonly decisions: DecisionLog;
+  /** How far imports are. */
+  readonly imports: Topic<RunningImport>;
   /** Threads that serve visitors. */
   readonly workers: number;
 };
@@ -111,6 +115,7 @@ export async function openGround(
     tables,
     unreviewed,
     decisions,
+    imports: new Topic(),
     workers,
   };
 }
@@ -153,23 +158,20 @@ function openShipping(
   }: Pick<Ground, "options" | "common" | "db" | "client" | "spool">,
 ): Pick<Ground, "shipper" | "canary"> {
   const { settings, now, random } = options;
-  const late: { canary?: Canary } = {};
+  const { init, port } = spool.openLane();
+  const intervalMs = settings["logs.canary_interval"];
+  const canary = new Canary({ lane: openLaneWriter(init, port), intervalMs, now, ...common });
   const shipper = stack.use(
     startShipper({
       spool,
       post: (batch, signal) => client.postRequestLogs({ ...batch, instanceId }, signal),
-      onCanary: (at) => late.canary?.committed(at),
+      onCanary: (at) => canary.committed(at),
       now,
       random,
       ...common,
     }),
   );
-  const { init, port } = spool.openLane();
-  const intervalMs = settings["logs.canary_interval"];
-  const lane = openLaneWriter(init, port);
-  const canary = stack.use(new Canary({ lane, intervalMs, now, ...common }));
-  late.canary = canary;
-  return { shipper, canary };
+  return { shipper, canary: stack.use(canary) };
 }
 
 function openIndex(

@@ -3,7 +3,6 @@
 
 import { openLink } from "./follow.ts";
 import { openGround, type AgentOptions } from "./ground.ts";
-import type { Link } from "./link/link.ts";
 import { openOperators } from "./operators.ts";
 import { openScrub } from "./scrubbing.ts";
 import { openServing } from "./serve.ts";
@@ -18,15 +17,10 @@ export type Agent = AsyncDisposable & {
 /** Throws an AccelError naming what cannot be opened; everything opened before is closed again. */
 export async function openAgent(options: AgentOptions): Promise<Agent> {
   await using stack = new AsyncDisposableStack();
-  const late: { link?: Link } = {};
   const ground = await openGround(stack, options);
-  const served = await openServing(stack, ground, {
-    onProgress: (progress) => late.link?.progress(progress),
-    onCorrected: () => late.link?.corrected(),
-  });
+  const served = await openServing(stack, ground);
   const scrub = openScrub(stack, ground, served);
   const { link, confirming } = openLink(stack, ground, served);
-  late.link = link;
   const metricsListen = await openOperators(stack, { ground, served, link, scrub });
   const owned = stack.move();
   const { pool, healing } = served;

@@ -1,5 +1,7 @@
 // Versions of domains on this host: which is in force, how that changes, what is on trial, and what operators are told of it.
 
+import { Topic } from "../base/topic.ts";
+import type { Sha256 } from "../core/ids.ts";
 import {
   inForceOf,
   standingOf,
@@ -8,10 +10,12 @@ import {
 } from "../core/serving/release-list.ts";
 import type { ControlPorts } from "./admin/control-routes.ts";
 import type { VersionFacts } from "./admin/status.ts";
+import type { BadBlob } from "./accelerator/pool/worker-messages.ts";
 import type { WorkerPool } from "./accelerator/pool/workers.ts";
 import type { Ground } from "./ground.ts";
 import type { Scrub } from "./scrub/scrub.ts";
 import { Activations } from "./steering/activation.ts";
+import { BadFiles } from "./steering/bad-files.ts";
 import type { ReleaseBooks } from "./steering/release-books.ts";
 import type { ReleaseWatch } from "./steering/release-watch.ts";
 import { Repairs } from "./steering/repairs.ts";
@@ -35,37 +39,33 @@ type ReleaseParts = {
   readonly watch: ReleaseWatch;
   /** Domains whose version in force lacks something on this disk. */
   readonly torn: readonly string[];
-  /** Something was written that central is to be told. */
-  readonly onCorrected: () => void;
+  readonly badBlobs: Topic<BadBlob>;
 };
 
 /** Trials that the end of the process cut short go on: the workers must have been started. */
 export function openReleases(
   stack: AsyncDisposableStack,
   { options, common, db: documents }: Ground,
-  { books, viewsets, pool, serving, watch, torn, onCorrected }: ReleaseParts,
+  { books, viewsets, pool, serving, watch, torn, badBlobs }: ReleaseParts,
 ): Releases {
   const { settings, now, log, stop } = options;
-  // Trials have repaired what the disk damaged, and repairs leave what is on trial alone.
-  const late: { trials?: Trials; repairs?: Repairs } = {};
-  const shared = { serving, documents, books, watch, now, onCorrected };
+  const due = new Topic<{ readonly domain: string; readonly manifest: Sha256 }>();
+  const shared = { serving, documents, books, watch, now };
   const activations = new Activations({
     ...shared,
     viewsets,
     keep: settings["viewset.keep"],
-    onTrial: (domain, manifest) => late.trials?.begin(domain, manifest),
+    onTrial: (domain, manifest) => due.tell({ domain, manifest }),
   });
+  const repairs = new Repairs({ serving, viewsets, random: options.random, ...common });
   const trialMs = settings["viewset.trial"];
-  const lateRepairs: Pick<Repairs, "mend"> = {
-    mend: async (...damage) => (await late.repairs?.mend(...damage)) ?? false,
-  };
-  const trialPorts = { ...shared, activations, pool, repairs: lateRepairs, trialMs, log, stop };
-  const trials = stack.use(new Trials(trialPorts));
-  late.trials = trials;
-  const repairs = stack.use(
-    new Repairs({ serving, viewsets, trials, random: options.random, ...common }),
+  const trials = stack.use(
+    new Trials({ ...shared, activations, pool, repairs, trialMs, log, stop }),
   );
-  late.repairs = repairs;
+  stack.use(due.follow(({ domain, manifest }) => trials.begin(domain, manifest)));
+  const badFiles = stack.use(new BadFiles({ serving, trials, repairs, stop }));
+  stack.use(badBlobs.follow((blob) => badFiles.note(blob)));
+  stack.use(repairs); // Trials and bad files wait for repairs, so these end first.
   for (const domain of books.domains()) watch.tell(domain, books.of(domain));
   trials.resume(torn);
   return { books, activations, trials, watch, repairs };

@@ -2,6 +2,7 @@
 
 import { entryUrl } from "../base/entry.ts";
 import type { Log } from "../base/log.ts";
+import { Topic } from "../base/topic.ts";
 import { messageOf } from "../core/faults.ts";
 import { reachesOwn, type OwnListener } from "../core/serving/own-listeners.ts";
 import type { ServingState } from "../core/serving/serving-state.ts";
@@ -17,12 +18,11 @@ import { LateDrops } from "./steering/late-drops.ts";
 import { ReleaseBooks } from "./steering/release-books.ts";
 import { ReleaseWatch } from "./steering/release-watch.ts";
 import { healViewset, restoreState } from "./steering/restore.ts";
-import { Serving } from "./steering/serving.ts";
+import { LinkedDomains, Serving } from "./steering/serving.ts";
 import { openLocalSites, type LocalSites } from "./viewset/local-sites.ts";
 import { TableMemory } from "./viewset/table-memory.ts";
 import { openViewsets, type Viewsets } from "./viewset/viewsets.ts";
 import type { WorkerParts } from "./worker.ts";
-import type { RunningImport } from "../wire/channel.ts";
 
 export type ServedParts = {
   readonly viewsets: Viewsets;
@@ -37,18 +37,11 @@ export type ServedParts = {
   readonly healing: Promise<unknown>;
 };
 
-/** What the link, which is opened later, is told. */
-export type LinkTold = {
-  readonly onProgress: (progress: RunningImport) => void;
-  readonly onCorrected: () => void;
-};
-
 export async function openServing(
   stack: AsyncDisposableStack,
   ground: Ground,
-  { onProgress, onCorrected }: LinkTold,
 ): Promise<ServedParts> {
-  const { options, common, db, client, sets, tables } = ground;
+  const { options, common, db, client, sets, tables, imports } = ground;
   const { settings, log, random } = options;
   const ownListeners = listenersOf(settings);
   const backendRules = { backendGuard: ownListenerGuard(ownListeners) };
@@ -63,33 +56,33 @@ export async function openServing(
       releases: books,
       diskMax: settings["viewset.disk_max"],
       tables: tableMemory,
-      onProgress,
+      onProgress: (progress) => imports.tell(progress),
       ...common,
     }),
   );
-  // Local sites ask who is served, and serving asks for local sites: the second is there before the first is asked.
-  const late: { serving?: Serving; releases?: Releases } = {};
+  const linked = new LinkedDomains();
+  const localChanges = new Topic<string>();
   const locals = stack.use(
     await openLocalSites({
       sites: settings.sites,
       watchViews: settings.watch_views,
-      names: (domain) => late.serving?.names(domain),
+      names: (domain) => linked.names(domain),
       backendRules,
-      onChange: (domain) => republish(domain, late.serving, log),
+      onChange: (domain) => localChanges.tell(domain),
       onViews: (domain, paths) =>
         log.debug({ domain, files: paths?.length }, "views changed on this host"),
       ...common,
     }),
   );
   const checks = stack.use(new OriginChecks({ guard: { ownListeners }, random, ...common }));
-  const onBadBlob = (blob: BadBlob): void => late.releases?.repairs.note(blob);
-  const poolParts = { blobsDir: viewsets.blobsDir, ownListeners, checks, onBadBlob };
+  const badBlobs = new Topic<BadBlob>();
+  const poolParts = { blobsDir: viewsets.blobsDir, ownListeners, checks, badBlobs };
   const pool = stack.use(await openPool(ground, poolParts));
   const onServed = (state: ServingState): void => checks.follow(state);
   const onTableLeft = (table: SharedArrayBuffer): void => tableMemory.giveBack(table);
-  const shared = { documents: db, sets, tables, locals, pool };
+  const shared = { documents: db, linked, sets, tables, locals, pool };
   const serving = new Serving({ ...shared, onServed, onTableLeft });
-  late.serving = serving;
+  stack.use(localChanges.follow((domain) => republish(domain, serving, log)));
   const watch = new ReleaseWatch(common);
   const restored = { serving, documents: db, viewsets, watch, random, ...common };
   const certificates = await openKeptCertificates(stack, ground, { serving, pool });
@@ -102,9 +95,8 @@ export async function openServing(
   await pool.start(); // Visitors arrive when the committed state is there to meet them.
   const viewsetsHealing = torn.map((domain) => healViewset(domain, restored));
   const healing = Promise.all([...viewsetsHealing, certificates.changes.heal()]);
-  const releaseParts = { books, viewsets, pool, serving, watch, torn, onCorrected };
+  const releaseParts = { books, viewsets, pool, serving, watch, torn, badBlobs };
   const releases = openReleases(stack, ground, releaseParts);
-  late.releases = releases;
   return { viewsets, locals, pool, checks, serving, releases, certificates, lateDrops, healing };
 }
 
@@ -112,12 +104,12 @@ type PoolParts = {
   readonly blobsDir: string;
   readonly ownListeners: readonly OwnListener[];
   readonly checks: OriginChecks;
-  readonly onBadBlob: (blob: BadBlob) => void;
+  readonly badBlobs: Topic<BadBlob>;
 };
 
 async function openPool(
   { options, common, workers, index, spool, unreviewed: bots, decisions: log }: Ground,
-  { blobsDir, ownListeners, checks, onBadBlob }: PoolParts,
+  { blobsDir, ownListeners, checks, badBlobs }: PoolParts,
 ): Promise<WorkerPool> {
   const { settings, random, logLevels } = options;
   return openWorkers({
@@ -158,15 +150,15 @@ async function openPool(
     },
     defaultDomain: settings["accelerator.default_domain"] ?? null,
     blobsDir,
-    onBadBlob,
+    onBadBlob: (blob) => badBlobs.tell(blob),
     drainGraceMs: settings["accelerator.drain_grace"],
     random,
     ...common,
   });
 }
 
-function republish(domain: string, serving: Serving | undefined, log: Log): void {
-  serving?.publish().then(
+function republish(domain: string, serving: Serving, log: Log): void {
+  serving.publish().then(
     () => log.info({ domain }, "the devlove on this host changed and is served"),
     (error: unknown) =>
       log.error(

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { SetStore } from "../../src/agent/bots/sets/set-store.ts";
 import { TableClient } from "../../src/agent/bots/tables/table-client.ts";
 import { openAgentDb } from "../../src/agent/link/agent-db.ts";
-import { Serving } from "../../src/agent/steering/serving.ts";
+import { LinkedDomains, Serving } from "../../src/agent/steering/serving.ts";
 import type { WorkerPool } from "../../src/agent/accelerator/pool/workers.ts";
 import { Health } from "../../src/base/health.ts";
 import { silentLog } from "../../src/base/log.ts";
@@ -130,7 +130,14 @@ async function open(directory: string, options: Options = {}): Promise<Rig> {
     }),
   );
   const locals = { get: () => undefined, look: async () => undefined };
-  const serving = new Serving({ documents: db, sets: store, tables, locals, pool });
+  const serving = new Serving({
+    documents: db,
+    linked: new LinkedDomains(),
+    sets: store,
+    tables,
+    locals,
+    pool,
+  });
   await serving.restoreSets();
   await serving.publish();
   return new Rig({ store, tables, serving, pool, health, records, dbPath }, stack.move());

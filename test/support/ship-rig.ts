@@ -4,6 +4,7 @@ import type { Posted } from "../../src/agent/requests/ship/ship-plan.ts";
 import {
   startShipper,
   type ShippedBatch,
+  type ShipSource,
   type Shipper,
 } from "../../src/agent/requests/ship/shipper.ts";
 import { Health } from "../../src/base/health.ts";
@@ -40,7 +41,7 @@ export class ShipRig extends SpoolRig implements AsyncDisposable {
           this.tell();
         },
         poison: async (lane, seq, why) => this.spool.poison(lane, seq, why),
-      },
+      } satisfies ShipSource,
       post: async (batch) => {
         this.sent.push(batch);
         return this.post(batch, () => this.central.post(batch));

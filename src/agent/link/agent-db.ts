@@ -20,6 +20,7 @@ import {
   type Migration,
   type Sqlite,
 } from "../../base/sqlite.ts";
+import { Topic } from "../../base/topic.ts";
 import { Ledger, type EntryReceipt } from "./ledger.ts";
 
 const migrations: readonly Migration[] = [
@@ -83,6 +84,8 @@ export class AgentDb {
   readonly sqlite: Sqlite;
   readonly ledger: Ledger;
   readonly instanceId: string;
+  /** Told when corrections are durable. */
+  readonly corrected = new Topic<readonly Correction[]>();
   /** Where the damaged file of before went, if there was one. */
   readonly setAside: string | undefined;
   readonly #read;
@@ -140,6 +143,7 @@ export class AgentDb {
         for (const { epoch, ...receipt } of corrections) this.ledger.correct(epoch, receipt);
       })
       .immediate();
+    if (corrections.length > 0) this.corrected.tell(corrections);
   }
 
   [Symbol.dispose](): void {

@@ -43,8 +43,6 @@ export type ActivationPorts = {
   readonly now: () => Date;
   /** Another version than before is in force by central's wish. Must not throw. */
   readonly onTrial: (domain: string, manifest: Sha256) => void;
-  /** Something was written that central is to be told. Must not throw. */
-  readonly onCorrected: () => void;
 };
 
 /** Faults of the version or of what this host can take of it: told to central, and not tried again for the same entry. */
@@ -173,7 +171,7 @@ export class Activations {
     } catch (error) {
       if (isRefusal(error)) {
         this.#failed(domain, wish, error);
-        this.#correct(domain);
+        this.#ports.documents.put({}, correctionsOf(books.of(domain)));
       }
       throw error;
     }
@@ -207,22 +205,20 @@ export class Activations {
     signal: AbortSignal,
     change: (book: ReleaseBook) => Change,
   ): Promise<boolean> {
-    const { serving, viewsets, books, watch, onCorrected } = this.#ports;
+    const { serving, viewsets, books, watch } = this.#ports;
     const names = serving.names(domain);
     if (names === undefined) return false;
     signal.throwIfAborted();
     // Its room is held until the book says that the version is held.
     using ready = await viewsets.prepare(manifest, names, signal, judged);
     let isLinked = true;
-    let corrections: readonly Correction[] = [];
     const commit = (): void => {
       signal.throwIfAborted();
       // Unlinked while it was fetched: the documents must not outlive the domain.
       isLinked = serving.names(domain) !== undefined;
       if (!isLinked) return;
-      const changed = change(books.of(domain));
-      ({ corrections } = changed);
-      books.commit(domain, changed.book, corrections);
+      const { book, corrections } = change(books.of(domain));
+      books.commit(domain, book, corrections);
     };
     signal.throwIfAborted();
     await serving.publish({ viewset: { domain, ready } }, commit, async (next, ask) => {
@@ -234,7 +230,6 @@ export class Activations {
       watch.judged(domain, ready);
       watch.tell(domain, books.of(domain));
     }
-    if (corrections.length > 0) onCorrected();
     return isLinked;
   }
 
@@ -279,12 +274,6 @@ export class Activations {
     books.commit(domain, book);
     watch.tell(domain, book);
     return outcome;
-  }
-
-  #correct(domain: string): void {
-    const { books, documents, onCorrected } = this.#ports;
-    documents.put({}, correctionsOf(books.of(domain)));
-    onCorrected();
   }
 
   #limits(): { readonly keep: number; readonly at: string } {

@@ -28,7 +28,29 @@ import type { Documents } from "../link/agent-db.ts";
 import type { SiteNames } from "../viewset/devlove-text.ts";
 import type { LocalSites } from "../viewset/local-sites.ts";
 
+/** The domains in force: ahead of the document while what was cached of an unlinked domain is dropped. None are known before there is a Serving. */
+export class LinkedDomains {
+  #all: readonly LinkedDomain[] = [];
+
+  get all(): readonly LinkedDomain[] {
+    return this.#all;
+  }
+
+  take(domains: readonly LinkedDomain[]): void {
+    this.#all = domains;
+  }
+
+  /** Undefined: not linked to this deployment site, or no longer. */
+  names(domain: string): SiteNames | undefined {
+    const linked = this.#all.find(({ name }) => name === domain);
+    return linked === undefined
+      ? undefined
+      : { name: linked.name, subDomains: linked.sub_domains.map(({ name }) => name) };
+  }
+}
+
 export type ServingPorts = {
+  readonly linked: LinkedDomains;
   readonly documents: Documents;
   readonly sets: Pick<SetStore, "list">;
   readonly tables: Pick<TableClient, "build">;
@@ -56,8 +78,6 @@ export class Serving {
   readonly #ready = new Map<string, ReadyViewset>();
   /** No longer in force; threads may still have states with them. */
   #replaced: SharedArrayBuffer[] = [];
-  /** In force: ahead of the document while what was cached of an unlinked domain is dropped. */
-  #linked: readonly LinkedDomain[];
   #state: ServingState = nothingServed;
   #tables: BuiltTables = { arena: 0, sets: new Map() };
   #certificates: CertificateTableRef | undefined;
@@ -70,7 +90,7 @@ export class Serving {
 
   constructor(ports: ServingPorts) {
     this.#ports = ports;
-    this.#linked = this.domains();
+    ports.linked.take(this.domains());
   }
 
   /** The state that workers serve. */
@@ -85,10 +105,7 @@ export class Serving {
 
   /** Undefined: not linked to this deployment site, or no longer. */
   names(domain: string): SiteNames | undefined {
-    const linked = this.#linked.find(({ name }) => name === domain);
-    return linked === undefined
-      ? undefined
-      : { name: linked.name, subDomains: linked.sub_domains.map(({ name }) => name) };
+    return this.#ports.linked.names(domain);
   }
 
   /** A viewset that was committed before the start and is whole. Takes effect with the next publish. */
@@ -154,7 +171,7 @@ export class Serving {
     this.#state = state;
     this.#certificates = state.certificates;
     this.#tables = tables ?? this.#tables;
-    this.#linked = domains ?? this.#linked;
+    if (domains !== undefined) this.#ports.linked.take(domains);
     if (viewset !== undefined) this.#exchange(viewset.domain, viewset.ready);
     const linked = new Set(state.domains.map(({ name }) => name));
     for (const domain of this.#ready.keys()) if (!linked.has(domain)) this.#exchange(domain, null);
@@ -179,10 +196,10 @@ export class Serving {
   }
 
   #inputs(override: Override): ComposeInputs {
-    const { documents, locals } = this.#ports;
+    const { documents, linked, locals } = this.#ports;
     const { sets } = override.tables ?? this.#tables;
     return {
-      domains: override.domains ?? this.#linked,
+      domains: override.domains ?? linked.all,
       policies: override.policies ?? documentOf(documents, "policy")?.domains ?? [],
       set: (host, kind) => sets.get(`${kind}/${host}`),
       viewset: (domain) =>

@@ -34,7 +34,6 @@ export type TrialPorts = {
   /** Setting `viewset.trial`; 0: none. */
   readonly trialMs: number;
   readonly now: () => Date;
-  readonly onCorrected: () => void;
   readonly log: Log;
   readonly stop: AbortSignal;
   /** For tests. */
@@ -162,12 +161,10 @@ export class Trials implements AsyncDisposable {
 
   /** Half a site is better than none. */
   #stay(domain: string, reason: string): void {
-    const { books, documents, watch, onCorrected } = this.#ports;
+    const { books, documents, watch } = this.#ports;
     watch.stuck(domain, reason);
     const corrections = stuckCorrections(books.of(domain), reason);
-    if (corrections.length === 0) return;
-    documents.put({}, corrections);
-    onCorrected();
+    if (corrections.length > 0) documents.put({}, corrections);
   }
 
   #defect(domain: string, error: unknown): void {

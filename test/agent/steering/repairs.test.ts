@@ -1,6 +1,7 @@
 // A file in force that cannot be read: fetched again for the domains whose version needs it, once, and not under a trial.
 
 import { expect, test } from "vitest";
+import { BadFiles } from "../../../src/agent/steering/bad-files.ts";
 import { Repairs } from "../../../src/agent/steering/repairs.ts";
 import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
@@ -52,8 +53,10 @@ class Scene implements AsyncDisposable {
   gate: Promise<void> = Promise.resolve();
   readonly #rests: (() => void)[] = [];
   readonly repairs: Repairs;
+  readonly badFiles: BadFiles;
 
   constructor() {
+    const stop = new AbortController().signal;
     this.repairs = new Repairs({
       serving: {
         state,
@@ -74,11 +77,16 @@ class Scene implements AsyncDisposable {
         },
         dropDamaged: async (files) => void this.dropped.push(...files),
       },
-      trials: { until: (domain) => (this.onTrial.has(domain) ? "later" : undefined) },
       health: this.health,
       log: silentLog(),
       random: () => 0,
-      stop: new AbortController().signal,
+      stop,
+    });
+    this.badFiles = new BadFiles({
+      serving: { state },
+      trials: { until: (domain) => (this.onTrial.has(domain) ? "later" : undefined) },
+      repairs: this.repairs,
+      stop,
       wait: async (_, stop) => {
         if (stop.aborted) return false;
         const { promise, resolve } = Promise.withResolvers<void>();
@@ -96,11 +104,12 @@ class Scene implements AsyncDisposable {
   }
 
   note(sha256 = lost): void {
-    this.repairs.note({ sha256, reason: "ENOENT" });
+    this.badFiles.note({ sha256, size: 1, reason: "ENOENT" });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.repairs[Symbol.asyncDispose]();
+    await this.badFiles[Symbol.asyncDispose]();
   }
 }
 

@@ -15,7 +15,7 @@ import { ReleaseBooks, type BookDocuments } from "../../../src/agent/steering/re
 import { ReleaseWatch } from "../../../src/agent/steering/release-watch.ts";
 import { SetChanges } from "../../../src/agent/steering/set-changes.ts";
 import { restoreState, type RestorePorts } from "../../../src/agent/steering/restore.ts";
-import { Serving } from "../../../src/agent/steering/serving.ts";
+import { LinkedDomains, Serving } from "../../../src/agent/steering/serving.ts";
 import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";
@@ -88,7 +88,9 @@ export class Rig {
         this.#step("put done");
       },
     };
+    disk.db.corrected.follow(() => this.corrected++);
     this.serving = new Serving({
+      linked: new LinkedDomains(),
       documents,
       sets,
       tables: tablesOf(disk.db.sqlite),
@@ -112,7 +114,6 @@ export class Rig {
       keep: 3,
       now: () => new Date(this.nowMs),
       onTrial: (...on) => this.trials.push(on),
-      onCorrected: () => this.corrected++,
     });
     const ownSets = Object.assign(Object.create(sets) as SetStore, {
       applyDelta: (body: Parameters<SetStore["applyDelta"]>[0]) => {

@@ -29,7 +29,6 @@ function trialsOf(
     repairs: { mend },
     trialMs: 30_000,
     now: () => new Date(rig.nowMs),
-    onCorrected: () => rig.corrected++,
     log: silentLog(),
     stop: never,
     wait: async (_, stop) => {

@@ -6,17 +6,11 @@
 
 import { createMetrics, type Metrics, type Registry } from "../../../base/metrics.ts";
 import { sleep } from "../../../base/wait.ts";
-import type { CanaryLine } from "../../../wire/request-log.ts";
-
-/** The end of a lane of its own. */
-export type CanaryLane = {
-  readonly isOpen: boolean;
-  accept(line: CanaryLine): void;
-  close(): Promise<void>;
-};
+import type { LaneWriter } from "../worker/lane-writer.ts";
 
 export type CanaryOptions = {
-  readonly lane: CanaryLane;
+  /** Of its own. */
+  readonly lane: Pick<LaneWriter, "isOpen" | "accept" | "close">;
   /** 0: none is sent. */
   readonly intervalMs: number;
   readonly now: () => Date;
