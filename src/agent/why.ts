@@ -53,7 +53,7 @@ export async function why(
   const routed = table.route(url.host);
   if (routed.kind !== "served")
     throw new AccelError("NOT_FOUND", `this agent serves no host ${JSON.stringify(url.host)}`);
-  const { domain, compiled } = routed.served;
+  const { domain, compiled } = routed;
   const met = compiled === undefined ? noDevlove : await meets(compiled, { url, fields });
   const keys = keysOf(domain, url, met, compiled);
   const { keys: known, clearNo, anew } = await index.why(keys);

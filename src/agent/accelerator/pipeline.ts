@@ -1,20 +1,36 @@
-// The way of a request: client address → host → verdict → redirect → static file → cache and origin. Each step answers or passes on.
+// The way of a request. `core/serving/request-plan.ts` knows the order; here its facts are learned and its answers given.
 
-import type { ClientAddresses } from "../../core/http/client-address.ts";
-import { parseTarget, type RequestTarget } from "../../core/http/request-path.ts";
+import type { ClientAddresses, Scheme } from "../../core/http/client-address.ts";
 import { fieldValue, type Field } from "../../core/http/http-fields.ts";
+import type { PassReason } from "../../core/http/http-pass.ts";
+import { httpsUrl, parseTarget, type RequestTarget } from "../../core/http/request-path.ts";
+import {
+  nextStep,
+  type RequestAnswer,
+  type RequestFacts,
+  type Wanted,
+} from "../../core/serving/request-plan.ts";
+import type { CacheRoute } from "../../core/serving/site-routes.ts";
+import type { Verdict } from "../../core/serving/verdict.ts";
 import type { DecisionTeller } from "../bots/decisions/decision-teller.ts";
 import type { VisitorJudge } from "../bots/decisions/evidence.ts";
-import { sendText, withSiteHeaders, writeHead } from "./doors/answer.ts";
+import type { GeneratedDeps } from "./cached/fetched-answer.ts";
+import { answerGenerated, lookUp } from "./cached/generated.ts";
+import { Inquiry, type Look } from "./cached/inquiry.ts";
+import { sendText, withSiteHeaders, writeHead, type Attempt } from "./doors/answer.ts";
 import type { Exchange } from "./doors/exchange.ts";
-import { answerGenerated } from "./cached/generated.ts";
-import type { Served, ServedSite } from "./pool/host-table.ts";
-import type { GeneratedDeps } from "./cached/inquiry.ts";
-import { askedPort, visitorScheme } from "./origin/origin-request.ts";
-import { asksForUpgrade, refusalOf } from "./doors/request-check.ts";
-import { routeStatic, SourceChanged, type SiteFile } from "./files/site-files.ts";
-import type { StagedStates } from "./pool/staged-states.ts";
+import {
+  findPage,
+  routeStatic,
+  SourceChanged,
+  type FileFound,
+  type SiteFile,
+} from "./files/site-files.ts";
 import { answerNotFound, answerStatic, type StaticAnswerDeps } from "./files/static-answer.ts";
+import { askedPort, visitorScheme } from "./origin/origin-request.ts";
+import { pass } from "./origin/passing.ts";
+import type { HostFound, ServedSite } from "./pool/host-table.ts";
+import type { StagedStates } from "./pool/staged-states.ts";
 import type { WorkerMetrics } from "./records/worker-metrics.ts";
 
 export type PipelineDeps = GeneratedDeps &
@@ -29,79 +45,8 @@ export type PipelineDeps = GeneratedDeps &
 
 /** A file that changed during each of so many reads is being written. */
 const readsMax = 4;
-const methodsOfFiles = "GET, HEAD, OPTIONS";
-const methodsOfSites = "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE";
-
-/** Resolves when the answer has been handed over. Throws when the visitor left or the answer must break. */
-export async function answer(deps: PipelineDeps, exchange: Exchange): Promise<void> {
-  identify(deps, exchange);
-  const target = parseTarget(exchange.request.url ?? "");
-  exchange.authority = target?.authority ?? fieldValue(exchange.fields, "host") ?? "";
-  const refusal = refusalOf(exchange);
-  if (refusal !== undefined) {
-    const { status, text } = refusal;
-    sendText(exchange, status, text, status === 405 ? [["Allow", methodsOfSites]] : []);
-    return;
-  }
-  if (target === undefined) {
-    answerOddTarget(exchange);
-    return;
-  }
-  const served = findHost(deps, exchange);
-  if (served === undefined) return;
-  exchange.domain = served.domain;
-  // Not over plain HTTP, where anybody could say it (RFC 6797 §7.2).
-  if (visitorScheme(exchange) === "https") exchange.hstsS = served.compiled?.site.tls.hsts_s ?? 0;
-  if (isBlocked(deps, exchange, served)) return;
-  if (served.compiled === undefined) {
-    const text = `${served.host.name} is linked, but no configuration (devlove) is active for it.`;
-    sendText(exchange, 503, text);
-    return;
-  }
-  if (asksForUpgrade(exchange)) {
-    sendText(exchange, 501, "WebSocket connections are not passed on in this version.");
-    return;
-  }
-  if (served.compiled.site.tls.redirect_http && visitorScheme(exchange) === "http") {
-    redirectToHttps(deps, exchange, served.compiled, target);
-    return;
-  }
-  await answerSite(deps, exchange, served.compiled, target);
-}
-
-function identify({ clients }: PipelineDeps, exchange: Exchange): void {
-  const { peer } = exchange.connection;
-  if (peer !== undefined) exchange.client = clients.ofRequest(peer, exchange.fields);
-}
-
-function answerOddTarget(exchange: Exchange): void {
-  if (exchange.request.url === "*" && exchange.method === "OPTIONS")
-    answerOptions(exchange, methodsOfSites, []);
-  else sendText(exchange, 400, "The request target is neither a path nor an http URL.");
-}
-
-function answerOptions(exchange: Exchange, allow: string, fields: readonly Field[]): void {
-  writeHead(exchange, 204, [["Allow", allow], ...fields]);
-  exchange.response.end();
-}
-
-/** Undefined: nobody is served under this name, and the visitor has been told. */
-function findHost({ states }: PipelineDeps, exchange: Exchange): Served | undefined {
-  const table = states.current();
-  if (table.version === 0) {
-    sendText(exchange, 503, "The accelerator is starting.", [["Retry-After", "1"]]);
-    return undefined;
-  }
-  const routed = table.route(exchange.authority);
-  if (routed.kind === "served") return routed.served;
-  if (routed.kind === "malformed") sendText(exchange, 400, "The Host field names no host.");
-  else if (routed.host === "") sendText(exchange, 421, "The request names no host.");
-  else {
-    const host = JSON.stringify(routed.host.slice(0, 253));
-    sendText(exchange, 421, `No site is served here under the name ${host}.`);
-  }
-  return undefined;
-}
+/** An entry that is cleared between lookup and head, or a fetch that turns out not to be shared, costs one; the last one asks the origin alone. */
+const looksMax = 3;
 
 const countVerdict = {
   allow: (metrics: WorkerMetrics) => metrics.accel_agent_allowed_total,
@@ -109,169 +54,268 @@ const countVerdict = {
   "would-block": (metrics: WorkerMetrics) => metrics.accel_agent_would_block_total,
 } as const;
 
-/** In one step with the look-up of the state: its tables are this request's no longer once it waits. */
-function isBlocked(
-  { judge, metrics, decisions }: PipelineDeps,
-  exchange: Exchange,
-  { domain, host }: Served,
-): boolean {
-  const userAgent = fieldValue(exchange.fields, "user-agent");
-  const verdict = judge(host.bots, exchange.client?.text ?? "", userAgent, domain);
-  exchange.verdict = verdict;
-  const { kind, reason } = verdict;
-  countVerdict[kind](metrics).inc({ domain, reason });
-  if (kind === "allow") return false;
-  const id = decisions.note({
-    atMs: exchange.startedWallMs,
-    host: host.name,
-    clientIp: exchange.client?.text ?? "",
-    userAgent,
-    verdict,
-    policyOf: host.bots.unknownBotsPolicyOf,
-  });
-  if (kind === "would-block") return false;
-  exchange.cache = "blocked";
-  sendText(exchange, 403, `Access to this site is denied (${reason}).`, [["X-Accel-Decision", id]]);
-  return true;
+/** Resolves when the answer has been handed over. Throws when the visitor left or the answer must break. */
+export async function answer(deps: PipelineDeps, exchange: Exchange): Promise<void> {
+  const { peer } = exchange.connection;
+  if (peer !== undefined) exchange.client = deps.clients.ofRequest(peer, exchange.fields);
+  const target = parseTarget(exchange.url);
+  exchange.authority = target?.authority ?? fieldValue(exchange.fields, "host") ?? "";
+  await new Walk(deps, exchange, target).answer();
 }
 
-async function answerSite(
-  deps: PipelineDeps,
-  exchange: Exchange,
-  served: ServedSite,
-  target: RequestTarget,
-): Promise<void> {
-  const { site, routes } = served;
-  const bodyBytes = Number(exchange.request.headers["content-length"] ?? 0);
-  if (bodyBytes > site.limits.body_bytes_max) {
-    const text = `The body of a request to this site may have ${site.limits.body_bytes_max} bytes at most.`;
-    sendText(exchange, 413, text);
-    return;
+/** One request on its way: what is known of it, as the plan asks for it. */
+class Walk implements RequestFacts {
+  readonly request: Exchange;
+  readonly target: RequestTarget | undefined;
+  readonly scheme: Scheme;
+  host: HostFound | undefined;
+  verdict: Verdict | undefined;
+  file: FileFound | undefined;
+  singlePage: FileFound | undefined;
+  notFoundPage: FileFound | undefined;
+  rule: CacheRoute | undefined;
+  stored: Look | undefined;
+  readonly #deps: PipelineDeps;
+  /** The one that the verdict can be looked up by, where it is against the visitor. */
+  #decisionId = "";
+  #inquiry: Inquiry | undefined;
+  /** Of the newest clear, read before the file was looked for, as for everything that may become an entry. */
+  #sourceNo = 0;
+  #reads = 0;
+  #looks = 0;
+
+  constructor(deps: PipelineDeps, exchange: Exchange, target: RequestTarget | undefined) {
+    this.#deps = deps;
+    this.request = exchange;
+    this.target = target;
+    this.scheme = visitorScheme(exchange);
   }
-  const redirect = routes.redirect(target.rawPath);
-  if (redirect !== undefined) {
-    redirectTo(exchange, served, redirect.status, redirect.to);
-    return;
-  }
-  const isRead = exchange.method === "GET" || exchange.method === "HEAD";
-  const { backend } = site;
-  if (isRead && (await answerFile(deps, exchange, served, target))) return;
-  if (backend !== null) {
-    const route = routes.cache(target.rawPath);
-    await answerGenerated(deps, exchange, { site, backend, target, routes, route });
-  } else if (isRead) await answerAbsent(deps, exchange, served);
-  else await answerOtherMethod(exchange, served, target);
-}
 
-/** Who came to another port than 80 is where ports are not the usual ones; the others find HTTPS where everybody does. */
-function redirectToHttps(
-  { tlsPort }: PipelineDeps,
-  exchange: Exchange,
-  served: ServedSite,
-  { rawPath, rawQuery }: RequestTarget,
-): void {
-  const isOdd = askedPort(exchange) !== undefined && tlsPort !== null && tlsPort !== 443;
-  const query = rawQuery === "" ? "" : `?${rawQuery}`;
-  const host = isOdd ? `${served.site.host}:${tlsPort}` : served.site.host;
-  redirectTo(exchange, served, 308, `https://${host}${rawPath}${query}`);
-}
-
-function redirectTo(
-  exchange: Exchange,
-  { site }: ServedSite,
-  status: number,
-  location: string,
-): void {
-  const fields: readonly Field[] = [
-    ["Location", location],
-    ["Content-Length", "0"],
-  ];
-  writeHead(exchange, status, withSiteHeaders(fields, site.headers));
-  exchange.response.end();
-}
-
-/** False: the path names no file, and nothing was sent. */
-async function answerFile(
-  deps: PipelineDeps,
-  exchange: Exchange,
-  served: ServedSite,
-  { rawPath, rawQuery }: RequestTarget,
-): Promise<boolean> {
-  const { site, files } = served;
-  for (let read = 1; ; read++) {
-    // Read before the lookup, as for everything that may become an entry.
-    const sourceNo = deps.cache.sourceNo();
-    const route = await routeStatic(files, rawPath, site.index);
-    if (route.kind === "none") return false;
-    if (route.kind === "directory") {
-      const query = rawQuery === "" ? "" : `?${rawQuery}`;
-      redirectTo(exchange, served, 301, route.path + query);
-      return true;
-    }
-    await using file = route.file;
-    if (await answerUnchanged(deps, exchange, served, file, sourceNo)) return true;
-    if (read < readsMax) continue;
-    const text = "The file is being changed at this moment.";
-    sendText(exchange, 503, text, [["Retry-After", "1"]]);
-    return true;
-  }
-}
-
-/** False: the source changed under the read before anything was sent. */
-async function answerUnchanged(
-  deps: PipelineDeps,
-  exchange: Exchange,
-  { site, files }: ServedSite,
-  file: SiteFile,
-  sourceNo: number,
-): Promise<boolean> {
-  try {
-    await answerStatic(deps, exchange, { site, files, file, sourceNo });
-    return true;
-  } catch (error) {
-    if (error instanceof SourceChanged && !exchange.response.headersSent) return false;
-    throw error;
-  }
-}
-
-/** No file and no backend: the single page, the page for what is not there, or a plain 404. */
-async function answerAbsent(
-  deps: PipelineDeps,
-  exchange: Exchange,
-  served: ServedSite,
-): Promise<void> {
-  const { site, files } = served;
-  if (site.single_page !== null) {
-    const sourceNo = deps.cache.sourceNo();
-    await using page = await files.find(site.single_page);
-    if (page !== undefined && (await answerUnchanged(deps, exchange, served, page, sourceNo)))
-      return;
-  }
-  if (site.not_found !== null) {
-    await using page = await files.find(site.not_found);
-    if (page !== undefined) {
-      await answerNotFound(exchange, site, page);
-      return;
+  async answer(): Promise<void> {
+    try {
+      for (;;) {
+        const step = nextStep(this);
+        if (typeof step === "string") {
+          const learned = this.#learn(step);
+          if (learned !== undefined) await learned;
+        } else if ((await this.#give(step)) === "answered") return;
+      }
+    } finally {
+      for (const found of [this.file, this.singlePage, this.notFoundPage])
+        if (found?.kind === "file") await found.file[Symbol.asyncDispose]();
     }
   }
-  sendText(exchange, 404, "There is nothing under this address.");
-}
 
-async function answerOtherMethod(
-  exchange: Exchange,
-  { site, files }: ServedSite,
-  { rawPath }: RequestTarget,
-): Promise<void> {
-  const route = await routeStatic(files, rawPath, site.index);
-  if (route.kind === "none") {
-    sendText(exchange, 404, "There is nothing under this address.");
-    return;
+  /** Undefined: it is known at once. */
+  #learn(wanted: Wanted): Promise<void> | undefined {
+    switch (wanted) {
+      case "host":
+        this.#findHost();
+        return undefined;
+      case "verdict":
+        this.#judge();
+        return undefined;
+      case "file":
+        return this.#findFile();
+      case "single-page":
+      case "not-found-page":
+        return this.#findPage(wanted);
+      case "rule":
+        this.rule = this.#site.routes.cache(this.#target.rawPath);
+        return undefined;
+      case "stored":
+        this.request.cache = "miss";
+        this.#inquire().passesOver = ++this.#looks >= looksMax;
+        this.stored = lookUp(this.#deps, this.#inquire());
+        return undefined;
+      default:
+        return wanted satisfies never;
+    }
   }
-  if (route.kind === "file") await route.file[Symbol.asyncDispose]();
-  if (exchange.method === "OPTIONS")
-    answerOptions(exchange, methodsOfFiles, Object.entries(site.headers.set));
-  else {
-    const text = `Files are read with GET and HEAD; ${exchange.method} is not for them.`;
-    sendText(exchange, 405, text, [["Allow", methodsOfFiles]]);
+
+  #findHost(): void {
+    const { request } = this;
+    const host = this.#deps.states.current().route(request.authority);
+    this.host = host;
+    if (host.kind !== "served") return;
+    request.domain = host.domain;
+    // Not over plain HTTP, where anybody could say it (RFC 6797 §7.2).
+    if (this.scheme === "https") request.hstsS = host.compiled?.site.tls.hsts_s ?? 0;
+  }
+
+  /** In one step with the look-up of the state: its tables are this request's no longer once it waits. */
+  #judge(): void {
+    const { host: served, request } = this;
+    if (served?.kind !== "served") return;
+    const { domain, host } = served;
+    const { judge, metrics, decisions } = this.#deps;
+    const userAgent = fieldValue(request.fields, "user-agent");
+    const clientIp = request.client?.text ?? "";
+    const verdict = judge(host.bots, clientIp, userAgent, domain);
+    this.verdict = request.verdict = verdict;
+    const { kind, reason } = verdict;
+    countVerdict[kind](metrics).inc({ domain, reason });
+    if (kind === "allow") return;
+    const policyOf = host.bots.unknownBotsPolicyOf;
+    const atMs = request.startedWallMs;
+    this.#decisionId = decisions.note({
+      atMs,
+      host: host.name,
+      clientIp,
+      userAgent,
+      verdict,
+      policyOf,
+    });
+  }
+
+  async #findFile(): Promise<void> {
+    this.#sourceNo = this.#deps.cache.sourceNo();
+    const { files, site } = this.#site;
+    this.file = await routeStatic(files, this.#target.rawPath, site.index);
+  }
+
+  async #findPage(wanted: "single-page" | "not-found-page"): Promise<void> {
+    this.#sourceNo = this.#deps.cache.sourceNo();
+    const { files, site } = this.#site;
+    if (wanted === "single-page") this.singlePage = await findPage(files, site.single_page);
+    else this.notFoundPage = await findPage(files, site.not_found);
+  }
+
+  // The plan wants nothing of a site before it is known.
+  get #site(): ServedSite {
+    if (this.host?.kind === "served" && this.host.compiled !== undefined) return this.host.compiled;
+    throw new TypeError("no site is known yet");
+  }
+
+  get #target(): RequestTarget {
+    if (this.target !== undefined) return this.target;
+    throw new TypeError("there is no target");
+  }
+
+  #inquire(): Inquiry {
+    if (this.#inquiry !== undefined) return this.#inquiry;
+    const { backend } = this.#site.site;
+    if (backend === null || this.rule === undefined) throw new TypeError("no rule is known yet");
+    return (this.#inquiry = new Inquiry(
+      this.request,
+      this.#site,
+      backend,
+      this.#target,
+      this.rule,
+    ));
+  }
+
+  async #give(step: RequestAnswer): Promise<Attempt> {
+    const { request } = this;
+    switch (step.kind) {
+      case "refused":
+        sendText(request, step.status, step.text, step.fields);
+        return "answered";
+      case "blocked": {
+        request.cache = "blocked";
+        const text = `Access to this site is denied (${this.verdict?.reason}).`;
+        sendText(request, 403, text, [["X-Accel-Decision", this.#decisionId]]);
+        return "answered";
+      }
+      case "options": {
+        const said = step.isOfFiles ? Object.entries(this.#site.site.headers.set) : [];
+        return this.#sendHead(204, [["Allow", step.allow], ...said]);
+      }
+      case "redirect-to-https":
+        return this.#redirect(308, this.#httpsUrl());
+      case "redirect":
+        return this.#redirect(step.status, step.to);
+      case "file":
+        return await this.#sendFile();
+      case "single-page":
+        return await this.#sendSinglePage();
+      case "not-found-page":
+        return await this.#sendNotFoundPage();
+      case "nothing-stored": {
+        if (step.passed !== undefined) this.#passes(step.passed);
+        const text = "Nothing is stored for this request, and it asked for nothing else.";
+        sendText(request, 504, text);
+        return "answered";
+      }
+      case "pass":
+        this.#passes(step.reason);
+        await pass(this.#deps, this.#inquire(), step.reason);
+        return "answered";
+      default:
+        return await this.#sendGenerated(step);
+    }
+  }
+
+  #sendHead(status: number, fields: readonly Field[]): Attempt {
+    writeHead(this.request, status, fields);
+    this.request.response.end();
+    return "answered";
+  }
+
+  #redirect(status: number, to: string): Attempt {
+    const fields: readonly Field[] = [
+      ["Location", to],
+      ["Content-Length", "0"],
+    ];
+    return this.#sendHead(status, withSiteHeaders(fields, this.#site.site.headers));
+  }
+
+  /** Who came to another port than 80 is where ports are not the usual ones; the others find HTTPS where everybody does. */
+  #httpsUrl(): string {
+    const { tlsPort } = this.#deps;
+    const { host } = this.#site.site;
+    const isOdd = askedPort(this.request) !== undefined && tlsPort !== null && tlsPort !== 443;
+    return httpsUrl(isOdd ? `${host}:${tlsPort}` : host, this.#target);
+  }
+
+  async #sendFile(): Promise<Attempt> {
+    if (this.file?.kind !== "file") return "nothing-sent";
+    const { file } = this.file;
+    if ((await this.#sendUnchanged(file)) === "answered") return "answered";
+    await file[Symbol.asyncDispose]();
+    this.file = ++this.#reads < readsMax ? undefined : { kind: "changing" };
+    return "nothing-sent";
+  }
+
+  async #sendSinglePage(): Promise<Attempt> {
+    if (this.singlePage?.kind !== "file") return "nothing-sent";
+    const { file } = this.singlePage;
+    if ((await this.#sendUnchanged(file)) === "answered") return "answered";
+    await file[Symbol.asyncDispose]();
+    this.singlePage = { kind: "none" };
+    return "nothing-sent";
+  }
+
+  /** Nothing is sent when the source changed under the read. */
+  async #sendUnchanged(file: SiteFile): Promise<Attempt> {
+    const { site, files } = this.#site;
+    try {
+      const found = { site, files, file, sourceNo: this.#sourceNo };
+      await answerStatic(this.#deps, this.request, found);
+      return "answered";
+    } catch (error) {
+      if (error instanceof SourceChanged && !this.request.response.headersSent)
+        return "nothing-sent";
+      throw error;
+    }
+  }
+
+  async #sendNotFoundPage(): Promise<Attempt> {
+    if (this.notFoundPage?.kind !== "file") return "nothing-sent";
+    await answerNotFound(this.request, this.#site.site, this.notFoundPage.file);
+    return "answered";
+  }
+
+  #passes(reason: PassReason): void {
+    this.request.cache = "pass";
+    const { domain } = this.#inquire().key;
+    this.#deps.metrics.accel_agent_cache_passed_total.inc({ domain, reason });
+  }
+
+  async #sendGenerated(reuse: Parameters<typeof answerGenerated>[3]): Promise<Attempt> {
+    if (this.stored === undefined) return "nothing-sent";
+    const attempt = await answerGenerated(this.#deps, this.#inquire(), this.stored, reuse);
+    if (attempt === "nothing-sent") this.stored = undefined;
+    return attempt;
   }
 }

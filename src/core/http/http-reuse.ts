@@ -2,11 +2,66 @@
 
 import type { RequestDirectives } from "./cache-control.ts";
 import type { CacheSettings } from "../serving/effective-devlove.ts";
+import type { CacheRoute } from "../serving/site-routes.ts";
 import { currentAgeS, type Stored } from "./http-age.ts";
-import { conditionsFor, staleRules } from "./http-cache.ts";
+import { conditionsFor, mayServeAuthorized, mayServeCookies, staleRules } from "./http-cache.ts";
 import type { Field } from "./http-fields.ts";
+import { isVariantFor, type Selecting } from "./http-vary.ts";
 
 export type Candidate = Stored & { readonly status: number; readonly headers: readonly Field[] };
+
+/** Why nothing is selected, in the words of RFC 9211 §2.2: nothing is there; nothing for these fields; or what is there is not for these credentials. */
+export type Missing = "uri-miss" | "vary-miss" | "request";
+
+export type Selection<S> = {
+  /** With the lifetime it has under the rule in force. */
+  readonly base: S | undefined;
+  /** Of no meaning where `base` is there. */
+  readonly missing: Missing;
+};
+
+export type Selector = {
+  readonly selecting: Selecting;
+  readonly isAuthorized: boolean;
+  /** The request has cookies that are its visitor's own. */
+  readonly hasOwnCookies: boolean;
+  /** Nothing is selected, whatever is there. */
+  readonly passesOver: boolean;
+};
+
+/** Of what is stored under a URL, newest first. The newest that may be used and fits the request decides (RFC 9111 §4.1). */
+export function selectStored<
+  S extends Candidate & {
+    readonly vary: Readonly<Record<string, string>> | null;
+    readonly coding: string | null;
+  },
+>(
+  entries: readonly S[],
+  isServable: (entry: S) => boolean,
+  selector: Selector,
+  { inForce }: Pick<CacheRoute, "inForce">,
+): Selection<S> {
+  const { selecting, isAuthorized } = selector;
+  const found = selector.passesOver
+    ? undefined
+    : entries.find(
+        (entry) =>
+          entry.coding === null &&
+          isVariantFor(entry.vary, selecting) &&
+          isServable(entry) &&
+          (!isAuthorized || mayServeAuthorized(entry.headers)),
+      );
+  const base = found && inForce(found);
+  if (base !== undefined && mayAnswer(base, selector)) return { base, missing: "uri-miss" };
+  if (!entries.some(isServable)) return { base: undefined, missing: "uri-miss" };
+  const isForOthers = isAuthorized || base !== undefined;
+  return { base: undefined, missing: isForOthers ? "request" : "vary-miss" };
+}
+
+/** Cookies need the origin's word that what is stored is for all: a lifetime, or that it says so. Under a rule's lifetime none comes here. */
+function mayAnswer({ freshForS, headers }: Candidate, selector: Selector): boolean {
+  return freshForS > 0 || !selector.hasOwnCookies || mayServeCookies(headers);
+}
 
 export type Reuse =
   | { readonly kind: "serve" }
@@ -27,8 +82,7 @@ export type Reuse =
 export type ReuseContext = {
   readonly request: RequestDirectives;
   readonly settings: Pick<CacheSettings, "stale_while_revalidate_s" | "stale_if_error_s">;
-  /** Why nothing is selected, where nothing is. */
-  readonly missing: "uri-miss" | "vary-miss" | "request";
+  readonly missing: Missing;
   /** False: clears may be on their way that are not known here; what is stored has to be confirmed by the origin. */
   readonly confirmed: boolean;
   readonly nowMs: number;

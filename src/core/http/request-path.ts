@@ -5,6 +5,8 @@ export type RequestTarget = {
   readonly rawPath: string;
   /** Without the question mark; "" where there is none. */
   readonly rawQuery: string;
+  /** There is a question mark, and nothing behind it: `/a?` is not `/a` to every origin. */
+  readonly hasLoneMark: boolean;
   /** From absolute-form only. */
   readonly authority: string | undefined;
 };
@@ -21,8 +23,22 @@ export function parseTarget(target: string): RequestTarget | undefined {
   }
   if (!rest.startsWith("/")) return undefined;
   const question = rest.indexOf("?");
-  if (question < 0) return { rawPath: rest, rawQuery: "", authority };
-  return { rawPath: rest.slice(0, question), rawQuery: rest.slice(question + 1), authority };
+  if (question < 0) return { rawPath: rest, rawQuery: "", hasLoneMark: false, authority };
+  const rawQuery = rest.slice(question + 1);
+  return { rawPath: rest.slice(0, question), rawQuery, hasLoneMark: rawQuery === "", authority };
+}
+
+/** The same over HTTPS. A lone question mark is lost. */
+export function httpsUrl(
+  authority: string,
+  { rawPath, rawQuery }: Pick<RequestTarget, "rawPath" | "rawQuery">,
+): string {
+  return `https://${authority}${rawPath}${rawQuery === "" ? "" : `?${rawQuery}`}`;
+}
+
+/** Path and query as they were sent. */
+export function sentPath({ rawPath, rawQuery, hasLoneMark }: RequestTarget): string {
+  return hasLoneMark || rawQuery !== "" ? `${rawPath}?${rawQuery}` : rawPath;
 }
 
 /**

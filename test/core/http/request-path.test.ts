@@ -2,16 +2,36 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { decodePath, parseTarget } from "../../../src/core/http/request-path.ts";
+import { decodePath, parseTarget, sentPath } from "../../../src/core/http/request-path.ts";
 
 test.each([
-  ["/", { rawPath: "/", rawQuery: "", authority: undefined }],
-  ["/a?b=c?d", { rawPath: "/a", rawQuery: "b=c?d", authority: undefined }],
-  ["http://Example.com:80/x?y", { rawPath: "/x", rawQuery: "y", authority: "Example.com:80" }],
-  ["https://example.com?q", { rawPath: "/", rawQuery: "q", authority: "example.com" }],
+  ["/", { rawPath: "/", rawQuery: "", hasLoneMark: false, authority: undefined }],
+  ["/a?b=c?d", { rawPath: "/a", rawQuery: "b=c?d", hasLoneMark: false, authority: undefined }],
+  [
+    "http://Example.com:80/x?y",
+    { rawPath: "/x", rawQuery: "y", hasLoneMark: false, authority: "Example.com:80" },
+  ],
+  [
+    "https://example.com?q",
+    { rawPath: "/", rawQuery: "q", hasLoneMark: false, authority: "example.com" },
+  ],
+  ["/a?", { rawPath: "/a", rawQuery: "", hasLoneMark: true, authority: undefined }],
+  [
+    "http://example.com?",
+    { rawPath: "/", rawQuery: "", hasLoneMark: true, authority: "example.com" },
+  ],
 ])("%s", (target, parsed) => {
   expect(parseTarget(target)).toEqual(parsed);
 });
+
+test.each(["/", "/a", "/a?", "/a??", "/a?b=c", "http://example.com?"])(
+  "%s is asked as sent",
+  (target) => {
+    const parsed = parseTarget(target);
+    const sent = target.replace("http://example.com", "/");
+    expect(parsed && sentPath(parsed)).toBe(sent);
+  },
+);
 
 test.each(["*", "example.com:443", "", "ftp://x/", "a/b"])("%j has no path", (target) => {
   expect(parseTarget(target)).toBeUndefined();

@@ -1,4 +1,4 @@
-// Answering from the cache: which stored response a request selects, and whether it may still be used when the head goes out.
+// Answering from the cache: in which form a stored response is sent, and whether it may still be used when the head goes out.
 
 import {
   precondition,
@@ -8,118 +8,105 @@ import {
 } from "../../../core/http/conditional.ts";
 import { varyingByCoding } from "../../../core/http/content-coding.ts";
 import { currentAgeS, isFresh } from "../../../core/http/http-age.ts";
-import { mayServeAuthorized } from "../../../core/http/http-cache.ts";
 import { parseHttpDate } from "../../../core/http/http-date.ts";
 import { fieldValue, withoutFields, type Field } from "../../../core/http/http-fields.ts";
-import { isVariantFor, type Selecting } from "../../../core/http/http-vary.ts";
+import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import type { Entry } from "../../cache/entry.ts";
 import {
   cacheStatus,
   sendBody,
   withSiteHeaders,
   writeHead,
+  type Attempt,
   type AnswerBody,
 } from "../doors/answer.ts";
-import {
-  chooseBody,
-  countVariant,
-  plainBody,
-  validatorsOf,
-  type BodyChoice,
-  type BodyUse,
-} from "./forms.ts";
-import type { ResponseCache } from "./cache-port.ts";
 import type { Exchange } from "../doors/exchange.ts";
+import type { WorkerClock } from "../clock.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
+import type { ResponseCache } from "./cache-port.ts";
+import { chooseBody, countVariant, plainBody, validatorsOf, type BodyChoice } from "./forms.ts";
+import type { Inquiry, Look } from "./inquiry.ts";
+import type { VariantMaker } from "./variant-maker.ts";
 
-/** Synchronous. The newest response for the request decides (RFC 9111 §4.1). */
-export function selectEntry(
-  cache: ResponseCache,
-  entries: readonly Entry[],
-  selecting: Selecting,
-  isAuthorized: boolean,
-): Entry | undefined {
-  return entries.find(
-    (entry) =>
-      entry.coding === null &&
-      isVariantFor(entry.vary, selecting) &&
-      cache.servable(entry) &&
-      (!isAuthorized || mayServeAuthorized(entry.headers)),
-  );
-}
-
-export type EntryUse = BodyUse & {
+export type EntryDeps = {
+  readonly cache: ResponseCache;
+  readonly clock: WorkerClock;
   readonly metrics: WorkerMetrics;
-  readonly nowMs: () => number;
-  /** What makes it usable: its own freshness; a rule for stale ones; that the origin has just confirmed it. */
-  readonly by: "fresh" | "stale" | "confirmed";
+  readonly variants: VariantMaker;
+};
+
+/** What makes an entry usable: its own freshness; a rule for stale ones; that the origin has just confirmed it. */
+type UsableBy = "fresh" | "stale" | "confirmed";
+
+type EntryUse = {
+  readonly inquiry: Inquiry;
+  readonly base: Entry;
+  readonly by: UsableBy;
   /** Parameters of Cache-Status. */
   readonly status: string;
 };
 
 /**
- * False when the entry turned out not to be usable (cleared, aged or torn meanwhile): nothing was sent and it is a miss. Once the
- * head is out a body that fails breaks the answer.
+ * Answers with the selected entry or a variant of it. Nothing is sent when it turns out not to be usable (cleared, aged or torn meanwhile): it is a miss
+ * then. Once the head is out a body that fails breaks the answer.
  */
 export async function answerEntry(
-  exchange: Exchange,
-  base: Entry,
-  use: EntryUse,
-): Promise<boolean> {
-  const choice = chooseBody(exchange, base, use);
-  if (await answerForm(exchange, base, choice, use)) return true;
-  return (
-    choice.entry.coding !== null &&
-    (await answerForm(exchange, base, plainBody(exchange, base, use), use))
-  );
+  deps: EntryDeps,
+  inquiry: Inquiry,
+  { base, entries }: Pick<Look, "base" | "entries">,
+  by: UsableBy,
+  status = "hit",
+): Promise<Attempt> {
+  if (base === undefined) return "nothing-sent";
+  const use: EntryUse = { inquiry, base, by, status };
+  const { exchange, site } = inquiry;
+  const choice = chooseBody(deps, exchange, site, base, entries);
+  const attempt = await answerForm(deps, use, choice);
+  return attempt === "nothing-sent" && choice.entry.coding !== null
+    ? await answerForm(deps, use, plainBody(exchange, site, base))
+    : attempt;
 }
 
-async function answerForm(
-  exchange: Exchange,
-  base: Entry,
-  choice: BodyChoice,
-  use: EntryUse,
-): Promise<boolean> {
-  const plan = planEntry(exchange, base.status, choice, use.nowMs());
-  const send = async (body: AnswerBody | undefined): Promise<boolean> =>
-    await sendEntry(exchange, base, choice, plan, body, use);
-  if (!wantsBody(exchange, plan.status)) return await send(undefined);
-  const body = await use.cache.open(choice.entry);
-  if (body === undefined) return false;
-  if (body instanceof Uint8Array) return await send(body);
+async function answerForm(deps: EntryDeps, use: EntryUse, choice: BodyChoice): Promise<Attempt> {
+  const { exchange } = use.inquiry;
+  const plan = planEntry(exchange, use.base.status, choice, deps.clock.ageMs());
+  if (!wantsBody(exchange, plan.status)) return await sendEntry(deps, use, choice, plan, undefined);
+  const body = await deps.cache.open(choice.entry);
+  if (body === undefined) return "nothing-sent";
+  if (body instanceof Uint8Array) return await sendEntry(deps, use, choice, plan, body);
   await using stream = body;
-  return await send(stream);
+  return await sendEntry(deps, use, choice, plan, stream);
 }
 
 async function sendEntry(
-  exchange: Exchange,
-  base: Entry,
+  { cache, clock, metrics }: EntryDeps,
+  { inquiry, base, by, status: said }: EntryUse,
   { entry, headers, known, isCodable }: BodyChoice,
   { status, range }: EntryPlan,
   body: AnswerBody | undefined,
-  use: EntryUse,
-): Promise<boolean> {
-  const now = use.nowMs();
+): Promise<Attempt> {
+  const { exchange, site } = inquiry;
+  const now = clock.ageMs();
   // From here to writeHead nothing is awaited: a clear that was applied before is seen, one that comes later comes after this answer.
-  if (!use.cache.servable(entry)) return false;
-  if (use.by !== "confirmed" && !use.cache.confirmed(base.domain)) return false;
-  if (use.by === "fresh" && !isFresh(base, now)) return false;
-  use.cache.used(entry);
+  if (!cache.servable(entry)) return "nothing-sent";
+  if (by !== "confirmed" && !cache.confirmed(base.domain)) return "nothing-sent";
+  if (by === "fresh" && !isFresh(base, now)) return "nothing-sent";
+  cache.used(entry);
   const ageS = Math.max(0, currentAgeS(base, now));
   const fields: Field[] = [
     ...storedPart(status, headers, known),
     ...lengthFields(status, entry.size, range),
     ["Age", `${ageS}`],
   ];
-  exchange.cache = use.by === "fresh" ? "hit" : use.by === "stale" ? "stale" : "miss";
-  if (body !== undefined) countVariant(use.metrics, base, entry);
-  const said = headWithSite(status, fields, use);
+  exchange.cache = by === "fresh" ? "hit" : by === "stale" ? "stale" : "miss";
+  if (body !== undefined) countVariant(metrics, base, entry);
+  const head = headWithSite(status, fields, site);
   writeHead(exchange, status, [
-    ...(isCodable ? varyingByCoding(said) : said),
-    cacheStatus(`${use.status}; ttl=${base.freshForS - ageS}`),
+    ...(isCodable ? varyingByCoding(head) : head),
+    cacheStatus(`${said}; ttl=${base.freshForS - ageS}`),
   ]);
   await sendBody(exchange, range === undefined || body === undefined ? body : slice(body, range));
-  return true;
+  return "answered";
 }
 
 /** A 416 is not the response that was stored, and nobody is to keep it as such. */
@@ -158,9 +145,9 @@ function storedPart(
 function headWithSite(
   status: number,
   fields: readonly Field[],
-  { site }: Pick<EntryUse, "site">,
+  { headers }: SiteConfig,
 ): readonly Field[] {
-  const said = withSiteHeaders(fields, site.headers);
+  const said = withSiteHeaders(fields, headers);
   return status === 416
     ? [...withoutFields(said, aboutWhole), ["Cache-Control", "no-store"]]
     : said;

@@ -3,18 +3,19 @@
 
 import { decideReuse, isOriginError, type Candidate } from "../../../core/http/http-reuse.ts";
 import { isVariantFor } from "../../../core/http/http-vary.ts";
-import { cacheStatus, sendBody, withSiteHeaders, writeHead } from "../doors/answer.ts";
+import {
+  cacheStatus,
+  sendBody,
+  withSiteHeaders,
+  writeHead,
+  type Attempt,
+} from "../doors/answer.ts";
 import { passedForm } from "./forms.ts";
 import type { Exchange } from "../doors/exchange.ts";
-import type { Flight, FlightPlan, Landing, SharedAnswer } from "./flight.ts";
-import {
-  answerBase,
-  planFlight,
-  type Fetch,
-  type GeneratedDeps,
-  type Inquiry,
-  type Look,
-} from "./inquiry.ts";
+import { answerEntry, type EntryDeps } from "./entry-answer.ts";
+import type { Flight, FlightDeps, FlightPlan, Landing, SharedAnswer } from "./flight.ts";
+import type { Flights } from "./flights.ts";
+import { planFlight, type Fetch, type Inquiry, type Look } from "./inquiry.ts";
 import {
   answerFailure,
   askOrigin,
@@ -30,35 +31,35 @@ import { planHeadRefresh, planRefresh, type RefreshPlan } from "../../../core/ht
 import type { Entry } from "../../cache/entry.ts";
 import { dropStored, shortly } from "./fill.ts";
 
+export type GeneratedDeps = FlightDeps & EntryDeps & { readonly flights: Flights };
+
 /** Whoever has waited so long for another's answer asks himself. */
 const joinWaitMs = 10_000;
 
-/** False: nothing was sent, and another look may find something else. */
+/** `not-shared`: nothing was sent, and the fetch that was under way is not for this visitor. */
+type Ride = Attempt | "not-shared";
+
 export async function answerByFlight(
   deps: GeneratedDeps,
-  exchange: Exchange,
   inquiry: Inquiry,
   look: Look,
   reuse: Fetch,
-  isAlone: boolean,
-): Promise<boolean> {
-  const answered = await ride(deps, exchange, inquiry, look, reuse, isAlone);
-  if (answered !== "alone") return answered;
-  return (await ride(deps, exchange, inquiry, look, reuse, true)) === true;
+): Promise<Attempt> {
+  const shared = await ride(deps, inquiry, look, reuse, inquiry.passesOver);
+  if (shared !== "not-shared") return shared;
+  const alone = await ride(deps, inquiry, look, reuse, true);
+  return alone === "not-shared" ? "nothing-sent" : alone;
 }
 
-/** `alone`: nothing was sent, and the fetch that was under way is not for this visitor. */
 async function ride(
   deps: GeneratedDeps,
-  exchange: Exchange,
   inquiry: Inquiry,
   look: Look,
   reuse: Fetch,
   isAlone: boolean,
-): Promise<boolean | "alone"> {
+): Promise<Ride> {
   const { flights, metrics } = deps;
-  const { key, directives, selecting } = inquiry;
-  const { backend, route } = inquiry.request;
+  const { exchange, key, directives, selecting, backend, rule } = inquiry;
   const mayShare =
     !isAlone &&
     !inquiry.isAuthorized &&
@@ -67,29 +68,29 @@ async function ride(
     flights.isShared(key);
   // Who does not take what is stored is not given what was asked for before him either.
   const takesOthers = mayShare && reuse.fwd !== "request" && !directives.noCache;
-  const wanted = { key, mark: look.mark, backend, settings: route.settings, selecting };
+  const wanted = { key, mark: look.mark, backend, settings: rule.settings, selecting };
   const other = takesOthers ? flights.find(wanted) : undefined;
   const flight = other ?? flights.start(planFlight(inquiry, look, reuse), mayShare);
   using _ = flight.join();
   const landing = await landingOf(flight, exchange, other === undefined ? undefined : joinWaitMs);
-  if (exchange.stop.aborted) return true;
-  if (landing === undefined) return "alone";
+  if (exchange.stop.aborted) return "answered";
+  if (landing === undefined) return "not-shared";
   exchange.originMs = flight.tookMs;
   if (isFailure(landing) && reuse.standsIn) {
     if (other === undefined && landing.kind === "own") discard(landing.answer);
-    if (await standIn(deps, exchange, inquiry, look, landing)) return true;
+    if ((await standIn(deps, inquiry, look, landing)) === "answered") return "answered";
     // What was to stand in was cleared meanwhile, and the origin's words are gone too.
-    if (landing.kind === "own") return false;
+    if (landing.kind === "own") return "nothing-sent";
   }
   if (landing.kind === "failed") {
     answerFailure(exchange, landing.failure);
-    return true;
+    return "answered";
   }
   if (other !== undefined) {
-    if (!mayHave(deps, inquiry, landing)) return "alone";
+    if (!mayHave(deps, inquiry, landing)) return "not-shared";
     metrics.accel_agent_cache_collapsed_total.inc({ domain: key.domain });
   }
-  return await hand(deps, exchange, inquiry, look, landing, {
+  return await hand(deps, inquiry, look, landing, {
     flight,
     status: `fwd=${reuse.fwd}`,
     isCollapsed: other !== undefined,
@@ -124,18 +125,17 @@ function isFailure(landing: Landing): boolean {
 /** stale-if-error. */
 async function standIn(
   deps: GeneratedDeps,
-  exchange: Exchange,
   inquiry: Inquiry,
   look: Look,
   landing: Landing,
-): Promise<boolean> {
+): Promise<Attempt> {
   const failed = landing.kind === "own" ? `; fwd-status=${landing.answer.status}` : "";
   const status = `fwd=stale${failed}; detail=stale-if-error`;
   deps.metrics.accel_agent_cache_stale_total.inc({
     domain: inquiry.key.domain,
     reason: "if_error",
   });
-  return await answerBase(deps, exchange, inquiry, look, "stale", status);
+  return await answerEntry(deps, inquiry, look, "stale", status);
 }
 
 /** Whether what came of another's fetch answers this request too: as if it had been stored before. */
@@ -146,7 +146,7 @@ function mayHave(deps: GeneratedDeps, inquiry: Inquiry, landing: Landing): boole
     landing.kind === "shared" ? landing.meta : landing.entry;
   const reuse = decideReuse(stored, {
     request: inquiry.directives,
-    settings: inquiry.request.route.settings,
+    settings: inquiry.rule.settings,
     missing: "uri-miss",
     // The origin has just said it.
     confirmed: true,
@@ -159,34 +159,32 @@ type How = { readonly flight: Flight; readonly status: string; readonly isCollap
 
 async function hand(
   deps: GeneratedDeps,
-  exchange: Exchange,
   inquiry: Inquiry,
   look: Look,
   landing: Exclude<Landing, { kind: "failed" }>,
   { flight, status, isCollapsed }: How,
-): Promise<boolean> {
+): Promise<Attempt> {
   const collapsed = isCollapsed ? "; collapsed" : "";
   if (landing.kind === "confirmed") {
     const confirmed = { ...look, base: landing.entry };
     const said = `${status}; fwd-status=304${collapsed}`;
-    return await answerBase(deps, exchange, inquiry, confirmed, "confirmed", said);
+    return await answerEntry(deps, inquiry, confirmed, "confirmed", said);
   }
   if (landing.kind === "own") {
-    using _ = ending(landing.answer, deps, exchange);
-    await relayOwn(exchange, inquiry, landing.answer, status, inquiry.isRanged);
+    using _ = ending(landing.answer, deps, inquiry.exchange);
+    await relayOwn(inquiry, landing.answer, status, inquiry.isRanged);
   } else {
     // No await between this and the head: a clear that is known by then is heeded.
     const stored = landing.mayStore() ? "; stored" : "";
     const said = `${status}${isCollapsed ? collapsed : stored}`;
-    await sendShared(exchange, inquiry, flight, landing, said);
+    await sendShared(inquiry, flight, landing, said);
   }
-  return true;
+  return "answered";
 }
 
 /** The origin's own answer for this visitor alone, or 304 where the visitor has that representation already. */
 async function relayOwn(
-  exchange: Exchange,
-  { request: { site } }: Inquiry,
+  { exchange, site }: Inquiry,
   answer: OriginAnswer,
   status: string,
   isPart: boolean,
@@ -203,14 +201,13 @@ async function relayOwn(
 }
 
 async function sendShared(
-  exchange: Exchange,
-  { request }: Inquiry,
+  { exchange, site }: Inquiry,
   flight: Flight,
   { fields: passed, meta, body }: SharedAnswer,
   status: string,
 ): Promise<void> {
-  const { headers } = request.site;
-  const { isNotModified, fields } = passedForm(exchange, request.site, meta.status, passed);
+  const { headers } = site;
+  const { isNotModified, fields } = passedForm(exchange, site, meta.status, passed);
   if (isNotModified) {
     flight.keep();
     writeHead(exchange, 304, [
@@ -225,44 +222,41 @@ async function sendShared(
   await sendBody(exchange, pieces);
 }
 
-/** False: nothing was sent, and another look may find something else. */
 export async function answerHead(
   deps: GeneratedDeps,
-  exchange: Exchange,
   inquiry: Inquiry,
   look: Look,
   reuse: Fetch,
-): Promise<boolean> {
-  const { key, request } = inquiry;
-  const { backend, path } = request;
+): Promise<Attempt> {
+  const { exchange, key, backend, path } = inquiry;
   const plan = planFlight(inquiry, look, reuse);
   const fields = [...plan.fields, ...plan.conditions];
   const { stop } = exchange;
   const outgoing = { method: "HEAD", path, fields, body: undefined, stop };
   const asked = await askOrigin(deps, key.domain, backend, outgoing);
   exchange.originMs = asked.tookMs;
-  if (stop.aborted) return true;
+  if (stop.aborted) return "answered";
   const isFailed = !asked.ok || isOriginError(asked.answer.status);
   if (isFailed && reuse.standsIn) {
     if (asked.ok) discard(asked.answer);
     const status = "fwd=stale; detail=stale-if-error";
-    if (await answerBase(deps, exchange, inquiry, look, "stale", status)) return true;
+    if ((await answerEntry(deps, inquiry, look, "stale", status)) === "answered") return "answered";
   }
   if (!asked.ok) {
     answerFailure(exchange, asked.kind);
-    return true;
+    return "answered";
   }
   const { answer } = asked;
   using _ = ending(answer, deps, exchange);
   const kept = await takeOver(deps, plan, answer);
   if (answer.status === 304 && plan.conditions.length > 0) {
-    if (kept === undefined) return false;
+    if (kept === undefined) return "nothing-sent";
     const confirmed = { ...look, base: kept };
     const status = `fwd=${reuse.fwd}; fwd-status=304`;
-    return await answerBase(deps, exchange, inquiry, confirmed, "confirmed", status);
+    return await answerEntry(deps, inquiry, confirmed, "confirmed", status);
   }
-  await relayOwn(exchange, inquiry, answer, `fwd=${reuse.fwd}`, false);
-  return true;
+  await relayOwn(inquiry, answer, `fwd=${reuse.fwd}`, false);
+  return "answered";
 }
 
 /** The stored response as it is from now on; undefined where it is not to be used. Errors say nothing of it: some origins know no HEAD. */
@@ -278,7 +272,7 @@ async function takeOver(
   else if (answer.status === 200) plan = planHeadRefresh(base, facts, request, settings);
   if (plan === undefined || plan.kind === "own") return undefined;
   if (plan.kind === "drop") {
-    await dropStored(deps, key);
+    await dropStored(deps, [key]);
     return undefined;
   }
   const headers: readonly Field[] = plan.kind === "refresh" ? plan.headers : base.headers;

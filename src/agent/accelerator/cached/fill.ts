@@ -71,14 +71,14 @@ export async function shortly(commit: Promise<unknown>): Promise<void> {
   clearTimeout(timer);
 }
 
-/** All variants of the URL. Never rejects: the visitor is answered whether or not the index could. */
+/** Invalidates all variants of the URLs. Never rejects: the visitor is answered whether or not the index could. */
 export async function dropStored(
   { cache, problems }: Pick<OriginDeps, "problems"> & { readonly cache: ResponseCache },
-  key: EntryKey,
+  keys: readonly EntryKey[],
 ): Promise<void> {
   try {
-    await cache.invalidate(key);
+    await Promise.all(keys.map((key) => cache.invalidate(key)));
   } catch (error) {
-    problems.tell("warn", key.domain, "invalidation failed", error);
+    problems.tell("warn", keys[0]?.domain ?? null, "invalidation failed", error);
   }
 }

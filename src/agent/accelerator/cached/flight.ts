@@ -160,7 +160,7 @@ export class Flight {
     const { key, request, settings } = this.plan;
     const facts = { ...answer, fields: passedFields(answer) };
     const refresh = planRefresh(base, facts, request, settings);
-    if (refresh.kind === "drop") await dropStored(this.#deps, key);
+    if (refresh.kind === "drop") await dropStored(this.#deps, [key]);
     if (refresh.kind !== "refresh") return undefined;
     const { headers, initialAgeS, freshForS } = refresh;
     const storedAtMs = Math.floor(answer.receivedAtMs);
@@ -183,7 +183,7 @@ export class Flight {
     const isShadowing = plan.standsIn && isOriginError(answer.status);
     if (!stored.store || isShadowing || !isDelimited(answer)) {
       if (plan.base !== undefined && endsStored(plan.base, answer, plan.request, plan.settings))
-        await dropStored(this.#deps, plan.key);
+        await dropStored(this.#deps, [plan.key]);
       this.#settle({ kind: "own", answer });
       if (this.#seats === 0) discard(answer);
       return;

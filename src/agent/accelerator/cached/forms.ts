@@ -85,26 +85,21 @@ export type BodyChoice = {
 
 type Asking = { readonly method: string; readonly fields: readonly Field[] };
 
-export type BodyUse = {
-  readonly cache: ResponseCache;
-  readonly site: SiteConfig;
-  /** All of the URL. */
-  readonly entries: readonly Entry[];
-  readonly variants: VariantMaker;
-};
+type BodyDeps = { readonly cache: ResponseCache; readonly variants: VariantMaker };
 
 /** The response itself, where a variant turned out not to be there. */
-export function plainBody(
-  request: Asking,
-  base: Entry,
-  { site }: Pick<BodyUse, "site">,
-): BodyChoice {
+export function plainBody(request: Asking, site: SiteConfig, base: Entry): BodyChoice {
   return choiceOf(request, base, base, hasVariants(site, base));
 }
 
-/** What would be better for the visitor is made in the background. */
-export function chooseBody(request: Asking, base: Entry, use: BodyUse): BodyChoice {
-  const { cache, site, entries, variants } = use;
+/** What would be better for the visitor is made in the background. `entries` are all of the URL. */
+export function chooseBody(
+  { cache, variants }: BodyDeps,
+  request: Asking,
+  site: SiteConfig,
+  base: Entry,
+  entries: readonly Entry[],
+): BodyChoice {
   if (!hasVariants(site, base)) return choiceOf(request, base, base, false);
   const { variant, wanted } = chooseVariant(cache, request, base, entries);
   if (wanted !== undefined)

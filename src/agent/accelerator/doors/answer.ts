@@ -7,6 +7,9 @@ import type { Exchange } from "./exchange.ts";
 
 export type AnswerBody = Uint8Array | AsyncIterable<Uint8Array>;
 
+/** `answered`: the visitor has an answer or has left. `nothing-sent`: what was to be sent turned out not to be there any more, and another look may find something else. */
+export type Attempt = "answered" | "nothing-sent";
+
 /** A visitor who takes nothing for this long is cut off: a body in memory must not wait forever. */
 const stallMs = 60_000;
 

@@ -10,7 +10,6 @@ export interface VisitorRequest {
   readonly url?: string | undefined;
   /** As the parser of HTTP/1 says it, or "2": one that claims to be of 2.0 there is not. */
   readonly httpVersion: string;
-  readonly headers: { readonly "content-length"?: string | undefined };
   /** The body. Ending early leaves the request as it is: the answer still has to go out. */
   iterator(options: { readonly destroyOnReturn: boolean }): AsyncIterable<unknown>;
 }

@@ -4,6 +4,7 @@
 import type { Socket } from "node:net";
 import type { Field } from "../../../core/http/http-fields.ts";
 import type { ClientAddress } from "../../../core/http/client-address.ts";
+import type { RequestHead } from "../../../core/serving/request-check.ts";
 import type { Verdict } from "../../../core/serving/verdict.ts";
 import type { RequestRecord } from "../../../wire/request-log.ts";
 import type { WorkerClock } from "../clock.ts";
@@ -55,7 +56,7 @@ export class Connection {
 /** The visitor left before the answer was complete; after nginx's 499. */
 const visitorGone = 499;
 
-export class Exchange {
+export class Exchange implements RequestHead {
   readonly request: VisitorRequest;
   readonly response: VisitorResponse;
   readonly connection: Connection;
@@ -109,6 +110,15 @@ export class Exchange {
 
   get method(): string {
     return this.request.method ?? "";
+  }
+
+  /** The target as sent; "" where it is none. */
+  get url(): string {
+    return this.request.url ?? "";
+  }
+
+  get httpVersion(): string {
+    return this.request.httpVersion;
   }
 
   get hasBody(): boolean {

@@ -5,7 +5,7 @@
 
 import { once } from "node:events";
 import { constants, type ServerHttp2Stream } from "node:http2";
-import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
+import type { Field } from "../../../core/http/http-fields.ts";
 import { readHttp2Request } from "../../../core/http/http2-request.ts";
 import type { Carrier, VisitorRequest, VisitorResponse } from "./carrier.ts";
 
@@ -40,7 +40,6 @@ export class Http2Carrier implements Carrier {
       method,
       url: target,
       httpVersion: "2",
-      headers: { "content-length": fieldValue(fields, "content-length") },
       iterator: (options) => stream.iterator(options),
     };
     this.response = new Http2Response(stream, method === "HEAD");

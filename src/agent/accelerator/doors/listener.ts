@@ -48,7 +48,7 @@ const idleGraceMs = 250;
 const serverOptions = {
   insecureHTTPParser: false,
   maxHeaderSize: headBytesMax,
-  requireHostHeader: false, // Checked by request-check.ts, so that the refusal is recorded.
+  requireHostHeader: false, // Checked by core (request-check.ts), so that the refusal is recorded.
   headersTimeout: 20_000,
   requestTimeout: 300_000, // 100 MiB at 350 KiB/s.
   keepAliveTimeout: 60_000,

@@ -6,6 +6,7 @@ import type { ByteRange, Validators } from "../../../core/http/conditional.ts";
 import type { AnswerBody } from "../doors/answer.ts";
 import { decodePath } from "../../../core/http/request-path.ts";
 import type { SiteSettings } from "../../../core/serving/effective-devlove.ts";
+import type { FileFact } from "../../../core/serving/request-plan.ts";
 
 /** A file as it is now. Disposing releases it; a body must have been sent by then. */
 export type SiteFile = AsyncDisposable & {
@@ -72,20 +73,18 @@ export function contentTypeOf(mime: string): string {
   return /^text\/[^;]+$/i.test(mime) ? `${mime}; charset=utf-8` : mime;
 }
 
-export type StaticRoute =
+export type FileFound =
   | { readonly kind: "file"; readonly file: SiteFile }
-  /** The path names a directory with an index; `path` is its canonical form with a slash at the end, encoded. */
-  | { readonly kind: "directory"; readonly path: string }
-  | { readonly kind: "none" };
+  | Exclude<FileFact, { readonly kind: "file" }>;
 
-const none: StaticRoute = { kind: "none" };
+const none: FileFound = { kind: "none" };
 
 /** The caller disposes the file. */
 export async function routeStatic(
   files: SiteFiles,
   rawPath: string,
   index: SiteSettings["index"],
-): Promise<StaticRoute> {
+): Promise<FileFound> {
   const path = decodePath(rawPath);
   if (path === undefined || !isServable(path)) return none;
   const isDirectory = path === "" || path.endsWith("/");
@@ -103,6 +102,12 @@ export async function routeStatic(
     return { kind: "directory", path: `/${path.split("/").map(encodeURIComponent).join("/")}/` };
   }
   return none;
+}
+
+/** A page that the devlove names. The caller disposes the file. */
+export async function findPage(files: SiteFiles, path: string | null): Promise<FileFound> {
+  const file = path === null ? undefined : await files.find(path);
+  return file === undefined ? none : { kind: "file", file };
 }
 
 /** Empty segments name nothing. Hidden files are not for visitors, but for /.well-known/ (RFC 8615). */

@@ -4,17 +4,12 @@ import type { Scheme } from "../../../core/http/client-address.ts";
 import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
 import {
   fieldValue,
-  listMembers,
   withoutFields,
   withoutHopByHop,
+  type Field,
 } from "../../../core/http/http-fields.ts";
-import type { Field } from "../../../core/http/http-fields.ts";
+import { pseudonym } from "../../../core/serving/request-check.ts";
 import type { Exchange } from "../doors/exchange.ts";
-
-/** RFC 9110 §7.6.3. */
-const pseudonym = "accel-agent";
-/** A request that has come by so often runs in a circle. */
-const loopsMax = 8;
 
 /** Never believed from a visitor, or said anew below. `Expect` was answered here. */
 const replaced: ReadonlySet<string> = new Set([
@@ -55,11 +50,6 @@ const unkeyed: ReadonlySet<string> = new Set([
   "x-rewrite-url",
   "x-url-scheme",
 ]);
-
-export function isLoop(fields: readonly Field[]): boolean {
-  const hops = listMembers(fieldValue(fields, "via") ?? "");
-  return hops.filter((hop) => hop.split(/\s+/)[1] === pseudonym).length >= loopsMax;
-}
 
 /** Of a request whose answer others may get. */
 export function sharedRequestFields(

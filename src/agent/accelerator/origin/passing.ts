@@ -1,14 +1,14 @@
 // Requests that the cache has no part in: passed on with their body, and what they change invalidated (RFC 9111 §4.4).
 
-import { requestDirectives } from "../../../core/http/cache-control.ts";
 import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
 import { passSaid, type PassReason } from "../../../core/http/http-pass.ts";
 import type { SiteRoutes } from "../../../core/serving/site-routes.ts";
-import type { EntryKey } from "../../cache/entry.ts";
 import { sendText } from "../doors/answer.ts";
-import type { ResponseCache } from "../cached/cache-port.ts";
+import type { EntryKey } from "../../cache/entry.ts";
+import { dropStored } from "../cached/fill.ts";
+import type { FlightDeps } from "../cached/flight.ts";
+import type { Inquiry } from "../cached/inquiry.ts";
 import type { Exchange } from "../doors/exchange.ts";
-import type { GeneratedRequest } from "../cached/inquiry.ts";
 import {
   answerFailure,
   askOrigin,
@@ -18,61 +18,42 @@ import {
   type OriginDeps,
 } from "./origin-answer.ts";
 import type { OriginAnswer } from "./origin-pools.ts";
-
-export type PassDeps = OriginDeps & { readonly cache: ResponseCache };
+import { originFields } from "./origin-request.ts";
 
 const isUnsafe = (method: string): boolean => !["GET", "HEAD", "OPTIONS", "TRACE"].includes(method);
 
-export async function pass(
-  deps: PassDeps,
-  exchange: Exchange,
-  request: GeneratedRequest,
-  asked: readonly Field[],
-  options: { readonly key: EntryKey; readonly reason: PassReason },
-): Promise<void> {
-  if (isForStoredOnly(exchange)) {
-    sendText(exchange, 504, "Nothing is stored for this request, and it asked for nothing else.");
-    return;
-  }
-  const answer = await askWithBody(deps, exchange, request, asked);
+export async function pass(deps: FlightDeps, inquiry: Inquiry, reason: PassReason): Promise<void> {
+  const { exchange, site, backend } = inquiry;
+  const asked = originFields(exchange, site.host, backend);
+  const answer = await askWithBody(deps, inquiry, asked);
   if (answer === undefined) return;
   using _ = ending(answer, deps, exchange);
   // Before the head: whoever has the answer to a change must not be shown the old state afterwards.
   if (isUnsafe(exchange.method) && answer.status >= 200 && answer.status < 400)
-    await invalidate(deps, request, asked, options.key, answer);
-  await relay(exchange, request.site, answer, {
+    await dropStored(deps, changedKeys(inquiry, asked, answer));
+  await relay(exchange, site, answer, {
     status: answer.status,
     fields: passedFields(answer),
-    cacheStatus: passSaid[options.reason],
+    cacheStatus: passSaid[reason],
   });
 }
 
-/** RFC 9111 §5.2.1.7. A method whose answers are never stored cannot mean it. */
-function isForStoredOnly({ method, fields }: Exchange): boolean {
-  return (method === "GET" || method === "HEAD") && requestDirectives(fields).onlyIfCached;
-}
-
 /**
- * The origin has acted: the visitor is told so whether or not the index could be. What no rule lets be stored today may have been stored under the rules of
- * before, and counts again when those are back.
+ * The URL and what the origin points at. What no rule lets be stored today may have been stored under the rules of before, and counts again when those are
+ * back.
  */
-async function invalidate(
-  { cache, problems }: PassDeps,
-  { target, routes }: GeneratedRequest,
+function changedKeys(
+  { key, target, routes }: Inquiry,
   asked: readonly Field[],
-  key: EntryKey,
-  answer: OriginAnswer,
-): Promise<void> {
-  const keys = [key];
+  { fields }: OriginAnswer,
+): readonly EntryKey[] {
   // By the name that the origin makes its links of. The scheme is not asked about: both are this site's.
   const own = `http://${fieldValue(asked, "x-forwarded-host") ?? key.host}${target.rawPath}`;
-  for (const name of ["location", "content-location"])
-    keys.push(...sameOriginKey(key, own, routes, fieldValue(answer.fields, name)));
-  try {
-    await Promise.all(keys.map((one) => cache.invalidate(one)));
-  } catch (error) {
-    problems.tell("warn", key.domain, "invalidation failed", error);
-  }
+  return [
+    key,
+    ...sameOriginKey(key, own, routes, fieldValue(fields, "location")),
+    ...sameOriginKey(key, own, routes, fieldValue(fields, "content-location")),
+  ];
 }
 
 /** None for what is no URL, or of another origin (it has no say about others' responses). */
@@ -92,9 +73,8 @@ function sameOriginKey(
 
 /** Undefined: there is no answer, and the visitor has been told. */
 async function askWithBody(
-  deps: PassDeps,
-  exchange: Exchange,
-  { site, backend, path }: GeneratedRequest,
+  deps: OriginDeps,
+  { exchange, site, backend, path }: Inquiry,
   fields: readonly Field[],
 ): Promise<OriginAnswer | undefined> {
   const body = requestBody(exchange, site.limits.body_bytes_max);
@@ -115,20 +95,20 @@ async function askWithBody(
   return undefined;
 }
 
-export class BodyTooLarge extends Error {
+class BodyTooLarge extends Error {
   constructor(bytesMax: number) {
     super(`The body of a request to this site may have ${bytesMax} bytes at most.`);
   }
 }
 
-export type RequestBody = {
+type RequestBody = {
   /** To be called when the origin's connection is there. Throws BodyTooLarge at the byte after the last allowed one. */
   readonly read: () => AsyncGenerator<Uint8Array>;
   readonly isTooLarge: () => boolean;
 };
 
 /** Undefined: the request has none. */
-export function requestBody(exchange: Exchange, bytesMax: number): RequestBody | undefined {
+function requestBody(exchange: Exchange, bytesMax: number): RequestBody | undefined {
   if (!exchange.hasBody) return undefined;
   let received = 0;
   async function* read(): AsyncGenerator<Uint8Array> {

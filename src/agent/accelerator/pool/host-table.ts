@@ -4,6 +4,7 @@ import type { CertificateTableRef } from "../../../core/serving/certificate-tabl
 import { parseIp } from "../../../core/addresses/ip.ts";
 import { hostOfAuthority } from "../../../core/ids.ts";
 import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
+import type { HostFact } from "../../../core/serving/request-plan.ts";
 import type { ServedHost, ServingState } from "../../../core/serving/serving-state.ts";
 import { compileSite, type SiteRoutes } from "../../../core/serving/site-routes.ts";
 import { DirectoryFiles } from "../files/directory-files.ts";
@@ -17,7 +18,8 @@ export type ServedSite = {
   readonly files: SiteFiles;
 };
 
-export type Served = {
+export type ServedUnder = {
+  readonly kind: "served";
   /** The main domain. */
   readonly domain: string;
   readonly host: ServedHost;
@@ -25,10 +27,7 @@ export type Served = {
   readonly compiled: ServedSite | undefined;
 };
 
-export type Routed =
-  | { readonly kind: "served"; readonly served: Served }
-  | { readonly kind: "unknown"; readonly host: string }
-  | { readonly kind: "malformed" };
+export type HostFound = ServedUnder | Exclude<HostFact, { readonly kind: "served" }>;
 
 export type HostTableOptions = {
   readonly defaultDomain: string | null;
@@ -43,7 +42,7 @@ export class HostTable {
   readonly certificates: CertificateTableRef | undefined;
   readonly #options: HostTableOptions;
   readonly #hosts = new Map<string, { readonly domain: string; readonly host: ServedHost }>();
-  readonly #compiled = new Map<string, Served>();
+  readonly #compiled = new Map<string, ServedUnder>();
 
   constructor(state: ServingState, options: HostTableOptions) {
     this.version = state.version;
@@ -54,23 +53,25 @@ export class HostTable {
   }
 
   /** `authority` as sent; "" when there was none. */
-  route(authority: string): Routed {
+  route(authority: string): HostFound {
+    if (this.version === 0) return { kind: "starting" };
     const named = authority === "" ? "" : hostOfAuthority(authority);
     if (named === undefined) return { kind: "malformed" };
     const { defaultDomain } = this.#options;
     const served =
       this.#served(named) ??
       (defaultDomain !== null && isAnonymous(named) ? this.#served(defaultDomain) : undefined);
-    return served === undefined ? { kind: "unknown", host: named } : { kind: "served", served };
+    return served ?? { kind: "unknown", host: named };
   }
 
-  #served(name: string): Served | undefined {
+  #served(name: string): ServedUnder | undefined {
     const known = this.#compiled.get(name);
     if (known !== undefined) return known;
     const found = this.#hosts.get(name);
     if (found === undefined) return undefined;
     const { domain, host } = found;
-    const served = { domain, host, compiled: this.#compile(host) };
+    const compiled = this.#compile(host);
+    const served: ServedUnder = { kind: "served", domain, host, compiled };
     this.#compiled.set(name, served);
     return served;
   }

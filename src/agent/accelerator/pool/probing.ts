@@ -27,9 +27,9 @@ function isBadSector(error: unknown): boolean {
 
 async function answerProbe(table: HostTable | undefined, probe: Probe): Promise<ProbeAnswer> {
   const routed = table?.route(probe.host);
-  if (routed?.kind !== "served" || routed.served.host.name !== probe.host)
+  if (routed?.kind !== "served" || routed.host.name !== probe.host)
     return { kind: "failed", reason: "the host is not served" };
-  const { compiled } = routed.served;
+  const { compiled } = routed;
   if (compiled === undefined) return { kind: "failed", reason: "no devlove is active" };
   const { site, files, routes } = compiled;
   routes.redirect("/");

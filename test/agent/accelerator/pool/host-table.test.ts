@@ -37,7 +37,7 @@ function routed(authority: string, defaultDomain: string | null = null): string 
   const table = new HostTable(state, { defaultDomain, blobsDir: "/x", nowMs: () => 0 });
   const found = table.route(authority);
   if (found.kind !== "served") return found.kind;
-  const { domain, host, compiled } = found.served;
+  const { domain, host, compiled } = found;
   return `${domain} ${host.name} ${compiled?.site.host ?? "inactive"}`;
 }
 

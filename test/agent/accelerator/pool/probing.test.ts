@@ -18,7 +18,7 @@ function tableFailingWith(code: string): HostTable {
   };
   const routes = { redirect: () => undefined, cache: () => undefined };
   const compiled = { site: { index: [] }, files: { find: async () => file }, routes };
-  const route = () => ({ kind: "served", served: { host: { name: host }, compiled } });
+  const route = () => ({ kind: "served", host: { name: host }, compiled });
   return { route } as unknown as HostTable;
 }
 

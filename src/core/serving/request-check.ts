@@ -1,20 +1,32 @@
-// What makes a request one that is not looked at further: framing and addressing that two readers could understand differently.
+// The head of a request before anything else is known of it: what is refused because two readers could understand it differently.
 
-import { fieldValues } from "../../../core/http/http-fields.ts";
-import { headBytes } from "../../../core/http/http2-request.ts";
-import type { Exchange } from "./exchange.ts";
-import { isLoop } from "../origin/origin-request.ts";
+import { fieldValue, fieldValues, listMembers, type Field } from "../http/http-fields.ts";
+import { headBytes } from "../http/http2-request.ts";
 
-export type Refusal = { readonly status: number; readonly text: string };
+export type RequestHead = {
+  readonly method: string;
+  /** The target as sent; "" where it is none. */
+  readonly url: string;
+  /** `1.0`, `1.1` or `2`. */
+  readonly httpVersion: string;
+  readonly fields: readonly Field[];
+  readonly hasBody: boolean;
+};
+
+type Fault = { readonly status: number; readonly text: string };
 
 /** More fields than this serve only to burden whoever reads them; browsers send about 20. */
 const fieldsMax = 200;
-/** Of a header of HTTP/2, unpacked; as much as the parser of HTTP/1.1 takes (listener.ts). */
+/** Of a header of HTTP/2, unpacked; as much as the parser of HTTP/1.1 takes (doors/listener.ts). */
 const headBytesMax = 32 * 1024;
+/** A request that has come by so often runs in a circle. */
+const loopsMax = 8;
+
+/** This agent's name in `Via` (RFC 9110 §7.6.3). */
+export const pseudonym = "accel-agent";
 
 /** Beyond what the strict parser refused. Undefined: nothing is wrong. */
-export function refusalOf({ request, fields, method }: Exchange): Refusal | undefined {
-  const { httpVersion } = request;
+export function headFault({ httpVersion, fields, method }: RequestHead): Fault | undefined {
   const isHttp2 = httpVersion === "2";
   if (httpVersion !== "1.1" && !isHttp2 && httpVersion !== "1.0")
     return { status: 505, text: "This server speaks HTTP/2, HTTP/1.1 and HTTP/1.0." };
@@ -42,9 +54,17 @@ export function refusalOf({ request, fields, method }: Exchange): Refusal | unde
   return undefined;
 }
 
+function isLoop(fields: readonly Field[]): boolean {
+  const via = fieldValue(fields, "via");
+  if (via === undefined) return false;
+  const hops = listMembers(via).filter((hop) => hop.split(/\s+/)[1] === pseudonym);
+  return hops.length >= loopsMax;
+}
+
 /** A protocol that would take over the connection and that we do not speak. `h2c` may be declined in silence (RFC 9110 §7.8). */
-export function asksForUpgrade({ fields }: Exchange): boolean {
-  const protocols = fieldValues(fields, "upgrade").join(",").toLowerCase();
-  const connection = fieldValues(fields, "connection").join(",").toLowerCase();
-  return /\bupgrade\b/.test(connection) && /\bwebsocket\b/.test(protocols);
+export function asksForUpgrade(fields: readonly Field[]): boolean {
+  const protocols = fieldValue(fields, "upgrade");
+  if (protocols === undefined) return false;
+  const connection = fieldValue(fields, "connection") ?? "";
+  return /\bupgrade\b/i.test(connection) && /\bwebsocket\b/i.test(protocols);
 }

@@ -1,0 +1,270 @@
+// What a request gets, in order: one pure step from the facts known so far to the fact that is wanted next, or to the answer. Whoever answers requests, or
+// says how they would be answered, learns the facts in its own way and follows this order: the pipeline, `accel-agent why`, the probes of a version.
+//
+//   head, target      refused where two readers could understand them differently
+//   host              nobody is served under this name
+//   verdict           blocked
+//   the site's word   no devlove, upgrades, https only, the size of the body, redirects
+//   file              a file, or a directory with an index
+//   rule              origins only: what the cache has no part in is passed on
+//   stored            whether what is stored answers, and what is asked of the origin where it does not
+//   pages             without an origin: the single page, the page for what is not there
+
+import { requestDirectives } from "../http/cache-control.ts";
+import type { Scheme } from "../http/client-address.ts";
+import { fieldValue, type Field } from "../http/http-fields.ts";
+import { passReason, type PassReason } from "../http/http-pass.ts";
+import { decideReuse, type Candidate, type Reuse, type ReuseContext } from "../http/http-reuse.ts";
+import type { RequestTarget } from "../http/request-path.ts";
+import type { SiteConfig } from "./effective-devlove.ts";
+import { asksForUpgrade, headFault, type RequestHead } from "./request-check.ts";
+import type { CacheRoute, SiteRoutes } from "./site-routes.ts";
+import type { Verdict } from "./verdict.ts";
+
+export type PlannedSite = { readonly site: SiteConfig; readonly routes: SiteRoutes };
+
+export type HostFact =
+  /** No state has been published yet. */
+  | { readonly kind: "starting" }
+  | { readonly kind: "malformed" }
+  /** `host` is "" where none was named. */
+  | { readonly kind: "unknown"; readonly host: string }
+  | {
+      readonly kind: "served";
+      readonly host: { readonly name: string };
+      /** Undefined: no devlove is active. */
+      readonly compiled: PlannedSite | undefined;
+    };
+
+export type FileFact =
+  | { readonly kind: "file" }
+  /** The path names a directory with an index; `path` is its canonical form with a slash at the end, encoded. */
+  | { readonly kind: "directory"; readonly path: string }
+  /** It was another at the end of each reading. */
+  | { readonly kind: "changing" }
+  | { readonly kind: "none" };
+
+/** Undefined: not known yet. Who answers adds what is wanted; what turns out not to hold is taken back, and wanted again. */
+export type RequestFacts = {
+  readonly request: RequestHead;
+  /** Undefined: the target is neither a path nor an http URL. */
+  readonly target: RequestTarget | undefined;
+  /** In which the visitor asked. */
+  readonly scheme: Scheme;
+  readonly host: HostFact | undefined;
+  readonly verdict: Pick<Verdict, "kind"> | undefined;
+  readonly file: FileFact | undefined;
+  readonly singlePage: FileFact | undefined;
+  readonly notFoundPage: FileFact | undefined;
+  readonly rule: CacheRoute | undefined;
+  readonly stored: StoredFact | undefined;
+};
+
+/** One look at the cache. */
+export type StoredFact = ReuseContext & {
+  /** Selected for the request. */
+  readonly base: Candidate | undefined;
+};
+
+export type Wanted =
+  | "host"
+  | "verdict"
+  | "file"
+  | "single-page"
+  | "not-found-page"
+  | "rule"
+  | "stored";
+
+export type Refused = {
+  readonly kind: "refused";
+  readonly because:
+    | "request"
+    | "starting"
+    | "host"
+    | "no-devlove"
+    | "upgrade"
+    | "body"
+    | "changing"
+    | "method"
+    | "nothing-there";
+  readonly status: number;
+  readonly text: string;
+  readonly fields: readonly Field[];
+};
+
+export type RequestAnswer =
+  | Refused
+  | { readonly kind: "blocked" }
+  | { readonly kind: "redirect-to-https" }
+  | {
+      readonly kind: "redirect";
+      readonly by: "rule" | "directory";
+      readonly status: number;
+      readonly to: string;
+    }
+  /** What may be asked of the site, or of its files alone. */
+  | { readonly kind: "options"; readonly allow: string; readonly isOfFiles: boolean }
+  | { readonly kind: "file" }
+  | { readonly kind: "single-page" }
+  | { readonly kind: "not-found-page" }
+  | { readonly kind: "pass"; readonly reason: PassReason }
+  /** The request asked for nothing else (only-if-cached). `passed`: the cache has no part in it. */
+  | { readonly kind: "nothing-stored"; readonly passed: PassReason | undefined }
+  | Exclude<Reuse, { readonly kind: "refuse" }>;
+
+const methodsOfFiles = "GET, HEAD, OPTIONS";
+const methodsOfSites = "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE";
+
+/** Cheap where little is new: what was decided by an earlier step is not looked at again. */
+export function nextStep(facts: RequestFacts): Wanted | RequestAnswer {
+  const { request, target, host, verdict } = facts;
+  if (host === undefined) return onArrival(request, target);
+  if (host.kind !== "served") return unserved(host);
+  if (verdict === undefined) return "verdict";
+  if (verdict.kind === "block") return blocked;
+  const { compiled } = host;
+  if (compiled === undefined) {
+    const text = `${host.host.name} is linked, but no configuration (devlove) is active for it.`;
+    return refused("no-devlove", 503, text);
+  }
+  return target === undefined ? oddTarget(request) : onSite(facts, compiled, target);
+}
+
+function onArrival(
+  request: RequestHead,
+  target: RequestTarget | undefined,
+): "host" | RequestAnswer {
+  const fault = headFault(request);
+  if (fault === undefined) return target === undefined ? oddTarget(request) : "host";
+  const { status, text } = fault;
+  return refused("request", status, text, status === 405 ? [["Allow", methodsOfSites]] : []);
+}
+
+function oddTarget({ method, url }: RequestHead): RequestAnswer {
+  if (url === "*" && method === "OPTIONS")
+    return { kind: "options", allow: methodsOfSites, isOfFiles: false };
+  return refused("request", 400, "The request target is neither a path nor an http URL.");
+}
+
+function unserved(fact: Exclude<HostFact, { kind: "served" }>): Refused {
+  if (fact.kind === "starting")
+    return refused("starting", 503, "The accelerator is starting.", [["Retry-After", "1"]]);
+  if (fact.kind === "malformed") return refused("host", 400, "The Host field names no host.");
+  if (fact.host === "") return refused("host", 421, "The request names no host.");
+  const host = JSON.stringify(fact.host.slice(0, 253));
+  return refused("host", 421, `No site is served here under the name ${host}.`);
+}
+
+function onSite(
+  facts: RequestFacts,
+  { site, routes }: PlannedSite,
+  target: RequestTarget,
+): Wanted | RequestAnswer {
+  const { request, file, rule, stored } = facts;
+  const isRead = request.method === "GET" || request.method === "HEAD";
+  if (stored !== undefined) return reused(stored);
+  if (rule !== undefined) return passedOn(request, target, rule) ?? "stored";
+  if (file === undefined) {
+    const said = saidBySite(facts, site, routes, target);
+    return said ?? (isRead || site.backend === null ? "file" : "rule");
+  }
+  if (file.kind !== "none") return isRead ? found(file, target) : notRead(request);
+  if (site.backend !== null) return "rule";
+  return isRead ? insteadOfFile(facts, site) : nothingThere;
+}
+
+/** What the site says of a request before it is looked for what it asks for. */
+function saidBySite(
+  { request, scheme }: RequestFacts,
+  { tls, limits }: SiteConfig,
+  { redirect }: SiteRoutes,
+  { rawPath }: RequestTarget,
+): RequestAnswer | undefined {
+  if (asksForUpgrade(request.fields))
+    return refused("upgrade", 501, "WebSocket connections are not passed on in this version.");
+  if (tls.redirect_http && scheme === "http") return redirectToHttps;
+  if (Number(fieldValue(request.fields, "content-length") ?? 0) > limits.body_bytes_max) {
+    const text = `The body of a request to this site may have ${limits.body_bytes_max} bytes at most.`;
+    return refused("body", 413, text);
+  }
+  const said = redirect(rawPath);
+  return said && { kind: "redirect", by: "rule", status: said.status, to: said.to };
+}
+
+function found(
+  file: Exclude<FileFact, { kind: "none" }>,
+  { rawQuery }: RequestTarget,
+): RequestAnswer {
+  switch (file.kind) {
+    case "file":
+      return theFile;
+    case "directory": {
+      const query = rawQuery === "" ? "" : `?${rawQuery}`;
+      return { kind: "redirect", by: "directory", status: 301, to: `${file.path}${query}` };
+    }
+    case "changing": {
+      const text = "The file is being changed at this moment.";
+      return refused("changing", 503, text, [["Retry-After", "1"]]);
+    }
+    default:
+      return file satisfies never;
+  }
+}
+
+function notRead({ method }: RequestHead): RequestAnswer {
+  if (method === "OPTIONS") return { kind: "options", allow: methodsOfFiles, isOfFiles: true };
+  const text = `Files are read with GET and HEAD; ${method} is not for them.`;
+  return refused("method", 405, text, [["Allow", methodsOfFiles]]);
+}
+
+/** Neither a file nor a backend. */
+function insteadOfFile(
+  { singlePage, notFoundPage }: RequestFacts,
+  { single_page, not_found }: SiteConfig,
+): Wanted | RequestAnswer {
+  if (single_page !== null) {
+    if (singlePage === undefined) return "single-page";
+    if (singlePage.kind === "file") return theSinglePage;
+  }
+  if (not_found !== null) {
+    if (notFoundPage === undefined) return "not-found-page";
+    if (notFoundPage.kind === "file") return theNotFoundPage;
+  }
+  return nothingThere;
+}
+
+/** Undefined: the cache is asked. */
+function passedOn(
+  { method, fields, hasBody }: RequestHead,
+  { hasLoneMark }: RequestTarget,
+  rule: CacheRoute,
+): RequestAnswer | undefined {
+  const reason = passReason({ method, fields, hasBody, hasLoneMark }, rule);
+  if (reason === undefined) return undefined;
+  // RFC 9111 §5.2.1.7. A method whose answers are never stored cannot mean it.
+  const isRead = method === "GET" || method === "HEAD";
+  return isRead && requestDirectives(fields).onlyIfCached
+    ? { kind: "nothing-stored", passed: reason }
+    : { kind: "pass", reason };
+}
+
+function reused(stored: StoredFact): RequestAnswer {
+  const reuse = decideReuse(stored.base, stored);
+  return reuse.kind === "refuse" ? { kind: "nothing-stored", passed: undefined } : reuse;
+}
+
+const blocked: RequestAnswer = { kind: "blocked" };
+const redirectToHttps: RequestAnswer = { kind: "redirect-to-https" };
+const theFile: RequestAnswer = { kind: "file" };
+const theSinglePage: RequestAnswer = { kind: "single-page" };
+const theNotFoundPage: RequestAnswer = { kind: "not-found-page" };
+const nothingThere = refused("nothing-there", 404, "There is nothing under this address.");
+
+function refused(
+  because: Refused["because"],
+  status: number,
+  text: string,
+  fields: readonly Field[] = [],
+): Refused {
+  return { kind: "refused", because, status, text, fields };
+}
