@@ -19,7 +19,6 @@ import { createHookDelivery } from "./mail/hook.ts";
 import { createPages, type LinkPorts } from "./mail/pages.ts";
 import { startPolling } from "./mail/polling.ts";
 import type { Asker } from "./mail-pages.ts";
-import type { Outbox } from "./mail/ports.ts";
 import { recoveryMail } from "./mail/recovery-mail.ts";
 import { startSender, type SenderTimings } from "./mail/sender.ts";
 import { createSmtpDelivery } from "./mail/smtp.ts";
@@ -32,15 +31,7 @@ import type { Store } from "./store/engine/database.ts";
 import type { AlertRules } from "./store/content/domain-reports.ts";
 import { dropOldNotices } from "./store/notices/notice-expiry.ts";
 import { enqueue } from "./store/notices/outbox.ts";
-import {
-  endMessage,
-  expireMessages,
-  outboxBacklog,
-  postponeMessage,
-  putBackMessage,
-  releaseLeases,
-  takeMessage,
-} from "./store/notices/outbox-sending.ts";
+import { Outbox, releaseLeases } from "./store/notices/outbox-sending.ts";
 import {
   finishRecovery,
   hasLinksEnough,
@@ -85,7 +76,7 @@ export async function openNotices(deps: NoticesDeps): Promise<Notices> {
   await releaseLeases(store);
   stack.use(
     startSender({
-      outbox: outboxOf(deps),
+      outbox: new Outbox({ ...deps, owner: randomBytes(8).toString("hex") }),
       mail: mailDelivery(settings),
       chat: createHookDelivery({
         mayBePrivate: settings["chat.private_hooks"],
@@ -188,22 +179,6 @@ function mailDelivery(settings: CentralSettings) {
     timeoutMs: settings["mail.timeout"],
     idHost: new URL(settings.base_url).hostname.replace(/^\[(.*)\]$/, "$1"),
   });
-}
-
-function outboxOf({ store, sealer, now }: NoticesDeps): Outbox {
-  const owner = randomBytes(8).toString("hex");
-  return {
-    take: async (channel, ms, busy) =>
-      takeMessage({ store, sealer }, channel, { owner, ms }, now(), busy),
-    sent: async ({ id }) => endMessage(store, { id, owner }, { state: "sent", error: null }, now()),
-    failed: async ({ id }, error) =>
-      endMessage(store, { id, owner }, { state: "failed", error }, now()),
-    postpone: async ({ id, recipient }, until, reason) =>
-      postponeMessage(store, { id, owner, recipient }, until, reason),
-    putBack: async ({ id }, reason) => putBackMessage(store, { id, owner }, reason),
-    expire: async () => expireMessages(store, now()),
-    backlog: async () => outboxBacklog(store),
-  };
 }
 
 /** Whether there was a request. */

@@ -22,7 +22,6 @@ import { createLocalWakeBus } from "./agents/wake.ts";
 import { auditRoute } from "./api/audit-route.ts";
 import { createCustomerApi } from "./api/customer-api.ts";
 import { operatorRoutes } from "./api/operator-routes.ts";
-import type { Live } from "./api/ports.ts";
 import { entryUrl } from "../base/entry.ts";
 import { createBackupHold } from "./backup-hold.ts";
 import { startFront } from "./front.ts";
@@ -51,6 +50,7 @@ import { siteNames } from "./store/journal/sites.ts";
 import { openStoreKey } from "./store/engine/store-key.ts";
 import { dropUnreviewed } from "./store/bots/unreviewed-counting.ts";
 import { centralStatus, unreadiness } from "./status.ts";
+import type { Live } from "./api/deps.ts";
 
 export type CentralOptions = {
   readonly settings: CentralSettings;

@@ -9,7 +9,7 @@ import { SenderTelemetry } from "../../src/central/mail/telemetry.ts";
 import { CustomerStore, type CustomerUnit } from "../../src/central/store/people/customer-store.ts";
 import { openTestStore } from "./any-store.ts";
 import { saveHello, saveReport } from "../../src/central/store/journal/instances.ts";
-import { endMessage, takeMessage } from "../../src/central/store/notices/outbox-sending.ts";
+import { Outbox } from "../../src/central/store/notices/outbox-sending.ts";
 import type { Outgoing } from "../../src/core/outgoing.ts";
 import { parseSha256 } from "../../src/core/ids.ts";
 import { chainStart } from "../../src/core/journal/journal-chain.ts";
@@ -119,19 +119,14 @@ export async function openNoticeRig(more = "") {
   };
   /** What waits in the outbox, taken out of it. */
   const messages = async (): Promise<readonly (Outgoing & { readonly kind: string })[]> => {
+    const outbox = new Outbox({ store, sealer, now, owner: "rig" });
     const taken: (Outgoing & { readonly kind: string })[] = [];
     for (const channel of ["mail", "chat"] as const)
       for (;;) {
-        const one = await takeMessage(
-          { store, sealer },
-          channel,
-          { owner: "rig", ms: 1_000 },
-          now(),
-        );
+        const one = await outbox.take(channel, 1_000);
         if (one === undefined) break;
         taken.push({ ...one.message, kind: one.kind });
-        const { id } = one;
-        await endMessage(store, { id, owner: "rig" }, { state: "sent", error: null }, now());
+        await outbox.sent(one);
       }
     return taken;
   };

@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { Health } from "../../src/base/health.ts";
 import { Registry } from "../../src/base/metrics.ts";
 import { createSealer } from "../../src/base/seal.ts";
-import type { Outbox } from "../../src/central/mail/ports.ts";
 import { SenderTelemetry } from "../../src/central/mail/telemetry.ts";
 import { CustomerStore } from "../../src/central/store/people/customer-store.ts";
 import { openTestStore } from "./any-store.ts";
@@ -15,14 +14,7 @@ import {
   type NewMessage,
   type OutboxLimits,
 } from "../../src/central/store/notices/outbox.ts";
-import {
-  endMessage,
-  expireMessages,
-  outboxBacklog,
-  postponeMessage,
-  putBackMessage,
-  takeMessage,
-} from "../../src/central/store/notices/outbox-sending.ts";
+import { Outbox } from "../../src/central/store/notices/outbox-sending.ts";
 import type { Outgoing } from "../../src/core/outgoing.ts";
 import { tempDir } from "./temp-dir.ts";
 
@@ -43,18 +35,7 @@ export async function openOutbox() {
       .execute();
   const health = new Health(now);
   const registry = new Registry();
-  const outboxAs = (owner: string): Outbox => ({
-    take: async (channel, ms, busy) =>
-      takeMessage({ store, sealer }, channel, { owner, ms }, now(), busy),
-    sent: async ({ id }) => endMessage(store, { id, owner }, { state: "sent", error: null }, now()),
-    failed: async ({ id }, error) =>
-      endMessage(store, { id, owner }, { state: "failed", error }, now()),
-    postpone: async ({ id, recipient }, when, reason) =>
-      postponeMessage(store, { id, owner, recipient }, when, reason),
-    putBack: async ({ id }, reason) => putBackMessage(store, { id, owner }, reason),
-    expire: async () => expireMessages(store, now()),
-    backlog: async () => outboxBacklog(store),
-  });
+  const outboxAs = (owner: string): Outbox => new Outbox({ store, sealer, now, owner });
   const enqueued = async (
     recipient: string,
     message: Outgoing,

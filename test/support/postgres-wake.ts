@@ -1,7 +1,7 @@
 // The wake-up of channels between processes: PostgreSQL's NOTIFY, which is heard after the commit of whoever sends it.
 
+import type { WakeBus } from "../../src/central/agents/wake.ts";
 import type pg from "pg";
-import type { WakeBus } from "../../src/central/agents/ports.ts";
 
 const channel = "accel_journal";
 /** A notification has at most 8,000 bytes. */

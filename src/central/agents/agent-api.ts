@@ -16,13 +16,15 @@ import { createBotSetRoute, createJournalRoute, createSnapshotRoute } from "./jo
 import type { LogThread } from "./log-client.ts";
 import { createLogIntakeRoute } from "./log-intake.ts";
 import type { AgentMetrics } from "./metrics.ts";
-import type { AgentBlobs, AgentStore, WakeBus } from "./ports.ts";
 import { createReceiptsRoute, createReportsRoute } from "./report-routes.ts";
 import { createTokenRoute } from "./token-route.ts";
+import type { BlobFiles } from "../store/content/blobs.ts";
+import type { AgentStore } from "../store/journal/agent-store.ts";
+import type { WakeBus } from "./wake.ts";
 
 export type AgentApiDeps = {
   readonly store: AgentStore;
-  readonly blobs: AgentBlobs;
+  readonly blobs: BlobFiles;
   readonly bus: WakeBus;
   readonly hub: Hub;
   readonly thread: LogThread;

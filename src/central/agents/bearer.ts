@@ -2,8 +2,8 @@
 
 import type { IncomingMessage } from "node:http";
 import { refusal, type Answer } from "./answers.ts";
-import type { AgentStore } from "./ports.ts";
 import { tokenDigest } from "./token-route.ts";
+import type { AgentStore } from "../store/journal/agent-store.ts";
 
 export type Caller =
   | { readonly ok: true; readonly deploymentSiteId: number }

@@ -9,7 +9,8 @@ import { parseSha256, type Sha256 } from "../../core/ids.ts";
 import { blobBytesMax, blobCoding, blobSizeField, decodeBlobsWanted } from "../../wire/manifest.ts";
 import { describeErrors } from "../../wire/validate.ts";
 import { answer, refusal, type Answer, type Route } from "./answers.ts";
-import type { AgentBlobs, AgentStore, BlobPut } from "./ports.ts";
+import type { BlobFiles, BlobReceived } from "../store/content/blobs.ts";
+import type { AgentStore } from "../store/journal/agent-store.ts";
 
 const wantedBytesMax = 10_000 * 72 + 1_024; // 10,000 digests with quotes and commas.
 /** At once, of all agents together: each holds a descriptor and a temporary file. */
@@ -17,7 +18,7 @@ const uploadsMax = 256;
 const uploadsOfSiteMax = 16;
 
 /** `GET blobs/{sha256}`. What is sealed for one site is given to this site alone. */
-export function createBlobRoute(blobs: AgentBlobs, store: Pick<AgentStore, "certificates">): Route {
+export function createBlobRoute(blobs: BlobFiles, store: Pick<AgentStore, "certificates">): Route {
   return async ({ request, response, signal, deploymentSiteId }, [name = ""]) => {
     const sha256 = parseSha256(name);
     const found =
@@ -66,7 +67,7 @@ type BlobFound = {
   readonly stream: (first: number, last: number) => Readable;
 };
 
-async function sharedBlob(blobs: AgentBlobs, sha256: Sha256): Promise<BlobFound | undefined> {
+async function sharedBlob(blobs: BlobFiles, sha256: Sha256): Promise<BlobFound | undefined> {
   const size = await blobs.sizeOf(sha256);
   return size === undefined
     ? undefined
@@ -101,7 +102,7 @@ function parseRange(
 }
 
 /** `POST blobs/missing` */
-export function createBlobsMissingRoute(blobs: AgentBlobs): Route {
+export function createBlobsMissingRoute(blobs: BlobFiles): Route {
   return async ({ request }) => {
     const read = await readBody(request, wantedBytesMax);
     if (!read.ok) return refusal("too_large", "at most 10,000 digests at once");
@@ -112,7 +113,7 @@ export function createBlobsMissingRoute(blobs: AgentBlobs): Route {
 }
 
 /** `PUT blobs/{sha256}` */
-export function createBlobUploadRoute(blobs: AgentBlobs): Route {
+export function createBlobUploadRoute(blobs: BlobFiles): Route {
   const uploads = new Map<number, number>();
   return async ({ request, deploymentSiteId }, [name = ""]) => {
     const sha256 = parseSha256(name);
@@ -136,7 +137,7 @@ export function createBlobUploadRoute(blobs: AgentBlobs): Route {
   };
 }
 
-function received(outcome: BlobPut, sha256: Sha256): Answer {
+function received(outcome: BlobReceived, sha256: Sha256): Answer {
   switch (outcome) {
     case "stored":
       return { status: 204 };

@@ -11,7 +11,7 @@ import type { Position } from "../../wire/position.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import type { ChannelSocket, PeerMessage } from "./channel-socket.ts";
 import { judgeFit } from "./journal-fit.ts";
-import type { AgentStore } from "./ports.ts";
+import type { AgentStore } from "../store/journal/agent-store.ts";
 
 export type ProgressMessage = Extract<PeerMessage, { type: "progress" }>;
 

@@ -13,7 +13,8 @@ import { Channel, type ChannelEvents, type ProgressMessage } from "./channel.ts"
 import { ChannelSocket } from "./channel-socket.ts";
 import { Duplicates } from "./duplicates.ts";
 import type { AgentMetrics } from "./metrics.ts";
-import type { AgentStore, WakeBus } from "./ports.ts";
+import type { AgentStore } from "../store/journal/agent-store.ts";
+import type { WakeBus } from "./wake.ts";
 
 export type HubDeps = {
   readonly store: AgentStore;

@@ -1,7 +1,7 @@
 // Whether an agent's position belongs to this journal: same store, not beyond the head, same digest over all entries before it.
 
 import { chainStart } from "../../core/journal/journal-chain.ts";
-import type { AgentStore } from "./ports.ts";
+import type { AgentStore } from "../store/journal/agent-store.ts";
 
 /** Where an agent says that it stands; epoch null: it has no state of any store. */
 export type JournalPosition = {

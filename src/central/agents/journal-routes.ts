@@ -5,7 +5,8 @@ import { parseDomainName } from "../../core/ids.ts";
 import type { JournalPage } from "../../wire/journal.ts";
 import { answer, refusal, type Route } from "./answers.ts";
 import { judgeFit, type JournalPosition } from "./journal-fit.ts";
-import type { AgentStore, WakeBus } from "./ports.ts";
+import type { AgentStore } from "../store/journal/agent-store.ts";
+import type { WakeBus } from "./wake.ts";
 
 const waitMaxS = 30;
 /** Of one site at a time: its agent has one poll, and a few may hang behind a proxy that dropped them. */

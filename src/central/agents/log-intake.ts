@@ -18,7 +18,7 @@ import type { LogThread } from "./log-client.ts";
 import { LogRoom } from "./log-room.ts";
 import type { AppendOutcome } from "./log-store.ts";
 import type { AgentMetrics } from "./metrics.ts";
-import type { AgentStore } from "./ports.ts";
+import type { AgentStore } from "../store/journal/agent-store.ts";
 
 type BatchHead = {
   /** Who delivers; undefined: an agent of the release before, which does not say. */

@@ -6,7 +6,7 @@ import { decodeReceiptBatch, type Receipt } from "../../wire/receipt.ts";
 import { describeErrors } from "../../wire/validate.ts";
 import { answer, refusal, type Route } from "./answers.ts";
 import { parseJson } from "./blob-routes.ts";
-import type { AgentStore } from "./ports.ts";
+import type { AgentStore } from "../store/journal/agent-store.ts";
 
 const bodyBytesMax = 4 * 2 ** 20; // 1,000 receipts of 4 KiB.
 

@@ -9,8 +9,9 @@ import { readBody } from "../../base/http-listener.ts";
 import { parseName16, parseSecret16, type Name16 } from "../../core/ids.ts";
 import { clockSkewMaxMs, type TokenAnswer } from "../../wire/token.ts";
 import { answer, refusal, type Answer } from "./answers.ts";
-import type { AgentStore, SiteCredentials } from "./ports.ts";
 import { createRateLimit } from "./rate-limit.ts";
+import type { AgentStore } from "../store/journal/agent-store.ts";
+import type { SiteSecrets } from "../store/journal/agent-tokens.ts";
 
 export const tokenLifetimeS = 3_600;
 const tokenBytes = 32;
@@ -91,7 +92,7 @@ function parseBasic(header: string | undefined): { name: Name16; secret: string 
 }
 
 /** In constant time for each secret, and without telling which of them it was. */
-function matches({ secrets }: SiteCredentials, given: string): boolean {
+function matches({ secrets }: SiteSecrets, given: string): boolean {
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
   let found = false;
   for (const secret of secrets) found = timingSafeEqual(digest(secret), digest(given)) || found;

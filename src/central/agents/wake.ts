@@ -1,6 +1,11 @@
 // The wake-up of channels within one process.
 
-import type { WakeBus } from "./ports.ts";
+/** Tells that a site's journal grew. Between processes something like LISTEN/NOTIFY takes the place of the one below. */
+export type WakeBus = {
+  publish(deploymentSiteIds: Iterable<number>): void;
+  /** The listener must not throw. */
+  subscribe(listener: (deploymentSiteIds: readonly number[]) => void): Disposable;
+};
 
 /** Listeners are called in the same turn; the publisher calls after its commit. */
 export function createLocalWakeBus(): WakeBus {

@@ -4,8 +4,8 @@ import { canonicalJson } from "../../core/journal/canonical-json.ts";
 import { AccelError } from "../../core/faults.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
 import { decodeManifest, type Manifest } from "../../wire/manifest.ts";
-import type { BlobStore } from "./ports.ts";
-import type { ActivationBasis } from "./content-unit.ts";
+import type { BlobStore } from "./deps.ts";
+import type { ActivationBasis } from "../store/content/viewsets.ts";
 
 type Composed = Pick<ActivationBasis, "schema" | "content" | "filesBlob">;
 

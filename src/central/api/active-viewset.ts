@@ -7,12 +7,14 @@ import { conflict, list, notFound, ok, type Answer } from "./http/answer.ts";
 import { devloveFault, ownNames, unlessBusy } from "./devlove.ts";
 import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
 import { idOf, isProblem, mainDomain, shownId } from "./http/path-values.ts";
-import type { ResourceDeps } from "./resources.ts";
-import type { Actor, DomainRow, Unit } from "./unit.ts";
+import type { ResourceDeps } from "./deps.ts";
+import type { Actor } from "../store/people/users.ts";
+import type { DomainRow } from "../store/content/domains.ts";
+import type { CustomerUnit } from "../store/people/customer-store.ts";
 
 const path = "/active-viewset/:domain/:viewset_id/";
 
-async function version(unit: Unit, domain: DomainRow, text: string): Promise<Answer> {
+async function version(unit: CustomerUnit, domain: DomainRow, text: string): Promise<Answer> {
   const id = idOf(text);
   const [found] = await unit.viewsets.list(domain.id, { after: id - 1, limit: 1 });
   return found?.id === id ? ok(found) : notFound(`viewset ${shownId(text)} of ${domain.name}`);

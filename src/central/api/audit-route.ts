@@ -7,17 +7,18 @@ import type { AuditLine, AuditQuery } from "../../core/audit-trail.ts";
 import { AccelError } from "../../core/faults.ts";
 import { decodeAuditAsked, type AuditAsked } from "../../wire/operator.ts";
 import { handler } from "./operator-routes.ts";
-import type { Audit } from "./operator-unit.ts";
-import type { CustomerStore } from "./unit.ts";
+import type { CustomerUnit, Transactions } from "../store/people/customer-store.ts";
 
 const linesDefault = 50;
 /** Ids looked at in one transaction: some 10 ms. */
 const idsAtOnce = 10_000;
+type Audit = CustomerUnit["audit"];
+
 /** Between two looks of one who follows. */
 const lookMs = 500;
 
 export type AuditRouteDeps = {
-  readonly store: CustomerStore;
+  readonly store: Transactions;
   /** Ends those who follow. */
   readonly stop: AbortSignal;
 };

@@ -18,11 +18,14 @@ import {
 } from "./http/answer.ts";
 import { parseMarkedRange, parseRemovedRange } from "./bot-range.ts";
 import { divided, elementsAtOnce, prepareRewrite, type Prepared } from "./bot-rewriting.ts";
-import type { BotHeld, BotPlace } from "./content-unit.ts";
 import type { Call } from "./http/endpoint.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
-import type { RateLimit } from "./resources.ts";
-import type { Actor, HostRow, Unit } from "./unit.ts";
+import type { BotHeld } from "../store/bots/bot-rewrite.ts";
+import type { BotPlace } from "../store/bots/bot-place.ts";
+import type { RateLimit } from "./deps.ts";
+import type { Actor } from "../store/people/users.ts";
+import type { HostRow } from "../store/content/domains.ts";
+import type { CustomerUnit } from "../store/people/customer-store.ts";
 
 /** Of all marks. */
 export type Marks = {
@@ -55,7 +58,7 @@ type Asked = {
   readonly elements: readonly IpRange[];
   readonly whole: IpRange;
   readonly text: string;
-  readonly find: (unit: Unit) => Promise<Found | ProblemAnswer>;
+  readonly find: (unit: CustomerUnit) => Promise<Found | ProblemAnswer>;
 };
 
 export function badRange(reason: string): ProblemAnswer {
@@ -214,7 +217,7 @@ async function put(asked: Asked, prepared: Prepared, isMark: boolean): Promise<A
   return answer === meanwhile ? undefined : answer;
 }
 
-async function isOver(unit: Unit, { call, marks }: Asked, more: number): Promise<boolean> {
+async function isOver(unit: CustomerUnit, { call, marks }: Asked, more: number): Promise<boolean> {
   const most = marks.elementsMax - more;
   const limits = { most, botMax: rangeElementsMax };
   return (await unit.bots.total(call.actor.customerId, limits)) > most;
@@ -233,7 +236,7 @@ function customerIsFull({ elementsMax }: Marks): ProblemAnswer {
 }
 
 async function record(
-  unit: Unit,
+  unit: CustomerUnit,
   actor: Actor,
   set: BotSet,
   botId: number,
@@ -244,7 +247,7 @@ async function record(
 
 /** The bot, with what the other list has of the range. */
 async function marked(
-  unit: Unit,
+  unit: CustomerUnit,
   { whole }: Asked,
   { host, place }: Found,
   bot: BotRecord | undefined,

@@ -5,8 +5,9 @@
 
 import { setImmediate } from "node:timers/promises";
 import { formatRange, type IpRange } from "../../core/addresses/ip.ts";
-import type { BotHeld, BotPlace, BotRewrite } from "./content-unit.ts";
 import type { Context } from "./http/endpoint.ts";
+import type { BotHeld, BotRewrite } from "../store/bots/bot-rewrite.ts";
+import type { BotPlace } from "../store/bots/bot-place.ts";
 
 /** Written or removed in one transaction, which others wait for some 50 ms. */
 export const elementsAtOnce = 2_000;

@@ -19,9 +19,8 @@ import { list, ok } from "./http/answer.ts";
 import { attach, badRange, detach, type Marks } from "./bot-marks.ts";
 import { parsePlainRange } from "./bot-range.ts";
 import { markAnswer, markQueryFault } from "./mark-answer.ts";
-import type { Ports } from "./ports.ts";
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
-import type { ResourceDeps } from "./resources.ts";
+import type { Ports, ResourceDeps } from "./deps.ts";
 
 const customersMax = 20_000; // Some 4 MB of buckets.
 

@@ -13,11 +13,11 @@ import { invalid, notFound, ok, type Answer, type ProblemAnswer } from "./http/a
 import { askAgents, type DryRunAsked } from "./dry-run.ts";
 import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
-import type { ClearFound } from "./content-unit.ts";
-import type { PatternCheck } from "./ports.ts";
 import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
-import type { ResourceDeps } from "./resources.ts";
-import type { Actor } from "./unit.ts";
+import type { ClearFound } from "../store/journal/clears.ts";
+import type { PatternCheck } from "../../base/pattern-check.ts";
+import type { ResourceDeps } from "./deps.ts";
+import type { Actor } from "../store/people/users.ts";
 
 const path = "/clear-accelerator-cache/:domain/";
 

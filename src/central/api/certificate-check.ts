@@ -8,7 +8,7 @@ import { parseSha256 } from "../../core/ids.ts";
 import { certificateNamesMax } from "../../wire/vault.ts";
 import { maySign } from "./certificate-key-usage.ts";
 import { certificateNames } from "./certificate-names.ts";
-import type { CheckedCertificate } from "./vault-unit.ts";
+import type { CheckedCertificate } from "../store/vault/certificates.ts";
 
 type Refused = {
   readonly ok: false;

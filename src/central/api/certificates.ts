@@ -21,8 +21,10 @@ import {
 import { checkCertificate } from "./certificate-check.ts";
 import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
 import { idOf, isProblem, shownId } from "./http/path-values.ts";
-import type { ResourceDeps } from "./resources.ts";
-import type { Actor, SiteRow, Unit } from "./unit.ts";
+import type { ResourceDeps } from "./deps.ts";
+import type { Actor } from "../store/people/users.ts";
+import type { SiteRow } from "../store/journal/sites.ts";
+import type { CustomerUnit } from "../store/people/customer-store.ts";
 
 const path = "/upload/certificates/:deployment_name/";
 const nameParam = "deployment_name";
@@ -31,7 +33,7 @@ const nameParam = "deployment_name";
 const bodyBytesMax = 2 ** 18;
 
 async function siteNamed(
-  unit: Unit,
+  unit: CustomerUnit,
   { actor, param }: Pick<Call<unknown, Actor>, "actor" | "param">,
 ): Promise<SiteRow | ProblemAnswer> {
   const name = param(nameParam);

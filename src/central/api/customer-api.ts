@@ -7,7 +7,7 @@ import type { Json } from "../../core/journal/canonical-json.ts";
 import { ClientAddresses } from "../../core/http/client-address.ts";
 import { invalid, isGood, problem, type Answer } from "./http/answer.ts";
 import { createAuthenticate, type Authenticate } from "./http/authenticate.ts";
-import { resourceEndpoints, type ResourceDeps } from "./resources.ts";
+import { resourceEndpoints } from "./resources.ts";
 import { answerOnce, idempotentCall } from "./http/idempotent-call.ts";
 import { queryFault, queryOf } from "./http/query.ts";
 import { createContext, paramOf } from "./http/request-context.ts";
@@ -15,7 +15,10 @@ import { readFields } from "./http/request-fields.ts";
 import { addressOf, endedFacts, requestIds, statusOf } from "./http/request-line.ts";
 import { respond } from "./http/respond.ts";
 import { createRoute, type Routed } from "./http/router.ts";
-import type { Actor, CustomerStore, IdempotentCall } from "./unit.ts";
+import type { ResourceDeps } from "./deps.ts";
+import type { Actor } from "../store/people/users.ts";
+import type { Transactions } from "../store/people/customer-store.ts";
+import type { IdempotentCall } from "../store/engine/idempotency.ts";
 
 export type CustomerApiSettings = {
   /** Addresses and CIDR ranges whose X-Forwarded-For is believed. */
@@ -23,7 +26,7 @@ export type CustomerApiSettings = {
 };
 
 export type CustomerApiDeps = Omit<ResourceDeps, "settings"> & {
-  readonly store: CustomerStore;
+  readonly store: Transactions;
   readonly settings: CustomerApiSettings & ResourceDeps["settings"];
   readonly log: Log;
   readonly registry: Registry;

@@ -5,10 +5,11 @@ import { customerUpdate, type Customer, customerShape } from "../../wire/custome
 import { forbidden, list, noContent, notFound, ok } from "./http/answer.ts";
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import { idOf, shownId } from "./http/path-values.ts";
-import type { ResourceDeps } from "./resources.ts";
-import type { Actor, Unit } from "./unit.ts";
+import type { ResourceDeps } from "./deps.ts";
+import type { Actor } from "../store/people/users.ts";
+import type { CustomerUnit } from "../store/people/customer-store.ts";
 
-async function own(unit: Unit, actor: Actor, id: number) {
+async function own(unit: CustomerUnit, actor: Actor, id: number) {
   return id === actor.customerId ? unit.customers.find(id) : undefined;
 }
 

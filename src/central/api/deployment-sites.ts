@@ -20,13 +20,14 @@ import {
 } from "./http/answer.ts";
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import { idOf, parseTags, shownId, tagsProblem } from "./http/path-values.ts";
-import type { ResourceDeps } from "./resources.ts";
-import type { Actor, Unit } from "./unit.ts";
+import type { ResourceDeps } from "./deps.ts";
+import type { Actor } from "../store/people/users.ts";
+import type { CustomerUnit } from "../store/people/customer-store.ts";
 
 const path = "/deployment-site/:deployment_site_id/";
 const idParam = "deployment_site_id";
 
-async function record(unit: Unit, actor: Actor, id: string): Promise<Answer> {
+async function record(unit: CustomerUnit, actor: Actor, id: string): Promise<Answer> {
   const site = await unit.sites.record(actor.customerId, idOf(id));
   return site === undefined ? notFound(`deployment site ${shownId(id)}`) : ok(site);
 }

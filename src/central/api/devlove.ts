@@ -27,11 +27,10 @@ import {
 } from "./http/answer.ts";
 import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
 import { idOf, isProblem, mainDomain, shownId, viewsetName } from "./http/path-values.ts";
-import type { ResourceDeps } from "./resources.ts";
-import type { Actor, DomainRow, Unit } from "./unit.ts";
-
-/** Which backends a devlove may name beyond what is always refused. */
-export type DevloveRules = Pick<BackendRules, "otherLoopbackNamesAllowed">;
+import type { ResourceDeps } from "./deps.ts";
+import type { Actor } from "../store/people/users.ts";
+import type { DomainRow } from "../store/content/domains.ts";
+import type { CustomerUnit } from "../store/people/customer-store.ts";
 
 const path = "/:domain_name/devlove/:viewset_name/";
 
@@ -114,7 +113,7 @@ async function readFile({ actor, param, read }: Call<unknown, Actor>): Promise<A
 type Version = { readonly domain: DomainRow; readonly viewsetId: number };
 
 async function findVersion(
-  unit: Unit,
+  unit: CustomerUnit,
   actor: Actor,
   param: Call<unknown, Actor>["param"],
 ): Promise<Version | ProblemAnswer> {
@@ -131,7 +130,7 @@ type Write = { readonly schema: string; readonly content: string };
 /** Which hosts a document of the domain may name, as they are linked now. */
 export type OwnNames = { readonly mainDomain: string; readonly subDomains: readonly string[] };
 
-export async function ownNames(unit: Unit, domain: DomainRow): Promise<OwnNames> {
+export async function ownNames(unit: CustomerUnit, domain: DomainRow): Promise<OwnNames> {
   return { mainDomain: domain.name, subDomains: await unit.domains.subDomains(domain.id) };
 }
 

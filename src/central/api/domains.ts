@@ -25,7 +25,9 @@ import {
   shownId,
   tagsProblem,
 } from "./http/path-values.ts";
-import type { Actor, DomainRow, Unit } from "./unit.ts";
+import type { Actor } from "../store/people/users.ts";
+import type { DomainRow } from "../store/content/domains.ts";
+import type { CustomerUnit } from "../store/people/customer-store.ts";
 
 const path = "/domain/:name/";
 
@@ -42,7 +44,11 @@ function siteIdOf(body: SiteIds): number | undefined | ProblemAnswer {
     : (id ?? other);
 }
 
-async function siteMissing(unit: Unit, actor: Actor, id: number): Promise<Answer | undefined> {
+async function siteMissing(
+  unit: CustomerUnit,
+  actor: Actor,
+  id: number,
+): Promise<Answer | undefined> {
   const site = await unit.sites.find(actor.customerId, id);
   return site === undefined
     ? notFound(`deployment site ${id}`, [
@@ -55,7 +61,7 @@ function badName(at: string, name: string): ProblemAnswer {
   return invalid([{ path: at, message: namedDomainFault(name) ?? "must be a host name" }]);
 }
 
-async function record(unit: Unit, actor: Actor, id: number): Promise<Answer> {
+async function record(unit: CustomerUnit, actor: Actor, id: number): Promise<Answer> {
   const domain = await unit.domains.record(actor.customerId, id);
   return domain === undefined ? notFound(`domain ${id}`) : ok(domain);
 }
@@ -180,7 +186,7 @@ async function updateDomain({ actor, body, param, change }: Updated): Promise<An
 }
 
 async function putSubDomain(
-  unit: Unit,
+  unit: CustomerUnit,
   actor: Actor,
   domain: DomainRow,
   given: SubDomainGiven,

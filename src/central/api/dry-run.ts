@@ -2,7 +2,7 @@
 
 import type { DryRun, DryRunDeployment } from "../../wire/customer/clear.ts";
 import { dryRunSamplesMax } from "../../wire/ask.ts";
-import type { InstanceDryRun, Live } from "./ports.ts";
+import type { InstanceDryRun, Live } from "./deps.ts";
 
 /** What is asked; made by the endpoint's `handle`, which reads the store. */
 export type DryRunAsked = {

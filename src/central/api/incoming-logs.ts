@@ -19,10 +19,10 @@ import {
 } from "./http/answer.ts";
 import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
 import { hostNamed, idOf, isProblem, shownId } from "./http/path-values.ts";
-import type { DeploymentFacts } from "./content-unit.ts";
-import type { LogQuery } from "./ports.ts";
-import type { ResourceDeps } from "./resources.ts";
-import type { Actor } from "./unit.ts";
+import type { DeploymentFacts } from "../store/content/deployments.ts";
+import type { LogQuery } from "../agents/log-reader.ts";
+import type { ResourceDeps } from "./deps.ts";
+import type { Actor } from "../store/people/users.ts";
 
 export function incomingLogsEndpoints({ ports }: ResourceDeps): readonly Endpoint[] {
   return [

@@ -3,11 +3,11 @@
 import type { BotRecord, BotSummary, MarkDeployment } from "../../wire/customer/bot.ts";
 import type { BotSet } from "../../wire/journal.ts";
 import { invalid, type Answer, type ProblemAnswer } from "./http/answer.ts";
-import type { MarkFound, SetPlace } from "./content-unit.ts";
 import type { Call } from "./http/endpoint.ts";
-import type { Ports } from "./ports.ts";
 import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
-import type { Actor } from "./unit.ts";
+import type { MarkFound, SetPlace } from "../store/bots/mark-proof.ts";
+import type { Ports } from "./deps.ts";
+import type { Actor } from "../store/people/users.ts";
 
 export function markQueryFault(query: URLSearchParams): ProblemAnswer | undefined {
   const fault = query.has("wait") ? waitFault(query) : undefined;

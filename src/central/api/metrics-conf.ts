@@ -9,8 +9,8 @@ import type { EdgeFacts } from "../../wire/channel.ts";
 import type { MetricsConf, ScrapeJob } from "../../wire/customer/metrics-conf.ts";
 import { notFound, ok } from "./http/answer.ts";
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
-import type { DeploymentFacts, InstanceFacts } from "./content-unit.ts";
-import type { ResourceDeps } from "./resources.ts";
+import type { DeploymentFacts, InstanceFacts } from "../store/content/deployments.ts";
+import type { ResourceDeps } from "./deps.ts";
 
 /** An instance that was seen within is up, as far as anybody knows: three periods of its poll. */
 const liveMs = 180_000;

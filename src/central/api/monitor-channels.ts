@@ -22,10 +22,11 @@ import {
   type ProblemAnswer,
 } from "./http/answer.ts";
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
-import type { Channels } from "./notice-unit.ts";
 import { idOf, shownId } from "./http/path-values.ts";
-import type { ResourceDeps } from "./resources.ts";
-import type { Actor, Unit } from "./unit.ts";
+import type { Channels } from "../store/notices/monitor-channels.ts";
+import type { ResourceDeps } from "./deps.ts";
+import type { Actor } from "../store/people/users.ts";
+import type { CustomerUnit } from "../store/people/customer-store.ts";
 
 /** Of a customer and a kind: an alert is a message to each. */
 const channelsMax = 50;
@@ -35,7 +36,9 @@ type Kind<W extends { monitor_uid: string }, R extends Row> = {
   readonly name: "chat" | "email";
   readonly body: Body<W>;
   readonly shape: Shape<unknown>;
-  readonly of: (unit: Unit) => Channels<W, R & { when_created: string; when_updated: string }>;
+  readonly of: (
+    unit: CustomerUnit,
+  ) => Channels<W, R & { when_created: string; when_updated: string }>;
   readonly encode: (row: R, actor: Actor) => EmailChannel;
   readonly fault: (write: W) => ProblemAnswer | undefined;
 };

@@ -21,13 +21,13 @@ import {
   decodeUserShow,
 } from "../../wire/operator.ts";
 import { describeErrors, type Decoder } from "../../wire/validate.ts";
-import type { PageRange } from "./content-unit.ts";
-import type { CustomerLine } from "./operator-unit.ts";
 import { hashPassword } from "./password.ts";
-import type { CustomerStore, Unit } from "./unit.ts";
+import type { PageRange } from "../store/engine/work.ts";
+import type { CustomerLine } from "../store/people/people.ts";
+import type { CustomerUnit, Transactions } from "../store/people/customer-store.ts";
 
 export type OperatorDeps = {
-  readonly store: CustomerStore;
+  readonly store: Transactions;
   readonly randomBytes: (count: number) => Uint8Array;
 };
 
@@ -232,10 +232,10 @@ function about(
 
 /** What the action throws takes all of it back. */
 async function change<T>(
-  store: CustomerStore,
+  store: Transactions,
   operator: string,
   action: string,
-  run: (unit: Unit, tell: (told: Told) => void) => Promise<T>,
+  run: (unit: CustomerUnit, tell: (told: Told) => void) => Promise<T>,
 ): Promise<T> {
   return read(store, async (unit) => {
     const told: Told[] = [];
@@ -254,14 +254,17 @@ async function change<T>(
   });
 }
 
-async function read<T>(store: CustomerStore, action: (unit: Unit) => Promise<T>): Promise<T> {
+async function read<T>(
+  store: Transactions,
+  action: (unit: CustomerUnit) => Promise<T>,
+): Promise<T> {
   return (await store.run(async (unit) => ({ keep: true, value: await action(unit) }))).value;
 }
 
 /** A line at a time, a transaction for each page. */
 async function* pages<T extends { readonly id: number }>(
-  store: CustomerStore,
-  page: (unit: Unit, range: PageRange) => Promise<readonly T[]>,
+  store: Transactions,
+  page: (unit: CustomerUnit, range: PageRange) => Promise<readonly T[]>,
 ): AsyncGenerator<T, void, undefined> {
   for (let after: number | undefined = 0; after !== undefined;) {
     const range: PageRange = { after, limit: pageRows };
@@ -271,13 +274,13 @@ async function* pages<T extends { readonly id: number }>(
   }
 }
 
-async function personNamed(unit: Unit, username: string): Promise<Person> {
+async function personNamed(unit: CustomerUnit, username: string): Promise<Person> {
   const person = await unit.people.find(username);
   if (person === undefined) throw new AccelError("NOT_FOUND", `there is no user ${username}`);
   return person;
 }
 
-async function customerOf(unit: Unit, id: number): Promise<CustomerLine> {
+async function customerOf(unit: CustomerUnit, id: number): Promise<CustomerLine> {
   const [customer] = await unit.people.customers({ id }, { after: 0, limit: 1 });
   if (customer === undefined) throw new AccelError("NOT_FOUND", `there is no customer ${id}`);
   return customer;

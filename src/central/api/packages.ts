@@ -24,9 +24,10 @@ import {
 } from "./http/answer.ts";
 import { forPublishers, forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
 import { formBoundary, FormFault, FormStream } from "./http/form-stream.ts";
-import type { PackageStore, StagedPackage } from "./ports.ts";
-import type { ResourceDeps } from "./resources.ts";
-import type { Actor, Unit } from "./unit.ts";
+import type { PackageFiles, StagedPackage } from "../store/packages/package-files.ts";
+import type { ResourceDeps } from "./deps.ts";
+import type { Actor } from "../store/people/users.ts";
+import type { CustomerUnit } from "../store/people/customer-store.ts";
 
 type Deps = Pick<ResourceDeps, "ports" | "settings">;
 
@@ -102,11 +103,14 @@ function downloadEndpoints({ ports, settings }: Deps): readonly Endpoint[] {
   ];
 }
 
-async function named(unit: Unit, key: string | undefined): Promise<PackageRow | undefined> {
+async function named(unit: CustomerUnit, key: string | undefined): Promise<PackageRow | undefined> {
   return key === undefined ? undefined : unit.packages.find(key);
 }
 
-function fileAnswer({ file, size, sha256, storedAs }: PackageRow, files: PackageStore): Answer {
+function fileAnswer(
+  { file, size, sha256, storedAs }: PackageRow,
+  files: Pick<PackageFiles, "stream">,
+): Answer {
   return {
     kind: "file",
     status: 200,

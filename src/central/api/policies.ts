@@ -12,8 +12,9 @@ import { isTrue } from "../../wire/customer/shape.ts";
 import { conflict, invalid, ok, type Answer, type ProblemAnswer } from "./http/answer.ts";
 import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
-import type { BotPair, PolicyChange } from "./content-unit.ts";
-import type { Actor, Unit } from "./unit.ts";
+import type { BotPair, PolicyChange } from "../store/bots/policies.ts";
+import type { Actor } from "../store/people/users.ts";
+import type { CustomerUnit } from "../store/people/customer-store.ts";
 
 type Access = { unknown_bots_can_access: Parameters<typeof isTrue>[0] | null };
 type Write = {
@@ -80,7 +81,7 @@ async function setPolicy({ actor, body, change }: Call<Write, Actor>): Promise<A
 
 /** With the names of domains as the customer has them. */
 async function changeOf(
-  unit: Unit,
+  unit: CustomerUnit,
   actor: Actor,
   body: Write,
 ): Promise<PolicyChange | ProblemAnswer> {

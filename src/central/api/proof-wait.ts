@@ -2,7 +2,7 @@
 
 import { waitDefaultS, waitMaxS } from "../../wire/customer/proof.ts";
 import { invalid, type ProblemAnswer } from "./http/answer.ts";
-import type { Ports } from "./ports.ts";
+import type { Ports } from "./deps.ts";
 
 export function waitFault(query: URLSearchParams): ProblemAnswer | undefined {
   return waitMsOf(query) === undefined

@@ -1,6 +1,6 @@
 // All endpoints of the customer API, by subject.
 
-import type { DevloveRules } from "./devlove.ts";
+import type { ResourceDeps } from "./deps.ts";
 import { activeViewsetEndpoints } from "./active-viewset.ts";
 import { botEndpoints } from "./bots.ts";
 import { cacheClearEndpoints } from "./cache-clear.ts";
@@ -23,51 +23,6 @@ import { unreviewedBotEndpoints } from "./unreviewed-bots.ts";
 import { userProfileEndpoints } from "./user-profile.ts";
 import { viewsetImportEndpoints } from "./viewset-import.ts";
 import type { Endpoint } from "./http/endpoint.ts";
-import type { Ports } from "./ports.ts";
-
-/** Token buckets by key. */
-export type RateLimit = {
-  /** Takes as many as the request weighs (one), or tells how many milliseconds until it may. What weighs more than a full bucket leaves it in debt. */
-  take(key: string, weight?: number): number;
-  /** What was taken was not meant by the limit. */
-  give(key: string, weight?: number): void;
-  /** As `take` of one, without taking. */
-  waitMs(key: string): number;
-};
-
-export type PackageSettings = {
-  /** Of central, as customers reach it. */
-  readonly baseUrl: string;
-  readonly sizeMax: number;
-  /** What is undefined is told nobody. */
-  readonly bootstrapperUrl: string | undefined;
-  readonly versions: Readonly<Record<string, string>> | undefined;
-  readonly images: Readonly<Record<string, string>> | undefined;
-};
-
-export type ResourceDeps = {
-  readonly ports: Ports;
-  readonly now: () => Date;
-  readonly randomBytes: (count: number) => Uint8Array;
-  readonly rateLimit: (limit: {
-    readonly burst: number;
-    readonly perSecond: number;
-    readonly keysMax: number;
-  }) => RateLimit;
-  readonly settings: {
-    readonly trialsPerAddress: number;
-    readonly trialsTotal: number;
-    readonly marksPerSecond: number;
-    readonly marksBurst: number;
-    /** Addresses and ranges that a customer may attach in all. */
-    readonly botElements: number;
-    readonly packages: PackageSettings;
-    readonly recoveriesPerAddress: number;
-    /** Whether chat hooks may lead to private addresses. */
-    readonly privateHooksAllowed: boolean;
-    readonly devlove: DevloveRules;
-  };
-};
 
 /** A heading of the documents and what stands below it. */
 export type Subject = { readonly title: string; readonly endpoints: readonly Endpoint[] };

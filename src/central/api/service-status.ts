@@ -6,9 +6,9 @@ import type { ServiceStatus } from "../../wire/customer/service-status.ts";
 import { isBehind, oldestRelease } from "../../core/package-version.ts";
 import { ok } from "./http/answer.ts";
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
-import type { Reporting } from "./content-unit.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
-import type { ResourceDeps } from "./resources.ts";
+import type { Reporting } from "../store/content/deployments.ts";
+import type { ResourceDeps } from "./deps.ts";
 
 const reportingWindowMs = 180_000;
 

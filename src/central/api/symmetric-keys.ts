@@ -6,12 +6,17 @@ import { symmetricKeysMax } from "../../wire/vault.ts";
 import { conflict, created, list, notFound, ok, type Answer } from "./http/answer.ts";
 import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
 import { idOf, shownId } from "./http/path-values.ts";
-import type { Actor, Unit } from "./unit.ts";
+import type { Actor } from "../store/people/users.ts";
+import type { CustomerUnit } from "../store/people/customer-store.ts";
 
 const path = "/symenckeys/:symenckey_id/";
 const idParam = "symenckey_id";
 
-async function siteMissing(unit: Unit, actor: Actor, id: number): Promise<Answer | undefined> {
+async function siteMissing(
+  unit: CustomerUnit,
+  actor: Actor,
+  id: number,
+): Promise<Answer | undefined> {
   const site = await unit.sites.find(actor.customerId, id);
   return site === undefined
     ? notFound(`deployment site ${id}`, [
@@ -20,7 +25,7 @@ async function siteMissing(unit: Unit, actor: Actor, id: number): Promise<Answer
     : undefined;
 }
 
-async function record(unit: Unit, actor: Actor, id: string): Promise<Answer> {
+async function record(unit: CustomerUnit, actor: Actor, id: string): Promise<Answer> {
   const key = await unit.symmetricKeys.record(actor.customerId, idOf(id));
   return key === undefined ? notFound(`symmetric key ${shownId(id)}`) : ok(key);
 }

@@ -10,7 +10,7 @@ import {
 import { createAddressLimit } from "./http/address-limit.ts";
 import { ok, tooMany } from "./http/answer.ts";
 import { forAnyone, type Endpoint } from "./http/endpoint.ts";
-import type { ResourceDeps } from "./resources.ts";
+import type { ResourceDeps } from "./deps.ts";
 
 const hourS = 3_600;
 const keysMax = 20_000; // Some 4 MB of buckets.

@@ -6,7 +6,7 @@ import { trialStart, type Trial, trialShape } from "../../wire/customer/user.ts"
 import { createAddressLimit } from "./http/address-limit.ts";
 import { conflict, created, isGood, tooMany } from "./http/answer.ts";
 import { forAnyone, type Endpoint } from "./http/endpoint.ts";
-import type { ResourceDeps } from "./resources.ts";
+import type { ResourceDeps } from "./deps.ts";
 
 const hourS = 3_600;
 const addressesMax = 20_000; // Some 4 MB of buckets.

@@ -4,8 +4,8 @@ import { unreviewedDomainShape } from "../../wire/customer/unreviewed-bots.ts";
 import { lists } from "../../wire/customer/operation.ts";
 import type { UnreviewedDomain as Answered } from "../../wire/customer/unreviewed-bots.ts";
 import { list } from "./http/answer.ts";
-import type { UnreviewedDomain } from "./content-unit.ts";
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
+import type { UnreviewedDomain } from "../store/bots/unreviewed-bots.ts";
 
 const subDomainsNamed = 10;
 

@@ -6,11 +6,16 @@ import { conflict, forbidden, notFound, ok, type ProblemAnswer } from "./http/an
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import { hashPassword } from "./password.ts";
 import { idOf, shownId } from "./http/path-values.ts";
-import type { ResourceDeps } from "./resources.ts";
-import type { Actor, Unit } from "./unit.ts";
+import type { ResourceDeps } from "./deps.ts";
+import type { Actor } from "../store/people/users.ts";
+import type { CustomerUnit } from "../store/people/customer-store.ts";
 
 /** Undefined when it is the caller's own. Users of one customer know of each other. */
-async function refusal(unit: Unit, actor: Actor, pk: string): Promise<ProblemAnswer | undefined> {
+async function refusal(
+  unit: CustomerUnit,
+  actor: Actor,
+  pk: string,
+): Promise<ProblemAnswer | undefined> {
   const id = idOf(pk);
   if (id === actor.userId) return undefined;
   const other = await unit.users.profile(id);
@@ -21,7 +26,7 @@ async function refusal(unit: Unit, actor: Actor, pk: string): Promise<ProblemAns
 
 export function userProfileEndpoints({ randomBytes }: ResourceDeps): readonly Endpoint[] {
   const path = "/user-profile/:pk/";
-  const answer = async (unit: Unit, { userId }: Actor) => {
+  const answer = async (unit: CustomerUnit, { userId }: Actor) => {
     const found = await unit.users.profile(userId);
     return found === undefined ? notFound(`user ${userId}`) : ok(found.profile);
   };

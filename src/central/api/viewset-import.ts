@@ -11,14 +11,15 @@ import {
 import { conflict, notFound, ok, type ProblemAnswer } from "./http/answer.ts";
 import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
 import { idOf, isProblem, mainDomain, shownId, viewsetName } from "./http/path-values.ts";
-import type { ImportTarget } from "./content-unit.ts";
-import type { ResourceDeps } from "./resources.ts";
-import type { Actor, Unit } from "./unit.ts";
+import type { ImportTarget } from "../store/content/imports.ts";
+import type { ResourceDeps } from "./deps.ts";
+import type { Actor } from "../store/people/users.ts";
+import type { CustomerUnit } from "../store/people/customer-store.ts";
 
 const path = "/import-viewset/:domain/:deployment_id/:viewset/";
 
 async function target(
-  unit: Unit,
+  unit: CustomerUnit,
   { actor, param }: Call<unknown, Actor>,
 ): Promise<ImportTarget | ProblemAnswer> {
   const name = viewsetName(param("viewset"));

@@ -8,7 +8,7 @@ import { request as httpsRequest } from "node:https";
 import type { LookupFunction } from "node:net";
 import { messageOf } from "../../core/faults.ts";
 import { hookUrlFault, isPublicAddress } from "../../core/addresses/public-address.ts";
-import type { DeliverChat, Delivery } from "./ports.ts";
+import type { DeliverChat, Delivery } from "./delivery.ts";
 
 export type Resolve = (
   name: string,

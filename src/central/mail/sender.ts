@@ -10,7 +10,8 @@ import { backoffMs, type Backoff } from "../../core/backoff.ts";
 import type { Outgoing, OutgoingChannel, TakenMessage } from "../../core/outgoing.ts";
 import { Flights, type FlightLimits } from "./flights.ts";
 import type { SenderTelemetry } from "./telemetry.ts";
-import type { DeliverChat, DeliverMail, Delivery, Outbox } from "./ports.ts";
+import type { DeliverChat, DeliverMail, Delivery } from "./delivery.ts";
+import type { Outbox } from "../store/notices/outbox-sending.ts";
 
 export type SenderOptions = {
   readonly outbox: Outbox;

@@ -2,7 +2,7 @@
 
 import { createTransport } from "nodemailer";
 import { messageOf } from "../../core/faults.ts";
-import type { DeliverMail, Delivery } from "./ports.ts";
+import type { DeliverMail, Delivery } from "./delivery.ts";
 
 export type SmtpSettings = {
   readonly host: string;

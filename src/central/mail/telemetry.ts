@@ -3,7 +3,7 @@
 import type { Health } from "../../base/health.ts";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
 import type { OutgoingChannel } from "../../core/outgoing.ts";
-import type { Delivery } from "./ports.ts";
+import type { Delivery } from "./delivery.ts";
 
 const metricTable = {
   accel_central_messages_waiting: {

@@ -10,7 +10,6 @@ import { openPatternCheck } from "../../../src/base/pattern-check.ts";
 import { createSealer } from "../../../src/base/seal.ts";
 import { createRateLimit } from "../../../src/central/agents/rate-limit.ts";
 import { createCustomerApi, type CustomerApiDeps } from "../../../src/central/api/customer-api.ts";
-import type { LogPage, LogQuery, Ports } from "../../../src/central/api/ports.ts";
 import { describedDocument } from "../../../src/central/api/http/described.ts";
 import { Judge } from "../../../src/central/judging/judge.ts";
 import { CustomerStore } from "../../../src/central/store/people/customer-store.ts";
@@ -23,6 +22,8 @@ import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
 import { openTestStore } from "../../support/any-store.ts";
 import { createContract, hold } from "../../support/api-contract.ts";
 import { tempDir } from "../../support/temp-dir.ts";
+import type { LogPage, LogQuery } from "../../../src/central/agents/log-reader.ts";
+import type { Ports } from "../../../src/central/api/deps.ts";
 
 const judgeEntry = new URL("../../../src/central/judge.ts", import.meta.url);
 

@@ -2,10 +2,10 @@
 
 import pino from "pino";
 import { expect, test } from "vitest";
-import type { Delivery } from "../../../src/central/mail/ports.ts";
 import { startSender } from "../../../src/central/mail/sender.ts";
 import { openOutbox as open, type OutboxRig as Rig } from "../../support/outbox-rig.ts";
 import { until } from "../../support/until.ts";
+import type { Delivery } from "../../../src/central/mail/delivery.ts";
 
 const sent = { kind: "sent" } as const;
 

@@ -3,11 +3,11 @@
 import pino from "pino";
 import { expect, test } from "vitest";
 import { startSender } from "../../../src/central/mail/sender.ts";
-import type { Delivery } from "../../../src/central/mail/ports.ts";
 import { releaseLeases } from "../../../src/central/store/notices/outbox-sending.ts";
 import type { TakenMessage } from "../../../src/core/outgoing.ts";
 import { openOutbox as open, type OutboxRig as Rig } from "../../support/outbox-rig.ts";
 import { until } from "../../support/until.ts";
+import type { Delivery } from "../../../src/central/mail/delivery.ts";
 
 const fast = {
   idleMs: 5,
@@ -190,14 +190,13 @@ test("what was sent and cannot be written down is not sent again while the proce
   const outbox = rig.outboxAs("sender");
   let broken = 3;
   const got: string[] = [];
+  const write = outbox.sent.bind(outbox);
+  outbox.sent = async (taken) => {
+    if (broken-- > 0) throw new Error("disk full");
+    return write(taken);
+  };
   await using _ = startSender({
-    outbox: {
-      ...outbox,
-      sent: async (taken) => {
-        if (broken-- > 0) throw new Error("disk full");
-        return outbox.sent(taken);
-      },
-    },
+    outbox,
     mail: async ({ to }) => {
       got.push(to);
       return sent;

@@ -3,7 +3,7 @@
 import { STATUS_CODES } from "node:http";
 import type { Readable } from "node:stream";
 import type { Problem, ProblemError } from "../../../wire/customer/problem.ts";
-import type { PageRange } from "../content-unit.ts";
+import type { PageRange } from "../../store/engine/work.ts";
 
 type Headers = Readonly<Record<string, string>>;
 

@@ -9,8 +9,9 @@ import { forbidden, problem, tooMany, type ProblemAnswer } from "./answer.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { hashPassword, verifyPassword } from "../password.ts";
 import { PasswordTurns } from "./password-turns.ts";
-import type { ResourceDeps } from "../resources.ts";
-import type { Actor, CustomerStore, Unit } from "../unit.ts";
+import type { ResourceDeps } from "../deps.ts";
+import type { Actor } from "../../store/people/users.ts";
+import type { CustomerUnit, Transactions } from "../../store/people/customer-store.ts";
 
 export type Authenticated =
   | { readonly ok: true; readonly actor: Actor | undefined }
@@ -27,7 +28,7 @@ const wrongTokens = { burst: 100, perSecond: 1, keysMax };
 const wrongPasswords = { burst: 20, perSecond: 1 / 6, keysMax };
 const waitForTurnMs = 2_000;
 
-type Deps = Pick<ResourceDeps, "rateLimit" | "randomBytes"> & { readonly store: CustomerStore };
+type Deps = Pick<ResourceDeps, "rateLimit" | "randomBytes"> & { readonly store: Transactions };
 
 export function createAuthenticate(deps: Deps): Authenticate {
   const byToken = tokenAuthentication(deps);
@@ -163,7 +164,10 @@ function parseBasic(
   return username === undefined || password === undefined ? undefined : { username, password };
 }
 
-async function read<T>(store: CustomerStore, action: (unit: Unit) => Promise<T>): Promise<T> {
+async function read<T>(
+  store: Transactions,
+  action: (unit: CustomerUnit) => Promise<T>,
+): Promise<T> {
   return (await store.run(async (unit) => ({ keep: true, value: await action(unit) }))).value;
 }
 

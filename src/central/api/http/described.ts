@@ -3,7 +3,8 @@
 import { openApiDocument } from "../openapi/openapi.ts";
 import { openApiPage } from "../openapi/openapi-page.ts";
 import type { JsonObject } from "../openapi/openapi-schema.ts";
-import { subjects, type ResourceDeps, type Subject } from "../resources.ts";
+import { subjects, type Subject } from "../resources.ts";
+import type { ResourceDeps } from "../deps.ts";
 
 /** Stands for whatever rows are made with: any member of it, and what a call of it gives, is it again; as a number it is 0. */
 function placeholder(): ResourceDeps {

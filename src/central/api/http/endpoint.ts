@@ -5,7 +5,8 @@ import { parseDomainName } from "../../../core/ids.ts";
 import type { Gives, QueryParameter, Refusal } from "../../../wire/customer/operation.ts";
 import type { Body } from "../../../wire/customer/shape.ts";
 import { invalid, type Answer } from "./answer.ts";
-import type { Actor, Unit } from "../unit.ts";
+import type { Actor } from "../../store/people/users.ts";
+import type { CustomerUnit } from "../../store/people/customer-store.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
@@ -19,14 +20,17 @@ export type Context = {
   readonly incoming: Incoming;
   /** Aborts when nobody waits for the answer any more, or central stops: what is known then is the answer. */
   readonly gone: AbortSignal;
-  readonly read: <T>(action: (unit: Unit) => Promise<T>) => Promise<T>;
+  readonly read: <T>(action: (unit: CustomerUnit) => Promise<T>) => Promise<T>;
   /** A transaction that writes what is in force for nobody yet: without answer and audit line, which come with the change that puts it in force. */
-  readonly prepare: <T>(action: (unit: Unit) => Promise<T>) => Promise<T>;
+  readonly prepare: <T>(action: (unit: CustomerUnit) => Promise<T>) => Promise<T>;
   /**
    * One transaction, kept if the answer is good; with it the answer for a repeated `Idempotency-Key` and the line of the audit trail. Deployments are woken
    * after the commit. `streamed` stands for a body that came in a stream.
    */
-  readonly change: (action: (unit: Unit) => Promise<Answer>, streamed?: Json) => Promise<Answer>;
+  readonly change: (
+    action: (unit: CustomerUnit) => Promise<Answer>,
+    streamed?: Json,
+  ) => Promise<Answer>;
 };
 
 export type Incoming = { readonly type: string; readonly bytes: AsyncIterable<Uint8Array> };

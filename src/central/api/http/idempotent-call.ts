@@ -5,7 +5,9 @@ import type { IncomingMessage } from "node:http";
 import { canonicalJson, type Json } from "../../../core/journal/canonical-json.ts";
 import { conflict, type Answer } from "./answer.ts";
 import type { Endpoint } from "./endpoint.ts";
-import type { Actor, IdempotentCall, Unit } from "../unit.ts";
+import type { Actor } from "../../store/people/users.ts";
+import type { IdempotentCall } from "../../store/engine/idempotency.ts";
+import type { CustomerUnit } from "../../store/people/customer-store.ts";
 
 const keyCharsMax = 255;
 /** Without credentials the key alone tells who may have the answer, with its token, from all others behind one address: it is one that nobody else comes upon. */
@@ -34,7 +36,10 @@ export function idempotentCall(
 }
 
 /** The answer that was given before; undefined for a new key. */
-export async function answerOnce(unit: Unit, call: IdempotentCall): Promise<Answer | undefined> {
+export async function answerOnce(
+  unit: CustomerUnit,
+  call: IdempotentCall,
+): Promise<Answer | undefined> {
   const found = await unit.idempotency.find(call);
   if (found === undefined) return undefined;
   if (found.outcome === "other-request")

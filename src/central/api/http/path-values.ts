@@ -2,7 +2,9 @@
 
 import { parseDomainName } from "../../../core/ids.ts";
 import { invalid, notFound, type ProblemAnswer } from "./answer.ts";
-import type { Actor, DomainRow, HostRow, Unit } from "../unit.ts";
+import type { Actor } from "../../store/people/users.ts";
+import type { DomainRow, HostRow } from "../../store/content/domains.ts";
+import type { CustomerUnit } from "../../store/people/customer-store.ts";
 
 const nameCharsMax = 255;
 const idCharsShown = 40;
@@ -20,7 +22,7 @@ export function shownId(text: string): string {
 }
 
 export async function mainDomain(
-  unit: Unit,
+  unit: CustomerUnit,
   actor: Actor,
   text: string,
 ): Promise<DomainRow | ProblemAnswer> {
@@ -31,7 +33,7 @@ export async function mainDomain(
 
 /** A main domain or a sub-domain; `path` is where in the body it was named. */
 export async function hostNamed(
-  unit: Unit,
+  unit: CustomerUnit,
   actor: Actor,
   text: string,
   path?: string,

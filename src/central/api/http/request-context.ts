@@ -6,9 +6,11 @@ import { isGood, type Answer } from "./answer.ts";
 import { auditable, auditableMembers, madeIds } from "../audit-entry.ts";
 import type { Context, Endpoint } from "./endpoint.ts";
 import { answerOnce } from "./idempotent-call.ts";
-import type { Ports } from "../ports.ts";
 import { queryOf } from "./query.ts";
-import type { Actor, CustomerStore, IdempotentCall, Unit } from "../unit.ts";
+import type { Ports } from "../deps.ts";
+import type { Actor } from "../../store/people/users.ts";
+import type { CustomerUnit, Transactions } from "../../store/people/customer-store.ts";
+import type { IdempotentCall } from "../../store/engine/idempotency.ts";
 
 export type AskedRequest = {
   readonly request: IncomingMessage;
@@ -24,11 +26,11 @@ export type AskedRequest = {
   readonly gone: AbortSignal;
 };
 
-type Deps = { readonly store: CustomerStore; readonly ports: Pick<Ports, "journal"> };
+type Deps = { readonly store: Transactions; readonly ports: Pick<Ports, "journal"> };
 
 export function createContext({ store, ports }: Deps, asked: AskedRequest): Context {
   const { request, endpoint, address, gone } = asked;
-  const transact = async <T>(action: (unit: Unit) => Promise<T>): Promise<T> =>
+  const transact = async <T>(action: (unit: CustomerUnit) => Promise<T>): Promise<T> =>
     (await store.run(async (unit) => ({ keep: true, value: await action(unit) }))).value;
   return {
     param: paramOf(asked.params),
@@ -73,7 +75,7 @@ export function paramOf(params: AskedRequest["params"]): Context["param"] {
 }
 
 async function record(
-  unit: Unit,
+  unit: CustomerUnit,
   { endpoint, params, actor, address, requestId }: AskedRequest,
   body: Json,
   answer: Answer,

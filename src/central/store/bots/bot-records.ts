@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers/promises";
 import { sortedRangeTexts } from "../../../core/addresses/range-texts.ts";
 import type { BotRecord } from "../../../wire/customer/bot.ts";
 import type { BotSet } from "../../../wire/journal.ts";
-import type { Work } from "../engine/work.ts";
+import type { PageRange, Work } from "../engine/work.ts";
 
 /** Read in one go, in the order of the key, which costs some 3 ms; sorted here, which SQLite does ten times slower. */
 const elementsPerTurn = 10_000;
@@ -14,7 +14,7 @@ export async function listBots(
   work: Work,
   customerId: number,
   set: BotSet,
-  range: { readonly after: number; readonly limit: number },
+  range: PageRange,
 ): Promise<readonly BotRecord[]> {
   const rows = await work.tx
     .selectFrom("bots")

@@ -14,13 +14,14 @@ import { putVersion, type Contents } from "./bot-versions.ts";
 import { inlineElementsMax } from "../journal/links.ts";
 import type { Work } from "../engine/work.ts";
 
-type Bot = Contents & { readonly id: number };
+/** A bot by what it holds. */
+export type BotHeld = Contents & { readonly id: number };
 
-export type Rewrite = Contents & {
+export type BotRewrite = Contents & {
   readonly setId: number;
   /** Its number, under which there is no bot yet. */
   readonly botId: number;
-  readonly before: Bot | undefined;
+  readonly before: BotHeld | undefined;
 };
 
 /** What differs from before, as texts. */
@@ -39,21 +40,21 @@ export function rewrites(work: Work) {
     whichHeld: async (botId: number, ranges: readonly IpRange[]) => whichHeld(work, botId, ranges),
     begin: async (place: BotPlace) => begin(work, place),
     copy: async (
-      rewrite: Rewrite,
+      rewrite: BotRewrite,
       from: { readonly bot: string; readonly after: string; readonly without: ReadonlySet<string> },
     ) => copy(work, rewrite, from),
-    stage: async (rewrite: Rewrite, bot: string, ranges: readonly IpRange[]) =>
+    stage: async (rewrite: BotRewrite, bot: string, ranges: readonly IpRange[]) =>
       stage(work, rewrite, bot, ranges),
-    put: async (place: BotPlace, rewrite: Rewrite, change: RewriteChange) =>
+    put: async (place: BotPlace, rewrite: BotRewrite, change: RewriteChange) =>
       put(work, place, rewrite, change),
-    drop: async ({ botId }: Rewrite) => drop(work, botId),
+    drop: async ({ botId }: BotRewrite) => drop(work, botId),
   };
 }
 
 async function held(
   { tx }: Work,
   { domainId, host, set, bot }: BotPlace,
-): Promise<Bot | undefined> {
+): Promise<BotHeld | undefined> {
   return tx
     .selectFrom("bots")
     .innerJoin("bot_sets", "bot_sets.id", "bots.bot_set_id")
@@ -84,7 +85,7 @@ async function whichHeld(
   return rows.map(({ range }) => range);
 }
 
-async function begin(work: Work, place: BotPlace): Promise<Rewrite> {
+async function begin(work: Work, place: BotPlace): Promise<BotRewrite> {
   const { id: setId } = await openSet(work, place);
   const botId = await newBotNumber(work, setId);
   await work.tx
@@ -109,7 +110,7 @@ export async function newBotNumber({ tx, randomHex }: Work, botSetId: number): P
 /** A part of what the bot held, behind `after`. `last` undefined: that was all. */
 async function copy(
   { tx }: Work,
-  rewrite: Rewrite,
+  rewrite: BotRewrite,
   { bot, after, without }: { bot: string; after: string; without: ReadonlySet<string> },
 ) {
   const rows = await tx
@@ -135,7 +136,7 @@ async function copy(
   };
 }
 
-async function stage({ tx }: Work, rewrite: Rewrite, bot: string, ranges: readonly IpRange[]) {
+async function stage({ tx }: Work, rewrite: BotRewrite, bot: string, ranges: readonly IpRange[]) {
   const rows = await tx
     .insertInto("bot_elements")
     .values(ranges.map((range) => elementRow(rewrite.botId, rewrite.setId, range)))
@@ -146,7 +147,7 @@ async function stage({ tx }: Work, rewrite: Rewrite, bot: string, ranges: readon
   return { rewrite: grown(rewrite, bot, texts), texts };
 }
 
-function grown(rewrite: Rewrite, bot: string, texts: readonly string[]): Rewrite {
+function grown(rewrite: BotRewrite, bot: string, texts: readonly string[]): BotRewrite {
   const elements = texts.map((range) => ({ bot, range }));
   return {
     ...rewrite,
@@ -159,7 +160,7 @@ function grown(rewrite: Rewrite, bot: string, texts: readonly string[]): Rewrite
 async function put(
   work: Work,
   place: BotPlace,
-  { setId, botId, before, count, digest }: Rewrite,
+  { setId, botId, before, count, digest }: BotRewrite,
   { added, removed }: RewriteChange,
 ): Promise<boolean> {
   const { tx, at } = work;

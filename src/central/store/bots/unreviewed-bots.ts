@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import { otherBots } from "../../../wire/channel.ts";
 import { unreviewedSince } from "./unreviewed-counting.ts";
-import type { Work } from "../engine/work.ts";
+import type { PageRange, Work } from "../engine/work.ts";
 
 type Bot = {
   readonly name: string;
@@ -28,10 +28,7 @@ const botsShownMax = 1_000;
 export function unreviewedBots(work: Work) {
   const { tx } = work;
   return {
-    async list(
-      customerId: number,
-      range: { readonly after: number; readonly limit: number },
-    ): Promise<readonly UnreviewedDomain[]> {
+    async list(customerId: number, range: PageRange): Promise<readonly UnreviewedDomain[]> {
       const domains = await tx
         .selectFrom("domains")
         .select(["id", "name"])

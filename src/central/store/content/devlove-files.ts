@@ -1,7 +1,7 @@
 // Devlove files: one per viewset version and schema. Writing the first of a new name makes the version.
 
 import type { DevloveFile } from "../../../wire/customer/devlove-file.ts";
-import type { Work } from "../engine/work.ts";
+import type { PageRange, Work } from "../engine/work.ts";
 
 type Write = { readonly schema: string; readonly content: string };
 
@@ -12,10 +12,7 @@ export type DevloveCreated =
 
 export function devloveFiles(work: Work) {
   const { tx } = work;
-  const list = async (
-    viewsetId: number,
-    range: { readonly after: number; readonly limit: number },
-  ): Promise<readonly DevloveFile[]> =>
+  const list = async (viewsetId: number, range: PageRange): Promise<readonly DevloveFile[]> =>
     tx
       .selectFrom("devlove_files")
       .select(["id", "schema_id as schema", "content"])

@@ -10,7 +10,7 @@ import {
   unlinkById,
   type Unlinked,
 } from "../journal/links.ts";
-import type { Work } from "../engine/work.ts";
+import type { PageRange, Work } from "../engine/work.ts";
 
 export type DomainRow = {
   readonly id: number;
@@ -29,7 +29,7 @@ export type HostRow = {
 export function domains(work: Work) {
   const { tx } = work;
   return {
-    list: (customerId: number, range: Range) => listDomains(work, customerId, range),
+    list: (customerId: number, range: PageRange) => listDomains(work, customerId, range),
     host: (customerId: number, name: string) => findHost(work, customerId, name),
     create: (owner: Owner, given: NewDomain) => createDomain(work, owner, given),
     putSubDomain: (customerId: number, domain: DomainRow, sub: SubDomainChange) =>
@@ -78,7 +78,6 @@ export function domains(work: Work) {
   };
 }
 
-type Range = { readonly after: number; readonly limit: number };
 type Owner = { readonly customerId: number; readonly userId: number };
 export type NewDomain = {
   readonly name: string;
@@ -92,7 +91,7 @@ export type SubDomainChange = { readonly name: string; readonly share: boolean |
 async function listDomains(
   { tx }: Work,
   customerId: number,
-  range: Range,
+  range: PageRange,
 ): Promise<readonly Domain[]> {
   const rows = await tx
     .selectFrom("domains")

@@ -14,7 +14,7 @@ export type ImportRow = {
   readonly whenEnded: string | null;
 };
 
-type ImportTarget = {
+export type ImportTarget = {
   readonly domainId: number;
   readonly domain: string;
   readonly deploymentSiteId: number;

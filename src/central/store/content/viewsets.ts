@@ -5,7 +5,7 @@ import type { ActivationState, ViewsetVersion } from "../../../wire/customer/vie
 import { announceViewset, sitesOfDomain } from "../journal/links.ts";
 import { isAbsent, readProof } from "../journal/proof.ts";
 import type { Tx } from "../engine/database.ts";
-import type { Work } from "../engine/work.ts";
+import type { PageRange, Work } from "../engine/work.ts";
 
 /** What a manifest is composed of. */
 export type ActivationBasis = {
@@ -16,11 +16,9 @@ export type ActivationBasis = {
   readonly filesBlob: string | null;
 };
 
-type Range = { readonly after: number; readonly limit: number };
-
 export function viewsets(work: Work) {
   return {
-    list: (domainId: number, range: Range) => listVersions(work, domainId, range),
+    list: (domainId: number, range: PageRange) => listVersions(work, domainId, range),
     basis: (domainId: number, viewsetId: number) => readBasis(work.tx, domainId, viewsetId),
     activate: (domainId: number, basis: ActivationBasis, manifest: Sha256) =>
       activate(work, domainId, basis, manifest),
@@ -40,7 +38,7 @@ export function viewsets(work: Work) {
 async function listVersions(
   work: Work,
   domainId: number,
-  range: Range,
+  range: PageRange,
 ): Promise<readonly ViewsetVersion[]> {
   const { active_viewset_id: activeId } = await work.tx
     .selectFrom("domains")

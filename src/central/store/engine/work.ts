@@ -5,6 +5,9 @@ import type { JournalBody, JournalKind } from "../../../wire/journal.ts";
 import type { Sealer } from "../../../base/seal.ts";
 import type { Tx } from "./database.ts";
 
+/** A page in order of id: those behind `after`. */
+export type PageRange = { readonly after: number; readonly limit: number };
+
 export type Work = {
   readonly tx: Tx;
   /** When the transaction began, ISO 8601: the one time of all that it writes. */

@@ -1,4 +1,4 @@
-// The store as the agents' side sees it: one object over the queries, in the shape that `central/agents/ports.ts` asks for.
+// The store as the agents' side sees it: one object over the queries. Every method is one read or one transaction; all throw only on defects and broken disks.
 
 import type { Sealer } from "../../../base/seal.ts";
 import type { Name16, Sha256 } from "../../../core/ids.ts";
@@ -28,6 +28,8 @@ export type AgentStoreDeps = Omit<ReceiptDeps, "blobs" | "commits"> & {
   readonly alertRules?: AlertRules;
 };
 
+export type AgentStore = Awaited<ReturnType<typeof openAgentStore>>;
+
 export async function openAgentStore(deps: AgentStoreDeps) {
   const { store, sealer, now } = deps;
   const at = (): string => now().toISOString();
@@ -40,24 +42,33 @@ export async function openAgentStore(deps: AgentStoreDeps) {
     credentials: (name16: Name16) => siteSecrets(store, sealer, name16, now()),
     saveToken: (siteId: number, digest: string, expiresAt: Date) =>
       commits.run(async (tx) => saveAgentToken(tx, siteId, digest, expiresAt)),
+    /** Undefined for a token that is unknown, expired or revoked. */
     tokenHolder: (digest: string) => agentTokenHolder(store, digest, now()),
     head: (siteId: number) => journalHead(store, siteId),
     chainAt: (siteId: number, seq: number) => chainAt(store, siteId, seq),
     entriesAfter: (siteId: number, seq: number) => pages.after(siteId, seq),
     snapshot: (siteId: number) => readSnapshot(snapshots, siteId),
+    /** Undefined for a domain that is not linked to the site. */
     botSet: (siteId: number, domain: string, set: BotSet) =>
       readBotSet(snapshots, siteId, domain, set),
+    /** A blob of the site's own: its certificates as they are now. */
     certificates: (siteId: number, sha256: Sha256) => certificatesBlob(store, siteId, sha256),
     saveHello: (siteId: number, hello: Hello) =>
       commits.run(async (tx) => saveHello(tx, siteId, hello, at())),
+    /** What it counts is added once. */
     saveReport: (siteId: number, report: Report) =>
       commits.run(async (tx) => saveReport(tx, siteId, report, at(), deps.alertRules)),
+    /**
+     * Idempotent by (site, instance, seq, phase); effects on imports and clears are in the same transaction. What lies beyond the head is left out. `position`: what
+     * the agent told beside them.
+     */
     saveReceipts: (
       siteId: number,
       instanceId: string,
       receipts: readonly Receipt[],
       position?: Position,
     ) => receiptIntake.save(siteId, instanceId, receipts, position),
+    /** The instance delivered logs just now; undefined: one of the site did, and does not say which. */
     confirmLogs: (siteId: number, instanceId: string | undefined) =>
       commits.run(async (tx) => confirmLogs(tx, siteId, instanceId, at())),
   };

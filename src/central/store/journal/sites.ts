@@ -8,7 +8,7 @@ import { secretContext } from "./site-secret.ts";
 import { emptyVault } from "../vault/site-vault.ts";
 import { addKey, resealKeys } from "../vault/symmetric-keys.ts";
 import { replaceTags, tagsOf } from "../engine/tags.ts";
-import { append, type Work } from "../engine/work.ts";
+import { append, type PageRange, type Work } from "../engine/work.ts";
 
 export type SiteRow = {
   readonly id: number;
@@ -17,11 +17,9 @@ export type SiteRow = {
 };
 
 type Owner = { readonly customerId: number; readonly userId: number };
-type Range = { readonly after: number; readonly limit: number };
-
 export function sites(work: Work) {
   return {
-    list: (customerId: number, range: Range) => listSites(work, customerId, range),
+    list: (customerId: number, range: PageRange) => listSites(work, customerId, range),
     create: (owner: Owner, tags: readonly string[]) => createSite(work, owner, tags),
     rotateSecret: (id: number, oldUntil: string | undefined) => rotateSecret(work, id, oldUntil),
     remove: (id: number) => removeSite(work, id),
@@ -58,7 +56,7 @@ function ownSites({ tx }: Work, customerId: number) {
 async function listSites(
   { tx, sealer }: Work,
   customerId: number,
-  range: Range,
+  range: PageRange,
 ): Promise<readonly DeploymentSite[]> {
   const rows = await tx
     .selectFrom("deployment_sites")

@@ -1,9 +1,7 @@
 // Where a customer's alerts go: chat channels, and e-mail channels, each known by a name of the customer's own.
 
 import { dropWaiting, redirectWaiting } from "./outbox.ts";
-import type { Work } from "../engine/work.ts";
-
-type Range = { readonly after: number; readonly limit: number };
+import type { PageRange, Work } from "../engine/work.ts";
 
 export type ChatChannelWrite = {
   readonly monitor_uid: string;
@@ -21,6 +19,15 @@ type Common = {
 export type EmailChannelRow = Common;
 export type ChatChannelRow = Common & ChatChannelWrite;
 
+/** What both kinds of channel are asked. Ids given to `update` and `remove` belong to the customer. */
+export type Channels<W extends EmailChannelWrite, R extends EmailChannelRow> = {
+  list(customerId: number, range: PageRange): Promise<readonly R[]>;
+  find(customerId: number, id: number): Promise<R | undefined>;
+  create(customerId: number, write: W, countMax: number): Promise<number | ChannelRefusal>;
+  update(customerId: number, id: number, write: W): Promise<"updated" | "taken">;
+  remove(id: number): Promise<void>;
+};
+
 /** `taken`: another channel of the customer has this `monitor_uid`. */
 export type ChannelRefusal = "taken" | "too-many";
 
@@ -28,7 +35,7 @@ export function monitorChannels(work: Work) {
   return { chat: chatChannels(work), email: emailChannels(work) };
 }
 
-function chatChannels(work: Work) {
+function chatChannels(work: Work): Channels<ChatChannelWrite, ChatChannelRow> {
   const { tx, at, sealer } = work;
   const rows = (customerId: number) =>
     tx.selectFrom("chat_channels").selectAll().where("customer_id", "=", customerId);
@@ -43,7 +50,10 @@ function chatChannels(work: Work) {
     when_updated: at,
   });
   return {
-    async list(customerId: number, { after, limit }: Range): Promise<readonly ChatChannelRow[]> {
+    async list(
+      customerId: number,
+      { after, limit }: PageRange,
+    ): Promise<readonly ChatChannelRow[]> {
       const page = rows(customerId).where("id", ">", after).orderBy("id").limit(limit);
       return (await page.execute()).map((row) => opened(row));
     },
@@ -92,14 +102,17 @@ function chatChannels(work: Work) {
   };
 }
 
-function emailChannels({ tx, at }: Work) {
+function emailChannels({ tx, at }: Work): Channels<EmailChannelWrite, EmailChannelRow> {
   const rows = (customerId: number) =>
     tx
       .selectFrom("email_channels")
       .select(["id", "monitor_uid", "when_created", "when_updated"])
       .where("customer_id", "=", customerId);
   return {
-    async list(customerId: number, { after, limit }: Range): Promise<readonly EmailChannelRow[]> {
+    async list(
+      customerId: number,
+      { after, limit }: PageRange,
+    ): Promise<readonly EmailChannelRow[]> {
       return rows(customerId).where("id", ">", after).orderBy("id").limit(limit).execute();
     },
 

@@ -1,4 +1,4 @@
-// The outbox from its senders' side: what is due is taken by one of them at a time, and what came of it is written down.
+// The outbox from its senders' side: one of them at a time takes what is due, and writes down what came of it.
 
 import type { ExpressionBuilder } from "kysely";
 import type { Sealer } from "../../../base/seal.ts";
@@ -9,43 +9,153 @@ import type { StoreTables } from "../engine/schema.ts";
 
 const nothing: Busy = { customers: [], messages: [] };
 
-/** One message that is due and whose peer is not busy, for `lease.ms` nobody else's. Undefined when there is none. */
-export async function takeMessage(
-  { store, sealer }: { readonly store: Store; readonly sealer: Sealer },
-  channel: OutgoingChannel,
-  lease: { readonly owner: string; readonly ms: number },
-  now: Date,
-  busy: Busy = nothing,
-): Promise<TakenMessage | undefined> {
-  const at = now.toISOString();
-  const leased = {
-    lease_owner: lease.owner,
-    lease_until: new Date(now.getTime() + lease.ms).toISOString(),
-  };
-  const passed = busy.messages.map(({ recipient }) => recipient);
-  for (;;) {
-    const next = await nextDue(store, channel, at, busy.customers, passed);
-    if (next === undefined) return undefined;
-    if (isPeerBusy(next.customer_id, openMessage(sealer, next.uid, next.sealed), busy)) {
-      passed.push(next.recipient);
-      continue;
+/** What sends has a name of its own; what it took is nobody else's until the lease is over. Each method is one transaction, and throws on a broken store only. */
+export class Outbox {
+  readonly #store: Store;
+  readonly #sealer: Pick<Sealer, "open">;
+  readonly #now: () => Date;
+  readonly #owner: string;
+
+  constructor(options: {
+    readonly store: Store;
+    readonly sealer: Pick<Sealer, "open">;
+    readonly now: () => Date;
+    readonly owner: string;
+  }) {
+    this.#store = options.store;
+    this.#sealer = options.sealer;
+    this.#now = options.now;
+    this.#owner = options.owner;
+  }
+
+  /** A message that is due and whose peer is not busy; nobody else gets it before the lease is over. Undefined when there is none. */
+  async take(
+    channel: OutgoingChannel,
+    leaseMs: number,
+    busy: Busy = nothing,
+  ): Promise<TakenMessage | undefined> {
+    const now = this.#now();
+    const at = now.toISOString();
+    const leased = {
+      lease_owner: this.#owner,
+      lease_until: new Date(now.getTime() + leaseMs).toISOString(),
+    };
+    const passed = busy.messages.map(({ recipient }) => recipient);
+    for (;;) {
+      const next = await nextDue(this.#store, channel, at, busy.customers, passed);
+      if (next === undefined) return undefined;
+      if (isPeerBusy(next.customer_id, openMessage(this.#sealer, next.uid, next.sealed), busy)) {
+        passed.push(next.recipient);
+        continue;
+      }
+      const row = await this.#store
+        .updateTable("outbox")
+        .set((set) => ({ ...leased, attempts: set("attempts", "+", 1) }))
+        .where("id", "=", next.id)
+        // Once more: another instance may have taken it meanwhile, and then the next one is looked for.
+        .where((free) => isFree(free, at))
+        .returning(["id", "uid", "customer_id", "kind", "recipient", "attempts"])
+        .returning(["when_created", "sealed"])
+        .executeTakeFirst();
+      if (row === undefined) continue;
+      const { id, uid, customer_id, kind, recipient, attempts, when_created, sealed } = row;
+      const message = openMessage(this.#sealer, uid, sealed);
+      const facts = { id, uid, customerId: customer_id, kind, recipient, attempts };
+      return { ...facts, whenCreated: when_created, message };
     }
-    const row = await store
+  }
+
+  async sent(taken: TakenMessage): Promise<void> {
+    await this.#end(taken, { state: "sent", error: null });
+  }
+
+  async failed(taken: TakenMessage, error: string): Promise<void> {
+    await this.#end(taken, { state: "failed", error });
+  }
+
+  /** Its content is let go. */
+  async #end(
+    { id }: TakenMessage,
+    end: { readonly state: "sent" | "failed"; readonly error: string | null },
+  ): Promise<void> {
+    await this.#store
       .updateTable("outbox")
-      .set((set) => ({ ...leased, attempts: set("attempts", "+", 1) }))
-      .where("id", "=", next.id)
-      // Once more: another instance may have taken it meanwhile, and then the next one is looked for.
-      .where((free) => isFree(free, at))
-      .returning(["id", "uid", "customer_id", "kind", "recipient", "attempts"])
-      .returning(["when_created", "sealed"])
-      .executeTakeFirst();
-    if (row === undefined) continue;
-    const { id, uid, customer_id, kind, recipient, attempts, when_created, sealed } = row;
-    const message = openMessage(sealer, uid, sealed);
-    const facts = { id, uid, customerId: customer_id, kind, recipient, attempts };
-    return { ...facts, whenCreated: when_created, message };
+      .set({ ...end, ...letGo, sealed: "", when_ended: this.#now().toISOString() })
+      .where("id", "=", id)
+      .where("lease_owner", "=", this.#owner)
+      .execute();
+  }
+
+  /** The attempt failed for no fault of the message: it keeps its place, and is due as it was. */
+  async putBack({ id }: TakenMessage, error: string): Promise<void> {
+    await this.#store
+      .updateTable("outbox")
+      .set({ ...letGo, error })
+      .where("id", "=", id)
+      .where("lease_owner", "=", this.#owner)
+      .execute();
+  }
+
+  /** The attempt failed: not before `until`, nor anything else for the same recipient. */
+  async postpone({ id, recipient }: TakenMessage, until: Date, error: string): Promise<void> {
+    const due = until.toISOString();
+    await this.#store.transaction().execute(async (tx) => {
+      await tx
+        .updateTable("outbox")
+        .set({ ...letGo, due_at: due, error })
+        .where("id", "=", id)
+        .where("lease_owner", "=", this.#owner)
+        .execute();
+      await tx
+        .updateTable("outbox")
+        .set({ due_at: due })
+        .where("recipient", "=", recipient)
+        .where("state", "=", "waiting")
+        .where("due_at", "<", due)
+        .execute();
+    });
+  }
+
+  /** What came too late to be sent fails; one for each. */
+  async expire(): Promise<readonly { readonly channel: OutgoingChannel; readonly kind: string }[]> {
+    const at = this.#now().toISOString();
+    return this.#store
+      .updateTable("outbox")
+      .set({
+        ...letGo,
+        state: "failed",
+        error: "it could not be sent in time",
+        sealed: "",
+        when_ended: at,
+      })
+      .where("expires_at", "<=", at)
+      .where((row) => isFree(row, at))
+      .returning(["channel", "kind"])
+      .execute();
+  }
+
+  /** By channel. `oldest`: ISO 8601, of the message that has waited longest. */
+  async backlog(): Promise<
+    readonly {
+      readonly channel: OutgoingChannel;
+      readonly waiting: number;
+      readonly oldest: string;
+    }[]
+  > {
+    return this.#store
+      .selectFrom("outbox")
+      .select((select) => [
+        "channel",
+        select.fn.countAll<number>().as("waiting"),
+        select.fn.min("when_created").as("oldest"),
+      ])
+      .where("state", "=", "waiting")
+      .groupBy("channel")
+      .execute();
   }
 }
+
+const letGo = { lease_owner: null, lease_until: null };
 
 async function nextDue(
   store: Store,
@@ -90,114 +200,7 @@ function isFree(row: ExpressionBuilder<StoreTables, "outbox">, at: string) {
   ]);
 }
 
-/** Its content is let go. */
-export async function endMessage(
-  store: Store,
-  taken: { readonly id: number; readonly owner: string },
-  end: { readonly state: "sent" | "failed"; readonly error: string | null },
-  now: Date,
-): Promise<void> {
-  await store
-    .updateTable("outbox")
-    .set({
-      ...end,
-      sealed: "",
-      when_ended: now.toISOString(),
-      lease_owner: null,
-      lease_until: null,
-    })
-    .where("id", "=", taken.id)
-    .where("lease_owner", "=", taken.owner)
-    .execute();
-}
-
-/** The attempt failed for no fault of the message: it keeps its place. */
-export async function putBackMessage(
-  store: Store,
-  taken: { readonly id: number; readonly owner: string },
-  error: string,
-): Promise<void> {
-  await store
-    .updateTable("outbox")
-    .set({ error, lease_owner: null, lease_until: null })
-    .where("id", "=", taken.id)
-    .where("lease_owner", "=", taken.owner)
-    .execute();
-}
-
-/** The attempt failed; what else waits for the recipient waits as long. */
-export async function postponeMessage(
-  store: Store,
-  taken: { readonly id: number; readonly owner: string; readonly recipient: string },
-  until: Date,
-  error: string,
-): Promise<void> {
-  const due = until.toISOString();
-  await store.transaction().execute(async (tx) => {
-    await tx
-      .updateTable("outbox")
-      .set({ due_at: due, error, lease_owner: null, lease_until: null })
-      .where("id", "=", taken.id)
-      .where("lease_owner", "=", taken.owner)
-      .execute();
-    await tx
-      .updateTable("outbox")
-      .set({ due_at: due })
-      .where("recipient", "=", taken.recipient)
-      .where("state", "=", "waiting")
-      .where("due_at", "<", due)
-      .execute();
-  });
-}
-
 /** Leases of a process that is gone. Only where no other instance can be alive. */
 export async function releaseLeases(store: Store): Promise<void> {
-  await store
-    .updateTable("outbox")
-    .set({ lease_owner: null, lease_until: null })
-    .where("lease_owner", "is not", null)
-    .execute();
-}
-
-/** What came too late to be sent, as failed: how many of each channel. */
-export async function expireMessages(
-  store: Store,
-  now: Date,
-): Promise<readonly { readonly channel: OutgoingChannel; readonly kind: string }[]> {
-  const at = now.toISOString();
-  return store
-    .updateTable("outbox")
-    .set({
-      state: "failed",
-      error: "it could not be sent in time",
-      sealed: "",
-      when_ended: at,
-      lease_owner: null,
-      lease_until: null,
-    })
-    .where("state", "=", "waiting")
-    .where("expires_at", "<=", at)
-    .where((or) => or.or([or("lease_until", "is", null), or("lease_until", "<=", at)]))
-    .returning(["channel", "kind"])
-    .execute();
-}
-
-export type Backlog = {
-  readonly channel: OutgoingChannel;
-  readonly waiting: number;
-  /** ISO 8601, of the message that has waited longest. */
-  readonly oldest: string;
-};
-
-export async function outboxBacklog(store: Store): Promise<readonly Backlog[]> {
-  return store
-    .selectFrom("outbox")
-    .select((select) => [
-      "channel",
-      select.fn.countAll<number>().as("waiting"),
-      select.fn.min("when_created").as("oldest"),
-    ])
-    .where("state", "=", "waiting")
-    .groupBy("channel")
-    .execute();
+  await store.updateTable("outbox").set(letGo).where("lease_owner", "is not", null).execute();
 }

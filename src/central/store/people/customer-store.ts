@@ -68,6 +68,9 @@ function unitOf(work: Work) {
   };
 }
 
+/** What the customer API does with the store. */
+export type Transactions = Pick<CustomerStore, "run">;
+
 /** What an action of a transaction ends with: `keep` false takes back all that it wrote. */
 export type Ended<T> = { readonly keep: boolean; readonly value: T };
 

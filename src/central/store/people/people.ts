@@ -4,9 +4,7 @@ import { sql } from "kysely";
 import type { NewPerson, Permission, Person } from "../../../core/people.ts";
 import { dropRecoveries } from "./recovery.ts";
 import { leaveAddress } from "./users.ts";
-import type { Work } from "../engine/work.ts";
-
-type PageRange = { readonly after: number; readonly limit: number };
+import type { PageRange, Work } from "../engine/work.ts";
 
 type TokensOf = {
   readonly userId: number | undefined;
@@ -226,6 +224,8 @@ async function revokeTokens(work: Work, of: Revoked) {
   ).execute();
   return { revoked: found.map((line) => ({ ...line, when_revoked: work.at })), links };
 }
+
+export type CustomerLine = Awaited<ReturnType<typeof customers>>[number];
 
 async function customers(
   { tx }: Work,

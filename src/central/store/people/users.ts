@@ -4,7 +4,8 @@ import type { UserProfile } from "../../../wire/customer/user.ts";
 import { dropRecoveries } from "./recovery.ts";
 import type { Work } from "../engine/work.ts";
 
-export type ActorRow = {
+/** Who asks. */
+export type Actor = {
   readonly userId: number;
   readonly customerId: number;
   readonly username: string;
@@ -55,7 +56,7 @@ export function users(work: Work) {
   };
 }
 
-async function userByToken({ tx }: Work, tokenDigest: string): Promise<ActorRow | undefined> {
+async function userByToken({ tx }: Work, tokenDigest: string): Promise<Actor | undefined> {
   const row = await tx
     .selectFrom("tokens")
     .innerJoin("users", "users.id", "tokens.user_id")

@@ -8,9 +8,8 @@ import { certificatesBytesMax, certificatesMax } from "../../../wire/vault.ts";
 import { isAbsent, readProof } from "../journal/proof.ts";
 import { tellCertificates } from "./site-vault.ts";
 import { newestKey, privateKeyContext } from "./symmetric-keys.ts";
-import type { Work } from "../engine/work.ts";
+import type { PageRange, Work } from "../engine/work.ts";
 
-type Range = { readonly after: number; readonly limit: number };
 type Site = { readonly id: number; readonly name16: string };
 
 /** Checked: all of it belongs together. */
@@ -27,7 +26,7 @@ export type CheckedCertificate = {
 
 export function certificates(work: Work) {
   return {
-    list: (siteId: number, range: Range) => listCertificates(work, siteId, range),
+    list: (siteId: number, range: PageRange) => listCertificates(work, siteId, range),
     add: (site: Site, given: CheckedCertificate) => addCertificate(work, site, given),
 
     async remove(siteId: number, id: number): Promise<"removed" | "missing"> {
@@ -47,7 +46,7 @@ export function certificates(work: Work) {
 async function listCertificates(
   { tx, at }: Work,
   siteId: number,
-  range: Range,
+  range: PageRange,
 ): Promise<readonly Certificate[]> {
   const rows = await tx
     .selectFrom("certificates")

@@ -10,9 +10,7 @@ import { isAbsent, readProof } from "../journal/proof.ts";
 import { siteWithSecret, type SiteWithSecret } from "../journal/site-secret.ts";
 import { tellCertificates, tellKeys } from "./site-vault.ts";
 import { pacedParts } from "../engine/parts.ts";
-import type { Work } from "../engine/work.ts";
-
-type Range = { readonly after: number; readonly limit: number };
+import type { PageRange, Work } from "../engine/work.ts";
 
 const keyContext = (name: string): string => `symmetric_keys/${name}`;
 /** A private key is bound to its certificate: it opens for no other. */
@@ -21,7 +19,7 @@ export const privateKeyContext = (name16: string, fingerprint: string): string =
 
 export function symmetricKeys(work: Work) {
   return {
-    list: (customerId: number, range: Range) => listKeys(work, customerId, range),
+    list: (customerId: number, range: PageRange) => listKeys(work, customerId, range),
 
     async record(customerId: number, id: number): Promise<SymmetricKey | undefined> {
       const [key] = await listKeys(work, customerId, { after: id - 1, limit: 1 });
@@ -59,7 +57,7 @@ export function symmetricKeys(work: Work) {
 async function listKeys(
   { tx, at }: Work,
   customerId: number,
-  range: Range,
+  range: PageRange,
 ): Promise<readonly SymmetricKey[]> {
   const rows = await tx
     .selectFrom("symmetric_keys")

@@ -1,0 +1,120 @@
+// What the endpoints of the customer API work with: the rest of central, and their settings, given by the composition root. The ports may be slow; none
+// may be awaited inside a transaction.
+
+import type { Sha256 } from "../../core/ids.ts";
+import type { LogPage, LogQuery } from "../agents/log-reader.ts";
+import type { Judge } from "../judging/judge.ts";
+import type { PackageFiles } from "../store/packages/package-files.ts";
+import type { PatternCheck } from "../../base/pattern-check.ts";
+import type { BackendRules } from "../../core/serving/backend-url.ts";
+import type { DryRunQuestion, DryRunResult } from "../../wire/ask.ts";
+
+export type JournalWake = {
+  /** Called after the commit; must not throw. */
+  wake(deploymentSiteIds: readonly number[]): void;
+};
+
+export type ImportProgressSeen = {
+  readonly phase: string;
+  readonly files_done: number;
+  readonly files_total: number;
+  readonly bytes_done: number;
+  readonly bytes_total: number;
+};
+
+/** `result` undefined: the instance did not answer in time. */
+export type InstanceDryRun = {
+  readonly instanceId: string;
+  readonly result: DryRunResult | undefined;
+};
+
+/** The channels of agents as they are this moment. */
+export type Live = {
+  isLive(deploymentSiteId: number): boolean;
+  importProgress(importId: string): ImportProgressSeen | undefined;
+  /** One for each connected instance of the deployment site, by the deadline. Never rejects. */
+  dryRun(
+    deploymentSiteId: number,
+    question: DryRunQuestion,
+    deadlineMs: number,
+    signal: AbortSignal,
+  ): Promise<readonly InstanceDryRun[]>;
+  /** Its secret or the site itself is revoked. */
+  closeSite(deploymentSiteId: number): void;
+};
+
+export type ReceiptSignal = {
+  /** Resolves when any receipt was stored after the call, or the signal aborted. Never rejects. */
+  next(signal: AbortSignal): Promise<void>;
+};
+
+export type LogReader = {
+  /** Newest first. Rejects with NOT_FOUND for a cursor that it did not make. */
+  read(query: LogQuery): Promise<LogPage>;
+};
+
+export type BlobStore = {
+  /** Durable when it resolves; the same bytes twice are one blob. */
+  put(bytes: Uint8Array): Promise<Sha256>;
+  /** As `put`, of what is made piece by piece: hashing much at once would hold up all others. */
+  write(body: AsyncIterable<Uint8Array>): Promise<Sha256>;
+  read(sha256: Sha256): Promise<Uint8Array | undefined>;
+};
+
+export type Ports = {
+  readonly journal: JournalWake;
+  readonly live: Live;
+  readonly receipts: ReceiptSignal;
+  readonly logs: LogReader;
+  readonly blobs: BlobStore;
+  readonly judge: Pick<Judge, "devlove">;
+  readonly packages: Pick<PackageFiles, "stage" | "stream">;
+  readonly patterns: Pick<PatternCheck, "check">;
+};
+
+/** Which backends a devlove may name beyond what is always refused. */
+export type DevloveRules = Pick<BackendRules, "otherLoopbackNamesAllowed">;
+
+/** Token buckets by key. */
+export type RateLimit = {
+  /** Takes as many as the request weighs (one), or tells how many milliseconds until it may. What weighs more than a full bucket leaves it in debt. */
+  take(key: string, weight?: number): number;
+  /** What was taken was not meant by the limit. */
+  give(key: string, weight?: number): void;
+  /** As `take` of one, without taking. */
+  waitMs(key: string): number;
+};
+
+export type PackageSettings = {
+  /** Of central, as customers reach it. */
+  readonly baseUrl: string;
+  readonly sizeMax: number;
+  /** What is undefined is told nobody. */
+  readonly bootstrapperUrl: string | undefined;
+  readonly versions: Readonly<Record<string, string>> | undefined;
+  readonly images: Readonly<Record<string, string>> | undefined;
+};
+
+export type ResourceDeps = {
+  readonly ports: Ports;
+  readonly now: () => Date;
+  readonly randomBytes: (count: number) => Uint8Array;
+  readonly rateLimit: (limit: {
+    readonly burst: number;
+    readonly perSecond: number;
+    readonly keysMax: number;
+  }) => RateLimit;
+  readonly settings: {
+    readonly trialsPerAddress: number;
+    readonly trialsTotal: number;
+    readonly marksPerSecond: number;
+    readonly marksBurst: number;
+    /** Addresses and ranges that a customer may attach in all. */
+    readonly botElements: number;
+    readonly packages: PackageSettings;
+    readonly recoveriesPerAddress: number;
+    /** Whether chat hooks may lead to private addresses. */
+    readonly privateHooksAllowed: boolean;
+    readonly devlove: DevloveRules;
+  };
+};

@@ -1,0 +1,22 @@
+// What became of a message that was given to a mail server or a chat hook.
+
+import type { Outgoing, OutgoingChat, OutgoingMail } from "../../core/outgoing.ts";
+
+export type Delivery =
+  | { readonly kind: "sent" }
+  /** This message will not be taken, ever. */
+  | { readonly kind: "refused"; readonly reason: string }
+  /** This message was not taken now. `waitMs`: what the peer asks for. */
+  | { readonly kind: "later"; readonly reason: string; readonly waitMs?: number }
+  /** Nothing can be sent at present; `hungUp`: or else nothing like this message, for the server is there. */
+  | { readonly kind: "down"; readonly reason: string; readonly hungUp?: true };
+
+/** Never rejects; ends soon after the signal aborted. */
+export type Deliver<M extends Outgoing> = (
+  message: M,
+  facts: { readonly uid: string; readonly whenCreated: string },
+  signal: AbortSignal,
+) => Promise<Delivery>;
+
+export type DeliverMail = Deliver<OutgoingMail>;
+export type DeliverChat = Deliver<OutgoingChat>;
