@@ -36,7 +36,7 @@ export const runCommand: Command = {
   },
 };
 
-export const checkCommand: Command = {
+export const agentCheckCommand: Command = {
   summary:
     "Checks the settings file and the secret's file; says file, line, key and reason of every error.",
   usage: `accel-agent check [options]\n\n${usageOptions}`,

@@ -20,7 +20,7 @@ export type DeliveryContext = {
   readonly log: Log;
 };
 
-export type Subject = {
+export type DeliverySubject = {
   readonly customerId: number;
   readonly kind: string;
   readonly lifetimeMs: number;
@@ -31,7 +31,7 @@ export type Subject = {
 export async function mailTo(
   work: Work,
   context: DeliveryContext,
-  subject: Subject,
+  subject: DeliverySubject,
   addressee: Addressee,
   compose: (to: { readonly email: string; readonly unsubscribeUrl: string }) => OutgoingMail,
 ): Promise<Enqueued> {
@@ -49,7 +49,7 @@ export async function mailTo(
 export async function postTo(
   work: Work,
   context: DeliveryContext,
-  subject: Subject,
+  subject: DeliverySubject,
   chat: { readonly recipient: string; readonly hookUrl: string },
   text: string,
 ): Promise<Enqueued> {

@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Log } from "../base/log.ts";
 import { ClientAddresses } from "../core/http/client-address.ts";
-import { addressOf, endedFacts, requestIds, statusOf } from "./api/http/request-line.ts";
+import { visitorAddress, endedFacts, requestIds, statusOf } from "./api/http/request-line.ts";
 
 /** Who asks for a page. */
 export type Asker = { readonly address: string; readonly requestId: string };
@@ -28,7 +28,7 @@ export function createMailPages(
   const clients = new ClientAddresses(options.trustedProxies, "x-forwarded-for");
   const nextRequestId = requestIds(options.randomBytes);
   return (request, response) => {
-    const [address, requestId] = [addressOf(clients, request), nextRequestId()];
+    const [address, requestId] = [visitorAddress(clients, request), nextRequestId()];
     const startedMs = now().getTime();
     response.setHeader("x-request-id", requestId);
     response.once("close", () => {

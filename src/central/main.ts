@@ -35,7 +35,7 @@ export const serveCommand: Command = {
   },
 };
 
-export const checkCommand: Command = {
+export const centralCheckCommand: Command = {
   summary:
     "Checks the settings file and the key file; says file, line, key and reason of every error.",
   usage: `accel-central check [options]\n\n${usageOptions}`,

@@ -1,7 +1,7 @@
 // Reports and notices: what is due is composed from what agents reported and put into the outbox, a customer a transaction.
 
 import type { EmailNotificationType } from "../wire/customer/notifications.ts";
-import { mailTo, type DeliveryContext, type Subject } from "./deliveries.ts";
+import { mailTo, type DeliveryContext, type DeliverySubject } from "./deliveries.ts";
 import { duePeriods, type ReportTimes } from "./mail/calendar.ts";
 import { renderMail } from "./mail/document.ts";
 import {
@@ -22,7 +22,7 @@ import {
   botsOf,
   clearsOf,
   deploymentsOf,
-  trafficOf,
+  trafficBetween,
   userAddresses,
   type DeploymentState,
 } from "./store/notices/notice-facts.ts";
@@ -135,14 +135,14 @@ async function reportBots(
   }
 }
 
-function subjectOf({ kind, period }: Run, customerId: number, type: string): Subject {
+function subjectOf({ kind, period }: Run, customerId: number, type: string): DeliverySubject {
   return { customerId, kind: type, lifetimeMs, onceKey: `${kind}/${period}/${type}/${customerId}` };
 }
 
 async function send(
   work: Work,
   deps: ReportingDeps,
-  subject: Subject,
+  subject: DeliverySubject,
   addressee: Addressee,
   composed: Composed,
   footer: string,
@@ -158,7 +158,7 @@ async function send(
 async function sendToSubscribers(
   work: Work,
   deps: ReportingDeps,
-  subject: Subject & { readonly kind: EmailNotificationType },
+  subject: DeliverySubject & { readonly kind: EmailNotificationType },
   customer: Customer,
   compose: () => Composed | Promise<Composed>,
 ): Promise<void> {
@@ -191,8 +191,8 @@ async function reportWeek(
         customer: customer.name,
         from: run.from,
         until: run.until,
-        traffic: await trafficOf(work, customer.id, run),
-        before: await trafficOf(work, customer.id, before),
+        traffic: await trafficBetween(work, customer.id, run),
+        before: await trafficBetween(work, customer.id, before),
         clears: await clearsOf(work, customer.id, run),
         botRequests: bots.flatMap((one) => one.bots).reduce((sum, bot) => sum + bot.requests, 0),
         deployments: (await deploymentsOf(work, customer.id)).deployments,

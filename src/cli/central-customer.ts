@@ -5,7 +5,7 @@ import { callControl } from "../base/control-socket.ts";
 import { AccelError } from "../core/faults.ts";
 import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
 import { idGiven, operatorName } from "./operator.ts";
-import { table, type Row } from "./text.ts";
+import { textTable, type Row } from "./text.ts";
 
 const shownColumns = [
   "id",
@@ -40,7 +40,7 @@ export const customerCommand: Command = {
       context.out(
         values.json === true
           ? `${JSON.stringify(rows, null, 2)}\n`
-          : table(rows, shownColumns, "no customers"),
+          : textTable(rows, shownColumns, "no customers"),
       );
       return;
     }

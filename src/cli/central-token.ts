@@ -5,7 +5,7 @@ import { callControl } from "../base/control-socket.ts";
 import { AccelError } from "../core/faults.ts";
 import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
 import { idGiven, operatorName } from "./operator.ts";
-import { table, type Row } from "./text.ts";
+import { textTable, type Row } from "./text.ts";
 
 const options = {
   ...controlOptions,
@@ -91,5 +91,5 @@ function facts(value: unknown): string {
 
 function tokenTable(rows: readonly Row[]): string {
   const names = ["id", "username", "customer_id", "when_created", "when_revoked"];
-  return table(rows, names, "no tokens");
+  return textTable(rows, names, "no tokens");
 }

@@ -6,7 +6,7 @@ import { callControl } from "../base/control-socket.ts";
 import { AccelError } from "../core/faults.ts";
 import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
 import { idGiven, operatorName, readSecret } from "./operator.ts";
-import { table, type Row } from "./text.ts";
+import { textTable, type Row } from "./text.ts";
 
 const options = {
   ...controlOptions,
@@ -163,6 +163,6 @@ async function list(values: Values, { out, stop }: CommandContext): Promise<void
   out(
     values.json === true
       ? `${JSON.stringify(rows, null, 2)}\n`
-      : table(rows, shownColumns, "no users"),
+      : textTable(rows, shownColumns, "no users"),
   );
 }

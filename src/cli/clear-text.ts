@@ -1,7 +1,7 @@
 // What a clear, or its dry run, came to at each instance, for a person to read.
 
 import type { ClearDeployment, ClearInstance, ClearState, DryRun } from "../wire/customer/clear.ts";
-import { plain, table, type Row } from "./text.ts";
+import { plain, textTable, type Row } from "./text.ts";
 
 /** `deleting`: nothing that matches is served any more, its deletion is not proved yet. */
 type Standing = "proved" | "deleting" | "awaited" | "failed";
@@ -79,7 +79,7 @@ export function clearText(state: ClearState): string {
   const { count, of } = provedOf(state);
   const open = places.filter(({ standing }) => standing !== "proved");
   return [
-    table(places.map(rowOf), names, ""),
+    textTable(places.map(rowOf), names, ""),
     `\nproved by ${count} of ${of} instances${open.length === 0 ? "" : "; missing:"}\n`,
     ...open.map((place) => `  ${missingText(place)}\n`),
     ...(places.some(({ told }) => told.widened === true && !isBySnapshot(told))
@@ -154,7 +154,7 @@ export function dryRunText(answer: DryRun): string {
   const names = ["deployment", "instance", "state", "matched", "note"];
   return [
     heading,
-    table(deployments.flatMap(countRows), names, ""),
+    textTable(deployments.flatMap(countRows), names, ""),
     ...deployments.map(samplesText),
     `\ncounted at ${count} of ${of} deployments\n`,
   ].join("");
@@ -185,5 +185,5 @@ function samplesText({ deployment_site_id: id, samples }: Counted): string {
     exactly: pattern,
   }));
   const names = ["url", "kind", "mime", "size", "stored_at", "exactly"];
-  return `\nnewest matches of deployment ${id}, each with the pattern of its URL alone:\n${table(rows, names, "")}`;
+  return `\nnewest matches of deployment ${id}, each with the pattern of its URL alone:\n${textTable(rows, names, "")}`;
 }

@@ -3,7 +3,7 @@
 export type Row = Readonly<Record<string, unknown>>;
 
 /** In the order of `names`; what is missing is a dash. `empty` is said instead of a table without rows. */
-export function table(rows: readonly Row[], names: readonly string[], empty: string): string {
+export function textTable(rows: readonly Row[], names: readonly string[], empty: string): string {
   if (rows.length === 0) return `${empty}\n`;
   const cells = rows.map((row) => names.map((name) => cell(row[name])));
   const lines = [names.map((name) => name.replaceAll("_", " ")), ...cells];

@@ -23,7 +23,7 @@ import {
 import { devloveSchemaId } from "../wire/devlove.ts";
 import { arrayOf, type CallOptions, type Calls } from "./transport.ts";
 
-export type ImportTarget = {
+export type ImportSource = {
   readonly domain: string;
   readonly deploymentSiteId: number;
   readonly viewset: string;
@@ -41,8 +41,8 @@ export type ContentClient = {
   devloves(domain: string, viewset: string): Promise<readonly DevloveFile[]>;
   devlove(domain: string, viewset: string, id: number): Promise<DevloveFile>;
   putDevlove(domain: string, viewset: string, id: number, content: string): Promise<DevloveFile>;
-  importViewset(target: ImportTarget, options?: CallOptions): Promise<void>;
-  importProgress(target: ImportTarget): Promise<ImportProgress>;
+  importViewset(target: ImportSource, options?: CallOptions): Promise<void>;
+  importProgress(target: ImportSource): Promise<ImportProgress>;
   viewsets(domain: string): Promise<readonly ViewsetVersion[]>;
   viewset(domain: string, id: number): Promise<ViewsetVersion>;
   activate(domain: string, viewsetId: number): Promise<ViewsetVersion>;
@@ -139,7 +139,7 @@ type ViewsetCalls = Pick<
 function viewsetCalls({ call }: Pick<Calls, "call">): ViewsetCalls {
   const { decode } = viewsetVersionShape;
   const versions = (domain: string): string => `/active-viewset/${encodeURIComponent(domain)}/`;
-  const importPath = ({ domain, deploymentSiteId, viewset }: ImportTarget): string =>
+  const importPath = ({ domain, deploymentSiteId, viewset }: ImportSource): string =>
     `/import-viewset/${encodeURIComponent(domain)}/${deploymentSiteId}/${encodeURIComponent(viewset)}/`;
   return {
     importViewset: async (target, options) =>

@@ -32,7 +32,7 @@ const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Laz
     },
     check: {
       summary: "check the settings file, say every error in it",
-      load: async () => (await import("../agent/main.ts")).checkCommand,
+      load: async () => (await import("../agent/main.ts")).agentCheckCommand,
     },
     status: {
       summary: "link, viewsets, sets, cache, spool, warnings",
@@ -70,7 +70,7 @@ const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Laz
     },
     check: {
       summary: "check the settings file, say every error in it",
-      load: async () => (await import("../central/main.ts")).checkCommand,
+      load: async () => (await import("../central/main.ts")).centralCheckCommand,
     },
     status: {
       summary: "deployment sites, channels, journal, logs",

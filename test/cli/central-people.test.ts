@@ -8,7 +8,7 @@ import { customerCommand } from "../../src/cli/central-customer.ts";
 import { tokenCommand } from "../../src/cli/central-token.ts";
 import { userCommand } from "../../src/cli/central-user.ts";
 import { readSecret, type SecretInput } from "../../src/cli/operator.ts";
-import { table } from "../../src/cli/text.ts";
+import { textTable } from "../../src/cli/text.ts";
 import { AccelError } from "../../src/core/faults.ts";
 import { settingsOf, start } from "../support/central-whole.ts";
 import { mainFile, node } from "../support/process.ts";
@@ -237,7 +237,7 @@ test("customers are listed, and nobody's name steers the terminal", async () => 
   const names = (await facts("customer", "list")) as unknown as readonly { name: string }[];
   expect(names.map(({ name }) => name)).toContain("Users Ltd");
   expect(await say("customer", "list")).toMatch(/^\d+ +Users Ltd .* ulla +2 +0 +0$/m);
-  expect(table([{ name: "a\u001b[2Jb", on: null }], ["name", "on"], "none")).toBe(
+  expect(textTable([{ name: "a\u001b[2Jb", on: null }], ["name", "on"], "none")).toBe(
     "name    on\na?[2Jb  –\n",
   );
 });

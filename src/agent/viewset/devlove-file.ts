@@ -2,7 +2,7 @@
 
 import { AccelError } from "../../core/faults.ts";
 import { devloveBytesMax } from "../../wire/devlove.ts";
-import { invalid } from "./devlove-text.ts";
+import { invalidDevlove } from "./devlove-text.ts";
 import { systemReason } from "./site-walk.ts";
 import { readStillBytes, sourceAt, whileStill } from "./still-file.ts";
 
@@ -20,7 +20,7 @@ export async function readDevloveFile(
       if (!stats.isFile()) return impossible("is no regular file");
       if (stats.size <= devloveBytesMax) return readStillBytes(opened, devloveBytesMax, signal);
       const reason = `the document has ${stats.size} bytes, at most 1 MiB (${devloveBytesMax} bytes) is possible`;
-      return invalid(`devlove_file ${path}`, [reason]);
+      return invalidDevlove(`devlove_file ${path}`, [reason]);
     });
     return read ?? impossible("keeps changing while it is read");
   } catch (error) {

@@ -70,7 +70,7 @@ const reasonsMax = 20;
 const reasonCharsMax = 300;
 
 /** For a receipt, a log line or a warning: at most 6,000 characters. */
-export function oneLine(reasons: readonly string[]): string {
+export function boundedLine(reasons: readonly string[]): string {
   const told = reasons
     .slice(0, reasonsMax)
     .map((reason) =>
@@ -80,6 +80,6 @@ export function oneLine(reasons: readonly string[]): string {
   return [...told, ...(rest > 0 ? [`and ${rest} more`] : [])].join("; ");
 }
 
-export function invalid(what: string, reasons: readonly string[]): AccelError {
-  return new AccelError("VIEWSET_INVALID", `${what}: ${oneLine(reasons)}`);
+export function invalidDevlove(what: string, reasons: readonly string[]): AccelError {
+  return new AccelError("VIEWSET_INVALID", `${what}: ${boundedLine(reasons)}`);
 }

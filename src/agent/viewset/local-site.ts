@@ -12,7 +12,7 @@ import type { LocalSite } from "../../core/serving/compose-state.ts";
 import { type Sha256, sha256Of } from "../../core/ids.ts";
 import { devloveSchemaId, type Devlove } from "../../wire/devlove.ts";
 import { readDevloveFile } from "./devlove-file.ts";
-import { oneLine, readDevlove, type SiteNames } from "./devlove-text.ts";
+import { boundedLine, readDevlove, type SiteNames } from "./devlove-text.ts";
 import { SiteCensus, type CensusOptions } from "./site-census.ts";
 import { isHidden, systemReason, type SiteLocation } from "./site-walk.ts";
 import { SiteWatch, type OpenWatcher } from "./site-watch.ts";
@@ -144,7 +144,7 @@ export class WatchedSite implements AsyncDisposable {
     }
     const read = readDevlove(devloveSchemaId, bytes, this.#names(), this.#options.backendRules);
     if (read.ok) this.#document = { sha256: sha256Of(bytes), devlove: read.devlove };
-    if (!read.ok) this.#judge(`devlove_file ${file}: ${oneLine(read.reasons)}`);
+    if (!read.ok) this.#judge(`devlove_file ${file}: ${boundedLine(read.reasons)}`);
     else if (viewsRoot === undefined) this.#judge(`views_dir ${viewsDir} does not exist`);
     else this.#judge(undefined);
     return true;

@@ -11,7 +11,7 @@ import {
   type Manifest,
 } from "../../wire/manifest.ts";
 import type { StoredBlob } from "./blob-store.ts";
-import { oneLine } from "./devlove-text.ts";
+import { boundedLine } from "./devlove-text.ts";
 
 /** With one of the paths that have this content, and what it is by that name. */
 export type NamedBlob = StoredBlob & { readonly path: string; readonly mime: string };
@@ -21,7 +21,7 @@ export class ManifestFault extends AccelError {
   readonly isLasting = true;
 
   constructor(reasons: readonly string[]) {
-    super("VIEWSET_INVALID", `manifest: ${oneLine(reasons)}`);
+    super("VIEWSET_INVALID", `manifest: ${boundedLine(reasons)}`);
   }
 }
 

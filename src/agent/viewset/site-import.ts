@@ -14,7 +14,7 @@ import type { ManifestFile } from "../../core/serving/manifest-table.ts";
 import type { CentralClient } from "../link/central-client.ts";
 import type { BlobStore, StoredBlob } from "./blob-store.ts";
 import { readDevloveFile } from "./devlove-file.ts";
-import { invalid, readDevlove, type SiteNames } from "./devlove-text.ts";
+import { invalidDevlove, readDevlove, type SiteNames } from "./devlove-text.ts";
 import { amountOf, type Amount, type ProgressMeter } from "./import-progress.ts";
 import { inParallel, Slots } from "./parallel.ts";
 import type { Room } from "./room.ts";
@@ -109,7 +109,7 @@ export class SiteImporter {
     const bytes = await readDevloveFile(path, signal);
     if (bytes instanceof AccelError) throw bytes;
     const read = readDevlove(devloveSchemaId, bytes, names, rules);
-    if (!read.ok) throw invalid(`devlove_file ${path}`, read.reasons);
+    if (!read.ok) throw invalidDevlove(`devlove_file ${path}`, read.reasons);
     return this.#store.putBytes(bytes);
   }
 

@@ -12,7 +12,7 @@ import { AccelError } from "../../core/faults.ts";
 import type { ManifestFile } from "../../core/serving/manifest-table.ts";
 import { blobBytesMax } from "../../wire/manifest.ts";
 import type { BlobStore, StoredBlob } from "./blob-store.ts";
-import { oneLine } from "./devlove-text.ts";
+import { boundedLine } from "./devlove-text.ts";
 import { amountOf, type Amount, type ProgressMeter } from "./import-progress.ts";
 import { inParallel } from "./parallel.ts";
 import type { ReadFiles, UnreadRoom } from "./room.ts";
@@ -131,7 +131,7 @@ export class SiteTaking {
     const more = changed.length > names.length ? ` and ${changed.length - names.length} more` : "";
     return new AccelError(
       "IMPORT_IMPOSSIBLE",
-      `views_dir ${this.#location.views_dir} keeps changing while it is read: ${oneLine(names)}${more}. Import it when nothing writes there; what is written all the time can be left out by a name that begins with a dot`,
+      `views_dir ${this.#location.views_dir} keeps changing while it is read: ${boundedLine(names)}${more}. Import it when nothing writes there; what is written all the time can be left out by a name that begins with a dot`,
     );
   }
 

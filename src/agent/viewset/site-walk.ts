@@ -11,7 +11,7 @@ import { identityOf, type Found, type Root } from "../../base/below-root.ts";
 import { caseCollisions, describeCollision } from "../../core/case-collisions.ts";
 import { AccelError } from "../../core/faults.ts";
 import { quotedPath } from "../../core/quoted-path.ts";
-import { oneLine } from "./devlove-text.ts";
+import { boundedLine } from "./devlove-text.ts";
 import { inParallel } from "./parallel.ts";
 
 /** As in the settings. */
@@ -106,7 +106,7 @@ class Walk {
       if (this.#directories > directoriesMax)
         this.#faults.push(`there are more than ${directoriesMax} directories, links included`);
       if (this.#faults.length > 0) {
-        const reasons = oneLine(this.#faults.sort(byText));
+        const reasons = boundedLine(this.#faults.sort(byText));
         const advice = this.#collide ? `. ${collisionsAdvice}` : "";
         throw new AccelError("IMPORT_IMPOSSIBLE", `views_dir ${viewsDir}: ${reasons}${advice}`);
       }

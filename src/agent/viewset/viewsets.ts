@@ -20,8 +20,8 @@ import { openBlobStore, type BlobStore } from "./blob-store.ts";
 import { Collection } from "./collection.ts";
 import { Damage } from "./damage.ts";
 import {
-  invalid,
-  oneLine,
+  invalidDevlove,
+  boundedLine,
   readDevlove,
   readTakenDevlove,
   type DevloveTaken,
@@ -276,14 +276,14 @@ export class Viewsets implements AsyncDisposable {
       names === null
         ? readTakenDevlove(schema, text, backendRules)
         : readDevlove(schema, text, names, backendRules);
-    if (!read.ok) return invalid("devlove", read.reasons).message;
+    if (!read.ok) return invalidDevlove("devlove", read.reasons).message;
     const { devlove, objections: more = [] } = read;
     const all = [...objections, ...more.map((reason) => `devlove: ${reason}`)];
     return () => ({
       manifest,
       devlove,
       table: this.#table(contents),
-      ...(all.length > 0 && { objections: oneLine(all) }),
+      ...(all.length > 0 && { objections: boundedLine(all) }),
     });
   }
 

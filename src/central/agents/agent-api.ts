@@ -8,7 +8,7 @@ import type { Log } from "../../base/log.ts";
 import { messageBytesMax } from "../../wire/channel.ts";
 import { centralTakes, takesHeader } from "../../wire/position.ts";
 import { agentApiPrefix } from "../../wire/token.ts";
-import { refusal, sendAnswer, type Answer, type Route } from "./answers.ts";
+import { refusal, sendAnswer, type AgentAnswer, type AgentRoute } from "./answers.ts";
 import { authenticate } from "./bearer.ts";
 import { createBlobRoute, createBlobsMissingRoute, createBlobUploadRoute } from "./blob-routes.ts";
 import type { Hub } from "./hub.ts";
@@ -43,7 +43,7 @@ export type AgentApi = {
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 };
 
-type RouteRow = readonly [name: string, method: string, path: RegExp, route: Route];
+type RouteRow = readonly [name: string, method: string, path: RegExp, route: AgentRoute];
 
 export function createAgentApi(deps: AgentApiDeps): AgentApi {
   const token = createTokenRoute({ randomBytes, ...deps });
@@ -51,7 +51,7 @@ export function createAgentApi(deps: AgentApiDeps): AgentApi {
   const answerTo = async (
     request: IncomingMessage,
     response: ServerResponse,
-  ): Promise<{ readonly name: string; readonly answer: Answer | undefined }> => {
+  ): Promise<{ readonly name: string; readonly answer: AgentAnswer | undefined }> => {
     const [pathname = "", query] = (request.url ?? "/").split("?", 2);
     const path = pathname.slice(agentApiPrefix.length);
     if (path === "/token" && request.method === "POST")
@@ -114,7 +114,7 @@ function routesOf(deps: AgentApiDeps): readonly RouteRow[] {
   ];
 }
 
-function noRoute(samePath: readonly RouteRow[]): Answer {
+function noRoute(samePath: readonly RouteRow[]): AgentAnswer {
   if (samePath.length === 0) return refusal("not_found", "the agent API has no such path");
   const allow = samePath.map(([, method]) => method).join(", ");
   return { ...refusal("invalid", `only ${allow}`), status: 405, headers: { allow } };
@@ -128,7 +128,7 @@ function decode(part: string): string {
   }
 }
 
-function defect(log: Log, request: IncomingMessage, error: unknown): Answer {
+function defect(log: Log, request: IncomingMessage, error: unknown): AgentAnswer {
   const id = randomBytes(6).toString("hex");
   const path = (request.url ?? "").split("?")[0];
   log.error({ err: error, error_id: id, method: request.method, path }, "agent request failed");
@@ -187,7 +187,7 @@ function createUpgrade({ store, hub, log }: AgentApiDeps): AgentApi["upgrade"] {
 }
 
 /** An upgrade that is not made is answered by hand: there is no response object. */
-function refuse(socket: Duplex, { status, body, headers }: Answer): void {
+function refuse(socket: Duplex, { status, body, headers }: AgentAnswer): void {
   const text = JSON.stringify(body);
   const lines = Object.entries({
     ...headers,

@@ -20,14 +20,14 @@ const statusOf: Readonly<Record<RefusalCode, number>> = {
   internal: 500,
 };
 
-export type Answer = {
+export type AgentAnswer = {
   readonly status: number;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string | number>>;
 };
 
 /** One authenticated call. `signal` aborts when the caller is gone or central stops. */
-export type Call = {
+export type AgentCall = {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly query: URLSearchParams;
@@ -36,9 +36,12 @@ export type Call = {
 };
 
 /** `undefined`: the route has written the response itself. */
-export type Route = (call: Call, parameters: readonly string[]) => Promise<Answer | undefined>;
+export type AgentRoute = (
+  call: AgentCall,
+  parameters: readonly string[],
+) => Promise<AgentAnswer | undefined>;
 
-export function answer(body: unknown, status = 200): Answer {
+export function agentAnswer(body: unknown, status = 200): AgentAnswer {
   return { status, body };
 }
 
@@ -46,7 +49,7 @@ export function refusal(
   code: RefusalCode,
   message: string,
   more: { readonly hint?: string; readonly mark?: number; readonly retryAfterS?: number } = {},
-): Answer {
+): AgentAnswer {
   const { retryAfterS, ...members } = more;
   const headers: Record<string, string | number> = {};
   if (retryAfterS !== undefined) headers["retry-after"] = retryAfterS;
@@ -57,7 +60,7 @@ export function refusal(
   return { status: statusOf[code], body, headers };
 }
 
-export function sendAnswer(response: ServerResponse, { status, body, headers }: Answer): void {
+export function sendAnswer(response: ServerResponse, { status, body, headers }: AgentAnswer): void {
   if (response.headersSent || response.destroyed) return;
   const text = body === undefined ? "" : JSON.stringify(body);
   response.writeHead(status, {

@@ -1,13 +1,13 @@
 // Who calls: the bearer token of a request or of a WebSocket upgrade.
 
 import type { IncomingMessage } from "node:http";
-import { refusal, type Answer } from "./answers.ts";
+import { refusal, type AgentAnswer } from "./answers.ts";
 import { tokenDigest } from "./token-route.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 
 export type Caller =
   | { readonly ok: true; readonly deploymentSiteId: number }
-  | { readonly ok: false; readonly refusal: Answer };
+  | { readonly ok: false; readonly refusal: AgentAnswer };
 
 export async function authenticate(store: AgentStore, request: IncomingMessage): Promise<Caller> {
   const token = /^bearer ([\w-]{16,512})$/i.exec(request.headers.authorization ?? "")?.[1];

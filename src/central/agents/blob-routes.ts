@@ -8,7 +8,7 @@ import { readBody } from "../../base/http-listener.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
 import { blobBytesMax, blobCoding, blobSizeField, decodeBlobsWanted } from "../../wire/manifest.ts";
 import { describeErrors } from "../../wire/validate.ts";
-import { answer, refusal, type Answer, type Route } from "./answers.ts";
+import { agentAnswer, refusal, type AgentAnswer, type AgentRoute } from "./answers.ts";
 import type { BlobFiles, BlobReceived } from "../store/content/blobs.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 
@@ -18,7 +18,10 @@ const uploadsMax = 256;
 const uploadsOfSiteMax = 16;
 
 /** `GET blobs/{sha256}`. What is sealed for one site is given to this site alone. */
-export function createBlobRoute(blobs: BlobFiles, store: Pick<AgentStore, "certificates">): Route {
+export function createBlobRoute(
+  blobs: BlobFiles,
+  store: Pick<AgentStore, "certificates">,
+): AgentRoute {
   return async ({ request, response, signal, deploymentSiteId }, [name = ""]) => {
     const sha256 = parseSha256(name);
     const found =
@@ -102,18 +105,18 @@ function parseRange(
 }
 
 /** `POST blobs/missing` */
-export function createBlobsMissingRoute(blobs: BlobFiles): Route {
+export function createBlobsMissingRoute(blobs: BlobFiles): AgentRoute {
   return async ({ request }) => {
     const read = await readBody(request, wantedBytesMax);
     if (!read.ok) return refusal("too_large", "at most 10,000 digests at once");
     const decoded = decodeBlobsWanted(parseJson(read.body));
     if (!decoded.ok) return refusal("invalid", describeErrors(decoded.errors));
-    return answer({ missing: await blobs.missing(decoded.value.sha256) });
+    return agentAnswer({ missing: await blobs.missing(decoded.value.sha256) });
   };
 }
 
 /** `PUT blobs/{sha256}` */
-export function createBlobUploadRoute(blobs: BlobFiles): Route {
+export function createBlobUploadRoute(blobs: BlobFiles): AgentRoute {
   const uploads = new Map<number, number>();
   return async ({ request, deploymentSiteId }, [name = ""]) => {
     const sha256 = parseSha256(name);
@@ -137,7 +140,7 @@ export function createBlobUploadRoute(blobs: BlobFiles): Route {
   };
 }
 
-function received(outcome: BlobReceived, sha256: Sha256): Answer {
+function received(outcome: BlobReceived, sha256: Sha256): AgentAnswer {
   switch (outcome) {
     case "stored":
       return { status: 204 };

@@ -27,7 +27,7 @@ export type HubDeps = {
   readonly sweepIntervalMs?: number;
 };
 
-export type ImportProgress = Omit<ProgressMessage, "type" | "import_id">;
+export type ImportProgressTold = Omit<ProgressMessage, "type" | "import_id">;
 
 const channelsOfSiteMax = 16;
 const progressesMax = 1_000;
@@ -41,7 +41,7 @@ const closeCodes = { replaced: 4000, revoked: 4001 } as const;
 export class Hub implements AsyncDisposable {
   readonly #deps: HubDeps;
   readonly #channels = new Map<number, Set<Channel>>();
-  readonly #progress = new Map<string, ImportProgress>();
+  readonly #progress = new Map<string, ImportProgressTold>();
   readonly #duplicates = new Duplicates();
   readonly #asks = new Asks();
   readonly #finishing = new Set<Promise<void>>();
@@ -112,7 +112,7 @@ export class Hub implements AsyncDisposable {
   }
 
   /** As its agent told last; lost with this process, unlike the import's outcome. */
-  importProgress(importId: string): ImportProgress | undefined {
+  importProgress(importId: string): ImportProgressTold | undefined {
     return this.#progress.get(importId);
   }
 

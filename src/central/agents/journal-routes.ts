@@ -3,7 +3,7 @@
 import { chainStart } from "../../core/journal/journal-chain.ts";
 import { parseDomainName } from "../../core/ids.ts";
 import type { JournalPage } from "../../wire/journal.ts";
-import { answer, refusal, type Route } from "./answers.ts";
+import { agentAnswer, refusal, type AgentRoute } from "./answers.ts";
 import { judgeFit, type JournalPosition } from "./journal-fit.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 import type { WakeBus } from "./wake.ts";
@@ -12,7 +12,7 @@ const waitMaxS = 30;
 /** Of one site at a time: its agent has one poll, and a few may hang behind a proxy that dropped them. */
 const waitersMax = 8;
 
-export function createJournalRoute(store: AgentStore, bus: WakeBus): Route {
+export function createJournalRoute(store: AgentStore, bus: WakeBus): AgentRoute {
   const waiters = new Map<number, number>();
   return async ({ query, deploymentSiteId, signal }) => {
     const position = parsePosition(query);
@@ -25,7 +25,7 @@ export function createJournalRoute(store: AgentStore, bus: WakeBus): Route {
     const page = await readPage(store, deploymentSiteId, position);
     const waiting = waiters.get(deploymentSiteId) ?? 0;
     if (page.resync || page.entries.length > 0 || waitS === 0 || waiting >= waitersMax)
-      return answer(page);
+      return agentAnswer(page);
     waiters.set(deploymentSiteId, waiting + 1);
     try {
       await grown.promise;
@@ -34,7 +34,7 @@ export function createJournalRoute(store: AgentStore, bus: WakeBus): Route {
       if (left === 0) waiters.delete(deploymentSiteId);
       else waiters.set(deploymentSiteId, left);
     }
-    return answer(await readPage(store, deploymentSiteId, position));
+    return agentAnswer(await readPage(store, deploymentSiteId, position));
   };
 }
 
@@ -91,12 +91,12 @@ function nextWake(
   };
 }
 
-export function createSnapshotRoute(store: AgentStore): Route {
-  return async ({ deploymentSiteId }) => answer(await store.snapshot(deploymentSiteId));
+export function createSnapshotRoute(store: AgentStore): AgentRoute {
+  return async ({ deploymentSiteId }) => agentAnswer(await store.snapshot(deploymentSiteId));
 }
 
 /** `bot-sets/{domain}/{set}` */
-export function createBotSetRoute(store: AgentStore): Route {
+export function createBotSetRoute(store: AgentStore): AgentRoute {
   return async ({ deploymentSiteId }, [host = "", set = ""]) => {
     const domain = parseDomainName(host);
     if (domain === undefined || (set !== "bad" && set !== "vip"))
@@ -104,6 +104,6 @@ export function createBotSetRoute(store: AgentStore): Route {
     const state = await store.botSet(deploymentSiteId, domain, set);
     return state === undefined
       ? refusal("not_found", `${domain} is not linked to this deployment site`)
-      : answer(state);
+      : agentAnswer(state);
   };
 }

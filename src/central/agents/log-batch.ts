@@ -46,7 +46,7 @@ const invalid = (message: string): BatchRead => ({
   message: message.slice(0, reasonCharsMax),
 });
 
-export function readBatch(
+export function decodeBatch(
   body: Uint8Array,
   encoding: BatchEncoding,
   firstSeq: number,

@@ -11,7 +11,7 @@ import type { BatchCanary, BatchGap, BatchRecord } from "./log-batch.ts";
 import { toMicros } from "./log-position.ts";
 import { dayMigrations } from "./log-tables.ts";
 
-export type LaneMark = {
+export type DayMark = {
   readonly siteId: number;
   readonly epoch: string;
   readonly no: number;
@@ -27,7 +27,7 @@ export type CanarySeen = {
 
 /** What a new day begins with. */
 export type Carried = {
-  readonly marks: Iterable<LaneMark>;
+  readonly marks: Iterable<DayMark>;
   readonly canaries: Iterable<CanarySeen>;
 };
 
@@ -134,7 +134,7 @@ function prepare(db: Sqlite) {
     mark: db.prepare<[number, string, number], { mark: number }>(
       "SELECT mark FROM lane WHERE site_id = ? AND epoch = ? AND no = ?",
     ),
-    marksSince: db.prepare<[number], LaneMark>(
+    marksSince: db.prepare<[number], DayMark>(
       "SELECT site_id AS siteId, epoch, no, mark, updated_ms AS updatedMs FROM lane WHERE updated_ms >= ?",
     ),
     canaries: db.prepare<[], CanarySeen>(

@@ -13,7 +13,7 @@ import {
   type BatchEncoding,
   type LaneId,
 } from "../../wire/request-log.ts";
-import { answer, refusal, type Answer, type Route } from "./answers.ts";
+import { agentAnswer, refusal, type AgentAnswer, type AgentRoute } from "./answers.ts";
 import type { LogThread } from "./log-client.ts";
 import { LogRoom } from "./log-room.ts";
 import type { AppendOutcome } from "./log-store.ts";
@@ -49,7 +49,7 @@ export type IntakeDeps = {
   readonly monotonicMs: () => number;
 };
 
-export function createLogIntakeRoute(deps: IntakeDeps): Route {
+export function createLogIntakeRoute(deps: IntakeDeps): AgentRoute {
   const { thread, metrics } = deps;
   const room = new LogRoom();
   const confirm = createConfirm(deps);
@@ -107,7 +107,7 @@ async function append(
   }
 }
 
-function encode({ metrics }: IntakeDeps, outcome: AppendOutcome): Answer {
+function encode({ metrics }: IntakeDeps, outcome: AppendOutcome): AgentAnswer {
   metrics.accel_central_log_batches_total.inc({ outcome: outcome.kind });
   switch (outcome.kind) {
     case "conflict":
@@ -118,15 +118,15 @@ function encode({ metrics }: IntakeDeps, outcome: AppendOutcome): Answer {
     case "committed":
       metrics.accel_central_log_records_total.inc(outcome.records);
       metrics.accel_central_log_gaps_total.inc(outcome.lost);
-      return answer({ committed_through: outcome.through });
+      return agentAnswer({ committed_through: outcome.through });
     case "repeated":
-      return answer({ committed_through: outcome.through });
+      return agentAnswer({ committed_through: outcome.through });
     default:
       return outcome satisfies never;
   }
 }
 
-function refused({ metrics }: IntakeDeps, why: "busy" | "crowded" | "failed"): Answer {
+function refused({ metrics }: IntakeDeps, why: "busy" | "crowded" | "failed"): AgentAnswer {
   metrics.accel_central_log_batches_total.inc({ outcome: why });
   switch (why) {
     case "busy":
@@ -162,7 +162,7 @@ function createConfirm({ store, log, monotonicMs }: IntakeDeps): AgentStore["con
   };
 }
 
-function parseHead(request: IncomingMessage): BatchHead | Answer {
+function parseHead(request: IncomingMessage): BatchHead | AgentAnswer {
   const lane = parseLaneId(request.headers["accel-lane"]);
   const firstSeq = parseSeq(request.headers["accel-first-seq"]);
   const lastSeq = parseSeq(request.headers["accel-last-seq"]);

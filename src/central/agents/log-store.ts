@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { isCorruption } from "../../base/sqlite.ts";
 import { AccelError } from "../../core/faults.ts";
 import type { BatchEncoding, LaneId } from "../../wire/request-log.ts";
-import { readBatch, type BatchGap } from "./log-batch.ts";
+import { decodeBatch, type BatchGap } from "./log-batch.ts";
 import { LogDay, type Carried } from "./log-day.ts";
 import {
   dayBytes,
@@ -201,7 +201,7 @@ function take(file: LogDay, request: AppendRequest, isRestored: boolean): Append
   const mark = file.mark(siteId, lane);
   if (lastSeq <= mark) return { kind: "repeated", through: mark };
   if (firstSeq !== mark + 1) return { kind: "conflict", mark };
-  const read = readBatch(request.body, request.encoding, firstSeq, lastSeq);
+  const read = decodeBatch(request.body, request.encoding, firstSeq, lastSeq);
   if (read.kind !== "batch") return read;
   const gaps = isRestored ? read.gaps.map(asLostHere) : read.gaps;
   file.add({ siteId, lane, lastSeq, ...read, gaps, nowMs });

@@ -4,7 +4,7 @@ import { readBody } from "../../base/http-listener.ts";
 import { decodeReport } from "../../wire/channel.ts";
 import { decodeReceiptBatch, type Receipt } from "../../wire/receipt.ts";
 import { describeErrors } from "../../wire/validate.ts";
-import { answer, refusal, type Route } from "./answers.ts";
+import { agentAnswer, refusal, type AgentRoute } from "./answers.ts";
 import { parseJson } from "./blob-routes.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 
@@ -13,7 +13,7 @@ const bodyBytesMax = 4 * 2 ** 20; // 1,000 receipts of 4 KiB.
 export function createReceiptsRoute(
   store: AgentStore,
   stored: (receipts: readonly Receipt[]) => void,
-): Route {
+): AgentRoute {
   return async ({ request, deploymentSiteId }) => {
     const read = await readBody(request, bodyBytesMax);
     if (!read.ok) return refusal("too_large", `at most ${bodyBytesMax} bytes of receipts at once`);
@@ -22,11 +22,11 @@ export function createReceiptsRoute(
     const { instance_id: instanceId, receipts, position } = decoded.value;
     await store.saveReceipts(deploymentSiteId, instanceId, receipts, position);
     stored(receipts);
-    return answer({ acks: receipts.map(({ seq, phase }) => ({ seq, phase })) });
+    return agentAnswer({ acks: receipts.map(({ seq, phase }) => ({ seq, phase })) });
   };
 }
 
-export function createReportsRoute(store: AgentStore): Route {
+export function createReportsRoute(store: AgentStore): AgentRoute {
   return async ({ request, deploymentSiteId }) => {
     const read = await readBody(request, bodyBytesMax);
     if (!read.ok) return refusal("too_large", `a report has at most ${bodyBytesMax} bytes`);

@@ -8,7 +8,7 @@ import type { IncomingMessage } from "node:http";
 import { readBody } from "../../base/http-listener.ts";
 import { parseName16, parseSecret16, type Name16 } from "../../core/ids.ts";
 import { clockSkewMaxMs, type TokenAnswer } from "../../wire/token.ts";
-import { answer, refusal, type Answer } from "./answers.ts";
+import { agentAnswer, refusal, type AgentAnswer } from "./answers.ts";
 import { createRateLimit } from "./rate-limit.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 import type { SiteSecrets } from "../store/journal/agent-tokens.ts";
@@ -35,7 +35,9 @@ export function tokenDigest(token: string): string {
   return createHash("sha256").update(token).digest("hex");
 }
 
-export function createTokenRoute(deps: TokenDeps): (request: IncomingMessage) => Promise<Answer> {
+export function createTokenRoute(
+  deps: TokenDeps,
+): (request: IncomingMessage) => Promise<AgentAnswer> {
   const attempts = createRateLimit(perAddress, deps.monotonicMs);
   const failures = createRateLimit(failuresPerName, deps.monotonicMs);
   const issued = createRateLimit(tokensPerName, deps.monotonicMs);
@@ -73,7 +75,7 @@ export function createTokenRoute(deps: TokenDeps): (request: IncomingMessage) =>
   };
 }
 
-function tooMany(waitMs: number, of: string): Answer {
+function tooMany(waitMs: number, of: string): AgentAnswer {
   return refusal("too_many", `too many attempts of ${of}`, {
     retryAfterS: Math.ceil(waitMs / 1_000),
   });
@@ -107,7 +109,7 @@ function remember(proven: Set<string>, pair: string): void {
 }
 
 /** A caller that sends no Date cannot be judged. */
-function clockFault(header: string | undefined, now: Date): Answer | undefined {
+function clockFault(header: string | undefined, now: Date): AgentAnswer | undefined {
   if (header === undefined) return undefined;
   const skewMs = Date.parse(header) - now.getTime();
   if (Number.isNaN(skewMs)) return refusal("invalid", "the Date header is no HTTP date");
@@ -119,11 +121,11 @@ function clockFault(header: string | undefined, now: Date): Answer | undefined {
   );
 }
 
-async function issue(deps: TokenDeps, deploymentSiteId: number): Promise<Answer> {
+async function issue(deps: TokenDeps, deploymentSiteId: number): Promise<AgentAnswer> {
   const token = deps.randomBytes(tokenBytes).toString("base64url");
   const expiresAt = new Date(deps.now().getTime() + tokenLifetimeS * 1_000);
   await deps.store.saveToken(deploymentSiteId, tokenDigest(token), expiresAt);
-  return answer({
+  return agentAnswer({
     access_token: token,
     token_type: "Bearer",
     expires_in: tokenLifetimeS,

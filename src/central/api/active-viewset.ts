@@ -5,7 +5,7 @@ import { viewsetActivate, viewsetVersionShape } from "../../wire/customer/viewse
 import { activationTriesMax, storeManifest } from "./activation.ts";
 import { conflict, list, notFound, ok, type Answer } from "./http/answer.ts";
 import { devloveFault, ownNames, unlessBusy } from "./devlove.ts";
-import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { idOf, isProblem, mainDomain, shownId } from "./http/path-values.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
@@ -62,7 +62,7 @@ export function activeViewsetEndpoints(deps: ResourceDeps): readonly Endpoint[] 
   ];
 }
 
-async function activate(call: Call<unknown, Actor>, deps: ResourceDeps): Promise<Answer> {
+async function activate(call: EndpointCall<unknown, Actor>, deps: ResourceDeps): Promise<Answer> {
   const { actor, param, read, change } = call;
   const id = idOf(param("viewset_id"));
   for (let tried = 0; tried < activationTriesMax; tried++) {

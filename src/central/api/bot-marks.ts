@@ -18,7 +18,7 @@ import {
 } from "./http/answer.ts";
 import { parseMarkedRange, parseRemovedRange } from "./bot-range.ts";
 import { divided, elementsAtOnce, prepareRewrite, type Prepared } from "./bot-rewriting.ts";
-import type { Call } from "./http/endpoint.ts";
+import type { EndpointCall } from "./http/endpoint.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
 import type { BotHeld } from "../store/bots/bot-rewrite.ts";
 import type { BotPlace } from "../store/bots/bot-place.ts";
@@ -47,13 +47,13 @@ const elementsPerToken = 10;
 const attemptsMax = 3;
 
 type Flag = { is_custom_ip_range?: Parameters<typeof isTrue>[0] };
-type Marked = Call<Flag & { attach_to_bot: string; attach_to_domain: string }, Actor>;
-type Removed = Call<Flag & { remove_from_bot: string; remove_from_domain: string }, Actor>;
+type Marked = EndpointCall<Flag & { attach_to_bot: string; attach_to_domain: string }, Actor>;
+type Removed = EndpointCall<Flag & { remove_from_bot: string; remove_from_domain: string }, Actor>;
 type Found = { readonly host: HostRow; readonly place: BotPlace };
 
 /** What is attached or taken away, and in which transactions. */
 type Asked = {
-  readonly call: Pick<Call<unknown, Actor>, "actor" | "read" | "prepare" | "change">;
+  readonly call: Pick<EndpointCall<unknown, Actor>, "actor" | "read" | "prepare" | "change">;
   readonly marks: Marks;
   readonly elements: readonly IpRange[];
   readonly whole: IpRange;

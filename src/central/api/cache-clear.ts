@@ -11,7 +11,7 @@ import { waitParameter } from "../../wire/customer/proof.ts";
 import { isTrue } from "../../wire/customer/shape.ts";
 import { invalid, notFound, ok, type Answer, type ProblemAnswer } from "./http/answer.ts";
 import { askAgents, type DryRunAsked } from "./dry-run.ts";
-import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
 import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
 import type { ClearFound } from "../store/journal/clears.ts";
@@ -113,7 +113,7 @@ function patternFault(
 
 /** What is proved when every connected agent has told, or the time is up. */
 async function settled(
-  { actor, query, read, gone }: Call<unknown, Actor>,
+  { actor, query, read, gone }: EndpointCall<unknown, Actor>,
   clearId: string,
   { live, receipts }: ResourceDeps["ports"],
 ): Promise<Answer> {

@@ -19,7 +19,7 @@ import {
   type ProblemAnswer,
 } from "./http/answer.ts";
 import { checkCertificate } from "./certificate-check.ts";
-import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { idOf, isProblem, shownId } from "./http/path-values.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
@@ -34,7 +34,7 @@ const bodyBytesMax = 2 ** 18;
 
 async function siteNamed(
   unit: CustomerUnit,
-  { actor, param }: Pick<Call<unknown, Actor>, "actor" | "param">,
+  { actor, param }: Pick<EndpointCall<unknown, Actor>, "actor" | "param">,
 ): Promise<SiteRow | ProblemAnswer> {
   const name = param(nameParam);
   const site = await unit.sites.findByName(actor.customerId, name);
@@ -90,7 +90,7 @@ export function certificateEndpoints({ now }: Pick<ResourceDeps, "now">): readon
 
 type Upload = { readonly certificate: string; readonly private_key: string };
 
-async function upload(call: Call<Upload, Actor>, now: () => Date): Promise<Answer> {
+async function upload(call: EndpointCall<Upload, Actor>, now: () => Date): Promise<Answer> {
   const { body, change, read } = call;
   // Before the check: whose the deployment is decides first.
   const known = await read(async (unit) => siteNamed(unit, call));

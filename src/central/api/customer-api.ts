@@ -12,7 +12,7 @@ import { answerOnce, idempotentCall } from "./http/idempotent-call.ts";
 import { queryFault, queryOf } from "./http/query.ts";
 import { createContext, paramOf } from "./http/request-context.ts";
 import { readFields } from "./http/request-fields.ts";
-import { addressOf, endedFacts, requestIds, statusOf } from "./http/request-line.ts";
+import { visitorAddress, endedFacts, requestIds, statusOf } from "./http/request-line.ts";
 import { respond } from "./http/respond.ts";
 import { createRoute, type Routed } from "./http/router.ts";
 import type { ResourceDeps } from "./deps.ts";
@@ -84,7 +84,7 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
     response.setHeader("cache-control", "no-store");
     const startedMs = now().getTime();
     const routed = route(request.method ?? "", request.url ?? "");
-    const address = addressOf(clients, request);
+    const address = visitorAddress(clients, request);
     const asked: Asked = { request, response, requestId, address, actor: undefined };
     answerRequest(asked, routed)
       .catch((error: unknown) => {

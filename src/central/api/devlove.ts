@@ -25,7 +25,7 @@ import {
   type Answer,
   type ProblemAnswer,
 } from "./http/answer.ts";
-import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { idOf, isProblem, mainDomain, shownId, viewsetName } from "./http/path-values.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
@@ -101,7 +101,7 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
   ];
 }
 
-async function readFile({ actor, param, read }: Call<unknown, Actor>): Promise<Answer> {
+async function readFile({ actor, param, read }: EndpointCall<unknown, Actor>): Promise<Answer> {
   return read(async (unit) => {
     const found = await findVersion(unit, actor, param);
     if (isProblem(found)) return found;
@@ -115,7 +115,7 @@ type Version = { readonly domain: DomainRow; readonly viewsetId: number };
 async function findVersion(
   unit: CustomerUnit,
   actor: Actor,
-  param: Call<unknown, Actor>["param"],
+  param: EndpointCall<unknown, Actor>["param"],
 ): Promise<Version | ProblemAnswer> {
   const domain = await mainDomain(unit, actor, param("domain_name"));
   if (isProblem(domain)) return domain;
@@ -170,7 +170,10 @@ function copyErrors(
   );
 }
 
-async function judge({ body, change }: Call<Write, Actor>, deps: ResourceDeps): Promise<Answer> {
+async function judge(
+  { body, change }: EndpointCall<Write, Actor>,
+  deps: ResourceDeps,
+): Promise<Answer> {
   const { schema, content } = body;
   const context = { ...deps.settings.devlove, mainDomain: null, subDomains: [] };
   const verdict = await deps.ports.judge.devlove({ schema, content, context });
@@ -191,7 +194,7 @@ async function judge({ body, change }: Call<Write, Actor>, deps: ResourceDeps): 
 }
 
 /** Judged before the transaction; where the names became others meanwhile it is judged again. */
-async function createFile(call: Call<Write, Actor>, deps: ResourceDeps): Promise<Answer> {
+async function createFile(call: EndpointCall<Write, Actor>, deps: ResourceDeps): Promise<Answer> {
   const { actor, body, param, read, change } = call;
   const name = viewsetName(param("viewset_name"));
   if (typeof name !== "string") return name;
@@ -222,7 +225,7 @@ async function createFile(call: Call<Write, Actor>, deps: ResourceDeps): Promise
 const overtaken = conflict("the domain changed meanwhile: try again");
 
 /** The manifest is composed before the transaction; `undefined` from it says that the version became another one meanwhile. */
-async function replaceFile(call: Call<Write, Actor>, deps: ResourceDeps): Promise<Answer> {
+async function replaceFile(call: EndpointCall<Write, Actor>, deps: ResourceDeps): Promise<Answer> {
   const { actor, body, param, read, change } = call;
   const id = idOf(param("devlove_id"));
   for (let tried = 0; tried < activationTriesMax; tried++) {

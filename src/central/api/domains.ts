@@ -16,7 +16,7 @@ import {
   type Answer,
   type ProblemAnswer,
 } from "./http/answer.ts";
-import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import {
   idOf,
   isProblem,
@@ -132,7 +132,10 @@ export function domainEndpoints(): readonly Endpoint[] {
   ];
 }
 
-type Created = Call<{ name: string; link_to_deployment_sites_with_tags?: string } & SiteIds, Actor>;
+type Created = EndpointCall<
+  { name: string; link_to_deployment_sites_with_tags?: string } & SiteIds,
+  Actor
+>;
 
 async function createDomain({ actor, body, change }: Created): Promise<Answer> {
   const name = parseDomainName(body.name);
@@ -163,7 +166,7 @@ type SubDomainGiven = {
   readonly name: string;
   readonly share_views_and_views_dir_with_main_domain?: Parameters<typeof isTrue>[0];
 };
-type Updated = Call<{ sub_domain?: SubDomainGiven } & SiteIds, Actor>;
+type Updated = EndpointCall<{ sub_domain?: SubDomainGiven } & SiteIds, Actor>;
 
 async function updateDomain({ actor, body, param, change }: Updated): Promise<Answer> {
   const deploymentSiteId = siteIdOf(body);
@@ -205,7 +208,11 @@ async function putSubDomain(
     : undefined;
 }
 
-async function deleteDomain({ actor, param, change }: Call<unknown, Actor>): Promise<Answer> {
+async function deleteDomain({
+  actor,
+  param,
+  change,
+}: EndpointCall<unknown, Actor>): Promise<Answer> {
   return change(async (unit) => {
     const domain = await mainDomain(unit, actor, param("name"));
     if (isProblem(domain)) return domain;
@@ -216,7 +223,7 @@ async function deleteDomain({ actor, param, change }: Call<unknown, Actor>): Pro
   });
 }
 
-async function unlink({ actor, param, change }: Call<unknown, Actor>): Promise<Answer> {
+async function unlink({ actor, param, change }: EndpointCall<unknown, Actor>): Promise<Answer> {
   return change(async (unit) => {
     const domain = await mainDomain(unit, actor, param("name"));
     if (isProblem(domain)) return domain;

@@ -17,7 +17,7 @@ import {
   type Answer,
   type ProblemAnswer,
 } from "./http/answer.ts";
-import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { hostNamed, idOf, isProblem, shownId } from "./http/path-values.ts";
 import type { DeploymentFacts } from "../store/content/deployments.ts";
 import type { LogQuery } from "../agents/log-reader.ts";
@@ -83,7 +83,7 @@ function parseTime(text: string): number | undefined {
 
 type Logs = ResourceDeps["ports"]["logs"];
 
-async function readLogs(call: Call<unknown, Actor>, logs: Logs): Promise<Answer> {
+async function readLogs(call: EndpointCall<unknown, Actor>, logs: Logs): Promise<Answer> {
   const { actor, query, read } = call;
   if (!actor.mayReadLogs) return forbidden("reading logs was withdrawn from this user");
   const filters = parseFilters(query);
@@ -129,7 +129,7 @@ async function readWalk(
   facts: DeploymentFacts,
   domain: string,
   filters: Filters,
-  { actor, query }: Call<unknown, Actor>,
+  { actor, query }: EndpointCall<unknown, Actor>,
   logs: Logs,
 ): Promise<Answer> {
   try {

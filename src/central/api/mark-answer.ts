@@ -3,7 +3,7 @@
 import type { BotRecord, BotSummary, MarkDeployment } from "../../wire/customer/bot.ts";
 import type { BotSet } from "../../wire/journal.ts";
 import { invalid, type Answer, type ProblemAnswer } from "./http/answer.ts";
-import type { Call } from "./http/endpoint.ts";
+import type { EndpointCall } from "./http/endpoint.ts";
 import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
 import type { MarkFound, SetPlace } from "../store/bots/mark-proof.ts";
 import type { Ports } from "./deps.ts";
@@ -19,7 +19,7 @@ export function markQueryFault(query: URLSearchParams): ProblemAnswer | undefine
 
 /** Of the record that `attach` and `detach` have stored; for each repetition of the call anew. */
 export async function markAnswer(
-  call: Call<unknown, Actor>,
+  call: EndpointCall<unknown, Actor>,
   set: BotSet,
   stored: Answer,
   ports: Pick<Ports, "live" | "receipts">,
@@ -41,7 +41,7 @@ function summaryOf({ ip_addresses: addresses, ...record }: BotRecord): BotSummar
 
 /** When every connected deployment has told of the set as it is now, or the time is up. */
 async function provedOf(
-  { read, gone }: Call<unknown, Actor>,
+  { read, gone }: EndpointCall<unknown, Actor>,
   place: SetPlace,
   waitMs: number,
   { live, receipts }: Pick<Ports, "live" | "receipts">,

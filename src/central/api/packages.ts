@@ -22,7 +22,7 @@ import {
   type Answer,
   type ProblemAnswer,
 } from "./http/answer.ts";
-import { forPublishers, forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { forPublishers, forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { formBoundary, FormFault, FormStream } from "./http/form-stream.ts";
 import type { PackageFiles, StagedPackage } from "../store/packages/package-files.ts";
 import type { ResourceDeps } from "./deps.ts";
@@ -126,7 +126,7 @@ function fileAnswer(
   };
 }
 
-type Uploaded = Call<unknown, Actor>;
+type Uploaded = EndpointCall<unknown, Actor>;
 
 async function upload(call: Uploaded, { ports, settings }: Deps): Promise<Answer> {
   const version = parsePackageVersion(call.param("version"));

@@ -10,7 +10,7 @@ import {
 } from "../../wire/customer/policy.ts";
 import { isTrue } from "../../wire/customer/shape.ts";
 import { conflict, invalid, ok, type Answer, type ProblemAnswer } from "./http/answer.ts";
-import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
 import type { BotPair, PolicyChange } from "../store/bots/policies.ts";
 import type { Actor } from "../store/people/users.ts";
@@ -60,7 +60,7 @@ function withAliases(policy: Policy): Policy {
   return aliases.length === 0 ? policy : { ...policy, aliases };
 }
 
-async function setPolicy({ actor, body, change }: Call<Write, Actor>): Promise<Answer> {
+async function setPolicy({ actor, body, change }: EndpointCall<Write, Actor>): Promise<Answer> {
   const sent = keys.filter((key) => body[key] !== undefined);
   if (sent.length === 0)
     return invalid([{ path: "", message: `must hold at least one of ${keys.join(", ")}` }]);

@@ -29,7 +29,7 @@ export function serviceStatusEndpoints({ now }: ResourceDeps): readonly Endpoint
           const newest = (await unit.packages.newest())?.version;
           const nowMs = now().getTime();
           return ok({
-            [host.main]: deployments.map((one) => statusOf(one, newest, nowMs)),
+            [host.main]: deployments.map((one) => deploymentStatus(one, newest, nowMs)),
           } satisfies ServiceStatus);
         }),
     }),
@@ -37,7 +37,7 @@ export function serviceStatusEndpoints({ now }: ResourceDeps): readonly Endpoint
 }
 
 /** Pure. One host that holds its logs back makes the deployment false, however many others deliver. */
-export function statusOf(
+export function deploymentStatus(
   { id, instances }: Reporting,
   newest: string | undefined,
   nowMs: number,

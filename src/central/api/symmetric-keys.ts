@@ -4,7 +4,7 @@ import { gives, lists, makes } from "../../wire/customer/operation.ts";
 import { symmetricKeyWrite, symmetricKeyShape } from "../../wire/customer/symmetric-key.ts";
 import { symmetricKeysMax } from "../../wire/vault.ts";
 import { conflict, created, list, notFound, ok, type Answer } from "./http/answer.ts";
-import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { idOf, shownId } from "./http/path-values.ts";
 import type { Actor } from "../store/people/users.ts";
 import type { CustomerUnit } from "../store/people/customer-store.ts";
@@ -94,7 +94,7 @@ async function bind({
   body,
   param,
   change,
-}: Call<{ readonly deployment_site_id: number }, Actor>): Promise<Answer> {
+}: EndpointCall<{ readonly deployment_site_id: number }, Actor>): Promise<Answer> {
   const { deployment_site_id: siteId } = body;
   return change(async (unit) => {
     const key = await unit.symmetricKeys.record(actor.customerId, idOf(param(idParam)));

@@ -5,7 +5,7 @@ import { lists } from "../../wire/customer/operation.ts";
 import type { UnreviewedDomain as Answered } from "../../wire/customer/unreviewed-bots.ts";
 import { list } from "./http/answer.ts";
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
-import type { UnreviewedDomain } from "../store/bots/unreviewed-bots.ts";
+import type { UnreviewedRecord } from "../store/bots/unreviewed-bots.ts";
 
 const subDomainsNamed = 10;
 
@@ -28,7 +28,7 @@ export function unreviewedBotEndpoints(): readonly Endpoint[] {
   ];
 }
 
-function answered(domain: UnreviewedDomain): Answered {
+function answered(domain: UnreviewedRecord): Answered {
   return {
     id: domain.id,
     domain_name: domain.name,
@@ -41,7 +41,7 @@ function answered(domain: UnreviewedDomain): Answered {
 export function policySentence({
   access: { own, general },
   subDomains,
-}: Pick<UnreviewedDomain, "access" | "subDomains">): string {
+}: Pick<UnreviewedRecord, "access" | "subDomains">): string {
   const access = own ?? general ?? false;
   const source =
     own !== null

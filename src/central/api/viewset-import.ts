@@ -9,7 +9,7 @@ import {
   importStartedShape,
 } from "../../wire/customer/viewset.ts";
 import { conflict, notFound, ok, type ProblemAnswer } from "./http/answer.ts";
-import { forUsers, type Call, type Endpoint } from "./http/endpoint.ts";
+import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { idOf, isProblem, mainDomain, shownId, viewsetName } from "./http/path-values.ts";
 import type { ImportTarget } from "../store/content/imports.ts";
 import type { ResourceDeps } from "./deps.ts";
@@ -20,7 +20,7 @@ const path = "/import-viewset/:domain/:deployment_id/:viewset/";
 
 async function target(
   unit: CustomerUnit,
-  { actor, param }: Call<unknown, Actor>,
+  { actor, param }: EndpointCall<unknown, Actor>,
 ): Promise<ImportTarget | ProblemAnswer> {
   const name = viewsetName(param("viewset"));
   if (typeof name !== "string") return name;

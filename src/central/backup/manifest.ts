@@ -19,7 +19,7 @@ export type BackupFile = {
   readonly sha256: string;
 };
 
-export type Manifest = {
+export type BackupManifest = {
   readonly format: typeof manifestFormat;
   /** Of accel-central. */
   readonly release: string;
@@ -43,7 +43,7 @@ export const storeName = "central.db";
 export const keyName = "central.key";
 
 /** Throws BACKUP_DAMAGED for what is no finished backup. */
-export async function readManifest(directory: string): Promise<Manifest> {
+export async function readBackupManifest(directory: string): Promise<BackupManifest> {
   const path = join(directory, manifestName);
   const text = await readFile(path, "utf8").catch((error: unknown) => {
     const what = `${directory} has no ${manifestName}: it is no backup, or one that was cut off`;
@@ -62,7 +62,7 @@ export async function readManifest(directory: string): Promise<Manifest> {
   return manifest;
 }
 
-function parseManifest(raw: unknown): Manifest | undefined {
+function parseManifest(raw: unknown): BackupManifest | undefined {
   const { format, release, when_begun, when_finished, epoch, with_key, files, blobs } = fields(raw);
   const { count, bytes, lost } = fields(blobs);
   const texts = [release, when_begun, when_finished, epoch].every((one) => typeof one === "string");
@@ -74,7 +74,7 @@ function parseManifest(raw: unknown): Manifest | undefined {
     typeof with_key === "boolean" &&
     isListOf(lost, (one) => typeof one === "string" && /^[0-9a-f]{64}$/.test(one)) &&
     isListOf(files, isBackupFile);
-  return sound ? (raw as Manifest) : undefined; // Every member was just looked at.
+  return sound ? (raw as BackupManifest) : undefined; // Every member was just looked at.
 }
 
 function isBackupFile(raw: unknown): boolean {

@@ -12,7 +12,7 @@ import { ensureDirectory, syncDirectory, writeDurable } from "../../base/durable
 import { AccelError, messageOf } from "../../core/faults.ts";
 import { copyDurable, Directories } from "./files.ts";
 import { keyName, storeName } from "./manifest.ts";
-import { verifyBackup, type Verified } from "./verify-backup.ts";
+import { verifyBackup, type VerifiedBackup } from "./verify-backup.ts";
 import type { StoredFacts } from "./write-backup.ts";
 
 const markerName = "restore.unfinished";
@@ -74,7 +74,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreFac
   }
 }
 
-async function bringBack(options: RestoreOptions, verified: Verified): Promise<RestoreFacts> {
+async function bringBack(options: RestoreOptions, verified: VerifiedBackup): Promise<RestoreFacts> {
   const { from, stateDir, logsMark, now, stop } = options;
   const { manifest, paths, bytes } = verified;
   const directories = new Directories();
@@ -151,7 +151,7 @@ async function foreignNames(stateDir: string, keyFile: string): Promise<readonly
   return (await readdir(stateDir)).filter((name) => !own.has(name));
 }
 
-async function refuseTight(stateDir: string, { bytes }: Verified): Promise<void> {
+async function refuseTight(stateDir: string, { bytes }: VerifiedBackup): Promise<void> {
   const { bavail, bsize } = await statfs(stateDir);
   if (bavail * bsize < bytes)
     throw new AccelError(

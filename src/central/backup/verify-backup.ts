@@ -4,13 +4,13 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import { digestFile } from "./files.ts";
-import { readManifest, storeName, type Manifest } from "./manifest.ts";
+import { readBackupManifest, storeName, type BackupManifest } from "./manifest.ts";
 import type { StoredFacts } from "./write-backup.ts";
 
 const findingsToldMax = 20;
 
-export type Verified = {
-  readonly manifest: Manifest;
+export type VerifiedBackup = {
+  readonly manifest: BackupManifest;
   /** Relative paths of what is to be brought back. */
   readonly paths: readonly string[];
   readonly bytes: number;
@@ -21,8 +21,8 @@ export async function verifyBackup(
   directory: string,
   stored: StoredFacts,
   stop: AbortSignal,
-): Promise<Verified> {
-  const manifest = await readManifest(directory);
+): Promise<VerifiedBackup> {
+  const manifest = await readBackupManifest(directory);
   const verifying = new Verifying(directory, stop);
   for (const file of manifest.files) await verifying.file(file.path, file);
   const { count, lost } = manifest.blobs;

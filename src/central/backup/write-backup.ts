@@ -17,7 +17,7 @@ import {
   manifestName,
   storeName,
   type BackupFile,
-  type Manifest,
+  type BackupManifest,
 } from "./manifest.ts";
 
 /** What a backup needs to know of the copy of a store. */
@@ -107,7 +107,7 @@ class Writing {
       await this.#note(keyName);
     }
     await this.#directories.sync();
-    const manifest: Manifest = {
+    const manifest: BackupManifest = {
       format: manifestFormat,
       release,
       when_begun: begun,

@@ -6,16 +6,7 @@ import { every } from "../../base/wait.ts";
 import { AccelError } from "../../core/faults.ts";
 import { parseDomainName } from "../../core/ids.ts";
 import type { BotSet } from "../../wire/journal.ts";
-
-export type BotImport = {
-  readonly domain: string;
-  readonly customerId: number | undefined;
-  readonly set: BotSet;
-  readonly bot: string;
-  readonly isReplacing: boolean;
-  /** The account of the host that asks, as the command says; undefined: it does not. */
-  readonly operator: string | undefined;
-};
+import type { BotImport } from "../store/bots/bot-import.ts";
 
 export type BotImportsDeps = {
   readonly imports: {

@@ -3,6 +3,8 @@
 // HTML for mail programs: tables for what is a table, styles inline where programs drop the sheet, colours that bear being inverted, no image, no script,
 // nothing fetched.
 
+import { escapeHtml } from "../../core/html-text.ts";
+
 export type Tone = "plain" | "good" | "bad";
 
 export type Block =
@@ -141,15 +143,6 @@ function textTable(
 }
 
 /** For texts and quoted attributes alike. */
-export function escapeHtml(text: string): string {
-  return text
-    .replaceAll("&", "&amp;")
-    .replaceAll("<", "&lt;")
-    .replaceAll(">", "&gt;")
-    .replaceAll('"', "&quot;")
-    .replaceAll("'", "&#39;");
-}
-
 const font = "font-family:-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;";
 
 /** The inline colours are for light; programs that know dark mode take these, the others invert by themselves. */

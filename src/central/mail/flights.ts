@@ -5,7 +5,7 @@ import type { Busy, TakenMessage } from "../../core/outgoing.ts";
 
 export type FlightLimits = { readonly all: number; readonly perCustomer: number };
 
-export class Flights {
+export class Sendings {
   readonly #limits: FlightLimits;
   readonly #flights = new Map<number, { readonly taken: TakenMessage; landed: Promise<void> }>();
   #change = new AbortController();

@@ -10,7 +10,7 @@ import { messageOf } from "../../core/faults.ts";
 import { hookUrlFault, isPublicAddress } from "../../core/addresses/public-address.ts";
 import type { DeliverChat, Delivery } from "./delivery.ts";
 
-export type Resolve = (
+export type HookResolve = (
   name: string,
   options: { readonly all: true },
   callback: (error: Error | null, addresses: LookupAddress[]) => void,
@@ -21,7 +21,7 @@ export type HookSettings = {
   readonly mayBePrivate: boolean;
   readonly timeoutMs: number;
   /** Instead of the system's. */
-  readonly resolve?: Resolve;
+  readonly resolve?: HookResolve;
 };
 
 /** Of an answer; nobody reads it. */
@@ -63,7 +63,7 @@ export function createHookDelivery({
   };
 }
 
-function judgedLookup(resolve: Resolve, mayBePrivate: boolean): LookupFunction {
+function judgedLookup(resolve: HookResolve, mayBePrivate: boolean): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname, { all: true }, (error, addresses) => {
       const found = error === null ? addresses : [];

@@ -5,18 +5,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { readBody } from "../../base/http-listener.ts";
 import type { Log } from "../../base/log.ts";
-import { escapeHtml, oneLine } from "./document.ts";
+import { escapeHtml } from "../../core/html-text.ts";
+import { oneLine } from "./document.ts";
 import { recoverPath, unsubscribePath } from "./links.ts";
-
-export type LinkAction = "suspend" | "end" | "resume";
-
-export type LinkedSubscription = {
-  readonly email: string;
-  readonly type: string;
-  readonly customer: string;
-  readonly state: "active" | "suspended" | "ended";
-  readonly until: string | null;
-};
+import type { LinkAction, LinkedSubscription } from "../store/notices/subscriptions.ts";
 
 /** All resolve with undefined for a link that is used, over or made up. */
 export type LinkPorts = {

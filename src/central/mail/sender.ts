@@ -8,7 +8,7 @@ import type { Log } from "../../base/log.ts";
 import { retry, sleep } from "../../base/wait.ts";
 import { backoffMs, type Backoff } from "../../core/backoff.ts";
 import type { Outgoing, OutgoingChannel, TakenMessage } from "../../core/outgoing.ts";
-import { Flights, type FlightLimits } from "./flights.ts";
+import { Sendings, type FlightLimits } from "./flights.ts";
 import type { SenderTelemetry } from "./telemetry.ts";
 import type { DeliverChat, DeliverMail, Delivery } from "./delivery.ts";
 import type { Outbox } from "../store/notices/outbox-sending.ts";
@@ -103,7 +103,7 @@ type Downs = { count: number; hungUp: { id: number; count: number } };
 /** Never rejects. */
 async function runLane(lane: Lane): Promise<void> {
   const { channel, timings, stop } = lane;
-  const flights = new Flights(flightLimits[channel]);
+  const flights = new Sendings(flightLimits[channel]);
   const downs: Downs = { count: 0, hungUp: { id: 0, count: 0 } };
   stop.signal.addEventListener("abort", () => flights.wake(), { once: true });
   while (!stop.signal.aborted) {
@@ -118,7 +118,7 @@ async function runLane(lane: Lane): Promise<void> {
 
 async function takeNext(
   { outbox, channel, timings, log }: Lane,
-  { busy }: Flights,
+  { busy }: Sendings,
 ): Promise<TakenMessage | undefined> {
   try {
     return await outbox.take(channel, timings.leaseMs, busy);

@@ -4,7 +4,7 @@ import { truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readDevloveFile } from "../../../src/agent/viewset/devlove-file.ts";
-import { oneLine, readDevlove } from "../../../src/agent/viewset/devlove-text.ts";
+import { boundedLine, readDevlove } from "../../../src/agent/viewset/devlove-text.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 import { reachesOwn } from "../../../src/core/serving/own-listeners.ts";
 import { validateDevlove } from "../../../src/wire/devlove-validate.ts";
@@ -43,7 +43,7 @@ describe("a document of central", () => {
     expect(here.reasons.length).toBe(there.errors.length);
     for (const [at, { path, message }] of there.errors.entries())
       expect(here.reasons[at]).toContain(path === "" ? message : `${path}: ${message}`);
-    expect(oneLine(here.reasons).length).toBeLessThan(7_000);
+    expect(boundedLine(here.reasons).length).toBeLessThan(7_000);
   });
 
   it.each([

@@ -1,11 +1,11 @@
 // What a batch may hold: the largest records there are, and nothing that costs the log thread more than they do.
 
 import { expect, test } from "vitest";
-import { readBatch } from "../../../src/central/agents/log-batch.ts";
+import { decodeBatch } from "../../../src/central/agents/log-batch.ts";
 import { requestRecord } from "../../support/request-records.ts";
 
-const read = (...lines: readonly string[]): ReturnType<typeof readBatch> =>
-  readBatch(Buffer.from(lines.map((line) => `${line}\n`).join("")), "identity", 1, lines.length);
+const read = (...lines: readonly string[]): ReturnType<typeof decodeBatch> =>
+  decodeBatch(Buffer.from(lines.map((line) => `${line}\n`).join("")), "identity", 1, lines.length);
 
 test("a record of largest fields is taken, each character escaped", () => {
   const most = (length: number): string => "\u0001".repeat(length);
@@ -47,7 +47,7 @@ test("a refusal is short, whatever a field is called", () => {
 
 test("a line that is no UTF-8 is looked for among as many as a batch may have", () => {
   const bytes = Buffer.concat([Buffer.alloc(1_000_000, "\n"), Buffer.from([0xff])]);
-  expect(readBatch(bytes, "identity", 1, 1)).toEqual({
+  expect(decodeBatch(bytes, "identity", 1, 1)).toEqual({
     kind: "invalid",
     message: "line 2001: no JSON in UTF-8",
   });

@@ -1,7 +1,8 @@
 // Rendering: both forms say the same, and what customers and visitors named is only ever text.
 
 import { expect, test } from "vitest";
-import { escapeHtml, oneLine, renderMail } from "../../../src/central/mail/document.ts";
+import { escapeHtml } from "../../../src/core/html-text.ts";
+import { oneLine, renderMail } from "../../../src/central/mail/document.ts";
 
 const hostile = "<script>alert(\"x\")</script> & 'y'\r\nBcc: eve@x.org\u202eevil";
 

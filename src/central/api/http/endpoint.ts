@@ -35,7 +35,7 @@ export type Context = {
 
 export type Incoming = { readonly type: string; readonly bytes: AsyncIterable<Uint8Array> };
 
-export type Call<T, A> = Context & { readonly body: T; readonly actor: A };
+export type EndpointCall<T, A> = Context & { readonly body: T; readonly actor: A };
 
 /** What the OpenAPI document tells of an endpoint beside its body. Tests hold every answer against it. */
 export type Told = {
@@ -62,15 +62,15 @@ type Common<T> = Told & {
   readonly identity?: { readonly field: string; readonly param: string };
 };
 
-type Finish<A> = (call: Call<unknown, A>, answer: Answer) => Promise<Answer>;
+type Finish<A> = (call: EndpointCall<unknown, A>, answer: Answer) => Promise<Answer>;
 
 type ForUsers<T> = Common<T> & {
-  readonly handle: (call: Call<T, Actor>) => Promise<Answer>;
+  readonly handle: (call: EndpointCall<T, Actor>) => Promise<Answer>;
   /** From what was stored to what is sent, after the commit and for each repetition. */
   readonly finish?: Finish<Actor>;
 };
 type ForAnyone<T> = Common<T> & {
-  readonly handle: (call: Call<T, undefined>) => Promise<Answer>;
+  readonly handle: (call: EndpointCall<T, undefined>) => Promise<Answer>;
 };
 
 export type Accepted =

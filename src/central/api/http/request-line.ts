@@ -45,7 +45,7 @@ export function requestIds(randomBytes: (count: number) => Uint8Array): () => st
 }
 
 /** Of the client, through the proxies that are trusted. */
-export function addressOf(clients: ClientAddresses, request: IncomingMessage): string {
+export function visitorAddress(clients: ClientAddresses, request: IncomingMessage): string {
   const peer = clients.ofPeer(request.socket.remoteAddress);
   if (peer === undefined) return "unknown";
   return peer.isProxied ? clients.ofRequest(peer, fieldsOfRaw(request.rawHeaders)).text : peer.text;

@@ -1,14 +1,7 @@
 // Pieces of the page of the API: texts made safe, schemas as tables of fields, one operation as an article.
 
 import { jsonObjectOf, type JsonObject } from "./openapi-schema.ts";
-
-export function escapeHtml(text: string): string {
-  return text
-    .replaceAll("&", "&amp;")
-    .replaceAll("<", "&lt;")
-    .replaceAll(">", "&gt;")
-    .replaceAll('"', "&quot;");
-}
+import { escapeHtml } from "../../../core/html-text.ts";
 
 /** A text or a number of the document; what is no such thing is not shown. */
 function wordOf(value: unknown): string {

@@ -2,7 +2,8 @@
 
 import { createHash } from "node:crypto";
 import { customerApiPrefix } from "../../../wire/customer/shape.ts";
-import { escapeHtml, fieldTable, operationArticle, prose } from "./openapi-page-parts.ts";
+import { escapeHtml } from "../../../core/html-text.ts";
+import { fieldTable, operationArticle, prose } from "./openapi-page-parts.ts";
 import { jsonObjectOf, type JsonObject } from "./openapi-schema.ts";
 
 export const openApiPagePath = `${customerApiPrefix}/docs/`;

@@ -34,6 +34,7 @@ export type BotImport = {
   readonly bot: string;
   /** The list takes the place of what the bot holds; else it is added to it. */
   readonly isReplacing: boolean;
+  /** The account of the host that asks, as the command says; undefined: it does not. */
   readonly operator: string | undefined;
 };
 

@@ -10,7 +10,7 @@ import type { PageRange, Work } from "../engine/work.ts";
 const elementsPerTurn = 10_000;
 
 /** In order of id. Gives the event loop a turn after so many elements: lists that operators import have a million. */
-export async function listBots(
+export async function listBotRecords(
   work: Work,
   customerId: number,
   set: BotSet,

@@ -7,7 +7,7 @@ import { enclosingStarts, formatRange, type IpRange } from "../../../core/addres
 import type { SetElement } from "../../../core/addresses/set-digest.ts";
 import type { BotSet } from "../../../wire/journal.ts";
 import { addressKey, addressOf, customerElements, elementRow } from "./bot-elements.ts";
-import { listBots } from "./bot-records.ts";
+import { listBotRecords } from "./bot-records.ts";
 import { openSet, type BotPlace } from "./bot-place.ts";
 import { rewrites } from "./bot-rewrite.ts";
 import { commitVersion } from "./bot-versions.ts";
@@ -33,7 +33,7 @@ export function bots(work: Work) {
     detach: (place: BotPlace, ranges: readonly IpRange[], asked = ranges) =>
       detach(work, place, ranges, asked),
     list: (customerId: number, set: BotSet, range: { after: number; limit: number }) =>
-      listBots(work, customerId, set, range),
+      listBotRecords(work, customerId, set, range),
     total: (customerId: number, limits: { readonly most: number; readonly botMax: number }) =>
       customerElements(work, customerId, limits),
     rewrites: rewrites(work),

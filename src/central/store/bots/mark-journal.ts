@@ -7,14 +7,6 @@ import { journalVersions, unjournaledSets } from "./bot-versions.ts";
 import type { Store } from "../engine/database.ts";
 import type { Work } from "../engine/work.ts";
 
-/** What the transactions that change sets need of it. */
-export type MarkWindow = {
-  /** Whether this change is told at once. */
-  isDue(): boolean;
-  /** Changes that were committed and are to be told later. */
-  changed(setIds: ReadonlySet<number>): void;
-};
-
 export type MarkJournalDeps = {
   readonly store: Store;
   /** One transaction over the store, with what queries need. */
@@ -27,7 +19,7 @@ export type MarkJournalDeps = {
 
 const retryMs = 1_000;
 
-export class MarkJournal implements MarkWindow, AsyncDisposable {
+export class MarkJournal implements AsyncDisposable {
   readonly #deps: MarkJournalDeps;
   readonly #windowMs: number;
   readonly #ended = new AbortController();

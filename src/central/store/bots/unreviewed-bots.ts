@@ -11,7 +11,7 @@ type Bot = {
   readonly requests: number;
 };
 
-export type UnreviewedDomain = {
+export type UnreviewedRecord = {
   readonly id: number;
   readonly name: string;
   /** Of the domain itself, of all domains; null: not set. */
@@ -28,7 +28,7 @@ const botsShownMax = 1_000;
 export function unreviewedBots(work: Work) {
   const { tx } = work;
   return {
-    async list(customerId: number, range: PageRange): Promise<readonly UnreviewedDomain[]> {
+    async list(customerId: number, range: PageRange): Promise<readonly UnreviewedRecord[]> {
       const domains = await tx
         .selectFrom("domains")
         .select(["id", "name"])
@@ -38,7 +38,7 @@ export function unreviewedBots(work: Work) {
         .limit(range.limit)
         .execute();
       const policies = await accessOf(work, customerId);
-      const listed: UnreviewedDomain[] = [];
+      const listed: UnreviewedRecord[] = [];
       for (const { id, name } of domains)
         listed.push({ id, name, ...(await policies(id, name)), bots: await botsOf(work, id) });
       return listed;
@@ -46,7 +46,7 @@ export function unreviewedBots(work: Work) {
   };
 }
 
-type Access = Pick<UnreviewedDomain, "access" | "subDomains">;
+type Access = Pick<UnreviewedRecord, "access" | "subDomains">;
 
 async function accessOf(
   { tx }: Work,

@@ -3,7 +3,7 @@
 // Receipts belong to instances. An instance counts when it was seen lately; where none was, the one seen last. All that count must have
 // receipted. A receipt of a snapshot covers every entry up to its position.
 
-import { countOf, parseDetail, type Detail } from "./receipt-detail.ts";
+import { countOf, parseDetail, type ReceiptDetail } from "./receipt-detail.ts";
 import type { Queries } from "../engine/database.ts";
 
 /** Three periods of the poll (60 s): an agent that is up was seen within. */
@@ -17,7 +17,7 @@ export type ReceiptSeen = {
   readonly instanceId: string;
   readonly seq: number;
   readonly phase: "applied" | "gone" | "failed" | "refused";
-  readonly detail: Detail;
+  readonly detail: ReceiptDetail;
   readonly tookMs: number;
 };
 /** What one instance proved. */

@@ -14,7 +14,7 @@ import {
   type ImportDeps,
 } from "../content/import-completion.ts";
 import { journalHeads, parseBody } from "./journal.ts";
-import { countOf, parseDetail, type Detail } from "./receipt-detail.ts";
+import { countOf, parseDetail, type ReceiptDetail } from "./receipt-detail.ts";
 import type { SharedCommits } from "../engine/shared-commits.ts";
 import { parts } from "../engine/parts.ts";
 
@@ -140,7 +140,7 @@ async function insertReceipts(tx: Tx, all: readonly Given[], at: string): Promis
       .execute();
 }
 
-const correctionOf = (detail: Detail): number => countOf(detail, "correction") ?? 0;
+const correctionOf = (detail: ReceiptDetail): number => countOf(detail, "correction") ?? 0;
 
 /** Inserted just now or before; where one says something newer than what is stored, that is stored. */
 async function correctAll(tx: Tx, given: Given, at: string): Promise<void> {

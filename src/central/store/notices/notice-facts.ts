@@ -18,7 +18,7 @@ const besideMs = 600_000;
 export type Days = { readonly from: string; readonly until: string };
 
 /** Every domain of the customer, the most requests first. */
-export async function trafficOf(
+export async function trafficBetween(
   { tx }: Work,
   customerId: number,
   { from, until }: Days,

@@ -12,7 +12,7 @@ import { devloveFiles } from "../content/devlove-files.ts";
 import { domains } from "../content/domains.ts";
 import { idempotency } from "../engine/idempotency.ts";
 import { imports } from "../content/imports.ts";
-import type { MarkWindow } from "../bots/mark-journal.ts";
+import type { MarkJournal } from "../bots/mark-journal.ts";
 import { markProofs } from "../bots/mark-proof.ts";
 import { packages } from "../packages/packages.ts";
 import { people } from "./people.ts";
@@ -34,7 +34,7 @@ export type CustomerStoreDeps = {
   readonly now: () => Date;
   readonly randomBytes: (count: number) => Uint8Array;
   /** Coalesces what changes bot sets. Without it the journals are told of each change in its own transaction. */
-  readonly marks?: MarkWindow;
+  readonly marks?: Pick<MarkJournal, "isDue" | "changed">;
 };
 
 export type CustomerUnit = ReturnType<typeof unitOf>;
