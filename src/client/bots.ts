@@ -17,7 +17,7 @@ import {
 import { unreviewedDomainShape, type UnreviewedDomain } from "../wire/customer/unreviewed-bots.ts";
 import type { BotSet } from "../wire/journal.ts";
 import type { Decoder } from "../wire/validate.ts";
-import { arrayOf, type CallOptions, type Calls } from "./transport.ts";
+import { arrayOf, type CallOptions, type ApiCalls } from "./transport.ts";
 
 export type BotMark = {
   readonly set: BotSet;
@@ -50,7 +50,7 @@ export type BotClient = {
   setPolicy(policy: PolicyWrite, options?: CallOptions): Promise<Partial<Policy>>;
 };
 
-export function botClient({ call }: Pick<Calls, "call">): BotClient {
+export function botClient({ call }: Pick<ApiCalls, "call">): BotClient {
   const { decode } = botRecordShape;
   const pathPart = (range: string): string => encodeURIComponent(range.replace("/", "_"));
   const flag = (custom = false): object => (custom ? { is_custom_ip_range: true } : {});

@@ -21,7 +21,7 @@ import {
   type ViewsetVersion,
 } from "../wire/customer/viewset.ts";
 import { devloveSchemaId } from "../wire/devlove.ts";
-import { arrayOf, type CallOptions, type Calls } from "./transport.ts";
+import { arrayOf, type CallOptions, type ApiCalls } from "./transport.ts";
 
 export type ImportSource = {
   readonly domain: string;
@@ -65,7 +65,7 @@ export type ContentClient = {
   ): Promise<DryRun>;
 };
 
-export function contentClient({ call }: Pick<Calls, "call">): ContentClient {
+export function contentClient({ call }: Pick<ApiCalls, "call">): ContentClient {
   const clearPath = (domain: string): string =>
     `/clear-accelerator-cache/${encodeURIComponent(domain)}/`;
   return {
@@ -99,7 +99,7 @@ type DevloveCalls = Pick<
   "validateDevlove" | "postDevlove" | "devloves" | "devlove" | "putDevlove"
 >;
 
-function devloveCalls({ call }: Pick<Calls, "call">): DevloveCalls {
+function devloveCalls({ call }: Pick<ApiCalls, "call">): DevloveCalls {
   const schema = devloveSchemaId;
   const path = (domain: string, viewset: string): string =>
     `/${encodeURIComponent(domain)}/devlove/${encodeURIComponent(viewset)}/`;
@@ -136,7 +136,7 @@ type ViewsetCalls = Pick<
   "importViewset" | "importProgress" | "viewsets" | "viewset" | "activate"
 >;
 
-function viewsetCalls({ call }: Pick<Calls, "call">): ViewsetCalls {
+function viewsetCalls({ call }: Pick<ApiCalls, "call">): ViewsetCalls {
   const { decode } = viewsetVersionShape;
   const versions = (domain: string): string => `/active-viewset/${encodeURIComponent(domain)}/`;
   const importPath = ({ domain, deploymentSiteId, viewset }: ImportSource): string =>

@@ -17,7 +17,7 @@ import {
   type Unsubscribed,
 } from "../wire/customer/notifications.ts";
 import type { Shape } from "../wire/customer/shape.ts";
-import { arrayOf, nothing, type CallOptions, type Calls } from "./transport.ts";
+import { arrayOf, nothing, type CallOptions, type ApiCalls } from "./transport.ts";
 
 type Channels<C, W> = {
   list(): Promise<readonly C[]>;
@@ -57,7 +57,7 @@ export type NoticeClient = {
   readonly monitorNotifications: Notifications<MonitorNotificationType>;
 };
 
-export function noticeClient({ call }: Pick<Calls, "call">): NoticeClient {
+export function noticeClient({ call }: Pick<ApiCalls, "call">): NoticeClient {
   return {
     startRecovery: async (body, options) => {
       const { decode } = recoveryStartedShape;
@@ -75,7 +75,7 @@ type Kind = "chat" | "email";
 function channelCalls<C, W>(
   kind: Kind,
   shape: Shape<C>,
-  { call }: Pick<Calls, "call">,
+  { call }: Pick<ApiCalls, "call">,
 ): Channels<C, W> {
   const all = `/monitor-notification-channel/${kind}/`;
   const { decode } = shape;
@@ -90,7 +90,7 @@ function channelCalls<C, W>(
 
 function notificationCalls<T>(
   kind: "email" | "monitor",
-  { call }: Pick<Calls, "call">,
+  { call }: Pick<ApiCalls, "call">,
 ): Notifications<T> {
   const path = `/notifications/${kind}`;
   return {

@@ -7,7 +7,7 @@ import {
 } from "../wire/customer/incoming-logs.ts";
 import { metricsConfShape, type MetricsConf } from "../wire/customer/metrics-conf.ts";
 import { serviceStatusShape, type ServiceStatus } from "../wire/customer/service-status.ts";
-import type { Calls } from "./transport.ts";
+import type { ApiCalls } from "./transport.ts";
 
 export type LogFilters = {
   readonly domain?: string;
@@ -28,7 +28,7 @@ export type ObservationClient = {
   metricsConf(tag: string): Promise<MetricsConf>;
 };
 
-export function observationClient({ call }: Pick<Calls, "call">): ObservationClient {
+export function observationClient({ call }: Pick<ApiCalls, "call">): ObservationClient {
   const path = "/incominglogs/";
   const queryOf = ({ domain, deploymentSiteId, limit, since, until }: LogFilters) => ({
     domain,

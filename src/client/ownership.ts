@@ -9,7 +9,7 @@ import {
   type Trial,
   type UserProfile,
 } from "../wire/customer/user.ts";
-import { arrayOf, nothing, type CallOptions, type Calls } from "./transport.ts";
+import { arrayOf, nothing, type CallOptions, type ApiCalls } from "./transport.ts";
 
 export type LinkBy = { readonly tags: string } | { readonly deploymentSiteId: number };
 
@@ -49,7 +49,7 @@ export type OwnershipClient = {
   deleteDomain(name: string): Promise<void>;
 };
 
-export function ownershipClient({ call }: Pick<Calls, "call">): OwnershipClient {
+export function ownershipClient({ call }: Pick<ApiCalls, "call">): OwnershipClient {
   return {
     ...siteCalls({ call }),
     ...domainCalls({ call }),
@@ -72,7 +72,7 @@ type SiteCalls = Pick<
   "createSite" | "sites" | "site" | "setSiteTags" | "rotateSecret" | "deleteSite"
 >;
 
-function siteCalls({ call }: Pick<Calls, "call">): SiteCalls {
+function siteCalls({ call }: Pick<ApiCalls, "call">): SiteCalls {
   const { decode } = deploymentSiteShape;
   const path = (id: number): string => `/deployment-site/${id}/`;
   return {
@@ -101,7 +101,7 @@ type DomainCalls = Pick<
   | "deleteDomain"
 >;
 
-function domainCalls({ call }: Pick<Calls, "call">): DomainCalls {
+function domainCalls({ call }: Pick<ApiCalls, "call">): DomainCalls {
   const { decode } = domainShape;
   const path = (name: string): string => `/domain/${encodeURIComponent(name)}/`;
   return {

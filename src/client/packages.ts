@@ -9,7 +9,7 @@ import {
   type PackageLatest,
   type PackageStored,
 } from "../wire/customer/package.ts";
-import type { CallOptions, Calls, Credentials } from "./transport.ts";
+import type { CallOptions, ApiCalls, Credentials } from "./transport.ts";
 
 export type PackageUpload = {
   readonly version: string;
@@ -34,7 +34,7 @@ export type PackageClient = {
   ): Promise<PackageStored>;
 };
 
-export function packageClient({ call, download }: Calls): PackageClient {
+export function packageClient({ call, download }: ApiCalls): PackageClient {
   const path = "/download/accel_pack/";
   return {
     newestPackage: async () => (await call("GET", path, packageLatestShape.decode)).value,

@@ -44,7 +44,7 @@ type Given = {
 export type Credentials = { readonly username: string; readonly password: string };
 
 /** What the calls of one subject are made with. */
-export type Calls = Pick<Transport, "call" | "download">;
+export type ApiCalls = Pick<Transport, "call" | "download">;
 
 export type TransportOptions = {
   /** Of central, without the API's prefix. */

@@ -7,7 +7,7 @@ import {
   type CertificateStored,
 } from "../wire/customer/certificate.ts";
 import { symmetricKeyShape, type SymmetricKey } from "../wire/customer/symmetric-key.ts";
-import { arrayOf, nothing, type CallOptions, type Calls } from "./transport.ts";
+import { arrayOf, nothing, type CallOptions, type ApiCalls } from "./transport.ts";
 
 export type VaultClient = {
   createSymmetricKey(deploymentSiteId: number, options?: CallOptions): Promise<SymmetricKey>;
@@ -24,7 +24,7 @@ export type VaultClient = {
   deleteCertificate(name16: string, id: number): Promise<void>;
 };
 
-export function vaultClient({ call }: Pick<Calls, "call">): VaultClient {
+export function vaultClient({ call }: Pick<ApiCalls, "call">): VaultClient {
   const { decode } = symmetricKeyShape;
   const keyPath = (id: number): string => `/symenckeys/${id}/`;
   const certificatesPath = (name16: string): string =>

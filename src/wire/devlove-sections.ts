@@ -54,7 +54,7 @@ export function flag(options: Options) {
   return Type.Optional(Type.Boolean(options));
 }
 
-export function listOf<Item extends TSchema>(
+export function listSchema<Item extends TSchema>(
   item: Item,
   maxItems: number,
   uniqueBy: string,
@@ -65,10 +65,10 @@ export function listOf<Item extends TSchema>(
 
 const QuerySchema = section(
   {
-    ignore: listOf(text("query_name"), 100, "", {
+    ignore: listSchema(text("query_name"), 100, "", {
       description: "Names of parameters; `*` stands for any run of characters.",
     }),
-    keep: listOf(text("query_name"), 100, "", {
+    keep: listSchema(text("query_name"), 100, "", {
       description: "Names of parameters; all others are left out.",
     }),
   },
@@ -81,9 +81,9 @@ const QuerySchema = section(
 
 const CookiesSchema = section(
   {
-    ignore: listOf(text("cookie_name"), 100, "", {
+    ignore: listSchema(text("cookie_name"), 100, "", {
       description:
-        'Names of cookies, `*` for any run of characters, `["*"]` for all; beside the published listOf in caching.md.',
+        'Names of cookies, `*` for any run of characters, `["*"]` for all; beside the published list in caching.md.',
     }),
   },
   {
@@ -147,7 +147,7 @@ export const HeadersSchema = section(
         description: "Name and value; replaces what the origin says.",
       }),
     ),
-    remove: listOf(text("header_name"), 100, "", { description: "Names, in any case." }),
+    remove: listSchema(text("header_name"), 100, "", { description: "Names, in any case." }),
   },
   {
     description: "Set and removed on responses.",

@@ -14,7 +14,7 @@ import {
   RedirectSchema,
   cacheProperties,
   flag,
-  listOf,
+  listSchema,
   seconds,
   section,
   text,
@@ -40,13 +40,13 @@ const DomainSchema = section({
       default: SITE_DEFAULTS.views_dir,
     }),
   ),
-  index: listOf(text("index_name"), 16, "", {
+  index: listSchema(text("index_name"), 16, "", {
     description: "What answers for a directory; `/dir` redirects to `/dir/`.",
     default: SITE_DEFAULTS.index,
   }),
   single_page: nullablePath("File answering GET for paths that match no file and no backend."),
   not_found: nullablePath("File for 404."),
-  redirects: listOf(RedirectSchema, 5_000, "from", {
+  redirects: listSchema(RedirectSchema, 5_000, "from", {
     description: "First match wins.",
     default: SITE_DEFAULTS.redirects,
     "x-check": "redirects",
@@ -65,7 +65,7 @@ const DomainSchema = section({
   cache: Type.Optional(
     section(
       {
-        rules: listOf(CacheRuleSchema, 200, "path", {
+        rules: listSchema(CacheRuleSchema, 200, "path", {
           description: "First match wins.",
           default: SITE_DEFAULTS.cache.rules,
         }),

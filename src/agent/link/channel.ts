@@ -15,7 +15,7 @@ import {
 } from "../../wire/channel.ts";
 import { takesHeader, takesPositions } from "../../wire/position.ts";
 import { describeErrors } from "../../wire/validate.ts";
-import { refusalBody, refusalOf, unreachable } from "./refusal.ts";
+import { refusalBody, linkRefusal, unreachable } from "./refusal.ts";
 
 export type ChannelOptions = {
   readonly url: URL;
@@ -204,7 +204,7 @@ class Channel {
       const own = refusalBody(text);
       const isCentral = status === 401 || own?.code === "too_many" || own?.code === "unavailable";
       this.#end ??= isCentral
-        ? { kind: "ended", error: refusalOf(status, text, "GET channel") }
+        ? { kind: "ended", error: linkRefusal(status, text, "GET channel") }
         : { kind: "refused", status };
       this.#socket.terminate();
     };

@@ -22,7 +22,7 @@ const faults: Readonly<Record<AgentApiError["code"], FaultCode>> = {
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
 
 /** `text` is the body as received; `what` names the call, never a secret. */
-export function refusalOf(status: number, text: string, what: string): AccelError {
+export function linkRefusal(status: number, text: string, what: string): AccelError {
   const answer = refusalBody(text);
   if (answer === undefined) {
     const code = awayStatuses.has(status) ? "CENTRAL_UNREACHABLE" : "CENTRAL_REFUSED";

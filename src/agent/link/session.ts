@@ -4,7 +4,7 @@ import type { Dispatcher } from "undici";
 import type { Name16, Secret16 } from "../../core/ids.ts";
 import { decodeTokenAnswer, type TokenAnswer } from "../../wire/token.ts";
 import type { Decoder } from "../../wire/validate.ts";
-import { refusalBody, refusalOf } from "./refusal.ts";
+import { refusalBody, linkRefusal } from "./refusal.ts";
 import { TokenSource, type AgentToken } from "./token-source.ts";
 import {
   decodeAnswer,
@@ -81,7 +81,7 @@ export class Session {
     const { answer, refusal } = await this.send(call);
     if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
     const what = callName(call);
-    throw refusalOf(answer.statusCode, refusal ?? (await readRefusal(answer, what)), what);
+    throw linkRefusal(answer.statusCode, refusal ?? (await readRefusal(answer, what)), what);
   }
 
   /** The answer whole and decoded, within the deadline of calls. */
@@ -119,7 +119,7 @@ export class Session {
     const what = callName(exchange);
     const answer = await this.#transport.send(exchange);
     if (answer.statusCode !== 200)
-      throw refusalOf(answer.statusCode, await readRefusal(answer, what), what);
+      throw linkRefusal(answer.statusCode, await readRefusal(answer, what), what);
     return decodeAnswer(decodeTokenAnswer, await readText(answer, smallBytesMax, what), what);
   }
 }

@@ -4,7 +4,7 @@ import { canonicalJson } from "../../core/journal/canonical-json.ts";
 import { AccelError } from "../../core/faults.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
 import { decodeManifest, type Manifest } from "../../wire/manifest.ts";
-import type { BlobStore } from "./deps.ts";
+import type { VersionBlobs } from "./deps.ts";
 import type { ActivationBasis } from "../store/content/viewsets.ts";
 
 type Composed = Pick<ActivationBasis, "schema" | "content" | "filesBlob">;
@@ -17,7 +17,7 @@ const beginningBytesMax = 512;
 
 /** Both blobs, devlove and manifest, are durable when this resolves. What it costs does not grow with the files but for copying their list. */
 export async function storeManifest(
-  blobs: BlobStore,
+  blobs: VersionBlobs,
   { schema, content, filesBlob }: Composed,
 ): Promise<Sha256> {
   const devlove = { schema, sha256: await blobs.put(new TextEncoder().encode(content)) };
@@ -39,12 +39,12 @@ async function* pieces(head: string, rest: Uint8Array): AsyncGenerator<Uint8Arra
   for (let at = 0; at < rest.length; at += pieceBytes) yield rest.subarray(at, at + pieceBytes);
 }
 
-async function putManifest(blobs: BlobStore, manifest: Manifest): Promise<Sha256> {
+async function putManifest(blobs: VersionBlobs, manifest: Manifest): Promise<Sha256> {
   return blobs.put(new TextEncoder().encode(canonicalJson(manifest)));
 }
 
 async function readBlob(
-  blobs: BlobStore,
+  blobs: VersionBlobs,
   filesBlob: string,
 ): Promise<{ readonly sha256: Sha256; readonly bytes: Uint8Array }> {
   const sha256 = parseSha256(filesBlob);

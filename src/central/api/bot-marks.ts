@@ -22,7 +22,7 @@ import type { EndpointCall } from "./http/endpoint.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
 import type { BotHeld } from "../store/bots/bot-rewrite.ts";
 import type { BotPlace } from "../store/bots/bot-place.ts";
-import type { RateLimit } from "./deps.ts";
+import type { RateLimit } from "../agents/rate-limit.ts";
 import type { Actor } from "../store/people/users.ts";
 import type { HostRow } from "../store/content/domains.ts";
 import type { CustomerUnit } from "../store/people/customer-store.ts";

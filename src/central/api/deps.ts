@@ -1,9 +1,10 @@
 // What the endpoints of the customer API work with: the rest of central, and their settings, given by the composition root. The ports may be slow; none
 // may be awaited inside a transaction.
 
-import type { Sha256 } from "../../core/ids.ts";
+import type { RateLimit } from "../agents/rate-limit.ts";
 import type { LogPage, LogQuery } from "../agents/log-reader.ts";
 import type { Judge } from "../judging/judge.ts";
+import type { BlobFiles } from "../store/content/blobs.ts";
 import type { PackageFiles } from "../store/packages/package-files.ts";
 import type { PatternCheck } from "../../base/pattern-check.ts";
 import type { BackendRules } from "../../core/serving/backend-url.ts";
@@ -53,20 +54,15 @@ export type LogReader = {
   read(query: LogQuery): Promise<LogPage>;
 };
 
-export type BlobStore = {
-  /** Durable when it resolves; the same bytes twice are one blob. */
-  put(bytes: Uint8Array): Promise<Sha256>;
-  /** As `put`, of what is made piece by piece: hashing much at once would hold up all others. */
-  write(body: AsyncIterable<Uint8Array>): Promise<Sha256>;
-  read(sha256: Sha256): Promise<Uint8Array | undefined>;
-};
+/** Content-addressed files; all are durable when the promise resolves, and the same bytes twice are one blob. */
+export type VersionBlobs = Pick<BlobFiles, "put" | "write" | "read">;
 
 export type Ports = {
   readonly journal: JournalWake;
   readonly live: Live;
   readonly receipts: ReceiptSignal;
   readonly logs: LogReader;
-  readonly blobs: BlobStore;
+  readonly blobs: VersionBlobs;
   readonly judge: Pick<Judge, "devlove">;
   readonly packages: Pick<PackageFiles, "stage" | "stream">;
   readonly patterns: Pick<PatternCheck, "check">;
@@ -74,16 +70,6 @@ export type Ports = {
 
 /** Which backends a devlove may name beyond what is always refused. */
 export type DevloveRules = Pick<BackendRules, "otherLoopbackNamesAllowed">;
-
-/** Token buckets by key. */
-export type RateLimit = {
-  /** Takes as many as the request weighs (one), or tells how many milliseconds until it may. What weighs more than a full bucket leaves it in debt. */
-  take(key: string, weight?: number): number;
-  /** What was taken was not meant by the limit. */
-  give(key: string, weight?: number): void;
-  /** As `take` of one, without taking. */
-  waitMs(key: string): number;
-};
 
 export type PackageSettings = {
   /** Of central, as customers reach it. */

@@ -33,7 +33,7 @@ export function givesMedia(type: string): Gives {
 }
 
 /** Refusals that an operation has of its own; those that follow from its credentials, body and query (400, 401, 413, 415) are known. */
-export type Refusal = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 503;
+export type RefusalStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 503;
 
 /** A parameter of the query. All are optional. */
 export type QueryParameter = {

@@ -11,7 +11,7 @@ import { AccelError } from "../../../core/faults.ts";
 import { emptyBalance } from "../spool/lane.ts";
 import { LaneWords } from "../worker/lane-words.ts";
 import type {
-  Answer,
+  SpoolAnswer,
   Balance,
   BatchLimits,
   FromSpool,
@@ -53,7 +53,7 @@ const groupMs = 5;
 /** Lanes and their gaps; records are outside the heap. */
 const heapMbMax = 256;
 
-type Pending = PromiseWithResolvers<Answer>;
+type Pending = PromiseWithResolvers<SpoolAnswer>;
 
 export class SpoolClient implements AsyncDisposable {
   /** Resolves when the thread has ended unasked: no record is kept any more, and only a new process changes that. */
@@ -186,10 +186,10 @@ export class SpoolClient implements AsyncDisposable {
     return promise;
   }
 
-  async #ask(request: Request): Promise<Answer> {
+  async #ask(request: Request): Promise<SpoolAnswer> {
     if (this.#end !== undefined) throw this.#end;
     const id = ++this.#requestNo;
-    const pending: Pending = Promise.withResolvers<Answer>();
+    const pending: Pending = Promise.withResolvers<SpoolAnswer>();
     this.#pending.set(id, pending);
     const late = setTimeout(() => {
       pending.reject(

@@ -135,7 +135,7 @@ export type Request =
   /** Ends the thread, after everything received is durable. */
   | { readonly type: "close" };
 
-export type Answer = { readonly facts: SpoolFacts; readonly batch: LaneBatch | undefined };
+export type SpoolAnswer = { readonly facts: SpoolFacts; readonly batch: LaneBatch | undefined };
 
 /** Main → spool thread. */
 export type ToSpool =
@@ -146,7 +146,7 @@ export type ToSpool =
 
 /** Spool thread → main. */
 export type FromSpool =
-  | { readonly type: "answer"; readonly id: number; readonly answer: Answer }
+  | { readonly type: "answer"; readonly id: number; readonly answer: SpoolAnswer }
   | { readonly type: "facts"; readonly facts: SpoolFacts }
   | { readonly type: "notice"; readonly notice: SpoolNotice }
   | { readonly type: "crashed"; readonly loss: CrashLoss }

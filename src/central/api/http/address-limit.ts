@@ -1,7 +1,8 @@
 // A limit by address, which whoever has many addresses cannot multiply: what each IPv6 network may, its site may twice, and a /48 four times.
 
 import { addressGroups } from "../../../core/addresses/address-group.ts";
-import type { RateLimit, ResourceDeps } from "../deps.ts";
+import type { RateLimit } from "../../agents/rate-limit.ts";
+import type { ResourceDeps } from "../deps.ts";
 
 export type AddressLimit = {
   /** Takes one, or tells how many milliseconds until there is one. */

@@ -2,7 +2,7 @@
 
 import type { Json } from "../../../core/journal/canonical-json.ts";
 import { parseDomainName } from "../../../core/ids.ts";
-import type { Gives, QueryParameter, Refusal } from "../../../wire/customer/operation.ts";
+import type { Gives, QueryParameter, RefusalStatus } from "../../../wire/customer/operation.ts";
 import type { Body } from "../../../wire/customer/shape.ts";
 import { invalid, type Answer } from "./answer.ts";
 import type { Actor } from "../../store/people/users.ts";
@@ -47,7 +47,7 @@ export type Told = {
   readonly summary: string;
   readonly gives: Gives;
   /** Beyond those that follow from credentials, body and query. */
-  readonly refuses?: readonly Refusal[];
+  readonly refuses?: readonly RefusalStatus[];
   readonly query?: Readonly<Record<string, QueryParameter>>;
 };
 

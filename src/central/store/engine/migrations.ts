@@ -15,7 +15,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0005-journal": { up: journal },
   "0006-bot-elements-by-set": { up: elementsBySet },
   "0007-bot-delivery": { up: botDelivery },
-  "0008-unreviewed-bots": { up: unreviewedBotsMigration },
+  "0008-unreviewed-bots": { up: unreviewedBots },
   "0009-vault": { up: vault },
   "0010-packages-and-audit": { up: packagesAndAudit },
   "0011-restores": { up: restores },
