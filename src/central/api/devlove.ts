@@ -2,7 +2,6 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { gives, lists, makes } from "../../wire/customer/operation.ts";
-import type { BackendRules } from "../../core/serving/backend-url.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
 import {
   devloveFileWrite,

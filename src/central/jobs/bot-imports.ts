@@ -5,7 +5,6 @@ import type { Log } from "../../base/log.ts";
 import { every } from "../../base/wait.ts";
 import { AccelError } from "../../core/faults.ts";
 import { parseDomainName } from "../../core/ids.ts";
-import type { BotSet } from "../../wire/journal.ts";
 import type { BotImport } from "../store/bots/bot-import.ts";
 
 export type BotImportsDeps = {
