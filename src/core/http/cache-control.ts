@@ -52,7 +52,7 @@ export type RequestDirectives = {
   readonly noCache: boolean;
   readonly onlyIfCached: boolean;
   readonly maxAgeS: number | undefined;
-  readonly minFreshS: number;
+  readonly minFreshS: number | undefined;
   /** 0 where nothing stale is taken, Infinity for any. */
   readonly maxStaleS: number;
   readonly staleIfErrorS: number;
@@ -63,7 +63,7 @@ const nothingAsked: RequestDirectives = {
   noCache: false,
   onlyIfCached: false,
   maxAgeS: undefined,
-  minFreshS: 0,
+  minFreshS: undefined,
   maxStaleS: 0,
   staleIfErrorS: 0,
 };
@@ -81,7 +81,7 @@ export function requestDirectives(fields: readonly Field[]): RequestDirectives {
     noCache: directives.has("no-cache"),
     onlyIfCached: directives.has("only-if-cached"),
     maxAgeS: directiveSeconds(directives, "max-age"),
-    minFreshS: directiveSeconds(directives, "min-fresh") ?? 0,
+    minFreshS: directiveSeconds(directives, "min-fresh"),
     maxStaleS:
       directives.get("max-stale")?.[0] === true
         ? Infinity

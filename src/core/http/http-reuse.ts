@@ -106,7 +106,7 @@ export function decideReuse(stored: Candidate | undefined, context: ReuseContext
   const suits =
     !request.noCache &&
     ageS <= (request.maxAgeS ?? Infinity) &&
-    (request.minFreshS === 0 || -staleForS >= request.minFreshS);
+    (request.minFreshS === undefined || -staleForS >= request.minFreshS);
   if (confirmed && suits && !isStale) return { kind: "serve" };
   const { isForbidden, whileRevalidateS, ifErrorS } = staleRules(stored.headers, context.settings);
   const mayBeStale = confirmed && !isForbidden && Number.isFinite(ageS);
@@ -120,8 +120,9 @@ export function decideReuse(stored: Candidate | undefined, context: ReuseContext
     kind: "fetch",
     fwd: isStale || !confirmed ? "stale" : "request",
     conditions: conditionsFor(stored.status, stored.headers),
+    // What is still fresh was only not what the visitor asked for: nothing that the origin says of stale responses keeps it back.
     standsIn:
-      mayBeStale &&
+      (isStale ? mayBeStale : confirmed) &&
       !request.noCache &&
       stored.status < 500 &&
       staleForS < Math.max(ifErrorS, request.staleIfErrorS),

@@ -72,6 +72,7 @@ describe("a stored response", () => {
     ["stale, max-stale beyond", stored(70), "max-stale=10", "fetch stale"],
     ["stale, any max-stale", stored(9_999), "max-stale", "stale"],
     ["stale, max-stale, forbidden", stored(61, "must-revalidate"), "max-stale", "fetch stale"],
+    ["stale, max-stale beside min-fresh=0", stored(61), "max-stale, min-fresh=0", "fetch stale"],
   ])("%s", (_name, candidate, request, expected) => {
     expect(decide(candidate, request)).toBe(expected);
   });
@@ -103,6 +104,15 @@ describe("a stored response", () => {
     expect(decide(stored(69, `${by}, must-revalidate`))).toBe("fetch stale");
     expect(decide(stored(69, by), "no-cache")).toBe("fetch stale");
     expect(decide({ ...stored(69, by), status: 503 })).toBe("fetch stale");
+  });
+
+  it("stands in for an error as long as it is fresh, whatever is said of stale ones", () => {
+    for (const said of ["must-revalidate", "proxy-revalidate", "s-maxage=60"]) {
+      expect(decide(stored(1, said), "max-age=0")).toBe("fetch request or stale");
+      expect(decide(stored(60, said), "max-age=0")).toBe("fetch stale");
+      expect(decide(stored(1, said), "no-cache")).toBe("fetch request");
+      expect(decide(stored(1, said), "max-age=0", { confirmed: false })).toBe("fetch stale");
+    }
   });
 
   it("is only confirmed, never stale, while clears may be unknown", () => {
