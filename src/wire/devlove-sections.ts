@@ -66,15 +66,15 @@ export function listSchema<Item extends TSchema>(
 const QuerySchema = section(
   {
     ignore: listSchema(text("query_name"), 100, "", {
-      description: "Names of parameters; `*` stands for any run of characters.",
+      description: "Names of parameters that are left out; `*` stands for any run of characters.",
     }),
     keep: listSchema(text("query_name"), 100, "", {
-      description: "Names of parameters; all others are left out.",
+      description: "Names of parameters that are kept; all others are left out.",
     }),
   },
   {
     description:
-      "Parameters that are left out of the cache key and of the index, or all but these.",
+      "Which query parameters tell entries apart; the others are in neither the cache key nor the index.",
     "x-check": "query",
   },
 );
@@ -83,36 +83,37 @@ const CookiesSchema = section(
   {
     ignore: listSchema(text("cookie_name"), 100, "", {
       description:
-        'Names of cookies, `*` for any run of characters, `["*"]` for all; beside the published list in caching.md.',
+        'Names of cookies; `*` stands for any run of characters, `["*"]` for all cookies. The list in caching.md is always ignored as well.',
     }),
   },
   {
     description:
-      "Cookies that mean nothing for the answer: it is asked for without them. Under `ttl_s` a request with another one is passed on.",
+      "Cookies that do not change the answer; the origin is asked without them. Under `ttl_s` a request with any other cookie is passed on.",
   },
 );
 
 export const cacheProperties = {
   ttl_s: seconds({
     description:
-      "What may be stored is fresh that long where the origin says nothing of it, or less; without it the origin's headers decide.",
+      "How long an answer that may be stored is fresh, whatever lifetime the origin names. Without this key the headers of the origin decide.",
   }),
   bypass: flag({
-    description: "The matches are dynamic: never cached.",
+    description:
+      "Matching requests are never answered from the cache, and their answers are not stored.",
     default: CACHE_DEFAULTS.bypass,
   }),
   query: Type.Optional(QuerySchema),
   cookies: Type.Optional(CookiesSchema),
   stale_while_revalidate_s: seconds({
-    description: "A stale answer is served that long while a fresh one is fetched.",
+    description: "How long a stale answer may be served while a fresh one is fetched.",
     default: CACHE_DEFAULTS.stale_while_revalidate_s,
   }),
   stale_if_error_s: seconds({
-    description: "A stale answer is served that long while the origin fails.",
+    description: "How long a stale answer may be served while the origin fails.",
     default: CACHE_DEFAULTS.stale_if_error_s,
   }),
   ignore_set_cookie: flag({
-    description: "Strips Set-Cookie and stores the answer.",
+    description: "Removes Set-Cookie from the answer and stores it.",
     default: CACHE_DEFAULTS.ignore_set_cookie,
   }),
 };
@@ -131,10 +132,10 @@ export const RedirectSchema = section({
   from: text("path_pattern", { description: "A path pattern." }),
   to: text("redirect_target", {
     maxLength: 2048,
-    description: "A path or an http(s) URL, used as written.",
+    description: "A path, or an http or https URL; it is used as written.",
   }),
   status: Type.Enum([301, 302, 307, 308], {
-    description: "301 and 308 are remembered by browsers; 307 and 308 keep the method.",
+    description: "Browsers remember 301 and 308. 307 and 308 keep the method of the request.",
   }),
 });
 
@@ -144,35 +145,39 @@ export const HeadersSchema = section(
       Type.Record(Type.String(), text("header_value", { maxLength: 4096 }), {
         "x-key-check": "header_name",
         maxProperties: 100,
-        description: "Name and value; replaces what the origin says.",
+        description: "Names and values. A header of the origin with the same name is replaced.",
       }),
     ),
-    remove: listSchema(text("header_name"), 100, "", { description: "Names, in any case." }),
+    remove: listSchema(text("header_name"), 100, "", {
+      description: "Names of headers, in upper or lower case.",
+    }),
   },
   {
-    description: "Set and removed on responses.",
+    description: "Headers that are set on or removed from every answer.",
     default: SITE_DEFAULTS.headers,
     "x-check": "headers",
   },
 );
 
 const HealthSchema = section({
-  path: text("origin_path", { description: "What is asked for with GET, under the site's host." }),
+  path: text("origin_path", {
+    description: "The path that is requested with GET, under the name of the domain.",
+  }),
   interval_s: Type.Integer({
     minimum: 1,
     maximum: timeoutMaxS,
-    description: "From one check to the next.",
+    description: "The time from one check to the next.",
   }),
   timeout_s: Type.Number({
     minimum: 0.1,
     maximum: timeoutMaxS,
-    description: "An answer that takes longer is none.",
+    description: "An answer that takes longer counts as a failure.",
   }),
   statuses: Type.Array(Type.Integer({ minimum: 100, maximum: 599 }), {
     minItems: 1,
     maxItems: 100,
     "x-unique-by": "",
-    description: "What a healthy origin answers; redirects are not followed.",
+    description: "The status codes of a healthy origin. Redirects are not followed.",
   }),
 });
 
@@ -181,37 +186,38 @@ export const BackendSchema = section({
     minItems: 1,
     maxItems: 16,
     "x-unique-by": "",
-    description: "http(s) URLs of the origin, tried in order of health.",
+    description: "http or https URLs of the origin, tried in order of health.",
   }),
   host: Type.Optional(
     text("backend_host", {
-      description: "Host header and SNI towards the origin.",
+      description: "The Host header and TLS server name that the origin sees.",
       default: BACKEND_DEFAULTS.host,
     }),
   ),
   connect_timeout_s: timeout({
-    description: "Until a connection is made, TLS included.",
+    description: "Limit for making a connection, TLS included.",
     default: BACKEND_DEFAULTS.connect_timeout_s,
   }),
   response_timeout_s: timeout({
-    description: "Until the head of the answer has come.",
+    description: "Limit until the head of the answer has arrived.",
     default: BACKEND_DEFAULTS.response_timeout_s,
   }),
   idle_timeout_s: timeout({
-    description: "Between two pieces of the body.",
+    description: "Limit between two pieces of the body.",
     default: BACKEND_DEFAULTS.idle_timeout_s,
   }),
   retries: Type.Optional(
     Type.Integer({
       minimum: 0,
       maximum: 3,
-      description: "Of idempotent requests without a body only.",
+      description: "How often a request is repeated. Only idempotent requests without a body are.",
       default: BACKEND_DEFAULTS.retries,
     }),
   ),
   health: Type.Optional(
     Type.Union([HealthSchema, Type.Null()], {
-      description: "Active check: an origin that fails it twice is asked last until it succeeds.",
+      description:
+        "An active check. An origin that fails it twice in a row is asked last until it succeeds.",
       default: BACKEND_DEFAULTS.health,
     }),
   ),

@@ -36,29 +36,32 @@ function nullablePath(description: string) {
 const DomainSchema = section({
   views_dir: Type.Optional(
     text("views_dir", {
-      description: "The site root inside the viewset; files are indexed relative to it.",
+      description:
+        "The folder of the viewset that is the root of the site. Files are indexed by their path below it.",
       default: SITE_DEFAULTS.views_dir,
     }),
   ),
   index: listSchema(text("index_name"), 16, "", {
-    description: "What answers for a directory; `/dir` redirects to `/dir/`.",
+    description: "Names of files that answer for a directory. `/dir` redirects to `/dir/`.",
     default: SITE_DEFAULTS.index,
   }),
-  single_page: nullablePath("File answering GET for paths that match no file and no backend."),
-  not_found: nullablePath("File for 404."),
+  single_page: nullablePath(
+    "A file that answers GET for every path that is no file, where there is no backend.",
+  ),
+  not_found: nullablePath("The file that is sent with 404."),
   redirects: listSchema(RedirectSchema, 5_000, "from", {
-    description: "First match wins.",
+    description: "The first match decides.",
     default: SITE_DEFAULTS.redirects,
     "x-check": "redirects",
   }),
   headers: Type.Optional(HeadersSchema),
   compression: flag({
-    description: "br, zstd, gzip variants of text.",
+    description: "Whether text is sent compressed, as br, zstd or gzip.",
     default: SITE_DEFAULTS.compression,
   }),
   backend: Type.Optional(
     Type.Union([BackendSchema, Type.Null()], {
-      description: "The origin; without one, what is no file is 404.",
+      description: "The origin. Without one, a path that is no file is 404.",
       default: SITE_DEFAULTS.backend,
     }),
   ),
@@ -66,29 +69,30 @@ const DomainSchema = section({
     section(
       {
         rules: listSchema(CacheRuleSchema, 200, "path", {
-          description: "First match wins.",
+          description: "The first match decides.",
           default: SITE_DEFAULTS.cache.rules,
         }),
         default: Type.Optional(
           section(cacheProperties, {
-            description: "For what no rule matches.",
+            description: "The rule for paths that no other rule matches.",
             default: {},
             "x-check": "cache",
           }),
         ),
       },
-      { description: "What is cached of the origin's answers, and for how long." },
+      { description: "Which answers of the origin are cached, and for how long." },
     ),
   ),
   static: Type.Optional(
     section(
       {
         max_age_s: seconds({
-          description: "Cache-Control of static files towards visitors; always with ETag.",
+          description:
+            "`max-age` in the Cache-Control of static files, for browsers. They always have an ETag.",
           default: SITE_DEFAULTS.static.max_age_s,
         }),
       },
-      { description: "Files of the viewset." },
+      { description: "How files of the viewset are served." },
     ),
   ),
   bots: Type.Optional(
@@ -96,7 +100,7 @@ const DomainSchema = section({
       {
         mode: Type.Optional(
           Type.Enum(["enforce", "monitor"], {
-            description: "`monitor` lets through and counts.",
+            description: "`monitor` lets blocked requests through and counts them.",
             default: SITE_DEFAULTS.bots.mode,
           }),
         ),
@@ -108,14 +112,15 @@ const DomainSchema = section({
     section(
       {
         optimize: flag({
-          description: "WebP and AVIF variants of images.",
+          description: "Whether images are sent as WebP and AVIF variants.",
           default: SITE_DEFAULTS.images.optimize,
         }),
         variants_per_day_max: Type.Optional(
           Type.Integer({
             minimum: 0,
             maximum: 1_000_000_000,
-            description: "Above it originals are served and the event is raised.",
+            description:
+              "How many variants are made in a day. Above that, originals are served and an event is raised.",
             default: SITE_DEFAULTS.images.variants_per_day_max,
           }),
         ),
@@ -127,15 +132,16 @@ const DomainSchema = section({
     section(
       {
         redirect_http: flag({
-          description: "308 to https.",
+          description: "Whether plain HTTP is redirected to HTTPS, with 308.",
           default: SITE_DEFAULTS.tls.redirect_http,
         }),
         hsts_s: seconds({
-          description: "Strict-Transport-Security.",
+          description:
+            "`max-age` of Strict-Transport-Security on answers over HTTPS; 0 adds nothing.",
           default: SITE_DEFAULTS.tls.hsts_s,
         }),
       },
-      { description: "What is said to visitors about HTTPS." },
+      { description: "What visitors are told about HTTPS." },
     ),
   ),
   limits: Type.Optional(
@@ -145,7 +151,7 @@ const DomainSchema = section({
           Type.Integer({
             minimum: 0,
             maximum: bodyBytesMax,
-            description: "413 above.",
+            description: "The largest body of a request. A larger one is answered with 413.",
             default: SITE_DEFAULTS.limits.body_bytes_max,
           }),
         ),
@@ -160,7 +166,7 @@ export const DevloveSchema = section({
     "x-key-check": "domain",
     maxProperties: domainsMax,
     description:
-      "The main domain and any of its sub-domains. One that is not named has the main domain's.",
+      "The main domain and any of its sub-domains. A sub-domain that is not named has the configuration of the main domain.",
   }),
 });
 
