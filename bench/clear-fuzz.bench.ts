@@ -13,8 +13,7 @@ import { openPatternCheck, type PatternCheck } from "../src/base/pattern-check.t
 import type { IndexClient } from "../src/agent/cache/index/index-client.ts";
 import { MatchProcess } from "../src/agent/cache/clearing/matcher-child.ts";
 import { openWorkerCache, type WorkerCache } from "../src/agent/cache/worker/worker-cache.ts";
-import { openAgentDb } from "../src/agent/link/agent-db.ts";
-import { indexMemory } from "../src/agent/link/index-memory.ts";
+import { openAgentDb, indexMemory } from "../src/agent/link/agent-db.ts";
 import { tempDir } from "../test/support/temp-dir.ts";
 import { fillIndex } from "./support/big-index.ts";
 import { Figures, percentile } from "./support/figures.ts";

@@ -71,7 +71,7 @@ export const equivalents: readonly Equivalent[] = [
       "Both loops end by the signal that the line before has aborted, within the same turn, and send and tell nothing from then on: whoever does not wait for them meets the same.",
   },
   {
-    file: "src/agent/requests/worker/record-room.ts",
+    file: "src/agent/requests/spool/record-room.ts",
     within: "RecordRoom.outstandingMax",
     line: "const records = Math.max(0, bytesMax - this.#usedBytes()) / recordBytes;",
     change: "0 → 1",

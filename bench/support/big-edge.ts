@@ -5,8 +5,7 @@ import { copyFileSync, readFileSync, readdirSync, rmSync, statSync } from "node:
 import { join } from "node:path";
 import { callControl } from "../../src/base/control-socket.ts";
 import type { IndexFacts } from "../../src/agent/cache/index/opening.ts";
-import { openAgentDb } from "../../src/agent/link/agent-db.ts";
-import { indexMemory } from "../../src/agent/link/index-memory.ts";
+import { openAgentDb, indexMemory } from "../../src/agent/link/agent-db.ts";
 import { browser, Edge } from "../../test/support/edge.ts";
 import { until } from "../../test/support/until.ts";
 import { fillIndex } from "./big-index.ts";

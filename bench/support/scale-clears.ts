@@ -9,8 +9,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { Registry } from "../../src/base/metrics.ts";
 import { openSqlite } from "../../src/base/sqlite.ts";
 import { startIndexer, type IndexClient } from "../../src/agent/cache/index/index-client.ts";
-import { openAgentDb } from "../../src/agent/link/agent-db.ts";
-import { indexMemory } from "../../src/agent/link/index-memory.ts";
+import { openAgentDb, indexMemory } from "../../src/agent/link/agent-db.ts";
 import {
   directlyIn,
   everything,

@@ -4,8 +4,7 @@ import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 import { BodyList } from "./cache/index/body-list.ts";
 import type { WalkInit, WalkMessage } from "./scrub/messages.ts";
-import { createReadPace } from "./scrub/pace.ts";
-import { Walk } from "./scrub/walk.ts";
+import { Walk, createReadPace } from "./scrub/walk.ts";
 
 /** Everybody else goes first. */
 const niceness = 19;

@@ -4,13 +4,13 @@ import { Clears } from "../../src/agent/cache/clearing/clears.ts";
 import { Entries } from "../../src/agent/cache/index/entries.ts";
 import { EntrySites } from "../../src/agent/cache/index/entry-sites.ts";
 import { Guard } from "../../src/agent/cache/index/guard.ts";
-import { HotBodies } from "../../src/agent/cache/worker/hot-bodies.ts";
 import { OpenIndex } from "../../src/agent/cache/index/open-index.ts";
 import { ServableBits } from "../../src/agent/cache/index/servable-bits.ts";
 import { SharedHeader } from "../../src/agent/cache/index/shared-header.ts";
 import { WorkerCache } from "../../src/agent/cache/worker/worker-cache.ts";
 import type { Weights } from "./cache-model-steps.ts";
 import type { Bugs } from "./cache-model-walk.ts";
+import { HotBodies } from "../../src/agent/cache/worker/hot-memory.ts";
 
 export type PlantedBug = {
   readonly name: string;

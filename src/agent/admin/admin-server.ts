@@ -1,14 +1,14 @@
 // The operators' listener: metrics for Prometheus, liveness, readiness, the status page. Loopback by default; it tells nothing secret and changes nothing.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { readFileSync, statfsSync } from "node:fs";
+import { hostname, machine, release, type as sysname } from "node:os";
 import { request } from "undici";
 import { listenHttp, type Listener } from "../../base/http-listener.ts";
 import type { Log } from "../../base/log.ts";
 import { exposeMetrics, metricsContentType, type MetricsData } from "../../base/metrics.ts";
 import { messageOf } from "../../core/faults.ts";
-import { hostFiles } from "./host-files.ts";
-import { pageOf, wasOn, type MetricPage } from "./metric-pages.ts";
-import { exposeHost } from "./node-collectors.ts";
+import { exposeHost, type HostFiles } from "./node-collectors.ts";
 import { statusPage, type AgentStatus } from "./status.ts";
 
 export type AdminOptions = {
@@ -110,4 +110,46 @@ async function hostMetrics({ nodeExporterUrl, now }: AdminOptions): Promise<Answ
       body: `${nodeExporterUrl} cannot be reached: ${messageOf(error)}\n`,
     };
   }
+}
+
+// Which page tells which family. Both pages are jobs of the scrape configuration, so each name has one home: a sum over all jobs counts everything once.
+//
+//   /metrics               what runs on this host: process, threads, event loop, workers, connections, TLS, health
+//   /metrics/deployment    what it does for the customer's deployment: requests, cache, origins, link, sets, viewsets, certificates, spool
+
+type MetricPage = "edge" | "deployment";
+
+const edgeFamilies =
+  /^accel_agent_(?:build|process|thread|health|workers|worker|open_connections|refused_connections|http2_connections|proxy_header|tls)(?:_|$)/;
+
+export function pageOf(family: string): MetricPage {
+  return edgeFamilies.test(family) ? "edge" : "deployment";
+}
+
+/** As the release before told them: everything at `/metrics`, and all but the process again at `/metrics/deployment`. */
+function wasOn(page: MetricPage, family: string): boolean {
+  return page === "edge" || !/^accel_agent_(?:process|thread|build)_/.test(family);
+}
+
+// The host as node-collectors reads it.
+
+function attempt<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined; // A collector whose file is missing has no samples: that is its answer.
+  }
+}
+
+export function hostFiles(now: () => Date): HostFiles {
+  return {
+    proc: (name) => attempt(() => readFileSync(`/proc/${name}`, "utf8")),
+    space: (mountPoint) =>
+      attempt(() => {
+        const { bsize, blocks, bfree, bavail } = statfsSync(mountPoint);
+        return { sizeBytes: blocks * bsize, freeBytes: bfree * bsize, availBytes: bavail * bsize };
+      }),
+    nowS: now().getTime() / 1_000,
+    uname: { sysname: sysname(), release: release(), nodename: hostname(), machine: machine() },
+  };
 }

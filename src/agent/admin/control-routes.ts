@@ -5,9 +5,12 @@ import { AccelError } from "../../core/faults.ts";
 import { parseDomainName } from "../../core/ids.ts";
 import { parseIp } from "../../core/addresses/ip.ts";
 import type { AgentStatus } from "./status.ts";
-import { parseTailArgument, type TailArgument } from "./tail-argument.ts";
-import type { UrlArgument } from "./url-argument.ts";
-import { parseWhyArgument } from "./why-argument.ts";
+import {
+  type UrlArgument,
+  parseWhyArgument,
+  parseTailArgument,
+  type TailArgument,
+} from "./url-argument.ts";
 
 export type ControlPorts = {
   readonly status: () => Promise<AgentStatus>;

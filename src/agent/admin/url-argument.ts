@@ -3,6 +3,8 @@
 import { AccelError } from "../../core/faults.ts";
 import { hostOfAuthority, parseDomainName } from "../../core/ids.ts";
 import { parseTarget } from "../../core/http/request-path.ts";
+import { decisionIdPattern } from "../../core/serving/decision.ts";
+import { parseIp, parseRange } from "../../core/addresses/ip.ts";
 
 export type UrlArgument = {
   /** Canonical. */
@@ -31,4 +33,65 @@ export function parseUrlArgument(text: string): UrlArgument {
 /** What no request line can hold, percent-encoded as every client does. */
 function sendable(text: string): string {
   return text.toWellFormed().replaceAll(/[^\x21-\x7e]+/gu, encodeURIComponent);
+}
+
+// What `accel-agent why` can be asked about: a URL, an address, a decision.
+
+type WhyArgument =
+  | { readonly kind: "url"; readonly url: UrlArgument }
+  | { readonly kind: "address"; readonly ip: string }
+  | { readonly kind: "decision"; readonly id: string };
+
+/** A host name is none of the others: those have no dot, or only digits. Throws USAGE saying what is wrong. */
+export function parseWhyArgument(text: unknown): WhyArgument {
+  if (typeof text !== "string" || text === "")
+    throw new AccelError(
+      "USAGE",
+      "why takes a URL (https://www.example.com/page?x=1), an address, or the X-Accel-Decision of an answer",
+    );
+  if (parseIp(text) !== undefined) return { kind: "address", ip: text };
+  if (parseRange(text).ok)
+    throw new AccelError("USAGE", `why takes one address, not the range ${JSON.stringify(text)}`);
+  const id = text.toLowerCase();
+  if (decisionIdPattern.test(id)) return { kind: "decision", id };
+  return { kind: "url", url: parseUrlArgument(text) };
+}
+
+// What `accel-agent logs tail` asks for, checked.
+
+export type TailArgument = {
+  readonly lines: number;
+  readonly follow: boolean;
+  readonly domain: string | undefined;
+  /** Both included. */
+  readonly status: { readonly least: number; readonly most: number } | undefined;
+};
+
+const linesDefault = 10;
+const linesMax = 10_000;
+
+/** Throws USAGE saying what is wrong. */
+export function parseTailArgument(parameters: unknown): TailArgument {
+  const { lines = linesDefault, follow, domain, status } = Object(parameters) as TailParameters;
+  const count = Number(lines);
+  if (!Number.isInteger(count) || count < 0 || count > linesMax)
+    throw new AccelError("USAGE", `--lines: a number from 0 to ${linesMax}`);
+  const name = domain === undefined ? undefined : parseDomainName(domain);
+  if (domain !== undefined && name === undefined)
+    throw new AccelError("USAGE", `--domain: ${JSON.stringify(domain)} is no host name`);
+  const range = status === undefined ? undefined : parseStatusRange(status);
+  if (status !== undefined && range === undefined)
+    throw new AccelError("USAGE", "--status: a status as 404, or a class of them as 5xx");
+  return { lines: count, follow: follow === true, domain: name, status: range };
+}
+
+/** Nothing of it is known yet. */
+type TailParameters = Readonly<Record<"lines" | "follow" | "domain" | "status", unknown>>;
+
+function parseStatusRange(raw: unknown): TailArgument["status"] {
+  const match = typeof raw === "string" ? /^([1-5])(xx|\d\d)$/i.exec(raw) : null;
+  if (match === null) return undefined;
+  const [text, hundreds, rest = ""] = match;
+  if (rest.toLowerCase() !== "xx") return { least: Number(text), most: Number(text) };
+  return { least: Number(hundreds) * 100, most: Number(hundreds) * 100 + 99 };
 }

@@ -17,8 +17,13 @@ import {
 } from "../../wire/snapshot.ts";
 import type { Decoder } from "../../wire/validate.ts";
 import { blobStream, blobUpload, type BlobSource, type BlobStream } from "./blob-transfer.ts";
-import { Session, smallBytesMax, type CentralCall, type SessionOptions } from "./session.ts";
-import type { AgentToken } from "./token-source.ts";
+import {
+  Session,
+  smallBytesMax,
+  type CentralCall,
+  type SessionOptions,
+  type AgentToken,
+} from "./session.ts";
 import { callName, readText, CentralTransport, type CentralTransportOptions } from "./transport.ts";
 
 export type CentralClientOptions = CentralTransportOptions &

@@ -4,13 +4,14 @@
 //   poll      every 60 s ± 20 %, whatever the channel does
 // Both feed one Follower. Receipts go over the channel while there is one, else with the poll.
 
+import { createHash } from "node:crypto";
 import { AccelError, codeOf } from "../../core/faults.ts";
 import { backoffMs } from "../../core/backoff.ts";
 import type { Health } from "../../base/health.ts";
 import { orStopped } from "../../base/or-stopped.ts";
 import type { Log } from "../../base/log.ts";
 import type { Registry } from "../../base/metrics.ts";
-import { sleep } from "../../base/wait.ts";
+import { sleep, every } from "../../base/wait.ts";
 import type { RunningImport, CountedBatch, EdgeFacts, Report } from "../../wire/channel.ts";
 import type { AgentDb } from "./agent-db.ts";
 import type { AnswerDryRun } from "./asked.ts";
@@ -22,8 +23,7 @@ import { Follower, type FollowerDeps } from "./follower.ts";
 import { LinkTelemetry, type LinkStatus } from "./link-telemetry.ts";
 import { linkTimings, type LinkTimings } from "./link-timings.ts";
 import { ReceiptOutbox } from "./outbox.ts";
-import { runPoll } from "./poll.ts";
-import type { AgentToken } from "./token-source.ts";
+import type { AgentToken } from "./session.ts";
 
 /** Central says after how long to come back; not after longer than this. */
 const drainMsMax = 600_000;
@@ -294,4 +294,36 @@ class LinkService {
       this.#telemetry.defect(failure);
     }
   }
+}
+
+// The independent poll: beside the channel, whether that is up or not, so that one that is wedged hides nothing. Spread over the fleet by name, so that agents that were started together do not ask together.
+
+const pollSpread = 0.2;
+
+/** Where in the period this name's first poll lies. */
+export function pollPhaseMs(name16: string, periodMs: number): number {
+  return createHash("sha256").update(name16).digest().readUIntBE(0, 6) % periodMs;
+}
+
+/** From now to the next moment with that phase; 0 to `periodMs`. */
+export function firstPollMs(phaseMs: number, nowMs: number, periodMs: number): number {
+  return (((phaseMs - nowMs) % periodMs) + periodMs) % periodMs;
+}
+
+type PollOptions = {
+  readonly name16: string;
+  readonly periodMs: number;
+  readonly now: () => Date;
+  readonly random: () => number;
+  readonly stop: AbortSignal;
+  /** Must not reject. */
+  readonly poll: () => Promise<void>;
+};
+
+export async function runPoll(options: PollOptions): Promise<void> {
+  const { name16, periodMs, now, random, stop, poll } = options;
+  const firstMs = firstPollMs(pollPhaseMs(name16, periodMs), now().getTime(), periodMs);
+  if (!(await sleep(firstMs, stop))) return;
+  await poll();
+  await every(periodMs, poll, { stop, spread: pollSpread, random, onError: () => undefined });
 }

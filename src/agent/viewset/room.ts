@@ -10,7 +10,7 @@ import type { Sha256 } from "../../core/ids.ts";
 import { planActivation, type HeldRelease } from "../../core/serving/plan-activation.ts";
 import type { PartialFiles } from "./blob-parts.ts";
 import type { BlobStore, StoredBlob } from "./blob-store.ts";
-import type { ReleaseBlobs } from "./release-blobs.ts";
+import type { ReleaseBlobs } from "./manifest-blobs.ts";
 
 /** The versions that this host has, as they are written down. */
 export interface HeldReleases {

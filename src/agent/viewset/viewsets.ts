@@ -35,10 +35,10 @@ import {
   refuseCollisions,
   type NamedBlob,
   type ReadVersion,
+  ReleaseBlobs,
 } from "./manifest-blobs.ts";
 import { createViewsetMetrics, type ViewsetMetrics } from "./metrics.ts";
 import { inParallel } from "./parallel.ts";
-import { ReleaseBlobs } from "./release-blobs.ts";
 import { Room, type HeldReleases } from "./room.ts";
 import { SiteImporter, type ImportedSite } from "./site-import.ts";
 import type { SiteLocation } from "./site-walk.ts";

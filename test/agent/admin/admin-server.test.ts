@@ -4,8 +4,11 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { request } from "node:http";
 import { expect, test } from "vitest";
-import { startAdminServer, type AdminOptions } from "../../../src/agent/admin/admin-server.ts";
-import { pageOf } from "../../../src/agent/admin/metric-pages.ts";
+import {
+  startAdminServer,
+  type AdminOptions,
+  pageOf,
+} from "../../../src/agent/admin/admin-server.ts";
 import { startProcessMetrics } from "../../../src/agent/admin/process-metrics.ts";
 import type { AgentStatus } from "../../../src/agent/admin/status.ts";
 import { Health } from "../../../src/base/health.ts";

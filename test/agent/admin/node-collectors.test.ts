@@ -1,9 +1,9 @@
 // Host metrics from canned /proc texts, line by line, and from the host that the test runs on.
 
 import { expect, test } from "vitest";
-import { hostFiles } from "../../../src/agent/admin/host-files.ts";
 import { exposeHost, type HostFiles } from "../../../src/agent/admin/node-collectors.ts";
 import { lintMetrics, prometheusHint, prometheusMissing } from "../../support/prometheus.ts";
+import { hostFiles } from "../../../src/agent/admin/admin-server.ts";
 
 const texts: Readonly<Record<string, string>> = {
   stat: `cpu  300 2 3 400 5 6 7 8 0 0

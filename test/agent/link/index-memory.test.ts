@@ -2,8 +2,7 @@
 
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openAgentDb } from "../../../src/agent/link/agent-db.ts";
-import { indexMemory } from "../../../src/agent/link/index-memory.ts";
+import { openAgentDb, indexMemory } from "../../../src/agent/link/agent-db.ts";
 import { chainStart } from "../../../src/core/journal/journal-chain.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 

@@ -2,10 +2,10 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { planIntake, type IntakePlan } from "../../../src/agent/link/intake.ts";
 import { chainStart } from "../../../src/core/journal/journal-chain.ts";
 import type { JournalItem } from "../../../src/wire/journal.ts";
 import { FakeJournal } from "../../support/fake-journal.ts";
+import { planIntake, type IntakePlan } from "../../../src/agent/link/follower.ts";
 
 const start = { seq: 0, chain: chainStart };
 

@@ -3,8 +3,7 @@
 import { copyFileSync, existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openAgentDb, type AgentDb } from "../../../src/agent/link/agent-db.ts";
-import { indexMemory } from "../../../src/agent/link/index-memory.ts";
+import { openAgentDb, type AgentDb, indexMemory } from "../../../src/agent/link/agent-db.ts";
 import { Ledger } from "../../../src/agent/link/ledger.ts";
 import { openSqlite, type Sqlite } from "../../../src/base/sqlite.ts";
 import type { Receipt } from "../../../src/wire/receipt.ts";

@@ -4,9 +4,9 @@ import { expect, test } from "vitest";
 import { listenHttp } from "../../../src/base/http-listener.ts";
 import { FakeCentral, name16 } from "../../support/fake-central.ts";
 import { clear, Effects, rigEdge, startRig, type Rig } from "../../support/link-rig.ts";
-import { firstPollMs, pollPhaseMs } from "../../../src/agent/link/poll.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
+import { firstPollMs, pollPhaseMs } from "../../../src/agent/link/link.ts";
 
 const connected = async (rig: Rig): Promise<unknown> =>
   until("connected", () => rig.link.status().state === "connected");

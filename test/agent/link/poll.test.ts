@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { firstPollMs, pollPhaseMs, runPoll } from "../../../src/agent/link/poll.ts";
+import { firstPollMs, pollPhaseMs, runPoll } from "../../../src/agent/link/link.ts";
 
 test("the phase belongs to the name and the names are spread over the period", () => {
   const phases = Array.from({ length: 600 }, (_, i) =>

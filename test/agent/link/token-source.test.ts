@@ -1,8 +1,8 @@
 // The bearer token over its life: one question for all who ask, renewed in time, kept when it cannot be renewed yet.
 
 import { expect, test } from "vitest";
-import { TokenSource } from "../../../src/agent/link/token-source.ts";
 import { AccelError, type FaultCode } from "../../../src/core/faults.ts";
+import { TokenSource } from "../../../src/agent/link/session.ts";
 
 function harness() {
   const state = { nowMs: 0, asked: 0, fault: undefined as FaultCode | undefined };

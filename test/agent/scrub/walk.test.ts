@@ -6,8 +6,13 @@ import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { WalkPosition, WalkMessage } from "../../../src/agent/scrub/messages.ts";
-import { createReadPace, type ReadPace } from "../../../src/agent/scrub/pace.ts";
-import { Walk, type Bodies, type BodyFile } from "../../../src/agent/scrub/walk.ts";
+import {
+  Walk,
+  type Bodies,
+  type BodyFile,
+  createReadPace,
+  type ReadPace,
+} from "../../../src/agent/scrub/walk.ts";
 import { walk } from "../../../src/agent/scrub/walker.ts";
 import { blobPath } from "../../../src/core/blob-path.ts";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";

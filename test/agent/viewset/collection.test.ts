@@ -8,7 +8,6 @@ import { expect, test, vi } from "vitest";
 import { openBlobStore, type BlobStore } from "../../../src/agent/viewset/blob-store.ts";
 import { Collection, type Referenced } from "../../../src/agent/viewset/collection.ts";
 import { createViewsetMetrics } from "../../../src/agent/viewset/metrics.ts";
-import { ReleaseBlobs } from "../../../src/agent/viewset/release-blobs.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";
 import { blobPath } from "../../../src/core/blob-path.ts";
@@ -17,6 +16,7 @@ import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
 import { digest, FakeCentral } from "./fake-central.ts";
 import { never } from "./fixture.ts";
+import { ReleaseBlobs } from "../../../src/agent/viewset/manifest-blobs.ts";
 
 const minute = 60_000;
 

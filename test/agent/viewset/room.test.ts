@@ -4,11 +4,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { Room, type HeldReleases } from "../../../src/agent/viewset/room.ts";
 import { openBlobStore } from "../../../src/agent/viewset/blob-store.ts";
-import { ReleaseBlobs } from "../../../src/agent/viewset/release-blobs.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { blobKey, blobList } from "../../../src/core/blob-list.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { digest } from "./fake-central.ts";
+import { ReleaseBlobs } from "../../../src/agent/viewset/manifest-blobs.ts";
 
 const blob = (name: string, size: number) => ({ sha256: digest(name), size });
 

@@ -6,9 +6,13 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { BlobStore, openBlobStore } from "../../../src/agent/viewset/blob-store.ts";
 import { ProgressMeter } from "../../../src/agent/viewset/import-progress.ts";
-import { SiteTaking, type SiteRoom, type TakenSite } from "../../../src/agent/viewset/site-take.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { digest } from "./fake-central.ts";
+import {
+  SiteTaking,
+  type SiteRoom,
+  type TakenSite,
+} from "../../../src/agent/viewset/site-import.ts";
 
 type State = Readonly<Record<string, string>>;
 

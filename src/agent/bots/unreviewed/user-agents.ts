@@ -4,9 +4,8 @@
 // The name stands in the agent, up to case: an agent that spells a published name in another way has the published spelling.
 
 import { getPattern } from "isbot";
-import { AgentText, type TokenPlace } from "./agent-tokens.ts";
+import { AgentText, type TokenPlace, nameCharsMax } from "./agent-tokens.ts";
 import { CrawlerNames, publishedAgents, type Crawler, type FoundCrawler } from "./crawlers.ts";
-import { formerProductName } from "./former-names.ts";
 import { Memo, type MemoLimits } from "./memo.ts";
 
 export type ClaimedBot = {
@@ -140,4 +139,31 @@ function firstOf(
 /** Copies a name as ASCII; a slice would retain the whole agent for as long as the name is counted. */
 function ownText(name: string): string {
   return Buffer.from(name, "latin1").toString("latin1");
+}
+
+// How bots that no crawler's pattern matches were named until names were tokens of their agents. Pairs that customers set then hold names of this kind.
+
+const costume: ReadonlySet<string> = new Set([
+  "mozilla",
+  "applewebkit",
+  "chrome",
+  "safari",
+  "gecko",
+  "version",
+  "mobile",
+  "firefox",
+  "khtml",
+  "compatible",
+]);
+
+/** The first product; in a browser's costume the first one that is no browser's. Never changed: stored pairs depend on it. */
+export function formerProductName(userAgent: string): string {
+  let name: string | undefined;
+  // Each character is looked at once: a token, and whether a version follows.
+  for (const [, token = "", slash] of userAgent.matchAll(/([A-Za-z][\w.!#$&'*+^`|~-]*)(\/?)/g)) {
+    if (token.length < 2) continue;
+    if (slash === "/" && !costume.has(token.toLowerCase())) return token.slice(0, nameCharsMax);
+    name ??= /^[\w.-]+/.exec(token)?.[0];
+  }
+  return name === undefined ? "unnamed" : name.slice(0, nameCharsMax);
 }

@@ -19,7 +19,7 @@ import {
 } from "./entry-sql.ts";
 import { StaleKeys } from "./stale-keys.ts";
 import { StoredBytes, type DomainSize } from "./stored-bytes.ts";
-import { TextCount } from "./text-count.ts";
+import { TextCount } from "./text-index.ts";
 
 /** Variants of one key: what a response that varies by a header of the visitor's choice can fill. Those that were not used for longest go. */
 export const variantsMax = 32;

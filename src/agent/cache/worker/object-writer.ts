@@ -14,9 +14,9 @@ import {
   type Fetched,
   type StoredBody,
 } from "../entry.ts";
-import { hotBodyBytesMax } from "./hot-bodies.ts";
 import type { CommitAnswer } from "./index-link.ts";
 import { newObjectName, objectPath } from "../index/object-files.ts";
+import { hotBodyBytesMax } from "./hot-memory.ts";
 
 export type ObjectWriterOptions = {
   readonly directory: string;

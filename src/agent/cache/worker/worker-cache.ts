@@ -17,7 +17,6 @@ import {
   type Refreshed,
   type VariantCoding,
 } from "../entry.ts";
-import { HotBodies } from "./hot-bodies.ts";
 import { HotLookups } from "./hot-lookups.ts";
 import { IndexLink } from "./index-link.ts";
 import { Lookups, type BodyRow } from "./lookups.ts";
@@ -27,6 +26,7 @@ import { ServableBits } from "../index/servable-bits.ts";
 import { keyPlace, SharedHeader } from "../index/shared-header.ts";
 import { isDamage } from "../index/text-index.ts";
 import { UsedIds, usedEveryMs } from "./used-ids.ts";
+import { HotBodies } from "./hot-memory.ts";
 
 /** After a failed opening: a visitor pays for each try. */
 const reopenMs = 1_000;

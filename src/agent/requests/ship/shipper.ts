@@ -2,19 +2,24 @@
 // second; sealed lanes drain beside, two at a time, so that one is read while the other is committed. Bounded at any backlog: at most 4 batches are in
 // memory. Nothing is given up for time.
 
+import { promisify } from "node:util";
+import { constants, gzip, zstdCompress, type ZlibOptions } from "node:zlib";
 import type { Health } from "../../../base/health.ts";
 import type { Log } from "../../../base/log.ts";
 import { createMetrics, type Metrics, type Registry } from "../../../base/metrics.ts";
 import { every, sleep } from "../../../base/wait.ts";
 import { messageOf } from "../../../core/faults.ts";
-import { batchBytesMax, batchRecordsMax, type BatchEncoding } from "../../../wire/request-log.ts";
-import { BatchCoder } from "./batch-coder.ts";
+import {
+  batchBytesMax,
+  batchRecordsMax,
+  type BatchEncoding,
+  batchEncodings,
+} from "../../../wire/request-log.ts";
 import { canaryOf } from "../spool/canary-line.ts";
-import { Limiter } from "./limiter.ts";
-import { shipPause } from "./ship-pause.ts";
-import { planAfter, type Posted, type ShipStep } from "./ship-plan.ts";
-import { ShipProgress, type LaneAnswer, type ShipState } from "./ship-progress.ts";
 import type { BatchLimits, LaneBatch, LaneFacts, SpoolFacts } from "../spool/spool-messages.ts";
+import { Limiter } from "./limiter.ts";
+import { planAfter, type Posted, type ShipStep, shipPause } from "./ship-plan.ts";
+import { ShipProgress, type LaneAnswer, type ShipState } from "./ship-progress.ts";
 
 export type ShippedBatch = {
   /** `<boot epoch>/<lane no>` */
@@ -296,4 +301,50 @@ function after(lanes: readonly string[], last: string): string | undefined {
 /** Runs until disposed. */
 export function startShipper(options: ShipperOptions): Shipper {
   return new Shipper(options);
+}
+
+// How batches are compressed: zstd; gzip, then not at all, once central (or what stands before it) answered 415. Remembered until the process ends.
+
+type CodedBatch = { readonly encoding: BatchEncoding; readonly body: Uint8Array };
+
+/** The pool for asynchronous work has four threads for the whole process, of which two may compress: the other makes variants of cached bodies. */
+const compressionsMax = 1;
+/** A batch of 1 MiB has some 100 KiB afterwards: in one piece, since each piece is a turn of that pool. */
+const chunkSize = 256 * 2 ** 10;
+const zstdLevel = 3;
+const gzipLevel = 6;
+
+const compressZstd = promisify(zstdCompress);
+const compressGzip = promisify<Uint8Array, ZlibOptions, Buffer>(gzip);
+
+class BatchCoder {
+  readonly #compressions = new Limiter(compressionsMax);
+  #at = 0;
+
+  get encoding(): BatchEncoding {
+    return batchEncodings[this.#at] ?? "identity";
+  }
+
+  async code(body: Uint8Array): Promise<CodedBatch> {
+    const { encoding } = this;
+    if (encoding === "identity") return { encoding, body };
+    return this.#compressions.run(async () => ({ encoding, body: await compress(encoding, body) }));
+  }
+
+  /** Another one is used from now on; false when there is none. Batches of other lanes may have been refused with the same one. */
+  refused(encoding: BatchEncoding): boolean {
+    if (encoding !== this.encoding) return true;
+    if (this.#at === batchEncodings.length - 1) return false;
+    this.#at++;
+    return true;
+  }
+}
+
+async function compress(
+  encoding: Exclude<BatchEncoding, "identity">,
+  body: Uint8Array,
+): Promise<Uint8Array> {
+  return encoding === "zstd"
+    ? compressZstd(body, { chunkSize, params: { [constants.ZSTD_c_compressionLevel]: zstdLevel } })
+    : compressGzip(body, { chunkSize, level: gzipLevel });
 }

@@ -24,8 +24,7 @@ import type {
   SpoolNotice,
   ToSpool,
 } from "../spool/spool-messages.ts";
-import { SpoolMetrics } from "./spool-metrics.ts";
-import { noticeHints } from "./spool-notices.ts";
+import { SpoolMetrics, noticeHints } from "./spool-metrics.ts";
 import type { Durability, WhenFull } from "../spool/spool-policy.ts";
 
 export type SpoolerOptions = {

@@ -2,7 +2,7 @@
 
 import { createMetrics, type Metrics, type Registry } from "../../../base/metrics.ts";
 import { gapReasons } from "../spool/gaps.ts";
-import type { SpoolFacts } from "../spool/spool-messages.ts";
+import type { SpoolFacts, SpoolNotice } from "../spool/spool-messages.ts";
 
 const metricTable = {
   accel_agent_log_records_accepted_total: {
@@ -54,3 +54,17 @@ export class SpoolMetrics {
     metrics.accel_agent_log_lanes.set(lanesTotal);
   }
 }
+
+// What an operator can do about each notice of the spool.
+
+export const noticeHints: Readonly<Record<SpoolNotice["code"], string>> = {
+  spool_failing: "Check free space and health of the disk that holds the state directory.",
+  spool_full: "Check that central can be reached; or give the spool more room with `spool.max`.",
+  spool_blocking:
+    "Check that central can be reached and that the disk has room; or choose another `spool.when_full`.",
+  spool_damaged:
+    "Check the disk; what was damaged is kept in spool/corrupt/ of the state directory.",
+  spool_conflict: "Give each machine its own state directory: a copied one must not run twice.",
+  spool_foreign:
+    "The site's credentials changed: those records were not sent. Keep what you need, then empty the directory.",
+};

@@ -6,7 +6,7 @@ import { isCanaryLine } from "./canary-line.ts";
 import { LaneAppender } from "./lane-appender.ts";
 import { noteGaps, readBatch } from "./lane-reader.ts";
 import { LaneShelf, type ShelfOptions } from "./lane-shelf.ts";
-import { RecordRoom } from "../worker/record-room.ts";
+import { RecordRoom } from "./record-room.ts";
 import { Reservations } from "../worker/reservations.ts";
 import { relaxedSyncMs, sampledOf, takeLines } from "./spool-policy.ts";
 import type { LaneWords } from "../worker/lane-words.ts";

@@ -1,7 +1,7 @@
 // Work in pieces: a rest behind each piece of work, and none in between.
 
 import { expect, test } from "vitest";
-import { createPace } from "../../../../src/agent/bots/sets/pace.ts";
+import { createPace } from "../../../../src/agent/bots/tables/tabler-thread.ts";
 
 test("rests behind each piece, however often it is called", () => {
   let nowMs = 0;

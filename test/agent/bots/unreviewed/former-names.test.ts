@@ -6,8 +6,10 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { CrawlerNames, publishedAgents } from "../../../../src/agent/bots/unreviewed/crawlers.ts";
 import { createJudge } from "../../../../src/agent/bots/decisions/evidence.ts";
-import { formerProductName } from "../../../../src/agent/bots/unreviewed/former-names.ts";
-import { openClaimedBots } from "../../../../src/agent/bots/unreviewed/user-agents.ts";
+import {
+  openClaimedBots,
+  formerProductName,
+} from "../../../../src/agent/bots/unreviewed/user-agents.ts";
 import { presentNamesOf } from "../../../../src/core/former-bot-names.ts";
 import type { HostBots } from "../../../../src/core/serving/serving-state.ts";
 import { hostSetOf } from "../../../support/bot-tables.ts";

@@ -10,8 +10,10 @@ import {
   inRank,
   nameInPattern,
 } from "../../../../src/agent/bots/unreviewed/crawlers.ts";
-import { formerProductName } from "../../../../src/agent/bots/unreviewed/former-names.ts";
-import { openClaimedBots } from "../../../../src/agent/bots/unreviewed/user-agents.ts";
+import {
+  openClaimedBots,
+  formerProductName,
+} from "../../../../src/agent/bots/unreviewed/user-agents.ts";
 
 const data = join(import.meta.dirname, "../../../../../shared/data/ua");
 const isDataMissing = !existsSync(data);

@@ -7,12 +7,12 @@ import type { ClearGone } from "../../../../src/agent/cache/clearing/clears.ts";
 import { IndexKeeper } from "../../../../src/agent/cache/index/index-keeper.ts";
 import { objectPath } from "../../../../src/agent/cache/index/object-files.ts";
 import type { OpenIndex } from "../../../../src/agent/cache/index/open-index.ts";
-import { RowPace } from "../../../../src/agent/cache/index/row-pace.ts";
 import { SharedHeader } from "../../../../src/agent/cache/index/shared-header.ts";
 import type { Write } from "../../../../src/agent/cache/index/writes.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 import { keyOf, metaOf } from "../rig.ts";
 import type { IndexClock } from "../../../../src/agent/cache/index/clock.ts";
+import { RowPace } from "../../../../src/agent/cache/clearing/deletions.ts";
 
 const rows = 5_000;
 

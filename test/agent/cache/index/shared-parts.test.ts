@@ -4,11 +4,11 @@ import { Worker } from "node:worker_threads";
 import { once } from "node:events";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { HotBodies } from "../../../../src/agent/cache/worker/hot-bodies.ts";
 import { decodeIdRuns, encodeIdRuns } from "../../../../src/agent/cache/clearing/id-runs.ts";
 import { ServableBits } from "../../../../src/agent/cache/index/servable-bits.ts";
 import { keyPlace, SharedHeader } from "../../../../src/agent/cache/index/shared-header.ts";
 import { keyOf } from "../rig.ts";
+import { HotBodies } from "../../../../src/agent/cache/worker/hot-memory.ts";
 
 describe("id runs", () => {
   test("come back as they were, also beyond 2^32", () => {

@@ -3,10 +3,10 @@
 import { rmSync, truncateSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { EntryKey, EntryMeta } from "../../../../src/agent/cache/entry.ts";
-import { BodyStream } from "../../../../src/agent/cache/worker/body-stream.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 import { until } from "../../../support/until.ts";
 import { bodyOf, isHit, keyOf, objectFiles, openedRig, store, tamper } from "../rig.ts";
+import { BodyStream } from "../../../../src/agent/cache/worker/body-reader.ts";
 
 test("a large body is streamed, whole, in the order of its chunks, and can be left early", async () => {
   using dir = tempDir();

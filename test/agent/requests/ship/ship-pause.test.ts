@@ -1,7 +1,7 @@
 // How long the shipper waits: long while nobody is harmed, short while visitors are refused.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { shipPause } from "../../../../src/agent/requests/ship/ship-pause.ts";
+import { shipPause } from "../../../../src/agent/requests/ship/ship-plan.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
 afterEach(() => void vi.useRealTimers());

@@ -1,9 +1,9 @@
 // `spool.when_full: block`: for how many records there is room, and whether requests have to wait for it.
 
-import type { LaneWords } from "./lane-words.ts";
-import type { Lane } from "../spool/lane.ts";
-import type { SpoolNotice } from "../spool/spool-messages.ts";
-import type { WhenFull } from "../spool/spool-policy.ts";
+import type { LaneWords } from "../worker/lane-words.ts";
+import type { Lane } from "./lane.ts";
+import type { SpoolNotice } from "./spool-messages.ts";
+import type { WhenFull } from "./spool-policy.ts";
 
 /** What a record is thought to need at most; larger ones may exceed the spool's size by what they have more. */
 const recordBytes = 1_024;
