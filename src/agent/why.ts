@@ -1,23 +1,24 @@
-// `accel-agent why URL`: what a plain GET, or one with cookies, would meet now, what is cached of the URL, and what became of what was cached before.
+// `accel-agent why URL`: what a plain GET, or one with cookies, would meet now, and what is known of it in the cache.
 
-import { mayServeCookies } from "../core/http/http-cache.ts";
-import type { Field } from "../core/http/http-fields.ts";
-import { passReason, type PassReason } from "../core/http/http-pass.ts";
-import type { CookieUse } from "../core/http/request-cookies.ts";
-import { queryRuleName, type CacheRoute, type SiteRoutes } from "../core/serving/site-routes.ts";
-import { decodePath } from "../core/http/request-path.ts";
-import type { ServingState } from "../core/serving/serving-state.ts";
 import { AccelError } from "../core/faults.ts";
-import { HostTable, type ServedSite } from "./accelerator/pool/host-table.ts";
-import { routeStatic, type SiteFile } from "./accelerator/files/site-files.ts";
+import { requestDirectives } from "../core/http/cache-control.ts";
+import type { Scheme } from "../core/http/client-address.ts";
+import type { Field } from "../core/http/http-fields.ts";
+import type { PassReason } from "../core/http/http-pass.ts";
+import { selectStored } from "../core/http/http-reuse.ts";
+import { selectingOf, type Selecting } from "../core/http/http-vary.ts";
+import type { CookieUse } from "../core/http/request-cookies.ts";
+import { decodePath, httpsUrl, sentPath } from "../core/http/request-path.ts";
+import { nextStep, type RequestAnswer } from "../core/serving/request-plan.ts";
+import type { ServingState } from "../core/serving/serving-state.ts";
+import { queryRuleName, type CacheRoute } from "../core/serving/site-routes.ts";
+import type { SiteFile } from "./accelerator/files/site-files.ts";
+import { HostTable } from "./accelerator/pool/host-table.ts";
+import { foresee, SiteFacts } from "./accelerator/site-facts.ts";
 import type { UrlArgument } from "./admin/url-argument.ts";
-import type { ClearSeen } from "./cache/clearing/clear-sql.ts";
 import type { EntryKey } from "./cache/entry.ts";
 import type { Doubt, IndexClient } from "./cache/index/index-client.ts";
-import type { WhyKey } from "./cache/index/why.ts";
-
-/** Of each kind; the newest. */
-const clearsShown = 5;
+import { cachedTold, type StoredEntry } from "./why-cached.ts";
 
 export type WhyParts = {
   readonly index: Pick<IndexClient, "why" | "doubt">;
@@ -28,76 +29,56 @@ export type WhyParts = {
   readonly nowMs: number;
 };
 
-/** A request as it is asked about: a GET without anything but the cookies. */
-type Asked = { readonly url: UrlArgument; readonly fields: readonly Field[] };
+/** What is cached of the URL, and what is known of it. */
+type Known = {
+  readonly entries: readonly StoredEntry[];
+  readonly doubt: Doubt | undefined;
+  readonly dropsUntil: string | null;
+  readonly nowMs: number;
+};
 
 type Met = {
   /** What the answer would come from, in a word. */
   readonly serves: "static" | "generated" | "redirect" | "nothing";
+  readonly cache: string;
   readonly text: string;
-  /** What is looked up for it; undefined where nothing is. */
-  readonly key: EntryKey | undefined;
-  /** The cache is asked for it. */
-  readonly isCacheable: boolean;
 };
 
 /** `cookie`: a Cookie field's value, which is not told again. Throws NOT_FOUND for a host that is not served here, and what the index throws. */
 export async function why(
-  parts: WhyParts,
+  { index, state, blobsDir, nowMs, dropsUntil }: WhyParts,
   url: UrlArgument,
   cookie: string | null = null,
 ): Promise<unknown> {
-  const fields: readonly Field[] = cookie === null ? [] : [["Cookie", cookie]];
-  const { state, blobsDir, nowMs, index } = parts;
   const table = new HostTable(state, { defaultDomain: null, blobsDir, nowMs: () => nowMs });
-  const routed = table.route(url.host);
-  if (routed.kind !== "served")
+  await using request = requestFor(url, cookie);
+  const step = await foresee(request, table, url.host);
+  if (request.host?.kind !== "served")
     throw new AccelError("NOT_FOUND", `this agent serves no host ${JSON.stringify(url.host)}`);
-  const { domain, compiled } = routed;
-  const met = compiled === undefined ? noDevlove : await meets(compiled, { url, fields });
-  const keys = keysOf(domain, url, met, compiled);
-  const { keys: known, clearNo, anew } = await index.why(keys);
-  const route = compiled?.routes.cache(url.rawPath);
-  const doubt = index.doubt(domain);
-  const entries = known.flatMap((one) =>
-    one.entries.map((entry) => told(entry, route, nowMs, doubt)),
-  );
-  const use = route?.cookies(fields) ?? noCookies;
-  const usable = entries.filter(
-    ({ servable, coding, of_another_rule: isOther, kind, for_cookies: isForCookies }) =>
-      servable &&
-      coding === null &&
-      !isOther &&
-      (kind === "static" || use.kind !== "own" || isForCookies),
-  );
+  const { domain, compiled } = request.host;
+  const rule = compiled?.routes.cache(url.rawPath);
+  const answer = await index.why(keysOf(domain, url, request, rule));
+  const entries = answer.keys.flatMap((one) => one.entries);
+  const known: Known = { entries, doubt: index.doubt(domain), dropsUntil, nowMs };
+  const use = rule?.cookies(request.request.fields) ?? noCookies;
   return {
-    url: `http://${url.host}${url.rawPath}${url.rawQuery === "" ? "" : `?${url.rawQuery}`}`,
+    url: `${url.scheme ?? "http"}://${url.host}${sentPath(url)}`,
     domain,
     host: url.host,
     a_plain_get: {
-      serves: met.serves,
-      cache: met.isCacheable ? cacheWord(usable) : "not asked",
-      text: usable.some(({ confirmed }) => !confirmed)
-        ? `${met.text}; ${doubtText(doubt, parts.dropsUntil)}`
-        : met.text,
+      ...meets(step, request, url, use, known),
       ...(cookie !== null && { cookies: cookieWord(use) }),
     },
-    cached: entries,
-    departed: known
-      .flatMap((one) => one.departures.map((departure) => ({ kind: one.key.kind, ...departure })))
-      .map(({ kind, reason, clearNo: no, clear, mime, atS }) => ({
-        at: iso(atS),
-        kind,
-        mime,
-        reason: departureText(reason, clear),
-        ...(no !== null && { clear_no: no }),
-        ...(clear !== null && { clear: clearFacts(clear) }),
-      }))
-      .toSorted((a, b) => (a.at < b.at ? 1 : -1)),
-    clears: clearsTold(known),
-    newest_clear_no: clearNo,
-    known_since: anew === null ? null : { at: iso(anew.atS), because: anew.reason },
+    ...cachedTold(answer, known, rule),
   };
+}
+
+/** A GET without anything but the cookies. Where no scheme is said, it is in none that the site redirects. */
+function requestFor(url: UrlArgument, cookie: string | null): SiteFacts {
+  const fields: Field[] = [["Host", url.host]];
+  if (cookie !== null) fields.push(["Cookie", cookie]);
+  const head = { method: "GET", url: sentPath(url), httpVersion: "1.1", fields, hasBody: false };
+  return new SiteFacts(head, { ...url, authority: undefined }, url.scheme ?? "https");
 }
 
 const noCookies: CookieUse = { kind: "none" };
@@ -108,37 +89,119 @@ function cookieWord(use: CookieUse): string {
   return use.name === undefined ? "one that cannot be read" : use.name;
 }
 
-const noDevlove: Met = {
-  serves: "nothing",
-  text: "no devlove is active for the domain: 503",
-  key: undefined,
-  isCacheable: false,
-};
+function meets(
+  step: Awaited<ReturnType<typeof foresee>>,
+  request: SiteFacts,
+  url: UrlArgument,
+  use: CookieUse,
+  known: Known,
+): Met {
+  if (step === "stored") return meetsCache(request, url, use, known);
+  switch (step.kind) {
+    case "file":
+      return meetsFile("the file", request, known);
+    case "single-page":
+      return meetsFile(`${noFile}: the single page`, request, known);
+    case "not-found-page":
+      return met("nothing", `${noFile}: 404 with the page ${request.site.site.not_found}`);
+    case "redirect": {
+      const by = step.by === "rule" ? "by a rule of the devlove" : "a directory with an index";
+      return met("redirect", `${step.status} to ${step.to}, ${by}`);
+    }
+    case "redirect-to-https":
+      return met("redirect", `308 to ${httpsUrl(url.host, url)}: tls.redirect_http of the devlove`);
+    case "pass":
+      return met("generated", passText(step.reason, use));
+    case "refused":
+      return met("nothing", `${refusalTexts.get(step.because) ?? step.text}: ${step.status}`);
+    default:
+      throw new TypeError(`a plain GET of a visitor who is let in is not answered by ${step.kind}`);
+  }
+}
 
-async function meets(served: ServedSite, { url, fields }: Asked): Promise<Met> {
-  const { rawPath, rawQuery, hasLoneMark } = url;
-  const { site, routes, files } = served;
-  const none = { key: undefined, isCacheable: false } as const;
-  const redirect = routes.redirect(rawPath);
-  if (redirect !== undefined) {
-    const text = `${redirect.status} to ${redirect.to}, by a rule of the devlove`;
-    return { serves: "redirect", text, ...none };
-  }
-  const route = await routeStatic(files, rawPath, site.index);
-  if (route.kind === "directory")
-    return { serves: "redirect", text: `301 to ${route.path}, a directory with an index`, ...none };
-  if (route.kind === "file") {
-    await using file = route.file;
-    return meetsFile(served, file, "the file");
-  }
-  if (site.backend === null) return meetsAbsent(served);
-  const cacheRoute = routes.cache(rawPath);
-  const key = keyOf(served, "generated", rawPath, cacheRoute.normalizeQuery(rawQuery));
-  const use = cacheRoute.cookies(fields);
-  const reason = passReason({ method: "GET", fields, hasBody: false, hasLoneMark }, cacheRoute);
-  if (reason === undefined)
-    return { serves: "generated", text: askedText(use), key, isCacheable: true };
-  return { serves: "generated", text: passText(reason, use), key, isCacheable: false };
+function met(serves: Met["serves"], text: string, cache = "not asked"): Met {
+  return { serves, cache, text };
+}
+
+const noFile = "no file and no backend";
+const refusalTexts: ReadonlyMap<string, string> = new Map([
+  ["no-devlove", "no devlove is active for the domain"],
+  ["nothing-there", noFile],
+]);
+
+function meetsFile(what: string, request: SiteFacts, { entries }: Known): Met {
+  const file = fileOf(request);
+  const isKnown = entries.some(
+    ({ path, coding, digest, servable }) =>
+      digest === file?.digest && path === file?.path && coding === null && servable,
+  );
+  const text = `${what} ${file?.path}, ${file?.size} bytes`;
+  return met("static", text, isKnown ? "hit" : "miss");
+}
+
+function fileOf({ file, singlePage }: SiteFacts): SiteFile | undefined {
+  if (file?.kind === "file") return file.file;
+  return singlePage?.kind === "file" ? singlePage.file : undefined;
+}
+
+/** What fits the request itself before what would fit one like it: of what a visitor's request says beside its cookies nothing is known. */
+function meetsCache(request: SiteFacts, url: UrlArgument, use: CookieUse, known: Known): Met {
+  const { doubt, dropsUntil } = known;
+  const said = selectingOf(use.kind === "own" ? request.request.fields : []);
+  const asked = reusesOf(request, url, use, known, () => said);
+  const like = reusesOf(
+    request,
+    url,
+    use,
+    known,
+    ({ vary }) =>
+      (name) =>
+        vary?.[name] ?? "",
+  );
+  const reused = asked.length > 0 ? asked : like;
+  if (reused.length === 0) return met("generated", askedText(use), "miss");
+  const lasts = reused.includes("serve") ? "hit" : "stale";
+  const word = doubt === undefined ? lasts : "unconfirmed, the origin is asked";
+  return met(
+    "generated",
+    doubt === undefined ? askedText(use) : `${askedText(use)}; ${doubtText(doubt, dropsUntil)}`,
+    asked.length > 0 ? word : `${word}, for requests like the variant`,
+  );
+}
+
+/** How each entry that can be used at all would be used, were it the only one. */
+function reusesOf(
+  request: SiteFacts,
+  { scheme }: UrlArgument,
+  use: CookieUse,
+  { entries, doubt, nowMs }: Known,
+  selectingFor: (entry: StoredEntry) => Selecting,
+): readonly RequestAnswer["kind"][] {
+  const { rule } = request;
+  if (rule === undefined) return [];
+  const { settings, queryRule } = rule;
+  const context = { settings, confirmed: doubt === undefined, nowMs };
+  return entries.flatMap((entry) => {
+    const fromFields = selectingFor(entry);
+    const selecting = (name: string): string => {
+      if (name === queryRuleName) return queryRule;
+      return name === "x-forwarded-proto" ? schemeOf(entry, scheme) : fromFields(name);
+    };
+    const hasOwnCookies = use.kind === "own";
+    const selector = { selecting, isAuthorized: false, hasOwnCookies, passesOver: false };
+    const selection = selectStored([entry], ({ servable }) => servable, selector, rule);
+    if (selection.base === undefined || entry.kind === "static") return [];
+    const asks = requestDirectives(request.request.fields);
+    request.stored = { ...selection, ...context, request: asks };
+    const step = nextStep(request);
+    return typeof step === "string" ? [] : [step.kind];
+  });
+}
+
+/** With the port of the entry, where that is not the scheme's own. */
+function schemeOf({ vary }: StoredEntry, scheme: Scheme | undefined): string {
+  const stored = vary?.["x-forwarded-proto"] ?? "";
+  return scheme === undefined || stored.split(":")[0] === scheme ? stored : scheme;
 }
 
 function askedText(use: CookieUse): string {
@@ -175,108 +238,23 @@ function ownCookie(use: CookieUse): string {
     : "a cookie whose name cannot be read";
 }
 
-function meetsFile(served: ServedSite, { path, size }: SiteFile, what: string): Met {
-  const text = `${what} ${path}, ${size} bytes`;
-  const key = keyOf(served, "static", path, "");
-  return { serves: "static", text, key, isCacheable: true };
-}
-
-/** Neither a file nor a backend: the single page, the page for what is not there, or a plain 404. */
-async function meetsAbsent(served: ServedSite): Promise<Met> {
-  const { site, files } = served;
-  const none = { serves: "nothing", key: undefined, isCacheable: false } as const;
-  const text = "no file and no backend";
-  if (site.single_page !== null) {
-    await using page = await files.find(site.single_page);
-    if (page !== undefined) return meetsFile(served, page, `${text}: the single page`);
-  }
-  if (site.not_found !== null) {
-    await using page = await files.find(site.not_found);
-    if (page !== undefined) return { ...none, text: `${text}: 404 with the page ${page.path}` };
-  }
-  return { ...none, text: `${text}: 404` };
-}
-
-function keyOf(
-  { site }: Pick<ServedSite, "site">,
-  kind: EntryKey["kind"],
-  path: string,
-  query: string,
-): EntryKey {
-  return { domain: site.main_domain, host: site.host, kind, path, query };
-}
-
 /** What is looked up now, and what the URL may have been before: a file that is gone, a page where there is a file now. */
 function keysOf(
   domain: string,
   { host, rawPath, rawQuery }: UrlArgument,
-  { key }: Met,
-  compiled: ServedSite | undefined,
+  request: SiteFacts,
+  rule: CacheRoute | undefined,
 ): readonly EntryKey[] {
-  const routes: SiteRoutes | undefined = compiled?.routes ?? undefined;
-  const query = routes?.cache(rawPath).normalizeQuery(rawQuery) ?? rawQuery;
-  const file = decodePath(rawPath);
-  const candidates: readonly (EntryKey | undefined)[] = [
-    key,
-    { domain, host, kind: "generated", path: rawPath, query },
-    file === undefined ? undefined : { domain, host, kind: "static", path: file, query: "" },
-  ];
-  const byText = new Map(
-    candidates.filter((one) => one !== undefined).map((one) => [JSON.stringify(one), one]),
+  const query = rule?.normalizeQuery(rawQuery) ?? rawQuery;
+  const files = [fileOf(request)?.path, decodePath(rawPath)].map((path): EntryKey | undefined =>
+    path === undefined ? undefined : { domain, host, kind: "static", path, query: "" },
   );
-  return [...byText.values()];
+  const page: EntryKey = { domain, host, kind: "generated", path: rawPath, query };
+  const candidates = [files[0], page, files[1]].filter((one) => one !== undefined);
+  return [...new Map(candidates.map((one) => [JSON.stringify(one), one])).values()];
 }
 
-type Told = ReturnType<typeof told>;
-
-function told(
-  entry: WhyKey["entries"][number],
-  { queryRule = "", inForce }: Partial<CacheRoute> = {},
-  nowMs: number,
-  doubt: Doubt | undefined,
-) {
-  const { [queryRuleName]: storedRule = "", ...vary } = entry.vary ?? {};
-  const { freshForS } = inForce?.(entry) ?? entry;
-  const isForCookies = freshForS > 0 || mayServeCookies(entry.headers);
-  const freshUntilMs = entry.storedAtMs + (freshForS - entry.initialAgeS) * 1_000;
-  return {
-    id: entry.id,
-    kind: entry.kind,
-    path: entry.path,
-    query: entry.query,
-    status: entry.status,
-    mime: entry.mime,
-    coding: entry.coding,
-    size: entry.size,
-    vary: entry.vary === null ? null : vary,
-    // It was stored while another part of the query was left out: not used any more.
-    of_another_rule: storedRule !== "" && storedRule !== queryRule,
-    stored_at: isoMs(entry.storedAtMs),
-    fresh_until: entry.kind === "static" ? null : isoMs(freshUntilMs),
-    age_s: Math.round((nowMs - entry.storedAtMs) / 1_000 + entry.initialAgeS),
-    is_fresh: entry.kind === "static" || freshUntilMs > nowMs,
-    source_no: entry.sourceNo,
-    servable: entry.servable,
-    // False: it is not used before the origin has said that it still holds. Files are compared with their source instead.
-    confirmed: entry.kind === "static" || doubt === undefined,
-    // As the origin said itself: what has no lifetime of its own answers no request with cookies.
-    for_cookies: entry.kind === "static" || isForCookies,
-  };
-}
-
-function cacheWord(usable: readonly Told[]): string {
-  if (usable.length === 0) return "miss";
-  const isTrusted = usable.some(({ confirmed }) => confirmed);
-  const lasts = usable.some(({ is_fresh: isFresh }) => isFresh) ? "hit" : "stale";
-  const state = isTrusted ? lasts : "unconfirmed, the origin is asked";
-  // The scheme is a part of the URL, whatever a variant says of it.
-  const depends = usable.every(({ vary }) =>
-    Object.keys(vary ?? {}).some((name) => name !== "x-forwarded-proto"),
-  );
-  return depends ? `${state}, for requests like the variant` : state;
-}
-
-function doubtText(doubt: Doubt | undefined, dropsUntil: string | null): string {
+function doubtText(doubt: Doubt, dropsUntil: string | null): string {
   switch (doubt) {
     case "to be dropped": {
       const when = dropsUntil === null ? "soon" : `by ${dropsUntil}`;
@@ -284,79 +262,7 @@ function doubtText(doubt: Doubt | undefined, dropsUntil: string | null): string 
     }
     case "clears unconfirmed":
       return "what is cached is sent only when the origin confirms it: since the agent's start, central has not said that no clear was missed";
-    case undefined:
-      return "what is cached is sent";
     default:
       return doubt satisfies never;
   }
-}
-
-function departureText(
-  reason: WhyKey["departures"][number]["reason"],
-  clear: ClearSeen | null,
-): string {
-  switch (reason) {
-    case "cleared":
-      return clear === null ? "cleared, by a clear that is not known any more" : "cleared";
-    case "evicted":
-      return "evicted: not used for the longest time when the cache was full";
-    case "replaced":
-      return "replaced by a newer response";
-    case "invalidated":
-      return "invalidated by the answer to an unsafe method (RFC 9111 section 4.4)";
-    case "lost":
-      return "lost: its body was missing or damaged on disk";
-    default:
-      return reason satisfies never;
-  }
-}
-
-function clearFacts(clear: ClearSeen) {
-  return {
-    clear_no: clear.clearNo,
-    clear_id: clear.clearId,
-    at: iso(clear.atS),
-    by: givenBy(clear),
-    of: clear.host ?? clear.domain ?? "all domains",
-    patterns: clear.patterns ?? "everything",
-    ...(clear.widened && { widened: true }),
-    matched: clear.matched,
-  };
-}
-
-function givenBy({ seq, clearId }: ClearSeen): string {
-  if (seq > 0) return `central, journal entry ${seq}`;
-  if (clearId.startsWith("local-")) return "accel-agent cache clear on this host";
-  if (clearId.startsWith("unlinked-"))
-    return "the agent: domain or host unlinked, or a snapshot taken over";
-  return "the agent itself";
-}
-
-/** Newest first; each clear once, matching where it matches any of the keys. */
-function clearsTold(known: readonly WhyKey[]) {
-  const byNo = new Map<number, ClearSeen & { matches: boolean }>();
-  for (const { clears } of known)
-    for (const clear of clears) {
-      const before = byNo.get(clear.clearNo);
-      byNo.set(clear.clearNo, { ...clear, matches: clear.matches || before?.matches === true });
-    }
-  const all = [...byNo.values()].toSorted((a, b) => b.clearNo - a.clearNo);
-  const shown = (matches: boolean) =>
-    all
-      .filter((clear) => clear.matches === matches)
-      .slice(0, clearsShown)
-      .map(clearFacts);
-  return {
-    matching: shown(true),
-    not_matching: shown(false),
-    mime_known: known.some(({ mime }) => mime !== null),
-  };
-}
-
-function iso(seconds: number): string {
-  return isoMs(seconds * 1_000);
-}
-
-function isoMs(ms: number): string {
-  return new Date(ms).toISOString();
 }

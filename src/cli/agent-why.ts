@@ -13,7 +13,7 @@ export const whyCommand: Command = {
     "accel-agent why IP [--ua UA] [--domain DOMAIN]",
     "accel-agent why DECISION",
     "",
-    "  URL               as visitors ask for it, e.g. https://www.example.com/blog/?page=2; the scheme may be left out",
+    "  URL               as visitors ask for it, e.g. https://www.example.com/blog/?page=2; without a scheme it is asked in the one that the site serves",
     "  IP                address of a visitor: what would happen now on each host, and the last decisions about it",
     "  DECISION          the X-Accel-Decision of an answer, 16 hexadecimal digits",
     "  --cookie COOKIE   what a Cookie field says, such as 'sid=1; _ga=2', with a URL: what a request with it would meet",

@@ -13,7 +13,8 @@ import { encodeManifestTable } from "../../src/core/serving/manifest-table.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { ask, host, openEdge, stateOf } from "./accelerator/edge.ts";
 import type { Doubt } from "../../src/agent/cache/index/index-client.ts";
-import { fresh, openStage } from "./accelerator/stage.ts";
+import type { Entry, EntryKey } from "../../src/agent/cache/entry.ts";
+import { fresh, openStage, type Stage } from "./accelerator/stage.ts";
 
 /** Status and body that a visitor gets, and what `why` says of the same. */
 async function bothOf(site: SiteInput, path: string) {
@@ -146,6 +147,149 @@ test("a lone mark at the end is passed on, and said so", async () => {
   const { visitor, why: said } = await bothOf({ backend: { urls: ["http://127.0.0.1:1"] } }, "/a?");
   expect(visitor[0]).toBe(502);
   expect(said).toMatchObject({ cache: "not asked", text: expect.stringContaining("stands alone") });
+});
+
+/** What `why` says of what the edge has stored. `change`: of an entry, since then. */
+async function saidOf(
+  s: Stage,
+  url: string,
+  {
+    site = {},
+    change = {},
+    aheadMs = 0,
+  }: {
+    readonly site?: SiteInput;
+    readonly change?: Partial<Entry>;
+    readonly aheadMs?: number;
+  } = {},
+) {
+  const found = (key: EntryKey) =>
+    s.edge.cache.find(key).map((entry) => ({ ...entry, ...change, servable: true }));
+  const none = { departures: [], mime: null, clears: [] };
+  const keysOf = (keys: readonly EntryKey[]) =>
+    keys.map((key) => ({ key, entries: found(key), ...none }));
+  const parts = {
+    index: {
+      why: async (keys: readonly EntryKey[]) => ({ keys: keysOf(keys), clearNo: 0, anew: null }),
+      doubt: () => undefined,
+    },
+    dropsUntil: null,
+    state: stateOf(1, { backend: { urls: [s.origin.url] }, ...site }),
+    blobsDir: "/nonexistent",
+    nowMs: Date.now() + aheadMs,
+  };
+  return Object(await why(parts, parseUrlArgument(url)));
+}
+
+test.each([
+  ["http", "redirect", `308 to https://${host}/a?b=1: tls.redirect_http of the devlove`],
+  ["https", "generated", asked],
+])("what a site wants asked over HTTPS is asked over %s", async (scheme, serves, text) => {
+  await using s = await openStage(fresh);
+  const site = { tls: { redirect_http: true } };
+  const said = await saidOf(s, `${scheme}://${host}/a?b=1`, { site });
+  expect(said.a_plain_get).toMatchObject({ serves, text });
+  expect(said.url).toBe(`${scheme}://${host}/a?b=1`);
+  // Who says none is told of what is served.
+  expect((await saidOf(s, `${host}/a?b=1`, { site })).a_plain_get).toMatchObject({ text: asked });
+});
+
+test("the redirect of a directory keeps the query", async () => {
+  using dir = tempDir();
+  const views = { kind: "directory", root: dir.path } as const;
+  mkdirSync(join(dir.path, "docs"));
+  writeFileSync(join(dir.path, "docs", "index.html"), "");
+  await using edge = await openEdge({ site: {}, views });
+  const { headers } = await ask(edge, "/docs?page=2");
+  expect(headers["location"]).toBe("/docs/?page=2");
+  const index = { why: async () => ({ keys: [], clearNo: 0, anew: null }), doubt: () => undefined };
+  const state = stateOf(1, {}, views);
+  const parts = { index, dropsUntil: null, state, blobsDir: "/nonexistent", nowMs: 0 };
+  const said = Object(await why(parts, parseUrlArgument(`http://${host}/docs?page=2`)));
+  expect(said.a_plain_get.text).toBe("301 to /docs/?page=2, a directory with an index");
+});
+
+test("a file that has changed since the index noted it is no hit", async () => {
+  using dir = tempDir();
+  const views = { kind: "directory", root: dir.path } as const;
+  writeFileSync(join(dir.path, "a.txt"), "one");
+  await using edge = await openEdge({ site: {}, views });
+  const cacheStatus = async () => (await ask(edge, "/a.txt")).headers["cache-status"];
+  const said = async () => {
+    const none = { departures: [], mime: null, clears: [] };
+    const index = {
+      why: async (keys: readonly EntryKey[]) => ({
+        keys: keys.map((key) => ({
+          key,
+          entries: edge.cache.find(key).map((entry) => ({ ...entry, servable: true })),
+          ...none,
+        })),
+        clearNo: 0,
+        anew: null,
+      }),
+      doubt: () => undefined,
+    };
+    const state = stateOf(1, {}, views);
+    const parts = { index, dropsUntil: null, state, blobsDir: "/nonexistent", nowMs: Date.now() };
+    return Object(await why(parts, parseUrlArgument(`http://${host}/a.txt`))).a_plain_get.cache;
+  };
+  expect([await said(), await cacheStatus()]).toEqual(["miss", "accel-agent; fwd=miss"]);
+  expect([await said(), await cacheStatus()]).toEqual(["hit", "accel-agent; hit"]);
+  writeFileSync(join(dir.path, "a.txt"), "another");
+  expect([await said(), await cacheStatus()]).toEqual(["miss", "accel-agent; fwd=miss"]);
+});
+
+test("what is stored of a URL answers in its own scheme", async () => {
+  await using s = await openStage(fresh);
+  await s.get("/a");
+  const words = ["http://", "", "https://"].map(async (scheme) => {
+    const { a_plain_get: said } = await saidOf(s, `${scheme}${host}/a`);
+    return said.cache;
+  });
+  expect(await Promise.all(words)).toEqual(["hit", "hit", "miss"]);
+});
+
+test("what was stored in the future, before the clock was set back, is no hit", async () => {
+  await using s = await openStage(fresh);
+  await s.get("/a");
+  s.edge.skewMs = -60_000;
+  const change = { storedAtMs: Date.now() + 60_000 };
+  const { a_plain_get: said, cached } = await saidOf(s, `http://${host}/a`, { change });
+  expect([said.cache, cached[0].is_fresh]).toEqual(["stale", false]);
+  expect(await s.get("/a")).toContain("fwd=stale");
+});
+
+test("a file's entry that is left does not answer for the backend", async () => {
+  await using s = await openStage(fresh);
+  const meta = { status: 200, headers: [], mime: "text/plain", vary: null, digest: "x" };
+  const times = { storedAtMs: Date.now(), initialAgeS: 0, freshForS: 60, sourceNo: 0 };
+  const key = { domain: host, host, kind: "static", path: "a", query: "" } as const;
+  s.edge.cache.noteStatic(key, { ...meta, ...times }, 1);
+  const { a_plain_get: said, cached } = await saidOf(s, `http://${host}/a`);
+  expect([said.cache, cached.length]).toEqual(["miss", 1]);
+  expect(await s.get("/a")).toContain("fwd=uri-miss");
+});
+
+test("of several variants the one that fits the request itself is told", async () => {
+  await using s = await openStage((_, response) => {
+    response.sendDate = false;
+    response.writeHead(200, { "Cache-Control": "max-age=60", Vary: "Accept-Language" }).end("x");
+  });
+  const inGerman = { headers: { "Accept-Language": "de" } };
+  await s.get("/a", inGerman);
+  const like = (await saidOf(s, `http://${host}/a`)).a_plain_get.cache;
+  expect(like).toBe("hit, for requests like the variant");
+  expect(await s.get("/a")).toContain("fwd=vary-miss");
+  s.edge.skewMs = 61_000;
+  await s.get("/a", inGerman);
+  const { a_plain_get: said } = await saidOf(s, `http://${host}/a`, { aheadMs: 61_000 });
+  expect(said.cache).toBe("stale");
+  expect(await s.get("/a")).toContain("fwd=stale");
+});
+
+test("a lone mark is told as it was asked", async () => {
+  await using s = await openStage(fresh);
+  expect((await saidOf(s, `http://${host}/a?`)).url).toBe(`http://${host}/a?`);
 });
 
 test.each<[Doubt, string | null, string]>([

@@ -1,17 +1,10 @@
 // The way of a request. `core/serving/request-plan.ts` knows the order; here its facts are learned and its answers given.
 
-import type { ClientAddresses, Scheme } from "../../core/http/client-address.ts";
+import type { ClientAddresses } from "../../core/http/client-address.ts";
 import { fieldValue, type Field } from "../../core/http/http-fields.ts";
 import type { PassReason } from "../../core/http/http-pass.ts";
 import { httpsUrl, parseTarget, type RequestTarget } from "../../core/http/request-path.ts";
-import {
-  nextStep,
-  type RequestAnswer,
-  type RequestFacts,
-  type Wanted,
-} from "../../core/serving/request-plan.ts";
-import type { CacheRoute } from "../../core/serving/site-routes.ts";
-import type { Verdict } from "../../core/serving/verdict.ts";
+import { nextStep, type RequestAnswer, type Wanted } from "../../core/serving/request-plan.ts";
 import type { DecisionTeller } from "../bots/decisions/decision-teller.ts";
 import type { VisitorJudge } from "../bots/decisions/evidence.ts";
 import type { GeneratedDeps } from "./cached/fetched-answer.ts";
@@ -19,19 +12,13 @@ import { answerGenerated, lookUp } from "./cached/generated.ts";
 import { Inquiry, type Look } from "./cached/inquiry.ts";
 import { sendText, withSiteHeaders, writeHead, type Attempt } from "./doors/answer.ts";
 import type { Exchange } from "./doors/exchange.ts";
-import {
-  findPage,
-  routeStatic,
-  SourceChanged,
-  type FileFound,
-  type SiteFile,
-} from "./files/site-files.ts";
+import { SourceChanged, type SiteFile } from "./files/site-files.ts";
 import { answerNotFound, answerStatic, type StaticAnswerDeps } from "./files/static-answer.ts";
 import { askedPort, visitorScheme } from "./origin/origin-request.ts";
 import { pass } from "./origin/passing.ts";
-import type { HostFound, ServedSite } from "./pool/host-table.ts";
 import type { StagedStates } from "./pool/staged-states.ts";
 import type { WorkerMetrics } from "./records/worker-metrics.ts";
+import { SiteFacts } from "./site-facts.ts";
 
 export type PipelineDeps = GeneratedDeps &
   StaticAnswerDeps & {
@@ -60,21 +47,13 @@ export async function answer(deps: PipelineDeps, exchange: Exchange): Promise<vo
   if (peer !== undefined) exchange.client = deps.clients.ofRequest(peer, exchange.fields);
   const target = parseTarget(exchange.url);
   exchange.authority = target?.authority ?? fieldValue(exchange.fields, "host") ?? "";
-  await new Walk(deps, exchange, target).answer();
+  await using walk = new Walk(deps, exchange, target);
+  await walk.answer();
 }
 
 /** One request on its way: what is known of it, as the plan asks for it. */
-class Walk implements RequestFacts {
-  readonly request: Exchange;
-  readonly target: RequestTarget | undefined;
-  readonly scheme: Scheme;
-  host: HostFound | undefined;
-  verdict: Verdict | undefined;
-  file: FileFound | undefined;
-  singlePage: FileFound | undefined;
-  notFoundPage: FileFound | undefined;
-  rule: CacheRoute | undefined;
-  stored: Look | undefined;
+class Walk extends SiteFacts<Exchange> {
+  override stored: Look | undefined = undefined;
   readonly #deps: PipelineDeps;
   /** The one that the verdict can be looked up by, where it is against the visitor. */
   #decisionId = "";
@@ -85,24 +64,17 @@ class Walk implements RequestFacts {
   #looks = 0;
 
   constructor(deps: PipelineDeps, exchange: Exchange, target: RequestTarget | undefined) {
+    super(exchange, target, visitorScheme(exchange));
     this.#deps = deps;
-    this.request = exchange;
-    this.target = target;
-    this.scheme = visitorScheme(exchange);
   }
 
   async answer(): Promise<void> {
-    try {
-      for (;;) {
-        const step = nextStep(this);
-        if (typeof step === "string") {
-          const learned = this.#learn(step);
-          if (learned !== undefined) await learned;
-        } else if ((await this.#give(step)) === "answered") return;
-      }
-    } finally {
-      for (const found of [this.file, this.singlePage, this.notFoundPage])
-        if (found?.kind === "file") await found.file[Symbol.asyncDispose]();
+    for (;;) {
+      const step = nextStep(this);
+      if (typeof step === "string") {
+        const learned = this.#learn(step);
+        if (learned !== undefined) await learned;
+      } else if ((await this.#give(step)) === "answered") return;
     }
   }
 
@@ -115,13 +87,8 @@ class Walk implements RequestFacts {
       case "verdict":
         this.#judge();
         return undefined;
-      case "file":
-        return this.#findFile();
-      case "single-page":
-      case "not-found-page":
-        return this.#findPage(wanted);
       case "rule":
-        this.rule = this.#site.routes.cache(this.#target.rawPath);
+        this.rule = this.site.routes.cache(this.asked.rawPath);
         return undefined;
       case "stored":
         this.request.cache = "miss";
@@ -129,7 +96,8 @@ class Walk implements RequestFacts {
         this.stored = lookUp(this.#deps, this.#inquire());
         return undefined;
       default:
-        return wanted satisfies never;
+        this.#sourceNo = this.#deps.cache.sourceNo();
+        return this.learnOfSite(wanted);
     }
   }
 
@@ -168,41 +136,12 @@ class Walk implements RequestFacts {
     });
   }
 
-  async #findFile(): Promise<void> {
-    this.#sourceNo = this.#deps.cache.sourceNo();
-    const { files, site } = this.#site;
-    this.file = await routeStatic(files, this.#target.rawPath, site.index);
-  }
-
-  async #findPage(wanted: "single-page" | "not-found-page"): Promise<void> {
-    this.#sourceNo = this.#deps.cache.sourceNo();
-    const { files, site } = this.#site;
-    if (wanted === "single-page") this.singlePage = await findPage(files, site.single_page);
-    else this.notFoundPage = await findPage(files, site.not_found);
-  }
-
-  // The plan wants nothing of a site before it is known.
-  get #site(): ServedSite {
-    if (this.host?.kind === "served" && this.host.compiled !== undefined) return this.host.compiled;
-    throw new TypeError("no site is known yet");
-  }
-
-  get #target(): RequestTarget {
-    if (this.target !== undefined) return this.target;
-    throw new TypeError("there is no target");
-  }
-
   #inquire(): Inquiry {
     if (this.#inquiry !== undefined) return this.#inquiry;
-    const { backend } = this.#site.site;
-    if (backend === null || this.rule === undefined) throw new TypeError("no rule is known yet");
-    return (this.#inquiry = new Inquiry(
-      this.request,
-      this.#site,
-      backend,
-      this.#target,
-      this.rule,
-    ));
+    const { request, site, asked, rule } = this;
+    const { backend } = site.site;
+    if (backend === null || rule === undefined) throw new TypeError("no rule is known yet");
+    return (this.#inquiry = new Inquiry(request, site, backend, asked, rule));
   }
 
   async #give(step: RequestAnswer): Promise<Attempt> {
@@ -213,12 +152,12 @@ class Walk implements RequestFacts {
         return "answered";
       case "blocked": {
         request.cache = "blocked";
-        const text = `Access to this site is denied (${this.verdict?.reason}).`;
+        const text = `Access to this site is denied (${request.verdict?.reason}).`;
         sendText(request, 403, text, [["X-Accel-Decision", this.#decisionId]]);
         return "answered";
       }
       case "options": {
-        const said = step.isOfFiles ? Object.entries(this.#site.site.headers.set) : [];
+        const said = step.isOfFiles ? Object.entries(this.site.site.headers.set) : [];
         return this.#sendHead(204, [["Allow", step.allow], ...said]);
       }
       case "redirect-to-https":
@@ -257,15 +196,15 @@ class Walk implements RequestFacts {
       ["Location", to],
       ["Content-Length", "0"],
     ];
-    return this.#sendHead(status, withSiteHeaders(fields, this.#site.site.headers));
+    return this.#sendHead(status, withSiteHeaders(fields, this.site.site.headers));
   }
 
   /** Who came to another port than 80 is where ports are not the usual ones; the others find HTTPS where everybody does. */
   #httpsUrl(): string {
     const { tlsPort } = this.#deps;
-    const { host } = this.#site.site;
+    const { host } = this.site.site;
     const isOdd = askedPort(this.request) !== undefined && tlsPort !== null && tlsPort !== 443;
-    return httpsUrl(isOdd ? `${host}:${tlsPort}` : host, this.#target);
+    return httpsUrl(isOdd ? `${host}:${tlsPort}` : host, this.asked);
   }
 
   async #sendFile(): Promise<Attempt> {
@@ -288,7 +227,7 @@ class Walk implements RequestFacts {
 
   /** Nothing is sent when the source changed under the read. */
   async #sendUnchanged(file: SiteFile): Promise<Attempt> {
-    const { site, files } = this.#site;
+    const { site, files } = this.site;
     try {
       const found = { site, files, file, sourceNo: this.#sourceNo };
       await answerStatic(this.#deps, this.request, found);
@@ -302,7 +241,7 @@ class Walk implements RequestFacts {
 
   async #sendNotFoundPage(): Promise<Attempt> {
     if (this.notFoundPage?.kind !== "file") return "nothing-sent";
-    await answerNotFound(this.request, this.#site.site, this.notFoundPage.file);
+    await answerNotFound(this.request, this.site.site, this.notFoundPage.file);
     return "answered";
   }
 

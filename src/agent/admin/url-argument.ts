@@ -2,32 +2,37 @@
 
 import { AccelError } from "../../core/faults.ts";
 import { hostOfAuthority, parseDomainName } from "../../core/ids.ts";
-import { parseTarget } from "../../core/http/request-path.ts";
 import { decisionIdPattern } from "../../core/serving/decision.ts";
 import { parseIp, parseRange } from "../../core/addresses/ip.ts";
+import type { Scheme } from "../../core/http/client-address.ts";
+import { parseTarget, type RequestTarget } from "../../core/http/request-path.ts";
 
-export type UrlArgument = {
+export type UrlArgument = Omit<RequestTarget, "authority"> & {
   /** Canonical. */
   readonly host: string;
-  readonly rawPath: string;
-  /** Without the question mark. */
-  readonly rawQuery: string;
-  /** There is a question mark, and nothing behind it. */
-  readonly hasLoneMark: boolean;
+  /** Undefined: none was said. */
+  readonly scheme: Scheme | undefined;
 };
 
 /** With or without scheme. Throws USAGE saying what is wrong. */
 export function parseUrlArgument(text: string): UrlArgument {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text) && !/^https?:/i.test(text))
     throw new AccelError("USAGE", `${JSON.stringify(text)} is no http or https URL`);
-  const whole = (/^https?:\/\//i.test(text) ? text : `http://${text}`).replace(/#.*$/s, "");
+  const said = /^https?(?=:\/\/)/i.exec(text)?.[0].toLowerCase();
+  const whole = (said === undefined ? `http://${text}` : text).replace(/#.*$/s, "");
   const target = parseTarget(whole);
   const host = parseDomainName(hostOfAuthority(target?.authority ?? ""));
   if (target === undefined || host === undefined)
     throw new AccelError("USAGE", `${JSON.stringify(text)} names no host`);
-  const { rawPath, rawQuery } = target;
-  const hasLoneMark = rawQuery === "" && whole.includes("?");
-  return { host, rawPath: sendable(rawPath), rawQuery: sendable(rawQuery), hasLoneMark };
+  const { rawPath, rawQuery, hasLoneMark } = target;
+  const scheme = said === "http" || said === "https" ? said : undefined;
+  return {
+    host,
+    scheme,
+    rawPath: sendable(rawPath),
+    rawQuery: sendable(rawQuery),
+    hasLoneMark,
+  };
 }
 
 /** What no request line can hold, percent-encoded as every client does. */

@@ -37,7 +37,11 @@ export function httpsUrl(
 }
 
 /** Path and query as they were sent. */
-export function sentPath({ rawPath, rawQuery, hasLoneMark }: RequestTarget): string {
+export function sentPath({
+  rawPath,
+  rawQuery,
+  hasLoneMark,
+}: Omit<RequestTarget, "authority">): string {
   return hasLoneMark || rawQuery !== "" ? `${rawPath}?${rawQuery}` : rawPath;
 }
 

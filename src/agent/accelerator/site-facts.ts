@@ -1,0 +1,90 @@
+// What the plan of a request (core/serving/request-plan.ts) wants to know of a site, learned from a table of hosts: of a request that is answered, and of one
+// that is only thought of.
+
+import type { Scheme } from "../../core/http/client-address.ts";
+import type { RequestTarget } from "../../core/http/request-path.ts";
+import type { RequestHead } from "../../core/serving/request-check.ts";
+import {
+  nextStep,
+  type RequestAnswer,
+  type RequestFacts,
+  type StoredFact,
+  type Wanted,
+} from "../../core/serving/request-plan.ts";
+import type { CacheRoute } from "../../core/serving/site-routes.ts";
+import type { Verdict } from "../../core/serving/verdict.ts";
+import { findPage, routeStatic, type FileFound } from "./files/site-files.ts";
+import type { HostFound, HostTable, ServedSite } from "./pool/host-table.ts";
+
+/** Disposing it releases the files that were found. */
+export class SiteFacts<Head extends RequestHead = RequestHead>
+  implements RequestFacts, AsyncDisposable
+{
+  readonly request: Head;
+  readonly target: RequestTarget | undefined;
+  readonly scheme: Scheme;
+  host: HostFound | undefined;
+  verdict: Pick<Verdict, "kind"> | undefined;
+  file: FileFound | undefined;
+  singlePage: FileFound | undefined;
+  notFoundPage: FileFound | undefined;
+  rule: CacheRoute | undefined;
+  stored: StoredFact | undefined;
+
+  constructor(request: Head, target: RequestTarget | undefined, scheme: Scheme) {
+    this.request = request;
+    this.target = target;
+    this.scheme = scheme;
+  }
+
+  /** The plan wants nothing of a site before it is known. */
+  get site(): ServedSite {
+    if (this.host?.kind === "served" && this.host.compiled !== undefined) return this.host.compiled;
+    throw new TypeError("no site is known yet");
+  }
+
+  /** Nor of a target that names nothing. */
+  get asked(): RequestTarget {
+    if (this.target !== undefined) return this.target;
+    throw new TypeError("the target names nothing");
+  }
+
+  async learnOfSite(wanted: "file" | "single-page" | "not-found-page"): Promise<void> {
+    const { files, site } = this.site;
+    if (wanted === "file") this.file = await routeStatic(files, this.asked.rawPath, site.index);
+    else if (wanted === "single-page") this.singlePage = await findPage(files, site.single_page);
+    else this.notFoundPage = await findPage(files, site.not_found);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const found of [this.file, this.singlePage, this.notFoundPage])
+      if (found?.kind === "file") await found.file[Symbol.asyncDispose]();
+  }
+}
+
+/** What the request of a visitor who is let in would get, as far as the table knows: the answer, or that the cache is asked. */
+export async function foresee(
+  facts: SiteFacts,
+  table: HostTable,
+  authority: string,
+): Promise<RequestAnswer | Extract<Wanted, "stored">> {
+  for (;;) {
+    const step = nextStep(facts);
+    if (typeof step !== "string") return step;
+    switch (step) {
+      case "host":
+        facts.host = table.route(authority);
+        break;
+      case "verdict":
+        facts.verdict = { kind: "allow" };
+        break;
+      case "rule":
+        facts.rule = facts.site.routes.cache(facts.asked.rawPath);
+        break;
+      case "stored":
+        return step;
+      default:
+        await facts.learnOfSite(step);
+    }
+  }
+}

@@ -1,0 +1,146 @@
+// What `accel-agent why URL` says of the cache: what is stored of the URL, what became of what was stored before, and the clears that concern it.
+
+import { isFresh } from "../core/http/http-age.ts";
+import { mayServeCookies } from "../core/http/http-cache.ts";
+import { queryRuleName, type CacheRoute } from "../core/serving/site-routes.ts";
+import type { ClearSeen } from "./cache/clearing/clear-sql.ts";
+import type { Doubt } from "./cache/index/index-client.ts";
+import type { WhyAnswer, WhyKey } from "./cache/index/why.ts";
+
+/** Of each kind; the newest. */
+const clearsShown = 5;
+
+export type StoredEntry = WhyKey["entries"][number];
+
+type Now = { readonly doubt: Doubt | undefined; readonly nowMs: number };
+
+/** Under the rule in force; undefined where no devlove is. */
+export function cachedTold(
+  { keys, clearNo, anew }: WhyAnswer,
+  now: Now,
+  rule: CacheRoute | undefined,
+) {
+  return {
+    cached: keys.flatMap(({ entries }) => entries.map((entry) => told(entry, now, rule))),
+    departed: keys
+      .flatMap(({ key, departures }) => departures.map((one) => ({ kind: key.kind, ...one })))
+      .map(({ kind, reason, clearNo: no, clear, mime, atS }) => ({
+        at: iso(atS),
+        kind,
+        mime,
+        reason: departureText(reason, clear),
+        ...(no !== null && { clear_no: no }),
+        ...(clear !== null && { clear: clearFacts(clear) }),
+      }))
+      .toSorted((a, b) => (a.at < b.at ? 1 : -1)),
+    clears: clearsTold(keys),
+    newest_clear_no: clearNo,
+    known_since: anew === null ? null : { at: iso(anew.atS), because: anew.reason },
+  };
+}
+
+function told(
+  entry: StoredEntry,
+  { doubt, nowMs }: Now,
+  { queryRule = "", inForce }: Partial<CacheRoute> = {},
+) {
+  const { [queryRuleName]: storedRule = "", ...vary } = entry.vary ?? {};
+  const current = inForce?.(entry) ?? entry;
+  const { freshForS } = current;
+  const isStatic = entry.kind === "static";
+  return {
+    id: entry.id,
+    kind: entry.kind,
+    path: entry.path,
+    query: entry.query,
+    status: entry.status,
+    mime: entry.mime,
+    coding: entry.coding,
+    size: entry.size,
+    vary: entry.vary === null ? null : vary,
+    // It was stored while another part of the query was left out: not used any more.
+    of_another_rule: storedRule !== "" && storedRule !== queryRule,
+    stored_at: isoMs(entry.storedAtMs),
+    fresh_until: isStatic
+      ? null
+      : isoMs(entry.storedAtMs + (freshForS - entry.initialAgeS) * 1_000),
+    age_s: Math.round((nowMs - entry.storedAtMs) / 1_000 + entry.initialAgeS),
+    is_fresh: isStatic || isFresh(current, nowMs),
+    source_no: entry.sourceNo,
+    servable: entry.servable,
+    // False: it is not used before the origin has said that it still holds. Files are compared with their source instead.
+    confirmed: isStatic || doubt === undefined,
+    // As the origin said itself: what has no lifetime of its own answers no request with cookies.
+    for_cookies: isStatic || freshForS > 0 || mayServeCookies(entry.headers),
+  };
+}
+
+function departureText(
+  reason: WhyKey["departures"][number]["reason"],
+  clear: ClearSeen | null,
+): string {
+  switch (reason) {
+    case "cleared":
+      return clear === null ? "cleared, by a clear that is not known any more" : "cleared";
+    case "evicted":
+      return "evicted: not used for the longest time when the cache was full";
+    case "replaced":
+      return "replaced by a newer response";
+    case "invalidated":
+      return "invalidated by the answer to an unsafe method (RFC 9111 section 4.4)";
+    case "lost":
+      return "lost: its body was missing or damaged on disk";
+    default:
+      return reason satisfies never;
+  }
+}
+
+function clearFacts(clear: ClearSeen) {
+  return {
+    clear_no: clear.clearNo,
+    clear_id: clear.clearId,
+    at: iso(clear.atS),
+    by: givenBy(clear),
+    of: clear.host ?? clear.domain ?? "all domains",
+    patterns: clear.patterns ?? "everything",
+    ...(clear.widened && { widened: true }),
+    matched: clear.matched,
+  };
+}
+
+function givenBy({ seq, clearId }: ClearSeen): string {
+  if (seq > 0) return `central, journal entry ${seq}`;
+  if (clearId.startsWith("local-")) return "accel-agent cache clear on this host";
+  if (clearId.startsWith("unlinked-"))
+    return "the agent: domain or host unlinked, or a snapshot taken over";
+  return "the agent itself";
+}
+
+/** Newest first; each clear once, matching where it matches any of the keys. */
+function clearsTold(known: readonly WhyKey[]) {
+  const byNo = new Map<number, ClearSeen & { matches: boolean }>();
+  for (const { clears } of known)
+    for (const clear of clears) {
+      const before = byNo.get(clear.clearNo);
+      byNo.set(clear.clearNo, { ...clear, matches: clear.matches || before?.matches === true });
+    }
+  const all = [...byNo.values()].toSorted((a, b) => b.clearNo - a.clearNo);
+  const shown = (matches: boolean) =>
+    all
+      .filter((clear) => clear.matches === matches)
+      .slice(0, clearsShown)
+      .map(clearFacts);
+  return {
+    matching: shown(true),
+    not_matching: shown(false),
+    mime_known: known.some(({ mime }) => mime !== null),
+  };
+}
+
+function iso(seconds: number): string {
+  return isoMs(seconds * 1_000);
+}
+
+function isoMs(ms: number): string {
+  return new Date(ms).toISOString();
+}
