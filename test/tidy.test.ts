@@ -177,6 +177,12 @@ const plants: readonly Plant[] = [
     text: "# A walk\n\n1. `src/agent/gone.ts` answers.\n",
     says: "src/agent/gone.ts",
   },
+  {
+    rule: "walk",
+    path: "docs/internals/planted.md",
+    text: "# A walk\n\n1. `src/agent/main.ts` `answerNobody`: answers.\n",
+    says: "answerNobody",
+  },
   { rule: "walk", path: "src/agent/planted/README.md", text: "`gone.ts`\n", says: "gone.ts" },
   { rule: "walk", path: "CONTRIBUTING.md", text: "`src/main.ts:12`\n", says: "src/main.ts:12" },
   {

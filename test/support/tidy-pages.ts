@@ -34,7 +34,13 @@ const isPage = (path: string): boolean =>
 const fromRoot = /^(?:src|test|bench|config|systemd|docs|scripts|\.ci)\/[\w./-]*$/;
 const fromHere = /^[\w./-]+\.ts$/;
 
-/** Paths between backticks that name nothing in the tree, and numbers of lines, which would be wrong by the next change. `tree` is every path of it. */
+/** A source and, right behind it, what of it is meant. */
+const namedIn = /`((?:src|test|bench)\/[\w./-]+\.ts)` `(#?\w+)`/g;
+
+/**
+ * Paths between backticks that name nothing in the tree, names that the file before them does not have, and numbers of lines, which would be wrong by the next
+ * change. `tree` is every path of it.
+ */
 export function pageFindings(
   files: readonly SourceFile[],
   tree: readonly string[],
@@ -43,16 +49,23 @@ export function pageFindings(
   for (const path of tree)
     for (let at = path.indexOf("/"); at !== -1; at = path.indexOf("/", at + 1))
       known.add(path.slice(0, at)).add(path.slice(0, at + 1));
+  const texts = new Map(files.map(({ path, text }) => [path, text]));
   return files
     .filter(({ path }) => isPage(path))
     .flatMap(({ path, text }) => {
+      const lacking = [...text.matchAll(namedIn)].flatMap(([, file = "", name = ""]) =>
+        new RegExp(`(?<![\\w#])${name}\\b`).test(texts.get(file) ?? name)
+          ? []
+          : [`walk: ${path} says that ${file} has ${name}, which it has not`],
+      );
       const here = path.includes("/") ? `${folderOf(path)}/` : "";
-      return [...text.matchAll(/`([^`\s]+)`/g)].flatMap(([, named = ""]) => {
+      const missing = [...text.matchAll(/`([^`\s]+)`/g)].flatMap(([, named = ""]) => {
         if (/\.ts:\d+$/.test(named)) return [`walk: ${path} names a line, ${named}`];
         const isMissing = fromRoot.test(named)
           ? !known.has(named)
           : here.startsWith("src/") && fromHere.test(named) && !known.has(here + named);
         return isMissing ? [`walk: ${path} names ${named}, which is not there`] : [];
       });
+      return [...missing, ...lacking];
     });
 }
