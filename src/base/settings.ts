@@ -173,9 +173,21 @@ export function renderSettings(head: string, table: FieldTable): string {
   return `${out.join("\n").trimEnd()}\n`;
 }
 
+/** Comments of a settings file are as wide as those of the sources. */
+const commentWidth = 110;
+
 function comment(text: string, indent: string): string {
+  const start = `${indent}#`;
   return text
     .split("\n")
-    .map((line) => `${indent}# ${line}`.trimEnd())
+    .map((paragraph) => {
+      let [lines, line] = ["", start];
+      for (const word of paragraph.split(" ")) {
+        if (line !== start && line.length + 1 + word.length > commentWidth)
+          [lines, line] = [`${lines}${line}\n`, start];
+        line += ` ${word}`;
+      }
+      return lines + line;
+    })
     .join("\n");
 }

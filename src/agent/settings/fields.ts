@@ -66,7 +66,7 @@ const hostAndPort = (raw: unknown): Parsed<string> => {
 
 export const agentFields = {
   central_url: {
-    doc: "Where central is. Plain http is accepted for loopback addresses only.",
+    doc: "The address of central. Plain http is accepted for loopback addresses only.",
     example: "https://central.example.com",
     parse: (raw: unknown): Parsed<string> => {
       const url = httpUrl()(raw);
@@ -80,61 +80,61 @@ export const agentFields = {
     },
   },
   central_ca_file: {
-    doc: "Certificate authority (PEM) that central's certificate is verified against, beside the system's.",
+    doc: "A certificate authority (PEM) that is trusted for central's certificate, in addition to the system's authorities.",
     optional: true,
     example: "/etc/accel-agent/central-ca.pem",
     parse: absolutePath,
   },
   name16: {
-    doc: "Public name of this deployment site, from the customer API.",
+    doc: "The public name of this deployment site, from the customer API.",
     example: "0123456789abcdef",
     parse: name16,
   },
   secret16_file: {
-    doc: "File with the secret16 of the deployment site, readable for the agent's user only.\nUnder systemd: LoadCredential=secret16:/etc/accel-agent/secret16 and this default.",
+    doc: "The file with the secret16 of the deployment site, readable by the agent's user only.\nUnder systemd use LoadCredential=secret16:/etc/accel-agent/secret16 and this default.",
     fallback: "/run/credentials/accel-agent.service/secret16",
     parse: absolutePath,
   },
   state_dir: {
-    doc: "Everything the agent keeps. One agent per directory.",
+    doc: "The directory in which the agent keeps everything. Each agent needs a directory of its own.",
     fallback: "/var/lib/accel-agent",
     parse: absolutePath,
   },
   log_level: {
-    doc: "trace, debug, info, warn, error or fatal.",
+    doc: "How much the program logs: trace, debug, info, warn, error or fatal.",
     fallback: "info",
     live: true,
     parse: oneOf(...logLevels),
   },
 
   "accelerator.listen": {
-    doc: "Where visitors arrive, HTTP.",
+    doc: "The address on which visitors are served by HTTP.",
     fallback: "0.0.0.0:80",
     parse: listenAddress(),
   },
   "accelerator.tls_listen": {
-    doc: "Where visitors arrive by HTTPS (HTTP/2 and HTTP/1.1), with the certificates that central has for this deployment site. Left out: HTTPS is not served here.",
+    doc: "The address on which visitors are served by HTTPS (HTTP/2 and HTTP/1.1), with the certificates that central has for this deployment site. Without this key there is no HTTPS here.",
     optional: true,
     example: "0.0.0.0:443",
     parse: listenAddress(),
   },
   "accelerator.workers": {
-    doc: "Threads that serve visitors; 0: one per processor, at most 16.",
+    doc: "The number of threads that serve visitors. 0 means one for each processor, at most 16.",
     fallback: 0,
     parse: integer(0, 64),
   },
   "accelerator.trusted_proxies": {
-    doc: "Proxies that are believed when they say who the visitor is: addresses and CIDR ranges. From elsewhere such headers change nothing.",
+    doc: "Addresses and CIDR ranges of the proxies that are trusted to say who the visitor is. From anybody else such headers change nothing.",
     fallback: [],
     parse: listOf(range, 1_000),
   },
   "accelerator.forwarded_header": {
-    doc: "Where the trusted proxies say it: x-forwarded-for (with X-Forwarded-Proto) or forwarded (RFC 7239). The other header changes nothing.",
+    doc: "The header in which the trusted proxies say it: x-forwarded-for (with X-Forwarded-Proto) or forwarded (RFC 7239). The other header changes nothing.",
     fallback: "x-forwarded-for",
     parse: oneOf(...forwardedHeaders),
   },
   "accelerator.proxy_protocol": {
-    doc: "off, or required: each connection begins with a PROXY header (version 1 or 2) of a trusted proxy, else it is cut.\nWhom the header names is then the peer.",
+    doc: "off or required. With required, each connection must begin with a PROXY header (version 1 or 2) of a trusted proxy; other connections are cut. The address in the header then counts as the peer's.",
     fallback: "off",
     parse: oneOf("off", "required"),
     conflict: (settings) =>
@@ -144,46 +144,46 @@ export const agentFields = {
         : undefined,
   },
   "accelerator.default_domain": {
-    doc: "The domain that answers requests addressed to this host by IP address, as localhost or without a Host header.",
+    doc: "The domain that answers requests that are addressed to this host by IP address, as localhost, or without a Host header.",
     optional: true,
     example: "www.example.com",
     parse: domain,
   },
   "accelerator.drain_grace": {
-    doc: "How long requests in flight may take to end when the agent stops.",
+    doc: "How long requests in flight may take to finish when the agent stops.",
     fallback: "10s",
     parse: duration("0s", "10min"),
   },
 
   "cache.disk_max": {
-    doc: "Space for cached responses on disk.",
+    doc: "Disk space for cached responses.",
     fallback: "2GiB",
     parse: size("1MiB"),
   },
   "cache.memory_max": {
-    doc: "Memory for hot responses, all workers together.",
+    doc: "Memory for frequently requested responses, for all workers together.",
     fallback: "128MiB",
     parse: size("1MiB", "64GiB"),
   },
 
   "viewset.keep": {
-    doc: "Versions of a domain that stay on this host with their files, the one in force among them: what `accel-agent viewset rollback` and a failed trial go back to.",
+    doc: "How many versions of a domain stay on this host with their files, including the one in force. `accel-agent viewset rollback` and a failed trial go back to one of them.",
     fallback: 3,
     parse: integer(1, 100),
   },
   "viewset.trial": {
-    doc: "How long a version that came into force is probed on this host; one that fails is rolled back. 0s: only before it comes into force.",
+    doc: "How long a version is probed after it came into force on this host. A version that fails is rolled back. With 0s it is probed only before it comes into force.",
     fallback: "30s",
     parse: duration("0s", "24h"),
   },
   "viewset.disk_max": {
-    doc: "Space for the files of all versions, those of activations and imports under way among them. Where another one needs it kept versions are given up, the oldest first; one that does not fit even so is refused.",
+    doc: "Disk space for the files of all versions, including those of activations and imports under way. If a new version needs the space, kept versions are given up, the oldest first. A version that does not fit even then is refused.",
     fallback: "16GiB",
     parse: size("1MiB"),
   },
 
   "scrub.schedule": {
-    doc: "When everything on disk is compared with its digests and repaired: minute, hour, day of the month, month, day of the week (cron, in the host's time); off: never. A pass that is cut short goes on after the restart.",
+    doc: "When everything on disk is compared with its digests and repaired: minute, hour, day of the month, month, day of the week (cron, in the host's time). off means never. A scrub that is cut short continues after the restart.",
     fallback: "17 2 * * *",
     parse: cronTimes(),
   },
@@ -199,57 +199,57 @@ export const agentFields = {
     parse: duration("0s", "10min"),
   },
   "link.unconfirmed": {
-    doc: "What happens to cached responses when central did not answer in time: revalidate (ask the origin again) or serve.",
+    doc: "What happens to cached responses if central does not answer in that time: revalidate (ask the origin) or serve.",
     fallback: "revalidate",
     parse: oneOf("revalidate", "serve"),
   },
 
   "spool.max": {
-    doc: "Space for request records that central has not acknowledged; beyond it `spool.when_full` decides. Whatever is dropped is counted and told to central as a gap.",
+    doc: "Disk space for request records that central has not acknowledged. When it is full, `spool.when_full` decides. Whatever is dropped is counted and reported to central as a gap.",
     fallback: "1GiB",
     parse: size("4MiB"),
   },
   "spool.when_full": {
-    doc: "What gives when there is no room for request records: drop_oldest, drop_newest, sample (from 80 % on only one in 10 is kept, from 95 % one in 100, then as drop_oldest) or block (requests wait a few seconds, then are answered 503).",
+    doc: "What happens when there is no room for request records: drop_oldest, drop_newest, sample (from 80 % on only one in 10 is kept, from 95 % one in 100, then as drop_oldest) or block (requests wait a few seconds and are then answered with 503).",
     fallback: "drop_oldest",
     parse: oneOf("drop_oldest", "drop_newest", "sample", "block"),
   },
   "spool.durability": {
-    doc: "Whether records are on disk before they count as kept (group, at no cost worth mentioning), or are synced once a second (relaxed): then a power loss takes those of the last second.",
+    doc: "With group, records are on disk before they count as kept, at no cost worth mentioning. With relaxed, records are synced once a second, so a power loss costs those of the last second.",
     fallback: "group",
     parse: oneOf("group", "relaxed"),
   },
   "spool.fsync_interval": {
-    doc: "At most this much time between a record and its fsync: what a power loss can cost.",
+    doc: "The longest time between a record and its fsync. A power loss can cost that much.",
     fallback: "5ms",
     parse: duration("1ms", "10s"),
   },
 
   "logs.canary_interval": {
-    doc: "How often a canary record is sent the whole way to central; its age is a metric here and there. 0s: never.",
+    doc: "How often a canary record is sent the whole way to central. Its age is a metric of the agent and of central. 0s means never.",
     fallback: "60s",
     parse: duration("0s", "1h"),
   },
 
   "metrics.listen": {
-    doc: "Where /metrics, /healthz, /readyz and the status page are.",
+    doc: "The address of /metrics, /healthz, /readyz and the status page.",
     fallback: "127.0.0.1:9464",
     parse: listenAddress(),
   },
   "metrics.old_pages": {
-    doc: "Whether /metrics and /metrics/deployment share most names, as in the release before. Sums over both jobs then count twice. For this release only.",
+    doc: "Whether /metrics and /metrics/deployment have most names in common, as in the release before. Sums over both jobs then count twice. This key exists for this release only.",
     fallback: false,
     parse: flagField(),
   },
   "metrics.node_exporter_url": {
-    doc: "A node_exporter on this host to pass through at /metrics/node_exporter; without it the main collectors are read from /proc.",
+    doc: "A node_exporter on this host whose metrics are passed on at /metrics/node_exporter. Without it the main collectors are read from /proc.",
     optional: true,
     example: "http://127.0.0.1:9100/metrics",
     parse: httpUrl(),
   },
 
   edge: {
-    doc: "How this host appears in metrics configurations; what is not said is not advertised.",
+    doc: "How this host appears in metrics configurations. What is left out here is not advertised.",
     optional: true,
     example: {
       server_name: "edge-1",
@@ -278,7 +278,7 @@ export const agentFields = {
   },
 
   sites: {
-    doc: "Domains as they lie on this host: served while no viewset with views is active, and what import-viewset uploads. With paths_differ_in_case: true an import takes names that differ only in case.",
+    doc: "Domains that are served from a directory of this host while they have no active viewset with views. import-viewset uploads them. With paths_differ_in_case: true an import accepts names that differ only in case.",
     fallback: [],
     parse: listOf(
       record({
@@ -291,7 +291,7 @@ export const agentFields = {
     ),
   },
   watch_views: {
-    doc: "Watch the views directories for changes. Every serve checks its file all the same.",
+    doc: "Whether the views directories are watched for changes. Each request checks its file in any case.",
     fallback: true,
     parse: flagField(),
   },
@@ -300,4 +300,4 @@ export const agentFields = {
 export type AgentSettings = Settings<typeof agentFields>;
 
 export const agentSettingsHead =
-  "accel-agent: the complete settings with their defaults.\nTimes and sizes carry units (5ms, 60s, 2h; 64MiB, 2GiB). Unknown keys are errors. `accel-agent check` reads this file.";
+  "accel-agent: all settings with their defaults.\nTimes and sizes have units (5ms, 60s, 2h; 64MiB, 2GiB). Unknown keys are errors. `accel-agent check` checks this file.";

@@ -30,69 +30,69 @@ function ipRange(raw: unknown): Parsed<string> {
 
 export const centralFields = {
   listen: {
-    doc: "Where the customer API, the agents' side and the metrics are served: host:port. Put a TLS proxy in front of anything but loopback.",
+    doc: "The address (host:port) of the customer API, of the agents' side and of the metrics. Put a TLS proxy in front of anything but loopback.",
     fallback: "127.0.0.1:8000",
     parse: listenAddress(),
   },
   base_url: {
-    doc: "How customers and agents reach this service from outside.",
+    doc: "The URL by which customers and agents reach this service from outside.",
     fallback: "http://127.0.0.1:8000",
     parse: httpUrl(),
   },
   state_dir: {
-    doc: "The store, the logs and the blobs. One process at a time.",
+    doc: "The directory with the store, the logs and the blobs. Only one process at a time can use it.",
     fallback: "/var/lib/accel-central",
     parse: textField(/^\//, "an absolute path"),
   },
   key_file: {
-    doc: "The key that secrets in the store are sealed with: 64 hex characters. Keep a copy apart from the store's backups. Without this key it is `central.key` in the state directory, made at the first start.",
+    doc: "The file with the key that seals the secrets in the store: 64 hex characters. Keep a copy apart from the backups of the store. Without this setting the file is `central.key` in the state directory, which is made at the first start.",
     optional: true,
     example: "/etc/accel-central/central.key",
     parse: textField(/^\//, "an absolute path"),
   },
   log_level: {
-    doc: `How much the program tells of itself: ${logLevels.join(", ")}.`,
+    doc: `How much the program logs: ${logLevels.join(", ")}.`,
     fallback: "info",
     live: true,
     parse: oneOf(...logLevels),
   },
   trusted_proxies: {
-    doc: "Addresses and ranges whose X-Forwarded-For is believed.",
+    doc: "Addresses and ranges of the proxies whose X-Forwarded-For is trusted.",
     fallback: [],
     parse: listOf(ipRange),
   },
   "logs.retention_age": {
-    doc: "Request logs older than this are removed, by days.",
+    doc: "Request logs older than this are removed, one day at a time.",
     fallback: "30d",
     parse: duration("1d"),
   },
   "logs.retention_size": {
-    doc: "And the oldest days, when all request logs together are larger than this.",
+    doc: "When all request logs together are larger than this, the oldest days are removed.",
     fallback: "20GiB",
     parse: size("64MiB"),
   },
   "limits.trials_per_address": {
-    doc: "Trial users that one address may start in an hour.",
+    doc: "How many trials one address may start in an hour.",
     fallback: 30,
     parse: integer(1, 1_000_000),
   },
   "limits.trials_total": {
-    doc: "Trial users that may be started in an hour in total.",
+    doc: "How many trials may be started in an hour in total.",
     fallback: 1_000,
     parse: integer(1, 10_000_000),
   },
   "limits.marks_per_second": {
-    doc: "Bot marks and removals a second that one customer may keep up. Of a custom range each ten elements weigh as one.",
+    doc: "How many bot marks and removals a second one customer may send continuously. In a custom range every ten elements count as one.",
     fallback: 200,
     parse: integer(1, 100_000),
   },
   "limits.marks_burst": {
-    doc: "Bot marks and removals that one customer may send at once.",
+    doc: "How many bot marks and removals one customer may send at once.",
     fallback: 20_000,
     parse: integer(1, 10_000_000),
   },
   "limits.bot_elements": {
-    doc: "Addresses and ranges that one customer may attach to bots in all, through the API.",
+    doc: "How many addresses and ranges one customer may attach to bots in all, through the API.",
     fallback: 1_000_000,
     parse: integer(1, 100_000_000),
   },
@@ -103,13 +103,13 @@ export const centralFields = {
     parse: size("1MiB", "2GiB"),
   },
   "package.bootstrapper_download_url": {
-    doc: "Where the bootstrapper is to be had, as customers are told.",
+    doc: "The URL of the bootstrapper, as customers are told.",
     optional: true,
     example: "https://downloads.example.com/bootstrapper.sh",
     parse: httpUrl(),
   },
   "package.versions": {
-    doc: "Versions of the other components. That of accel_pack is the newest one that was uploaded.",
+    doc: "Versions of the other components. The version of accel_pack is the newest one that was uploaded.",
     optional: true,
     example: { bootstrapper: "1.4.0", base_python: "3.13.1" },
     parse: mapOf(textField()),
@@ -126,7 +126,7 @@ export const centralFields = {
     parse: duration("1d"),
   },
   "devlove.other_loopback_names": {
-    doc: "Whether backends may be names of another host's loopback, such as host.docker.internal.",
+    doc: "Whether a backend may be a name of another host's loopback, such as host.docker.internal.",
     fallback: false,
     parse: flagField(),
   },

@@ -53,7 +53,7 @@ export const weekdays = [
 
 const mailFields = {
   "mail.server": {
-    doc: "The mail server: smtp://host:587 (STARTTLS, see `mail.starttls`) or smtps://host:465. Without it mails wait in the outbox, and health says so.",
+    doc: "The mail server: smtp://host:587 (STARTTLS, see `mail.starttls`) or smtps://host:465. Without a server mails wait in the outbox, and health says so.",
     optional: true,
     example: "smtp://mail.example.com:587",
     parse: mailServer,
@@ -63,12 +63,12 @@ const mailFields = {
         : undefined,
   },
   "mail.starttls": {
-    doc: "Whether mail goes over smtp:// without encryption: `required` never, `offered` where the server offers none, `never` always (a server on this host).",
+    doc: "When mail over smtp:// is encrypted by STARTTLS: `required` always, `offered` if the server offers it, `never` not at all (for a server on this host).",
     fallback: "required",
     parse: oneOf("required", "offered", "never"),
   },
   "mail.user": {
-    doc: "Name at the mail server, where it asks for one.",
+    doc: "The user name at the mail server, if it asks for one.",
     optional: true,
     example: "accel",
     parse: textField(),
@@ -78,34 +78,34 @@ const mailFields = {
         : undefined,
   },
   "mail.password_file": {
-    doc: "File that holds the password for the mail server, readable for this user only.",
+    doc: "The file with the password for the mail server, readable by this user only.",
     optional: true,
     example: "/etc/accel-central/mail.password",
     parse: textField(/^\//, "an absolute path"),
   },
   "mail.from": {
-    doc: "Sender of all mails.",
+    doc: "The sender of all mails.",
     optional: true,
     example: "Acceleration <accel@example.com>",
     parse: sender,
   },
   "mail.timeout": {
-    doc: "For each step with the mail server.",
+    doc: "How long each step with the mail server may take.",
     fallback: "30s",
     parse: duration("1s", "100s"),
   },
   "mail.keep": {
-    doc: "How long it is kept that a message was sent, or why it was not. Its content goes at once.",
+    doc: "How long the fact is kept that a message was sent, or why it was not. Its content is removed at once.",
     fallback: "30d",
     parse: duration("1d"),
   },
   "chat.private_hooks": {
-    doc: "Whether customers' chat hooks may lead to private addresses, this host's own included.",
+    doc: "Whether customers' chat hooks may lead to private addresses, including this host's own.",
     fallback: false,
     parse: flagField(),
   },
   "chat.timeout": {
-    doc: "For a chat hook to answer.",
+    doc: "How long a chat hook may take to answer.",
     fallback: "10s",
     parse: duration("1s", "60s"),
   },
@@ -113,17 +113,17 @@ const mailFields = {
 
 const reportFields = {
   "reports.time_zone": {
-    doc: "Where the times of the reports are meant.",
+    doc: "The time zone of the times below.",
     fallback: "UTC",
     parse: timeZone,
   },
   "reports.at": {
-    doc: "When the daily reports are sent, and the weekly ones of that day: hours and minutes.",
+    doc: "The time of day, in hours and minutes, at which the daily and the weekly reports are sent.",
     fallback: "06:30",
     parse: textField(/^(?:[01]\d|2[0-3]):[0-5]\d$/, "a time such as 06:30"),
   },
   "reports.weekday": {
-    doc: `Day of the weekly reports: ${weekdays.join(", ")}.`,
+    doc: `The day of the weekly reports: ${weekdays.join(", ")}.`,
     fallback: "monday",
     parse: oneOf(...weekdays),
   },
@@ -131,27 +131,27 @@ const reportFields = {
 
 const alertFields = {
   "alerts.slow_response": {
-    doc: "A backend's answer that takes longer is slow. Agents count by these steps: 100ms, 500ms, 2s, 10s.",
+    doc: "An answer of a backend that takes longer than this is slow. Agents count in these steps: 100ms, 500ms, 2s, 10s.",
     fallback: "2s",
     parse: oneOf("100ms", "500ms", "2s", "10s"),
   },
   "alerts.slow_percent": {
-    doc: "A backend is slow when more than so many percent of its answers within half a minute are.",
+    doc: "A backend is slow when more than this percentage of its answers within half a minute is slow.",
     fallback: 50,
     parse: integer(1, 99),
   },
   "alerts.slow_requests": {
-    doc: "And there were at least so many of them.",
+    doc: "A backend is only slow when it gave at least this many answers within half a minute.",
     fallback: 5,
     parse: integer(1, 1_000_000),
   },
   "alerts.after": {
-    doc: "A backend that is slow or unreachable for so long is an alert.",
+    doc: "A backend that is slow or unreachable for this long causes an alert.",
     fallback: "5min",
     parse: duration("0s", "1d"),
   },
   "alerts.resolved_after": {
-    doc: "An alert is over when all was well for so long.",
+    doc: "An alert is over when there was no trouble for this long.",
     fallback: "5min",
     parse: duration("0s", "1d"),
   },
@@ -160,17 +160,17 @@ const alertFields = {
 /** They stand with the other limits. */
 export const noticeLimitFields = {
   "limits.mails_per_address": {
-    doc: "Messages of one customer to one address, or one chat channel, in an hour. What is more waits for its turn.",
+    doc: "How many messages of one customer go to one address, or one chat channel, in an hour. Further messages wait for their turn.",
     fallback: 30,
     parse: integer(1, 100_000),
   },
   "limits.messages_per_customer": {
-    doc: "Messages that go out for one customer in a day. What is more waits for its turn.",
+    doc: "How many messages are sent for one customer in a day. Further messages wait for their turn.",
     fallback: 2_000,
     parse: integer(1, 10_000_000),
   },
   "limits.recoveries_per_address": {
-    doc: "Recoveries of a token that one network address may start in an hour; at most 5 mails are sent for one user, 30 to one mail address.",
+    doc: "How many recoveries of a token one network address may start in an hour. At most 5 mails an hour are sent for one user, and 30 to one mail address.",
     fallback: 20,
     parse: integer(1, 1_000_000),
   },
