@@ -178,6 +178,11 @@ export const FAULTS = {
     retryable: true,
     hint: "The cache index is rebuilt; meanwhile everything is a miss.",
   },
+  LOGS_UNAVAILABLE: {
+    retryable: true,
+    hint: "Central's log threads are started again by themselves; see central's log, and the disk that holds its state directory.",
+  },
+  STOPPING: { retryable: true, hint: "Ask again when the program runs again." },
   SPOOL_FAILED: {
     retryable: true,
     hint: "Check free space and health of the disk that holds the state directory.",

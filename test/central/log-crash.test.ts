@@ -163,8 +163,8 @@ test.skipIf(!canMount)(
     await append(thread, 1, 100);
     const ballast = join(disk.path, "ballast");
     fillUp(ballast);
-    await expect(append(thread, 101, 2_000)).rejects.toMatchObject({ code: "SPOOL_FAILED" });
-    await expect(append(thread, 101, 2_000)).rejects.toMatchObject({ code: "SPOOL_FAILED" });
+    await expect(append(thread, 101, 2_000)).rejects.toMatchObject({ code: "LOGS_UNAVAILABLE" });
+    await expect(append(thread, 101, 2_000)).rejects.toMatchObject({ code: "LOGS_UNAVAILABLE" });
     expect(thread.failure).toMatch(/full|disk I\/O/);
     expect(await paths(thread)).toEqual(downFrom(100, 1)); // Reading goes on.
     rmSync(ballast);
@@ -188,7 +188,7 @@ test.skipIf(!canMount)(
     fillUp(ballast);
     await using thread = start(disk.path, { retryIntervalMs: 30 });
     await thread.stats(60_000);
-    await expect(append(thread, 101, 102)).rejects.toMatchObject({ code: "SPOOL_FAILED" });
+    await expect(append(thread, 101, 102)).rejects.toMatchObject({ code: "LOGS_UNAVAILABLE" });
     rmSync(ballast);
     expect(await append(thread, 101, 102)).toMatchObject({ kind: "committed" });
   },

@@ -30,7 +30,7 @@ test("a thread that dies refuses what waits and is started again", async () => {
   using dir = tempDir();
   const directory = join(dir.path, "logs");
   await using thread = start(directory);
-  await expect(append(thread, 1)).rejects.toMatchObject({ code: "SPOOL_FAILED" });
+  await expect(append(thread, 1)).rejects.toMatchObject({ code: "LOGS_UNAVAILABLE" });
   expect(await append(thread, 1)).toEqual({ kind: "busy" });
   mkdirSync(directory);
   await until("it takes batches again", async () => {

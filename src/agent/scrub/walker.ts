@@ -1,8 +1,6 @@
 // A scrubbing thread, as main sees it.
 
-import { Worker } from "node:worker_threads";
-import { heapLimits } from "../../base/heap-limits.ts";
-import { messageOf } from "../../core/faults.ts";
+import { threadPeer } from "../../base/thread-client.ts";
 import type { WalkPosition, WalkInit, WalkMessage } from "./messages.ts";
 
 export type WalkerOptions = Omit<WalkInit, "control" | "from"> & { readonly entry: URL };
@@ -27,16 +25,14 @@ export async function walk(
   stop.addEventListener("abort", end, { once: true });
   try {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const thread = new Worker(entry, {
+    threadPeer<never, WalkMessage>(entry, {
       name: "scrubber",
       workerData: { ...init, from, control } satisfies WalkInit,
-      execArgv: [],
-      resourceLimits: heapLimits(heapMiB),
+      heapMiB,
+    })({
+      heard: onMessage,
+      gone: ({ cause }) => (cause === undefined ? resolve() : reject(cause)),
     });
-    // Our own thread is at the other end, and says nothing else.
-    thread.on("message", (message: unknown) => onMessage(message as WalkMessage));
-    thread.once("error", (error) => reject(new Error(messageOf(error), { cause: error })));
-    thread.once("exit", () => resolve());
     await promise;
   } finally {
     stop.removeEventListener("abort", end);

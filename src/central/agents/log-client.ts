@@ -94,10 +94,10 @@ export class LogThread implements AsyncDisposable {
     }
   }
 
-  /** A file found broken is set aside; the page is read from the others. Rejects with SPOOL_FAILED while too many wait. */
+  /** A file found broken is set aside; the page is read from the others. Rejects with LOGS_UNAVAILABLE while too many wait. */
   async read(request: ReadRequest): Promise<ShownPage> {
     if (this.#reader.waiting >= readsWaitingMax)
-      throw new AccelError("SPOOL_FAILED", "too many reads of request logs wait");
+      throw new AccelError("LOGS_UNAVAILABLE", "too many reads of request logs wait");
     for (let left = brokenPerReadMax; ; left--) {
       const page: ShownPage | BrokenDay = await this.#reader.ask({ op: "read", request });
       if (page.kind === "page") return page;
@@ -111,7 +111,7 @@ export class LogThread implements AsyncDisposable {
 
   /** When the newest canary of each deployment site was made and came. */
   async canaries(timeoutMs: number): Promise<readonly CanarySeen[]> {
-    return this.#reader.askWithin(timeoutMs, { op: "canaries" });
+    return this.#reader.ask({ op: "canaries" }, timeoutMs);
   }
 
   /** Days removed; their room is free when it resolves. */
@@ -130,8 +130,8 @@ export class LogThread implements AsyncDisposable {
   /** Also shows that both threads live: throws when there is no answer in time. */
   async stats(timeoutMs: number): Promise<LogStats> {
     const [stats] = await Promise.all([
-      this.#writer.askWithin(timeoutMs, { op: "stats" }),
-      this.#reader.askWithin(timeoutMs, { op: "forget", days: [] }),
+      this.#writer.ask({ op: "stats" }, timeoutMs),
+      this.#reader.ask({ op: "forget", days: [] }, timeoutMs),
     ]);
     return stats;
   }

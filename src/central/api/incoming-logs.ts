@@ -108,7 +108,7 @@ async function readLogs(call: EndpointCall<unknown, Actor>, logs: Logs): Promise
       return await readWalk(only, domain, filters, call, logs);
     return await streamed(textOf(actor.username, wanted, filters, logs));
   } catch (error) {
-    if (!(error instanceof AccelError) || error.code !== "SPOOL_FAILED") throw error;
+    if (!(error instanceof AccelError) || error.code !== "LOGS_UNAVAILABLE") throw error;
     const headers = { "retry-after": retryAfterS };
     return problem(503, "request logs cannot be read now; try again", { headers });
   }

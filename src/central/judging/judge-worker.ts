@@ -3,10 +3,10 @@
 // A question has a deadline from the moment it is its turn. A thread that dies (out of memory, a defect) is started again once, for the question it died of
 // may have been innocent; the second time the question is answered as one that cannot be judged.
 
-import { Worker } from "node:worker_threads";
-import { heapLimits } from "../../base/heap-limits.ts";
+import { Ending } from "../../base/ending.ts";
 import type { Log } from "../../base/log.ts";
 import { Mutex } from "../../base/mutex.ts";
+import { ThreadClient, threadPeer } from "../../base/thread-client.ts";
 import { messageOf } from "../../core/faults.ts";
 import type { Question, Verdicts } from "./judge-messages.ts";
 
@@ -46,15 +46,21 @@ const stopping = {
 export class JudgeWorker implements AsyncDisposable {
   readonly #options: JudgeWorkerOptions;
   readonly #turns = new Mutex();
-  readonly #own = new AbortController();
-  readonly #ending: AbortSignal;
-  #worker: Worker | undefined;
+  readonly #stopping = new Ending<"stopping">();
+  readonly #thread: ThreadClient<Question, Verdicts[Question["op"]], Verdicts[Question["op"]]>;
   #idle: NodeJS.Timeout | undefined;
   #waiting = 0;
 
   constructor(options: JudgeWorkerOptions) {
     this.#options = options;
-    this.#ending = AbortSignal.any([options.stop, this.#own.signal]);
+    const { entry, heapMiB, stop } = options;
+    this.#thread = new ThreadClient({
+      start: threadPeer(entry, { name: "judge", heapMiB, isUnref: true }),
+      restart: "when asked",
+      onMessage: (verdict) => this.#thread.answerOnly(verdict),
+    });
+    if (stop.aborted) this.#stopping.end("stopping");
+    else stop.addEventListener("abort", () => this.#stopping.end("stopping"), { once: true });
   }
 
   /**
@@ -74,8 +80,9 @@ export class JudgeWorker implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#own.abort();
-    await this.#end();
+    this.#stopping.end("stopping");
+    clearTimeout(this.#idle);
+    await this.#thread.close();
   }
 
   async #judge<Op extends Question["op"]>(
@@ -85,7 +92,7 @@ export class JudgeWorker implements AsyncDisposable {
     clearTimeout(this.#idle);
     try {
       for (let tries = 1; ; tries++) {
-        if (this.#ending.aborted) return stopping;
+        if (this.#stopping.isOver) return stopping;
         const outcome = await this.#once<Verdicts[Op]>(await ask());
         if (outcome.kind === "judged") return outcome;
         if (outcome.kind === "stopping") return stopping;
@@ -94,60 +101,27 @@ export class JudgeWorker implements AsyncDisposable {
         if (kind === "late" || tries === 2) return { kind: "unjudged", reason, isLasting: true };
       }
     } finally {
-      this.#idle = setTimeout(() => void this.#end(), this.#options.idleMs);
+      this.#idle = setTimeout(() => void this.#thread.end("was idle"), this.#options.idleMs);
       this.#idle.unref();
     }
   }
 
   async #once<V>(question: Question): Promise<Outcome<V>> {
     const { what, deadlineMs } = this.#options;
-    const worker = (this.#worker ??= this.#start());
-    const { promise, resolve } = Promise.withResolvers<Outcome<V>>();
-    let failure: unknown;
-    const answered = (verdict: V): void => resolve({ kind: "judged", verdict });
-    const failed = (error: unknown): void => void (failure = error);
-    const ended = (): void => {
-      const why = failure === undefined ? "its thread ended" : messageOf(failure);
-      resolve({ kind: "died", reason: `${what} could not be judged: ${why}` });
-    };
-    const stopped = (): void => resolve({ kind: "stopping" });
-    const late = setTimeout(() => {
-      const reason = `judging ${what} took longer than ${deadlineMs / 1_000} s`;
-      resolve({ kind: "late", reason });
-    }, deadlineMs);
-    worker.on("message", answered).on("error", failed).on("exit", ended);
-    this.#ending.addEventListener("abort", stopped);
-    try {
-      worker.postMessage(question, "bytes" in question ? [bufferOf(question.bytes)] : []);
-      const outcome = await promise;
-      if (outcome.kind !== "judged") await this.#end();
-      return outcome;
-    } finally {
-      clearTimeout(late);
-      this.#ending.removeEventListener("abort", stopped);
-      worker.off("message", answered).off("error", failed).off("exit", ended);
-    }
-  }
-
-  #start(): Worker {
-    const worker = new Worker(this.#options.entry, {
-      resourceLimits: heapLimits(this.#options.heapMiB),
-    });
-    // While nobody asks, a thread that fails is only gone.
-    worker.on("error", () => undefined);
-    worker.once("exit", () => {
-      if (this.#worker === worker) this.#worker = undefined;
-    });
-    worker.unref();
-    return worker;
-  }
-
-  /** A JavaScript thread is ended wherever it is. */
-  async #end(): Promise<void> {
-    clearTimeout(this.#idle);
-    const worker = this.#worker;
-    this.#worker = undefined;
-    await worker?.terminate();
+    const transfer = "bytes" in question ? [bufferOf(question.bytes)] : [];
+    const asked = await this.#stopping.or(
+      this.#thread.ask(() => question, { deadlineMs, transfer }),
+    );
+    // The thread answers each question with its own verdict.
+    if (asked !== "stopping" && asked.kind === "answered")
+      return { kind: "judged", verdict: asked.answer as V };
+    // A JavaScript thread is ended wherever it is.
+    await this.#thread.end("was not waited for");
+    if (asked === "stopping") return { kind: "stopping" };
+    if (asked.kind === "late")
+      return { kind: "late", reason: `judging ${what} took longer than ${deadlineMs / 1_000} s` };
+    const why = asked.cause === undefined ? "its thread ended" : messageOf(asked.cause);
+    return { kind: "died", reason: `${what} could not be judged: ${why}` };
   }
 }
 

@@ -121,7 +121,7 @@ describe("incoming logs", () => {
   test("that cannot be read just now are a 503 that says when", async () => {
     const [first = 0] = sites;
     for (const query of ["", `?domain=${name}&deployment_id=${first}`]) {
-      api.logs.failure = new AccelError("SPOOL_FAILED", "too many wait");
+      api.logs.failure = new AccelError("LOGS_UNAVAILABLE", "too many wait");
       const reply = await api.call("GET", `/incominglogs/${query}`, { token });
       api.logs.failure = undefined;
       expect(reply).toMatchObject({ status: 503, headers: { "retry-after": "2" } });

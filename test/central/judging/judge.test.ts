@@ -107,8 +107,8 @@ test.each<Content>(["dies", "exits", "fills the heap"])(
 );
 
 test("a document that never ends is refused at its deadline, and not tried again", async () => {
-  const { ask, asked } = dying({ deadlineMs: 300 });
-  const reason = "judging the devlove file took longer than 0.3 s";
+  const { ask, asked } = dying({ deadlineMs: 1_000 });
+  const reason = "judging the devlove file took longer than 1 s";
   expect(await ask("never ends")).toEqual({ kind: "unjudged", reason, isLasting: true });
   expect(asked()).toBe(1);
   expect(await ask("")).toMatchObject({ kind: "judged" });

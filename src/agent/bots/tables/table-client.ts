@@ -1,15 +1,13 @@
 // Main's end of the table thread: asks it for tables, starts it anew when it died. While it is away the tables of before stay in force.
 
-import { Worker } from "node:worker_threads";
-import { Ending } from "../../../base/ending.ts";
 import type { Health } from "../../../base/health.ts";
-import { heapLimits } from "../../../base/heap-limits.ts";
 import type { Log } from "../../../base/log.ts";
 import { createMetrics, type Registry } from "../../../base/metrics.ts";
 import { Mutex } from "../../../base/mutex.ts";
+import { ThreadClient, threadPeer } from "../../../base/thread-client.ts";
 import { sleep } from "../../../base/wait.ts";
 import { backoffMs } from "../../../core/backoff.ts";
-import { AccelError, messageOf } from "../../../core/faults.ts";
+import { AccelError } from "../../../core/faults.ts";
 import { builtTables, openArenas, type BuiltTables } from "./table-maker.ts";
 import type {
   Arenas,
@@ -58,18 +56,28 @@ export class TableClient implements AsyncDisposable {
   readonly #metrics;
   readonly #building = new Mutex();
   readonly #ended = new AbortController();
-  #thread: TableThread | undefined;
-  #no = 0;
+  readonly #thread: ThreadClient<ToTabler, FromTabler, FromTabler>;
 
   constructor(options: TablesOptions) {
     this.#options = options;
     this.#metrics = createMetrics(metricTable, options.registry);
-    this.#thread = this.#start();
+    const { entry, dbPath, log } = options;
+    this.#thread = new ThreadClient({
+      start: threadPeer(entry, {
+        name: "tabler",
+        workerData: { dbPath, arenas: this.#arenas } satisfies TablerInit,
+        heapMiB,
+      }),
+      restart: "when asked",
+      onMessage: (answer) => this.#thread.answer(answer.id, answer),
+      onGone: ({ reason }) => log.error({ reason }, "the table thread ended"),
+    });
+    this.#thread.start();
   }
 
   /** A change that was committed: the next build starts from it, not from agent.db. */
   note(delta: SetDelta): void {
-    this.#thread?.tell({ kind: "delta", delta });
+    this.#thread.tell({ kind: "delta", delta });
   }
 
   /**
@@ -92,26 +100,21 @@ export class TableClient implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ended.abort();
-    await this.#thread?.end("stopped");
+    await this.#thread.close();
   }
 
   /** A text: why not. */
   async #try(sets: readonly SetVersion[], inForce: 0 | 1): Promise<PlacedTables | string> {
     const began = performance.now();
-    const thread = (this.#thread ??= this.#start());
-    const id = ++this.#no;
-    const late = setTimeout(
-      () => void thread.end("did not answer in time"),
-      this.#options.buildWaitMs ?? buildWaitMsDefault,
-    );
-    const answer = await thread.ask({ kind: "build", id, sets, inForce });
-    clearTimeout(late);
+    const deadlineMs = this.#options.buildWaitMs ?? buildWaitMsDefault;
+    const asked = await this.#thread.ask((id) => ({ kind: "build", id, sets, inForce }), {
+      deadlineMs,
+    });
+    if (asked.kind === "late") await this.#thread.end("did not answer in time");
     this.#metrics.accel_agent_set_build_seconds.observe((performance.now() - began) / 1_000);
-    return typeof answer === "string"
-      ? answer
-      : answer.kind === "failed"
-        ? answer.reason
-        : answer.tables;
+    if (asked.kind === "late") return "the table thread did not answer in time";
+    if (asked.kind === "gone") return `the table thread ${asked.reason}`;
+    return asked.answer.kind === "failed" ? asked.answer.reason : asked.answer.tables;
   }
 
   #built(placed: PlacedTables): BuiltTables {
@@ -131,61 +134,5 @@ export class TableClient implements AsyncDisposable {
       `changed bot sets are not in force: ${reason}`,
       "See the agent's log; memory and disk of the host.",
     );
-  }
-
-  #start(): TableThread {
-    const { entry, dbPath } = this.#options;
-    const thread = new TableThread(entry, { dbPath, arenas: this.#arenas });
-    void this.#watch(thread);
-    return thread;
-  }
-
-  async #watch(thread: TableThread): Promise<void> {
-    const reason = await thread.gone;
-    if (this.#thread === thread) this.#thread = undefined;
-    if (!this.#ended.signal.aborted) this.#options.log.error({ reason }, "the table thread ended");
-  }
-}
-
-/** One life of the thread. */
-class TableThread {
-  /** With the reason, when it runs no more. */
-  readonly #gone = new Ending<string>();
-  readonly #worker: Worker;
-  #answer: ((answer: FromTabler) => void) | undefined;
-  #reason = "";
-
-  constructor(entry: URL, workerData: TablerInit) {
-    const resourceLimits = heapLimits(heapMiB);
-    this.#worker = new Worker(entry, { name: "tabler", workerData, resourceLimits, execArgv: [] });
-    this.#worker.on("message", (message: FromTabler) => this.#answer?.(message));
-    this.#worker.once("error", (error) => (this.#reason ||= messageOf(error)));
-    this.#worker.once("exit", (code) =>
-      this.#gone.end(
-        `the table thread ended with code ${code}${this.#reason && `: ${this.#reason}`}`,
-      ),
-    );
-  }
-
-  /** Resolves with the reason when it runs no more. */
-  get gone(): Promise<string> {
-    return this.#gone.promise;
-  }
-
-  tell(message: ToTabler): void {
-    this.#worker.postMessage(message, []);
-  }
-
-  /** A text: why it is gone. One question at a time. */
-  async ask(message: ToTabler & { readonly kind: "build" }): Promise<FromTabler | string> {
-    const { promise, resolve } = Promise.withResolvers<FromTabler>();
-    this.#answer = (answer) => answer.id === message.id && resolve(answer);
-    this.tell(message);
-    return this.#gone.or(promise);
-  }
-
-  async end(reason: string): Promise<void> {
-    this.#reason ||= reason;
-    await this.#worker.terminate();
   }
 }

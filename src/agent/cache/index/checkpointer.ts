@@ -1,7 +1,7 @@
 // The thread that writes index.db's WAL back, as the index thread sees it, and what it does.
 
-import { Worker } from "node:worker_threads";
 import { openSqlite } from "../../../base/sqlite.ts";
+import { ThreadClient, threadPeer } from "../../../base/thread-client.ts";
 import type { WalLengths } from "./checkpoints.ts";
 import { indexPath } from "./index-file.ts";
 
@@ -23,35 +23,23 @@ export function checkpoint(directory: string): CheckpointerAnswer {
 }
 
 export class Checkpointer implements AsyncDisposable {
-  readonly #entry: URL;
-  #thread: Worker | undefined;
+  readonly #thread: ThreadClient<string, CheckpointerAnswer, CheckpointerAnswer>;
 
   constructor(entry: URL) {
-    this.#entry = entry;
+    this.#thread = new ThreadClient({
+      start: threadPeer(entry, { name: "checkpointer" }),
+      restart: "when asked",
+      onMessage: (answer) => this.#thread.answerOnly(answer),
+    });
   }
 
   /** One at a time. Never rejects; undefined where it failed. */
-  run(directory: string): Promise<CheckpointerAnswer> {
-    const thread = (this.#thread ??= this.#start());
-    const { promise, resolve } = Promise.withResolvers<CheckpointerAnswer>();
-    const onExit = (): void => resolve(undefined);
-    // Our own thread is at the other end, and says nothing else.
-    const onMessage = (answer: CheckpointerAnswer): void => resolve(answer);
-    thread.once("message", onMessage).once("exit", onExit);
-    thread.postMessage(directory);
-    return promise.finally(() => thread.off("message", onMessage).off("exit", onExit));
-  }
-
-  #start(): Worker {
-    const thread = new Worker(this.#entry, { name: "checkpointer", execArgv: [] });
-    thread.on("error", () => undefined); // The run under way is told by the exit that follows.
-    thread.once("exit", () => {
-      if (this.#thread === thread) this.#thread = undefined;
-    });
-    return thread;
+  async run(directory: string): Promise<CheckpointerAnswer> {
+    const asked = await this.#thread.ask(() => directory);
+    return asked.kind === "answered" ? asked.answer : undefined;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#thread?.terminate();
+    await this.#thread.close();
   }
 }
