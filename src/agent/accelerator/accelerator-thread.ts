@@ -126,7 +126,7 @@ async function followMain(
   const hear = async (message: ToWorker): Promise<void> => {
     if (message.kind === "stage") {
       states.stage(message.state);
-      say({ kind: "staged", version: message.state.version });
+      say({ kind: "staged", no: message.no });
     } else if (message.kind === "drop") {
       states.drop(message.below);
       say({ kind: "dropped", below: message.below });
@@ -134,19 +134,20 @@ async function followMain(
       await listener.listen({ ...init.listen, reusePort: true });
       if (init.tlsListen !== null)
         await listener.listenSecure({ ...init.tlsListen, reusePort: true });
-      say({ kind: "listening" });
+      say({ kind: "listening", no: message.no });
     } else if (message.kind === "ticket-keys") onTicketKeys(message.keys);
     else if (message.kind === "metrics") {
-      say({ kind: "metrics", id: message.id, metrics: await registry.getMetricsAsJSON() });
+      say({ kind: "metrics", no: message.no, metrics: await registry.getMetricsAsJSON() });
     } else if (message.kind === "probe") {
-      const { id, version, probes } = message;
+      const { no, version, probes } = message;
       const answers = await answerProbes(states.staged(version), probes);
-      say({ kind: "probed", id, answers });
+      say({ kind: "probed", no, answers });
     } else startDrain(message.graceMs);
   };
   port.on("message", (message: ToWorker) => {
     hear(message).catch((error: unknown) => {
-      say({ kind: "refused", code: codeOf(error), message: messageOf(error) });
+      const no = "no" in message ? message.no : 0; // Nobody's.
+      say({ kind: "refused", no, code: codeOf(error), message: messageOf(error) });
     });
   });
   port.once("close", () => startDrain(0));

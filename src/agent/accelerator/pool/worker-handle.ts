@@ -1,10 +1,10 @@
 // Main's handle on one accelerator thread: asks it, and knows when it is gone. What is asked of a thread that dies is answered by its death.
 
-import { Worker, type Transferable } from "node:worker_threads";
+import type { Transferable } from "node:worker_threads";
 import { Ending } from "../../../base/ending.ts";
-import { heapLimits } from "../../../base/heap-limits.ts";
 import type { MetricsData } from "../../../base/metrics.ts";
-import { AccelError, messageOf } from "../../../core/faults.ts";
+import { ThreadClient, threadPeer } from "../../../base/thread-client.ts";
+import { AccelError } from "../../../core/faults.ts";
 import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
 import type { ServingState } from "../../../core/serving/serving-state.ts";
 import { Heartbeat } from "./shared-words.ts";
@@ -26,16 +26,14 @@ export class WorkerHandle {
   readonly no: number;
   readonly heartbeat = new Heartbeat();
   readonly startedMs = performance.now();
-  readonly #worker: Worker;
-  readonly #waiting = new Set<(message: FromWorker) => void>();
+  readonly #thread: ThreadClient<ToWorker, FromWorker, FromWorker>;
   /** With the reason: it ended or was given up. */
   readonly #gone = new Ending<string>();
   /** It runs no line more. */
   readonly #ended = new Ending<void>();
+  readonly #dropping = new Set<{ readonly below: number; readonly done: () => void }>();
   #listens = false;
   #metrics: MetricsData = [];
-  #asked = 0;
-
   constructor(
     entry: URL,
     init: Omit<AcceleratorInit, "heartbeat">,
@@ -47,23 +45,33 @@ export class WorkerHandle {
       accelerator: { ...init, heartbeat: this.heartbeat.buffer },
       parts: parts.data,
     };
-    this.#worker = new Worker(entry, {
+    const start = threadPeer<ToWorker, FromWorker>(entry, {
       workerData: boot,
-      transferList: [...parts.transfer],
+      transferList: parts.transfer,
       name: `accelerator-${init.no}`,
-      resourceLimits: heapLimits(heapMiB),
-      execArgv: [],
+      heapMiB,
     });
-    this.#worker.on("message", (message: FromWorker) => {
-      if (message.kind === "bad-blob") onBadBlob(message.blob);
-      for (const told of this.#waiting) told(message);
+    this.#thread = new ThreadClient({
+      // What it drops and what it complains of counts from one that was given up, too.
+      start: ({ heard, gone }) =>
+        start({
+          heard: (message) => {
+            if (message.kind === "bad-blob") onBadBlob(message.blob);
+            else if (message.kind === "dropped") this.#noteDropped(message.below);
+            else heard(message);
+          },
+          gone: (death) => {
+            gone(death);
+            this.#ended.end();
+          },
+        }),
+      restart: "never",
+      onMessage: (message) => {
+        if ("no" in message) this.#thread.answer(message.no, message);
+      },
+      onGone: ({ reason }) => this.#gone.end(reason),
     });
-    let failure = "";
-    this.#worker.once("error", (error) => (failure = `: ${messageOf(error)}`));
-    this.#worker.once("exit", (code) => {
-      this.#gone.end(`ended with code ${code}${failure}`);
-      this.#ended.end();
-    });
+    this.#thread.start();
   }
 
   /** Resolves with the reason when the thread has ended or was given up. */
@@ -87,11 +95,7 @@ export class WorkerHandle {
 
   /** False: the thread is gone. */
   async stage(state: ServingState): Promise<boolean> {
-    const staged = this.#next(
-      (message) => message.kind === "staged" && message.version === state.version,
-    );
-    this.#tell({ kind: "stage", state });
-    return (await staged) !== undefined;
+    return (await this.#ask((no) => ({ kind: "stage", no, state })))?.kind === "staged";
   }
 
   /** Resolves when the thread runs no more; of one that a native call holds up, when it has long been told to end and can only return into its end. */
@@ -101,39 +105,29 @@ export class WorkerHandle {
 
   /** Resolves when the thread reads nothing of these states any more. */
   async drop(below: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const told = (message: FromWorker): void => {
-      if (message.kind === "dropped" && message.below >= below) resolve();
-    };
-    this.#waiting.add(told);
-    this.#tell({ kind: "drop", below });
+    this.#thread.tell({ kind: "drop", below });
+    const { promise, resolve: done } = Promise.withResolvers<void>();
+    const waiting = { below, done };
+    this.#dropping.add(waiting);
     await this.#ended.or(promise);
-    this.#waiting.delete(told);
+    this.#dropping.delete(waiting);
   }
 
   /** Throws PORT_TAKEN or ADDRESS_UNUSABLE. False: the thread is gone. */
   async listen(): Promise<boolean> {
-    const answered = this.#next(({ kind }) => kind === "listening" || kind === "refused");
-    this.#tell({ kind: "listen" });
-    const answer = await answered;
+    const answer = await this.#ask((no) => ({ kind: "listen", no }));
     if (answer?.kind === "refused") throw new AccelError(answer.code, answer.message);
-    this.#listens = answer !== undefined;
+    this.#listens = answer?.kind === "listening";
     return this.#listens;
   }
 
   /** It asks for them at each handshake. */
   takeTicketKeys(keys: TicketKeys): void {
-    this.#tell({ kind: "ticket-keys", keys });
+    this.#thread.tell({ kind: "ticket-keys", keys });
   }
 
   async metrics(): Promise<MetricsData> {
-    const id = ++this.#asked;
-    const answered = this.#next(
-      (message) => message.kind === "metrics" && message.id === id,
-      metricsWaitMs,
-    );
-    this.#tell({ kind: "metrics", id });
-    const answer = await answered;
+    const answer = await this.#ask((no) => ({ kind: "metrics", no }), metricsWaitMs);
     if (answer?.kind === "metrics") this.#metrics = answer.metrics;
     return this.#metrics;
   }
@@ -144,19 +138,13 @@ export class WorkerHandle {
     probes: readonly Probe[],
     waitMs: number,
   ): Promise<readonly ProbeAnswer[] | undefined> {
-    const id = ++this.#asked;
-    const answered = this.#next(
-      (message) => message.kind === "probed" && message.id === id,
-      waitMs,
-    );
-    this.#tell({ kind: "probe", id, version, probes });
-    const answer = await answered;
+    const answer = await this.#ask((no) => ({ kind: "probe", no, version, probes }), waitMs);
     return answer?.kind === "probed" ? answer.answers : undefined;
   }
 
   /** Resolves when it has ended, by force after `graceMs` and `waitMs` more. */
   async drain(graceMs: number, waitMs: number): Promise<void> {
-    this.#tell({ kind: "drain", graceMs });
+    this.#thread.tell({ kind: "drain", graceMs });
     const force = setTimeout(() => this.abandon("did not end in time"), graceMs + waitMs);
     await this.gone;
     clearTimeout(force);
@@ -166,27 +154,19 @@ export class WorkerHandle {
   abandon(reason: string): void {
     this.#gone.end(reason);
     setTimeout(() => this.#ended.end(), endedWaitMs).unref();
-    this.#worker.terminate().catch(() => {}); // Nothing is left to do about it.
+    this.#thread.end(reason).catch(() => {}); // Nothing is left to do about it.
   }
 
-  #tell(message: ToWorker): void {
-    if (!this.isGone) this.#worker.postMessage(message, []);
+  #noteDropped(below: number): void {
+    for (const waiting of this.#dropping) if (below >= waiting.below) waiting.done();
   }
 
-  /** The first message that fits; undefined when the thread is gone or the time is over. */
-  async #next(
-    fits: (message: FromWorker) => boolean,
-    waitMs?: number,
-  ): Promise<FromWorker | undefined> {
-    const { promise, resolve } = Promise.withResolvers<FromWorker | undefined>();
-    const told = (message: FromWorker): void => {
-      if (fits(message)) resolve(message);
-    };
-    this.#waiting.add(told);
-    const timer = waitMs === undefined ? undefined : setTimeout(() => resolve(undefined), waitMs);
-    const answer = await this.#gone.or(promise);
-    this.#waiting.delete(told);
-    clearTimeout(timer);
-    return typeof answer === "string" ? undefined : answer;
+  /** Undefined when the thread is gone or the time is over. */
+  async #ask(message: (no: number) => ToWorker, waitMs?: number): Promise<FromWorker | undefined> {
+    const asked = await this.#thread.ask(
+      message,
+      waitMs === undefined ? {} : { deadlineMs: waitMs },
+    );
+    return asked.kind === "answered" ? asked.answer : undefined;
   }
 }

@@ -31,18 +31,19 @@ export type AcceleratorInit = {
   readonly blobsDir: string;
 };
 
+/** `no` stands in the answer again. */
 export type ToWorker =
-  | { readonly kind: "stage"; readonly state: ServingState }
+  | { readonly kind: "stage"; readonly no: number; readonly state: ServingState }
   /** States of lower versions are not flipped to any more; answered by `dropped` when the worker reads nothing of them any more. */
   | { readonly kind: "drop"; readonly below: number }
-  | { readonly kind: "listen" }
+  | { readonly kind: "listen"; readonly no: number }
   /** From now on tickets are sealed with these. */
   | { readonly kind: "ticket-keys"; readonly keys: TicketKeys }
-  | { readonly kind: "metrics"; readonly id: number }
+  | { readonly kind: "metrics"; readonly no: number }
   /** What the staged state of this version would answer. */
   | {
       readonly kind: "probe";
-      readonly id: number;
+      readonly no: number;
       readonly version: number;
       readonly probes: readonly Probe[];
     }
@@ -56,10 +57,15 @@ export type BadBlob = {
 };
 
 export type FromWorker =
-  | { readonly kind: "staged"; readonly version: number }
+  | { readonly kind: "staged"; readonly no: number }
   | { readonly kind: "dropped"; readonly below: number }
-  | { readonly kind: "listening" }
-  | { readonly kind: "refused"; readonly code: FaultCode; readonly message: string }
-  | { readonly kind: "metrics"; readonly id: number; readonly metrics: MetricsData }
-  | { readonly kind: "probed"; readonly id: number; readonly answers: readonly ProbeAnswer[] }
+  | { readonly kind: "listening"; readonly no: number }
+  | {
+      readonly kind: "refused";
+      readonly no: number;
+      readonly code: FaultCode;
+      readonly message: string;
+    }
+  | { readonly kind: "metrics"; readonly no: number; readonly metrics: MetricsData }
+  | { readonly kind: "probed"; readonly no: number; readonly answers: readonly ProbeAnswer[] }
   | { readonly kind: "bad-blob"; readonly blob: BadBlob };

@@ -1,12 +1,11 @@
 // The cache as main sees it: starts the index thread, replaces it when it dies, and asks it. While there is no thread nothing is servable.
 
 import { join } from "node:path";
-import { MessageChannel, Worker, type MessagePort } from "node:worker_threads";
+import { MessageChannel, type MessagePort } from "node:worker_threads";
 import type { Health } from "../../../base/health.ts";
-import { heapLimits } from "../../../base/heap-limits.ts";
 import type { Log } from "../../../base/log.ts";
 import type { Registry } from "../../../base/metrics.ts";
-import { sleep } from "../../../base/wait.ts";
+import { ThreadClient, threadPeer } from "../../../base/thread-client.ts";
 import { backoffMs } from "../../../core/backoff.ts";
 import { AccelError, messageOf } from "../../../core/faults.ts";
 import { CacheMetrics } from "../cache-metrics.ts";
@@ -16,6 +15,7 @@ import type { EntryKey, Scope } from "../entry.ts";
 import type {
   CacheInit,
   CacheStats,
+  Call,
   CallName,
   Calls,
   CheckResult,
@@ -27,13 +27,23 @@ import type {
   SearchResult,
 } from "../messages.ts";
 import type { IndexMemory } from "./opening.ts";
-import { PendingCalls } from "./pending-calls.ts";
 import { SharedHeader } from "./shared-header.ts";
 import type { WhyAnswer } from "./why.ts";
 
 /** Of a clear, all its patterns together: with checking 64 of them before and hiding a million entries after, within 2.5 s. */
 const matchBudgetMs = 1_500;
 const restartBackoff = { firstMs: 200, mostMs: 5_000 };
+/** Far above what a call takes (a check: two minutes at most); only a thread that hangs reaches it. Waiting for `gone` ends with the thread. */
+const callMs: Readonly<Partial<Record<CallName, number>>> = {
+  clear: 60_000,
+  search: 10_000,
+  why: 5_000,
+  epoch: 60_000,
+  stats: 5_000,
+  check: 150_000,
+  close: 20_000,
+};
+const callsMax = 10_000;
 /** A million ids and their bits take a tenth of it. */
 const heapMiB = 1_024;
 
@@ -66,13 +76,11 @@ export class IndexClient implements AsyncDisposable {
   readonly #headerBuffer = SharedHeader.allocate();
   readonly #header = new SharedHeader(this.#headerBuffer);
   readonly #metrics: CacheMetrics;
-  readonly #calls = new PendingCalls();
   readonly #orders: ClearOrders;
   /** Through which workers are given the ports of index threads. */
   readonly #controls = new Set<MessagePort>();
-  #thread: Worker | undefined;
-  #restarts = 0;
   #isClosing = false;
+  readonly #thread: ThreadClient<MainToIndexer, IndexerToMain, unknown>;
 
   constructor(options: IndexerOptions) {
     this.#options = options;
@@ -82,7 +90,35 @@ export class IndexClient implements AsyncDisposable {
       metrics: this.#metrics,
       call: (name, asked) => this.#call(name, asked),
     });
-    this.#start();
+    const { entry, matcherEntry, stateDir, diskMax, memory, log } = options;
+    this.#thread = new ThreadClient({
+      start: (events) =>
+        threadPeer<MainToIndexer, IndexerToMain>(entry, {
+          name: "indexer",
+          workerData: {
+            directory: join(stateDir, "cache"),
+            matcherEntry: matcherEntry.href,
+            diskMax,
+            matchBudgetMs: options.matchBudgetMs ?? matchBudgetMs,
+            facts: memory.read(),
+            header: this.#headerBuffer,
+          } satisfies IndexerInit,
+          heapMiB,
+        })(events),
+      restart: { waitMs: (deaths) => backoffMs(deaths, Math.random(), restartBackoff) },
+      // Calls are idempotent.
+      asksAgain: true,
+      onStart: () => {
+        this.#metrics.restarted();
+        for (const control of this.#controls) this.#attach(control);
+      },
+      onMessage: (message) => this.#onMessage(message),
+      onGone: ({ cause }) => {
+        if (cause !== undefined) log.error({ error: messageOf(cause) }, "the index thread failed");
+        this.#onGone();
+      },
+    });
+    this.#thread.start();
   }
 
   /** For one worker thread: `init` in its data, `port` in its data and transfer list. */
@@ -189,8 +225,8 @@ export class IndexClient implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isClosing) return;
     this.#isClosing = true;
-    if (this.#thread !== undefined)
-      await this.#call("close", null).then(
+    if (this.#thread.isRunning)
+      await this.#ask("close", null).then(
         ({ durableNo }) => this.#orders.noteLater(durableNo),
         (error: unknown) =>
           this.#options.log.warn(
@@ -199,89 +235,59 @@ export class IndexClient implements AsyncDisposable {
           ),
       );
     this.#header.incarnation = 0;
-    await this.#thread?.terminate();
+    await this.#thread.close();
     for (const control of this.#controls) control.close();
-    this.#calls.rejectAll(stopping());
   }
 
-  #call<N extends CallName>(name: N, asked: Calls[N]["asked"]): Promise<Calls[N]["answer"]> {
-    if (this.#isClosing && name !== "close") return Promise.reject(stopping());
+  async #call<N extends CallName>(name: N, asked: Calls[N]["asked"]): Promise<Calls[N]["answer"]> {
+    if (this.#isClosing) throw stopping();
+    if (this.#thread.waiting >= callsMax)
+      throw new AccelError("INDEX_BROKEN", "too many calls to the cache index are waiting");
     if (name === "clear") this.#header.noteClearAsked();
-    const { message, answer } = this.#calls.open(name, asked);
-    this.#send(message);
-    return answer;
+    return this.#ask(name, asked);
   }
 
-  #send(message: MainToIndexer): void {
-    this.#thread?.postMessage(message);
-  }
-
-  #start(): void {
-    const { entry, matcherEntry, stateDir, diskMax, memory } = this.#options;
-    const workerData: IndexerInit = {
-      directory: join(stateDir, "cache"),
-      matcherEntry: matcherEntry.href,
-      diskMax,
-      matchBudgetMs: this.#options.matchBudgetMs ?? matchBudgetMs,
-      facts: memory.read(),
-      header: this.#headerBuffer,
-    };
-    const thread = new Worker(entry, {
-      name: "indexer",
-      workerData,
-      execArgv: [],
-      resourceLimits: heapLimits(heapMiB),
-    });
-    this.#thread = thread;
-    this.#metrics.restarted();
-    thread.on("message", (message: IndexerToMain) => this.#onMessage(message));
-    thread.on("error", (error: unknown) =>
-      this.#options.log.error({ error: messageOf(error) }, "the index thread failed"),
+  async #ask<N extends CallName>(name: N, asked: Calls[N]["asked"]): Promise<Calls[N]["answer"]> {
+    const deadlineMs = callMs[name];
+    const answered = await this.#thread.ask(
+      // The two belong together by the parameters of this method.
+      (no) => ({ kind: "call", no, call: { name, asked } as Call }),
+      deadlineMs === undefined ? {} : { deadlineMs },
     );
-    thread.once("exit", () => void this.#onExit(thread));
-    for (const control of this.#controls) this.#attach(control);
-    // Calls are idempotent: what the thread before did not answer is asked again.
-    for (const message of this.#calls.unanswered()) this.#send(message);
+    // The index thread answers a call with what Calls names for it.
+    if (answered.kind === "answered") return answered.answer as Calls[N]["answer"];
+    if (answered.kind === "gone") throw stopping();
+    throw new AccelError("INDEX_BROKEN", `no answer to ${name} within ${deadlineMs} ms`);
   }
 
   #attach(control: MessagePort): void {
-    if (this.#thread === undefined) return;
+    if (!this.#thread.isRunning) return;
     const { port1: indexerSide, port2: workerSide } = new MessageChannel();
-    this.#thread.postMessage({ kind: "attach", port: indexerSide } satisfies MainToIndexer, [
-      indexerSide,
-    ]);
+    this.#thread.tell({ kind: "attach", port: indexerSide }, [indexerSide]);
     control.postMessage({ kind: "attached", port: workerSide } satisfies MainToWorker, [
       workerSide,
     ]);
   }
 
-  async #onExit(thread: Worker): Promise<void> {
-    if (this.#thread !== thread) return;
-    this.#thread = undefined;
+  #onGone(): void {
     this.#header.incarnation = 0;
-    if (this.#isClosing) {
-      this.#calls.rejectAll(stopping());
-      return;
-    }
+    if (this.#isClosing) return;
     this.#options.health.raise(
       "index_thread_restarting",
       "warning",
       "the index thread ended and is started again; everything is fetched from the origin meanwhile",
       "If it comes back, report it with the log lines around it.",
     );
-    const waitMs = backoffMs(this.#restarts++, Math.random(), restartBackoff);
-    if (!(await sleep(waitMs, this.#options.stop)) || this.#isClosing) return;
-    this.#start();
   }
 
   #onMessage(message: IndexerToMain): void {
     const { health, log } = this.#options;
     switch (message.kind) {
       case "answer":
-        this.#calls.answer(message.no, message.answer);
+        this.#thread.answer(message.no, message.answer);
         return;
       case "fault":
-        this.#calls.reject(message.no, new AccelError(message.code, message.reason));
+        this.#thread.fail(message.no, new AccelError(message.code, message.reason));
         return;
       case "raise":
         log.warn({ code: message.code }, message.text);
@@ -301,7 +307,7 @@ export class IndexClient implements AsyncDisposable {
         return;
       case "totals":
         health.settle("index_thread_restarting");
-        this.#restarts = 0;
+        this.#thread.isWell();
         this.#metrics.totals(message.totals);
         this.#orders.noteLater(message.totals.durableNo);
     }
@@ -318,5 +324,5 @@ export class IndexClient implements AsyncDisposable {
 }
 
 function stopping(): AccelError {
-  return new AccelError("INDEX_BROKEN", "the agent is stopping");
+  return new AccelError("STOPPING", "the agent is stopping");
 }

@@ -1,11 +1,11 @@
 // Main's end of the spool thread: opens lanes for workers, passes the shipper's requests on, keeps metrics and health by what the thread tells.
 
 import { join } from "node:path";
-import { MessageChannel, Worker, type MessagePort } from "node:worker_threads";
+import { MessageChannel, type MessagePort } from "node:worker_threads";
 import type { Health } from "../../../base/health.ts";
-import { heapLimits } from "../../../base/heap-limits.ts";
 import type { Log } from "../../../base/log.ts";
 import type { Registry } from "../../../base/metrics.ts";
+import { ThreadClient, threadPeer } from "../../../base/thread-client.ts";
 import { sleep } from "../../../base/wait.ts";
 import { AccelError } from "../../../core/faults.ts";
 import { emptyBalance } from "../spool/lane.ts";
@@ -50,19 +50,15 @@ const readyWaitMs = 10_000;
 const closeWaitMs = 10_000;
 const groupMs = 5;
 /** Lanes and their gaps; records are outside the heap. */
-const heapMbMax = 256;
-
-type Pending = PromiseWithResolvers<SpoolAnswer>;
+const heapMiB = 256;
 
 export class SpoolClient implements AsyncDisposable {
   /** Resolves when the thread has ended unasked: no record is kept any more, and only a new process changes that. */
   readonly died: Promise<Error>;
-  readonly #worker: Worker;
+  readonly #thread: ThreadClient<ToSpool, FromSpool, SpoolAnswer>;
   readonly #options: SpoolerOptions;
   readonly #metrics: SpoolMetrics;
   readonly #heartbeat: Int32Array;
-  readonly #pending = new Map<number, Pending>();
-  #requestNo = 0;
   #facts: SpoolFacts = {
     balance: emptyBalance,
     bytes: 0,
@@ -71,9 +67,6 @@ export class SpoolClient implements AsyncDisposable {
     lanes: [],
   };
   #told = Promise.withResolvers<void>();
-  #isClosing = false;
-  /** The thread is gone. */
-  #end: AccelError | undefined;
 
   constructor(options: SpoolerOptions) {
     const { entry, stateDir, spoolMax, fsync, bootEpoch, registry, name16 } = options;
@@ -92,17 +85,27 @@ export class SpoolClient implements AsyncDisposable {
       bootEpoch,
       heartbeat,
     };
-    const resourceLimits = heapLimits(heapMbMax);
-    this.#worker = new Worker(entry, { name: "spool", workerData, resourceLimits });
-    this.#worker.on("message", (message: FromSpool) => this.#take(message));
-    this.died = this.#watch();
+    const { promise: died, resolve: die } = Promise.withResolvers<Error>();
+    this.died = died;
+    this.#thread = new ThreadClient({
+      start: threadPeer(entry, { name: "spool", workerData, heapMiB }),
+      restart: "never",
+      onMessage: (message) => this.#take(message),
+      onGone: ({ cause }) => {
+        const error = ended(cause);
+        options.log.error({ err: cause ?? error }, error.message);
+        options.health.raise("spool_dead", "error", error.message, "Restart the agent.");
+        die(error);
+      },
+    });
+    this.#thread.start();
   }
 
   /** For one worker's start; `port` is to be transferred to it. */
   openLane(): { readonly init: LaneInit; readonly port: MessagePort } {
     const shared = LaneWords.allocate();
     const { port1, port2 } = new MessageChannel();
-    this.#post({ type: "open", shared, port: port1 }, port1);
+    this.#thread.tell({ type: "open", shared, port: port1 }, [port1]);
     const blocks = this.#options.whenFull === "block";
     return { init: { shared, groupMs, blocks }, port: port2 };
   }
@@ -110,7 +113,7 @@ export class SpoolClient implements AsyncDisposable {
   /** Of the newest records, for one reader: see tail-reader.ts. */
   tail(follow: boolean): MessagePort {
     const { port1, port2 } = new MessageChannel();
-    this.#post({ type: "tail", follow, port: port1 }, port1);
+    this.#thread.tell({ type: "tail", follow, port: port1 }, [port1]);
     return port2;
   }
 
@@ -153,69 +156,36 @@ export class SpoolClient implements AsyncDisposable {
 
   /** What workers have handed over is durable afterwards; close their lanes before. */
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#isClosing || this.#end !== undefined) return;
-    this.#isClosing = true;
-    const exited = Promise.withResolvers<void>();
-    this.#worker.once("exit", () => exited.resolve());
+    if (this.#thread.isClosing || !this.#thread.isRunning) return;
     const deadline = new AbortController();
     const late = sleep(closeWaitMs, deadline.signal);
     try {
-      await Promise.race([this.#ask({ type: "close" }).then(() => exited.promise), late]);
+      await Promise.race([this.#ask({ type: "close" }), late]);
     } catch (error) {
       this.#options.log.warn({ err: error }, "the spool did not close orderly");
     }
     deadline.abort();
-    await this.#worker.terminate();
-  }
-
-  async #watch(): Promise<Error> {
-    const { promise, resolve } = Promise.withResolvers<Error>();
-    let cause: Error | undefined;
-    this.#worker.on("error", (error: Error) => (cause = error));
-    this.#worker.on("exit", () => {
-      const error = new AccelError("SPOOL_FAILED", "the spool thread ended", { cause });
-      this.#end = error;
-      for (const { reject } of this.#pending.values()) reject(error);
-      this.#pending.clear();
-      if (this.#isClosing) return;
-      this.#options.log.error({ err: cause ?? error }, "the spool thread ended");
-      this.#options.health.raise("spool_dead", "error", error.message, "Restart the agent.");
-      resolve(error);
-    });
-    return promise;
+    await this.#thread.close();
   }
 
   async #ask(request: Request): Promise<SpoolAnswer> {
-    if (this.#end !== undefined) throw this.#end;
-    const id = ++this.#requestNo;
-    const pending: Pending = Promise.withResolvers<SpoolAnswer>();
-    this.#pending.set(id, pending);
-    const late = setTimeout(() => {
-      pending.reject(
-        new AccelError("SPOOL_FAILED", `the spool thread did not answer within ${answerWaitMs} ms`),
-      );
-    }, answerWaitMs).unref();
-    try {
-      this.#post({ type: "request", id, request });
-      return await pending.promise;
-    } finally {
-      clearTimeout(late);
-      this.#pending.delete(id);
-    }
-  }
-
-  #post(message: ToSpool, ...transfer: MessagePort[]): void {
-    this.#worker.postMessage(message, transfer);
+    const asked = await this.#thread.ask((id) => ({ type: "request", id, request }), {
+      deadlineMs: answerWaitMs,
+    });
+    if (asked.kind === "answered") return asked.answer;
+    if (asked.kind === "gone") throw ended(asked.cause);
+    const reason = `the spool thread did not answer within ${answerWaitMs} ms`;
+    throw new AccelError("SPOOL_FAILED", reason);
   }
 
   #take(message: FromSpool): void {
     switch (message.type) {
       case "answer":
         this.#learn(message.answer.facts);
-        this.#pending.get(message.id)?.resolve(message.answer);
+        this.#thread.answer(message.id, message.answer);
         return;
       case "fault":
-        this.#pending.get(message.id)?.reject(new AccelError("SPOOL_FAILED", message.message));
+        this.#thread.fail(message.id, new AccelError("SPOOL_FAILED", message.message));
         return;
       case "facts":
         this.#learn(message.facts);
@@ -256,6 +226,10 @@ export class SpoolClient implements AsyncDisposable {
     health.raise(code, severity, text, noticeHints[code]);
     if (isNew) log.warn({ code }, text);
   }
+}
+
+function ended(cause: Error | undefined): AccelError {
+  return new AccelError("SPOOL_FAILED", "the spool thread ended", { cause });
 }
 
 /** Resolves when earlier runs' records are found, so that lanes open at once; after 10 s at the latest. */
