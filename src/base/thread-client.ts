@@ -131,7 +131,7 @@ export type ThreadClientOptions<Told, Heard> = {
 };
 
 /** What came of a call. */
-export type Asked<Answer> =
+export type CallOutcome<Answer> =
   | { readonly kind: "answered"; readonly answer: Answer }
   | { readonly kind: "late" }
   | ({ readonly kind: "gone" } & Death);
@@ -139,7 +139,7 @@ export type Asked<Answer> =
 type Pending<Told, Answer> = {
   /** Where it may have to be asked again. */
   readonly message: Told | undefined;
-  readonly resolve: (asked: Asked<Answer>) => void;
+  readonly resolve: (asked: CallOutcome<Answer>) => void;
   readonly reject: (error: unknown) => void;
 };
 
@@ -202,12 +202,12 @@ export class ThreadClient<Told, Heard, Answer> implements AsyncDisposable {
   ask(
     message: (no: number) => Told,
     { deadlineMs, transfer = [] }: { deadlineMs?: number; transfer?: readonly Transferable[] } = {},
-  ): Promise<Asked<Answer>> {
+  ): Promise<CallOutcome<Answer>> {
     if (this.#options.restart === "when asked") this.start();
     if (this.#peer === undefined && (this.isClosing || this.#options.asksAgain !== true))
       return Promise.resolve({ kind: "gone", ...this.#death });
     const no = ++this.#lastNo;
-    const { promise, resolve, reject } = Promise.withResolvers<Asked<Answer>>();
+    const { promise, resolve, reject } = Promise.withResolvers<CallOutcome<Answer>>();
     const told = message(no);
     const late =
       deadlineMs === undefined

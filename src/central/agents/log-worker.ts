@@ -1,6 +1,6 @@
 // One of the two threads of request logs, seen from the main thread: asked by promises, started again a second after it died.
 
-import { ThreadClient, threadPeer, type Asked } from "../../base/thread-client.ts";
+import { ThreadClient, threadPeer, type CallOutcome } from "../../base/thread-client.ts";
 import type { Log } from "../../base/log.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import type {
@@ -59,7 +59,7 @@ export class LogWorker implements AsyncDisposable {
     deadlineMs?: number,
   ): Promise<LogResults[Op]> {
     const numbered = (no: number): NumberedRequest => ({ ...request, no });
-    const asked: Asked<LogResult> = await this.#thread.ask(
+    const asked: CallOutcome<LogResult> = await this.#thread.ask(
       numbered,
       deadlineMs === undefined ? {} : { deadlineMs },
     );

@@ -5,21 +5,21 @@ import { processPeer, ThreadClient } from "../../../base/thread-client.ts";
 import type { MatchAnswer, MatchJob } from "./match-job.ts";
 
 export class MatchProcess implements Disposable {
-  readonly #process: ThreadClient<MatchJob, MatchAnswer, MatchAnswer>;
+  readonly #child: ThreadClient<MatchJob, MatchAnswer, MatchAnswer>;
 
   /** Starts the process, so that the first clear does not wait for it. `niceness`: of one that nobody waits for. */
   constructor(entry: URL, niceness?: number) {
-    this.#process = new ThreadClient({
+    this.#child = new ThreadClient({
       start: processPeer(entry, niceness),
       restart: "when asked",
-      onMessage: (answer) => this.#process.answerOnly(answer),
+      onMessage: (answer) => this.#child.answerOnly(answer),
     });
-    this.#process.start();
+    this.#child.start();
   }
 
   /** One at a time. Never rejects: over budget, crashed or not startable is an answer, `failed`. */
   async run(job: MatchJob, budgetMs: number): Promise<MatchAnswer> {
-    const asked = await this.#process.ask(() => job, { deadlineMs: budgetMs });
+    const asked = await this.#child.ask(() => job, { deadlineMs: budgetMs });
     const isLate = asked.kind === "late";
     const answer: MatchAnswer =
       asked.kind === "answered"
@@ -31,13 +31,13 @@ export class MatchProcess implements Disposable {
             overBudget: isLate,
           };
     if (answer.kind === "failed") {
-      await this.#process.end("failed");
-      this.#process.start(); // For the next clear.
+      await this.#child.end("failed");
+      this.#child.start(); // For the next clear.
     }
     return answer;
   }
 
   [Symbol.dispose](): void {
-    void this.#process.close();
+    void this.#child.close();
   }
 }

@@ -31,7 +31,7 @@ function silentIndex() {
     memory: {
       read: () => ({ epoch: undefined, number: 0, opening: undefined }) as never,
       note: () => undefined,
-    } as never,
+    },
     registry: new Registry(),
     health: new Health(() => new Date()),
     log: silentLog(),
