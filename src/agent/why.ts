@@ -12,7 +12,6 @@ import { decodePath, httpsUrl, sentPath } from "../core/http/request-path.ts";
 import { nextStep, type RequestAnswer } from "../core/serving/request-plan.ts";
 import type { ServingState } from "../core/serving/serving-state.ts";
 import { queryRuleName, type CacheRoute } from "../core/serving/site-routes.ts";
-import type { SiteFile } from "./accelerator/files/site-files.ts";
 import { HostTable } from "./accelerator/pool/host-table.ts";
 import { foresee, SiteFacts } from "./accelerator/site-facts.ts";
 import type { UrlArgument } from "./admin/url-argument.ts";
@@ -130,18 +129,13 @@ const refusalTexts: ReadonlyMap<string, string> = new Map([
 ]);
 
 function meetsFile(what: string, request: SiteFacts, { entries }: Known): Met {
-  const file = fileOf(request);
+  const file = request.foundFile;
   const isKnown = entries.some(
     ({ path, coding, digest, servable }) =>
       digest === file?.digest && path === file?.path && coding === null && servable,
   );
   const text = `${what} ${file?.path}, ${file?.size} bytes`;
   return met("static", text, isKnown ? "hit" : "miss");
-}
-
-function fileOf({ file, singlePage }: SiteFacts): SiteFile | undefined {
-  if (file?.kind === "file") return file.file;
-  return singlePage?.kind === "file" ? singlePage.file : undefined;
 }
 
 /** What fits the request itself before what would fit one like it: of what a visitor's request says beside its cookies nothing is known. */
@@ -246,7 +240,7 @@ function keysOf(
   rule: CacheRoute | undefined,
 ): readonly EntryKey[] {
   const query = rule?.normalizeQuery(rawQuery) ?? rawQuery;
-  const files = [fileOf(request)?.path, decodePath(rawPath)].map((path): EntryKey | undefined =>
+  const files = [request.foundFile?.path, decodePath(rawPath)].map((path): EntryKey | undefined =>
     path === undefined ? undefined : { domain, host, kind: "static", path, query: "" },
   );
   const page: EntryKey = { domain, host, kind: "generated", path: rawPath, query };

@@ -13,7 +13,7 @@ import {
 } from "../../core/serving/request-plan.ts";
 import type { CacheRoute } from "../../core/serving/site-routes.ts";
 import type { Verdict } from "../../core/serving/verdict.ts";
-import { findPage, routeStatic, type FileFound } from "./files/site-files.ts";
+import { findPage, routeStatic, type FileFound, type SiteFile } from "./files/site-files.ts";
 import type { HostFound, HostTable, ServedSite } from "./pool/host-table.ts";
 
 /** Disposing it releases the files that were found. */
@@ -47,6 +47,12 @@ export class SiteFacts<Head extends RequestHead = RequestHead>
   get asked(): RequestTarget {
     if (this.target !== undefined) return this.target;
     throw new TypeError("the target names nothing");
+  }
+
+  /** What answers where the answer is a file or the single page. */
+  get foundFile(): SiteFile | undefined {
+    if (this.file?.kind === "file") return this.file.file;
+    return this.singlePage?.kind === "file" ? this.singlePage.file : undefined;
   }
 
   async learnOfSite(wanted: "file" | "single-page" | "not-found-page"): Promise<void> {

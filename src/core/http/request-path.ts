@@ -68,3 +68,13 @@ export function decodePath(rawPath: string): string | undefined {
   if (/(?:^|\/)(?:\.|%2e){1,2}$/i.test(rawPath) && segments.length > 0) segments.push("");
   return segments.join("/");
 }
+
+/** Whether a decoded path may name a file. Empty segments name nothing. Hidden files are not for visitors, but for /.well-known/ (RFC 8615). */
+export function isServable(path: string): boolean {
+  const segments = path.split("/");
+  if (segments.at(-1) === "") segments.pop();
+  return segments.every(
+    (segment, at) =>
+      segment !== "" && (!segment.startsWith(".") || (at === 0 && segment === ".well-known")),
+  );
+}

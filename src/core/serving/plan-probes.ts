@@ -1,12 +1,22 @@
-// What a staged version is asked before it may serve, and what it has to answer: told from the devlove and the manifest, independently of the code
-// that serves. Local only: what a backend would answer is not asked.
+// What a staged version is asked before it may serve, and what it has to answer: told by the plan of a request from the devlove and the manifest, without the
+// code that finds files. Local only: what a backend would answer is not asked.
 //
 // A host is asked for `/` and for files of its views: the first, the last, the largest, and some that the manifest's digest picks; so the same version
 // is always asked the same.
 
 import type { ManifestFile, ManifestTable } from "./manifest-table.ts";
-import type { SiteConfig } from "./effective-devlove.ts";
+import type { Field } from "../http/http-fields.ts";
+import { isServable, parseTarget } from "../http/request-path.ts";
+import { SITE_DEFAULTS, type SiteConfig } from "./effective-devlove.ts";
+import {
+  nextStep,
+  nothingKnown,
+  type FileFact,
+  type RequestAnswer,
+  type RequestFacts,
+} from "./request-plan.ts";
 import type { ServedHost } from "./serving-state.ts";
+import { compileSite } from "./site-routes.ts";
 
 export type Probe = {
   readonly host: string;
@@ -17,7 +27,7 @@ export type Probe = {
 /** What a worker found. */
 export type ProbeAnswer =
   | { readonly kind: "file"; readonly digest: string; readonly size: number }
-  /** No file answers: the origin or a 404 would. */
+  /** No file answers: a redirect, the origin or a 404 would. */
   | { readonly kind: "none" }
   /** It is there in its size, and these are not its bytes, or they cannot be read. */
   | { readonly kind: "damaged" }
@@ -27,6 +37,17 @@ export type ProbeExpectation = Probe & {
   /** Null: whatever it is, but it must not fail. */
   readonly expected: Exclude<ProbeAnswer, { kind: "failed" | "damaged" }> | null;
 };
+
+/** A plain GET of `/`, by HTTPS. */
+export function rootRequest(host: string): Pick<RequestFacts, "request" | "target" | "scheme"> {
+  const url = "/";
+  const fields: readonly Field[] = [["Host", host]];
+  return {
+    request: { method: "GET", url, httpVersion: "1.1", fields, hasBody: false },
+    target: parseTarget(url),
+    scheme: "https",
+  };
+}
 
 const pathsMax = 20;
 /** A domain may have hundreds of hosts with the same views: those behind so many questions are asked for `/` only. */
@@ -46,7 +67,7 @@ export function planProbes(
       continue;
     }
     const table = open(views.table);
-    probes.push(expectedRoot(host, site, table, views.prefix));
+    probes.push(...expectedRoot(host, site, table, views.prefix));
     if (probes.length < probesMax)
       for (const file of picked(table, views.prefix, manifest ?? ""))
         probes.push(expectedFile(host, file, views.prefix));
@@ -54,32 +75,55 @@ export function planProbes(
   return probes;
 }
 
+/** Of `/`; and where that is not answered with the index file, of that by its name, for it is to be read all the same. */
 function expectedRoot(
   host: string,
-  { index }: SiteConfig,
+  site: SiteConfig,
   table: ManifestTable,
   prefix: string,
-): ProbeExpectation {
-  for (const name of index) {
-    if (isHidden(name)) continue; // Not for visitors, whatever the devlove says.
-    const file = table.find(prefix + name);
-    if (file !== undefined) return { ...expectedFile(host, file, prefix), path: null };
+): readonly ProbeExpectation[] {
+  const find = (path: string): ManifestFile | undefined => table.find(prefix + path);
+  const index = site.index.filter(isServable).map(find).find(Boolean);
+  const page = site.single_page === null ? undefined : find(site.single_page);
+  const kind = answerToRoot(host, site, index !== undefined, page !== undefined);
+  const file = kind === "file" ? index : kind === "single-page" ? page : undefined;
+  const root: ProbeExpectation =
+    file === undefined
+      ? { host, path: null, expected: { kind: "none" } }
+      : { ...expectedFile(host, file, prefix), path: null };
+  return index === undefined || file === index ? [root] : [root, expectedFile(host, index, prefix)];
+}
+
+/** By the plan of a request; undefined where an origin would be asked. */
+function answerToRoot(
+  name: string,
+  site: SiteConfig,
+  hasIndex: boolean,
+  hasSinglePage: boolean,
+): RequestAnswer["kind"] | undefined {
+  // Rules are for what an origin makes.
+  const routes = compileSite({ redirects: site.redirects, cache: SITE_DEFAULTS.cache });
+  const fact = (isThere: boolean): FileFact => ({ kind: isThere ? "file" : "none" });
+  let facts: RequestFacts = {
+    ...nothingKnown,
+    ...rootRequest(name),
+    host: { kind: "served", host: { name }, compiled: { site, routes } },
+    verdict: { kind: "allow" },
+  };
+  for (;;) {
+    const step = nextStep(facts);
+    if (typeof step !== "string") return step.kind;
+    if (step === "file") facts = { ...facts, file: fact(hasIndex) };
+    else if (step === "single-page") facts = { ...facts, singlePage: fact(hasSinglePage) };
+    // No file that is served as one.
+    else if (step === "not-found-page") facts = { ...facts, notFoundPage: fact(false) };
+    else return undefined;
   }
-  return { host, path: null, expected: { kind: "none" } };
 }
 
 function expectedFile(host: string, file: ManifestFile, prefix: string): ProbeExpectation {
   const expected = { kind: "file", digest: file.sha256, size: file.size } as const;
   return { host, path: file.path.slice(prefix.length), expected };
-}
-
-function isHidden(path: string): boolean {
-  return path
-    .split("/")
-    .some(
-      (segment, at) =>
-        segment === "" || (segment.startsWith(".") && !(at === 0 && segment === ".well-known")),
-    );
 }
 
 function picked(table: ManifestTable, prefix: string, manifest: string): readonly ManifestFile[] {

@@ -60,6 +60,16 @@ export type RequestFacts = {
   readonly stored: StoredFact | undefined;
 };
 
+export const nothingKnown: Omit<RequestFacts, "request" | "target" | "scheme"> = {
+  host: undefined,
+  verdict: undefined,
+  file: undefined,
+  singlePage: undefined,
+  notFoundPage: undefined,
+  rule: undefined,
+  stored: undefined,
+};
+
 /** One look at the cache. */
 export type StoredFact = ReuseContext & {
   /** Selected for the request. */

@@ -20,6 +20,7 @@ import type { CacheInput, SiteInput } from "../../../src/core/serving/effective-
 import { encodeManifestTable } from "../../../src/core/serving/manifest-table.ts";
 import {
   nextStep,
+  nothingKnown,
   type FileFact,
   type RequestAnswer,
   type RequestFacts,
@@ -154,13 +155,7 @@ function planned(
     request: { method, url, httpVersion: "1.1", fields, hasBody: hasBody(method, body) },
     target,
     scheme: "http",
-    host: undefined,
-    verdict: undefined,
-    file: undefined,
-    singlePage: undefined,
-    notFoundPage: undefined,
-    rule: undefined,
-    stored: undefined,
+    ...nothingKnown,
   };
   for (;;) {
     const step = nextStep(facts);

@@ -88,6 +88,31 @@ test("the index that answers is the first that is there and not hidden", () => {
   expect(none?.expected).toEqual({ kind: "none" });
 });
 
+test("without an index, `/` is answered by the single page where there is no backend", () => {
+  const views = viewsOf([file("app.html", 1), file("b.html", 2)]);
+  const backend = { urls: ["http://127.0.0.1:1"] };
+  const page = { single_page: "app.html" };
+  const rootOf = (site: SiteInput) => plan([hostOf("a.example", views, site)])[0];
+  const expected = { kind: "file", digest: digest(1), size: 1 };
+  expect(rootOf(page)).toEqual({ host: "a.example", path: null, expected });
+  expect(rootOf({ ...page, backend })?.expected).toEqual({ kind: "none" });
+  expect(rootOf({ single_page: "no.html", not_found: "b.html" })?.expected).toEqual({
+    kind: "none",
+  });
+});
+
+test("where `/` is redirected no file answers it, and the index file is asked for by its name", () => {
+  const views = viewsOf([
+    file("index.html", 1),
+    ...Array.from({ length: 100 }, (_, i) => file(`f${i}`, i + 2)),
+  ]);
+  const redirects = [{ from: "/", to: "/en/", status: 302 as const }];
+  const [root, index] = plan([hostOf("a.example", views, { redirects })]);
+  expect(root).toEqual({ host: "a.example", path: null, expected: { kind: "none" } });
+  const expected = { kind: "file", digest: digest(1), size: 1 };
+  expect(index).toEqual({ host: "a.example", path: "index.html", expected });
+});
+
 test("views of the host's own may hold anything; without devlove nothing is asked", () => {
   const directory = { kind: "directory", root: "/srv" } as const;
   const hosts = [

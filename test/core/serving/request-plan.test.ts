@@ -7,6 +7,7 @@ import { effectiveDevlove, type SiteInput } from "../../../src/core/serving/effe
 import type { RequestHead } from "../../../src/core/serving/request-check.ts";
 import {
   nextStep,
+  nothingKnown,
   type HostFact,
   type RequestFacts,
 } from "../../../src/core/serving/request-plan.ts";
@@ -31,13 +32,7 @@ function factsOf(asked: Asked = {}, known: Partial<RequestFacts> = {}): RequestF
     request: { method, url, httpVersion, fields, hasBody },
     target: parseTarget(url),
     scheme: "https",
-    host: undefined,
-    verdict: undefined,
-    file: undefined,
-    singlePage: undefined,
-    notFoundPage: undefined,
-    rule: undefined,
-    stored: undefined,
+    ...nothingKnown,
     ...known,
   };
 }

@@ -4,7 +4,7 @@
 import type { FileHandle } from "node:fs/promises";
 import type { ByteRange, Validators } from "../../../core/http/conditional.ts";
 import type { AnswerBody } from "../doors/answer.ts";
-import { decodePath } from "../../../core/http/request-path.ts";
+import { decodePath, isServable } from "../../../core/http/request-path.ts";
 import type { SiteSettings } from "../../../core/serving/effective-devlove.ts";
 import type { FileFact } from "../../../core/serving/request-plan.ts";
 
@@ -108,14 +108,4 @@ export async function routeStatic(
 export async function findPage(files: SiteFiles, path: string | null): Promise<FileFound> {
   const file = path === null ? undefined : await files.find(path);
   return file === undefined ? none : { kind: "file", file };
-}
-
-/** Empty segments name nothing. Hidden files are not for visitors, but for /.well-known/ (RFC 8615). */
-function isServable(path: string): boolean {
-  const segments = path.split("/");
-  if (segments.at(-1) === "") segments.pop();
-  return segments.every(
-    (segment, at) =>
-      segment !== "" && (!segment.startsWith(".") || (at === 0 && segment === ".well-known")),
-  );
 }

@@ -1,10 +1,11 @@
 // Asking a staged state what it would answer, inside the worker that would: what is found and whether its bytes can be read. Nothing is sent,
 // counted or recorded.
 
-import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
+import { rootRequest, type Probe, type ProbeAnswer } from "../../../core/serving/plan-probes.ts";
 import { messageOf } from "../../../core/faults.ts";
 import type { HostTable } from "./host-table.ts";
-import { routeStatic, wholeBytesMax, type SiteFile } from "../files/site-files.ts";
+import { wholeBytesMax, type SiteFile } from "../files/site-files.ts";
+import { foresee, SiteFacts } from "../site-facts.ts";
 
 /** Never rejects. One after another: visitors go first. */
 export async function answerProbes(
@@ -25,24 +26,30 @@ function isBadSector(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "EIO";
 }
 
-async function answerProbe(table: HostTable | undefined, probe: Probe): Promise<ProbeAnswer> {
-  const routed = table?.route(probe.host);
-  if (routed?.kind !== "served" || routed.host.name !== probe.host)
+async function answerProbe(
+  table: HostTable | undefined,
+  { host, path }: Probe,
+): Promise<ProbeAnswer> {
+  const found = table?.route(host);
+  if (table === undefined || found?.kind !== "served" || found.host.name !== host)
     return { kind: "failed", reason: "the host is not served" };
-  const { compiled } = routed;
+  const { compiled } = found;
   if (compiled === undefined) return { kind: "failed", reason: "no devlove is active" };
-  const { site, files, routes } = compiled;
-  routes.redirect("/");
-  routes.cache("/");
-  if (probe.path !== null) return await readable(await files.find(probe.path));
-  const route = await routeStatic(files, "/", site.index);
-  return await readable(route.kind === "file" ? route.file : undefined);
+  compiled.routes.cache("/"); // A rule that throws shows.
+  if (path !== null) {
+    await using file = await compiled.files.find(path);
+    return await readable(file);
+  }
+  const { request, target, scheme } = rootRequest(host);
+  await using root = new SiteFacts(request, target, scheme);
+  const step = await foresee(root, table, host);
+  const isFile = step !== "stored" && (step.kind === "file" || step.kind === "single-page");
+  return await readable(isFile ? root.foundFile : undefined);
 }
 
 /** Its first bytes, or all of a small one: what is missing, cut short or on a bad sector shows, and other bytes in a small one. */
-async function readable(found: SiteFile | undefined): Promise<ProbeAnswer> {
-  if (found === undefined) return { kind: "none" };
-  await using file = found;
+async function readable(file: SiteFile | undefined): Promise<ProbeAnswer> {
+  if (file === undefined) return { kind: "none" };
   const { size, digest } = file;
   const body = await file.body({ first: 0, last: Math.min(size, wholeBytesMax) - 1 });
   if (!(body instanceof Uint8Array)) for await (const _ of body) void _;
