@@ -1,6 +1,6 @@
 // Keys and certificates of this deployment site: the vault that holds them, and what brings them into what is served.
 
-import { every } from "../base/wait.ts";
+import { repeating } from "../base/wait.ts";
 import type { WorkerPool } from "./accelerator/pool/workers.ts";
 import type { Ground } from "./ground.ts";
 import type { Serving } from "./steering/serving.ts";
@@ -30,14 +30,11 @@ export async function openKeptCertificates(
   const getSnapshot = async (signal: AbortSignal) => client.getSnapshot(signal);
   const changes = new VaultChanges({ vault, serving, documents, getSnapshot, random, ...common });
   await changes.restore();
-  const own = new AbortController();
-  const expiring = every(expiryPeriodMs, () => vault.tellExpiry(), {
-    stop: AbortSignal.any([common.stop, own.signal]),
-    onError: (error) => log.error({ err: error }, "looking at the expiry of certificates failed"),
-  });
-  stack.defer(async () => {
-    own.abort();
-    await expiring;
-  });
+  stack.use(
+    repeating(expiryPeriodMs, () => vault.tellExpiry(), {
+      stop: common.stop,
+      onError: (error) => log.error({ err: error }, "looking at the expiry of certificates failed"),
+    }),
+  );
   return { vault, changes };
 }

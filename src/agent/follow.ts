@@ -1,7 +1,7 @@
 // What follows central: the link with its appliers, and the word that no clear was missed.
 
 import { join } from "node:path";
-import { every, sleep } from "../base/wait.ts";
+import { repeating, sleep } from "../base/wait.ts";
 import { edgeFacts } from "./admin/edge-facts.ts";
 import { dryRun } from "./dry-run.ts";
 import type { Ground } from "./ground.ts";
@@ -36,7 +36,7 @@ export function openLink(
     documents: db,
     sets,
     watch,
-    setChanges: stack.use(openSetChanges(ground, served)),
+    setChanges: openSetChanges(stack, ground, served),
     viewsets,
     activations: releases.activations,
     epoch: () => db.ledger.position.epoch,
@@ -83,26 +83,26 @@ export function openLink(
 
 /** With what becomes of sets that are behind, and of elements that belong to none. */
 function openSetChanges(
+  stack: AsyncDisposableStack,
   { options, common, client, sets, setWatch: watch }: Ground,
   { serving }: ServedParts,
-): SetChanges & AsyncDisposable {
+): SetChanges {
   const { settings, now, random, log } = options;
   const contents = new BotSetContents(client, join(settings.state_dir, "sets"), now);
   const changes = new SetChanges({ sets, client, contents, watch, serving });
-  const own = new AbortController();
-  const stop = AbortSignal.any([common.stop, own.signal]);
-  const tend = async (): Promise<void> => {
+  const tend = async (stop: AbortSignal): Promise<void> => {
     await sets.sweep(stop);
     await changes.heal(stop);
   };
-  const onError = (error: unknown): void => log.error({ err: error }, "tending bot sets failed");
-  const tending = every(tendPeriodMs, tend, { stop, spread: 0.2, random, onError });
-  return Object.assign(changes, {
-    [Symbol.asyncDispose]: async () => {
-      own.abort();
-      await tending;
-    },
-  });
+  stack.use(
+    repeating(tendPeriodMs, tend, {
+      stop: common.stop,
+      spread: 0.2,
+      random,
+      onError: (error) => log.error({ err: error }, "tending bot sets failed"),
+    }),
+  );
+  return changes;
 }
 
 /** What was cached before this start waits for central's word that no clear was missed; after so long the settings decide. */

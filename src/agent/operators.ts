@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { startControlSocket } from "../base/control-socket.ts";
-import { every } from "../base/wait.ts";
+import { repeating } from "../base/wait.ts";
 import { ManifestTable } from "../core/serving/manifest-table.ts";
 import { reportCertificatesMax, type Report, type Traffic } from "../wire/channel.ts";
 import { startAdminServer } from "./admin/admin-server.ts";
@@ -92,16 +92,12 @@ function watchCookies({ ground: { options, common }, served }: Parts): AsyncDisp
     const domains = served.serving.state.domains.map(({ name }) => name);
     watch.take(await served.pool.metrics(), domains, performance.now());
   };
-  const own = new AbortController();
-  const stop = AbortSignal.any([common.stop, own.signal]);
-  const onError = (error: unknown): void => log.error({ err: error }, "counting cookies failed");
-  const looking = every(cookiesPeriodMs, look, { stop, spread: 0.2, random, onError });
-  return {
-    [Symbol.asyncDispose]: async () => {
-      own.abort();
-      await looking;
-    },
-  };
+  return repeating(cookiesPeriodMs, look, {
+    stop: common.stop,
+    spread: 0.2,
+    random,
+    onError: (error) => log.error({ err: error }, "counting cookies failed"),
+  });
 }
 
 function withTraffic(traffic: Traffic | undefined): { readonly traffic?: Traffic } {
@@ -257,13 +253,7 @@ function controlPorts(
     cacheClear: async ({ domain, host, patterns }) => {
       const began = performance.now();
       const clearId = `local-${randomUUID()}`;
-      const { applied, gone } = index.clear({
-        clearId,
-        domain,
-        host,
-        patterns,
-        seq: 0,
-      });
+      const { applied, gone } = index.clear({ clearId, domain, host, patterns, seq: 0 });
       return {
         clear_id: clearId,
         ...snakeCase(await applied),

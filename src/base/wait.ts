@@ -39,37 +39,49 @@ export async function retry<T>(action: () => Promise<T>, options: RetryOptions):
       const verdict = options.onFailure(error, attempt);
       if (verdict === false) throw error;
       const leastMs = typeof verdict === "number" ? verdict : 0;
-      if (
-        !(await sleep(
-          leastMs + backoffMs(attempt, options.random(), options.backoff),
-          options.stop,
-        ))
-      )
-        throw error;
+      const waitMs = leastMs + backoffMs(attempt, options.random(), options.backoff);
+      if (!(await sleep(waitMs, options.stop))) throw error;
     }
   }
 }
+
+export type EveryOptions = {
+  readonly stop: AbortSignal;
+  readonly spread?: number;
+  readonly random?: () => number;
+  readonly onError: (error: unknown) => void;
+};
 
 /** Runs `action` after `periodMs` ± `spread` again and again until stopped; an error goes to `onError` and the loop goes on. */
 export async function every(
   periodMs: number,
   action: () => Promise<void> | void,
-  options: {
-    stop: AbortSignal;
-    spread?: number;
-    random?: () => number;
-    onError: (error: unknown) => void;
-  },
+  { stop, spread = 0, random = Math.random, onError }: EveryOptions,
 ): Promise<void> {
-  const spread = options.spread ?? 0;
-  const random = options.random ?? Math.random;
-  while (await sleep(periodMs * (1 + spread * (2 * random() - 1)), options.stop)) {
+  while (await sleep(periodMs * (1 + spread * (2 * random() - 1)), stop)) {
     try {
       await action();
     } catch (error) {
-      if (!options.stop.aborted) options.onError(error);
+      if (!stop.aborted) onError(error);
     }
   }
+}
+
+/** As `every`, until it is disposed too: the action under way is told by its signal, and waited for. */
+export function repeating(
+  periodMs: number,
+  action: (stop: AbortSignal) => Promise<void> | void,
+  options: EveryOptions,
+): AsyncDisposable {
+  const own = new AbortController();
+  const stop = AbortSignal.any([options.stop, own.signal]);
+  const running = every(periodMs, () => action(stop), { ...options, stop });
+  return {
+    [Symbol.asyncDispose]: async () => {
+      own.abort();
+      await running;
+    },
+  };
 }
 
 /** Resolves when the signal aborts, at once when it has. */
