@@ -9,7 +9,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import type { AddressInfo, ListenOptions, Server as NetServer } from "node:net";
-import { AccelError, messageOf } from "../core/faults.ts";
+import { AccelError, messageOf, systemCode } from "../core/faults.ts";
 import { refuseBroken } from "./broken-http.ts";
 
 export type Listener = AsyncDisposable & { readonly server: Server; readonly port: number };
@@ -102,7 +102,7 @@ export async function listen(server: NetServer, where: ListenOptions): Promise<v
     await promise;
   } catch (error) {
     const place = where.path ?? `${where.host ?? "*"}:${where.port}`;
-    const taken = error instanceof Error && "code" in error && error.code === "EADDRINUSE";
+    const taken = systemCode(error) === "EADDRINUSE";
     throw taken
       ? new AccelError("PORT_TAKEN", `${place} is in use by another process`)
       : new AccelError("ADDRESS_UNUSABLE", `cannot listen on ${place}: ${messageOf(error)}`);

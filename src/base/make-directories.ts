@@ -2,6 +2,7 @@
 
 import { mkdirSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { systemCode } from "../core/faults.ts";
 
 /** The topmost directory that was made; undefined where all were there. Throws what the file system says, ENOTDIR where a file is in the way. */
 export function makeDirectories(path: string, mode = 0o700): string | undefined {
@@ -12,7 +13,7 @@ export function makeDirectories(path: string, mode = 0o700): string | undefined 
       mkdirSync(at, { mode });
     } catch (error) {
       // Another process may have been faster.
-      if (codeOf(error) !== "EEXIST" || !isThere(at)) throw error;
+      if (systemCode(error) !== "EEXIST" || !isThere(at)) throw error;
     }
   }
   return missing.at(-1);
@@ -22,12 +23,8 @@ function isThere(path: string): boolean {
   try {
     if (statSync(path).isDirectory()) return true;
   } catch (error) {
-    if (codeOf(error) === "ENOENT") return false;
+    if (systemCode(error) === "ENOENT") return false;
     throw error;
   }
   throw Object.assign(new Error(`ENOTDIR: ${path} is not a directory`), { code: "ENOTDIR" });
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
 }

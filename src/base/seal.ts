@@ -4,7 +4,7 @@
 
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { AccelError, messageOf } from "../core/faults.ts";
+import { AccelError, messageOf, systemCode } from "../core/faults.ts";
 import { writeDurable } from "./durable-file.ts";
 
 export type Sealer = {
@@ -60,7 +60,7 @@ export async function openKeyFile(path: string): Promise<Uint8Array> {
   try {
     text = readFileSync(path, "utf8").trim();
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) {
+    if (systemCode(error) !== "ENOENT") {
       throw new AccelError(
         "SECRET_UNREADABLE",
         `the key file ${path} cannot be read: ${messageOf(error)}`,

@@ -1,7 +1,7 @@
 // Opening and migrating a SQLite file the way every store here needs it: WAL, an explicit sync level, no mmap (a damaged file must not end the process), bounded waiting.
 
 import Database from "better-sqlite3";
-import { AccelError } from "../core/faults.ts";
+import { AccelError, systemCode } from "../core/faults.ts";
 
 export type Sqlite = Database.Database;
 export type Statement<Parameters extends unknown[] = unknown[], Row = unknown> = Database.Statement<
@@ -53,6 +53,6 @@ export function migrate(db: Sqlite, migrations: readonly Migration[]): void {
 
 /** Whether an error says that the file is no intact database, so that it can be set aside and made anew. */
 export function isCorruption(error: unknown): boolean {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const code = systemCode(error) ?? "";
   return code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB";
 }

@@ -3,7 +3,7 @@
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { AccelError, messageOf } from "../core/faults.ts";
+import { AccelError, messageOf, systemCode } from "../core/faults.ts";
 import { makeDirectories } from "./make-directories.ts";
 
 /** Creates the directory where needed. Throws STATE_DIR_UNUSABLE or STATE_DIR_LOCKED; release by disposing. */
@@ -31,9 +31,7 @@ export function lockStateDir(stateDir: string): Disposable {
     db.exec("BEGIN EXCLUSIVE");
   } catch (error) {
     db.close();
-    const locked =
-      error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
-    throw locked
+    throw systemCode(error)?.startsWith("SQLITE_BUSY") === true
       ? new AccelError(
           "STATE_DIR_LOCKED",
           `the state directory ${stateDir} is in use by another process`,

@@ -243,6 +243,13 @@ export function messageOf(thrown: unknown): string {
   return String(thrown);
 }
 
+/** The code of an error of Node or SQLite, `ENOENT` for example; undefined where there is none. */
+export function systemCode(thrown: unknown): string | undefined {
+  return thrown instanceof Error && "code" in thrown && typeof thrown.code === "string"
+    ? thrown.code
+    : undefined;
+}
+
 /** The code of anything thrown: foreign errors are INTERNAL. */
 export function codeOf(thrown: unknown): FaultCode {
   return thrown instanceof AccelError ? thrown.code : "INTERNAL";

@@ -3,16 +3,19 @@
 //   <directory>/<sha256>.<n>.part    what has arrived (n: for several hosts with the same set); it outlives this process, and goes when it was read or nobody asked for it for a day
 // Memory holds one piece at a time, whatever the size of the set.
 
-import { createHash, type Hash } from "node:crypto";
+import { createHash } from "node:crypto";
 import { constants } from "node:fs";
-import { mkdir, open, readdir, rm, stat, type FileHandle } from "node:fs/promises";
+import { mkdir, open, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { hashStart, writeAll } from "../../base/file-bytes.ts";
 import { AccelError, codeOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
+import { parseJson } from "../../core/journal/json-text.ts";
 import type { SetElement } from "../../core/addresses/set-digest.ts";
 import { decodeBotElement } from "../../wire/snapshot.ts";
 import { describeErrors } from "../../wire/validate.ts";
-import type { CentralClient } from "./central-client.ts";
+import type { CentralClient, GetBlob } from "./central-client.ts";
+import { receiveBlob } from "./receive-blob.ts";
 
 /** 20 million elements of 60 bytes. */
 const contentBytesMax = 2 ** 30;
@@ -21,8 +24,6 @@ const pieceBytes = 2 ** 16;
 const lineBytesMax = 4_096;
 const partAgeMaxMs = 86_400_000;
 
-/** How much is in the file, and the hash of it. */
-type Arriving = { hash: Hash; at: number };
 type Client = Pick<CentralClient, "getBlob">;
 
 export class BotSetContents {
@@ -57,60 +58,36 @@ export class BotSetContents {
 
   async #receive(blob: Sha256, part: string, signal: AbortSignal): Promise<void> {
     await using file = await open(part, constants.O_RDWR | constants.O_CREAT, 0o600);
-    const { size: began } = await file.stat();
-    const arriving: Arriving = { hash: await hashOf(file, began), at: began };
+    const { size } = await file.stat();
+    let hash = await hashStart(file, size);
+    const sink = {
+      at: hash === undefined ? 0 : size,
+      add: async (chunk: Uint8Array) => {
+        await writeAll(file, chunk, sink.at);
+        hash?.update(chunk);
+        sink.at += chunk.length;
+      },
+      clear: async () => {
+        hash = createHash("sha256");
+        sink.at = 0;
+        await file.truncate(0);
+      },
+    };
+    if (hash === undefined) await sink.clear();
     // All of it may have arrived before.
-    if (began > 0 && arriving.hash.copy().digest("hex") === blob) return;
-    for (let before = -1; ;) {
-      try {
-        before = arriving.at;
-        await this.#append(blob, file, arriving, signal);
-        break;
-      } catch (error) {
-        const isBroken = codeOf(error) === "CENTRAL_UNREACHABLE";
-        // What central refuses to continue is asked for from its first byte.
-        if (!isBroken) await file.truncate(0);
-        // As long as it gets on it goes on at once: by the next question the set may be another, and nothing would ever be whole.
-        if (!isBroken || arriving.at <= before || signal.aborted) throw error;
-      }
+    if (size > 0 && hash?.copy().digest("hex") === blob) return;
+    const want = { blob, what: "bot set", bytesMax: contentBytesMax, isText: false };
+    const getBlob: GetBlob = async (...asked) => this.#client.getBlob(...asked);
+    try {
+      await receiveBlob(want, sink, getBlob, signal);
+    } catch (error) {
+      // What central refuses to continue is asked for from its first byte.
+      if (codeOf(error) !== "CENTRAL_UNREACHABLE") await file.truncate(0);
+      throw error;
     }
-    if (arriving.hash.digest("hex") === blob) return;
+    if (hash?.digest("hex") === blob) return;
     await file.truncate(0);
     throw new AccelError("BLOB_MISMATCH", `bot set ${blob} arrived with another digest`);
-  }
-
-  async #append(
-    blob: Sha256,
-    file: FileHandle,
-    arriving: Arriving,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const stream = await this.#client.getBlob(blob, arriving.at, signal);
-    try {
-      if (stream.from !== arriving.at) {
-        // Central does not do ranges: from the first byte, then.
-        arriving.hash = createHash("sha256");
-        arriving.at = 0;
-        await file.truncate(0);
-      }
-      for await (const chunk of stream.chunks) {
-        if (arriving.at + chunk.length > contentBytesMax)
-          throw new AccelError(
-            "MESSAGE_INVALID",
-            `bot set ${blob} is larger than ${contentBytesMax} bytes`,
-          );
-        await writeAll(file, chunk, arriving.at);
-        arriving.hash.update(chunk);
-        arriving.at += chunk.length;
-      }
-    } finally {
-      stream.cancel();
-    }
-    if (arriving.at < (stream.size ?? 0))
-      throw new AccelError(
-        "CENTRAL_UNREACHABLE",
-        `bot set ${blob} broke off after ${arriving.at} bytes`,
-      );
   }
 
   async #dropOld(): Promise<void> {
@@ -120,23 +97,6 @@ export class BotSetContents {
       if (this.#now().getTime() - mtimeMs > partAgeMaxMs) await rm(path, { force: true });
     }
   }
-}
-
-async function hashOf(file: FileHandle, length: number): Promise<Hash> {
-  const hash = createHash("sha256");
-  const buffer = Buffer.allocUnsafe(pieceBytes);
-  for (let at = 0; at < length;) {
-    const { bytesRead } = await file.read(buffer, 0, buffer.length, at);
-    if (bytesRead === 0) break;
-    hash.update(buffer.subarray(0, bytesRead));
-    at += bytesRead;
-  }
-  return hash;
-}
-
-async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
-  for (let at = 0; at < bytes.length;)
-    at += (await file.write(bytes, at, bytes.length - at, position + at)).bytesWritten;
 }
 
 async function* elementsOf(blob: Sha256, part: string): AsyncGenerator<readonly SetElement[]> {
@@ -164,13 +124,4 @@ function parseLines(blob: Sha256, text: string): readonly SetElement[] {
     const why = describeErrors(decoded.errors);
     throw new AccelError("MESSAGE_INVALID", `bot set ${blob}: ${why}`);
   });
-}
-
-/** Undefined for what is no JSON: no schema accepts it. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

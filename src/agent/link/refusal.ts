@@ -1,5 +1,6 @@
 // What central's refusals mean to the agent, and which of them only time can heal.
 
+import { parseJson } from "../../core/journal/json-text.ts";
 import { AccelError, codeOf, messageOf, type FaultCode } from "../../core/faults.ts";
 import { decodeAgentApiError, type AgentApiError } from "../../wire/token.ts";
 
@@ -36,12 +37,8 @@ export function linkRefusal(status: number, text: string, what: string): AccelEr
 
 /** Central's own words; undefined when the answer is not central's. */
 export function refusalBody(text: string): AgentApiError | undefined {
-  try {
-    const decoded = decodeAgentApiError(JSON.parse(text));
-    return decoded.ok ? decoded.value : undefined;
-  } catch {
-    return undefined;
-  }
+  const decoded = decodeAgentApiError(parseJson(text));
+  return decoded.ok ? decoded.value : undefined;
 }
 
 /** Says nothing about what was asked, only that central cannot be asked now: repeated without end. */

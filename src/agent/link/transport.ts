@@ -3,6 +3,7 @@
 import type { Readable } from "node:stream";
 import { getCACertificates } from "node:tls";
 import { Pool, type Dispatcher } from "undici";
+import { parseJson } from "../../core/journal/json-text.ts";
 import { AccelError } from "../../core/faults.ts";
 import { describeErrors, type Decoder } from "../../wire/validate.ts";
 import { takesHeader, takesPositions } from "../../wire/position.ts";
@@ -135,12 +136,8 @@ export async function readRefusal(answer: Dispatcher.ResponseData, what: string)
 
 /** Throws MESSAGE_INVALID with what is wrong in the answer. */
 export function decodeAnswer<T>(decode: Decoder<T>, text: string, what: string): T {
-  let raw: unknown;
-  try {
-    raw = JSON.parse(text);
-  } catch {
-    throw new AccelError("MESSAGE_INVALID", `${what}: the answer is no JSON`);
-  }
+  const raw = parseJson(text);
+  if (raw === undefined) throw new AccelError("MESSAGE_INVALID", `${what}: the answer is no JSON`);
   const decoded = decode(raw);
   if (decoded.ok) return decoded.value;
   throw new AccelError(

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { closeSync, fstatSync, openSync, readdirSync, readSync } from "node:fs";
 import { blobPath } from "../../core/blob-path.ts";
-import { messageOf } from "../../core/faults.ts";
+import { messageOf, systemCode } from "../../core/faults.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
 import type { WalkPosition, WalkMessage } from "./messages.ts";
 
@@ -147,8 +147,9 @@ export class Walk {
         closeSync(file);
       }
     } catch (error) {
-      const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";
-      return isMissing ? { kind: "missing" } : { kind: "unreadable", reason: messageOf(error) };
+      return systemCode(error) === "ENOENT"
+        ? { kind: "missing" }
+        : { kind: "unreadable", reason: messageOf(error) };
     }
   }
 

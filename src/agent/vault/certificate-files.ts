@@ -3,6 +3,7 @@
 
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { parseJson } from "../../core/journal/json-text.ts";
 import { writeDurable } from "../../base/durable-file.ts";
 import { sha256Of, type Sha256 } from "../../core/ids.ts";
 import { decodeCertificates, type CertificateState } from "../../wire/vault.ts";
@@ -48,12 +49,8 @@ const nameOf = (sha256: Sha256): string => `certificates-${sha256}.json`;
 
 /** A text: what is wrong with them. */
 export function parseCertificates(bytes: Uint8Array): readonly CertificateState[] | string {
-  let raw: unknown;
-  try {
-    raw = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
-  } catch {
-    return "they are no JSON";
-  }
+  const raw = parseJson(bytes);
+  if (raw === undefined) return "they are no JSON";
   const decoded = decodeCertificates(raw);
   if (decoded.ok) return decoded.value.certificates;
   // Where, and not what: a message must not hold what a key may be part of.

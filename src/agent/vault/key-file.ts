@@ -10,9 +10,10 @@
 // reads the secret's file as well.
 
 import { readFile, rename } from "node:fs/promises";
+import { parseJson } from "../../core/journal/json-text.ts";
 import { writeDurable } from "../../base/durable-file.ts";
 import { openSymmetricKey, type SiteCredentials } from "../../base/vault-seal.ts";
-import { codeOf } from "../../core/faults.ts";
+import { codeOf, systemCode } from "../../core/faults.ts";
 import type { SymmetricKeyState } from "../../wire/vault.ts";
 
 export type KeptKey = SymmetricKeyState & {
@@ -27,7 +28,7 @@ export async function readKeys(path: string): Promise<readonly KeptKey[]> {
   try {
     raw = parseJson(await readFile(path, "utf8"));
   } catch (error) {
-    if (isMissing(error)) return [];
+    if (systemCode(error) === "ENOENT") return [];
     throw error;
   }
   const keys = parseFile(raw);
@@ -101,18 +102,5 @@ function opened(
   } catch (error) {
     if (codeOf(error) === "SECRET_UNREADABLE") return undefined;
     throw error;
-  }
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOENT";
-}
-
-/** Undefined for what is no JSON: no schema accepts it. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

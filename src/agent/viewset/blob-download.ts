@@ -8,7 +8,7 @@ import { open, rm, type FileHandle } from "node:fs/promises";
 import { AccelError, codeOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { GetBlob } from "../link/central-client.ts";
-import { digestOf, hashStart, writeAll } from "./file-bytes.ts";
+import { digestOf, hashStart, writeAll } from "../../base/file-bytes.ts";
 
 export type WantedBlob = {
   readonly sha256: Sha256;

@@ -23,7 +23,6 @@ import type { GetBlob } from "../link/central-client.ts";
 import { downloadBlob, type WantedBlob } from "./blob-download.ts";
 import { PartialFiles, sweepIncoming } from "./blob-parts.ts";
 import { BlobUses } from "./blob-uses.ts";
-import { digestOf, isBadSector, isMissing, writeAll } from "./file-bytes.ts";
 import { inParallel, Slots } from "./parallel.ts";
 import { SharedTransfers } from "./shared-transfers.ts";
 import {
@@ -33,6 +32,7 @@ import {
   type Source,
   type StillFile,
 } from "./still-file.ts";
+import { digestOf, isBadSector, isMissing, writeAll } from "../../base/file-bytes.ts";
 
 export type StoredBlob = { readonly sha256: Sha256; readonly size: number };
 

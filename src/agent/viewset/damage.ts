@@ -6,7 +6,7 @@ import { Mutex } from "../../base/mutex.ts";
 import { blobPath } from "../../core/blob-path.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { BlobStore } from "./blob-store.ts";
-import { digestOf, hashStart, isBadSector } from "./file-bytes.ts";
+import { digestOf, hashStart, isBadSector } from "../../base/file-bytes.ts";
 
 export class Damage {
   readonly #store: Pick<BlobStore, "dir" | "remove" | "removeSeen">;

@@ -1,5 +1,6 @@
 // A manifest from its bytes, and the blobs that it needs. What is wrong with a manifest is wrong for ever: its digest names these bytes and no others.
 
+import { parseJson } from "../../core/journal/json-text.ts";
 import { blobList, type BlobList } from "../../core/blob-list.ts";
 import { AccelError } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
@@ -60,11 +61,9 @@ export function readTakenManifest(bytes: Uint8Array): ReadVersion {
 }
 
 function parse(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
-  } catch {
-    throw new ManifestFault(["it is not JSON in UTF-8"]);
-  }
+  const raw = parseJson(bytes);
+  if (raw === undefined) throw new ManifestFault(["it is not JSON in UTF-8"]);
+  return raw;
 }
 
 /** For what is new to this host. Throws ManifestFault. */

@@ -9,7 +9,7 @@ import mime from "mime";
 import type { BackendRules } from "../../core/serving/backend-url.ts";
 import { blobPath } from "../../core/blob-path.ts";
 import { canonicalJson } from "../../core/journal/canonical-json.ts";
-import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
+import { AccelError, codeOf, messageOf, systemCode } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { devloveSchemaId } from "../../wire/devlove.ts";
 import { caseFaults, manifestBytesMax, type Manifest, blobBytesMax } from "../../wire/manifest.ts";
@@ -25,7 +25,6 @@ import { inParallel, Slots } from "./parallel.ts";
 import type { Room, ReadFiles, UnreadRoom } from "./room.ts";
 import {
   type SiteLocation,
-  codeOfSystem,
   systemReason,
   walkSite,
   type WalkedFile,
@@ -392,7 +391,7 @@ async function openViews(viewsDir: string): Promise<Root> {
 /** What vanishes, or leads out of the root meanwhile, is left to the next look. */
 function refuseUnlessGone(error: unknown, path: string): void {
   if (!(error instanceof Unopened)) throw error;
-  const code = codeOfSystem(error.cause);
+  const code = systemCode(error.cause);
   if (code === undefined || !["ENOENT", "ENOTDIR", "ELOOP"].includes(code))
     throw new AccelError(
       "IMPORT_IMPOSSIBLE",

@@ -9,7 +9,7 @@ import type { BigIntStats, Dirent } from "node:fs";
 import { lstat, readdir } from "node:fs/promises";
 import { identityOf, type Found, type Root } from "../../base/below-root.ts";
 import { caseCollisions, describeCollision } from "../../core/case-collisions.ts";
-import { AccelError } from "../../core/faults.ts";
+import { AccelError, systemCode } from "../../core/faults.ts";
 import { quotedPath } from "../../core/quoted-path.ts";
 import { boundedLine } from "./devlove-text.ts";
 import { inParallel } from "./parallel.ts";
@@ -128,7 +128,7 @@ class Walk {
         this.#leaveOut(prefix.slice(0, -1), "a link back above itself");
       else await this.#list(prefix, found, new Set(above).add(found.place));
     } catch (error) {
-      if (vanished.has(codeOfSystem(error))) return;
+      if (vanished.has(systemCode(error))) return;
       this.#options.signal.throwIfAborted();
       this.#faults.push(`${quotedPath(prefix)} ${systemReason(error)}`);
     }
@@ -180,7 +180,7 @@ class Walk {
       if (stats.isSymbolicLink()) return await this.#follow(path, above);
       return this.#add(path, stats, above);
     } catch (error) {
-      if (!vanished.has(codeOfSystem(error)))
+      if (!vanished.has(systemCode(error)))
         this.#faults.push(`${quotedPath(path)} ${systemReason(error)}`);
       return false;
     }
@@ -192,7 +192,7 @@ class Walk {
       if (found !== undefined) return this.#add(path, found.stats, above);
       this.#leaveOut(path, "a link out of views_dir");
     } catch (error) {
-      if (!vanished.has(codeOfSystem(error))) throw error;
+      if (!vanished.has(systemCode(error))) throw error;
       this.#leaveOut(path, "a link to nothing");
     }
     return false;
@@ -223,15 +223,9 @@ function escaped(name: Buffer): string {
   ).join("");
 }
 
-export function codeOfSystem(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error && typeof error.code === "string"
-    ? error.code
-    : undefined;
-}
-
 /** What an operator can do something about, in words. */
 export function systemReason(error: unknown): string {
-  switch (codeOfSystem(error)) {
+  switch (systemCode(error)) {
     case "ENOENT":
       return "does not exist, or vanished while it was read";
     case "ENOTDIR":

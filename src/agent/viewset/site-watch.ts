@@ -4,8 +4,7 @@
 // its owner wishes, everything is looked at and watched anew (`rescan`).
 
 import { watch, type ChokidarOptions, type FSWatcher } from "chokidar";
-import { messageOf } from "../../core/faults.ts";
-import { codeOfSystem } from "./site-walk.ts";
+import { messageOf, systemCode } from "../../core/faults.ts";
 
 export type WatchOptions = {
   readonly paths: readonly string[];
@@ -150,7 +149,7 @@ export class SiteWatch implements AsyncDisposable {
 
   #failed(watcher: FSWatcher, error: unknown): void {
     if (watcher !== this.#watcher || this.#isClosed) return;
-    if (this.#isPolling || !exhausted.has(codeOfSystem(error) ?? "")) {
+    if (this.#isPolling || !exhausted.has(systemCode(error) ?? "")) {
       this.#options.onError(messageOf(error));
       return;
     }

@@ -7,7 +7,7 @@ import { constants, type BigIntStats } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
 import { sleep } from "../../base/wait.ts";
 import type { Sha256 } from "../../core/ids.ts";
-import { digestOf } from "./file-bytes.ts";
+import { digestOf } from "../../base/file-bytes.ts";
 
 /** A clock tick of the file system (10 ms at 100 Hz) with room. */
 const quietMs = 20;

@@ -6,6 +6,7 @@ import { pipeline } from "node:stream/promises";
 import { constants, createZstdCompress } from "node:zlib";
 import { readBody } from "../../base/http-listener.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
+import { parseJson } from "../../core/journal/json-text.ts";
 import { blobBytesMax, blobCoding, blobSizeField, decodeBlobsWanted } from "../../wire/manifest.ts";
 import { describeErrors } from "../../wire/validate.ts";
 import { agentAnswer, refusal, type AgentAnswer, type AgentRoute } from "./answers.ts";
@@ -109,7 +110,7 @@ export function createBlobsMissingRoute(blobs: BlobFiles): AgentRoute {
   return async ({ request }) => {
     const read = await readBody(request, wantedBytesMax);
     if (!read.ok) return refusal("too_large", "at most 10,000 digests at once");
-    const decoded = decodeBlobsWanted(parseJson(read.body));
+    const decoded = decodeBlobsWanted(parseJson(Buffer.from(read.body).toString("utf8")));
     if (!decoded.ok) return refusal("invalid", describeErrors(decoded.errors));
     return agentAnswer({ missing: await blobs.missing(decoded.value.sha256) });
   };
@@ -152,14 +153,5 @@ function received(outcome: BlobReceived, sha256: Sha256): AgentAnswer {
       return refusal("invalid", "the upload was torn");
     default:
       return outcome satisfies never;
-  }
-}
-
-/** Undefined for what is no JSON: no schema accepts it. */
-export function parseJson(body: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(body).toString("utf8"));
-  } catch {
-    return undefined;
   }
 }

@@ -1,11 +1,11 @@
 // Receipts and reports over plain requests, where a channel cannot be had.
 
+import { parseJson } from "../../core/journal/json-text.ts";
 import { readBody } from "../../base/http-listener.ts";
 import { decodeReport } from "../../wire/channel.ts";
 import { decodeReceiptBatch, type Receipt } from "../../wire/receipt.ts";
 import { describeErrors } from "../../wire/validate.ts";
 import { agentAnswer, refusal, type AgentRoute } from "./answers.ts";
-import { parseJson } from "./blob-routes.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 
 const bodyBytesMax = 4 * 2 ** 20; // 1,000 receipts of 4 KiB.
@@ -17,7 +17,7 @@ export function createReceiptsRoute(
   return async ({ request, deploymentSiteId }) => {
     const read = await readBody(request, bodyBytesMax);
     if (!read.ok) return refusal("too_large", `at most ${bodyBytesMax} bytes of receipts at once`);
-    const decoded = decodeReceiptBatch(parseJson(read.body));
+    const decoded = decodeReceiptBatch(parseJson(Buffer.from(read.body).toString("utf8")));
     if (!decoded.ok) return refusal("invalid", describeErrors(decoded.errors));
     const { instance_id: instanceId, receipts, position } = decoded.value;
     await store.saveReceipts(deploymentSiteId, instanceId, receipts, position);
@@ -30,7 +30,7 @@ export function createReportsRoute(store: AgentStore): AgentRoute {
   return async ({ request, deploymentSiteId }) => {
     const read = await readBody(request, bodyBytesMax);
     if (!read.ok) return refusal("too_large", `a report has at most ${bodyBytesMax} bytes`);
-    const decoded = decodeReport(parseJson(read.body));
+    const decoded = decodeReport(parseJson(Buffer.from(read.body).toString("utf8")));
     if (!decoded.ok) return refusal("invalid", describeErrors(decoded.errors));
     await store.saveReport(deploymentSiteId, decoded.value);
     return { status: 204 };

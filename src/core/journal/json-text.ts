@@ -179,3 +179,14 @@ class Scan {
       : `the character U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
   }
 }
+
+/** Undefined for what is no JSON, or not in UTF-8: no schema accepts it. */
+export function parseJson(text: string | Uint8Array): unknown {
+  try {
+    return JSON.parse(
+      typeof text === "string" ? text : new TextDecoder("utf-8", { fatal: true }).decode(text),
+    );
+  } catch {
+    return undefined;
+  }
+}

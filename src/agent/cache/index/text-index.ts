@@ -1,5 +1,6 @@
 // The FTS5 table beside its base table: whether it covers every entry, making it anew from them, and what counts as damage.
 
+import { systemCode } from "../../../core/faults.ts";
 import type { Sqlite } from "../../../base/sqlite.ts";
 import {
   createTextIndexSql,
@@ -94,13 +95,13 @@ const diskCodes = [
 
 /** Full, failing, forbidden: what may pass without touching the file. Errors of node:fs carry an errno. */
 export function isDiskFault(error: unknown): boolean {
-  if (!(error instanceof Error) || !("code" in error)) return false;
-  const code = String(error.code);
-  return "errno" in error || diskCodes.some((disk) => code.startsWith(disk));
+  const code = systemCode(error);
+  if (code === undefined) return false;
+  return Object(error).errno !== undefined || diskCodes.some((disk) => code.startsWith(disk));
 }
 
 export function isSqliteFull(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "SQLITE_FULL";
+  return systemCode(error) === "SQLITE_FULL";
 }
 
 /**
@@ -108,8 +109,7 @@ export function isSqliteFull(error: unknown): boolean {
  * an SQL error is damage too.
  */
 export function isDamage(error: unknown): boolean {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
-  return code.startsWith("SQLITE_") && !isDiskFault(error);
+  return systemCode(error)?.startsWith("SQLITE_") === true && !isDiskFault(error);
 }
 
 // Whether the text index covers every entry, asked before each clear: words that are missing match nothing and say nothing. FTS5 keeps a count of its rows,

@@ -4,7 +4,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { mkdir, open, unlink, writeFile, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
-import { messageOf } from "../../../core/faults.ts";
+import { messageOf, systemCode } from "../../../core/faults.ts";
 import type { DiskRoom } from "../index/disk-room.ts";
 import {
   inlineBytesMax,
@@ -202,7 +202,7 @@ export class ObjectWriter {
     try {
       return await make(path);
     } catch (error) {
-      if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
+      if (systemCode(error) !== "ENOENT") throw error;
       await mkdir(dirname(path), { recursive: true, mode: 0o700 });
       return make(path);
     }

@@ -6,7 +6,8 @@
 // Beyond these limits, and where the disk refuses, nothing is kept: the gap is told all the same.
 
 import { basename, join } from "node:path";
-import { writeWhole, systemCode, type SpoolFiles } from "./spool-files.ts";
+import { writeWhole, type SpoolFiles } from "./spool-files.ts";
+import { systemCode } from "../../../core/faults.ts";
 
 const corruptFilesMax = 100;
 const corruptBytesMax = 16 * 2 ** 20;

@@ -16,6 +16,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
+import { systemCode } from "../../../core/faults.ts";
 
 /** All throw what the system says. */
 export type SpoolFiles = {
@@ -131,10 +132,6 @@ export function unlinkIfThere(files: SpoolFiles, path: string): void {
 }
 
 /** `ENOSPC`, `EIO`, …; "" for what is no system error. */
-export function systemCode(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "";
-}
-
 export function isDiskFull(error: unknown): boolean {
-  return ["ENOSPC", "EDQUOT", "EFBIG"].includes(systemCode(error));
+  return ["ENOSPC", "EDQUOT", "EFBIG"].includes(systemCode(error) ?? "");
 }

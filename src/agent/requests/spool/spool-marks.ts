@@ -12,7 +12,8 @@ import { join } from "node:path";
 import { formatLaneId, parseLaneId } from "../../../wire/request-log.ts";
 import { gapReasons, parseGapReason, type Dropped, type Gap } from "./gaps.ts";
 import type { LaneMark } from "./lane.ts";
-import { replaceFile, systemCode, type SpoolFiles } from "./spool-files.ts";
+import { replaceFile, type SpoolFiles } from "./spool-files.ts";
+import { systemCode } from "../../../core/faults.ts";
 
 export type SpoolMarks = {
   /** Of the site that the lanes belong to; undefined when an older release wrote this. */

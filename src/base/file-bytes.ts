@@ -2,7 +2,8 @@
 
 import { createHash, type Hash } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
-import { parseSha256, type Sha256 } from "../../core/ids.ts";
+import { systemCode } from "../core/faults.ts";
+import { parseSha256, type Sha256 } from "../core/ids.ts";
 
 const chunkBytes = 2 ** 20;
 
@@ -14,15 +15,11 @@ export function digestOf(hash: Hash): Sha256 {
 
 /** What lay there cannot be read any more. */
 export function isBadSector(error: unknown): boolean {
-  return codeOfSystem(error) === "EIO";
+  return systemCode(error) === "EIO";
 }
 
 export function isMissing(error: unknown): boolean {
-  return codeOfSystem(error) === "ENOENT";
-}
-
-function codeOfSystem(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
+  return systemCode(error) === "ENOENT";
 }
 
 export async function writeAll(
