@@ -27,7 +27,7 @@ const usageOptions = "  --config FILE     settings (default /etc/accel-agent/age
 
 export const runCommand: Command = {
   summary:
-    "Serves the domains of a deployment site until it is told to stop (SIGTERM, SIGINT). SIGHUP reloads what can change live.",
+    "Serves the domains of a deployment site until it is told to stop (SIGTERM, SIGINT). SIGHUP reloads the settings that can change while it runs.",
   usage: `accel-agent run [options]\n\n${usageOptions}`,
   async run(context) {
     const { values } = readArgs(context.args, configOption);
@@ -38,7 +38,7 @@ export const runCommand: Command = {
 
 export const agentCheckCommand: Command = {
   summary:
-    "Checks the settings file and the secret's file; says file, line, key and reason of every error.",
+    "Checks the settings file and the file of the secret; reports every error with file, line, key and reason.",
   usage: `accel-agent check [options]\n\n${usageOptions}`,
   async run({ args, out }) {
     const { values } = readArgs(args, configOption);
@@ -103,7 +103,7 @@ function reload(
     logLevels.set(settings.log_level);
     log.info({ log_level: settings.log_level }, "settings reloaded");
   } catch (error) {
-    log.error({ err: error }, "settings were not reloaded; the old ones stay");
+    log.error({ err: error }, "settings were not reloaded; the old ones stay in force");
   }
   void notify.send("READY=1");
 }

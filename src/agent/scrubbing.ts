@@ -59,7 +59,7 @@ async function mendBlob(
         using _ = await viewsets.prepare(manifest, names, stop, "as taken");
         return true;
       } catch (error) {
-        log.warn({ domain, manifest, error: messageOf(error) }, "a kept version is not whole");
+        log.warn({ domain, manifest, error: messageOf(error) }, "a kept version is not complete");
         return false;
       }
     }),

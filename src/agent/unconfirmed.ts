@@ -22,14 +22,14 @@ export async function startUnconfirmed(
   // A new host: there is nothing that a clear could have been missed for.
   if (!hasState() && (await isEmpty(index))) return;
   if (confirmed.aborted) return;
-  const what = unconfirmed === "serve" ? "served as they are" : "fetched anew from the origin";
+  const what = unconfirmed === "serve" ? "served as they are" : "fetched again from the origin";
   health.raise(
     "clears_unconfirmed",
     "warning",
     `central has not confirmed that no clear was missed; cached responses are ${what}`,
     "Clears given meanwhile take effect when central answers.",
   );
-  log.warn({ unconfirmed }, "starting without central's word on missed clears");
+  log.warn({ unconfirmed }, "starting before central has confirmed that no clear was missed");
 }
 
 /** An index that does not answer may hold anything. */

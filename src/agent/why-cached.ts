@@ -81,9 +81,9 @@ function departureText(
 ): string {
   switch (reason) {
     case "cleared":
-      return clear === null ? "cleared, by a clear that is not known any more" : "cleared";
+      return clear === null ? "cleared, by a clear that is no longer known" : "cleared";
     case "evicted":
-      return "evicted: not used for the longest time when the cache was full";
+      return "evicted: least recently used when the cache was full";
     case "replaced":
       return "replaced by a newer response";
     case "invalidated":

@@ -204,9 +204,9 @@ function askedText(use: CookieUse): string {
     case "none":
       return text;
     case "ignored":
-      return `${text}, which is told no cookie: all are ignored`;
+      return `${text}, without cookies, because all of them are ignored`;
     case "own":
-      return `${text}; the backend is told the cookies, and its answer is stored only where it says itself that it is for all`;
+      return `${text}; the cookies are sent to the backend, and its answer is stored only if it says itself that it is for everybody`;
     default:
       return use satisfies never;
   }
@@ -252,10 +252,10 @@ function doubtText(doubt: Doubt, dropsUntil: string | null): string {
   switch (doubt) {
     case "to be dropped": {
       const when = dropsUntil === null ? "soon" : `by ${dropsUntil}`;
-      return `what is cached is sent only when the origin confirms it: central was restored, and the domain's cache is dropped ${when}`;
+      return `what is cached is sent only after the origin has confirmed it: central was restored, and the domain's cache is dropped ${when}`;
     }
     case "clears unconfirmed":
-      return "what is cached is sent only when the origin confirms it: since the agent's start, central has not said that no clear was missed";
+      return "what is cached is sent only after the origin has confirmed it: since the agent's start, central has not said that no clear was missed";
     default:
       return doubt satisfies never;
   }

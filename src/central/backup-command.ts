@@ -29,16 +29,16 @@ const usageOptions =
 
 export const backupCommand: Command = {
   summary:
-    "Backs up central while it runs, or while it does not: store, blobs, packages and request logs, in a new directory that is whole or not there.",
+    "Backs up central, running or stopped: store, blobs, packages and request logs, into a new directory that is complete or does not exist.",
   usage: [
     "accel-central backup DIR [options]",
     "",
-    "  DIR               does not exist; on the disk of the state directory blobs are linked, elsewhere copied",
-    "  --with-key        with the key file: whoever has such a backup can read every secret in it",
+    "  DIR               must not exist; on the disk of the state directory blobs are linked, elsewhere copied",
+    "  --with-key        include the key file: whoever has such a backup can read every secret in it",
     usageOptions,
     "",
-    "Exit status: 0 all of it is backed up, 1 failed, 2 bad usage, 3 there is a backup, but it is NOT WHOLE or THE KEY IS MISSING.",
-    "docs/backup.md says what is in a backup, and what to do on the day it is needed.",
+    "Exit status: 0 everything is backed up, 1 failed, 2 bad usage, 3 there is a backup, but it is NOT WHOLE or THE KEY IS MISSING.",
+    "docs/backup.md says what is in a backup, and how to restore it.",
   ].join("\n"),
   async run(context) {
     const { values, positionals } = readArgs(
@@ -70,12 +70,12 @@ export const backupCommand: Command = {
 
 export const restoreCommand: Command = {
   summary:
-    "Makes an empty state directory of a backup, after looking through all of it. The store gets another epoch, so that every agent takes its state anew.",
+    "Restores a backup into an empty state directory, after checking all of it. The store gets another epoch, so every agent takes its state anew.",
   usage: [
     "accel-central restore DIR [options]",
     "",
-    "  DIR               a backup; the state directory in the settings must be empty but for the key file",
-    "  --clear-now       agents drop everything cached at once; else one domain after the other within 10 minutes, each asking its origin about every hit until then",
+    "  DIR               a backup; the state directory in the settings must be empty except for the key file",
+    "  --clear-now       agents drop everything cached at once; otherwise one domain after the other within 10 minutes, and until then the origin confirms every hit",
     usageOptions,
     "",
     "docs/backup.md says what a restore cannot bring back.",
@@ -216,7 +216,7 @@ function restoreText(facts: RestoreFacts, keyFile: string): string {
   const lines = [
     `${facts.state_dir}: central as it was at ${facts.backup_of}`,
     `  ${facts.files} files with ${facts.bytes} bytes; epoch ${facts.epoch}, before ${facts.epoch_before}`,
-    "  What was changed since that time is not in it; tokens and passwords that were revoked since hold again (docs/backup.md).",
+    "  Changes since that time are not in it. Tokens and passwords that were revoked since are valid again (docs/backup.md).",
   ];
   if (facts.blobs_lost_before > 0)
     lines.push(`NOT WHOLE: ${facts.blobs_lost_before} blobs were missing when it was backed up.`);

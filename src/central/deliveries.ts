@@ -75,7 +75,7 @@ async function put(
   if (done === "limited")
     log.warn(
       { kind: message.kind, customer_id: message.customerId },
-      "a message was not written: too many before it, its turn would come too late",
+      "a message was not written: too many are before it, and its turn would come too late",
     );
   return done;
 }

@@ -23,7 +23,7 @@ const usageOptions = "  --config FILE     settings (default /etc/accel-central/c
 
 export const serveCommand: Command = {
   summary:
-    "Runs the service until it is told to stop (SIGTERM, SIGINT). SIGHUP reloads what can change live.",
+    "Runs the service until it is told to stop (SIGTERM, SIGINT). SIGHUP reloads the settings that can change while it runs.",
   usage: `accel-central serve [options]\n\n${usageOptions}`,
   async run({ args, version, env, stop, onReload }) {
     const { values } = readArgs(args, configOption);
@@ -37,7 +37,7 @@ export const serveCommand: Command = {
 
 export const centralCheckCommand: Command = {
   summary:
-    "Checks the settings file and the key file; says file, line, key and reason of every error.",
+    "Checks the settings file and the key file; reports every error with file, line, key and reason.",
   usage: `accel-central check [options]\n\n${usageOptions}`,
   async run({ args, out }) {
     const { values } = readArgs(args, configOption);
@@ -119,7 +119,7 @@ function reload(configPath: string, log: Log, notify: SdNotify): void {
     log.level = settings.log_level;
     log.info({ log_level: settings.log_level }, "settings reloaded");
   } catch (error) {
-    log.error({ err: error }, "settings were not reloaded; the old ones stay");
+    log.error({ err: error }, "settings were not reloaded; the old ones stay in force");
   }
   void notify.send("READY=1");
 }

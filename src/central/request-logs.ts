@@ -37,7 +37,7 @@ export async function openLogs(
         "logs_not_stored",
         "error",
         `request logs cannot be stored: ${reason}`,
-        `Make room or mend the disk of ${directory}; agents keep their records meanwhile.`,
+        `Make room on the disk of ${directory}, or repair it. Meanwhile agents keep their records.`,
       );
     },
   });

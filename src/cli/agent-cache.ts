@@ -20,8 +20,8 @@ export const cacheCommand: Command = {
     "  --dry-run         count and sample what the clear would hit; nothing is cleared",
     controlUsage,
     "",
-    "A main domain means it and its sub-domains, a sub-domain that one only.",
-    "A pattern is an FTS5 query, e.g. 'path:^\"assets img\"', 'mime:\"image png\"', 'ext:css', 'kind:generated';",
+    "The name of a main domain includes its sub-domains; the name of a sub-domain means that one only.",
+    "A pattern is an FTS5 query, e.g. 'url:z2fcssz2f*' (all under /css/), 'ext:css', 'mime:\"image png\"', 'kind:generated';",
     "docs/clear-cache.md has a table of them.",
   ].join("\n"),
   async run(context) {

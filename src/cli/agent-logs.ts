@@ -18,15 +18,15 @@ type Values = ReturnType<typeof readArgs<typeof options>>["values"];
 
 export const logsCommand: Command = {
   summary:
-    "Shows the newest request records, or what of them central has not acknowledged and the balance accepted = committed + spooled + in memory + dropped.",
+    "Shows the newest request records, or those that central has not acknowledged, with the balance accepted = committed + spooled + in memory + dropped.",
   usage: [
     "accel-agent logs tail [--follow] [--lines N] [--domain D] [--status 5xx|404]",
     "accel-agent logs backlog",
     "",
-    "  --follow          go on with what comes, until interrupted",
-    "  --lines N         of what is there at most so many (default 10; the agent keeps about the last MiB)",
-    "  --domain D        of this domain, or of this host",
-    "  --status S        of this status, or of this class of them",
+    "  --follow          continue with new records, until interrupted",
+    "  --lines N         at most N of the existing records (default 10; the agent keeps about the last MiB)",
+    "  --domain D        only records of this domain or host",
+    "  --status S        only records with this status, or this class of statuses",
     controlUsage,
     "",
     "With --json each record is one line. A reader that is too slow loses records and is told how many; central loses none of them.",

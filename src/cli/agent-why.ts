@@ -7,7 +7,7 @@ import { checkedText, decidedText, type Checked, type Decided } from "./visitor-
 
 export const whyCommand: Command = {
   summary:
-    "Says of a URL whether it is cached, what a request for it would meet, and when and by which clear or what else it went; of an address what happens to its requests and why; of a decision what was decided about whom, and why.",
+    "For a URL: whether it is cached, what would happen to a request for it, and when and why an entry went. For an address: what happens to its requests, and why. For a decision: what was decided about whom, and why.",
   usage: [
     "accel-agent why URL [--cookie COOKIE]",
     "accel-agent why IP [--ua UA] [--domain DOMAIN]",
@@ -16,7 +16,7 @@ export const whyCommand: Command = {
     "  URL               as visitors ask for it, e.g. https://www.example.com/blog/?page=2; without a scheme it is asked in the one that the site serves",
     "  IP                address of a visitor: what would happen now on each host, and the last decisions about it",
     "  DECISION          the X-Accel-Decision of an answer, 16 hexadecimal digits",
-    "  --cookie COOKIE   what a Cookie field says, such as 'sid=1; _ga=2', with a URL: what a request with it would meet",
+    "  --cookie COOKIE   with a URL: what would happen to a request with this Cookie field, such as 'sid=1; _ga=2'",
     "  --ua UA           user agent of the visitor, with an IP",
     "  --domain DOMAIN   one domain or sub-domain only, with an IP",
     controlUsage,

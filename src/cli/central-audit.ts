@@ -23,14 +23,14 @@ export const auditCommand: Command = {
   usage: [
     "accel-central audit [--customer ID] [--user NAME] [--since TIME|AGE] [--lines N] [--follow]",
     "",
-    "  --customer ID     what was changed of this customer",
-    "  --user NAME       by this user, or by this account of the host",
-    "  --since T         since a time (2026-11-22T07:30:00Z) or for so long (90min, 2h, 30d)",
+    "  --customer ID     only changes of this customer",
+    "  --user NAME       only changes by this user, or by this account of the host",
+    "  --since T         only changes since a time (2026-11-22T07:30:00Z), or within a duration (90min, 2h, 30d)",
     "  --lines N         the newest N (default 50; with --since all)",
-    "  --follow          go on with what comes, until interrupted",
+    "  --follow          continue with what comes, until interrupted",
     controlUsage,
     "",
-    "With --json each line is one object. Secrets are never kept in it; long texts stand there by length and digest.",
+    "With --json each line is one object. Secrets are never in it; long texts are represented by length and digest.",
   ].join("\n"),
   async run(context) {
     const { values } = readArgs(context.args, options);

@@ -15,8 +15,8 @@ export const centralBotsCommand: Command = {
     "accel-central bots import DOMAIN bad|vip BOT FILE [options]",
     "",
     "  FILE              one address or CIDR range a line, # begins a comment; - reads standard input",
-    "  --replace         the list takes the place of what the bot holds (else it is added to it)",
-    "  --customer ID     whose domain, where several customers have it",
+    "  --replace         replace what the bot holds (otherwise the list is added to it)",
+    "  --customer ID     the customer, if several have the domain",
     controlUsage,
   ].join("\n"),
   async run(context) {

@@ -35,22 +35,22 @@ const askAgain = { firstMs: 200, mostMs: 5_000, answerWithinMs: 5_000 } as const
 
 export const clearCommand: Command = {
   summary:
-    "Clears what matches the patterns from every accelerator of a domain, and shows the proof of each instance. Asks the customer API, from any host.",
+    "Clears whatever matches the patterns from every accelerator of a domain, and shows the proof of each instance. Uses the customer API, from any host.",
   usage: [
     "accel-central clear DOMAIN PATTERN… [--wait TIME]",
     "accel-central clear DOMAIN PATTERN… --dry-run",
     "accel-central clear DOMAIN --clear-id ID [--wait TIME]",
     "",
     "  --dry-run         count and sample what the clear would hit; nothing is cleared",
-    "  --clear-id ID     how far an earlier clear is; nothing is cleared again",
-    `  --wait TIME       for the proof of all instances (default ${waitDefault}; 0s asks once)`,
+    "  --clear-id ID     show how far an earlier clear is; nothing is cleared",
+    `  --wait TIME       how long to wait for the proof of all instances (default ${waitDefault}; 0s asks once)`,
     apiUsage,
     "",
-    "A main domain means it and its sub-domains, a sub-domain that one only. Behind -- a pattern may begin with -.",
-    "A pattern is an FTS5 query, e.g. 'path:^\"assets img\"', 'mime:\"image png\"', 'ext:css', 'kind:generated';",
+    "The name of a main domain includes its sub-domains; the name of a sub-domain means that one only. After -- a pattern may begin with -.",
+    "A pattern is an FTS5 query, e.g. 'url:z2fcssz2f*' (all under /css/), 'ext:css', 'mime:\"image png\"', 'kind:generated';",
     "docs/clear-cache.md has a table of them.",
     "",
-    "Exit status: 0 every instance proved it, 1 failed or refused, 2 bad usage, 3 taken, but an instance is missing, still deletes, or failed.",
+    "Exit status: 0 every instance proved it, 1 failed or refused, 2 bad usage, 3 accepted, but an instance is missing, is still deleting, or failed.",
   ].join("\n"),
   async run(context) {
     const { values, positionals } = readArgs(context.args, options, 1 + patternsMax);
@@ -134,7 +134,7 @@ async function clear(
   out(order.isJson ? jsonText(state) : clearText(state));
   const { count, of } = provedOf(state);
   if (count === of) return;
-  const asked = failure === undefined ? "" : `; asked again, central did not tell: ${failure}`;
+  const asked = failure === undefined ? "" : `; asked again, central did not answer: ${failure}`;
   const told = `clear ${state.clear_id} is proved by ${count} of ${of} instances${asked}`;
   throw new AccelError("PROOF_INCOMPLETE", plain(told));
 }

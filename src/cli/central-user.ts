@@ -33,8 +33,7 @@ const shownColumns = [
 ];
 
 export const userCommand: Command = {
-  summary:
-    "Lists, makes and locks users of customers, sets their passwords, and says what they may.",
+  summary: "Lists, makes and locks users of customers, and sets their passwords and rights.",
   usage: [
     "accel-central user add NAME --customer ID [--email E] [--first-name N] [--last-name N] [--password] [--token]",
     "accel-central user list [--customer ID]",
@@ -46,16 +45,16 @@ export const userCommand: Command = {
     "accel-central user lock NAME",
     "accel-central user unlock NAME",
     "",
-    "  --customer ID     whose user it is",
-    "  --password        with a password, read as by `user password`",
-    "  --token           with a token, which is shown this once",
+    "  --customer ID     the customer of the user",
+    "  --password        set a password, which is read as by `user password`",
+    "  --token           issue a token, which is shown only this once",
     controlUsage,
     "",
-    "A password is the first line of standard input; on a terminal it is asked for, unseen, twice. It is needed to upload packages only.",
+    "A password is the first line of standard input; on a terminal it is asked for twice and not shown. It is needed to upload packages only.",
     "publish: may upload accelerator packages; nobody may until it is granted. read-logs: may read the request logs of its customer; all may until it is revoked.",
-    "email: sets the address, to which a lost token's recovery is sent; an empty one is none. Links that were sent to the address before are void.",
-    "lock: no token, password or link of the user is good until it is unlocked, and it gets no new ones by mail. Its tokens are good again then: `token revoke --user` ends them.",
-    "The first user of a customer that `accel-central customer add` made may delete it; in general only who created it may.",
+    "email: sets the address to which the recovery of a lost token is sent; an empty one means none. Links that were sent to the address before are void.",
+    "lock: no token, password or link of the user is valid until it is unlocked, and it gets no new link by mail. Afterwards its tokens are valid again, unless `token revoke --user` ends them.",
+    "The first user of a customer that `accel-central customer add` made may delete it; any other customer may only be deleted by the user who created it.",
   ].join("\n"),
   async run(context) {
     const { values, positionals } = readArgs(context.args, options, 3);

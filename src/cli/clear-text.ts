@@ -54,7 +54,7 @@ function isBySnapshot({ state, matched }: ClearInstance | ClearDeployment): bool
 function snapshotText({ deployment, told }: Place): string {
   const name = nameOf(told);
   const where = name === undefined ? "" : `, instance ${plain(name)}`;
-  return `deployment ${deployment}${where}: took the clear over with central's snapshot; what it had cached of the domain by then, if anything, is not used, and nothing is counted (–)`;
+  return `deployment ${deployment}${where}: took the clear with central's snapshot; whatever it had cached of the domain by then is not used, and nothing is counted (–)`;
 }
 
 export function clearHeading({ clear_id: id, domain, patterns }: ClearState): string {
@@ -122,13 +122,13 @@ function missingText({ deployment, told, standing }: Place): string {
     case "awaited":
       return name === undefined
         ? `${where}: no agent was ever seen there`
-        : `${where}: has not told yet${seen}`;
+        : `${where}: has not reported yet${seen}`;
     case "deleting":
       return `${where}: nothing that matches is served any more, its deletion goes on`;
     case "failed":
       return told.state === "failed"
         ? `${where}: failed: ${plain(told.error ?? "without a reason")}${seen}`
-        : `${where}: asked again after the deletion, it could not verify that nothing matches${seen}`;
+        : `${where}: after the deletion it could not verify that nothing matches${seen}`;
     case "proved":
       return where;
     default:

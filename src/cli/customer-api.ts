@@ -52,7 +52,7 @@ function baseUrlOf(text: string): string {
   if (!isPlain)
     throw new AccelError(
       "USAGE",
-      "the address of central is no http or https URL without name, query and fragment",
+      "the address of central must be an http or https URL without user name, query and fragment",
     );
   const path = url.pathname.replace(/\/+$/, "");
   return (
@@ -102,7 +102,7 @@ function refusalOf(error: ApiError, baseUrl: string): AccelError {
   const again =
     error.retryAfterMs === undefined
       ? ""
-      : `; come again in ${Math.ceil(error.retryAfterMs / 1_000)} s`;
+      : `; try again in ${Math.ceil(error.retryAfterMs / 1_000)} s`;
   const code = status === 401 ? "TOKEN_REFUSED" : error.code;
   return new AccelError(code, plain(`${baseUrl} refused: ${error.message}${again}`), {
     cause: error,

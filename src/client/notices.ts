@@ -30,7 +30,7 @@ type Channels<C, W> = {
 type Subscription<T> = { readonly type: T; readonly email: string };
 
 type Notifications<T> = {
-  /** Key of a type and what it is. */
+  /** The key of each type, and what it is. */
   types(): Promise<Readonly<Record<string, string>>>;
   subscribe(subscription: Subscription<T>, options?: CallOptions): Promise<Subscribed["status"]>;
   /** For 30 days, or for good. */

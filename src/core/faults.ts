@@ -11,7 +11,7 @@ export const FAULTS = {
   },
   SECRET_UNREADABLE: {
     retryable: false,
-    hint: "Put the 32 hex characters of secret16 into the file that `secret16_file` names, readable for this user only.",
+    hint: "Put the 32 hex characters of secret16 into the file that `secret16_file` names, readable by this user only.",
   },
   STATE_DIR_UNUSABLE: {
     retryable: false,
@@ -35,11 +35,11 @@ export const FAULTS = {
   },
   DEMO_STATE_UNUSABLE: {
     retryable: false,
-    hint: "`npm start -- --state DIR` takes another directory, which is created where needed.",
+    hint: "`npm start -- --state DIR` uses another directory and creates it if needed.",
   },
   PROGRAM_NOT_STARTED: {
     retryable: true,
-    hint: "The state directory has its log (central.log, agent.log).",
+    hint: "Its log is in the state directory (central.log, agent.log).",
   },
   DATABASE_NEWER: {
     retryable: false,
@@ -51,31 +51,31 @@ export const FAULTS = {
   },
   STORE_KEY_WRONG: {
     retryable: false,
-    hint: "Put the key file back that belongs to this store: it is kept apart from the store's backups. The agents go on serving.",
+    hint: "Put back the key file that belongs to this store; it is kept apart from the store's backups. The agents go on serving.",
   },
   BACKUP_FAILED: {
     retryable: true,
-    hint: "Make room, or mend what the message names, and take the backup again; nothing in use was touched.",
+    hint: "Make room, or repair what the message names, and take the backup again. Nothing in use was changed.",
   },
   BACKUP_NOT_WHOLE: {
     retryable: false,
-    hint: "The backup is there and holds all that the disk still had: put back what is missing, from an older backup, and take another.",
+    hint: "The backup exists and holds everything that the disk still had. Put back what is missing from an older backup, and take another one.",
   },
   BACKUP_DAMAGED: {
     retryable: false,
-    hint: "Nothing was restored: take another backup. What else is good in this one can be read as docs/backup.md says.",
+    hint: "Nothing was restored. Take another backup. docs/backup.md says how to read what is still good in this one.",
   },
   RESTORE_FAILED: {
     retryable: true,
-    hint: "Make room, or mend what the message names, and restore again; the state directory is empty as before.",
+    hint: "Make room, or repair what the message names, and restore again. The state directory is empty as before.",
   },
   RESTORE_UNFINISHED: {
     retryable: false,
-    hint: "Run `accel-central restore` again, with this backup or another: it clears away what the one before had brought.",
+    hint: "Run `accel-central restore` again, with this backup or another. It first removes what the unfinished restore wrote.",
   },
   DATABASE_BROKEN: {
     retryable: false,
-    hint: "The file was set aside under the name in the message; what it held is fetched or rebuilt.",
+    hint: "The file was set aside under the name in the message. What it held is fetched again or rebuilt.",
   },
   CENTRAL_UNREACHABLE: {
     retryable: true,
@@ -91,7 +91,7 @@ export const FAULTS = {
   },
   REQUEST_INVALID: {
     retryable: false,
-    hint: "Put right what the message names; nothing was changed.",
+    hint: "Correct what the message names. Nothing was changed.",
   },
   TOKEN_REFUSED: {
     retryable: false,
@@ -99,7 +99,7 @@ export const FAULTS = {
   },
   PROOF_INCOMPLETE: {
     retryable: true,
-    hint: "An instance that is away applies the clear when it reaches central again, and serves what it has until then; `--clear-id` asks later, and clears nothing.",
+    hint: "An instance that is away applies the clear when it reaches central again, and serves what it has until then. `--clear-id` asks again later and clears nothing.",
   },
   UNKNOWN_NAME16: {
     retryable: true,
@@ -124,7 +124,7 @@ export const FAULTS = {
   },
   BLOB_MISMATCH: {
     retryable: true,
-    hint: "What arrived has another digest than asked for: the transfer is repeated.",
+    hint: "What arrived does not have the requested digest. The transfer is repeated.",
   },
   VIEWSET_INVALID: {
     retryable: false,
@@ -132,15 +132,15 @@ export const FAULTS = {
   },
   VIEWSET_PROBE_FAILED: {
     retryable: false,
-    hint: "The version before goes on serving. Once the cause is gone, `accel-agent viewset retry DOMAIN` tries the version again.",
+    hint: "The previous version goes on serving. Once the cause is gone, `accel-agent viewset retry DOMAIN` tries this version again.",
   },
   MANIFEST_GONE: {
     retryable: true,
-    hint: "A request looked a file up long after the version it began with was replaced; asked again, it is answered.",
+    hint: "A request looked up a file long after the version that it began with was replaced. It is answered when it is repeated.",
   },
   VIEWSET_PROBE_LATE: {
     retryable: true,
-    hint: "The host is too busy, or its disk too slow, to try the version; it is tried again.",
+    hint: "The host is too busy, or its disk too slow, to probe the version. The agent tries it again.",
   },
   VIEWSET_QUARANTINED: {
     retryable: false,
@@ -152,19 +152,19 @@ export const FAULTS = {
   },
   IMPORT_IMPOSSIBLE: {
     retryable: false,
-    hint: "Mend what the reason names and import again; `views_dir` and `devlove_file` of a domain stand in the agent's settings (`sites`).",
+    hint: "Correct what the reason names and import again. `views_dir` and `devlove_file` of a domain are in the agent's settings (`sites`).",
   },
   SET_MISMATCH: {
     retryable: true,
-    hint: "The set is fetched whole; the last good one stays in force.",
+    hint: "The whole set is fetched. Until then the last good one stays in force.",
   },
   JUDGING_BUSY: {
     retryable: true,
-    hint: "Much is imported or stored at once, or central stops: try again.",
+    hint: "Much is being imported or stored at once, or central is stopping. Try again.",
   },
   SETS_NOT_COMPILED: {
     retryable: true,
-    hint: "The tables of before stay in force; see the agent's log, and memory and disk of the host.",
+    hint: "The previous tables stay in force. See the agent's log, and check memory and disk of the host.",
   },
   LIST_INVALID: {
     retryable: false,
@@ -172,7 +172,7 @@ export const FAULTS = {
   },
   PATTERN_INVALID: {
     retryable: false,
-    hint: "Patterns are FTS5 queries: quote what has other characters than letters and digits.",
+    hint: "Patterns are FTS5 queries: put text with other characters than letters and digits in quotes.",
   },
   INDEX_BROKEN: {
     retryable: true,
@@ -191,12 +191,12 @@ export const FAULTS = {
     retryable: true,
     hint: "Is the program running, with this state directory?",
   },
-  PROTOCOL: { retryable: true, hint: "The connection is made anew." },
+  PROTOCOL: { retryable: true, hint: "A new connection is made." },
   CONFLICT: { retryable: false, hint: "Read the current state and try again." },
-  SUPERSEDED: { retryable: false, hint: "None is needed: what came later counts." },
+  SUPERSEDED: { retryable: false, hint: "Nothing needs to be done: the later order counts." },
   CERTIFICATES_INVALID: {
     retryable: false,
-    hint: "Upload the certificate anew; the ones before are served until then.",
+    hint: "Upload the certificate again. Until then the previous ones are served.",
   },
   VAULT_LOCKED: {
     retryable: false,
@@ -205,7 +205,7 @@ export const FAULTS = {
   NOT_FOUND: { retryable: false, hint: "Check the name." },
   WORKER_FAILED: {
     retryable: true,
-    hint: "The log says why, unless it was late: then the host has more to do than it can. systemd starts the agent again.",
+    hint: "The log says why. If the worker was only late, the host has more to do than it can. systemd restarts the agent.",
   },
   INTERNAL: { retryable: false, hint: "This is a defect: report it with the log line." },
 } as const satisfies Record<string, Fault>;

@@ -31,7 +31,7 @@ const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Laz
       load: async () => (await import("../agent/main.ts")).runCommand,
     },
     check: {
-      summary: "check the settings file, say every error in it",
+      summary: "check the settings file and report every error",
       load: async () => (await import("../agent/main.ts")).agentCheckCommand,
     },
     status: {
@@ -51,7 +51,7 @@ const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Laz
       load: async () => (await import("../cli/agent-bots.ts")).agentBotsCommand,
     },
     viewset: {
-      summary: "versions kept on this host; back to one of them",
+      summary: "versions kept on this host; go back to one of them",
       load: async () => (await import("../cli/agent-viewset.ts")).viewsetCommand,
     },
     logs: {
@@ -69,7 +69,7 @@ const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Laz
       load: async () => (await import("../central/main.ts")).serveCommand,
     },
     check: {
-      summary: "check the settings file, say every error in it",
+      summary: "check the settings file and report every error",
       load: async () => (await import("../central/main.ts")).centralCheckCommand,
     },
     status: {
@@ -85,7 +85,7 @@ const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Laz
       load: async () => (await import("../central/main.ts")).backupCommand,
     },
     restore: {
-      summary: "make an empty state directory of a backup",
+      summary: "restore a backup into an empty state directory",
       load: async () => (await import("../central/main.ts")).restoreCommand,
     },
     openapi: {
@@ -97,7 +97,7 @@ const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Laz
       load: async () => (await import("../cli/central-customer.ts")).customerCommand,
     },
     user: {
-      summary: "users of customers, their passwords, what they may",
+      summary: "users of customers, their passwords and rights",
       load: async () => (await import("../cli/central-user.ts")).userCommand,
     },
     token: {
@@ -124,7 +124,7 @@ function version(): string {
 
 function help(program: string, commands: Readonly<Record<string, Lazy>>): string {
   const rows = Object.entries(commands).map(([name, { summary }]) => [name, summary] as const);
-  return `${program} <command> [options]\n\n${columns([...rows, ["version", "print the version"]])}\nEvery command has --help. Exit status: 0 done, 1 failed, 2 bad usage, 3 not proved yet, not whole.\n`;
+  return `${program} <command> [options]\n\n${columns([...rows, ["version", "print the version"]])}\nEvery command has --help. Exit status: 0 done, 1 failed, 2 bad usage, 3 not proved yet, or not complete.\n`;
 }
 
 async function main(): Promise<number> {

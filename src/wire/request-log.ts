@@ -10,7 +10,7 @@ import { closed, decoder } from "./validate.ts";
 import { Count, Seq } from "./parts.ts";
 
 export const RequestRecord = closed({
-  /** Number of the connection since the agent's start. */
+  /** The number of the connection since the agent's start. */
   connection: Count,
   response_status: Type.Integer({ minimum: 0, maximum: 999 }),
   request_method: Type.String({ maxLength: 64 }),

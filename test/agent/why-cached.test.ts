@@ -155,7 +155,7 @@ test("what went is told newest first, with its reason and the clear that took it
       },
     },
     expect.objectContaining({
-      reason: "cleared, by a clear that is not known any more",
+      reason: "cleared, by a clear that is no longer known",
       clear_no: 2,
     }),
     expect.objectContaining({ reason: "lost: its body was missing or damaged on disk" }),

@@ -47,7 +47,7 @@ describe("a refusal", () => {
         "    path:ö.it's",
         "          ^ at character 6",
         String.raw`  did you mean 'path:"ö.it'\''s"'?`,
-        "  Patterns are FTS5 queries: quote what has other characters than letters and digits.",
+        "  Patterns are FTS5 queries: put text with other characters than letters and digits in quotes.",
         "",
       ].join("\n"),
     });
@@ -174,7 +174,9 @@ describe("a central that goes away while the proof is awaited", () => {
     const { code, out, err } = await ended;
     expect(code).toBe(3);
     expect(out).toContain("proved by 0 of 1 instances; missing:\n  deployment 1: no agent");
-    expect(err).toContain("is proved by 0 of 1 instances; asked again, central did not tell: GET");
+    expect(err).toContain(
+      "is proved by 0 of 1 instances; asked again, central did not answer: GET",
+    );
   });
 
   test("before it took the clear is told as that, and nothing is repeated", async () => {

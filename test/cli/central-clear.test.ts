@@ -129,7 +129,7 @@ describe("a clear", () => {
     ]);
     const lines = [
       "proved by 0 of 2 instances; missing:",
-      `  deployment ${first}, instance cut-off: has not told yet, last seen ${api.clock.toISOString()}`,
+      `  deployment ${first}, instance cut-off: has not reported yet, last seen ${api.clock.toISOString()}`,
       `  deployment ${second}: no agent was ever seen there`,
     ];
     expect(out).toContain(`\n${lines.join("\n")}\n`);
@@ -155,7 +155,7 @@ describe("a clear", () => {
       "proved by 1 of 4 instances; missing:",
       `  deployment ${first}, instance a: failed: no such?[2J domain, last seen ${at}`,
       `  deployment ${first}, instance b: nothing that matches is served any more, its deletion goes on`,
-      `  deployment ${first}, instance c: asked again after the deletion, it could not verify that nothing matches, last seen ${at}`,
+      `  deployment ${first}, instance c: after the deletion it could not verify that nothing matches, last seen ${at}`,
     ];
     expect(out).toContain(`\n${lines.join("\n")}\n`);
     expect(cells(out)[4]?.join()).toBe(`${second},instance-1,applied,–,–,–,–,–,–,yes`);

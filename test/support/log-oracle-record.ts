@@ -32,7 +32,7 @@ const backendSlackS = 0.05;
 /** A visitor may have the last byte long before a busy machine lets the agent note that it was sent. */
 const durationSlackS = 2;
 
-/** What is not as it must be; empty when the record is right. */
+/** What is not valid; empty when the record is right. */
 export function differences(
   record: RequestRecord,
   claim: Claim,

@@ -24,7 +24,7 @@ export type OracleOptions = {
   readonly gentle?: boolean;
   /** Told after each chapter, and at each fault with `faults`. */
   readonly say?: (line: string) => void;
-  /** The first thing that is not as it must be ends it. */
+  /** The first thing that is not valid ends it. */
   readonly stopAtFirst?: boolean;
 };
 

@@ -23,8 +23,7 @@ async function refused(
   return { status: await demo.exited(), said: demo.said };
 }
 
-const elsewhere =
-  "  `npm start -- --state DIR` takes another directory, which is created where needed.\n";
+const elsewhere = "  `npm start -- --state DIR` uses another directory and creates it if needed.\n";
 
 test.each([
   ["/proc/nb", "nothing can be created there"],

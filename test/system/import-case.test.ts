@@ -30,7 +30,7 @@ test("refused with the names, taken where they are meant", { timeout: 400_000 },
   expect(refused).toMatchObject({
     status: "failed",
     error: expect.stringContaining(
-      '"class.button.html" and "class.Button.html" differ only in case. Where both are meant, set paths_differ_in_case',
+      '"class.button.html" and "class.Button.html" differ only in case. If both are intended, set paths_differ_in_case',
     ),
   });
   expect(await site.blobsSent()).toBe(0);

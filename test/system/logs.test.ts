@@ -159,7 +159,7 @@ test.each(["agent", "central"] as const)(
     await said(/"log_level":"debug","msg":"settings reloaded"/);
     if (name === "agent") await workersSpeak();
     hup("deafening");
-    await said(/"level":"error".*"msg":"settings were not reloaded; the old ones stay"/);
+    await said(/"level":"error".*"msg":"settings were not reloaded; the old ones stay in force"/);
     hup("error");
     // Nothing is said at that level, but whoever answers twice afterwards has taken the signal before.
     const { metrics: agentPort, central: centralPort } = edge.ports;

@@ -120,7 +120,7 @@ const cookieCharsMax = 32_768;
 function cookieArgument(cookie: unknown): string | null {
   if (cookie === undefined) return null;
   if (typeof cookie !== "string" || cookie.length > cookieCharsMax)
-    throw new AccelError("USAGE", "--cookie: what a Cookie field says, such as 'name=value'");
+    throw new AccelError("USAGE", "--cookie: the value of a Cookie field, such as 'name=value'");
   return cookie;
 }
 

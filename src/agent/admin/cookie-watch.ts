@@ -14,7 +14,7 @@ export const warnedMax = 100;
 
 const code = "cookies_passed";
 const hint =
-  "Under a rule with `ttl_s` a cookie that is not ignored sends its request to the origin. Name those that change nothing in `cookies.ignore` of the rule; `accel-agent why URL --cookie 'name=value'` says whether one counts.";
+  "Under a rule with `ttl_s` a cookie that is not ignored sends its request to the origin. Name cookies that change nothing in `cookies.ignore` of the rule; `accel-agent why URL --cookie 'name=value'` says whether one counts.";
 
 type Sample = {
   readonly labels: Readonly<Partial<Record<string, string | number>>>;
@@ -51,7 +51,7 @@ export class CookieWatch {
     if (!this.#warned.has(domain) && this.#warned.size >= warnedMax) return;
     this.#warned.add(domain);
     const percent = Math.floor((100 * passed) / requests);
-    const text = `${percent} % of the requests to ${domain} (${passed} of ${requests} in the last minutes) are passed to its origin for their cookies`;
+    const text = `${percent} % of the requests to ${domain} (${passed} of ${requests} in the last minutes) are passed to its origin because of their cookies`;
     this.#health.raise(code, "warning", text, hint, domain);
   }
 

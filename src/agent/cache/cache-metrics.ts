@@ -8,9 +8,12 @@ import type { IndexerTotals } from "./messages.ts";
 const table = {
   accel_agent_cache_entries: { kind: "gauge", help: "Stored responses, static files included." },
   accel_agent_cache_bytes: { kind: "gauge", help: "Space that stored responses take on disk." },
-  accel_agent_cache_bytes_max: { kind: "gauge", help: "Limit of that space." },
+  accel_agent_cache_bytes_max: {
+    kind: "gauge",
+    help: "Limit of the space that stored responses take on disk.",
+  },
   accel_agent_cache_open: { kind: "gauge", help: "1 while the cache index is open." },
-  accel_agent_cache_clear_number: { kind: "gauge", help: "Number of the newest clear." },
+  accel_agent_cache_clear_number: { kind: "gauge", help: "The number of the newest clear." },
   accel_agent_cache_deletions: {
     kind: "gauge",
     help: "Clears in force whose entries are still being deleted.",
@@ -28,30 +31,30 @@ const table = {
   },
   accel_agent_cache_last_clear_timestamp_seconds: {
     kind: "gauge",
-    help: "When the newest clear of this process was applied; 0: none was.",
+    help: "When the newest clear of this process was applied; 0 if none was.",
   },
   accel_agent_cache_drops_total: {
     kind: "counter",
-    help: "How often everything cached was dropped: an index that was damaged, out of date or missing.",
+    help: "How often everything cached was dropped because the index was damaged, out of date or missing.",
   },
   accel_agent_cache_clear_verifications_total: {
     kind: "counter",
-    help: "Clears by what asking the predicate again gave. left: entries were still servable, a defect; unknown: it could not be asked.",
+    help: "Clears by the result of the second search. left: entries were still servable, which is a defect; unknown: the search was not possible.",
     labels: ["outcome"],
   },
   accel_agent_cache_clear_blocked_total: {
     kind: "counter",
-    help: "Responses that clears kept from being stored, because they were being fetched. Each counts once, when its fetch has ended.",
+    help: "Responses that clears kept from being stored because they were being fetched. Each counts once, when its fetch has ended.",
   },
   accel_agent_cache_clear_gone_seconds: {
     kind: "histogram",
-    help: "From a clear in force until its rows and bodies were deleted.",
+    help: "Time from a clear being in force until its rows and bodies were deleted.",
     buckets: [0.01, 0.1, 0.5, 1, 5, 15, 60],
   },
   accel_agent_cache_removed_total: { kind: "counter", help: "Entries deleted by clears." },
   accel_agent_cache_clear_invisible_seconds: {
     kind: "histogram",
-    help: "From the order to clear until nothing that matches was servable.",
+    help: "Time from the order to clear until nothing that matches was servable.",
     buckets: [0.005, 0.02, 0.05, 0.1, 0.3, 0.6, 1, 2.5],
   },
 } as const;

@@ -33,7 +33,10 @@ export function blobStream(
   const cancel = (): void => void body.destroy();
   if (coding !== undefined && !isCoded) {
     cancel();
-    throw new AccelError("MESSAGE_INVALID", `${what}: the answer has a coding nobody asked for`);
+    throw new AccelError(
+      "MESSAGE_INVALID",
+      `${what}: the answer has a coding that was not requested`,
+    );
   }
   if (statusCode !== 206) {
     const length = headers[isCoded ? blobSizeField : "content-length"];
@@ -43,7 +46,7 @@ export function blobStream(
   const range = /^bytes (\d+)-\d+\/(\d+)$/.exec(String(headers["content-range"]));
   if (range === null || Number(range[1]) !== rangeFrom) {
     cancel();
-    throw new AccelError("MESSAGE_INVALID", `${what}: the answer is another range than asked for`);
+    throw new AccelError("MESSAGE_INVALID", `${what}: the answer is not the requested range`);
   }
   return { from: rangeFrom, size: Number(range[2]), chunks, cancel };
 }

@@ -142,7 +142,7 @@ export class Follower {
     this.#noteHead(page.head_seq);
     const verdict = this.#take(page.entries);
     if (verdict === "full") this.#missed = true;
-    if (verdict === "gap") await this.resync(`the journal does not go on after ${after}`);
+    if (verdict === "gap") await this.resync(`the journal does not continue after ${after}`);
     if (verdict === "mismatch") await this.resync("the chain digest of an entry differs");
     return page.head_seq;
   }

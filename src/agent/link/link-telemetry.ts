@@ -41,19 +41,19 @@ export type LinkStatus = {
 const metricTable = {
   accel_agent_link_connected: {
     kind: "gauge",
-    help: "1 while the channel to central is up, 0 while it is not.",
+    help: "1 while the channel to central is up, otherwise 0.",
   },
   accel_agent_link_reconnects_total: {
     kind: "counter",
-    help: "Channels that were begun after the first.",
+    help: "Channels to central that were opened after the first one.",
   },
   accel_agent_journal_applied_seq: {
     kind: "gauge",
-    help: "Everything up to this entry of central's journal is done.",
+    help: "The entry of central's journal up to which everything is done.",
   },
   accel_agent_journal_head_seq: {
     kind: "gauge",
-    help: "The newest entry of central's journal that this agent heard of; absent until central has told it since the start.",
+    help: "The newest entry of central's journal that this agent knows of; absent until central has stated it since the start.",
   },
   accel_agent_journal_entries_total: {
     kind: "counter",

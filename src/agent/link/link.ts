@@ -242,7 +242,7 @@ class LinkService {
   }
 
   async #longPoll(status: number): Promise<void> {
-    this.#options.log.info({ status }, "no channel on the way to central: polling instead");
+    this.#options.log.info({ status }, "no channel to central is possible: polling instead");
     const enough = AbortSignal.timeout(this.#timings.upgradeRetryMs);
     try {
       await runLongPollContact(this.#parts, AbortSignal.any([this.#stop, enough]));

@@ -27,7 +27,7 @@ export function linkRefusal(status: number, text: string, what: string): AccelEr
   const answer = refusalBody(text);
   if (answer === undefined) {
     const code = awayStatuses.has(status) ? "CENTRAL_UNREACHABLE" : "CENTRAL_REFUSED";
-    return new AccelError(code, `${what} was answered ${status} by something else than central`);
+    return new AccelError(code, `${what} was answered ${status} by something other than central`);
   }
   // It stops serving: only the status that the contract gives it may carry it.
   const code =

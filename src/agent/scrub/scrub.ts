@@ -72,7 +72,7 @@ export type ScrubFacts = {
 const table = {
   accel_agent_scrub_checked_total: {
     kind: "counter",
-    help: "What a scrub has looked at: the index, cached bodies in files, files of versions (blobs).",
+    help: "What scrubs have checked: the index, cached bodies in files, files of versions (blobs).",
     labels: ["what"],
   },
   accel_agent_scrub_read_bytes_total: {
@@ -87,12 +87,12 @@ const table = {
   },
   accel_agent_scrub_repaired_total: {
     kind: "counter",
-    help: "Of what was damaged: fetched again, or dropped where it is only cached.",
+    help: "What scrubs have repaired: fetched again, or dropped if it was only cached.",
     labels: ["what"],
   },
   accel_agent_scrub_finished_timestamp_seconds: {
     kind: "gauge",
-    help: "When the last whole scrub ended; 0: none has.",
+    help: "When the last whole scrub ended; 0 if none has.",
     labels: [],
   },
   accel_agent_scrub_running: {
@@ -142,7 +142,10 @@ export class Scrub implements AsyncDisposable {
     this.#metrics.accel_agent_scrub_running.set(1);
     this.#running = this.#run()
       .catch((error: unknown) =>
-        this.#ports.log.error({ error: messageOf(error) }, "a scrub broke off; the next goes on"),
+        this.#ports.log.error(
+          { error: messageOf(error) },
+          "a scrub broke off; the next one continues it",
+        ),
       )
       .finally(() => {
         this.#running = undefined;
@@ -178,7 +181,7 @@ export class Scrub implements AsyncDisposable {
       repaired: none,
       unchecked: {},
     };
-    log.info({ position: this.#pass.position }, "a scrub begins, or goes on");
+    log.info({ position: this.#pass.position }, "a scrub begins or continues");
     if (this.#pass.position.stage === "index") await this.#checkIndex();
     if (this.#stop.aborted) return;
     const end = { isDone: false };
@@ -251,7 +254,7 @@ export class Scrub implements AsyncDisposable {
     this.#note();
     this.#metrics.accel_agent_scrub_finished_timestamp_seconds.set(now().getTime() / 1_000);
     if (sum(ended.damaged) === 0) health.settle("scrub_damage");
-    log.info({ ...ended }, "a scrub has looked at everything");
+    log.info({ ...ended }, "a scrub has checked everything");
   }
 
   #checked(what: What, count: number, bytes: number): void {
@@ -265,7 +268,7 @@ export class Scrub implements AsyncDisposable {
   }
 
   #unchecked(what: What, reason: string): void {
-    this.#ports.log.warn({ what, reason }, "a scrub cannot look at this now");
+    this.#ports.log.warn({ what, reason }, "a scrub cannot check this now");
     this.#change((pass) => ({ ...pass, unchecked: { ...pass.unchecked, [what]: reason } }));
   }
 
@@ -302,7 +305,7 @@ export class Scrub implements AsyncDisposable {
     const parts = `${blobs} files of versions, ${bodies} cached bodies${index > 0 ? ", the cache index" : ""}`;
     const text = `the scrub that began at ${started_at} has found damage: ${parts}; ${Math.min(sum(repaired), found)} of ${found} are repaired`;
     const hint =
-      "Look at the disk (dmesg, smartctl). Files are fetched again from central, cached bodies from the origin.";
+      "Check the disk (dmesg, smartctl). Files are fetched again from central, cached bodies from the origin.";
     this.#ports.health.raise("scrub_damage", "warning", text, hint);
   }
 
@@ -316,7 +319,10 @@ export class Scrub implements AsyncDisposable {
     try {
       this.#ports.documents.put({ [key]: document });
     } catch (error) {
-      this.#ports.log.warn({ error: messageOf(error) }, "where a scrub stands cannot be written");
+      this.#ports.log.warn(
+        { error: messageOf(error) },
+        "the position of a scrub cannot be written",
+      );
     }
   }
 }

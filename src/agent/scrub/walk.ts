@@ -191,7 +191,7 @@ function reasonOf(read: Read, size: number | undefined): string {
   if (read.kind === "missing") return "it is missing";
   if (read.kind === "unreadable") return `it cannot be read: ${read.reason}`;
   return size === undefined || read.size === size
-    ? "its bytes are not those of its digest"
+    ? "its bytes do not match its digest"
     : `it has ${read.size} bytes instead of ${size}`;
 }
 

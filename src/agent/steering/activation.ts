@@ -163,7 +163,7 @@ export class Activations {
     try {
       const isServed = await this.#serve(domain, { ...wish, judged: "anew" }, signal, (book) => {
         if (book.wish?.manifest !== wish.manifest)
-          throw new AccelError("CONFLICT", "central has another wish meanwhile");
+          throw new AccelError("CONFLICT", "central wants another version meanwhile");
         const next = granted(book, book.wish, this.#limits());
         return { book: next, corrections: correctionsOf(next) };
       });

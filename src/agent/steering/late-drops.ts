@@ -136,7 +136,7 @@ export class LateDrops implements AsyncDisposable {
       warningCode,
       "warning",
       `central was restored: what is cached of ${names} is dropped by ${this.#until}; until then the origin is asked before any of it is sent`,
-      "It ends by itself when the last of them is dropped; origins see more requests until their caches are full again.",
+      "The warning ends when the last of them is dropped. Origins get more requests until their caches are full again.",
     );
   }
 

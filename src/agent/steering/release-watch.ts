@@ -23,17 +23,17 @@ export type ReleaseWatchOptions = {
 const table = {
   accel_agent_viewset_standing: {
     kind: "gauge",
-    help: "Domains by where this host stands with the version that central wants of them.",
+    help: "Domains by how far this host is with the version that central wants.",
     labels: ["standing"],
   },
   accel_agent_viewset_probes_failed_total: {
     kind: "counter",
-    help: "Versions that did not answer as they should, when they were staged or on trial.",
+    help: "Versions that failed a probe when they were staged or on trial.",
     labels: ["when"],
   },
   accel_agent_viewset_rollbacks_total: {
     kind: "counter",
-    help: "Returns to a kept version, by an operator or by a trial that failed.",
+    help: "Returns to a kept version, by an operator or by a failed trial.",
     labels: ["by"],
   },
 } as const;
@@ -143,7 +143,7 @@ export class ReleaseWatch {
 
   /** A version fails its trial and nothing can take its place. */
   stuck(domain: string, reason: string): void {
-    const text = `the version of ${domain} that is served fails: ${reason}; no version to go back to is whole on this host`;
+    const text = `the version of ${domain} that is served fails: ${reason}; no complete version to go back to is on this host`;
     const hint = "Activate a version that works.";
     this.#options.health.raise("viewset_failing", "error", text, hint, domain);
   }

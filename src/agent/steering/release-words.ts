@@ -72,7 +72,8 @@ export function stuckCorrections(book: ReleaseBook, reason: string): readonly Co
 /** Why an operator's rollback is refused: the host is another than the one that it was asked of. Undefined: it is the same. */
 export function overtaken(asked: ReleaseBook, book: ReleaseBook): string | undefined {
   const [before, now] = [inForceOf(asked), inForceOf(book)];
-  const again = "nothing was changed: look at `viewset list`, and ask again if it is still meant";
+  const again =
+    "nothing was changed: look at `viewset list`, and repeat the command if you still want it";
   if (before?.manifest !== now?.manifest)
     return `${named(now)} is in force now, no longer ${named(before)}; ${again}`;
   if (asked.wish?.manifest !== book.wish?.manifest)

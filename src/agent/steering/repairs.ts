@@ -69,7 +69,7 @@ export class Repairs implements AsyncDisposable {
   ): Promise<boolean> {
     const { serving, viewsets, health, log, random } = this.#ports;
     const about = `a file of the version of ${domain} in force cannot be read: ${reason}`;
-    const hint = "It is fetched again from central; should it happen again, look at the disk.";
+    const hint = "It is fetched again from central. If it happens again, check the disk.";
     health.raise("viewset_damaged", "error", about, hint, domain);
     log.error({ domain, manifest, reason }, "a file in force cannot be read; it is fetched again");
     let isWhole = false;

@@ -78,7 +78,7 @@ export async function healViewset(
       if (attempt === 0)
         log.warn(
           { domain, code: codeOf(error), error: messageOf(error) },
-          "a committed viewset is not whole on this disk; what is missing is fetched again",
+          "a committed viewset is not complete on this disk; what is missing is fetched again",
         );
       return codeOf(error) !== "VIEWSET_INVALID";
     },

@@ -134,7 +134,7 @@ export class Trials implements AsyncDisposable {
       return isWhole ? await this.#look(domain, manifest, mended) : { kind: "fine" };
     } catch (error) {
       // A host that is too busy to answer is not the version's fault.
-      log.warn({ domain, code: codeOf(error), error: messageOf(error) }, "a trial cannot look");
+      log.warn({ domain, code: codeOf(error), error: messageOf(error) }, "a trial could not probe");
       return { kind: "fine" };
     }
   }

@@ -167,7 +167,7 @@ export class VaultChanges {
       case "invalid":
         return refused(found.reason, "CERTIFICATES_INVALID");
       case "torn":
-        throw new AccelError("INTERNAL", "certificates that just came are torn");
+        throw new AccelError("INTERNAL", "certificates that have just arrived are damaged");
       default:
         return found satisfies never;
     }

@@ -54,5 +54,5 @@ export function parseCertificates(bytes: Uint8Array): readonly CertificateState[
   const decoded = decodeCertificates(raw);
   if (decoded.ok) return decoded.value.certificates;
   // Where, and not what: a message must not hold what a key may be part of.
-  return `${decoded.errors.map(({ path }) => path).join(", ")} is not as it must be`;
+  return `${decoded.errors.map(({ path }) => path).join(", ")} is not valid`;
 }

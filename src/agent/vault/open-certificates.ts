@@ -73,11 +73,11 @@ function faultOf(chain: string, privateKey: string, fingerprint: string): string
     return "cannot be read";
   }
   if (leaf.fingerprint256.replaceAll(":", "").toLowerCase() !== fingerprint)
-    return "is another one than its fingerprint says";
+    return "does not match its fingerprint";
   try {
     key = createPrivateKey(privateKey);
   } catch {
     return "has a private key that cannot be read";
   }
-  return leaf.checkPrivateKey(key) ? undefined : "has the private key of another one";
+  return leaf.checkPrivateKey(key) ? undefined : "has the private key of another certificate";
 }

@@ -12,7 +12,7 @@ const metricTable = {
   },
   accel_agent_certificate_first_expiry_timestamp_seconds: {
     kind: "gauge",
-    help: "When the first of the certificates in force expires; 0 where there is none.",
+    help: "When the first of the certificates in force expires; 0 if there is none.",
   },
   accel_agent_symmetric_keys: {
     kind: "gauge",

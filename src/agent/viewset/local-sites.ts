@@ -272,7 +272,7 @@ class WatchedSite implements AsyncDisposable {
       "Correct the file or the settings `sites`; it is read again when it changes.",
       domain,
     );
-    if (isNew) log.warn({ domain, reason }, "the site on this host is not as it should be");
+    if (isNew) log.warn({ domain, reason }, "the site on this host is not valid");
   }
 
   async #watchViews(): Promise<void> {

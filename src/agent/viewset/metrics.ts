@@ -20,12 +20,12 @@ const table = {
   },
   accel_agent_viewset_blob_bytes_total: {
     kind: "counter",
-    help: "Bytes of blobs transferred, by direction, those of transfers that broke off included where they were received.",
+    help: "Bytes of blobs transferred, by direction. Received bytes include those of transfers that broke off.",
     labels: ["direction"],
   },
   accel_agent_viewset_blobs_collected_total: {
     kind: "counter",
-    help: "Blobs removed because nothing needed them any more.",
+    help: "Blobs removed because nothing needed them any longer.",
   },
   accel_agent_viewset_blobs_stored: {
     kind: "gauge",
@@ -33,11 +33,11 @@ const table = {
   },
   accel_agent_viewset_blob_bytes_stored: {
     kind: "gauge",
-    help: "Bytes of these blobs.",
+    help: "Bytes of the blobs on disk after the last collection.",
   },
   accel_agent_viewset_prepare_seconds: {
     kind: "histogram",
-    help: "From an activation's manifest digest to everything fetched, verified and durable.",
+    help: "Time from an activation's manifest digest until everything is fetched, verified and durable.",
     buckets: [0.01, 0.05, 0.2, 1, 5, 20, 60, 300],
   },
 } as const;

@@ -142,7 +142,7 @@ export class SiteCensus implements AsyncDisposable {
         "local_site_odd",
         "warning",
         `The site of ${domain} on this host cannot be imported as it is: ${refusal}`,
-        "What is named there is not served or cannot be part of a viewset: rename or remove it. What begins with a dot is left alone.",
+        "What is named here is not served or cannot be part of a viewset: rename or remove it. Names that begin with a dot are ignored.",
         domain,
       );
     else if (leftOut.length > 0)

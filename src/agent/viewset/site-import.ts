@@ -107,7 +107,7 @@ export class SiteImporter {
         return held.use(await this.#room.takeUnread(domain, bytes, read));
       } catch (error) {
         if (codeOf(error) !== "VIEWSET_TOO_LARGE") throw error;
-        const reason = `views_dir ${viewsDir} has ${bytes} bytes in ${files} files to be taken, and there is no room for them: ${messageOf(error)}`;
+        const reason = `views_dir ${viewsDir} has ${bytes} bytes in ${files} files to import, and there is no room for them: ${messageOf(error)}`;
         throw new AccelError("IMPORT_IMPOSSIBLE", reason, { cause: error });
       }
     };

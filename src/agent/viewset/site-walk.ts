@@ -66,7 +66,7 @@ const directoriesMax = 200_000;
 const directoriesAtOnce = 8;
 const entriesAtOnce = 8;
 const collisionsAdvice =
-  "Where both are meant, set paths_differ_in_case of this site (setting sites)";
+  "If both are intended, set paths_differ_in_case of this site (setting sites)";
 const vanished: ReadonlySet<string | undefined> = new Set(["ENOENT", "ENOTDIR", "ELOOP"]);
 
 /** RFC 8615 lives in a directory that is hidden by its name. */
@@ -236,7 +236,7 @@ export function systemReason(error: unknown): string {
     case "ELOOP":
       return "is a link that leads in circles";
     case "ENAMETOOLONG":
-      return "lies too deep: its path is longer than the system takes";
+      return "is too deep: its path is longer than the system allows";
     default:
       return `cannot be read: ${error instanceof Error ? error.message : String(error)}`;
   }

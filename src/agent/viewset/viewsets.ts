@@ -181,7 +181,7 @@ export class Viewsets implements AsyncDisposable {
       this.#options.health.settle("viewset_incomplete", names.name);
       this.#options.log.info(
         { domain: names.name, manifest, files: contents.files?.length, fetched: lacking.length },
-        "viewset is whole and valid",
+        "the viewset is complete and valid",
       );
       const taken = taking.move();
       return { ...ready(), [Symbol.dispose]: () => taken.dispose() };
@@ -202,7 +202,7 @@ export class Viewsets implements AsyncDisposable {
    */
   async restore(manifest: Sha256, names: SiteNames): Promise<RestoredViewset | undefined> {
     const { health } = this.#options;
-    const hint = "What is missing is fetched again from central as soon as that can be reached.";
+    const hint = "What is missing is fetched from central as soon as it can be reached.";
     const read = await this.#readCommitted(manifest).catch((error: unknown) => messageOf(error));
     if (typeof read === "string") {
       const text = `The active viewset of ${names.name} cannot be served from disk: ${read}`;

@@ -155,7 +155,8 @@ export class LogThread implements AsyncDisposable {
     if (this.#failure === reason || this.#ending.signal.aborted) return;
     this.#failure = reason;
     if (reason === undefined) log.info("request logs are stored again");
-    else log.error({ reason }, "request logs cannot be stored; agents keep them and come again");
+    else
+      log.error({ reason }, "request logs cannot be stored; agents keep them and send them again");
     failing?.(reason);
   }
 

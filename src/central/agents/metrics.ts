@@ -6,7 +6,7 @@ const table = {
   accel_central_channels: { kind: "gauge", help: "Agents connected by a channel." },
   accel_central_duplicate_agents: {
     kind: "gauge",
-    help: "Instance ids that two connected agents use at once.",
+    help: "Instance ids that two connected agents use at the same time.",
   },
   accel_central_journal_entries_sent_total: {
     kind: "counter",
@@ -42,7 +42,7 @@ const table = {
   },
   accel_central_log_canary_age_seconds: {
     kind: "gauge",
-    help: "Age of the newest canary that came through a deployment's request logs.",
+    help: "Age of the newest canary that arrived with the request logs of a deployment.",
     labels: ["deployment"],
   },
 } as const;

@@ -152,7 +152,7 @@ async function detachAtOnce(asked: Asked, elements: readonly IpRange[]): Promise
         return notFound(`${text} at ${place.bot}`);
       case "covered":
         return conflict(
-          `${text} is covered by ${detached.by}, which is attached as a whole: remove that`,
+          `${text} is covered by ${detached.by}, which is attached as a whole: remove that element`,
         );
       case "detached":
         return ok(await record(unit, call.actor, place.set, detached.botId));
@@ -195,7 +195,7 @@ async function rewriting(
     const answer = await put(asked, prepared, planned.add !== undefined);
     if (answer !== undefined) return answer;
   }
-  return conflict("the bot is being changed by others; send this again");
+  return conflict("the bot is being changed by others; send the request again");
 }
 
 /** Undefined: the bot is another by now. */
@@ -225,7 +225,7 @@ async function isOver(unit: CustomerUnit, { call, marks }: Asked, more: number):
 
 function botIsFull({ bot }: BotPlace, count: number): ProblemAnswer {
   return conflict(
-    `${bot} holds ${count} addresses and ranges, at most ${botElementsMax} are attached through this API: take another bot for what is more`,
+    `${bot} holds ${count} addresses and ranges, at most ${botElementsMax} are attached through this API: use another bot for the rest`,
   );
 }
 

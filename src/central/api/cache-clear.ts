@@ -30,7 +30,7 @@ export function cacheClearEndpoints({ ports }: ResourceDeps): readonly Endpoint[
       method: "POST",
       path,
       id: "clearCache",
-      summary: "Clear what matches the patterns from all caches of a domain or one sub-domain",
+      summary: "Clear whatever matches the patterns from all caches of a domain or one sub-domain",
       gives: gives(clearAnswerShape),
       refuses: [404],
       query: { wait: waitParameter },
@@ -66,7 +66,7 @@ export function cacheClearEndpoints({ ports }: ResourceDeps): readonly Endpoint[
       method: "GET",
       path: `${path}:clear_id/`,
       id: "getCacheClear",
-      summary: "Read what is proved of a clear by now",
+      summary: "Read what has been proved of a clear so far",
       gives: gives(clearStateShape),
       refuses: [404],
       handle: async ({ actor, param, read }) =>

@@ -72,7 +72,7 @@ export function certificateEndpoints({ now }: Pick<ResourceDeps, "now">): readon
       method: "DELETE",
       path: `${path}:certificate_id/`,
       id: "deleteCertificate",
-      summary: "Take a certificate from a deployment site",
+      summary: "Remove a certificate from a deployment site",
       gives: givesNothing,
       refuses: [404],
       handle: async ({ actor, param, change }) =>

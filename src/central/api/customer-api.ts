@@ -72,7 +72,7 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
         await respond(
           request,
           response,
-          problem(500, "central failed; its log tells more under this id", { requestId }),
+          problem(500, "central failed; its log has more under this id", { requestId }),
         );
     }
   };
@@ -92,7 +92,7 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
         response.destroy();
       })
       .finally(() => tell(asked, routed, startedMs))
-      .catch((error: unknown) => log.error({ err: error }, "a request could not be told"));
+      .catch((error: unknown) => log.error({ err: error }, "a request could not be logged"));
   };
 }
 
@@ -149,7 +149,7 @@ async function serve(
   if (routed.kind === "no-path") return problem(404, "there is no such path");
   if (routed.kind === "no-method") {
     const allowed = routed.allowed.join(", ");
-    return problem(405, `this path knows ${allowed}`, { headers: { allow: allowed } });
+    return problem(405, `this path takes ${allowed}`, { headers: { allow: allowed } });
   }
   const { endpoint, params } = routed;
   const known = await authenticate(endpoint.auth, request.headers.authorization, address);

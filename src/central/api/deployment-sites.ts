@@ -128,7 +128,8 @@ function revokeEndpoints({ ports, now }: ResourceDeps): readonly Endpoint[] {
       method: "POST",
       path: `${path}rotate-secret/`,
       id: "rotateDeploymentSiteSecret",
-      summary: "Give a deployment site a new secret; the one before is accepted for the grace",
+      summary:
+        "Give a deployment site a new secret; the previous one is accepted for the grace period",
       gives: gives(deploymentSiteShape),
       refuses: [404],
       body: secretRotate,

@@ -124,7 +124,7 @@ export function domainEndpoints(): readonly Endpoint[] {
       method: "DELETE",
       path: `${path}deployment-sites/:deployment_site_id/`,
       id: "unlinkDeploymentSite",
-      summary: "Take back a link by id",
+      summary: "Remove a link by id",
       gives: givesNothing,
       refuses: [404, 409],
       handle: unlink,

@@ -63,7 +63,7 @@ function parseFilters(query: URLSearchParams): Filters | ProblemAnswer {
   }
   const [after, domain, id] = [query.get("after"), query.get("domain"), query.get("deployment_id")];
   if (after !== null && (domain === null || id === null))
-    return bad("after", "needs domain and deployment_id: each walk has a cursor of its own");
+    return bad("after", "needs domain and deployment_id: each pair of them has cursors of its own");
   const name = domain === null ? undefined : parseDomainName(domain);
   if (domain !== null && name === undefined) return notFound(`domain ${JSON.stringify(domain)}`);
   return {
@@ -85,7 +85,7 @@ type Logs = ResourceDeps["ports"]["logs"];
 
 async function readLogs(call: EndpointCall<unknown, Actor>, logs: Logs): Promise<Answer> {
   const { actor, query, read } = call;
-  if (!actor.mayReadLogs) return forbidden("reading logs was withdrawn from this user");
+  if (!actor.mayReadLogs) return forbidden("the operator does not let this user read logs");
   const filters = parseFilters(query);
   if (isProblem(filters)) return filters;
   const { deploymentId, domain } = filters;
@@ -94,7 +94,7 @@ async function readLogs(call: EndpointCall<unknown, Actor>, logs: Logs): Promise
     if (host !== undefined && isProblem(host)) return host;
     if (host !== undefined && host.main !== domain)
       return invalid([
-        { path: "?domain", message: `the records of a sub-domain stand under ${host.main}` },
+        { path: "?domain", message: `the records of a sub-domain are listed under ${host.main}` },
       ]);
     return unit.deployments.list(actor.customerId);
   });

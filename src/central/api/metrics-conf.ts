@@ -87,7 +87,7 @@ function scrapedAt(
   const { edge, agentVersion, lastSeen } = instance;
   const target = edge?.metrics_advertise ?? null;
   if (agentVersion === undefined)
-    return "its agent has told no address yet: it has no channel, and reports of its release do not say";
+    return "its agent has stated no address yet: it has no channel, and reports of its release do not contain one";
   if (edge === undefined || target === null)
     return "its agent advertises no address for metrics (`edge.metrics_advertise`)";
   // A host that was installed anew, or serves another site now: what answers there is the agent that was seen since.

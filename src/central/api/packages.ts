@@ -163,7 +163,7 @@ async function receive(
   ).parts()) {
     if (name !== partName)
       return invalid([{ path: `/${name.slice(0, 100)}`, message: "unknown part; only file" }]);
-    if (received !== undefined) return invalid([{ path: "/file", message: "is there twice" }]);
+    if (received !== undefined) return invalid([{ path: "/file", message: "is given twice" }]);
     if (fileName === undefined) return invalid([{ path: "/file", message: "has no file name" }]);
     const staged = await ports.packages.stage(content, sizeMax);
     if (staged === "too-large")

@@ -32,7 +32,7 @@ export function policyEndpoints(): readonly Endpoint[] {
       method: "POST",
       path: "/bot-access-policy/",
       id: "setBotAccessPolicy",
-      summary: "Set who decides about bots that are in no list",
+      summary: "Set the rules for bots that are in no list",
       gives: gives(policyPartShape),
       refuses: [404],
       body: policyWrite,
@@ -125,7 +125,7 @@ function conflictIn({ allow, deny, perDomain }: PolicyChange): ProblemAnswer | u
   const seen = new Set<string>();
   for (const [at, { domain }] of (perDomain ?? []).entries()) {
     if (seen.has(domain))
-      return invalid([{ path: `/per_domain_policy/${at}`, message: `${domain} is there twice` }]);
+      return invalid([{ path: `/per_domain_policy/${at}`, message: `${domain} is given twice` }]);
     seen.add(domain);
   }
   return undefined;

@@ -31,7 +31,9 @@ async function record(unit: CustomerUnit, actor: Actor, id: string): Promise<Ans
 }
 
 function tooMany(siteId: number): Answer {
-  return conflict(`deployment site ${siteId} has ${symmetricKeysMax} symmetric keys, no more fit`);
+  return conflict(
+    `deployment site ${siteId} has ${symmetricKeysMax} symmetric keys; more are not possible`,
+  );
 }
 
 export function symmetricKeyEndpoints(): readonly Endpoint[] {
@@ -79,7 +81,8 @@ export function symmetricKeyEndpoints(): readonly Endpoint[] {
       method: "PUT",
       path,
       id: "updateSymmetricKey",
-      summary: "Bind a symmetric key to another deployment site; what it sealed is sealed anew",
+      summary:
+        "Bind a symmetric key to another deployment site; what it had sealed is sealed with another key",
       gives: gives(symmetricKeyShape),
       refuses: [404, 409],
       body: symmetricKeyWrite,

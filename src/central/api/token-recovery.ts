@@ -35,7 +35,7 @@ export function recoveryEndpoints({ rateLimit, settings }: ResourceDeps): readon
         if (addressWaitMs > 0) return tooMany("too many recoveries were started", addressWaitMs);
         return change(async (unit) => {
           const isTaken = await unit.recovery.request(body.username, body.email, waitingMax);
-          if (!isTaken) return tooMany("too many recoveries wait to be looked at", waitMs);
+          if (!isTaken) return tooMany("too many recoveries are waiting", waitMs);
           return ok({ status: "email sent" } satisfies RecoveryStarted);
         });
       },

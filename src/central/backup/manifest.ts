@@ -46,7 +46,7 @@ export const keyName = "central.key";
 export async function readBackupManifest(directory: string): Promise<BackupManifest> {
   const path = join(directory, manifestName);
   const text = await readFile(path, "utf8").catch((error: unknown) => {
-    const what = `${directory} has no ${manifestName}: it is no backup, or one that was cut off`;
+    const what = `${directory} has no ${manifestName}: it is not a backup, or an unfinished one`;
     throw new AccelError("BACKUP_DAMAGED", `${what} (${messageOf(error)})`);
   });
   const damaged = (why: string): AccelError =>

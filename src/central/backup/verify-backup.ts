@@ -84,7 +84,7 @@ class Verifying {
       if (size > bytes) return `has ${size} bytes, ${bytes} were backed up`;
       const found = await digestFile(whole, this.#stop);
       if (found.sha256 === sha256) return undefined;
-      return `its content is another: digest ${found.sha256}, backed up was ${sha256}`;
+      return `its content differs: its digest is ${found.sha256}, ${sha256} was backed up`;
     } catch (error) {
       this.#stop.throwIfAborted();
       const isGone = error instanceof Error && "code" in error && error.code === "ENOENT";

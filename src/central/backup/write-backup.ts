@@ -63,7 +63,7 @@ export type BackupFacts = {
 export async function writeBackup(options: BackupOptions): Promise<BackupFacts> {
   const { target } = options;
   if (existsSync(target))
-    throw new AccelError("USAGE", `${target} exists: a backup goes into a directory of its own`);
+    throw new AccelError("USAGE", `${target} exists: a backup needs a new directory`);
   const unfinished = `${target}.unfinished-${randomBytes(4).toString("hex")}`;
   try {
     await mkdir(unfinished, { mode: 0o700 });

@@ -17,7 +17,7 @@ export function startImportDeadlines(deps: ImportDeadlinesDeps): AsyncDisposable
   const ending = new AbortController();
   const run = async (): Promise<void> => {
     const failed = await failOverdue(now());
-    if (failed > 0) log.warn({ failed }, "imports were given up: their agents are not in touch");
+    if (failed > 0) log.warn({ failed }, "imports were given up: their agents are not connected");
   };
   const onError = (error: unknown): void =>
     log.error({ err: error }, "imports that are overdue could not be looked for");

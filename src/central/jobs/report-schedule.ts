@@ -27,7 +27,10 @@ export function startReportSchedule({
     try {
       await run(ending.signal);
     } catch (error) {
-      log.error({ err: error }, "reports failed; they go on at the next full quarter of an hour");
+      log.error(
+        { err: error },
+        "reports failed; they continue at the next full quarter of an hour",
+      );
     }
   };
   const begin = (): void => {

@@ -70,7 +70,7 @@ export class JudgeWorker implements AsyncDisposable {
     ask: () => Promise<Extract<Question, { readonly op: Op }>>,
   ): Promise<{ readonly kind: "judged"; readonly verdict: Verdicts[Op] } | Unjudged> {
     if (this.#waiting > this.#options.waitingMax)
-      return { kind: "unjudged", reason: "too much waits to be judged", isLasting: false };
+      return { kind: "unjudged", reason: "too much is waiting to be judged", isLasting: false };
     this.#waiting++;
     try {
       return await this.#turns.run(async () => this.#judge<Op>(ask));

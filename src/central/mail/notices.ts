@@ -54,8 +54,8 @@ export function certificatesMail(
         tone: expired > 0 ? "bad" : "plain",
         text:
           expired > 0
-            ? "Visitors of what has expired are warned by their browsers."
-            : "After that day visitors are warned by their browsers.",
+            ? "Browsers warn visitors of expired certificates."
+            : "After that day browsers warn visitors.",
       },
       listed({
         columns: [
@@ -76,7 +76,7 @@ export function certificatesMail(
       }),
       {
         kind: "text",
-        text: "Upload a renewed one for the same names: POST /upload/certificates/{deployment_name}/. It takes the place of the old one at once.",
+        text: "Upload a renewed one for the same names: POST /upload/certificates/{deployment_name}/. It replaces the old one at once.",
       },
     ],
   };
@@ -162,7 +162,7 @@ export function botReport(
       {
         kind: "text",
         text: canAccess
-          ? `${span}. The policy of these domains lets bots in that are in none of your lists. Mark those that do harm as bad bots.`
+          ? `${span}. The policy of these domains lets in bots that are in none of your lists. Mark those that do harm as bad bots.`
           : `${span}. The policy of these domains blocks bots that are in none of your lists, search engines and uptime checks among them. Mark those that you want as VIP bots, or allow them by name.`,
       },
       ...domains.slice(0, listedMax).flatMap(({ domain, bots }): readonly Block[] => [

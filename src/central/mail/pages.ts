@@ -59,7 +59,7 @@ async function pageFor(options: PagesOptions, request: IncomingMessage): Promise
   const [path = "", search = ""] = (request.url ?? "").split("?", 2);
   const isPost = request.method === "POST";
   if (!isPost && request.method !== "GET" && request.method !== "HEAD")
-    return plainPage(405, "Not possible", "This page knows GET and POST.");
+    return plainPage(405, "Not possible", "This page takes GET and POST.");
   const form = isPost ? await readForm(request) : new URLSearchParams();
   if (form === undefined) return plainPage(413, "Not possible", "That was too long.");
   // A one-click unsubscribe posts to the link itself, with the token in the query (RFC 8058).
@@ -95,8 +95,8 @@ function actionOf(form: URLSearchParams): LinkAction | undefined {
 
 const overPage = plainPage(
   404,
-  "This link is not good any more",
-  "It was used before, it is too old, or it was cut off on its way. Ask for a new one.",
+  "This link is no longer valid",
+  "It was used before, it is too old, or a part of it is missing. Ask for a new one.",
 );
 
 async function recoverPage(

@@ -12,7 +12,7 @@ export function recoveryMail(
   const host = new URL(baseUrl).host;
   const rendered = renderMail({
     subject: `A new token for ${user.username}`,
-    preview: "Somebody asked for a new API token. The link is good for an hour.",
+    preview: "Somebody asked for a new API token. The link is valid for an hour.",
     title: "A new API token",
     blocks: [
       {
@@ -29,7 +29,7 @@ export function recoveryMail(
         text: "If it was not you, do nothing: without the link nothing changes.",
       },
     ],
-    footer: [`Sent by ${host} because a token recovery was asked for with this address.`],
+    footer: [`Sent by ${host} because somebody asked for a token recovery with this address.`],
     unsubscribeUrl: null,
   });
   return { channel: "mail", to: user.email, ...rendered, unsubscribeUrl: null };

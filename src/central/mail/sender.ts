@@ -157,7 +157,7 @@ async function settle(lane: Lane, taken: TakenMessage, delivery: Delivery): Prom
       stop: cut.signal,
       random,
       onFailure: (error) => {
-        log.error({ err: error, ...facts }, "what came of a message cannot be written down");
+        log.error({ err: error, ...facts }, "the outcome of a message cannot be stored");
         return true;
       },
     });
@@ -203,7 +203,7 @@ async function watch(
       for (const { channel, kind } of await outbox.expire()) telemetry.expired(channel, kind);
       telemetry.backlog(await outbox.backlog(), mail !== undefined, now());
     } catch (error) {
-      log.error({ err: error }, "the outbox cannot be looked at");
+      log.error({ err: error }, "the outbox cannot be examined");
     }
   } while (await sleep(telemetryMs, stop));
 }

@@ -13,12 +13,12 @@ const metricTable = {
   },
   accel_central_messages_oldest_seconds: {
     kind: "gauge",
-    help: "For how long the oldest of them has waited; 0 where none waits.",
+    help: "How long the oldest message that is not sent yet has waited; 0 if none waits.",
     labels: ["channel"],
   },
   accel_central_message_attempts_total: {
     kind: "counter",
-    help: "Attempts to send a message, by outcome: sent, refused (for good), later (not taken now), down (the server cannot be had).",
+    help: "Attempts to send a message, by outcome: sent, refused (for good), later (not taken now), down (the server cannot be reached).",
     labels: ["channel", "kind", "outcome"],
   },
   accel_central_messages_expired_total: {
@@ -28,7 +28,7 @@ const metricTable = {
   },
   accel_central_messages_deferred_total: {
     kind: "counter",
-    help: "Messages that wait for their turn because their customer has sent the recipient, or everybody, as many as may go at a time.",
+    help: "Messages that wait for their turn because their customer has reached the limit for the recipient or in total.",
     labels: ["kind"],
   },
   accel_central_messages_limited_total: {
@@ -103,8 +103,8 @@ export class SenderTelemetry {
       this.#health.raise("mail_unset", "warning", text, hint);
     } else this.#health.settle("mail_unset");
     if (waiting > 0 && isStuck) {
-      const text = `${count} wait, the oldest for ${Math.round(ageMs / 60_000)} minutes; the server cannot be had: ${this.#lastFailure}`;
-      const hint = "Look at the mail server and at the keys of `mail:` in central.yaml.";
+      const text = `${count} wait, the oldest for ${Math.round(ageMs / 60_000)} minutes; the server cannot be reached: ${this.#lastFailure}`;
+      const hint = "Check the mail server and the keys of `mail:` in central.yaml.";
       this.#health.raise("mail_stuck", "error", text, hint);
     } else this.#health.settle("mail_stuck");
   }

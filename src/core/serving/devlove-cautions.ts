@@ -32,20 +32,20 @@ function cautionsOf(rule: CacheInput, path: Caution["path"]): readonly Caution[]
   for (const [at, pattern] of (rule.cookies?.ignore ?? []).entries()) {
     const what = whatItHides(pattern);
     if (what === undefined) continue;
-    const message = `${what}: whoever is logged in gets the page of those who are not`;
+    const message = `${what}: visitors who are logged in get the page of those who are not`;
     cautions.push({ path: [...path, "cookies", "ignore", at], message });
   }
   if (rule.ignore_set_cookie === true && cautions.length > 0)
     cautions.push({
       path: [...path, "ignore_set_cookie"],
       message:
-        "cookies that the application sets are stripped, and those that visitors send are ignored: nobody can log in on such a page",
+        "cookies that the application sets are removed, and those that visitors send are ignored: nobody can log in on such a page",
     });
   else if (rule.ignore_set_cookie === true && rule.ttl_s !== undefined)
     cautions.push({
       path: [...path, "ignore_set_cookie"],
       message:
-        "with `ttl_s` a page that opens a session is everybody's, without the session: what it says of it, such as the token of a form, is the same for all and valid for nobody",
+        "with `ttl_s` a page that opens a session is sent to everybody without the session: what it contains of the session, such as the token of a form, is the same for all visitors and valid for none",
     });
   return cautions;
 }
@@ -68,7 +68,7 @@ function whatItHides(pattern: string): string | undefined {
   if (!pattern.includes("*")) return undefined;
   const { matches } = compileTextPattern(pattern);
   const name = loginCookies.find(matches);
-  return name === undefined ? undefined : `${shown} takes in the cookie ${JSON.stringify(name)}`;
+  return name === undefined ? undefined : `${shown} covers the cookie ${JSON.stringify(name)}`;
 }
 
 const loginWords =

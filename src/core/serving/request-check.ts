@@ -50,7 +50,7 @@ export function headFault({ httpVersion, fields, method }: RequestHead): Fault |
   if (method === "CONNECT") return { status: 405, text: "CONNECT is not answered here." };
   // A gateway that reflects a request shows the cookies that scripts must not see.
   if (method === "TRACE") return { status: 405, text: "TRACE is not answered here." };
-  if (isLoop(fields)) return { status: 508, text: "The request runs in a circle." };
+  if (isLoop(fields)) return { status: 508, text: "The request runs in a loop." };
   return undefined;
 }
 

@@ -223,7 +223,7 @@ function found(
 
 function notRead({ method }: RequestHead): RequestAnswer {
   if (method === "OPTIONS") return { kind: "options", allow: methodsOfFiles, isOfFiles: true };
-  const text = `Files are read with GET and HEAD; ${method} is not for them.`;
+  const text = `Files can be read with GET and HEAD, not with ${method}.`;
   return refused("method", 405, text, [["Allow", methodsOfFiles]]);
 }
 
@@ -268,7 +268,7 @@ const redirectToHttps: RequestAnswer = { kind: "redirect-to-https" };
 const theFile: RequestAnswer = { kind: "file" };
 const theSinglePage: RequestAnswer = { kind: "single-page" };
 const theNotFoundPage: RequestAnswer = { kind: "not-found-page" };
-const nothingThere = refused("nothing-there", 404, "There is nothing under this address.");
+const nothingThere = refused("nothing-there", 404, "There is nothing at this address.");
 
 function refused(
   because: Refused["because"],

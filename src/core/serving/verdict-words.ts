@@ -79,7 +79,7 @@ function whatWords(kind: Verdict["kind"]): string {
   if (kind === "allow") return "allowed";
   return kind === "block"
     ? "blocked with 403"
-    : "let through, for the domain is in monitor mode; in enforce mode it is blocked with 403";
+    : "let through, because the domain is in monitor mode; in enforce mode it is blocked with 403";
 }
 
 const kindWords = { vip: "VIP", bad: "bad" } as const;
@@ -93,9 +93,9 @@ function whyWords({ verdict, clientIp, policy, range, isAllowedElsewhere }: Stor
       ? `the address is in no set and the user agent claims to be ${bot}`
       : `${range ?? clientIp} is ${bot}'s in the ${kindWords[set.kind]} set of ${set.host}, version ${set.version}`;
   if (policy === null)
-    return set?.kind === "bad" ? who : `${who}; VIP bots are allowed where no pair denies them`;
+    return set?.kind === "bad" ? who : `${who}; VIP bots are allowed unless a pair denies them`;
   const elsewhere = isAllowedElsewhere
-    ? `; that ${bot} is allowed does not help: its addresses are in the sets, and this is none of them`
+    ? `; that ${bot} is allowed does not help: its addresses are in the sets, and this address is not`
     : "";
   return `${who}; ${policyWords(policy, bot)}${elsewhere}`;
 }
@@ -142,7 +142,7 @@ function setChanges(
     : [
         removal,
         `an allow_access pair of ${host} and ${bot}`,
-        `marking ${clientIp} as a VIP bot of ${host}, for VIP sets come first`,
+        `marking ${clientIp} as a VIP bot of ${host}, because VIP sets come first`,
       ];
 }
 

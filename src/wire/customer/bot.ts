@@ -30,7 +30,8 @@ export const botRemove = body(
 
 const told = {
   took_ms: Type.Union([Count, Type.Null()], {
-    description: "At the agent, until every request was judged by it, durably. Null: not told.",
+    description:
+      "The time at the agent until every request was durably judged by it. Null until it has reported.",
   }),
   error: Type.Optional(Type.String()),
 };
@@ -40,7 +41,7 @@ export const MarkDeployment = open(
   {
     deployment_site_id: Id,
     state: Type.Union([...ProofProgress.anyOf, Type.Literal("absent")], {
-      description: "Absent: no agent ever connected.",
+      description: "`absent`: no agent ever connected.",
     }),
     ...told,
     /** Of a deployment that is pending. */
@@ -71,21 +72,22 @@ const answered = {
       }),
       {
         description:
-          "After a mark: where addresses of it stand in the other list of the domain too. VIP decides. At most 20.",
+          "After a mark: where addresses of it are in the other list of the domain too, at most 20 of them. The VIP list decides.",
       },
     ),
   ),
   deployments: Type.Optional(
     Type.Array(MarkDeployment, {
       description:
-        "With `?wait=`: what the deployments' agents proved by now. `applied`: every request is judged by the set as it is, or as it became since.",
+        "With `?wait=`: what the deployments' agents have proved so far. `applied`: every request is judged by the set with this change, or by a later one.",
     }),
   ),
 };
 
 export const returnParameter: QueryParameter = {
   schema: { type: "string", enum: ["summary"] },
-  description: "`summary`: how many addresses and ranges the bot holds, in place of all of them.",
+  description:
+    "`summary`: the answer has the number of addresses and ranges that the bot holds, in place of all of them.",
 };
 
 export const BotRecord = open(
@@ -93,13 +95,14 @@ export const BotRecord = open(
     id: Id,
     name: Type.String(),
     domain: Type.String({
-      description: "Main domain (with its sub-domains) or the one sub-domain that it holds for.",
+      description:
+        "The main domain (with its sub-domains), or the one sub-domain, to which it applies.",
     }),
     ip_addresses: Type.Array(Type.String()),
     stands_for: Type.Optional(
       Type.Array(Type.String(), {
         description:
-          "In lists, where the name is an older one that agents claimed: what those bots are called now. The record holds for them.",
+          "In lists, if the name is a former name of bots: what those bots are called now. The record applies to them.",
       }),
     ),
     ...answered,
@@ -139,8 +142,8 @@ export const botSummaryShape = shape(BotSummary);
 export const markAnswerShape = shape(Type.Union([BotRecord, BotSummary]));
 
 const checked = {
-  ip_address_or_range: Type.String({ description: "Ranges are echoed with a slash." }),
-  domains: Type.Array(Type.String(), { description: "Those whose list holds all of it." }),
+  ip_address_or_range: Type.String({ description: "A range is written with a slash." }),
+  domains: Type.Array(Type.String(), { description: "The domains whose list has all of it." }),
 };
 const found = { ip_address_or_range: "192.0.2.0/24", domains: ["www.example.com"] };
 export const badBotCheckShape = shape(

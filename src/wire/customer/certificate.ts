@@ -11,7 +11,7 @@ export const certificateUpload = body(
       minLength: 1,
       maxLength: chainCharsMax,
       description:
-        "PEM, the certificate of the site first, then those that lead from it towards a root.",
+        "PEM. The certificate of the site comes first, then those that lead from it towards a root.",
     }),
     private_key: Type.String({
       minLength: 1,
@@ -62,7 +62,7 @@ export const Certificate = open(
       ],
       {
         description:
-          "Whether the site's agents have its certificates as they are now; absent where no agent ever connected.",
+          "Whether the site's agents have its certificates as they are now; `absent` if no agent ever connected.",
       },
     ),
     error: Type.Optional(Type.String()),

@@ -21,9 +21,9 @@ export const cacheClear = body(
   },
   [],
   {
-    description: `Each pattern is a full-text query (FTS5) over the columns ${indexColumns.join(", ")}; what matches one of them is cleared. A dry run counts and samples what would be, and clears nothing.`,
+    description: `Each pattern is a full-text query (FTS5) over the columns ${indexColumns.join(", ")}; an entry that matches one of them is cleared. \`url:z2fblogz2fpostz2ehtml\` is \`/blog/post.html\`, and \`url:z2fcssz2f*\` is everything under \`/css/\`. A dry run counts and samples what would be cleared, and clears nothing.`,
     examples: [
-      { url_path_patterns: ["path:css", 'mime:"image jpeg"'] },
+      { url_path_patterns: ["url:z2fblogz2fpostz2ehtml", "url:z2fcssz2f*"] },
       { url_path_patterns: ["path:products"], dry_run: true },
     ],
   },
@@ -36,22 +36,22 @@ const msOrNull = (description: string) =>
 /** What was proved of a clear, each null until it was told. */
 const proof = {
   state: ProofProgress,
-  matched: countOrNull("Entries that it made unservable."),
-  removed: countOrNull("Of those, the deleted ones."),
+  matched: countOrNull("How many entries it made unservable."),
+  removed: countOrNull("How many of those are deleted."),
   blocked_in_flight: countOrNull(
-    "Responses that were being fetched, and were not stored. It grows until the last of those fetches has ended; a response that several clears match counts for the oldest that came after it was asked for.",
+    "How many responses were being fetched when the clear came, match it, and were not stored. The figure grows until the last of those fetches has ended. A response that several clears match counts for the oldest clear that came after the response was requested.",
   ),
   took_ms: countOrNull(
-    "At the agent, until nothing that matches was servable, durably, and the proof of it was written.",
+    "The time at the agent until nothing that matches was servable, durably, and the proof of that was written.",
   ),
-  invisible_ms: msOrNull("Of that, until nothing that matches was servable."),
-  gone_ms: msOrNull("From then until the deletion had ended."),
+  invisible_ms: msOrNull("The part of that time until nothing that matches was servable."),
+  gone_ms: msOrNull("The time from then until the deletion had ended."),
   verified: Type.Union([Type.Boolean(), Type.Null()], {
-    description: "Asked again after the deletion, nothing that matches was servable.",
+    description: "Whether a second search after the deletion found nothing that is servable.",
   }),
   widened: Type.Optional(
     Type.Boolean({
-      description: "More was cleared than matched: everything of the host or domain.",
+      description: "More was cleared than the patterns match: everything of the host or domain.",
     }),
   ),
   error: Type.Optional(Type.String()),
@@ -84,7 +84,8 @@ export const ClearState = open(
   },
   {
     title: "Clear",
-    description: "What the deployments' agents proved of it by now; null is not told yet.",
+    description:
+      "What the deployments' agents have proved of it so far. Null means not reported yet.",
     examples: [
       {
         clear_id: "6f1d2c3b4a59687786950a1b2c3d4e5f",
@@ -120,7 +121,7 @@ const DryRunProgress = Type.Union([
 ]);
 const dryRunResult = {
   state: DryRunProgress,
-  matched: countOrNull("Entries that the clear would hit."),
+  matched: countOrNull("How many entries the clear would match."),
   over_budget: Type.Optional(
     Type.Boolean({ description: "Matching took too long: the clear would be widened." }),
   ),

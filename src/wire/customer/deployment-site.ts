@@ -11,12 +11,12 @@ export const DeploymentSite = open(
     name16: Name16Text,
     secret16: Type.String({ pattern: "^[0-9a-f]{32}$" }),
     deployment_tags: Type.String({
-      description: "Comma-separated, in the order in which they were given.",
+      description: "Comma-separated, in the order in which the tags were given.",
     }),
   },
   {
     title: "DeploymentSite",
-    description: "Where an agent runs. It signs in with name16 and secret16.",
+    description: "The place where an agent runs. The agent signs in with name16 and secret16.",
     examples: [
       {
         id: 7,
@@ -49,7 +49,7 @@ export const secretRotate = body(
         maximum: secretGraceMaxS,
         default: secretGraceMaxS,
         description:
-          "How long the secret before is still accepted; 0 revokes it at once and closes channels.",
+          "How long the previous secret is still accepted. 0 revokes it at once and closes channels.",
       }),
     ),
   },

@@ -18,10 +18,9 @@ export const devloveFileShape = shape(DevloveFile);
 
 /** The validator bounds the content, so that a document that is too large is told as its own error. */
 const fields = {
-  schema: Type.String({ maxLength: 255, description: "Identifier of the schema: devlove/1." }),
+  schema: Type.String({ maxLength: 255, description: "The identifier of the schema: devlove/1." }),
   content: Type.String({
-    description:
-      "A JSON document as a text; its own JSON Schema is served at devlove-1.schema.json.",
+    description: "A JSON document as a string. Its JSON Schema is served at devlove-1.schema.json.",
   }),
 };
 const about = { title: "DevloveFileWrite", examples: [example] };
@@ -46,7 +45,7 @@ export const DevloveVerdict = open(
       warnings: Type.Optional(
         Type.Array(DevloveWarning, {
           description:
-            "Of a valid document, where there are any: rules under which who is logged in would get the page of those who are not, or nobody could log in.",
+            "For a valid document, if there are any: rules under which visitors who are logged in would get the page of those who are not, or under which nobody could log in.",
         }),
       ),
     }),
@@ -63,7 +62,7 @@ export const DevloveVerdict = open(
             {
               path: "/domains/www.example.com/cache/default/cookies/ignore/0",
               message:
-                "all cookies are ignored: whoever is logged in gets the page of those who are not",
+                "all cookies are ignored: visitors who are logged in get the page of those who are not",
             },
           ],
         },

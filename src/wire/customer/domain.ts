@@ -44,7 +44,7 @@ export const domainCreate = body(
   ["id", "sub_domains", "deployment_sites"],
   {
     description:
-      "Linked by tags (a standing rule: to all deployment sites that have all of them, now and later), by id (under either name), or not at all; tags and an id exclude each other.",
+      "Linked by tags (a standing rule: to all deployment sites that have all of the tags, now and later), by id (under either name), or not at all. Tags and an id exclude each other.",
     examples: [
       { name: "www.example.com", link_to_deployment_sites_with_tags: "production,eu" },
       { name: "www.example.com", deployment_site_id: 7 },

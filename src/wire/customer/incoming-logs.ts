@@ -8,7 +8,9 @@ export const logsLimitMax = 1_000;
 
 export const LogLine = open(
   {
-    connection: Type.Number({ description: "Number of the connection since the agent's start." }),
+    connection: Type.Number({
+      description: "The number of the connection since the agent's start.",
+    }),
     response_status: Type.Number(),
     request_method: Type.String(),
     uri_path: Type.String(),
@@ -34,7 +36,7 @@ export const IncomingLogs = open(
   { logs_data: open({ username: Type.String(), deployments: Type.Array(DeploymentLogs) }) },
   {
     title: "IncomingLogs",
-    description: "Newest first, by deployment and main domain.",
+    description: "The newest first, by deployment and main domain.",
     examples: [
       {
         logs_data: {
@@ -71,25 +73,25 @@ export type IncomingLogs = Static<typeof IncomingLogs>;
 export const incomingLogsShape = shape(IncomingLogs);
 
 const time = { type: "string", examples: ["2026-11-22T00:00:00Z"] };
-const timeText = "seconds since the epoch or an ISO 8601 time, included.";
+const timeText = "seconds since the epoch or an ISO 8601 time, inclusive.";
 export const logParameters: Readonly<Record<string, QueryParameter>> = {
   domain: {
     schema: { type: "string", examples: ["www.example.com"] },
-    description: "A main domain: its records only.",
+    description: "Only the records of this main domain.",
   },
   deployment_id: {
     schema: { type: "integer", minimum: 1, examples: [7] },
-    description: "A deployment site: its records only.",
+    description: "Only the records of this deployment site.",
   },
   limit: {
     schema: { type: "integer", minimum: 1, maximum: logsLimitMax, default: logsLimitMax },
-    description: "Records of each deployment and domain.",
+    description: "The largest number of records for each deployment and domain.",
   },
   since: { schema: time, description: `Not before: ${timeText}` },
   until: { schema: time, description: `Not after: ${timeText}` },
   after: {
     schema: { type: "string" },
     description:
-      "Cursor of the header `Link` of the page before; with domain and deployment_id, walks all that is retained, each record once.",
+      "The cursor in the header `Link` of the previous page. With domain and deployment_id it leads through everything that is retained, each record once.",
   },
 };

@@ -32,7 +32,7 @@ export const MetricsConf = open(
       }),
       {
         description:
-          "Instances of deployments with the tag that cannot be scraped, and why; without `instance_id` the deployment has none.",
+          "Instances of deployments with the tag that cannot be scraped, with the reason. Without `instance_id` the deployment has no instance.",
       },
     ),
   },

@@ -7,7 +7,7 @@ import { body, BooleanLike, open, shape } from "./shape.ts";
 /** Key of a type → what it is. */
 export const emailNotificationTypes = {
   weekly_report_email:
-    "Every week: what visitors asked of each domain, what the cache answered, what was blocked, and the state of the deployments.",
+    "Every week: what visitors requested of each domain, what the cache answered, what was blocked, and the state of the deployments.",
   send_email_to_customer_about_certificates_expiring:
     "When a certificate that a deployment serves is about to expire: 30, 14, 7, 3 and 1 days before, and when it has expired.",
   send_email_to_customers_about_old_versions_of_accel_pack:
@@ -48,7 +48,7 @@ const EmailType = oneOfKeys(emailNotificationTypes);
 const MonitorType = oneOfKeys(monitorNotificationTypes);
 const isPermanent = { is_permanent: Type.Optional(BooleanLike) };
 const permanence =
-  "Without `is_permanent` the subscription is suspended for 30 days and wakes by itself.";
+  "Without `is_permanent` the subscription is suspended for 30 days, and then becomes active again by itself.";
 
 export const emailSubscribe = body({ notification_type: EmailType, email: Address }, [], {
   examples: [{ notification_type: "weekly_report_email", email: "ada@example.com" }],
@@ -82,7 +82,7 @@ export const NotificationTypes = open(
   { notification_types: Type.Record(Type.String(), Type.String()) },
   {
     title: "NotificationTypes",
-    description: "Key of a type and what it is.",
+    description: "The key of each type, and what it is.",
     examples: [{ notification_types: monitorNotificationTypes }],
   },
 );
@@ -121,7 +121,7 @@ export const RecoveryStarted = open(
   { status: statuses("email sent") },
   {
     title: "RecoveryStarted",
-    description: "The same whether there is such a user or not.",
+    description: "The answer is the same whether there is such a user or not.",
     examples: [{ status: "email sent" }],
   },
 );

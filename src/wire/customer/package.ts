@@ -47,7 +47,7 @@ export const PackageStored = open(
 export type PackageStored = Static<typeof PackageStored>;
 export const packageStoredShape = shape(PackageStored);
 
-/** What is not set at central is absent. */
+/** Keys that are not set at central are absent. */
 export const PackageInfo = open(
   {
     bootstrapper_download_url: Type.Optional(Type.String()),
@@ -56,7 +56,7 @@ export const PackageInfo = open(
   },
   {
     title: "PackageInfo",
-    description: "What is not set at central is absent.",
+    description: "Keys that are not set at central are absent.",
     examples: [
       {
         bootstrapper_download_url: "https://downloads.example.com/bootstrapper.sh",

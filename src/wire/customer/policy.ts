@@ -23,7 +23,7 @@ export const policyWrite = body(
   ["aliases"],
   {
     description:
-      "At least one of the four. Each replaces what is stored of it whole; null takes a domain's policy away.",
+      "At least one of the four. Each replaces the stored one as a whole; null removes a domain's policy.",
     examples: [
       { general_policy: { unknown_bots_can_access: true } },
       {
@@ -54,7 +54,7 @@ const aliases = Type.Array(
   open({ bot: Type.String(), stands_for: Type.Array(Type.String(), { minItems: 1 }) }),
   {
     description:
-      "Older names among those of the pairs, and what the bots are called now for which they hold. Absent where there is none.",
+      "Former names among those of the pairs, with what the bots to which they apply are called now. Absent if there is none.",
   },
 );
 
@@ -78,7 +78,7 @@ export const policyShape = shape(Policy);
 export const policyPartShape = shape(
   Type.Partial(open(stored), {
     title: "BotAccessPolicyPart",
-    description: "The keys that were sent, as they are stored now.",
+    description: "The keys that were sent, as they are now stored.",
     examples: [general],
   }),
 );

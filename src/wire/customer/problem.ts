@@ -8,14 +8,16 @@ export const ProblemError = open(
   {
     path: Type.String({
       description:
-        "A JSON pointer into the body or the devlove, or the name of a parameter; those of the query begin with ?.",
+        "A JSON pointer into the body or the devlove, or the name of a parameter; names of query parameters begin with ?.",
     }),
     message: Type.String(),
     allowed: Type.Optional(Type.Array(Type.String())),
     did_you_mean: Type.Optional(Type.String()),
-    pattern: Type.Optional(Type.String({ description: "Of a clear pattern: how it was given." })),
+    pattern: Type.Optional(
+      Type.String({ description: "For a clear pattern: the pattern as it was given." }),
+    ),
     position: Type.Optional(
-      Type.Integer({ description: "Characters of the pattern before what is wrong." }),
+      Type.Integer({ description: "How many characters of the pattern come before the fault." }),
     ),
   },
   { title: "ProblemError" },
@@ -30,7 +32,7 @@ export const Problem = open(
     detail: Type.String(),
     errors: Type.Optional(Type.Array(ProblemError)),
     request_id: Type.Optional(
-      Type.String({ description: "Of a 500: the id under which the log tells what happened." }),
+      Type.String({ description: "For a 500: the id under which the log says what happened." }),
     ),
   },
   {

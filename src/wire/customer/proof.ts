@@ -16,12 +16,12 @@ export const ProofProgress = Type.Union([
 /** Of an operation that waits also where it is absent. */
 export const waitParameter: QueryParameter = {
   schema: { type: "number", minimum: 0, maximum: waitMaxS, default: waitDefaultS },
-  description: "Seconds to wait until the connected deployments have told.",
+  description: "How many seconds to wait until the connected deployments have reported.",
 };
 
 /** Of an operation that tells of deployments only where it is there. */
 export const optionalWaitParameter: QueryParameter = {
   schema: { type: "number", minimum: 0, maximum: waitMaxS },
   description:
-    "Seconds to wait until the connected deployments have told; the answer then has `deployments`, also with 0.",
+    "How many seconds to wait until the connected deployments have reported. The answer then has `deployments`, also with 0.",
 };

@@ -21,7 +21,7 @@ const Instance = open({
 const Deployment = open({
   is_log_agent_reporting_data: Type.Boolean({
     description:
-      "Whether every instance that was seen in the last 3 minutes delivered its logs in that time, or confirmed that it holds none back. False where none was seen.",
+      "Whether every instance that was seen in the last 3 minutes delivered its logs in that time, or confirmed that it holds none. False if none was seen.",
   }),
   deployment_site_id: Id,
   agent_version: Type.Optional(
@@ -30,13 +30,13 @@ const Deployment = open({
   is_behind: release.is_behind,
   instances: Type.Array(Instance, {
     description:
-      "Each state directory of an accelerator host that was seen in the last day; where none was, the one seen last. Empty where no agent ever was.",
+      "Each state directory of an accelerator host that was seen in the last day; if none was, the one seen last. Empty if no agent ever connected.",
   }),
 });
 
 export const ServiceStatus = Type.Record(Type.String(), Type.Array(Deployment), {
   title: "ServiceStatus",
-  description: "By main domain, one entry for each deployment site.",
+  description: "By main domain, with one entry for each deployment site.",
   examples: [
     {
       "www.example.com": [

@@ -48,7 +48,7 @@ export const Id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
 /** Booleans as clients send them; `isTrue` reads one. */
 export const BooleanLike = Type.Unsafe<boolean | "true" | "True" | "false" | "False">({
   enum: [true, false, "true", "True", "false", "False"],
-  description: "True or false, as a boolean or as a text.",
+  description: "True or false, as a boolean or as a string.",
 });
 
 export const BooleanLikeOrNull = Type.Unsafe<Static<typeof BooleanLike> | null>({

@@ -17,14 +17,14 @@ export const SymmetricKey = open(
       ],
       {
         description:
-          "Whether the site's agents have its keys as they are now; absent where no agent ever connected.",
+          "Whether the site's agents have its keys as they are now; `absent` if no agent ever connected.",
       },
     ),
     error: Type.Optional(Type.String()),
   },
   {
     title: "SymmetricEncryptionKey",
-    description: "Its name and its deployment site; the key itself is in no answer.",
+    description: "The name of the key and its deployment site. The key itself is in no answer.",
     examples: [{ id: 21, name: "key-5f0c9a7be3d21846-1", deployment_site_id: 7, state: "applied" }],
   },
 );

@@ -8,19 +8,20 @@ export const UnreviewedDomain = open(
     id: Id,
     domain_name: Type.String(),
     domain_policy: Type.String({
-      description: "A sentence: whether unreviewed bots can access the domain, by which policy.",
+      description:
+        "A sentence that says whether unreviewed bots can access the domain, and by which policy.",
     }),
     bots: Type.Array(
       open({
         name: Type.String(),
         description: Type.Union([Type.String(), Type.Null()]),
-        requests: Type.Integer({ minimum: 0, description: "Of the last 30 days." }),
+        requests: Type.Integer({ minimum: 0, description: "Requests of the last 30 days." }),
       }),
     ),
   },
   {
     title: "UnreviewedBots",
-    description: "Bots that no list names, of one domain, the most frequent first.",
+    description: "Bots from addresses in no list, for one domain, the most frequent first.",
     examples: [
       {
         id: 12,

@@ -15,7 +15,7 @@ export const Email = Type.String({
   maxLength: 254,
   pattern: `^(?:${mailAddressPattern.slice(1, -1)})?$`,
   description:
-    "A mail address in ASCII, its domain as `xn--…` where it has other letters; or nothing. To other addresses no mail is sent.",
+    "A mail address in ASCII, with the domain as `xn--…` if it has other letters; or nothing. No mail is sent to other addresses.",
 });
 export const PersonName = Type.String({ maxLength: 150 });
 
@@ -34,7 +34,7 @@ export const Trial = open(
   },
   {
     title: "Trial",
-    description: "The token is shown this once.",
+    description: "The token is shown only this once.",
     examples: [
       {
         token: "pRzs4mJ1xW0kq7b9vYtE3nLh6cUaD5fGiO2sKxQwZ8",
@@ -84,7 +84,7 @@ export const userProfileUpdate = body(
   },
   ["id", "date_joined"],
   {
-    description: "What is left out stays.",
+    description: "Fields that are left out stay as they are.",
     examples: [{ first_name: "Ada", last_name: "Example", password: "correct horse battery" }],
   },
 );

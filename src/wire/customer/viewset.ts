@@ -23,7 +23,7 @@ export const ViewsetVersion = open(
     is_active: Type.Boolean({ description: "What the customer asked for." }),
     activation: Type.Union([ActivationState, Type.Null()], {
       description:
-        "What the agents proved; null where it is not active. Failed on one deployment is failed, pinned to another version on one is pinned; not yet proved by one, or linked to none, is pending. A deployment that no agent ever connected for is absent, and holds up nothing: absent is what only such deployments serve.",
+        "What the agents have proved; null if the version is not active. `failed`: it failed on one deployment. `pinned`: one deployment is pinned to another version. `pending`: one deployment has not proved it yet, or the domain is linked to none. A deployment for which no agent ever connected is absent and delays nothing. `absent`: all linked deployments are absent.",
     }),
     deployments: Type.Array(
       open({

@@ -43,7 +43,7 @@ test("is raised within the window, renewed, and settled by a window without reas
   count("a.example", { hits: 100, passed: 110, blocked: 900, other: 10 });
   count("b.example", { hits: 900, passed: 100 });
   const said = (counts: string) =>
-    `warning cookies_passed: ${counts} are passed to its origin for their cookies`;
+    `warning cookies_passed: ${counts} are passed to its origin because of their cookies`;
   expect(await look(30_000)).toEqual([
     said("50 % of the requests to a.example (220 of 440 in the last minutes)"),
   ]);

@@ -114,7 +114,7 @@ class Scene implements Disposable {
 
 const unhurried: ReadPace = { spend: () => true };
 const begin = { stage: "bodies", after: "" } as const;
-const otherBytes = "its bytes are not those of its digest";
+const otherBytes = "its bytes do not match its digest";
 const damaged = [
   [3, otherBytes],
   [5, "it is missing"],

@@ -33,7 +33,7 @@ test("an operator who wanted to leave another version than the one in force by t
   expect(back).toMatchObject({
     code: "CONFLICT",
     message:
-      '"three" is in force now, no longer "two"; nothing was changed: look at `viewset list`, and ask again if it is still meant',
+      '"three" is in force now, no longer "two"; nothing was changed: look at `viewset list`, and repeat the command if you still want it',
   });
   expect(inForce(rig)).toBe(digestOf("three"));
   expect(rig.books.of(domain).pin).toBeNull();
@@ -55,7 +55,7 @@ test("an operator is refused too where only central's wish is another by then", 
   expect(back).toMatchObject({
     code: "CONFLICT",
     message:
-      '"two" is still in force, but central wants "three" now, no longer "two"; nothing was changed: look at `viewset list`, and ask again if it is still meant',
+      '"two" is still in force, but central wants "three" now, no longer "two"; nothing was changed: look at `viewset list`, and repeat the command if you still want it',
   });
   expect(inForce(rig)).toBe(digestOf("two"));
   expect(rig.books.of(domain).pin).toBeNull();

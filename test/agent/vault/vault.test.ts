@@ -104,10 +104,10 @@ test("files are for this user alone, and no private key lies in them as it is", 
 });
 
 test.each([
-  ["of another certificate", "has the private key of another one"],
+  ["of another certificate", "has the private key of another certificate"],
   ["that is none", "has a private key that cannot be read"],
   ["sealed for another one", "its private key does not open with key-00112233445566aa-1"],
-  ["under another fingerprint", "is another one than its fingerprint says"],
+  ["under another fingerprint", "does not match its fingerprint"],
   ["a chain that is none", "cannot be read"],
 ])("a private key %s: none of them is taken", async (what, reason) => {
   using dir = tempDir();

@@ -82,7 +82,7 @@ test("a site that has no room is refused with the figures, and nothing of it is 
   await expect(rig.importSite()).rejects.toMatchObject({
     code: "IMPORT_IMPOSSIBLE",
     message: expect.stringMatching(
-      /views has 9437184 bytes in 3 files to be taken, and there is no room for them: .* need 9437184 bytes, more than viewset\.disk_max allows \(8388608\)$/,
+      /views has 9437184 bytes in 3 files to import, and there is no room for them: .* need 9437184 bytes, more than viewset\.disk_max allows \(8388608\)$/,
     ),
   });
   expect(contents.some(rig.isHere)).toBe(false);

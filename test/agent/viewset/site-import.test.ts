@@ -114,7 +114,7 @@ test("names that differ only in case are refused, all of them named, unless the 
   await expect(run()).rejects.toMatchObject({
     code: "IMPORT_IMPOSSIBLE",
     message: expect.stringMatching(
-      /views: "class\.button\.html" and "class\.Button\.html" differ only in case; "guide" and "Guide" differ only in case\. Where both are meant, set paths_differ_in_case /,
+      /views: "class\.button\.html" and "class\.Button\.html" differ only in case; "guide" and "Guide" differ only in case\. If both are intended, set paths_differ_in_case /,
     ),
   });
   expect(central.uploaded).toEqual([]);

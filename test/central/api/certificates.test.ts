@@ -241,7 +241,7 @@ describe("as a form", () => {
       [await post(["certificate", chain], ["private_key", key], ["password", "x"]), /password/],
       [
         await post(["certificate", chain], ["certificate", chain], ["private_key", key]),
-        /part \\"certificate\\" is there twice/,
+        /part \\"certificate\\" is given twice/,
       ],
       [
         await api.call("POST", path(), {

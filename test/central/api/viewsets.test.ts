@@ -55,7 +55,7 @@ describe("devlove", () => {
           {
             path: `/domains/${name}/cache/default/cookies/ignore/1`,
             message:
-              "all cookies are ignored: whoever is logged in gets the page of those who are not",
+              "all cookies are ignored: visitors who are logged in get the page of those who are not",
           },
         ],
       },

@@ -96,7 +96,7 @@ describe("what cannot be restored is refused, by name, and nothing is written", 
     [
       "no manifest",
       (backup) => rmSync(join(backup, "manifest.json")),
-      /no manifest\.json: it is no backup, or one that was cut off/,
+      /no manifest\.json: it is not a backup, or an unfinished one/,
     ],
     [
       "half a manifest",
@@ -175,7 +175,7 @@ test("a backup goes nowhere where something is, and a directory without a store 
   mkdirSync(rig.backup);
   const { code, said } = await rig.run("backup", rig.backup);
   expect({ code, said }).toMatchObject({ code: 2 });
-  expect(said).toMatch(/exists: a backup goes into a directory of its own/);
+  expect(said).toMatch(/exists: a backup needs a new directory/);
   expect(rig.unfinished()).toEqual([]);
 });
 
@@ -209,7 +209,7 @@ test("kill -9 in the middle: a backup is whole or is called unfinished, and that
     rig.writeSettings(join(rig.dir, "restored"));
     const { code, said } = await rig.run("restore", join(rig.dir, name));
     expect({ code, said }).toMatchObject({ code: 1 });
-    expect(said).toMatch(/it is no backup, or one that was cut off/);
+    expect(said).toMatch(/it is not a backup, or an unfinished one/);
     rmSync(join(rig.dir, name), { recursive: true });
     rig.writeSettings(rig.stateDir);
   }

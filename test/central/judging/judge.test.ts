@@ -119,7 +119,7 @@ test("what waits has a bound", async () => {
   const all = (["never ends", "", "", ""] as const).map(async (content) => ask(content));
   expect(await all[3]).toEqual({
     kind: "unjudged",
-    reason: "too much waits to be judged",
+    reason: "too much is waiting to be judged",
     isLasting: false,
   });
   await worker[Symbol.asyncDispose]();

@@ -45,25 +45,25 @@ test.each([
     [
       `removing ${range} of evil from the bad bots of a.example`,
       `an allow_access pair of ${host} and evil`,
-      `marking 192.0.2.1 as a VIP bot of ${host}, for VIP sets come first`,
+      `marking 192.0.2.1 as a VIP bot of ${host}, because VIP sets come first`,
       monitor,
     ],
   ],
   [
     story("would-block", "bad-set", { set: set("bad") }),
-    "let through, for the domain is in monitor mode; in enforce mode it is blocked with 403",
+    "let through, because the domain is in monitor mode; in enforce mode it is blocked with 403",
     "192.0.2.1 is evil's in the bad set of a.example, version 3",
     [
       "removing 192.0.2.1 of evil from the bad bots of a.example",
       `an allow_access pair of ${host} and evil`,
-      `marking 192.0.2.1 as a VIP bot of ${host}, for VIP sets come first`,
+      `marking 192.0.2.1 as a VIP bot of ${host}, because VIP sets come first`,
       `bots.mode: enforce in the devlove of ${host}, which blocks`,
     ],
   ],
   [
     story("allow", "vip-set", { set: set("vip"), range }),
     "allowed",
-    `${inVip}; VIP bots are allowed where no pair denies them`,
+    `${inVip}; VIP bots are allowed unless a pair denies them`,
     [
       `removing ${range} of evil from the VIP bots of a.example`,
       `a deny_access pair of ${host} and evil`,
@@ -127,7 +127,7 @@ test.each([
   [
     story("block", "unreviewed-blocked-by-default", { isAllowedElsewhere: true }),
     "blocked with 403",
-    `${claims}; neither a policy of the domain nor a general one says anything, so unknown bots are blocked; that evil is allowed does not help: its addresses are in the sets, and this is none of them`,
+    `${claims}; neither a policy of the domain nor a general one says anything, so unknown bots are blocked; that evil is allowed does not help: its addresses are in the sets, and this address is not`,
     [unknown(true), `marking 192.0.2.1 as evil's in the VIP bots of ${host}`, monitor],
   ],
   [

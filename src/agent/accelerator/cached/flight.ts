@@ -105,7 +105,7 @@ export class Flight {
   }
 
   abort(): void {
-    this.#stop.abort(new Error("nobody wants the response any more"));
+    this.#stop.abort(new Error("nobody waits for the response any more"));
     this.#discardOwn();
   }
 

@@ -74,7 +74,7 @@ class BlobFile implements SiteFile {
 
   isIntact(whole: Uint8Array): boolean {
     if (createHash("sha256").update(whole).digest("hex") === this.digest) return true;
-    this.#tell(new Error(`blob ${this.digest} has other bytes than its digest says`));
+    this.#tell(new Error(`blob ${this.digest} has bytes that do not match its digest`));
     return false;
   }
 

@@ -120,7 +120,7 @@ function whyUnusable({ method, fields }: OriginRequest, answer: OriginAnswer): s
   const isRead = method === "GET" || method === "HEAD";
   const isConditional = conditions.some((name) => fieldValue(fields, name) !== undefined);
   if (answer.status === 304 && isRead && !isConditional)
-    return "304 to a request without condition";
+    return "304 in answer to a request without a condition";
   return undefined;
 }
 

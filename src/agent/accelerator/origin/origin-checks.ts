@@ -90,7 +90,12 @@ export class OriginChecks implements AsyncDisposable {
     if (leftOut === 0) health.settle("origins_unchecked");
     else {
       const text = `${leftOut} origins with backend.health are not checked: there are too many`;
-      health.raise("origins_unchecked", "warning", text, "They count as healthy. Check fewer.");
+      health.raise(
+        "origins_unchecked",
+        "warning",
+        text,
+        "They count as healthy. Configure fewer checks.",
+      );
     }
   }
 
@@ -169,7 +174,7 @@ export class OriginChecks implements AsyncDisposable {
     const { key, domain, url } = check;
     if (isDown) {
       const text = `The origin ${url} of ${domain} fails its check of ${check.health.path}: ${fault}`;
-      const hint = "Requests go to the other URLs of backend.urls first; look at the origin.";
+      const hint = "Requests go to the other URLs of backend.urls first. Check the origin.";
       health.raise("origin_down", "warning", text, hint, key);
     }
     const wasDown = this.#down.has(key);

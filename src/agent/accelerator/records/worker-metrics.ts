@@ -10,7 +10,7 @@ const table = {
   },
   accel_agent_request_duration_seconds: {
     kind: "histogram",
-    help: "From the request's head to the last byte of its answer.",
+    help: "Time from the head of a request to the last byte of its answer.",
     labels: ["domain"],
   },
   accel_agent_bytes_sent_total: {
@@ -20,7 +20,7 @@ const table = {
   },
   accel_agent_allowed_total: {
     kind: "counter",
-    help: "Requests that the verdict allowed, by its reason.",
+    help: "Requests that the verdict allowed, by reason.",
     labels: ["domain", "reason"],
   },
   accel_agent_blocked_total: {
@@ -35,27 +35,27 @@ const table = {
   },
   accel_agent_origin_requests_total: {
     kind: "counter",
-    help: "Requests that the origin was asked and that it answered, or failed to before the visitor left.",
+    help: "Requests that were sent to an origin, and that it answered, or failed to answer before the visitor left.",
     labels: ["domain"],
   },
   accel_agent_origin_errors_total: {
     kind: "counter",
-    help: "Requests that the origin gave no answer to.",
+    help: "Requests to which the origin gave no answer.",
     labels: ["domain"],
   },
   accel_agent_origin_duration_seconds: {
     kind: "histogram",
-    help: "From asking the origin to the head of its answer, repetitions included.",
+    help: "Time from asking the origin to the head of its answer, repetitions included.",
     labels: ["domain"],
   },
   accel_agent_cache_passed_total: {
     kind: "counter",
-    help: "Requests that the cache has no part in: by their method, by a rule (bypass), by a cookie that the rule does not ignore, or by what else they ask (request).",
+    help: "Requests that were passed on without the cache, because of their method, a rule (bypass), a cookie that the rule does not ignore, or something else in the request (request).",
     labels: ["domain", "reason"],
   },
   accel_agent_cache_collapsed_total: {
     kind: "counter",
-    help: "Requests that shared the origin's answer to another one.",
+    help: "Requests that shared the origin's answer to another request.",
     labels: ["domain"],
   },
   accel_agent_cache_revalidated_total: {
@@ -65,7 +65,7 @@ const table = {
   },
   accel_agent_cache_stale_total: {
     kind: "counter",
-    help: "Stale responses served: while_revalidate, if_error, or asked (max-stale).",
+    help: "Stale responses served: while_revalidate, if_error, or asked (the visitor's max-stale).",
     labels: ["domain", "reason"],
   },
   accel_agent_cache_background_total: {
@@ -83,7 +83,7 @@ const table = {
   },
   accel_agent_open_connections: {
     kind: "gauge",
-    help: "Connections of visitors that are open.",
+    help: "Open connections of visitors.",
   },
   accel_agent_refused_connections_total: {
     kind: "counter",
@@ -106,7 +106,7 @@ const table = {
   },
   accel_agent_variants_total: {
     kind: "counter",
-    help: "Compressed variants that were to be made, by what came of them.",
+    help: "Compressed variants that were to be made, by outcome.",
     labels: ["coding", "outcome"],
   },
   accel_agent_variant_bytes_made_total: {

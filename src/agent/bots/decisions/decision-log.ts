@@ -12,11 +12,11 @@ const batchesMax = 2_000;
 const table = {
   accel_agent_decisions_total: {
     kind: "counter",
-    help: "Blocks, and requests that monitor mode let through, that can be looked up by their id while they are among the last 100,000.",
+    help: "Blocks, and requests that monitor mode let through. Each can be looked up by its id while it is among the last 100,000.",
   },
   accel_agent_decisions_dropped_total: {
     kind: "counter",
-    help: "Decisions that are not kept because more came than the log takes in.",
+    help: "Decisions that are not kept because more came at once than the log takes in.",
   },
 } as const;
 

@@ -15,7 +15,7 @@ import type { SetDelta, SetVersion } from "../tables/table-messages.ts";
 
 /**
  * `applied`: durable now. `known`: it was before. `mismatch`: fetch the whole set. `shrunk`: refused, the set would lose more than half
- * of at least a hundred elements and central did not say that this is meant.
+ * of at least a hundred elements and central did not say that this is intended.
  */
 export type DeltaOutcome = {
   readonly kind: "applied" | "known" | "mismatch" | "shrunk";
@@ -63,7 +63,7 @@ export class SetStore {
   refusal(want: Pick<SetVersion, "host" | "kind" | "count">, isMeant: boolean): string | undefined {
     const count = this.#find.get(want.host, want.kind)?.count ?? 0;
     if (isMeant || count < shrinkGuardedCount || want.count * 2 >= count) return undefined;
-    return `the ${want.kind} set of ${want.host} would shrink from ${count} to ${want.count} elements and central did not say that this is meant`;
+    return `the ${want.kind} set of ${want.host} would shrink from ${count} to ${want.count} elements and central did not say that this is intended`;
   }
 
   /** One immediate transaction, synchronous = FULL. Idempotent. */
@@ -75,12 +75,12 @@ export class SetStore {
     if (have.version !== from)
       return {
         kind: "mismatch",
-        reason: `the change leads from version ${from}, this agent has ${have.version}`,
+        reason: `the change starts from version ${from}, but this agent has ${have.version}`,
       };
     const refusal = this.refusal({ host, kind, count: body.count }, body.shrink_meant);
     if (refusal !== undefined) return { kind: "shrunk", reason: refusal };
     if (added.some(({ range }) => typeof this.#ranges.read(range) === "string"))
-      return { kind: "mismatch", reason: "the change adds something that is no CIDR range" };
+      return { kind: "mismatch", reason: "the change adds something that is not a CIDR range" };
     if (have.count + added.length - removed.length !== body.count)
       return { kind: "mismatch", reason: "the count after the change differs from central's" };
     const digest = changedSetDigest(have.digest, added, removed);
@@ -125,7 +125,7 @@ export class SetStore {
       if (!isWhole)
         throw new AccelError(
           "SET_MISMATCH",
-          `the whole ${want.kind} set of ${want.host} has another count or digest than version ${want.version} should, or something that is no CIDR range`,
+          `the whole ${want.kind} set of ${want.host} has another count or digest than version ${want.version} should, or something that is not a CIDR range`,
         );
       this.#put.run(want.host, want.kind, want.version, want.count, want.digest, list);
     } finally {

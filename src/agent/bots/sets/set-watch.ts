@@ -17,24 +17,24 @@ type Behind = SetName & {
 const metricTable = {
   accel_agent_set_faults_total: {
     kind: "counter",
-    help: "Times that central's news of a bot set could not be taken as they came.",
+    help: "How often news of a bot set from central could not be applied as it came.",
     labels: ["reason"],
   },
   accel_agent_set_fetches_total: {
     kind: "counter",
-    help: "Bot sets that were fetched whole.",
+    help: "How often a bot set was fetched as a whole.",
   },
   accel_agent_sets_behind: {
     kind: "gauge",
-    help: "Bot sets that are in force as they were before central's newest version.",
+    help: "Bot sets whose version in force is older than central's.",
   },
 } as const;
 
 const hints: Readonly<Record<BehindReason, string>> = {
   mismatch: "The whole set is being fetched.",
   shrunk:
-    "If central's set is as it should be, import it there with `accel-central bots import … --replace`, which says that it is meant; else restore central.",
-  unavailable: "It is tried again each minute; see the log, and central's.",
+    "If central's set is correct, import it there with `accel-central bots import … --replace`, which says that the change is intended. Otherwise restore central.",
+  unavailable: "The agent tries it again every minute. See its log and central's.",
 };
 
 export class SetWatch {
@@ -76,7 +76,7 @@ export class SetWatch {
     if (!this.#behind.delete(key)) return;
     this.#metrics.accel_agent_sets_behind.set(this.#behind.size);
     this.#health.settle("bot_set_behind", key);
-    this.#log.info({ host, kind }, "bot set is as central has it");
+    this.#log.info({ host, kind }, "the bot set is the same as central's again");
   }
 
   fetched({ host, kind }: SetName): void {

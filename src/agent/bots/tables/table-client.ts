@@ -34,7 +34,7 @@ export type TablesOptions = {
 const metricTable = {
   accel_agent_set_builds_total: {
     kind: "counter",
-    help: "Times that changed bot sets were compiled.",
+    help: "How often changed bot sets were compiled.",
     labels: ["outcome"],
   },
   accel_agent_set_build_seconds: {
@@ -127,12 +127,12 @@ export class TableClient implements AsyncDisposable {
     const { log, health } = this.#options;
     this.#metrics.accel_agent_set_builds_total.inc({ outcome: "failed" });
     if (this.#ended.signal.aborted) return;
-    log.error({ reason }, "bot sets could not be compiled; those of before stay in force");
+    log.error({ reason }, "bot sets could not be compiled; the previous ones stay in force");
     health.raise(
       "sets_not_compiled",
       "error",
       `changed bot sets are not in force: ${reason}`,
-      "See the agent's log; memory and disk of the host.",
+      "See the agent's log, and check memory and disk of the host.",
     );
   }
 }

@@ -75,7 +75,7 @@ export class ClearOrders {
     this.#options.metrics.refused(blocked - followed.counted);
     followed.counted = blocked;
     const facts = { clear_id: clearId, blocked_in_flight: blocked };
-    this.#options.log.info(facts, "more fetches under way at a clear were not stored");
+    this.#options.log.info(facts, "further fetches that were under way at a clear were not stored");
     followed.listener({ ...gone, blockedInFlight: blocked });
   }
 
@@ -141,7 +141,7 @@ export class ClearOrders {
     } catch (error) {
       throw new AccelError(
         "INDEX_BROKEN",
-        `the clear is in force, but agent.db could not note it: ${messageOf(error)}`,
+        `the clear is in force, but agent.db could not record it: ${messageOf(error)}`,
         { cause: error },
       );
     }
@@ -186,7 +186,10 @@ export class ClearOrders {
         "cleared",
       );
     } catch (error) {
-      log.warn({ ...facts, ...proof, error: messageOf(error) }, "cleared, deletion not proved yet");
+      log.warn(
+        { ...facts, ...proof, error: messageOf(error) },
+        "cleared; the deletion is not proved yet",
+      );
     }
   }
 }
@@ -194,7 +197,7 @@ export class ClearOrders {
 function dropText({ domain, host }: Scope, matched: number): string {
   const of = host ?? domain;
   const what = of === null ? "everything cached" : `everything cached of ${of}`;
-  return matched === 0 ? `${what} was to be dropped: there was nothing` : `${what} was dropped`;
+  return matched === 0 ? `${what} was to be dropped, but there was nothing` : `${what} was dropped`;
 }
 
 /** More is noise to whoever reads it. */

@@ -168,7 +168,7 @@ export class IndexClient implements AsyncDisposable {
     this.#call("epoch", { epoch: memory.read().epoch }).catch((error: unknown) =>
       log.warn(
         { error: messageOf(error) },
-        "the cache index could not note whose journal it follows",
+        "the cache index could not record whose journal it follows",
       ),
     );
   }
@@ -276,7 +276,7 @@ export class IndexClient implements AsyncDisposable {
       "index_thread_restarting",
       "warning",
       "the index thread ended and is started again; everything is fetched from the origin meanwhile",
-      "If it comes back, report it with the log lines around it.",
+      "If this happens again, report it with the log lines around it.",
     );
   }
 

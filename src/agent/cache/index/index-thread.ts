@@ -104,8 +104,8 @@ export class IndexThread {
           kind: "raise",
           code: "clear_widened",
           severity: "info",
-          text: `a clear widened to everything of ${host ?? domain ?? "all domains"}: ${reason}`,
-          hint: "Nothing stale was served; more than the patterns asked for is fetched again.",
+          text: `a clear was widened to everything of ${host ?? domain ?? "all domains"}: ${reason}`,
+          hint: "Nothing stale was served. More than the patterns matched is fetched again.",
         }),
     });
     this.#totals = setInterval(() => this.#tellTotals(), totalsEveryMs);
@@ -220,8 +220,8 @@ export class IndexThread {
   #tellUnverified(clearNo: number, left: number, reason: string): void {
     const text =
       left > 0
-        ? `clear ${clearNo} had left ${left} entries behind that it matches; they are dropped now`
-        : `clear ${clearNo} is applied, but could not be asked for again: ${reason}`;
+        ? `clear ${clearNo} had left behind ${left} entries that it matches; they are dropped now`
+        : `clear ${clearNo} is applied, but the search that verifies it failed: ${reason}`;
     this.#options.tell({
       kind: "raise",
       code: left > 0 ? "clear_left_entries" : "clear_unverified",
@@ -230,7 +230,7 @@ export class IndexThread {
       hint:
         left > 0
           ? "This is a defect: report it with the log line. Clear the domain again with kind:static OR kind:generated."
-          : "Nothing that it hit is served; only the second look is missing. Give it again to have it looked at.",
+          : "Nothing that it matched is served; only the verification is missing. Repeat the clear to have it verified.",
     });
   }
 
@@ -251,7 +251,7 @@ export class IndexThread {
       code: "cache_closed",
       severity: "error",
       text: `the cache index cannot be opened: ${reason}`,
-      hint: "Everything is fetched from the origin meanwhile; opening is tried again every few seconds.",
+      hint: "Meanwhile everything is fetched from the origin. The agent tries to open the index every few seconds.",
     });
     this.#writes.schedule();
     clearTimeout(this.#reopen);

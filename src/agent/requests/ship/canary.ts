@@ -26,11 +26,11 @@ export type CanaryFacts = {
 const metricTable = {
   accel_agent_log_canary_age_seconds: {
     kind: "gauge",
-    help: "Time since the newest canary record was sent that central has committed; since the start of the agent while there is none.",
+    help: "Time since the newest canary record that central has committed was sent; while there is none, time since the start of the agent.",
   },
   accel_agent_log_canary_round_trip_seconds: {
     kind: "gauge",
-    help: "From sending the newest canary record that central has committed until central said so.",
+    help: "Time from sending the newest canary record that central has committed until central said so.",
   },
 } as const;
 

@@ -9,12 +9,12 @@ import type { Balance, LaneFacts, SpoolFacts } from "../spool/spool-messages.ts"
 const metricTable = {
   accel_agent_log_lane_records: {
     kind: "gauge",
-    help: "Request records of each lane that is here, by state: accepted = committed + spooled + in_memory + dropped. After a crash accepted and dropped are upper bounds. Of the sealed lanes the 64 oldest.",
+    help: "Request records of each lane that is here (of the sealed ones the 64 oldest), by state: accepted = committed + spooled + in_memory + dropped. After a crash accepted and dropped are upper bounds.",
     labels: ["lane", "state"],
   },
   accel_agent_log_oldest_seconds: {
     kind: "gauge",
-    help: "How long the oldest request record that central does not have has been waiting; 0 when there is none.",
+    help: "How long the oldest request record that central does not have has been waiting; 0 if there is none.",
   },
   accel_agent_log_shipping_stuck: {
     kind: "gauge",

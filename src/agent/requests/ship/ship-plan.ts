@@ -36,7 +36,7 @@ export function planAfter(
   { status, answer, retryAfterMs }: Posted,
 ): ShipStep {
   const refusal = decodeAgentApiError(answer);
-  const message = refusal.ok ? refusal.value.message : "something else than central answered";
+  const message = refusal.ok ? refusal.value.message : "something other than central answered";
   const why = `${status}: ${message}`;
   const wait: ShipStep = {
     kind: "wait",

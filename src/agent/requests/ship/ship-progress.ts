@@ -83,7 +83,7 @@ export class ShipProgress {
     this.#stillSinceMs ??= nowMs;
     if (nowMs - this.#stillSinceMs < stuckAfterMs) return;
     this.#isStuck = true;
-    const text = `request records are kept here, central does not take them: ${this.#why ?? "no answer so far"}`;
+    const text = `request records are kept here because central does not take them: ${this.#why ?? "no answer so far"}`;
     this.#options.health.raise(
       "logs_not_shipped",
       "warning",

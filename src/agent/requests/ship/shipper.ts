@@ -60,7 +60,7 @@ export type ShipperOptions = {
 const metricTable = {
   accel_agent_log_batches_total: {
     kind: "counter",
-    help: "Batches of request records sent, by what came of them.",
+    help: "Batches of request records sent, by outcome.",
     labels: ["outcome"],
   },
 } as const;

@@ -162,7 +162,7 @@ export class SpoolClient implements AsyncDisposable {
     try {
       await Promise.race([this.#ask({ type: "close" }), late]);
     } catch (error) {
-      this.#options.log.warn({ err: error }, "the spool did not close orderly");
+      this.#options.log.warn({ err: error }, "the spool was not closed properly");
     }
     deadline.abort();
     await this.#thread.close();
@@ -211,7 +211,7 @@ export class SpoolClient implements AsyncDisposable {
   #tellCrash({ lanes, lanesTotal, atMost }: CrashLoss): void {
     this.#options.log.warn(
       { lanes, lanes_total: lanesTotal, records_at_most: atMost },
-      "the run before ended without a word: request records that were in memory are lost, at most so many; mostly these are numbers reserved ahead, for no request",
+      "the previous run ended unexpectedly: request records that were in memory are lost, at most this many; most of these numbers were reserved ahead and stand for no request",
     );
   }
 

@@ -7,7 +7,7 @@ import type { SpoolFacts, SpoolNotice } from "../spool/spool-messages.ts";
 const metricTable = {
   accel_agent_log_records_accepted_total: {
     kind: "counter",
-    help: "Request records numbered, since the state began. After a crash an upper bound, by as many as are dropped with the reason crash.",
+    help: "Request records numbered since the state began. After a crash this is an upper bound, too high by at most the number of those dropped with the reason crash.",
   },
   accel_agent_log_records_committed_total: {
     kind: "counter",
@@ -15,7 +15,7 @@ const metricTable = {
   },
   accel_agent_log_records_dropped_total: {
     kind: "counter",
-    help: "Request records lost or dropped and told to central as a gap, since the state began. Of the reason crash it is an upper bound: all numbers that were reserved ahead, mostly for no request.",
+    help: "Request records lost or dropped since the state began, and reported to central as a gap. For the reason crash it is an upper bound: all numbers that were reserved ahead, most of which stand for no request.",
     labels: ["reason"],
   },
   accel_agent_log_records_spooled: {
@@ -27,7 +27,7 @@ const metricTable = {
     help: "Request records that are not on disk yet.",
   },
   accel_agent_log_spool_bytes: { kind: "gauge", help: "Size of the spool's segments." },
-  accel_agent_log_lanes: { kind: "gauge", help: "Lanes that central does not have whole." },
+  accel_agent_log_lanes: { kind: "gauge", help: "Lanes that central does not have completely." },
 } as const;
 
 export class SpoolMetrics {

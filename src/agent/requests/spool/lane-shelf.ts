@@ -199,7 +199,7 @@ export class LaneShelf {
     if (marks === "none") return noMarks;
     if (marks !== "damaged") return marks;
     this.sideFiles.moveDamaged(marksPath(directory), clock.wallMs());
-    const text = `${marksPath(directory)} is damaged: sums begin anew, central is asked for the marks`;
+    const text = `${marksPath(directory)} is damaged: the sums begin again at zero, and central is asked for the marks`;
     this.#options.notice({ code: "spool_damaged", severity: "warning", text });
     return noMarks;
   }

@@ -260,7 +260,7 @@ export class Spool {
     const { lane } = feed;
     this.#appender.sync(lane);
     const lost = lane.end - lane.mark;
-    const text = `central has other records of lane ${lane.id}: is there a copy of this machine? ${lost} records cannot be told from them`;
+    const text = `central has different records of lane ${lane.id}: is there a copy of this machine? ${lost} records cannot be told apart from them`;
     this.#options.notice({ code: "spool_conflict", severity: "warning", text });
     const next = this.#sealAt(feed, lane.mark);
     lane.end = lane.durable = lane.mark;

@@ -127,7 +127,7 @@ function passwordAuthentication({ store, rateLimit, randomBytes }: Deps): By {
     proven.add(pair);
     return found.mayPublish
       ? { ok: true, actor: found.actor }
-      : refused(forbidden("the operator lets this user not publish packages"));
+      : refused(forbidden("the operator does not let this user publish packages"));
   };
 }
 

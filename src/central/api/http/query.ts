@@ -40,7 +40,7 @@ function faultOf(
   const isKnown = known.includes(name);
   if (name === formatParameter && !isKnown)
     return values.every((value) => value === "json") ? undefined : "must be json";
-  if (isKnown) return values.length === 1 ? undefined : "must be there once";
+  if (isKnown) return values.length === 1 ? undefined : "must be given once";
   const near = nearest(name, known);
   if (near !== undefined) return `unknown parameter; did you mean ${near}?`;
   return known.length === 0

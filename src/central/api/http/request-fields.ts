@@ -57,7 +57,7 @@ async function parseForm(type: string, bytes: Uint8Array): Promise<BodyFound> {
   const fields = new Map<string, string>();
   for (const [name, part] of form) {
     if (fields.has(name))
-      return refused(invalid([{ path: "", message: `part ${shown(name)} is there twice` }]));
+      return refused(invalid([{ path: "", message: `part ${shown(name)} is given twice` }]));
     fields.set(name, typeof part === "string" ? part : await part.text());
   }
   return { ok: true, value: Object.fromEntries(fields) };

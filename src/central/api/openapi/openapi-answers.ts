@@ -17,8 +17,14 @@ const refusals: Readonly<Record<number, Refused>> = {
     description: "No credentials, or unknown ones.",
     header: "WWW-Authenticate",
   },
-  403: { name: "Forbidden", description: "Known, but not allowed." },
-  404: { name: "NotFound", description: "There is no such thing, or it is another customer's." },
+  403: {
+    name: "Forbidden",
+    description: "The credentials are known, but the call is not allowed.",
+  },
+  404: {
+    name: "NotFound",
+    description: "There is no such thing, or it belongs to another customer.",
+  },
   408: { name: "TooSlow", description: "The body took too long." },
   409: {
     name: "Conflict",
@@ -27,18 +33,21 @@ const refusals: Readonly<Record<number, Refused>> = {
   },
   413: { name: "TooLarge", description: "The body is too large." },
   415: { name: "UnsupportedType", description: "The body is of another type, or encoded." },
-  429: { name: "TooMany", description: "Too many of these.", header: "Retry-After" },
-  500: { name: "Failed", description: "Central failed; its log tells more under `request_id`." },
+  429: { name: "TooMany", description: "Too many requests of this kind.", header: "Retry-After" },
+  500: { name: "Failed", description: "Central failed; its log has more under `request_id`." },
   503: { name: "Unavailable", description: "Not now; try again.", header: "Retry-After" },
 };
 
 const headers: JsonObject = {
-  RequestId: { description: "Of this request, as in central's log.", schema: { type: "string" } },
-  Link: {
-    description: 'Where there is more: the path that leads on, `rel="next"`.',
+  RequestId: {
+    description: "The id of this request, as in central's log.",
     schema: { type: "string" },
   },
-  RetryAfter: { description: "Seconds to wait.", schema: { type: "integer", minimum: 1 } },
+  Link: {
+    description: 'If there is more: the path of the next page, `rel="next"`.',
+    schema: { type: "string" },
+  },
+  RetryAfter: { description: "How many seconds to wait.", schema: { type: "integer", minimum: 1 } },
   WWWAuthenticate: { description: "How to sign in.", schema: { type: "string" } },
   IdempotencyReplayed: {
     description: "True when this is the answer to the first request with the `Idempotency-Key`.",
@@ -103,7 +112,7 @@ function goodAnswer({ method, query }: Endpoint, gives: Gives, components: Compo
   };
   switch (gives.kind) {
     case "nothing":
-      return { description: "Done; without a body.", headers: told };
+      return { description: "Done. The answer has no body.", headers: told };
     case "media":
       return { description: "Done.", headers: told, content: { [gives.type]: {} } };
     case "json": {
@@ -143,13 +152,13 @@ export const listParameters: JsonObject = {
   Limit: {
     name: "limit",
     in: "query",
-    description: "So many at most; without it the whole list is sent.",
+    description: "The largest number of elements. Without it the whole list is sent.",
     schema: { type: "integer", minimum: 1, maximum: listLimitMax },
   },
   After: {
     name: "after",
     in: "query",
-    description: "Those with larger ids.",
+    description: "Only elements with larger ids.",
     schema: { type: "integer", minimum: 0, default: 0 },
   },
 };

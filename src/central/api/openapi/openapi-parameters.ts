@@ -20,8 +20,7 @@ const id = (what: string, example: number): PathParameter => ({
 });
 const domain: PathParameter = {
   schema: text("www.example.com"),
-  description:
-    "Name of a main domain; where it is cleared or asked for status, of a sub-domain too.",
+  description: "Name of a main domain. For clearing and status it may also be a sub-domain.",
 };
 const viewset: PathParameter = {
   schema: { ...text("spring"), maxLength: 255 },
@@ -54,7 +53,7 @@ export const pathParameters: Readonly<Record<string, PathParameter>> = {
   range: {
     schema: text("192.0.2.0_24"),
     description:
-      "An address, or a range as `<address>_<prefix length>`. With `is_custom_ip_range` in the body, `<start>_<n>` is the n+1 addresses from the start on.",
+      "An address, or a range as `<address>_<prefix length>`. With `is_custom_ip_range` in the body, `<start>_<n>` means the n+1 addresses from the start on.",
   },
   symenckey_id: id("symmetric key", 21),
   tag: { schema: text("production"), description: "A tag of deployment sites." },

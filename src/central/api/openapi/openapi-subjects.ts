@@ -2,9 +2,9 @@
 
 export const subjectsAbout: Readonly<Record<string, string>> = {
   "Authentication token":
-    "How a customer begins: a trial gives a user with a token, and a lost token is replaced by mail.",
-  "User profile": "A user reads and edits itself.",
-  Customer: "Who owns deployment sites and domains.",
+    "How a customer begins: a trial makes a user with a token. A lost token is replaced by mail.",
+  "User profile": "A user reads and edits its own profile.",
+  Customer: "The owners of deployment sites and domains.",
   "Deployment site":
     "One installation of an accelerator, with the secret that its agent signs in with.",
   Domain: "What is accelerated: main domains with their sub-domains, linked to deployment sites.",
@@ -20,8 +20,8 @@ export const subjectsAbout: Readonly<Record<string, string>> = {
   "Service status": "Whether the deployments of a domain report.",
   Bots: "Bad bots and VIP bots: addresses and ranges, marked, removed, checked and listed.",
   "Unreviewed bots": "Bots that visited from addresses in no list.",
-  "Bot access policy": "Who decides about bots that are in no list.",
-  "Cache clearing": "Clears what matches patterns from the caches, with proof.",
+  "Bot access policy": "The rules for bots that are in no list.",
+  "Cache clearing": "Clears whatever matches patterns from the caches, with proof.",
   "Metrics configuration": "Scrape configuration for Prometheus.",
   "Monitor notification channels": "Where alerts go: chat hooks and e-mail addresses.",
   Notifications: "Subscriptions to reports and alerts by e-mail.",

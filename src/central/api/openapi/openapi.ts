@@ -13,7 +13,7 @@ export const openApiPath = `${customerApiPrefix}/openapi.json`;
 
 const description = `Steers a fleet of web accelerators: deployment sites, domains, what they serve, which bots they let in, and what they cached.
 
-Every path is served with and without its last slash; where two fit, it is the one whose first part is fixed, for a domain has a dot. An empty body reads as \`{}\`. Fields and parameters of the query that are not known are refused and named (\`format=json\` is taken, and changes nothing); read-only fields of what was read may be sent back. Every refusal is a problem document (RFC 9457). What belongs to another customer is not there (404). Ids are integers, times ISO 8601 in UTC. A POST with an \`Idempotency-Key\` is done once: repeated within 24 hours, it is answered with the first answer.`;
+Every path is served with and without the slash at its end. If two paths fit, the one with a fixed first part is meant, because a domain has a dot. An empty body counts as \`{}\`. Unknown fields and query parameters are refused and named (\`format=json\` is accepted, and changes nothing). Read-only fields may be sent back as they were read. Every refusal is a problem document (RFC 9457). What belongs to another customer is answered with 404, as if it did not exist. Ids are integers, times are ISO 8601 in UTC. A POST with an \`Idempotency-Key\` is carried out once: if it is repeated within 24 hours, it gets the first answer.`;
 
 const securitySchemes: JsonObject = {
   Token: {
@@ -33,7 +33,7 @@ const idempotencyKey: JsonObject = {
   name: "Idempotency-Key",
   in: "header",
   description:
-    "Makes the request safe to repeat for 24 hours. Without credentials (`/trial/`, `/tokens/start-recovery/`) it has at least 16 characters, which nobody else comes upon: a UUID.",
+    "Makes the request safe to repeat for 24 hours. Without credentials (`/trial/`, `/tokens/start-recovery/`) it must have at least 16 characters that nobody else comes upon, such as a UUID.",
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x21-\\x7e]+$" },
 };
 

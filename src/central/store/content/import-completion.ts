@@ -82,7 +82,7 @@ export async function judgeImport(
   const read = async (): Promise<Uint8Array> => {
     const bytes = await blobs.read(digest);
     if (bytes !== undefined) return bytes;
-    throw new AccelError("INTERNAL", `the manifest blob ${digest} went while it was judged`);
+    throw new AccelError("INTERNAL", `the manifest blob ${digest} was removed while it was judged`);
   };
   const verdict = await judge.manifest(read);
   if (!verdict.ok) return no(verdict.reason);
@@ -94,7 +94,7 @@ export async function judgeImport(
   const { schema, sha256 } = facts.devlove;
   const content = await readText(blobs, sha256);
   if (content === undefined)
-    return no("the devlove file was not uploaded, is too large, or is no UTF-8");
+    return no("the devlove file was not uploaded, is too large, or is not UTF-8");
   const subDomains = await store
     .selectFrom("sub_domains")
     .select("name")

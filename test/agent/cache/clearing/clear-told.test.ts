@@ -21,7 +21,7 @@ test("a drop says in its log line what was dropped", async () => {
   await rig.client.dropAll();
   const told = lines.filter(({ clear_id: id }) => id !== undefined).map(({ msg }) => msg);
   expect(told).toEqual([
-    "everything cached of a.test was to be dropped: there was nothing",
+    "everything cached of a.test was to be dropped, but there was nothing",
     "everything cached of a.test was dropped",
     "everything cached of a.test was dropped",
     "everything cached was dropped",

@@ -37,7 +37,7 @@ test("a body whose bytes changed in its size is found, and is a miss from then o
   writeFileSync(file, `3${large.slice(1)}!`);
   const found = scrubbed(dir.path).filter((one) => one.kind === "damaged body");
   const [entry] = rig.cache.find(keys[3] ?? keyOf());
-  const reason = "its bytes are not those of its digest";
+  const reason = "its bytes do not match its digest";
   expect(found).toEqual([{ kind: "damaged body", id: entry?.id, reason }]);
   expect(scrubbed(dir.path)).toContainEqual(expect.objectContaining({ what: "bodies", count: 5 }));
   await rig.client.lost(found.map(({ id }) => id));

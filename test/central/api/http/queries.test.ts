@@ -76,7 +76,7 @@ describe("a parameter that nobody knows", () => {
     ["/incominglogs/?sinse=0", "?sinse", "unknown parameter; did you mean since?"],
     ["/bot-access-policy/?x=1", "?x", "unknown parameter; this call has none"],
     ["/domain/?=1", "?", "unknown parameter; this call has limit, after"],
-    ["/domain/?limit=1&limit=2", "?limit", "must be there once"],
+    ["/domain/?limit=1&limit=2", "?limit", "must be given once"],
     ["/domain/?limit=1?nonsense=2", "?limit&after", expect.stringContaining("limit must be")],
     [`/domain/?${"n".repeat(5_000)}=1`, `?${"n".repeat(100)}`, expect.any(String)],
   ])("%s is told %s", async (path, at, message) => {
