@@ -20,7 +20,7 @@ import {
   type ImportProgress,
   type ViewsetVersion,
 } from "../wire/customer/viewset.ts";
-import { devloveSchemaId } from "../wire/devlove.ts";
+import { devloveSchemaId } from "../core/serving/devlove.ts";
 import { arrayOf, type CallOptions, type ApiCalls } from "./transport.ts";
 
 export type ImportSource = {

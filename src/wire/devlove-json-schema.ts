@@ -3,9 +3,8 @@
 // It is never stricter than validateDevlove, and laxer where a schema cannot say it: which hosts a document may name, where backends may point,
 // redirects that lead to themselves.
 
-import { DEVLOVE_EXAMPLES } from "./devlove-examples.ts";
 import { isServed } from "./devlove-keys.ts";
-import { DevloveSchema } from "./devlove.ts";
+import { DevloveSchema } from "../core/serving/devlove.ts";
 import type { ShapeSchema } from "./shape-errors.ts";
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
@@ -68,10 +67,9 @@ export function devloveJsonSchemaText(): string {
 
 /** `key`: as in the key table; "" for a domain, null above it. */
 function named(schema: ShapeSchema, key: string | null): JsonSchema {
-  const { description, default: fallback } = schema;
+  const { description, default: fallback, examples } = schema;
   const isFree = key === null || key === "" || isServed(key, anyOther(schema));
   const told = isFree ? description : `${description ?? ""} Not available in this version.`;
-  const examples = DEVLOVE_EXAMPLES[key ?? ""];
   const said = {
     ...(key !== null && key !== "" && { title: key }),
     ...(told !== undefined && { description: told }),

@@ -1,6 +1,6 @@
 // The key table of `devlove/1`, read off the schema for people, and which parts of it this release serves.
 
-import { DevloveSchema } from "./devlove.ts";
+import { DevloveSchema } from "../core/serving/devlove.ts";
 import { withoutNull } from "./shape-errors.ts";
 import type { ShapeSchema } from "./shape-errors.ts";
 
@@ -27,6 +27,8 @@ export type DevloveKey = {
   /** Undefined where there is none. */
   readonly default: unknown;
   readonly description: string;
+  /** Each is valid. */
+  readonly examples: readonly unknown[];
 };
 
 /** One row for each key of a domain, in the order of the schema. */
@@ -44,6 +46,7 @@ function keysOf(schema: ShapeSchema, prefix: string): readonly DevloveKey[] {
       isRequired: schema.required?.includes(name) ?? false,
       default: child.default,
       description: child.description ?? "",
+      examples: child.examples ?? [],
     };
     return [row, ...keysOf(bare.items ?? bare, `${row.key}.`)];
   });

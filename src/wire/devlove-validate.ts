@@ -13,9 +13,8 @@ import {
   pathPatternFault,
 } from "../core/serving/path-pattern.ts";
 import { isServed } from "./devlove-keys.ts";
-import { DevloveSchema, devloveBytesMax, devloveSchemaId } from "./devlove.ts";
-import type { PartsCheck, TextCheck } from "./devlove-sections.ts";
-import type { Devlove } from "./devlove.ts";
+import { DevloveSchema, devloveBytesMax, devloveSchemaId } from "../core/serving/devlove.ts";
+import type { Devlove, PartsCheck, TextCheck } from "../core/serving/devlove.ts";
 import { pointer, quote, walkShape } from "./shape-errors.ts";
 import type { ShapeError, ShapePath, ShapeSchema } from "./shape-errors.ts";
 import { takeShape } from "./shape-taking.ts";

@@ -1,7 +1,7 @@
 // What `devlove/validate` says of a document that is valid and perhaps not meant so.
 
 import { devloveCautions } from "../core/serving/devlove-cautions.ts";
-import type { Devlove } from "./devlove.ts";
+import type { Devlove } from "../core/serving/devlove.ts";
 import { pointer } from "./shape-errors.ts";
 
 export type DevloveWarning = {

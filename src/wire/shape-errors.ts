@@ -25,6 +25,7 @@ export type ShapeSchema = {
   readonly maxProperties?: number;
   readonly default?: unknown;
   readonly description?: string;
+  readonly examples?: readonly unknown[];
   readonly "x-check"?: string;
   readonly "x-key-check"?: string;
   readonly "x-unique-by"?: string;

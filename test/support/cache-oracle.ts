@@ -9,6 +9,7 @@ import { formatHttpDate } from "../../src/core/http/http-date.ts";
 import { planRefresh } from "../../src/core/http/http-refresh.ts";
 import { decideReuse } from "../../src/core/http/http-reuse.ts";
 import { isVariantFor, selectingOf, variantOf } from "../../src/core/http/http-vary.ts";
+import { CACHE_DEFAULTS } from "../../src/core/serving/effective-devlove.ts";
 
 /** Names in lower case. */
 export type Fields = Readonly<Record<string, string>>;
@@ -37,12 +38,7 @@ export type Decided = {
 
 export const receivedAtMs = Date.UTC(2026, 0, 1);
 /** The origin's own words alone: no rule of the site speaks. */
-const settings = {
-  ttl_s: null,
-  ignore_set_cookie: false,
-  stale_while_revalidate_s: 0,
-  stale_if_error_s: 0,
-};
+const settings = CACHE_DEFAULTS;
 
 export const httpDate = (offsetS: number): string => formatHttpDate(receivedAtMs + offsetS * 1_000);
 

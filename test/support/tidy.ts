@@ -31,7 +31,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   nodemailer: ["src/central/mail/"],
   pino: ["src/base/"],
   "prom-client": ["src/base/"],
-  typebox: ["src/wire/"],
+  typebox: ["src/wire/", "src/core/serving/"],
   undici: [
     "src/base/",
     "src/agent/link/",

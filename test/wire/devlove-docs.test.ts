@@ -1,17 +1,15 @@
 // docs/devlove.md and docs/caching.md: every example is valid, every key has one, the errors are the validator's, the table of keys is the schema's.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { devloveKeys, isServed, type DevloveKey } from "../../src/wire/devlove-keys.ts";
 import { validateDevlove } from "../../src/wire/devlove-validate.ts";
 import { devloveWarnings } from "../../src/wire/devlove-warnings.ts";
+import { expectGenerated } from "../support/generated.ts";
 
 const docs = join(import.meta.dirname, "../../docs");
 const read = (name: string): string => readFileSync(join(docs, name), "utf8");
-const updates = process.env["UPDATE_CONFIG"] === "1";
-const update = "written by: UPDATE_CONFIG=1 npx vitest run test/wire/devlove-docs.test.ts";
-
 type Block = { readonly mark: string; readonly json: string };
 
 /** Marked by the comment above it. */
@@ -41,7 +39,7 @@ test.each(examples)("%s: %s", (_name, json) => {
   expect(errorsOf(documentOf(json))).toEqual([]);
 });
 
-test("every key that is served is in an example", () => {
+test("every key that is served is in an example, of the document or of its table", () => {
   const named = new Set<string>();
   const walk = (value: unknown, key: string): void => {
     if (Array.isArray(value)) for (const item of value) walk(item, key);
@@ -57,9 +55,9 @@ test("every key that is served is in an example", () => {
     if (mark === "") for (const domain of Object.values(domains)) walk(domain, "");
   }
   // What `cache.default` may say is what a rule may.
-  const isShown = (key: string): boolean =>
-    named.has(key) || named.has(key.replace("cache.default", "cache.rules"));
-  const missing = devloveKeys().filter(({ key }) => !key.startsWith("images") && !isShown(key));
+  const isShown = ({ key, examples }: DevloveKey): boolean =>
+    examples.length > 0 || named.has(key) || named.has(key.replace("cache.default", "cache.rules"));
+  const missing = devloveKeys().filter((row) => !row.key.startsWith("images") && !isShown(row));
   expect(missing.map(({ key }) => key)).toEqual([]);
 });
 
@@ -77,16 +75,12 @@ test.each([
     const document = blocksOf("devlove.md").find(({ mark }) => mark === of);
     const told = tell(documentOf(document?.json ?? ""));
     expect(told.length).toBeGreaterThanOrEqual(min);
-    if (updates) {
-      const text = told.map((one) => `  ${JSON.stringify(one)}`).join(",\n");
-      const now = read("devlove.md").replace(
-        new RegExp(`(<!-- ${what} -->\n\`\`\`json\n)[\\s\\S]*?\`\`\``),
-        (_all, head: string) => `${head}[\n${text}\n]\n\`\`\``,
-      );
-      writeFileSync(join(docs, "devlove.md"), now);
-    }
-    const said = blocksOf("devlove.md").find(({ mark }) => mark === what);
-    expect(JSON.parse(said?.json ?? "null"), update).toEqual(told);
+    const text = told.map((one) => `  ${JSON.stringify(one)}`).join(",\n");
+    const marked = new RegExp(`(<!-- ${what} -->\n\`\`\`json\n)[\\s\\S]*?\`\`\``);
+    expect(read("devlove.md")).toMatch(marked);
+    expectGenerated("docs/devlove.md", (now) =>
+      now.replace(marked, (_all, head: string) => `${head}[\n${text}\n]\n\`\`\``),
+    );
   },
 );
 
@@ -95,24 +89,26 @@ test("what else is shown warns only where all cookies of files are ignored", () 
   expect(told.map(({ message }) => message.split(":")[0])).toEqual(["all cookies are ignored"]);
 });
 
-function rowOf({ key, type, isRequired, default: fallback, description }: DevloveKey): string {
-  const other = isRequired
-    ? "required"
-    : fallback === undefined
-      ? ""
-      : `\`${JSON.stringify(fallback)}\``;
+const asJson = (value: unknown): string => {
+  const text = JSON.stringify(value);
+  // A space after each comma and colon that stand outside of texts.
+  return `\`${text.replaceAll(/("(?:[^"\\]|\\.)*")|([,:])/g, (_all, quoted, mark) => quoted ?? `${mark} `)}\``;
+};
+
+function rowOf({ key, type, isRequired, examples, ...row }: DevloveKey): string {
+  const other = isRequired ? "required" : row.default === undefined ? "" : asJson(row.default);
   const isThere = isServed(key, type === "boolean" ? true : 1);
-  const told = isThere ? description : `${description} Not available in this version.`;
-  return `| \`${key}\` | ${type.replaceAll("|", "\\|")} | ${other} | ${told} |`;
+  const told = isThere ? row.description : `${row.description} Not available in this version.`;
+  const example = examples.length === 0 ? "" : asJson(examples[0]);
+  return `| \`${key}\` | ${type.replaceAll("|", "\\|")} | ${other} | ${told} | ${example} |`;
 }
 
 test("the table of keys is the schema's", () => {
   const rows = devloveKeys().map(rowOf).join("\n");
-  const table = `| Key | Type | Default | Meaning |\n|---|---|---|---|\n${rows}\n`;
+  const table = `| Key | Type | Default | Meaning | Example |\n|---|---|---|---|---|\n${rows}\n`;
   const marked = /(<!-- keys -->\n)[\s\S]*?(?=<!-- \/keys -->)/;
-  if (updates) {
-    const now = read("devlove.md").replace(marked, (_all, head: string) => head + table);
-    writeFileSync(join(docs, "devlove.md"), now);
-  }
-  expect(marked.exec(read("devlove.md"))?.[0], update).toBe(`<!-- keys -->\n${table}`);
+  expect(read("devlove.md")).toMatch(marked);
+  expectGenerated("docs/devlove.md", (now) =>
+    now.replace(marked, (_all, head: string) => head + table),
+  );
 });

@@ -1,7 +1,7 @@
 // A devlove file as it lies on this host: one state of it, of bounded size, also through a link.
 
 import { AccelError } from "../../core/faults.ts";
-import { devloveBytesMax } from "../../wire/devlove.ts";
+import { devloveBytesMax } from "../../core/serving/devlove.ts";
 import { invalidDevlove } from "./devlove-text.ts";
 import { systemReason } from "./site-walk.ts";
 import { readStillBytes, sourceAt, whileStill } from "./still-file.ts";

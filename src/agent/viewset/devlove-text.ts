@@ -2,7 +2,7 @@
 
 import type { BackendRules } from "../../core/serving/backend-url.ts";
 import { AccelError } from "../../core/faults.ts";
-import type { Devlove } from "../../wire/devlove.ts";
+import type { Devlove } from "../../core/serving/devlove.ts";
 import { takeDevlove, validateDevlove } from "../../wire/devlove-validate.ts";
 
 /** A main domain with its sub-domains' names. */

@@ -11,7 +11,7 @@ import type { Log } from "../../base/log.ts";
 import { Mutex } from "../../base/mutex.ts";
 import type { BackendRules } from "../../core/serving/backend-url.ts";
 import { type Sha256, sha256Of } from "../../core/ids.ts";
-import { devloveSchemaId, type Devlove } from "../../wire/devlove.ts";
+import { devloveSchemaId, type Devlove } from "../../core/serving/devlove.ts";
 import { inParallel, Slots } from "./parallel.ts";
 import { createCensusMetrics, SiteCensus, type CensusOptions } from "./site-census.ts";
 import { type SiteLocation, isHidden, systemReason } from "./site-walk.ts";

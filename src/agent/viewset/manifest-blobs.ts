@@ -12,7 +12,7 @@ import {
   type Manifest,
   manifestBytesMax,
 } from "../../wire/manifest.ts";
-import { devloveBytesMax } from "../../wire/devlove.ts";
+import { devloveBytesMax } from "../../core/serving/devlove.ts";
 import type { StoredBlob, BlobStore } from "./blob-store.ts";
 import { boundedLine } from "./devlove-text.ts";
 

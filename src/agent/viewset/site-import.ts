@@ -11,7 +11,7 @@ import { blobPath } from "../../core/blob-path.ts";
 import { canonicalJson } from "../../core/journal/canonical-json.ts";
 import { AccelError, codeOf, messageOf, systemCode } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
-import { devloveSchemaId } from "../../wire/devlove.ts";
+import { devloveSchemaId } from "../../core/serving/devlove.ts";
 import { caseFaults, manifestBytesMax, type Manifest, blobBytesMax } from "../../wire/manifest.ts";
 import type { ManifestFile } from "../../core/serving/manifest-table.ts";
 import { identityOf, Root } from "../../base/below-root.ts";

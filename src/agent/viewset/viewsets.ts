@@ -11,7 +11,7 @@ import { AccelError, codeOf, messageOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { encodeManifestTable } from "../../core/serving/manifest-table.ts";
 import type { HeldRelease } from "../../core/serving/plan-activation.ts";
-import { devloveBytesMax } from "../../wire/devlove.ts";
+import { devloveBytesMax } from "../../core/serving/devlove.ts";
 import { blobBytesMax, manifestBytesMax, type Manifest } from "../../wire/manifest.ts";
 import type { RunningImport } from "../../wire/channel.ts";
 import type { CentralClient } from "../link/central-client.ts";

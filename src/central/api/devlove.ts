@@ -11,7 +11,7 @@ import {
   devloveVerdictShape,
 } from "../../wire/customer/devlove-file.ts";
 import { devloveWarnings } from "../../wire/devlove-warnings.ts";
-import { devloveBytesMax } from "../../wire/devlove.ts";
+import { devloveBytesMax } from "../../core/serving/devlove.ts";
 import { activationTriesMax, storeManifest } from "./activation.ts";
 import {
   conflict,

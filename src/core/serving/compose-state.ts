@@ -7,7 +7,8 @@
 
 import { AddressTable, type AddressTableRef } from "../addresses/address-table.ts";
 import type { CertificateTableRef } from "./certificate-table.ts";
-import { effectiveDevlove, type DevloveInput, type SubDomainInput } from "./effective-devlove.ts";
+import type { Devlove } from "./devlove.ts";
+import { effectiveDevlove, type SubDomainInput } from "./effective-devlove.ts";
 import {
   pairAllow,
   pairDeny,
@@ -35,7 +36,7 @@ export type EffectivePolicy = {
 /** A viewset that was fetched and validated; `table` null: it has no views of its own. */
 export type ReadyViewset = {
   readonly manifest: string;
-  readonly devlove: DevloveInput;
+  readonly devlove: Devlove;
   readonly table: SharedArrayBuffer | null;
   /** Why this release would refuse it, were it new; absent: it would not. */
   readonly objections?: string;
@@ -44,7 +45,7 @@ export type ReadyViewset = {
 /** The site as it lies on this host; `devlove` null: its file is missing or not valid. */
 export type LocalSite = {
   readonly viewsDir: string;
-  readonly devlove: DevloveInput | null;
+  readonly devlove: Devlove | null;
   /** Absolute path: it is no view, wherever it lies. */
   readonly devloveFile?: string;
 };

@@ -1,6 +1,7 @@
 // What a valid devlove may do that its author hardly means: rules under which pages of those who are logged in are shared, or nobody can log in.
 
-import type { CacheInput, DevloveInput } from "./effective-devlove.ts";
+import type { Devlove } from "./devlove.ts";
+import type { CacheInput } from "./effective-devlove.ts";
 import { isListedCookie } from "../http/listed-cookies.ts";
 import { compileTextPattern } from "./path-pattern.ts";
 
@@ -10,7 +11,7 @@ export type Caution = { readonly path: readonly (string | number)[]; readonly me
 export const cautionsMax = 100;
 
 /** In the order of the document. Rules with `bypass` share nothing. */
-export function devloveCautions({ domains }: DevloveInput): readonly Caution[] {
+export function devloveCautions({ domains }: Devlove): readonly Caution[] {
   const cautions: Caution[] = [];
   for (const [name, { cache }] of Object.entries(domains)) {
     const path = ["domains", name, "cache"];

@@ -1,6 +1,6 @@
 // The agent's settings: the file in the repository is the table, written out; each value's own check.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import {
@@ -9,6 +9,7 @@ import {
   type AgentSettings,
 } from "../../../src/agent/settings/fields.ts";
 import { readSettings, renderSettings } from "../../../src/base/settings.ts";
+import { expectGenerated } from "../../support/generated.ts";
 
 const file = join(import.meta.dirname, "../../../config/agent.yaml");
 const required = "central_url: https://central.example.com\nname16: 0123456789abcdef\n";
@@ -25,12 +26,7 @@ function settingsOf(yaml: string): AgentSettings {
 }
 
 test("config/agent.yaml is the table, written out", () => {
-  const yaml = renderSettings(agentSettingsHead, agentFields);
-  if (process.env["UPDATE_CONFIG"] === "1") writeFileSync(file, yaml);
-  expect(
-    readFileSync(file, "utf8"),
-    "written from the table by: UPDATE_CONFIG=1 npx vitest run test/agent/settings",
-  ).toBe(yaml);
+  expectGenerated("config/agent.yaml", () => renderSettings(agentSettingsHead, agentFields));
 });
 
 test("the file needs only what it marks as required, and says the defaults", () => {

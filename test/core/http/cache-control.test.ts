@@ -8,14 +8,10 @@ import {
   type StoreRequest,
 } from "../../../src/core/http/http-cache.ts";
 import type { Field } from "../../../src/core/http/http-fields.ts";
+import { CACHE_DEFAULTS } from "../../../src/core/serving/effective-devlove.ts";
 
 type Settings = Parameters<typeof planStore>[2];
-const byOrigin: Settings = {
-  ttl_s: null,
-  ignore_set_cookie: false,
-  stale_while_revalidate_s: 0,
-  stale_if_error_s: 0,
-};
+const byOrigin: Settings = CACHE_DEFAULTS;
 const validator: Field = ["ETag", '"1"'];
 
 /** The lifetime, or why it is not stored. */

@@ -13,17 +13,13 @@ import {
   type StorePlan,
   type StoreRequest,
 } from "../../../src/core/http/http-cache.ts";
+import { CACHE_DEFAULTS } from "../../../src/core/serving/effective-devlove.ts";
 
 const now = Date.UTC(2026, 0, 1);
 const after = (seconds: number): string => formatHttpDate(now + seconds * 1_000);
 
 type Settings = Parameters<typeof planStore>[2];
-const byOrigin: Settings = {
-  ttl_s: null,
-  ignore_set_cookie: false,
-  stale_while_revalidate_s: 0,
-  stale_if_error_s: 0,
-};
+const byOrigin: Settings = CACHE_DEFAULTS;
 
 function plan(
   fields: readonly Field[],

@@ -4,16 +4,12 @@ import { describe, expect, it } from "vitest";
 import type { Field } from "../../../src/core/http/http-fields.ts";
 import { plainRequest as plain, type StoreRequest } from "../../../src/core/http/http-cache.ts";
 import { endsStored, planHeadRefresh, planRefresh } from "../../../src/core/http/http-refresh.ts";
+import { CACHE_DEFAULTS } from "../../../src/core/serving/effective-devlove.ts";
 
 const now = Date.UTC(2026, 0, 1, 12);
 const today = "Thu, 01 Jan 2026 12:00:00 GMT";
 const modified = "Thu, 01 Jan 2026 10:00:00 GMT";
-const settings = {
-  ttl_s: null,
-  ignore_set_cookie: false,
-  stale_while_revalidate_s: 0,
-  stale_if_error_s: 0,
-};
+const settings = CACHE_DEFAULTS;
 const stored = {
   status: 200,
   size: 3,

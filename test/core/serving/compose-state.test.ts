@@ -8,7 +8,7 @@ import {
   type LocalSite,
   type ReadyViewset,
 } from "../../../src/core/serving/compose-state.ts";
-import type { DevloveInput } from "../../../src/core/serving/effective-devlove.ts";
+import type { Devlove } from "../../../src/core/serving/devlove.ts";
 import { pairAllow, pairDeny, type ServedHost } from "../../../src/core/serving/serving-state.ts";
 import { tableOf } from "../../support/bot-tables.ts";
 
@@ -17,7 +17,7 @@ const sub = "sub.a.example";
 const table = new SharedArrayBuffer(4);
 
 /** Told apart by `static.max_age_s`. */
-function devlove(ageS: number, viewsDir = "."): DevloveInput {
+function devlove(ageS: number, viewsDir = "."): Devlove {
   return { domains: { [main]: { static: { max_age_s: ageS }, views_dir: viewsDir } } };
 }
 

@@ -1,6 +1,7 @@
 // What a host is served with: defaults, inheritance, and which folder of the viewset is its own.
 
 import { expect, test } from "vitest";
+import { cacheKeys, DomainSchema } from "../../../src/core/serving/devlove.ts";
 import {
   CACHE_DEFAULTS,
   SITE_DEFAULTS,
@@ -17,6 +18,15 @@ test("an empty domain is the defaults", () => {
   const expected = { host: main, main_domain: main, ...SITE_DEFAULTS };
   expect(effectiveDevlove({ domains: { [main]: {} } }, main, null)).toEqual(expected);
   expect(effectiveDevlove({ domains: {} }, main, null)).toEqual(expected);
+});
+
+test("every key has a value in force where nothing is said", () => {
+  const valueless = ([, value]: readonly [string, unknown]): boolean => value === undefined;
+  const keys = Object.keys(DomainSchema.properties);
+  expect(Object.keys(SITE_DEFAULTS).toSorted()).toEqual(keys.toSorted());
+  expect(Object.entries(SITE_DEFAULTS).filter(valueless)).toEqual([]);
+  expect(Object.keys(CACHE_DEFAULTS).toSorted()).toEqual(Object.keys(cacheKeys).toSorted());
+  expect(Object.entries(CACHE_DEFAULTS).filter(valueless)).toEqual([]);
 });
 
 test("what is said replaces the default, what is not said beside it stays", () => {

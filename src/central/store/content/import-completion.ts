@@ -5,7 +5,7 @@ import type { BackendRules } from "../../../core/serving/backend-url.ts";
 import { AccelError } from "../../../core/faults.ts";
 import { parseSha256, type Sha256 } from "../../../core/ids.ts";
 import type { DevloveContext, DevloveValidation } from "../../../wire/devlove-validate.ts";
-import { devloveBytesMax } from "../../../wire/devlove.ts";
+import { devloveBytesMax } from "../../../core/serving/devlove.ts";
 import {
   digestBytes,
   firstOf,

@@ -16,6 +16,7 @@ import { Registry } from "../../../../src/base/metrics.ts";
 import { plainRequest } from "../../../../src/core/http/http-cache.ts";
 import { MemoryCache } from "../memory-cache.ts";
 import type { EntryKey } from "../../../../src/agent/cache/entry.ts";
+import { CACHE_DEFAULTS } from "../../../../src/core/serving/effective-devlove.ts";
 
 /** All it says is for one visitor alone. */
 class PrivateOrigins extends OriginPools {
@@ -59,12 +60,7 @@ function setUp() {
     retries: 0,
     health: null,
   };
-  const settings = {
-    ttl_s: null,
-    ignore_set_cookie: false,
-    stale_while_revalidate_s: 0,
-    stale_if_error_s: 0,
-  };
+  const settings = CACHE_DEFAULTS;
   /** A fetch whose answer is taken by the visitor who began it. */
   const fetchOne = async (no: number): Promise<void> => {
     const plan: FlightPlan = {

@@ -1,6 +1,6 @@
 // The OpenAPI document: valid, whole, true. What it promises of answers is held against every answer of the API's tests (api-harness.ts).
 
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Compile } from "typebox/schema";
 import { describe, expect, test } from "vitest";
@@ -18,6 +18,7 @@ import { at, createContract } from "../../../support/api-contract.ts";
 import { start, settingsOf } from "../../../support/central-whole.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 import { documented, specifiedPaths } from "../specified-paths.ts";
+import { expectGenerated } from "../../../support/generated.ts";
 
 const root = join(import.meta.dirname, "../../../..");
 const document = describedDocument();
@@ -77,11 +78,7 @@ describe("the document", () => {
   });
 
   test("is what docs/openapi.json holds", () => {
-    const file = join(root, "docs/openapi.json");
-    if (process.env["UPDATE_CONFIG"] === "1") writeFileSync(file, describedText());
-    const update =
-      "written by: UPDATE_CONFIG=1 npx vitest run test/central/api/openapi/openapi.test.ts";
-    expect(existsSync(file) && readFileSync(file, "utf8"), update).toBe(describedText());
+    expectGenerated("docs/openapi.json", () => describedText());
   });
 
   test("is printed by `accel-central openapi`", async () => {

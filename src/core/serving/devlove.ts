@@ -1,0 +1,430 @@
+// `devlove/1`: the document that configures one main domain and its sub-domains. The schema is the whole of version 1, and its only source.
+//
+// Each key says its type and range, its default, what it means and an example. Derived from that: the types and defaults in force (effective-devlove.ts),
+// the validator, the key table and the JSON Schema for editors (wire/devlove-*.ts), docs/devlove.md and config/devlove-1.schema.json (`npm run generate`).
+// docs/internals/hacking.md shows how a key is added.
+//
+// Keywords beside JSON Schema's: `x-check` names a check of the value, `x-key-check` one of the names in an object with free names, `x-unique-by` the part
+// in which the elements of a list differ ("" for the element itself), `x-unset` marks a key without a default: it is null where nothing is said.
+
+import { Type } from "typebox";
+import type { Static, TOptional, TSchema } from "typebox";
+
+export const devloveSchemaId = "devlove/1";
+/** UTF-8. */
+export const devloveBytesMax = 1024 * 1024;
+const bodyBytesMax = 1024 ** 4; // 1 TiB.
+/** Of one document; judging so many takes a tenth of a second. */
+const domainsMax = 10_000;
+const lifetimeMaxS = 315_360_000; // Ten years of 365 days: longer is a slip of the keyboard.
+const timeoutMaxS = 3_600;
+
+/** Checks of one text, and of the parts of an object or a list; devlove-validate.ts maps them to functions. */
+export type TextCheck =
+  | "backend_host"
+  | "backend_url"
+  | "cookie_name"
+  | "domain"
+  | "file_path"
+  | "header_name"
+  | "header_value"
+  | "index_name"
+  | "origin_path"
+  | "path_pattern"
+  | "query_name"
+  | "redirect_target"
+  | "views_dir";
+export type PartsCheck = "cache" | "headers" | "query" | "redirects";
+
+type Options = {
+  readonly description?: string;
+  readonly default?: unknown;
+  /** Valid values, for editors and for the key table. */
+  readonly examples?: readonly unknown[];
+};
+type Annotations = Options & { readonly "x-check"?: PartsCheck };
+
+function text(check: TextCheck, options: Options & { readonly maxLength?: number } = {}) {
+  return Type.String({ maxLength: 1024, ...options, "x-check": check });
+}
+
+function section<Properties extends Record<string, TSchema>>(
+  properties: Properties,
+  options: Annotations = {},
+) {
+  return Type.Object(properties, { ...options, additionalProperties: false });
+}
+
+function seconds(options: Options) {
+  return Type.Optional(Type.Integer({ ...options, minimum: 0, maximum: lifetimeMaxS }));
+}
+
+function timeout(options: Options) {
+  return Type.Optional(Type.Number({ ...options, minimum: 0.1, maximum: timeoutMaxS }));
+}
+
+function flag(options: Options) {
+  return Type.Optional(Type.Boolean(options));
+}
+
+function listSchema<Item extends TSchema>(
+  item: Item,
+  maxItems: number,
+  uniqueBy: string,
+  options: Annotations = {},
+) {
+  return Type.Optional(Type.Array(item, { ...options, maxItems, "x-unique-by": uniqueBy }));
+}
+
+/** A key without a default: null is in force where the document says nothing. */
+export type Unset = { readonly "x-unset": true };
+
+function orUnset<Schema extends TSchema>(schema: TOptional<Schema>): TOptional<Schema> & Unset {
+  const mark: Unset = { "x-unset": true };
+  // A copy would lose TypeBox's own marks, which are not enumerable.
+  return Object.assign(schema, mark);
+}
+
+const QuerySchema = section(
+  {
+    ignore: listSchema(text("query_name"), 100, "", {
+      description: "Names of parameters that are left out; `*` stands for any run of characters.",
+      examples: [["utm_*", "fbclid"]],
+    }),
+    keep: listSchema(text("query_name"), 100, "", {
+      description: "Names of parameters that are kept; all others are left out.",
+      examples: [["id", "page"]],
+    }),
+  },
+  {
+    description:
+      "Which query parameters tell entries apart; the others are in neither the cache key nor the index.",
+    default: { ignore: [] },
+    examples: [{ ignore: ["utm_*"] }, { keep: ["id", "page"] }],
+    "x-check": "query",
+  },
+);
+
+const CookiesSchema = section(
+  {
+    ignore: listSchema(text("cookie_name"), 100, "", {
+      description:
+        'Names of cookies; `*` stands for any run of characters, `["*"]` for all cookies. The list in caching.md is always ignored as well.',
+      default: [],
+      examples: [["ab_*"]],
+    }),
+  },
+  {
+    description:
+      "Cookies that do not change the answer; the origin is asked without them. Under `ttl_s` a request with any other cookie is passed on.",
+  },
+);
+
+/** What a cache rule may say, and `cache.default`. */
+export const cacheKeys = {
+  ttl_s: orUnset(
+    seconds({
+      description:
+        "How long an answer that may be stored is fresh, whatever lifetime the origin names. Without this key the headers of the origin decide.",
+      examples: [3_600],
+    }),
+  ),
+  bypass: flag({
+    description:
+      "Matching requests are never answered from the cache, and their answers are not stored.",
+    default: false,
+  }),
+  query: Type.Optional(QuerySchema),
+  cookies: Type.Optional(CookiesSchema),
+  stale_while_revalidate_s: seconds({
+    description: "How long a stale answer may be served while a fresh one is fetched.",
+    default: 0,
+    examples: [30],
+  }),
+  stale_if_error_s: seconds({
+    description: "How long a stale answer may be served while the origin fails.",
+    default: 0,
+    examples: [86_400],
+  }),
+  ignore_set_cookie: flag({
+    description: "Removes Set-Cookie from the answer and stores it.",
+    default: false,
+  }),
+};
+
+const CacheRuleSchema = section(
+  {
+    path: text("path_pattern", {
+      description: "`*` stands for anything within a segment, `**` for anything at all.",
+      examples: ["/img/**", "/api/**"],
+    }),
+    ...cacheKeys,
+  },
+  { "x-check": "cache" },
+);
+
+const RedirectSchema = section({
+  from: text("path_pattern", { description: "A path pattern.", examples: ["/old", "/old/**"] }),
+  to: text("redirect_target", {
+    maxLength: 2048,
+    description: "A path, or an http or https URL; it is used as written.",
+    examples: ["/new/", "https://www.example.com/new/"],
+  }),
+  status: Type.Enum([301, 302, 307, 308], {
+    description: "Browsers remember 301 and 308. 307 and 308 keep the method of the request.",
+  }),
+});
+
+const HeadersSchema = section(
+  {
+    set: Type.Optional(
+      Type.Record(Type.String(), text("header_value", { maxLength: 4096 }), {
+        "x-key-check": "header_name",
+        maxProperties: 100,
+        description: "Names and values. A header of the origin with the same name is replaced.",
+        default: {},
+        examples: [{ "X-Frame-Options": "DENY" }],
+      }),
+    ),
+    remove: listSchema(text("header_name"), 100, "", {
+      description: "Names of headers, in upper or lower case.",
+      default: [],
+      examples: [["X-Powered-By", "Server"]],
+    }),
+  },
+  { description: "Headers that are set on or removed from every answer.", "x-check": "headers" },
+);
+
+const HealthSchema = section({
+  path: text("origin_path", {
+    description: "The path that is requested with GET, under the name of the domain.",
+    examples: ["/health"],
+  }),
+  interval_s: Type.Integer({
+    minimum: 1,
+    maximum: timeoutMaxS,
+    description: "The time from one check to the next.",
+    examples: [10],
+  }),
+  timeout_s: Type.Number({
+    minimum: 0.1,
+    maximum: timeoutMaxS,
+    description: "An answer that takes longer counts as a failure.",
+    examples: [2],
+  }),
+  statuses: Type.Array(Type.Integer({ minimum: 100, maximum: 599 }), {
+    minItems: 1,
+    maxItems: 100,
+    "x-unique-by": "",
+    description: "The status codes of a healthy origin. Redirects are not followed.",
+    examples: [[200, 204]],
+  }),
+});
+
+const BackendSchema = section({
+  urls: Type.Array(text("backend_url", { maxLength: 2048 }), {
+    minItems: 1,
+    maxItems: 16,
+    "x-unique-by": "",
+    description: "http or https URLs of the origin, tried in order of health.",
+    examples: [["http://127.0.0.1:8081"], ["https://a.example.net", "https://b.example.net"]],
+  }),
+  host: Type.Optional(
+    text("backend_host", {
+      description: "The Host header and TLS server name that the origin sees.",
+      default: "preserve",
+      examples: ["preserve", "origin.example.net"],
+    }),
+  ),
+  connect_timeout_s: timeout({
+    description: "Limit for making a connection, TLS included.",
+    default: 5,
+  }),
+  response_timeout_s: timeout({
+    description: "Limit until the head of the answer has arrived.",
+    default: 30,
+    examples: [60],
+  }),
+  idle_timeout_s: timeout({ description: "Limit between two pieces of the body.", default: 60 }),
+  retries: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 3,
+      description: "How often a request is repeated. Only idempotent requests without a body are.",
+      default: 1,
+    }),
+  ),
+  health: Type.Optional(
+    Type.Union([HealthSchema, Type.Null()], {
+      description:
+        "An active check. An origin that fails it twice in a row is asked last until it succeeds.",
+      default: null,
+      examples: [{ path: "/health", interval_s: 10, timeout_s: 2, statuses: [200] }],
+    }),
+  ),
+});
+
+function nullablePath(description: string, example: string) {
+  return Type.Optional(
+    Type.Union([text("file_path"), Type.Null()], {
+      description,
+      default: null,
+      examples: [example],
+    }),
+  );
+}
+
+export const DomainSchema = section({
+  views_dir: Type.Optional(
+    text("views_dir", {
+      description:
+        "The folder of the viewset that is the root of the site. Files are indexed by their path below it.",
+      default: ".",
+      examples: ["public", "."],
+    }),
+  ),
+  index: listSchema(text("index_name"), 16, "", {
+    description: "Names of files that answer for a directory. `/dir` redirects to `/dir/`.",
+    default: ["index.html"],
+    examples: [["index.html", "index.htm"]],
+  }),
+  single_page: nullablePath(
+    "A file that answers GET for every path that is no file, where there is no backend.",
+    "index.html",
+  ),
+  not_found: nullablePath("The file that is sent with 404.", "404.html"),
+  redirects: listSchema(RedirectSchema, 5_000, "from", {
+    description: "The first match decides.",
+    default: [],
+    examples: [[{ from: "/old/**", to: "/new/", status: 301 }]],
+    "x-check": "redirects",
+  }),
+  headers: Type.Optional(HeadersSchema),
+  compression: flag({
+    description: "Whether text is sent compressed, as br, zstd or gzip.",
+    default: true,
+  }),
+  backend: Type.Optional(
+    Type.Union([BackendSchema, Type.Null()], {
+      description: "The origin. Without one, a path that is no file is 404.",
+      default: null,
+      examples: [{ urls: ["http://127.0.0.1:8081"] }],
+    }),
+  ),
+  cache: Type.Optional(
+    section(
+      {
+        rules: listSchema(CacheRuleSchema, 200, "path", {
+          description: "The first match decides.",
+          default: [],
+          examples: [[{ path: "/img/**", ttl_s: 86_400 }]],
+        }),
+        default: Type.Optional(
+          section(cacheKeys, {
+            description: "The rule for paths that no other rule matches.",
+            examples: [{ query: { ignore: ["utm_*"] } }],
+            "x-check": "cache",
+          }),
+        ),
+      },
+      { description: "Which answers of the origin are cached, and for how long." },
+    ),
+  ),
+  static: Type.Optional(
+    section(
+      {
+        max_age_s: seconds({
+          description:
+            "`max-age` in the Cache-Control of static files, for browsers. They always have an ETag.",
+          default: 0,
+          examples: [3_600],
+        }),
+      },
+      { description: "How files of the viewset are served." },
+    ),
+  ),
+  bots: Type.Optional(
+    section(
+      {
+        mode: Type.Optional(
+          Type.Enum(["enforce", "monitor"], {
+            description: "`monitor` lets blocked requests through and counts them.",
+            default: "enforce",
+          }),
+        ),
+      },
+      { description: "What is done with bots." },
+    ),
+  ),
+  images: Type.Optional(
+    section(
+      {
+        optimize: flag({
+          description: "Whether images are sent as WebP and AVIF variants.",
+          default: false,
+        }),
+        variants_per_day_max: Type.Optional(
+          Type.Integer({
+            minimum: 0,
+            maximum: 1_000_000_000,
+            description:
+              "How many variants are made in a day. Above that, originals are served and an event is raised.",
+            default: 10_000,
+          }),
+        ),
+      },
+      { description: "Variants of images." },
+    ),
+  ),
+  tls: Type.Optional(
+    section(
+      {
+        redirect_http: flag({
+          description: "Whether plain HTTP is redirected to HTTPS, with 308.",
+          default: false,
+        }),
+        hsts_s: seconds({
+          description:
+            "`max-age` of Strict-Transport-Security on answers over HTTPS; 0 adds nothing.",
+          default: 0,
+        }),
+      },
+      { description: "What visitors are told about HTTPS." },
+    ),
+  ),
+  limits: Type.Optional(
+    section(
+      {
+        body_bytes_max: Type.Optional(
+          Type.Integer({
+            minimum: 0,
+            maximum: bodyBytesMax,
+            description: "The largest body of a request. A larger one is answered with 413.",
+            default: 104_857_600, // 100 MiB.
+            examples: [10_485_760],
+          }),
+        ),
+      },
+      { description: "Limits of requests." },
+    ),
+  ),
+});
+
+export const DevloveSchema = section({
+  domains: Type.Record(Type.String(), DomainSchema, {
+    "x-key-check": "domain",
+    maxProperties: domainsMax,
+    description:
+      "The main domain and any of its sub-domains. A sub-domain that is not named has the configuration of the main domain.",
+  }),
+});
+
+/** A document that the validator accepted. */
+export type Devlove = AsWritten<Static<typeof DevloveSchema>>;
+
+/** As it was written, to be read only. */
+export type AsWritten<T> = T extends readonly (infer Item)[]
+  ? readonly AsWritten<Item>[]
+  : T extends object
+    ? { readonly [Key in keyof T]: AsWritten<T[Key]> }
+    : T;
