@@ -108,12 +108,12 @@ function reload(
   void notify.send("READY=1");
 }
 
-/** Throws SETTINGS_INVALID naming the file. */
+/** Throws FILE_UNUSABLE. */
 function caOf({ central_ca_file: path }: AgentSettings): string | undefined {
   if (path === undefined) return undefined;
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new AccelError("SETTINGS_INVALID", `central_ca_file cannot be read: ${messageOf(error)}`);
+    throw new AccelError("FILE_UNUSABLE", `central_ca_file cannot be read: ${messageOf(error)}`);
   }
 }

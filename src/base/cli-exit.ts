@@ -6,6 +6,7 @@ const usageCodes: ReadonlySet<FaultCode> = new Set([
   "USAGE",
   "SETTINGS_INVALID",
   "SECRET_UNREADABLE",
+  "FILE_UNUSABLE",
 ]);
 
 export function exitCodeOf(error: unknown): 1 | 2 | 3 {

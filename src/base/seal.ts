@@ -10,7 +10,7 @@ import { writeDurable } from "./durable-file.ts";
 export type Sealer = {
   /** `context` names row and column, so that a sealed text moved elsewhere does not open. */
   seal(plain: string, context: string): string;
-  /** Throws SECRET_UNREADABLE for what was sealed by another key, moved or changed. */
+  /** Throws SEAL_BROKEN for what was sealed by another key, moved or changed. */
   open(sealed: string, context: string): string;
 };
 
@@ -31,7 +31,7 @@ export function sealBytes(plain: Uint8Array, key: Uint8Array, context: string): 
   return Buffer.concat([nonce, cipher.getAuthTag(), body]).toString("base64url");
 }
 
-/** Throws SECRET_UNREADABLE for what was sealed by another key, moved or changed. */
+/** Throws SEAL_BROKEN for what was sealed by another key, moved or changed. */
 export function openBytes(sealed: string, key: Uint8Array, context: string): Buffer {
   const bytes = Buffer.from(sealed, "base64url");
   try {
@@ -47,14 +47,14 @@ export function openBytes(sealed: string, key: Uint8Array, context: string): Buf
     ]);
   } catch (error) {
     throw new AccelError(
-      "SECRET_UNREADABLE",
+      "SEAL_BROKEN",
       `a sealed secret (${context}) does not open with this key`,
       { cause: error },
     );
   }
 }
 
-/** Reads the key file (64 hex characters), or makes it, mode 0600, when it does not exist. */
+/** Reads the key file (64 hex characters), or makes it, mode 0600, when it does not exist. Throws FILE_UNUSABLE. */
 export async function openKeyFile(path: string): Promise<Uint8Array> {
   let text: string;
   try {
@@ -62,7 +62,7 @@ export async function openKeyFile(path: string): Promise<Uint8Array> {
   } catch (error) {
     if (systemCode(error) !== "ENOENT") {
       throw new AccelError(
-        "SECRET_UNREADABLE",
+        "FILE_UNUSABLE",
         `the key file ${path} cannot be read: ${messageOf(error)}`,
       );
     }
@@ -70,6 +70,6 @@ export async function openKeyFile(path: string): Promise<Uint8Array> {
     await writeDurable(path, `${text}\n`);
   }
   if (!/^[0-9a-f]{64}$/.test(text))
-    throw new AccelError("SECRET_UNREADABLE", `the key file ${path} must hold 64 hex characters`);
+    throw new AccelError("FILE_UNUSABLE", `the key file ${path} must hold 64 hex characters`);
   return Buffer.from(text, "hex");
 }

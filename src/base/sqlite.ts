@@ -56,3 +56,21 @@ export function isCorruption(error: unknown): boolean {
   const code = systemCode(error) ?? "";
   return code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB";
 }
+
+const diskCodes = [
+  "SQLITE_IOERR",
+  "SQLITE_FULL",
+  "SQLITE_READONLY",
+  "SQLITE_CANTOPEN",
+  "SQLITE_BUSY",
+  "SQLITE_LOCKED",
+  "SQLITE_PERM",
+  "SQLITE_NOMEM",
+];
+
+/** Full, failing, forbidden: what may pass without touching the file. Errors of node:fs carry an errno. */
+export function isDiskFault(error: unknown): boolean {
+  if (!(error instanceof Error) || !("code" in error)) return false;
+  const code = String(error.code);
+  return "errno" in error || diskCodes.some((disk) => code.startsWith(disk));
+}

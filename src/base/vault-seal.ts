@@ -28,7 +28,7 @@ export function sealSymmetricKey(key: Uint8Array, site: SiteCredentials, keyName
   return sealBytes(key, siteKey(site), keyContext(site.name16, keyName));
 }
 
-/** Throws SECRET_UNREADABLE where it was sealed under another secret, for another site or under another name. */
+/** Throws SEAL_BROKEN where it was sealed under another secret, for another site or under another name. */
 export function openSymmetricKey(
   sealed: string,
   site: SiteCredentials,
@@ -39,13 +39,13 @@ export function openSymmetricKey(
     key = openBytes(sealed, siteKey(site), keyContext(site.name16, keyName));
   } catch (error) {
     throw new AccelError(
-      "SECRET_UNREADABLE",
+      "SEAL_BROKEN",
       `the symmetric key ${keyName} does not open with the secret16 of ${site.name16}: it is sealed under another one`,
       { cause: error },
     );
   }
   if (key.length === symmetricKeyBytes) return key;
-  throw new AccelError("SECRET_UNREADABLE", `the symmetric key ${keyName} has a wrong length`);
+  throw new AccelError("SEAL_BROKEN", `the symmetric key ${keyName} has a wrong length`);
 }
 
 /** Whose private key it is: a deployment site and the SHA-256 of the leaf certificate. */
@@ -59,7 +59,7 @@ export function sealPrivateKey(
   return sealBytes(Buffer.from(pem), key, certificateContext(name16, fingerprint));
 }
 
-/** Throws SECRET_UNREADABLE where it was sealed with another key or for another certificate. */
+/** Throws SEAL_BROKEN where it was sealed with another key or for another certificate. */
 export function openPrivateKey(
   sealed: string,
   key: Uint8Array,

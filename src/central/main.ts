@@ -55,7 +55,7 @@ export const openApiCommand: Command = {
   },
 };
 
-/** Throws SECRET_UNREADABLE for a key file or a password file that cannot be used. One that does not exist is made at the first start. */
+/** Throws FILE_UNUSABLE for a key file or a password file that cannot be used. One that does not exist is made at the first start. */
 export async function checkCentral(settings: CentralSettings): Promise<void> {
   const keyFile = keyFileOf(settings);
   if (existsSync(keyFile)) await openKeyFile(keyFile);

@@ -137,7 +137,7 @@ export async function openNotices(deps: NoticesDeps): Promise<Notices> {
   return { pages: pagesOf(deps), [Symbol.asyncDispose]: async () => owned.disposeAsync() };
 }
 
-/** Throws SECRET_UNREADABLE for a password file that cannot be read. */
+/** Throws FILE_UNUSABLE for a password file that cannot be read. */
 export function mailPassword(settings: CentralSettings): string | undefined {
   const path = settings["mail.password_file"];
   if (path === undefined) return undefined;
@@ -147,7 +147,7 @@ export function mailPassword(settings: CentralSettings): string | undefined {
     return password;
   } catch (error) {
     throw new AccelError(
-      "SECRET_UNREADABLE",
+      "FILE_UNUSABLE",
       `mail.password_file ${path} cannot be read by ${userInfo().username}: ${messageOf(error)}`,
     );
   }

@@ -56,7 +56,7 @@ async function tail(values: Values, { out, colour, stop }: CommandContext): Prom
     for await (const answer of answers) {
       const { following, record, missed } = Object(answer) as TailAnswer;
       if (following === false && follow)
-        throw new AccelError("USAGE", "too many follow already: end one of them");
+        throw new AccelError("BUSY", "too many follow already: end one of them");
       if (record !== undefined)
         out(json === true ? `${JSON.stringify(record)}\n` : renderRecord(record, colour));
       if (missed !== undefined)

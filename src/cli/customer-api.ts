@@ -80,7 +80,7 @@ function checkedToken(text: string, where: string): string {
 /** What the client rejected with, as the person at the shell has to hear it. */
 export function toldToCaller(error: unknown, { baseUrl }: ApiAccess): unknown {
   if (error instanceof ApiError) return refusalOf(error, baseUrl);
-  if (codeOf(error) !== "CENTRAL_UNREACHABLE") return error;
+  if (codeOf(error) !== "API_UNREACHABLE") return error;
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   // Of a name with several addresses, each of which failed.
   const reason =

@@ -3,7 +3,7 @@
 import { AccelError, type FaultCode } from "../core/faults.ts";
 import type { Problem } from "../wire/customer/problem.ts";
 
-/** Calls that never reached central, or whose answer is not understood, are plain AccelErrors: CENTRAL_UNREACHABLE, MESSAGE_INVALID. */
+/** Calls that never reached central, or whose answer is not understood, are plain AccelErrors: API_UNREACHABLE, MESSAGE_INVALID. */
 export class ApiError extends AccelError {
   readonly status: number;
   readonly problem: Problem;

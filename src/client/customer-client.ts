@@ -1,4 +1,4 @@
-// The customer API as typed calls. Every method rejects with ApiError when central refuses, with CENTRAL_UNREACHABLE when it cannot be asked.
+// The customer API as typed calls. Every method rejects with ApiError when central refuses, with API_UNREACHABLE when it cannot be asked.
 
 import { botClient, type BotClient } from "./bots.ts";
 import { contentClient, type ContentClient } from "./content.ts";

@@ -124,7 +124,7 @@ async function ask(
   try {
     return await request(url, options);
   } catch (error) {
-    throw new AccelError("CENTRAL_UNREACHABLE", `${name}: ${messageOf(error)}`, { cause: error });
+    throw new AccelError("API_UNREACHABLE", `${name}: ${messageOf(error)}`, { cause: error });
   }
 }
 
@@ -136,7 +136,7 @@ async function receive(
   try {
     text = await body.text();
   } catch (error) {
-    throw new AccelError("CENTRAL_UNREACHABLE", `${name}: ${messageOf(error)}`, { cause: error });
+    throw new AccelError("API_UNREACHABLE", `${name}: ${messageOf(error)}`, { cause: error });
   }
   try {
     const json: unknown = text === "" ? undefined : JSON.parse(text);

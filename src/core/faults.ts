@@ -13,6 +13,14 @@ export const FAULTS = {
     retryable: false,
     hint: "Put the 32 hex characters of secret16 into the file that `secret16_file` names, readable by this user only.",
   },
+  FILE_UNUSABLE: {
+    retryable: false,
+    hint: "Put right the file that the message names, and let the user that runs the program read it.",
+  },
+  SEAL_BROKEN: {
+    retryable: false,
+    hint: "It was sealed with another key, or changed since: put back the key that belongs to it, or make anew what is sealed.",
+  },
   STATE_DIR_UNUSABLE: {
     retryable: false,
     hint: "Create the directory and give it to the user that runs the program.",
@@ -37,7 +45,7 @@ export const FAULTS = {
     retryable: false,
     hint: "`npm start -- --state DIR` uses another directory and creates it if needed.",
   },
-  PROGRAM_NOT_STARTED: {
+  DEMO_NOT_READY: {
     retryable: true,
     hint: "Its log is in the state directory (central.log, agent.log).",
   },
@@ -72,6 +80,14 @@ export const FAULTS = {
   RESTORE_UNFINISHED: {
     retryable: false,
     hint: "Run `accel-central restore` again, with this backup or another. It first removes what the unfinished restore wrote.",
+  },
+  DISK_FAILED: {
+    retryable: true,
+    hint: "Check free space and health of the disk that holds the state directory.",
+  },
+  BUSY: {
+    retryable: true,
+    hint: "Too much is under way at once, or the host has more to do than it can: try again.",
   },
   DATABASE_BROKEN: {
     retryable: false,
@@ -176,7 +192,7 @@ export const FAULTS = {
   },
   INDEX_BROKEN: {
     retryable: true,
-    hint: "The cache index is rebuilt; meanwhile everything is a miss.",
+    hint: "What the cache index cannot vouch for is a miss, and a damaged index is replaced by an empty one; the agent's log says more.",
   },
   LOGS_UNAVAILABLE: {
     retryable: true,

@@ -32,7 +32,7 @@ const stopGraceMs = 15_000;
 const restartPauseMs = 500;
 const complaintCharsMax = 4_000;
 
-/** Resolves when the program is ready, or `stop` has aborted. Throws PROGRAM_NOT_STARTED with what the program said when it ends before that. */
+/** Resolves when the program is ready, or `stop` has aborted. Throws DEMO_NOT_READY with what the program said when it ends before that. */
 export async function startProgram(options: ProgramOptions): Promise<AsyncDisposable> {
   const ending = new AbortController();
   const first = launch(options);
@@ -98,7 +98,7 @@ async function untilReady(
 ): Promise<void> {
   const deadline = performance.now() + startDeadlineMs;
   const failed = (why: string): AccelError =>
-    new AccelError("PROGRAM_NOT_STARTED", `accel-${name} did not start: ${why}`);
+    new AccelError("DEMO_NOT_READY", `accel-${name} did not start: ${why}`);
   while (performance.now() < deadline) {
     if (child.exitCode !== null || child.signalCode !== null) {
       await closed(child);

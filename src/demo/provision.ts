@@ -98,7 +98,7 @@ export async function importAndActivate({
     if (!(await sleep(askEveryMs, stop))) return;
   }
   throw new AccelError(
-    "CENTRAL_UNREACHABLE",
+    "DEMO_NOT_READY",
     `the agent did not activate the site within ${activationWaitMs / 1_000} s; see agent.log`,
   );
 }

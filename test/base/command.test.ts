@@ -49,7 +49,7 @@ test("usage and settings end with 2, an incomplete proof or backup with 3, every
   // Every key of the catalog is a code.
   const codes = Object.keys(FAULTS) as FaultCode[];
   const two = codes.filter((code) => exitCodeOf(new AccelError(code, "")) === 2);
-  expect(two).toEqual(["USAGE", "SETTINGS_INVALID", "SECRET_UNREADABLE"]);
+  expect(two).toEqual(["USAGE", "SETTINGS_INVALID", "SECRET_UNREADABLE", "FILE_UNUSABLE"]);
   const three = codes.filter((code) => exitCodeOf(new AccelError(code, "")) === 3);
   expect(three).toEqual(["BACKUP_NOT_WHOLE", "PROOF_INCOMPLETE"]);
   expect(exitCodeOf(new TypeError("x"))).toBe(1);

@@ -19,7 +19,7 @@ function opens(sealed: string, context: string, by = sealer): boolean {
     by.open(sealed, context);
     return true;
   } catch (error) {
-    if (error instanceof AccelError && error.code === "SECRET_UNREADABLE") return false;
+    if (error instanceof AccelError && error.code === "SEAL_BROKEN") return false;
     throw error;
   }
 }
@@ -80,12 +80,12 @@ test.each(["", "abc", "G".repeat(64), "A".repeat(64), "a".repeat(63)])(
     using dir = tempDir();
     const path = join(dir.path, "key");
     writeFileSync(path, content);
-    await expect(openKeyFile(path)).rejects.toMatchObject({ code: "SECRET_UNREADABLE" });
+    await expect(openKeyFile(path)).rejects.toMatchObject({ code: "FILE_UNUSABLE" });
     expect(readFileSync(path, "utf8")).toBe(content);
   },
 );
 
 test("a key file that cannot be read is not replaced", async () => {
   using dir = tempDir();
-  await expect(openKeyFile(dir.path)).rejects.toMatchObject({ code: "SECRET_UNREADABLE" });
+  await expect(openKeyFile(dir.path)).rejects.toMatchObject({ code: "FILE_UNUSABLE" });
 });

@@ -13,7 +13,7 @@ import { parseSha256 } from "../../src/core/ids.ts";
 
 const site = { name16: "00112233445566aa", secret16: "0123456789abcdef0123456789abcdef" };
 const keyName = "key-00112233445566aa-1";
-const unreadable = expect.objectContaining({ code: "SECRET_UNREADABLE" });
+const unreadable = expect.objectContaining({ code: "SEAL_BROKEN" });
 
 /** One other character in the middle. */
 function changed(sealed: string): string {

@@ -46,7 +46,7 @@ test("the password is one line of a file; `check` says what is wrong with it, an
   using dir = tempDir();
   const path = join(dir.path, "password");
   const settings = settingsOf(dir.path, `mail:\n  ${from}\n  user: u\n  password_file: ${path}\n`);
-  await expect(checkCentral(settings)).rejects.toMatchObject({ code: "SECRET_UNREADABLE" });
+  await expect(checkCentral(settings)).rejects.toMatchObject({ code: "FILE_UNUSABLE" });
   writeFileSync(path, "two\nlines\n");
   await expect(checkCentral(settings)).rejects.not.toThrow("two");
   writeFileSync(path, " pass word \n");

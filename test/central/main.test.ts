@@ -217,8 +217,8 @@ test("where it cannot start it says why", async () => {
   await expect(start(settingsOf(at("file")))).rejects.toMatchObject({ code: "STATE_DIR_UNUSABLE" });
 
   const badKey = settingsOf(at("three"), `key_file: ${at("file")}`);
-  await expect(start(badKey)).rejects.toMatchObject({ code: "SECRET_UNREADABLE" });
-  await expect(checkCentral(badKey)).rejects.toMatchObject({ code: "SECRET_UNREADABLE" });
+  await expect(start(badKey)).rejects.toMatchObject({ code: "FILE_UNUSABLE" });
+  await expect(checkCentral(badKey)).rejects.toMatchObject({ code: "FILE_UNUSABLE" });
   await checkCentral(settingsOf(at("four")));
 
   mkdirSync(at("five"));

@@ -175,7 +175,7 @@ test("a refusal is an ApiError with the problem document", async () => {
 
 test("what cannot be reached, or is not central, says so", async () => {
   await using gone = createCustomerClient({ baseUrl: "http://127.0.0.1:1", token: "t" });
-  await expect(gone.sites()).rejects.toMatchObject({ code: "CENTRAL_UNREACHABLE" });
+  await expect(gone.sites()).rejects.toMatchObject({ code: "API_UNREACHABLE" });
 
   const other = createServer((_request, response) => response.end('[{"id":"one"}]'));
   await listen(other, { host: "127.0.0.1", port: 0 });

@@ -100,7 +100,7 @@ function opened(
   try {
     return openSymmetricKey(sealed, site, name);
   } catch (error) {
-    if (codeOf(error) === "SECRET_UNREADABLE") return undefined;
+    if (codeOf(error) === "SEAL_BROKEN") return undefined;
     throw error;
   }
 }

@@ -54,7 +54,7 @@ function openOne(
   try {
     privateKey = openPrivateKey(state.sealed_key, key, { name16, fingerprint });
   } catch (error) {
-    if (codeOf(error) !== "SECRET_UNREADABLE") throw error;
+    if (codeOf(error) !== "SEAL_BROKEN") throw error;
     return { kind: "invalid", reason: `${what}: its private key does not open with ${keyName}` };
   }
   const fault = isNew ? faultOf(chain, privateKey, fingerprint) : undefined;

@@ -30,7 +30,7 @@ export class BlobFetch {
       const bytes = await this.#store.readBytes(want.sha256, want.bytesMax);
       if (bytes !== undefined) return bytes;
     }
-    throw new AccelError("BLOB_MISMATCH", `${what} (blob ${want.sha256}) is damaged on this disk`);
+    throw new AccelError("DISK_FAILED", `${what} (blob ${want.sha256}) is damaged on this disk`);
   }
 
   /** Nothing where it is here. Throws VIEWSET_INVALID where central does not have it, and as BlobStore.fetch. */

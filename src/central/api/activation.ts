@@ -50,14 +50,17 @@ async function readBlob(
   const sha256 = parseSha256(filesBlob);
   const bytes = sha256 && (await blobs.read(sha256));
   if (sha256 === undefined || bytes === undefined)
-    throw new AccelError("INTERNAL", `the manifest blob ${filesBlob} of a viewset is missing`);
+    throw new AccelError("STORE_DAMAGED", `the manifest blob ${filesBlob} of a viewset is missing`);
   return { sha256, bytes };
 }
 
 function manifestOf(filesBlob: string, bytes: Uint8Array): Manifest {
   const decoded = decodeManifest(JSON.parse(new TextDecoder().decode(bytes)));
   if (!decoded.ok)
-    throw new AccelError("INTERNAL", `the manifest blob ${filesBlob} is broken: ${decoded.reason}`);
+    throw new AccelError(
+      "STORE_DAMAGED",
+      `the manifest blob ${filesBlob} is broken: ${decoded.reason}`,
+    );
   return decoded.manifest;
 }
 

@@ -278,7 +278,7 @@ describe("symmetric keys", () => {
     const rotated = await api.call("POST", `/deployment-site/${site.id}/rotate-secret/`, { token });
     const secret16 = member(rotated.body, "secret16");
     expect((await api.journal(site.id, before)).map(({ kind }) => kind)).toEqual(["key.changed"]);
-    await expect(keysOf()).rejects.toMatchObject({ code: "SECRET_UNREADABLE" });
+    await expect(keysOf()).rejects.toMatchObject({ code: "SEAL_BROKEN" });
     site = { ...site, secret16 };
     expect(await keysOf()).toEqual(keys);
     expect(await lastOf("key.changed")).toMatchObject({ keys: [{ version: 2 }] });

@@ -140,7 +140,7 @@ export class ClearOrders {
       this.#note(clearNo);
     } catch (error) {
       throw new AccelError(
-        "INDEX_BROKEN",
+        "DISK_FAILED",
         `the clear is in force, but agent.db could not record it: ${messageOf(error)}`,
         { cause: error },
       );

@@ -4,6 +4,7 @@
 
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { isDiskFault } from "../../../base/sqlite.ts";
 import { messageOf } from "../../../core/faults.ts";
 import type { WalLengths, WriteBack } from "./checkpoints.ts";
 import type { IndexClock } from "./clock.ts";
@@ -11,7 +12,6 @@ import { openIndexFile } from "./index-file.ts";
 import { OpenIndex, type Counts } from "./open-index.ts";
 import type { IndexFacts } from "./opening.ts";
 import type { SharedHeader } from "./shared-header.ts";
-import { isDiskFault } from "./text-index.ts";
 
 export type KeeperEvents = {
   /** A new index is open and published. `opening`: its name from now on, for whoever remembers it across restarts. */

@@ -1,7 +1,7 @@
 // The FTS5 table beside its base table: whether it covers every entry, making it anew from them, and what counts as damage.
 
 import { systemCode } from "../../../core/faults.ts";
-import type { Sqlite } from "../../../base/sqlite.ts";
+import { isDiskFault, type Sqlite } from "../../../base/sqlite.ts";
 import {
   createTextIndexSql,
   indexedText,
@@ -80,24 +80,6 @@ export function rebuildText(db: Sqlite): void {
     insertAll.immediate(rows);
     after = rows.at(-1)?.id ?? after;
   }
-}
-
-const diskCodes = [
-  "SQLITE_IOERR",
-  "SQLITE_FULL",
-  "SQLITE_READONLY",
-  "SQLITE_CANTOPEN",
-  "SQLITE_BUSY",
-  "SQLITE_LOCKED",
-  "SQLITE_PERM",
-  "SQLITE_NOMEM",
-];
-
-/** Full, failing, forbidden: what may pass without touching the file. Errors of node:fs carry an errno. */
-export function isDiskFault(error: unknown): boolean {
-  const code = systemCode(error);
-  if (code === undefined) return false;
-  return Object(error).errno !== undefined || diskCodes.some((disk) => code.startsWith(disk));
 }
 
 export function isSqliteFull(error: unknown): boolean {

@@ -212,7 +212,7 @@ async function domainOf({ tx }: Work, host: string, customerId?: number): Promis
     throw new AccelError("NOT_FOUND", `there is no domain or sub-domain ${host}`);
   if (own.length > 1)
     throw new AccelError(
-      "CONFLICT",
+      "USAGE",
       `several customers have ${host}: ${own.map(({ customer_id: id }) => id).join(", ")}; say which with --customer`,
     );
   return one.id;

@@ -112,7 +112,7 @@ async function addNamed(
     beganMs = performance.now();
   }
   if (hash.digest("hex") !== manifest)
-    throw new AccelError("INTERNAL", `the manifest blob ${manifest} is damaged`);
+    throw new AccelError("STORE_DAMAGED", `the manifest blob ${manifest} is damaged`);
 }
 
 /** As long as was worked: agents and customers are waited for by nobody else. */

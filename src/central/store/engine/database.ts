@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { Kysely, sql, type Transaction } from "kysely";
 import { Migrator } from "kysely/migration";
-import { isCorruption, openSqlite, type Sqlite } from "../../../base/sqlite.ts";
+import { isCorruption, isDiskFault, openSqlite, type Sqlite } from "../../../base/sqlite.ts";
 import { AccelError, messageOf } from "../../../core/faults.ts";
 import { migrations } from "./migrations.ts";
 import { PacedSqliteDialect } from "./paced-dialect.ts";
@@ -17,7 +17,7 @@ export type Queries = Store | Tx;
 /** Of pages: the indexes of a million elements are 100 MiB. */
 const cacheKiB = 65_536;
 
-/** Creates and migrates. Throws DATABASE_NEWER for a store of a newer release, STORE_DAMAGED for what is no intact database. */
+/** Creates and migrates. Throws DATABASE_NEWER for a store of a newer release, STORE_DAMAGED for what is no intact database, DISK_FAILED for a disk that refuses. */
 export async function openStore(path: string, now: () => Date): Promise<Store & AsyncDisposable> {
   try {
     return await openIntact(path, now);
@@ -37,13 +37,17 @@ async function openIntact(path: string, now: () => Date): Promise<Store & AsyncD
   const error = await prepareStore(store, now);
   if (error !== undefined) {
     await store.destroy();
-    if (isCorruption(error)) throw error;
-    throw new AccelError(
-      "DATABASE_NEWER",
-      `the store ${path} cannot be brought to this release: ${messageOf(error)}`,
-    );
+    const text = `the store ${path} cannot be brought to this release: ${messageOf(error)}`;
+    if (isNewer(error)) throw new AccelError("DATABASE_NEWER", text);
+    if (isDiskFault(error)) throw new AccelError("DISK_FAILED", text);
+    throw error;
   }
   return Object.assign(store, { [Symbol.asyncDispose]: async () => store.destroy() });
+}
+
+/** Kysely has no class for it: the store has migrations that this release does not know. */
+function isNewer(error: unknown): boolean {
+  return messageOf(error).startsWith("corrupted migrations");
 }
 
 /** Tables of this release, and an epoch; on SQLite and on PostgreSQL alike. What kept the tables from being made; undefined: all is there. */

@@ -50,7 +50,7 @@ async function giveKey(
     await addKey(work, await siteWithSecret(work, id));
     return true;
   } catch (error) {
-    if (!(error instanceof AccelError && error.code === "SECRET_UNREADABLE")) throw error;
+    if (!(error instanceof AccelError && error.code === "SEAL_BROKEN")) throw error;
     onFailure(id, error);
     return false;
   }

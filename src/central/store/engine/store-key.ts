@@ -6,7 +6,7 @@ import { AccelError } from "../../../core/faults.ts";
 import { secretContext } from "../journal/site-secret.ts";
 import type { Store } from "./database.ts";
 
-/** Makes the key of a store without secrets where there is none. Throws SECRET_UNREADABLE, and STORE_KEY_WRONG for a missing or another key. */
+/** Makes the key of a store without secrets where there is none. Throws FILE_UNUSABLE, and STORE_KEY_WRONG for a missing or another key. */
 export async function openStoreKey(store: Store, path: string): Promise<Sealer> {
   const sealed = await store
     .selectFrom("deployment_sites")

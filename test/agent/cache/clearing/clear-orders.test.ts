@@ -63,7 +63,7 @@ test("what agent.db knows already it is not told again", async () => {
 test("where agent.db cannot be written a clear of this host is none that counts; one of the journal does", async () => {
   const { orders } = ordersOf({ isFull: true });
   const own = orders.clear(order);
-  const told = { code: "INDEX_BROKEN", message: expect.stringContaining("the disk is full") };
+  const told = { code: "DISK_FAILED", message: expect.stringContaining("the disk is full") };
   await expect(own.applied).rejects.toMatchObject(told);
   await expect(own.gone).rejects.toMatchObject(told);
   const journaled = orders.clear({ ...order, clearId: "j", seq: 9 });

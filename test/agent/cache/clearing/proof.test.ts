@@ -153,10 +153,10 @@ test("a clear given on this host counts only when agent.db knows its number; one
   state.isFull = true;
   const own = clear(rig, ["path:x"], { clearId: "own" });
   await expect(own.applied).rejects.toMatchObject({
-    code: "INDEX_BROKEN",
+    code: "DISK_FAILED",
     message: expect.stringContaining("in force"),
   });
-  await expect(own.gone).rejects.toMatchObject({ code: "INDEX_BROKEN" });
+  await expect(own.gone).rejects.toMatchObject({ code: "DISK_FAILED" });
   expect(isHit(rig.cache, keyOf({ path: "/x" }))).toBe(false);
   expect(await clear(rig, ["path:y"], { seq: 4 }).applied).toMatchObject({ matched: 1 });
   state.isFull = false;

@@ -338,6 +338,6 @@ test("a domain of several customers is named with its customer", async () => {
   using dir = tempDir();
   await using side = await Side.open(dir.path, 0);
   const { customerId } = await seedSite(side.store, "ffffffffffffffff");
-  await expect(side.list("192.0.2.2")).rejects.toMatchObject({ code: "CONFLICT" });
+  await expect(side.list("192.0.2.2")).rejects.toMatchObject({ code: "USAGE" });
   expect(await side.list("192.0.2.2", { customerId })).toMatchObject({ version: 1 });
 });

@@ -1,0 +1,35 @@
+// Stores that this release cannot use, and what is said of each.
+
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { openSqlite } from "../../../../src/base/sqlite.ts";
+import { openStore } from "../../../../src/central/store/engine/database.ts";
+import { tempDir } from "../../../support/temp-dir.ts";
+
+const now = (): Date => new Date(0);
+
+/** With this done to it while it was closed. */
+async function reopened(statement: string): Promise<unknown> {
+  using dir = tempDir();
+  const path = join(dir.path, "central.db");
+  {
+    await using _store = await openStore(path, now);
+  }
+  const db = openSqlite(path, { sync: "full" });
+  db.exec(statement);
+  db.close();
+  return openStore(path, now).catch((error: unknown) => error);
+}
+
+test("a store that knows a migration of a newer release is one of a newer release", async () => {
+  expect(
+    await reopened("insert into kysely_migration (name, timestamp) values ('9999_later', '2099')"),
+  ).toMatchObject({ code: "DATABASE_NEWER", message: expect.stringContaining("9999_later") });
+});
+
+test("a migration that fails by itself is a defect, not a newer release", async () => {
+  const last = "(select max(name) from kysely_migration)";
+  const error = await reopened(`delete from kysely_migration where name = ${last}`);
+  expect(error).toBeInstanceOf(Error);
+  expect(error).not.toMatchObject({ code: "DATABASE_NEWER" });
+});
