@@ -186,6 +186,12 @@ const plants: readonly Plant[] = [
   { rule: "walk", path: "src/agent/planted/README.md", text: "`gone.ts`\n", says: "gone.ts" },
   { rule: "walk", path: "CONTRIBUTING.md", text: "`src/main.ts:12`\n", says: "src/main.ts:12" },
   {
+    rule: "decision",
+    path: "docs/internals/decisions/0999-planted.md",
+    text: "# Planted\n\n2026-11-30\n\n## Context\n\n## Decision\n",
+    says: "Rejected",
+  },
+  {
     rule: "package",
     path: "src/agent/bots/planted.ts",
     text: '// Planted.\nimport { WebSocket } from "ws";\nexport const y = WebSocket;\n',

@@ -1,4 +1,4 @@
-// The rules of pages for who reads the code, behind tidy.test.ts: a large folder says what it is, and what a page names is there.
+// The rules of pages for who reads the code, behind tidy.test.ts: a large folder says what it is, what a page names is there, and a decision is dated and listed.
 
 import type { SourceFile } from "./tidy-text.ts";
 
@@ -68,4 +68,23 @@ export function pageFindings(
       });
       return [...missing, ...lacking];
     });
+}
+
+const decisions = "docs/internals/decisions/";
+const decisionHeads = ["Context", "Decision", "Rejected"];
+
+/** Pages of decisions that lack a date or a heading, or that the index does not list. */
+export function decisionFindings(files: readonly SourceFile[]): readonly string[] {
+  const index = files.find(({ path }) => path === `${decisions}README.md`)?.text ?? "";
+  return files
+    .filter(({ path }) => path.startsWith(decisions) && !path.endsWith("/README.md"))
+    .flatMap(({ path, text }) => [
+      ...(index.includes(`(${path.slice(decisions.length)})`)
+        ? []
+        : [`decision: ${path} is not in the index`]),
+      ...(/\n\n20\d\d-\d\d-\d\d\n\n/.test(text) ? [] : [`decision: ${path} has no date`]),
+      ...decisionHeads
+        .filter((head) => !text.includes(`\n## ${head}\n`))
+        .map((head) => `decision: ${path} lacks the heading ${head}`),
+    ]);
 }

@@ -1,6 +1,6 @@
 // The checks behind tidy.test.ts, pure over a list of files: findings come out as "<rule>: <path> <what>".
 
-import { folderFindings, pageFindings } from "./tidy-pages.ts";
+import { decisionFindings, folderFindings, pageFindings } from "./tidy-pages.ts";
 import {
   circleFindings,
   directionFindings,
