@@ -166,6 +166,7 @@ export function findings(all: readonly SourceFile[], tree: readonly string[]): r
     ...nameFindings(files),
     ...portFindings(files),
     ...folderFindings(all),
+    ...decisionFindings(all),
     ...pageFindings(all, tree),
   ];
   const excused = (finding: string): boolean =>
