@@ -101,7 +101,7 @@ test.each<[string, CacheInput, string | null, string, string, string]>([
   ["what the rule ignores", { ...ttl, cookies: { ignore: ["s*"] } }, sid, "hit", "hit", "all are ignored"],
   ["a bypass", { bypass: true }, sid, "fwd=bypass", "not asked", "bypasses the cache"],
   ["only a date, no cookie", {}, null, "fwd=stale; fwd-status=304", "stale", asked],
-  ["only a date, a login", {}, sid, "fwd=request", "miss", "says itself that it is for all"],
+  ["only a date, a login", {}, sid, "fwd=request", "miss", "says itself that it is for everybody"],
   ["only a date, cookies of the list", {}, ofList, "fwd=stale; fwd-status=304", "stale", "all are ignored"],
 ])("under %s it says what the visitor meets", async (_name, rule, cookie, status, cache, text) => {
   const dated = { "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT" };

@@ -82,7 +82,7 @@ test("a blob or a package that the disk lost is told, and does not keep the rest
   rmSync(join(rig.stateDir, packageFile));
   const { code, said } = await rig.run("backup", rig.backup);
   expect(code).toBe(3);
-  expect(said).toMatch(/the backup lacks 1 blobs and 1 packages\n.*put back what is missing/);
+  expect(said).toMatch(/the backup lacks 1 blobs and 1 packages\n.*Put back what is missing/);
   expect(said).toMatch(new RegExp(`NOT WHOLE: 1 blobs are missing .*: ${lost}$`, "m"));
   expect(said).toMatch(
     new RegExp(`NOT WHOLE: 1 packages are missing .*: ${basename(packageFile)}$`, "m"),
@@ -116,7 +116,7 @@ describe("what cannot be restored is refused, by name, and nothing is written", 
     [
       "a day of logs with another byte",
       (backup) => writeFileSync(join(backup, "logs/2030-01-14.db"), "x", { flag: "r+" }),
-      /logs\/2030-01-14\.db: its content is another/,
+      /logs\/2030-01-14\.db: its content differs/,
     ],
     [
       "a day of logs that grew",
@@ -126,7 +126,7 @@ describe("what cannot be restored is refused, by name, and nothing is written", 
     [
       "a blob with another byte",
       (backup, path) => writeFileSync(join(backup, path), "fIle 0\n"),
-      /blobs\/[0-9a-f]{2}\/[0-9a-f]{64}: its content is another/,
+      /blobs\/[0-9a-f]{2}\/[0-9a-f]{64}: its content differs/,
     ],
     [
       "a blob that is missing",

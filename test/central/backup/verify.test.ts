@@ -72,7 +72,7 @@ test.each<readonly [string, string, string]>([
   [
     "as long and another",
     "STORE",
-    `central.db: its content is another: digest ${digestOf("STORE")}, backed up was ${digestOf("store")}`,
+    `central.db: its content differs: its digest is ${digestOf("STORE")}, ${digestOf("store")} was backed up`,
   ],
 ])("a file that is %s is told", async (_what, text, told) => {
   using dir = tempDir();

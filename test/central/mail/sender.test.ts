@@ -108,7 +108,7 @@ test("while the server cannot be had nothing is lost and nothing overtakes", asy
   const warned = () => rig.health.list().find(({ code }) => code === "mail_stuck");
   await until("health says so", () => warned());
   expect(warned()?.text).toContain(
-    "2 mails wait, the oldest for 20 minutes; the server cannot be had: refused",
+    "2 mails wait, the oldest for 20 minutes; the server cannot be reached: refused",
   );
   isDown = false;
   await until("all sent", async () => (await states(rig)).every((one) => one.endsWith(" sent")));

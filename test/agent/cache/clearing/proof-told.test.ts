@@ -21,7 +21,7 @@ const left = [
   "clear_left_entries",
   "error",
   expect.stringMatching(
-    /^clear \d+ had left 1 entries behind that it matches; they are dropped now$/,
+    /^clear \d+ had left behind 1 entries that it matches; they are dropped now$/,
   ),
 ];
 const disproved = { verified: false, left: 1, removed: 0 };
