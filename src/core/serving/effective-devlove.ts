@@ -82,15 +82,19 @@ function fillerOf(schema: Keywords): ((value: unknown) => unknown) | undefined {
   const section = schema.anyOf?.find((branch) => branch.properties !== undefined) ?? schema;
   if (section.properties === undefined) return undefined;
   const defaults = defaultsOf(section);
+  // A section whose keys exclude each other has its default as a whole: what `{}` means, too.
+  const whole = Object(section.default) as Section;
   const inner = Object.entries(section.properties).flatMap(([key, child]) => {
     const filler = fillerOf(child);
     return filler === undefined ? [] : [[key, filler] as const];
   });
-  if (inner.length === 0 && Object.keys(defaults).length === 0) return undefined;
+  if ([inner, Object.keys(defaults), Object.keys(whole)].every(({ length }) => length === 0))
+    return undefined;
   return (value) => {
     if (typeof value !== "object" || value === null) return value;
     const said: Section = { ...value };
-    const all = { ...defaults, ...said };
+    const isEmpty = Object.keys(said).length === 0;
+    const all = { ...(isEmpty && whole), ...defaults, ...said };
     for (const [key, filler] of inner) if (said[key] !== undefined) all[key] = filler(said[key]);
     return all;
   };

@@ -122,3 +122,16 @@ test("names of Object's own members are no domains", () => {
     backend: null,
   });
 });
+
+test.each([
+  ["query", {}, { ignore: [] }],
+  ["query", { keep: ["id"] }, { keep: ["id"] }],
+  ["query", { ignore: ["u"] }, { ignore: ["u"] }],
+  ["cookies", {}, { ignore: [] }],
+])("cache.default.%s: %j is %j", (key, said, inForce) => {
+  const devlove = { domains: { [main]: { cache: { default: { [key]: said } } } } };
+  const { cache } = effectiveDevlove(devlove, main, null);
+  expect(cache.default).toEqual({ ...CACHE_DEFAULTS, [key]: inForce });
+  const rules = { domains: { [main]: { cache: { rules: [{ path: "/a", [key]: said }] } } } };
+  expect(effectiveDevlove(rules, main, null).cache.rules[0]).toMatchObject({ [key]: inForce });
+});
