@@ -88,6 +88,7 @@ export function processPeer<Told extends object, Heard>(
     const die = (reason: string): void => {
       if (over.isOver) return;
       over.end();
+      child.kill("SIGKILL"); // One that cannot be reached may run on.
       gone({ reason });
     };
     child.on("message", (message: unknown) => heard(message as Heard));
@@ -189,8 +190,8 @@ export class ThreadClient<Told, Heard, Answer> implements AsyncDisposable {
     this.#peer = peer;
     this.#over = over;
     this.#options.onStart?.();
-    for (const { message } of this.#pending.values())
-      if (message !== undefined) peer.post(message, []);
+    for (const [no, { message }] of this.#pending)
+      if (message !== undefined) this.#post(no, message, []);
   }
 
   /** Dropped where it does not run. */
@@ -219,11 +220,7 @@ export class ThreadClient<Told, Heard, Answer> implements AsyncDisposable {
       resolve: (asked) => (clear(), resolve(asked)),
       reject: (error) => (clear(), reject(error)),
     });
-    try {
-      this.#peer?.post(told, transfer);
-    } catch (error) {
-      this.fail(no, error);
-    }
+    this.#post(no, told, transfer);
     return promise;
   }
 
@@ -255,9 +252,14 @@ export class ThreadClient<Told, Heard, Answer> implements AsyncDisposable {
     await peer.end();
   }
 
+  /** Never starts it again, and tells no death. It is still asked, for a last call before `close`, which its death answers as well. */
+  retire(): void {
+    this.#closing.abort();
+  }
+
   /** Never starts it again. After `last` it has `waitMs` to end by itself. */
   async close(last?: Told, waitMs = 0): Promise<void> {
-    this.#closing.abort();
+    this.retire();
     await this.#restarting;
     const peer = this.#peer;
     if (peer === undefined) {
@@ -276,6 +278,15 @@ export class ThreadClient<Told, Heard, Answer> implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  /** What a message cannot carry is told to who asked. */
+  #post(no: number, message: Told, transfer: readonly Transferable[]): void {
+    try {
+      this.#peer?.post(message, transfer);
+    } catch (error) {
+      this.fail(no, error);
+    }
   }
 
   #settle(no: number): Pending<Told, Answer> | undefined {

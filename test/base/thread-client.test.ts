@@ -1,6 +1,6 @@
 // The client of threads and processes: numbered calls, deadlines, what a death means, and each rule of restart; then real threads and processes.
 
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -173,6 +173,18 @@ describe("a death", () => {
       expect(await answer).toMatchObject({ kind: "answered" });
   });
 
+  test("with `asksAgain` refuses what the next one cannot be posted, and asks it the rest", async () => {
+    vi.useRealTimers();
+    const { client, ask, last, lives } = rig({ waitMs: () => 1 }, { asksAgain: true });
+    client.start();
+    last().events.gone({ reason: "ended" });
+    const [refused, other] = [ask("cannot be cloned"), ask("b")];
+    await expect(refused).rejects.toThrow("it cannot be cloned");
+    await until("it runs again", () => lives.length === 2);
+    last().events.heard("2 yes");
+    expect(await other).toEqual({ kind: "answered", answer: "yes" });
+  });
+
   test("of one that was given up is told once, and what it still says is nobody's", async () => {
     const { client, ask, lives, deaths } = rig("when asked");
     const first = ask("a");
@@ -211,6 +223,20 @@ describe("closing", () => {
     await vi.advanceTimersByTimeAsync(1);
     await closing;
     expect(last().ended).toBe(true);
+  });
+
+  test("begins with a last call, which a death answers that nobody is told of", async () => {
+    const { client, ask, last, lives, deaths } = rig({ waitMs: () => 50 }, { asksAgain: true });
+    client.start();
+    client.retire();
+    const [answered, unanswered] = [ask("close"), ask("never answered")];
+    last().events.heard("1 closed");
+    expect(await answered).toEqual({ kind: "answered", answer: "closed" });
+    last().events.gone({ reason: "ended with code 0" });
+    expect(await unanswered).toEqual({ kind: "gone", reason: "ended with code 0" });
+    await client.close();
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect([lives.length, deaths.length]).toEqual([1, 0]);
   });
 
   test("while it waits to be started again ends the wait, and what waits", async () => {
@@ -291,5 +317,35 @@ describe("real ones", () => {
       processPeer<{ readonly text: string }, string>(missing)({ heard: () => undefined, gone });
     });
     expect(none.reason).toBe("ended: 1");
+  });
+
+  test("a process that can no longer be reached is gone, and is killed", async () => {
+    using dir = tempDir();
+    const pidPath = join(dir.path, "pid");
+    const entry = script(
+      dir.path,
+      `import { writeFileSync } from "node:fs";
+       writeFileSync(${JSON.stringify(pidPath)}, String(process.pid));
+       process.disconnect();
+       setInterval(() => {}, 1_000);`,
+    );
+    let death: Death | undefined;
+    const peer = processPeer<{ readonly text: string }, string>(entry)({
+      heard: () => undefined,
+      gone: (how) => (death = how),
+    });
+    await until("it cannot be reached", () => {
+      peer.post({ text: "a" }, []);
+      return death;
+    });
+    expect(death?.reason).toMatch(/^cannot be reached: /);
+    const pid = Number(readFileSync(pidPath, "utf8"));
+    await until("it is killed", () => {
+      try {
+        return !process.kill(pid, 0);
+      } catch {
+        return true;
+      }
+    });
   });
 });

@@ -39,7 +39,10 @@ export class LogWorker implements AsyncDisposable {
       restart: { waitMs: () => restartPauseMs },
       onMessage: (answer) => this.#answered(answer),
       onGone: ({ reason, cause }) =>
-        log.error({ err: cause ?? reason, role }, "a log thread ended; it is started again"),
+        log.error(
+          { err: cause ?? new Error(`${this.#name} ${reason}`), role },
+          "a log thread ended; it is started again",
+        ),
     });
     this.#thread.start();
   }
@@ -65,13 +68,12 @@ export class LogWorker implements AsyncDisposable {
     );
     // The thread answers each operation with its own result.
     if (asked.kind === "answered") return asked.answer as LogResults[Op];
-    const name = `the log thread (${this.#options.role})`;
     throw new AccelError(
       "LOGS_UNAVAILABLE",
       asked.kind === "late"
-        ? `${name} does not answer`
+        ? `${this.#name} does not answer`
         : asked.cause === undefined
-          ? `${name} ${asked.reason}`
+          ? `${this.#name} ${asked.reason}`
           : messageOf(asked.cause),
     );
   }
@@ -79,6 +81,10 @@ export class LogWorker implements AsyncDisposable {
   /** What was asked before is done first. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#thread.close({ op: "close", no: 0 }, closeTimeoutMs);
+  }
+
+  get #name(): string {
+    return `the log thread (${this.#options.role})`;
   }
 
   #answered(answer: LogAnswer): void {

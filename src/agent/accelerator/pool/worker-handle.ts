@@ -34,6 +34,7 @@ export class WorkerHandle {
   readonly #dropping = new Set<{ readonly below: number; readonly done: () => void }>();
   #listens = false;
   #metrics: MetricsData = [];
+
   constructor(
     entry: URL,
     init: Omit<AcceleratorInit, "heartbeat">,
@@ -93,9 +94,9 @@ export class WorkerHandle {
     return this.#metrics;
   }
 
-  /** False: the thread is gone. */
+  /** Throws what the thread cannot stage it for: it must not be flipped to. False: the thread is gone. */
   async stage(state: ServingState): Promise<boolean> {
-    return (await this.#ask((no) => ({ kind: "stage", no, state })))?.kind === "staged";
+    return granted(await this.#ask((no) => ({ kind: "stage", no, state })));
   }
 
   /** Resolves when the thread runs no more; of one that a native call holds up, when it has long been told to end and can only return into its end. */
@@ -115,9 +116,7 @@ export class WorkerHandle {
 
   /** Throws PORT_TAKEN or ADDRESS_UNUSABLE. False: the thread is gone. */
   async listen(): Promise<boolean> {
-    const answer = await this.#ask((no) => ({ kind: "listen", no }));
-    if (answer?.kind === "refused") throw new AccelError(answer.code, answer.message);
-    this.#listens = answer?.kind === "listening";
+    this.#listens = granted(await this.#ask((no) => ({ kind: "listen", no })));
     return this.#listens;
   }
 
@@ -169,4 +168,10 @@ export class WorkerHandle {
     );
     return asked.kind === "answered" ? asked.answer : undefined;
   }
+}
+
+/** Throws why not. False: the thread is gone. */
+function granted(answer: FromWorker | undefined): boolean {
+  if (answer?.kind === "refused") throw new AccelError(answer.code, answer.message);
+  return answer !== undefined;
 }

@@ -209,13 +209,13 @@ export class WorkerPool implements AsyncDisposable {
     this.#running.add(handle);
     void handle.ended.then(() => this.#running.delete(handle));
     const late = setTimeout(() => handle.abandon("did not start in time"), startWaitMs);
-    // Under the lock: no state can be flipped to between this staging and the worker's entry into the quorum.
-    const staged = await this.#publishing.run(async () => {
-      const done = this.#state.version === 0 || (await handle.stage(this.#state));
-      if (done && !handle.isGone) this.#live.set(no, handle);
-      return done;
-    });
     try {
+      // Under the lock: no state can be flipped to between this staging and the worker's entry into the quorum.
+      const staged = await this.#publishing.run(async () => {
+        const done = this.#state.version === 0 || (await handle.stage(this.#state));
+        if (done && !handle.isGone) this.#live.set(no, handle);
+        return done;
+      });
       if (!staged || !(await handle.listen()))
         throw new AccelError("WORKER_FAILED", `accelerator worker ${no} ${await handle.gone}`);
     } catch (error) {

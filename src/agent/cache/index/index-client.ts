@@ -79,7 +79,6 @@ export class IndexClient implements AsyncDisposable {
   readonly #orders: ClearOrders;
   /** Through which workers are given the ports of index threads. */
   readonly #controls = new Set<MessagePort>();
-  #isClosing = false;
   readonly #thread: ThreadClient<MainToIndexer, IndexerToMain, unknown>;
 
   constructor(options: IndexerOptions) {
@@ -223,8 +222,8 @@ export class IndexClient implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#isClosing) return;
-    this.#isClosing = true;
+    if (this.#thread.isClosing) return;
+    this.#thread.retire();
     if (this.#thread.isRunning)
       await this.#ask("close", null).then(
         ({ durableNo }) => this.#orders.noteLater(durableNo),
@@ -240,9 +239,9 @@ export class IndexClient implements AsyncDisposable {
   }
 
   async #call<N extends CallName>(name: N, asked: Calls[N]["asked"]): Promise<Calls[N]["answer"]> {
-    if (this.#isClosing) throw stopping();
+    if (this.#thread.isClosing) throw stopping();
     if (this.#thread.waiting >= callsMax)
-      throw new AccelError("INDEX_BROKEN", "too many calls to the cache index are waiting");
+      throw new AccelError("BUSY", "too many calls to the cache index are waiting");
     if (name === "clear") this.#header.noteClearAsked();
     return this.#ask(name, asked);
   }
@@ -257,7 +256,7 @@ export class IndexClient implements AsyncDisposable {
     // The index thread answers a call with what Calls names for it.
     if (answered.kind === "answered") return answered.answer as Calls[N]["answer"];
     if (answered.kind === "gone") throw stopping();
-    throw new AccelError("INDEX_BROKEN", `no answer to ${name} within ${deadlineMs} ms`);
+    throw new AccelError("BUSY", `no answer to ${name} within ${deadlineMs} ms`);
   }
 
   #attach(control: MessagePort): void {
@@ -271,7 +270,6 @@ export class IndexClient implements AsyncDisposable {
 
   #onGone(): void {
     this.#header.incarnation = 0;
-    if (this.#isClosing) return;
     this.#options.health.raise(
       "index_thread_restarting",
       "warning",

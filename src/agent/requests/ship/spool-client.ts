@@ -157,6 +157,7 @@ export class SpoolClient implements AsyncDisposable {
   /** What workers have handed over is durable afterwards; close their lanes before. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#thread.isClosing || !this.#thread.isRunning) return;
+    this.#thread.retire();
     const deadline = new AbortController();
     const late = sleep(closeWaitMs, deadline.signal);
     try {

@@ -55,6 +55,20 @@ describe("publishing", () => {
     expect(await versionSeen(s.pool)).toBe(version);
   });
 
+  it("changes nothing when a worker cannot stage it", async () => {
+    await using s = await start();
+    await s.pool.publish(stateWithVersion);
+    // No table of hosts can be made of it.
+    const broken = s.pool.publish(
+      (version) => ({ ...stateWithVersion(version), domains: 7 }) as never,
+    );
+    await expect(broken).rejects.toThrow(/not iterable|not a function/);
+    expect(s.pool.status()).toMatchObject({ version: 1, live: 2 });
+    expect(await versionSeen(s.pool)).toBe(1);
+    expect(await s.pool.publish(stateWithVersion)).toBe(3);
+    expect(await versionSeen(s.pool)).toBe(3);
+  });
+
   it("before the first: 503", async () => {
     await using s = await start();
     expect((await ask(s.pool, "/v")).status).toBe(503);
