@@ -97,12 +97,12 @@ test.each<[string, CacheInput, string | null, string, string, string]>([
   ["no cookie", ttl, null, "hit", "hit", asked],
   ["a login", ttl, sid, "fwd=bypass; detail=cookie", "not asked", `${passedOn} "sid" is not ignored`],
   ["what cannot be read", ttl, "odd", "fwd=bypass; detail=cookie", "not asked", "a cookie whose name cannot be read is not ignored"],
-  ["cookies of the list", ttl, ofList, "hit", "hit", "all are ignored"],
-  ["what the rule ignores", { ...ttl, cookies: { ignore: ["s*"] } }, sid, "hit", "hit", "all are ignored"],
+  ["cookies of the list", ttl, ofList, "hit", "hit", "all of them are ignored"],
+  ["what the rule ignores", { ...ttl, cookies: { ignore: ["s*"] } }, sid, "hit", "hit", "all of them are ignored"],
   ["a bypass", { bypass: true }, sid, "fwd=bypass", "not asked", "bypasses the cache"],
   ["only a date, no cookie", {}, null, "fwd=stale; fwd-status=304", "stale", asked],
   ["only a date, a login", {}, sid, "fwd=request", "miss", "says itself that it is for everybody"],
-  ["only a date, cookies of the list", {}, ofList, "fwd=stale; fwd-status=304", "stale", "all are ignored"],
+  ["only a date, cookies of the list", {}, ofList, "fwd=stale; fwd-status=304", "stale", "all of them are ignored"],
 ])("under %s it says what the visitor meets", async (_name, rule, cookie, status, cache, text) => {
   const dated = { "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT" };
   await using s = await openStage((q, r) => {

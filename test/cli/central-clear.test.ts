@@ -160,7 +160,7 @@ describe("a clear", () => {
     expect(out).toContain(`\n${lines.join("\n")}\n`);
     expect(cells(out)[4]?.join()).toBe(`${second},instance-1,applied,–,–,–,–,–,–,yes`);
     expect(out).toContain(
-      `\ndeployment ${second}, instance instance-1: took the clear over with central's snapshot;`,
+      `\ndeployment ${second}, instance instance-1: took the clear with central's snapshot;`,
     );
     expect(out).not.toContain("more than what matches was cleared");
   });

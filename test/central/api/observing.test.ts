@@ -107,7 +107,7 @@ describe("incoming logs", () => {
     await api.call("PUT", `/domain/${name}/`, { token, body: { sub_domain } });
     const reply = await api.call("GET", `/incominglogs/?domain=${sub_domain.name}`, { token });
     expect(reply).toMatchObject({ status: 400, body: { errors: [{ path: "?domain" }] } });
-    expect(JSON.stringify(reply.body)).toContain(`stand under ${name}`);
+    expect(JSON.stringify(reply.body)).toContain(`are listed under ${name}`);
   });
 
   test("that cannot be read are a 500, however many could be", async () => {
@@ -234,7 +234,7 @@ test("scrape jobs: one for each deployment, two for each edge server, the rest n
     );
     return (await conf("eu")).omitted[0]?.reason;
   };
-  expect(await why({})).toMatch(/has told no address yet: it has no channel/);
+  expect(await why({})).toMatch(/has stated no address yet: it has no channel/);
   expect(await why({ agent_version: "1.0.0", edge: null })).toMatch(/`edge.metrics_advertise`/);
   expect((await conf("eu")).omitted).toMatchObject([{ instance_id: "instance-two" }]);
   // As an agent without a channel tells it.
