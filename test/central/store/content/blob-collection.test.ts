@@ -99,7 +99,7 @@ test("nothing goes where a manifest is damaged; one that the disk lost holds up 
   await addVersion("lost", { files: "0".repeat(64) as Sha256 });
   const size = (await side.blobs.sizeOf(manifest)) ?? 0;
   writeFileSync(pathOf(manifest), Buffer.alloc(size, "x"));
-  await expect(collect(keptMs + 1)).rejects.toMatchObject({ code: "INTERNAL" });
+  await expect(collect(keptMs + 1)).rejects.toMatchObject({ code: "STORE_DAMAGED" });
   expect(["named", "nobody's"].map(isHere)).toEqual([true, true]);
   await side.store.deleteFrom("viewsets").where("name", "=", "one").execute();
   await collect(keptMs + 1);
