@@ -35,7 +35,7 @@ test.each([
   ["agent logs --help", /\naccel-agent logs backlog/],
   [
     "central clear --help",
-    /\naccel-central clear DOMAIN PATTERN… [^]*\nExit status: 0 [^]*, 3 taken/,
+    /\naccel-central clear DOMAIN PATTERN… [^]*\nExit status: 0 [^]*, 3 accepted/,
   ],
   ["central status --help", /\naccel-central status \[options\]/],
 ])("%s is answered, exit 0", (args, out) => {
