@@ -257,7 +257,7 @@ async function walks(scene: Scene, numRuns: number): Promise<void> {
 test("nobody gets what is another's, what was cleared, or what is too old", async () => {
   await using opened = await openScene();
   const { scene } = opened;
-  await walks(scene, 40);
+  await walks(scene, 80);
   expect(scene.served).toBeGreaterThan(300);
   expect(scene.stale).toBeGreaterThan(10);
 }, 300_000);
