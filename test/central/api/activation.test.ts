@@ -95,6 +95,6 @@ test("without views the manifest says so; views that are missing or broken are o
   const broken = await blobs.put(Buffer.from('{"files":[1]}'));
   for (const filesBlob of [broken, digest("nowhere"), "no digest"])
     await expect(storeManifest(blobs, { ...basis, filesBlob })).rejects.toMatchObject({
-      code: "INTERNAL",
+      code: "STORE_DAMAGED",
     });
 });
