@@ -323,7 +323,7 @@ test("a quick run leaves out what starts programs and what takes long", () => {
     "test/long.test.ts": bad,
     "test/starts.test.ts": `import "./support/start.ts";\n${bad}`,
     "test/support/start.ts": 'import { spawn } from "node:child_process";\nexport { spawn };\n',
-    "test/durations.json": `{ "test/deep/a.test.ts": 2000, "test/long.test.ts": 2100 }`,
+    "test/durations.json": `{ "test/deep/a.test.ts": 1000, "test/long.test.ts": 1100 }`,
   });
   const { code, said } = project.run("", "--quick");
   expect(said).toContain("2 passed (2)");

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { importsOf, resolvePath } from "./tidy-text.ts";
 
 /** What a file of the quick run may take, in milliseconds. One that nobody has measured yet takes part. */
-const longestMs = 2_000;
+const longestMs = 1_000;
 
 /** Whether a test file, or what it imports of `test`, starts child processes. Programs under test may: matchers and threads are theirs. */
 function startsPrograms(root: string, file: string, seen: Set<string>): boolean {
