@@ -2,7 +2,6 @@
 //
 // Others' failures do not shut out who proved itself from the same address before: an office behind one address, a name that anyone may know.
 
-import { createHash } from "node:crypto";
 import { addressGroups } from "../../../core/addresses/address-group.ts";
 import { createAddressLimit } from "./address-limit.ts";
 import { forbidden, problem, tooMany, type ProblemAnswer } from "./answer.ts";
@@ -12,6 +11,7 @@ import { PasswordTurns } from "./password-turns.ts";
 import type { ResourceDeps } from "../deps.ts";
 import type { Actor } from "../../store/people/users.ts";
 import type { CustomerUnit, Transactions } from "../../store/people/customer-store.ts";
+import { sha256Of } from "../../../core/ids.ts";
 
 export type Authenticated =
   | { readonly ok: true; readonly actor: Actor | undefined }
@@ -58,7 +58,7 @@ function tokenAuthentication({ store, rateLimit }: Deps): By {
       return refused(
         unknownToken("the request needs the header `Authorization: Token <API_TOKEN>`"),
       );
-    const digest = createHash("sha256").update(token).digest("hex");
+    const digest = sha256Of(token);
     const waitMs = proven.has(digest) ? 0 : failures.waitMs(address);
     if (waitMs > 0) return refused(tooMany("this address sent too many unknown tokens", waitMs));
     const actor = await read(store, async (unit) => unit.users.byToken(digest));

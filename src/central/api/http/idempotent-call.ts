@@ -1,6 +1,5 @@
 // `Idempotency-Key` on a POST: the first answer, as it was stored in the transaction that it answers for, is repeated for a day.
 
-import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { canonicalJson, type Json } from "../../../core/journal/canonical-json.ts";
 import { conflict, type Answer } from "./answer.ts";
@@ -8,6 +7,7 @@ import type { Endpoint } from "./endpoint.ts";
 import type { Actor } from "../../store/people/users.ts";
 import type { IdempotentCall } from "../../store/engine/idempotency.ts";
 import type { CustomerUnit } from "../../store/people/customer-store.ts";
+import { sha256Of } from "../../../core/ids.ts";
 
 const keyCharsMax = 255;
 /** Without credentials the key alone tells who may have the answer, with its token, from all others behind one address: it is one that nobody else comes upon. */
@@ -26,7 +26,7 @@ export function idempotentCall(
   if (typeof key !== "string" || !/^[\x21-\x7e]+$/.test(key) || key.length > keyCharsMax)
     return `must be 1 to ${keyCharsMax} visible ASCII characters`;
   const text = canonicalJson({ method, path, params: { ...params }, body });
-  const requestDigest = createHash("sha256").update(text).digest("hex");
+  const requestDigest = sha256Of(text);
   const { actor, address } = caller;
   if (actor !== undefined) return { scope: `user:${actor.userId}`, key, requestDigest };
   if (key.length < anyonesKeyCharsMin)

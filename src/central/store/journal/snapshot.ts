@@ -16,7 +16,7 @@ import {
   isShrinkMeant,
   linkedDomains,
   policyBody,
-  type BotSetRow,
+  type SetFacts,
 } from "./site-state.ts";
 import { certificatesBody, keysBody, vaultEntries } from "../vault/site-vault.ts";
 
@@ -56,7 +56,7 @@ async function readState(
   return {
     epoch: await storeEpoch(tx),
     seq,
-    chain: chain as Sha256, // Written by appendJournal alone.
+    chain,
     domains: await domainsBody(tx, deploymentSiteId),
     policy: await policyBody(tx, deploymentSiteId),
     viewsets,
@@ -126,14 +126,14 @@ export async function readBotSet(
       const linked = await linkedDomains(tx, deploymentSiteId);
       const domainId = linked.find(({ name }) => name === main.name)?.id ?? 0;
       const rows = await botSetsOf(tx, domainId);
-      const digest = emptySetDigest as Sha256; // 64 hex digits.
+      const digest = emptySetDigest;
       const empty = { id: 0, host, kind: set, version: 0, count: 0, digest, meant_from: 0 };
       const row = rows.find((one) => one.host === host && one.kind === set) ?? empty;
       return stateOf(tx, contents, row);
     });
 }
 
-async function stateOf(tx: Tx, contents: SetContents, row: BotSetRow): Promise<BotSetState> {
+async function stateOf(tx: Tx, contents: SetContents, row: SetFacts): Promise<BotSetState> {
   return {
     domain: row.host,
     set: row.kind,
