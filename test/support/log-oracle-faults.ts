@@ -20,7 +20,7 @@ export type Fault = (scene: Scene, random: Random) => Promise<void>;
 type Faults = Readonly<Record<string, Fault>>;
 
 export const spoolThread = "spool";
-export const storeThread = "WorkerThread";
+export const storeThread = "logs-write";
 
 const hourMs = 3_600_000;
 const jumpHoursMax = 36;
