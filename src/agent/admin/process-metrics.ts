@@ -4,7 +4,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
 import type { Health } from "../../base/health.ts";
 
-const table = {
+export const processMetrics = {
   accel_agent_build_info: {
     kind: "gauge",
     help: "Always 1; the release is the label.",
@@ -40,7 +40,7 @@ export function startProcessMetrics(
   version: string,
   startedAtMs: number,
 ): { refresh(): void } & Disposable {
-  const metrics = createMetrics(table, registry);
+  const metrics = createMetrics(processMetrics, registry);
   const delay = monitorEventLoopDelay({ resolution: 20 });
   delay.enable();
   metrics.accel_agent_build_info.set({ version }, 1);

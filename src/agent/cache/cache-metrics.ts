@@ -5,7 +5,7 @@ import { codeOf } from "../../core/faults.ts";
 import type { ClearApplied, ClearGone } from "./clearing/clears.ts";
 import type { IndexerTotals } from "./messages.ts";
 
-const table = {
+export const cacheMetrics = {
   accel_agent_cache_entries: { kind: "gauge", help: "Stored responses, static files included." },
   accel_agent_cache_bytes: { kind: "gauge", help: "Space that stored responses take on disk." },
   accel_agent_cache_bytes_max: {
@@ -67,7 +67,7 @@ export class CacheMetrics {
   #last = { stored: 0, blocked: 0, evicted: 0, failed: 0 };
 
   constructor(registry: Registry) {
-    this.#metrics = createMetrics(table, registry);
+    this.#metrics = createMetrics(cacheMetrics, registry);
   }
 
   restarted(): void {

@@ -38,7 +38,7 @@ export type LinkStatus = {
   readonly last_error: LinkFault | null;
 };
 
-const metricTable = {
+export const linkMetrics = {
   accel_agent_link_connected: {
     kind: "gauge",
     help: "1 while the channel to central is up, otherwise 0.",
@@ -87,7 +87,7 @@ export class LinkTelemetry {
     this.#health = options.health;
     this.#log = options.log;
     this.#now = options.now;
-    this.#metrics = createMetrics(metricTable, options.registry);
+    this.#metrics = createMetrics(linkMetrics, options.registry);
     this.#since = options.now().toISOString();
     this.#metrics.accel_agent_journal_head_seq.remove(); // Not known is not 0.
   }

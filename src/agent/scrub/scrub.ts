@@ -69,10 +69,10 @@ export type ScrubFacts = {
   readonly last: Ended | null;
 };
 
-const table = {
+export const scrubMetrics = {
   accel_agent_scrub_checked_total: {
     kind: "counter",
-    help: "What scrubs have checked: the index, cached bodies in files, files of versions (blobs).",
+    help: "What scrubs have checked: index, bodies (cached, in files), blobs (files of versions).",
     labels: ["what"],
   },
   accel_agent_scrub_read_bytes_total: {
@@ -82,7 +82,7 @@ const table = {
   },
   accel_agent_scrub_damaged_total: {
     kind: "counter",
-    help: "What scrubs have found damaged.",
+    help: "What scrubs have found damaged: index, bodies, blobs.",
     labels: ["what"],
   },
   accel_agent_scrub_repaired_total: {
@@ -124,7 +124,7 @@ export class Scrub implements AsyncDisposable {
   constructor(ports: ScrubPorts) {
     this.#ports = ports;
     this.#stop = AbortSignal.any([ports.stop, this.#own.signal]);
-    this.#metrics = createMetrics(table, ports.registry);
+    this.#metrics = createMetrics(scrubMetrics, ports.registry);
     ({ pass: this.#pass, last: this.#last } = stored(ports.documents.get(key)));
     const finishedMs = this.#last === null ? 0 : Date.parse(this.#last.finished_at);
     this.#metrics.accel_agent_scrub_finished_timestamp_seconds.set(finishedMs / 1_000);

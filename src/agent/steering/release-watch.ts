@@ -20,15 +20,15 @@ export type ReleaseWatchOptions = {
   readonly log: Log;
 };
 
-const table = {
+export const releaseMetrics = {
   accel_agent_viewset_standing: {
     kind: "gauge",
-    help: "Domains by how far this host is with the version that central wants.",
+    help: "Domains by how far this host is with the version that central wants: in_force, pinned, quarantined, behind (refused for a reason that may pass, or not tried yet).",
     labels: ["standing"],
   },
   accel_agent_viewset_probes_failed_total: {
     kind: "counter",
-    help: "Versions that failed a probe when they were staged or on trial.",
+    help: "Versions that failed a probe, when staged or on trial.",
     labels: ["when"],
   },
   accel_agent_viewset_rollbacks_total: {
@@ -52,7 +52,7 @@ export class ReleaseWatch {
 
   constructor(options: ReleaseWatchOptions) {
     this.#options = options;
-    this.#metrics = createMetrics(table, options.registry);
+    this.#metrics = createMetrics(releaseMetrics, options.registry);
     this.#count();
   }
 

@@ -4,7 +4,7 @@ import type { Health } from "../../base/health.ts";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
 import type { CertificateFacts } from "../../core/serving/certificate-choice.ts";
 
-const metricTable = {
+export const vaultMetrics = {
   accel_agent_certificates: {
     kind: "gauge",
     help: "Certificates in force on this host, by state: valid, expiring (within 14 days), expired, early (not valid yet).",
@@ -47,7 +47,7 @@ export class VaultTelemetry {
 
   constructor({ registry, health }: VaultTelemetryDeps) {
     this.#health = health;
-    this.#metrics = createMetrics(metricTable, registry);
+    this.#metrics = createMetrics(vaultMetrics, registry);
   }
 
   arrived(outcome: "installed" | "locked" | "invalid"): void {

@@ -2,7 +2,7 @@
 
 import { createMetrics, type Metrics, type Registry } from "../../base/metrics.ts";
 
-const table = {
+export const viewsetMetrics = {
   accel_agent_viewset_activations_total: {
     kind: "counter",
     help: "Viewsets prepared for activation, by outcome: done, refused (not valid), failed (central or this host).",
@@ -42,8 +42,8 @@ const table = {
   },
 } as const;
 
-export type ViewsetMetrics = Metrics<typeof table>;
+export type ViewsetMetrics = Metrics<typeof viewsetMetrics>;
 
 export function createViewsetMetrics(registry: Registry): ViewsetMetrics {
-  return createMetrics(table, registry);
+  return createMetrics(viewsetMetrics, registry);
 }

@@ -10,7 +10,7 @@ import { messageOf } from "../../core/faults.ts";
 import type { Slots } from "./parallel.ts";
 import { walkSite, type SiteLocation } from "./site-walk.ts";
 
-const table = {
+export const censusMetrics = {
   accel_agent_site_files: {
     kind: "gauge",
     help: "Files in the views directories of this host (setting sites), by domain, when they were last counted.",
@@ -23,9 +23,9 @@ const table = {
   },
 } as const;
 
-export type CensusMetrics = Metrics<typeof table>;
+export type CensusMetrics = Metrics<typeof censusMetrics>;
 export const createCensusMetrics = (registry: Registry): CensusMetrics =>
-  createMetrics(table, registry);
+  createMetrics(censusMetrics, registry);
 
 export type CensusOptions = {
   readonly metrics: CensusMetrics;

@@ -2,7 +2,7 @@
 
 import { createMetrics, type Metrics, type Registry } from "../../base/metrics.ts";
 
-const table = {
+export const agentsMetrics = {
   accel_central_channels: { kind: "gauge", help: "Agents connected by a channel." },
   accel_central_duplicate_agents: {
     kind: "gauge",
@@ -42,13 +42,13 @@ const table = {
   },
   accel_central_log_canary_age_seconds: {
     kind: "gauge",
-    help: "Age of the newest canary that arrived with the request logs of a deployment.",
+    help: "Age of the newest canary that arrived with the request logs of a deployment site, by its name16.",
     labels: ["deployment"],
   },
 } as const;
 
-export type AgentMetrics = Metrics<typeof table>;
+export type AgentMetrics = Metrics<typeof agentsMetrics>;
 
 export function createAgentMetrics(registry: Registry): AgentMetrics {
-  return createMetrics(table, registry);
+  return createMetrics(agentsMetrics, registry);
 }

@@ -33,7 +33,7 @@ export type CustomerApiDeps = Omit<ResourceDeps, "settings"> & {
   readonly stop?: AbortSignal;
 };
 
-const metricTable = {
+export const apiMetrics = {
   accel_central_api_requests_total: {
     kind: "counter",
     help: "Requests of the customer API by route and status.",
@@ -100,7 +100,7 @@ type Tell = (asked: Asked, routed: Routed, startedMs: number) => void;
 
 /** A request's line in the log, and its part of the metrics. */
 function createTell({ log, now, registry }: CustomerApiDeps): Tell {
-  const metrics = createMetrics(metricTable, registry);
+  const metrics = createMetrics(apiMetrics, registry);
   return (asked, routed, startedMs) => {
     const { request, response, actor } = asked;
     const ms = now().getTime() - startedMs;

@@ -5,7 +5,7 @@ import { createMetrics, type Registry } from "../../base/metrics.ts";
 import type { OutgoingChannel } from "../../core/outgoing.ts";
 import type { Delivery } from "./delivery.ts";
 
-const metricTable = {
+export const messageMetrics = {
   accel_central_messages_waiting: {
     kind: "gauge",
     help: "Messages in the outbox that are not sent yet, by channel: mail, chat.",
@@ -52,7 +52,7 @@ export class SenderTelemetry {
 
   constructor({ registry, health }: { readonly registry: Registry; readonly health: Health }) {
     this.#health = health;
-    this.#metrics = createMetrics(metricTable, registry);
+    this.#metrics = createMetrics(messageMetrics, registry);
   }
 
   tried(channel: OutgoingChannel, kind: string, delivery: Delivery): void {

@@ -36,7 +36,7 @@ type Watch = {
   last: CheckedOrigin | undefined;
 };
 
-const table = {
+export const originMetrics = {
   accel_agent_origin_checks_total: {
     kind: "counter",
     help: "Active checks of origins (backend.health) by outcome: good or bad.",
@@ -66,7 +66,7 @@ export class OriginChecks implements AsyncDisposable {
 
   constructor(options: OriginChecksOptions) {
     this.#options = options;
-    this.#metrics = createMetrics(table, options.registry);
+    this.#metrics = createMetrics(originMetrics, options.registry);
   }
 
   /** For one worker's start; to be transferred to it. */

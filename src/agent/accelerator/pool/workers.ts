@@ -69,7 +69,7 @@ const startWaitMs = 40_000;
 /** For a drained worker to close its parts. */
 const endWaitMs = 10_000;
 
-const table = {
+export const poolMetrics = {
   accel_agent_workers: { kind: "gauge", help: "Accelerator workers that serve." },
   accel_agent_worker_replacements_total: {
     kind: "counter",
@@ -115,7 +115,7 @@ export class WorkerPool implements AsyncDisposable {
   constructor(options: WorkerPoolOptions) {
     this.#options = options;
     this.port = options.listen.port;
-    this.#metrics = createMetrics(table, options.registry);
+    this.#metrics = createMetrics(poolMetrics, options.registry);
     const lookMs = (options.stuckMs ?? stuckMsDefault) / looksMax;
     this.#watch = setInterval(() => this.#look(), lookMs);
   }

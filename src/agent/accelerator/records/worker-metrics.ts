@@ -2,7 +2,7 @@
 
 import { createMetrics, type Metrics, type Registry } from "../../../base/metrics.ts";
 
-const table = {
+export const workerMetrics = {
   accel_agent_requests_total: {
     kind: "counter",
     help: "Requests answered.",
@@ -101,7 +101,7 @@ const table = {
   },
   accel_agent_proxy_header_refused_total: {
     kind: "counter",
-    help: "Connections cut because they did not begin with the PROXY header of a trusted proxy.",
+    help: "Connections cut because they did not begin with the PROXY header of a trusted proxy: untrusted, invalid, incomplete, late.",
     labels: ["reason"],
   },
   accel_agent_variants_total: {
@@ -126,8 +126,8 @@ const table = {
   },
 } as const;
 
-export type WorkerMetrics = Metrics<typeof table>;
+export type WorkerMetrics = Metrics<typeof workerMetrics>;
 
 export function createWorkerMetrics(registry: Registry): WorkerMetrics {
-  return createMetrics(table, registry);
+  return createMetrics(workerMetrics, registry);
 }

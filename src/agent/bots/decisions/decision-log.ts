@@ -9,14 +9,14 @@ export const decisionsKept = 100_000;
 /** Of all workers in a batch, 20 batches a second: 40,000 decisions a second are a twenty-fifth of main's time. */
 const batchesMax = 2_000;
 
-const table = {
+export const decisionMetrics = {
   accel_agent_decisions_total: {
     kind: "counter",
     help: "Blocks, and requests that monitor mode let through. Each can be looked up by its id while it is among the last 100,000.",
   },
   accel_agent_decisions_dropped_total: {
     kind: "counter",
-    help: "Decisions that are not kept because more came at once than the log takes in.",
+    help: "Decisions that are not kept, and that why does not know, because more came at once than the log takes in (40,000 a second).",
   },
 } as const;
 
@@ -31,7 +31,7 @@ export class DecisionLog implements Disposable {
 
   constructor(registry: Registry, capacity = decisionsKept) {
     this.#ring = new DecisionRing(capacity);
-    this.#metrics = createMetrics(table, registry);
+    this.#metrics = createMetrics(decisionMetrics, registry);
   }
 
   /** What a worker told is kept when it is gone. */

@@ -14,7 +14,7 @@ type Behind = SetName & {
   readonly since: string;
 };
 
-const metricTable = {
+export const setMetrics = {
   accel_agent_set_faults_total: {
     kind: "counter",
     help: "How often news of a bot set from central could not be applied as it came.",
@@ -53,7 +53,7 @@ export class SetWatch {
     this.#health = options.health;
     this.#log = options.log;
     this.#now = options.now;
-    this.#metrics = createMetrics(metricTable, options.registry);
+    this.#metrics = createMetrics(setMetrics, options.registry);
   }
 
   /** The last good set stays in force. */

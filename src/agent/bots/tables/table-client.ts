@@ -31,7 +31,7 @@ export type TablesOptions = {
   readonly buildWaitMs?: number;
 };
 
-const metricTable = {
+export const tableMetrics = {
   accel_agent_set_builds_total: {
     kind: "counter",
     help: "How often changed bot sets were compiled.",
@@ -60,7 +60,7 @@ export class TableClient implements AsyncDisposable {
 
   constructor(options: TablesOptions) {
     this.#options = options;
-    this.#metrics = createMetrics(metricTable, options.registry);
+    this.#metrics = createMetrics(tableMetrics, options.registry);
     const { entry, dbPath, log } = options;
     this.#thread = new ThreadClient({
       start: threadPeer(entry, {

@@ -12,7 +12,7 @@ export type UnreviewedBatch = {
   readonly counts: readonly UnreviewedCount[];
 };
 
-const table = {
+export const unreviewedMetrics = {
   accel_agent_unreviewed_bots_total: {
     kind: "counter",
     help: "Requests of bots from addresses that are in no set.",
@@ -31,7 +31,7 @@ export class UnreviewedBots implements Disposable {
   /** `bootId` is random for each start of the agent: numbers begin anew with it. */
   constructor(bootId: string, registry: Registry) {
     this.#bootId = bootId;
-    this.#metrics = createMetrics(table, registry);
+    this.#metrics = createMetrics(unreviewedMetrics, registry);
   }
 
   /** A port for one worker's UnreviewedTeller, to be transferred. What a worker told is counted even when it is gone by then. */

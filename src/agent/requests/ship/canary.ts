@@ -23,7 +23,7 @@ export type CanaryFacts = {
   readonly roundTripS: number | undefined;
 };
 
-const metricTable = {
+export const canaryMetrics = {
   accel_agent_log_canary_age_seconds: {
     kind: "gauge",
     help: "Time since the newest canary record that central has committed was sent; while there is none, time since the start of the agent.",
@@ -40,7 +40,7 @@ const awaitedMax = 4_096;
 
 export class Canary implements AsyncDisposable {
   readonly #options: CanaryOptions;
-  readonly #metrics: Metrics<typeof metricTable> | undefined;
+  readonly #metrics: Metrics<typeof canaryMetrics> | undefined;
   readonly #stop = new AbortController();
   readonly #sending: Promise<void>;
   /** `at` → monotonic time of sending: wall clocks jump. */
@@ -57,7 +57,7 @@ export class Canary implements AsyncDisposable {
       this.#sending = Promise.resolve();
       return;
     }
-    this.#metrics = createMetrics(metricTable, registry);
+    this.#metrics = createMetrics(canaryMetrics, registry);
     this.#sending = this.#run(intervalMs);
   }
 

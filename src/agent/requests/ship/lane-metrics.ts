@@ -6,10 +6,10 @@ import { boundedOf, totalDropped, type Dropped, type GapReason } from "../spool/
 import type { LaneAnswer, ShipState } from "./ship-progress.ts";
 import type { Balance, LaneFacts, SpoolFacts } from "../spool/spool-messages.ts";
 
-const metricTable = {
+export const laneMetrics = {
   accel_agent_log_lane_records: {
     kind: "gauge",
-    help: "Request records of each lane that is here (of the sealed ones the 64 oldest), by state: accepted = committed + spooled + in_memory + dropped. After a crash accepted and dropped are upper bounds.",
+    help: "Request records of each lane that is here (of the sealed ones the 64 oldest), by state: accepted = committed + spooled + in_memory + dropped. After a crash accepted and dropped are upper bounds. The series of a lane end with it.",
     labels: ["lane", "state"],
   },
   accel_agent_log_oldest_seconds: {
@@ -18,15 +18,15 @@ const metricTable = {
   },
   accel_agent_log_shipping_stuck: {
     kind: "gauge",
-    help: "1 while there is a backlog and central has committed nothing for a minute.",
+    help: "1 while there is a backlog and central has committed nothing for a minute, whatever the cause.",
   },
 } as const;
 
 export class LaneMetrics {
-  readonly #metrics: Metrics<typeof metricTable>;
+  readonly #metrics: Metrics<typeof laneMetrics>;
 
   constructor(registry: Registry) {
-    this.#metrics = createMetrics(metricTable, registry);
+    this.#metrics = createMetrics(laneMetrics, registry);
   }
 
   /** Call before each scrape. A lane that is gone is not exposed any more. */

@@ -57,10 +57,10 @@ export type ShipperOptions = {
   readonly log: Log;
 };
 
-const metricTable = {
+export const shipMetrics = {
   accel_agent_log_batches_total: {
     kind: "counter",
-    help: "Batches of request records sent, by outcome.",
+    help: "Batches of request records sent, by outcome: committed, conflict, halve, poison, recode, wait, unanswered.",
     labels: ["outcome"],
   },
 } as const;
@@ -78,7 +78,7 @@ type Sent = { readonly kind: "dry" | "partial" | "full" } | Extract<ShipStep, { 
 
 export class Shipper implements AsyncDisposable {
   readonly #options: ShipperOptions;
-  readonly #metrics: Metrics<typeof metricTable>;
+  readonly #metrics: Metrics<typeof shipMetrics>;
   readonly #stop = new AbortController();
   readonly #hurry = new AbortController();
   readonly #flights = new Limiter(lanesInFlightMax);
@@ -95,7 +95,7 @@ export class Shipper implements AsyncDisposable {
   constructor(options: ShipperOptions) {
     this.#options = options;
     const { registry, health, log, now = () => new Date() } = options;
-    this.#metrics = createMetrics(metricTable, registry);
+    this.#metrics = createMetrics(shipMetrics, registry);
     const monotonicMs = (): number => (options.monotonicMs ?? (() => performance.now()))();
     this.#progress = new ShipProgress({ health, log, now, monotonicMs });
     const check = (): void => this.#progress.check(options.spool.facts());

@@ -4,7 +4,7 @@ import { createMetrics, type Metrics, type Registry } from "../../../base/metric
 import { gapReasons } from "../spool/gaps.ts";
 import type { SpoolFacts, SpoolNotice } from "../spool/spool-messages.ts";
 
-const metricTable = {
+export const spoolMetrics = {
   accel_agent_log_records_accepted_total: {
     kind: "counter",
     help: "Request records numbered since the state began. After a crash this is an upper bound, too high by at most the number of those dropped with the reason crash.",
@@ -31,10 +31,10 @@ const metricTable = {
 } as const;
 
 export class SpoolMetrics {
-  readonly #metrics: Metrics<typeof metricTable>;
+  readonly #metrics: Metrics<typeof spoolMetrics>;
 
   constructor(registry: Registry) {
-    this.#metrics = createMetrics(metricTable, registry);
+    this.#metrics = createMetrics(spoolMetrics, registry);
   }
 
   /** The thread keeps the counters: set, not increased. */
