@@ -8,6 +8,7 @@ import { Health } from "../../src/base/health.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { Registry } from "../../src/base/metrics.ts";
 import { parseName16, parseSecret16 } from "../../src/core/ids.ts";
+import { appliersOf } from "../../test/support/link-rig.ts";
 import type { Site } from "./fleet-seed.ts";
 
 /** `client` and `db` are the caller's to dispose. */
@@ -25,16 +26,7 @@ export function lightLink(centralUrl: string, site: Site, stop: AbortSignal): Li
     edge: null,
     client: new CentralClient({ centralUrl, name16, secret16, stop }),
     db: openAgentDb(":memory:"),
-    appliers: {
-      "viewset.activated": applied,
-      "viewset.import": applied,
-      "cache.clear": applied,
-      "policy.changed": applied,
-      "domains.changed": applied,
-      "key.changed": applied,
-      "certificate.changed": applied,
-      "bots.changed": applied,
-    },
+    appliers: appliersOf(applied),
     applySnapshot: async () => ({ cleared: [] }),
     onHeadApplied: () => undefined,
     siteDeleted: async () => undefined,

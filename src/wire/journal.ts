@@ -1,6 +1,6 @@
 // The journal of a deployment site: what central wants, in order. Chain digests: `core/journal/journal-chain.ts`.
 
-import { Type, type Static } from "typebox";
+import { Type, type Static, type TSchema } from "typebox";
 import { closed, decoder } from "./validate.ts";
 import { Count, Detail, Epoch, HostText, Seq, Sha256Text, Timestamp } from "./parts.ts";
 import { CertificatesChanged, KeysChanged } from "./vault.ts";
@@ -16,66 +16,149 @@ export const SubDomain = closed({
   share_views_and_views_dir_with_main_domain: Type.Boolean(),
 });
 
-/** One body per kind. State kinds carry the whole state of their lane or name it by digest. */
-export const journalBodies = {
-  /** Lane: the domain's viewset. */
-  "viewset.activated": closed({
-    domain: HostText,
-    viewset_id: Type.Integer(),
-    viewset_name: Type.String(),
-    manifest: Sha256Text,
-  }),
-  /** Lane: clears. `host` null means the main domain and its sub-domains, else that one host only. */
-  "cache.clear": closed({
-    clear_id: Type.String({ minLength: 1, maxLength: 64 }),
-    domain: HostText,
-    host: Type.Union([HostText, Type.Null()]),
-    patterns: Type.Array(Type.String({ maxLength: 4096 }), { minItems: 1, maxItems: 64 }),
-  }),
-  /** Lane: this set. `domain` is the main domain or the sub-domain that the set belongs to. */
-  "bots.changed": closed({
-    domain: HostText,
-    set: BotSetName,
-    from_version: Count,
-    to_version: Count,
-    added: Type.Array(BotElement),
-    removed: Type.Array(BotElement),
-    /** Of the result; digest by `core/addresses/set-digest.ts`. */
-    count: Count,
-    digest: Sha256Text,
-    shrink_meant: Type.Boolean(),
-  }),
-  /** Lane: policy. The effective policy of every linked domain; `domain` may be a sub-domain with a policy or pairs of its own. */
-  "policy.changed": closed({
-    domains: Type.Array(
-      closed({
-        domain: HostText,
-        unknown_bots_can_access: Type.Union([Type.Boolean(), Type.Null()]),
-        /** The domain whose own policy says that; absent where it is the general one, or nobody says. */
-        unknown_bots_policy_of: Type.Optional(HostText),
-        allow: Type.Array(Type.String()),
-        deny: Type.Array(Type.String()),
-      }),
-    ),
-  }),
-  /** Lane: domains. All domains linked to the site. */
-  "domains.changed": closed({
-    domains: Type.Array(closed({ name: HostText, sub_domains: Type.Array(SubDomain) })),
-  }),
-  /** Lane: certificates. */
-  "key.changed": KeysChanged,
-  /** Lane: certificates. */
-  "certificate.changed": CertificatesChanged,
-  /** Lane: the domain's viewset. The agent uploads what `views_dir` and `devlove_file` of its settings hold; the receipt names the manifest. */
-  "viewset.import": closed({
-    import_id: Type.String({ minLength: 1, maxLength: 64 }),
-    domain: HostText,
-  }),
-} as const;
+/** What one kind of entry is. */
+type KindRow<Schema extends TSchema> = {
+  /** Of the body. State kinds carry the whole state of their lane, or name it by digest. */
+  readonly schema: Schema;
+  /** Entries of one lane are applied one after another, lanes side by side. */
+  readonly lane: (body: Static<Schema>) => string;
+  /** A later entry of the kind in the same lane makes this one needless. */
+  readonly isState: boolean;
+};
 
-export type JournalKind = keyof typeof journalBodies;
-export type JournalBody<K extends JournalKind> = Static<(typeof journalBodies)[K]>;
+/** The whole state of a site, of which the snapshot has a field. */
+type StateRow<Schema extends TSchema, Field extends string> = KindRow<Schema> & {
+  readonly isState: true;
+  readonly snapshot: Field;
+};
+
+function kind<Schema extends TSchema>(row: KindRow<Schema>): KindRow<Schema> {
+  return row;
+}
+
+function siteState<Schema extends TSchema, const Field extends string>(
+  row: Omit<StateRow<Schema, Field>, "isState">,
+): StateRow<Schema, Field> {
+  return { ...row, isState: true };
+}
+
+/** Nothing overtakes an earlier entry of this lane: what an entry concerns depends on what is linked. */
+export const domainsLane = "domains";
+
+/** A row for each kind. Lanes, the snapshot and what supersedes what follow from it; docs/internals/hacking.md shows how one is added. */
+export const journalKinds = {
+  "viewset.activated": kind({
+    schema: closed({
+      domain: HostText,
+      viewset_id: Type.Integer(),
+      viewset_name: Type.String(),
+      manifest: Sha256Text,
+    }),
+    lane: ({ domain }) => `viewset:${domain}`,
+    isState: true,
+  }),
+  /** `host` null means the main domain and its sub-domains, else that one host only. */
+  "cache.clear": kind({
+    schema: closed({
+      clear_id: Type.String({ minLength: 1, maxLength: 64 }),
+      domain: HostText,
+      host: Type.Union([HostText, Type.Null()]),
+      patterns: Type.Array(Type.String({ maxLength: 4096 }), { minItems: 1, maxItems: 64 }),
+    }),
+    lane: () => "clears",
+    isState: false,
+  }),
+  /** `domain` is the main domain or the sub-domain that the set belongs to. */
+  "bots.changed": kind({
+    schema: closed({
+      domain: HostText,
+      set: BotSetName,
+      from_version: Count,
+      to_version: Count,
+      added: Type.Array(BotElement),
+      removed: Type.Array(BotElement),
+      /** Of the result; digest by `core/addresses/set-digest.ts`. */
+      count: Count,
+      digest: Sha256Text,
+      shrink_meant: Type.Boolean(),
+    }),
+    lane: ({ domain, set }) => `bots:${domain}:${set}`,
+    isState: true,
+  }),
+  /** The effective policy of every linked domain; `domain` may be a sub-domain with a policy or pairs of its own. */
+  "policy.changed": siteState({
+    schema: closed({
+      domains: Type.Array(
+        closed({
+          domain: HostText,
+          unknown_bots_can_access: Type.Union([Type.Boolean(), Type.Null()]),
+          /** The domain whose own policy says that; absent where it is the general one, or nobody says. */
+          unknown_bots_policy_of: Type.Optional(HostText),
+          allow: Type.Array(Type.String()),
+          deny: Type.Array(Type.String()),
+        }),
+      ),
+    }),
+    lane: () => "policy",
+    snapshot: "policy",
+  }),
+  /** All domains linked to the site. */
+  "domains.changed": siteState({
+    schema: closed({
+      domains: Type.Array(closed({ name: HostText, sub_domains: Type.Array(SubDomain) })),
+    }),
+    lane: () => domainsLane,
+    snapshot: "domains",
+  }),
+  "key.changed": siteState({
+    schema: KeysChanged,
+    lane: () => "certificates",
+    snapshot: "keys",
+  }),
+  "certificate.changed": siteState({
+    schema: CertificatesChanged,
+    lane: () => "certificates",
+    snapshot: "certificates",
+  }),
+  /**
+   * The agent uploads what `views_dir` and `devlove_file` of its settings hold; the receipt names the manifest. It reads the host's files and changes nothing
+   * there: no reason to hold up what shall be served.
+   */
+  "viewset.import": kind({
+    schema: closed({
+      import_id: Type.String({ minLength: 1, maxLength: 64 }),
+      domain: HostText,
+    }),
+    lane: ({ domain }) => `import:${domain}`,
+    isState: false,
+  }),
+};
+
+type Kinds = typeof journalKinds;
+export type JournalKind = keyof Kinds;
+export type JournalBody<K extends JournalKind> = Static<Kinds[K]["schema"]>;
 export type BotSet = Static<typeof BotSetName>;
+
+/** Kinds whose body is a field of the snapshot, by that field. */
+type SiteStateKinds = {
+  [
+    K in JournalKind as Kinds[K] extends { snapshot: infer Field extends string } ? Field : never
+  ]: K;
+};
+export type SiteStateField = keyof SiteStateKinds;
+export type SiteStates = {
+  readonly [Field in SiteStateField]: JournalBody<SiteStateKinds[Field]>;
+};
+
+export type SiteStateSchemas = {
+  [Field in SiteStateField]: Kinds[SiteStateKinds[Field]]["schema"];
+};
+
+/** In the order of the table. */
+export const siteStates = Object.entries(journalKinds).flatMap(([name, row]) =>
+  // Keys and values of the table above.
+  "snapshot" in row ? [{ field: row.snapshot, kind: name as SiteStateKinds[SiteStateField] }] : [],
+);
 
 /** As it travels: the body is checked by kind on arrival, so that one unknown kind refuses one entry, not the channel. */
 export const JournalEntry = closed({
@@ -113,7 +196,7 @@ export const decodeJournalPage = decoder(JournalPage);
 export const journalPageEntriesMax = 500;
 
 const bodyDecoders = Object.fromEntries(
-  Object.entries(journalBodies).map(([kind, schema]) => [kind, decoder(schema)]),
+  Object.entries(journalKinds).map(([name, { schema }]) => [name, decoder<TSchema>(schema)]),
 );
 
 /** A known kind with a valid body, tagged for exhaustive switches. */
@@ -141,4 +224,9 @@ export function decodeEntry({ seq, at, kind, body }: JournalEntry): EntryDecoded
     };
   // Kind and body were checked together just above.
   return { ok: true, entry: { seq, at, kind, body: decoded.value } as KnownEntry };
+}
+
+export function laneOf({ kind: name, body }: KnownEntry): string {
+  // Kind and body belong together, which TypeScript does not follow through the table.
+  return journalKinds[name].lane(body as never);
 }

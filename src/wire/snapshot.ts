@@ -2,7 +2,13 @@
 
 import { Type, type Static } from "typebox";
 import { closed, decoder } from "./validate.ts";
-import { BotElement, BotSetName, journalBodies } from "./journal.ts";
+import {
+  BotElement,
+  BotSetName,
+  journalKinds,
+  siteStates,
+  type SiteStateSchemas,
+} from "./journal.ts";
 import { Count, Epoch, HostText, Seq, Sha256Text } from "./parts.ts";
 
 /** A whole set is a blob: each element as canonical JSON `{bot, range}` on a line of its own, each once; so it is written and read in pieces. */
@@ -21,23 +27,25 @@ export type BotSetState = Static<typeof BotSetState>;
 /** One line of a set's blob, parsed as JSON. */
 export const decodeBotElement = decoder(BotElement);
 
+/** What is a whole state of the site, as its entries carry it. */
+const stateSchemas = Object.fromEntries(
+  siteStates.map(({ field, kind }) => [field, journalKinds[kind].schema]),
+) as SiteStateSchemas;
+
 export const Snapshot = closed({
   epoch: Epoch,
   seq: Seq,
   /** Chain digest at `seq`. */
   chain: Sha256Text,
-  domains: journalBodies["domains.changed"],
-  policy: journalBodies["policy.changed"],
+  ...stateSchemas,
   /** With the place of the entry that said so: its receipts are the proof. Null: no entry is told of. */
   viewsets: Type.Array(
     closed({
-      ...journalBodies["viewset.activated"].properties,
+      ...journalKinds["viewset.activated"].schema.properties,
       seq: Type.Union([Seq, Type.Null()]),
     }),
   ),
   bots: Type.Array(BotSetState),
-  keys: journalBodies["key.changed"],
-  certificates: journalBodies["certificate.changed"],
   /** Places of the last entries that said so. Null: none is told of. */
   vault_entries: closed({
     keys: Type.Union([Seq, Type.Null()]),

@@ -10,7 +10,7 @@ import type { Appliers, EntryOutcome } from "../../src/agent/link/entry-outcome.
 import type { LinkTimings } from "../../src/agent/link/link-timings.ts";
 import { startLink, type Link } from "../../src/agent/link/link.ts";
 import type { CountedBatch, EdgeFacts } from "../../src/wire/channel.ts";
-import type { KnownEntry } from "../../src/wire/journal.ts";
+import { journalKinds, type KnownEntry } from "../../src/wire/journal.ts";
 import type { Snapshot } from "../../src/wire/snapshot.ts";
 import { name16, secret16, type FakeCentral } from "./fake-central.ts";
 
@@ -82,16 +82,8 @@ export type Rig = AsyncDisposable & {
 export function appliersOf(
   apply: (entry: KnownEntry, stop: AbortSignal) => Promise<EntryOutcome>,
 ): Appliers {
-  return {
-    "viewset.activated": apply,
-    "viewset.import": apply,
-    "cache.clear": apply,
-    "bots.changed": apply,
-    "policy.changed": apply,
-    "domains.changed": apply,
-    "key.changed": apply,
-    "certificate.changed": apply,
-  };
+  const all = Object.keys(journalKinds).map((kind) => [kind, apply] as const);
+  return Object.fromEntries(all) as Appliers; // A row for each kind.
 }
 
 export const rigEdge: EdgeFacts = {

@@ -180,7 +180,7 @@ function clip(text: string): string {
   return text.length <= reasonCharsMax ? text : `${text.slice(0, reasonCharsMax)}…`;
 }
 
-function applierOf({ kind }: KnownEntry, appliers: Appliers) {
+export function applierOf({ kind }: KnownEntry, appliers: Appliers) {
   // Each takes the entries of its own kind, which no type can say of a union.
   return appliers[kind] as (entry: KnownEntry, stop: AbortSignal) => Promise<EntryOutcome>;
 }

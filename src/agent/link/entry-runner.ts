@@ -5,10 +5,16 @@
 import type { Sha256 } from "../../core/ids.ts";
 import { chainStart } from "../../core/journal/journal-chain.ts";
 import { retry } from "../../base/wait.ts";
-import { decodeEntry, type JournalEntry, type KnownEntry } from "../../wire/journal.ts";
+import {
+  decodeEntry,
+  journalKinds,
+  laneOf,
+  type JournalEntry,
+  type KnownEntry,
+} from "../../wire/journal.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import { refusedReceipt, settleEntry, type Appliers, type Settled } from "./entry-outcome.ts";
-import { isStateKind, Lanes, laneOf, type JobSignals, type Unfinished } from "./lanes.ts";
+import { Lanes, type JobSignals, type Unfinished } from "./lanes.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LinkTelemetry } from "./link-telemetry.ts";
 import type { LinkTimings } from "./link-timings.ts";
@@ -106,7 +112,8 @@ export class EntryRunner {
 
   #addJob(entry: KnownEntry, run: (signals: JobSignals) => Promise<void>): void {
     const { seq, kind } = entry;
-    this.#lanes.add({ seq, kind, lane: laneOf(entry), isState: isStateKind(kind), run });
+    const { isState } = journalKinds[kind];
+    this.#lanes.add({ seq, kind, lane: laneOf(entry), isState, run });
   }
 
   #resume(): void {

@@ -3,7 +3,7 @@
 // The one order across lanes: nothing overtakes an earlier `domains.changed`, since what an entry concerns depends on what is linked. Jobs are added in the order of the journal.
 
 import { sleep } from "../../base/wait.ts";
-import type { KnownEntry } from "../../wire/journal.ts";
+import { domainsLane } from "../../wire/journal.ts";
 
 export type JobSignals = {
   /** Leave without a result: stopped, or a snapshot takes the place of everything. */
@@ -21,35 +21,6 @@ export type Job = {
   /** Must not reject and must end soon after `stop`. */
   readonly run: (signals: JobSignals) => Promise<void>;
 };
-
-export const domainsLane = "domains";
-
-export function laneOf(entry: KnownEntry): string {
-  switch (entry.kind) {
-    case "viewset.activated":
-      return `viewset:${entry.body.domain}`;
-    case "viewset.import":
-      // It reads the host's files and changes nothing here: no reason to hold up what shall be served.
-      return `import:${entry.body.domain}`;
-    case "cache.clear":
-      return "clears";
-    case "bots.changed":
-      return `bots:${entry.body.domain}:${entry.body.set}`;
-    case "policy.changed":
-      return "policy";
-    case "domains.changed":
-      return domainsLane;
-    case "key.changed":
-    case "certificate.changed":
-      return "certificates";
-    default:
-      return entry satisfies never;
-  }
-}
-
-export function isStateKind(kind: KnownEntry["kind"]): boolean {
-  return kind !== "cache.clear" && kind !== "viewset.import";
-}
 
 export type Unfinished = { readonly seq: number; readonly kind: string; readonly since: Date };
 

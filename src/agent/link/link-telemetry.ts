@@ -4,10 +4,9 @@ import { codeOf, FAULTS, messageOf, type FaultCode } from "../../core/faults.ts"
 import type { Health, Severity } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
-import { journalBodies, type JournalEntry, type KnownEntry } from "../../wire/journal.ts";
+import { journalKinds, laneOf, type JournalEntry, type KnownEntry } from "../../wire/journal.ts";
 import type { OldestUnfinished } from "../../wire/position.ts";
 import type { Receipt } from "../../wire/receipt.ts";
-import { laneOf } from "./lanes.ts";
 
 export type LinkState = "connected" | "polling" | "disconnected";
 
@@ -155,7 +154,7 @@ export class LinkTelemetry {
   }
 
   refused({ seq, kind }: JournalEntry, reason: string): void {
-    const label = Object.hasOwn(journalBodies, kind) ? kind : "unknown";
+    const label = Object.hasOwn(journalKinds, kind) ? kind : "unknown";
     this.#metrics.accel_agent_journal_entries_total.inc({ kind: label, phase: "refused" });
     this.#log.warn({ seq, kind }, reason);
   }

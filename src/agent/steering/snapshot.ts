@@ -3,10 +3,10 @@
 // Clears may have been skipped, so everything cached of every domain is dropped: at once, or, where central is another store than before, which all agents
 // notice at the same time, one domain after the other (late-drops.ts). Sets and viewsets that the agent already has are not fetched again.
 
-import type { BotSet } from "../../wire/journal.ts";
+import { siteStates, type BotSet, type KnownEntry } from "../../wire/journal.ts";
 import type { Snapshot } from "../../wire/snapshot.ts";
-import type { EntryOutcome } from "../link/entry-outcome.ts";
-import { changeDomains, type SteeringPorts } from "./appliers.ts";
+import { applierOf, type EntryOutcome } from "../link/entry-outcome.ts";
+import { changeDomains, createAppliers, type SteeringPorts } from "./appliers.ts";
 import { documentOf } from "./serving.ts";
 import { takeVault } from "./vault-changes.ts";
 
@@ -32,14 +32,12 @@ export async function applySnapshot(
   snapshot: Snapshot,
   signal: AbortSignal,
 ): Promise<SnapshotOutcome> {
-  const { serving, documents } = ports;
+  const { serving } = ports;
   await changeDomains(ports, snapshot.domains);
   const drops = await dropCached(ports, snapshot);
   const kept = await takeSets(ports, snapshot, signal);
   await serving.publishSets();
-  await serving.publish({ policies: snapshot.policy.domains }, () =>
-    documents.put({ policy: snapshot.policy }),
-  );
+  await takeStates(ports, snapshot, signal);
   await forgetViewsets(ports, snapshot);
   const outcomes = new Map<string, EntryOutcome>();
   for (const { seq, ...body } of snapshot.viewsets) {
@@ -73,6 +71,21 @@ async function dropCached(
   }
   for (const domain of domains) await index.dropDomain(domain);
   return { cleared: domains };
+}
+
+/** Linked domains come first, keys and certificates last; the other states of the site as their entries would. */
+async function takeStates(
+  ports: SteeringPorts,
+  snapshot: Snapshot,
+  signal: AbortSignal,
+): Promise<void> {
+  const appliers = createAppliers(ports);
+  for (const { field, kind } of siteStates) {
+    if (field === "domains" || field === "keys" || field === "certificates") continue;
+    // The field has the body of its kind: both come from one row.
+    const entry = { seq: snapshot.seq, at: "", kind, body: snapshot[field] } as KnownEntry;
+    await applierOf(entry, appliers)(entry, signal);
+  }
 }
 
 async function takeSets(

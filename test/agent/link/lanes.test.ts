@@ -2,8 +2,8 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { domainsLane, Lanes, laneOf } from "../../../src/agent/link/lanes.ts";
-import type { KnownEntry } from "../../../src/wire/journal.ts";
+import { Lanes } from "../../../src/agent/link/lanes.ts";
+import { domainsLane, laneOf, type KnownEntry } from "../../../src/wire/journal.ts";
 import { until } from "../../support/until.ts";
 
 /** Jobs that begin when the lanes let them and end when the test does. */

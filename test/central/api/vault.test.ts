@@ -10,7 +10,7 @@ import {
   openSymmetricKey,
   type SiteCredentials,
 } from "../../../src/base/vault-seal.ts";
-import { journalBodies } from "../../../src/wire/journal.ts";
+import { journalKinds } from "../../../src/wire/journal.ts";
 import { decoder } from "../../../src/wire/validate.ts";
 import { decodeCertificates, type Certificates } from "../../../src/wire/vault.ts";
 import { isPostgresMeant } from "../../support/any-store.ts";
@@ -45,7 +45,7 @@ async function upload(certificate: string, private_key: string): Promise<Reply> 
 }
 const fingerprintOf = (pem: string): string =>
   new X509Certificate(pem).fingerprint256.replaceAll(":", "").toLowerCase();
-const decodeKeys = decoder(journalBodies["key.changed"]);
+const decodeKeys = decoder(journalKinds["key.changed"].schema);
 
 async function lastOf(kind: string, siteId = site.id): Promise<unknown> {
   return (await api.journal(siteId)).findLast((entry) => entry.kind === kind)?.body;

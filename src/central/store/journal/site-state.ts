@@ -2,8 +2,9 @@
 
 import type { Sha256 } from "../../../core/ids.ts";
 import { effectivePolicies, type StoredPolicy } from "../bots/effective-policy.ts";
-import type { JournalBody } from "../../../wire/journal.ts";
+import type { JournalBody, SiteStateField, SiteStates } from "../../../wire/journal.ts";
 import type { Queries } from "../engine/database.ts";
+import { certificatesBody, keysBody } from "../vault/site-vault.ts";
 
 type LinkedDomain = { readonly id: number; readonly name: string };
 
@@ -122,6 +123,26 @@ export async function activeViewsetBody(
     viewset_name: row.name,
     manifest: row.manifest_blob as Sha256, // Written as the digest that the blob store answered.
   };
+}
+
+/** What a snapshot is made of, beside versions and sets. */
+const stateBodies: {
+  readonly [Field in SiteStateField]: (
+    db: Queries,
+    deploymentSiteId: number,
+  ) => Promise<SiteStates[Field]>;
+} = {
+  policy: policyBody,
+  domains: domainsBody,
+  keys: keysBody,
+  certificates: certificatesBody,
+};
+
+export async function readStates(db: Queries, deploymentSiteId: number): Promise<SiteStates> {
+  const states: [string, unknown][] = [];
+  for (const [field, read] of Object.entries(stateBodies))
+    states.push([field, await read(db, deploymentSiteId)]);
+  return Object.fromEntries(states) as SiteStates; // A row of the table for each field.
 }
 
 export type BotSetRow = {

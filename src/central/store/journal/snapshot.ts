@@ -15,10 +15,10 @@ import {
   domainsBody,
   isShrinkMeant,
   linkedDomains,
-  policyBody,
+  readStates,
   type BotSetRow,
 } from "./site-state.ts";
-import { certificatesBody, keysBody, vaultEntries } from "../vault/site-vault.ts";
+import { vaultEntries } from "../vault/site-vault.ts";
 
 export type SnapshotDeps = {
   /** Not the connection that writes: whole sets take a while to be read. */
@@ -57,12 +57,9 @@ async function readState(
     epoch: await storeEpoch(tx),
     seq,
     chain: chain as Sha256, // Written by appendJournal alone.
-    domains: await domainsBody(tx, deploymentSiteId),
-    policy: await policyBody(tx, deploymentSiteId),
+    ...(await readStates(tx, deploymentSiteId)),
     viewsets,
     bots,
-    keys: await keysBody(tx, deploymentSiteId),
-    certificates: await certificatesBody(tx, deploymentSiteId),
     vault_entries: await vaultEntries(tx, deploymentSiteId),
     imports: await runningImports(tx, deploymentSiteId),
     ...((await lastRestore(tx))?.clear_now === true && { clear_now: true }),
