@@ -24,36 +24,124 @@ import { userProfileEndpoints } from "./user-profile.ts";
 import { viewsetImportEndpoints } from "./viewset-import.ts";
 import type { Endpoint } from "./http/endpoint.ts";
 
-/** A heading of the documents and what stands below it. */
-export type Subject = { readonly title: string; readonly endpoints: readonly Endpoint[] };
+type SubjectRow = {
+  readonly title: string;
+  /** One sentence. */
+  readonly about: string;
+  readonly endpoints: (deps: ResourceDeps) => readonly Endpoint[];
+};
 
 /** In the order of the documents. */
+const rows: readonly SubjectRow[] = [
+  {
+    title: "Authentication token",
+    about:
+      "How a customer begins: a trial makes a user with a token. A lost token is replaced by mail.",
+    endpoints: (deps) => [...trialEndpoints(deps), ...recoveryEndpoints(deps)],
+  },
+  {
+    title: "User profile",
+    about: "A user reads and edits its own profile.",
+    endpoints: userProfileEndpoints,
+  },
+  {
+    title: "Customer",
+    about: "The owners of deployment sites and domains.",
+    endpoints: customerEndpoints,
+  },
+  {
+    title: "Deployment site",
+    about: "One installation of an accelerator, with the secret that its agent signs in with.",
+    endpoints: deploymentSiteEndpoints,
+  },
+  {
+    title: "Domain",
+    about: "What is accelerated: main domains with their sub-domains, linked to deployment sites.",
+    endpoints: domainEndpoints,
+  },
+  {
+    title: "Incoming logs",
+    about: "Every request that visitors made, as the accelerators recorded it.",
+    endpoints: incomingLogsEndpoints,
+  },
+  {
+    title: "Symmetric encryption keys",
+    about: "The keys with which the certificates of a deployment site are sealed.",
+    endpoints: symmetricKeyEndpoints,
+  },
+  {
+    title: "Accelerator package",
+    about: "Versions of the accelerator to download, and for publishers to upload.",
+    endpoints: packageEndpoints,
+  },
+  {
+    title: "Certificates",
+    about: "Certificate chains with their private keys, for HTTPS at a deployment site.",
+    endpoints: certificateEndpoints,
+  },
+  {
+    title: "Devlove files",
+    about:
+      "How a domain is served: configuration that is stored with a viewset version, and its validator.",
+    endpoints: devloveEndpoints,
+  },
+  {
+    title: "Viewset versions",
+    about: "Versions of a domain's files and devlove, one of which is active.",
+    endpoints: activeViewsetEndpoints,
+  },
+  {
+    title: "Import",
+    about: "New viewset versions from files that lie on a deployment.",
+    endpoints: viewsetImportEndpoints,
+  },
+  {
+    title: "Service status",
+    about: "Whether the deployments of a domain report.",
+    endpoints: serviceStatusEndpoints,
+  },
+  {
+    title: "Bots",
+    about: "Bad bots and VIP bots: addresses and ranges, marked, removed, checked and listed.",
+    endpoints: botEndpoints,
+  },
+  {
+    title: "Unreviewed bots",
+    about: "Bots that visited from addresses in no list.",
+    endpoints: unreviewedBotEndpoints,
+  },
+  {
+    title: "Bot access policy",
+    about: "The rules for bots that are in no list.",
+    endpoints: policyEndpoints,
+  },
+  {
+    title: "Cache clearing",
+    about: "Clears whatever matches patterns from the caches, with proof.",
+    endpoints: cacheClearEndpoints,
+  },
+  {
+    title: "Metrics configuration",
+    about: "Scrape configuration for Prometheus.",
+    endpoints: metricsConfEndpoints,
+  },
+  {
+    title: "Monitor notification channels",
+    about: "Where alerts go: chat hooks and e-mail addresses.",
+    endpoints: monitorChannelEndpoints,
+  },
+  {
+    title: "Notifications",
+    about: "Subscriptions to reports and alerts by e-mail.",
+    endpoints: notificationEndpoints,
+  },
+];
+
+/** A heading of the documents and what stands below it. */
+export type Subject = Omit<SubjectRow, "endpoints"> & { readonly endpoints: readonly Endpoint[] };
+
 export function subjects(deps: ResourceDeps): readonly Subject[] {
-  return [
-    {
-      title: "Authentication token",
-      endpoints: [...trialEndpoints(deps), ...recoveryEndpoints(deps)],
-    },
-    { title: "User profile", endpoints: userProfileEndpoints(deps) },
-    { title: "Customer", endpoints: customerEndpoints(deps) },
-    { title: "Deployment site", endpoints: deploymentSiteEndpoints(deps) },
-    { title: "Domain", endpoints: domainEndpoints() },
-    { title: "Incoming logs", endpoints: incomingLogsEndpoints(deps) },
-    { title: "Symmetric encryption keys", endpoints: symmetricKeyEndpoints() },
-    { title: "Accelerator package", endpoints: packageEndpoints(deps) },
-    { title: "Certificates", endpoints: certificateEndpoints(deps) },
-    { title: "Devlove files", endpoints: devloveEndpoints(deps) },
-    { title: "Viewset versions", endpoints: activeViewsetEndpoints(deps) },
-    { title: "Import", endpoints: viewsetImportEndpoints(deps) },
-    { title: "Service status", endpoints: serviceStatusEndpoints(deps) },
-    { title: "Bots", endpoints: botEndpoints(deps) },
-    { title: "Unreviewed bots", endpoints: unreviewedBotEndpoints() },
-    { title: "Bot access policy", endpoints: policyEndpoints() },
-    { title: "Cache clearing", endpoints: cacheClearEndpoints(deps) },
-    { title: "Metrics configuration", endpoints: metricsConfEndpoints(deps) },
-    { title: "Monitor notification channels", endpoints: monitorChannelEndpoints(deps) },
-    { title: "Notifications", endpoints: notificationEndpoints() },
-  ];
+  return rows.map((row) => ({ ...row, endpoints: row.endpoints(deps) }));
 }
 
 export function resourceEndpoints(deps: ResourceDeps): readonly Endpoint[] {

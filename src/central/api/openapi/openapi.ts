@@ -5,7 +5,6 @@ import { customerApiPrefix } from "../../../wire/customer/shape.ts";
 import type { Endpoint } from "../http/endpoint.ts";
 import { answerComponents, answersOf, listParameters, media } from "./openapi-answers.ts";
 import { pathParameters } from "./openapi-parameters.ts";
-import { subjectsAbout } from "./openapi-subjects.ts";
 import { shownInline, type Components, type JsonObject } from "./openapi-schema.ts";
 import type { Subject } from "../resources.ts";
 
@@ -59,7 +58,7 @@ export function openApiDocument(subjects: readonly Subject[]): JsonObject {
       license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
     },
     servers: [{ url: customerApiPrefix }],
-    tags: subjects.map(({ title }) => ({ name: title, description: subjectsAbout[title] })),
+    tags: subjects.map(({ title, about }) => ({ name: title, description: about })),
     paths: Object.fromEntries(paths),
     components: {
       schemas: Object.fromEntries([...components].sort(([a], [b]) => (a < b ? -1 : 1))),
