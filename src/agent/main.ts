@@ -8,9 +8,9 @@ import { readArgs, type Command, type CommandContext } from "../base/command.ts"
 import { ensureDirectory } from "../base/durable-file.ts";
 import { Health } from "../base/health.ts";
 import { LogLevels } from "../base/log-levels.ts";
-import { createLog, type Log } from "../base/log.ts";
+import { createLog } from "../base/log.ts";
 import { createSdNotify } from "../base/sd-notify.ts";
-import { loadSettings } from "../base/settings-file.ts";
+import { loadSettings, reloadSettings } from "../base/settings-file.ts";
 import { lockStateDir } from "../base/state-lock.ts";
 import { once } from "../base/wait.ts";
 import { runWatchdog } from "./admin/watchdog.ts";
@@ -77,7 +77,13 @@ async function runAgent(
       caPem: caOf(settings),
     }),
   );
-  context.onReload(() => reload(configPath, log, logLevels, notify));
+  context.onReload(() =>
+    reloadSettings(notify, log, () => {
+      const { log_level } = loadSettings(agentFields, configPath);
+      logLevels.set(log_level);
+      return { log_level };
+    }),
+  );
   await notify.send("READY=1", `STATUS=serving on ${agent.listen}`);
   log.info(
     { listen: agent.listen, metrics: agent.metricsListen, state_dir: settings.state_dir },
@@ -88,24 +94,6 @@ async function runAgent(
   await notify.send("STOPPING=1");
   log.info({ reason: String(stop.reason) }, "stopping");
   await watchdog;
-}
-
-/** Applies what can change live; a file that is not valid changes nothing. */
-function reload(
-  configPath: string,
-  log: Log,
-  logLevels: LogLevels,
-  notify: ReturnType<typeof createSdNotify>,
-): void {
-  void notify.send("RELOADING=1", `MONOTONIC_USEC=${Math.round(performance.now() * 1_000)}`);
-  try {
-    const settings = loadSettings(agentFields, configPath);
-    logLevels.set(settings.log_level);
-    log.info({ log_level: settings.log_level }, "settings reloaded");
-  } catch (error) {
-    log.error({ err: error }, "settings were not reloaded; the old ones stay in force");
-  }
-  void notify.send("READY=1");
 }
 
 /** Throws FILE_UNUSABLE. */

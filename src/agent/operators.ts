@@ -5,13 +5,12 @@ import { join } from "node:path";
 import { startControlSocket } from "../base/control-socket.ts";
 import { repeating } from "../base/wait.ts";
 import { ManifestTable } from "../core/serving/manifest-table.ts";
-import { reportCertificatesMax, type Report, type Traffic } from "../wire/channel.ts";
+import { reportCertificatesMax, type Report } from "../wire/channel.ts";
 import { startAdminServer } from "./admin/admin-server.ts";
 import { CookieWatch } from "./admin/cookie-watch.ts";
 import { controlRoutes, type ControlPorts } from "./admin/control-routes.ts";
-import { OriginReport } from "./admin/origin-report.ts";
+import { OriginReport, trafficOf } from "./admin/domain-reports.ts";
 import { startProcessMetrics } from "./admin/process-metrics.ts";
-import { trafficOf } from "./admin/traffic-report.ts";
 import type { AgentStatus } from "./admin/status.ts";
 import { ElementFinder } from "./bots/sets/element-finder.ts";
 import { openClaimedBots } from "./bots/unreviewed/user-agents.ts";
@@ -100,10 +99,6 @@ function watchCookies({ ground: { options, common }, served }: Parts): AsyncDisp
   });
 }
 
-function withTraffic(traffic: Traffic | undefined): { readonly traffic?: Traffic } {
-  return traffic === undefined ? {} : { traffic };
-}
-
 /** Central warns its customers 30 days before the end. */
 const certificatesToldMs = 45 * 86_400_000;
 const certificateNamesMax = 5;
@@ -126,13 +121,19 @@ export function createReporter(
     return {
       ...(batch !== undefined && { counted: batch.id }),
       spool: { accepted, delivered: committed, spooled, in_memory: inMemory, dropped: droppedSum },
-      domains: domains.map((facts) => ({
-        ...facts,
-        ...withTraffic(traffic.get(facts.domain)),
-        unreviewed_bots: (botsOf.get(facts.domain) ?? []).map(
-          ({ name, description, requests }) => ({ name, description, requests }),
-        ),
-      })),
+      domains: domains.map((facts) => {
+        const bots = botsOf.get(facts.domain) ?? [];
+        const visited = traffic.get(facts.domain);
+        return {
+          ...facts,
+          ...(visited !== undefined && { traffic: visited }),
+          unreviewed_bots: bots.map(({ name, description, requests }) => ({
+            name,
+            description,
+            requests,
+          })),
+        };
+      }),
       certificates: certificates.vault
         .expiring(certificatesToldMs, reportCertificatesMax)
         .map(({ names: covered, notAfterMs }) => ({

@@ -1,6 +1,15 @@
 // Metrics are declared in one table per program: name, kind, help, labels. Names are checked against the field's rules when the table is read.
 
+import type { Health } from "./health.ts";
+import type { Log } from "./log.ts";
 import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from "prom-client";
+
+/** What a part counts on, warns by and writes to. */
+export type Instruments = {
+  readonly registry: Registry;
+  readonly health: Health;
+  readonly log: Log;
+};
 
 export type MetricSpec = {
   readonly kind: "counter" | "gauge" | "histogram";

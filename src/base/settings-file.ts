@@ -3,6 +3,8 @@
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { AccelError, messageOf } from "../core/faults.ts";
+import type { Log } from "./log.ts";
+import type { SdNotify } from "./sd-notify.ts";
 import { readSettings, type FieldTable, type Settings } from "./settings.ts";
 
 /** Throws SETTINGS_INVALID with a line for every error. */
@@ -45,4 +47,15 @@ export function peekSetting(path: string, key: string): string | undefined {
     );
   }
   return typeof value === "string" ? value : undefined;
+}
+
+/** Applies what can change live, and says what that is. A file that is not valid changes nothing. */
+export function reloadSettings(notify: SdNotify, log: Log, apply: () => object): void {
+  void notify.send("RELOADING=1", `MONOTONIC_USEC=${Math.round(performance.now() * 1_000)}`);
+  try {
+    log.info(apply(), "settings reloaded");
+  } catch (error) {
+    log.error({ err: error }, "settings were not reloaded; the old ones stay in force");
+  }
+  void notify.send("READY=1");
 }

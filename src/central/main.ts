@@ -5,7 +5,7 @@ import { readArgs, type Command } from "../base/command.ts";
 import { createLog, type Log } from "../base/log.ts";
 import { createSdNotify, type SdNotify } from "../base/sd-notify.ts";
 import { openKeyFile } from "../base/seal.ts";
-import { loadSettings } from "../base/settings-file.ts";
+import { loadSettings, reloadSettings } from "../base/settings-file.ts";
 import { lockStateDir } from "../base/state-lock.ts";
 import { every, once } from "../base/wait.ts";
 import { refuseUnfinished } from "./backup/restore-backup.ts";
@@ -30,7 +30,13 @@ export const serveCommand: Command = {
     const settings = loadSettings(centralFields, values.config);
     const log = createLog("accel-central", settings.log_level);
     const notify = createSdNotify(env);
-    onReload(() => reload(values.config, log, notify));
+    onReload(() =>
+      reloadSettings(notify, log, () => {
+        const { log_level } = loadSettings(centralFields, values.config);
+        log.level = log_level;
+        return { log_level };
+      }),
+    );
     await runCentral(settings, { version, stop, log, notify });
   },
 };
@@ -109,17 +115,4 @@ async function feedWatchdog(
     stop,
     onError: (error) => log.error({ err: error }, "the watchdog is not fed"),
   });
-}
-
-/** Applies what can change live; a file that is not valid changes nothing. */
-function reload(configPath: string, log: Log, notify: SdNotify): void {
-  void notify.send("RELOADING=1", `MONOTONIC_USEC=${Math.round(performance.now() * 1_000)}`);
-  try {
-    const settings = loadSettings(centralFields, configPath);
-    log.level = settings.log_level;
-    log.info({ log_level: settings.log_level }, "settings reloaded");
-  } catch (error) {
-    log.error({ err: error }, "settings were not reloaded; the old ones stay in force");
-  }
-  void notify.send("READY=1");
 }

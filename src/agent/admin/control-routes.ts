@@ -5,12 +5,8 @@ import { AccelError } from "../../core/faults.ts";
 import { parseDomainName } from "../../core/ids.ts";
 import { parseIp } from "../../core/addresses/ip.ts";
 import type { AgentStatus } from "./status.ts";
-import {
-  type UrlArgument,
-  parseWhyArgument,
-  parseTailArgument,
-  type TailArgument,
-} from "./url-argument.ts";
+import { type UrlArgument, parseWhyArgument, parseTailArgument } from "./url-argument.ts";
+import type { TailQuery } from "../requests/ship/tail-reader.ts";
 
 export type ControlPorts = {
   readonly status: () => Promise<AgentStatus>;
@@ -37,7 +33,7 @@ export type ControlPorts = {
   /** To what central wants. Throws NOT_FOUND, and why it cannot be served. */
   readonly viewsetRetry: (domain: string, signal: AbortSignal) => Promise<unknown>;
   readonly logsBacklog: () => unknown;
-  readonly logsTail: (query: TailArgument, signal: AbortSignal) => AsyncIterable<unknown>;
+  readonly logsTail: (query: TailQuery, signal: AbortSignal) => AsyncIterable<unknown>;
   /** Main domain of a served host; undefined for one that is not served here. */
   readonly mainDomainOf: (host: string) => string | undefined;
 };

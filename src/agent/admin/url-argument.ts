@@ -6,6 +6,7 @@ import { decisionIdPattern } from "../../core/serving/decision.ts";
 import { parseIp, parseRange } from "../../core/addresses/ip.ts";
 import type { Scheme } from "../../core/http/client-address.ts";
 import { parseTarget, type RequestTarget } from "../../core/http/request-path.ts";
+import type { TailQuery } from "../requests/ship/tail-reader.ts";
 
 export type UrlArgument = Omit<RequestTarget, "authority"> & {
   /** Canonical. */
@@ -64,19 +65,11 @@ export function parseWhyArgument(text: unknown): WhyArgument {
 
 // What `accel-agent logs tail` asks for, checked.
 
-export type TailArgument = {
-  readonly lines: number;
-  readonly follow: boolean;
-  readonly domain: string | undefined;
-  /** Both included. */
-  readonly status: { readonly least: number; readonly most: number } | undefined;
-};
-
 const linesDefault = 10;
 const linesMax = 10_000;
 
 /** Throws USAGE saying what is wrong. */
-export function parseTailArgument(parameters: unknown): TailArgument {
+export function parseTailArgument(parameters: unknown): TailQuery {
   const { lines = linesDefault, follow, domain, status } = Object(parameters) as TailParameters;
   const count = Number(lines);
   if (!Number.isInteger(count) || count < 0 || count > linesMax)
@@ -93,7 +86,7 @@ export function parseTailArgument(parameters: unknown): TailArgument {
 /** Nothing of it is known yet. */
 type TailParameters = Readonly<Record<"lines" | "follow" | "domain" | "status", unknown>>;
 
-function parseStatusRange(raw: unknown): TailArgument["status"] {
+function parseStatusRange(raw: unknown): TailQuery["status"] {
   const match = typeof raw === "string" ? /^([1-5])(xx|\d\d)$/i.exec(raw) : null;
   if (match === null) return undefined;
   const [text, hundreds, rest = ""] = match;

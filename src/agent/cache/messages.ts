@@ -8,18 +8,11 @@ import type { MessagePort } from "node:worker_threads";
 import type { FaultCode } from "../../core/faults.ts";
 import type { Severity } from "../../base/health.ts";
 import type { ClearApplied, ClearGone, ClearRequest, RefusedStores } from "./clearing/clears.ts";
-import type {
-  NewEntry,
-  CommitOutcome,
-  EntryKey,
-  Refreshed,
-  Scope,
-  StoredBody,
-  VariantCoding,
-} from "./entry.ts";
+import type { CommitOutcome, EntryKey, Scope } from "./entry.ts";
 import type { FoundEntry } from "./index/entry-sql.ts";
 import type { IndexFacts } from "./index/opening.ts";
 import type { WhyAnswer } from "./index/why.ts";
+import type { Write } from "./index/writes.ts";
 
 /** What an index thread is started with. */
 export type IndexerInit = {
@@ -150,35 +143,13 @@ export type View = {
 };
 
 export type WorkerToIndexer =
-  | {
-      readonly kind: "commit";
+  /** Answered by its number. */
+  | (Extract<Write, { kind: "commit" | "refresh" | "variant" }> & {
       readonly no: number;
       readonly incarnation: number;
-      readonly candidate: NewEntry;
-    }
-  /** In place, while the entry is servable. */
-  | {
-      readonly kind: "refresh";
-      readonly no: number;
-      readonly incarnation: number;
-      readonly id: number;
-      readonly key: EntryKey;
-      readonly refreshed: Refreshed;
-    }
-  | {
-      readonly kind: "variant";
-      readonly no: number;
-      readonly incarnation: number;
-      readonly baseId: number;
-      readonly key: EntryKey;
-      readonly coding: VariantCoding;
-      readonly body: StoredBody;
-      readonly size: number;
-    }
-  | { readonly kind: "invalidate"; readonly no: number; readonly key: EntryKey }
-  | { readonly kind: "lost"; readonly id: number }
-  | { readonly kind: "verified"; readonly id: number }
-  | { readonly kind: "used"; readonly ids: Float64Array }
+    })
+  | (Extract<Write, { kind: "invalidate" }> & { readonly no: number })
+  | Extract<Write, { kind: "lost" | "verified" | "used" }>
   | { readonly kind: "damaged"; readonly incarnation: number; readonly reason: string };
 
 export type IndexerToWorker =

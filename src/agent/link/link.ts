@@ -7,10 +7,8 @@
 import { createHash } from "node:crypto";
 import { AccelError, codeOf } from "../../core/faults.ts";
 import { backoffMs } from "../../core/backoff.ts";
-import type { Health } from "../../base/health.ts";
 import { orStopped } from "../../base/or-stopped.ts";
-import type { Log } from "../../base/log.ts";
-import type { Registry } from "../../base/metrics.ts";
+import type { Instruments } from "../../base/metrics.ts";
 import { sleep, every } from "../../base/wait.ts";
 import type { RunningImport, CountedBatch, EdgeFacts, Report } from "../../wire/channel.ts";
 import type { AgentDb } from "./agent-db.ts";
@@ -28,7 +26,7 @@ import type { AgentToken } from "./session.ts";
 /** Central says after how long to come back; not after longer than this. */
 const drainMsMax = 600_000;
 
-export type LinkOptions = {
+export type LinkOptions = Instruments & {
   readonly centralUrl: string;
   readonly name16: string;
   readonly agentVersion: string;
@@ -48,9 +46,6 @@ export type LinkOptions = {
   readonly counted: (batch: CountedBatch) => void;
   /** What a clear would hit; nothing changes. */
   readonly answerDryRun: AnswerDryRun;
-  readonly registry: Registry;
-  readonly health: Health;
-  readonly log: Log;
   readonly random: () => number;
   readonly now: () => Date;
   readonly timings?: Partial<LinkTimings>;

@@ -3,9 +3,7 @@
 
 import { schedule } from "node-cron";
 import type { Json } from "../../core/journal/canonical-json.ts";
-import type { Health } from "../../base/health.ts";
-import type { Log } from "../../base/log.ts";
-import { createMetrics, type Registry } from "../../base/metrics.ts";
+import { createMetrics, type Instruments } from "../../base/metrics.ts";
 import { sleep } from "../../base/wait.ts";
 import { messageOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
@@ -14,7 +12,7 @@ import type { WalkPosition, WalkMessage } from "./messages.ts";
 /** `left`: it could not be repaired now; whoever needs it tries again. */
 export type Repaired = "repaired" | "left";
 
-export type ScrubPorts = {
+export type ScrubPorts = Instruments & {
   readonly documents: {
     get(key: string): unknown;
     put(changes: Readonly<Record<string, Json | null>>): void;
@@ -36,9 +34,6 @@ export type ScrubPorts = {
   /** Setting `scrub.schedule`. */
   readonly schedule: string;
   readonly now: () => Date;
-  readonly registry: Registry;
-  readonly health: Health;
-  readonly log: Log;
   readonly stop: AbortSignal;
   /** For tests. */
   readonly wait?: typeof sleep;

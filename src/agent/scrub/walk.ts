@@ -7,24 +7,13 @@ import { closeSync, fstatSync, openSync, readdirSync, readSync } from "node:fs";
 import { blobPath } from "../../core/blob-path.ts";
 import { messageOf, systemCode } from "../../core/faults.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
+import type { BodyList, ListedBody } from "../cache/index/body-list.ts";
 import type { WalkPosition, WalkMessage } from "./messages.ts";
-
-export type BodyFile = {
-  readonly id: number;
-  readonly path: string;
-  readonly digest: Uint8Array;
-  readonly size: number;
-};
-
-/** Bodies in files. Throw where the index cannot be read. */
-export type Bodies = {
-  after(id: number): { readonly bodies: readonly BodyFile[]; readonly through: number | undefined };
-  has(id: number): boolean;
-};
 
 export type ScrubWalkOptions = {
   readonly blobsDir: string;
-  readonly bodies: Bodies;
+  /** Bodies in files. Throw where the index cannot be read. */
+  readonly bodies: Pick<BodyList, "after" | "has">;
   readonly from: WalkPosition;
   readonly pace: ReadPace;
   readonly nowMs: () => number;
@@ -83,7 +72,7 @@ export class Walk {
   }
 
   /** False: stopped. */
-  #checkBody({ id, path, digest, size }: BodyFile): boolean {
+  #checkBody({ id, path, digest, size }: ListedBody): boolean {
     const { bodies, tell } = this.#options;
     const read = this.#digestOf(path);
     if (read === "stopped") return false;

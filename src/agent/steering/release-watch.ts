@@ -1,8 +1,6 @@
 // What operators see of versions: warnings while a domain is served with another one than central wants, metrics, log lines. Decides nothing.
 
-import type { Health } from "../../base/health.ts";
-import type { Log } from "../../base/log.ts";
-import { createMetrics, type Registry } from "../../base/metrics.ts";
+import { createMetrics, type Instruments } from "../../base/metrics.ts";
 import type { ReadyViewset } from "../../core/serving/compose-state.ts";
 import { FAULTS, messageOf } from "../../core/faults.ts";
 import {
@@ -14,11 +12,7 @@ import {
   type ViewsetRef,
 } from "../../core/serving/release-list.ts";
 
-export type ReleaseWatchOptions = {
-  readonly health: Health;
-  readonly registry: Registry;
-  readonly log: Log;
-};
+export type ReleaseWatchOptions = Instruments & {};
 
 export const releaseMetrics = {
   accel_agent_viewset_standing: {

@@ -1,8 +1,6 @@
 // Viewsets on this host: pulled by manifest, verified and validated before anything may serve them; restored at boot from what is on disk; made from the site that lies here.
 
-import type { Health } from "../../base/health.ts";
-import type { Log } from "../../base/log.ts";
-import type { Registry } from "../../base/metrics.ts";
+import type { Instruments } from "../../base/metrics.ts";
 import type { BackendRules } from "../../core/serving/backend-url.ts";
 import { blobKey } from "../../core/blob-list.ts";
 import type { ReadyViewset } from "../../core/serving/compose-state.ts";
@@ -44,7 +42,7 @@ import { SiteImporter, type ImportedSite } from "./site-import.ts";
 import type { SiteLocation } from "./site-walk.ts";
 import type { TableMemory } from "./table-memory.ts";
 
-export type ViewsetsOptions = {
+export type ViewsetsOptions = Instruments & {
   readonly stateDir: string;
   readonly central: Pick<CentralClient, "getBlob" | "blobsMissing" | "putBlob">;
   /** Setting `sites`. */
@@ -58,9 +56,6 @@ export type ViewsetsOptions = {
   /** What this host holds beside what is being prepared. */
   readonly releases?: HeldReleases;
   readonly onProgress: (progress: RunningImport) => void;
-  readonly registry: Registry;
-  readonly health: Health;
-  readonly log: Log;
   readonly stop: AbortSignal;
 };
 

@@ -2,8 +2,7 @@
 
 import { expect, test } from "vitest";
 import { edgeFacts } from "../../../src/agent/admin/edge-facts.ts";
-import { OriginReport } from "../../../src/agent/admin/origin-report.ts";
-import { trafficOf } from "../../../src/agent/admin/traffic-report.ts";
+import { OriginReport, trafficOf } from "../../../src/agent/admin/domain-reports.ts";
 import { createMetrics, Registry } from "../../../src/base/metrics.ts";
 
 const table = {

@@ -6,13 +6,8 @@ import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { WalkPosition, WalkMessage } from "../../../src/agent/scrub/messages.ts";
-import {
-  Walk,
-  type Bodies,
-  type BodyFile,
-  createReadPace,
-  type ReadPace,
-} from "../../../src/agent/scrub/walk.ts";
+import type { ListedBody } from "../../../src/agent/cache/index/body-list.ts";
+import { Walk, createReadPace, type ReadPace, type ScrubWalkOptions } from "../../../src/agent/scrub/walk.ts";
 import { walk } from "../../../src/agent/scrub/walker.ts";
 import { blobPath } from "../../../src/core/blob-path.ts";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
@@ -36,7 +31,7 @@ class Scene implements Disposable {
   readonly #dir = tempDir();
   readonly blobsDir = join(this.#dir.path, "blobs");
   readonly told: WalkMessage[] = [];
-  readonly bodies: BodyFile[] = [];
+  readonly bodies: ListedBody[] = [];
   readonly gone = new Set<number>();
   pages = 0;
 
@@ -63,7 +58,7 @@ class Scene implements Disposable {
     writeFileSync(path, content);
   }
 
-  get list(): Bodies {
+  get list(): ScrubWalkOptions["bodies"] {
     return {
       after: (id) => {
         this.pages++;

@@ -2,9 +2,7 @@
 
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { Client } from "undici";
-import type { Health } from "../../../base/health.ts";
-import type { Log } from "../../../base/log.ts";
-import { createMetrics, type Registry } from "../../../base/metrics.ts";
+import { createMetrics, type Instruments } from "../../../base/metrics.ts";
 import { sleep } from "../../../base/wait.ts";
 import { messageOf } from "../../../core/faults.ts";
 import {
@@ -20,12 +18,9 @@ import type { ServingState } from "../../../core/serving/serving-state.ts";
 import { originConnector, type OriginGuard } from "./origin-connector.ts";
 import type { OriginPools } from "./origin-pools.ts";
 
-export type OriginChecksOptions = {
+export type OriginChecksOptions = Instruments & {
   readonly guard: OriginGuard;
   readonly random: () => number;
-  readonly registry: Registry;
-  readonly health: Health;
-  readonly log: Log;
 };
 
 type Watch = {

@@ -1,8 +1,6 @@
 // Main's end of the table thread: asks it for tables, starts it anew when it died. While it is away the tables of before stay in force.
 
-import type { Health } from "../../../base/health.ts";
-import type { Log } from "../../../base/log.ts";
-import { createMetrics, type Registry } from "../../../base/metrics.ts";
+import { createMetrics, type Instruments } from "../../../base/metrics.ts";
 import { Mutex } from "../../../base/mutex.ts";
 import { ThreadClient, threadPeer } from "../../../base/thread-client.ts";
 import { sleep } from "../../../base/wait.ts";
@@ -19,14 +17,11 @@ import type {
   ToTabler,
 } from "./table-messages.ts";
 
-export type TablesOptions = {
+export type TablesOptions = Instruments & {
   /** The thread's root. */
   readonly entry: URL;
   readonly dbPath: string;
   readonly random: () => number;
-  readonly registry: Registry;
-  readonly health: Health;
-  readonly log: Log;
   readonly stop: AbortSignal;
   readonly buildWaitMs?: number;
 };

@@ -7,7 +7,7 @@ import {
   type IndexedEntry,
   type IndexedText,
 } from "../../../core/patterns/index-schema.ts";
-import type { EntryKey, EntryKind } from "../entry.ts";
+import type { EntryKey } from "../entry.ts";
 import type { Site } from "./entry-sites.ts";
 import type { DomainSize } from "./stored-bytes.ts";
 import { mergeTextSql } from "./text-index.ts";
@@ -22,12 +22,8 @@ export type RemovedRow = KeyRow & {
 /** One that may go for room; `bytes` with what was coded of it, which goes too. */
 export type Unused = { readonly id: number; readonly usedAtS: number; readonly bytes: number };
 /** An entry as operators see it. */
-export type FoundEntry = {
+export type FoundEntry = Omit<EntryKey, "domain"> & {
   readonly id: number;
-  readonly host: string;
-  readonly kind: EntryKind;
-  readonly path: string;
-  readonly query: string;
   readonly mime: string;
   /** "" for what came from the source as it is. */
   readonly coding: string;
@@ -36,12 +32,7 @@ export type FoundEntry = {
   readonly storedAtMs: number;
 };
 /** What changing or deriving from an entry needs to know of it. */
-export type BaseRow = {
-  readonly domain: string;
-  readonly host: string;
-  readonly kind: EntryKind;
-  readonly path: string;
-  readonly query: string;
+export type BaseRow = EntryKey & {
   readonly vary: string;
   readonly coding: string;
   readonly mime: string;

@@ -2,9 +2,7 @@
 
 import { join } from "node:path";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
-import type { Health } from "../../../base/health.ts";
-import type { Log } from "../../../base/log.ts";
-import type { Registry } from "../../../base/metrics.ts";
+import type { Instruments } from "../../../base/metrics.ts";
 import { ThreadClient, threadPeer } from "../../../base/thread-client.ts";
 import { backoffMs } from "../../../core/backoff.ts";
 import { AccelError, messageOf } from "../../../core/faults.ts";
@@ -47,7 +45,7 @@ const callsMax = 10_000;
 /** A million ids and their bits take a tenth of it. */
 const heapMiB = 1_024;
 
-export type IndexerOptions = {
+export type IndexerOptions = Instruments & {
   readonly entry: URL;
   readonly matcherEntry: URL;
   readonly stateDir: string;
@@ -57,9 +55,6 @@ export type IndexerOptions = {
   readonly workers: number;
   /** What agent.db remembers of the index: one that knows less starts empty. */
   readonly memory: IndexMemory;
-  readonly registry: Registry;
-  readonly health: Health;
-  readonly log: Log;
   readonly stop: AbortSignal;
   readonly matchBudgetMs?: number;
 };

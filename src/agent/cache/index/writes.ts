@@ -19,6 +19,7 @@ import type { ServableBits } from "./servable-bits.ts";
 
 export type Write =
   | { readonly kind: "commit"; readonly candidate: NewEntry }
+  /** In place, while the entry is servable. */
   | {
       readonly kind: "refresh";
       readonly id: number;

@@ -4,9 +4,7 @@
 
 import { promisify } from "node:util";
 import { constants, gzip, zstdCompress, type ZlibOptions } from "node:zlib";
-import type { Health } from "../../../base/health.ts";
-import type { Log } from "../../../base/log.ts";
-import { createMetrics, type Metrics, type Registry } from "../../../base/metrics.ts";
+import { createMetrics, type Metrics, type Instruments } from "../../../base/metrics.ts";
 import { every, sleep } from "../../../base/wait.ts";
 import { messageOf } from "../../../core/faults.ts";
 import {
@@ -42,7 +40,7 @@ export type ShipSource = {
   poison(lane: string, seq: number, why: string): Promise<void>;
 };
 
-export type ShipperOptions = {
+export type ShipperOptions = Instruments & {
   readonly spool: ShipSource;
   /** Answers with central's status; throws only where none came. */
   readonly post: (batch: ShippedBatch, signal: AbortSignal) => Promise<Posted>;
@@ -52,9 +50,6 @@ export type ShipperOptions = {
   readonly now?: () => Date;
   /** Central has committed the canary of this time, in seconds since the epoch. */
   readonly onCanary?: (at: number) => void;
-  readonly registry: Registry;
-  readonly health: Health;
-  readonly log: Log;
 };
 
 export const shipMetrics = {

@@ -2,9 +2,7 @@
 
 import { join } from "node:path";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
-import type { Health } from "../../../base/health.ts";
-import type { Log } from "../../../base/log.ts";
-import type { Registry } from "../../../base/metrics.ts";
+import type { Instruments } from "../../../base/metrics.ts";
 import { ThreadClient, threadPeer } from "../../../base/thread-client.ts";
 import { sleep } from "../../../base/wait.ts";
 import { AccelError } from "../../../core/faults.ts";
@@ -27,7 +25,7 @@ import type {
 import { SpoolMetrics, noticeHints } from "./spool-metrics.ts";
 import type { Durability, WhenFull } from "../spool/spool-policy.ts";
 
-export type SpoolerOptions = {
+export type SpoolerOptions = Instruments & {
   readonly entry: URL;
   readonly stateDir: string;
   /** Bytes. */
@@ -39,9 +37,6 @@ export type SpoolerOptions = {
   readonly fsync: { readonly intervalMs: number; readonly bytes: number };
   /** 16 lower-case hex characters, random at each start. */
   readonly bootEpoch: string;
-  readonly registry: Registry;
-  readonly health: Health;
-  readonly log: Log;
 };
 
 /** Hard ceilings for whatever the disk does. */

@@ -11,20 +11,15 @@ import { Segment } from "./segment.ts";
 import { SideFiles } from "./side-files.ts";
 import { attempt, type SpoolFiles } from "./spool-files.ts";
 import { marksPath, noMarks, readMarks, writeMarks, type SpoolMarks } from "./spool-marks.ts";
-import type { Balance, CrashLoss, SpoolNotice } from "./spool-messages.ts";
-import type { Durability, WhenFull } from "./spool-policy.ts";
+import type { Balance, CrashLoss, SpoolInit, SpoolNotice } from "./spool-messages.ts";
 import { recoverLanes } from "./spool-recovery.ts";
 
-export type ShelfOptions = {
+/** `name16`: what is found of another site is never sent. `bootEpoch`: lanes of this process are not recovered. */
+export type ShelfOptions = Pick<
+  SpoolInit,
+  "directory" | "bytesMax" | "whenFull" | "durability" | "name16" | "bootEpoch"
+> & {
   readonly files: SpoolFiles;
-  readonly directory: string;
-  readonly bytesMax: number;
-  readonly whenFull: WhenFull;
-  readonly durability: Durability;
-  /** Of the site; what is found of another one is never sent. */
-  readonly name16: string;
-  /** Of this process: its lanes are not recovered. */
-  readonly bootEpoch: string;
   readonly clock: { wallMs(): number; monotonicMs(): number };
   readonly notice: (notice: SpoolNotice) => void;
   /** Called once at most, when the process before ended without a word. */

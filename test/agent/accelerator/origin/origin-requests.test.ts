@@ -2,7 +2,7 @@
 
 import { connect } from "node:net";
 import { expect, it } from "vitest";
-import { OriginReport } from "../../../../src/agent/admin/origin-report.ts";
+import { OriginReport } from "../../../../src/agent/admin/domain-reports.ts";
 import { until } from "../../../support/until.ts";
 import { ask, host } from "../edge.ts";
 import { openStage } from "../stage.ts";

@@ -1,8 +1,8 @@
-// What central is told of the origins, read from the workers' own metrics so that both always say the same.
+// What central is told of origins and visitors, by domain: read from the workers' own metrics, so that both always say the same.
 
 import type { MetricsData } from "../../base/metrics.ts";
 import type { CheckVerdict } from "../../core/serving/origin-checks.ts";
-import type { Report } from "../../wire/channel.ts";
+import type { Report, Traffic } from "../../wire/channel.ts";
 
 type Sample = {
   readonly metricName?: string;
@@ -21,13 +21,9 @@ export class OriginReport {
     domains: readonly string[],
     checks: ReadonlyMap<string, CheckVerdict>,
   ): readonly OriginFacts[] {
-    const samples = (name: string): readonly Sample[] =>
-      parts
-        .flatMap((part) => part.filter((metric) => metric.name === name))
-        .flatMap(({ values }) => values);
-    const requests = sumByDomain(samples("accel_agent_origin_requests_total"));
-    const errors = sumByDomain(samples("accel_agent_origin_errors_total"));
-    const buckets = samples("accel_agent_origin_duration_seconds").filter(
+    const requests = sumByDomain(samplesOf(parts, "accel_agent_origin_requests_total"));
+    const errors = sumByDomain(samplesOf(parts, "accel_agent_origin_errors_total"));
+    const buckets = samplesOf(parts, "accel_agent_origin_duration_seconds").filter(
       ({ metricName }) => metricName?.endsWith("_bucket") === true,
     );
     return domains.map((domain) => {
@@ -35,21 +31,49 @@ export class OriginReport {
       const before = this.#before.get(domain) ?? { requests: 0, errors: 0 };
       this.#before.set(domain, now);
       const asked = now.requests - before.requests;
+      const checked = checks.get(domain);
       return {
         domain,
         backend: {
           ...now,
           latency_buckets: bucketsOf(buckets, domain),
           reachable: asked <= 0 || now.errors - before.errors < asked,
-          ...withChecks(checks.get(domain)),
+          ...(checked !== undefined && { checks: checked }),
         },
       };
     });
   }
 }
 
-function withChecks(checks: CheckVerdict | undefined): { readonly checks?: CheckVerdict } {
-  return checks === undefined ? {} : { checks };
+/** Answered from what was here: the label `cache` of a request. */
+const hits: ReadonlySet<unknown> = new Set(["hit", "stale"]);
+
+export function trafficOf(
+  parts: readonly MetricsData[],
+  domains: readonly string[],
+): ReadonlyMap<string, Traffic> {
+  const asked = samplesOf(parts, "accel_agent_requests_total");
+  const requests = sumByDomain(asked);
+  const fromCache = sumByDomain(asked.filter(({ labels }) => hits.has(labels["cache"])));
+  const blocked = sumByDomain(samplesOf(parts, "accel_agent_blocked_total"));
+  const bytes = sumByDomain(samplesOf(parts, "accel_agent_bytes_sent_total"));
+  return new Map(
+    domains.map((domain) => [
+      domain,
+      {
+        requests: requests.get(domain) ?? 0,
+        hits: fromCache.get(domain) ?? 0,
+        blocked: blocked.get(domain) ?? 0,
+        bytes: bytes.get(domain) ?? 0,
+      },
+    ]),
+  );
+}
+
+function samplesOf(parts: readonly MetricsData[], name: string): readonly Sample[] {
+  return parts.flatMap((part) =>
+    part.filter((metric) => metric.name === name).flatMap(({ values }) => values),
+  );
 }
 
 function sumByDomain(samples: readonly Sample[]): ReadonlyMap<string, number> {
