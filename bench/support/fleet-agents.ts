@@ -1,7 +1,7 @@
 // A process full of agents without visitors: the real link over a database in memory, each with its own credentials. It is told of its sites by the process
 // that started it, and tells every second how many of them are connected and how often a link failed.
 
-import { startLink, type Link } from "../../src/agent/link/link.ts";
+import { Link } from "../../src/agent/link/link.ts";
 import { sleep } from "../../src/base/wait.ts";
 import type { Site } from "./fleet-seed.ts";
 import { lightLink } from "./light-link.ts";
@@ -25,7 +25,7 @@ let snapshots = 0;
 function start(centralUrl: string, site: Site): void {
   const link = lightLink(centralUrl, site, stop.signal);
   links.push(
-    startLink({
+    new Link({
       ...link,
       appliers: {
         ...link.appliers,

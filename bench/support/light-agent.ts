@@ -4,7 +4,7 @@
 import { SetStore } from "../../src/agent/bots/sets/set-store.ts";
 import { SetWatch } from "../../src/agent/bots/sets/set-watch.ts";
 import { BotSetContents } from "../../src/agent/link/bot-set-content.ts";
-import { startLink } from "../../src/agent/link/link.ts";
+import { Link } from "../../src/agent/link/link.ts";
 import { SetChanges } from "../../src/agent/steering/set-changes.ts";
 import type { BotSet } from "../../src/wire/journal.ts";
 import type { Site } from "./fleet-seed.ts";
@@ -36,7 +36,7 @@ export function startLightAgent({ centralUrl, dir, ...site }: LightAgentOptions)
     contents,
   });
   stack.use(
-    startLink({
+    new Link({
       ...link,
       appliers: {
         ...link.appliers,

@@ -6,7 +6,7 @@ import { edgeFacts } from "./admin/edge-facts.ts";
 import { dryRun } from "./dry-run.ts";
 import type { Ground } from "./ground.ts";
 import { BotSetContents } from "./link/bot-set-content.ts";
-import { startLink, type Link } from "./link/link.ts";
+import { Link } from "./link/link.ts";
 import { createReporter } from "./operators.ts";
 import type { ServedParts } from "./serve.ts";
 import { startUnconfirmed } from "./unconfirmed.ts";
@@ -48,7 +48,7 @@ export function openLink(
   const { client } = ground;
   const confirmed = new AbortController();
   const link = stack.use(
-    startLink({
+    new Link({
       centralUrl: settings.central_url,
       name16: settings.name16,
       agentVersion: version,

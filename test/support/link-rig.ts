@@ -8,7 +8,7 @@ import { openAgentDb, type AgentDb } from "../../src/agent/link/agent-db.ts";
 import { CentralClient } from "../../src/agent/link/central-client.ts";
 import type { Appliers, EntryOutcome } from "../../src/agent/link/entry-outcome.ts";
 import type { LinkTimings } from "../../src/agent/link/link-timings.ts";
-import { startLink, type Link } from "../../src/agent/link/link.ts";
+import { Link } from "../../src/agent/link/link.ts";
 import type { CountedBatch, EdgeFacts } from "../../src/wire/channel.ts";
 import { journalKinds, type KnownEntry } from "../../src/wire/journal.ts";
 import type { Snapshot } from "../../src/wire/snapshot.ts";
@@ -122,7 +122,7 @@ export function startRig(options: {
   const counted: CountedBatch[] = [];
   let headsApplied = 0;
   let sitesDeleted = 0;
-  const link = startLink({
+  const link = new Link({
     centralUrl: central.url,
     name16,
     agentVersion: "0.0.0",

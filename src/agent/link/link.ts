@@ -52,34 +52,10 @@ export type LinkOptions = Instruments & {
   readonly stop: AbortSignal;
 };
 
-export type Link = AsyncDisposable & {
+/** Begins at once; central need not be there. Stops on `stop` or disposal, within a second. */
+export class Link implements AsyncDisposable {
   /** Resolves when the link has stopped. */
   readonly done: Promise<void>;
-  status(): LinkStatus;
-  /** Best effort: nothing is kept for a channel that is not there. */
-  progress(progress: RunningImport): void;
-  /** Corrections were written: they go out now, not with the next receipt. */
-  corrected(): void;
-};
-
-/** Returns at once; central need not be there. Stops on `stop` or disposal, within a second. */
-export function startLink(options: LinkOptions): Link {
-  const own = new AbortController();
-  const link = new LinkService(options, AbortSignal.any([options.stop, own.signal]));
-  const done = link.run();
-  return {
-    done,
-    status: () => link.status(),
-    progress: (progress) => link.progress(progress),
-    corrected: () => link.corrected(),
-    [Symbol.asyncDispose]: async () => {
-      own.abort();
-      await done;
-    },
-  };
-}
-
-class LinkService {
   readonly #options: LinkOptions;
   readonly #timings: LinkTimings;
   readonly #stop: AbortSignal;
@@ -87,12 +63,14 @@ class LinkService {
   readonly #outbox: ReceiptOutbox;
   readonly #follower: Follower;
   readonly #parts: ContactParts;
+  readonly #own = new AbortController();
   /** Ends the channel that is under way. */
   #channel = new AbortController();
   #send: Send | undefined;
   #deleted = false;
 
-  constructor(options: LinkOptions, stop: AbortSignal) {
+  constructor(options: LinkOptions) {
+    const stop = AbortSignal.any([options.stop, this.#own.signal]);
     const { db, client, registry, health, log, now, random } = options;
     this.#options = options;
     this.#stop = stop;
@@ -124,9 +102,15 @@ class LinkService {
     this.#telemetry = telemetry;
     this.#outbox = outbox;
     this.#follower = follower;
+    this.done = this.#run();
   }
 
-  async run(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#own.abort();
+    await this.done;
+  }
+
+  async #run(): Promise<void> {
     const { name16, now, random } = this.#options;
     const { pollPeriodMs: periodMs, closeMs } = this.#timings;
     const stop = this.#stop;
@@ -168,10 +152,12 @@ class LinkService {
     };
   }
 
+  /** Best effort: nothing is kept for a channel that is not there. */
   progress(progress: RunningImport): void {
     this.#send?.({ type: "progress", ...progress });
   }
 
+  /** Corrections were written: they go out now, not with the next receipt. */
   corrected(): void {
     this.#outbox.recorded();
   }

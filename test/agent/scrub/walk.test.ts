@@ -7,7 +7,12 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { WalkPosition, WalkMessage } from "../../../src/agent/scrub/messages.ts";
 import type { ListedBody } from "../../../src/agent/cache/index/body-list.ts";
-import { Walk, createReadPace, type ReadPace, type ScrubWalkOptions } from "../../../src/agent/scrub/walk.ts";
+import {
+  Walk,
+  createReadPace,
+  type ReadPace,
+  type ScrubWalkOptions,
+} from "../../../src/agent/scrub/walk.ts";
 import { walk } from "../../../src/agent/scrub/walker.ts";
 import { blobPath } from "../../../src/core/blob-path.ts";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
