@@ -1,8 +1,7 @@
 // An accelerator worker: a thread that serves visitors. Opens its parts, gives them to the data plane, closes them when that has drained.
 
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
-import { followLogLevel, type LogLevelInit } from "../base/log-levels.ts";
-import { createLog } from "../base/log.ts";
+import { createLog, followLogLevel, type LogLevelInit } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
 import { runAccelerator } from "./accelerator/accelerator-thread.ts";
 import type { WorkerBoot } from "./accelerator/pool/worker-handle.ts";

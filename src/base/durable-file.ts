@@ -3,7 +3,8 @@
 import { randomBytes } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { makeDirectories } from "./make-directories.ts";
+import { mkdirSync, statSync } from "node:fs";
+import { systemCode } from "../core/faults.ts";
 
 /** Replaces `path` atomically: readers and the next boot see the old content or the new one whole. Fails without leaving a temporary file. */
 export async function writeDurable(
@@ -43,4 +44,31 @@ export async function ensureDirectory(path: string, mode = 0o700): Promise<void>
   if (made === undefined) return;
   for (let at = resolve(path); at !== dirname(resolve(made)); at = dirname(at))
     await syncDirectory(dirname(at));
+}
+
+// Creating a directory with its parents. Not by the `recursive` of Node's mkdir: below a file system where nothing can be created (/proc) it never returns.
+
+/** The topmost directory that was made; undefined where all were there. Throws what the file system says, ENOTDIR where a file is in the way. */
+export function makeDirectories(path: string, mode = 0o700): string | undefined {
+  const missing: string[] = [];
+  for (let at = resolve(path); !isThere(at); at = dirname(at)) missing.push(at);
+  for (const at of missing.toReversed()) {
+    try {
+      mkdirSync(at, { mode });
+    } catch (error) {
+      // Another process may have been faster.
+      if (systemCode(error) !== "EEXIST" || !isThere(at)) throw error;
+    }
+  }
+  return missing.at(-1);
+}
+
+function isThere(path: string): boolean {
+  try {
+    if (statSync(path).isDirectory()) return true;
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return false;
+    throw error;
+  }
+  throw Object.assign(new Error(`ENOTDIR: ${path} is not a directory`), { code: "ENOTDIR" });
 }

@@ -4,7 +4,7 @@ import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { AccelError, messageOf, systemCode } from "../core/faults.ts";
-import { makeDirectories } from "./make-directories.ts";
+import { makeDirectories } from "./durable-file.ts";
 
 /** Creates the directory where needed. Throws STATE_DIR_UNUSABLE or STATE_DIR_LOCKED; release by disposing. */
 export function lockStateDir(stateDir: string): Disposable {

@@ -3,8 +3,7 @@
 import { statfsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { writeDurable } from "../base/durable-file.ts";
-import { makeDirectories } from "../base/make-directories.ts";
+import { writeDurable, makeDirectories } from "../base/durable-file.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
 
 /** The demo site, both databases and the cache of an evening take less. */

@@ -2,8 +2,7 @@
 
 import { readFileSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { describeFailure, exitCodeOf } from "../base/cli-exit.ts";
-import { columns, type Command } from "../base/command.ts";
+import { columns, type Command, describeFailure, exitCodeOf } from "../base/command.ts";
 import { nearest } from "../core/nearest.ts";
 
 // First of all: a SIGHUP that arrives before the program is up must not end it.

@@ -4,8 +4,7 @@ import { createServer, type RequestListener, type ServerResponse } from "node:ht
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { expect, test } from "vitest";
-import { refuseBroken } from "../../src/base/broken-http.ts";
-import { listen } from "../../src/base/http-listener.ts";
+import { listen, refuseBroken } from "../../src/base/http-listener.ts";
 import { until } from "../support/until.ts";
 
 const local = { host: "127.0.0.1", port: 0 };

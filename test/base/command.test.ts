@@ -1,8 +1,7 @@
 // Arguments of commands and how a command ends.
 
 import { expect, test } from "vitest";
-import { describeFailure, exitCodeOf } from "../../src/base/cli-exit.ts";
-import { columns, readArgs } from "../../src/base/command.ts";
+import { columns, readArgs, describeFailure, exitCodeOf } from "../../src/base/command.ts";
 import { entryUrl } from "../../src/base/entry.ts";
 import { AccelError, FAULTS, type FaultCode } from "../../src/core/faults.ts";
 

@@ -1,7 +1,7 @@
 // Who asks while a run is under way shares the next one.
 
 import { expect, test } from "vitest";
-import { Joined } from "../../src/base/joined.ts";
+import { Joined } from "../../src/base/mutex.ts";
 
 function rig() {
   const runs: PromiseWithResolvers<void>[] = [];

@@ -1,8 +1,7 @@
 // One level for all threads: those that run hear of a change, those that start later begin with it.
 
 import { expect, test } from "vitest";
-import { followLogLevel, LogLevels } from "../../src/base/log-levels.ts";
-import { silentLog } from "../../src/base/log.ts";
+import { silentLog, followLogLevel, LogLevels } from "../../src/base/log.ts";
 import { until } from "../support/until.ts";
 
 test("a thread's logger follows the level, a child made before included", async () => {

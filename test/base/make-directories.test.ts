@@ -3,9 +3,9 @@
 import { mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { makeDirectories } from "../../src/base/make-directories.ts";
 import { lockStateDir } from "../../src/base/state-lock.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { makeDirectories } from "../../src/base/durable-file.ts";
 
 test("what is missing is made, private; the topmost of it is told", () => {
   using dir = tempDir();

@@ -1,7 +1,7 @@
 // `accel-central clear` as a shell runs it: what it printed, how it ended, and what it said at the end.
 
-import { describeFailure, exitCodeOf } from "../../src/base/cli-exit.ts";
 import { clearCommand } from "../../src/cli/central-clear.ts";
+import { describeFailure, exitCodeOf } from "../../src/base/command.ts";
 
 export type Ended = { readonly code: number; readonly out: string; readonly err: string };
 export type Started = { readonly said: () => string; readonly ended: Promise<Ended> };

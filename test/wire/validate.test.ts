@@ -2,8 +2,7 @@
 
 import { Type } from "typebox";
 import { expect, test } from "vitest";
-import { toldPart } from "../../src/wire/told-part.ts";
-import { closed, decoder } from "../../src/wire/validate.ts";
+import { closed, decoder, toldPart } from "../../src/wire/validate.ts";
 
 const decode = decoder(
   closed({

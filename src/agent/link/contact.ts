@@ -1,8 +1,7 @@
 // The two ways of being in touch with central: over a channel, or by long polls where something on the way refuses it. Both bring entries to the follower and take receipts and reports along.
 
 import { AccelError } from "../../core/faults.ts";
-import { every, sleep } from "../../base/wait.ts";
-import { orStopped } from "../../base/or-stopped.ts";
+import { every, sleep, orStopped } from "../../base/wait.ts";
 import type { AgentMessage, CountedBatch, Hello, Report } from "../../wire/channel.ts";
 import type { Position } from "../../wire/position.ts";
 import type { Receipt } from "../../wire/receipt.ts";

@@ -7,9 +7,8 @@
 import { createHash } from "node:crypto";
 import { AccelError, codeOf } from "../../core/faults.ts";
 import { backoffMs } from "../../core/backoff.ts";
-import { orStopped } from "../../base/or-stopped.ts";
 import type { Instruments } from "../../base/metrics.ts";
-import { sleep, every } from "../../base/wait.ts";
+import { sleep, every, orStopped } from "../../base/wait.ts";
 import type { RunningImport, CountedBatch, EdgeFacts, Report } from "../../wire/channel.ts";
 import type { AgentDb } from "./agent-db.ts";
 import type { AnswerDryRun } from "./asked.ts";

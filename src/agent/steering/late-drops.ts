@@ -5,8 +5,7 @@
 
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
-import { orStopped } from "../../base/or-stopped.ts";
-import { retry, sleep } from "../../base/wait.ts";
+import { retry, sleep, orStopped } from "../../base/wait.ts";
 import { messageOf } from "../../core/faults.ts";
 import type { IndexClient } from "../cache/index/index-client.ts";
 import type { Documents } from "../link/agent-db.ts";

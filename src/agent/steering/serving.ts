@@ -1,6 +1,5 @@
 // What is served now: keeps the inputs of the composed state together and publishes a new state whenever one of them changes.
 
-import { Joined } from "../../base/joined.ts";
 import {
   composeState,
   type ComposeInputs,
@@ -27,6 +26,7 @@ import type { BuiltTables } from "../bots/tables/table-maker.ts";
 import type { Documents } from "../link/agent-db.ts";
 import type { SiteNames } from "../viewset/devlove-text.ts";
 import type { LocalSites } from "../viewset/local-sites.ts";
+import { Joined } from "../../base/mutex.ts";
 
 /** The domains in force: ahead of the document while what was cached of an unlinked domain is dropped. None are known before there is a Serving. */
 export class LinkedDomains {

@@ -1,8 +1,8 @@
 // The field Forwarded with the examples of RFC 7239, what senders make of it, and what visitors try.
 
 import { expect, test } from "vitest";
-import { forwardedHops } from "../../../src/core/http/forwarded.ts";
 import { parseIp } from "../../../src/core/addresses/ip.ts";
+import { forwardedHops } from "../../../src/core/http/client-address.ts";
 
 /** Null: what is no address. */
 const hopsOf = (value: string): readonly (string | null)[] =>
