@@ -12,7 +12,7 @@ import { answerGenerated, lookUp } from "./cached/generated.ts";
 import { Inquiry, type Look } from "./cached/inquiry.ts";
 import { sendText, withSiteHeaders, writeHead, type Attempt } from "./doors/answer.ts";
 import type { Exchange } from "./doors/exchange.ts";
-import { SourceChanged, type SiteFile } from "./files/site-files.ts";
+import type { SiteFile } from "./files/site-files.ts";
 import { answerNotFound, answerStatic, type StaticAnswerDeps } from "./files/static-answer.ts";
 import { askedPort, visitorScheme } from "./origin/origin-request.ts";
 import { pass } from "./origin/passing.ts";
@@ -210,7 +210,7 @@ class Walk extends SiteFacts<Exchange> {
   async #sendFile(): Promise<Attempt> {
     if (this.file?.kind !== "file") return "nothing-sent";
     const { file } = this.file;
-    if ((await this.#sendUnchanged(file)) === "answered") return "answered";
+    if ((await this.#sendStatic(file)) === "answered") return "answered";
     await file[Symbol.asyncDispose]();
     this.file = ++this.#reads < readsMax ? undefined : { kind: "changing" };
     return "nothing-sent";
@@ -219,24 +219,16 @@ class Walk extends SiteFacts<Exchange> {
   async #sendSinglePage(): Promise<Attempt> {
     if (this.singlePage?.kind !== "file") return "nothing-sent";
     const { file } = this.singlePage;
-    if ((await this.#sendUnchanged(file)) === "answered") return "answered";
+    if ((await this.#sendStatic(file)) === "answered") return "answered";
     await file[Symbol.asyncDispose]();
     this.singlePage = { kind: "none" };
     return "nothing-sent";
   }
 
-  /** Nothing is sent when the source changed under the read. */
-  async #sendUnchanged(file: SiteFile): Promise<Attempt> {
+  async #sendStatic(file: SiteFile): Promise<Attempt> {
     const { site, files } = this.site;
-    try {
-      const found = { site, files, file, sourceNo: this.#sourceNo };
-      await answerStatic(this.#deps, this.request, found);
-      return "answered";
-    } catch (error) {
-      if (error instanceof SourceChanged && !this.request.response.headersSent)
-        return "nothing-sent";
-      throw error;
-    }
+    const found = { site, files, file, sourceNo: this.#sourceNo };
+    return await answerStatic(this.#deps, this.request, found);
   }
 
   async #sendNotFoundPage(): Promise<Attempt> {

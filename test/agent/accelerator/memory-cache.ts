@@ -85,7 +85,7 @@ export class MemoryCache implements ResponseCache {
     return {
       write: async (chunk) => {
         chunks.push(chunk.slice());
-        return this.takesChunks;
+        return this.takesChunks ? "storing" : "given-up";
       },
       mayStore: () => this.takesBodies,
       commit: async (meta, fetched) => {

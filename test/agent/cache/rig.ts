@@ -128,7 +128,7 @@ export async function store(
 ): Promise<CommitOutcome> {
   const sourceNo = cache.sourceNo();
   const writer = cache.begin(key);
-  if (!(await writer.write(Buffer.from(body)))) {
+  if ((await writer.write(Buffer.from(body))) === "given-up") {
     writer.abort();
     return { kind: "failed", reason: "not written" };
   }

@@ -74,7 +74,7 @@ async function ride(
   using _ = flight.join();
   const landing = await landingOf(flight, exchange, other === undefined ? undefined : joinWaitMs);
   if (exchange.stop.aborted) return "answered";
-  if (landing === undefined) return "not-shared";
+  if (landing === "left") return "not-shared";
   exchange.originMs = flight.tookMs;
   if (isFailure(landing) && reuse.standsIn) {
     if (other === undefined && landing.kind === "own") discard(landing.answer);
@@ -97,15 +97,15 @@ async function ride(
   });
 }
 
-/** Undefined: it took too long, or the visitor has left. */
+/** `left`: it took too long, or the visitor has gone. */
 async function landingOf(
   flight: Flight,
   { stop }: Exchange,
   waitMs: number | undefined,
-): Promise<Landing | undefined> {
+): Promise<Landing | "left"> {
   if (flight.landing !== undefined) return flight.landing;
-  const { promise: enough, resolve } = Promise.withResolvers<undefined>();
-  const leave = (): void => resolve(undefined);
+  const { promise: enough, resolve } = Promise.withResolvers<"left">();
+  const leave = (): void => resolve("left");
   const timer = waitMs === undefined ? undefined : setTimeout(leave, waitMs);
   stop.addEventListener("abort", leave, { once: true });
   try {

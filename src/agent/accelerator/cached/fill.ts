@@ -2,6 +2,7 @@
 // here, the visitor gets the body.
 
 import type { CommitOutcome, EntryKey, EntryMeta, Fetched } from "../../cache/entry.ts";
+import type { Storing } from "../../cache/worker/object-writer.ts";
 import type { BodyWriter, ResponseCache } from "./cache-port.ts";
 import type { OriginDeps } from "../origin/origin-answer.ts";
 
@@ -34,13 +35,10 @@ export class Fill {
     return !this.#isRefused && this.#writer?.mayStore(this.#meta, size) !== false;
   }
 
-  /** False: nothing will be stored (any more). */
-  async take(chunk: Uint8Array): Promise<boolean> {
-    const writer = this.#writer;
-    if (writer === undefined) return false;
-    if (await writer.write(chunk)) return true;
-    this.abort();
-    return false;
+  async take(chunk: Uint8Array): Promise<Storing> {
+    const storing = (await this.#writer?.write(chunk)) ?? "given-up";
+    if (storing === "given-up") this.abort();
+    return storing;
   }
 
   /** The body is complete. Resolves when it is stored, or after a short while. `isAwaited`: a visitor waits for its rest. */

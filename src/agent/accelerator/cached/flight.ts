@@ -129,21 +129,22 @@ export class Flight {
   async #fly(): Promise<void> {
     const { plan } = this;
     let answer = await this.#ask([...plan.fields, ...plan.conditions]);
-    if (answer?.status === 304 && plan.base !== undefined && plan.conditions.length > 0) {
+    if (answer === "settled") return;
+    if (answer.status === 304 && plan.base !== undefined && plan.conditions.length > 0) {
       answer.body.resume(); // It has none; the connection is free when that is read.
       const entry = await this.#confirm(plan.base, answer);
-      if (entry !== undefined) {
+      if (entry !== "not-confirmed") {
         this.#settle({ kind: "confirmed", entry });
         return;
       }
       answer = await this.#ask(plan.fields);
+      if (answer === "settled") return;
     }
-    if (answer === undefined) return;
     await this.#take(answer);
   }
 
-  /** Undefined: there is none, and everybody has been told. */
-  async #ask(fields: readonly Field[]): Promise<OriginAnswer | undefined> {
+  /** `settled`: there is none, and everybody has been told. */
+  async #ask(fields: readonly Field[]): Promise<OriginAnswer | "settled"> {
     const { key, backend, path } = this.plan;
     const stop = this.#stop.signal;
     const request = { method: "GET", path, fields, body: undefined, stop };
@@ -151,17 +152,17 @@ export class Flight {
     this.tookMs += asked.tookMs;
     if (asked.ok) return asked.answer;
     this.#settle({ kind: "failed", failure: asked.kind });
-    return undefined;
+    return "settled";
   }
 
-  /** Undefined: it has to be asked for whole. */
-  async #confirm(base: Entry, answer: OriginAnswer): Promise<Entry | undefined> {
+  /** `not-confirmed`: it has to be asked for whole. */
+  async #confirm(base: Entry, answer: OriginAnswer): Promise<Entry | "not-confirmed"> {
     const { cache, metrics } = this.#deps;
     const { key, request, settings } = this.plan;
     const facts = { ...answer, fields: passedFields(answer) };
     const refresh = planRefresh(base, facts, request, settings);
     if (refresh.kind === "drop") await dropStored(this.#deps, [key]);
-    if (refresh.kind !== "refresh") return undefined;
+    if (refresh.kind !== "refresh") return "not-confirmed";
     const { headers, initialAgeS, freshForS } = refresh;
     const storedAtMs = Math.floor(answer.receivedAtMs);
     const refreshed = {
@@ -229,9 +230,9 @@ export class Flight {
         // A byte stream gives buffers; its type says any.
         const bytes = chunk as Uint8Array;
         received += bytes.length;
-        const isStoring = await fill.take(bytes);
-        if (!isStoring) body.withoutStore();
-        if (!isStoring || (received > finishBytesMax && !this.plan.isBackground))
+        const storing = await fill.take(bytes);
+        if (storing === "given-up") body.withoutStore();
+        if (storing === "given-up" || (received > finishBytesMax && !this.plan.isBackground))
           this.#notWorthFinishing();
         if (received === expected) last = bytes;
         else await body.append(bytes);

@@ -17,11 +17,12 @@ import {
   withSiteHeaders,
   writeHead,
   type AnswerBody,
+  type Attempt,
 } from "../doors/answer.ts";
 import type { ResponseCache } from "../cached/cache-port.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { Exchange } from "../doors/exchange.ts";
-import type { SiteFile, SiteFiles } from "./site-files.ts";
+import { SourceChanged, type SiteFile, type SiteFiles } from "./site-files.ts";
 import { chooseVariant, countVariant, hasVariants, type VariantChoice } from "../cached/forms.ts";
 import { wholeBody, type VariantMaker } from "../cached/variant-maker.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
@@ -52,12 +53,25 @@ type Known = {
   readonly base: Entry | undefined;
 };
 
-/** Throws SourceChanged before the head when the source does not hold still. */
+/** Nothing is sent when the source changed under the read. */
 export async function answerStatic(
   deps: StaticAnswerDeps,
   exchange: Exchange,
   request: StaticRequest,
-): Promise<void> {
+): Promise<Attempt> {
+  try {
+    return await answerFound(deps, exchange, request);
+  } catch (error) {
+    if (error instanceof SourceChanged && !exchange.response.headersSent) return "nothing-sent";
+    throw error;
+  }
+}
+
+async function answerFound(
+  deps: StaticAnswerDeps,
+  exchange: Exchange,
+  request: StaticRequest,
+): Promise<Attempt> {
   const { cache, variants } = deps;
   const { site, file } = request;
   const key: EntryKey = {
@@ -79,38 +93,42 @@ export async function answerStatic(
     const { variant, wanted } = chooseVariant(cache, exchange, base, entries);
     if (wanted !== undefined)
       variants.offer({ base, coding: wanted, read: async () => readAgain(request, base) });
-    if (variant !== undefined && (await answerVariant(deps, exchange, request, known, variant)))
-      return;
+    if (
+      variant !== undefined &&
+      (await answerVariant(deps, exchange, request, known, variant)) === "answered"
+    )
+      return "answered";
   }
   await answerFile(deps, exchange, request, known);
+  return "answered";
 }
 
-/** False: nothing was sent, for the variant has been cleared or lost meanwhile. */
+/** Nothing is sent when the variant has been cleared or lost meanwhile. */
 async function answerVariant(
   { cache, clock, metrics }: StaticAnswerDeps,
   exchange: Exchange,
   { site, file }: StaticRequest,
   known: Known,
   variant: NonNullable<VariantChoice["variant"]>,
-): Promise<boolean> {
+): Promise<Attempt> {
   const { coding, size } = variant;
   const form: StaticForm = { coding, size, isCodable: true };
   const plan = planStatic(exchange, site, file, form, clock.wallMs());
   if (plan.body !== undefined) {
-    if (!cache.servable(variant)) return false;
+    if (!cache.servable(variant)) return "nothing-sent";
     sendHead(exchange, site, plan, known, true);
     await sendBody(exchange, undefined);
-    return true;
+    return "answered";
   }
   const body = await cache.open(variant);
-  if (body === undefined) return false;
-  const send = async (bytes: AnswerBody): Promise<boolean> => {
+  if (body === undefined) return "nothing-sent";
+  const send = async (bytes: AnswerBody): Promise<Attempt> => {
     // From here to writeHead nothing is awaited: whoever clears the file has cleared its variants.
-    if (!cache.servable(variant)) return false;
+    if (!cache.servable(variant)) return "nothing-sent";
     if (known.base !== undefined) countVariant(metrics, known.base, variant);
     sendHead(exchange, site, plan, known, true);
     await sendBody(exchange, bytes);
-    return true;
+    return "answered";
   };
   if (body instanceof Uint8Array) return await send(body);
   await using stream = body;

@@ -26,7 +26,7 @@ export async function pass(deps: FlightDeps, inquiry: Inquiry, reason: PassReaso
   const { exchange, site, backend } = inquiry;
   const asked = originFields(exchange, site.host, backend);
   const answer = await askWithBody(deps, inquiry, asked);
-  if (answer === undefined) return;
+  if (answer === "no-answer") return;
   using _ = ending(answer, deps, exchange);
   // Before the head: whoever has the answer to a change must not be shown the old state afterwards.
   if (isUnsafe(exchange.method) && answer.status >= 200 && answer.status < 400)
@@ -71,12 +71,12 @@ function sameOriginKey(
   ];
 }
 
-/** Undefined: there is no answer, and the visitor has been told. */
+/** `no-answer`: the visitor has been told. */
 async function askWithBody(
   deps: OriginDeps,
   { exchange, site, backend, path }: Inquiry,
   fields: readonly Field[],
-): Promise<OriginAnswer | undefined> {
+): Promise<OriginAnswer | "no-answer"> {
   const body = requestBody(exchange, site.limits.body_bytes_max);
   const length = fieldValue(exchange.fields, "content-length");
   const asked = await askOrigin(deps, site.main_domain, backend, {
@@ -88,11 +88,11 @@ async function askWithBody(
   });
   exchange.originMs = asked.tookMs;
   if (asked.ok) return asked.answer;
-  if (exchange.stop.aborted) return undefined;
+  if (exchange.stop.aborted) return "no-answer";
   if (body?.isTooLarge() === true)
     sendText(exchange, 413, new BodyTooLarge(site.limits.body_bytes_max).message);
   else answerFailure(exchange, asked.kind);
-  return undefined;
+  return "no-answer";
 }
 
 class BodyTooLarge extends Error {

@@ -22,10 +22,13 @@ export type RecordGateDeps = {
   readonly heldMax?: number | undefined;
 };
 
+/** `turned-away`: the visitor was told, or has left. */
+type Admission = "admitted" | "turned-away";
+
 type Held = {
   readonly exchange: Exchange;
   readonly untilMs: number;
-  readonly decide: (isAdmitted: boolean) => void;
+  readonly decide: (admission: Admission) => void;
 };
 
 export class RecordGate implements Disposable {
@@ -41,30 +44,29 @@ export class RecordGate implements Disposable {
   before(answer: (exchange: Exchange) => Promise<void>): (exchange: Exchange) => Promise<void> {
     if (this.#deps.recordRoom === undefined) return answer;
     return async (exchange) => {
-      if (await this.#admit(exchange)) await answer(exchange);
+      if ((await this.#admit(exchange)) === "admitted") await answer(exchange);
     };
   }
 
-  /** False: the visitor was told, or has left. */
-  async #admit(exchange: Exchange): Promise<boolean> {
-    if (this.#held.length === 0 && this.#claim(exchange)) return true;
+  async #admit(exchange: Exchange): Promise<Admission> {
+    if (this.#held.length === 0 && this.#claim(exchange)) return "admitted";
     const { metrics, clock, heldMax = heldMaxDefault } = this.#deps;
-    let isAdmitted = false;
+    let admission: Admission = "turned-away";
     if (this.#held.length < heldMax) {
       metrics.accel_agent_log_held_total.inc();
-      const { promise, resolve } = Promise.withResolvers<boolean>();
+      const { promise, resolve } = Promise.withResolvers<Admission>();
       const untilMs = clock.steadyMs() + heldMs;
       this.#held.push({ exchange, untilMs, decide: resolve });
       this.#timer ??= setInterval(() => this.#look(), lookMs);
-      isAdmitted = await promise;
+      admission = await promise;
     }
-    if (!isAdmitted && !exchange.stop.aborted) this.#refuse(exchange);
-    return isAdmitted;
+    if (admission === "turned-away" && !exchange.stop.aborted) this.#refuse(exchange);
+    return admission;
   }
 
   [Symbol.dispose](): void {
     clearInterval(this.#timer);
-    for (const { decide } of this.#held.splice(0)) decide(false);
+    for (const { decide } of this.#held.splice(0)) decide("turned-away");
   }
 
   #claim(exchange: Exchange): boolean {
@@ -80,7 +82,7 @@ export class RecordGate implements Disposable {
       const isGone = exchange.stop.aborted;
       isOpen &&= isGone || this.#claim(exchange);
       const isOver = isGone || isOpen || now >= untilMs;
-      if (isOver) decide(!isGone && isOpen);
+      if (isOver) decide(!isGone && isOpen ? "admitted" : "turned-away");
       return !isOver;
     });
     if (this.#held.length > 0) return;

@@ -24,8 +24,8 @@ export type Submitted = Submission extends infer S ? (S extends S ? Omit<S, "no"
 export class IndexLink implements Disposable {
   readonly #control: MessagePort;
   readonly #onView: () => void;
-  /** Of commits. Undefined: the answer will not come. */
-  readonly #waiting = new Map<number, (outcome: CommitOutcome | undefined) => void>();
+  /** Of commits. */
+  readonly #waiting = new Map<number, (outcome: CommitOutcome | "unanswered") => void>();
   readonly #invalidations = new Invalidations((order) => this.tell(order), answerMs);
   #port: MessagePort | undefined;
   #view: View | undefined;
@@ -54,15 +54,15 @@ export class IndexLink implements Disposable {
     if (this.#waiting.size >= unansweredMax)
       return failed("too many responses are being stored", true);
     const outcome = await this.#submit(submitted);
-    if (outcome === undefined) return failed("the index did not answer", false);
+    if (outcome === "unanswered") return failed("the index did not answer", false);
     return { outcome, isCertain: true };
   }
 
   /** Durable when it resolves; rejects with INDEX_BROKEN. While the index thread is replaced it waits for the next: its index has the entry still. */
   async invalidate(key: EntryKey): Promise<void> {
     const told = await this.#invalidations.ask(key);
-    if (told !== undefined && told.fault === undefined) return;
-    const reason = told?.fault ?? "the index did not answer";
+    if (told.kind === "durable") return;
+    const reason = told.kind === "failed" ? told.reason : "the index did not answer";
     throw new AccelError("INDEX_BROKEN", `not invalidated: ${reason}`);
   }
 
@@ -77,11 +77,11 @@ export class IndexLink implements Disposable {
     this.#invalidations[Symbol.dispose]();
   }
 
-  async #submit(submitted: Submitted): Promise<CommitOutcome | undefined> {
+  async #submit(submitted: Submitted): Promise<CommitOutcome | "unanswered"> {
     const no = ++this.#sent;
-    const { promise, resolve } = Promise.withResolvers<CommitOutcome | undefined>();
+    const { promise, resolve } = Promise.withResolvers<CommitOutcome | "unanswered">();
     this.#waiting.set(no, resolve);
-    const timer = setTimeout(() => resolve(undefined), answerMs);
+    const timer = setTimeout(() => resolve("unanswered"), answerMs);
     const message: Submission = { ...submitted, no };
     this.#port?.postMessage(message, [...transferOf(submitted)]);
     const outcome = await promise;
@@ -120,7 +120,7 @@ export class IndexLink implements Disposable {
     this.#port?.close();
     this.#port = undefined;
     this.#view = undefined;
-    for (const resolve of this.#waiting.values()) resolve(undefined);
+    for (const resolve of this.#waiting.values()) resolve("unanswered");
     this.#onView();
   }
 }

@@ -9,12 +9,14 @@ import type { WorkerToIndexer } from "../messages.ts";
 const owedMax = 4_096;
 
 type Order = Extract<WorkerToIndexer, { readonly kind: "invalidate" }>;
-/** Undefined: done and durable. */
-type Told = { readonly fault: string | undefined };
+/** `late`: there was no answer in time; it is owed all the same. */
+type Told =
+  | { readonly kind: "durable" }
+  | { readonly kind: "failed"; readonly reason: string }
+  | { readonly kind: "late" };
 type Waiting = {
   readonly order: Order;
-  /** Undefined: no answer in time. */
-  readonly resolve: (told: Told | undefined) => void;
+  readonly resolve: (told: Told) => void;
 };
 
 export class Invalidations implements Disposable {
@@ -32,15 +34,15 @@ export class Invalidations implements Disposable {
     this.#answerMs = answerMs;
   }
 
-  /** Never rejects. Undefined: no answer in time. */
-  async ask(key: EntryKey): Promise<Told | undefined> {
+  /** Never rejects. */
+  async ask(key: EntryKey): Promise<Told> {
     const no = ++this.#asked;
-    const { promise, resolve } = Promise.withResolvers<Told | undefined>();
+    const { promise, resolve } = Promise.withResolvers<Told>();
     this.#line.set(no, { order: { kind: "invalidate", no, key }, resolve });
     this.#sendNext();
     const timer = setTimeout(() => {
       if (this.#line.delete(no)) this.#isOverrun = true;
-      resolve(undefined);
+      resolve({ kind: "late" });
     }, this.#answerMs);
     const told = await promise;
     clearTimeout(timer);
@@ -48,7 +50,9 @@ export class Invalidations implements Disposable {
   }
 
   answered(no: number, fault: string | undefined): void {
-    this.#owed.get(no)?.resolve({ fault });
+    const told: Told =
+      fault === undefined ? { kind: "durable" } : { kind: "failed", reason: fault };
+    this.#owed.get(no)?.resolve(told);
     this.#owed.delete(no);
     this.#sendNext();
   }
@@ -66,7 +70,8 @@ export class Invalidations implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const { resolve } of [...this.#owed.values(), ...this.#line.values()]) resolve(undefined);
+    for (const { resolve } of [...this.#owed.values(), ...this.#line.values()])
+      resolve({ kind: "late" });
   }
 
   #sendNext(): void {

@@ -38,6 +38,9 @@ export type ObjectWriterOptions = {
 
 type ObjectInMaking = { readonly name: string; readonly hash: Hash };
 
+/** `given-up`: storing has failed or the object is too large; the caller stops writing and aborts. */
+export type Storing = "storing" | "given-up";
+
 /** Ends by exactly one of commit and abort; what comes after the first is without effect. Neither throws. */
 export class ObjectWriter {
   readonly #options: ObjectWriterOptions;
@@ -61,20 +64,20 @@ export class ObjectWriter {
 
   /**
    * The chunk is neither kept beyond its copy nor transferred by those who read it here too, and must not change afterwards. Resolves when another one may
-   * be written. False: storing has failed or the object is too large; the caller stops writing and aborts.
+   * be written.
    */
-  async write(chunk: Uint8Array): Promise<boolean> {
-    if (this.#isEnded || this.#fault !== undefined) return false;
+  async write(chunk: Uint8Array): Promise<Storing> {
+    if (this.#isEnded || this.#fault !== undefined) return "given-up";
     this.#size += chunk.length;
     if (this.#size > this.#options.bytesMax) {
       this.#fail(`the body is larger than ${this.#options.bytesMax} bytes`);
-      return false;
+      return "given-up";
     }
-    if (!this.#take(chunk.length)) return false;
+    if (!this.#take(chunk.length)) return "given-up";
     this.#chunks.push(chunk);
     this.#held += chunk.length;
     if (this.#held > hotBodyBytesMax) await this.#flush();
-    return this.#fault === undefined;
+    return this.#fault === undefined ? "storing" : "given-up";
   }
 
   /** False: it is known already that a commit would not store it. `size` of the whole body, undefined where it is not stated. Synchronous. */

@@ -86,7 +86,7 @@ test("a body on its way in has what is stored make room, before it is complete",
   const writers = [0, 1].map((no) => rig.cache.begin(keyOf({ query: `x=${no}` })));
   for (const writer of writers)
     for (let piece = 0; piece < 5; piece++) {
-      expect(await writer.write(body(100_000))).toBe(true);
+      expect(await writer.write(body(100_000))).toBe("storing");
       await until("room is made", () => !isShort());
     }
   expect(rig.header.storedBytes).toBeLessThan(before.bytes - 500_000);
