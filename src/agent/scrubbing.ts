@@ -8,6 +8,7 @@ import type { Ground } from "./ground.ts";
 import type { Releases } from "./releases.ts";
 import { Scrub, type Repaired } from "./scrub/scrub.ts";
 import { walk } from "./scrub/walker.ts";
+import type { Mended } from "./steering/repairs.ts";
 import type { Serving } from "./steering/serving.ts";
 import type { Viewsets } from "./viewset/viewsets.ts";
 
@@ -50,19 +51,19 @@ async function mendBlob(
   const holders = await viewsets.holdersOf(sha256);
   if (holders.length === 0) await viewsets.dropDamaged([sha256]);
   const mended = await Promise.all(
-    holders.map(async ({ domain, manifest, standing }) => {
+    holders.map(async ({ domain, manifest, standing }): Promise<Mended> => {
       if (standing === "needed") return releases.repairs.mend(domain, manifest, [sha256], reason);
       const names = serving.names(domain);
-      if (names === undefined) return false;
+      if (names === undefined) return "given-up";
       try {
         await viewsets.dropDamaged([sha256]);
         using _ = await viewsets.prepare(manifest, names, stop, "as taken");
-        return true;
+        return "whole";
       } catch (error) {
         log.warn({ domain, manifest, error: messageOf(error) }, "a kept version is not complete");
-        return false;
+        return "given-up";
       }
     }),
   );
-  return mended.every(Boolean) ? "repaired" : "left";
+  return mended.every((one) => one === "whole") ? "repaired" : "left";
 }

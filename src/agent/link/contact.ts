@@ -148,7 +148,7 @@ export async function runLongPollContact(parts: ContactParts, stopped: AbortSign
     judged.resolve();
     reached();
     telemetry.become("polling");
-    if (head !== undefined) follower.confirmAt(head);
+    if (head !== "not-asked") follower.confirmAt(head);
     while (!stop.aborted) {
       const askedMs = performance.now();
       const before = follower.headSeq;

@@ -80,11 +80,11 @@ export type SettleOptions = {
 const triesMax = 5;
 const reasonCharsMax = 1_000;
 
-/** Undefined: stopped before an outcome. Never rejects. */
+/** `stopped`: there was no outcome before. Never rejects. */
 export async function settleEntry(
   entry: KnownEntry,
   options: SettleOptions,
-): Promise<Settled | undefined> {
+): Promise<Settled | "stopped"> {
   const { signals, random, backoff, onWait } = options;
   const { stop, superseded } = signals;
   const beganMs = performance.now();
@@ -96,7 +96,7 @@ export async function settleEntry(
       const outcome = await applierOf(entry, options.appliers)(entry, ending);
       return settledOf(entry.seq, outcome, { tookMs, onLate: options.onLate });
     } catch (error) {
-      if (stop.aborted) return undefined;
+      if (stop.aborted) return "stopped";
       const fault = ending.aborted && isOfEnding(error, superseded) ? endedFor(superseded) : error;
       const again =
         !ending.aborted && (isBetweenUs(error) || (isRetryable(error) && attempt + 1 < triesMax));
@@ -104,7 +104,7 @@ export async function settleEntry(
         onWait(error);
         await sleep(backoffMs(attempt, random(), backoff), awake);
       }
-      if (stop.aborted) return undefined;
+      if (stop.aborted) return "stopped";
       if (again && !superseded.aborted) continue;
       const detail = superseded.aborted
         ? { ...describe(fault), superseded_by: Number(superseded.reason) }

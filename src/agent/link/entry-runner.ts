@@ -14,7 +14,7 @@ import {
 } from "../../wire/journal.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import { refusedReceipt, settleEntry, type Appliers, type Settled } from "./entry-outcome.ts";
-import { Lanes, type JobSignals, type Unfinished } from "./lanes.ts";
+import { Lanes, type Abandoned, type JobSignals, type Unfinished } from "./lanes.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LinkTelemetry } from "./link-telemetry.ts";
 import type { LinkTimings } from "./link-timings.ts";
@@ -68,7 +68,7 @@ export class EntryRunner {
       const { entry } = decoded;
       this.#addJob(entry, async (signals) => {
         const settled = await this.#settle(entry, signals);
-        if (settled !== undefined) await this.#record(item, settled, signals.stop);
+        if (settled !== "stopped") await this.#record(item, settled, signals.stop);
       });
       return;
     }
@@ -83,8 +83,7 @@ export class EntryRunner {
     });
   }
 
-  /** Nothing is under way any more when it resolves with true. */
-  async abandon(waitMs: number): Promise<boolean> {
+  async abandon(waitMs: number): Promise<Abandoned> {
     return this.#lanes.abandon(waitMs);
   }
 
@@ -123,7 +122,7 @@ export class EntryRunner {
       const { entry } = decoded;
       this.#addJob(entry, async (signals) => {
         const settled = await this.#settle(entry, signals);
-        if (settled === undefined) return;
+        if (settled === "stopped") return;
         if (entry.kind !== "cache.clear") await this.#finish(settled.receipt, signals.stop);
         else if (settled.later !== undefined) void this.#awaitGone(settled.later);
         else if (settled.receipt.phase === "applied")
@@ -132,7 +131,7 @@ export class EntryRunner {
     }
   }
 
-  async #settle(entry: KnownEntry, signals: JobSignals): Promise<Settled | undefined> {
+  async #settle(entry: KnownEntry, signals: JobSignals): Promise<Settled | "stopped"> {
     const { appliers, random, timings, telemetry } = this.#deps;
     const settled = await settleEntry(entry, {
       appliers,
@@ -142,7 +141,7 @@ export class EntryRunner {
       onWait: (error) => telemetry.waiting(entry, error),
       onLate: (error) => telemetry.late(entry, error),
     });
-    if (settled !== undefined) telemetry.settled(entry.kind, settled.receipt);
+    if (settled !== "stopped") telemetry.settled(entry.kind, settled.receipt);
     return settled;
   }
 

@@ -119,14 +119,14 @@ export class Follower {
     return this.#catchingUp;
   }
 
-  /** One page, long-polled for `waitMs`; the head that it told, undefined when nothing can be asked now. Throws what the request throws. */
-  async fetchPage(waitMs: number, stop: AbortSignal): Promise<number | undefined> {
+  /** One page, long-polled for `waitMs`; the head that it told. `not-asked`: nothing can be asked now. Throws what the request throws. */
+  async fetchPage(waitMs: number, stop: AbortSignal): Promise<number | "not-asked"> {
     await this.#resyncing;
     const { epoch } = this.#deps.ledger.position;
-    if (epoch === null || stop.aborted || this.#closed) return undefined;
+    if (epoch === null || stop.aborted || this.#closed) return "not-asked";
     if (this.#runner.size > pendingLow) {
       this.#missed = true;
-      return undefined;
+      return "not-asked";
     }
     const { seq: after, chain } = this.#received;
     const { generation } = this.#runner;
@@ -166,7 +166,7 @@ export class Follower {
     for (;;) {
       const before = this.#received.seq;
       const head = await this.fetchPage(0, this.#deps.stop);
-      if (head === undefined || this.#closed) return;
+      if (head === "not-asked" || this.#closed) return;
       const grows = this.#received.seq > before && this.#received.seq < this.#headSeq;
       if (!grows && !this.#missed) return;
     }
@@ -236,7 +236,7 @@ export class Follower {
 
   async #takeSnapshot(): Promise<void> {
     const { ledger, central, applySnapshot, stop, timings, onReceipt } = this.#deps;
-    if (!(await this.#runner.abandon(timings.abandonMs)))
+    if ((await this.#runner.abandon(timings.abandonMs)) === "still-running")
       throw new AccelError("INTERNAL", "entries under way did not stop for the snapshot");
     const beganMs = performance.now();
     const snapshot = await central.getSnapshot(stop);

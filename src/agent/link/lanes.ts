@@ -30,6 +30,9 @@ type Pending = {
   readonly since: Date;
 };
 
+/** `still-running`: something did not end in the time that it had. */
+export type Abandoned = "ended" | "still-running";
+
 export class Lanes {
   readonly #pending = new Set<Pending>();
   readonly #tails = new Map<string, Promise<void>>();
@@ -89,14 +92,14 @@ export class Lanes {
     return [...this.#pending].some(({ job }) => job.seq <= seq && job.kind !== "viewset.import");
   }
 
-  /** Nothing new begins, what runs is told to stop. False: something did not within `waitMs`. */
-  async abandon(waitMs: number): Promise<boolean> {
+  /** Nothing new begins, what runs is told to stop. */
+  async abandon(waitMs: number): Promise<Abandoned> {
     this.#stop.abort();
     const deadline = new AbortController();
-    const ended = Promise.all(this.#tails.values()).then(() => true);
-    const late = sleep(waitMs, deadline.signal).then(() => false);
-    const inTime = await Promise.race([ended, late]);
+    const ended = Promise.all(this.#tails.values()).then((): Abandoned => "ended");
+    const late = sleep(waitMs, deadline.signal).then((): Abandoned => "still-running");
+    const abandoned = await Promise.race([ended, late]);
     deadline.abort();
-    return inTime;
+    return abandoned;
   }
 }

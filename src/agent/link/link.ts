@@ -175,7 +175,7 @@ export class Link implements AsyncDisposable {
   async #contact(): Promise<number> {
     try {
       const token = await this.#begin();
-      if (token === undefined) return 0;
+      if (token === "stopped") return 0;
       const end = await this.#runChannel(token);
       if (end.kind === "drained") return Math.min(end.reconnectAfterMs, drainMsMax);
       if (end.kind === "ended") {
@@ -191,11 +191,11 @@ export class Link implements AsyncDisposable {
     return 0;
   }
 
-  /** Token and history, before anything else is asked. Undefined when stopped. */
-  async #begin(): Promise<AgentToken | undefined> {
+  /** Token and history, before anything else is asked. */
+  async #begin(): Promise<AgentToken | "stopped"> {
     const { client, db } = this.#options;
     const token = await orStopped(client.token(), this.#stop);
-    if (token === undefined) return undefined;
+    if (token === undefined) return "stopped";
     const site = db.get("deployment_site_id");
     if (site !== token.deploymentSiteId) {
       // The settings name another deployment site than before: its journal is another.
@@ -203,7 +203,7 @@ export class Link implements AsyncDisposable {
       db.put({ deployment_site_id: token.deploymentSiteId });
     }
     await this.#follower.settleHistory();
-    return this.#stop.aborted ? undefined : token;
+    return this.#stop.aborted ? "stopped" : token;
   }
 
   async #runChannel(token: AgentToken): Promise<ChannelEnd> {
@@ -234,7 +234,7 @@ export class Link implements AsyncDisposable {
   /** Beside the channel. Never rejects. */
   async #poll(): Promise<void> {
     try {
-      if ((await this.#begin()) === undefined) return;
+      if ((await this.#begin()) === "stopped") return;
       await this.#follower.catchUp();
       this.#reached();
       if (this.#send !== undefined) return;

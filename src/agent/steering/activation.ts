@@ -56,6 +56,9 @@ type Version = ViewsetRef & { readonly judged: Judged };
 
 type Change = { readonly book: ReleaseBook; readonly corrections: readonly Correction[] };
 
+/** `not-linked`: nothing was changed, for the domain is not linked, or no longer. */
+type ServeOutcome = "served" | "not-linked";
+
 export class Activations {
   readonly #ports: ActivationPorts;
 
@@ -78,13 +81,13 @@ export class Activations {
     const isInForce = inForceOf(books.of(domain))?.manifest === wish.manifest;
     const version = { ...wish, judged: isInForce ? "as taken" : "anew" } as const;
     try {
-      const isServed = await this.#serve(domain, version, signal, (book) => {
+      const outcome = await this.#serve(domain, version, signal, (book) => {
         // An operator may have been faster.
         if (settledWish(book, wish, entry)?.phase === "refused")
           throw new AccelError("CONFLICT", "it was pinned or quarantined meanwhile");
         return { book: granted(book, wish, this.#limits()), corrections: [] };
       });
-      if (!isServed) return notLinked(domain, "no longer");
+      if (outcome === "not-linked") return notLinked(domain, "no longer");
     } catch (error) {
       if (isRefusal(error) || codeOf(error) === "CONFLICT")
         return this.#failed(domain, wish, error);
@@ -144,13 +147,14 @@ export class Activations {
     signal: AbortSignal,
   ): Promise<void> {
     const version = { ...back.to, judged: "as taken" } as const;
-    const isServed = await this.#serve(domain, version, signal, (book) => {
+    const outcome = await this.#serve(domain, version, signal, (book) => {
       const reason = overtakes(book);
       if (reason !== undefined) throw new AccelError("CONFLICT", reason);
       const next = wentBack(book, back, this.#limits());
       return { book: next, corrections: correctionsOf(next) };
     });
-    if (!isServed) throw new AccelError("NOT_FOUND", `${domain} is no longer linked`);
+    if (outcome === "not-linked")
+      throw new AccelError("NOT_FOUND", `${domain} is no longer linked`);
     this.#ports.watch.wentBack(domain, back.to, back.by);
   }
 
@@ -161,13 +165,14 @@ export class Activations {
     if (wish === null)
       throw new AccelError("NOT_FOUND", `central wants no version of ${domain} on this host`);
     try {
-      const isServed = await this.#serve(domain, { ...wish, judged: "anew" }, signal, (book) => {
+      const outcome = await this.#serve(domain, { ...wish, judged: "anew" }, signal, (book) => {
         if (book.wish?.manifest !== wish.manifest)
           throw new AccelError("CONFLICT", "central wants another version meanwhile");
         const next = granted(book, book.wish, this.#limits());
         return { book: next, corrections: correctionsOf(next) };
       });
-      if (!isServed) throw new AccelError("NOT_FOUND", `${domain} is no longer linked`);
+      if (outcome === "not-linked")
+        throw new AccelError("NOT_FOUND", `${domain} is no longer linked`);
     } catch (error) {
       if (isRefusal(error)) {
         this.#failed(domain, wish, error);
@@ -179,16 +184,13 @@ export class Activations {
     return wish;
   }
 
-  /**
-   * False: the domain is not linked, or no longer; nothing was changed then. `signal` ends it until the commit. What this disk damaged is fetched again:
-   * that is no fault of the version, unless it happens twice.
-   */
+  /** `signal` ends it until the commit. What this disk damaged is fetched again: that is no fault of the version, unless it happens twice. */
   async #serve(
     domain: string,
     ref: Version,
     signal: AbortSignal,
     change: (book: ReleaseBook) => Change,
-  ): Promise<boolean> {
+  ): Promise<ServeOutcome> {
     try {
       return await this.#tryToServe(domain, ref, signal, change);
     } catch (error) {
@@ -204,10 +206,10 @@ export class Activations {
     { manifest, judged }: Version,
     signal: AbortSignal,
     change: (book: ReleaseBook) => Change,
-  ): Promise<boolean> {
+  ): Promise<ServeOutcome> {
     const { serving, viewsets, books, watch } = this.#ports;
     const names = serving.names(domain);
-    if (names === undefined) return false;
+    if (names === undefined) return "not-linked";
     signal.throwIfAborted();
     // Its room is held until the book says that the version is held.
     using ready = await viewsets.prepare(manifest, names, signal, judged);
@@ -225,12 +227,11 @@ export class Activations {
       signal.throwIfAborted();
       await inspectStaged(domain, next, ask);
     });
-    if (isLinked) {
-      watch.isWhole(domain);
-      watch.judged(domain, ready);
-      watch.tell(domain, books.of(domain));
-    }
-    return isLinked;
+    if (!isLinked) return "not-linked";
+    watch.isWhole(domain);
+    watch.judged(domain, ready);
+    watch.tell(domain, books.of(domain));
+    return "served";
   }
 
   #failed(domain: string, wish: Wish, error: unknown): EntryOutcome {

@@ -18,7 +18,10 @@ export type RepairPorts = {
   readonly stop: AbortSignal;
 };
 
-type Repair = { readonly files: Set<Sha256>; readonly done: Promise<boolean> };
+/** `given-up`: another version took its place, central does not have the files any more, or this was stopped. */
+export type Mended = "whole" | "given-up";
+
+type Repair = { readonly files: Set<Sha256>; readonly done: Promise<Mended> };
 
 export class Repairs implements AsyncDisposable {
   readonly #ports: RepairPorts;
@@ -32,16 +35,13 @@ export class Repairs implements AsyncDisposable {
     this.#stop = AbortSignal.any([ports.stop, this.#own.signal]);
   }
 
-  /**
-   * Those of these files that are damaged are fetched again, however long that takes. False: another version took its place, central does not have them any
-   * more, or this was stopped. Never rejects.
-   */
+  /** Those of these files that are damaged are fetched again, however long that takes. Never rejects. */
   async mend(
     domain: string,
     manifest: Sha256,
     damaged: readonly Sha256[],
     reason: string,
-  ): Promise<boolean> {
+  ): Promise<Mended> {
     const key = `${domain} ${manifest}`;
     const known = this.#repairs.get(key);
     if (known !== undefined) {
@@ -66,22 +66,22 @@ export class Repairs implements AsyncDisposable {
     manifest: Sha256,
     files: Set<Sha256>,
     reason: string,
-  ): Promise<boolean> {
+  ): Promise<Mended> {
     const { serving, viewsets, health, log, random } = this.#ports;
     const about = `a file of the version of ${domain} in force cannot be read: ${reason}`;
     const hint = "It is fetched again from central. If it happens again, check the disk.";
     health.raise("viewset_damaged", "error", about, hint, domain);
     log.error({ domain, manifest, reason }, "a file in force cannot be read; it is fetched again");
-    let isWhole = false;
+    let mended: Mended = "given-up";
     const fetchAgain = async (): Promise<void> => {
       const served = serving.state.domains.find(({ name }) => name === domain);
       const names = serving.names(domain);
       const missed = [...files];
-      isWhole = false;
+      mended = "given-up";
       if (served?.manifest === manifest && names !== undefined) {
         await viewsets.dropDamaged(missed);
         using _ = await viewsets.prepare(manifest, names, this.#stop, "as taken");
-        isWhole = true;
+        mended = "whole";
       }
       for (const file of missed) files.delete(file);
     };
@@ -93,11 +93,11 @@ export class Repairs implements AsyncDisposable {
           onFailure: (error) => codeOf(error) !== "VIEWSET_INVALID",
         });
       health.settle("viewset_damaged", domain);
-      return isWhole;
+      return mended;
     } catch (error) {
       if (!this.#stop.aborted)
         log.error({ domain, error: messageOf(error) }, "a file in force cannot be fetched again");
-      return false;
+      return "given-up";
     } finally {
       this.#repairs.delete(`${domain} ${manifest}`); // Nothing is noted between its last look at the files and this.
     }

@@ -29,6 +29,11 @@ export type SetOutcome =
     }
   | { readonly kind: "refused"; readonly reason: string };
 
+/** `whole`: it was fetched whole. Refused: the one of before stays. */
+export type SetTaken =
+  | { readonly kind: "taken"; readonly whole: boolean }
+  | { readonly kind: "refused"; readonly reason: string };
+
 export class SetChanges {
   readonly #ports: SetChangesPorts;
   /** One change of a set at a time, whoever wants it; bounded by the sets of the linked hosts. */
@@ -51,30 +56,29 @@ export class SetChanges {
     });
   }
 
-  /** The set as a snapshot tells of it; not yet in force when it resolves, the caller publishes. A text: why it was refused. */
-  async take(state: BotSetState, signal: AbortSignal): Promise<string | undefined> {
+  /** The set as a snapshot tells of it; not yet in force when it resolves, the caller publishes. */
+  async take(state: BotSetState, signal: AbortSignal): Promise<SetTaken> {
     const name: SetName = { host: state.domain, kind: state.set };
     return this.#alone(name, async () => {
       const taken = await this.#take(state, signal);
-      if ("reason" in taken) return taken.reason;
-      this.#ports.watch.current(name);
-      return undefined;
+      if (taken.kind === "taken") this.#ports.watch.current(name);
+      return taken;
     });
   }
 
-  /** A snapshot does not have the set, though its host is linked. A text: why it stays. */
-  async empty(set: SetVersion, signal: AbortSignal): Promise<string | undefined> {
+  /** A snapshot does not have the set, though its host is linked: it is taken as empty, or stays. */
+  async empty(set: SetVersion, signal: AbortSignal): Promise<SetTaken> {
     const { sets, watch } = this.#ports;
     return this.#alone(set, async () => {
       const none = { ...set, count: 0, digest: "0".repeat(64) };
       const reason = sets.refusal(none, false);
       if (reason !== undefined) {
         watch.behind(set, "shrunk", reason);
-        return reason;
+        return { kind: "refused", reason };
       }
       await sets.replace(none, nothing(), signal);
       watch.current(set);
-      return undefined;
+      return { kind: "taken", whole: true };
     });
   }
 
@@ -90,33 +94,29 @@ export class SetChanges {
     const { client, watch } = this.#ports;
     try {
       const taken = await this.#take(await client.getBotSet(name.host, name.kind, signal), signal);
-      return "reason" in taken
-        ? { kind: "refused", reason: taken.reason }
-        : await this.#inForce(name, taken.whole);
+      return taken.kind === "refused" ? taken : await this.#inForce(name, taken.whole);
     } catch (error) {
       if (!signal.aborted) watch.behind(name, "unavailable", messageOf(error));
       throw error;
     }
   }
 
-  async #take(
-    state: BotSetState,
-    signal: AbortSignal,
-  ): Promise<{ readonly whole: boolean } | { readonly reason: string }> {
+  async #take(state: BotSetState, signal: AbortSignal): Promise<SetTaken> {
     const { sets, contents, watch } = this.#ports;
     const { domain: host, set: kind, version, count, digest, blob, shrink_meant: isMeant } = state;
     const before = this.#own({ host, kind });
     // After one whole set the changes that led to it come in as mismatches too, a burst of marks by the hundred.
-    if (before?.version === version && before.digest === digest) return { whole: false };
+    if (before?.version === version && before.digest === digest)
+      return { kind: "taken", whole: false };
     const reason = sets.refusal({ host, kind, count }, isMeant);
     if (reason !== undefined) {
       watch.behind({ host, kind }, "shrunk", reason);
-      return { reason };
+      return { kind: "refused", reason };
     }
     const elements = count === 0 ? nothing() : contents.read(blob, signal);
     await sets.replace({ host, kind, version, count, digest }, elements, signal);
     watch.fetched({ host, kind });
-    return { whole: true };
+    return { kind: "taken", whole: true };
   }
 
   async #inForce(name: SetName, whole: boolean): Promise<SetOutcome> {

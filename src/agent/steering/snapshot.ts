@@ -8,6 +8,7 @@ import type { Snapshot } from "../../wire/snapshot.ts";
 import { applierOf, type EntryOutcome } from "../link/entry-outcome.ts";
 import { changeDomains, createAppliers, type SteeringPorts } from "./appliers.ts";
 import { documentOf } from "./serving.ts";
+import type { SetTaken } from "./set-changes.ts";
 import { takeVault } from "./vault-changes.ts";
 
 export type SnapshotOutcome = {
@@ -95,8 +96,8 @@ async function takeSets(
 ): Promise<SnapshotOutcome["kept_sets"]> {
   const left = new Map(sets.list().map((set) => [`${set.kind}/${set.host}`, set]));
   const kept: SnapshotOutcome["kept_sets"][number][] = [];
-  const keep = (domain: string, set: BotSet, reason: string | undefined): void => {
-    if (reason !== undefined) kept.push({ domain, set, reason });
+  const keep = (domain: string, set: BotSet, taken: SetTaken): void => {
+    if (taken.kind === "refused") kept.push({ domain, set, reason: taken.reason });
   };
   for (const state of bots) {
     left.delete(`${state.set}/${state.domain}`);

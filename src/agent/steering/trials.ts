@@ -130,8 +130,8 @@ export class Trials implements AsyncDisposable {
       const { reason, damaged } = fault;
       if (damaged.every((file) => mended.has(file))) return { kind: "failed", reason };
       for (const file of damaged) mended.add(file);
-      const isWhole = await repairs.mend(domain, manifest, damaged, reason);
-      return isWhole ? await this.#look(domain, manifest, mended) : { kind: "fine" };
+      const outcome = await repairs.mend(domain, manifest, damaged, reason);
+      return outcome === "whole" ? await this.#look(domain, manifest, mended) : { kind: "fine" };
     } catch (error) {
       // A host that is too busy to answer is not the version's fault.
       log.warn({ domain, code: codeOf(error), error: messageOf(error) }, "a trial could not probe");

@@ -179,7 +179,7 @@ class WatchedSite implements AsyncDisposable {
       if (seen === this.#seen || this.#options.stop.aborted) return;
       const isFirst = this.#isFirst;
       const before = this.#document?.sha256;
-      this.#seen = (await this.#read(viewsRoot)) ? seen : "";
+      this.#seen = (await this.#read(viewsRoot)) === "read" ? seen : "";
       this.#isFirst = false;
       if (!isFirst && this.#document?.sha256 !== before)
         this.#options.onChange(this.#location.domain);
@@ -239,20 +239,19 @@ class WatchedSite implements AsyncDisposable {
     }
   }
 
-  /** False: the file could not be read. */
-  async #read(viewsRoot: string | undefined): Promise<boolean> {
+  async #read(viewsRoot: string | undefined): Promise<"read" | "unreadable"> {
     const { devlove_file: file, views_dir: viewsDir } = this.#location;
     const bytes = await readDevloveFile(file, this.#options.stop);
     if (bytes instanceof Error) {
       this.#judge(bytes.message);
-      return false;
+      return "unreadable";
     }
     const read = readDevlove(devloveSchemaId, bytes, this.#names(), this.#options.backendRules);
     if (read.ok) this.#document = { sha256: sha256Of(bytes), devlove: read.devlove };
     if (!read.ok) this.#judge(`devlove_file ${file}: ${boundedLine(read.reasons)}`);
     else if (viewsRoot === undefined) this.#judge(`views_dir ${viewsDir} does not exist`);
     else this.#judge(undefined);
-    return true;
+    return "read";
   }
 
   #judge(reason: string | undefined): void {

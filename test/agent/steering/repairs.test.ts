@@ -157,12 +157,12 @@ test("what is on trial, and what is served no more, is left alone", async () => 
 
 test("mending answers whether the version is whole by then", async () => {
   await using scene = new Scene();
-  const mend = async (manifest: string): Promise<boolean> =>
+  const mend = async (manifest: string) =>
     scene.repairs.mend("a.example", digestOf(manifest), [lost], "EIO");
-  expect(await mend("one")).toBe(true);
+  expect(await mend("one")).toBe("whole");
   expect(scene.dropped).toEqual([lost]);
   // Another one took its place.
-  expect(await mend("before")).toBe(false);
+  expect(await mend("before")).toBe("given-up");
   expect(scene.prepared).toEqual(["a.example"]);
   expect(scene.health.list()).toEqual([]);
 });
@@ -170,7 +170,7 @@ test("mending answers whether the version is whole by then", async () => {
 test("a file of a version that central has no more is told as not mended", async () => {
   await using scene = new Scene();
   scene.refusal = new AccelError("VIEWSET_INVALID", "no such version");
-  expect(await scene.repairs.mend("a.example", digestOf("one"), [lost], "EIO")).toBe(false);
+  expect(await scene.repairs.mend("a.example", digestOf("one"), [lost], "EIO")).toBe("given-up");
   expect(scene.prepared).toEqual(["a.example"]);
   expect(scene.health.list()).toMatchObject([{ code: "viewset_damaged" }]);
 });

@@ -16,7 +16,7 @@ import { Rig } from "./rig.ts";
 /** A trial of a.example whose waits are ended by hand. */
 function trialsOf(
   rig: Rig,
-  mend: Repairs["mend"] = async () => false,
+  mend: Repairs["mend"] = async () => "given-up",
 ): { readonly trials: Trials; readonly round: () => void } {
   const waiting: (() => void)[] = [];
   const trials = new Trials({
@@ -158,7 +158,7 @@ async function damagedOnTrial(disk: Disk, { timesDamaged }: { readonly timesDama
   };
   const { trials, round } = trialsOf(rig, async (...damage) => {
     mended.push(damage);
-    return true;
+    return "whole";
   });
   trials.begin(domain, digestOf("two"));
   await until("the trial is over", () => (round(), trials.until(domain) === undefined));
