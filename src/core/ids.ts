@@ -26,8 +26,8 @@ export function parseSha256(raw: unknown): Sha256 | undefined {
   return typeof raw === "string" && /^[0-9a-f]{64}$/.test(raw) ? (raw as Sha256) : undefined;
 }
 
-export function sha256Of(bytes: Uint8Array): Sha256 {
-  return createHash("sha256").update(bytes).digest("hex") as Sha256; // It is one by its making.
+export function sha256Of(data: string | Uint8Array): Sha256 {
+  return createHash("sha256").update(data).digest("hex") as Sha256; // It is one by its making.
 }
 
 /** RFC 1035 §2.3.4, without the dot at the end. */

@@ -98,7 +98,7 @@ export class FakeChannel implements Disposable {
   hello(
     epoch: string | null,
     seq = 0,
-    chain = chainStart,
+    chain: string = chainStart,
     instanceId = "instance-1",
     bootId = "b1",
   ): void {

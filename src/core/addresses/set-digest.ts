@@ -4,10 +4,11 @@
 //   digest   = sum of SHA-256(element) as a 256-bit number, mod 2^256, in lower-case hex
 
 import { hash } from "node:crypto";
+import type { Sha256 } from "../ids.ts";
 
 export type SetElement = { readonly bot: string; readonly range: string };
 
-export const emptySetDigest = "0".repeat(64);
+export const emptySetDigest = "0".repeat(64) as Sha256; // Of its form.
 
 const modulus = 1n << 256n;
 
@@ -24,7 +25,7 @@ export function changedSetDigest(
   before: string,
   added: Iterable<SetElement>,
   removed: Iterable<SetElement>,
-): string {
+): Sha256 {
   let sum = BigInt(`0x${before}`);
   for (const element of added) sum += elementNumber(element);
   for (const element of removed) sum -= elementNumber(element);
@@ -32,10 +33,11 @@ export function changedSetDigest(
 }
 
 /** The digest of a set of which one part, known by its own digest, gives way to another. */
-export function exchangedSetDigest(set: string, partBefore: string, partAfter: string): string {
+export function exchangedSetDigest(set: string, partBefore: string, partAfter: string): Sha256 {
   return digestText(BigInt(`0x${set}`) - BigInt(`0x${partBefore}`) + BigInt(`0x${partAfter}`));
 }
 
-function digestText(sum: bigint): string {
-  return (((sum % modulus) + modulus) % modulus).toString(16).padStart(64, "0");
+function digestText(sum: bigint): Sha256 {
+  // Of its form.
+  return (((sum % modulus) + modulus) % modulus).toString(16).padStart(64, "0") as Sha256;
 }

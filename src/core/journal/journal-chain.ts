@@ -3,10 +3,10 @@
 //   chain(0) = 64 zeros
 //   chain(n) = SHA-256( chain(n-1) "\n" seq "\n" kind "\n" at "\n" SHA-256(canonical body) )   in lower-case hex
 
-import { createHash } from "node:crypto";
+import { sha256Of, type Sha256 } from "../ids.ts";
 import { canonicalJson, type Json } from "./canonical-json.ts";
 
-export const chainStart = "0".repeat(64);
+export const chainStart = "0".repeat(64) as Sha256; // Of its form.
 
 export type ChainLink = {
   readonly seq: number;
@@ -15,10 +15,10 @@ export type ChainLink = {
   readonly bodyDigest: string;
 };
 
-export function bodyDigest(body: Json): string {
-  return createHash("sha256").update(canonicalJson(body)).digest("hex");
+export function bodyDigest(body: Json): Sha256 {
+  return sha256Of(canonicalJson(body));
 }
 
-export function nextChain(before: string, { seq, kind, at, bodyDigest: body }: ChainLink): string {
-  return createHash("sha256").update(`${before}\n${seq}\n${kind}\n${at}\n${body}`).digest("hex");
+export function nextChain(before: string, { seq, kind, at, bodyDigest: body }: ChainLink): Sha256 {
+  return sha256Of(`${before}\n${seq}\n${kind}\n${at}\n${body}`);
 }

@@ -5,7 +5,7 @@
 
 import { decodeReport, type Report, type Traffic } from "../../../wire/channel.ts";
 import type { Queries } from "../engine/database.ts";
-import type { NoticeTables } from "../notices/notice-tables.ts";
+import type { StoreTables } from "../engine/schema.ts";
 
 export type AlertRules = {
   /** Of `latency_buckets`: what is not within is slow. Seconds. */
@@ -19,7 +19,7 @@ const usualRules: AlertRules = { slowAboveS: 2, slowPercent: 50, slowRequests: 5
 
 type Domain = Report["domains"][number];
 type Backend = Domain["backend"];
-type TroubleKind = NoticeTables["backend_troubles"]["kind"];
+type TroubleKind = StoreTables["backend_troubles"]["kind"];
 /** `verdict` undefined: too little happened to say. */
 type Sample = {
   readonly kind: TroubleKind;

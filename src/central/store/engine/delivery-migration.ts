@@ -7,41 +7,60 @@ import {
   emptySetDigest,
   type SetElement,
 } from "../../../core/addresses/set-digest.ts";
-import { index, isPostgres, table, type Db } from "./migration-tables.ts";
+import { isPostgres, runStatements, type Db } from "./statements.ts";
 
 const pageRows = 10_000;
 
+const toldSets = `
+  ALTER TABLE bot_sets ADD COLUMN journaled_version integer DEFAULT 0 NOT NULL;
+  ALTER TABLE bot_sets ADD COLUMN pending integer DEFAULT 0 NOT NULL;
+  ALTER TABLE bot_sets ADD COLUMN meant_from integer DEFAULT 0 NOT NULL;
+  UPDATE bot_sets SET journaled_version = version;
+  CREATE TABLE bot_changes (
+    id $id, bot_set_id integer → bot_sets, is_added integer NOT NULL, bot text NOT NULL, range text NOT NULL
+  );
+  CREATE INDEX bot_changes_bot_set_id ON bot_changes (bot_set_id);
+  CREATE TABLE bot_set_contents (
+    digest text NOT NULL, blob text NOT NULL, when_created text NOT NULL,
+    CONSTRAINT bot_set_contents_pk PRIMARY KEY (digest)
+  );
+  ALTER TABLE bots ADD COLUMN count integer DEFAULT 0 NOT NULL;
+  ALTER TABLE bots ADD COLUMN digest text DEFAULT '${emptySetDigest}' NOT NULL;
+`;
+
+/** No reference to the bot: a million rows that go with it would block everything; `dead_bots` says whose are swept in the background. */
+const elementsApart = `
+  CREATE TABLE bot_elements (
+    bot_id integer NOT NULL, range text NOT NULL, family integer NOT NULL, first $blob NOT NULL,
+    last $blob NOT NULL, bot_set_id integer NOT NULL,
+    CONSTRAINT bot_elements_pk PRIMARY KEY (bot_id, range)
+  )`;
+const elementsMoved = `
+  INSERT INTO bot_elements (bot_id, range, family, first, last, bot_set_id)
+    SELECT bot_id, range, family, first, last, bot_set_id FROM bot_elements_before;
+  DROP TABLE bot_elements_before`;
+const sweeping = `
+  CREATE INDEX bot_elements_bot_set_id_family_first ON bot_elements (bot_set_id, family, first);
+  CREATE TABLE dead_bots (bot_id integer NOT NULL, CONSTRAINT dead_bots_pk PRIMARY KEY (bot_id))`;
+
 export async function botDelivery(db: Db): Promise<void> {
-  for (const column of ["journaled_version", "pending", "meant_from"])
-    await db.schema
-      .alterTable("bot_sets")
-      .addColumn(column, "integer", (added) => added.notNull().defaultTo(0))
-      .execute();
-  await sql`UPDATE bot_sets SET journaled_version = version`.execute(db);
-  await table(db, "bot_changes", {
-    id: "id",
-    bot_set_id: "→ bot_sets",
-    is_added: "integer!",
-    bot: "text!",
-    range: "text!",
-  }).execute();
-  await index(db, "bot_changes", ["bot_set_id"]);
-  await table(db, "bot_set_contents", { digest: "text!", blob: "text!", when_created: "text!" })
-    .addPrimaryKeyConstraint("bot_set_contents_pk", ["digest"])
-    .execute();
+  await runStatements(db, toldSets);
   await digestsByBot(db);
-  await elementsApart(db);
+  // On PostgreSQL constraints keep their names, and there was no release before this step: no elements either.
+  if (isPostgres(db)) await runStatements(db, `DROP TABLE bot_elements; ${elementsApart}`);
+  else
+    await runStatements(
+      db,
+      `ALTER TABLE bot_elements RENAME TO bot_elements_before; ${elementsApart}; ${elementsMoved}`,
+    );
+  await runStatements(db, sweeping);
+  // Whichever way a bot goes, by a removal or with its domain or customer.
+  if (isPostgres(db)) return diesOnPostgres(db);
+  await sql`CREATE TRIGGER bots_die AFTER DELETE ON bots BEGIN
+    INSERT INTO dead_bots (bot_id) VALUES (old.id); END`.execute(db);
 }
 
 async function digestsByBot(db: Db): Promise<void> {
-  await db.schema
-    .alterTable("bots")
-    .addColumn("count", "integer", (added) => added.notNull().defaultTo(0))
-    .execute();
-  await db.schema
-    .alterTable("bots")
-    .addColumn("digest", "text", (added) => added.notNull().defaultTo(emptySetDigest))
-    .execute();
   const { rows: bots } = await sql<{ id: number; name: string }>`SELECT id, name FROM bots`.execute(
     db,
   );
@@ -60,36 +79,6 @@ async function digestsByBot(db: Db): Promise<void> {
     }
     await sql`UPDATE bots SET count = ${count}, digest = ${digest} WHERE id = ${id}`.execute(db);
   }
-}
-
-/** No reference to the bot: a million rows that go with it would block everything; `dead_bots` says whose are swept in the background. */
-async function elementsApart(db: Db): Promise<void> {
-  // On PostgreSQL constraints keep their names, and there was no release before this step: no elements either.
-  if (isPostgres(db)) await db.schema.dropTable("bot_elements").execute();
-  else await sql`ALTER TABLE bot_elements RENAME TO bot_elements_before`.execute(db);
-  await table(db, "bot_elements", {
-    bot_id: "integer!",
-    range: "text!",
-    family: "integer!",
-    first: "blob!",
-    last: "blob!",
-    bot_set_id: "integer!",
-  })
-    .addPrimaryKeyConstraint("bot_elements_pk", ["bot_id", "range"])
-    .execute();
-  if (!isPostgres(db)) {
-    await sql`INSERT INTO bot_elements (bot_id, range, family, first, last, bot_set_id)
-    SELECT bot_id, range, family, first, last, bot_set_id FROM bot_elements_before`.execute(db);
-    await db.schema.dropTable("bot_elements_before").execute();
-  }
-  await index(db, "bot_elements", ["bot_set_id", "family", "first"]);
-  await table(db, "dead_bots", { bot_id: "integer!" })
-    .addPrimaryKeyConstraint("dead_bots_pk", ["bot_id"])
-    .execute();
-  // Whichever way a bot goes, by a removal or with its domain or customer.
-  if (isPostgres(db)) return diesOnPostgres(db);
-  await sql`CREATE TRIGGER bots_die AFTER DELETE ON bots BEGIN
-    INSERT INTO dead_bots (bot_id) VALUES (old.id); END`.execute(db);
 }
 
 async function diesOnPostgres(db: Db): Promise<void> {

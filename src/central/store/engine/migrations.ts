@@ -1,423 +1,366 @@
-// How the store came to be, step by step. A step that has been released is never changed; Kysely keeps the list of those done.
+// How the store came to be, step by step. A step that has been released is never changed; Kysely keeps the list of those done. Steps see the schema of their own day:
+// what follows must not change with schema.ts.
+//
+// Each is SQL that SQLite and PostgreSQL (15 and newer) both take, in three words that differ or repeat: statements.ts has what they stand for.
 
-import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 import { botDelivery } from "./delivery-migration.ts";
-import { index, table, type Db } from "./migration-tables.ts";
-import { notices } from "./notice-migration.ts";
-import { packagesAndAudit } from "../operator-tables.ts";
+import { runStatements, type Db } from "./statements.ts";
 
-export const migrations: Readonly<Record<string, Migration>> = {
-  "0001-people": { up: people },
-  "0002-sites-and-domains": { up: sitesAndDomains },
-  "0003-viewsets": { up: viewsets },
-  "0004-bots": { up: bots },
-  "0005-journal": { up: journal },
-  "0006-bot-elements-by-set": { up: elementsBySet },
-  "0007-bot-delivery": { up: botDelivery },
-  "0008-unreviewed-bots": { up: unreviewedBots },
-  "0009-vault": { up: vault },
-  "0010-packages-and-audit": { up: packagesAndAudit },
-  "0011-restores": { up: restores },
-  "0012-notices": { up: notices },
-  "0013-locked-users": { up: lockedUsers },
-  "0014-held-bots": { up: heldBots },
-  "0015-turns": { up: turns },
-  "0016-positions": { up: positions },
-  "0017-set-deployments": { up: setDeployments },
-};
-
-async function people(db: Db): Promise<void> {
-  await table(db, "store", { id: "integer!", epoch: "text!", when_created: "text!" })
-    .addPrimaryKeyConstraint("store_pk", ["id"])
-    .execute();
-  await table(db, "customers", {
-    id: "id",
-    name: "text!",
-    created_by_user_id: "integer",
-    when_created: "text!",
-  }).execute();
-  await table(db, "users", {
-    id: "id",
-    customer_id: "→ customers",
-    username: "text!",
-    email: "text!",
-    first_name: "text!",
-    last_name: "text!",
-    password_hash: "text",
-    may_publish: "integer!",
-    may_read_logs: "integer!",
-    date_joined: "text!",
-  })
-    .addUniqueConstraint("users_username", ["username"])
-    .execute();
-  await table(db, "tokens", {
-    id: "id",
-    user_id: "→ users",
-    digest: "text!",
-    when_created: "text!",
-    when_revoked: "text",
-  })
-    .addUniqueConstraint("tokens_digest", ["digest"])
-    .execute();
-  await table(db, "idempotency", {
-    scope: "text!",
-    key: "text!",
-    request_digest: "text!",
-    status: "integer!",
-    answer_sealed: "text!",
-    when_created: "text!",
-  })
-    .addPrimaryKeyConstraint("idempotency_pk", ["scope", "key"])
-    .execute();
-}
-
-async function sitesAndDomains(db: Db): Promise<void> {
-  await table(db, "deployment_sites", {
-    id: "id",
-    customer_id: "integer!", // No reference: a deleted site outlives its customer as a name.
-    created_by_user_id: "integer!",
-    name16: "text!",
-    secret_sealed: "text!",
-    secret_old_sealed: "text",
-    secret_old_until: "text",
-    when_created: "text!",
-    when_deleted: "text",
-    journal_head: "bigint!",
-    journal_chain: "text!",
-  })
-    .addUniqueConstraint("deployment_sites_name16", ["name16"])
-    .execute();
-  await index(db, "deployment_sites", ["customer_id"]);
-  await table(db, "deployment_site_tags", {
-    deployment_site_id: "→ deployment_sites",
-    tag: "text!",
-    position: "integer!",
-  })
-    .addPrimaryKeyConstraint("deployment_site_tags_pk", ["deployment_site_id", "tag"])
-    .execute();
-  await table(db, "domains", {
-    id: "id",
-    customer_id: "→ customers",
-    created_by_user_id: "integer!",
-    name: "text!",
-    link_tags: "text",
-    active_viewset_id: "integer",
-    when_created: "text!",
-  })
-    .addUniqueConstraint("domains_name_per_customer", ["customer_id", "name"])
-    .execute();
-  await table(db, "sub_domains", {
-    id: "id",
-    domain_id: "→ domains",
-    customer_id: "integer!",
-    name: "text!",
-    share_views_and_views_dir_with_main_domain: "integer!",
-  })
-    .addUniqueConstraint("sub_domains_name_per_customer", ["customer_id", "name"])
-    .execute();
-  await table(db, "domain_links", {
-    domain_id: "→ domains",
-    deployment_site_id: "→ deployment_sites",
-    by_id: "integer!",
-  })
-    .addPrimaryKeyConstraint("domain_links_pk", ["domain_id", "deployment_site_id"])
-    .execute();
-}
-
-async function viewsets(db: Db): Promise<void> {
-  await table(db, "viewsets", {
-    id: "id",
-    domain_id: "→ domains",
-    name: "text!",
-    comment: "text!",
-    files_blob: "text",
-    manifest_blob: "text",
-    when_created: "text!",
-    when_obsoleted: "text",
-  })
-    .addUniqueConstraint("viewsets_name_per_domain", ["domain_id", "name"])
-    .execute();
-  await table(db, "viewset_deployments", {
-    domain_id: "→ domains",
-    deployment_site_id: "integer!",
-    viewset_id: "integer!",
-    seq: "bigint!",
-  })
-    .addPrimaryKeyConstraint("viewset_deployments_pk", ["domain_id", "deployment_site_id"])
-    .execute();
-  await table(db, "devlove_files", {
-    id: "id",
-    viewset_id: "→ viewsets",
-    schema_id: "text!",
-    content: "text!",
-  })
-    .addUniqueConstraint("devlove_files_schema_per_viewset", ["viewset_id", "schema_id"])
-    .execute();
-  await table(db, "blobs", { sha256: "text!", size: "bigint!", when_created: "text!" })
-    .addPrimaryKeyConstraint("blobs_pk", ["sha256"])
-    .execute();
-  await table(db, "imports", {
-    id: "text!",
-    domain_id: "→ domains",
-    deployment_site_id: "integer!",
-    viewset_name: "text!",
-    state: "text!",
-    error: "text",
-    viewset_id: "integer",
-    files: "bigint",
-    bytes: "bigint",
-    when_started: "text!",
-    when_ended: "text",
-  })
-    .addPrimaryKeyConstraint("imports_pk", ["id"])
-    .execute();
-}
-
-async function bots(db: Db): Promise<void> {
-  await table(db, "bot_sets", {
-    id: "id",
-    domain_id: "→ domains",
-    host: "text!",
-    kind: "text!",
-    version: "integer!",
-    count: "integer!",
-    digest: "text!",
-  })
-    .addUniqueConstraint("bot_sets_per_host", ["domain_id", "host", "kind"])
-    .execute();
-  await table(db, "bots", { id: "id", bot_set_id: "→ bot_sets", name: "text!" })
-    .addUniqueConstraint("bots_name_per_set", ["bot_set_id", "name"])
-    .execute();
-  await table(db, "bot_elements", {
-    bot_id: "→ bots",
-    range: "text!",
-    family: "integer!",
-    first: "blob!",
-    last: "blob!",
-  })
-    .addPrimaryKeyConstraint("bot_elements_pk", ["bot_id", "range"])
-    .execute();
-  await index(db, "bot_elements", ["family", "first"]);
-  await table(db, "general_policies", {
-    customer_id: "→ customers",
-    unknown_bots_can_access: "integer",
-  })
-    .addPrimaryKeyConstraint("general_policies_pk", ["customer_id"])
-    .execute();
-  await table(db, "domain_policies", {
-    customer_id: "→ customers",
-    domain: "text!",
-    unknown_bots_can_access: "integer!",
-  })
-    .addPrimaryKeyConstraint("domain_policies_pk", ["customer_id", "domain"])
-    .execute();
-  await table(db, "policy_pairs", {
-    customer_id: "→ customers",
-    list: "text!",
-    domain: "text!",
-    bot: "text!",
-  })
-    .addPrimaryKeyConstraint("policy_pairs_pk", ["customer_id", "list", "domain", "bot"])
-    .execute();
-}
-
-async function journal(db: Db): Promise<void> {
-  await table(db, "clears", {
-    id: "text!",
-    domain_id: "→ domains",
-    host: "text",
-    patterns: "text!",
-    when_created: "text!",
-  })
-    .addPrimaryKeyConstraint("clears_pk", ["id"])
-    .execute();
-  await table(db, "clear_deployments", {
-    clear_id: "→ clears",
-    deployment_site_id: "integer!",
-    seq: "bigint!",
-  })
-    .addPrimaryKeyConstraint("clear_deployments_pk", ["clear_id", "deployment_site_id"])
-    .execute();
-  await table(db, "journal_bodies", { digest: "text!", body: "text!" })
-    .addPrimaryKeyConstraint("journal_bodies_pk", ["digest"])
-    .execute();
-  await table(db, "journal", {
-    deployment_site_id: "integer!",
-    seq: "bigint!",
-    kind: "text!",
-    at: "text!",
-    body_digest: "text!",
-    chain: "text!",
-  })
-    .addPrimaryKeyConstraint("journal_pk", ["deployment_site_id", "seq"])
-    .execute();
-  await table(db, "receipts", {
-    deployment_site_id: "integer!",
-    instance_id: "text!",
-    seq: "bigint!",
-    phase: "text!",
-    detail: "text!",
-    took_ms: "integer!",
-    when_received: "text!",
-  })
-    .addPrimaryKeyConstraint("receipts_pk", ["deployment_site_id", "instance_id", "seq", "phase"])
-    .execute();
-  await table(db, "instances", {
-    deployment_site_id: "integer!",
-    instance_id: "text!",
-    agent_version: "text!",
-    edge: "text",
-    applied_seq: "bigint!",
-    last_seen: "text!",
-    last_report: "text",
-    logs_confirmed_at: "text",
-  })
-    .addPrimaryKeyConstraint("instances_pk", ["deployment_site_id", "instance_id"])
-    .execute();
-  await table(db, "agent_tokens", {
-    digest: "text!",
-    deployment_site_id: "integer!",
-    expires_at: "text!",
-  })
-    .addPrimaryKeyConstraint("agent_tokens_pk", ["digest"])
-    .execute();
-}
-
-/** Elements know their set, so that an address is looked up by a few index seeks however many elements there are. */
-export async function elementsBySet(db: Db): Promise<void> {
-  await db.schema
-    .alterTable("bot_elements")
-    .addColumn("bot_set_id", "integer", (column) => column.notNull().defaultTo(0))
-    .execute();
-  await sql`UPDATE bot_elements SET bot_set_id = (SELECT bot_set_id FROM bots WHERE bots.id = bot_elements.bot_id)`.execute(
-    db,
+const people = `
+  CREATE TABLE store (
+    id integer NOT NULL, epoch text NOT NULL, when_created text NOT NULL,
+    CONSTRAINT store_pk PRIMARY KEY (id)
   );
-  await db.schema.dropIndex("bot_elements_family_first").execute();
-  await index(db, "bot_elements", ["bot_set_id", "family", "first"]);
-}
+  CREATE TABLE customers (id $id, name text NOT NULL, created_by_user_id integer, when_created text NOT NULL);
+  CREATE TABLE users (
+    id $id, customer_id integer → customers, username text NOT NULL, email text NOT NULL,
+    first_name text NOT NULL, last_name text NOT NULL, password_hash text, may_publish integer NOT NULL,
+    may_read_logs integer NOT NULL, date_joined text NOT NULL,
+    CONSTRAINT users_username UNIQUE (username)
+  );
+  CREATE TABLE tokens (
+    id $id, user_id integer → users, digest text NOT NULL, when_created text NOT NULL, when_revoked text,
+    CONSTRAINT tokens_digest UNIQUE (digest)
+  );
+  CREATE TABLE idempotency (
+    scope text NOT NULL, key text NOT NULL, request_digest text NOT NULL, status integer NOT NULL,
+    answer_sealed text NOT NULL, when_created text NOT NULL,
+    CONSTRAINT idempotency_pk PRIMARY KEY (scope, key)
+  );
+`;
 
-async function unreviewedBots(db: Db): Promise<void> {
-  await table(db, "unreviewed_bots", {
-    domain_id: "→ domains",
-    day: "text!",
-    name: "text!",
-    description: "text",
-    requests: "bigint!",
-  })
-    .addPrimaryKeyConstraint("unreviewed_bots_pk", ["domain_id", "day", "name"])
-    .execute();
-  await index(db, "unreviewed_bots", ["day"]);
-  await table(db, "counted_batches", {
-    deployment_site_id: "→ deployment_sites",
-    instance_id: "text!",
-    boot_id: "text!",
-    seq: "bigint!",
-    when_stored: "text!",
-  })
-    .addPrimaryKeyConstraint("counted_batches_pk", ["deployment_site_id", "instance_id", "boot_id"])
-    .execute();
-}
+/** A site refers to no customer: a deleted site outlives its customer as a name. */
+const sitesAndDomains = `
+  CREATE TABLE deployment_sites (
+    id $id, customer_id integer NOT NULL, created_by_user_id integer NOT NULL, name16 text NOT NULL,
+    secret_sealed text NOT NULL, secret_old_sealed text, secret_old_until text, when_created text NOT NULL,
+    when_deleted text, journal_head bigint NOT NULL, journal_chain text NOT NULL,
+    CONSTRAINT deployment_sites_name16 UNIQUE (name16)
+  );
+  CREATE INDEX deployment_sites_customer_id ON deployment_sites (customer_id);
+  CREATE TABLE deployment_site_tags (
+    deployment_site_id integer → deployment_sites, tag text NOT NULL, position integer NOT NULL,
+    CONSTRAINT deployment_site_tags_pk PRIMARY KEY (deployment_site_id, tag)
+  );
+  CREATE TABLE domains (
+    id $id, customer_id integer → customers, created_by_user_id integer NOT NULL, name text NOT NULL,
+    link_tags text, active_viewset_id integer, when_created text NOT NULL,
+    CONSTRAINT domains_name_per_customer UNIQUE (customer_id, name)
+  );
+  CREATE TABLE sub_domains (
+    id $id, domain_id integer → domains, customer_id integer NOT NULL, name text NOT NULL,
+    share_views_and_views_dir_with_main_domain integer NOT NULL,
+    CONSTRAINT sub_domains_name_per_customer UNIQUE (customer_id, name)
+  );
+  CREATE TABLE domain_links (
+    domain_id integer → domains, deployment_site_id integer → deployment_sites, by_id integer NOT NULL,
+    CONSTRAINT domain_links_pk PRIMARY KEY (domain_id, deployment_site_id)
+  );
+`;
+
+const viewsets = `
+  CREATE TABLE viewsets (
+    id $id, domain_id integer → domains, name text NOT NULL, comment text NOT NULL, files_blob text,
+    manifest_blob text, when_created text NOT NULL, when_obsoleted text,
+    CONSTRAINT viewsets_name_per_domain UNIQUE (domain_id, name)
+  );
+  CREATE TABLE viewset_deployments (
+    domain_id integer → domains, deployment_site_id integer NOT NULL, viewset_id integer NOT NULL,
+    seq bigint NOT NULL,
+    CONSTRAINT viewset_deployments_pk PRIMARY KEY (domain_id, deployment_site_id)
+  );
+  CREATE TABLE devlove_files (
+    id $id, viewset_id integer → viewsets, schema_id text NOT NULL, content text NOT NULL,
+    CONSTRAINT devlove_files_schema_per_viewset UNIQUE (viewset_id, schema_id)
+  );
+  CREATE TABLE blobs (
+    sha256 text NOT NULL, size bigint NOT NULL, when_created text NOT NULL,
+    CONSTRAINT blobs_pk PRIMARY KEY (sha256)
+  );
+  CREATE TABLE imports (
+    id text NOT NULL, domain_id integer → domains, deployment_site_id integer NOT NULL,
+    viewset_name text NOT NULL, state text NOT NULL, error text, viewset_id integer, files bigint,
+    bytes bigint, when_started text NOT NULL, when_ended text,
+    CONSTRAINT imports_pk PRIMARY KEY (id)
+  );
+`;
+
+const bots = `
+  CREATE TABLE bot_sets (
+    id $id, domain_id integer → domains, host text NOT NULL, kind text NOT NULL, version integer NOT NULL,
+    count integer NOT NULL, digest text NOT NULL,
+    CONSTRAINT bot_sets_per_host UNIQUE (domain_id, host, kind)
+  );
+  CREATE TABLE bots (
+    id $id, bot_set_id integer → bot_sets, name text NOT NULL,
+    CONSTRAINT bots_name_per_set UNIQUE (bot_set_id, name)
+  );
+  CREATE TABLE bot_elements (
+    bot_id integer → bots, range text NOT NULL, family integer NOT NULL, first $blob NOT NULL,
+    last $blob NOT NULL,
+    CONSTRAINT bot_elements_pk PRIMARY KEY (bot_id, range)
+  );
+  CREATE INDEX bot_elements_family_first ON bot_elements (family, first);
+  CREATE TABLE general_policies (
+    customer_id integer → customers, unknown_bots_can_access integer,
+    CONSTRAINT general_policies_pk PRIMARY KEY (customer_id)
+  );
+  CREATE TABLE domain_policies (
+    customer_id integer → customers, domain text NOT NULL, unknown_bots_can_access integer NOT NULL,
+    CONSTRAINT domain_policies_pk PRIMARY KEY (customer_id, domain)
+  );
+  CREATE TABLE policy_pairs (
+    customer_id integer → customers, list text NOT NULL, domain text NOT NULL, bot text NOT NULL,
+    CONSTRAINT policy_pairs_pk PRIMARY KEY (customer_id, list, domain, bot)
+  );
+`;
+
+const journal = `
+  CREATE TABLE clears (
+    id text NOT NULL, domain_id integer → domains, host text, patterns text NOT NULL,
+    when_created text NOT NULL,
+    CONSTRAINT clears_pk PRIMARY KEY (id)
+  );
+  CREATE TABLE clear_deployments (
+    clear_id text → clears, deployment_site_id integer NOT NULL, seq bigint NOT NULL,
+    CONSTRAINT clear_deployments_pk PRIMARY KEY (clear_id, deployment_site_id)
+  );
+  CREATE TABLE journal_bodies (
+    digest text NOT NULL, body text NOT NULL,
+    CONSTRAINT journal_bodies_pk PRIMARY KEY (digest)
+  );
+  CREATE TABLE journal (
+    deployment_site_id integer NOT NULL, seq bigint NOT NULL, kind text NOT NULL, at text NOT NULL,
+    body_digest text NOT NULL, chain text NOT NULL,
+    CONSTRAINT journal_pk PRIMARY KEY (deployment_site_id, seq)
+  );
+  CREATE TABLE receipts (
+    deployment_site_id integer NOT NULL, instance_id text NOT NULL, seq bigint NOT NULL, phase text NOT NULL,
+    detail text NOT NULL, took_ms integer NOT NULL, when_received text NOT NULL,
+    CONSTRAINT receipts_pk PRIMARY KEY (deployment_site_id, instance_id, seq, phase)
+  );
+  CREATE TABLE instances (
+    deployment_site_id integer NOT NULL, instance_id text NOT NULL, agent_version text NOT NULL, edge text,
+    applied_seq bigint NOT NULL, last_seen text NOT NULL, last_report text, logs_confirmed_at text,
+    CONSTRAINT instances_pk PRIMARY KEY (deployment_site_id, instance_id)
+  );
+  CREATE TABLE agent_tokens (
+    digest text NOT NULL, deployment_site_id integer NOT NULL, expires_at text NOT NULL,
+    CONSTRAINT agent_tokens_pk PRIMARY KEY (digest)
+  );
+`;
+
+const unreviewedBots = `
+  CREATE TABLE unreviewed_bots (
+    domain_id integer → domains, day text NOT NULL, name text NOT NULL, description text,
+    requests bigint NOT NULL,
+    CONSTRAINT unreviewed_bots_pk PRIMARY KEY (domain_id, day, name)
+  );
+  CREATE INDEX unreviewed_bots_day ON unreviewed_bots (day);
+  CREATE TABLE counted_batches (
+    deployment_site_id integer → deployment_sites, instance_id text NOT NULL, boot_id text NOT NULL,
+    seq bigint NOT NULL, when_stored text NOT NULL,
+    CONSTRAINT counted_batches_pk PRIMARY KEY (deployment_site_id, instance_id, boot_id)
+  );
+`;
 
 /** Sites that are there get their first key at the start (`first-keys.ts`): it takes the store's key. */
-async function vault(db: Db): Promise<void> {
-  await table(db, "vaults", {
-    deployment_site_id: "→ deployment_sites",
-    keys_made: "integer!",
-    keys_seq: "bigint!",
-    certificates_seq: "bigint",
-    certificates_blob: "text",
-  })
-    .addPrimaryKeyConstraint("vaults_pk", ["deployment_site_id"])
-    .execute();
-  await table(db, "symmetric_keys", {
-    id: "id",
-    deployment_site_id: "→ deployment_sites",
-    name: "text!",
-    key_sealed: "text!",
-    version: "integer!",
-    sealed: "text!",
-    when_created: "text!",
-  })
-    .addUniqueConstraint("symmetric_keys_name", ["name"])
-    .execute();
-  await index(db, "symmetric_keys", ["deployment_site_id"]);
-  await table(db, "certificates", {
-    id: "id",
-    deployment_site_id: "→ deployment_sites",
-    names: "text!",
-    not_before: "text!",
-    not_after: "text!",
-    fingerprint: "text!",
-    chain: "text!",
-    private_key_sealed: "text!",
-    key_name: "text!",
-    sealed_key: "text!",
-    when_created: "text!",
-  })
-    .addUniqueConstraint("certificates_per_site", ["deployment_site_id", "fingerprint"])
-    .execute();
-}
+const vault = `
+  CREATE TABLE vaults (
+    deployment_site_id integer → deployment_sites, keys_made integer NOT NULL, keys_seq bigint NOT NULL,
+    certificates_seq bigint, certificates_blob text,
+    CONSTRAINT vaults_pk PRIMARY KEY (deployment_site_id)
+  );
+  CREATE TABLE symmetric_keys (
+    id $id, deployment_site_id integer → deployment_sites, name text NOT NULL, key_sealed text NOT NULL,
+    version integer NOT NULL, sealed text NOT NULL, when_created text NOT NULL,
+    CONSTRAINT symmetric_keys_name UNIQUE (name)
+  );
+  CREATE INDEX symmetric_keys_deployment_site_id ON symmetric_keys (deployment_site_id);
+  CREATE TABLE certificates (
+    id $id, deployment_site_id integer → deployment_sites, names text NOT NULL, not_before text NOT NULL,
+    not_after text NOT NULL, fingerprint text NOT NULL, chain text NOT NULL, private_key_sealed text NOT NULL,
+    key_name text NOT NULL, sealed_key text NOT NULL, when_created text NOT NULL,
+    CONSTRAINT certificates_per_site UNIQUE (deployment_site_id, fingerprint)
+  );
+`;
 
-async function restores(db: Db): Promise<void> {
-  await table(db, "restores", {
-    id: "id",
-    when_backed_up: "text!",
-    when_restored: "text!",
-    epoch_before: "text!",
-    clear_now: "integer!",
-  }).execute();
-}
+/** The trail has no index: each change writes it, and hardly anybody reads it (people/audit.ts says how). */
+const packagesAndAudit = `
+  CREATE TABLE packages (
+    id $id, version text NOT NULL, version_key text NOT NULL, file text NOT NULL, size bigint NOT NULL,
+    sha256 text NOT NULL, stored_as text NOT NULL, uploaded_by_user_id integer NOT NULL,
+    when_created text NOT NULL,
+    CONSTRAINT packages_version UNIQUE (version_key)
+  );
+  CREATE TABLE audit (
+    id $id, at text NOT NULL, via text NOT NULL, who text NOT NULL, user_id integer, customer_id integer,
+    action text NOT NULL, ids text NOT NULL, change text NOT NULL, address text, request_id text
+  );
+`;
+
+const restores = `
+  CREATE TABLE restores (
+    id $id, when_backed_up text NOT NULL, when_restored text NOT NULL, epoch_before text NOT NULL,
+    clear_now integer NOT NULL
+  );
+`;
+
+/** Mail, chat, notifications and alerts. */
+const notices = `
+  CREATE TABLE outbox (
+    id $id, uid text NOT NULL, once_key text, customer_id integer → customers, channel text NOT NULL,
+    kind text NOT NULL, recipient text NOT NULL, sealed text NOT NULL, state text NOT NULL,
+    attempts integer NOT NULL, due_at text NOT NULL, expires_at text NOT NULL, lease_owner text,
+    lease_until text, when_created text NOT NULL, when_ended text, error text,
+    CONSTRAINT outbox_uid UNIQUE (uid),
+    CONSTRAINT outbox_once_key UNIQUE (once_key)
+  );
+  CREATE INDEX outbox_channel_state_due_at ON outbox (channel, state, due_at);
+  CREATE INDEX outbox_recipient_when_created ON outbox (recipient, when_created);
+  CREATE INDEX outbox_customer_id_when_created ON outbox (customer_id, when_created);
+  CREATE TABLE recovery_requests (
+    id $id, username text NOT NULL, email text NOT NULL, when_created text NOT NULL
+  );
+  CREATE TABLE recoveries (
+    digest text NOT NULL, user_id integer → users, expires_at text NOT NULL,
+    CONSTRAINT recoveries_pk PRIMARY KEY (digest)
+  );
+  CREATE INDEX recoveries_user_id ON recoveries (user_id);
+  CREATE TABLE subscriptions (
+    id $id, customer_id integer → customers, channel text NOT NULL, type text NOT NULL, email text NOT NULL,
+    email_key text NOT NULL, state text NOT NULL, suspended_until text, link_digest text NOT NULL,
+    link_sealed text NOT NULL, when_created text NOT NULL, when_updated text NOT NULL,
+    CONSTRAINT subscriptions_once UNIQUE (customer_id, channel, type, email_key),
+    CONSTRAINT subscriptions_link UNIQUE (link_digest)
+  );
+  CREATE TABLE chat_channels (
+    id $id, customer_id integer → customers, monitor_uid text NOT NULL, chat_channel_name text NOT NULL,
+    hook_sealed text NOT NULL, when_created text NOT NULL, when_updated text NOT NULL,
+    CONSTRAINT chat_channels_uid UNIQUE (customer_id, monitor_uid)
+  );
+  CREATE TABLE email_channels (
+    id $id, customer_id integer → customers, monitor_uid text NOT NULL, when_created text NOT NULL,
+    when_updated text NOT NULL,
+    CONSTRAINT email_channels_uid UNIQUE (customer_id, monitor_uid)
+  );
+  CREATE TABLE notice_runs (
+    kind text NOT NULL, period text NOT NULL, covers_until text NOT NULL, after_customer_id integer NOT NULL,
+    when_begun text NOT NULL, when_done text,
+    CONSTRAINT notice_runs_pk PRIMARY KEY (kind, period)
+  );
+  CREATE TABLE told_facts (
+    customer_id integer → customers, fact text NOT NULL, when_told text NOT NULL,
+    CONSTRAINT told_facts_pk PRIMARY KEY (customer_id, fact)
+  );
+  CREATE TABLE site_versions (
+    deployment_site_id integer → deployment_sites, version text NOT NULL, when_seen text NOT NULL,
+    CONSTRAINT site_versions_pk PRIMARY KEY (deployment_site_id)
+  );
+  CREATE TABLE traffic_days (
+    domain_id integer → domains, day text NOT NULL, requests bigint NOT NULL, hits bigint NOT NULL,
+    blocked bigint NOT NULL, bytes bigint NOT NULL, origin_requests bigint NOT NULL,
+    origin_errors bigint NOT NULL,
+    CONSTRAINT traffic_days_pk PRIMARY KEY (domain_id, day)
+  );
+  CREATE INDEX traffic_days_day ON traffic_days (day);
+  CREATE TABLE image_blocks (
+    domain_id integer → domains, day text NOT NULL, blocked bigint NOT NULL, when_told text,
+    CONSTRAINT image_blocks_pk PRIMARY KEY (domain_id, day)
+  );
+  CREATE TABLE backend_troubles (
+    deployment_site_id integer → deployment_sites, instance_id text NOT NULL, domain_id integer → domains,
+    kind text NOT NULL, since text NOT NULL, last_bad text NOT NULL, good_since text, requests bigint NOT NULL,
+    bad_requests bigint NOT NULL,
+    CONSTRAINT backend_troubles_pk PRIMARY KEY (deployment_site_id, instance_id, domain_id, kind)
+  );
+  CREATE TABLE alerts (
+    id $id, customer_id integer → customers, type text NOT NULL, domain_id integer → domains,
+    edge text NOT NULL, when_fired text NOT NULL,
+    CONSTRAINT alerts_once UNIQUE (type, domain_id, edge)
+  );
+`;
+
+/** Elements know their set, so that an address is looked up by a few index seeks however many elements there are. */
+const elementsBySet = `
+  ALTER TABLE bot_elements ADD COLUMN bot_set_id integer DEFAULT 0 NOT NULL;
+  UPDATE bot_elements SET bot_set_id = (SELECT bot_set_id FROM bots WHERE bots.id = bot_elements.bot_id);
+  DROP INDEX bot_elements_family_first;
+  CREATE INDEX bot_elements_bot_set_id_family_first ON bot_elements (bot_set_id, family, first);
+`;
 
 /** Operators may lock users. */
-async function lockedUsers(db: Db): Promise<void> {
-  await db.schema.alterTable("users").addColumn("when_locked", "text").execute();
-}
+const lockedUsers = "ALTER TABLE users ADD COLUMN when_locked text";
 
 /** Marks of many elements are written beside what is in force; the index finds the bots that only an import makes. */
-async function heldBots(db: Db): Promise<void> {
-  await db.schema.alterTable("dead_bots").addColumn("held_until", "text").execute();
-  await index(db, "bots", ["bot_set_id", "count"]);
-}
+const heldBots = `
+  ALTER TABLE dead_bots ADD COLUMN held_until text;
+  CREATE INDEX bots_bot_set_id_count ON bots (bot_set_id, count);
+`;
 
-/** Messages are counted by customer and recipient, and releases are known by instance. */
-async function turns(db: Db): Promise<void> {
-  await index(db, "outbox", ["customer_id", "recipient", "due_at"]);
-  await index(db, "outbox", ["customer_id", "due_at"]);
-  await db.schema.dropIndex("outbox_customer_id_when_created").execute();
-  await table(db, "instance_versions", {
-    deployment_site_id: "→ deployment_sites",
-    instance_id: "text!",
-    version: "text!",
-    when_seen: "text!",
-  })
-    .addPrimaryKeyConstraint("instance_versions_pk", ["deployment_site_id", "instance_id"])
-    .execute();
-  // What was known by deployment does not say whose it was; what each runs now is told to nobody as a change.
-  await sql`INSERT INTO instance_versions (deployment_site_id, instance_id, version, when_seen)
-    SELECT deployment_site_id, instance_id, agent_version, last_seen FROM instances
-    WHERE agent_version != '' AND deployment_site_id IN (SELECT id FROM deployment_sites)`.execute(
-    db,
+/**
+ * Messages are counted by customer and recipient, and releases are known by instance. What was known by deployment does not say whose it was; what each runs now is told
+ * to nobody as a change.
+ */
+const turns = `
+  CREATE INDEX outbox_customer_id_recipient_due_at ON outbox (customer_id, recipient, due_at);
+  CREATE INDEX outbox_customer_id_due_at ON outbox (customer_id, due_at);
+  DROP INDEX outbox_customer_id_when_created;
+  CREATE TABLE instance_versions (
+    deployment_site_id integer → deployment_sites, instance_id text NOT NULL, version text NOT NULL,
+    when_seen text NOT NULL,
+    CONSTRAINT instance_versions_pk PRIMARY KEY (deployment_site_id, instance_id)
   );
-  await db.schema.dropTable("site_versions").execute();
-}
+  INSERT INTO instance_versions (deployment_site_id, instance_id, version, when_seen)
+    SELECT deployment_site_id, instance_id, agent_version, last_seen FROM instances
+    WHERE agent_version != '' AND deployment_site_id IN (SELECT id FROM deployment_sites);
+  DROP TABLE site_versions;
+`;
 
-/** Each instance's position is kept as it told it, with the store and the digest that it belongs to. */
-async function positions(db: Db): Promise<void> {
-  // What stands in applied_seq was told by hello or inferred from a snapshot; without digest and time it is not shown. Agents say hello when central is back.
-  for (const column of ["epoch", "chain", "oldest_unfinished", "position_at"])
-    await db.schema.alterTable("instances").addColumn(column, "text").execute();
-}
+/**
+ * Each instance's position is kept as it told it, with the store and the digest that it belongs to. What stands in applied_seq was told by hello or inferred from a
+ * snapshot; without digest and time it is not shown. Agents say hello when central is back.
+ */
+const positions = `
+  ALTER TABLE instances ADD COLUMN epoch text;
+  ALTER TABLE instances ADD COLUMN chain text;
+  ALTER TABLE instances ADD COLUMN oldest_unfinished text;
+  ALTER TABLE instances ADD COLUMN position_at text;
+`;
 
-/** Where in each journal a bot set was told last: the receipts of that entry prove that marks are in force. */
-async function setDeployments(db: Db): Promise<void> {
-  // Sets that were told before have no row until their next change, or the next link: what is proved of them is not known.
-  await table(db, "bot_set_deployments", {
-    bot_set_id: "→ bot_sets",
-    deployment_site_id: "integer!",
-    version: "integer!",
-    seq: "bigint!",
-  })
-    .addPrimaryKeyConstraint("bot_set_deployments_pk", ["bot_set_id", "deployment_site_id"])
-    .execute();
-}
+/**
+ * Where in each journal a bot set was told last: the receipts of that entry prove that marks are in force. Sets that were told before have no row until their next
+ * change, or the next link: what is proved of them is not known.
+ */
+const setDeployments = `
+  CREATE TABLE bot_set_deployments (
+    bot_set_id integer → bot_sets, deployment_site_id integer NOT NULL, version integer NOT NULL,
+    seq bigint NOT NULL,
+    CONSTRAINT bot_set_deployments_pk PRIMARY KEY (bot_set_id, deployment_site_id)
+  );
+`;
+
+const step = (statements: string): Migration => ({
+  up: async (db: Db) => runStatements(db, statements),
+});
+
+export const migrations = {
+  "0001-people": step(people),
+  "0002-sites-and-domains": step(sitesAndDomains),
+  "0003-viewsets": step(viewsets),
+  "0004-bots": step(bots),
+  "0005-journal": step(journal),
+  "0006-bot-elements-by-set": step(elementsBySet),
+  "0007-bot-delivery": { up: botDelivery },
+  "0008-unreviewed-bots": step(unreviewedBots),
+  "0009-vault": step(vault),
+  "0010-packages-and-audit": step(packagesAndAudit),
+  "0011-restores": step(restores),
+  "0012-notices": step(notices),
+  "0013-locked-users": step(lockedUsers),
+  "0014-held-bots": step(heldBots),
+  "0015-turns": step(turns),
+  "0016-positions": step(positions),
+  "0017-set-deployments": step(setDeployments),
+} as const satisfies Readonly<Record<string, Migration>>;

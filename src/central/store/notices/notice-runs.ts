@@ -1,9 +1,9 @@
 // Runs of the reports: each period once, continued where it was cut off, and what customers were told already.
 
-import type { NoticeTables } from "./notice-tables.ts";
+import type { StoreTables } from "../engine/schema.ts";
 import type { Work } from "../engine/work.ts";
 
-export type RunKind = NoticeTables["notice_runs"]["kind"];
+export type RunKind = StoreTables["notice_runs"]["kind"];
 
 export type Run = {
   readonly kind: RunKind;
@@ -57,7 +57,7 @@ export async function openRun(
 
 async function begin(
   { tx, at }: Work,
-  run: Pick<NoticeTables["notice_runs"], "kind" | "period" | "covers_until" | "when_done">,
+  run: Pick<StoreTables["notice_runs"], "kind" | "period" | "covers_until" | "when_done">,
 ): Promise<void> {
   await tx
     .insertInto("notice_runs")
@@ -83,7 +83,7 @@ export async function nextOfRun(
   { tx, at }: Work,
   { kind, period }: Run,
 ): Promise<{ readonly id: number; readonly name: string } | undefined> {
-  const row = (set: Partial<NoticeTables["notice_runs"]>) =>
+  const row = (set: Partial<StoreTables["notice_runs"]>) =>
     tx
       .updateTable("notice_runs")
       .set(set)

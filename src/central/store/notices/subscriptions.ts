@@ -11,9 +11,9 @@ import {
   type UnsubscribeOutcome,
 } from "../../../core/subscription.ts";
 import type { Work } from "../engine/work.ts";
-import type { NoticeTables } from "./notice-tables.ts";
+import type { StoreTables } from "../engine/schema.ts";
 
-export type SubscriptionChannel = NoticeTables["subscriptions"]["channel"];
+export type SubscriptionChannel = StoreTables["subscriptions"]["channel"];
 
 export type SubscriptionKey = {
   readonly customerId: number;
@@ -22,7 +22,7 @@ export type SubscriptionKey = {
   readonly email: string;
 };
 
-type StoredState = Pick<NoticeTables["subscriptions"], "state" | "suspended_until">;
+type StoredState = Pick<StoreTables["subscriptions"], "state" | "suspended_until">;
 
 export function subscriptions(work: Work) {
   return {

@@ -3,7 +3,7 @@
 import { Kysely, sql } from "kysely";
 import { expect, test } from "vitest";
 import { openSqlite } from "../../../../src/base/sqlite.ts";
-import { elementsBySet } from "../../../../src/central/store/engine/migrations.ts";
+import { migrations } from "../../../../src/central/store/engine/migrations.ts";
 import { PacedSqliteDialect } from "../../../../src/central/store/engine/paced-dialect.ts";
 
 /** As the tables were before. */
@@ -15,6 +15,7 @@ async function before() {
   return Object.assign(db, { [Symbol.asyncDispose]: async () => db.destroy() });
 }
 
+const { up: elementsBySet } = migrations["0006-bot-elements-by-set"];
 const indexName = "bot_elements_family_first";
 
 test("elements know the set of their bot, and are looked up by it", async () => {
