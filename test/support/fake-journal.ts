@@ -2,7 +2,6 @@
 
 import { randomBytes } from "node:crypto";
 import type { Json } from "../../src/core/journal/canonical-json.ts";
-import type { Sha256 } from "../../src/core/ids.ts";
 import { bodyDigest, chainStart, nextChain } from "../../src/core/journal/journal-chain.ts";
 import type { JournalEntry, JournalItem } from "../../src/wire/journal.ts";
 
@@ -15,7 +14,7 @@ export class FakeJournal {
     const seq = this.head.seq + 1;
     const at = new Date(seq * 1000).toISOString();
     const digest = bodyDigest(body as Json);
-    const chain = nextChain(this.head.chain, { seq, kind, at, bodyDigest: digest }) as Sha256;
+    const chain = nextChain(this.head.chain, { seq, kind, at, bodyDigest: digest });
     const entry: JournalEntry = { seq, kind, at, body, chain };
     this.head = { seq, chain };
     this.#items.push(entry);
@@ -30,7 +29,7 @@ export class FakeJournal {
       from_seq: fromSeq,
       to_seq: toSeq,
       superseded: true,
-      chain: chain as Sha256,
+      chain: chain,
     });
   }
 

@@ -1,6 +1,5 @@
 // What agent and central say to each other has bounds, so that neither can be filled by the other: each is kept exactly.
 
-import type { Sha256 } from "../../src/core/ids.ts";
 import { chainStart } from "../../src/core/journal/journal-chain.ts";
 import { decodeAgentMessage, decodeCentralMessage } from "../../src/wire/channel.ts";
 import { decodeEntry, decodeJournalPage, type JournalKind } from "../../src/wire/journal.ts";
@@ -15,7 +14,7 @@ import {
 import { decodeAgentApiError, decodeTokenAnswer } from "../../src/wire/token.ts";
 import { items, number, testBounds } from "../support/bounds.ts";
 
-const digest = chainStart as Sha256;
+const digest = chainStart;
 const at = "2026-11-22T12:00:00.000Z";
 const epoch = "0123456789abcdef";
 const instance_id = "instance-1";

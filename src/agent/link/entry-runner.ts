@@ -2,7 +2,6 @@
 //
 // Two parts (`unfinished` in the ledger) outlive a restart: a clear whose `gone` was not recorded, and an import that a snapshot told of. They are applied again at the start.
 
-import type { Sha256 } from "../../core/ids.ts";
 import { chainStart } from "../../core/journal/journal-chain.ts";
 import { retry } from "../../base/wait.ts";
 import {
@@ -117,7 +116,7 @@ export class EntryRunner {
 
   #resume(): void {
     for (const kept of this.#deps.ledger.unfinished()) {
-      const decoded = decodeEntry({ ...kept, chain: chainStart as Sha256 });
+      const decoded = decodeEntry({ ...kept, chain: chainStart });
       if (!decoded.ok) continue;
       const { entry } = decoded;
       this.#addJob(entry, async (signals) => {

@@ -4,7 +4,6 @@ import { once } from "node:events";
 import { expect, test } from "vitest";
 import { WebSocketServer } from "ws";
 import { runChannel, type ChannelEnd } from "../../../src/agent/link/channel.ts";
-import type { Sha256 } from "../../../src/core/ids.ts";
 import { chainStart } from "../../../src/core/journal/journal-chain.ts";
 import type { CentralMessage, Hello } from "../../../src/wire/channel.ts";
 
@@ -15,7 +14,7 @@ const hello: Hello = {
   boot_id: "boot-1",
   epoch: null,
   applied_seq: 0,
-  chain: chainStart as Sha256,
+  chain: chainStart,
   edge: null,
 };
 const welcome = { type: "welcome", epoch: "0123456789abcdef", head_seq: 1 } as const;

@@ -22,7 +22,7 @@ async function started() {
   const at = (seq: number, oldest?: Position["oldest_unfinished"]): Position => ({
     epoch,
     applied_seq: seq,
-    chain: (entries[seq - 1]?.chain ?? chainStart) as Position["chain"],
+    chain: entries[seq - 1]?.chain ?? chainStart,
     oldest_unfinished: oldest ?? null,
   });
   const facts = async () => {

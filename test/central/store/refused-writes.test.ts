@@ -21,7 +21,6 @@ import {
 import { chainStart } from "../../../src/core/journal/journal-chain.ts";
 import { parseRange } from "../../../src/core/addresses/ip.ts";
 import type { Hello } from "../../../src/wire/channel.ts";
-import type { Position } from "../../../src/wire/position.ts";
 import { seedSite } from "../../support/agent-side.ts";
 import { reportOf } from "../../support/fake-agent.ts";
 import { tempDir } from "../../support/temp-dir.ts";
@@ -66,7 +65,7 @@ type Rig = Awaited<ReturnType<typeof open>>;
 const position = {
   epoch: null,
   applied_seq: 0,
-  chain: chainStart as Position["chain"],
+  chain: chainStart,
   oldest_unfinished: null,
 };
 const hello: Hello = {

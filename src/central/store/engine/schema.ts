@@ -3,7 +3,6 @@
 // `Generated` columns are filled by the database. Secrets at rest are sealed by `base/seal.ts`.
 
 import type { Generated } from "kysely";
-import type { Sha256 } from "../../../core/ids.ts";
 
 type Id = Generated<number>;
 

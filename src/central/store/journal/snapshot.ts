@@ -123,7 +123,7 @@ export async function readBotSet(
       const linked = await linkedDomains(tx, deploymentSiteId);
       const domainId = linked.find(({ name }) => name === main.name)?.id ?? 0;
       const rows = await botSetsOf(tx, domainId);
-      const digest = emptySetDigest as Sha256; // 64 hex digits.
+      const digest = emptySetDigest; // 64 hex digits.
       const empty = { id: 0, host, kind: set, version: 0, count: 0, digest, meant_from: 0 };
       const row = rows.find((one) => one.host === host && one.kind === set) ?? empty;
       return stateOf(tx, contents, row);

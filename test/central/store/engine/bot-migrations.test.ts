@@ -15,7 +15,7 @@ async function before() {
   return Object.assign(db, { [Symbol.asyncDispose]: async () => db.destroy() });
 }
 
-const { up: elementsBySet } = migrations["0006-bot-elements-by-set"];
+const elementsBySet = migrations["0006-bot-elements-by-set"];
 const indexName = "bot_elements_family_first";
 
 test("elements know the set of their bot, and are looked up by it", async () => {
@@ -25,7 +25,7 @@ test("elements know the set of their bot, and are looked up by it", async () => 
   await sql`INSERT INTO bot_elements VALUES (1, 4, x'01'), (2, 4, x'02'), (2, 6, x'03')`.execute(
     db,
   );
-  await elementsBySet(db);
+  await elementsBySet.up(db);
   const { rows } = await sql`SELECT bot_id, bot_set_id FROM bot_elements ORDER BY first`.execute(
     db,
   );
@@ -42,5 +42,5 @@ test("elements know the set of their bot, and are looked up by it", async () => 
 
 test("where the index that gives way cannot be dropped the step is not taken as done", async () => {
   await using db = await before();
-  await expect(elementsBySet(db)).rejects.toThrow(`no such index: ${indexName}`);
+  await expect(elementsBySet.up(db)).rejects.toThrow(`no such index: ${indexName}`);
 });
