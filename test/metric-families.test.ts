@@ -65,11 +65,15 @@ test("the tables for operators say what the sources say", () => {
 
 test("a page names no metric that is not there", () => {
   const known = new Set(families.map(({ name }) => name));
-  const named = pages.flatMap((path) =>
-    [...read(path).matchAll(/\baccel_(?:agent|central)_[a-z0-9_]+/g)].map(([name]) => ({
-      path,
-      name,
-    })),
+  // hacking.md walks through the adding of one; a name with a star is a pattern of several.
+  const plain = pages.filter((path) => path !== "docs/internals/hacking.md");
+  const named = plain.flatMap((path) =>
+    [...read(path).matchAll(/\baccel_(?:agent|central)_[a-z0-9_]+(?![a-z0-9_*])/g)].map(
+      ([name]) => ({
+        path,
+        name,
+      }),
+    ),
   );
   expect(named.length).toBeGreaterThan(100);
   expect(named.filter(({ name }) => !known.has(name))).toEqual([]);
