@@ -51,7 +51,7 @@ test("bodies that come and do not end take a quarter of the disk at most, and th
     (no % 2 === 0 ? rig.cache : other).begin(keyOf({ query: `x=${no}` })),
   );
   const taken = await Promise.all(writers.map((writer) => writer.write(body(mib))));
-  expect(taken.filter(Boolean)).toHaveLength(4);
+  expect(taken.filter((one) => one === "storing")).toHaveLength(4);
   expect(rig.header.inFlightBytes).toBe(4 * mib);
   // They do not keep out what is small.
   expect((await store(rig.cache, keyOf({ path: "/small" }))).kind).toBe("stored");
