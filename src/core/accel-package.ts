@@ -3,7 +3,7 @@
 import type { Sha256 } from "./ids.ts";
 
 export type NewPackage = {
-  /** In its normal form. */
+  /** The version in its normal form. */
   readonly version: string;
   /** Equal for equal versions. */
   readonly versionKey: string;

@@ -7,12 +7,12 @@ export type AuditEntry = {
   /** A user's name, or the account of the host that ran the command. */
   readonly who: string;
   readonly userId: number | null;
-  /** Whose things were changed. */
+  /** The customer whose things were changed. */
   readonly customerId: number | null;
   /** Method and route, or the command. */
   readonly action: string;
   readonly ids: Readonly<Record<string, Json>>;
-  /** Without secrets. */
+  /** The change, without secrets. */
   readonly change: Json;
   readonly address: string | null;
   readonly requestId: string | null;

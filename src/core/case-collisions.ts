@@ -10,7 +10,10 @@ const mayFold = /[A-Z\u0080-\uffff]/;
 /** More would not be read. */
 const collisionsMax = 1_000;
 
-/** Of the paths of all directories: what a hostile list costs is bounded by them. A large real site has a million. */
+/**
+ * The most characters that the paths of all directories may have together; they bound what a hostile list
+ * costs. A large real site has a million.
+ */
 export const directoryCharsMax = 32 * 2 ** 20;
 
 /**
@@ -100,7 +103,7 @@ function foldCase(name: string): string {
   return name.toUpperCase().toLowerCase().replaceAll("ς", "σ");
 }
 
-/** As it is told. */
+/** Describes a collision for a message. */
 export function describeCollision([one, other]: CaseCollision): string {
   return `${quotedPath(one)} and ${quotedPath(other)} differ only in case`;
 }

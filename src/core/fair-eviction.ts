@@ -6,8 +6,10 @@
 export type RoomHolder = { readonly name: string; readonly bytes: number };
 
 /**
- * What to take, one piece after the other, until `excess` bytes are gone, `countMax` pieces are taken, or there is nothing left. `next` gives the next
- * piece of a holder, undefined when it has none; it is asked only for what is taken. A holder without any, whose bytes are not here to be taken, is passed over.
+ * Chooses what to take, one piece after the other, always from the largest holder, until `excess` bytes are
+ * gone, `countMax` pieces are taken, or nothing is left. `next` returns the next piece of a holder, undefined
+ * when it has none, and is asked only for what is taken. A holder without a piece, whose bytes are not here
+ * to be taken, is passed over.
  */
 export function takeFromLargest<P extends { readonly bytes: number }>(
   holders: readonly RoomHolder[],

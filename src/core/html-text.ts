@@ -1,6 +1,6 @@
 // Text inside HTML: what a reader of the page is to see as it was written.
 
-/** For text and for attributes between quotes. */
+/** Escapes text for element content and for quoted attribute values. */
 export function escapeHtml(text: string): string {
   return text
     .replaceAll("&", "&amp;")

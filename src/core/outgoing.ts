@@ -6,7 +6,10 @@ export type OutgoingMail = {
   readonly subject: string;
   readonly text: string;
   readonly html: string;
-  /** Of this very subscription; null: the mail was asked for by hand and has nothing to unsubscribe from. */
+  /**
+   * The address that ends this very subscription; null if the mail was asked for by hand and there is nothing
+   * to unsubscribe from.
+   */
   readonly unsubscribeUrl: string | null;
 };
 
@@ -35,7 +38,7 @@ export type TakenMessage = {
   readonly message: Outgoing;
 };
 
-/** What a sender has on its way: nothing more is taken of these customers, to these recipients and hooks. */
+/** The customers, recipients and hooks that a sender is busy with: nothing more is taken for them. */
 export type Busy = {
   readonly customers: readonly number[];
   readonly messages: readonly Pick<TakenMessage, "customerId" | "recipient" | "message">[];

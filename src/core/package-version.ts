@@ -10,7 +10,7 @@ export type PackageVersion = {
   readonly text: string;
   /** Equal for equal versions: `1.0` and `1.0.0` are one. */
   readonly key: string;
-  /** What stands before `+` in the text. */
+  /** The part of the text before `+`. */
   readonly public: string;
   readonly local: readonly (number | string)[];
 };

@@ -2,7 +2,10 @@
 
 const charsShown = 200;
 
-/** Of a long path its ends: what is wrong with it must still fit into the message. */
+/**
+ * Quotes a path for a message. A long path is shortened to its ends, so that the message also has room for
+ * what is wrong with it.
+ */
 export function quotedPath(path: string): string {
   if (path.length <= charsShown) return JSON.stringify(path);
   const half = charsShown / 2;

@@ -10,7 +10,7 @@ export type ReportedTraffic = {
   readonly originErrors: number;
 };
 
-/** Of one domain. */
+/** The bots of one domain. */
 export type ReportedBots = {
   readonly domain: string;
   /** The most requests first. */

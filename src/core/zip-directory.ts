@@ -9,7 +9,7 @@ export type ZipEntry = {
   readonly crc: number;
   readonly packedSize: number;
   readonly size: number;
-  /** Of its local header. */
+  /** The offset of the file's local header. */
   readonly offset: number;
 };
 
@@ -31,7 +31,9 @@ export const zipLocalBytes = 30;
 
 const no = <T>(reason: string): ZipRead<T> => ({ ok: false, reason });
 
-/** Where the directory stands. `tail`: the last bytes of the file, as many as there are up to `zipTailBytes`. */
+/**
+ * Finds the place of the directory. `tail` holds the last bytes of the file, up to `zipTailBytes` of them.
+ */
 export function findZipDirectory(tail: Buffer, fileSize: number): ZipRead<ZipPlace> {
   for (let at = tail.length - endBytes; at >= 0; at--) {
     if (tail.readUInt32LE(at) !== 0x06_05_4b_50) continue;

@@ -10,18 +10,18 @@ import type { IpFamily } from "./ip.ts";
 const dot = 46;
 const colon = 58;
 const zero = 48;
-/** What is read in place of a digit where an octet ends: the dot, or the end of the text. */
+/** The value that the dot, or the end of the text, has where a digit of an octet is expected. */
 const octetEnd = dot - zero;
 const quadCharsMax = 15;
 /** Six groups of four with their colons, then a dotted quad. */
 const textCharsMax = 45;
 const groupsMax = 8;
-/** Which half of a word in memory is the more significant one. */
+/** The index within a word in memory of its more significant half. */
 const halfFlip = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1 ? 1 : 0;
 
 const digits = 16;
 const kindOf = { colon: 16, dot: 17, other: 18, end: 19 } as const;
-/** By character code: the value of a hexadecimal digit, or what else it is. */
+/** Maps a character code to the value of its hexadecimal digit, or to what else it stands for. */
 const kinds = Uint8Array.from({ length: 128 }, (_, code) => {
   if (code === colon) return kindOf.colon;
   if (code === dot) return kindOf.dot;
@@ -30,7 +30,10 @@ const kinds = Uint8Array.from({ length: 128 }, (_, code) => {
 });
 
 export class AddressReader {
-  /** Of the address read last: one word (IPv4) or four, most significant first (IPv6). Overwritten by the next. */
+  /**
+   * The address read last: one word (IPv4) or four, the most significant first (IPv6). The next reading
+   * overwrites it.
+   */
   readonly words = new Uint32Array(4);
   readonly #halves = new Uint16Array(this.words.buffer);
   /** The dotted quad at the end of an IPv6 text. */
@@ -95,7 +98,7 @@ export class AddressReader {
     this.#halves[group ^ halfFlip] = value;
   }
 
-  /** What stands behind the `::` moves to the end; the gap is filled with zeros. */
+  /** Moves the words behind the `::` to the end and fills the gap with zeros. */
   #openGap(gapAt: number, count: number): void {
     let to = groupsMax - 1;
     for (let from = count - 1; from >= gapAt; from--)

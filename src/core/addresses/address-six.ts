@@ -54,7 +54,7 @@ export function wordsOfSix(layout: SixLayout): number {
   return sectionsOf(layout).words;
 }
 
-/** Where the interpolation puts an address: its 53 highest bits, exact as a float64. */
+/** The key by which an address is interpolated: its 53 highest bits, which a float64 holds exactly. */
 const keyOf = (word0: number, word1: number): number => word0 * 2 ** 21 + (word1 >>> 11);
 
 function bucketOf(key: number, base: number, scale: number, last: number): number {
@@ -172,7 +172,7 @@ export class SixColumns {
     return low === 0 ? this.#lastOwner(row - rowWords) : (runs[run + low * rowWords] ?? 0);
   }
 
-  /** Of the segment that begins last in a row: it reaches to the next row. */
+  /** Returns the owner of the segment that begins last in a row; that segment reaches to the next row. */
   #lastOwner(row: number): number {
     const said = this.#rows[row + 2] ?? 0;
     if (said < runBit) return said;

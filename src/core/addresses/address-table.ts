@@ -30,7 +30,7 @@ export type AddressTableParts = {
   readonly names: readonly string[];
 };
 
-/** Where a table lies. Travels to other threads as it is. */
+/** The place of a table in shared memory. It is posted to other threads as it is. */
 export type AddressTableRef = { readonly buffer: SharedArrayBuffer; readonly at: number };
 
 const headerWords = 14;
@@ -131,7 +131,7 @@ export class AddressTable {
     this.#text = new Uint8Array(buffer, at + text * 4, nameBytes);
   }
 
-  /** Of the address in `words` (see AddressReader); 0: nobody's. */
+  /** Returns the owner of the address in `words` (see AddressReader), or 0 if nobody owns it. */
   ownerOf(family: IpFamily, words: Uint32Array): number {
     return family === 4 ? this.#four.ownerOf(words) : this.#six.ownerOf(words);
   }
@@ -140,7 +140,7 @@ export class AddressTable {
     return this.#offsets.length - 1;
   }
 
-  /** Of an owner that `ownerOf` gave, but 0. */
+  /** Returns the name of an owner that `ownerOf` returned. The owner must not be 0. */
   name(owner: number): string {
     return (this.#names[owner] ??= new TextDecoder().decode(
       // A copy: decoders refuse shared memory.

@@ -9,7 +9,7 @@ export type IpAddress = { readonly family: IpFamily; readonly value: bigint };
 export type IpRange = { readonly family: IpFamily; readonly first: bigint; readonly last: bigint };
 
 export const familyBits = { 4: 32, 6: 128 } as const;
-/** What stands before the IPv4 address in an IPv4-mapped one: a CIDR prefix of ::ffff:0:0 counts them too. */
+/** The bits before the IPv4 address in an IPv4-mapped one; a CIDR prefix of ::ffff:0:0 counts them too. */
 const mappedBits = 96;
 
 /** Canonical forms only: dotted quad without leading zeros, RFC 4291 text; no zone, no port. */

@@ -12,7 +12,10 @@ export function isPublicAddress(text: string): boolean {
 
 const hookCharsMax = 2_048;
 
-/** What is wrong with the URL of a chat hook as it is written, or undefined. What its name resolves to is judged at each sending. */
+/**
+ * Says what is wrong with the URL of a chat hook as it is written, or returns undefined. The addresses that
+ * its name resolves to are judged at each sending.
+ */
 export function hookUrlFault(text: string, mayBePrivate: boolean): string | undefined {
   if (text.length > hookCharsMax) return `must have at most ${hookCharsMax} characters`;
   if (!/^https?:\/\//i.test(text)) return "must be a URL with http:// or https://";

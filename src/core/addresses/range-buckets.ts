@@ -7,7 +7,7 @@ const bits = 12n;
 const shifts = { 4: 32n - bits, 6: 128n - bits } as const;
 
 export class RangeBuckets {
-  /** By family and leading bits. */
+  /** The ranges by family and leading bits. */
   #buckets = new Map<number, ListedRange[]>();
   #size = 0;
 

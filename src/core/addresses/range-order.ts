@@ -18,7 +18,7 @@ const digitValues = 65_536;
 /** Below it comparing is faster than passes over all values of a digit. */
 const radixLeast = 8_192;
 
-/** By first address, prefix and owner. */
+/** Sorts ranges by first address, then prefix, then owner. */
 export function sortRanges(ranges: Ranges, pause: Pause = noPause): Ranges {
   const { words, count } = ranges;
   const order = count < radixLeast ? comparedOrder(ranges) : radixOrder(ranges, pause);

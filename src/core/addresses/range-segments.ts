@@ -40,7 +40,10 @@ export class SegmentWriter {
     this.#owners = new Uint32Array(segmentsMax);
   }
 
-  /** From the address at `source[at]`, which is not before the last one begun. What was begun there before does not count. */
+  /**
+   * Begins a segment at the address at `source[at]`, which is not before the last one begun. A segment begun
+   * at the same address before does not count.
+   */
   begin(source: Uint32Array, at: number, owner: number): void {
     const words = this.#words;
     const starts = this.#starts;

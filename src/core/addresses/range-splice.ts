@@ -132,7 +132,7 @@ function isBefore(a: Place, b: Place): boolean {
 
 const prefixAt = ({ columns, at }: Place): number => columns.prefixes[at] ?? 0;
 
-/** Of two of which `outer` comes first. */
+/** Returns whether the first range holds the second; the first begins no later. */
 function holds(outer: Place, { columns, at }: Place): boolean {
   const { words } = columns;
   const last = new Uint32Array(words);
@@ -210,7 +210,7 @@ function segmentAfter(
   return low;
 }
 
-/** Where range `no` of `want` stands or would stand in `ranges`, from `from`. */
+/** Returns where range `no` of `want` stands, or would stand, in `ranges`, searching from `from`. */
 function placeOf(ranges: Ranges, want: Ranges, no: number, from: number): number {
   let low = from;
   let high = ranges.count;

@@ -25,8 +25,9 @@ const prohibition =
   /(?<![\w-])(?:private|no-store|no-cache|no-transform|must-revalidate|proxy-revalidate)(?![\w-])/gi;
 
 /**
- * What a response says. Some origins put `;` or a blank between directives: what forbids is heard in there too, for a page of one visitor is not to be
- * had by others for a slip of the pen. What allows, or gives a lifetime, is not.
+ * Reads the directives of a response. Some origins put `;` or a blank between them. A directive that forbids
+ * is heard in there too, for a slip of the pen must not give one visitor's page to others; a directive that
+ * allows, or that gives a lifetime, is not.
  */
 export function responseDirectives(value: string | undefined): Directives {
   const directives = parseCacheControl(value);
@@ -45,10 +46,10 @@ function withProhibitions(directives: Directives, text: string): Directives {
   return all;
 }
 
-/** What a visitor asks of caches (RFC 9111 §5.2.1, RFC 5861 §4). */
+/** The directives of a request (RFC 9111 §5.2.1, RFC 5861 §4). */
 export type RequestDirectives = {
   readonly noStore: boolean;
-  /** Also `Pragma: no-cache` where there is no Cache-Control (§5.4). */
+  /** Set also by `Pragma: no-cache` where there is no Cache-Control (§5.4). */
   readonly noCache: boolean;
   readonly onlyIfCached: boolean;
   readonly maxAgeS: number | undefined;

@@ -22,7 +22,7 @@ export type ClientAddress = {
   readonly isProxied: boolean;
   /** Through whom the request came, as X-Forwarded-For tells the next one. */
   readonly forwardedFor: string;
-  /** In which the visitor asked. */
+  /** The scheme of the visitor's request. */
   readonly scheme: Scheme;
 };
 
@@ -81,7 +81,7 @@ export class ClientAddresses {
     return { text, scheme };
   }
 
-  /** Of the text that was read last. */
+  /** Returns the one spelling of the text that was read last. */
   #canonical(text: string, family: IpFamily): string {
     // A dotted quad has one spelling only.
     return text.includes(":") ? addressText(family, this.#reader.words) : text;
@@ -146,7 +146,7 @@ export function* forwardedHops(value: string, elementsMax: number): Generator<Ho
   }
 }
 
-/** Where the last well-formed element before `end` begins: behind a comma, or at the start. */
+/** Returns where the last well-formed element before `end` begins: behind a comma, or at the start. */
 function elementStart(value: string, end: number): number | undefined {
   let before = end;
   for (let commas = 0; commas <= elementCommasMax; commas++) {

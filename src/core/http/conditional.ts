@@ -4,14 +4,14 @@ import { parseHttpDate } from "./http-date.ts";
 import { fieldValue, listMembers, type Field } from "./http-fields.ts";
 
 export type Validators = {
-  /** With quotes, with `W/` where weak. */
+  /** The tag with its quotes, and with `W/` if it is weak. */
   readonly etag: string | undefined;
   readonly modifiedMs: number | undefined;
 };
 
 export type Precondition = "proceed" | "not-modified" | "failed";
 
-/** For GET and HEAD of a representation that exists. */
+/** Judges the preconditions of a GET or HEAD of a representation that exists. */
 export function precondition(request: readonly Field[], validators: Validators): Precondition {
   const ifMatch = fieldValue(request, "if-match");
   if (ifMatch !== undefined) {

@@ -17,7 +17,7 @@ export type Coding = (typeof codings)[number];
 export const codedFromBytes = 1_024;
 /** Larger ones stay as they are: a body is in memory while it is coded. */
 export const codedToBytes = 8 * 2 ** 20;
-/** What a coding has to save. */
+/** The least share of the bytes that a coding must save to be kept. */
 const savedShareMin = 0.1;
 
 /**
@@ -47,7 +47,10 @@ function weightOf(parameters: readonly string[]): number {
   return /^q=(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(weight) ? Number(weight.slice(2)) : 0;
 }
 
-/** What is text at heart, but for `text/*`, `+json` and `+xml`. Images, sound, films, archives and woff fonts are compressed already. */
+/**
+ * Media types that are text at heart, beside `text/*`, `+json` and `+xml`. Images, sound, films, archives and
+ * woff fonts are compressed already.
+ */
 const textual: ReadonlySet<string> = new Set([
   "application/ecmascript",
   "application/graphql",
@@ -76,7 +79,7 @@ const textual: ReadonlySet<string> = new Set([
 /** Events are to arrive one by one. */
 const neverCoded: ReadonlySet<string> = new Set(["text/event-stream"]);
 
-/** Of a Content-Type: in lower case, without parameters. */
+/** Returns the media type of a Content-Type in lower case, without parameters. */
 export function mimeOf(contentType: string | undefined): string {
   return (contentType ?? "").replace(/;.*$/, "").trim().toLowerCase();
 }
@@ -119,7 +122,10 @@ export function codedTag(etag: string, coding: Coding | null): string {
     : `${etag.slice(0, -1)}-${coding}"`;
 }
 
-/** What speaks of the bytes as they were, and of ranges, which are served of the uncoded body only. RFC 9530 digests are of the coded content. */
+/**
+ * Fields that speak of the uncoded bytes, and of ranges, which are served of the uncoded body only. RFC 9530
+ * digests are of the coded content.
+ */
 const ofOtherBytes: ReadonlySet<string> = new Set([
   "accept-ranges",
   "content-digest",
@@ -139,7 +145,10 @@ export function codedFields(fields: readonly Field[], coding: Coding | null): re
   ];
 }
 
-/** What is sent of a response that has, or may get, coded forms. To be called last: whatever else is changed, caches must know. */
+/**
+ * Adds what caches must know to the fields of a response that has, or may get, coded forms. Call it last, for
+ * it must see every other change.
+ */
 export function varyingByCoding(fields: readonly Field[]): readonly Field[] {
   const said = listMembers((fieldValue(fields, "vary") ?? "").toLowerCase());
   return said.includes("*") || said.includes("accept-encoding")
@@ -148,8 +157,9 @@ export function varyingByCoding(fields: readonly Field[]): readonly Field[] {
 }
 
 /**
- * Which form the request's If-Match or If-None-Match speaks of: the one that would be sent, else the best of those that the visitor takes whose tag is
- * named. Its tag is the one to compare, and to send with a 304.
+ * Returns the form that the request's If-Match or If-None-Match speaks of: the one that would be sent, else
+ * the best of those that the visitor takes whose tag is named. The tag of that form is compared, and sent
+ * with a 304.
  */
 export function namedCoding(
   request: readonly Field[],

@@ -2,7 +2,7 @@
 //
 // Counted in windows of ten minutes. It is said within a window as soon as there is reason for it, and taken back only by a whole window without.
 
-/** Since the start of whoever counts. */
+/** Counts since the caller's start. */
 export type CookieCounts = {
   /** Answered, but for those that were blocked. */
   readonly requests: number;
@@ -14,11 +14,11 @@ export type CookieWindow = { readonly sinceMs: number; readonly start: CookieCou
 export const cookieWindowMs = 600_000;
 /** Fewer in a window are nobody's trouble, whatever their share. */
 export const passedMin = 200;
-/** Of the requests. Below it a site simply has visitors who are logged in. */
+/** The share of requests below which a site simply has visitors who are logged in. */
 export const passedShareMin = 0.25;
 
 export type CookieVerdict = {
-  /** What is counted from now on. */
+  /** The window that counts from now on. */
   readonly window: CookieWindow;
   /** Within the window, where there is reason to tell. */
   readonly tell: CookieCounts | undefined;

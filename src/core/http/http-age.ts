@@ -3,7 +3,7 @@
 import { parseHttpDate } from "./http-date.ts";
 import { fieldValue, fieldValues, type Field } from "./http-fields.ts";
 
-/** Of a response: its head, and when it was asked for and came in (wall clock, ms). */
+/** A response: its head, and when it was asked for and came in (wall clock, ms). */
 export type ResponseFacts = {
   readonly status: number;
   readonly fields: readonly Field[];

@@ -53,7 +53,10 @@ const no = (reason: string): StorePlan => ({ store: false, reason });
 
 /** About a part or a stored response, not about what the URL names. */
 const ofOtherThanWhole: ReadonlySet<number> = new Set([206, 304, 416]);
-/** Those whose meaning for caches is known here; 206 and 304 are not responses to store (RFC 9111 §5.2.2.3). */
+/**
+ * The statuses whose meaning for caches is known here; 206 and 304 are not responses to store (RFC 9111
+ * §5.2.2.3).
+ */
 const understood: ReadonlySet<number> = new Set([
   200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406,
   407, 408, 409, 410, 411, 412, 413, 414, 415, 416, 417, 421, 422, 425, 426, 428, 429, 431, 451,
@@ -64,7 +67,7 @@ const lastsByRule: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308])
 /** A 304 says that a GET would be answered with success (RFC 9110 §15.4.5), so that it can only confirm such a response. */
 const confirmable: ReadonlySet<number> = new Set([200, 203]);
 
-/** For a response to GET. */
+/** Plans whether and how to store the response to a GET. */
 export function planStore(
   request: StoreRequest,
   response: ResponseFacts,
@@ -114,7 +117,10 @@ function lifetimeOf(
   return { saidS: ttlS, freshForS: ttlS === 0 ? 0 : initialAgeS + ttlS };
 }
 
-/** What a lifetime of nothing must not be exceeded by; `s-maxage` says so of itself (RFC 9111 §5.2.2.2, §5.2.2.8, §5.2.2.10). */
+/**
+ * Directives that forbid the use of a response beyond its lifetime, even without one; `s-maxage` implies that
+ * (RFC 9111 §5.2.2.2, §5.2.2.8, §5.2.2.10).
+ */
 const binding = ["must-revalidate", "proxy-revalidate", "s-maxage"];
 
 /**
@@ -153,7 +159,10 @@ function isForCookies(
   return mayServeCookies(response.fields, said) || (saidLifetime(response, said) ?? 0) > 0;
 }
 
-/** Of a stored response that is to be confirmed at each use: a confirmation by its date alone would not tell one visitor's page from another's. */
+/**
+ * Returns whether a stored response that is confirmed at each use may serve requests with cookies. A
+ * confirmation by its date alone would not tell one visitor's page from another's.
+ */
 export function mayServeCookies(
   fields: readonly Field[],
   { directives } = cacheDirectives(fields),

@@ -2,7 +2,7 @@
 
 export type Field = readonly [name: string, value: string];
 
-/** From Node's and undici's flat form. */
+/** Reads the flat form of Node and undici: name, value, name, value. */
 export function fieldsOfRaw(raw: readonly string[]): readonly Field[] {
   const fields: Field[] = [];
   for (let i = 0; i + 1 < raw.length; i += 2) fields.push([raw[i] ?? "", raw[i + 1] ?? ""]);
@@ -62,7 +62,7 @@ export function listMembers(value: string): readonly string[] {
   return members;
 }
 
-/** Where the quoted string that begins at `from` is closed. */
+/** Returns where the quoted string that begins at `from` is closed. */
 function quotedEnd(value: string, from: number): number | undefined {
   for (let at = from + 1; at < value.length; at++) {
     const code = value.charCodeAt(at);
@@ -87,7 +87,7 @@ export const hopByHop: readonly string[] = [
   "upgrade",
 ];
 
-/** What is forwarded: without hop-by-hop fields and those that `Connection` names. */
+/** Returns the fields to forward: all but the hop-by-hop ones and those that `Connection` names. */
 export function withoutHopByHop(fields: readonly Field[]): readonly Field[] {
   const connection = fieldValue(fields, "connection");
   const dropped = new Set(hopByHop);

@@ -5,7 +5,7 @@ import type { CacheRoute } from "../serving/site-routes.ts";
 
 export type PassReason = "method" | "bypass" | "cookie" | "request";
 
-/** What is said of it in Cache-Status (RFC 9211 §2.2, §2.8). */
+/** The words for each reason in Cache-Status (RFC 9211 §2.2, §2.8). */
 export const passSaid: Readonly<Record<PassReason, string>> = {
   method: "fwd=method",
   bypass: "fwd=bypass",

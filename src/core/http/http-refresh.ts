@@ -27,7 +27,7 @@ export type RefreshPlan =
 
 type StoredResponse = { readonly status: number; readonly headers: readonly Field[] };
 
-/** What describes the stored bytes. */
+/** The fields that describe the stored bytes. */
 const kept: ReadonlySet<string> = new Set([
   "age",
   "content-encoding",
@@ -68,7 +68,10 @@ export function planRefresh(
   return { kind: "refresh", headers, initialAgeS, freshForS, isKept };
 }
 
-/** What an origin says to a visitor's cookies says nothing of what is stored for all, unless it is stored for those cookies. */
+/**
+ * Returns whether an answer speaks of one visitor. An origin's answer to a visitor's cookies says nothing of
+ * a response stored for all, unless that is stored for those cookies.
+ */
 function isOfVisitor({ headers }: StoredResponse, { hasCookies }: StoreRequest): boolean {
   return hasCookies && !variesByCookie(headers);
 }
@@ -116,7 +119,10 @@ export function planHeadRefresh(
   return isValidated ? planRefresh(stored, answer, request, settings) : undefined;
 }
 
-/** What is said is what is stored; a validator that is not said contradicts nothing. Weak and strong forms of one tag are one (RFC 9110 §8.8.3.2). */
+/**
+ * Returns whether a validator of the answer matches the stored one. A validator that is missing contradicts
+ * nothing; weak and strong forms of one tag are one (RFC 9110 §8.8.3.2).
+ */
 function isSame(stored: readonly Field[], answer: readonly Field[], name: string): boolean {
   const said = fieldValue(answer, name);
   const opaque = (value: string | undefined): string | undefined => value?.replace(/^W\//, "");

@@ -14,9 +14,11 @@ export type Candidate = Stored & { readonly status: number; readonly headers: re
 export type Missing = "uri-miss" | "vary-miss" | "request";
 
 export type Selection<S> = {
-  /** With the lifetime it has under the rule in force. */
+  /**
+   * The stored response that the answer may be built on, with the lifetime it has under the rule in force.
+   */
   readonly base: S | undefined;
-  /** Of no meaning where `base` is there. */
+  /** Meaningless where `base` is there. */
   readonly missing: Missing;
 };
 
@@ -25,11 +27,14 @@ export type Selector = {
   readonly isAuthorized: boolean;
   /** The request has cookies that are its visitor's own. */
   readonly hasOwnCookies: boolean;
-  /** Nothing is selected, whatever is there. */
+  /** Whether the request passes over everything that is stored. */
   readonly passesOver: boolean;
 };
 
-/** Of what is stored under a URL, newest first. The newest that may be used and fits the request decides (RFC 9111 §4.1). */
+/**
+ * Selects among the responses stored under a URL, newest first. The newest that may be used and fits the
+ * request decides (RFC 9111 §4.1).
+ */
 export function selectStored<
   S extends Candidate & {
     readonly vary: Readonly<Record<string, string>> | null;
@@ -69,11 +74,11 @@ export type Reuse =
   | { readonly kind: "serve-stale"; readonly refreshes: boolean }
   | {
       readonly kind: "fetch";
-      /** Of RFC 9211 §2.2. */
+      /** The `fwd` parameter of RFC 9211 §2.2. */
       readonly fwd: "uri-miss" | "vary-miss" | "stale" | "request";
       /** Asks whether the stored one still holds; empty: asks for it whole. */
       readonly conditions: readonly Field[];
-      /** What is stored may be sent if the origin fails. */
+      /** Whether the stored response may be sent if the origin fails. */
       readonly standsIn: boolean;
     }
   /** only-if-cached, and there is nothing. */

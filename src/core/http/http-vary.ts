@@ -47,7 +47,10 @@ const singles: ReadonlySet<string> = new Set([
   "x-forwarded-host",
 ]);
 
-/** Of a field that is not known only the blanks beside commas go, so that two lines are as one (RFC 9111 §4.1), and none where something is quoted. */
+/**
+ * Normalizes a value. A field that is not known loses only the blanks beside commas, so that two lines are as
+ * one (RFC 9111 §4.1), and none if anything in it is quoted.
+ */
 function normal(name: string, value: string): string {
   if (name === "accept-language") return normalLanguages(value);
   if (lists.has(name)) return listMembers(value).join(", ");

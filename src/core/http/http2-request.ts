@@ -35,7 +35,7 @@ export function readHttp2Request(raw: readonly string[]): Http2Request {
   };
 }
 
-/** What a header takes when it is unpacked, after RFC 9113 §6.5.2 and without its 32 bytes a field. */
+/** Returns the size of an unpacked header as RFC 9113 §6.5.2 counts it, but without its 32 bytes a field. */
 export function headBytes(fields: readonly Field[]): number {
   return fields.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
 }

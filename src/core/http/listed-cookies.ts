@@ -6,9 +6,9 @@
 // `CookieConsent`, `cookielawinfo-*`, Complianz, Borlabs, iubenda), what names a signed-in user (`ajs_user_id`), and experiments (`_gaexp`, `mbox`).
 
 export type ListedCookies = {
-  /** Of whom. */
+  /** The product that sets the cookies. */
   readonly of: string;
-  /** With `<ID>`, `<hex>`, `<number>` and `<Name>` for what varies. */
+  /** The names, with `<ID>`, `<hex>`, `<number>` and `<Name>` for the parts that vary. */
   readonly names: readonly string[];
 };
 
@@ -49,7 +49,10 @@ export const LISTED_COOKIES: readonly ListedCookies[] = [
   { of: "tarteaucitron", names: ["tarteaucitron"] },
 ]; // prettier-ignore
 
-/** What stands for what varies: each is a run of at least one of these, so that a name is tried in one pass. */
+/**
+ * The patterns of the parts that vary. Each is a run of at least one of its characters, so that a name is
+ * tried in one pass.
+ */
 export const NAME_PARTS = {
   /** Capitals, digits, `-` and `_`: property, container and conversion ids. */
   ID: "[A-Z0-9_-]+",

@@ -12,7 +12,10 @@ export type PathReadings = {
 };
 
 const roundsMax = 4;
-/** Also a percent sign that begins no escape: once its digits are decoded, it may. */
+/**
+ * Finds what servers read in several ways. A percent sign that begins no escape counts: once its digits are
+ * decoded, it may begin one.
+ */
 const unusual = /[\\;]|\/\.\.|%(?:2[35ef]|3[bf]|5c|[01][0-9a-f])|%(?![0-9a-f]{2})/i;
 const plain: PathReadings = { others: [], isTwisted: false };
 

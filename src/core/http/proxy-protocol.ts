@@ -9,13 +9,13 @@ import { parseIp } from "../addresses/ip.ts";
 export type ProxiedVisitor = {
   /** An address; in version 2 not in its canonical spelling. */
   readonly address: string;
-  /** That the visitor connected to. */
+  /** The port that the visitor connected to. */
   readonly port: number;
   readonly isTls: boolean;
 };
 
 export type ProxyHeader =
-  /** Not enough has come to tell. */
+  /** Too few bytes have come to tell. */
   | { readonly kind: "incomplete" }
   /** The first `bytes` are the header. `visitor` null: the proxy speaks for itself (a health check) or does not know; the peer stands. */
   | { readonly kind: "read"; readonly bytes: number; readonly visitor: ProxiedVisitor | null }

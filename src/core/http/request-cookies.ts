@@ -22,10 +22,10 @@ export type CookieJudge = (fields: readonly Field[]) => CookieUse;
 const none: CookieUse = { kind: "none" };
 const ignored: CookieUse = { kind: "ignored" };
 
-/** Not forwarded in a request whose answer others get. Cookie2 is RFC 2965's, and obsolete. */
+/** The fields that are left out of a request whose answer others get. Cookie2 is RFC 2965's, and obsolete. */
 export const cookieFields: ReadonlySet<string> = new Set(["cookie", "cookie2"]);
 
-/** What is ignored beside the published list. */
+/** Compiles a rule: it names the cookies that are ignored beside those of the published list. */
 export function compileCookieRule({ ignore }: CookieRule): CookieJudge {
   if (ignore.includes("*")) return (fields) => (fields.some(isCookie) ? ignored : none);
   const isIgnored = remembering(ignoring(ignore));
@@ -98,7 +98,7 @@ function ownOf(value: string, isIgnored: (name: string) => boolean): CookieUse |
 /** RFC 9110 §5.6.2. */
 const isToken = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** Without blanks and tabs, as RFC 6265 has them; other white space is a part of the name to some. */
+/** Trims blanks and tabs, as RFC 6265 does; to some servers other white space is a part of the name. */
 function trimmed(text: string, from: number, to: number): string {
   let [first, end] = [from, to];
   while (first < end && isBlank(text.charCodeAt(first))) first++;

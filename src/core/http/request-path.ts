@@ -1,13 +1,13 @@
 // From a request target to what is looked up: RFC 9112 §3.2 forms, RFC 3986 §5.2.4 dot segments, one percent-decoding.
 
 export type RequestTarget = {
-  /** As sent, without query: what is logged and forwarded. */
+  /** The path as sent, without the query: it is logged and forwarded. */
   readonly rawPath: string;
-  /** Without the question mark; "" where there is none. */
+  /** The query without the question mark, "" if there is none. */
   readonly rawQuery: string;
   /** There is a question mark, and nothing behind it: `/a?` is not `/a` to every origin. */
   readonly hasLoneMark: boolean;
-  /** From absolute-form only. */
+  /** Set by the absolute form only. */
   readonly authority: string | undefined;
 };
 

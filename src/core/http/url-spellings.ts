@@ -23,12 +23,12 @@ const asBrowsersQueries = encoder((one) => {
   if (one === "'") return hexOf(one);
   return /[%[\]|^`{}]/.test(one) ? one : encodeURI(one);
 });
-/** Of a name or a value alone: as scripts do, as most libraries do, as forms do. */
+/** The encodings of a name or a value: as scripts do it, as most libraries do it, as forms do it. */
 const asParts = [/(?!)/, /[!'()]/, /[!'()~]/].map((more) =>
   encoder((one) => (more.test(one) ? hexOf(one) : encodeURIComponent(one))),
 );
 
-/** As it was given, as clients would send it, as the file would be called; each once. */
+/** Returns a URL as it was given, as clients would send it, and as the file would be called; each once. */
 export function urlSpellings(url: string): string[] {
   const [, path = "", query] = /^([^?]*)(?:\?(.*))?$/s.exec(url) ?? [];
   const paths = pathSpellings(path);
@@ -41,7 +41,10 @@ function pathSpellings(path: string): string[] {
   return unique(forms(path).flatMap((form) => encoders.map((encode) => encode(form))));
 }
 
-/** As clients would send it, one parameter or several; no request holds a blank, and forms send a plus for it. */
+/**
+ * Returns one or several parameters as clients would send them. No request holds a blank, and forms send a
+ * plus for it.
+ */
 export function querySpellings(query: string): string[] {
   const wholes = [asIs, asEncodeUri, asLibraries, asBrowsersQueries];
   const encoders = [...wholes, ...asParts.map(eachPart)];

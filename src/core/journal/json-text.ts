@@ -21,7 +21,10 @@ export function parseJsonText(text: string, limits: Limits): JsonText {
   return { ok: true, value: JSON.parse(text), repeated: scan.repeated };
 }
 
-/** Of any text, without parsing: reading back what is nested a million times takes seconds, or the stack. */
+/**
+ * Returns whether a text nests deeper than `levelsMax`, without parsing it: to read back what is nested a
+ * million times takes seconds, or overflows the stack.
+ */
 export function nestsDeeper(text: string, levelsMax: number): boolean {
   let levels = 0;
   let isString = false;
@@ -83,7 +86,7 @@ class Scan {
     return `expected a value, found ${this.#found()}`;
   }
 
-  /** What object and array have in common: brackets, commas, depth. */
+  /** Reads what object and array have in common: brackets, commas, depth. */
   #list(close: "}" | "]", element: () => string | undefined): string | undefined {
     if (this.#path.length >= this.#limits.depthMax)
       return `nested deeper than ${this.#limits.depthMax} levels`;

@@ -6,13 +6,13 @@
 
 const utf8 = new TextEncoder();
 
-/** By byte. */
+/** The spelling of each byte. */
 const spelled: readonly string[] = Array.from({ length: 256 }, (_, byte) => {
   const letter = String.fromCharCode(byte);
   return /[a-y0-9]/.test(letter) ? letter : `z${byte.toString(16).padStart(2, "0")}`;
 });
 
-/** Of the UTF-8 bytes of a string. */
+/** Returns the exact word for the UTF-8 bytes of a string. */
 export function exactWord(text: string | Uint8Array): string {
   if (typeof text === "string" && /^[a-y0-9]*$/.test(text)) return text;
   let word = "";

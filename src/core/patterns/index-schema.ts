@@ -59,7 +59,7 @@ export function insertTextSql(table: string): string {
   return `INSERT INTO ${table} (rowid, ${indexColumns.join(", ")}) VALUES (?${", ?".repeat(indexColumns.length)})`;
 }
 
-/** What `url` holds the exact word of. */
+/** Returns the URL whose exact word the column `url` holds. */
 export function urlOf({
   kind,
   path,
@@ -95,14 +95,17 @@ export function normalPattern(pattern: string): string {
 }
 
 /**
- * What unicode61 makes words of. It knows Unicode 6.1: what was assigned later it takes for letters too, whatever it is; the digits that are
- * excluded here it takes for separators.
+ * Matches what unicode61 makes words of. It knows Unicode 6.1. It takes every character assigned later for a
+ * letter, whatever it is, and the digits excluded here for separators.
  */
 const word = /[[\p{L}\p{N}\p{Co}]--[\u19b0-\u19c9\u1cf2\u1cf3]]+/gv;
 const endLikeWord =
   /(?<![[\p{L}\p{N}\p{Co}]--[\u19b0-\u19c9\u1cf2\u1cf3]])x+end(?![[\p{L}\p{N}\p{Co}]--[\u19b0-\u19c9\u1cf2\u1cf3]])/giv;
 
-/** Never fewer than SQLite finds, except where it takes unassigned characters and combining marks for letters. */
+/**
+ * Returns the words of a text. They are never fewer than SQLite finds, except where it takes unassigned
+ * characters and combining marks for letters.
+ */
 export function wordsOf(text: string): readonly string[] {
   return /^[a-z0-9]+$/i.test(text) ? [text] : (text.match(word) ?? []);
 }
@@ -112,7 +115,10 @@ function freeOfEnds(path: string): string {
   return /xend/i.test(path) ? path.replaceAll(endLikeWord, "x$&") : path;
 }
 
-/** What is no valid UTF-8 when decoded stays as it was sent, so that every path has one text. */
+/**
+ * Decodes percent escapes. What is no valid UTF-8 when decoded stays as it was sent, so that every path has
+ * one text.
+ */
 export function percentDecoded(text: string): string {
   return text.replaceAll(/(?:%[0-9a-f]{2})+/gi, (run) => {
     try {

@@ -17,9 +17,9 @@ import { suggestedPatterns } from "./pattern-suggestion.ts";
 import { exactWord } from "./exact-word.ts";
 
 export type PatternFault = {
-  /** Of the pattern as it was given: characters (code points) before the place; 0 is the first. */
+  /** The place in the pattern as it was given, in characters (code points) before it; 0 is the first. */
   readonly position: number;
-  /** To be read after the pattern itself. */
+  /** A message that is read after the pattern itself. */
   readonly message: string;
   /** A valid pattern that says what this one was probably meant to say. */
   readonly suggestion: string | undefined;
@@ -29,10 +29,10 @@ export type PatternVerdict =
   | { readonly kind: "valid" }
   /** FTS5 would refuse it too. */
   | { readonly kind: "invalid"; readonly flaw: PatternFlaw }
-  /** By our own rules: FTS5 might take it. */
+  /** Our own rules refuse it; FTS5 might take it. */
   | { readonly kind: "unwanted"; readonly flaw: PatternFlaw };
 
-/** Of a pattern in its normal form. */
+/** Judges a pattern in its normal form. */
 export function judgePattern(pattern: string): PatternVerdict {
   const early = lengthFlaw(pattern) ?? nulFlaw(pattern);
   if (early !== undefined) return { kind: "unwanted", flaw: early };
@@ -69,7 +69,7 @@ export function patternFault(
   return { position: positionIn(pattern, normal, flaw.at), message: flaw.message, suggestion };
 }
 
-/** Of the patterns of one clear: that they are too many, or the first that may not be used. */
+/** Says that the patterns of one clear are too many, or which is the first that may not be used. */
 export function patternsFault(
   patterns: readonly string[],
   check: (pattern: string) => PatternFault | undefined,
@@ -171,7 +171,7 @@ function either(one: Needs, other: Needs): Needs {
   return needs;
 }
 
-/** What is a word of both; of two beginnings the longer one. */
+/** Returns the words that fit both; of two beginnings the longer one. */
 function narrowed(ones: readonly Word[], others: readonly Word[]): readonly Word[] {
   const shared = new Map<string, Word>();
   for (const one of ones)

@@ -16,15 +16,15 @@ export type PatternPhrase = {
   readonly at: number;
   /** Its strings, unquoted, a blank between them. */
   readonly text: string;
-  /** As unicode61 cuts them, before folding; none where the strings hold neither letter nor digit. */
+  /** The words as unicode61 cuts them, before folding; none if the strings hold neither letter nor digit. */
   readonly words: readonly string[];
-  /** Those of them that are open at their end. */
+  /** Those of the words that are open at their end. */
   readonly prefixes: readonly string[];
-  /** Where it may stand: what all filters around it leave. */
+  /** The columns in which it may stand: those that all filters around it leave. */
   readonly columns: ReadonlySet<IndexColumn>;
 };
 
-/** To be read after the pattern. */
+/** A flaw, with a message that is read after the pattern. */
 export type PatternFlaw = { readonly at: number; readonly message: string };
 
 /** How the phrases are joined; a number is the place of one among them. Of `not`, the first part without the others. */
@@ -40,7 +40,9 @@ export type ParsedPattern =
       readonly depth: number;
     }
   | { readonly kind: "invalid"; readonly flaw: PatternFlaw }
-  /** Too deep to tell: SQLite's parser ends at 100 symbols that wait for their end, ours with them. */
+  /**
+   * The pattern is too deep to judge: SQLite's parser holds at most 100 unfinished symbols, and so does ours.
+   */
   | { readonly kind: "deep"; readonly at: number };
 
 /** Deepest nesting of parentheses that is read. */
@@ -241,7 +243,7 @@ class Parser {
     else this.#fail(at, message);
   }
 
-  /** Where a word has to be. */
+  /** Fails at a place where a word has to be. */
   #failAtTerm(): void {
     const { kind, at, text } = this.#here;
     const said: Partial<Record<Lexeme["kind"], string>> = {
@@ -329,7 +331,7 @@ export function lexemesOf(pattern: string): Lexeme[] {
   return found;
 }
 
-/** What a quoted string holds; a bareword is as it is. */
+/** Returns the content of a quoted string; a bareword is returned as it is. */
 function dequoted(text: string): string {
   return text.startsWith('"') ? text.slice(1, -1).replaceAll('""', '"') : text;
 }

@@ -17,12 +17,15 @@ export function under(url: string): string {
   return `url:${exactWord(url)}*`;
 }
 
-/** What lies in a directory itself, not in those below it; its name ends with "/". */
+/**
+ * Returns the pattern of what lies in a directory itself, not in those below it. The directory's name ends
+ * with "/".
+ */
 export function directlyIn(directory: string): string {
   return `dir:${exactWord(directory)}`;
 }
 
-/** Without the dot, as it is written: `png` is not `PNG`. */
+/** Returns the pattern of an extension without its dot, as it is written: `png` is not `PNG`. */
 export function extension(name: string): string {
   return `ext:${exactWord(name)}`;
 }
@@ -32,7 +35,10 @@ export function parameter(text: string): string {
   return `param:${exactWord(text)}`;
 }
 
-/** What clears this entry's URL and no other; of one too long for a pattern, what begins like it too. */
+/**
+ * Returns the pattern that clears this entry's URL and no other. If the URL is too long for a pattern, it
+ * clears what begins like it too.
+ */
 export function exactPatternOf(entry: Pick<IndexedEntry, "kind" | "path" | "query">): string {
   const pattern = exactUrl(urlOf(entry));
   return pattern.length <= patternCharsMax ? pattern : `${pattern.slice(0, patternCharsMax - 1)}*`;

@@ -190,7 +190,10 @@ function written(lexemes: readonly Lexeme[]): string {
 const mediaType =
   /^(application|audio|font|image|message|model|multipart|text|video)\/(\*|[\w.+-]+)$/i;
 
-/** Without white space, quotes, parentheses; undefined where it is not clear. Alternatives are joined by OR, unbracketed. */
+/**
+ * Returns what a run without white space, quotes and parentheses is meant to say, or undefined if that is not
+ * clear. Alternatives are joined by OR, unbracketed.
+ */
 function meantByRun(run: string): string | undefined {
   const address = /^https?:\/\/[^/?#]+(.*)$/i.exec(run);
   if (address !== null) return meantByUrl(slashed(address[1] ?? ""));
@@ -243,7 +246,7 @@ function meantByExactWord(column: IndexColumn, run: string): string | undefined 
   return percentDecoded(run.replaceAll("%", "%25").replaceAll(/z([0-9a-f]{2})/gi, "%$1"));
 }
 
-/** With `/*` all below it, which `dir` does not hold. */
+/** Returns the pattern of everything below a directory (`/*`), which `dir` does not hold. */
 function meantByDirectory(path: string): string | undefined {
   const isOpen = path.endsWith("*");
   const plain = path.replace(/\*+$/, "");

@@ -44,7 +44,7 @@ const otherLoopbackNames: ReadonlySet<string> = new Set([
   "host.lima.internal",
 ]);
 
-/** What is wrong with a backend's URL, or undefined. */
+/** Says what is wrong with a backend's URL, or returns undefined. */
 export function backendUrlFault(text: string, rules: BackendRules): string | undefined {
   if (text.length > urlCharsMax) return `is longer than ${urlCharsMax} characters`;
   if (!/^https?:\/\//i.test(text)) return "must start with `http://` or `https://`";
@@ -75,12 +75,17 @@ function hostFault(hostname: string, rules: BackendRules): string | undefined {
   return undefined;
 }
 
-/** What is wrong with connecting to an address, whatever name led to it; undefined for what is no address. */
+/**
+ * Says what is wrong with connecting to an address, whatever name led to it. Returns undefined for a text
+ * that is no address.
+ */
 export function reachedAddressFault(address: string): string | undefined {
   return ipaddr.isValid(address) ? addressFault(reached(ipaddr.parse(address))) : undefined;
 }
 
-/** In its one spelling, out of any wrapping; undefined for what is no address. */
+/**
+ * Returns an address in its one spelling, out of any wrapping, or undefined for a text that is no address.
+ */
 export function plainAddress(text: string): string | undefined {
   if (!ipaddr.isValid(text)) return undefined;
   return textOf(reached(ipaddr.parse(text)));
@@ -124,7 +129,7 @@ function addressFault(address: Address): string | undefined {
   return undefined;
 }
 
-/** What is wrong with `backend.host`, or undefined. `preserve` sends the visitor's. */
+/** Says what is wrong with `backend.host`, or returns undefined. `preserve` sends the visitor's host. */
 export function backendHostFault(text: string): string | undefined {
   if (text === "preserve") return undefined;
   const fault = 'must be "preserve", or a host name or address with an optional port';

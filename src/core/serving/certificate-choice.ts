@@ -2,7 +2,9 @@
 // is not, the newest before an older one. Addresses serve nobody: clients that ask for one say no name.
 
 export type CertificateFacts = {
-  /** As central says them: lower case, `*.` before those of wildcards, addresses among them. */
+  /**
+   * The names as central says them: in lower case, addresses among them, with `*.` before those of wildcards.
+   */
   readonly names: readonly string[];
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
@@ -11,7 +13,7 @@ export type CertificateFacts = {
 /** Candidates of one name, best first by age; whether one is valid is asked when it is needed. */
 export class CertificateChoice<C extends CertificateFacts> {
   readonly #exact = new Map<string, C[]>();
-  /** By the name behind `*.`. */
+  /** The certificates of wildcards, by the name behind `*.`. */
   readonly #wildcards = new Map<string, C[]>();
 
   constructor(certificates: readonly C[]) {

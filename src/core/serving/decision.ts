@@ -6,7 +6,7 @@ export type Decision = {
   readonly atMs: number;
   /** The host asked for, as it is served. */
   readonly host: string;
-  /** As text; what is no address is kept as none. */
+  /** The address as text; what is no address is kept as none. */
   readonly clientIp: string;
   readonly userAgent: string | undefined;
   readonly verdict: Verdict;

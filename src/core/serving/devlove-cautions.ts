@@ -10,7 +10,7 @@ export type Caution = { readonly path: readonly (string | number)[]; readonly me
 /** More than anyone reads; the last one says that there are more. */
 export const cautionsMax = 100;
 
-/** In the order of the document. Rules with `bypass` share nothing. */
+/** Returns the cautions in the order of the document. Rules with `bypass` share nothing and are left out. */
 export function devloveCautions({ domains }: Devlove): readonly Caution[] {
   const cautions: Caution[] = [];
   for (const [name, { cache }] of Object.entries(domains)) {
@@ -75,7 +75,10 @@ function whatItHides(pattern: string): string | undefined {
 const loginWords =
   /sess|(?:^|[^a-z])sid(?:$|[^a-z])|log(?:ged)?[_-]?in|auth|token|jwt|remember|user|member|customer|account|cart|basket|csrf|xsrf/i;
 
-/** As frameworks and applications name what they know a visitor by. Each would be the visitor's own if no pattern took it in. */
+/**
+ * Names that frameworks and applications give to the cookies by which they know a visitor. Each page would be
+ * the visitor's own if no pattern took it in.
+ */
 export const loginCookies: readonly string[] = [
   "PHPSESSID", "JSESSIONID", "ASP.NET_SessionId", ".ASPXAUTH", ".AspNetCore.Cookies",
   "connect.sid", "session", "sessionid", "session_id", "sid", "_app_session", "ci_session",

@@ -64,7 +64,7 @@ export function headerValueFault(value: string): string | undefined {
     : "must not contain control characters or characters beyond Latin-1";
 }
 
-/** What is asked of an origin: a path with an optional query. */
+/** Says what is wrong with a path that an origin is asked for; it may have a query. */
 export function originPathFault(path: string): string | undefined {
   return /^\/[\x21\x22\x24-\x7e]*$/.test(path)
     ? undefined
@@ -142,7 +142,10 @@ export function headersFaults({ set, remove }: Parts): Fault[] {
   return faults;
 }
 
-/** Too many wildcards, and redirects that lead to themselves: their target is a path that they are the first to match. */
+/**
+ * Finds too many wildcards, and redirects that lead to themselves: their target is a path that they are the
+ * first to match.
+ */
 export function redirectsFaults(redirects: readonly unknown[]): Fault[] {
   const faults: Fault[] = [];
   const literals = new Set<string>();

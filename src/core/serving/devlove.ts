@@ -14,7 +14,7 @@ export const devloveSchemaId = "devlove/1";
 /** UTF-8. */
 export const devloveBytesMax = 1024 * 1024;
 const bodyBytesMax = 1024 ** 4; // 1 TiB.
-/** Of one document; judging so many takes a tenth of a second. */
+/** The most domains of one document; judging so many takes a tenth of a second. */
 const domainsMax = 10_000;
 const lifetimeMaxS = 315_360_000; // Ten years of 365 days: longer is a slip of the keyboard.
 const timeoutMaxS = 3_600;
@@ -120,7 +120,7 @@ const CookiesSchema = section(
   },
 );
 
-/** What a cache rule may say, and `cache.default`. */
+/** The keys of a cache rule, and of `cache.default`. */
 export const cacheKeys = {
   ttl_s: orUnset(
     seconds({
@@ -422,7 +422,7 @@ export const DevloveSchema = section({
 /** A document that the validator accepted. */
 export type Devlove = AsWritten<Static<typeof DevloveSchema>>;
 
-/** As it was written, to be read only. */
+/** The document as it was written, read only. */
 export type AsWritten<T> = T extends readonly (infer Item)[]
   ? readonly AsWritten<Item>[]
   : T extends object

@@ -11,7 +11,7 @@ import {
   type Unset,
 } from "./devlove.ts";
 
-/** What is in force: every key, read only. */
+/** The document in force: every key filled in, read only. */
 type Filled<T> = T extends readonly (infer Item)[]
   ? readonly Filled<Item>[]
   : T extends object
@@ -24,7 +24,7 @@ type FilledKeys<Keys extends Record<string, TSchema>> = {
     | (Keys[Key] extends Unset ? null : never);
 };
 
-/** What is left out of the cache key: the parameters named, or all but them. */
+/** The parameters that are left out of the cache key: those named, or all but those. */
 export type QueryRule =
   | { readonly ignore: readonly string[] }
   | { readonly keep: readonly string[] };
@@ -32,7 +32,7 @@ export type QueryRule =
 export type CacheSettings = Omit<FilledKeys<typeof cacheKeys>, "query"> & {
   readonly query: QueryRule;
 };
-/** Which cookies of a request mean nothing for its answer, beside those of the published list. */
+/** The cookies of a request that mean nothing for its answer, beside those of the published list. */
 export type CookieRule = CacheSettings["cookies"];
 export type CacheRule = CacheSettings & { readonly path: string };
 
@@ -62,7 +62,7 @@ type Keywords = {
 
 type Section = Record<string, unknown>;
 
-/** What is in force of a section of which nothing is said. Keys that must be said are left out. */
+/** Returns the defaults of a section of which nothing is said. Keys that must be said are left out. */
 function defaultsOf({ properties = {} }: Keywords): Section {
   const all = Object.entries(properties).map(([key, child]) => [key, defaultOf(child)] as const);
   return Object.fromEntries(all.filter(([, value]) => value !== undefined));
@@ -108,7 +108,7 @@ const settingsOf = (input: SiteInput): SiteSettings => fillSite?.(input) as Site
 export const SITE_DEFAULTS: SiteSettings = settingsOf({});
 export const CACHE_DEFAULTS: CacheSettings = SITE_DEFAULTS.cache.default;
 
-/** As the customer API knows it; `name` is a full host name. */
+/** A sub-domain as the customer API knows it; `name` is a full host name. */
 export type SubDomainInput = {
   readonly name: string;
   readonly share_views_and_views_dir_with_main_domain: boolean;

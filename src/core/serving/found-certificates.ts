@@ -4,7 +4,7 @@ import type { CertificateFacts } from "./certificate-choice.ts";
 import type { CertificateTableRef } from "./certificate-table.ts";
 import type { Sha256 } from "../ids.ts";
 
-/** Which file of the vault holds them: agent.db remembers it. */
+/** The file of the vault that holds the certificates, as agent.db remembers it. */
 export type StoredCertificates = { readonly sha256: Sha256; readonly count: number };
 
 /** Opened and durable. */
@@ -30,5 +30,5 @@ export type FoundCertificates =
   | ReadyCertificates
   | LockedCertificates
   | { readonly kind: "invalid"; readonly reason: string }
-  /** What lies here is not what was written. */
+  /** The file does not hold what was written to it. */
   | { readonly kind: "torn" };

@@ -108,7 +108,7 @@ export class ManifestTable {
     return undefined;
   }
 
-  /** By place in the order of paths. */
+  /** Returns the file at a place in the order of paths. */
   at(i: number): ManifestFile | undefined {
     return i >= 0 && i < this.count ? this.#file(i, decode(this.#pathBytes(i))) : undefined;
   }

@@ -14,7 +14,10 @@ export type OriginCheck = {
   readonly health: HealthCheck;
 };
 
-/** Of one domain, so that nobody's sub-domains keep others' origins from being checked. */
+/**
+ * The most checks of one domain, so that one domain's sub-domains do not keep others' origins from being
+ * checked.
+ */
 export const checksOfDomainMax = 64;
 /** Each is a connection of the main thread now and then. */
 export const checksMax = 1_024;
@@ -76,12 +79,12 @@ function checksOf(
   });
 }
 
-/** Of a domain's origins: all are checked and every one fails, or one is good. */
+/** The verdict on a domain's origins: "down" if all are checked and every one fails, "up" if one is good. */
 export type CheckVerdict = "up" | "down";
 
 export type CheckedOrigin = { readonly isDown: boolean; readonly failures: number };
 
-/** What nobody has checked yet is asked like any other. */
+/** An origin that nobody has checked yet is asked like any other. */
 export const unchecked: CheckedOrigin = { isDown: false, failures: 0 };
 
 /** One lost packet is no outage; one good answer says that it is over. */
@@ -92,7 +95,10 @@ export function checkedOnce({ failures }: CheckedOrigin, isGood: boolean): Check
   return { isDown: failures + 1 >= failuresToBeDown, failures: failures + 1 };
 }
 
-/** Of all checks together, so that many domains with short intervals do not keep the main thread busy: 1,024 checks take 10 s at least. */
+/**
+ * The most checks a second of all domains together, so that many domains with short intervals do not keep the
+ * main thread busy: 1,024 checks take at least 10 s.
+ */
 const checksPerSecondMax = 100;
 
 /** Seconds from one check of an origin to the next, spread by a tenth so that they do not march in step. */

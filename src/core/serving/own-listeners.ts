@@ -29,7 +29,10 @@ export function reachesOwn(
   });
 }
 
-/** In their one spelling. A name other than the loopback's is itself: it is judged again when it has been resolved. */
+/**
+ * Returns the addresses of a host in their one spelling. A name other than the loopback's stands for itself:
+ * it is judged again when it has been resolved.
+ */
 function addressesOf(host: string): readonly string[] {
   const bare = host
     .replace(/^\[(.*)\]$/, "$1")

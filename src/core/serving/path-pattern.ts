@@ -25,7 +25,7 @@ type Token = number | "star" | "globstar" | "segments";
 
 const slash = 47;
 
-/** What is wrong with a path pattern, or undefined. */
+/** Says what is wrong with a path pattern, or returns undefined. */
 export function pathPatternFault(pattern: string): string | undefined {
   if (pattern.length > pathPatternCharsMax)
     return `is longer than ${pathPatternCharsMax} characters`;
@@ -40,7 +40,10 @@ export function pathPatternFault(pattern: string): string | undefined {
   return undefined;
 }
 
-/** What is wrong with a pattern for names of cookies, or undefined. Names are tokens (RFC 6265 §4.1.1), of which `*` is one character: here it is always a wildcard. */
+/**
+ * Says what is wrong with a pattern for names of cookies, or returns undefined. Names are tokens (RFC 6265
+ * §4.1.1), which may hold `*`; here it is always a wildcard.
+ */
 export function cookiePatternFault(pattern: string): string | undefined {
   if (pattern === "") return "must not be empty";
   if (pattern.length > pathPatternCharsMax)
@@ -50,7 +53,7 @@ export function cookiePatternFault(pattern: string): string | undefined {
     : "is no name of a cookie: letters, digits and !#$%&'*+.^_`|~- only (RFC 6265 §4.1.1), `*` for any run of them";
 }
 
-/** What is wrong with a pattern for names of query parameters, or undefined. */
+/** Says what is wrong with a pattern for names of query parameters, or returns undefined. */
 export function namePatternFault(pattern: string): string | undefined {
   if (pattern === "") return "must not be empty";
   if (pattern.length > pathPatternCharsMax)

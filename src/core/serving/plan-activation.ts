@@ -15,9 +15,9 @@ export type HeldRelease = {
 
 export type ActivationInput<B> = {
   readonly next: BlobList;
-  /** Of the next: those that are not here yet. */
+  /** The blobs of the next release that are not here yet. */
   readonly lacking: readonly B[];
-  /** What the host holds, of all domains. */
+  /** The releases that the host holds, of all domains. */
   readonly held: readonly HeldRelease[];
   readonly bytesMax: number;
 };

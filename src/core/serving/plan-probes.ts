@@ -20,11 +20,11 @@ import { compileSite } from "./site-routes.ts";
 
 export type Probe = {
   readonly host: string;
-  /** Of a file below the site root, decoded; null: the site's `/`. */
+  /** The path of a file below the site root, decoded; null stands for the site's `/`. */
   readonly path: string | null;
 };
 
-/** What a worker found. */
+/** The answer that a worker found. */
 export type ProbeAnswer =
   | { readonly kind: "file"; readonly digest: string; readonly size: number }
   /** No file answers: a redirect, the origin or a 404 would. */
@@ -75,7 +75,10 @@ export function planProbes(
   return probes;
 }
 
-/** Of `/`; and where that is not answered with the index file, of that by its name, for it is to be read all the same. */
+/**
+ * Returns the expected answer to `/`, and where that is not the index file, to the index file's own name: it
+ * must be readable all the same.
+ */
 function expectedRoot(
   host: string,
   site: SiteConfig,
@@ -94,7 +97,7 @@ function expectedRoot(
   return index === undefined || file === index ? [root] : [root, expectedFile(host, index, prefix)];
 }
 
-/** By the plan of a request; undefined where an origin would be asked. */
+/** Returns the answer to `/` by the plan of a request, or undefined where an origin would be asked. */
 function answerToRoot(
   name: string,
   site: SiteConfig,

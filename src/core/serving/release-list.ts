@@ -19,10 +19,10 @@ export type ViewsetRef = {
 
 export type Release = ViewsetRef & { readonly activated_at: string; readonly outcome: string };
 
-/** Where the entry that wanted it stands: its receipt may have to be corrected. Null: no entry did. */
+/** The place of the entry that wanted it, whose receipt may have to be corrected; null if no entry did. */
 export type EntryPlace = { readonly epoch: string; readonly seq: number } | null;
 
-/** What central wants. `failed`: why it is not served, as of the last try. */
+/** The release that central wants. `failed` says why it is not served, as of the last try. */
 export type Wish = ViewsetRef & {
   readonly entry: EntryPlace;
   readonly failed?: { readonly reason: string; readonly code: FaultCode };
@@ -30,22 +30,25 @@ export type Wish = ViewsetRef & {
 
 export type Quarantined = ViewsetRef & {
   readonly reason: string;
-  /** Of the fault. */
+  /** The code of the fault. */
   readonly code: FaultCode;
   readonly at: string;
   readonly entry: EntryPlace;
-  /** Of the agent that could not read it. */
+  /** The release of the agent that could not read it. */
   readonly release?: string;
 };
 
 export type Pin = ViewsetRef & {
   readonly pinned_at: string;
   readonly reason: "operator" | "trial";
-  /** What central wanted when it was pinned; another version of central's lifts the pin. */
+  /** The manifest that central wanted when it was pinned. Once central wants another, the pin is lifted. */
   readonly instead_of: Sha256 | null;
 };
 
-/** What cannot be read is judged anew by another release of the agent: it may know more. Before entries named their release it was another. */
+/**
+ * Returns whether a quarantined release is still bad. One that could not be read is judged anew by another
+ * release of the agent, which may know more. Entries without a release were made by another one.
+ */
 export function isStillBad({ code, release }: Quarantined, own: string): boolean {
   return code !== "VIEWSET_INVALID" || release === own;
 }
@@ -72,12 +75,12 @@ export type Limits = {
   readonly at: string;
 };
 
-/** Where the host stands with what central wants. */
+/** Where the host stands with the release that central wants. */
 export type Standing =
   | { readonly kind: "in force" }
   | { readonly kind: "pinned"; readonly pin: Pin }
   | { readonly kind: "quarantined"; readonly bad: Quarantined }
-  /** Not tried yet, or refused for a reason that may pass. */
+  /** The release has not been tried yet, or was refused for a reason that may pass. */
   | { readonly kind: "behind" };
 
 export function standingOf(book: ReleaseBook, wanted: Sha256): Standing {
@@ -119,7 +122,7 @@ export function refusedWish(book: ReleaseBook, wish: Wish, bad?: Quarantined): R
 export type Return = {
   readonly to: Release;
   readonly by: Pin["reason"];
-  /** What is left behind, where it failed. */
+  /** The release that is left behind, if it failed. */
   readonly bad?: Quarantined;
 };
 
@@ -164,7 +167,7 @@ function isInForce({ outcome }: Release): boolean {
   return outcome === outcomes.inForce;
 }
 
-/** Those left when these are given up; the one in force always stays. */
+/** Returns the releases that are left when these are given up. The one in force always stays. */
 export function withoutReleases(
   releases: readonly Release[],
   given: ReadonlySet<string>,

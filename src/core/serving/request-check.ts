@@ -17,7 +17,9 @@ type Fault = { readonly status: number; readonly text: string };
 
 /** More fields than this serve only to burden whoever reads them; browsers send about 20. */
 const fieldsMax = 200;
-/** Of a header of HTTP/2, unpacked; as much as the parser of HTTP/1.1 takes (doors/listener.ts). */
+/**
+ * The most bytes of an unpacked header of HTTP/2; the parser of HTTP/1.1 takes as much (doors/listener.ts).
+ */
 const headBytesMax = 32 * 1024;
 /** A request that has come by so often runs in a circle. */
 const loopsMax = 8;

@@ -49,7 +49,7 @@ export type RequestFacts = {
   readonly request: RequestHead;
   /** Undefined: the target is neither a path nor an http URL. */
   readonly target: RequestTarget | undefined;
-  /** In which the visitor asked. */
+  /** The scheme of the visitor's request. */
   readonly scheme: Scheme;
   readonly host: HostFact | undefined;
   readonly verdict: Pick<Verdict, "kind"> | undefined;
@@ -112,7 +112,7 @@ export type RequestAnswer =
       readonly status: number;
       readonly to: string;
     }
-  /** What may be asked of the site, or of its files alone. */
+  /** The methods that the site, or its files alone, may be asked with. */
   | { readonly kind: "options"; readonly allow: string; readonly isOfFiles: boolean }
   | { readonly kind: "file" }
   | { readonly kind: "single-page" }
@@ -183,7 +183,7 @@ function onSite(
   return isRead ? insteadOfFile(facts, site) : nothingThere;
 }
 
-/** What the site says of a request before it is looked for what it asks for. */
+/** Returns what the site says of a request before anything is looked up for it. */
 function saidBySite(
   { request, scheme }: RequestFacts,
   { tls, limits }: SiteConfig,

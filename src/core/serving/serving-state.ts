@@ -25,11 +25,14 @@ export type Views =
 
 /** A bot set that speaks for a host. */
 export type HostSet = {
-  /** Whose set it is: the host's own or its main domain's. */
+  /** The host whose set it is: the host itself, or its main domain. */
   readonly host: string;
   readonly version: number;
   readonly table: AddressTableRef;
-  /** By owner in the table: `pairAllow`, `pairDeny`, else 0. May end before the last owner. */
+  /**
+   * The policy of each owner in the table: `pairAllow`, `pairDeny`, else 0. The array may end before the last
+   * owner.
+   */
   readonly pairs: Uint8Array;
 };
 
@@ -41,7 +44,7 @@ export type HostBots = {
   readonly unknownBotsCanAccess: boolean | null;
   /** The domain whose policy says so; absent: the general one, or nobody. */
   readonly unknownBotsPolicyOf?: string;
-  /** For names that are claimed; disjoint. */
+  /** The policies for claimed names; the two sets are disjoint. */
   readonly allow: ReadonlySet<string>;
   readonly deny: ReadonlySet<string>;
   /** The host's own set first, then the main domain's. Empty sets are left out. */
@@ -69,7 +72,7 @@ export type ServedDomain = {
 export type ServingState = {
   readonly version: number;
   readonly domains: readonly ServedDomain[];
-  /** Of all of them; absent: there is none. */
+  /** The certificates of all domains; absent if there are none. */
   readonly certificates?: CertificateTableRef;
 };
 

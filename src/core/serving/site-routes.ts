@@ -22,9 +22,9 @@ export type CacheRoute = {
   readonly normalizeQuery: (rawQuery: string) => string;
   /** "" where nothing is left out. What was stored under another rule may be of a query that this one tells apart. */
   readonly queryRule: string;
-  /** What the cookies of a request are under this rule. */
+  /** Judges the cookies of a request under this rule. */
   readonly cookies: CookieJudge;
-  /** With the lifetime it has under this rule, whatever rule it was stored under. */
+  /** Gives a stored response the lifetime it has under this rule, whatever rule it was stored under. */
   readonly inForce: <S extends StoredResponse>(stored: S) => S;
 };
 
@@ -84,7 +84,7 @@ function cacheRoute(settings: CacheSettings): CacheRoute {
   };
 }
 
-/** In characters that stay as they are where values of fields are normalized. */
+/** Writes a rule in characters that the normalizing of field values leaves alone. */
 function textOfRule(rule: QueryRule): string {
   const text = (names: readonly string[]): string =>
     names.map((name) => encodeURIComponent(name.toWellFormed())).join("|");
@@ -145,8 +145,8 @@ function compileQueryRule(rule: QueryRule): (rawQuery: string) => string {
 }
 
 /**
- * As frameworks read a name: `user[]` and `user[id]` are the array `user` (PHP, Rails, qs); PHP begins behind blanks, ends at NUL and spells `.`, blank
- * and `[` as `_`; to ASP.NET capitals are small letters.
+ * Returns the names as frameworks read them. `user[]` and `user[id]` are the array `user` (PHP, Rails, qs).
+ * PHP skips leading blanks, ends at NUL, and spells `.`, blank and `[` as `_`. ASP.NET ignores case.
  */
 function readNames(name: string): readonly string[] {
   if (/^[a-z0-9_]*$/.test(name)) return [name];

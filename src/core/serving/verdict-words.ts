@@ -2,7 +2,7 @@
 
 import type { SetRef, Verdict } from "./verdict.ts";
 
-/** What decided beside the sets; null where it is the set alone, or where nobody is a bot. */
+/** The policy that decided beside the sets; null where the set decided alone, or where nobody is a bot. */
 export type PolicySaid =
   /** `domain` null: whose pair it was cannot be told any more. `bot`: the name in the pair, where it is an older one of the bot. */
   | {
@@ -20,7 +20,7 @@ export type Story = {
   readonly clientIp: string;
   readonly host: string;
   readonly policy: PolicySaid | null;
-  /** Of the verdict's set; undefined: it holds the address no more. */
+  /** The range of the verdict's set that holds the address; undefined if the set no longer holds it. */
   readonly range: string | undefined;
   /** The name is allowed, which does not help a claim: the sets hold addresses for it, others than this one. */
   readonly isAllowedElsewhere: boolean;

@@ -43,11 +43,11 @@ export type SetRef = {
   readonly version: number;
 };
 
-/** Whose the address is. */
+/** The owner of an address. */
 export type Holder = {
   readonly kind: "vip" | "bad";
   readonly bot: string;
-  /** Of the domain and this bot. */
+  /** The policy for this domain and this bot. */
   readonly pair: "allow" | "deny" | undefined;
   readonly set?: SetRef | undefined;
 };
