@@ -7,12 +7,12 @@ import type { Serving } from "./steering/serving.ts";
 import { VaultChanges } from "./steering/vault-changes.ts";
 import { openVault, type Vault } from "./vault/vault.ts";
 
-/** What is valid expires without anything happening. */
+/** The time between looks at the certificates: a valid one expires without any event. */
 const expiryPeriodMs = 3_600_000;
 
 export type KeptCertificates = { readonly vault: Vault; readonly changes: VaultChanges };
 
-/** Those that were in force before are with the next publish. */
+/** Opens the certificates that were in force before; the next publish brings them. */
 export async function openKeptCertificates(
   stack: AsyncDisposableStack,
   { options, common, db: documents, client }: Ground,

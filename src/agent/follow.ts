@@ -14,7 +14,10 @@ import { changeDomains, createAppliers, type SteeringPorts } from "./steering/ap
 import { SetChanges } from "./steering/set-changes.ts";
 import { applySnapshot } from "./steering/snapshot.ts";
 
-/** As the poll: central may have been put right without anything new in the journal. */
+/**
+ * The time between calls, the same as the poll's: central may have been put right without anything new in the
+ * journal.
+ */
 const tendPeriodMs = 60_000;
 
 export type Following = {
@@ -81,7 +84,9 @@ export function openLink(
   return { link, confirming: confirmOrNot(ground, confirmed.signal) };
 }
 
-/** With what becomes of sets that are behind, and of elements that belong to none. */
+/**
+ * Opens the changes of sets, and what becomes of sets that are behind and of elements that belong to none.
+ */
 function openSetChanges(
   stack: AsyncDisposableStack,
   { options, common, client, sets, setWatch: watch }: Ground,
@@ -105,7 +110,10 @@ function openSetChanges(
   return changes;
 }
 
-/** What was cached before this start waits for central's word that no clear was missed; after so long the settings decide. */
+/**
+ * Waits for central's word that no clear was missed before this start. If none comes in time, the settings
+ * decide about what was cached.
+ */
 async function confirmOrNot({ options, index, db }: Ground, confirmed: AbortSignal): Promise<void> {
   const { settings, health, log, stop } = options;
   const waited = await sleep(settings["link.catch_up_max"], AbortSignal.any([stop, confirmed]));

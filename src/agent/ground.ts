@@ -39,7 +39,7 @@ export type AgentOptions = {
   readonly stop: AbortSignal;
 };
 
-/** What nearly every part takes. */
+/** The parts that nearly every other part takes. */
 export type Common = Pick<AgentOptions, "health" | "log" | "stop"> & {
   readonly registry: Registry;
 };

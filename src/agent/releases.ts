@@ -76,7 +76,7 @@ type ReleaseFacts = {
   readonly in_force: (ViewsetRef & { readonly since: string }) | null;
   readonly wanted: ViewsetRef | null;
   readonly standing: Standing["kind"] | null;
-  /** By an operator. */
+  /** The version that an operator pinned. */
   readonly pinned: (ViewsetRef & { readonly since: string }) | null;
   readonly on_trial_until: string | null;
   /** Newest first, the one in force among them. */
@@ -91,7 +91,7 @@ type ReleaseFacts = {
   })[];
 };
 
-/** What versions are described from. */
+/** The parts from which versions are described. */
 type Described = Pick<Releases, "books"> & { readonly trials: Pick<Trials, "until"> };
 
 /** Operators' commands. */
@@ -142,7 +142,7 @@ function describeReleases({ books, trials }: Described, domain: string): Release
   };
 }
 
-/** For `status`; null: the site as it lies on this host, or none. */
+/** Describes a version for `status`; null stands for the site as it lies on this host, or for none. */
 export function describeVersion(releases: Described, domain: string): VersionFacts | null {
   const { in_force: inForce, standing, on_trial_until } = describeReleases(releases, domain);
   if (inForce === null) return null;

@@ -13,7 +13,10 @@ export type UnconfirmedParts = {
   readonly log: Pick<Log, "warn">;
 };
 
-/** Never rejects. `confirmed` is aborted when the word comes after all. */
+/**
+ * Starts the time of waiting for central's word. Never rejects. `confirmed` is aborted when the word comes
+ * after all.
+ */
 export async function startUnconfirmed(
   { index, hasState, unconfirmed, health, log }: UnconfirmedParts,
   confirmed: AbortSignal,

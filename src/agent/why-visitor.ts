@@ -12,7 +12,7 @@ import type { ElementFinder } from "./bots/sets/element-finder.ts";
 import { judgeVisitor } from "./bots/decisions/evidence.ts";
 import type { ClaimedBotLookup } from "./bots/unreviewed/user-agents.ts";
 
-/** Of an address; the newest. */
+/** The most decisions shown of an address; the newest. */
 const decisionsShown = 10;
 
 export type VisitorParts = {
@@ -20,7 +20,7 @@ export type VisitorParts = {
   readonly claimedBot: ClaimedBotLookup;
   readonly elements: ElementFinder;
   readonly decisions: Pick<DecisionLog, "find" | "about" | "facts">;
-  /** As committed, by host. */
+  /** The policies as committed, by host. */
   readonly policies: ReadonlyMap<string, EffectivePolicy>;
   readonly policiesChangedAt: Date | undefined;
 };
@@ -32,7 +32,7 @@ export type Visitor = {
   readonly host: string | undefined;
 };
 
-/** What would happen now. */
+/** Says what would happen now. */
 export function checkVisitor(parts: VisitorParts, { ip, userAgent, host }: Visitor) {
   const address = canonical(ip);
   const places = placesOf(parts.state).filter((place) => host === undefined || place.host === host);
@@ -44,7 +44,7 @@ export function checkVisitor(parts: VisitorParts, { ip, userAgent, host }: Visit
   };
 }
 
-/** What would happen now, and what did. */
+/** Says what would happen now, and what did. */
 export function whyAddress(parts: VisitorParts, visitor: Visitor) {
   const checked = checkVisitor(parts, visitor);
   const { total, newest } = parts.decisions.about(checked.address, decisionsShown);
@@ -200,7 +200,10 @@ function setFacts(
   };
 }
 
-/** Whose pair it is and what it calls the bot. A pair that a sub-domain has from its main domain is in the lists of both. */
+/**
+ * Returns whose pair it is and what that domain calls the bot. A pair that a sub-domain has from its main
+ * domain is in the lists of both.
+ */
 function pairOf(
   policies: VisitorParts["policies"],
   domains: readonly string[],

@@ -21,7 +21,7 @@ import { cachedTold, type StoredEntry } from "./why-cached.ts";
 
 export type WhyParts = {
   readonly index: Pick<IndexClient, "why" | "doubt">;
-  /** When the domains that are to be dropped have been, ISO 8601; null where none is. */
+  /** When the domains to be dropped have been dropped, ISO 8601; null if none is to be. */
   readonly dropsUntil: string | null;
   readonly state: ServingState;
   readonly blobsDir: string;
@@ -37,7 +37,7 @@ type Known = {
 };
 
 type Met = {
-  /** What the answer would come from, in a word. */
+  /** A word for what the answer would come from. */
   readonly serves: "static" | "generated" | "redirect" | "nothing";
   readonly cache: string;
   readonly text: string;
@@ -138,7 +138,10 @@ function meetsFile(what: string, request: SiteFacts, { entries }: Known): Met {
   return met("static", text, isKnown ? "hit" : "miss");
 }
 
-/** What fits the request itself before what would fit one like it: of what a visitor's request says beside its cookies nothing is known. */
+/**
+ * Meets the cache with a request: what fits it exactly comes before what would fit one like it, for of a
+ * visitor's request nothing is known but its cookies.
+ */
 function meetsCache(request: SiteFacts, url: UrlArgument, use: CookieUse, known: Known): Met {
   const { doubt, dropsUntil } = known;
   const said = selectingOf(use.kind === "own" ? request.request.fields : []);
@@ -192,7 +195,7 @@ function reusesOf(
   });
 }
 
-/** With the port of the entry, where that is not the scheme's own. */
+/** Returns the scheme, with the port of the entry if that is not the scheme's own. */
 function schemeOf({ vary }: StoredEntry, scheme: Scheme | undefined): string {
   const stored = vary?.["x-forwarded-proto"] ?? "";
   return scheme === undefined || stored.split(":")[0] === scheme ? stored : scheme;
@@ -232,7 +235,10 @@ function ownCookie(use: CookieUse): string {
     : "a cookie whose name cannot be read";
 }
 
-/** What is looked up now, and what the URL may have been before: a file that is gone, a page where there is a file now. */
+/**
+ * Returns the keys that are looked up now, and those that the URL may have had before: a file that is gone, a
+ * page where there is a file now.
+ */
 function keysOf(
   domain: string,
   { host, rawPath, rawQuery }: UrlArgument,

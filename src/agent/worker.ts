@@ -20,12 +20,12 @@ import type { OwnListener } from "../core/serving/own-listeners.ts";
 export type WorkerParts = {
   readonly cache: { readonly init: CacheInit; readonly port: MessagePort };
   readonly lane: { readonly init: LaneInit; readonly port: MessagePort };
-  /** To an UnreviewedBots. */
+  /** The port to an UnreviewedBots. */
   readonly unreviewed: MessagePort;
   readonly decisions: DecisionInit;
   readonly logLevel: LogLevelInit;
   readonly ownListeners: readonly OwnListener[];
-  /** From an OriginChecks. */
+  /** The port from an OriginChecks. */
   readonly originChecks: MessagePort;
 };
 

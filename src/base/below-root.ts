@@ -11,7 +11,7 @@ const openNumber = promisify(open);
 /** O_PATH of Linux, which node does not name; the same on all architectures that node runs on there. */
 const namingOnly = 0o10000000;
 
-/** What a name led to, whatever it is called by now. Nothing of it is read yet. */
+/** The file that a name led to, whatever it is called by now. Nothing of it is read yet. */
 export class Found implements Disposable {
   readonly #number: number;
 
@@ -24,7 +24,10 @@ export class Found implements Disposable {
     return `/proc/self/fd/${this.#number}`;
   }
 
-  /** Where it lies now: absolute, without links, one character a byte, so that names that are no UTF-8 stay apart. */
+  /**
+   * The place where it lies now: absolute, without links, one character a byte, so that names that are no
+   * UTF-8 stay apart.
+   */
   get place(): string {
     return readlinkSync(this.link, "latin1");
   }
@@ -33,7 +36,10 @@ export class Found implements Disposable {
     return fstatSync(this.#number, { bigint: true });
   }
 
-  /** For reading. Not blocking: a file could have become a pipe's name only by being another file. */
+  /**
+   * Opens the file for reading without blocking: its name could have become a pipe's only if it were another
+   * file.
+   */
   async open(): Promise<FileHandle> {
     return openFile(this.link, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   }
@@ -55,7 +61,7 @@ export class Root extends Found {
     return this.keep(await name(`${this.link}/${path}`));
   }
 
-  /** As `find`, for what was found under another name; it is disposed where it lies outside. */
+  /** Judges like `find` what was found under another name, and disposes it if it lies outside. */
   keep(found: Found): Found | undefined {
     if (isBelow(this.place, found.place)) return found;
     found[Symbol.dispose]();
@@ -69,8 +75,8 @@ export async function name(path: string): Promise<Found> {
 }
 
 /**
- * As `Root.find`, with one wait instead of two. A root that is a link may be moved between the two look-ups: what then seems to lie outside is
- * looked up again from the root itself.
+ * Does the same as `Root.find` with one wait instead of two. A root that is a link may be moved between the
+ * two look-ups, so what then seems to lie outside is looked up again from the root itself.
  */
 export async function findBelow(root: string, path: string): Promise<Found | undefined> {
   const [base, file] = await Promise.allSettled([Root.open(root), name(`${root}/${path}`)]);

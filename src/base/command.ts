@@ -4,7 +4,7 @@ import { parseArgs, type ParseArgsConfig } from "node:util";
 import { AccelError, messageOf, codeOf, type FaultCode } from "../core/faults.ts";
 
 export type CommandContext = {
-  /** Of this program: `1.2.3`. */
+  /** The version of this program, such as `1.2.3`. */
   readonly version: string;
   /** The program's own file, for a command that starts it again. */
   readonly program: string;

@@ -11,7 +11,10 @@ import { listenHttp, readBody } from "./http-listener.ts";
 /** Answers one command, at once or by a promise. May throw an AccelError: its code, message and hint reach the operator. An async iterable is streamed as NDJSON. */
 export type ControlHandler = (parameters: unknown, signal: AbortSignal) => unknown;
 export type ControlRoutes = Readonly<Record<string, ControlHandler>>;
-/** As a handler, with bytes of any length that are read as they come; the parameters stand in a header. */
+/**
+ * A handler that also gets bytes of any length, which it reads as they come; the parameters stand in a
+ * header.
+ */
 export type ControlUpload = (
   parameters: unknown,
   body: AsyncIterable<Uint8Array>,

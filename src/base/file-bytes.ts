@@ -13,7 +13,7 @@ export function digestOf(hash: Hash): Sha256 {
   return sha256;
 }
 
-/** What lay there cannot be read any more. */
+/** Returns whether the disk can no longer read what lay there. */
 export function isBadSector(error: unknown): boolean {
   return systemCode(error) === "EIO";
 }

@@ -18,7 +18,10 @@ export type Listener = AsyncDisposable & { readonly server: Server; readonly por
 /** Time for requests in flight when closing; what is still open afterwards is cut. */
 const closeGraceMs = 5_000;
 const idleSweepMs = 20;
-/** For the rest of a body whose request is answered already: who drips it must not hold a connection. */
+/**
+ * The time for the rest of a body whose request is answered already: whoever drips it must not hold a
+ * connection.
+ */
 const restOfBodyDefaultMs = 5_000;
 
 const options: ServerOptions = {
@@ -30,9 +33,12 @@ const options: ServerOptions = {
 };
 
 export type ListenTimes = {
-  /** For requests in flight when closing. */
+  /** The time that requests in flight have when the listener closes. */
   readonly graceMs?: number;
-  /** While they are, and as long at most, what comes is answered too when closing. */
+  /**
+   * The longest time for which new requests are still answered while the listener closes and others are in
+   * flight.
+   */
   readonly drainMs?: number;
   readonly restOfBodyMs?: number;
 };
@@ -172,7 +178,7 @@ async function readWhole(request: IncomingMessage, bytesMax: number): Promise<Bo
 
 type Refusal = { readonly status: number; readonly detail: string };
 
-/** By the parser's code; anything else is a 400. */
+/** The answers to what the parser refuses, by its code; anything else is a 400. */
 const refusals: Readonly<Record<string, Refusal>> = {
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, detail: "the request was not whole in time" },
   HPE_CHUNK_EXTENSIONS_OVERFLOW: { status: 413, detail: "the chunk extensions are too large" },
@@ -180,7 +186,7 @@ const refusals: Readonly<Record<string, Refusal>> = {
 };
 
 export function refuseBroken(server: Server): void {
-  /** Of each connection the last one that is not finished: thousands of idle ones keep none. */
+  /** The last unfinished answer of each connection; thousands of idle connections keep none. */
   const unfinished = new WeakMap<object, ServerResponse>();
   server.on("request", ({ socket }, response) => {
     unfinished.set(socket, response);

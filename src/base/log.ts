@@ -7,7 +7,10 @@ export type Log = pino.Logger;
 export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** In the line as it goes out, so that no depth, list, error or spelling is missed: members by name, credentials by scheme. */
+/**
+ * Matches secrets in the line as it goes out, so that no depth, list, error or spelling is missed: members by
+ * name, credentials by scheme.
+ */
 const secretMember =
   /"((?:[\w-]*token|secret16|password|(?:proxy-)?authorization|(?:set-)?cookie|private_?key))":(?:"(?:[^"\\]|\\.)*"|\[(?:[^\]"]|"(?:[^"\\]|\\.)*")*\])/gi;
 const credentials = /\b(Bearer|Basic) [\w.~+/-]{16,}=*/gi;
@@ -36,7 +39,7 @@ export function silentLog(): Log {
 
 // One level of the log for all threads of a program: each has a logger of its own, which hears when the level changes.
 
-/** For one thread's start; the port is to be transferred to it. */
+/** The start of one thread's log; the port is transferred to it. */
 export type LogLevelInit = { readonly level: LogLevel; readonly port: MessagePort };
 
 export class LogLevels {
@@ -63,7 +66,10 @@ export class LogLevels {
   }
 }
 
-/** In the thread. `log` is the logger itself: children made of it keep the level that they were made with. */
+/**
+ * Follows the level inside the thread. `log` must be the logger itself: children made of it keep the level
+ * that they were made with.
+ */
 export function followLogLevel(log: Log, port: MessagePort): void {
   // The other end is LogLevels.
   port.on("message", (level) => (log.level = level as LogLevel));

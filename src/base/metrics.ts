@@ -4,7 +4,7 @@ import type { Health } from "./health.ts";
 import type { Log } from "./log.ts";
 import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from "prom-client";
 
-/** What a part counts on, warns by and writes to. */
+/** The registry a part counts on, the health it warns by and the log it writes to. */
 export type Instruments = {
   readonly registry: Registry;
   readonly health: Health;

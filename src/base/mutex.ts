@@ -20,7 +20,7 @@ export class Mutex {
 export class KeyedMutex<K> {
   readonly #turns = new Map<K, { readonly mutex: Mutex; users: number }>();
 
-  /** As that of a mutex of the key, which is there while somebody is in it or waits. */
+  /** Runs the action alone under the key's mutex, which exists while somebody is in it or waits. */
   async run<T>(key: K, action: () => Promise<T> | T): Promise<T> {
     const turn = this.#turns.get(key) ?? { mutex: new Mutex(), users: 0 };
     this.#turns.set(key, turn);

@@ -9,7 +9,7 @@ import { openSqlite } from "./sqlite.ts";
 export type PatternCheck = {
   /** Why the pattern is refused; undefined where it is valid. Never throws. */
   readonly check: (pattern: string) => PatternFault | undefined;
-  /** What FTS5 says of a pattern in its normal form; undefined where it takes it. */
+  /** Returns what FTS5 says of a pattern in its normal form, or undefined if it takes it. */
   readonly refusedByFts5: (normal: string) => string | undefined;
 } & Disposable;
 

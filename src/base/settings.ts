@@ -21,7 +21,7 @@ export type Parsed<T> =
 
 export type SettingsField<T> = {
   readonly doc: string;
-  /** As it would stand in YAML. Absent: the key must be given, unless `optional`. */
+  /** The default as it would stand in YAML. If absent, the key must be given, unless it is `optional`. */
   readonly fallback?: unknown;
   readonly optional?: true;
   /** Shown, commented out, where there is no default. */

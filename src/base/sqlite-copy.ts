@@ -41,7 +41,7 @@ export async function copySqlite(
   await file.sync();
 }
 
-/** As a file that can be read where nothing may be written. */
+/** Turns the copy into a file that can be read where nothing may be written. */
 function finish(from: string, to: string, checked: boolean): void {
   const copy = new Database(to);
   try {

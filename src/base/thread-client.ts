@@ -34,7 +34,7 @@ export type ThreadOptions = {
   readonly name: string;
   readonly workerData?: unknown;
   readonly transferList?: readonly Transferable[];
-  /** Of the old part of its heap. */
+  /** The limit of the old part of its heap. */
   readonly heapMiB?: number;
   /** The process may end while it runs. */
   readonly isUnref?: boolean;
@@ -122,7 +122,9 @@ export type Restart = "never" | "when asked" | { readonly waitMs: (deaths: numbe
 export type ThreadClientOptions<Told, Heard> = {
   readonly start: StartPeer<Told, Heard>;
   readonly restart: Restart;
-  /** What was not answered when it died is asked of the next one: its calls must be idempotent. */
+  /**
+   * Whether the next thread is asked again what was unanswered when one died. Its calls must be idempotent.
+   */
   readonly asksAgain?: boolean;
   readonly onMessage: (message: Heard) => void;
   /** It died, or was ended for a reason of its client's; not by `close`. */
@@ -131,14 +133,14 @@ export type ThreadClientOptions<Told, Heard> = {
   readonly onStart?: () => void;
 };
 
-/** What came of a call. */
+/** The outcome of a call. */
 export type CallOutcome<Answer> =
   | { readonly kind: "answered"; readonly answer: Answer }
   | { readonly kind: "late" }
   | ({ readonly kind: "gone" } & Death);
 
 type Pending<Told, Answer> = {
-  /** Where it may have to be asked again. */
+  /** The message, kept where it may have to be asked again. */
   readonly message: Told | undefined;
   readonly resolve: (asked: CallOutcome<Answer>) => void;
   readonly reject: (error: unknown) => void;
@@ -224,12 +226,12 @@ export class ThreadClient<Told, Heard, Answer> implements AsyncDisposable {
     return promise;
   }
 
-  /** Of a call that nobody waits for any more: no effect. */
+  /** Answers a call. It has no effect on a call that nobody waits for any more. */
   answer(no: number, answer: Answer): void {
     this.#settle(no)?.resolve({ kind: "answered", answer });
   }
 
-  /** For a far end that answers one call at a time, and so without numbers. */
+  /** Answers the only call of a far end that takes one at a time, and so sends no numbers. */
   answerOnly(answer: Answer): void {
     const [no] = this.#pending.keys();
     if (no !== undefined) this.answer(no, answer);
@@ -252,12 +254,15 @@ export class ThreadClient<Told, Heard, Answer> implements AsyncDisposable {
     await peer.end();
   }
 
-  /** Never starts it again, and tells no death. It is still asked, for a last call before `close`, which its death answers as well. */
+  /**
+   * Never starts it again and reports no death. It can still be asked, for a last call before `close`; its
+   * death answers that one as well.
+   */
   retire(): void {
     this.#closing.abort();
   }
 
-  /** Never starts it again. After `last` it has `waitMs` to end by itself. */
+  /** Ends it for good. After `last` it has `waitMs` to end by itself. */
   async close(last?: Told, waitMs = 0): Promise<void> {
     this.retire();
     await this.#restarting;
@@ -280,7 +285,7 @@ export class ThreadClient<Told, Heard, Answer> implements AsyncDisposable {
     await this.close();
   }
 
-  /** What a message cannot carry is told to who asked. */
+  /** Sends a message; what it cannot carry is reported to the caller. */
   #post(no: number, message: Told, transfer: readonly Transferable[]): void {
     try {
       this.#peer?.post(message, transfer);

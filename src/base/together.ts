@@ -6,7 +6,7 @@ export type TogetherOptions<T, R> = {
   readonly run: (items: readonly T[]) => Promise<readonly R[]>;
   /** Awaited before each run: what is asked for until then joins it. Must not fail. */
   readonly gather: () => Promise<unknown>;
-  /** Of the items of one run; at least one is taken. */
+  /** The most weight of the items of one run; at least one item is taken. */
   readonly weightMax: number;
   /** One each, where nothing is said. */
   readonly weightOf?: (item: T) => number;
@@ -31,7 +31,7 @@ export class Together<T, R> {
     return waiting.promise;
   }
 
-  /** Never rejects: each outcome is its caller's. */
+  /** Runs everything. Never rejects, for each outcome is its caller's. */
   async #runAll(): Promise<void> {
     this.#isRunning = true;
     while (this.#waiting.length > 0) {

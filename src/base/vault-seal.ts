@@ -48,7 +48,7 @@ export function openSymmetricKey(
   throw new AccelError("SEAL_BROKEN", `the symmetric key ${keyName} has a wrong length`);
 }
 
-/** Whose private key it is: a deployment site and the SHA-256 of the leaf certificate. */
+/** The place whose private key it is: a deployment site and the SHA-256 of the leaf certificate. */
 export type CertificatePlace = { readonly name16: string; readonly fingerprint: string };
 
 export function sealPrivateKey(

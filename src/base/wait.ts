@@ -67,7 +67,10 @@ export async function every(
   }
 }
 
-/** As `every`, until it is disposed too: the action under way is told by its signal, and waited for. */
+/**
+ * Repeats like `every`, and also ends when it is disposed: the action under way hears it from its signal, and
+ * is waited for.
+ */
 export function repeating(
   periodMs: number,
   action: (stop: AbortSignal) => Promise<void> | void,

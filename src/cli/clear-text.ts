@@ -23,7 +23,7 @@ export function provedOf(state: ClearState): Proved {
   };
 }
 
-/** Nothing more is awaited: each instance proved it, or will not. */
+/** Returns whether nothing more is awaited: each instance proved it, or never will. */
 export function isSettled(state: ClearState): boolean {
   return placesOf(state).every(({ standing }) => standing === "proved" || standing === "failed");
 }
@@ -138,7 +138,7 @@ function missingText({ deployment, told, standing }: Place): string {
 
 type Counted = DryRun["deployments"][number];
 
-/** Of the deployments, not instances: of one that cannot be reached, no instance is told. */
+/** Counts deployments, not instances: a deployment that cannot be reached tells of no instance. */
 export function answeredOf({ deployments }: DryRun): Proved {
   return {
     count: deployments.filter(({ state }) => state === "answered").length,

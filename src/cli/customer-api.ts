@@ -27,7 +27,7 @@ type Given = {
   readonly "token-file"?: string | undefined;
 };
 
-/** What is not given as an option comes from the environment. Throws USAGE. */
+/** Reads the access from the options, and what they leave out from the environment. Throws USAGE. */
 export function apiAccess(given: Given, env: NodeJS.ProcessEnv): ApiAccess {
   const url = given.url ?? env["ACCEL_API_URL"] ?? "";
   if (url === "")
@@ -41,7 +41,9 @@ export function apiAccess(given: Given, env: NodeJS.ProcessEnv): ApiAccess {
   return { baseUrl, token: checkedToken(token, "ACCEL_API_TOKEN") };
 }
 
-/** With the API's prefix or without it: scripts for curl have it in their variable. */
+/**
+ * Returns the base URL with or without the API's prefix: scripts for curl have the prefix in their variable.
+ */
 function baseUrlOf(text: string): string {
   const url = URL.parse(text);
   const isPlain =
@@ -77,7 +79,7 @@ function checkedToken(text: string, where: string): string {
   return text;
 }
 
-/** What the client rejected with, as the person at the shell has to hear it. */
+/** Turns what the client rejected with into what the person at the shell should read. */
 export function toldToCaller(error: unknown, { baseUrl }: ApiAccess): unknown {
   if (error instanceof ApiError) return refusalOf(error, baseUrl);
   if (codeOf(error) !== "API_UNREACHABLE") return error;

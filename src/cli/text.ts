@@ -2,7 +2,10 @@
 
 export type Row = Readonly<Record<string, unknown>>;
 
-/** In the order of `names`; what is missing is a dash. `empty` is said instead of a table without rows. */
+/**
+ * Writes rows with their columns in the order of `names`; a missing value is a dash. `empty` replaces a table
+ * without rows.
+ */
 export function textTable(rows: readonly Row[], names: readonly string[], empty: string): string {
   if (rows.length === 0) return `${empty}\n`;
   const cells = rows.map((row) => names.map((name) => cell(row[name])));

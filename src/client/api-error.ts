@@ -7,7 +7,7 @@ import type { Problem } from "../wire/customer/problem.ts";
 export class ApiError extends AccelError {
   readonly status: number;
   readonly problem: Problem;
-  /** Of a 429 or 503. */
+  /** The `Retry-After` of a 429 or 503. */
   readonly retryAfterMs: number | undefined;
 
   constructor(call: string, problem: Problem, retryAfterMs: number | undefined) {

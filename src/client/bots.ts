@@ -37,13 +37,13 @@ export type BotCheck = { readonly isBot: boolean; readonly domains: readonly str
 export type BotClient = {
   mark(mark: BotMark, options?: MarkOptions): Promise<BotRecord>;
   remove(mark: BotMark, options?: MarkOptions): Promise<BotRecord>;
-  /** As these, answered without the list of addresses. */
+  /** Marks like `mark`, answered without the list of addresses. */
   markBriefly(mark: BotMark, options?: MarkOptions): Promise<BotSummary>;
   removeBriefly(mark: BotMark, options?: MarkOptions): Promise<BotSummary>;
   /** Whether the whole range is in the set of one of the customer's domains. */
   isBot(set: BotSet, range: string): Promise<BotCheck>;
   listBots(set: BotSet): Promise<readonly BotRecord[]>;
-  /** Of the last 30 days, by domain. */
+  /** Returns the bots of the last 30 days, by domain. */
   unreviewedBots(): Promise<readonly UnreviewedDomain[]>;
   policy(): Promise<Policy>;
   /** Keys that are left out stay as they are; null takes a domain's policy away. */

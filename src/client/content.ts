@@ -57,7 +57,7 @@ export type ContentClient = {
     clearId: string,
     options?: Pick<CallOptions, "signal">,
   ): Promise<ClearState>;
-  /** What the clear would hit; waits as `clear` does. */
+  /** Returns what the clear would hit; waits as `clear` does. */
   dryRunClear(
     domain: string,
     patterns: readonly string[],

@@ -10,7 +10,7 @@ import { vaultClient, type VaultClient } from "./vault.ts";
 import { openTransport } from "./transport.ts";
 
 export type CustomerClientOptions = {
-  /** Of central, such as `https://central.example.com`. */
+  /** Central's address, such as `https://central.example.com`. */
   readonly baseUrl: string;
   /** Needed by everything but `trial` and `startRecovery`. */
   readonly token?: string;

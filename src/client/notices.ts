@@ -33,7 +33,7 @@ type Notifications<T> = {
   /** The key of each type, and what it is. */
   types(): Promise<Readonly<Record<string, string>>>;
   subscribe(subscription: Subscription<T>, options?: CallOptions): Promise<Subscribed["status"]>;
-  /** For 30 days, or for good. */
+  /** Unsubscribes for 30 days, or for good. */
   unsubscribe(
     subscription: Subscription<T> & { readonly isPermanent?: boolean },
     options?: CallOptions,

@@ -22,7 +22,7 @@ export type OwnershipClient = {
   customers(): Promise<readonly Customer[]>;
   customer(id: number): Promise<Customer>;
   renameCustomer(id: number, name: string): Promise<Customer>;
-  /** With all that it owns. */
+  /** Deletes the customer with all that it owns. */
   deleteCustomer(id: number): Promise<void>;
   userProfile(userId: number): Promise<UserProfile>;
   /** Fields that are left out stay; the password is never read back. */

@@ -26,7 +26,7 @@ export type PackageClient = {
     named: { readonly version: string; readonly file: string },
     signal?: AbortSignal,
   ): Promise<AsyncIterable<Uint8Array>>;
-  /** For users who may publish: with name and password, whatever the token. */
+  /** Uploads a package for users who may publish: with name and password, whatever the token. */
   uploadPackage(
     upload: PackageUpload,
     publisher: Credentials,

@@ -8,7 +8,7 @@ import { describeErrors, type Decoder } from "../wire/validate.ts";
 import { ApiError } from "./api-error.ts";
 
 export type CallOptions = {
-  /** Of a POST: repeated with the same key, it is done once and answered the same. */
+  /** The key of a POST: repeated with the same key, it is done once and answered the same. */
   readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;
 };
@@ -17,7 +17,7 @@ export type Query = Readonly<Record<string, string | number | undefined>>;
 
 export type Answered<T> = {
   readonly value: T;
-  /** Where a list or a walk leads on: path and query. */
+  /** The path and query at which a list or a walk goes on. */
   readonly next: string | undefined;
 };
 
@@ -34,20 +34,20 @@ export type Transport = AsyncDisposable & {
 
 type Given = {
   readonly body?: unknown;
-  /** In place of a JSON body. */
+  /** The form that is sent in place of a JSON body. */
   readonly form?: FormData;
   readonly query?: Query;
-  /** In place of the token. */
+  /** The name and password that are sent in place of the token. */
   readonly basic?: Credentials;
 } & CallOptions;
 
 export type Credentials = { readonly username: string; readonly password: string };
 
-/** What the calls of one subject are made with. */
+/** The calls that one subject makes. */
 export type ApiCalls = Pick<Transport, "call" | "download">;
 
 export type TransportOptions = {
-  /** Of central, without the API's prefix. */
+  /** Central's address, without the API's prefix. */
   readonly baseUrl: string;
   readonly token: string | undefined;
   readonly timeoutMs: number;
@@ -197,5 +197,5 @@ export function arrayOf<T>(shape: Shape<T>): Decoder<readonly T[]> {
   };
 }
 
-/** Of answers without a body. */
+/** Decodes answers without a body. */
 export const nothing: Decoder<undefined> = () => ({ ok: true, value: undefined });

@@ -29,7 +29,7 @@ type Route = {
 const slowMsMax = 5_000;
 const streamIntervalMsMax = 250;
 const cacheable = "public, max-age=600";
-/** What is drawn from a seed never changes; this is when the drawing was made up. */
+/** The date when the drawing was made up; what is drawn from a seed never changes. */
 const drawnAt = "Thu, 01 Jan 2026 00:00:00 GMT";
 
 const reading = ["GET", "HEAD"];

@@ -15,7 +15,10 @@ export function demoDevlove({
   return `${JSON.stringify({ domains: { [domain]: { ...model, backend } } }, null, 2)}\n`;
 }
 
-/** For a folder of files that we know nothing of: its own 404 page where it has one, the backend for what is no file. */
+/**
+ * Returns a devlove for a folder of files that we know nothing of: its own 404 page if it has one, and the
+ * backend for what is no file.
+ */
 export function plainDevlove({
   domain,
   backendUrl,

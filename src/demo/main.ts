@@ -137,7 +137,7 @@ function siteOf(
   return { viewsDir: siteDir, devlove: plainDevlove({ domain: demoDomain, backendUrl, notFound }) };
 }
 
-/** On a terminal one line that changes; elsewhere a line for each new text. */
+/** Writes progress: on a terminal as one line that changes, elsewhere as a line for each new text. */
 function progressLine(out: (text: string) => void): (text: string, ends?: boolean) => void {
   const terminal = process.stdout.isTTY;
   let last = "";

@@ -23,7 +23,7 @@ export type ProgramOptions = {
 
 type Launched = {
   readonly child: ChildProcess;
-  /** What a command says when it fails. */
+  /** Returns what the command said when it failed. */
   readonly complaint: () => string;
 };
 

@@ -38,7 +38,7 @@ export async function openStateDir(stateDir: string): Promise<void> {
     );
 }
 
-/** What went wrong below the state directory, in words. Errors of our own stay as they are. */
+/** Says in words what went wrong below the state directory. Errors of our own stay as they are. */
 export function stateFault(stateDir: string, error: unknown): unknown {
   if (error instanceof AccelError || !(error instanceof Error) || !("code" in error)) return error;
   const why = words[String(error.code)];

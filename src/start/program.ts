@@ -18,7 +18,7 @@ process.stdout.on("error", () => stop.abort("nobody reads"));
 process.once("disconnect", () => stop.abort("parent gone"));
 process.channel?.unref();
 
-/** What was started: `src/main.ts` or `dist/main.js`, whatever links led there. */
+/** The program that was started: `src/main.ts` or `dist/main.js`, whatever links led there. */
 const entry = realpathSync(process.argv[1] ?? "");
 
 type Lazy = { readonly summary: string; readonly load: () => Promise<Command> };

@@ -15,7 +15,7 @@ const patternCharsMax = 4_096;
 const patternsMax = 64;
 const reasonCharsMax = 1_000;
 
-/** As the body of a `cache.clear`. */
+/** A question with the body of a `cache.clear`. */
 export const DryRunQuestion = closed({
   domain: HostText,
   host: Type.Union([HostText, Type.Null()]),

@@ -36,13 +36,16 @@ export const Warning = closed({
 });
 export type Warning = Static<typeof Warning>;
 
-/** As an unreviewed bot: what was counted, but not by name. */
+/** The unreviewed bot that stands for what was counted, but not by name. */
 export const otherBots = Object.freeze({
   name: "other",
   description: "Further bots, which are not counted by name.",
 });
 
-/** What visitors asked of a domain since the agent's start: all requests, those answered from the cache or a file, those blocked, and bytes sent. */
+/**
+ * The requests of a domain's visitors since the agent's start: all of them, those answered from the cache or
+ * a file, those blocked, and the bytes sent.
+ */
 export const Traffic = closed({ requests: Count, hits: Count, blocked: Count, bytes: Count });
 export type Traffic = Static<typeof Traffic>;
 
@@ -58,12 +61,15 @@ export type CountedBatch = Static<typeof CountedBatch>;
 
 export const Report = closed({
   instance_id: InstanceId,
-  /** As in hello, where no channel says it. Absent: what was told before stays. */
+  /** The version that hello tells, for an agent without a channel. If absent, what was told before stays. */
   agent_version: Type.Optional(Type.String()),
   edge: Type.Optional(Type.Union([EdgeFacts, Type.Null()])),
   /** Absent: of an agent of the release before, or told to a central of it. */
   position: Type.Optional(Position),
-  /** Of `unreviewed_bots`, which count since the batch before; sent again until acknowledged. Absent: there is nothing to add. */
+  /**
+   * The batch that `unreviewed_bots` count, since the batch before. It is sent again until acknowledged, and
+   * absent if there is nothing to add.
+   */
   counted: Type.Optional(CountedBatch),
   /** Sums over all lanes since the agent's state began: accepted = delivered + spooled + in_memory + dropped. */
   spool: closed({
@@ -81,7 +87,10 @@ export const Report = closed({
         errors: Count,
         latency_buckets: Type.Record(Type.String(), Count),
         reachable: Type.Boolean(),
-        /** Of the active checks (`backend.health`): all origins are checked and fail, or one is good. Unsaid: none is made, or none says yet. */
+        /**
+         * The state of the active checks (`backend.health`): "down" if all origins are checked and fail, "up"
+         * if one is good, absent if none is checked or no check has said so yet.
+         */
         checks: Type.Optional(Type.Union([Type.Literal("up"), Type.Literal("down")])),
       }),
       unreviewed_bots: Type.Array(
@@ -93,11 +102,14 @@ export const Report = closed({
       ),
       /** Absent: not counted. */
       traffic: Type.Optional(Traffic),
-      /** Of images since the agent's start; `blocked` counts those held back because the day's number was used up. */
+      /**
+       * The variants of images since the agent's start; `blocked` counts those held back because the day's
+       * number was used up.
+       */
       variants: Type.Optional(closed({ made: Count, blocked: Count })),
     }),
   ),
-  /** In force on this host and about to expire, or expired. Absent: not told. */
+  /** The certificates in force on this host that expire soon, or have expired; absent if not told. */
   certificates: Type.Optional(
     Type.Array(
       closed({ names: Type.Array(Type.String({ maxLength: 253 })), not_after: Type.String() }),

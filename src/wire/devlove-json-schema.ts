@@ -11,7 +11,7 @@ export type JsonSchema = { readonly [keyword: string]: unknown };
 
 export const devloveJsonSchemaPath = "/presentation-api/v1/devlove-1.schema.json";
 
-/** What of a check of a text is a regular expression. */
+/** The checks of texts that are regular expressions. */
 const TEXT_PATTERNS: ReadonlyMap<string, string> = new Map([
   ["backend_url", "^[Hh][Tt][Tt][Pp][Ss]?://[^\\s@?#\\\\]+$"],
   ["domain", "^[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9])?$"],
@@ -25,7 +25,7 @@ const TEXT_PATTERNS: ReadonlyMap<string, string> = new Map([
   ["views_dir", "^[^/\\\\]"],
 ]);
 
-/** What of a check of an object is a schema. */
+/** The checks of objects that are schemas. */
 const PARTS_SCHEMAS: ReadonlyMap<string, JsonSchema> = new Map([
   [
     "cache",
@@ -85,7 +85,7 @@ function anyOther({ type, maximum }: ShapeSchema): unknown {
   return type === "boolean" ? true : (maximum ?? null);
 }
 
-/** Without what tells people about it. */
+/** Writes a schema without what it tells people. */
 function bare(schema: ShapeSchema, key: string | null): JsonSchema {
   if (schema.anyOf !== undefined) return { anyOf: schema.anyOf.map((branch) => bare(branch, key)) };
   const check = schema["x-check"] ?? "";

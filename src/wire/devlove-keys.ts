@@ -9,7 +9,10 @@ type NotServed = { readonly key: string; readonly refuses: (value: unknown) => b
 const whenSet = (): boolean => true;
 const whenTrue = (value: unknown): boolean => value === true;
 
-/** What version 1 knows and this release does not serve yet, refused by name. Serving one is deleting its row. */
+/**
+ * The parts that version 1 knows and this release does not serve yet; each is refused by name. To serve one,
+ * delete its row.
+ */
 export const NOT_SERVED: readonly NotServed[] = [
   { key: "images.optimize", refuses: whenTrue },
   { key: "images.variants_per_day_max", refuses: whenSet },

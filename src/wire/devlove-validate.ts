@@ -39,7 +39,7 @@ export type DevloveValidation =
 
 /** More than anyone corrects at once; the last one says how many were left out. 1 MiB can hold 200,000. */
 export const devloveErrorsMax = 1_000;
-/** Of the names that an error lists as allowed: a domain may have thousands of sub-domains. */
+/** The most names that an error lists as allowed: a domain may have thousands of sub-domains. */
 const allowedMax = 100;
 /** Errors that say what is allowed and what was meant; whoever made more of them has another problem. */
 const explainedMax = 100;
@@ -47,8 +47,9 @@ const explainedMax = 100;
 const depthMax = 64;
 
 /**
- * Never throws. Errors are in the order of the document, those of an object before those of what is in it. Types and ranges are judged first,
- * then what they mean and whether a part is served yet.
+ * Validates a devlove and never throws. Errors come in the order of the document, those of an object before
+ * those of what is in it. Types and ranges are judged first, then what they mean and whether a part is served
+ * yet.
  */
 export function validateDevlove(
   schemaId: string,
@@ -187,7 +188,7 @@ function checkFound(
       errors.add({ path: [...path, ...fault.path], message: fault.message });
 }
 
-/** Where in the key table: below the domain, without the positions in lists. */
+/** Returns the key of a path in the key table: below the domain, without the positions in lists. */
 function keyOf(path: ShapePath): string {
   return path
     .slice(2)

@@ -16,9 +16,9 @@ export const SubDomain = closed({
   share_views_and_views_dir_with_main_domain: Type.Boolean(),
 });
 
-/** What one kind of entry is. */
+/** One kind of entry. */
 type KindRow<Schema extends TSchema> = {
-  /** Of the body. State kinds carry the whole state of their lane, or name it by digest. */
+  /** The schema of the body. A state kind carries the whole state of its lane, or names it by digest. */
   readonly schema: Schema;
   /** Entries of one lane are applied one after another, lanes side by side. */
   readonly lane: (body: Static<Schema>) => string;
@@ -42,7 +42,7 @@ function siteState<Schema extends TSchema, const Field extends string>(
   return { ...row, isState: true };
 }
 
-/** Nothing overtakes an earlier entry of this lane: what an entry concerns depends on what is linked. */
+/** The lane in which nothing overtakes an earlier entry: what an entry concerns depends on what is linked. */
 export const domainsLane = "domains";
 
 /** A row for each kind. Lanes, the snapshot and what supersedes what follow from it; docs/internals/hacking.md shows how one is added. */
@@ -77,7 +77,7 @@ export const journalKinds = {
       to_version: Count,
       added: Type.Array(BotElement),
       removed: Type.Array(BotElement),
-      /** Of the result; digest by `core/addresses/set-digest.ts`. */
+      /** The count of the set that results; its digest is by `core/addresses/set-digest.ts`. */
       count: Count,
       digest: Sha256Text,
       shrink_meant: Type.Boolean(),
@@ -154,13 +154,16 @@ export type SiteStateSchemas = {
   [Field in SiteStateField]: Kinds[SiteStateKinds[Field]]["schema"];
 };
 
-/** In the order of the table. */
+/** The kinds that carry a state, in the order of the table. */
 export const siteStates = Object.entries(journalKinds).flatMap(([name, row]) =>
   // Keys and values of the table above.
   "snapshot" in row ? [{ field: row.snapshot, kind: name as SiteStateKinds[SiteStateField] }] : [],
 );
 
-/** As it travels: the body is checked by kind on arrival, so that one unknown kind refuses one entry, not the channel. */
+/**
+ * An entry as it travels. The body is checked by its kind on arrival, so that one unknown kind refuses one
+ * entry, not the channel.
+ */
 export const JournalEntry = closed({
   seq: Seq,
   kind: Type.String({ maxLength: 64 }),
@@ -170,7 +173,7 @@ export const JournalEntry = closed({
 });
 export type JournalEntry = Static<typeof JournalEntry>;
 
-/** In place of entries that later ones replaced. `chain` is that of `to_seq`. */
+/** Stands in place of entries that later ones replaced. `chain` is that of `to_seq`. */
 export const SupersededEntries = closed({
   from_seq: Seq,
   to_seq: Seq,
@@ -192,7 +195,7 @@ export const JournalPage = closed({
 export type JournalPage = Static<typeof JournalPage>;
 export const decodeJournalPage = decoder(JournalPage);
 
-/** At most this many entries in a page or a channel message. */
+/** The most entries in a page or a channel message. */
 export const journalPageEntriesMax = 500;
 
 const bodyDecoders = Object.fromEntries(

@@ -6,13 +6,13 @@ import { messageOf } from "../core/faults.ts";
 import type { Sha256 } from "../core/ids.ts";
 import { caseFaults, decodeManifest, type Manifest } from "./manifest.ts";
 
-/** In a form that costs nothing to hand to another thread, however many there are. */
+/** The facts of a manifest in a form that costs nothing to hand to another thread, however many there are. */
 export type ManifestFacts = {
   readonly devlove: Manifest["devlove"];
   /** Null: the manifest has no views. */
   readonly files: number | null;
   readonly bytes: number;
-  /** Of each content once, in the order of its first path: the digest (32 bytes) and the size. */
+  /** Each content once, in the order of its first path: the digest (32 bytes) and the size. */
   readonly digests: Uint8Array;
   readonly sizes: Float64Array;
   /** A path whose content has another size at an earlier path. */
@@ -26,7 +26,7 @@ export type ManifestVerdict =
 export const digestBytes = 32;
 const faultsShown = 5;
 
-/** Never throws. */
+/** Judges a manifest. Never throws. */
 export function judgeManifest(bytes: Uint8Array): ManifestVerdict {
   const manifest = readCanonical(bytes);
   const reason = typeof manifest === "string" ? manifest : firstOf(caseFaults(manifest));

@@ -68,7 +68,10 @@ export function caseFaults({ files, paths_differ_in_case: isMeant }: Manifest): 
   return caseCollisions(paths)?.map(describeCollision) ?? [tooDeep];
 }
 
-/** Of a manifest as it is stored: a million files with paths of 60 bytes and more. Larger ones are never read. */
+/**
+ * The most bytes of a stored manifest: enough for a million files with paths of 60 bytes and more. Larger
+ * ones are never read.
+ */
 export const manifestBytesMax = 256 * 2 ** 20;
 
 /** `POST /agent-api/v1/blobs/missing`: which of these does central lack? Then `PUT /agent-api/v1/blobs/{sha256}` each. */
@@ -77,7 +80,7 @@ export const decodeBlobsWanted = decoder(BlobsWanted);
 export const BlobsMissing = closed({ missing: Type.Array(Sha256Text) });
 export const decodeBlobsMissing = decoder(BlobsMissing);
 export const blobBytesMax = 4 * 2 ** 30; // 4 GiB: the largest file of a viewset.
-/** In which text travels to an agent that accepts it. */
+/** The coding in which text travels to an agent that accepts it. */
 export const blobCoding = "zstd";
 /** Response field beside it: the size of the blob itself. */
 export const blobSizeField = "accel-blob-size";

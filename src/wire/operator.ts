@@ -23,7 +23,7 @@ export const decodeUserAdd = decoder(
     first_name: Type.Optional(PersonName),
     last_name: Type.Optional(PersonName),
     password: Type.Optional(UserPassword),
-    /** With a token, shown once. */
+    /** Whether to make a token, which is shown once. */
     token: Type.Optional(Type.Boolean()),
   }),
 );
@@ -50,7 +50,7 @@ export const decodeTokenList = decoder(
   closed({
     username: Type.Optional(Username),
     customer_id: Type.Optional(Id),
-    /** With those that were revoked. */
+    /** Whether to list the revoked ones too. */
     all: Type.Optional(Type.Boolean()),
   }),
 );

@@ -15,7 +15,7 @@ export const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER
 export const Timestamp = Type.String({ maxLength: 40 });
 /** Random id of a central store or of an agent's start. */
 export const Epoch = Type.String({ pattern: "^[0-9a-f]{16,64}$" });
-/** What can be told of an effect: numbers, texts and lists, by kind of entry. */
+/** The details of an effect: numbers, texts and lists, by kind of entry. */
 export const Detail = Type.Record(Type.String(), Type.Unknown());
 
 /** Random, made by the agent at its first start. */

@@ -14,13 +14,13 @@ export const RequestRecord = closed({
   connection: Count,
   response_status: Type.Integer({ minimum: 0, maximum: 999 }),
   request_method: Type.String({ maxLength: 64 }),
-  /** As sent, with query; cut at 8 KiB. */
+  /** The target as sent, with query, cut at 8 KiB. */
   uri_path: Type.String({ maxLength: 8192 }),
   /** Seconds; 0 when no origin was asked. */
   backend_time: Type.Number({ minimum: 0 }),
   /** Seconds since the epoch, microseconds behind the point. */
   when: Type.Number(),
-  /** As sent: Host or authority; "" when there was none. */
+  /** The Host or authority as sent; "" if there was none. */
   authority: Type.String({ maxLength: 512 }),
   /** Main domain that the request was routed to; null when the authority belongs to none. */
   domain: Type.Union([Type.String({ maxLength: 253 }), Type.Null()]),
@@ -54,7 +54,7 @@ export const decodeGapLine = decoder(GapLine);
 /** One number of its lane, as a record: goes the whole way, and no customer sees it. */
 export const CanaryLine = closed({
   canary: closed({
-    /** When it was sent: seconds since the epoch, microseconds behind the point. */
+    /** The time of sending: seconds since the epoch, microseconds behind the point. */
     at: Type.Number({ minimum: 0 }),
   }),
 });

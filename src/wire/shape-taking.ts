@@ -12,7 +12,7 @@ export type ShapeTaken =
 
 class Misfit extends Error {}
 
-/** Never throws. The value is a copy. */
+/** Takes a copy of the value by its schema. Never throws. */
 export function takeShape(schema: ShapeSchema, value: unknown): ShapeTaken {
   try {
     return { ok: true, value: taken(schema, value, []) };

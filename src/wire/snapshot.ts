@@ -27,7 +27,7 @@ export type BotSetState = Static<typeof BotSetState>;
 /** One line of a set's blob, parsed as JSON. */
 export const decodeBotElement = decoder(BotElement);
 
-/** What is a whole state of the site, as its entries carry it. */
+/** The schemas of the site's whole states, as their entries carry them. */
 const stateSchemas = Object.fromEntries(
   siteStates.map(({ field, kind }) => [field, journalKinds[kind].schema]),
 ) as SiteStateSchemas;
@@ -38,7 +38,10 @@ export const Snapshot = closed({
   /** Chain digest at `seq`. */
   chain: Sha256Text,
   ...stateSchemas,
-  /** With the place of the entry that said so: its receipts are the proof. Null: no entry is told of. */
+  /**
+   * The active viewsets, each with the place of the entry that activated it, whose receipts are the proof;
+   * null if no entry is told of.
+   */
   viewsets: Type.Array(
     closed({
       ...journalKinds["viewset.activated"].schema.properties,
@@ -53,7 +56,10 @@ export const Snapshot = closed({
   }),
   /** Imports that no receipt has ended, with the place of their entry. */
   imports: Type.Array(closed({ seq: Seq, import_id: Type.String(), domain: HostText })),
-  /** What is cached is to be dropped at once also where it could be one domain after the other. */
+  /**
+   * Whether the whole cache is to be dropped at once, also where it could be dropped one domain after the
+   * other.
+   */
   clear_now: Type.Optional(Type.Boolean()),
 });
 export type Snapshot = Static<typeof Snapshot>;

@@ -14,7 +14,7 @@ export const TokenAnswer = closed({
   /** Seconds; the agent renews at two thirds. */
   expires_in: Type.Integer({ minimum: 1 }),
   deployment_site_id: Type.Integer({ minimum: 1 }),
-  /** Of central's store: another one than before means that the journal starts anew. */
+  /** The epoch of central's store. If it differs from the one before, the journal starts anew. */
   epoch: Epoch,
 });
 export type TokenAnswer = Static<typeof TokenAnswer>;
@@ -38,7 +38,7 @@ export const AgentApiError = closed({
   ]),
   message: Type.String(),
   hint: Type.Optional(Type.String()),
-  /** With `conflict` of request logs: the mark of the lane. */
+  /** The mark of the lane, in a `conflict` of request logs. */
   mark: Type.Optional(Type.Integer({ minimum: 0 })),
 });
 export type AgentApiError = Static<typeof AgentApiError>;

@@ -115,7 +115,9 @@ export function describeErrors(errors: readonly FieldError[]): string {
 
 // The part of a refused value that its errors are told of. Telling takes TypeBox the square of the count of unknown members: 200,000 took 34 s.
 
-/** Of one object; every name that the schema knows is kept besides. */
+/**
+ * The most unknown names that are reported of one object; every name that the schema knows is kept besides.
+ */
 const strangersMax = 20;
 /** No schema goes deeper. */
 const depthMax = 16;

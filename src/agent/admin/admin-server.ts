@@ -126,7 +126,10 @@ export function pageOf(family: string): MetricPage {
   return edgeFamilies.test(family) ? "edge" : "deployment";
 }
 
-/** As the release before told them: everything at `/metrics`, and all but the process again at `/metrics/deployment`. */
+/**
+ * Returns whether the release before had a family on a page: everything at `/metrics`, and all but the
+ * process again at `/metrics/deployment`.
+ */
 function wasOn(page: MetricPage, family: string): boolean {
   return page === "edge" || !/^accel_agent_(?:process|thread|build)_/.test(family);
 }

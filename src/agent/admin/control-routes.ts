@@ -13,7 +13,7 @@ export type ControlPorts = {
   readonly cacheSearch: (query: CacheSelection & { limit: number }) => Promise<unknown>;
   /** Numbered and proved as a clear of central's is. */
   readonly cacheClear: (selection: CacheSelection) => Promise<unknown>;
-  /** What the clear would hit. */
+  /** Returns what the clear would hit. */
   readonly cacheDryRun: (selection: CacheSelection) => Promise<unknown>;
   readonly cacheStats: () => Promise<unknown>;
   readonly cacheCheck: () => Promise<unknown>;
@@ -26,11 +26,14 @@ export type ControlPorts = {
   readonly whyAddress: (visitor: VisitorArgument) => unknown;
   readonly botsCheck: (visitor: VisitorArgument) => unknown;
   readonly botsList: () => unknown;
-  /** Of one main domain, or of all. */
+  /** Lists the versions of one main domain, or of all. */
   readonly viewsetList: (domain: string | undefined) => unknown;
-  /** To a kept version, or to the one before. Throws NOT_FOUND, and why it cannot be served. */
+  /**
+   * Goes back to a kept version, or to the one before. Throws NOT_FOUND, and why the version cannot be
+   * served.
+   */
   readonly viewsetRollback: (back: VersionArgument, signal: AbortSignal) => Promise<unknown>;
-  /** To what central wants. Throws NOT_FOUND, and why it cannot be served. */
+  /** Tries again what central wants. Throws NOT_FOUND, and why it cannot be served. */
   readonly viewsetRetry: (domain: string, signal: AbortSignal) => Promise<unknown>;
   readonly logsBacklog: () => unknown;
   readonly logsTail: (query: TailQuery, signal: AbortSignal) => AsyncIterable<unknown>;
@@ -110,7 +113,7 @@ export function controlRoutes(ports: ControlPorts): ControlRoutes {
   };
 }
 
-/** As much as a header has room for. */
+/** The most characters of cookies: as many as a header has room for. */
 const cookieCharsMax = 32_768;
 
 function cookieArgument(cookie: unknown): string | null {

@@ -7,7 +7,7 @@ export type VersionFacts = {
   readonly viewset_name: string;
   readonly viewset_id: number;
   readonly since: string;
-  /** Where the host stands with what central wants. */
+  /** Where the host stands with the version that central wants. */
   readonly standing: string;
   readonly on_trial_until: string | null;
 };
@@ -22,7 +22,7 @@ export type AgentStatus = {
     readonly state_version: number;
     readonly workers: number;
     readonly listen: string;
-    /** Of HTTPS; null: it is not served. */
+    /** The listener of HTTPS; null if it is not served. */
     readonly tls_listen: string | null;
     readonly domains: readonly {
       readonly domain: string;

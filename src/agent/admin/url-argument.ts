@@ -15,7 +15,7 @@ export type UrlArgument = Omit<RequestTarget, "authority"> & {
   readonly scheme: Scheme | undefined;
 };
 
-/** With or without scheme. Throws USAGE saying what is wrong. */
+/** Parses a URL with or without its scheme. Throws USAGE saying what is wrong. */
 export function parseUrlArgument(text: string): UrlArgument {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text) && !/^https?:/i.test(text))
     throw new AccelError("USAGE", `${JSON.stringify(text)} is no http or https URL`);
@@ -36,7 +36,7 @@ export function parseUrlArgument(text: string): UrlArgument {
   };
 }
 
-/** What no request line can hold, percent-encoded as every client does. */
+/** Encodes with percent signs what no request line can hold, as every client does. */
 function sendable(text: string): string {
   return text.toWellFormed().replaceAll(/[^\x21-\x7e]+/gu, encodeURIComponent);
 }
@@ -83,7 +83,7 @@ export function parseTailArgument(parameters: unknown): TailQuery {
   return { lines: count, follow: follow === true, domain: name, status: range };
 }
 
-/** Nothing of it is known yet. */
+/** The parameters, of which nothing is known yet. */
 type TailParameters = Readonly<Record<"lines" | "follow" | "domain" | "status", unknown>>;
 
 function parseStatusRange(raw: unknown): TailQuery["status"] {

@@ -72,7 +72,10 @@ const migrations: readonly Migration[] = [
   },
 ];
 
-/** What central is told of an entry in place of what it was told last. Corrections of another epoch's entries are told to nobody. */
+/**
+ * A receipt that replaces what central was told last of an entry. Corrections of another epoch's entries are
+ * told to nobody.
+ */
 export type Correction = EntryReceipt & { readonly epoch: string };
 
 /** Each put is one durable transaction. */
@@ -87,7 +90,7 @@ export class AgentDb {
   readonly instanceId: string;
   /** Told when corrections are durable. */
   readonly corrected = new Topic<readonly Correction[]>();
-  /** Where the damaged file of before went, if there was one. */
+  /** Where the damaged file was set aside, if there was one. */
   readonly setAside: string | undefined;
   readonly #read;
   readonly #changed;
@@ -117,7 +120,7 @@ export class AgentDb {
     return row === undefined ? undefined : JSON.parse(row.value);
   }
 
-  /** When the document became what it is; undefined where it is not known. */
+  /** Returns when the document became what it is, or undefined if that is not known. */
   changedAt(key: string): Date | undefined {
     const seconds = this.#changed.get(key)?.changed_at ?? null;
     return seconds === null ? undefined : new Date(seconds * 1_000);
@@ -218,7 +221,7 @@ function inodeOf(sqlite: Sqlite): string {
   return sqlite.memory ? "memory" : String(statSync(sqlite.name, { bigint: true }).ino);
 }
 
-/** Where an instance lives; what the host does not tell is not compared. */
+/** The place where an instance lives. A part that the host does not tell is not compared. */
 type Home = { readonly machine: string | undefined; readonly file: string };
 
 function bindInstance(sqlite: Sqlite, ledger: Ledger, home: Home): string {

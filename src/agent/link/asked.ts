@@ -32,7 +32,7 @@ export class Questions {
     this.#running.add(running);
   }
 
-  /** When what was asked is answered. Never rejects. */
+  /** Resolves when everything asked is answered. Never rejects. */
   async idle(): Promise<void> {
     await Promise.all(this.#running);
   }

@@ -11,7 +11,7 @@ import { unreachable } from "./refusal.ts";
 export type BlobStream = {
   /** Offset of the first byte of `chunks`. */
   readonly from: number;
-  /** Of the whole blob; undefined when central does not say. */
+  /** The size of the whole blob; undefined when central does not say it. */
   readonly size: number | undefined;
   /** Read at once, or cancelled: it holds a connection. Throws CENTRAL_UNREACHABLE when it breaks off. */
   readonly chunks: AsyncIterable<Uint8Array>;

@@ -20,7 +20,7 @@ import { receiveBlob } from "./receive-blob.ts";
 /** 20 million elements of 60 bytes. */
 const contentBytesMax = 2 ** 30;
 const pieceBytes = 2 ** 16;
-/** Of a bot's name and a range, with escapes. */
+/** The most bytes of a line: a bot's name and a range, with escapes. */
 const lineBytesMax = 4_096;
 const partAgeMaxMs = 86_400_000;
 

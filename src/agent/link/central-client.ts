@@ -41,7 +41,7 @@ export type JournalQuery = {
 };
 
 export type RequestLogBatch = {
-  /** Of this agent: a delivery is credited to who made it. */
+  /** The instance of this agent: central credits a delivery to who made it. */
   readonly instanceId: string;
   /** `<boot epoch>/<lane no>` */
   readonly lane: string;
@@ -150,7 +150,7 @@ export class CentralClient implements AsyncDisposable {
     }
   }
 
-  /** Which of these central lacks; any number. */
+  /** Returns which of these blobs central lacks; any number may be asked. */
   async blobsMissing(sha256s: readonly Sha256[], signal: AbortSignal): Promise<readonly Sha256[]> {
     const missing: Sha256[] = [];
     for (let at = 0; at < sha256s.length; at += blobsWantedMax) {

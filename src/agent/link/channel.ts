@@ -51,10 +51,10 @@ export type ChannelEnd =
   | { readonly kind: "stopped" }
   | { readonly kind: "ended"; readonly error: AccelError };
 
-/** What may wait for the socket: one large message and receipts. */
+/** The most bytes that may wait for the socket: one large message and receipts. */
 const bufferedBytesMax = 2 * messageBytesMax;
 const refusalBytesMax = 65_536;
-/** For the closing handshake, and for the body of a refusal. */
+/** The time for the closing handshake, and for the body of a refusal. */
 const graceMs = 250;
 /** RFC 6455 §5.5: 125 bytes with the code. */
 const reasonBytesMax = 120;

@@ -20,7 +20,7 @@ export type ContactParts = {
   readonly outbox: ReceiptOutbox;
   readonly telemetry: LinkTelemetry;
   readonly timings: LinkTimings;
-  /** What hello tells of this agent; over plain requests reports tell it. */
+  /** The facts of this agent that hello tells; over plain requests reports tell them. */
   readonly self: Pick<Hello, "agent_version" | "edge">;
   readonly report: () => Promise<Omit<Report, "instance_id" | "position">>;
   readonly counted: (batch: CountedBatch) => void;
@@ -31,7 +31,7 @@ export type ContactParts = {
 
 export type Send = (message: AgentMessage) => boolean;
 
-/** As long as a channel lasts. `attach` is told of it when central has welcomed us. */
+/** Keeps contact as long as a channel lasts. `attach` is called when central has welcomed us. */
 export async function runChannelContact(
   parts: ContactParts,
   options: {
@@ -103,7 +103,7 @@ function receiptMessage(receipt: Receipt, position: Position): AgentMessage {
   return { type: "receipt", receipt, position };
 }
 
-/** For a central of the release before. */
+/** Leaves out positions for a central of the release before. */
 function withoutPositions(send: Send): Send {
   return (message) => {
     if (message.type === "receipt") return send({ type: "receipt", receipt: message.receipt });
@@ -126,7 +126,7 @@ async function watchAcknowledgements(
   await every(timings.ackMs / 4, look, { stop, onError: (error) => telemetry.defect(error) });
 }
 
-/** Until stopped; throws what the first failing request threw. */
+/** Keeps contact by long polls until stopped. Throws what the first failing request threw. */
 export async function runLongPollContact(parts: ContactParts, stopped: AbortSignal): Promise<void> {
   const { client, instanceId, follower, outbox, telemetry, timings, reached } = parts;
   const over = new AbortController();

@@ -8,7 +8,7 @@ import type { Receipt } from "../../wire/receipt.ts";
 import type { JobSignals } from "./lanes.ts";
 import { isBetweenUs } from "./refusal.ts";
 
-/** Of a clear: the bytes are deleted too. */
+/** The outcome of a clear whose bytes are deleted too. */
 export type LaterOutcome = {
   readonly phase: "gone";
   readonly detail: Readonly<Record<string, unknown>>;
@@ -23,9 +23,9 @@ export type AmendedOutcome = {
 export type EntryOutcome = {
   readonly phase: "applied" | "failed" | "refused";
   readonly detail: Readonly<Record<string, unknown>>;
-  /** Of a clear: when the bytes are deleted too. */
+  /** Resolves when the bytes of a clear are deleted too. */
   readonly later?: Promise<LaterOutcome>;
-  /** Of a clear: `tell` is called whenever more is known of it since `later`. */
+  /** Calls `tell` whenever more is known of a clear since `later`. */
   readonly onAmended?: (tell: (amended: AmendedOutcome) => void) => void;
 };
 
@@ -76,7 +76,10 @@ export type SettleOptions = {
   readonly onLate: (error: unknown) => void;
 };
 
-/** For faults of the retryable kind that are not between us and central: a blob that arrives damaged. */
+/**
+ * The most tries after faults that may be retried but are not between us and central, such as a blob that
+ * arrives damaged.
+ */
 const triesMax = 5;
 const reasonCharsMax = 1_000;
 

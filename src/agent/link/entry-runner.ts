@@ -86,7 +86,7 @@ export class EntryRunner {
     return this.#lanes.abandon(waitMs);
   }
 
-  /** After a snapshot was written down. */
+  /** Starts again after a snapshot was written down. */
   restart(): void {
     this.#lanes = this.#newLanes();
     this.#resume();
@@ -171,7 +171,7 @@ export class EntryRunner {
     }
   }
 
-  /** Never rejects. */
+  /** Waits until the bytes of a clear are gone. Never rejects. */
   async #awaitGone(later: Promise<Receipt | undefined>): Promise<void> {
     const { telemetry, stop } = this.#deps;
     const lanes = this.#lanes;
@@ -197,7 +197,10 @@ export class EntryRunner {
     await this.#write(stop, () => this.#deps.ledger.finish(seq, undefined));
   }
 
-  /** What failed (a full disk) is tried until it succeeds, or stopped: the lane must not go on without it. */
+  /**
+   * Writes until it succeeds or is stopped. It tries again after a failure such as a full disk, for the lane
+   * must not go on without the record.
+   */
   async #write(stop: AbortSignal, action: () => void): Promise<void> {
     const { random, timings, telemetry } = this.#deps;
     const attempt = async (): Promise<void> => {

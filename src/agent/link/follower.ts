@@ -49,7 +49,7 @@ export class Follower {
   readonly #runner: EntryRunner;
   #received: Mark;
   #headSeq: number;
-  /** When central last told of its head; undefined: not since this start. */
+  /** When central last told its head; undefined until it does since this start. */
   #headToldAt: Date | undefined;
   /** The head that is still to be applied before what is stored counts as confirmed. */
   #confirmSeq: number | undefined;
@@ -77,7 +77,7 @@ export class Follower {
     return { seq: this.#headSeq, at: this.#headToldAt.toISOString() };
   }
 
-  /** Where this agent stands now, as central is told. */
+  /** Returns where this agent stands now, as central is told. */
   position(): Position {
     const { epoch, seq, chain } = this.#deps.ledger.position;
     const oldest = this.#runner.oldest();
@@ -90,7 +90,10 @@ export class Follower {
     };
   }
 
-  /** Before each new contact. Resolves when there is a history to go on from, or when stopped. */
+  /**
+   * Settles the history before each new contact. Resolves when there is a history to go on from, or when
+   * stopped.
+   */
   async settleHistory(): Promise<void> {
     await this.#resyncing;
     if (this.#deps.ledger.position.epoch === null) await this.resync("there is no state yet");

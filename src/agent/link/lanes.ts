@@ -92,7 +92,7 @@ export class Lanes {
     return [...this.#pending].some(({ job }) => job.seq <= seq && job.kind !== "viewset.import");
   }
 
-  /** Nothing new begins, what runs is told to stop. */
+  /** Begins nothing new and tells what runs to stop. */
   async abandon(waitMs: number): Promise<Abandoned> {
     this.#stop.abort();
     const deadline = new AbortController();

@@ -22,7 +22,7 @@ export type LedgerPosition = {
 
 export type StoredReceipt = { readonly id: number; readonly receipt: Receipt };
 
-/** What is kept to apply an entry again: the shape of KnownEntry, unchecked. */
+/** An entry as it is kept to be applied again: the shape of KnownEntry, unchecked. */
 export type KeptEntry = {
   readonly seq: number;
   readonly kind: string;
@@ -39,13 +39,13 @@ export type Commit = {
   readonly isClear: boolean;
 };
 
-/** In place of what was told of the entry last. */
+/** A receipt that replaces what was told of the entry last. */
 export type EntryReceipt = Pick<Receipt, "seq" | "phase" | "detail">;
 
 export type SnapshotCommit = LedgerPosition & {
   readonly epoch: string;
   readonly receipt: Receipt | undefined;
-  /** Of entries that the snapshot tells of. */
+  /** The receipts of the entries that the snapshot tells of. */
   readonly entries?: readonly EntryReceipt[];
   readonly imports: readonly KeptEntry[];
 };
@@ -123,13 +123,19 @@ export class Ledger {
     });
   }
 
-  /** Of an entry of another epoch central is told nothing: its journal is another. */
+  /**
+   * Corrects the receipt of an entry. Central is told nothing of another epoch's entries: its journal is
+   * another.
+   */
   correct(epoch: string, receipt: EntryReceipt): void {
     if (epoch !== this.#position.epoch) return;
     this.#transact(() => this.#correct(receipt));
   }
 
-  /** What has become known of an entry since it was receipted: all its receipts anew, in place of those that central lacks still. */
+  /**
+   * Adds what has become known of an entry since its receipt: all its receipts anew, in place of those that
+   * central still lacks.
+   */
   amend(receipts: readonly Receipt[]): void {
     this.#transact(() => {
       const correction = this.#nextCorrection();
@@ -140,7 +146,7 @@ export class Ledger {
     });
   }
 
-  /** As a new agent: the next contact takes a snapshot. */
+  /** Forgets the history, as if the agent were new: the next contact takes a snapshot. */
   forget(): void {
     this.#transact(() => {
       this.#erase();

@@ -14,9 +14,9 @@ export type LinkFault = {
   readonly code: FaultCode;
   readonly message: string;
   readonly hint: string;
-  /** When it last failed so. */
+  /** When it last failed in this way. */
   readonly at: string;
-  /** When central answered again; null: it has not since. */
+  /** When central answered again; null if it has not since. */
   readonly over_at: string | null;
 };
 
@@ -27,11 +27,14 @@ export type LinkStatus = {
   readonly instance_id: string;
   readonly epoch: string | null;
   readonly applied_seq: number;
-  /** As central told last, at `head_told_at`; null: not since this start. */
+  /** The head that central told last, at `head_told_at`; null if it told none since this start. */
   readonly head_seq: number | null;
   readonly head_told_at: string | null;
   readonly lag: number | null;
-  /** What the position waits for, beside entries that are still to come. A long download is no lag of clears. */
+  /**
+   * The unfinished entry that the position waits for; null if it waits only for entries that are still to
+   * come. A long download is no lag of clears.
+   */
   readonly oldest_unfinished: OldestUnfinished | null;
   readonly receipts_unacknowledged: number;
   readonly last_error: LinkFault | null;
@@ -180,7 +183,7 @@ export class LinkTelemetry {
     this.#waiting.clear();
   }
 
-  /** For other reasons than that central cannot be asked. */
+  /** Notes that a snapshot failed for another reason than that central cannot be reached. */
   snapshotFailed(error: unknown): void {
     const text = `central's snapshot could not be applied: ${messageOf(error)}`;
     this.#health.raise("snapshot_pending", "error", text, FAULTS[codeOf(error)].hint);

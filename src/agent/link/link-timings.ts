@@ -5,7 +5,7 @@ import { pingIntervalMs, reportIntervalMs } from "../../wire/channel.ts";
 
 export type LinkTimings = {
   readonly pingIntervalMs: number;
-  /** From the upgrade to `welcome`. */
+  /** The time from the upgrade to `welcome`. */
   readonly welcomeMs: number;
   /** A receipt that is unanswered for so long shows a dead channel. */
   readonly ackMs: number;
@@ -18,9 +18,9 @@ export type LinkTimings = {
   /** Where a proxy refused the channel, it is tried again after so long. */
   readonly upgradeRetryMs: number;
   readonly reportIntervalMs: number;
-  /** For entries under way to stop before a snapshot. */
+  /** The time that entries under way have to stop before a snapshot. */
   readonly abandonMs: number;
-  /** For everything to stop at the end; what still runs is left to itself, unrecorded. */
+  /** The time that everything has to stop at the end. What still runs then is left to itself, unrecorded. */
   readonly closeMs: number;
   readonly backoff: Backoff;
 };

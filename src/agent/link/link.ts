@@ -43,7 +43,7 @@ export type LinkOptions = Instruments & {
   readonly report: () => Promise<Omit<Report, "instance_id" | "position">>;
   /** Central has stored these counts of a report. Must not throw. */
   readonly counted: (batch: CountedBatch) => void;
-  /** What a clear would hit; nothing changes. */
+  /** Answers what a clear would hit; nothing changes. */
   readonly answerDryRun: AnswerDryRun;
   readonly random: () => number;
   readonly now: () => Date;
@@ -280,12 +280,12 @@ export class Link implements AsyncDisposable {
 
 const pollSpread = 0.2;
 
-/** Where in the period this name's first poll lies. */
+/** Returns the phase of this name's first poll within the period. */
 export function pollPhaseMs(name16: string, periodMs: number): number {
   return createHash("sha256").update(name16).digest().readUIntBE(0, 6) % periodMs;
 }
 
-/** From now to the next moment with that phase; 0 to `periodMs`. */
+/** Returns the time from now to the next moment with that phase, 0 to `periodMs`. */
 export function firstPollMs(phaseMs: number, nowMs: number, periodMs: number): number {
   return (((phaseMs - nowMs) % periodMs) + periodMs) % periodMs;
 }

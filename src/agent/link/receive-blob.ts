@@ -15,7 +15,7 @@ export type BlobSink = {
 
 export type WantedContent = {
   readonly blob: Sha256;
-  /** For messages: `bot set`, `the certificates`. */
+  /** The name of the blob for messages, such as `bot set` or `the certificates`. */
   readonly what: string;
   readonly bytesMax: number;
   /** Worth compressing on the way. */

@@ -19,7 +19,7 @@ const faults: Readonly<Record<AgentApiError["code"], FaultCode>> = {
   internal: "CENTRAL_REFUSED",
 };
 
-/** What proxies answer in central's place. */
+/** The statuses that proxies answer in central's place. */
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
 
 /** `text` is the body as received; `what` names the call, never a secret. */

@@ -129,13 +129,13 @@ export class Session {
 export type AgentToken = {
   readonly text: string;
   readonly deploymentSiteId: number;
-  /** Of central's store. */
+  /** The epoch of central's store. */
   readonly epoch: string;
 };
 
 type Held = { readonly token: AgentToken; renewAtMs: number; readonly endsAtMs: number };
 
-/** After a failed renewal of a token that is still good. */
+/** The pause after a failed renewal of a token that is still good. */
 const renewPauseMs = 10_000;
 
 export class TokenSource {

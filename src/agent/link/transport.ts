@@ -15,7 +15,7 @@ export type CentralTransportOptions = {
   /** Trusted beside the system's authorities. */
   readonly caPem?: string | undefined;
   readonly connectTimeoutMs?: number;
-  /** To the first byte of an answer, and between two pieces of it. */
+  /** The time to the first byte of an answer, and between two pieces of it. */
   readonly silenceMs?: number;
 };
 
@@ -35,7 +35,7 @@ const connectionsMax = 32;
 const refusalBytesMax = 65_536;
 
 export class CentralTransport implements AsyncDisposable {
-  /** Of the channel. */
+  /** The URL of the channel. */
   readonly channelUrl: URL;
   readonly ca: readonly string[] | undefined;
   readonly #pool: Pool;
@@ -74,7 +74,7 @@ export class CentralTransport implements AsyncDisposable {
     });
   }
 
-  /** As the last answer said. */
+  /** Whether central takes positions, as the last answer said. */
   get takesPositions(): boolean {
     return this.#takesPositions;
   }
@@ -104,7 +104,7 @@ export class CentralTransport implements AsyncDisposable {
   }
 }
 
-/** For messages: without the query. */
+/** Names a call for messages, without its query. */
 export function callName({ method, path }: Pick<CentralRequest, "method" | "path">): string {
   return `${method} ${agentApiPrefix}${path.split("?")[0] ?? ""}`;
 }

@@ -6,12 +6,14 @@
 
 import type { Sha256 } from "../../core/ids.ts";
 
-/** Where a pass goes on. `after`: an id of an entry, or a digest; "" at the beginning of a stage. */
+/**
+ * The place where a pass goes on. `after` is an id of an entry, or a digest; "" at the beginning of a stage.
+ */
 export type WalkPosition =
   | { readonly stage: "index" }
   | { readonly stage: "bodies" | "blobs"; readonly after: string };
 
-/** What a scrubbing thread is started with. */
+/** The start of a scrubbing thread. */
 export type WalkInit = {
   readonly blobsDir: string;
   readonly cacheDir: string;

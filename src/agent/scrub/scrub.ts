@@ -35,14 +35,14 @@ export type ScrubPorts = Instruments & {
   readonly schedule: string;
   readonly now: () => Date;
   readonly stop: AbortSignal;
-  /** For tests. */
+  /** Replaced by tests. */
   readonly wait?: typeof sleep;
 };
 
 type What = "index" | "bodies" | "blobs";
 type Counts = Readonly<Record<What, number>>;
 
-/** As it stands in agent.db and in `status`. */
+/** A pass as it stands in agent.db and in `status`. */
 export type Pass = {
   readonly started_at: string;
   readonly position: WalkPosition;
@@ -101,7 +101,7 @@ const off = "off";
 const key = "scrub";
 /** A start has enough to read. */
 const resumeAfterMs = 60_000;
-/** What a crash has looked at again. */
+/** The time between notes of the place: so much is looked at again after a crash. */
 const noteEveryMs = 30_000;
 const none: Counts = { index: 0, bodies: 0, blobs: 0 };
 
@@ -274,7 +274,7 @@ export class Scrub implements AsyncDisposable {
     if (this.#pass !== null) this.#warn(this.#pass);
   }
 
-  /** Of the pass under way, or of the last one, which did not wait for it. */
+  /** Counts a repair for the pass under way, or for the last one, which did not wait for it. */
   #repaired(what: What): void {
     this.#metrics.accel_agent_scrub_repaired_total.inc({ what });
     const count = <P extends { readonly repaired: Counts }>(pass: P): P => ({

@@ -194,7 +194,10 @@ export type ReadPace = {
 /** Less is saved up: a rest has to be worth its wake-up. */
 const restLeastMs = 20;
 
-/** For a thread that does nothing else: it sleeps. `control`: one Int32; stopped where it is not 0. */
+/**
+ * Creates a pace for a thread that does nothing else: it sleeps. `control` is one Int32; the walk stops when
+ * it is not 0.
+ */
 export function createReadPace(bytesPerS: number, control: Int32Array): ReadPace {
   let owedMs = 0;
   return {

@@ -66,7 +66,7 @@ export class Activations {
     this.#ports = ports;
   }
 
-  /** Of an entry of central's; the same when it is repeated. Throws what may be tried again. */
+  /** Activates by an entry of central's; repeated, it does the same. Throws what may be tried again. */
   async activate(
     { domain, ...ref }: JournalBody<"viewset.activated">,
     entry: EntryPlace,
@@ -99,7 +99,7 @@ export class Activations {
     return { phase: "applied", detail: { manifest: ref.manifest, viewset_id: ref.viewset_id } };
   }
 
-  /** What came of central's wish by now, for whoever has to tell it anew. */
+  /** Returns what has come of central's wish by now, for whoever must tell it anew. */
   outcomeOf(
     { domain, ...ref }: JournalBody<"viewset.activated">,
     entry: EntryPlace,

@@ -30,7 +30,7 @@ export type SteeringPorts = {
   readonly setChanges: SetChanges;
   readonly viewsets: Pick<Viewsets, "importSite">;
   readonly activations: Activations;
-  /** Of the journal that entries are of. */
+  /** The epoch of the journal that the entries belong to. */
   readonly epoch: () => string | null;
   readonly index: Pick<IndexClient, "clear" | "dropDomain" | "dropHost">;
   readonly lateDrops: Pick<LateDrops, "spreadS" | "plan">;

@@ -15,11 +15,14 @@ export type BadFilesPorts = {
   readonly trials: Pick<Trials, "until">;
   readonly repairs: Pick<Repairs, "mend">;
   readonly stop: AbortSignal;
-  /** For tests. */
+  /** Replaced by tests. */
   readonly wait?: typeof sleep;
 };
 
-/** After a repair the same file is not looked into again for so long: on a disk that fails each request would ask for it. */
+/**
+ * The time after a repair during which the same file is not looked into again: on a disk that fails, each
+ * request would ask for it.
+ */
 const restMs = 30_000;
 
 /** Repairs end before it does. */

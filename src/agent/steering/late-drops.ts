@@ -25,7 +25,7 @@ type Planned = { readonly domains: readonly string[]; readonly until: string };
 export const spreadDefaultMs = 600_000;
 const documentKey = "late_drops";
 const warningCode = "cache_to_be_dropped";
-/** Of the domains in the warning; the others are counted. */
+/** The most domains that the warning names; the others are counted. */
 const namesMax = 10;
 
 export class LateDrops implements AsyncDisposable {
@@ -93,7 +93,7 @@ export class LateDrops implements AsyncDisposable {
     })();
   }
 
-  /** Never rejects. */
+  /** Runs the drops. Never rejects. */
   async #run(
     turns: readonly { readonly domain: string; readonly atMs: number }[],
     until: { readonly at: number; readonly told: Date },

@@ -25,10 +25,13 @@ const parts = ["viewset", "releases", "quarantine", "pin", "wish"] as const;
 type Changes = Readonly<Record<string, Json | null>>;
 
 export class ReleaseBooks {
-  /** Of this agent. */
+  /** The release of this agent. */
   readonly release: string;
   readonly #documents: BookDocuments;
-  /** As they are in agent.db: each activation asks for what the host holds of all domains, which may be ten thousand. */
+  /**
+   * The books as they are in agent.db. Each activation asks what the host holds of all domains, which may be
+   * ten thousand.
+   */
   readonly #books = new Map<string, ReleaseBook>();
 
   constructor(documents: BookDocuments, release: string) {
@@ -45,7 +48,7 @@ export class ReleaseBooks {
     return this.#books.get(domain) ?? emptyBook;
   }
 
-  /** Of all domains that have a book. */
+  /** Returns all domains that have a book. */
   domains(): readonly string[] {
     return [...this.#books.keys()].sort();
   }
@@ -88,7 +91,7 @@ export class ReleaseBooks {
     return isEmpty ? emptyBook : { ...begun, quarantined };
   }
 
-  /** What a book that nobody has written yet begins with: the version in force, where there is one. */
+  /** Returns the book that a domain begins with: it holds the version in force, if there is one. */
   #begun(domain: string, wish: Wish | null): ReleaseBook {
     const body = documentOf(this.#documents, `viewset:${domain}`);
     if (body === undefined) return wish === null ? emptyBook : { ...emptyBook, wish };

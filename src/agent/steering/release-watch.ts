@@ -111,7 +111,10 @@ export class ReleaseWatch {
     this.#options.log.error({ domain, viewset_name: name, manifest, when, reason }, "probe failed");
   }
 
-  /** What this release has against the version that is in force from now on, and was taken by another one or under other settings. */
+  /**
+   * Notes this release's objections to the version that is in force from now on; it was taken by another
+   * release or under other settings.
+   */
   judged(domain: string, { objections }: Pick<ReadyViewset, "objections">): void {
     const { health } = this.#options;
     if (objections === undefined) return health.settle("viewset_objections", domain);

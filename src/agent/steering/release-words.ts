@@ -12,7 +12,10 @@ import type { FaultCode } from "../../core/faults.ts";
 import type { Correction } from "../link/agent-db.ts";
 import type { EntryOutcome } from "../link/entry-outcome.ts";
 
-/** What came of the wish; undefined: it is to be tried. `entry`: whose outcome is asked for. */
+/**
+ * Returns what came of the wish, or undefined if it is still to be tried. `entry` is the one whose outcome is
+ * asked for.
+ */
 export function settledWish(
   book: ReleaseBook,
   { manifest, viewset_id }: ViewsetRef,
@@ -47,7 +50,7 @@ export function refusedWith(book: ReleaseBook, reason: string, code: FaultCode):
   return { phase: "refused", detail: { reason, code, ...serving(book) } };
 }
 
-/** What central is told anew of its entry. */
+/** Returns what central is to be told anew of its entries. */
 export function correctionsOf(book: ReleaseBook): readonly Correction[] {
   const { wish } = book;
   const entry = wish?.entry ?? null;

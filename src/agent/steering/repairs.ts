@@ -27,7 +27,7 @@ export class Repairs implements AsyncDisposable {
   readonly #ports: RepairPorts;
   readonly #own = new AbortController();
   readonly #stop: AbortSignal;
-  /** By domain and manifest: one at a time, whatever is missing. */
+  /** The repairs under way by domain and manifest: one at a time, whatever is missing. */
   readonly #repairs = new Map<string, Repair>();
 
   constructor(ports: RepairPorts) {
@@ -35,7 +35,7 @@ export class Repairs implements AsyncDisposable {
     this.#stop = AbortSignal.any([ports.stop, this.#own.signal]);
   }
 
-  /** Those of these files that are damaged are fetched again, however long that takes. Never rejects. */
+  /** Fetches the damaged ones of these files again, however long that takes. Never rejects. */
   async mend(
     domain: string,
     manifest: Sha256,
@@ -60,7 +60,10 @@ export class Repairs implements AsyncDisposable {
     await Promise.all([...this.#repairs.values()].map(({ done }) => done));
   }
 
-  /** Until it is whole, another version took its place, or stopped. Never rejects; what comes to `files` meanwhile is looked into as well. */
+  /**
+   * Repairs until the version is whole, another took its place, or the agent stops. Never rejects. Files
+   * added to `files` meanwhile are looked into as well.
+   */
   async #repair(
     domain: string,
     manifest: Sha256,

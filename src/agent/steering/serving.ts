@@ -81,7 +81,7 @@ export class Serving {
   #state: ServingState = nothingServed;
   #tables: BuiltTables = { arena: 0, sets: new Map() };
   #certificates: CertificateTableRef | undefined;
-  /** Of the last publish nobody knows how far it came. */
+  /** Whether a publish failed: nobody knows how far it came. */
   #hasFailed = false;
   readonly #setsChange = new Joined(async () => {
     const tables = await this.#build();
@@ -98,7 +98,7 @@ export class Serving {
     return this.#state;
   }
 
-  /** As last committed. */
+  /** Returns the domains as last committed. */
   domains(): readonly LinkedDomain[] {
     return documentOf(this.#ports.documents, "domains")?.domains ?? [];
   }
@@ -113,7 +113,7 @@ export class Serving {
     this.#ready.set(domain, ready);
   }
 
-  /** Those that were in force before the start. Takes effect with the next publish. */
+  /** Restores the certificates that were in force before the start; the next publish makes them effective. */
   restoreCertificates(table: CertificateTableRef | undefined): void {
     this.#certificates = table;
   }
@@ -224,14 +224,14 @@ function isEqual(one: BuiltTables, other: BuiltTables): boolean {
 }
 
 type Stored = {
-  /** Which file of the vault is in force. */
+  /** The file of the vault that is in force. */
   readonly certificates: StoredCertificates;
-  /** What waits for another secret16, and where the entries stand that brought it. */
+  /** The file that waits for another secret16, and the place of the entries that brought it. */
   readonly certificates_locked: StoredCertificates & { readonly entry: EntryPlace };
   readonly keys_locked: { readonly entry: EntryPlace };
   readonly domains: JournalBody<"domains.changed">;
   readonly policy: JournalBody<"policy.changed">;
-  /** In force on this host. */
+  /** The viewset in force on this host. */
   readonly [viewset: `viewset:${string}`]: JournalBody<"viewset.activated">;
   readonly [releases: `releases:${string}`]: readonly Release[];
   readonly [quarantine: `quarantine:${string}`]: readonly Quarantined[];

@@ -43,7 +43,10 @@ export class SetChanges {
     this.#ports = ports;
   }
 
-  /** In force when it resolves. Throws where the whole set is needed and cannot be had: to be tried again. */
+  /**
+   * Changes a set; the change is in force when it resolves. Throws where the whole set is needed and cannot
+   * be had; the change is then to be tried again.
+   */
   async change(body: JournalBody<"bots.changed">, signal: AbortSignal): Promise<SetOutcome> {
     const name: SetName = { host: body.domain, kind: body.set };
     return this.#alone(name, async () => {

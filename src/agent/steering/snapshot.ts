@@ -108,7 +108,10 @@ async function takeSets(
   return kept;
 }
 
-/** Where central has no active viewset the domain falls back to the host's own site, as it would had the agent been there all the time. */
+/**
+ * Forgets the viewsets that central no longer has active. Their domains fall back to the host's own site, as
+ * if the agent had been there all the time.
+ */
 async function forgetViewsets(
   { serving, documents, activations }: SteeringPorts,
   { domains, viewsets }: Snapshot,

@@ -10,13 +10,15 @@ import type { ServingState } from "../../core/serving/serving-state.ts";
 import type { AskProbes } from "../accelerator/pool/worker-probes.ts";
 import type { WorkerPool } from "../accelerator/pool/workers.ts";
 
-/** What fails is asked once more: a moment without a free descriptor is not the version's fault. */
+/**
+ * The pause before a failed probe is repeated: a moment without a free descriptor is not the version's fault.
+ */
 const againMs = 200;
 
 type AskAll = WorkerPool["probe"];
 
 export class ProbeFailed extends AccelError {
-  /** Of files that this disk has in their size and with other bytes. */
+  /** The files whose size is right on this disk, but not their bytes. */
   readonly damaged: readonly Sha256[];
 
   constructor({ reason, damaged }: VersionFault) {

@@ -36,7 +36,7 @@ export type TrialPorts = {
   readonly now: () => Date;
   readonly log: Log;
   readonly stop: AbortSignal;
-  /** For tests. */
+  /** Replaced by tests. */
   readonly wait?: typeof sleep;
 };
 
@@ -59,7 +59,7 @@ export class Trials implements AsyncDisposable {
     this.#wait = ports.wait ?? sleep;
   }
 
-  /** In place of the domain's trial that is under way. */
+  /** Begins a trial in place of the domain's trial that is under way. */
   begin(domain: string, manifest: Sha256): void {
     const { trialMs, now, stop } = this.#ports;
     this.#running.get(domain)?.end.abort();
@@ -76,7 +76,10 @@ export class Trials implements AsyncDisposable {
     this.#ending.add(run);
   }
 
-  /** After a start: versions whose trial the end of the process cut short. What `torn` ones lack is the disk's fault, and is fetched again. */
+  /**
+   * Resumes, after a start, the trials that the end of the process cut short. What `torn` ones lack is the
+   * disk's fault, and is fetched again.
+   */
   resume(torn: readonly string[] = []): void {
     const { books, trialMs, now } = this.#ports;
     for (const domain of books.domains().filter((name) => !torn.includes(name))) {

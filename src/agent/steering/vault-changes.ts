@@ -50,7 +50,10 @@ export class VaultChanges {
     this.#deps = deps;
   }
 
-  /** Before the first publish: what was in force before, as it lies here, or what another secret16 opens now. */
+  /**
+   * Restores, before the first publish, what was in force before: as it lies here, or as another secret16
+   * opens it now.
+   */
   async restore(): Promise<void> {
     const { documents, vault } = this.#deps;
     // Lost, or told of to a release that did not know them. A host that never took a snapshot gets them with its first.
@@ -90,7 +93,7 @@ export class VaultChanges {
     await this.#use(ready);
   }
 
-  /** Until what was in force before is here again: what a damaged disk lost. Never rejects. */
+  /** Tries until what was in force before is here again, if a damaged disk lost it. Never rejects. */
   async heal(): Promise<void> {
     if (!this.#isTorn) return;
     const { getSnapshot, log, random, stop } = this.#deps;
@@ -208,7 +211,10 @@ export class VaultChanges {
   }
 }
 
-/** What the snapshot tells of keys and certificates, and what came of the entries that it stands for. Throws what is retryable. */
+/**
+ * Takes the keys and certificates that the snapshot tells of, and what came of the entries that it stands
+ * for. Throws what may be retried.
+ */
 export async function takeVault(
   changes: Pick<VaultChanges, "changeKeys" | "changeCertificates">,
   snapshot: Snapshot,

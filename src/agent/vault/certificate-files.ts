@@ -32,7 +32,7 @@ export class CertificateFiles {
     return typeof decoded === "string" ? undefined : decoded;
   }
 
-  /** And what a crash left of a file that was being written. */
+  /** Removes all other files, and what a crash left of a file that was being written. */
   async keepOnly(needed: ReadonlySet<Sha256>): Promise<void> {
     const kept = new Set([...needed].map(nameOf));
     for (const name of await readdir(this.#directory))

@@ -22,7 +22,10 @@ export type KeptKey = SymmetricKeyState & {
   readonly key: Uint8Array | undefined;
 };
 
-/** None where there is no file, or a damaged one: it is set aside as `<path>.corrupt`. */
+/**
+ * Reads the keys. There are none if the file is absent or damaged; a damaged one is set aside as
+ * `<path>.corrupt`.
+ */
 export async function readKeys(path: string): Promise<readonly KeptKey[]> {
   let raw: unknown;
   try {

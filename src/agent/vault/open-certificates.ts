@@ -14,10 +14,10 @@ export type OpenedCertificates =
   | { readonly kind: "invalid"; readonly reason: string };
 
 export type Opening = {
-  /** By name, those that are open. */
+  /** The open keys by name. */
   readonly keys: ReadonlyMap<string, Uint8Array>;
   readonly name16: string;
-  /** That chain and key belong together: once, when they come. */
+  /** Whether to check that chain and key belong together: once, when they arrive. */
   readonly isNew: boolean;
 };
 

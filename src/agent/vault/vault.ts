@@ -57,7 +57,7 @@ export class Vault {
   #inForce: readonly CertificateFacts[] = [];
   #usedKeys: ReadonlySet<string> = new Set();
   readonly #arenas: TableArenas;
-  /** Of openVault. */
+  /** Called by openVault. */
   constructor(options: VaultOptions, keys: readonly KeptKey[]) {
     const directory = directoryOf(options.stateDir);
     this.#options = options;
@@ -101,7 +101,7 @@ export class Vault {
     return found;
   }
 
-  /** What was prepared before, as it lies here. */
+  /** Restores what was prepared before, as it lies here. */
   async restore({ sha256 }: StoredCertificates): Promise<FoundCertificates> {
     const states = await this.#files.read(sha256);
     return states === undefined ? { kind: "torn" } : this.#open(states, sha256, false);
@@ -143,7 +143,7 @@ export class Vault {
     await this.#files.keepOnly(new Set(files));
   }
 
-  /** Nothing of it stays on this host. */
+  /** Removes everything of it from this host. */
   async forget(): Promise<void> {
     this.#keys = [];
     await this.use(undefined);
@@ -157,7 +157,7 @@ export class Vault {
     this.#telemetry.certificates(this.#inForce, this.#options.now().getTime());
   }
 
-  /** In force and expired, or about to within the time; soonest first. */
+  /** Returns the certificates in force that have expired, or will within the time; soonest first. */
   expiring(withinMs: number, countMax: number): readonly CertificateFacts[] {
     const endMs = this.#options.now().getTime() + withinMs;
     const soon = this.#inForce.filter(({ notAfterMs }) => notAfterMs <= endMs);
@@ -197,7 +197,7 @@ export class Vault {
   }
 }
 
-/** Without the texts: what is kept beside the table must not hold a private key. */
+/** Returns the facts without the texts: what is kept beside the table must not hold a private key. */
 function factsOf({ names, notBeforeMs, notAfterMs }: InstalledCertificate): CertificateFacts {
   return { names, notBeforeMs, notAfterMs };
 }

@@ -12,7 +12,7 @@ import { digestOf, hashStart, writeAll } from "../../base/file-bytes.ts";
 
 export type WantedBlob = {
   readonly sha256: Sha256;
-  /** As a manifest says; undefined: whatever central has, up to `bytesMax`. */
+  /** The size that a manifest states; undefined takes whatever central has, up to `bytesMax`. */
   readonly size?: number | undefined;
   readonly bytesMax: number;
   /** Worth compressing on the way. */
@@ -23,8 +23,9 @@ export type WantedBlob = {
 const forGood: ReadonlySet<string> = new Set(["VIEWSET_INVALID", "NOT_FOUND"]);
 
 /**
- * When it resolves the file at `part` is the blob, synced. Throws VIEWSET_INVALID when the blob has another size than wanted, BLOB_MISMATCH when its
- * digest is another, and what `getBlob` throws. The partial file is kept for the next try unless what is thrown holds for good.
+ * Downloads a blob: when it resolves, the file at `part` is the blob, synced. Throws VIEWSET_INVALID if the
+ * blob has another size than wanted, BLOB_MISMATCH if its digest differs, and what `getBlob` throws. The
+ * partial file is kept for the next try unless what is thrown holds for good.
  */
 export async function downloadBlob(
   part: string,

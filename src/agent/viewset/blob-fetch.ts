@@ -33,7 +33,10 @@ export class BlobFetch {
     throw new AccelError("DISK_FAILED", `${what} (blob ${want.sha256}) is damaged on this disk`);
   }
 
-  /** Nothing where it is here. Throws VIEWSET_INVALID where central does not have it, and as BlobStore.fetch. */
+  /**
+   * Fetches a blob unless it is here. Throws VIEWSET_INVALID if central does not have it, and what
+   * BlobStore.fetch throws.
+   */
   async fetch(want: WantedBlob, what: string, signal: AbortSignal): Promise<void> {
     let isTransfer = false;
     const getBlob: GetBlob = async (sha256, from, stop, isText) => {

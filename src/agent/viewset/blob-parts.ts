@@ -24,16 +24,16 @@ export type SweptParts = {
 };
 
 const ending = ".part";
-/** From the start. */
+/** The time that partial files found at the start are kept, from the start. */
 const foundForMs = 86_400_000;
-/** At the start, since it was written to. */
+/** The longest time since its last write that a partial file found at the start may have. */
 const ageMaxMs = 7 * 86_400_000;
 
 export class PartialFiles {
   readonly #dir: string;
   readonly #transfers: SharedTransfers;
   readonly #uses: BlobUses;
-  /** Those of earlier starts that no transfer of this one has gone on with. */
+  /** The partial files of earlier starts that no transfer of this start has gone on with. */
   readonly #found: Set<Sha256>;
   readonly #nowMs: () => number;
   readonly #foundUntilMs: number;
@@ -53,24 +53,24 @@ export class PartialFiles {
     this.#foundUntilMs = nowMs() + foundForMs;
   }
 
-  /** Where a transfer that begins now writes to. */
+  /** Returns the file that a transfer which begins now writes to. */
   begin(sha256: Sha256): string {
     this.#found.delete(sha256);
     return this.#pathOf(sha256);
   }
 
-  /** Of those that no transfer writes to. */
+  /** Returns the bytes of the partial files that no transfer writes to. */
   async idleBytes(): Promise<number> {
     return (await this.#idle()).reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** Those that no transfer writes to, but for the blobs that are named here. */
+  /** Removes the partial files that no transfer writes to, but keeps those of the blobs that are needed. */
   async removeBut(isNeeded: (key: number) => boolean): Promise<void> {
     for (const { sha256 } of await this.#idle())
       if (!isNeeded(blobKey(sha256))) this.#remove(sha256);
   }
 
-  /** Those that nobody wants any more. */
+  /** Removes the partial files that nobody wants any more. */
   async sweep(): Promise<SweptParts> {
     this.#uses.forget();
     const swept = { removed: 0, removedBytes: 0, young: 0 };
@@ -113,7 +113,7 @@ export class PartialFiles {
   }
 }
 
-/** What earlier starts left: everything but what can be continued goes. */
+/** Removes what earlier starts left, but for what can be continued. */
 export async function sweepIncoming(
   dir: string,
   isHere: (sha256: Sha256) => boolean,

@@ -36,14 +36,17 @@ import { digestOf, isBadSector, isMissing, writeAll } from "../../base/file-byte
 
 export type StoredBlob = { readonly sha256: Sha256; readonly size: number };
 
-/** Of all viewsets together: enough to hide the round trips, and it leaves connections for journal and logs. */
+/**
+ * The most transfers of all viewsets together: enough to hide the round trips, and they leave connections for
+ * journal and logs.
+ */
 const transfersMax = 6;
 /** Read whole into memory, and not written at all where the store has it already. */
 const smallBytes = 2 ** 20;
 /** 256 × 3 µs: under a millisecond between two turns of the event loop. */
 const lookupsPerTurn = 256;
 const syncsMax = 8;
-/** What was asked for stays at least so long, and so long after a hold under which it was. */
+/** The time for which a blob stays after it was asked for, and after the end of a hold under which it was. */
 const usedForMs = 600_000;
 
 export class BlobStore {
@@ -78,12 +81,12 @@ export class BlobStore {
     return isBlob(this.dir, blob.sha256, blob.size);
   }
 
-  /** Nothing that is asked for from now until it is disposed, or stored, is removed. */
+  /** Holds every blob that is asked for or stored from now until it is disposed: none of them is removed. */
   hold(): Disposable {
     return this.#uses.hold();
   }
 
-  /** What the blobs have at most; undefined: nobody has counted yet. */
+  /** The most bytes that the blobs take; undefined if nobody has counted yet. */
   get bytesMost(): number | undefined {
     const { bytes, adoptedBytes } = this.#measured ?? {};
     return bytes === undefined ? undefined : bytes + this.#adoptedBytes - (adoptedBytes ?? 0);
@@ -135,7 +138,7 @@ export class BlobStore {
     return isSame;
   }
 
-  /** Those that are not here. */
+  /** Returns those of the blobs that are not here. */
   async lacking<B extends StoredBlob>(blobs: Iterable<B>): Promise<readonly B[]> {
     const lacking: B[] = [];
     let looked = 0;
@@ -192,7 +195,7 @@ export class BlobStore {
     return blob;
   }
 
-  /** What `write` wrote becomes the blob that it names; undefined: it is dropped. */
+  /** Makes what `write` wrote the blob that it names; if it names none, it is dropped. */
   async #staging(
     write: (file: FileHandle) => Promise<StoredBlob | undefined>,
   ): Promise<StoredBlob | undefined> {

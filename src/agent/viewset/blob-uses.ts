@@ -37,7 +37,7 @@ export class BlobUses {
     for (const [key, atMs] of this.#asked) if (atMs <= since) this.#asked.delete(key);
   }
 
-  /** What was asked for after it counts. */
+  /** Returns the time after which a blob that was asked for counts. */
   #since(): number {
     let since = this.#nowMs() - this.#forMs;
     // Just before, for what was asked for in the same instant.

@@ -20,7 +20,7 @@ import type { ViewsetMetrics } from "./metrics.ts";
 
 export type Referenced = {
   readonly manifest: Sha256;
-  /** In force or pinned. */
+  /** Whether it is in force or pinned. */
   readonly isNeeded: boolean;
 };
 
@@ -41,7 +41,7 @@ export type CollectionOptions = {
 export type Collected = {
   readonly removed: number;
   readonly removedBytes: number;
-  /** Of what is left. */
+  /** The blobs that are left. */
   readonly blobs: number;
   readonly bytes: number;
   /** Unreferenced, and too young to go. */
@@ -64,9 +64,9 @@ export class Collection implements AsyncDisposable {
   readonly #own = new AbortController();
   readonly #stop: AbortSignal;
   readonly #loop: Promise<void>;
-  /** Those that were needed at the last collection. */
+  /** The lists that were needed at the last collection. */
   #needed = new Map<Sha256, BlobList>();
-  /** Those that were until a while ago, and until when their blobs stay. */
+  /** The lists that were needed until a while ago, and until when their blobs stay. */
   readonly #departed = new Map<Sha256, { readonly blobs: BlobList; readonly untilMs: number }>();
   #wanted = Promise.withResolvers<void>();
   #leftovers = Promise.withResolvers<void>();
@@ -80,12 +80,12 @@ export class Collection implements AsyncDisposable {
     this.#loop = this.#run();
   }
 
-  /** In a minute; requests that come until then are one. */
+  /** Requests a collection in a minute; requests that come until then are one. */
   request(): void {
     this.#wanted.resolve();
   }
 
-  /** In eleven minutes: what broke off, or is not needed after all, can go by then. */
+  /** Requests a collection in eleven minutes, when what broke off, or is not needed after all, can go. */
   requestLate(): void {
     this.#leftovers.resolve();
   }

@@ -41,7 +41,10 @@ export type DevloveTaken =
   | { readonly ok: true; readonly devlove: Devlove; readonly objections?: readonly string[] }
   | { readonly ok: false; readonly reasons: readonly string[] };
 
-/** Of a version that was taken before: by its shape, whatever the rules are now and whichever names are linked. */
+/**
+ * Reads the devlove of a version that was taken before: by its shape, whatever the rules are now and
+ * whichever names are linked.
+ */
 export function readTakenDevlove(
   schemaId: string,
   bytes: Uint8Array,
@@ -66,7 +69,7 @@ function textOf(bytes: Uint8Array): string | undefined {
 }
 
 const reasonsMax = 20;
-/** Of one reason: it may quote what was found. */
+/** The most characters of one reason, which may quote what was found. */
 const reasonCharsMax = 300;
 
 /** For a receipt, a log line or a warning: at most 6,000 characters. */

@@ -23,7 +23,7 @@ export type LocalSitesOptions = Omit<LocalSiteOptions, "openWatcher" | "census">
   /** Setting `sites`. */
   readonly sites: readonly SiteLocation[];
   readonly registry: Registry;
-  /** For tests. */
+  /** Replaced by tests. */
   readonly openWatcher?: OpenWatcher;
   readonly lookIntervalMs?: number;
   readonly rescanIntervalMs?: number;
@@ -147,12 +147,15 @@ class WatchedSite implements AsyncDisposable {
   readonly #turn = new Mutex();
   readonly #census: SiteCensus;
   #document: Document | undefined;
-  /** What was looked at last: file, names, views directory. Empty where the file could not be read: it is tried again at each look. */
+  /**
+   * What was looked at last: file, names, views directory. It is empty if the file could not be read, which
+   * is tried again at each look.
+   */
   #seen = "";
   #isFirst = true;
   /** Why the site is not as it should be; undefined: it is. */
   #reason: string | undefined;
-  /** Without links; undefined: there is none. */
+  /** The views directory without links; undefined if there is none. */
   #viewsRoot: string | undefined;
   #fileWatch: SiteWatch | undefined;
   #viewsWatch: SiteWatch | undefined;

@@ -16,7 +16,7 @@ import { devloveBytesMax } from "../../core/serving/devlove.ts";
 import type { StoredBlob, BlobStore } from "./blob-store.ts";
 import { boundedLine } from "./devlove-text.ts";
 
-/** With one of the paths that have this content, and what it is by that name. */
+/** A blob with one of the paths that have this content, and its media type by that name. */
 export type NamedBlob = StoredBlob & { readonly path: string; readonly mime: string };
 
 /** No other time or place makes it valid. */
@@ -30,13 +30,13 @@ export class ManifestFault extends AccelError {
 
 export type ReadVersion = {
   readonly manifest: Manifest;
-  /** Of the views. */
+  /** The blobs of the views. */
   readonly blobs: ReadonlyMap<Sha256, NamedBlob>;
-  /** What this release would refuse it for, were it new. */
+  /** What this release would refuse it for, if it were new. */
   readonly objections: readonly string[];
 };
 
-/** Of a version that is to come into force. Throws ManifestFault. */
+/** Reads the manifest of a version that is to come into force. Throws ManifestFault. */
 export function readManifest(bytes: Uint8Array): ReadVersion {
   const decoded = decodeManifest(parse(bytes));
   if (!decoded.ok) throw new ManifestFault([decoded.reason]);
@@ -45,7 +45,10 @@ export function readManifest(bytes: Uint8Array): ReadVersion {
   return { manifest: decoded.manifest, blobs, objections: [] };
 }
 
-/** Of a version that this host took before: by its shape, whatever the rules are now. Throws ManifestFault where it has none. */
+/**
+ * Reads the manifest of a version that this host took before: by its shape, whatever the rules are now.
+ * Throws ManifestFault if it has not that shape.
+ */
 export function readTakenManifest(bytes: Uint8Array): ReadVersion {
   const raw = parse(bytes);
   const decoded = decodeManifest(raw);
@@ -66,7 +69,7 @@ function parse(bytes: Uint8Array): unknown {
   return raw;
 }
 
-/** For what is new to this host. Throws ManifestFault. */
+/** Refuses collisions in a manifest that is new to this host. Throws ManifestFault. */
 export function refuseCollisions(manifest: Manifest): void {
   const reasons = caseFaults(manifest);
   if (reasons.length > 0) throw new ManifestFault(reasons);
@@ -106,7 +109,10 @@ export function allBlobsOf(
 
 // Which blobs a release needs, by the digest of its manifest: read once and remembered, since a digest never names anything else. Bounded.
 
-/** Of all that are remembered: 16 bytes each, 64 MiB. Those that were asked for longest ago are read again. */
+/**
+ * The most blobs of all remembered manifests: 16 bytes each, 64 MiB. The manifests asked for longest ago are
+ * read again.
+ */
 const blobsMax = 4 * 2 ** 20;
 
 export class ReleaseBlobs {

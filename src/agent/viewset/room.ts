@@ -23,7 +23,7 @@ export type RoomOptions = {
   readonly store: Pick<BlobStore, "bytesMost" | "lacking"> & {
     readonly parts: Pick<PartialFiles, "idleBytes" | "removeBut">;
   };
-  /** What this host holds beside what is being prepared. */
+  /** The releases that this host holds beside what is being prepared. */
   readonly releases: HeldReleases | undefined;
   readonly releaseBlobs: ReleaseBlobs;
   readonly bytesMax: number;
@@ -34,22 +34,25 @@ export type RoomOptions = {
 type Wanted = Pick<HeldRelease, "domain" | "manifest" | "blobs">;
 type Prepared = { blobs: BlobList; fetchBytes: number };
 
-/** What files of this host hold. */
+/** The content of files of this host. */
 export type ReadFiles = {
   readonly blobs: readonly StoredBlob[];
-  /** Of those that could not be read as they keep changing. */
+  /** The bytes of the files that could not be read because they keep changing. */
   readonly unreadBytes: number;
 };
 
 /** Room until it is disposed. */
 export type TakenRoom = Disposable & {
-  /** What lacked is in the store by now, and counts there; the version takes its place until it is in force, or was given up. */
+  /**
+   * Tells that what lacked is in the store by now, and counts there. The version keeps its place until it is
+   * in force, or was given up.
+   */
   fetched(): void;
 };
 
 /** Room for contents that nobody knew when it was taken. */
 export type UnreadRoom = Disposable & {
-  /** What they turned out to be; they are in the store by now. */
+  /** Tells what the files turned out to be; they are in the store by now. */
   tell(blobs: readonly StoredBlob[]): void;
 };
 
@@ -107,8 +110,9 @@ export class Room {
   }
 
   /**
-   * For files of this host. Where it is not sure that they fit beside all that is here, `read` is asked for their contents: what is here already takes no
-   * room. Throws VIEWSET_TOO_LARGE, and what `read` throws.
+   * Takes room for files of this host. If it is not sure that they fit beside all that is here, it calls
+   * `read` for their contents: what is here already takes no room. Throws VIEWSET_TOO_LARGE, and what `read`
+   * throws.
    */
   async takeUnread(
     domain: string,
@@ -211,7 +215,7 @@ function bytesOf(blobs: readonly StoredBlob[]): number {
   return blobs.reduce((sum, { size }) => sum + size, 0);
 }
 
-/** What several share stands there several times. */
+/** Joins the lists. What several share stands there several times. */
 function joined(lists: readonly BlobList[]): BlobList {
   const all = (part: "keys" | "sizes"): Float64Array => {
     const whole = new Float64Array(lists.reduce((sum, list) => sum + list[part].length, 0));

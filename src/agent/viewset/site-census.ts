@@ -31,7 +31,7 @@ export type CensusOptions = {
   readonly metrics: CensusMetrics;
   readonly health: Health;
   readonly log: Log;
-  /** Of all sites together. */
+  /** The slots of all sites together. */
   readonly slots: Slots;
   readonly nowMs: () => number;
   readonly stop: AbortSignal;
@@ -39,7 +39,7 @@ export type CensusOptions = {
 
 /** Between two counts of one site, however often it changes. */
 const gapMs = 60_000;
-/** Of the time, at most: ten thousand files take a tenth of a second, two million half a minute. */
+/** The largest share of the time: ten thousand files take a tenth of a second, two million half a minute. */
 const shareMax = 1 / 50;
 const namesMax = 5;
 
@@ -63,7 +63,7 @@ export class SiteCensus implements AsyncDisposable {
     else this.#timer ??= setTimeout(() => void this.count(), this.#dueInMs());
   }
 
-  /** Never rejects. */
+  /** Counts the files. Never rejects. */
   async count(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;

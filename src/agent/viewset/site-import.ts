@@ -167,7 +167,10 @@ function sum(amounts: readonly Amount[]): Amount {
   };
 }
 
-/** That names differ only in case is said only where some do: the setting alone makes no other version. */
+/**
+ * Makes the manifest. It says that names differ only in case only where some do: the setting alone makes no
+ * other version.
+ */
 function manifestOf(
   { sha256 }: StoredBlob,
   files: readonly ManifestFile[],
@@ -208,13 +211,16 @@ type Taken = StoredBlob & { readonly identity: string };
 const defaultMime = "application/octet-stream";
 /** Reading is hashing and syncing: more in flight only fills the queue of the thread pool. */
 const readersMax = 8;
-/** With pauses of 50 to 800 ms, 5 s: a file that is written every second or so is at rest between two of the later looks. */
+/**
+ * The most looks. With pauses of 50 to 800 ms they take 5 s, so a file that is written about every second is
+ * at rest between two of the later looks.
+ */
 const looksMax = 10;
 const pauseMs = 50;
 const pauseMsMax = 800;
 const restlessNamesMax = 5;
 
-/** What opening a file of the site throws, told apart from what the blob store throws. */
+/** An error of opening a file of the site, told apart from the blob store's. */
 class Unopened extends Error {}
 
 export class SiteTaking {
@@ -305,7 +311,7 @@ export class SiteTaking {
     };
   }
 
-  /** Those that were not taken as they are. */
+  /** Takes the files and returns those that could not be taken as they are. */
   async #take(
     files: readonly WalkedFile[],
     progress: ProgressMeter | undefined,
@@ -333,7 +339,10 @@ export class SiteTaking {
     room.tell(wanted.flatMap(({ path }) => this.#taken.get(path) ?? []));
   }
 
-  /** What the files hold. Where the store has it they are taken, and need not be copied; those that keep changing are left to copying, which says so. */
+  /**
+   * Compares what the files hold with the store. What it has is taken and need not be copied; files that keep
+   * changing are left to copying, which says so.
+   */
   async #compare(
     files: readonly WalkedFile[],
     progress: ProgressMeter | undefined,
@@ -388,7 +397,7 @@ async function openViews(viewsDir: string): Promise<Root> {
   }
 }
 
-/** What vanishes, or leads out of the root meanwhile, is left to the next look. */
+/** Ignores a file that vanished, or that leads out of the root meanwhile: the next look sees it. */
 function refuseUnlessGone(error: unknown, path: string): void {
   if (!(error instanceof Unopened)) throw error;
   const code = systemCode(error.cause);

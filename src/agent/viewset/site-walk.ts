@@ -14,7 +14,7 @@ import { quotedPath } from "../../core/quoted-path.ts";
 import { boundedLine } from "./devlove-text.ts";
 import { inParallel } from "./parallel.ts";
 
-/** As in the settings. */
+/** The place of a site, as in the settings. */
 export type SiteLocation = {
   readonly domain: string;
   readonly views_dir: string;
@@ -40,7 +40,7 @@ export type SiteWalk = {
 
 export type SiteWalkOptions = {
   readonly root: Root;
-  /** As it is called in reasons. */
+  /** The views directory as reasons call it. */
   readonly viewsDir: string;
   /** A file that is not part of the site, under whatever name. */
   readonly except: Pick<BigIntStats, "dev" | "ino"> | undefined;
@@ -54,11 +54,11 @@ export type SiteWalkOptions = {
 type Directory = {
   /** Below the root with a trailing slash, "" for the root. */
   readonly prefix: string;
-  /** Where the directories above it lie. */
+  /** The places of the directories above it. */
   readonly above: ReadonlySet<string>;
 };
 
-/** As the manifest's schema says. */
+/** The most files, as the manifest's schema says. */
 const filesMax = 2_000_000;
 const pathCharsMax = 4096;
 /** Links between directories can make more paths of few files than anyone can read. */
@@ -214,7 +214,7 @@ class Walk {
   }
 }
 
-/** What is no UTF-8 as it can be typed in a shell. */
+/** Writes a name that is no UTF-8 so that it can be typed in a shell. */
 function escaped(name: Buffer): string {
   return Array.from(name, (byte) =>
     byte > 0x20 && byte < 0x7f
@@ -223,7 +223,7 @@ function escaped(name: Buffer): string {
   ).join("");
 }
 
-/** What an operator can do something about, in words. */
+/** Says in words what an operator can act on. */
 export function systemReason(error: unknown): string {
   switch (systemCode(error)) {
     case "ENOENT":

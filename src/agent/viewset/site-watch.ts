@@ -21,12 +21,12 @@ export type WatchOptions = {
 export type OpenWatcher = (paths: string[], options: ChokidarOptions) => FSWatcher;
 export const openChokidar: OpenWatcher = watch;
 
-/** From the first change until it is told, with all that came meanwhile. */
+/** The time from the first change until it is told, with all that came meanwhile. */
 const gatherMs = 50;
 const changesMax = 1_000;
 /** The kernel's queue has room for 16,384 events (fs.inotify.max_queued_events), two to four for a file that is written. */
 const burstMax = 4_000;
-/** What was lost is found within so long after the rest of it was told. */
+/** The time after which a change that was lost is found, counted from when the others were told. */
 const windowMs = 2_000;
 /** inotify's watches, its instances or the descriptors for them are used up. */
 const exhausted: ReadonlySet<string> = new Set(["ENOSPC", "EMFILE", "ENFILE"]);
@@ -36,7 +36,7 @@ const pollingIntervalMs = 2_000;
 export class SiteWatch implements AsyncDisposable {
   readonly #options: WatchOptions;
   #watcher: FSWatcher;
-  /** Of the watcher that is there now. */
+  /** Resolves when the watcher that is there now is ready. */
   #ready = Promise.withResolvers<void>();
   #isPolling = false;
   #changed = new Set<string>();
@@ -46,7 +46,7 @@ export class SiteWatch implements AsyncDisposable {
   #burstBefore = 0;
   #window: NodeJS.Timeout | undefined;
   #rescanning: Promise<void> | undefined;
-  /** Of watchers that are no longer wanted. */
+  /** The closing of watchers that are no longer wanted. */
   readonly #closing = new Set<Promise<void>>();
   #isClosed = false;
 
@@ -78,7 +78,7 @@ export class SiteWatch implements AsyncDisposable {
     return this.#rescanning;
   }
 
-  /** From then on changes are polled: the host has no watches left. */
+  /** Whether changes are polled because the host has no watches left. */
   get isPolling(): boolean {
     return this.#isPolling;
   }

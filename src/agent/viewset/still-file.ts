@@ -13,12 +13,12 @@ import { digestOf } from "../../base/file-bytes.ts";
 const quietMs = 20;
 const chunkBytes = 2 ** 20;
 const triesMax = 4;
-/** Before the second try; doubles: 50 + 100 + 200 ms in all. */
+/** The pause before the second try; it doubles: 50 + 100 + 200 ms in all. */
 const pauseMs = 50;
 
 /** A file that is opened anew for each try: by then its name may lead to another one. */
 export type Source = {
-  /** As it is called in reasons. */
+  /** The name of the file in reasons. */
   readonly name: string;
   open(): Promise<FileHandle>;
 };
@@ -86,7 +86,10 @@ export async function readStill(
   return isSame && at === size ? size : undefined;
 }
 
-/** What the file holds, nothing of it kept; undefined when it never held still, is no regular file or longer than `bytesMax`. */
+/**
+ * Reads a file without keeping its bytes and returns what it holds, or undefined if it never held still, is
+ * no regular file or is longer than `bytesMax`.
+ */
 export async function readBlob(
   source: Source,
   bytesMax: number,

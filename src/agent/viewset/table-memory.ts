@@ -6,7 +6,7 @@
 
 /** Requests look files up when they begin; what they send afterwards needs no table. */
 const restMs = 10_000;
-/** What lies idle is at most so much; the oldest goes first. */
+/** The most bytes that lie idle; the oldest goes first. */
 const idleBytesMax = 64 * 2 ** 20;
 
 type Idle = { readonly table: SharedArrayBuffer; readonly sinceMs: number };
@@ -21,7 +21,7 @@ export class TableMemory {
     this.#nowMs = nowMs;
   }
 
-  /** At least so large; what is in it is whatever was. */
+  /** Returns a buffer of at least so many bytes; it holds whatever was in it. */
   take(bytes: number): SharedArrayBuffer {
     const rested = this.#nowMs() - restMs;
     const best = this.#idle

@@ -47,13 +47,13 @@ export type ViewsetsOptions = Instruments & {
   readonly central: Pick<CentralClient, "getBlob" | "blobsMissing" | "putBlob">;
   /** Setting `sites`. */
   readonly sites: readonly SiteLocation[];
-  /** Where a devlove's backends may point. */
+  /** The rules for where a devlove's backends may point. */
   readonly backendRules: BackendRules;
   /** Setting `viewset.disk_max`. */
   readonly diskMax?: number;
-  /** Where tables of files lie. */
+  /** The memory for tables of files. */
   readonly tables?: Pick<TableMemory, "take">;
-  /** What this host holds beside what is being prepared. */
+  /** The releases that this host holds beside what is being prepared. */
   readonly releases?: HeldReleases;
   readonly onProgress: (progress: RunningImport) => void;
   readonly stop: AbortSignal;
@@ -63,15 +63,16 @@ export type ViewsetsOptions = Instruments & {
 export type RestoredViewset = { readonly ready: ReadyViewset; readonly isWhole: boolean };
 
 /**
- * By which rules a version is judged. `anew`: by those of this release and the names that are linked now, for what is to come into force. `as taken`: by its
- * shape alone, for what is in force or is gone back to, which was judged when it was taken.
+ * The rules by which a version is judged. `anew`: by those of this release and the names that are linked now,
+ * for what is to come into force. `as taken`: by its shape alone, for what is in force or is gone back to,
+ * which was judged when it was taken.
  */
 export type Judged = "anew" | "as taken";
 
 /** Its room is taken, and its files stay, until it is disposed: by then it is written down as held, or was given up. */
 export type PreparedViewset = ReadyViewset & Disposable;
 
-/** As many as the blob store transfers at a time. */
+/** The most fetchers: as many as the blob store transfers at a time. */
 const fetchersMax = 6;
 /** Below, compression saves less than it costs. */
 const textBytesMin = 1_024;
@@ -130,7 +131,7 @@ export class Viewsets implements AsyncDisposable {
     await this.#collection?.[Symbol.asyncDispose]();
   }
 
-  /** Where workers find the files: `core/blob-path.ts` below it. */
+  /** The directory in which workers find the files, at `core/blob-path.ts`. */
   get blobsDir(): string {
     return this.#store.dir;
   }
@@ -183,7 +184,7 @@ export class Viewsets implements AsyncDisposable {
     });
   }
 
-  /** Nothing where it is here. Not durable before `settle`. */
+  /** Fetches a file unless it is here. It is not durable before `settle`. */
   async fetch({ sha256, size, path, mime }: NamedBlob, signal: AbortSignal): Promise<void> {
     const isText = size >= textBytesMin && isTextual(mime);
     const want = { sha256, size, bytesMax: blobBytesMax, isText };
@@ -214,7 +215,10 @@ export class Viewsets implements AsyncDisposable {
     return { ready: ready(), isWhole: first === undefined };
   }
 
-  /** Of these files, those that cannot be read here or have other bytes than they should are removed: `prepare` fetches them again. */
+  /**
+   * Removes those of these files that cannot be read here or have other bytes than they should: `prepare`
+   * fetches them again.
+   */
   async dropDamaged(files: Iterable<Sha256>): Promise<void> {
     for (const sha256 of files) await this.#damage.drop(sha256);
   }
@@ -253,7 +257,9 @@ export class Viewsets implements AsyncDisposable {
     });
   }
 
-  /** What is in force, or kept to go back to, was taken under the rules of its day. */
+  /**
+   * Returns whether the version is in force, or kept to go back to: it was taken under the rules of its day.
+   */
   #holds(manifest: Sha256): boolean {
     return this.#options.releases?.held().some((held) => held.manifest === manifest) === true;
   }

@@ -36,7 +36,10 @@ const told = {
   error: Type.Optional(Type.String()),
 };
 
-/** What one deployment's agents proved of the set as it stood after the mark or removal, later changes of it included. */
+/**
+ * What one deployment's agents proved of the set as it stood after the mark or removal, or after a later
+ * change.
+ */
 export const MarkDeployment = open(
   {
     deployment_site_id: Id,
@@ -44,7 +47,7 @@ export const MarkDeployment = open(
       description: "`absent`: no agent ever connected.",
     }),
     ...told,
-    /** Of a deployment that is pending. */
+    /** When a pending deployment was last seen. */
     last_seen: Type.Optional(Timestamp),
     /** Those seen within a day, the one seen last in any case. */
     instances: Type.Array(

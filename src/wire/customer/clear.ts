@@ -66,7 +66,7 @@ export const ClearDeployment = open(
   {
     deployment_site_id: Id,
     ...proof,
-    /** Of a deployment that is pending. */
+    /** When a pending deployment was last seen. */
     last_seen: Type.Optional(Timestamp),
     /** Those seen within a day, the one seen last in any case. */
     instances: Type.Array(ClearInstance),

@@ -3,7 +3,7 @@
 import type { TSchema } from "typebox";
 import type { Shape } from "./shape.ts";
 
-/** What a good answer carries. */
+/** The body of a good answer. */
 export type Gives =
   | { readonly kind: "json"; readonly status: 200 | 201; readonly schema: TSchema }
   /** A plain array in order of id, with `?limit=` and `?after=`; the schema is an item's. */

@@ -3,7 +3,7 @@
 import { Type, type Static } from "typebox";
 import { open, shape } from "./shape.ts";
 
-/** What is wrong where: a JSON pointer into the body or the devlove, or the name of a query parameter. */
+/** One fault and its place: a JSON pointer into the body or the devlove, or the name of a query parameter. */
 export const ProblemError = open(
   {
     path: Type.String({

@@ -6,20 +6,20 @@ import type { QueryParameter } from "./operation.ts";
 export const waitDefaultS = 5;
 export const waitMaxS = 30;
 
-/** What came of it at an agent, or a deployment. */
+/** The progress at an agent, or at a deployment. */
 export const ProofProgress = Type.Union([
   Type.Literal("applied"),
   Type.Literal("pending"),
   Type.Literal("failed"),
 ]);
 
-/** Of an operation that waits also where it is absent. */
+/** The parameter of an operation that waits even without it. */
 export const waitParameter: QueryParameter = {
   schema: { type: "number", minimum: 0, maximum: waitMaxS, default: waitDefaultS },
   description: "How many seconds to wait until the connected deployments have reported.",
 };
 
-/** Of an operation that tells of deployments only where it is there. */
+/** The parameter of an operation that tells of deployments only if it is given. */
 export const optionalWaitParameter: QueryParameter = {
   schema: { type: "number", minimum: 0, maximum: waitMaxS },
   description:

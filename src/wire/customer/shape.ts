@@ -7,7 +7,7 @@ import { closed, decoder, type Decoder } from "../validate.ts";
 /** The version prefix of every path. */
 export const customerApiPrefix = "/presentation-api/v1";
 
-/** What a request may carry. */
+/** The body that a request may carry. */
 export type Body<T> = {
   readonly schema: TSchema;
   readonly decode: Decoder<T>;
@@ -15,7 +15,10 @@ export type Body<T> = {
   readonly readOnly: readonly string[];
 };
 
-/** What a schema tells people. One with a title has a place of its own in the OpenAPI document; examples are valid. */
+/**
+ * The words of a schema for its readers. A schema with a title has a place of its own in the OpenAPI
+ * document; examples are valid.
+ */
 export type About = {
   readonly title?: string;
   readonly description?: string;
@@ -31,7 +34,7 @@ export function body<const P extends Record<string, TSchema>>(
   return { schema: { ...schema, ...about }, decode: decoder(schema), readOnly };
 }
 
-/** What an answer carries. */
+/** The body that an answer carries. */
 export type Shape<T> = { readonly schema: TSchema; readonly decode: Decoder<T> };
 
 export function shape<S extends TSchema>(schema: S): Shape<Static<S>> {

@@ -30,7 +30,7 @@ export const ViewsetVersion = open(
         deployment_site_id: Id,
         state: ActivationState,
         error: Type.Optional(Type.String()),
-        /** Of one that failed or is pinned: the version that is served in its place. */
+        /** The version that is served in place of one that failed or is pinned. */
         serving: Type.Optional(open({ viewset_id: Id, viewset_name: Type.String() })),
         last_seen: Type.Optional(Timestamp),
       }),
@@ -95,7 +95,7 @@ export const ImportProgress = open(
     import_id: Type.String(),
     when_started: Timestamp,
     when_ended: Type.Union([Timestamp, Type.Null()]),
-    /** While it runs and the agent is connected. */
+    /** The progress of an activation that is running on a connected agent. */
     progress: Type.Optional(
       open({
         phase: Type.String(),
@@ -105,11 +105,11 @@ export const ImportProgress = open(
         bytes_total: Count,
       }),
     ),
-    /** Of an import that is done. */
+    /** The viewset of an import that is done. */
     viewset_id: Type.Optional(Id),
     files: Type.Optional(Count),
     bytes: Type.Optional(Count),
-    /** Of one that failed. */
+    /** The error of an import that failed. */
     error: Type.Optional(Type.String()),
   },
   { title: "ImportProgress", examples: [importExample] },

@@ -6,7 +6,10 @@ import { DecisionRing, type KeptDecision } from "./decision-ring.ts";
 import type { DecisionBatch, DecisionLine } from "./decision-teller.ts";
 
 export const decisionsKept = 100_000;
-/** Of all workers in a batch, 20 batches a second: 40,000 decisions a second are a twenty-fifth of main's time. */
+/**
+ * The most decisions that all workers may tell in a batch. At 20 batches a second 40,000 decisions a second
+ * take a twenty-fifth of main's time.
+ */
 const batchesMax = 2_000;
 
 export const decisionMetrics = {
@@ -20,7 +23,7 @@ export const decisionMetrics = {
   },
 } as const;
 
-/** For one worker's DecisionTeller; the port is to be transferred. */
+/** The start of one worker's DecisionTeller; the port is transferred. */
 export type DecisionInit = { readonly port: MessagePort; readonly batchMax: number };
 
 export class DecisionLog implements Disposable {
@@ -34,7 +37,7 @@ export class DecisionLog implements Disposable {
     this.#metrics = createMetrics(decisionMetrics, registry);
   }
 
-  /** What a worker told is kept when it is gone. */
+  /** Opens a worker's part. What the worker told is kept when it is gone. */
   openWorker(workers: number): DecisionInit {
     const { port1, port2 } = new MessageChannel();
     let dropped = 0;

@@ -6,9 +6,9 @@ import type { MessagePort } from "node:worker_threads";
 import { keptAgentCharsMax, type Decision } from "../../../core/serving/decision.ts";
 import type { VerdictReason } from "../../../core/serving/verdict.ts";
 
-/** What a worker says to main over the port; any message back is the answer. */
+/** A message from a worker to main; any message back is the answer. */
 export type DecisionBatch = {
-  /** Of the worker, since its start. */
+  /** The decisions that the worker dropped since its start. */
   readonly dropped: number;
   /** Lines of DecisionLine. */
   readonly lines: string;

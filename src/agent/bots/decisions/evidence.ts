@@ -23,7 +23,7 @@ import type { ClaimedBot, ClaimedBotLookup } from "../unreviewed/user-agents.ts"
 /** A host's bots, ready to be asked: one for each state. */
 export class BotJudge {
   readonly #rules: BotRules;
-  /** In the order in which they count. */
+  /** The sets in the order in which they count. */
   readonly #sets: readonly OpenSet[];
   readonly #reader: AddressReader;
 
@@ -42,7 +42,7 @@ export class BotJudge {
     return this.ofAddress(clientIp) ?? this.ofClaim(claimed, aliases);
   }
 
-  /** Where a set holds the address: what the visitor claims to be counts for nothing then. */
+  /** Judges by the sets that hold the address; what the visitor claims to be counts for nothing then. */
   ofAddress(clientIp: string): Verdict | undefined {
     const reader = this.#reader;
     const family = reader.read(clientIp);
@@ -54,7 +54,7 @@ export class BotJudge {
     return undefined;
   }
 
-  /** Of an address in no set; `aliases` are other names of the claimed bot. */
+  /** Judges an address that is in no set. `aliases` are other names of the claimed bot. */
   ofClaim(claimed: string | undefined, aliases?: readonly string[]): Verdict {
     const claimHasAddresses = claimed !== undefined && this.#holdsFor(claimed, aliases);
     return decide(this.#rules, { holder: undefined, claimed, aliases, claimHasAddresses });
@@ -126,7 +126,10 @@ export type VisitorJudge = (
   domain: string,
 ) => Verdict;
 
-/** For all states of a worker: what it opens of one it keeps for as long as that one lives. `unreviewed` is told of each bot whose address is in no set. */
+/**
+ * Creates a judge for all states of a worker; what it opens of a state it keeps as long as that state lives.
+ * `unreviewed` is told of each bot whose address is in no set.
+ */
 export function createJudge(
   claimedBot: ClaimedBotLookup,
   unreviewed: (domain: string, bot: ClaimedBot) => void = () => {},

@@ -12,7 +12,7 @@ export class TextFinder {
   readonly #columnOf = new Uint8Array(charsMax);
   readonly #columns: number;
   readonly #table: Uint16Array;
-  /** By state: numbers of the texts that end there. */
+  /** The numbers of the texts that end in each state. */
   readonly #found: readonly (readonly number[])[];
 
   /** Throws where the texts are too many. Empty texts are never found. */
@@ -38,7 +38,10 @@ export class TextFinder {
     }
   }
 
-  /** By breadth: where a text goes no further, the longest of its ends that begins another one goes on. */
+  /**
+   * Links the states, breadth first: where a text goes no further, its longest end that begins another text
+   * goes on.
+   */
   #link(nodes: readonly Node[]): void {
     const fallback = new Uint16Array(nodes.length);
     const queue = [0];

@@ -50,7 +50,7 @@ export class ElementFinder {
     return undefined;
   }
 
-  /** As it is committed. */
+  /** Returns the facts of a set as it is committed. */
   set({ host, kind }: Pick<SetRef, "host" | "kind">): SetFacts | undefined {
     const row = this.#set.get(host, kind);
     return row === undefined ? undefined : factsOf(row);
@@ -69,7 +69,10 @@ function dateOf(seconds: number | null): Date | undefined {
   return seconds === null ? undefined : new Date(seconds * 1_000);
 }
 
-/** As elements write them, most specific first: the address alone, then each network that holds it. */
+/**
+ * Returns the ranges as elements write them, the most specific first: the address alone, then each network
+ * that holds it.
+ */
 function rangesAround(ip: string): readonly string[] {
   const address = parseIp(ip);
   if (address === undefined) return [];

@@ -206,7 +206,10 @@ class SetLists {
     this.#taken.delete(list);
   }
 
-  /** In the caller's transaction, which is to be rolled back where it answers false: something was there already, or was not. */
+  /**
+   * Changes a set in the caller's transaction. It returns false, and the transaction must be rolled back, if
+   * something was there already, or was not there.
+   */
   change(list: number, added: readonly SetElement[], removed: readonly SetElement[]): boolean {
     return (
       removed.every(({ bot, range }) => this.#remove.run(list, bot, range).changes === 1) &&

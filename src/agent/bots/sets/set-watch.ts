@@ -70,7 +70,7 @@ export class SetWatch {
     this.#log.warn({ host, kind, why }, text);
   }
 
-  /** As central has it. */
+  /** Notes that a set is as central has it. */
   current({ host, kind }: SetName): void {
     const key = `${kind}/${host}`;
     if (!this.#behind.delete(key)) return;
@@ -88,7 +88,7 @@ export class SetWatch {
     return [...this.#behind.values()].map(({ host, kind }) => ({ host, kind }));
   }
 
-  /** For those whose host is no longer linked. */
+  /** Forgets the sets whose host is no longer linked. */
   keepOnly(hosts: ReadonlySet<string>): void {
     for (const name of this.behindNow()) if (!hosts.has(name.host)) this.current(name);
   }

@@ -25,11 +25,11 @@ export const arenaBytesMax = 2 ** 30;
 const growBytes = 2 ** 20;
 /** A row that is read costs as much as so many steps of other loops. */
 const slowSteps = 32;
-/** Of all remembered changes together: more is read anew as fast. */
+/** The most elements of all remembered changes together; beyond that, reading anew is as fast. */
 const deltaElementsMax = 20_000;
 
 type Place = { readonly at: number; readonly bytes: number };
-/** By digest. */
+/** The places of sets by their digest. */
 type Layout = ReadonlyMap<string, Place>;
 
 /** Sets as they were compiled, by `kind/host`; all in one arena. */
@@ -57,10 +57,10 @@ export class TableMaker {
   readonly #find: Statement<[host: string, kind: string], SetVersion>;
   readonly #elements: Statement<[host: string, kind: string], [bot: string, range: string]>;
   readonly #readOne: (set: SetVersion) => SetVersion | undefined;
-  /** By the digest that they lead to. */
+  /** The changes by the digest that they lead to. */
   readonly #deltas = new Map<string, SetDelta>();
   #deltaElements = 0;
-  /** By digest: the sets of the last build. */
+  /** The sets of the last build, by digest. */
   #held = new Map<string, RangeSet>();
   readonly #empty = new RangeSetBuilder().build();
   readonly #pause: Pause;

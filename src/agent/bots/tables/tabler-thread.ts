@@ -30,12 +30,18 @@ export function runTabler(port: MessagePort, { dbPath, arenas }: TablerInit): vo
 // its priority is, and a visitor's worker that wakes just then waits for so long. A thread that sleeps often is in nobody's way for longer than a piece.
 
 const pieceMs = 0.4;
-/** With the timer's slack as long as a piece, so about half of a core's time: with rests of 0.1 ms workers were late more than twice as often. */
+/**
+ * The rest after a piece. With the timer's slack it is as long as a piece, so the thread takes about half a
+ * core. With rests of 0.1 ms workers were late more than twice as often.
+ */
 const restMs = 0.3;
 
 type PaceClock = { readonly nowMs: () => number; readonly rest: (ms: number) => void };
 
-/** To be called often: sleeps when a piece has been worked. Only for threads that nobody waits for: their event loop stands still meanwhile. */
+/**
+ * Creates a pace that is called often and sleeps when a piece has been worked. Only for threads that nobody
+ * waits for: their event loop stands still meanwhile.
+ */
 export function createPace({ nowMs, rest }: PaceClock = threadClock()): () => void {
   let beganMs = nowMs();
   return () => {

@@ -219,7 +219,10 @@ function hostOf(address: string): string | undefined {
   return host === undefined ? undefined : cleaned(host);
 }
 
-/** Without a version at its end, for the next version is the same bot, and without what only joins: "DirBuster-1.0-RC1" is "DirBuster". */
+/**
+ * Cleans a token of the version at its end, for the next version is the same bot, and of what only joins:
+ * "DirBuster-1.0-RC1" is "DirBuster".
+ */
 function cleaned(token: string): string | undefined {
   const text = token
     .slice(0, nameCharsMax)

@@ -58,12 +58,12 @@ type Sought = {
   readonly text: string;
   /** Undefined: the text is all there is to it. */
   readonly matches: ((agent: string) => boolean) | undefined;
-  /** Where what names the crawler stands. */
+  /** Finds where the text that names the crawler stands. */
   readonly places: (agent: string) => readonly TokenPlace[];
   readonly crawler: Crawler;
 };
 
-/** Of one pattern in one agent: what an agent repeats more often than that is looked at no further. */
+/** The most places of one pattern in one agent; what an agent repeats more often is not looked at. */
 const placesMax = 8;
 
 /** A crawler in an agent, and where in it its pattern matches, of a pattern of several texts the first of them. */
@@ -84,7 +84,10 @@ export class CrawlerNames {
     this.#byName = new Map(ranked.toReversed().map((crawler) => [key(crawler.name), crawler]));
   }
 
-  /** Whose pattern matches; of several the first in rank. Time in the length of the agent. */
+  /**
+   * Returns the crawler whose pattern matches, the first in rank if several do. It takes time in proportion
+   * to the agent's length.
+   */
   match(agent: string): Crawler | undefined {
     return this.#first(agent)?.crawler;
   }

@@ -7,9 +7,9 @@ import type { ClaimedBot } from "./user-agents.ts";
 export type UnreviewedCount = ClaimedBot & { readonly domain: string; readonly requests: number };
 
 export type CountLimits = {
-  /** Of a domain: names that agents gave themselves. */
+  /** The names of one domain's agents that they gave themselves. */
   readonly ownNames: number;
-  /** Of all domains together, `other` left aside. */
+  /** The names of all domains together, without `other`. */
   readonly names: number;
 };
 
@@ -40,7 +40,7 @@ export class UnreviewedCounts {
     this.#names += counts.names - before;
   }
 
-  /** What was counted since the last time, domain by domain. */
+  /** Takes what was counted since the last time, domain by domain. */
   take(): readonly UnreviewedCount[] {
     const taken = [...this.#domains].flatMap(([domain, counts]) =>
       counts.rows().map(({ bot: { name, description }, requests }) => {

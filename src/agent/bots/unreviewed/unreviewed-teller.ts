@@ -5,7 +5,7 @@ import type { MessagePort } from "node:worker_threads";
 import { UnreviewedCounts, type UnreviewedCount } from "./unreviewed-counts.ts";
 import type { ClaimedBot } from "./user-agents.ts";
 
-/** What a worker says to main over the port. */
+/** A message from a worker to main. */
 export type UnreviewedMessage = readonly UnreviewedCount[];
 
 /** Ten messages a second, however many bots visit. */

@@ -16,11 +16,14 @@ export type ClaimedBot = {
 };
 export type ClaimedBotLookup = (userAgent: string | undefined) => ClaimedBot | undefined;
 
-/** What is looked at: no published agent is longer than 330 characters, and no honest bot names itself further out. */
+/**
+ * The most characters that are looked at: no published agent is longer than 330 characters, and no honest bot
+ * names itself further out.
+ */
 const lookedAtCharsMax = 512;
-/** Of a worker: 10,000 agents of 150 characters. */
+/** The limits of a worker's memory of agents: 10,000 of 150 characters. */
 const memoLimits: MemoLimits = { entries: 10_000, bytes: 4 * 2 ** 20 };
-/** Of what makes an agent a bot's for isbot, how much is looked at. */
+/** The most signs that are looked at in an agent that isbot takes for a bot. */
 const signsMax = 8;
 
 /** Synchronous, never throws. Undefined for browsers and for no user agent at all. */
@@ -43,7 +46,7 @@ type Published = { readonly name: string; readonly crawler: Crawler };
 class Naming {
   readonly #crawlers = new CrawlerNames();
   readonly #isBot = new RegExp(getPattern(), "gi");
-  /** By name in lower case: one a spelling, the first published first. */
+  /** The published bots by name in lower case: one for each spelling, the first published first. */
   readonly #published = new Map<string, Published[]>();
 
   constructor() {
@@ -67,7 +70,10 @@ class Naming {
     return this.#claim(derived ?? found?.crawler.name ?? "unnamed", formerly);
   }
 
-  /** Of a bot that only isbot knows: its product; in a browser's costume the token that makes it a bot. */
+  /**
+   * Names a bot that only isbot knows: by its product, or in a browser's costume by the token that makes it a
+   * bot.
+   */
   #ownName(agent: string, text: AgentText): string | undefined {
     const signs = text.isInCostume ? this.#signsIn(agent, signsMax) : [];
     return firstOf(signs, (place) => text.tokenAt(place)) ?? text.product() ?? text.anyName();
@@ -93,7 +99,7 @@ class Naming {
     return this.#crawlers.named(name)?.name ?? ownText(name);
   }
 
-  /** Where isbot finds what makes it a bot. */
+  /** Returns the places where isbot finds what makes the agent a bot. */
   #signsIn(agent: string, max: number): readonly TokenPlace[] {
     const signs: TokenPlace[] = [];
     this.#isBot.lastIndex = 0;
@@ -107,7 +113,10 @@ class Naming {
   }
 }
 
-/** Of a known crawler: what its pattern matches outside of addresses, else the product whose address it is, else what it matches. */
+/**
+ * Names a known crawler: by what its pattern matches outside of addresses, else by the product whose address
+ * it is, else by what it matches.
+ */
 function nameIn(
   text: AgentText,
   { places }: FoundCrawler,

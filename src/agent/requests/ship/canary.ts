@@ -9,7 +9,7 @@ import { sleep } from "../../../base/wait.ts";
 import type { LaneWriter } from "../worker/lane-writer.ts";
 
 export type CanaryOptions = {
-  /** Of its own. */
+  /** The canary's own lane. */
   readonly lane: Pick<LaneWriter, "isOpen" | "accept" | "close">;
   /** 0: none is sent. */
   readonly intervalMs: number;

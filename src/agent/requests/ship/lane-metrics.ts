@@ -49,7 +49,7 @@ function oldestS(lanes: readonly LaneFacts[]): number {
   return Math.max(0, ...lanes.map(({ waitingMs }) => waitingMs)) / 1_000;
 }
 
-/** As everything on the wire is named. */
+/** The facts of the log, named as on the wire. */
 export type LogFacts = {
   readonly accepted: number;
   readonly committed: number;
@@ -80,12 +80,12 @@ export type DescribedLane = {
   readonly bytes: number;
   readonly oldest_s: number;
   readonly in_flight: boolean;
-  /** What central said last, and when; null before the first batch. */
+  /** Central's last answer, and its time below; null before the first batch. */
   readonly answer: string | null;
   readonly answered_at: string | null;
 };
 
-/** As a list for a person, where lanes are one fact among many. */
+/** Lists the facts for a person, to whom lanes are one fact among many. */
 export function summarizeLogs(facts: LogFacts): Readonly<Record<string, unknown>> {
   const lanes = facts.lanes.map((lane) => [lane.lane, laneText(lane)] as const);
   return { ...facts, lanes: Object.fromEntries(lanes) };

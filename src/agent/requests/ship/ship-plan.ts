@@ -28,7 +28,7 @@ export type ShipStep =
 /** Whatever a peer says: after so long it is asked again. */
 const retryAfterMaxMs = 600_000;
 
-/** With which central itself refuses what a batch holds. */
+/** The codes with which central itself refuses a batch's content. */
 const refusalCodes = { 400: "invalid", 413: "too_large" } as const;
 
 export function planAfter(
@@ -69,17 +69,20 @@ export function planAfter(
 
 // How long the shipper waits after a batch that central did not take.
 
-/** While requests wait for room (`spool.when_full: block`) visitors are refused: none is longer than it takes central to come back. */
+/**
+ * The backoff while requests wait for room (`spool.when_full: block`). Visitors are refused meanwhile, so no
+ * wait is longer than central takes to come back.
+ */
 const blockingBackoff: Backoff = { firstMs: 100, mostMs: 5_000 };
 /** A wait that is long already becomes short so soon after requests begin to wait. */
 const lookMs = 500;
 
 type ShipPause = {
-  /** In a row; 1 or more. */
+  /** The failures in a row, 1 or more. */
   readonly failures: number;
-  /** As central wants it, in `Retry-After`. */
+  /** The least wait that central asks for in `Retry-After`. */
   readonly leastMs: number;
-  /** In [0, 1). */
+  /** A random number in [0, 1). */
   readonly random: number;
   readonly isBlocking: () => boolean;
   readonly stop: AbortSignal;

@@ -5,15 +5,18 @@ import type { Health } from "../../../base/health.ts";
 import type { Log } from "../../../base/log.ts";
 import type { SpoolFacts } from "../spool/spool-messages.ts";
 
-/** With a backlog and no mark moved for so long, operators are told. */
+/** The time with a backlog and no moved mark after which operators are told. */
 export const stuckAfterMs = 60_000;
 
 const troubles: ReadonlySet<string> = new Set(["wait", "unanswered"]);
 
 export type LaneAnswer = {
-  /** What was done about the last batch, in a word: committed, conflict, halve, poison, recode, wait, unanswered. */
+  /**
+   * What was done about the last batch, in a word: committed, conflict, halve, poison, recode, wait,
+   * unanswered.
+   */
   readonly outcome: string;
-  /** What central said, where that is not a commit. */
+  /** Central's words if the answer is no commit. */
   readonly why: string | undefined;
   readonly at: string;
 };
@@ -30,7 +33,7 @@ export type ShipProgressOptions = {
 export class ShipProgress {
   readonly #options: ShipProgressOptions;
   readonly #answers = new Map<string, LaneAnswer>();
-  /** Since when there is a backlog and no mark moved. */
+  /** Since when there has been a backlog and no mark has moved. */
   #stillSinceMs: number | undefined;
   #hasBacklog = false;
   #isStuck = false;
@@ -50,7 +53,7 @@ export class ShipProgress {
     this.#options.log.info("request records are delivered again");
   }
 
-  /** Of a batch of the lane. */
+  /** Notes the outcome of a batch of the lane. */
   answered(lane: string, outcome: string, why?: string): void {
     const { log, now, monotonicMs } = this.#options;
     this.#answers.set(lane, { outcome, why, at: now().toISOString() });

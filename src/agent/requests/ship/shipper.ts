@@ -44,7 +44,7 @@ export type ShipperOptions = Instruments & {
   readonly spool: ShipSource;
   /** Answers with central's status; throws only where none came. */
   readonly post: (batch: ShippedBatch, signal: AbortSignal) => Promise<Posted>;
-  /** In [0, 1). */
+  /** Returns a random number in [0, 1). */
   readonly random: () => number;
   readonly monotonicMs?: () => number;
   readonly now?: () => Date;
@@ -103,7 +103,7 @@ export class Shipper implements AsyncDisposable {
     return this.#progress.state;
   }
 
-  /** What central said last of a lane that is here. */
+  /** Returns central's last answer about a lane that is here. */
   answer(lane: string): LaneAnswer | undefined {
     return this.#progress.answer(lane);
   }
@@ -123,7 +123,7 @@ export class Shipper implements AsyncDisposable {
     return !spool.facts().lanes.some(hasBacklog);
   }
 
-  /** After a last flush of at most 2 s. */
+  /** Closes after a last flush of at most 2 s. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (!this.#stop.signal.aborted) await this.flush(lastFlushMs);
     this.#stop.abort();

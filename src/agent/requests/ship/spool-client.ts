@@ -32,7 +32,7 @@ export type SpoolerOptions = Instruments & {
   readonly spoolMax: number;
   readonly whenFull?: WhenFull;
   readonly durability?: Durability;
-  /** Of the site: what was spooled under another one is set aside. */
+  /** The site's name. What was spooled under another one is set aside. */
   readonly name16: string;
   readonly fsync: { readonly intervalMs: number; readonly bytes: number };
   /** 16 lower-case hex characters, random at each start. */
@@ -96,7 +96,7 @@ export class SpoolClient implements AsyncDisposable {
     this.#thread.start();
   }
 
-  /** For one worker's start; `port` is to be transferred to it. */
+  /** Opens a lane for one worker's start; `port` is transferred to it. */
   openLane(): { readonly init: LaneInit; readonly port: MessagePort } {
     const shared = LaneWords.allocate();
     const { port1, port2 } = new MessageChannel();
@@ -105,14 +105,14 @@ export class SpoolClient implements AsyncDisposable {
     return { init: { shared, groupMs, blocks }, port: port2 };
   }
 
-  /** Of the newest records, for one reader: see tail-reader.ts. */
+  /** Opens the newest records for one reader: see tail-reader.ts. */
   tail(follow: boolean): MessagePort {
     const { port1, port2 } = new MessageChannel();
     this.#thread.tell({ type: "tail", follow, port: port1 }, [port1]);
     return port2;
   }
 
-  /** As the thread told last, at most some 50 ms ago. */
+  /** Returns what the thread told last, at most some 50 ms ago. */
   facts(): SpoolFacts {
     return this.#facts;
   }
@@ -149,7 +149,7 @@ export class SpoolClient implements AsyncDisposable {
     return Atomics.load(this.#heartbeat, 0);
   }
 
-  /** What workers have handed over is durable afterwards; close their lanes before. */
+  /** Closes. What workers have handed over is durable afterwards; close their lanes before. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#thread.isClosing || !this.#thread.isRunning) return;
     this.#thread.retire();

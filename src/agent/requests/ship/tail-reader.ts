@@ -5,7 +5,7 @@ import { decodeRequestRecord, type RequestRecord } from "../../../wire/request-l
 import type { TailMessage } from "../spool/tail-ring.ts";
 
 export type TailQuery = {
-  /** Of what is there already, at most so many of the newest. */
+  /** The most lines of what is there already; the newest are taken. */
   readonly lines: number;
   readonly follow: boolean;
   /** A main domain, or the host that was asked for; undefined: any. */
@@ -45,7 +45,10 @@ export async function* readTail(
   }
 }
 
-/** What arrived and is not read yet: bounded by the ring, which waits to be told that a message was taken. */
+/**
+ * The lines that arrived and are not read yet. They are bounded by the ring, which waits to be told that a
+ * message was taken.
+ */
 class Inbox {
   readonly #port: MessagePort;
   readonly #messages: TailMessage[] = [];

@@ -8,7 +8,7 @@ export function isCanaryLine(line: Uint8Array): boolean {
   return canaryBegin.every((byte, at) => line[at] === byte);
 }
 
-/** When it was sent, in seconds since the epoch; undefined where `line` is none. */
+/** Returns when a canary was sent, in seconds since the epoch, or undefined if `line` is none. */
 export function canaryOf(line: Uint8Array): number | undefined {
   if (!isCanaryLine(line)) return undefined;
   const decoded = decodeCanaryLine(JSON.parse(new TextDecoder().decode(line)));

@@ -45,7 +45,7 @@ export class ForeignLanes {
     files.syncDirectory(directory);
   }
 
-  /** While anything is there. */
+  /** Warns as long as anything is there. */
   tell(): void {
     const text = `${this.#path} holds request records that were spooled under other credentials`;
     const isThere = this.#kept().length > 0;

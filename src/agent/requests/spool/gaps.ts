@@ -15,7 +15,7 @@ export const gapReasons = [
   "spool_full",
   /** Left out on purpose while the spool was filling up (`spool.when_full: sample`). */
   "sampled",
-  /** Of a request that was answered 503 for want of room for its record (`spool.when_full: block`). */
+  /** The request was answered 503 for want of room for its record (`spool.when_full: block`). */
   "blocked",
   "disk_full",
   "io_error",
@@ -39,7 +39,10 @@ export const boundedReasons = ["crash"] as const satisfies readonly GapReason[];
 
 export type Dropped = Partial<Record<GapReason, number>>;
 
-/** What a newer release wrote is kept as what it is to this one: numbers without a record. */
+/**
+ * Reads the reason of a gap. One that a newer release wrote is kept as what it is to this one: numbers
+ * without a record.
+ */
 export function parseGapReason(text: unknown): GapReason {
   return gapReasons.find((reason) => reason === text) ?? "corrupt";
 }
@@ -109,7 +112,7 @@ export class GapList {
     return this.#gaps.find((gap) => gap.from <= seq && seq <= gap.to);
   }
 
-  /** What of the gaps lies from `from` to `to`. */
+  /** Returns the parts of the gaps that lie from `from` to `to`. */
   within(from: number, to: number): readonly Gap[] {
     return this.#gaps
       .filter((gap) => gap.from <= to && from <= gap.to)

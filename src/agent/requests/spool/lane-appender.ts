@@ -13,7 +13,10 @@ import { Segment } from "./segment.ts";
 import { isDiskFull, type SpoolFiles } from "./spool-files.ts";
 
 const pauseMs = 1_000;
-/** On a full disk: each one after the first drops the oldest segment before. Any other failure is tried once more, for it may have been one of many. */
+/**
+ * The most tries to write. On a full disk each one after the first drops the oldest segment before it. After
+ * any other failure one more try is made, for it may have been one of many.
+ */
 const triesMax = 4;
 /** Gaps of one lane that central does not know of yet; beyond it records are dropped as part of the last one. */
 const gapsMax = 4_096;
@@ -29,7 +32,7 @@ export type AppenderOptions = {
   readonly makeRoom: (bytes: number | undefined) => boolean;
   readonly reservations: Reservations;
   readonly nextRank: () => number;
-  /** What the disk refused; undefined when it works again. */
+  /** Called with what the disk refused, and with undefined when it works again. */
   readonly onDisk: (error: unknown) => void;
 };
 
@@ -58,7 +61,7 @@ export class LaneAppender {
     lane.gaps.add(from, lane.end, reason);
   }
 
-  /** Nothing of the lane is only in memory afterwards, if the disk allows. */
+  /** Writes the lane's gaps. Nothing of the lane is only in memory afterwards, if the disk allows. */
   tellGaps(lane: Lane): void {
     this.#tellGaps(lane, lane.end + 1);
   }
@@ -119,7 +122,10 @@ export class LaneAppender {
     this.#reservations.publish(lane);
   }
 
-  /** Nothing more comes, `words` are gone: what is reserved beyond the end is given back. */
+  /**
+   * Ends a lane from which nothing more comes and whose `words` are gone: what is reserved beyond its end is
+   * given back.
+   */
   end(lane: Lane): void {
     this.tellGaps(lane);
     this.#appendReservation(openSegment(lane), lane.end);
@@ -127,7 +133,10 @@ export class LaneAppender {
     openSegment(lane)?.seal();
   }
 
-  /** Where numbers are given out only with room for their records: the disk that refused some is asked whether it takes others. */
+  /**
+   * Asks a disk that refused records whether it takes others, where numbers are given out only with room for
+   * their records.
+   */
   #tryAgain(lane: Lane): void {
     const { monotonicMs } = this.#options;
     const { pause, words } = lane;

@@ -14,8 +14,9 @@ const readFailuresMax = 3;
 const pieceBytes = 2 ** 20;
 
 /**
- * At most so many lines and bytes, but at least one line. Undefined when there is nothing to send. Gaps found on the way are noted in the lane;
- * damaged bytes go to `damaged`. Throws what the disk throws.
+ * Reads at most so many lines and bytes, but at least one line. Returns undefined when there is nothing to
+ * send. Gaps found on the way are noted in the lane; damaged bytes go to `damaged`. Throws what the disk
+ * throws.
  */
 export function readBatch(
   lane: Lane,

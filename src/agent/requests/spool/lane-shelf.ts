@@ -26,7 +26,7 @@ export type ShelfOptions = Pick<
   readonly crashed?: (loss: CrashLoss) => void;
 };
 
-/** Of the lanes that a crash left, so many are named. */
+/** The most lanes named of those that a crash left. */
 const lanesNamedMax = 20;
 
 type LaneLoss = { readonly lane: string; readonly atMost: number };
@@ -39,7 +39,7 @@ function lossOf(losses: readonly LaneLoss[]): CrashLoss {
   };
 }
 
-/** For so long after the last drop health says that the spool is full. */
+/** The time after the last drop during which health says that the spool is full. */
 const fullToldMs = 60_000;
 
 export class LaneShelf {
@@ -51,7 +51,7 @@ export class LaneShelf {
   readonly #foreign: ForeignLanes;
   #usedBytes = 0;
   #rank = 0;
-  /** Until then marks are not written: they would forget what could not be read yet. */
+  /** Whether recovery is over. Marks written before would forget what could not be read yet. */
   #isRecovered = false;
   #isDirty = false;
   #areMarksRefused = false;
@@ -153,7 +153,10 @@ export class LaneShelf {
     return true;
   }
 
-  /** For so many bytes within the limit; with `undefined`, for whatever a full disk takes. Drops the oldest that may be dropped. */
+  /**
+   * Makes room for so many bytes within the limit, or with `undefined` for whatever a full disk takes, by
+   * dropping the oldest that may be dropped.
+   */
   makeRoom(bytes: number | undefined): boolean {
     const { whenFull } = this.#options;
     const mayDrop = whenFull === "drop_oldest" || whenFull === "sample";
@@ -249,8 +252,8 @@ export class LaneShelf {
   }
 
   /**
-   * In place of a lane's last segment an empty one that names all its numbers: else the lane, and that something of it is lost, would be known to the
-   * marks alone, and with them forgotten. A full disk may have no room for it.
+   * Replaces a lane's last segment by an empty one that names all its numbers. Else only the marks would know
+   * the lane and its loss, and would forget both. A full disk may have no room for it.
    */
   #leaveTrace(lane: Lane, { name }: Segment): void {
     const { files, directory } = this.#options;

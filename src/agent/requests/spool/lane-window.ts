@@ -5,14 +5,17 @@
 const stallS = 2;
 /** A group is what some 5 ms brought: 32 of them are 160 ms. */
 const groupsAhead = 32;
-/** Of a lane that rests: a worker that is suddenly busy needs 10 ms or more for so many, and the first of them let the window grow. */
+/**
+ * The window of a resting lane: a worker that is suddenly busy needs 10 ms or more for so many, and the first
+ * of them let the window grow.
+ */
 export const windowMin = 256;
 export const windowMax = 65_536;
 const rateSpanMs = 100;
 /** Numbers that a worker may give out in the time of a slow sync, per ms. */
 const busiestPerMs = 50;
 const slowWindowMax = 2_048;
-/** For so long one slow sync is remembered. */
+/** The time for which one slow sync is remembered. */
 const slowToldMs = 60_000;
 
 export class LaneWindow {
@@ -37,7 +40,7 @@ export class LaneWindow {
     this.#since = { seq, atMs: nowMs };
   }
 
-  /** Nothing comes any more. */
+  /** Narrows the window: nothing comes any more. */
   rest(): void {
     this.#size = windowMin;
     this.#groupMax = 0;

@@ -23,7 +23,7 @@ import type { Segment } from "./segment.ts";
 import type { Balance, LaneFacts } from "./spool-messages.ts";
 import { Sampler } from "./spool-policy.ts";
 
-/** What of a lane outlives the process, beside its segments. */
+/** What outlives the process of a lane, beside its segments. */
 export type LaneMark = {
   readonly lane: LaneId;
   readonly begin: number;
@@ -48,7 +48,7 @@ export class Lane {
   readonly base: number;
   /** Undefined once nothing more can come. */
   words: LaneWords | undefined;
-  /** In order; the last one of a live lane is written. */
+  /** The segments in order; the last one of a live lane is being written. */
   readonly segments: Segment[] = [];
   /** Frames written since the last sync, in case it fails. */
   unsynced: { readonly firstSeq: number; readonly lastSeq: number; readonly frame: Uint8Array }[] =
@@ -68,7 +68,7 @@ export class Lane {
   guessedFrom = 0;
   /** Through here a batch is on its way. */
   sentThrough = 0;
-  /** Where reading may go on, by number. */
+  /** The places where reading may go on, by number. */
   places: ReadonlyMap<number, ReadPlace> = new Map();
   /** Times in a row that a segment could not be read. */
   readFailures = 0;
@@ -82,7 +82,10 @@ export class Lane {
   readonly #dropped: Dropped;
   #mark: number;
   #counted: number;
-  /** What arrived when, oldest first, behind the mark: numbers through `seq` within a second from `atMs`. */
+  /**
+   * When records behind the mark arrived, oldest first: numbers through `seq` came within a second from
+   * `atMs`.
+   */
   #arrivals: { readonly seq: number; readonly atMs: number }[] = [];
 
   constructor(from: LaneMark, base: number, words: LaneWords | undefined) {

@@ -5,7 +5,7 @@ import type { Lane } from "./lane.ts";
 import type { SpoolNotice } from "./spool-messages.ts";
 import type { WhenFull } from "./spool-policy.ts";
 
-/** What a record is thought to need at most; larger ones may exceed the spool's size by what they have more. */
+/** The room that is reckoned for a record. Larger ones may exceed the spool's size by the difference. */
 const recordBytes = 1_024;
 /** So long after requests last had to wait, health says so. */
 const heldToldMs = 5_000;

@@ -42,7 +42,7 @@ export class Segment {
   readonly path: string;
   /** Segments made earlier have lower ones. */
   readonly rank: number;
-  /** Of an earlier run: when (wall clock) it was written last. */
+  /** The wall clock at the last write of an earlier run's segment. */
   readonly modifiedMs: number | undefined;
   readonly #files: SpoolFiles;
   #bytes: number;
@@ -92,7 +92,7 @@ export class Segment {
     });
   }
 
-  /** As an earlier run left it. */
+  /** Takes over a segment as an earlier run left it. */
   static found(
     files: SpoolFiles,
     directory: string,
@@ -138,7 +138,10 @@ export class Segment {
     }
   }
 
-  /** After it threw once, nothing that came since the last sync may be trusted to be in this file, and no later sync will tell. */
+  /**
+   * Syncs. After it threw once, nothing that came since the last sync may be trusted to be in this file, and
+   * no later sync will tell.
+   */
   sync(): void {
     if (this.#file === undefined || this.#syncedBytes === this.#bytes) return;
     this.#files.datasync(this.#file);
@@ -153,7 +156,10 @@ export class Segment {
     this.seal();
   }
 
-  /** As an earlier run left it: cuts off a torn tail, and makes durable what that run may not have synced. Throws. */
+  /**
+   * Secures a segment as an earlier run left it: cuts off a torn tail, and makes durable what that run may
+   * not have synced. Throws what the disk throws.
+   */
   secureThrough(bytes: number): void {
     const file = this.#files.open(this.path);
     try {

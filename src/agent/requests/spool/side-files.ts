@@ -18,7 +18,7 @@ export type PoisonRecord = {
   readonly seq: number;
   readonly refusedAt: string;
   readonly why: string;
-  /** As it was sent; JSON of whatever shape. */
+  /** The line as it was sent; JSON of whatever shape. */
   readonly line: string;
 };
 

@@ -32,7 +32,7 @@ export type SpoolFiles = {
   truncate(file: number, bytes: number): void;
   datasync(file: number): void;
   close(file: number): void;
-  /** From `from` to the end, or to `to`; shorter where the file is. */
+  /** Reads from `from` to the end, or to `to`; less if the file is shorter. */
   read(path: string, from: number, to?: number): Uint8Array<ArrayBuffer>;
   rename(from: string, to: string): void;
   unlink(path: string): void;

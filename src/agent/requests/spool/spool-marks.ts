@@ -16,7 +16,7 @@ import { replaceFile, type SpoolFiles } from "./spool-files.ts";
 import { systemCode } from "../../../core/faults.ts";
 
 export type SpoolMarks = {
-  /** Of the site that the lanes belong to; undefined when an older release wrote this. */
+  /** The site that the lanes belong to; undefined if an older release wrote this. */
   readonly name16: string | undefined;
   readonly committed: number;
   readonly dropped: Dropped;

@@ -29,9 +29,11 @@ export type LaneMessage =
       readonly count: number;
       readonly reason: GapReason;
     }
-  /** Nothing came for a while: the worker gives back what is reserved, but for numbers through this one. */
+  /**
+   * Nothing came for a while: the worker gives back what is reserved, except for numbers through this one.
+   */
   | { readonly type: "quiet"; readonly through: number }
-  /** Nothing follows; answered by any message once all is durable. */
+  /** Nothing follows. The thread answers with any message once all is durable. */
   | { readonly type: "end" };
 
 export type SpoolInit = {
@@ -39,7 +41,7 @@ export type SpoolInit = {
   readonly bytesMax: number;
   readonly whenFull: WhenFull;
   readonly durability: Durability;
-  /** Of the site: records belong to it. */
+  /** The site to which the records belong. */
   readonly name16: string;
   readonly fsyncIntervalMs: number;
   readonly fsyncBytes: number;
@@ -68,7 +70,7 @@ export type LaneFacts = {
   readonly durable: number;
   /** A batch is on its way. */
   readonly inFlight: boolean;
-  /** Of its segments. */
+  /** The bytes of its segments. */
   readonly bytes: number;
   /** How long the oldest record behind the mark has been waiting, to the second; of an earlier run's lane at least so long. */
   readonly waitingMs: number;
@@ -86,7 +88,7 @@ export type SpoolFacts = {
   readonly lanes: readonly LaneFacts[];
 };
 
-/** What the operator should know; settled when the same code comes without text. */
+/** A notice for the operator; it is settled when the same code comes without text. */
 export type SpoolNotice = {
   readonly code:
     | "spool_failing"
@@ -99,7 +101,7 @@ export type SpoolNotice = {
   readonly text: string | undefined;
 };
 
-/** What ended without a word had these lanes; of all of them at most so many records are lost. */
+/** The lanes of a run that ended without a word, and the most records that all of them together lost. */
 export type CrashLoss = {
   readonly lanes: readonly string[];
   readonly lanesTotal: number;

@@ -11,10 +11,10 @@
 export type WhenFull = "drop_oldest" | "drop_newest" | "sample" | "block";
 export type Durability = "group" | "relaxed";
 
-/** What a power loss may take under `relaxed`. */
+/** The longest time whose records a power loss may take under `relaxed`. */
 export const relaxedSyncMs = 1_000;
 
-/** Of so many records one is kept, with this share of the room in use. */
+/** Returns of how many records one is kept when this share of the room is in use. */
 export function sampledOf(used: number): number {
   if (used > 0.95) return 100;
   return used > 0.8 ? 10 : 1;
@@ -27,8 +27,8 @@ const doublingsMax = 16;
 export type SampleRun = { readonly count: number; readonly isKept: boolean };
 
 /**
- * Which records of a lane are kept: of each `1 of n` the first. Runs of neighbours rather than single records once there are many gaps, for each gap is
- * a thing to remember.
+ * Chooses which records of a lane are kept: the first of each `1 of n`. Once there are many gaps it chooses
+ * runs of neighbours rather than single records, for each gap must be remembered.
  */
 export class Sampler {
   #keep = 0;

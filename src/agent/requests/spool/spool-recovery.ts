@@ -69,7 +69,7 @@ export function recoverLanes(
   return [...lanes.values()];
 }
 
-/** In the order of their numbers; ranks by age. */
+/** Finds the segments, in the order of their numbers; their ranks are by age. */
 function findSegments(files: SpoolFiles, directory: string): readonly Segment[] {
   return files
     .list(directory)

@@ -156,7 +156,7 @@ class SpoolThread {
     this.#soon(this.#tellFacts, factsDelayMs); // While nobody is served nothing else tells them.
   }
 
-  /** What workers have sent is taken first, even what is still on its way to this thread. */
+  /** Closes after taking what workers have sent, even what is still on its way to this thread. */
   #close(): void {
     clearInterval(this.#ticking);
     this.#tail[Symbol.dispose]();

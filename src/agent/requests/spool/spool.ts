@@ -14,12 +14,12 @@ import { Lane, newLaneMark } from "./lane.ts";
 import { attempt } from "./spool-files.ts";
 import type { BatchLimits, LaneBatch, LaneMessage, SpoolFacts } from "./spool-messages.ts";
 
-/** What one worker sends, whatever lane it goes to. */
+/** The records that one worker sends, whatever lane they go to. */
 export type Feed = { readonly words: LaneWords; lane: Lane };
 
 /** A live lane with records that old is sealed once central answers again: fresh ones must not wait behind them. */
 const sealBehindMs = 10_000;
-/** Of sealed lanes, main is told of the oldest. */
+/** The most sealed lanes that main is told of, oldest first. */
 const sealedToldMax = 64;
 /** Small: what may be dropped for others at once, and what is read for one batch. With 16 workers at most half the spool is in open segments. */
 const segmentBytesMax = 4 * 2 ** 20;
@@ -94,7 +94,7 @@ export class Spool {
     return this.#reservations.isShort(lane);
   }
 
-  /** What was received can be sent: after a sync, under `relaxed` mostly before. */
+  /** Syncs. What was received can be sent afterwards; under `relaxed` it mostly could before. */
   sync(): void {
     const isDue =
       this.#options.durability === "group" || this.#now() - this.#syncedMs >= relaxedSyncMs;
@@ -107,7 +107,10 @@ export class Spool {
     this.#room.tell(this.#feeds);
   }
 
-  /** Nothing more comes. What the worker had numbered and not handed over is lost with it. */
+  /**
+   * Ends a feed from which nothing more comes. What the worker had numbered and not handed over is lost with
+   * it.
+   */
   end(feed: Feed): void {
     if (!this.#feeds.delete(feed)) return;
     const { lane, words } = feed;

@@ -9,7 +9,7 @@ import type { MessagePort } from "node:worker_threads";
 export type TailMessage = {
   readonly payload: Uint8Array | undefined;
   readonly missed: number;
-  /** Nothing follows. */
+  /** Whether nothing follows. */
   readonly isLast: boolean;
 };
 
@@ -35,7 +35,7 @@ export class TailRing implements Disposable {
     for (const follower of this.#followers) this.#offer(follower, group);
   }
 
-  /** What is in the ring, then, with `follow`, what comes, until the port closes. */
+  /** Sends what is in the ring and then, with `follow`, what comes, until the port closes. */
   open(port: MessagePort, follow: boolean): void {
     const isLast = !follow || this.#followers.size >= followersMax;
     const payload = this.#all();

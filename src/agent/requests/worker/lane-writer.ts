@@ -19,13 +19,18 @@ const groupRecordsMax = 512;
 /** A group that uses a quarter of what is reserved is handed over at once: more is reserved before it runs out. */
 const groupsReserved = 4;
 const groupLeast = 16;
-/** Without a record for so long the lane rests. */
+/** The time without a record after which the lane rests. */
 const quietMs = 1_000;
-/** With at most 3 bytes a character and a last record of recordCharsMax: 1.2 MiB, well below a frame's limit. */
+/**
+ * The most characters of a group. At 3 bytes a character, and with a last record of recordCharsMax, that is
+ * 1.2 MiB, well below a frame's limit.
+ */
 const groupCharsMax = 128 * 2 ** 10;
 /** A record of largest fields, each character escaped, has some 65,000. */
 const recordCharsMax = 256 * 2 ** 10;
-/** What a worker may have posted that the spool thread has not taken: 16,384 records of 1 KiB. */
+/**
+ * The most bytes that a worker may have posted and the spool thread has not taken: 16,384 records of 1 KiB.
+ */
 const inFlightBytesMax = 16 * 2 ** 20;
 /** How often it is looked for room to tell of dropped records. */
 const droppedLookMs = 50;
@@ -73,7 +78,7 @@ export class LaneWriter {
     return true;
   }
 
-  /** Never blocks, never throws. Nothing comes after close. */
+  /** Takes a record. Never blocks, never throws. Nothing may come after close. */
   accept(record: RequestRecord | CanaryLine, isClaimed = false): void {
     if (this.#ended) return;
     if (isClaimed) this.#claimed--;
@@ -177,7 +182,7 @@ export class LaneWriter {
     }, this.#groupMs).unref();
   }
 
-  /** Also when no record comes any more those that were dropped are told of. */
+  /** Reports dropped records even when no further record comes. */
   #watchDropped(): void {
     this.#dropTimer ??= setTimeout(() => {
       this.#dropTimer = undefined;

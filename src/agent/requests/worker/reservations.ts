@@ -51,7 +51,7 @@ export class Reservations {
     words.reserved = base + Math.min(lane.granted, lane.end + (isPaused ? 0 : most));
   }
 
-  /** With fewer reserved than to here, more are to be. */
+  /** Returns the number of reserved numbers below which more are reserved. */
   #lowOf(lane: Lane): number {
     return lane.end + Math.floor((this.#wanted(lane) * 3) / 4);
   }
