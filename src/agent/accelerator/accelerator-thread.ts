@@ -43,7 +43,7 @@ export type AcceleratorParts = {
   readonly random: () => number;
   readonly decisions: Pick<DecisionTeller, "note">;
   readonly originGuard: OriginGuard;
-  /** From an OriginChecks. */
+  /** The port from an OriginChecks. */
   readonly originChecks?: MessagePort;
 };
 

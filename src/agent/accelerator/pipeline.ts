@@ -26,7 +26,7 @@ export type PipelineDeps = GeneratedDeps &
     readonly clients: ClientAddresses;
     readonly judge: VisitorJudge;
     readonly decisions: Pick<DecisionTeller, "note">;
-    /** Where HTTPS is served; null: not by this program. */
+    /** The port on which HTTPS is served; null if this program does not serve it. */
     readonly tlsPort: number | null;
   };
 
@@ -58,7 +58,10 @@ class Walk extends SiteFacts<Exchange> {
   /** The one that the verdict can be looked up by, where it is against the visitor. */
   #decisionId = "";
   #inquiry: Inquiry | undefined;
-  /** Of the newest clear, read before the file was looked for, as for everything that may become an entry. */
+  /**
+   * The number of the newest clear, read before the file was looked for, as for everything that may become an
+   * entry.
+   */
   #sourceNo = 0;
   #reads = 0;
   #looks = 0;
@@ -111,7 +114,10 @@ class Walk extends SiteFacts<Exchange> {
     if (this.scheme === "https") request.hstsS = host.compiled?.site.tls.hsts_s ?? 0;
   }
 
-  /** In one step with the look-up of the state: its tables are this request's no longer once it waits. */
+  /**
+   * Judges the visitor, in one step with the look-up of the state: once the request waits, the tables of that
+   * state are no longer its own.
+   */
   #judge(): void {
     const { host: served, request } = this;
     if (served?.kind !== "served") return;

@@ -49,7 +49,7 @@ export class SiteFacts<Head extends RequestHead = RequestHead>
     throw new TypeError("the target names nothing");
   }
 
-  /** What answers where the answer is a file or the single page. */
+  /** The file that answers if the answer is a file or the single page. */
   get foundFile(): SiteFile | undefined {
     if (this.file?.kind === "file") return this.file.file;
     return this.singlePage?.kind === "file" ? this.singlePage.file : undefined;
@@ -68,7 +68,10 @@ export class SiteFacts<Head extends RequestHead = RequestHead>
   }
 }
 
-/** What the request of a visitor who is let in would get, as far as the table knows: the answer, or that the cache is asked. */
+/**
+ * Foresees the answer to a visitor who is let in, as far as the table knows: the answer itself, or that the
+ * cache is asked.
+ */
 export async function foresee(
   facts: SiteFacts,
   table: HostTable,

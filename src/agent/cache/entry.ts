@@ -16,7 +16,7 @@ export type EntryKey = {
 
 export type EntryMeta = {
   readonly status: number;
-  /** As received, hop-by-hop and framing removed, in order. */
+  /** The fields as received and in order, hop-by-hop and framing ones removed. */
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly mime: string;
   /** Values of the request headers that Vary names; null where there is no Vary. */
@@ -43,7 +43,10 @@ export type Entry = EntryKey &
     readonly baseId: number | null;
   };
 
-/** What a 304, or a HEAD, changes of a stored response (RFC 9111 §3.2, §4.3.4, §4.3.5). Its source number stays that of its oldest byte. */
+/**
+ * The changes that a 304, or a HEAD, makes to a stored response (RFC 9111 §3.2, §4.3.4, §4.3.5). Its source
+ * number stays that of its oldest byte.
+ */
 export type Refreshed = Pick<
   EntryMeta,
   "headers" | "mime" | "storedAtMs" | "initialAgeS" | "freshForS"
@@ -79,7 +82,7 @@ export type StoredBody =
   | { readonly kind: "inline"; readonly bytes: Uint8Array }
   | { readonly kind: "file"; readonly object: string; readonly digest: Uint8Array };
 
-/** What decides, beside the response itself, whether it takes the place of the one that is stored. */
+/** The facts that decide, beside the response itself, whether it takes the place of the stored one. */
 export type Fetched = {
   /** A visitor gets the rest of it from the store: it is stored also in place of a newer one. */
   readonly isAwaited?: boolean;
@@ -97,7 +100,7 @@ export type NewEntry = Fetched & {
   readonly size: number;
 };
 
-/** Whose entries a clear may touch; null is every domain, or every host of the domain. */
+/** The entries that a clear may touch; null is every domain, or every host of the domain. */
 export type Scope = { readonly domain: string | null; readonly host: string | null };
 
 export function inScope(
@@ -107,7 +110,7 @@ export function inScope(
   return (scope.domain ?? domain) === domain && (scope.host ?? host) === host;
 }
 
-/** What SQLite would refuse only within a transaction that holds other responses too. */
+/** Says what SQLite would refuse only within a transaction that holds other responses too. */
 export function metaFault(meta: EntryMeta): string | undefined {
   const { status, storedAtMs, initialAgeS, freshForS, sourceNo } = meta;
   if ([status, sourceNo].every((n) => Number.isSafeInteger(n)))

@@ -14,7 +14,7 @@ import type { IndexFacts } from "./index/opening.ts";
 import type { WhyAnswer } from "./index/why.ts";
 import type { Write } from "./index/writes.ts";
 
-/** What an index thread is started with. */
+/** The start of an index thread. */
 export type IndexerInit = {
   /** state_dir/cache */
   readonly directory: string;
@@ -49,7 +49,7 @@ export type IndexVerdict =
   | { readonly kind: "whole" }
   | { readonly kind: "damaged" | "unchecked"; readonly reason: string };
 
-/** What main asks of the index thread, by name. */
+/** The calls by which main asks the index thread, by name. */
 export type Calls = {
   readonly clear: { readonly asked: ClearRequest; readonly answer: ClearApplied };
   /** Resolves when the deletion of an applied clear has ended. */
@@ -59,7 +59,7 @@ export type Calls = {
       readonly scope: Scope;
       readonly patterns: readonly string[];
       readonly limit: number;
-      /** Of the matching; undefined: as for a clear. */
+      /** The budget of the matching; undefined takes that of a clear. */
       readonly budgetMs: number | undefined;
     };
     readonly answer: SearchResult;
@@ -68,7 +68,7 @@ export type Calls = {
     readonly asked: { readonly keys: readonly EntryKey[] };
     readonly answer: WhyAnswer;
   };
-  /** Whose journal is followed from now on. */
+  /** The epoch of the journal that is followed from now on. */
   readonly epoch: { readonly asked: { readonly epoch: string | null }; readonly answer: null };
   readonly stats: { readonly asked: null; readonly answer: CacheStats };
   readonly check: { readonly asked: null; readonly answer: CheckResult };
@@ -120,19 +120,19 @@ export type IndexerToMain =
   | { readonly kind: "dropped" }
   | { readonly kind: "totals"; readonly totals: IndexerTotals };
 
-/** What a worker is given at its start, beside the port to main. */
+/** The start of a worker, beside the port to main. */
 export type CacheInit = {
   readonly directory: string;
   readonly header: SharedArrayBuffer;
   readonly memoryMax: number;
   readonly diskMax: number;
-  /** What of the bytes in flight is this worker's. */
+  /** The worker's share of the bytes in flight. */
   readonly diskShare: SharedArrayBuffer;
 };
 
 export type MainToWorker = { readonly kind: "attached"; readonly port: MessagePort };
 
-/** Which index the worker looks at from now on. */
+/** The index that the worker looks at from now on. */
 export type View = {
   readonly incarnation: number;
   readonly run: string;

@@ -35,7 +35,7 @@ export interface ResponseCache {
   /** The body of an entry that has one (a noted static file has none); undefined where the object is missing or torn (a miss; the entry is dropped). */
   open(entry: Entry): Promise<Uint8Array | StoredStream | undefined>;
   begin(key: EntryKey): BodyWriter;
-  /** In place, and only while the entry is servable (else `blocked`). Never rejects. */
+  /** Refreshes an entry in place, and only while it is servable (else `blocked`). Never rejects. */
   refresh(entry: Entry, refreshed: Refreshed): Promise<CommitOutcome>;
   /** A coded body made of exactly the bytes of `base`. Stored only while the base is servable. Never rejects; the body must not change afterwards. */
   storeVariant(base: Entry, coding: VariantCoding, body: Uint8Array): Promise<CommitOutcome>;

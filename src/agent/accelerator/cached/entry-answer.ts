@@ -35,7 +35,10 @@ export type EntryDeps = {
   readonly variants: VariantMaker;
 };
 
-/** What makes an entry usable: its own freshness; a rule for stale ones; that the origin has just confirmed it. */
+/**
+ * The reason why an entry may be used: its own freshness, a rule for stale entries, or the origin's
+ * confirmation a moment ago.
+ */
 type UsableBy = "fresh" | "stale" | "confirmed";
 
 type EntryUse = {
@@ -127,7 +130,7 @@ const aboutWhole: ReadonlySet<string> = new Set([
   "pragma",
   "repr-digest",
 ]);
-/** By status: what of the stored head an answer does not have. */
+/** The fields of the stored head that an answer leaves out, by its status. */
 const unsaid: Readonly<Record<number, ReadonlySet<string>>> = {
   304: new Set(["content-type", "content-encoding"]),
   416: aboutWhole,
@@ -176,7 +179,10 @@ function planEntry(
   return range === undefined ? whole : { status: 206, range };
 }
 
-/** What was not changed since it was made was not changed since its Date (RFC 9111 §4.3.2). */
+/**
+ * Returns the validators of a response. Without Last-Modified, Date serves as the modification time (RFC 9111
+ * §4.3.2).
+ */
 function ownValidators(headers: readonly Field[]): Validators {
   const { etag, modifiedMs } = validatorsOf(headers);
   return { etag, modifiedMs: modifiedMs ?? parseHttpDate(fieldValue(headers, "date") ?? "") };

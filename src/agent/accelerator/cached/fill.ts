@@ -25,7 +25,7 @@ export class Fill {
     this.#fetched = fetched;
   }
 
-  /** Of the commit, whenever it comes; undefined where nothing was stored. */
+  /** Resolves to the outcome of the commit, whenever that comes, or to undefined if nothing was stored. */
   get outcome(): Promise<CommitOutcome | undefined> {
     return this.#outcome.promise;
   }
@@ -52,7 +52,7 @@ export class Fill {
     await shortly(stored);
   }
 
-  /** Nothing is stored. After a commit without effect. */
+  /** Stores nothing. It has no effect after a commit. */
   abort(): void {
     if (this.#writer !== undefined) this.#isRefused = true;
     this.#writer?.abort();

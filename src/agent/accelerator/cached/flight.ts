@@ -63,17 +63,23 @@ export type Landing =
   | SharedAnswer
   /** The stored response holds, with this head from now on. */
   | { readonly kind: "confirmed"; readonly entry: Entry }
-  /** Not to be stored: for the visitor who began the fetch alone. Whoever takes it ends it. */
+  /**
+   * The answer is not to be stored: it is for the visitor who began the fetch alone. Whoever takes it ends
+   * it.
+   */
   | { readonly kind: "own"; readonly answer: OriginAnswer }
   | { readonly kind: "failed"; readonly failure: OriginFailure["kind"] };
 
-/** What is left of a body when everybody has gone is fetched nevertheless, of this size and within this time: then it is there for the next. */
+/**
+ * When everybody has gone, the rest of a body of at most this size is fetched nevertheless, within the time
+ * below, so that it is there for the next visitor.
+ */
 const finishBytesMax = 8 * 2 ** 20;
 const finishMs = 60_000;
 
 export class Flight {
   readonly plan: FlightPlan;
-  /** When it is known what comes of it. Never rejects. */
+  /** Resolves when it is known what came of the flight. Never rejects. */
   readonly landed: Promise<Landing>;
   landing: Landing | undefined;
   tookMs = 0;
@@ -94,7 +100,7 @@ export class Flight {
     this.#land = resolve;
   }
 
-  /** To be disposed when the answer is given or not wanted any more. */
+  /** Joins the flight; the caller disposes the result when the answer is given or no longer wanted. */
   join(): Disposable {
     this.#setSeats(this.#seats + 1);
     return { [Symbol.dispose]: () => this.#setSeats(this.#seats - 1) };
@@ -114,7 +120,7 @@ export class Flight {
     if (this.landing?.kind === "own") discard(this.landing.answer);
   }
 
-  /** Never rejects; resolves when the body has been read. */
+  /** Runs the flight and resolves when the body has been read. Never rejects. */
   async run(): Promise<void> {
     try {
       await this.#fly();

@@ -9,7 +9,10 @@ import { isVariantFor } from "../../../core/http/http-vary.ts";
 import type { EntryKey } from "../../cache/entry.ts";
 import { Flight, type FlightDeps, type FlightPlan, type Landing } from "./flight.ts";
 
-/** Of one worker; each is a connection to an origin that no visitor waits for. */
+/**
+ * The most flights in the background of one worker; each is a connection to an origin that no visitor waits
+ * for.
+ */
 const backgroundMax = 32;
 /** How long a URL that gave nothing to share is asked for by each alone. */
 const unsharedMs = 10_000;
@@ -112,7 +115,10 @@ export class Flights implements AsyncDisposable {
   }
 }
 
-/** What is to be confirmed for each visitor is no more shared than what is private. */
+/**
+ * Returns whether the landing has something for others. A response to be confirmed for each visitor is no
+ * more shared than a private one.
+ */
 function gaveSomething(landing: Landing): boolean {
   if (landing.kind !== "shared" && landing.kind !== "confirmed") return false;
   const { freshForS, initialAgeS } = landing.kind === "shared" ? landing.meta : landing.entry;

@@ -42,8 +42,8 @@ export function hasVariants(
 }
 
 /**
- * Of a response that has variants; `entries` are all of its URL. A part is always cut out of the response as it was stored, so that what is
- * put together of parts fits together.
+ * Chooses a form of a response that has variants; `entries` are all of its URL. A part is always cut out of
+ * the response as it was stored, so that parts put together fit together.
  */
 export function chooseVariant(
   cache: Pick<ResponseCache, "servable">,
@@ -75,7 +75,7 @@ export function countVariant(metrics: WorkerMetrics, base: Entry, sent: Entry): 
 }
 
 export type BodyChoice = {
-  /** Whose body is sent: asked for being servable right before the head. */
+  /** The entry whose body is sent; it is asked for being servable right before the head. */
   readonly entry: Entry;
   readonly headers: readonly Field[];
   /** The head of the form that the request's conditions name: they are judged by it, and a 304 has it. */
@@ -92,7 +92,10 @@ export function plainBody(request: Asking, site: SiteConfig, base: Entry): BodyC
   return choiceOf(request, base, base, hasVariants(site, base));
 }
 
-/** What would be better for the visitor is made in the background. `entries` are all of the URL. */
+/**
+ * Chooses the body to send. A form that would be better for the visitor is made in the background. `entries`
+ * are all of the URL.
+ */
 export function chooseBody(
   { cache, variants }: BodyDeps,
   request: Asking,

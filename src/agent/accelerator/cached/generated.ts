@@ -65,7 +65,10 @@ async function answerStale(
   return await answerEntry(deps, inquiry, look, "stale");
 }
 
-/** Without the visitor: not with his own credentials, not for what is kept for his cookies alone, and not where he wants nothing of it kept. */
+/**
+ * Returns whether the origin may be asked without the visitor: not with his own credentials, not for what is
+ * kept for his cookies alone, and not if he wants nothing of it kept.
+ */
 function mayBeAskedAgain(inquiry: Inquiry, { headers }: Entry): boolean {
   if (inquiry.isAuthorized || inquiry.directives.noStore) return false;
   return !variesByCookie(headers) || !inquiry.hasOwnCookies;

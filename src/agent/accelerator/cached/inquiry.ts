@@ -96,7 +96,7 @@ export class Inquiry implements Selector {
     return fieldValue(this.exchange.fields, "range") !== undefined;
   }
 
-  /** As an origin is asked with. */
+  /** The fields with which an origin is asked. */
   get fields(): readonly Field[] {
     return (this.#fields ??= this.#fieldsOfFetch());
   }
@@ -121,7 +121,7 @@ export class Inquiry implements Selector {
   }
 }
 
-/** In the background it goes for all, without anybody's cookies. */
+/** Plans a flight. In the background it goes for all, without anybody's cookies. */
 export function planFlight(
   inquiry: Inquiry,
   { sourceNo, mark, base }: Look,

@@ -9,7 +9,9 @@ const windowBytes = 256 * 1024;
 /** Slower than the others for so long is slow. */
 const lagMs = 250;
 
-/** What a reader who left the stream gets: the stored body from that byte on. Fails where it was not stored. */
+/**
+ * Reads the stored body from a byte on, for a reader who left the stream. Fails if the body was not stored.
+ */
 export type RestOf = (fromByte: number) => AsyncIterable<Uint8Array>;
 
 type Reader = { at: number; bytes: number; isWaiting: boolean; isBehind: boolean };
@@ -78,7 +80,10 @@ export class SharedBody {
     this.#tell();
   }
 
-  /** From the first byte; to be called while it is joinable. Fails as the body does, and when its reader leaves. */
+  /**
+   * Reads from the first byte; to be called while the body is joinable. Fails as the body does, and when its
+   * reader leaves.
+   */
   read(stop: AbortSignal): AsyncGenerator<Uint8Array> {
     const reader: Reader = { at: 0, bytes: 0, isWaiting: false, isBehind: false };
     this.#readers.add(reader);
@@ -118,7 +123,10 @@ export class SharedBody {
     this.#changed = Promise.withResolvers();
   }
 
-  /** What all have read, once the whole is larger than the window; with nobody who wants it, everything. */
+  /**
+   * Drops what all have read, once the whole is larger than the window; when nobody wants it, drops
+   * everything.
+   */
   #drop(): void {
     if (this.#first === 0 && this.#keptBytes <= windowBytes) return;
     if (this.#readers.size === 0 && this.#isWanted) return;

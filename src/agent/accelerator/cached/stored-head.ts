@@ -9,7 +9,10 @@ const cookie: ReadonlySet<string> = new Set(["set-cookie"]);
 /** Age is reckoned anew and the length is the body's. */
 const unstored: ReadonlySet<string> = new Set(["content-length", "age"]);
 
-/** What all who share the answer get: a cookie is one visitor's, and where there is one the rule strips it. */
+/**
+ * Returns the fields that all who share the answer get. A cookie is one visitor's; where a response sets one,
+ * the rule strips it.
+ */
 export function sharedAnswerFields(answer: OriginAnswer): readonly Field[] {
   return withoutFields(passedFields(answer), cookie);
 }

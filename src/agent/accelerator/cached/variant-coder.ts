@@ -10,7 +10,7 @@ import { codedBytesMax, type Coding } from "../../../core/http/content-coding.ts
 const brotliQuality = 8;
 const zstdLevel = 9;
 const gzipLevel = 7;
-/** Of output: each chunk is one turn of the worker's loop. */
+/** The size of a chunk of output: each chunk is one turn of the worker's loop. */
 const chunkSize = 64 * 1024;
 
 const byBrotli = promisify(brotliCompress);

@@ -34,7 +34,10 @@ export type VariantMakerOptions = {
 const waitingMax = 64;
 /** A name is some 40 bytes. */
 const worthlessMax = 8_192;
-/** After a variant that could not be read, made or stored: a full disk is not to keep a processor busy. */
+/**
+ * The pause after a variant that could not be read, made or stored: a full disk must not keep a processor
+ * busy.
+ */
 const restMs = 10_000;
 /** The other workers' turn is looked at again even if nobody says that it ended. */
 const turnWaitMs = 250;
@@ -55,7 +58,7 @@ export class VariantMaker implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Never throws, never blocks. */
+  /** Offers a job. Never throws, never blocks. */
   offer(job: VariantJob): void {
     const { clock, metrics } = this.#options;
     const name = nameOf(job);
@@ -75,7 +78,7 @@ export class VariantMaker implements AsyncDisposable {
     await this.#running;
   }
 
-  /** Never rejects. */
+  /** Runs the jobs. Never rejects. */
   async #run(): Promise<void> {
     await Promise.resolve(); // So that `#running` is set before it may be unset.
     for (;;) {

@@ -27,7 +27,7 @@ export function writeHead(exchange: Exchange, status: number, fields: readonly F
 
 const hstsName: ReadonlySet<string> = new Set(["strict-transport-security"]);
 
-/** What the site's devlove says takes the place of what its origin says: it is for the whole host. */
+/** Puts the site's own HSTS in the place of its origin's: the devlove speaks for the whole host. */
 function withHsts(fields: readonly Field[], seconds: number): readonly Field[] {
   if (seconds === 0) return fields;
   const said: Field = ["Strict-Transport-Security", `max-age=${seconds}`];

@@ -8,7 +8,10 @@ export interface VisitorRequest {
   readonly method?: string | undefined;
   /** The target as sent; "" where it is none. */
   readonly url?: string | undefined;
-  /** As the parser of HTTP/1 says it, or "2": one that claims to be of 2.0 there is not. */
+  /**
+   * The version as the parser of HTTP/1 says it, or "2"; a request that claims 2.0 to that parser is not
+   * HTTP/2.
+   */
   readonly httpVersion: string;
   /** The body. Ending early leaves the request as it is: the answer still has to go out. */
   iterator(options: { readonly destroyOnReturn: boolean }): AsyncIterable<unknown>;

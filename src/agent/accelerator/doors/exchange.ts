@@ -14,9 +14,9 @@ export type Arrival = {
   readonly socket: Socket;
   /** Who connected, or whom a PROXY header names. Taken at once: a closed socket has forgotten it. */
   readonly peer: ClientAddress | undefined;
-  /** That the visitor connected to. */
+  /** The port that the visitor connected to. */
   readonly port: number | undefined;
-  /** Of the PROXY header, before the first byte of a request. */
+  /** The bytes of the PROXY header, which comes before the first byte of a request. */
   readonly headerBytes: number;
 };
 
@@ -25,7 +25,7 @@ export class Connection {
   readonly socket: Socket;
   readonly peer: ClientAddress | undefined;
   readonly port: number | undefined;
-  /** In order of arrival: HTTP/1.1 may be pipelined, answers go out in the same order. */
+  /** The exchanges in order of arrival: HTTP/1.1 may be pipelined, and answers go out in the same order. */
   readonly live = new Set<Exchange>();
   /** The exchange that began last, ended or not. */
   newest: Exchange | undefined;
@@ -74,7 +74,7 @@ export class Exchange implements RequestHead {
   bytesSent = 0;
   /** Room was kept for its record. */
   hasRecordRoom = false;
-  /** For how long the site wants to be asked by https only, in seconds; 0: it says nothing of it. */
+  /** The seconds for which the site wants to be asked by https only; 0 says nothing of it. */
   hstsS = 0;
   readonly #carrier: Carrier;
   readonly #stop = new AbortController();
@@ -161,7 +161,7 @@ export class Exchange implements RequestHead {
     this.#stop.abort(reason);
   }
 
-  /** Also called when the connection closed under an answer that had not begun. */
+  /** Ends the exchange. Also called when the connection closed under an answer that had not begun. */
   end(): void {
     if (this.#ended) return;
     this.#ended = true;

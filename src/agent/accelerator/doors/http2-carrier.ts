@@ -18,7 +18,7 @@ const connectionFields: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** As with HTTP/1.1; see http1-carrier.ts. */
+/** The same time as with HTTP/1.1; see http1-carrier.ts. */
 const lingerMs = 2_000;
 /** How long the body of a request may take; 100 MiB at 350 KiB/s, as with HTTP/1.1. */
 const requestMs = 300_000;
@@ -80,7 +80,7 @@ export class Http2Carrier implements Carrier {
     this.#stream.session?.close();
   }
 
-  /** Not by closing, which sends what is there with the mark of a regular end. */
+  /** Cuts the stream off. Closing it would send what is there, marked as a regular end. */
   cut(): void {
     this.#stream.destroy(new Error("the answer broke"));
   }
@@ -114,7 +114,7 @@ export class Http2Carrier implements Carrier {
   }
 }
 
-/** After the whole answer was handed over: who takes nothing of it for so long is cut off. */
+/** The time after the whole answer was handed over in which a visitor who takes nothing of it is cut off. */
 const takeMs = 60_000;
 
 /** `HTTP/1.1 200 OK` and the empty line, with their line ends. */

@@ -42,9 +42,12 @@ const limitsDefault: Http2Limits = {
   control: { burst: 100, perSecond: 10 },
 };
 
-/** For the last GOAWAY to arrive. */
+/** The time for the last GOAWAY to arrive. */
 const goodbyeMs = 2_000;
-/** Of all streams of a connection together; each has 64 KiB. An upload is not held up by the way back. */
+/**
+ * The window of all streams of a connection together; each stream has 64 KiB. It keeps the way back from
+ * holding up an upload.
+ */
 const windowBytes = 2 ** 20;
 /** No stream may be told as the last one. */
 const noLastStream = 2 ** 31 - 1;

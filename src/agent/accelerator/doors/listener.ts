@@ -30,7 +30,7 @@ export type ListenerDeps = ExchangeRunnerDeps & {
   /** See ProxyGateDeps. */
   readonly headerMs?: number | undefined;
   readonly metrics: WorkerMetrics;
-  /** For HTTPS. */
+  /** The contexts for HTTPS. */
   readonly contexts: Pick<SecureContexts, "find">;
   readonly ticketKeys: () => TicketKeys;
   /** See SecureDoorDeps. */
@@ -40,7 +40,10 @@ export type ListenerDeps = ExchangeRunnerDeps & {
 
 /** Browsers send about 1 KiB, with large cookies up to 16. */
 const headBytesMax = 32 * 1024;
-/** Of one worker and listener; about 20 KiB each, so 320 MiB at most; encrypted ones three times that. */
+/**
+ * The most connections of one worker and listener. At about 20 KiB each they take 320 MiB; encrypted ones
+ * three times that.
+ */
 const connectionsMax = 16_384;
 /** How long a connection without request is kept when draining: a request may be on its way. */
 const idleGraceMs = 250;
@@ -64,7 +67,7 @@ export class VisitorListener implements AsyncDisposable {
   readonly #sessions: Http2Sessions;
   readonly #connections = new Map<Duplex, Connection>();
   readonly #gates: ProxyGate[] = [];
-  /** What node:http does with a new connection. */
+  /** Serves a new connection as node:http does. */
   readonly #serve: (socket: Socket) => void;
   #draining = false;
 

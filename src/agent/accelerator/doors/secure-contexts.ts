@@ -13,7 +13,7 @@ import type { ProblemLog } from "../records/problem-log.ts";
 
 /** About 50 KiB each: 25 MiB a worker. */
 const contextsMax = 512;
-/** As long as a ticket opens at most; see ticket-keys.ts. */
+/** The longest time that a ticket opens; see ticket-keys.ts. */
 export const sessionTimeoutS = 12 * 3_600;
 /** The same in all workers and for all names: a session is resumed by whichever worker the visitor meets. */
 export const sessionIdContext = createHash("sha256")
@@ -23,7 +23,7 @@ export const sessionIdContext = createHash("sha256")
 export const minVersion = "TLSv1.2";
 
 export type SecureContextsDeps = {
-  /** Of the state in force. */
+  /** Returns the certificates of the state in force. */
   readonly current: () => CertificateTableRef | undefined;
   readonly clock: WorkerClock;
   readonly problems: ProblemLog;

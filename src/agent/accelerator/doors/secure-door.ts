@@ -36,7 +36,7 @@ export class SecureDoor {
   readonly server: Server;
   readonly #deps: SecureDoorDeps;
   readonly #wrap: readonly ((socket: Socket) => void)[];
-  /** Until the handshake is done: who comes, by the addresses of both ends. */
+  /** The connections whose handshake is not done, by the addresses of both ends. */
   readonly #arriving = new Map<string, Arrival>();
   readonly #keysChanged: () => void;
 
@@ -73,7 +73,7 @@ export class SecureDoor {
     });
   }
 
-  /** To be called when the keys of tickets have changed. */
+  /** Takes up changed keys of tickets; to be called whenever they change. */
   ticketKeysChanged(): void {
     this.#keysChanged();
   }

@@ -42,7 +42,10 @@ type Opened = readonly [kind: 0 | 1 | 2, hmac: Uint8Array, aes: Uint8Array];
 type Sealed = readonly [...Opened, name: Uint8Array, iv: Uint8Array];
 type TicketCallback = (name: Uint8Array, iv: Uint8Array, seals: boolean) => Opened | Sealed;
 
-/** What Node has to tell several keys apart. It is not documented: where it is missing only the current key opens tickets, and others shake hands anew. */
+/**
+ * What Node has to tell several keys apart. It is not documented. Where it is missing, only the current key
+ * opens tickets, and other connections shake hands anew.
+ */
 type TicketContext = {
   readonly enableTicketKeyCallback?: () => void;
   onticketkeycallback?: TicketCallback;

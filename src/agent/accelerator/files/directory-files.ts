@@ -21,7 +21,10 @@ import {
   type SiteFiles,
 } from "./site-files.ts";
 
-/** What it means that there is no such file for visitors. Anything else (no descriptors, I/O errors) is thrown. */
+/**
+ * The errors that mean that there is no such file for visitors. Any other error (no descriptors, I/O) is
+ * thrown.
+ */
 const absent: ReadonlySet<unknown> = new Set([
   "ENOENT",
   "ENOTDIR",
@@ -68,7 +71,7 @@ export class DirectoryFiles implements SiteFiles {
   }
 }
 
-/** Also under another name of it. */
+/** Returns whether a path is still the same file, under whatever name. */
 function isSame({ dev, ino }: BigIntStats, path: string): boolean {
   const other = statSync(path, { bigint: true, throwIfNoEntry: false });
   return other !== undefined && other.dev === dev && other.ino === ino;

@@ -13,7 +13,7 @@ export type SiteFile = AsyncDisposable & {
   /** Relative to the site root, decoded. */
   readonly path: string;
   readonly size: number;
-  /** With parameters, as it goes into Content-Type. */
+  /** The media type with its parameters, as sent in Content-Type. */
   readonly contentType: string;
   readonly validators: Validators;
   /** Equal digests are equal bytes: what makes a noted entry a hit. */
@@ -68,7 +68,10 @@ export function wholeRange(size: number): ByteRange {
   return { first: 0, last: size - 1 };
 }
 
-/** What is text says how it is coded: everything made within the last twenty years is UTF-8. */
+/**
+ * Returns the Content-Type of a media type. Text says its charset: everything made within the last twenty
+ * years is UTF-8.
+ */
 export function contentTypeOf(mime: string): string {
   return /^text\/[^;]+$/i.test(mime) ? `${mime}; charset=utf-8` : mime;
 }

@@ -36,7 +36,7 @@ export type StaticAnswerDeps = {
   readonly metrics: WorkerMetrics;
 };
 
-/** What is asked for; `sourceNo` was read before the file was looked up. */
+/** A request for a static file; `sourceNo` was read before the file was looked up. */
 export type StaticRequest = {
   readonly site: SiteConfig;
   readonly files: SiteFiles;
@@ -53,7 +53,7 @@ type Known = {
   readonly base: Entry | undefined;
 };
 
-/** Nothing is sent when the source changed under the read. */
+/** Answers with a file. Sends nothing if the source changed under the read. */
 export async function answerStatic(
   deps: StaticAnswerDeps,
   exchange: Exchange,
@@ -103,7 +103,7 @@ async function answerFound(
   return "answered";
 }
 
-/** Nothing is sent when the variant has been cleared or lost meanwhile. */
+/** Answers with a variant. Sends nothing if the variant has been cleared or lost meanwhile. */
 async function answerVariant(
   { cache, clock, metrics }: StaticAnswerDeps,
   exchange: Exchange,
@@ -224,7 +224,7 @@ export type StaticForm = {
   readonly isCodable: boolean;
 };
 
-/** With a range in the request `form` must be the file itself. */
+/** Plans the answer. If the request has a range, `form` must be the file itself. */
 export function planStatic(
   request: { readonly method: string; readonly fields: readonly Field[] },
   site: SiteConfig,

@@ -19,10 +19,10 @@ import type { WorkerMetrics } from "../records/worker-metrics.ts";
 /** Names that are ours to say, or that the length of the body as it is sent makes. */
 const ours: ReadonlySet<string> = new Set(["x-accel-decision"]);
 
-/** Not to be sent with 204 (RFC 9110 §8.6). */
+/** The field that a 204 must not carry (RFC 9110 §8.6). */
 const length: ReadonlySet<string> = new Set(["content-length"]);
 
-/** What of an origin's head is passed on and stored. */
+/** Returns the fields of an origin's head that are passed on and stored. */
 export function passedFields(answer: OriginAnswer): readonly Field[] {
   const fields = withoutFields(withoutHopByHop(answer.fields), ours);
   return answer.status === 204 ? withoutFields(fields, length) : fields;
@@ -89,8 +89,9 @@ export type Asked =
   | { readonly ok: false; readonly kind: OriginFailure["kind"]; readonly tookMs: number };
 
 /**
- * Never throws. A failure after `request.stop` is nobody's. Requests are counted when it is known what became of them: whoever compares them with the errors
- * finds none that is still under way and looks like a success.
+ * Asks an origin. Never throws. A failure after `request.stop` is nobody's. A request is counted once its
+ * outcome is known, so that whoever compares the count with the errors takes none that is still under way for
+ * a success.
  */
 export async function askOrigin(
   { origins, clock, metrics, problems }: OriginDeps,

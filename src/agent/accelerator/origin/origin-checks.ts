@@ -52,7 +52,7 @@ export class OriginChecks implements AsyncDisposable {
   readonly #options: OriginChecksOptions;
   readonly #metrics;
   readonly #watches = new Map<string, Watch>();
-  /** Those that were stopped and have not ended. */
+  /** The checks that were stopped and have not ended. */
   readonly #ending = new Set<Promise<void>>();
   readonly #down = new Map<string, OriginCheck>();
   readonly #ports = new Set<MessagePort>();
@@ -64,7 +64,7 @@ export class OriginChecks implements AsyncDisposable {
     this.#metrics = createMetrics(originMetrics, options.registry);
   }
 
-  /** For one worker's start; to be transferred to it. */
+  /** Opens the port for one worker's start, to which it is transferred. */
   openWorker(): MessagePort {
     const { port1, port2 } = new MessageChannel();
     this.#ports.add(port1);
@@ -94,7 +94,10 @@ export class OriginChecks implements AsyncDisposable {
     }
   }
 
-  /** By main domain; there is none of one whose checks do not say yet, or not of all of its origins that they fail. */
+  /**
+   * Returns the verdicts by main domain. A domain has none while its checks do not say yet that all of its
+   * origins fail, or that one is good.
+   */
   verdicts(): ReadonlyMap<string, CheckVerdict> {
     const byDomain = Map.groupBy(this.#watches.values(), ({ check }) => check.domain);
     const verdicts = new Map<string, CheckVerdict>();
@@ -163,7 +166,7 @@ export class OriginChecks implements AsyncDisposable {
     }
   }
 
-  /** To workers and operators, where the verdict is another than before. */
+  /** Tells workers and operators a verdict that differs from the one before. */
   #tell(check: OriginCheck, { isDown }: CheckedOrigin, fault = ""): void {
     const { health, log } = this.#options;
     const { key, domain, url } = check;
@@ -185,7 +188,7 @@ export class OriginChecks implements AsyncDisposable {
   }
 }
 
-/** What is wrong, or undefined. Never throws. */
+/** Checks an origin and returns what is wrong, or undefined. Never throws. */
 async function ask(
   client: Client,
   { host, health }: OriginCheck,
@@ -208,7 +211,7 @@ async function ask(
   }
 }
 
-/** In the worker. */
+/** Follows the checks inside a worker. */
 export function followOriginChecks(origins: OriginPools, port: MessagePort): void {
   // The other end is OriginChecks.
   port.on("message", (down) => origins.setDown(new Set(down as readonly string[])));

@@ -18,7 +18,7 @@ export type Resolve = (
 ) => void;
 
 export type OriginGuard = {
-  /** Where this agent listens itself. */
+  /** The listeners of this agent itself. */
   readonly ownListeners: readonly OwnListener[];
   /** Instead of the system's. */
   readonly resolve?: Resolve;
@@ -30,7 +30,7 @@ export class OriginRefused extends Error {
   readonly code = "ERR_ORIGIN_REFUSED";
 }
 
-/** For connections to one origin. */
+/** Creates the connector for connections to one origin. */
 export function originConnector(
   origin: URL,
   timeoutMs: number,

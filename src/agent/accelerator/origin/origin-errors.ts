@@ -4,9 +4,9 @@ import { messageOf } from "../../../core/faults.ts";
 
 export type OriginFailure = {
   readonly kind: "unreachable" | "timeout" | "busy" | "broken";
-  /** For the log and the metrics; a visitor sees the kind only. */
+  /** The reason for the log and the metrics; a visitor sees only the kind. */
   readonly reason: string;
-  /** Nothing of the request can have reached the origin. */
+  /** Whether nothing of the request can have reached the origin. */
   readonly isUnsent: boolean;
 };
 

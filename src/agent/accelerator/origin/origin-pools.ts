@@ -24,9 +24,11 @@ export type OriginRequest = {
 export type OriginAnswer = {
   readonly status: number;
   readonly fields: readonly Field[];
-  /** To be read to its end or destroyed. Fails when the origin cuts it or falls silent. */
+  /**
+   * The body, which must be read to its end or destroyed. It fails when the origin cuts it or falls silent.
+   */
   readonly body: Readable;
-  /** Of the age clock. */
+  /** The time of the request by the age clock. */
   readonly requestedAtMs: number;
   readonly receivedAtMs: number;
 };
@@ -39,7 +41,7 @@ type Origin = {
   readonly pool: Pool;
   inFlight: number;
   usedMs: number;
-  /** Of the steady clock; -Infinity when the last attempt came through. */
+  /** The time of the last failed attempt by the steady clock; -Infinity if the last attempt came through. */
   failedMs: number;
 };
 
@@ -60,7 +62,7 @@ export class OriginPools implements AsyncDisposable {
   readonly #clock: WorkerClock;
   readonly #random: () => number;
   readonly #guard: OriginGuard;
-  /** By checkKey: they fail their active check. */
+  /** The origins that fail their active check, by checkKey. */
   #down: ReadonlySet<string> = new Set();
   readonly #sweep: NodeJS.Timeout;
 
@@ -154,7 +156,10 @@ export class OriginPools implements AsyncDisposable {
     }
   }
 
-  /** Those that fail their check come last, and even they are asked: a check may be wrong, and nothing is worse than no answer. */
+  /**
+   * Orders the origins. Those that fail their check come last, but even they are asked: a check may be wrong,
+   * and nothing is worse than no answer.
+   */
   #inOrderOfHealth(
     domain: string,
     backend: BackendSettings,

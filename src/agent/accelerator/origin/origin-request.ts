@@ -11,7 +11,7 @@ import {
 import { pseudonym } from "../../../core/serving/request-check.ts";
 import type { Exchange } from "../doors/exchange.ts";
 
-/** Never believed from a visitor, or said anew below. `Expect` was answered here. */
+/** The fields that are never believed from a visitor, or are said anew below. `Expect` was answered here. */
 const replaced: ReadonlySet<string> = new Set([
   "host",
   "content-length",
@@ -30,8 +30,9 @@ const replaced: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What frameworks and servers make another page of, another host or another method, though neither the key nor, mostly, `Vary` knows of it: one visitor's
- * would be in the page that others get.
+ * The fields by which frameworks and servers make another page, another host or another method, though
+ * neither the key nor, mostly, `Vary` knows of them: one visitor's value would be in the page that others
+ * get.
  */
 const unkeyed: ReadonlySet<string> = new Set([
   "front-end-https",
@@ -51,7 +52,7 @@ const unkeyed: ReadonlySet<string> = new Set([
   "x-url-scheme",
 ]);
 
-/** Of a request whose answer others may get. */
+/** Returns the fields of a request whose answer others may get. */
 export function sharedRequestFields(
   exchange: Exchange,
   host: string,
@@ -81,7 +82,7 @@ export function originFields(
 /** CGI, WSGI and PHP read `X_Forwarded_Host` as X-Forwarded-Host; nginx drops such names, too. */
 const isReadAsWritten = ([name]: Field): boolean => !name.includes("_");
 
-/** As their connection was, or as a proxy of ours says it. */
+/** Returns the scheme of the visitor's connection, or the one that a trusted proxy states. */
 export function visitorScheme({ client }: Exchange): Scheme {
   return client?.scheme ?? "http";
 }

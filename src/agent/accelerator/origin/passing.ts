@@ -56,7 +56,10 @@ function changedKeys(
   ];
 }
 
-/** None for what is no URL, or of another origin (it has no say about others' responses). */
+/**
+ * Returns the key of a URL of the same origin. There is none for a text that is no URL, or for another
+ * origin, which this one has no say about.
+ */
 function sameOriginKey(
   key: EntryKey,
   own: string,
@@ -102,7 +105,10 @@ class BodyTooLarge extends Error {
 }
 
 type RequestBody = {
-  /** To be called when the origin's connection is there. Throws BodyTooLarge at the byte after the last allowed one. */
+  /**
+   * Reads the body; to be called when the connection to the origin is there. Throws BodyTooLarge at the byte
+   * after the last allowed one.
+   */
   readonly read: () => AsyncGenerator<Uint8Array>;
   readonly isTooLarge: () => boolean;
 };

@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:net";
 import type { ListenAddress } from "../../../base/settings-fields.ts";
 import { AccelError, messageOf } from "../../../core/faults.ts";
 
-/** Where visitors arrive. */
+/** The addresses at which visitors arrive. */
 export type Listens = {
   readonly listen: ListenAddress;
   /** Null or absent: HTTPS is not served. */
@@ -27,7 +27,10 @@ export async function findPorts({ listen, tlsListen = null }: Listens): Promise<
   }
 }
 
-/** Without reusePort, so that a port in use is an error: with it, a second agent would steal visitors. */
+/**
+ * Holds a port without reusePort, so that a port in use is an error: with it, a second agent would steal
+ * visitors.
+ */
 async function hold(server: Server, { host, port }: ListenAddress): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   server.once("error", (error: Error & { code?: string }) => {

@@ -7,7 +7,7 @@ import type { HostTable } from "./host-table.ts";
 import { wholeBytesMax, type SiteFile } from "../files/site-files.ts";
 import { foresee, SiteFacts } from "../site-facts.ts";
 
-/** Never rejects. One after another: visitors go first. */
+/** Answers probes one after another, for visitors go first. Never rejects. */
 export async function answerProbes(
   table: HostTable | undefined,
   probes: readonly Probe[],

@@ -37,7 +37,9 @@ export class PoolWords {
     return Atomics.compareExchange(this.#coder, 0, 0, worker) === 0;
   }
 
-  /** Also said for a worker that is gone. Without effect when it is not coding. */
+  /**
+   * Ends the coding of a worker, also of one that is gone. It has no effect when the worker is not coding.
+   */
   endCoding(worker: number): void {
     if (Atomics.compareExchange(this.#coder, 0, worker, 0) === worker)
       Atomics.notify(this.#coder, 0);

@@ -11,12 +11,18 @@ import { Heartbeat } from "./shared-words.ts";
 import type { TicketKeys } from "../doors/ticket-keys.ts";
 import type { AcceleratorInit, BadBlob, FromWorker, ToWorker } from "./worker-messages.ts";
 
-/** What a thread's root gets as workerData. */
+/** The workerData of a thread's root. */
 export type WorkerBoot<Parts> = { readonly accelerator: AcceleratorInit; readonly parts: Parts };
 
-/** Of one worker. Its heap holds compiled configuration and what is in flight; hot bodies lie outside of it. */
+/**
+ * The heap of one worker. It holds compiled configuration and what is in flight; hot bodies lie outside of
+ * it.
+ */
 const heapMiB = 1_024;
-/** For a scrape; a worker that is busy longer is told with its last known numbers. */
+/**
+ * The time that a scrape waits for a worker. A worker that is busy longer is told with its last known
+ * numbers.
+ */
 const metricsWaitMs = 1_000;
 
 /** A thread that was told to end runs no line of ours after that. */
@@ -27,7 +33,7 @@ export class WorkerHandle {
   readonly heartbeat = new Heartbeat();
   readonly startedMs = performance.now();
   readonly #thread: ThreadClient<ToWorker, FromWorker, FromWorker>;
-  /** With the reason: it ended or was given up. */
+  /** Resolves with the reason when the worker ended or was given up. */
   readonly #gone = new Ending<string>();
   /** It runs no line more. */
   readonly #ended = new Ending<void>();

@@ -37,10 +37,10 @@ export type ToWorker =
   /** States of lower versions are not flipped to any more; answered by `dropped` when the worker reads nothing of them any more. */
   | { readonly kind: "drop"; readonly below: number }
   | { readonly kind: "listen"; readonly no: number }
-  /** From now on tickets are sealed with these. */
+  /** The keys with which tickets are sealed from now on. */
   | { readonly kind: "ticket-keys"; readonly keys: TicketKeys }
   | { readonly kind: "metrics"; readonly no: number }
-  /** What the staged state of this version would answer. */
+  /** The answers that the staged state of this version would give. */
   | {
       readonly kind: "probe";
       readonly no: number;

@@ -25,7 +25,7 @@ export function askingOne(handles: Iterable<WorkerHandle>, version: number): Ask
   };
 }
 
-/** By worker. One that dies of something else meanwhile is left out. */
+/** Asks each worker. One that dies of something else meanwhile is left out. */
 export async function askEach(
   handles: Iterable<WorkerHandle>,
   version: number,

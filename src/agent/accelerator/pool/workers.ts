@@ -49,11 +49,11 @@ export type WorkerPoolOptions = Listens & {
 
 export type WorkerPoolStatus = {
   readonly port: number;
-  /** Of HTTPS; null: it is not served. */
+  /** The port of HTTPS; null if it is not served. */
   readonly tlsPort: number | null;
   readonly version: number;
   readonly wanted: number;
-  /** Those that take visitors. */
+  /** The number of workers that take visitors. */
   readonly live: number;
   readonly replacements: number;
 };
@@ -66,7 +66,7 @@ const settledMs = 60_000;
 const restartBackoff = { firstMs: 200, mostMs: 30_000 };
 /** A thread that does not listen by then would hold up every publish. Long: a host that starts everything at once has little for each. */
 const startWaitMs = 40_000;
-/** For a drained worker to close its parts. */
+/** The time that a drained worker has to close its parts. */
 const endWaitMs = 10_000;
 
 export const poolMetrics = {
@@ -152,7 +152,7 @@ export class WorkerPool implements AsyncDisposable {
     });
   }
 
-  /** By worker, of the state in force. Throws VIEWSET_PROBE_LATE. */
+  /** Probes the state in force; the answers are by worker. Throws VIEWSET_PROBE_LATE. */
   async probe(probes: readonly Probe[]): Promise<readonly (readonly ProbeAnswer[])[]> {
     return this.#publishing.run(async () =>
       askEach(this.#live.values(), this.#state.version, probes),

@@ -8,7 +8,7 @@ import type { Exchange } from "../doors/exchange.ts";
 import type { WorkerMetrics } from "./worker-metrics.ts";
 
 const heldMs = 3_000;
-/** Of one worker; each holds a connection and its request's head, some 40 KiB. */
+/** The most requests that one worker holds; each holds a connection and its request's head, some 40 KiB. */
 const heldMaxDefault = 1_024;
 const lookMs = 10;
 const retryAfterS = 5;
@@ -40,7 +40,7 @@ export class RecordGate implements Disposable {
     this.#deps = deps;
   }
 
-  /** Those that are admitted are answered by `answer`. */
+  /** Wraps `answer`, which answers those that are admitted. */
   before(answer: (exchange: Exchange) => Promise<void>): (exchange: Exchange) => Promise<void> {
     if (this.#deps.recordRoom === undefined) return answer;
     return async (exchange) => {
@@ -74,7 +74,7 @@ export class RecordGate implements Disposable {
     return exchange.hasRecordRoom;
   }
 
-  /** Those who left have had their record. */
+  /** Looks at those who wait. Those who left have had their record. */
   #look(): void {
     const now = this.#deps.clock.steadyMs();
     let isOpen = true;

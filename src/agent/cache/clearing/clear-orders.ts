@@ -21,7 +21,7 @@ export type ClearOrdersOptions = {
 
 export type ClearOrder = Omit<ClearRequest, "patterns"> & { readonly patterns: readonly string[] };
 export type ClearProof = {
-  /** Nothing that matches is servable, whatever ends. */
+  /** Resolves when nothing that matches is servable any more, whatever ends. */
   readonly applied: Promise<ClearApplied>;
   /** Rows and bodies are deleted, and the predicate was asked again. Settles only after `applied`. */
   readonly gone: Promise<ClearGone>;
@@ -68,7 +68,7 @@ export class ClearOrders {
     if (followed !== undefined) void this.#tellRefused(clearId, followed, blocked);
   }
 
-  /** Never rejects: of a clear that was not applied nothing is told. */
+  /** Tells that entries were barred. Never rejects. Of a clear that was not applied nothing is told. */
   async #tellRefused(clearId: string, followed: Followed, blocked: number): Promise<void> {
     const gone = await followed.gone.catch(() => undefined);
     if (gone === undefined || blocked <= followed.counted) return;
@@ -153,7 +153,7 @@ export class ClearOrders {
     this.#notedNo = clearNo;
   }
 
-  /** Never rejects. */
+  /** Tells what came of a clear. Never rejects. */
   async #tell(
     { clearId, domain, host, patterns, seq }: ClearOrder,
     applying: Promise<ClearApplied>,

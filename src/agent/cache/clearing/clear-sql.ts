@@ -89,7 +89,7 @@ export function seenOf({ patterns, widened, ...row }: SeenRow): ClearSeen {
   };
 }
 
-/** In their normal form; written by `Clears.record`. */
+/** Reads the patterns in their normal form, as `Clears.record` wrote them. */
 export function parsePatterns(text: string): readonly string[] {
   const patterns: unknown = JSON.parse(text);
   return Array.isArray(patterns) ? patterns.map((pattern) => normalPattern(String(pattern))) : [];

@@ -22,7 +22,7 @@ import type { MatchProcess } from "./matcher-child.ts";
 import type { OpenIndex } from "../index/open-index.ts";
 import type { Verification } from "./verification.ts";
 
-/** With the file everything went that a clear could have hit. */
+/** The result of a clear when everything that it could have hit went with the file. */
 const nothingLeft: ClearGone = {
   removed: 0,
   blockedInFlight: 0,
@@ -71,7 +71,7 @@ export class Clearing {
     }
   }
 
-  /** When all clears that were given have ended. */
+  /** Resolves when all clears that were given have ended. */
   idle(): Promise<void> {
     return this.#one.run(() => undefined);
   }
@@ -177,7 +177,8 @@ export class Clearing {
   }
 
   /**
-   * Nothing is servable, and no index of before is opened again: by this process since the keeper asks for the number, nor by the next, since main notes the
+   * Applies a clear while no index is open. Nothing is servable, and no earlier index is opened again: not by
+   * this process, for the keeper asks for the number from then on, and not by the next, for main notes the
    * number in agent.db before it acknowledges the clear.
    */
   #whileClosed({ seq }: ClearRequest, startedMs: number): ClearApplied {

@@ -22,7 +22,7 @@ export type ClearRequest = Scope & {
   readonly clearId: string;
   /** Null: everything in scope. */
   readonly patterns: readonly string[] | null;
-  /** Of the journal entry; 0 for a clear given on this host. */
+  /** The number of the journal entry; 0 for a clear given on this host. */
   readonly seq: number;
 };
 export type ClearApplied = {
@@ -82,9 +82,9 @@ export class Clears {
   #floor: number;
   /** The clears among them: their rows may go. */
   #forgottenNo: number;
-  /** By clear id, since it was asked last. */
+  /** The counts by clear id since it was asked last. */
   #refused = new Map<string, number>();
-  /** Of the transaction in progress. */
+  /** The counts of the transaction in progress. */
   #pendingRefused: RefusedStores[] = [];
 
   /** `issuedNo`: newest number that an index thread before this one gave out in this process; its invalidations are known to nobody any more. */
@@ -152,7 +152,7 @@ export class Clears {
     this.madeDurable();
   }
 
-  /** What a clear that is in force already has come to; undefined where it is not known. */
+  /** Returns the result so far of a clear that is in force already, or undefined if it is not known. */
   stored(clearId: string): StoredClear | undefined {
     const row = this.#sql.byId.get(clearId);
     if (row === undefined || row.phase === 0) return undefined;
@@ -213,7 +213,7 @@ export class Clears {
       : { verified: row.verified === 1, left: row.left };
   }
 
-  /** What became of asking the predicate again. */
+  /** Notes the result of asking the predicate again. */
   noteVerified(clearNo: number, { verified, left }: Pick<ClearGone, "verified" | "left">): void {
     commit(this.#db, "normal", () =>
       this.#sql.verified.run(verified === null ? null : Number(verified), left, clearNo),

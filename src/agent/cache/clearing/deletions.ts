@@ -12,7 +12,10 @@ import type { ServableBits } from "../index/servable-bits.ts";
 import type { SharedHeader } from "../index/shared-header.ts";
 import type { ClearGone, Clears } from "./clears.ts";
 
-/** What has come since a clear of everything: its words are written again in the same step, 60 µs each. */
+/**
+ * The most entries stored since a clear of everything for which their words are written again in the same
+ * step, at 60 µs each.
+ */
 const survivorsMax = 100;
 /** The text index is emptied at once only where that spares much. */
 const manyIds = 2_000;
@@ -22,8 +25,8 @@ const manyIds = 2_000;
  */
 const stepMs = 100;
 /**
- * While somebody waits for a clear, who would wait for the step as well; and beside visitors, for whose workers a core is not free while a commit is
- * written.
+ * The length of a step while somebody waits for a clear, and so for the step; and beside visitors, whose
+ * workers lack a core while a commit is written.
  */
 const briefStepMs = 30;
 /** Some 0.3 ms; of files as well. */
@@ -34,7 +37,7 @@ type Deletion = {
   readonly ids: Float64Array;
   at: number;
   removed: number;
-  /** Of files whose rows are gone. */
+  /** The files whose rows are gone. */
   readonly objects: string[];
   /** All rows are. */
   gone: ClearGone | undefined;
@@ -50,7 +53,7 @@ export type DeletionsOptions = {
   readonly header: Pick<SharedHeader, "clearsAsked" | "lookups">;
   /** Runs in one transaction; throws as SQLite does, then nothing of it happened. */
   readonly commit: <T>(action: () => T) => T;
-  /** What was deleted: bits are next, then files. */
+  /** Forgets what was deleted: its bits are next, then its files. */
   readonly forget: (removed: readonly Removed[]) => void;
   readonly unlink: (object: string) => void;
 };
@@ -79,7 +82,7 @@ export class Deletions {
     this.#queue.push({ clearNo, ids, ...begun, startedMs, done });
   }
 
-  /** When everything that the clear hit is deleted; undefined where no deletion of it is under way. */
+  /** Resolves when everything that the clear hit is deleted; undefined if no deletion of it is under way. */
   gone(clearNo: number): Promise<ClearGone> | undefined {
     return this.#queue.find((deletion) => deletion.clearNo === clearNo)?.done.promise;
   }
@@ -148,7 +151,7 @@ export class Deletions {
     for (const { object } of removed) if (object !== null) deletion.objects.push(object);
   }
 
-  /** At least one. */
+  /** Removes at least one piece. */
   #removePieces(
     { clearNo, ids, at }: Deletion,
     mayGoOn: () => boolean,
@@ -168,7 +171,7 @@ export class Deletions {
     return { removed, taken: next - at };
   }
 
-  /** Those that are left are for the next step; after a crash they are swept. */
+  /** Removes files. Those that are left are for the next step; after a crash they are swept. */
   #unlink({ objects }: Deletion, mayGoOn: () => boolean): void {
     while (objects.length > 0 && mayGoOn()) {
       const some = objects.splice(-piece);
@@ -188,7 +191,7 @@ export class Deletions {
 const rowsPerMsAlone = 44;
 const rowsPerMsBesideVisitors = 10;
 const behindMsMax = 500;
-/** What a piece itself takes. */
+/** The same beside visitors: the time that a piece itself takes. */
 const behindMsBesideVisitors = 5;
 /** Shorter ones are saved up: a timer is no more exact. */
 const restMsMin = 0.1;
@@ -207,12 +210,12 @@ export class RowPace {
     this.#lookups = lookups;
   }
 
-  /** As of the last look. */
+  /** Whether visitors came, as of the last look. */
   get isVisited(): boolean {
     return this.#seen.isVisited;
   }
 
-  /** After a time without work nothing is behind. */
+  /** Begins after a time without work: nothing is behind. */
   begin(): void {
     this.#dueMs = this.#clock.elapsedMs();
     this.#seen = { lookups: this.#lookups(), atMs: this.#dueMs, isVisited: false };

@@ -42,7 +42,7 @@ export class IdSet {
     return { first: this.#first, words: this.#words };
   }
 
-  /** What both have. */
+  /** Returns the ids that both have. */
   intersect(other: IdSet): IdSet {
     if (other.#words.length < this.#words.length) return other.intersect(this);
     const words = this.#words.map((word, at) =>
@@ -63,7 +63,7 @@ export class IdSet {
     return ids;
   }
 
-  /** Of the 32 ids from there on. */
+  /** Returns the bits of the 32 ids from there on. */
   #wordFrom(id: number): number {
     const offset = id - this.#first;
     const word = Math.floor(offset / 32);

@@ -20,7 +20,7 @@ export type MatchJob = {
   readonly incarnation: number;
 } & (
   | {
-      /** Of all customers. */
+      /** Matches the entries of all customers. */
       readonly kind: "match";
       readonly patterns: readonly string[];
       /** The newest number that the index has given: a file without it is a copy that was put in its place. 0: any will do. */
@@ -37,7 +37,7 @@ export type MatchJob = {
       readonly olderThan: number;
     }
   | { readonly kind: "check" }
-  /** Without the bodies. */
+  /** Checks the index without the bodies. */
   | { readonly kind: "index" }
   /** The text index alone. */
   | { readonly kind: "text" }
@@ -63,7 +63,7 @@ export class Matcher implements Disposable {
   #db: Sqlite | undefined;
   #incarnation = 0;
 
-  /** Never throws. */
+  /** Runs a job. Never throws. */
   run(job: MatchJob): MatchAnswer {
     try {
       const db = this.#open(job);
@@ -158,7 +158,7 @@ function isInScope(db: Sqlite, { domain, host }: Scope): (id: number) => boolean
   return (id) => row.get(id, domain, host) === 1;
 }
 
-/** In no order. */
+/** Returns the ids in scope, in no order. */
 function idsInScope(db: Sqlite, { domain, host }: Scope): number[] {
   const ids = (where: string, ...values: readonly string[]): number[] =>
     db
@@ -172,7 +172,7 @@ function idsInScope(db: Sqlite, { domain, host }: Scope): number[] {
   return host === null ? ids("") : ids("WHERE host = ?", host);
 }
 
-/** What makes the index one that is not to be trusted, in words. Of one moment. */
+/** Says in words what makes the index one that must not be trusted. Reads one moment. */
 function indexProblems(db: Sqlite): string[] {
   return db.transaction(() => findIndexProblems(db))();
 }
@@ -192,7 +192,7 @@ function findIndexProblems(db: Sqlite): string[] {
   return problems;
 }
 
-/** What an operator should know, in words; nothing where all is well. */
+/** Says in words what an operator should know; returns nothing if all is well. */
 function check(db: Sqlite, directory: string): string[] {
   const problems = indexProblems(db);
   let missing = 0;

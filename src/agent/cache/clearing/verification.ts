@@ -13,7 +13,7 @@ export type Verified = Pick<ClearGone, "verified" | "left">;
 
 export type VerificationOptions = {
   readonly keeper: IndexKeeper;
-  /** In a matcher of its own, within a budget: a clear waits for no verification. */
+  /** Matches in a matcher of its own, within a budget: a clear waits for no verification. */
   readonly match: (
     index: OpenIndex,
     clear: Pick<StoredClear, "clearNo" | "domain" | "host" | "patterns">,

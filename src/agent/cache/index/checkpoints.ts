@@ -10,7 +10,7 @@ import type { Sqlite } from "../../../base/sqlite.ts";
 export type WalLengths = { readonly log: number; readonly checkpointed: number };
 
 export type WriteBack = {
-  /** Never rejects; undefined: it failed. */
+  /** Runs a checkpoint. Never rejects; undefined means that it failed. */
   readonly run: () => Promise<WalLengths | undefined>;
   /** A run has ended: what waited for it may go on. */
   readonly onEnd: () => void;

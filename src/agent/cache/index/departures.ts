@@ -18,7 +18,7 @@ export const createDeparturesSql = `
   CREATE INDEX departure_url ON departure (url);
 `;
 
-/** By their numbers on disk. `lost`: the body was missing or torn. */
+/** The reasons by their numbers on disk. `lost` means that the body was missing or torn. */
 const reasons = ["cleared", "evicted", "replaced", "invalidated", "lost"] as const;
 export type DepartureReason = (typeof reasons)[number];
 
@@ -34,7 +34,7 @@ type KeyRow = EntryKey & { readonly mime: string };
 
 export class Departures {
   readonly #sql;
-  /** Where the next one goes. A rolled-back transaction leaves a gap, which is harmless. */
+  /** The slot of the next departure. A rolled-back transaction leaves a gap, which is harmless. */
   #slot: number;
 
   constructor(db: Sqlite) {

@@ -7,18 +7,25 @@
 import { domainPlaces, sharedPlace } from "./domain-bytes.ts";
 import type { SharedHeader } from "./shared-header.ts";
 
-/** Of disk_max: so that no single response empties the cache for the others. */
+/**
+ * The largest share of disk_max that one response may take, so that none empties the cache for the others.
+ */
 const objectShare = 1 / 8;
 /**
- * What a domain has in flight and so many times what all have is disk_max at most. So one alone takes a quarter, two of the largest bodies, and leaves room
- * for others, who take less each the more they are: together never a third. What origins that never come to an end can keep from being used.
+ * The weight by which the bytes in flight are bounded: those of a domain and this many times those of all are
+ * at most disk_max. So one domain alone takes a quarter, two of the largest bodies, and leaves room for
+ * others. The more domains, the less each takes, and together never a third. Origins that never come to an
+ * end can keep no more than that from being used.
  */
 const inFlightWeight = 3;
 /** Small ones find room where the large ones have theirs: a third for one domain alone, together never half. */
 const smallInFlightWeight = 2;
-/** Of disk_max: eviction begins that early, so that bodies find room while it is at work. */
+/** The share of disk_max at which eviction begins, so that bodies find room while it is at work. */
 const spareShare = 1 / 20;
-/** Of disk_max, for domains with less than an equal share of it: one that stores faster than eviction works does not keep them out. */
+/**
+ * The share of disk_max kept for domains with less than an equal share of it: a domain that stores faster
+ * than eviction works does not keep them out.
+ */
 const reservedShare = 1 / 40;
 
 type Words = Pick<
@@ -26,7 +33,10 @@ type Words = Pick<
   "storedBytes" | "inFlightBytes" | "addInFlight" | "wantedBytes" | "domains"
 >;
 
-/** By how much what the index holds and what is on its way, or was when a body found no room, are more than there should be. Negative: they are not. */
+/**
+ * Returns by how much the stored bytes and those on their way (also those that found no room) exceed what
+ * there should be. It is negative if they do not.
+ */
 export function shortBytes(header: Words, diskMax: number): number {
   const { storedBytes, inFlightBytes, wantedBytes } = header;
   return storedBytes + Math.max(inFlightBytes, wantedBytes) - diskMax * (1 - spareShare);
@@ -36,9 +46,9 @@ export function isShort(header: Words, diskMax: number): boolean {
   return shortBytes(header, diskMax) > 0;
 }
 
-/** Which body room is asked for. */
+/** The body for which room is asked. */
 export type RoomFor = {
-  /** Of its domain (`DomainBytes.placeOf`). */
+  /** The place of its domain (`DomainBytes.placeOf`). */
   readonly place: number;
   /** One that the few large ones which come slowly are not to keep out. */
   readonly isSmall: boolean;
@@ -49,11 +59,14 @@ export type DiskRoomOptions = {
   readonly onShort?: () => void;
 };
 
-/** Of one worker, which alone writes to its share; when it has died, main gives back what it had taken. */
+/**
+ * The room as one worker sees it, which alone writes to its share. When the worker has died, main gives back
+ * what it had taken.
+ */
 export class DiskRoom implements Disposable {
   readonly #header: Words;
   readonly #share: SharedArrayBuffer;
-  /** By the place of the domain. */
+  /** The bytes taken, by the place of the domain. */
   readonly #taken: BigInt64Array;
   readonly #diskMax: number;
   readonly #onShort: () => void;
@@ -143,7 +156,7 @@ export function giveShare(
   }
 }
 
-/** What all have in flight with them. */
+/** Adds bytes in flight and returns what all have with them. */
 function addInFlight(
   header: Pick<Words, "addInFlight" | "domains">,
   place: number,

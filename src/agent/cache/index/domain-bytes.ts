@@ -14,7 +14,7 @@ const names = 4_096;
 const inFlightFrom = 1 + names;
 const storedFrom = inFlightFrom + names + 1;
 
-/** Where a domain's figures stand: from 0 to `domainPlaces` - 1. */
+/** The place of a domain's figures: 0 to `domainPlaces` - 1. */
 export const domainPlaces = names + 1;
 export const sharedPlace = names;
 export const domainBytesLength = (storedFrom + names + 1) * 8;
@@ -47,7 +47,7 @@ export class DomainBytes {
   inFlight(place: number): number {
     return Number(Atomics.load(this.#words, inFlightFrom + place));
   }
-  /** What is in flight with them. */
+  /** Adds bytes in flight and returns the domain's sum. */
   addInFlight(place: number, bytes: number): number {
     return Number(Atomics.add(this.#words, inFlightFrom + place, BigInt(bytes))) + bytes;
   }

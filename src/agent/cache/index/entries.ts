@@ -27,14 +27,20 @@ export const variantsMax = 32;
 const blockBytes = 4_096;
 /** A row with its index entries, without its texts. */
 const rowBytes = 256;
-/** Of a text. A longer one makes words that stand in FTS5's index of its pages once more. */
+/**
+ * The longest text that counts as short. A longer one makes words that stand in FTS5's index of its pages
+ * once more.
+ */
 const shortTextMax = 1_000;
-/** What nobody has asked for again counts as used so long before it was stored: what is asked for within that time outlasts any flood of it. */
+/**
+ * The time before its storing at which an entry that nobody has asked for again counts as used. What is asked
+ * for within that time outlasts any flood of such entries.
+ */
 const unaskedS = 3_600;
 /** Use is told by each worker for itself: what was noted so lately is not written again. */
 const usedGrainS = 20;
 
-/** Where a response goes, and what stands there: looked up once for all that a store asks of it. */
+/** The place of a response, and what stands there: looked up once for all that a store asks of it. */
 export type Place = {
   readonly values: KeyValues;
   readonly vary: string;
@@ -164,7 +170,10 @@ export class Entries {
     return { id, removed };
   }
 
-  /** In place. Where the media type changes, so do the words, and what was coded under the old one is removed. */
+  /**
+   * Refreshes an entry in place. If the media type changes, so do the words, and what was coded under the old
+   * type is removed.
+   */
   refresh(id: number, before: BaseRow, refreshed: Refreshed, nowS: number): Removed[] {
     const headers = JSON.stringify(refreshed.headers);
     const { mime, storedAtMs, initialAgeS, freshForS } = refreshed;
@@ -198,7 +207,10 @@ export class Entries {
     this.#stored.change(domain, 1, footprint);
   }
 
-  /** With what was coded of them. The ids ascend; those without a row are passed over. `cause`: what is remembered of it for operators. */
+  /**
+   * Removes entries with their coded variants. The ids ascend; those without a row are passed over. `cause`
+   * is remembered for operators.
+   */
   remove(ids: readonly number[], cause?: Cause): Removed[] {
     if (ids.length === 0) return [];
     if (cause !== undefined) this.#departures.note(ids, cause);
@@ -224,7 +236,10 @@ export class Entries {
     return rows.map(({ id, object }) => ({ id, object }));
   }
 
-  /** Of all that is being deleted, up to this id, unless more than so many have come after it: their words are written again. */
+  /**
+   * Empties the texts of everything that is being deleted, up to this id, unless more than so many entries
+   * have come after it: their words are written again.
+   */
   emptyTexts(upTo: number, survivorsMax: number): void {
     const survivors = this.#sql.newerThan.all(upTo, survivorsMax + 1);
     if (survivors.length > survivorsMax) return;
@@ -254,7 +269,7 @@ export class Entries {
     return this.#sql.base.get(id);
   }
 
-  /** Of the domain, those first that were not used for longest; `after` this one. */
+  /** Returns entries of the domain, the longest unused first, `after` this one. */
   longestUnused(domain: string, after: Unused | undefined, limit: number): readonly Unused[] {
     const { usedAtS, id } = after ?? { usedAtS: Number.MIN_SAFE_INTEGER, id: 0 };
     return this.#sql.longestUnused.all(domain, usedAtS, id, limit);

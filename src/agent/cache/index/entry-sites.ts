@@ -13,7 +13,7 @@ type Chunk = { readonly sites: Uint32Array; live: number };
 export class EntrySites {
   readonly #sites: Site[] = [];
   readonly #numbers = new Map<string, number>();
-  /** By id / chunkIds. */
+  /** The chunks by id / chunkIds. */
   readonly #chunks = new Map<number, Chunk>();
 
   /** Each id once; ascending, for speed. */
@@ -41,7 +41,7 @@ export class EntrySites {
     if (chunk.live === 0) this.#chunks.delete(no);
   }
 
-  /** Those of the ids that are in scope, in their order. */
+  /** Returns those of the ids that are in scope, in their order. */
   among(ids: Float64Array, scope: Scope): Float64Array {
     const isIn = Uint8Array.from([{ domain: "", host: "" }, ...this.#sites], (site, no) =>
       no > 0 && inScope(scope, site) ? 1 : 0,
@@ -70,7 +70,10 @@ export class EntrySites {
     return chunk;
   }
 
-  /** From 1 on; 0 is of nobody. Sites are as many as have been served: none is forgotten before the index is opened again. */
+  /**
+   * Returns the number of a site, from 1 on; 0 is nobody's. There are as many as sites have been served: none
+   * is forgotten before the index is opened again.
+   */
   #numberOf({ domain, host }: Site): number {
     const name = `${domain}\n${host}`;
     let no = this.#numbers.get(name);

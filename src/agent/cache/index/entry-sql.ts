@@ -12,7 +12,7 @@ import type { Site } from "./entry-sites.ts";
 import type { DomainSize } from "./stored-bytes.ts";
 import { mergeTextSql } from "./text-index.ts";
 
-/** Of entry_key: by which an entry is found. */
+/** A row of entry_key, by which an entry is found. */
 export type KeyRow = { readonly key: number; readonly id: number };
 export type RemovedRow = KeyRow & {
   readonly domain: string;
@@ -31,7 +31,7 @@ export type FoundEntry = Omit<EntryKey, "domain"> & {
   readonly size: number;
   readonly storedAtMs: number;
 };
-/** What changing or deriving from an entry needs to know of it. */
+/** The columns that are needed to change an entry, or to derive from it. */
 export type BaseRow = EntryKey & {
   readonly vary: string;
   readonly coding: string;
@@ -40,7 +40,7 @@ export type BaseRow = EntryKey & {
   readonly footprint: number;
   readonly headersLength: number;
 };
-/** What is stored of one variant: as its source sent it, and coded. How old it is; `headers` as JSON. */
+/** One variant as stored, as its source sent it or coded, with its age; `headers` is JSON. */
 export type HeldRow = {
   readonly id: number;
   readonly coding: string;
@@ -212,7 +212,7 @@ function prepareRemovals(db: Sqlite) {
   };
 }
 
-/** What an entry is looked up by. Keys may collide, so all of it is compared. */
+/** Returns the values by which an entry is looked up. Keys may collide, so all of them are compared. */
 export function keyValues({ domain, host, kind, path, query }: EntryKey): KeyValues {
   const text = [domain, host, kind, path, query].join("\n");
   return [hash("sha1", text, "buffer").readUIntBE(0, keyBytes), domain, host, kind, path, query];

@@ -39,7 +39,7 @@ export class Eviction {
     return entries.count > 0 && isShort(header, max);
   }
 
-  /** While it is due. What was removed: its bits are next, then its files. */
+  /** Evicts while it is due. Returns what was removed: its bits are next, then its files. */
   step(): readonly Removed[] {
     const { entries, header, diskMax, clock, commit } = this.#options;
     this.#isUnderWay = true;
@@ -73,7 +73,10 @@ export class Eviction {
   }
 }
 
-/** Of each domain what was not used for longest, one after the other. `expected`: about so many of each. */
+/**
+ * Returns, for each domain, the longest unused entry, one after the other. `expected`: about so many of each
+ * are wanted.
+ */
 function nextOf(entries: Entries, expected: number): (domain: string) => Unused | undefined {
   type Read = { rows: readonly Unused[]; at: number; limit: number };
   const first = Math.min(readFirst.most, Math.max(readFirst.least, expected));
@@ -95,9 +98,9 @@ function nextOf(entries: Entries, expected: number): (domain: string) => Unused 
 // How many rows a step of background work takes: as many as fit its time, measured by the step before.
 
 type Pace = {
-  /** What a fill may have to wait for. */
+  /** The longest step: a fill may have to wait for it. */
   readonly stepMs: number;
-  /** On a busy host too: smaller steps would take more of it. */
+  /** The fewest rows of a step, on a busy host too: smaller steps would take more of it. */
   readonly rowsMin: number;
   readonly rowsMax: number;
 };

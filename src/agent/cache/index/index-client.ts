@@ -50,10 +50,10 @@ export type IndexerOptions = Instruments & {
   readonly matcherEntry: URL;
   readonly stateDir: string;
   readonly diskMax: number;
-  /** For hot bodies, of all workers together. */
+  /** The memory for hot bodies of all workers together. */
   readonly memoryMax: number;
   readonly workers: number;
-  /** What agent.db remembers of the index: one that knows less starts empty. */
+  /** The memory of the index in agent.db: an index that knows less starts empty. */
   readonly memory: IndexMemory;
   readonly stop: AbortSignal;
   readonly matchBudgetMs?: number;
@@ -115,7 +115,10 @@ export class IndexClient implements AsyncDisposable {
     this.#thread.start();
   }
 
-  /** For one worker thread: `init` in its data, `port` in its data and transfer list. */
+  /**
+   * Returns the start of one worker thread: `init` goes into its data, `port` into its data and transfer
+   * list.
+   */
   workerInit(): { init: CacheInit; port: MessagePort } {
     const { stateDir, memoryMax, diskMax, workers } = this.#options;
     const { port1: control, port2: port } = new MessageChannel();
@@ -182,7 +185,7 @@ export class IndexClient implements AsyncDisposable {
     this.#header.setUnsure(domains);
   }
 
-  /** What is servable now and matches; the newest ones as samples. */
+  /** Searches what is servable now and matches; the newest are the samples. */
   search(question: {
     scope: Scope;
     patterns: readonly string[];
@@ -206,7 +209,7 @@ export class IndexClient implements AsyncDisposable {
     return this.#call("check", null);
   }
 
-  /** At idle priority. An index that is damaged is set aside, and an empty one takes its place. */
+  /** Checks the index at idle priority. A damaged index is set aside, and an empty one takes its place. */
   scrub(): Promise<IndexVerdict> {
     return this.#call("scrub", null);
   }

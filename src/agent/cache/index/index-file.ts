@@ -75,14 +75,14 @@ const tables = `
 const shape = 8;
 
 export type IndexExpectation = {
-  /** What the agent has acknowledged: an index that knows less is out of date. */
+  /** The facts that the agent has acknowledged: an index that knows less is out of date. */
   readonly facts: IndexFacts;
   /** Random: the name of this opening. */
   readonly opening: string;
   readonly nowS: number;
   /** Undefined where the kernel does not tell: then nothing outlives an unclean end. */
   readonly bootId: string | undefined;
-  /** What this process has given out already; 0 at its start. */
+  /** The numbers that this process has given out already; 0 at its start. */
   readonly clearNo: number;
   readonly lastId: number;
 };
@@ -178,9 +178,15 @@ function distrust(db: Sqlite, expected: IndexExpectation): string | undefined {
 
 /** 32 MiB, until somebody else takes that over (checkpoints.ts): deletions touch pages all over the file, and each is written to it once a checkpoint. */
 const checkpointPages = 8_192;
-/** Of the index thread's connection: about what a million keys need of inner pages, and what one step changes. */
+/**
+ * The page cache of the index thread's connection: the inner pages that a million keys need, and what one
+ * step changes.
+ */
 const pageCacheKiB = 32_768;
-/** As long as background work lets it become: the WAL is written again in place. One that was cut off and grows has its new pages zeroed first, 7 % of a deletion. */
+/**
+ * The size that background work lets the WAL reach; it is then written again in place. A WAL that was cut off
+ * has its new pages zeroed first as it grows, 7 % of a deletion.
+ */
 const walBytesKept = 2 ** 27;
 
 function openWritable(directory: string): Sqlite {

@@ -28,7 +28,7 @@ export type KeeperOptions = {
   readonly clock: IndexClock;
   readonly facts: IndexFacts;
   readonly events: KeeperEvents;
-  /** What writes the WAL back beside this thread; undefined: SQLite does it within commits. */
+  /** Writes the WAL back beside this thread; if undefined, SQLite does it within commits. */
   readonly writeBack?: WriteBack;
 };
 
@@ -41,7 +41,7 @@ export class IndexKeeper {
   /** Set when the file on disk must not be used again. */
   #makeAnew: string | undefined;
   #opening: Promise<void> | undefined;
-  /** While it runs no file takes the place of the one it works on. */
+  /** The checkpoint under way: while it runs no file takes the place of the one it works on. */
   #checkpointing: Promise<WalLengths | undefined> | undefined;
   #isClosed = false;
 
@@ -54,7 +54,7 @@ export class IndexKeeper {
     return this.#index;
   }
 
-  /** From here on no index is used that does not know this clear. Within an epoch seqs ascend. */
+  /** Notes a clear: from here on no index is used that does not know it. Within an epoch seqs ascend. */
   noteCursor(seq: number): void {
     if (seq > 0) this.#facts = { ...this.#facts, clearSeq: seq };
   }

@@ -20,7 +20,7 @@ import { SharedHeader } from "./shared-header.ts";
 import { Verification } from "../clearing/verification.ts";
 import { WriteQueue } from "./write-queue.ts";
 
-/** While the disk refuses to open the index. */
+/** The time between tries while the disk refuses to open the index. */
 const reopenMs = 5_000;
 const totalsEveryMs = 1_000;
 /** Told at once: main writes a receipt for each. The others come a second later. */
@@ -32,7 +32,7 @@ export type IndexThreadOptions = {
   readonly tell: (message: IndexerToMain) => void;
   /** Writes out the file system that the directory is on; false where that is not certain. */
   readonly sync: (directory: string) => Promise<boolean>;
-  /** What writes the WAL back beside this thread. */
+  /** The entry of the thread that writes the WAL back. */
   readonly checkpointerEntry: URL;
 };
 

@@ -15,7 +15,10 @@ import { explain, type WhyAnswer } from "./why.ts";
 
 /** An operator waits for it, no visitor does. */
 const checkBudgetMs = 120_000;
-/** Of a clear's budget: its proof includes the start of a process, and nothing waits for it but the second receipt. */
+/**
+ * The budget of a proof, in budgets of a clear: it includes the start of a process, and only the second
+ * receipt waits for it.
+ */
 const proofBudgets = 4;
 /** Clears come in rows, and starting a process costs more than asking it. */
 const proverIdleMs = 10_000;
@@ -33,7 +36,7 @@ export type InquiriesOptions = {
   readonly matchBudgetMs: number;
 };
 
-/** What the matcher is to be asked, without where. */
+/** A job for the matcher, without its place. */
 type Job = MatchJob extends infer J
   ? J extends J
     ? Omit<J, "directory" | "incarnation">
@@ -100,7 +103,10 @@ export class Inquiries implements Disposable {
     return { kind: "damaged", reason: damage };
   }
 
-  /** After an unclean end, in the background; a clear that comes before its answer asks for itself. A damaged index is dropped. */
+  /**
+   * Checks the text index in the background after an unclean end; a clear that comes before the answer asks
+   * for itself. A damaged index is dropped.
+   */
   async checkText(index: OpenIndex): Promise<void> {
     const { keeper } = this.#options;
     const answer = await this.#run(index, { kind: "text" }, checkBudgetMs);
@@ -119,7 +125,10 @@ export class Inquiries implements Disposable {
     return explain({ index, lookups, guard }, keys);
   }
 
-  /** For the proof of a clear, which is asked for one at a time and therefore needs no place among the others. */
+  /**
+   * Asks for the proof of a clear. Proofs are asked for one at a time, so this one needs no place among the
+   * others.
+   */
   async verify(
     index: OpenIndex,
     clear: {
@@ -179,7 +188,7 @@ export class Inquiries implements Disposable {
     }
   }
 
-  /** What is under way fails. */
+  /** Ends; what is under way fails. */
   [Symbol.dispose](): void {
     this.#isClosed = true;
     clearTimeout(this.#proverIdle);

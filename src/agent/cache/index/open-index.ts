@@ -21,7 +21,7 @@ import { idSpanMax, ServableBits, type IdBits } from "./servable-bits.ts";
 import { keyPlace, type SharedHeader } from "./shared-header.ts";
 import { Writes, type Effect, type Write } from "./writes.ts";
 
-/** Since the thread was started, over all openings. */
+/** Counts since the thread was started, over all openings. */
 export type Counts = { stored: number; blocked: number; evicted: number };
 
 export class OpenIndex implements Disposable {
@@ -108,7 +108,10 @@ export class OpenIndex implements Disposable {
     options.header.lastId = Math.max(options.header.lastId, newest);
   }
 
-  /** Until then a clear has the text index checked before it believes what that answers. */
+  /**
+   * Whether the text index is unchecked. Until it is checked, a clear has it checked before it believes its
+   * answers.
+   */
   get isUnchecked(): boolean {
     return this.#isUnchecked;
   }
@@ -184,7 +187,7 @@ export class OpenIndex implements Disposable {
     this.#deletions.add(clearNo, ids);
   }
 
-  /** When everything that the clear hit is deleted; undefined where no deletion of it is under way. */
+  /** Resolves when everything that the clear hit is deleted; undefined if no deletion of it is under way. */
   gone(clearNo: number): Promise<ClearGone> | undefined {
     return this.#deletions.gone(clearNo);
   }
@@ -204,7 +207,7 @@ export class OpenIndex implements Disposable {
     return true;
   }
 
-  /** When nothing has to go any more. */
+  /** Steps through what has to go; returns whether nothing is left. */
   #stepRest(): boolean {
     const { staleKeys } = this.entries;
     this.#eviction.settle();
@@ -225,7 +228,7 @@ export class OpenIndex implements Disposable {
     return madeAnew(this.#db);
   }
 
-  /** After `sync` of what it describes. */
+  /** Marks the index clean, after `sync` of what it describes. */
   markClean(): void {
     markClean(this.#db);
   }
@@ -274,7 +277,7 @@ export class OpenIndex implements Disposable {
     }
   }
 
-  /** What of the room is whose: of the index before this one nothing counts. */
+  /** Shows each domain's bytes. Those of the index before this one no longer count. */
   #showAllBytes(): void {
     this.#header.domains.forgetStored();
     this.#showBytes(Array.from(this.entries.byDomain(), ({ domain, bytes }) => [domain, bytes]));

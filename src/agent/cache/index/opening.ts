@@ -7,9 +7,9 @@
 
 import type { Sqlite } from "../../../base/sqlite.ts";
 
-/** What agent.db remembers of the index. */
+/** The facts about the index that agent.db remembers. */
 export type IndexFacts = {
-  /** Of the store whose journal is followed; null: none. */
+  /** The epoch of the store whose journal is followed; null if none is. */
   readonly epoch: string | null;
   /** Seq of the newest applied clear of that journal; 0: none. */
   readonly clearSeq: number;
@@ -19,7 +19,7 @@ export type IndexFacts = {
   readonly opening: string | null;
 };
 
-/** What the cache keeps in agent.db. */
+/** The part of agent.db that the cache keeps. */
 export interface IndexMemory {
   read(): IndexFacts;
   /** Durable when it returns. */

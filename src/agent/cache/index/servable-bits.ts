@@ -70,7 +70,7 @@ export class ServableBits {
     Atomics.and(this.#words, word, ~(1 << (offset % 32)));
   }
 
-  /** As they are now, for the thread that writes them. */
+  /** Returns the bits as they are now, for the thread that writes them. */
   snapshot(): IdBits {
     return { first: this.baseId, words: new Uint32Array(this.#words) };
   }

@@ -30,7 +30,7 @@ const keyMarks = 16_384;
 const unsureAt = keyMarksAt + keyMarks;
 const lookupsAt = unsureAt + clearMarks;
 const invalidationsAt = lookupsAt + 2; // Of whole 64-bit words.
-/** Of the 64-bit words. */
+/** The place of the first counter, in 64-bit words. */
 const storedAt = (invalidationsAt + keyMarks) / 2;
 const inFlightAt = storedAt + 1;
 const wantedAt = inFlightAt + 1;
@@ -83,7 +83,7 @@ export class SharedHeader {
   get clearsAsked(): number {
     return Atomics.load(this.#words, 7);
   }
-  /** Before the index thread is told. */
+  /** Notes a clear before the index thread is told. */
   noteClearAsked(): void {
     Atomics.add(this.#words, 7, 1);
   }
@@ -131,7 +131,7 @@ export class SharedHeader {
     return Atomics.load(this.#words, place);
   }
 
-  /** After the commit. */
+  /** Moves the mark of a key, after the commit. */
   moveKeyMark(place: number): void {
     Atomics.add(this.#words, place, 1);
   }
@@ -146,7 +146,7 @@ export class SharedHeader {
   get inFlightBytes(): number {
     return Number(Atomics.load(this.#numbers, inFlightAt));
   }
-  /** What is in flight with them. */
+  /** Adds bytes in flight and returns the sum of all. */
   addInFlight(bytes: number): number {
     return Number(Atomics.add(this.#numbers, inFlightAt, BigInt(bytes))) + bytes;
   }
@@ -154,7 +154,7 @@ export class SharedHeader {
   get wantedBytes(): number {
     return Number(Atomics.load(this.#numbers, wantedAt));
   }
-  /** Of two that ask at once either is heard. */
+  /** Asks for bytes. Of two that ask at once either is heard. */
   set wantedBytes(bytes: number) {
     Atomics.store(this.#numbers, wantedAt, BigInt(bytes));
   }
@@ -174,7 +174,7 @@ export class SharedHeader {
   }
 }
 
-/** Where the mark of a key stands. */
+/** Returns the place of a key's mark. */
 export function keyPlace(key: EntryKey): number {
   return keyMarksAt + (keyHash(key) % keyMarks);
 }

@@ -17,7 +17,7 @@ export class StaleKeys {
   readonly #sql: Pick<EntrySql, "removeKey" | "keysFrom">;
   readonly #buckets: KeyRow[][] = Array.from({ length: buckets }, () => []);
   #count = 0;
-  /** Of the transaction in progress. */
+  /** The rows of the transaction in progress. */
   #pending: KeyRow[] = [];
   /** Up to where all keys were looked through; undefined: no need to. */
   #lookedTo: KeyRow | undefined;
@@ -60,7 +60,7 @@ export class StaleKeys {
     for (const { bucket, from } of taken) this.#count -= bucket.splice(from).length;
   }
 
-  /** From whole buckets, so that the keys are neighbours. */
+  /** Returns keys from whole buckets, so that they are neighbours. */
   #next(): { readonly bucket: KeyRow[]; readonly from: number }[] {
     const taken = [];
     let rest = stepKeys;

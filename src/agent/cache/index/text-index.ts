@@ -31,7 +31,7 @@ export function mergeTextSql(): string {
 /** Rows per transaction while rebuilding: about 20 ms at 60,000 rows/s, and the journal of one transaction stays small. */
 const rebuildRows = 1_000;
 
-/** What is up to there is being deleted. */
+/** The condition of entries that are being deleted: those up to `text_from`. */
 const hasNoText = "id <= (SELECT text_from FROM state)";
 const hasText = "id > (SELECT text_from FROM state)";
 
@@ -57,7 +57,10 @@ export function textIsWhole(db: Sqlite, deep: boolean): boolean {
   }
 }
 
-/** What FTS5 says of its own tables: a second for a million entries, so not while anybody waits for the index. Reads only. */
+/**
+ * Returns what FTS5 says of its own tables. It takes a second for a million entries, so it must not run while
+ * anybody waits for the index. Reads only.
+ */
 export function textProblems(db: Sqlite): string[] {
   const lines = db.prepare<[], string>("PRAGMA integrity_check(entry_text)").pluck().all();
   return lines.filter((line) => line !== "ok");
@@ -108,7 +111,7 @@ export class TextCount {
   #pending: { from: number; rows: number } | undefined;
   readonly #record;
 
-  /** When the text index is known to cover every entry. */
+  /** Made when the text index is known to cover every entry. */
   constructor(db: Sqlite) {
     this.#record = db
       .prepare<[], Uint8Array>("SELECT block FROM entry_text_data WHERE id = 1")

@@ -9,7 +9,10 @@ import type { Lookups } from "../worker/lookups.ts";
 import type { OpenIndex } from "./open-index.ts";
 import type { Anew } from "./opening.ts";
 
-/** At 8 µs an evaluation and 64 patterns a clear: 50 ms at worst, in which fills wait. */
+/**
+ * The most clears that are shown. At 8 µs an evaluation and 64 patterns a clear they take 50 ms at worst, in
+ * which fills wait.
+ */
 const clearsMax = 100;
 const departuresShown = 10;
 
@@ -19,16 +22,19 @@ export type WhyKey = {
   readonly entries: readonly (Entry & { readonly servable: boolean })[];
   /** Newest first. */
   readonly departures: readonly (Departure & { readonly clear: ClearSeen | null })[];
-  /** Of the URL as it is cached, or was last; null: it never was, and the patterns are matched without one. */
+  /**
+   * The media type of the URL as it is cached, or was last; null if it never was, and the patterns are
+   * matched without one.
+   */
   readonly mime: string | null;
-  /** Of the domain or host, newest first. */
+  /** The clears of the domain or host, newest first. */
   readonly clears: readonly (ClearSeen & { readonly matches: boolean })[];
 };
 export type WhyAnswer = {
   readonly keys: readonly WhyKey[];
   /** Number of the newest clear. */
   readonly clearNo: number;
-  /** Before that nothing is known. */
+  /** Nothing is known of the time before this. */
   readonly anew: Anew | null;
 };
 

@@ -11,14 +11,17 @@ import type { Write } from "./writes.ts";
 
 /** Per transaction: about 20 ms at worst, which is how long an answer may wait for those before it. Workers bound what they have in flight. */
 const turnWritesMax = 200;
-/** Of bodies among them: what SQLite writes out in those milliseconds. */
+/** The most bytes of bodies in one turn: what SQLite writes out in those milliseconds. */
 const turnBytesMax = 2_097_152;
 /** Background work rests that long after the disk refused it. */
 const restMs = 5_000;
-/** While clears are under way there is a step of it in so many, so that clears without end do not keep it from going on. */
+/**
+ * The time between steps of other work while clears are under way, so that clears without end do not keep it
+ * from going on.
+ */
 const yieldMs = 100;
 
-/** Without a number nothing is answered. */
+/** A queued write. One without a number is not answered. */
 type Queued = { readonly write: Write } & (
   | { readonly port: MessagePort; readonly no: number }
   | { readonly port: MessagePort | undefined; readonly no: undefined }
@@ -74,7 +77,9 @@ export class WriteQueue implements Disposable {
     this.schedule();
   }
 
-  /** Also for background work that has come up, and when an opening has failed. */
+  /**
+   * Schedules the next turn. Also called when background work has come up, and when an opening has failed.
+   */
   schedule(): void {
     this.#turn ??= setImmediate(() => {
       this.#turn = undefined;
@@ -139,7 +144,7 @@ export class WriteQueue implements Disposable {
     for (const queued of batch) this.#fail(queued, reason);
   }
 
-  /** At least one, if there is any. */
+  /** Returns the length of the turn: at least one write, if there is any. */
   #turnLength(): number {
     let bytes = 0;
     const end = this.#queue.findIndex(({ write }, at) => {
@@ -205,7 +210,7 @@ export class WriteQueue implements Disposable {
     }
   }
 
-  /** To a clear: a step in the middle of it would delay what waits for it. */
+  /** Returns whether background work yields to a clear: a step in its middle would delay who waits for it. */
   #yields(): boolean {
     const { isClearing, clock } = this.#options;
     const waitMs = this.#steppedMs + yieldMs - clock.elapsedMs();

@@ -19,7 +19,7 @@ import type { ServableBits } from "./servable-bits.ts";
 
 export type Write =
   | { readonly kind: "commit"; readonly candidate: NewEntry }
-  /** In place, while the entry is servable. */
+  /** Refreshes in place, while the entry is servable. */
   | {
       readonly kind: "refresh";
       readonly id: number;
@@ -41,7 +41,10 @@ export type Write =
   | { readonly kind: "verified"; readonly id: number }
   | { readonly kind: "used"; readonly ids: Float64Array };
 
-/** After the commit: what is servable from now on and whose it is, what is not any more, and whose look-ups are out of date. */
+/**
+ * The effect after the commit: what has become servable and whose it is, what has ceased to be, and whose
+ * look-ups are out of date.
+ */
 export type Effect = {
   readonly on?: { readonly id: number; readonly site: Site };
   readonly off: readonly Removed[];
@@ -50,7 +53,10 @@ export type Effect = {
 
 export type WriteDecision = { readonly outcome: CommitOutcome | null; readonly effect?: Effect };
 
-/** What the writes of one transaction have stored and removed so far, by id; their bits stand until the commit. */
+/**
+ * What the writes of one transaction have stored and removed so far, by id; their bits stand until the
+ * commit.
+ */
 export type Turn = { readonly on: Set<number>; readonly off: Set<number> };
 
 export class Writes {
@@ -128,8 +134,9 @@ export class Writes {
   }
 
   /**
-   * By a newer response that was stored while this one was fetched. One that may not be served any more stands in nobody's way, and one whose rest somebody
-   * waits for is stored: better a little older than half an answer.
+   * Returns whether a newer response was stored while this one was fetched. A newer one that may not be
+   * served any more stands in nobody's way, and a response whose rest somebody waits for is stored anyway:
+   * better a little older than half an answer.
    */
   #isOvertaken(
     { isAwaited, meta, madeAfterMs, ttlS }: NewEntry,
@@ -190,7 +197,7 @@ export class Writes {
     };
   }
 
-  /** By the newest clear, or by the invalidation that is being decided. */
+  /** Returns the newest clear, or the invalidation that is being decided, as the cause. */
   #cause(reason: "cleared" | "invalidated", atS: number): Cause {
     return { reason, clearNo: this.#clears.newest, atS };
   }
@@ -199,7 +206,7 @@ export class Writes {
     return this.#isServable(id, turn) ? this.#entries.base(id) : undefined;
   }
 
-  /** Of a row that is there: servable, or about to be when this transaction ends. */
+  /** Returns whether a row that is there is servable, or will be when this transaction ends. */
   #isLive(id: number, turn: Turn): boolean {
     return turn.on.has(id) || this.#isServable(id, turn);
   }

@@ -8,7 +8,7 @@ import { objectPath } from "../index/object-files.ts";
 import type { BodyRow } from "./lookups.ts";
 import { hotBodyBytesMax } from "./hot-memory.ts";
 
-/** Of files found to be whole, until the index says so too. */
+/** The most files remembered as complete, until the index says so too. */
 const verifiedMax = 10_000;
 
 export type ReadBody = Uint8Array | BodyStream;

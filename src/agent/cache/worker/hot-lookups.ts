@@ -10,7 +10,7 @@ import { keyPlace, type SharedHeader } from "../index/shared-header.ts";
 
 type Held = { readonly place: number; readonly mark: number; readonly entries: readonly Entry[] };
 
-/** Of one list and of one entry with its objects; of one header with its pair. */
+/** The bytes of one list and of one entry with its objects, and below of one header with its pair. */
 const listBytes = 400;
 const entryBytes = 500;
 const headerBytes = 80;
@@ -24,7 +24,7 @@ export class HotLookups {
     this.#header = header;
   }
 
-  /** What SQLite would say, for which `ask` asks it: newest first, servable or not. */
+  /** Finds what SQLite would answer, servable or not, newest first; calls `ask` where it must ask SQLite. */
   find(key: EntryKey, ask: () => readonly Entry[]): readonly Entry[] {
     const name = nameOf(key);
     const held = this.#lists.get(name);

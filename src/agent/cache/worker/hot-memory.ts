@@ -2,7 +2,7 @@
 
 export class HotMemory<K, V> {
   readonly #bytesMax: number;
-  /** In order of last use. */
+  /** The values in order of last use. */
   readonly #held = new Map<K, { readonly value: V; readonly bytes: number }>();
   #bytes = 0;
 
@@ -22,7 +22,7 @@ export class HotMemory<K, V> {
     return held.value;
   }
 
-  /** What is larger than all there may be is not held. */
+  /** Puts a value in. One that is larger than all there may be is not held. */
   put(key: K, value: V, bytes: number): void {
     this.drop(key);
     if (bytes > this.#bytesMax) return;

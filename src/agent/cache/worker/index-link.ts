@@ -18,13 +18,13 @@ export type CommitAnswer = {
 };
 
 type Submission = Extract<WorkerToIndexer, { kind: "commit" | "refresh" | "variant" }>;
-/** What the link adds itself is left out. */
+/** A submission without what the link adds itself. */
 export type Submitted = Submission extends infer S ? (S extends S ? Omit<S, "no"> : never) : never;
 
 export class IndexLink implements Disposable {
   readonly #control: MessagePort;
   readonly #onView: () => void;
-  /** Of commits. */
+  /** The commits that wait for their outcome. */
   readonly #waiting = new Map<number, (outcome: CommitOutcome | "unanswered") => void>();
   readonly #invalidations = new Invalidations((order) => this.tell(order), answerMs);
   #port: MessagePort | undefined;
@@ -44,7 +44,7 @@ export class IndexLink implements Disposable {
     return this.#view;
   }
 
-  /** Never rejects. Bytes of a body are transferred. */
+  /** Submits. Never rejects. The bytes of a body are transferred. */
   async submit(submitted: Submitted): Promise<CommitAnswer> {
     const failed = (reason: string, isCertain: boolean): CommitAnswer => ({
       outcome: { kind: "failed", reason },

@@ -34,7 +34,7 @@ export class Invalidations implements Disposable {
     this.#answerMs = answerMs;
   }
 
-  /** Never rejects. */
+  /** Asks. Never rejects. */
   async ask(key: EntryKey): Promise<Told> {
     const no = ++this.#asked;
     const { promise, resolve } = Promise.withResolvers<Told>();
@@ -57,7 +57,7 @@ export class Invalidations implements Disposable {
     this.#sendNext();
   }
 
-  /** To an index thread that knows none of them. */
+  /** Sends all invalidations again, to an index thread that knows none of them. */
   sendAgain(): void {
     for (const { order } of this.#owed.values()) this.#send(order);
   }

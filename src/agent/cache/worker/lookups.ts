@@ -33,7 +33,7 @@ export type BodyRow = {
   readonly bytes: Uint8Array | null;
 };
 
-/** With up to three coded ones beside each. */
+/** The most rows found: the variants, each with up to three coded ones. */
 const foundMax = variantsMax * 4;
 
 /** Every method throws as SQLite does. */

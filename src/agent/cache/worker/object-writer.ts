@@ -24,7 +24,7 @@ export type ObjectWriterOptions = {
   readonly run: string | undefined;
   readonly bytesMax: number;
   readonly room: Pick<DiskRoom, "take" | "give">;
-  /** Of the domain, in the room. */
+  /** The place of the domain in the room. */
   readonly place: number;
   readonly submit: (
     meta: EntryMeta,

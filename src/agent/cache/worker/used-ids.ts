@@ -4,9 +4,12 @@
 
 /** How often `take` is meant to be called. */
 export const usedEveryMs = 500;
-/** At once: some 4 ms of the index thread. */
+/** The most ids told at once: some 4 ms of the index thread. */
 const tellMax = 512;
-/** What waits for its turn, half a megabyte. Beyond, what is asked for again is noted then. */
+/**
+ * The most ids that wait for their turn, half a megabyte. Beyond that, a use is noted when it is asked for
+ * again.
+ */
 const waitingMax = 16_384;
 /** Looked through before another variant is stored. */
 const variantsMax = 512;
@@ -41,7 +44,7 @@ export class UsedIds {
     return ids;
   }
 
-  /** Of one key only: before another variant of it may take the place of the one that was used least. */
+  /** Takes the ids of one key only, before another variant of it may take the place of the least used one. */
   takeOf(place: number): Float64Array {
     const ids: number[] = [];
     for (const [id, itsPlace] of this.#places) if (itsPlace === place) ids.push(id);

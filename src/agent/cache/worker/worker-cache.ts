@@ -28,9 +28,9 @@ import { isDamage } from "../index/text-index.ts";
 import { UsedIds, usedEveryMs } from "./used-ids.ts";
 import { HotBodies } from "./hot-memory.ts";
 
-/** After a failed opening: a visitor pays for each try. */
+/** The pause after a failed opening: a visitor pays for each try. */
 const reopenMs = 1_000;
-/** Of the memory: looked-up entries, a kilobyte or two each; the rest holds bodies. */
+/** The share of the memory for looked-up entries, a kilobyte or two each; the rest holds bodies. */
 const lookupShare = 1 / 4;
 
 type Current = { readonly view: View; readonly bits: ServableBits };
@@ -75,7 +75,7 @@ export class WorkerCache implements Disposable {
     return this.#header.clearNo;
   }
 
-  /** To be read before `sourceNo`; see the port. */
+  /** Returns the mark of clears, which must be read before `sourceNo`; see the port. */
   clearMark(key: EntryKey): number {
     return this.#header.clearMark(key);
   }
@@ -103,7 +103,7 @@ export class WorkerCache implements Disposable {
     }
   }
 
-  /** To be asked in the same step as writeHead. */
+  /** Returns whether the entry is servable; to be asked in the same step as writeHead. */
   servable(entry: Pick<Entry, "id" | "baseId">): boolean {
     const current = this.#usable();
     return current !== undefined && isServable(current, entry);
@@ -150,7 +150,7 @@ export class WorkerCache implements Disposable {
     });
   }
 
-  /** In place, while the entry is servable (else `blocked`). Never rejects. */
+  /** Refreshes an entry in place, while it is servable (else `blocked`). Never rejects. */
   async refresh(entry: Entry, refreshed: Refreshed): Promise<CommitOutcome> {
     const current = this.#usable();
     if (current === undefined || !isServable(current, entry)) return { kind: "blocked" };
@@ -193,7 +193,7 @@ export class WorkerCache implements Disposable {
     return writer.commit(base);
   }
 
-  /** Without a body, in the background; dropped when the index cannot keep up. */
+  /** Notes a static file without a body, in the background. It is dropped when the index cannot keep up. */
   noteStatic(key: EntryKey, meta: EntryMeta, size: number): void {
     const incarnation = this.#usable()?.view.incarnation;
     if (incarnation === undefined || metaFault(meta) !== undefined) return;
@@ -290,7 +290,10 @@ export class WorkerCache implements Disposable {
     this.#link.tell({ kind: "damaged", incarnation, reason: messageOf(error) });
   }
 
-  /** Nothing as well, where room is short: eviction goes on when the index thread hears of something. */
+  /**
+   * Tells the ids that were used. It does so even without any when room is short: eviction goes on when the
+   * index thread hears something.
+   */
   #tellUsed(ids: Float64Array): void {
     if (ids.length > 0 || this.#room.isShort) this.#link.tell({ kind: "used", ids });
   }
