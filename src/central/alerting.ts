@@ -24,7 +24,7 @@ export type AlertingDeps = DeliveryContext & {
 const types = { slow: slowBackendType, unreachable: unreachableBackendType } as const;
 /** An alert of yesterday is no alert. */
 const lifetimeMs = 86_400_000;
-/** In one transaction; the rest is for the next. */
+/** The most transitions in one transaction; the rest is for the next. */
 const transitionsMax = 200;
 /** Chats cut what is longer than some 16,000 characters. */
 const alertsPerMessage = 50;

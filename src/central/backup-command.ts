@@ -133,7 +133,10 @@ const stored: StoredFacts = {
   },
 };
 
-/** Nothing is removed until it is disposed; `stop` aborts also when central no longer holds. Throws STATE_DIR_LOCKED where a central runs that does not answer. */
+/**
+ * Holds all files until it is disposed: nothing is removed. `stop` also aborts when central no longer holds.
+ * Throws STATE_DIR_LOCKED where a central runs that does not answer.
+ */
 async function hold(
   settings: CentralSettings,
   stopped: CommandContext["stop"],
@@ -172,7 +175,7 @@ function json(facts: unknown): string {
   return `${JSON.stringify(facts, null, 2)}\n`;
 }
 
-/** What central's disk had lost when it was backed up. */
+/** Lists what central's disk had lost when it was backed up. */
 function lackingOf(facts: BackupFacts): readonly string[] {
   const { lost_blobs: blobs, lost_packages: packages, key } = facts;
   return [

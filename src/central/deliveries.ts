@@ -24,7 +24,7 @@ export type DeliverySubject = {
   readonly customerId: number;
   readonly kind: string;
   readonly lifetimeMs: number;
-  /** Of the event: each address gets it once. */
+  /** A key of the event: each address gets it once. */
   readonly onceKey?: string;
 };
 

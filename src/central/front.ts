@@ -17,14 +17,17 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 export type FrontOptions = {
   readonly listen: { readonly host: string; readonly port: number };
   readonly customers: Handler;
-  /** Where links in mails lead. */
+  /** The pages to which links in mails lead. */
   readonly mailPages: Handler;
   readonly agents: AgentApi;
   readonly registry: Registry;
   /** Sets what is only known when it is asked for. */
   readonly beforeScrape: () => Promise<void>;
   readonly version: string;
-  /** What keeps central from doing its work; empty: ready. May take as long as the store takes. */
+  /**
+   * Returns what keeps central from doing its work; nothing if it is ready. It may take as long as the store
+   * takes.
+   */
   readonly unreadiness: () => Promise<readonly string[]>;
   readonly warnings: () => readonly HealthWarning[];
   /** Once it aborted, no channel is opened any more. */
@@ -49,7 +52,7 @@ const idleTimeoutMs = 90_000; // A long poll is 30 s, a clear waits at most 30 s
 const plain = "text/plain; charset=utf-8";
 const html = "text/html; charset=utf-8";
 
-/** What tells of the customers' API, for readers and editors, who have no token. */
+/** The pages about the customers' API, for readers and editors, who have no token. */
 const described = new Set([
   devloveJsonSchemaPath,
   openApiPath,
@@ -57,10 +60,16 @@ const described = new Set([
   openApiPagePath.slice(0, -1),
 ]);
 
-/** When it stops, requests in flight have so long; and those that come meanwhile, so that whoever asks for readiness sees it. */
+/**
+ * The times of a stop: requests in flight have `graceMs`, and those that come within `drainMs` are answered,
+ * so that whoever asks for readiness sees it.
+ */
 const times = { graceMs: 5_000, drainMs: 1_000 };
 
-/** What no answer may be used for but to be read. Pages that need more say so themselves. */
+/**
+ * Fields that keep an answer from being used for anything but reading. Pages that need more say so
+ * themselves.
+ */
 const guards = {
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
   "cross-origin-resource-policy": "same-origin",

@@ -56,7 +56,7 @@ export type NoticesDeps = {
 };
 
 export type Notices = AsyncDisposable & {
-  /** For paths below `/mail`. */
+  /** Serves the paths below `/mail`. */
   readonly pages: (request: IncomingMessage, response: ServerResponse, asker: Asker) => void;
 };
 
@@ -155,7 +155,7 @@ export function mailPassword(settings: CentralSettings): string | undefined {
 
 const stepS = { "100ms": 0.1, "500ms": 0.5, "2s": 2, "10s": 10 } as const;
 
-/** What counts as slow in a report. */
+/** Returns what counts as slow in a report. */
 export function alertRules(settings: CentralSettings): AlertRules {
   return {
     slowAboveS: stepS[settings["alerts.slow_response"]],
@@ -212,7 +212,7 @@ async function recoverNext(
   return value !== "none";
 }
 
-/** What a page changes is told in the trail with who asked for it. */
+/** Returns the pages. What a page changes stands in the trail with who asked for it. */
 function pagesOf(deps: NoticesDeps): Notices["pages"] {
   return (request, response, asker) => {
     const ports = linkPorts(deps, asker);

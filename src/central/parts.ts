@@ -66,7 +66,7 @@ export type Central = AsyncDisposable & {
   readonly probe: (timeoutMs: number) => Promise<void>;
 };
 
-/** What all parts share. */
+/** The things that all parts share. */
 type Ground = CentralOptions & {
   readonly health: Health;
   readonly registry: Registry;
@@ -171,7 +171,10 @@ async function openAgentsSide(
   return { agents, hub };
 }
 
-/** With what tells the journals of changed sets, which ends after all who change them. */
+/**
+ * Opens the store together with what tells the journals of changed sets, which ends after all who change
+ * them.
+ */
 async function openCustomerStore(
   { store, now, log }: Ground,
   bus: ReturnType<typeof createLocalWakeBus>,

@@ -107,7 +107,7 @@ async function reportTo(
   await reportOldVersions(work, deps, run, customer);
 }
 
-/** Where unreviewed bots are blocked every day, else every week; nothing where none came. */
+/** Reports unreviewed bots every day if they are blocked, else every week; not at all if none came. */
 async function reportBots(
   work: Work,
   deps: ReportingDeps,
@@ -217,7 +217,7 @@ async function reportOldVersions(
   );
 }
 
-/** When a certificate passes a step; then with all others that expire soon. */
+/** Reports a certificate when it passes a step, together with all others that expire soon. */
 async function reportCertificates(
   work: Work,
   deps: ReportingDeps,

@@ -25,7 +25,7 @@ export type StatusDeps = {
 const probeTimeoutMs = 5_000;
 const sitesListedMax = 1_000;
 
-/** What keeps central from doing its work; empty: ready. */
+/** Returns what keeps central from doing its work; nothing if it is ready. */
 export async function unreadiness({ store, thread, stop }: StatusDeps): Promise<readonly string[]> {
   if (stop.aborted) return ["stopping"];
   const failed = async (what: string, asked: Promise<unknown>): Promise<readonly string[]> =>
@@ -63,8 +63,9 @@ export async function centralStatus(deps: StatusDeps, hub: Hub, port: number): P
 }
 
 /**
- * What the site's agents told of themselves. The site stands where the instance stands that is furthest behind, of those that were seen within 3 minutes (where none
- * was, the one seen last); below it each instance of the last day by itself. Null: not told.
+ * Returns what the site's agents told of themselves. The site stands where its instance stands that is
+ * furthest behind, of those seen within 3 minutes, or else of the one seen last. Below it stands each
+ * instance of the last day by itself. Null means not told.
  */
 export function siteFacts(
   { id, name16, headSeq, instances }: SitePosition,

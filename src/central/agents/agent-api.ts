@@ -32,7 +32,7 @@ export type AgentApiDeps = {
   readonly log: Log;
   readonly now: () => Date;
   readonly monotonicMs: () => number;
-  /** Of the client, behind proxies that are trusted. */
+  /** Returns the client's address, behind the proxies that are trusted. */
   readonly addressOf: (request: IncomingMessage) => string;
   readonly stop: AbortSignal;
   readonly randomBytes?: (count: number) => Buffer;

@@ -36,7 +36,7 @@ export class Asks {
     return Promise.all(channels.map(async (channel) => this.#ask(channel, question, ms, over)));
   }
 
-  /** What was not asked, or of another channel, or came too late, is left out. */
+  /** Takes an answer. One that was not asked for, came over another channel or came too late is left out. */
   received(channel: Channel, answer: AnswerMessage): void {
     const waiting = this.#waiting.get(answer.id);
     if (waiting?.channel === channel) waiting.resolve(answer);

@@ -14,7 +14,7 @@ import type { BlobFiles, BlobReceived } from "../store/content/blobs.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 
 const wantedBytesMax = 10_000 * 72 + 1_024; // 10,000 digests with quotes and commas.
-/** At once, of all agents together: each holds a descriptor and a temporary file. */
+/** The most uploads at once of all agents together: each holds a descriptor and a temporary file. */
 const uploadsMax = 256;
 const uploadsOfSiteMax = 16;
 
@@ -58,7 +58,7 @@ export function createBlobRoute(
   };
 }
 
-/** Of text this level leaves a third, at 2 ms a MiB of the pool's threads. */
+/** The level of the coding: of text it leaves a third, at 2 ms a MiB of the pool's threads. */
 const coderParams = { [constants.ZSTD_c_compressionLevel]: 1 };
 
 /** Agents say one coding or `identity`; whoever says more gets the bytes as they are. */

@@ -53,7 +53,7 @@ export class ChannelSocket {
     return this.#handling ? 0 : this.#monotonicMs() - this.#heardMs;
   }
 
-  /** For how long the peer has not taken what it is being sent. */
+  /** The time for which the peer has not taken what it is being sent. */
   get stuckMs(): number {
     return this.#sendingSinceMs === undefined ? 0 : this.#monotonicMs() - this.#sendingSinceMs;
   }

@@ -61,7 +61,7 @@ export class Channel {
     return this.#instanceId;
   }
 
-  /** Of the agent's start; "" before hello. */
+  /** The id of the agent's start; "" before hello. */
   get bootId(): string {
     return this.#bootId;
   }

@@ -11,7 +11,7 @@ const settledAfterMs = 180_000;
 
 type Known = { boot: string; replaced: readonly string[] };
 
-/** Of this process's channels. Instances are forgotten with their last channel. */
+/** The duplicates among this process's channels. Instances are forgotten with their last channel. */
 export class Duplicates {
   readonly #known = new Map<string, Known>();
   /** When they last replaced each other. */

@@ -31,9 +31,9 @@ export type ImportProgressTold = Omit<ProgressMessage, "type" | "import_id">;
 
 const channelsOfSiteMax = 16;
 const progressesMax = 1_000;
-/** For a peer to take what it is being sent. */
+/** The longest time that a peer may take nothing of what it is being sent. */
 const stuckMaxMs = 60_000;
-/** After a stop; the agents add their own jitter. */
+/** The time after which agents reconnect after a stop; they add their own jitter. */
 const reconnectAfterMs = 1_000;
 const closeGraceMs = 2_000;
 const closeCodes = { replaced: 4000, revoked: 4001 } as const;
@@ -98,7 +98,10 @@ export class Hub implements AsyncDisposable {
     return this.#duplicates.has(keyOf(deploymentSiteId, instance));
   }
 
-  /** What a clear would hit, of each connected instance; `answer` undefined: none came in time. Never rejects. */
+  /**
+   * Asks each connected instance what a clear would hit; `answer` is undefined if none came in time. Never
+   * rejects.
+   */
   async ask(
     deploymentSiteId: number,
     question: DryRunQuestion,
@@ -111,7 +114,10 @@ export class Hub implements AsyncDisposable {
     return this.#asks.ask(channels, question, deadlineMs, signal);
   }
 
-  /** As its agent told last; lost with this process, unlike the import's outcome. */
+  /**
+   * Returns the progress of an import as its agent told it last. It is lost with this process, unlike the
+   * import's outcome.
+   */
   importProgress(importId: string): ImportProgressTold | undefined {
     return this.#progress.get(importId);
   }

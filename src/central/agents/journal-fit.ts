@@ -3,7 +3,7 @@
 import { chainStart } from "../../core/journal/journal-chain.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 
-/** Where an agent says that it stands; epoch null: it has no state of any store. */
+/** The place at which an agent says that it stands; with a null epoch it has no state of any store. */
 export type JournalPosition = {
   readonly epoch: string | null;
   readonly seq: number;

@@ -9,7 +9,9 @@ import type { AgentStore } from "../store/journal/agent-store.ts";
 import type { WakeBus } from "./wake.ts";
 
 const waitMaxS = 30;
-/** Of one site at a time: its agent has one poll, and a few may hang behind a proxy that dropped them. */
+/**
+ * The most waiting polls of one site: its agent has one, and a few may hang behind a proxy that dropped them.
+ */
 const waitersMax = 8;
 
 export function createJournalRoute(store: AgentStore, bus: WakeBus): AgentRoute {
@@ -54,7 +56,7 @@ async function readPage(
   };
 }
 
-/** What is wrong with the query, as a text. */
+/** Parses the query, or says what is wrong with it. */
 function parsePosition(query: URLSearchParams): JournalPosition | string {
   const seq = parseNumber(query.get("after") ?? "0");
   if (seq === undefined) return "after must be the number of an entry";

@@ -32,7 +32,7 @@ export type BrokenDay = { readonly kind: "broken"; readonly day: string; readonl
 
 /** Kept open: opening one is some 0.3 ms. What is being read may be more. */
 const openDaysMax = 64;
-/** Of a file that is still written: not known. */
+/** The span of a file that is still written, which is not known. */
 const anyTime: DaySpan = { firstUs: 0, lastUs: Number.MAX_SAFE_INTEGER };
 
 type Bounds = { readonly below: LogPosition; readonly sinceUs: number };
@@ -45,7 +45,7 @@ export class LogArchive implements Disposable {
   readonly #directory: string;
   /** The one used last stands last. */
   readonly #open = new Map<string, Opened>();
-  /** Of files that are no longer written. */
+  /** The spans of files that are no longer written. */
   readonly #spans = new Map<string, DaySpan>();
 
   constructor(directory: string) {
@@ -170,7 +170,7 @@ export class LogArchive implements Disposable {
     this.#open.delete(day);
   }
 
-  /** None that is being read. */
+  /** Closes the oldest file, but none that is being read. */
   #closeOldest(heads: readonly Head[]): void {
     for (const day of this.#open.keys()) {
       if (this.#open.size <= openDaysMax) return;

@@ -6,7 +6,7 @@ import type { AgentMetrics } from "./metrics.ts";
 export type CanaryAgesDeps = {
   readonly thread: LogThread;
   readonly metrics: AgentMetrics;
-  /** Of the deployment sites there are, by id. */
+  /** Returns the names of the deployment sites that exist, by id. */
   readonly names: () => Promise<ReadonlyMap<number, string>>;
   readonly now: () => Date;
 };
@@ -22,7 +22,10 @@ export async function canaryAges(thread: LogThread, now: Date): Promise<Map<numb
   );
 }
 
-/** To be run before metrics are told. Sites that are gone go; when the thread does not answer, no age is told. */
+/**
+ * Creates the ages, which run before metrics are told. Sites that are gone go. When the thread does not
+ * answer, no age is told.
+ */
 export function createCanaryAges({ thread, metrics, names, now }: CanaryAgesDeps) {
   return async (): Promise<void> => {
     const gauge = metrics.accel_central_log_canary_age_seconds;

@@ -25,10 +25,10 @@ export type LogThreadOptions = {
   readonly retryIntervalMs?: number;
 };
 
-/** Of all agents together: a second or two of the thread's work. */
+/** The most bytes that wait, of all agents together: a second or two of the thread's work. */
 const waitingBytesMax = 64 * 2 ** 20;
 const waitingMax = 256;
-/** Of all customers: a second or two of the reading thread's work. */
+/** The most reads that wait, of all customers: a second or two of the reading thread's work. */
 const readsWaitingMax = 256;
 const retryIntervalDefaultMs = 10_000;
 /** Files that one read may find broken, one after the other. */
@@ -42,7 +42,7 @@ export class LogThread implements AsyncDisposable {
   readonly #retrying: Promise<void>;
   #removing: Promise<void>;
   #waitingBytes = 0;
-  /** When the batch came that could not be stored. */
+  /** When the last batch came that could not be stored. */
   #failedMs = 0;
   #failure: string | undefined;
 
@@ -109,7 +109,7 @@ export class LogThread implements AsyncDisposable {
     }
   }
 
-  /** When the newest canary of each deployment site was made and came. */
+  /** Returns when the newest canary of each deployment site was made and arrived. */
   async canaries(timeoutMs: number): Promise<readonly CanarySeen[]> {
     return this.#reader.ask({ op: "canaries" }, timeoutMs);
   }
@@ -127,7 +127,7 @@ export class LogThread implements AsyncDisposable {
     return days;
   }
 
-  /** Also shows that both threads live: throws when there is no answer in time. */
+  /** Returns the statistics. It throws if there is no answer in time, so it shows that both threads live. */
   async stats(timeoutMs: number): Promise<LogStats> {
     const [stats] = await Promise.all([
       this.#writer.ask({ op: "stats" }, timeoutMs),
@@ -136,7 +136,7 @@ export class LogThread implements AsyncDisposable {
     return stats;
   }
 
-  /** What was asked before is done first. */
+  /** Ends after what was asked before is done. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ending.abort();
     await this.#retrying;

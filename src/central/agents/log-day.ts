@@ -18,14 +18,14 @@ export type DayMark = {
   readonly mark: number;
   readonly updatedMs: number;
 };
-/** When the newest canary of a site was made, and when it was here. */
+/** When the newest canary of a site was made, and when it arrived here. */
 export type CanarySeen = {
   readonly siteId: number;
   readonly atUs: number;
   readonly arrivedMs: number;
 };
 
-/** What a new day begins with. */
+/** The facts with which a new day begins. */
 export type Carried = {
   readonly marks: Iterable<DayMark>;
   readonly canaries: Iterable<CanarySeen>;
@@ -71,12 +71,15 @@ export class LogDay implements Disposable {
     return this.#sql.mark.get(siteId, epoch, no)?.mark ?? 0;
   }
 
-  /** Of lanes that were not silent since, and all canaries. */
+  /** Returns the marks of lanes that were not silent since then, and all canaries. */
   carriedSince(updatedMs: number): Carried {
     return { marks: this.#sql.marksSince.all(updatedMs), canaries: this.#sql.canaries.all() };
   }
 
-  /** What the action adds is durable when it returns; nothing of it is there when it throws. */
+  /**
+   * Runs the action in a transaction: what it adds is durable when this returns, and nothing of it is there
+   * when it throws.
+   */
   transact<T>(action: () => T): T {
     try {
       return this.#db.transaction(action).immediate();

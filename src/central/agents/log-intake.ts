@@ -29,12 +29,12 @@ type BatchHead = {
   readonly encoding: BatchEncoding;
 };
 
-/** What does not shrink grows by a few bytes. */
+/** The most bytes of a body: one that does not shrink grows by a few bytes. */
 const bodyBytesMax = batchBytesMax + 4_096;
 /** 4 MiB at 0.6 Mbit/s; a sender that is slower holds room that others need. */
 const bodyTimeoutMs = 60_000;
 const retryAfterS = 2;
-/** While the disk is full or broken: it is not well again in two seconds. */
+/** The `Retry-After` while the disk is full or broken: it is not well again in two seconds. */
 const retryAfterFailureS = 10;
 /** How often one instance's delivery is noted in the store; it is asked for in steps of 3 minutes. */
 const confirmIntervalMs = 10_000;

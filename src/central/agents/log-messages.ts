@@ -17,7 +17,7 @@ export type ShownPage = {
   readonly next: string | undefined;
 };
 
-/** What is asked for; that of the writer first. */
+/** The requests; the writer's come first. */
 export type LogRequest =
   | { readonly op: "append"; readonly request: AppendRequest }
   | { readonly op: "retain"; readonly retention: Retention; readonly nowMs: number }
@@ -30,7 +30,7 @@ export type LogRequest =
   /** Both. */
   | { readonly op: "close" };
 
-/** What each operation answers. */
+/** The result of each operation. */
 export type LogResults = {
   readonly append: AppendOutcome;
   /** Days removed; their room is still taken. */

@@ -21,7 +21,10 @@ export function parsePosition(text: string): LogPosition | undefined {
     : { us: Number(us), day, id: Number(id) };
 }
 
-/** From seconds to whole µs, as records are ordered by and found by; times no clock shows are brought to the nearest that is kept. */
+/**
+ * Rounds seconds to whole µs, by which records are ordered and found. A time that no clock shows becomes the
+ * nearest that is kept.
+ */
 export function toMicros(seconds: number): number {
   return Math.min(Math.max(Math.round(seconds * 1e6), 0), Number.MAX_SAFE_INTEGER);
 }

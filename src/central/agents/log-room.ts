@@ -3,7 +3,7 @@
 export type RoomRefusal = { readonly kind: "full" | "crowded" };
 export type RoomTaken = Disposable & { readonly kind: "taken" };
 
-/** Of all: 16 of the largest, or hundreds of the usual. */
+/** The most bytes of all batches together: 16 of the largest, or hundreds of the usual. */
 const bytesMax = 64 * 2 ** 20;
 /** Two live instances with four lanes each on their way. */
 const ofOneSiteMax = 8;

@@ -54,7 +54,7 @@ export class LogStore implements Disposable {
   readonly #directory: string;
   readonly #broken: (path: string, error: unknown) => void;
   readonly #isRestored: boolean;
-  /** In order of day; the last is written. */
+  /** The days in order; the last one is written. */
   #days: string[];
   #written: Written | undefined;
 
@@ -169,7 +169,7 @@ export class LogStore implements Disposable {
     }
   }
 
-  /** Of the newest day before that can be read. */
+  /** Returns the marks of the newest day before that can be read. */
   #marksBefore(day: string, nowMs: number): Carried {
     for (const before of this.#days.filter((other) => other < day).toReversed()) {
       const carried = this.#carriedBy(before, nowMs - marksKeptMs);
@@ -209,7 +209,10 @@ function take(file: LogDay, request: AppendRequest, isRestored: boolean): Append
   return { kind: "committed", through: lastSeq, records: read.records.length, lost };
 }
 
-/** What an agent has no more because central had acknowledged it: here it is known how central came to lack it. */
+/**
+ * Returns the gap of records that an agent no longer has because central had acknowledged them: central knows
+ * how it came to lack them.
+ */
 function asLostHere(gap: BatchGap): BatchGap {
   return gap.reason === "released" ? { ...gap, reason: "lost_in_restore" } : gap;
 }

@@ -16,7 +16,7 @@ import { showRecords } from "./shown-records.ts";
 
 type Append = NumberedRequest & { readonly op: "append" };
 
-/** Of bodies as they came, in one transaction: one full batch, or many small ones. */
+/** The most bytes of bodies, as they came, in one transaction: one full batch, or many small ones. */
 const groupBytesMax = 2 ** 20;
 const groupMax = 64;
 
@@ -45,7 +45,7 @@ function serveStore(directory: string, port: MessagePort): void {
   });
 }
 
-/** What stands behind the group and is none of it. */
+/** Fills the group and returns the request behind it that does not belong to it. */
 function fillGroup(port: MessagePort, group: Append[]): NumberedRequest | undefined {
   let bytes = group[0]?.request.body.byteLength ?? 0;
   while (bytes < groupBytesMax && group.length < groupMax) {

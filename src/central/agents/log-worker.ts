@@ -78,7 +78,7 @@ export class LogWorker implements AsyncDisposable {
     );
   }
 
-  /** What was asked before is done first. */
+  /** Ends after what was asked before is done. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#thread.close({ op: "close", no: 0 }, closeTimeoutMs);
   }

@@ -6,9 +6,9 @@ export type RateLimit = {
    * debt: the next wait is as long as if it had come in parts.
    */
   take(key: string, weight?: number): number;
-  /** What was taken was not meant by the limit. */
+  /** Gives back what was taken by a request that the limit is not meant for. */
   give(key: string, weight?: number): void;
-  /** As `take` of one, without taking. */
+  /** Returns the wait of a `take` of one, without taking. */
   waitMs(key: string): number;
 };
 

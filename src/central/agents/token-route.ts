@@ -17,7 +17,9 @@ export const tokenLifetimeS = 3_600;
 const tokenBytes = 32;
 const formBytesMax = 4_096;
 const keysMax = 20_000; // Some 4 MB of buckets.
-/** Of failures; and of a fleet that starts at once, so many wait for their answers at a time. */
+/**
+ * The limit of failures by address. Of a fleet that starts at once so many wait for their answers at a time.
+ */
 const perAddress = { burst: 300, perSecond: 5, keysMax };
 /** An agent asks every 40 minutes, and at each start. */
 const tokensPerName = { burst: 60, perSecond: 1, keysMax };
@@ -93,7 +95,7 @@ function parseBasic(header: string | undefined): { name: Name16; secret: string 
     : { name: name16, secret: parseSecret16(secret) ?? "none" };
 }
 
-/** In constant time for each secret, and without telling which of them it was. */
+/** Compares in constant time for each secret, and without telling which of them it was. */
 function matches({ secrets }: SiteSecrets, given: string): boolean {
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
   let found = false;

@@ -10,7 +10,10 @@ const depthMax = 6;
 /** Members with such a name are never told: credentials, and hook URLs, which let whoever knows them post. */
 const secretName = /pass(?:word|phrase)|secret|token|private|credential|hook_url|authorization/i;
 
-/** What was asked for, as it may be told: secrets by name only, long texts by length and digest, long lists by their beginning. */
+/**
+ * Makes a request's body fit for the trail: secrets by name only, long texts by length and digest, long lists
+ * by their beginning.
+ */
 export function auditable(value: Json | undefined, depth = 0): Json {
   if (typeof value === "string") return shortened(value);
   if (value === undefined || value === null) return null;
@@ -30,7 +33,7 @@ export function auditable(value: Json | undefined, depth = 0): Json {
   );
 }
 
-/** As above, of named values. */
+/** Makes named values fit for the trail in the same way. */
 export function auditableMembers(
   values: Readonly<Record<string, string | undefined>>,
 ): Readonly<Record<string, Json>> {

@@ -61,7 +61,7 @@ async function* forward(
   }
 }
 
-/** In order of id. */
+/** Returns the newest lines, in order of id. */
 async function newest(
   read: Read,
   query: AuditQuery,
@@ -92,7 +92,7 @@ function queryOf({ customer_id: customerId, who, since }: AuditAsked): AuditQuer
   return { customerId, who, since: at.toISOString() };
 }
 
-/** As documents name things. */
+/** Shows a line with the names that documents use. */
 function shown(line: AuditLine): Readonly<Record<string, unknown>> {
   return {
     id: line.id,

@@ -27,10 +27,10 @@ import type { Actor } from "../store/people/users.ts";
 import type { HostRow } from "../store/content/domains.ts";
 import type { CustomerUnit } from "../store/people/customer-store.ts";
 
-/** Of all marks. */
+/** The stored marks of all bots. */
 export type Marks = {
   readonly limit: RateLimit;
-  /** Of a customer. */
+  /** The most elements of a customer. */
   readonly elementsMax: number;
   /** Changes of thousands of elements: one at a time for each customer. */
   readonly turns: KeyedMutex<number>;
@@ -38,7 +38,7 @@ export type Marks = {
 
 /** A bot holds so many through the API, or one custom range; the operator's import knows no such limit. */
 const botElementsMax = 10_000;
-/** Of the largest custom range. What holds more was imported. */
+/** The most elements of a custom range. A larger one was imported. */
 const rangeElementsMax = 65_536;
 const overlapsShown = 20;
 /** An element takes a tenth of what a request takes, some 30 µs of the store. */
@@ -51,7 +51,7 @@ type Marked = EndpointCall<Flag & { attach_to_bot: string; attach_to_domain: str
 type Removed = EndpointCall<Flag & { remove_from_bot: string; remove_from_domain: string }, Actor>;
 type Found = { readonly host: HostRow; readonly place: BotPlace };
 
-/** What is attached or taken away, and in which transactions. */
+/** What a mark attaches or takes away, and the transactions in which it does so. */
 type Asked = {
   readonly call: Pick<EndpointCall<unknown, Actor>, "actor" | "read" | "prepare" | "change">;
   readonly marks: Marks;

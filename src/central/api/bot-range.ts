@@ -17,9 +17,9 @@ export type BotRangeParsed =
       readonly ok: true;
       /** All of it, from first to last. */
       readonly whole: IpRange;
-      /** What is attached or taken away: the elements of the bot. */
+      /** The elements of the bot that are attached or taken away. */
       readonly elements: readonly IpRange[];
-      /** As it is shown back. */
+      /** The range as it is shown back. */
       readonly text: string;
     }
   | { readonly ok: false; readonly reason: string };
@@ -31,7 +31,7 @@ const vipPrefixMin = { 4: 24, 6: 48 } as const;
 
 type Meant = { readonly set: BotSet; readonly isCustom: boolean };
 
-/** For a mark, with its limits. */
+/** Parses a range for a mark, with the limits of marks. */
 export function parseMarkedRange(text: string, meant: Meant): BotRangeParsed {
   const parsed = parseRemovedRange(text, meant);
   if (!parsed.ok || meant.set !== "vip" || meant.isCustom) return parsed;
@@ -41,7 +41,10 @@ export function parseMarkedRange(text: string, meant: Meant): BotRangeParsed {
     : parsed;
 }
 
-/** For a removal: larger VIP ranges than may be marked come by the operator's import, and can be taken away. */
+/**
+ * Parses a range for a removal. VIP ranges larger than those that may be marked come by the operator's
+ * import, and can be taken away.
+ */
 export function parseRemovedRange(text: string, { set, isCustom }: Meant): BotRangeParsed {
   const [start, suffix] = split(text);
   if (suffix === undefined || !isCustom) return parsePlainRange(text);
@@ -50,7 +53,7 @@ export function parseRemovedRange(text: string, { set, isCustom }: Meant): BotRa
   return parseCustom(address, suffix, set);
 }
 
-/** As it is in checks: an address or a CIDR range of any size. */
+/** Parses a range as checks give it: an address or a CIDR range of any size. */
 export function parsePlainRange(text: string): BotRangeParsed {
   const [start, suffix] = split(text);
   const parsed = parseRange(suffix === undefined ? start : `${start}/${suffix}`);
@@ -61,7 +64,7 @@ export function parsePlainRange(text: string): BotRangeParsed {
   return { ok: true, whole: range, elements: [range], text: shown };
 }
 
-/** Of a CIDR range. */
+/** Returns the prefix length of a CIDR range. */
 function prefixOf({ family, first, last }: IpRange): number {
   return familyBits[family] - ((last - first + 1n).toString(2).length - 1);
 }

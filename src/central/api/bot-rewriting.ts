@@ -22,7 +22,7 @@ export type Prepared = {
 
 type Prepare = Context["prepare"];
 
-/** Which of the ranges the bot holds, and which it does not. */
+/** Divides the ranges into those that the bot holds and those that it does not. */
 export async function divided(
   prepare: Prepare,
   bot: BotHeld | undefined,

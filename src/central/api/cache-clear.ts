@@ -21,7 +21,10 @@ import type { Actor } from "../store/people/users.ts";
 
 const path = "/clear-accelerator-cache/:domain/";
 
-/** After every connected agent made the matches invisible: how long the counts of what was removed are waited for. */
+/**
+ * The time to wait for the counts of what was removed, after every connected agent made the matches
+ * invisible.
+ */
 const goneGraceMs = 500;
 
 export function cacheClearEndpoints({ ports }: ResourceDeps): readonly Endpoint[] {
@@ -111,7 +114,7 @@ function patternFault(
   return errors.length === 0 ? undefined : invalid(errors);
 }
 
-/** What is proved when every connected agent has told, or the time is up. */
+/** Waits until every connected agent has told, or the time is up, and returns what is proved. */
 async function settled(
   { actor, query, read, gone }: EndpointCall<unknown, Actor>,
   clearId: string,

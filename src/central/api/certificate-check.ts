@@ -21,7 +21,10 @@ export type CertificateChecked =
 
 const chainLengthMax = 10;
 const rsaBitsMin = 2_048;
-/** By the names of OpenSSL: those that TLS 1.3 has signatures for and clients offer (RFC 8446 §4.2.3). With any other curve nobody can shake hands. */
+/**
+ * The curves, by OpenSSL's names, for which TLS 1.3 has signatures and which clients offer (RFC 8446 §4.2.3).
+ * With any other curve nobody can shake hands.
+ */
 const curves: ReadonlySet<string> = new Set(["prime256v1", "secp384r1", "secp521r1"]);
 /** A certificate that was made a moment ago by a clock that is ahead. */
 const aheadMaxMs = 300_000;
@@ -96,7 +99,10 @@ function strayBoundary(pem: string): string | undefined {
   return undefined;
 }
 
-/** With fewer dashes too, in small letters, or with the dashes that text programs make of two. */
+/**
+ * Returns whether a line looks like a boundary: with fewer dashes, in small letters, or with the dashes that
+ * text programs make of two.
+ */
 function isLikeBoundary(line: string): boolean {
   return (
     /-----(?:BEGIN|END) .{0,64}-----|\b(?:BEGIN|END)\b.{0,64}CERTIFICATE/.test(line) ||
@@ -182,7 +188,7 @@ function usageFault(leaf: X509Certificate): Refused | undefined {
     : certificate("is not for servers: its extended key usage lacks serverAuth");
 }
 
-/** What OpenSSL would refuse at the host, such as a signature by SHA-1. */
+/** Returns what OpenSSL would refuse at the host, such as a signature by SHA-1. */
 function contextFault({ chain, privateKey: key }: CheckedCertificate): Refused | undefined {
   try {
     createSecureContext({ cert: chain, key });

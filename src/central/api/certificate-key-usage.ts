@@ -34,7 +34,7 @@ function within(der: Uint8Array, ...path: readonly number[]): readonly Uint8Arra
   return found;
 }
 
-/** Of the elements with a tag of one byte, as far as they can be read. */
+/** Returns the contents of the elements with a tag of one byte, as far as they can be read. */
 function contents(der: Uint8Array, wanted: number): readonly Uint8Array[] {
   const found: Uint8Array[] = [];
   for (let at = 0; at + 2 <= der.length;) {

@@ -52,7 +52,7 @@ const pathCharsLogged = 500;
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** Never throws and never leaves a request unanswered whose client is there. */
+/** Creates the customer API. It never throws, and leaves no request unanswered whose client is there. */
 export function createCustomerApi(deps: CustomerApiDeps): Listener {
   const { log, now, randomBytes } = deps;
   const route = createRoute(resourceEndpoints(deps));

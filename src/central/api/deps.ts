@@ -68,14 +68,14 @@ export type Ports = {
   readonly patterns: Pick<PatternCheck, "check">;
 };
 
-/** Which backends a devlove may name beyond what is always refused. */
+/** The backends that a devlove may name beside what is always refused. */
 export type DevloveRules = Pick<BackendRules, "otherLoopbackNamesAllowed">;
 
 export type PackageSettings = {
-  /** Of central, as customers reach it. */
+  /** Central's address, as customers reach it. */
   readonly baseUrl: string;
   readonly sizeMax: number;
-  /** What is undefined is told nobody. */
+  /** The address of the bootstrapper; if undefined, nobody is told of it. */
   readonly bootstrapperUrl: string | undefined;
   readonly versions: Readonly<Record<string, string>> | undefined;
   readonly images: Readonly<Record<string, string>> | undefined;

@@ -33,7 +33,10 @@ import type { CustomerUnit } from "../store/people/customer-store.ts";
 
 const path = "/:domain_name/devlove/:viewset_name/";
 
-/** In JSON a byte takes up to six (`\u0001`); the rest is the other field and the syntax. */
+/**
+ * The most bytes of a body. In JSON a byte takes up to six (`\u0001`); the rest is the other field and the
+ * syntax.
+ */
 const bodyBytesMax = 6 * devloveBytesMax + 2 ** 16;
 
 export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
@@ -126,7 +129,7 @@ async function findVersion(
 
 type Write = { readonly schema: string; readonly content: string };
 
-/** Which hosts a document of the domain may name, as they are linked now. */
+/** The hosts that a document of the domain may name, as they are linked now. */
 export type OwnNames = { readonly mainDomain: string; readonly subDomains: readonly string[] };
 
 export async function ownNames(unit: CustomerUnit, domain: DomainRow): Promise<OwnNames> {

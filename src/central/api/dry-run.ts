@@ -4,7 +4,7 @@ import type { DryRun, DryRunDeployment } from "../../wire/customer/clear.ts";
 import { dryRunSamplesMax } from "../../wire/ask.ts";
 import type { InstanceDryRun, Live } from "./deps.ts";
 
-/** What is asked; made by the endpoint's `handle`, which reads the store. */
+/** A dry run as it was asked for; the endpoint's `handle`, which reads the store, makes it. */
 export type DryRunAsked = {
   readonly domain: string;
   readonly host: string | null;

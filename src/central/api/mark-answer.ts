@@ -17,7 +17,7 @@ export function markQueryFault(query: URLSearchParams): ProblemAnswer | undefine
     : invalid([{ path: "?return", message: "must be summary, or absent" }]);
 }
 
-/** Of the record that `attach` and `detach` have stored; for each repetition of the call anew. */
+/** Answers from the record that `attach` and `detach` have stored, anew for each repetition of the call. */
 export async function markAnswer(
   call: EndpointCall<unknown, Actor>,
   set: BotSet,
@@ -39,7 +39,10 @@ function summaryOf({ ip_addresses: addresses, ...record }: BotRecord): BotSummar
   return { ...record, ip_address_count: addresses.length };
 }
 
-/** When every connected deployment has told of the set as it is now, or the time is up. */
+/**
+ * Waits until every connected deployment has told of the set as it is now, or the time is up, and returns
+ * what is proved.
+ */
 async function provedOf(
   { read, gone }: EndpointCall<unknown, Actor>,
   place: SetPlace,

@@ -87,7 +87,7 @@ function userRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
   };
 }
 
-/** What a user may, and who gets in as one. */
+/** The routes for what a user may do, and for who gets in as one. */
 function accountRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
   return {
     "user-password": handler(decodeUserPassword, async ({ operator, username, password }) => {
@@ -230,7 +230,7 @@ function about(
   return { customerId, ids: { user_id: id, ...ids }, change: { username, ...more } };
 }
 
-/** What the action throws takes all of it back. */
+/** Runs a change. If the action throws, all of it is taken back. */
 async function change<T>(
   store: Transactions,
   operator: string,

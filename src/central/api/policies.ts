@@ -79,7 +79,7 @@ async function setPolicy({ actor, body, change }: EndpointCall<Write, Actor>): P
   });
 }
 
-/** With the names of domains as the customer has them. */
+/** Reads a change, with the names of domains as the customer has them. */
 async function changeOf(
   unit: CustomerUnit,
   actor: Actor,

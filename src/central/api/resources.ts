@@ -31,7 +31,7 @@ type SubjectRow = {
   readonly endpoints: (deps: ResourceDeps) => readonly Endpoint[];
 };
 
-/** In the order of the documents. */
+/** The subjects in the order of the documents. */
 const rows: readonly SubjectRow[] = [
   {
     title: "Authentication token",

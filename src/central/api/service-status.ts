@@ -62,7 +62,7 @@ export function deploymentStatus(
   };
 }
 
-/** What is not known is absent. */
+/** Describes a release; facts that are not known are absent. */
 function release(
   agentVersion: string | undefined,
   newest: string | undefined,

@@ -14,7 +14,7 @@ import type { ResourceDeps } from "./deps.ts";
 
 const hourS = 3_600;
 const keysMax = 20_000; // Some 4 MB of buckets.
-/** Until they are looked at, which takes a millisecond each. */
+/** The most requests that wait to be looked at, which takes a millisecond each. */
 const waitingMax = 5_000;
 const waitMs = 5_000;
 

@@ -37,7 +37,7 @@ function answered(domain: UnreviewedRecord): Answered {
   };
 }
 
-/** What holds for the main domain, why, and where it is otherwise. */
+/** Says what holds for the main domain, why, and where it is otherwise. */
 export function policySentence({
   access: { own, general },
   subDomains,

@@ -25,7 +25,10 @@ export async function digestFile(
   }
 }
 
-/** Of its own, synced; its directory is not, see `Directories`. Where the file system can, it shares blocks until one of the two is written to. */
+/**
+ * Copies a file and syncs it; for its directory see `Directories`. Where the file system can, the copy shares
+ * blocks until one of the two is written to.
+ */
 export async function copyDurable(from: string, to: string): Promise<void> {
   await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
   await using file = await open(to, "r+");
@@ -33,7 +36,7 @@ export async function copyDurable(from: string, to: string): Promise<void> {
   await file.sync();
 }
 
-/** For what is never written to again: the same file under another name, else a copy. */
+/** Gives a file that is never written again another name, or copies it. */
 export async function linkOrCopy(from: string, to: string): Promise<"linked" | "copied"> {
   try {
     await link(from, to);

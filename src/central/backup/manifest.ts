@@ -21,11 +21,11 @@ export type BackupFile = {
 
 export type BackupManifest = {
   readonly format: typeof manifestFormat;
-  /** Of accel-central. */
+  /** The release of accel-central. */
   readonly release: string;
   readonly when_begun: string;
   readonly when_finished: string;
-  /** Of the store that was backed up. */
+  /** The epoch of the store that was backed up. */
   readonly epoch: string;
   readonly with_key: boolean;
   readonly files: readonly BackupFile[];

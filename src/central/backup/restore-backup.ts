@@ -16,7 +16,7 @@ import { verifyBackup, type VerifiedBackup } from "./verify-backup.ts";
 import type { StoredFacts } from "./write-backup.ts";
 
 const markerName = "restore.unfinished";
-/** Of the state directory, and of nothing that is restored. */
+/** The lock of the state directory; it is no part of what is restored. */
 const lockName = "lock";
 
 export type RestoreOptions = {
@@ -126,7 +126,7 @@ async function bringKey(
   return wasHere ? "was here" : "restored";
 }
 
-/** What a restore that was cut off had brought. */
+/** Removes what a restore that was cut off had brought. */
 async function clearAway({ stateDir, keyFile }: RestoreOptions): Promise<void> {
   if (!existsSync(join(stateDir, markerName))) return;
   for (const name of await foreignNames(stateDir, keyFile))

@@ -20,7 +20,7 @@ import {
   type BackupManifest,
 } from "./manifest.ts";
 
-/** What a backup needs to know of the copy of a store. */
+/** The facts of a store's copy that a backup needs. */
 export type StoredFacts = {
   readonly epoch: (path: string) => Promise<string>;
   /** Every blob that the store has a row of. */

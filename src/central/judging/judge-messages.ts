@@ -7,7 +7,7 @@ import type { ManifestVerdict } from "../../wire/manifest-judgement.ts";
 export type DevloveQuestion = {
   readonly schema: string;
   readonly content: string;
-  /** Without what a thread cannot be given. */
+  /** The context without what cannot be posted to a thread. */
   readonly context: Omit<DevloveContext, "backendGuard">;
 };
 

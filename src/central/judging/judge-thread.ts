@@ -5,7 +5,10 @@ import { judgeManifest, pathWith } from "../../wire/manifest-judgement.ts";
 import { validateDevlove } from "../../wire/devlove-validate.ts";
 import type { Question, Verdicts } from "./judge-messages.ts";
 
-/** Until the port is closed, or the thread is ended from outside. What throws ends the thread: whoever asked is told. */
+/**
+ * Serves until the port is closed, or the thread is ended from outside. An error ends the thread, and the
+ * caller is told.
+ */
 export function serveJudge(port: MessagePort): void {
   port.on("message", (question: Question) => {
     const verdict = judge(question);

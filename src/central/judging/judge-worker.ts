@@ -12,9 +12,9 @@ import type { Question, Verdicts } from "./judge-messages.ts";
 
 export type JudgeWorkerOptions = {
   readonly entry: URL;
-  /** What it judges, for the log. */
+  /** The thing that it judges, for the log. */
   readonly what: string;
-  /** Of the old part of its heap. */
+  /** The limit of the old part of its heap. */
   readonly heapMiB: number;
   readonly deadlineMs: number;
   readonly idleMs: number;

@@ -13,7 +13,7 @@ export type JudgeOptions = {
   readonly entry: URL;
   readonly log: Log;
   readonly stop: AbortSignal;
-  /** For tests. */
+  /** Replaced by tests. */
   readonly deadlineMs?: number;
 };
 

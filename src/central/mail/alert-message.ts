@@ -14,7 +14,7 @@ type Alert = PlannedAlert & {
 export type AlertMessage = {
   readonly kind: "slow" | "unreachable";
   readonly phase: "firing" | "resolved";
-  /** Of one customer and type. */
+  /** The alerts of one customer and type. */
   readonly alerts: readonly Alert[];
   /** ISO 8601. */
   readonly at: string;
@@ -42,13 +42,13 @@ function oneOrCount(names: readonly string[], noun: string): string {
   return more.length === 0 ? first : `${more.length + 1} ${noun}`;
 }
 
-/** What is told of a domain. */
+/** One line of a mail about a domain. */
 type Line = {
   readonly domain: string;
   readonly since: string;
   /** Undefined where nobody asked: its active checks told. */
   readonly counts: string | undefined;
-  /** Of what is over: empty where the alert was not by edge server. */
+  /** The edge servers of an alert that is over; empty if it was not by edge server. */
   readonly edges: string;
 };
 

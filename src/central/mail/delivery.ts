@@ -8,10 +8,13 @@ export type Delivery =
   | { readonly kind: "refused"; readonly reason: string }
   /** This message was not taken now. `waitMs`: what the peer asks for. */
   | { readonly kind: "later"; readonly reason: string; readonly waitMs?: number }
-  /** Nothing can be sent at present; `hungUp`: or else nothing like this message, for the server is there. */
+  /**
+   * Nothing can be sent at present; with `hungUp` perhaps only nothing like this message, for the server is
+   * there.
+   */
   | { readonly kind: "down"; readonly reason: string; readonly hungUp?: true };
 
-/** Never rejects; ends soon after the signal aborted. */
+/** Delivers a message. Never rejects; ends soon after the signal aborts. */
 export type Deliver<M extends Outgoing> = (
   message: M,
   facts: { readonly uid: string; readonly whenCreated: string },

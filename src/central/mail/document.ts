@@ -17,7 +17,7 @@ export type Block =
       readonly kind: "table";
       readonly columns: readonly Column[];
       readonly rows: readonly (readonly string[])[];
-      /** What was left out. */
+      /** The words for what was left out. */
       readonly more?: string;
     }
   | { readonly kind: "button"; readonly label: string; readonly url: string };
@@ -32,7 +32,7 @@ export type Column = {
 
 export type MailDocument = {
   readonly subject: string;
-  /** What mail programs show beside the subject. */
+  /** The text that mail programs show beside the subject. */
   readonly preview: string;
   readonly title: string;
   readonly blocks: readonly Block[];
@@ -142,7 +142,7 @@ function textTable(
   return [...lines, ...(more === undefined ? [] : [oneLine(more)])].join("\n");
 }
 
-/** For texts and quoted attributes alike. */
+/** The style of texts and of quoted attributes alike. */
 const font = "font-family:-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;";
 
 /** The inline colours are for light; programs that know dark mode take these, the others invert by themselves. */

@@ -24,7 +24,7 @@ export type HookSettings = {
   readonly resolve?: HookResolve;
 };
 
-/** Of an answer; nobody reads it. */
+/** The most bytes of an answer that are taken; nobody reads it. */
 const answerBytesMax = 65_536;
 const waitMsMax = 3_600_000;
 

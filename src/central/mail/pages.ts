@@ -22,7 +22,7 @@ export type LinkPorts = {
 
 export type PagesOptions = {
   readonly ports: LinkPorts;
-  /** What a type of message is, in words. */
+  /** Describes a type of message in words. */
   readonly describe: (type: string) => string;
   readonly log: Log;
 };
@@ -33,7 +33,7 @@ const bodyBytesMax = 8_192;
 const bodyTimeoutMs = 20_000;
 const tokenForm = /^[\w-]{20,100}$/;
 
-/** Never throws and answers each request. */
+/** Creates the pages. They never throw, and answer each request. */
 export function createPages(
   options: PagesOptions,
 ): (request: IncomingMessage, response: ServerResponse) => void {

@@ -4,7 +4,7 @@ import type { Log } from "../../base/log.ts";
 import { sleep } from "../../base/wait.ts";
 
 export type PollingOptions = {
-  /** In the log. */
+  /** The name in the log. */
   readonly name: string;
   /** One piece; false: there is none. */
   readonly step: (stop: AbortSignal) => Promise<boolean>;

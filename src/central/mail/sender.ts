@@ -31,12 +31,12 @@ export type SenderTimings = {
   /** Longer than any attempt may take. */
   readonly leaseMs: number;
   readonly attemptMsMax: number;
-  /** While the mail server cannot be had. */
+  /** The backoff while the mail server cannot be had. */
   readonly down: Backoff;
-  /** Of one message. */
+  /** The backoff of one message. */
   readonly again: Backoff;
   readonly telemetryMs: number;
-  /** For the attempt under way when the sender is stopped. */
+  /** The time that the attempt under way has when the sender is stopped. */
   readonly graceMs: number;
 };
 
@@ -100,7 +100,7 @@ type Lane = Omit<SenderOptions, "timings"> & {
 /** Attempts in a row after which nothing could be sent, and those of them at which the server hung up at one message. */
 type Downs = { count: number; hungUp: { id: number; count: number } };
 
-/** Never rejects. */
+/** Runs a lane. Never rejects. */
 async function runLane(lane: Lane): Promise<void> {
   const { channel, timings, stop } = lane;
   const flights = new Sendings(flightLimits[channel]);
@@ -147,7 +147,10 @@ function overtaken(delivery: Delivery, { id }: TakenMessage, downs: Downs): Deli
   return count < hungUpMax ? delivery : { kind: "later", reason: delivery.reason };
 }
 
-/** Until it is written: sent and not known to be would be sent again. */
+/**
+ * Writes down what came of a message, and tries until that succeeds: one that was sent and is not known to be
+ * would be sent again.
+ */
 async function settle(lane: Lane, taken: TakenMessage, delivery: Delivery): Promise<void> {
   const { log, random, channel, cut } = lane;
   const facts = { channel, kind: taken.kind, id: taken.uid, attempts: taken.attempts };

@@ -14,7 +14,7 @@ export type SmtpSettings = {
   /** `Name <address>` or an address. */
   readonly from: string;
   readonly timeoutMs: number;
-  /** Of message ids: the host under which customers know central. */
+  /** The host in message ids, under which customers know central. */
   readonly idHost: string;
 };
 
@@ -88,7 +88,7 @@ function isTimeout({ reason }: AbortSignal): boolean {
   return reason instanceof DOMException && reason.name === "TimeoutError";
 }
 
-/** Of a server that said nothing it is not known yet whether it is there. */
+/** Classifies a failure. While a server has said nothing, it is not known whether it is there. */
 function failureOf(error: unknown): Delivery {
   const reason = messageOf(error).slice(0, 500);
   const member = (name: string): unknown =>

@@ -46,7 +46,7 @@ export class SenderTelemetry {
   readonly #health: Health;
   readonly #metrics;
   #lastFailure = "";
-  /** By the last attempt. One mail that is not taken yet says nothing of the server. */
+  /** Whether the last attempt failed. One mail that is not taken yet says nothing of the server. */
   #isDown = false;
   #downSinceMs: number | undefined;
 

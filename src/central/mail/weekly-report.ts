@@ -11,7 +11,7 @@ export type WeeklyFacts = {
   readonly traffic: readonly ReportedTraffic[];
   readonly before: readonly ReportedTraffic[];
   readonly clears: number;
-  /** Of unreviewed bots. */
+  /** The requests of unreviewed bots. */
   readonly botRequests: number;
   readonly deployments: readonly ReportedDeployment[];
 };

@@ -142,7 +142,7 @@ export function keyFileOf(settings: CentralSettings): string {
   return settings.key_file ?? join(settings.state_dir, "central.key");
 }
 
-/** What stands in `config/central.yaml`. */
+/** Returns the text of `config/central.yaml`. */
 export function centralDefaults(): string {
   return renderSettings(
     "accel-central: every key with its default. Keys left out have the value shown here.",

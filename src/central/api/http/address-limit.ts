@@ -7,9 +7,9 @@ import type { ResourceDeps } from "../deps.ts";
 export type AddressLimit = {
   /** Takes one, or tells how many milliseconds until there is one. */
   take(address: string): number;
-  /** What was taken was not meant by the limit. */
+  /** Gives back what was taken by a request that the limit is not meant for. */
   give(address: string): void;
-  /** As `take`, without taking. */
+  /** Returns the wait of a `take`, without taking. */
   waitMs(address: string): number;
 };
 

@@ -26,7 +26,7 @@ export function describedDocument(): JsonObject {
   return openApiDocument(describedSubjects());
 }
 
-/** As it is served, printed and kept in docs/. */
+/** Returns the document as it is served, printed and kept in docs/. */
 export function describedText(): string {
   return `${JSON.stringify(describedDocument(), undefined, 2)}\n`;
 }

@@ -12,7 +12,7 @@ export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
 /** A request on its way through an endpoint. */
 export type Context = {
-  /** Of the path, decoded. Throws for a name that the path does not have. */
+  /** Returns a parameter of the path, decoded. Throws for a name that the path does not have. */
   readonly param: (name: string) => string;
   readonly query: URLSearchParams;
   readonly clientAddress: string;
@@ -37,7 +37,9 @@ export type Incoming = { readonly type: string; readonly bytes: AsyncIterable<Ui
 
 export type EndpointCall<T, A> = Context & { readonly body: T; readonly actor: A };
 
-/** What the OpenAPI document tells of an endpoint beside its body. Tests hold every answer against it. */
+/**
+ * The words about an endpoint in the OpenAPI document, beside its body. Tests hold every answer against them.
+ */
 export type Told = {
   readonly method: Method;
   /** Below the prefix, parameters as `:name`, with the slash at the end. */
@@ -66,7 +68,7 @@ type Finish<A> = (call: EndpointCall<unknown, A>, answer: Answer) => Promise<Ans
 
 type ForUsers<T> = Common<T> & {
   readonly handle: (call: EndpointCall<T, Actor>) => Promise<Answer>;
-  /** From what was stored to what is sent, after the commit and for each repetition. */
+  /** Turns what was stored into what is sent, after the commit and for each repetition. */
   readonly finish?: Finish<Actor>;
 };
 type ForAnyone<T> = Common<T> & {
@@ -77,7 +79,7 @@ export type Accepted =
   | { readonly ok: false; readonly answer: Answer }
   | {
       readonly ok: true;
-      /** Without what is ignored. */
+      /** The body without the fields that are ignored. */
       readonly body: Json;
       readonly handle: (context: Context, actor: Actor | undefined) => Promise<Answer>;
     };
@@ -101,7 +103,7 @@ export function forUsers<T>(spec: ForUsers<T>): Endpoint {
   return withUser(spec, "token");
 }
 
-/** For users whom the operator lets publish; they come with name and password. */
+/** Makes an endpoint for users whom the operator lets publish; they come with name and password. */
 export function forPublishers<T>(spec: ForUsers<T>): Endpoint {
   return withUser(spec, "basic");
 }

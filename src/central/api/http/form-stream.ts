@@ -3,11 +3,14 @@
 export type FormPart = {
   readonly name: string;
   readonly fileName: string | undefined;
-  /** To be read before the next part is asked for; what is left of it is passed over. */
+  /**
+   * The content of the part; it must be read before the next part is asked for, and what is left of it is
+   * passed over.
+   */
   readonly content: AsyncGenerator<Buffer, void, undefined>;
 };
 
-/** What came is no form. Anything else that is thrown comes from the connection. */
+/** The body is no form. Any other error comes from the connection. */
 export class FormFault extends Error {}
 
 const headBytesMax = 8_192;
@@ -27,7 +30,10 @@ export function formBoundary(contentType: string): string | undefined {
 export class FormStream {
   readonly #source: AsyncIterator<Uint8Array>;
   readonly #boundary: Buffer;
-  /** As if the first boundary had a line before it, like the others. */
+  /**
+   * Bytes not yet parsed. They begin with a line end, as if the first boundary had a line before it like the
+   * others.
+   */
   #held: Buffer = Buffer.from(lineEnd);
 
   constructor(bytes: AsyncIterable<Uint8Array>, boundary: string) {

@@ -10,7 +10,10 @@ import type { IdempotentCall } from "../../store/engine/idempotency.ts";
 import type { CustomerUnit } from "../../store/people/customer-store.ts";
 
 const keyCharsMax = 255;
-/** Without credentials the key alone tells who may have the answer, with its token, from all others behind one address: it is one that nobody else comes upon. */
+/**
+ * The least length of a key without credentials. Such a key, with its token, alone tells who may have the
+ * answer from all others behind one address, so nobody else must come upon it.
+ */
 const anyonesKeyCharsMin = 16;
 
 /** Undefined where there is no key; a text says what is wrong with it. The same request is the same path and the same fields, however they are spelled. */

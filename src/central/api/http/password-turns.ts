@@ -3,9 +3,9 @@
 
 import { addressGroups } from "../../../core/addresses/address-group.ts";
 
-/** Of an IPv4 address or a /48; who was right before is not counted. */
+/** The most attempts that wait of an IPv4 address or a /48; whoever was right before is not counted. */
 const waitingPerAddress = 8;
-/** Of all: half a minute. */
+/** The most attempts that wait at all: half a minute. */
 const waitingMax = 1_000;
 
 export class PasswordTurns {

@@ -14,7 +14,7 @@ export function idOf(text: string): number {
   return /^[1-9]\d{0,14}$/.test(text) ? Number(text) : 0;
 }
 
-/** What a path has in the place of an id, for refusals: as it is, or quoted with what an id is. */
+/** Shows in refusals what a path has in the place of an id: as it is, or quoted and with what an id is. */
 export function shownId(text: string): string {
   if (/^[1-9]\d*$/.test(text) && text.length <= idCharsShown) return text;
   const shown = JSON.stringify(text.slice(0, nameCharsMax));

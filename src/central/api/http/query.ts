@@ -7,7 +7,7 @@ import type { Told } from "./endpoint.ts";
 const listParameters = ["limit", "after"];
 /** Clients of other services send it everywhere; JSON is what they get. */
 const formatParameter = "format";
-/** Of one request; of more than that only the first are named. */
+/** The most faults of one request that are named. */
 const faultsMax = 20;
 const nameCharsShown = 100;
 

@@ -19,7 +19,7 @@ export type AskedRequest = {
   readonly params: Readonly<Record<string, string | undefined>>;
   readonly address: string;
   readonly actor: Actor | undefined;
-  /** Without what is ignored. */
+  /** The body without the fields that are ignored. */
   readonly body: Json;
   /** Under which call its answer is repeated; of a body that came in a stream it is known when the change is made. */
   readonly once: (body: Json) => IdempotentCall | undefined;

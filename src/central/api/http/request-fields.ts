@@ -99,7 +99,7 @@ function refused(answer: Answer): BodyFound {
   return { ok: false, answer };
 }
 
-/** Of what is shown back. */
+/** Shortens a text that is shown back. */
 function shown(text: string): string {
   return JSON.stringify(text.slice(0, 100));
 }

@@ -25,7 +25,7 @@ export function statusOf(response: ServerResponse): number | null {
   return response.headersSent ? response.statusCode : null;
 }
 
-/** Of bodies whose length was told before. */
+/** Returns the size of a body whose length was told before. */
 function bytesOf(name: string, length: unknown): Readonly<Record<string, number>> {
   return length === undefined ? {} : { [name]: Number(length) };
 }
@@ -44,7 +44,7 @@ export function requestIds(randomBytes: (count: number) => Uint8Array): () => st
   };
 }
 
-/** Of the client, through the proxies that are trusted. */
+/** Returns the client's address, through the proxies that are trusted. */
 export function visitorAddress(clients: ClientAddresses, request: IncomingMessage): string {
   const peer = clients.ofPeer(request.socket.remoteAddress);
   if (peer === undefined) return "unknown";

@@ -56,7 +56,7 @@ function sendJson(
   response.end(text);
 }
 
-/** Where a list goes on, and how much of it is wanted; undefined limit: all. */
+/** Where a list goes on, and how much of it is wanted; an undefined limit is all. */
 export type ListQuery = { readonly after: number; readonly limit: number | undefined };
 
 export function parseListQuery(query: URLSearchParams): ListQuery | undefined {

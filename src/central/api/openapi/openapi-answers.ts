@@ -140,14 +140,14 @@ export function media(schema: unknown, components: Components): JsonObject {
   return { schema: shown, examples: Object.fromEntries(examples) };
 }
 
-/** Of a choice, those of its branches. */
+/** Returns the examples of a schema; for a choice, those of its branches. */
 function examplesOf(schema: unknown): readonly unknown[] {
   const { examples, anyOf } = jsonObjectOf(schema);
   if (Array.isArray(examples)) return examples;
   return Array.isArray(anyOf) ? anyOf.flatMap((branch) => examplesOf(branch)) : [];
 }
 
-/** Of all lists. */
+/** The parameters of all lists. */
 export const listParameters: JsonObject = {
   Limit: {
     name: "limit",

@@ -22,7 +22,7 @@ function refName(schema: JsonObject): string | undefined {
   return typeof $ref === "string" ? $ref.slice($ref.lastIndexOf("/") + 1) : undefined;
 }
 
-/** Such as `array of Domain`, with limits. */
+/** Names a type, such as `array of Domain`, with its limits. */
 function typeOf(schema: JsonObject): string {
   const name = refName(schema);
   if (name !== undefined) return `<a href="#schema-${escapeHtml(name)}">${escapeHtml(name)}</a>`;

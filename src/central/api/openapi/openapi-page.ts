@@ -39,7 +39,7 @@ nav span { min-width: 3.1rem; font-size: .65rem; }
 
 const styleDigest = createHash("sha256").update(style).digest("base64");
 
-/** Nothing but this style: no script, no picture, no frame, no form. */
+/** Allows this style and nothing else: no script, no picture, no frame, no form. */
 export const openApiPagePolicy = `default-src 'none'; style-src 'sha256-${styleDigest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 
 const methods = ["get", "post", "put", "delete"] as const;
@@ -118,7 +118,7 @@ function section(name: string, shown: readonly Shown[], document: JsonObject): s
   return `<section><h2>${escapeHtml(name)}</h2>\n${articles.join("\n")}\n</section>`;
 }
 
-/** What a reference of the document leads to. */
+/** Returns what a reference of the document leads to. */
 function resolved(document: JsonObject, value: JsonObject): JsonObject {
   const { $ref } = value;
   if (typeof $ref !== "string") return value;

@@ -2,7 +2,7 @@
 
 export type JsonObject = { readonly [key: string]: unknown };
 
-/** What was given a place, by title. */
+/** The schemas that were given a place, by title. */
 export type Components = Map<string, JsonObject>;
 
 export const jsonObjectOf = (value: unknown): JsonObject =>
@@ -26,7 +26,7 @@ export function shownSchema(schema: unknown, components: Components): JsonObject
   return { $ref: `#/components/schemas/${title}` };
 }
 
-/** In place, whatever its title. */
+/** Shows a schema in place, whatever its title. */
 export function shownInline(schema: unknown, components: Components): JsonObject {
   const child = (value: unknown): unknown =>
     typeof value === "boolean" ? value : shownSchema(value, components);

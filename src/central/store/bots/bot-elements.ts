@@ -24,8 +24,8 @@ export function addressOf(key: Uint8Array): bigint {
 }
 
 /**
- * Of all bots of the customer, but for those that hold more than `botMax`: only the operator's import makes such. They are asked for only where the total could
- * be above `most`.
+ * Counts the elements of all bots of the customer, but for bots with more than `botMax`, which only the
+ * operator's import makes. They are asked for only where the total could be above `most`.
  */
 export async function customerElements(
   { tx }: Work,

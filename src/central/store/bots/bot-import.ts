@@ -28,7 +28,7 @@ import type { Work } from "../engine/work.ts";
 export type BotImport = {
   /** A main domain or a sub-domain. */
   readonly domain: string;
-  /** Where several customers have it. */
+  /** The customer, where several have the domain. */
   readonly customerId: number | undefined;
   readonly set: BotSet;
   readonly bot: string;
@@ -50,7 +50,7 @@ type Transact = <T>(action: (work: Work) => Promise<Ended<T>>) => Promise<Done<T
 const faultsShown = 20;
 /** Held to be put in order, 200 bytes each: an index that is written without order is written as often as it has rows. */
 const heldMax = 250_000;
-/** What others wait for at most, some 30 ms. */
+/** The most rows of a commit: others wait for it, some 30 ms. */
 const rowsPerCommit = 2_000;
 /** Between two turns of the event loop, 5 ms. */
 const rowsPerTurn = 500;
@@ -218,7 +218,7 @@ async function domainOf({ tx }: Work, host: string, customerId?: number): Promis
   return one.id;
 }
 
-/** Those that were not there yet. */
+/** Inserts and returns those that were not there yet. */
 async function insert(
   { tx }: Work,
   botId: number,

@@ -9,7 +9,10 @@ import type { PageRange, Work } from "../engine/work.ts";
 /** Read in one go, in the order of the key, which costs some 3 ms; sorted here, which SQLite does ten times slower. */
 const elementsPerTurn = 10_000;
 
-/** In order of id. Gives the event loop a turn after so many elements: lists that operators import have a million. */
+/**
+ * Lists records in order of id. Gives the event loop a turn after so many elements: lists that operators
+ * import have a million.
+ */
 export async function listBotRecords(
   work: Work,
   customerId: number,

@@ -24,7 +24,7 @@ export type BotRewrite = Contents & {
   readonly before: BotHeld | undefined;
 };
 
-/** What differs from before, as texts. */
+/** The difference from before, as texts. */
 export type RewriteChange = {
   readonly added: readonly string[];
   readonly removed: readonly string[];

@@ -18,7 +18,7 @@ import type { Work } from "../engine/work.ts";
 export type Staged = Contents & { readonly botId: number };
 
 export type StagedOutcome = {
-  /** Of the set, which holds `set_count` elements in it. Unchanged where nothing changed. */
+  /** The version of the set, which holds `set_count` elements. It is unchanged if nothing changed. */
   readonly version: number;
   readonly set_count: number;
   readonly bot_count: number;

@@ -45,7 +45,7 @@ export type SetChange = {
   readonly added: readonly SetElement[];
   readonly removed: readonly SetElement[];
 };
-/** Of the set or of one bot. */
+/** The contents of the set or of one bot. */
 export type Contents = { readonly count: number; readonly digest: string };
 
 /** Elements of one bot came or went and are written already; a change of nothing is no version. */
@@ -181,7 +181,7 @@ async function keep(work: Work, setId: number, { added, removed }: SetChange): P
     await work.tx.insertInto("bot_changes").values(part).execute();
 }
 
-/** What is left of changes of which one may take back the other. */
+/** Returns what is left of changes of which one may take back the other. */
 async function keptChange({ tx }: Work, setId: number): Promise<SetChange> {
   const rows = await tx
     .selectFrom("bot_changes")

@@ -123,7 +123,10 @@ async function detach(
   return { outcome: "detached", botId };
 }
 
-/** Nothing of the ranges, which follow one another, is attached as it is. Is a larger element, which holds one of them? */
+/**
+ * Returns, for ranges that follow one another and of which none is attached as it is, whether a larger
+ * element holds one of them.
+ */
 async function notAttached(
   { tx }: Work,
   botSetId: number,

@@ -6,7 +6,7 @@
 import type { JournalBody } from "../../../wire/journal.ts";
 
 export type StoredPolicy = {
-  /** As stored: 1, 0, or null where nothing was said. */
+  /** The general policy as stored: 1, 0, or null if nothing was said. */
   readonly general: number | null;
   readonly perDomain: ReadonlyMap<string, number>;
   readonly pairs: readonly {
@@ -66,7 +66,7 @@ export function effectivePolicies(
 
 type Bots = { readonly allow: ReadonlySet<string>; readonly deny: ReadonlySet<string> };
 
-/** Without a domain it is the general one. */
+/** An access; without a domain it is the general one. */
 type Access = { readonly said: number | null; readonly policyOf?: string };
 
 function effective(

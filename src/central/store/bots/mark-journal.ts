@@ -54,13 +54,13 @@ export class MarkJournal implements AsyncDisposable {
     });
   }
 
-  /** What waits is told first. */
+  /** Ends after telling what waits. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ended.abort();
     await this.#running;
   }
 
-  /** Never rejects: what fails is tried again, at the latest at the next start. */
+  /** Tells the journals. Never rejects: what fails is tried again, at the latest at the next start. */
   async #run(): Promise<void> {
     while (this.#waiting.size > 0) {
       await this.#rest(this.#toldMs + this.#windowMs - performance.now());

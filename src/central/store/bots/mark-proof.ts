@@ -6,7 +6,7 @@ import { sitesOfDomain } from "../journal/links.ts";
 import { isAbsent, readProof, type Proof, type ReceiptSeen } from "../journal/proof.ts";
 import type { Work } from "../engine/work.ts";
 
-/** Of a customer. */
+/** The set of a customer. */
 export type SetPlace = {
   readonly customerId: number;
   /** A main domain or a sub-domain. */
@@ -24,8 +24,9 @@ export type MarkFound = {
 export function markProofs(work: Work) {
   return {
     /**
-     * What is proved by now of the version that `before` was about; without it, of the newest. A set that changes all the time is proved by whichever of its
-     * entries is receipted: those that `before` saw are looked at, too. Undefined: there is no such set.
+     * Returns what is proved by now of the version that `before` was about; without it, of the newest. A set
+     * that changes all the time is proved by whichever of its entries is receipted, so those that `before`
+     * saw are looked at, too. Undefined means that there is no such set.
      */
     async state(place: SetPlace, before?: MarkFound): Promise<MarkFound | undefined> {
       const set = await setAt(work, place);

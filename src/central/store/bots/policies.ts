@@ -7,7 +7,7 @@ import { pacedParts } from "../engine/parts.ts";
 import type { Work } from "../engine/work.ts";
 
 export type BotPair = { readonly domain: string; readonly bot: string };
-/** What is undefined stays as it is; null says "not set". */
+/** A change: undefined leaves a value as it is; null says "not set". */
 export type PolicyChange = {
   readonly allow: readonly BotPair[] | undefined;
   readonly deny: readonly BotPair[] | undefined;
@@ -19,10 +19,13 @@ export type PolicyChange = {
 
 export type PolicyChanged =
   | { readonly outcome: "changed" }
-  /** What follows from it for all hosts is more than an agent can be told. */
+  /** The policies that follow for all hosts are more than an agent can be told. */
   | { readonly outcome: "too-large"; readonly bytes: number; readonly bytesMax: number };
 
-/** Of the effective policies of all hosts of a customer as JSON: half of what a message of the channel may have. */
+/**
+ * The most bytes of the effective policies of all hosts of a customer as JSON: half of what a message of the
+ * channel may have.
+ */
 const effectiveBytesMax = 4 * 2 ** 20;
 
 export function policies(work: Work) {

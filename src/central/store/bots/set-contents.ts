@@ -31,7 +31,10 @@ export class SetContents {
     this.#deps = deps;
   }
 
-  /** Of the set as the transaction sees it. Throws where the elements are not those that the set's row promises. */
+  /**
+   * Returns the blob of the set as the transaction sees it. Throws if the elements are not those that the
+   * set's row promises.
+   */
   async blobOf(tx: Tx, set: BotSetRow): Promise<Sha256> {
     const { store, blobs, now } = this.#deps;
     const known = await store

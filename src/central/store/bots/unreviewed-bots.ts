@@ -14,7 +14,7 @@ type Bot = {
 export type UnreviewedRecord = {
   readonly id: number;
   readonly name: string;
-  /** Of the domain itself, of all domains; null: not set. */
+  /** The policy of the domain itself, and the one of all domains; null is not set. */
   readonly access: { readonly own: boolean | null; readonly general: boolean | null };
   /** Sub-domains with a policy of their own, in order of name. */
   readonly subDomains: readonly { readonly name: string; readonly own: boolean }[];
@@ -22,7 +22,7 @@ export type UnreviewedRecord = {
   readonly bots: readonly Bot[];
 };
 
-/** Of a domain; the others are summed in `other`. */
+/** The most bots shown of a domain; the others are summed in `other`. */
 const botsShownMax = 1_000;
 
 export function unreviewedBots(work: Work) {

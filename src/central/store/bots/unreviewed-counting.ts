@@ -14,9 +14,12 @@ type Row = {
   requests: number;
 };
 
-/** What customers see covers so many days. */
+/** The days that customers see. */
 export const unreviewedDays = 30;
-/** Of a domain and day: names that nobody describes, each agent's own included. What comes behind them is summed in `other`. */
+/**
+ * The most names of a domain and day that nobody describes, each agent's own included. Further ones are
+ * summed in `other`.
+ */
 const ownNamesMax = 500;
 /** Longer than any repetition of a batch can be under way. */
 const batchDays = 7;
@@ -24,7 +27,7 @@ const dayMs = 86_400_000;
 /** Five values a row. */
 const rowsPerStatement = 1_000;
 
-/** In a transaction. Of domains that are not linked to the site nothing is kept. */
+/** Adds counts in a transaction. Nothing is kept of domains that are not linked to the site. */
 export async function addUnreviewed(
   db: Queries,
   deploymentSiteId: number,

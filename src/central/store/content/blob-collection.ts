@@ -22,7 +22,7 @@ import { parts } from "../engine/parts.ts";
 export type BlobCollectionDeps = {
   readonly store: Store;
   readonly blobs: BlobFiles;
-  /** Where the blobs lie. */
+  /** The directory in which the blobs lie. */
   readonly directory: string;
   readonly randomBytes: (count: number) => Uint8Array;
 };
@@ -36,7 +36,7 @@ export type BlobsCollected = {
 export const keptMs = 3 * 86_400_000;
 const rowsAtOnce = 500;
 const digestInText = /"sha256":"([0-9a-f]{64})"/g;
-/** Of a match that a piece ends in. */
+/** The characters of a match in which a piece may end. */
 const overlapChars = 80;
 
 /** Throws INTERNAL where a manifest is damaged; nothing has gone then. Ends early, with what went until then, when `stop` aborts. */
@@ -115,7 +115,7 @@ async function addNamed(
     throw new AccelError("STORE_DAMAGED", `the manifest blob ${manifest} is damaged`);
 }
 
-/** As long as was worked: agents and customers are waited for by nobody else. */
+/** Rests as long as it worked: agents and customers wait for nobody else here. */
 async function rest(beganMs: number, stop: AbortSignal): Promise<void> {
   await sleep(performance.now() - beganMs, stop);
 }

@@ -54,7 +54,7 @@ export class BlobFiles {
   #rows: BlobRow[] = [];
   #committing: Promise<void> | undefined;
 
-  /** By `openBlobs`. */
+  /** Called by `openBlobs`. */
   constructor(directory: string, store: Store, now: () => Date) {
     this.#directory = directory;
     this.#store = store;
@@ -92,7 +92,7 @@ export class BlobFiles {
     return found?.size === row.size ? row.size : undefined;
   }
 
-  /** Of a blob that `sizeOf` found; both positions included. */
+  /** Streams a blob that `sizeOf` found; both positions are included. */
   stream(sha256: Sha256, first: number, last: number): Readable {
     return createReadStream(this.#path(sha256), { start: first, end: last });
   }
@@ -102,7 +102,7 @@ export class BlobFiles {
     return [...new Set(wanted)].filter((sha256) => !found.has(sha256));
   }
 
-  /** Of those that are there, as their rows say. Whoever asks may name them within days. */
+  /** Returns the sizes of those that are there, as their rows say. Whoever asks may name them within days. */
   async sizes(wanted: readonly Sha256[]): Promise<ReadonlyMap<Sha256, number>> {
     const sizes = new Map<Sha256, number>();
     for (const part of parts([...new Set(wanted)], askedAtOnce)) {
@@ -118,7 +118,7 @@ export class BlobFiles {
     return sizes;
   }
 
-  /** What is made piece by piece; durable when it resolves. Throws what `body` throws. */
+  /** Writes what is made piece by piece; it is durable when this resolves. Throws what `body` throws. */
   async write(body: AsyncIterable<Uint8Array>): Promise<Sha256> {
     const staged = join(this.#directory, "tmp", randomBytes(12).toString("hex"));
     try {
@@ -158,7 +158,10 @@ export class BlobFiles {
     }
   }
 
-  /** Until it is disposed nothing is removed: who means to is told that nothing went, and comes again another night. */
+  /**
+   * Keeps everything until it is disposed. Whoever means to remove is told that nothing went, and comes again
+   * another night.
+   */
   async keepAll(): Promise<Disposable> {
     await this.#removing.run(() => void this.#keepers++);
     return { [Symbol.dispose]: () => void this.#keepers-- };
@@ -169,7 +172,10 @@ export class BlobFiles {
     await this.removeAll([sha256], undefined);
   }
 
-  /** Those that nobody asked for since; who stores or asks meanwhile finds all of a blob or nothing of it. Those that went. */
+  /**
+   * Removes the blobs that nobody asked for since, and returns them. Whoever stores or asks meanwhile finds
+   * all of a blob or nothing of it.
+   */
   async removeAll(
     sha256s: readonly Sha256[],
     since: Date | undefined,
@@ -205,7 +211,10 @@ export class BlobFiles {
     });
   }
 
-  /** With those that nobody is storing; whoever begins to meanwhile waits for the end. One at a time. */
+  /**
+   * Acts on those that nobody is storing, one action at a time; whoever begins to store one meanwhile waits
+   * for the end.
+   */
   async #excluding<T>(
     sha256s: readonly Sha256[],
     nothing: T,

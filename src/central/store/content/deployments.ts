@@ -8,7 +8,7 @@ import { listedOf } from "../journal/proof.ts";
 import { tagsOf } from "../engine/tags.ts";
 import type { Work } from "../engine/work.ts";
 
-/** What is not known is undefined. */
+/** The facts about an instance; one that is not known is undefined. */
 export type InstanceFacts = {
   readonly instanceId: string;
   readonly lastSeen: string;

@@ -8,13 +8,13 @@ import type { Queries } from "../engine/database.ts";
 import type { StoreTables } from "../engine/schema.ts";
 
 export type AlertRules = {
-  /** Of `latency_buckets`: what is not within is slow. Seconds. */
+  /** An answer above this many seconds, a bound of `latency_buckets`, is slow. */
   readonly slowAboveS: number;
   readonly slowPercent: number;
   readonly slowRequests: number;
 };
 
-/** As the settings have them by default. */
+/** The rules as the settings have them by default. */
 const usualRules: AlertRules = { slowAboveS: 2, slowPercent: 50, slowRequests: 5 };
 
 type Domain = Report["domains"][number];
@@ -28,7 +28,10 @@ type Sample = {
   readonly badRequests: number;
 };
 
-/** In a transaction, before the report is stored in place of the one before. Of domains that are not linked to the site nothing is kept. */
+/**
+ * Notes the domains of a report in a transaction, before the report replaces the one before. Nothing is kept
+ * of domains that are not linked to the site.
+ */
 export async function noteDomains(
   db: Queries,
   deploymentSiteId: number,
@@ -121,7 +124,7 @@ export function samplesOf(
   ];
 }
 
-/** Where nobody asked; what visitors met says more. */
+/** Judges by the active checks where no visitor asked; what visitors met says more. */
 function byChecks({ checks }: Backend): Sample["verdict"] {
   return checks === undefined ? undefined : checks === "down" ? "bad" : "good";
 }

@@ -208,7 +208,7 @@ async function putSubDomain(
   return "done";
 }
 
-/** With its links, versions, marks and policies; its sites are told. */
+/** Removes a domain with its links, versions, marks and policies, and tells its sites. */
 export async function removeDomain(work: Work, id: number): Promise<void> {
   const { tx } = work;
   const { customer_id: customerId, name } = await tx

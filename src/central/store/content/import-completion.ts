@@ -18,7 +18,7 @@ import type { Queries, Store, Tx } from "../engine/database.ts";
 type Blobs = {
   read(sha256: Sha256): Promise<Uint8Array | undefined>;
   sizeOf(sha256: Sha256): Promise<number | undefined>;
-  /** Of those that are there. */
+  /** Returns the sizes of those that are there. */
   sizes(wanted: readonly Sha256[]): Promise<ReadonlyMap<Sha256, number>>;
 };
 
@@ -114,7 +114,10 @@ export async function judgeImport(
 
 const otherSize = (what: string): string => `${what} has another size than the manifest says`;
 
-/** What is wrong with the contents that the manifest names, as they are stored. In pieces: there may be a million. */
+/**
+ * Says what is wrong with the contents that the manifest names, as they are stored. It looks in pieces: there
+ * may be a million.
+ */
 async function contentFault(
   { blobs, judge }: ImportDeps,
   { digests, sizes }: ManifestFacts,
@@ -171,7 +174,7 @@ function describeDevloveErrors(
   return `the devlove file is not valid: ${firstOf(reasons)}`;
 }
 
-/** Nothing happens to an import that has ended. */
+/** Ends an import. One that has ended stays as it is. */
 export async function endImport(
   tx: Tx,
   importId: string,

@@ -4,7 +4,9 @@ import type { Queries } from "../engine/database.ts";
 import { failImport } from "./import-completion.ts";
 import { seenLatelyMs } from "../journal/proof.ts";
 
-/** Where no agent ever was: long enough to start one, short enough to notice a wrong deployment. */
+/**
+ * The deadline where no agent ever was: long enough to start one, short enough to notice a wrong deployment.
+ */
 const neverSeenMs = 600_000;
 /** An agent that is away begins when it comes back; one that is away for longer than a day is not counted on. */
 const awayMs = 86_400_000;

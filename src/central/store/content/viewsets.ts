@@ -7,7 +7,7 @@ import { isAbsent, readProof } from "../journal/proof.ts";
 import type { Tx } from "../engine/database.ts";
 import type { PageRange, Work } from "../engine/work.ts";
 
-/** What a manifest is composed of. */
+/** The parts of which a manifest is composed. */
 export type ActivationBasis = {
   readonly viewsetId: number;
   readonly schema: string;
@@ -157,7 +157,7 @@ async function activatedAt(
   return activations;
 }
 
-/** What an agent told of the version that it serves instead. */
+/** Reads what an agent told of the version that it serves instead. */
 function servingOf(told: unknown): DeploymentActivation["serving"] {
   if (typeof told !== "object" || told === null) return undefined;
   const { viewset_id: id, viewset_name: name } = { ...told } as Record<string, unknown>;

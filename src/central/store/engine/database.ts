@@ -10,11 +10,11 @@ import { PacedSqliteDialect } from "./paced-dialect.ts";
 import type { StoreTables } from "./schema.ts";
 
 export type Store = Kysely<StoreTables>;
-/** What every query function takes: part of a transaction, or the store itself for single reads. */
+/** The transaction that every query function takes: a part of one, or the store itself for single reads. */
 export type Tx = Transaction<StoreTables>;
 export type Queries = Store | Tx;
 
-/** Of pages: the indexes of a million elements are 100 MiB. */
+/** The cache of pages: the indexes of a million elements are 100 MiB. */
 const cacheKiB = 65_536;
 
 /** Creates and migrates. Throws DATABASE_NEWER for a store of a newer release, STORE_DAMAGED for what is no intact database, DISK_FAILED for a disk that refuses. */

@@ -5,7 +5,7 @@ import { siteWithSecret } from "../journal/site-secret.ts";
 import { addKey } from "../vault/symmetric-keys.ts";
 import type { Work } from "./work.ts";
 
-/** Of one transaction. */
+/** The most sites of one transaction. */
 const sitesAtOnce = 50;
 
 export type FirstKeysDeps = {

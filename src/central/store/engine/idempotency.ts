@@ -6,7 +6,7 @@ export type IdempotentCall = {
   /** Who may repeat it: a user; where there is none, an address with this very request. */
   readonly scope: string;
   readonly key: string;
-  /** Of method, path and body. */
+  /** The digest of method, path and body. */
   readonly requestDigest: string;
 };
 

@@ -330,8 +330,9 @@ const positions = `
 `;
 
 /**
- * Where in each journal a bot set was told last: the receipts of that entry prove that marks are in force. Sets that were told before have no row until their next
- * change, or the next link: what is proved of them is not known.
+ * Adds where in each journal a bot set was told last: the receipts of that entry prove that marks are in
+ * force. A set that was told before has no row until its next change or link; what is proved of it is not
+ * known.
  */
 const setDeployments = `
   CREATE TABLE bot_set_deployments (

@@ -30,7 +30,7 @@ export type StoreTables = {
     may_publish: number;
     may_read_logs: number;
     date_joined: string;
-    /** Nothing of a locked user is let in; null: not locked. */
+    /** When the user was locked, who is let in nowhere since; null if not locked. */
     when_locked: string | null;
   };
   /** Customer API tokens: SHA-256 in hex of the token. */
@@ -89,7 +89,9 @@ export type StoreTables = {
     when_created: string;
     when_obsoleted: string | null;
   };
-  /** Where the latest activation of a domain stands in the journal of each deployment; its receipts are the proof. */
+  /**
+   * The place of a domain's latest activation in the journal of each deployment; its receipts are the proof.
+   */
   viewset_deployments: {
     domain_id: number;
     deployment_site_id: number;
@@ -124,21 +126,24 @@ export type StoreTables = {
     version: number;
     count: number;
     digest: string;
-    /** What the journals tell of. Where it is behind `version`, `bot_changes` has the rest. */
+    /** The version that the journals tell of. Where it is behind `version`, `bot_changes` has the rest. */
     journaled_version: Generated<number>;
     /** Elements that changed since then. More than an entry may hold: they are not kept, the entry names the set by its digest. */
     pending: Generated<number>;
     /** The largest count from which the set came down by what was asked for. */
     meant_from: Generated<number>;
   };
-  /** Where the last entry of a set stands in the journal of each deployment, and the version that it leads to; its receipts are the proof. */
+  /**
+   * The place of a set's last entry in the journal of each deployment, and the version that it leads to; its
+   * receipts are the proof.
+   */
   bot_set_deployments: {
     bot_set_id: number;
     deployment_site_id: number;
     version: number;
     seq: number;
   };
-  /** In order: what the journals are still to be told. */
+  /** The changes, in order, that the journals are still to be told. */
   bot_changes: { id: Id; bot_set_id: number; is_added: number; bot: string; range: string };
   /** Whole sets that were made blobs, by the set's digest. */
   bot_set_contents: { digest: string; blob: string; when_created: string };
@@ -155,7 +160,7 @@ export type StoreTables = {
   /** Each is one CIDR range, so two of them are nested or disjoint. Those without a row in `bots` are not in force. */
   bot_elements: {
     bot_id: number;
-    /** Of the bot: what is asked of addresses is asked of sets. */
+    /** The set of the bot: questions about addresses ask sets. */
     bot_set_id: number;
     range: string;
     family: number;
@@ -198,7 +203,10 @@ export type StoreTables = {
     instance_id: string;
     agent_version: string;
     edge: string | null;
-    /** With `epoch` and `chain`: the position that the instance told last, as it told it; another history's is kept as well. */
+    /**
+     * With `epoch` and `chain`, the position that the instance told last, as it told it; one of another
+     * history is kept as well.
+     */
     applied_seq: number;
     /** Null: the agent has no state of any store. */
     epoch: string | null;
@@ -314,11 +322,11 @@ export type StoreTables = {
     id: Id;
     /** Fixed when the message is written: it is in `Message-ID` and `Idempotency-Key` of each attempt. */
     uid: string;
-    /** What must not be sent twice has a key; null: no such rule. */
+    /** A key of what must not be sent twice; null if there is no such rule. */
     once_key: string | null;
     customer_id: number;
     channel: "mail" | "chat";
-    /** What it is about: a notification type, `recovery`, `bot_report`. */
+    /** The kind of message: a notification type, `recovery`, `bot_report`. */
     kind: string;
     /** An address, or `chat:<id>` of the channel. */
     recipient: string;
@@ -326,7 +334,7 @@ export type StoreTables = {
     sealed: string;
     state: "waiting" | "sent" | "failed";
     attempts: number;
-    /** Not before; of what is over, when its last attempt was due. Limits count by it. */
+    /** The earliest time to send it; of what is over, when its last attempt was due. Limits count by it. */
     due_at: string;
     /** Later it helps nobody. */
     expires_at: string;
@@ -347,9 +355,9 @@ export type StoreTables = {
     customer_id: number;
     channel: "email" | "monitor" | "report";
     type: string;
-    /** As it was given. */
+    /** The address as it was given. */
     email: string;
-    /** In lower case: one address, one subscription. */
+    /** The address in lower case: one address, one subscription. */
     email_key: string;
     state: "active" | "suspended" | "ended";
     suspended_until: string | null;
@@ -388,7 +396,7 @@ export type StoreTables = {
     when_begun: string;
     when_done: string | null;
   };
-  /** What a customer was told and is not to be told again. */
+  /** The facts that a customer was told and is not to be told again. */
   told_facts: { customer_id: number; fact: string; when_told: string };
   /** The release that an instance of a deployment was last seen with: there may be two of them, and not on one release. */
   instance_versions: {
@@ -406,9 +414,9 @@ export type StoreTables = {
     /** Since when no sample was good. */
     since: string;
     last_bad: string;
-    /** Since when its samples are good; null: the last one was bad. */
+    /** Since when its samples are good; null if the last one was bad. */
     good_since: string | null;
-    /** Of the last bad sample: requests, and those of them that were slow or failed. */
+    /** The requests of the last bad sample, and those of them that were slow or failed. */
     requests: number;
     bad_requests: number;
   };
@@ -421,7 +429,7 @@ export type StoreTables = {
     edge: string;
     when_fired: string;
   };
-  /** What visitors asked of a main domain, by day of the report (UTC). */
+  /** The visitors' requests to a main domain, by day of the report (UTC). */
   traffic_days: {
     domain_id: number;
     day: string;

@@ -6,7 +6,7 @@ import type { Store, Tx } from "./database.ts";
 
 type Action = (tx: Tx) => Promise<void>;
 
-/** At most a hundred syncs a second; a receipt is that much later. */
+/** The window of a shared commit: at most a hundred syncs a second, and a receipt is that much later. */
 const windowMs = 10;
 /** Some 100 ms of the store in one go. */
 const actionsMax = 250;

@@ -10,7 +10,7 @@ export type PageRange = { readonly after: number; readonly limit: number };
 
 export type Work = {
   readonly tx: Tx;
-  /** When the transaction began, ISO 8601: the one time of all that it writes. */
+  /** The start of the transaction, ISO 8601: the one time of all that it writes. */
   readonly at: string;
   readonly sealer: Sealer;
   readonly randomHex: (bytes: number) => string;

@@ -21,10 +21,10 @@ import { readBotSet, readSnapshot } from "./snapshot.ts";
 
 export type AgentStoreDeps = Omit<ReceiptDeps, "blobs" | "commits"> & {
   readonly blobs: BlobFiles;
-  /** For long reads, beside `store`. */
+  /** A store for long reads, beside `store`. */
   readonly reader: Store;
   readonly sealer: Sealer;
-  /** What counts as slow. */
+  /** The rules for what counts as slow. */
   readonly alertRules?: AlertRules;
 };
 
@@ -55,7 +55,7 @@ export async function openAgentStore(deps: AgentStoreDeps) {
     certificates: (siteId: number, sha256: Sha256) => certificatesBlob(store, siteId, sha256),
     saveHello: (siteId: number, hello: Hello) =>
       commits.run(async (tx) => saveHello(tx, siteId, hello, at())),
-    /** What it counts is added once. */
+    /** Saves a report; what it counts is added once. */
     saveReport: (siteId: number, report: Report) =>
       commits.run(async (tx) => saveReport(tx, siteId, report, at(), deps.alertRules)),
     /**

@@ -7,7 +7,7 @@ import { secretContext } from "./site-secret.ts";
 
 export type SiteSecrets = {
   readonly deploymentSiteId: number;
-  /** What is accepted now: the secret, and the one before it within its grace. */
+  /** The secrets that are accepted now: the secret, and the one before it within its grace. */
   readonly secrets: readonly string[];
   readonly deleted: boolean;
 };

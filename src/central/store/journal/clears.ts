@@ -57,7 +57,7 @@ export function clears(work: Work) {
 
     sites: async (domainId: number) => clearSites(work, domainId),
 
-    /** What is proved of it by now. */
+    /** Returns what is proved of a clear by now. */
     async state(customerId: number, clearId: string): Promise<ClearFound | undefined> {
       const clear = await tx
         .selectFrom("clears")
@@ -89,7 +89,9 @@ export function clears(work: Work) {
   };
 }
 
-/** Where a clear of the domain would be journaled; when an agent was seen there last. */
+/**
+ * Returns the sites whose journals a clear of the domain would go to, and when an agent was seen there last.
+ */
 async function clearSites({ tx }: Work, domainId: number): Promise<readonly ClearSite[]> {
   const rows = await tx
     .selectFrom("domain_links")

@@ -92,7 +92,7 @@ function standing(position: Position, at: string): InstanceChange {
 
 type Told = { agent_version?: string; edge?: string | null };
 
-/** What it says of itself, as it is stored; what it does not say stays as it is. */
+/** Returns what a report says of the instance, as it is stored; what it does not say stays as it is. */
 function toldOf({ agent_version, edge }: Pick<Report, "agent_version" | "edge">): Told {
   return {
     ...(agent_version !== undefined && { agent_version }),
@@ -154,7 +154,9 @@ async function onlyInstance(
   return second === undefined ? only?.instance_id : undefined;
 }
 
-/** What an instance proved of its site's journal, in its own words. What is not known is null. */
+/**
+ * The position that an instance proved in its site's journal, in its own words. What is not known is null.
+ */
 export type InstancePosition = {
   readonly instanceId: string;
   /** Everything up to here is done; null also where the position told belongs to another history than this store's. */
@@ -167,7 +169,10 @@ export type InstancePosition = {
   readonly logsConfirmedAt: string | null;
 };
 
-/** Where a deployment site's journal and its agents stand, for operators. Instances by last sight, newest first. */
+/**
+ * The position of a deployment site's journal and of its agents, for operators. Instances come by last sight,
+ * newest first.
+ */
 export type SitePosition = {
   readonly id: number;
   readonly name16: string;

@@ -33,7 +33,10 @@ export class JournalPages {
     });
   }
 
-  /** What stands behind a position. Of more than a few the sizes are asked for first, so that a page of large bodies is never read whole. */
+  /**
+   * Reads what stands behind a position. Of more than a few entries it asks for the sizes first, so that a
+   * page of large bodies is never read whole.
+   */
   async after(deploymentSiteId: number, afterSeq: number): Promise<JournalPart<JournalEntry>> {
     const few = await this.#few.ask({ deploymentSiteId, afterSeq });
     if (few.length < fewEntries) return { entries: few, isLast: true };

@@ -118,7 +118,7 @@ export async function journalHead(db: Queries, deploymentSiteId: number): Promis
   return { seq, chain };
 }
 
-/** Of those that there are. */
+/** Returns the heads of those sites that exist. */
 export async function journalHeads(
   db: Queries,
   deploymentSiteIds: readonly number[],

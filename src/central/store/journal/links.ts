@@ -200,7 +200,7 @@ async function announceSet(work: Work, set: BotSetRow, siteIds: readonly number[
   await noteEntries(work, set, entries);
 }
 
-/** Where the journals tell of the set: the receipts of these entries prove it. */
+/** Notes where the journals tell of the set: the receipts of these entries prove it. */
 export async function noteEntries(
   { tx }: Work,
   set: { readonly id: number; readonly version: number },

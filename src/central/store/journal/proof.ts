@@ -8,7 +8,7 @@ import type { Queries } from "../engine/database.ts";
 
 /** Three periods of the poll (60 s): an agent that is up was seen within. */
 export const seenLatelyMs = 180_000;
-/** For how long an instance that is silent is listed. */
+/** The time for which an instance that is silent is listed. */
 const toldForMs = 86_400_000;
 
 export type ProofState = "applied" | "pending" | "failed";
@@ -20,7 +20,7 @@ export type ReceiptSeen = {
   readonly detail: ReceiptDetail;
   readonly tookMs: number;
 };
-/** What one instance proved. */
+/** The proof of one instance. */
 export type InstanceProof = InstanceSeen & {
   readonly state: ProofState;
   readonly error: string | undefined;
@@ -31,9 +31,12 @@ export type Proof = {
   readonly state: ProofState;
   readonly error: string | undefined;
   readonly lastSeen: string | undefined;
-  /** Of the instances that count. */
+  /** The receipts of the instances that count. */
   readonly receipts: readonly ReceiptSeen[];
-  /** Those that count, and the others of the last day: one that is cut off goes on serving what it has. */
+  /**
+   * The instances that count, and the others of the last day: one that is cut off goes on serving what it
+   * has.
+   */
   readonly instances: readonly InstanceProof[];
 };
 

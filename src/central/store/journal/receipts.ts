@@ -24,7 +24,7 @@ export type ReceiptDeps = ImportDeps & {
   readonly now: () => Date;
 };
 
-/** Of one instance, in its order. */
+/** The receipts of one instance, in its order. */
 type Given = {
   readonly deploymentSiteId: number;
   readonly instanceId: string;
@@ -33,15 +33,15 @@ type Given = {
   readonly position: Position | undefined;
 };
 type Judgement = Awaited<ReturnType<typeof judgeImport>>;
-/** With what ends an import among them. */
+/** The receipts, with the imports that they end. */
 type Judged = Given & {
   readonly imports: ReadonlyMap<Receipt, string>;
   readonly judgements: ReadonlyMap<Receipt, Judgement>;
 };
 
-/** Of PostgreSQL's integer: 24 days. */
+/** The most that PostgreSQL's integer holds: 24 days. */
 const tookMsMax = 2 ** 31 - 1;
-/** Of one transaction: some 50 ms. */
+/** The most receipts of one transaction: some 50 ms. */
 const receiptsAtOnce = 1_000;
 
 export class ReceiptIntake {
@@ -185,7 +185,7 @@ async function endImports(
   }
 }
 
-/** Which receipts end an import: what the journal says of their entry, not what they say. */
+/** Returns the imports that receipts end, by what the journal says of their entry, not by what they say. */
 async function importsOf(
   store: Store,
   all: readonly Given[],

@@ -3,7 +3,7 @@
 import type { SiteCredentials } from "../../../base/vault-seal.ts";
 import type { Work } from "../engine/work.ts";
 
-/** What a sealed secret is bound to, so that it opens for this site only. */
+/** Returns the text that a sealed secret is bound to, so that it opens for this site only. */
 export function secretContext(name16: string): string {
   return `deployment_sites/${name16}/secret16`;
 }

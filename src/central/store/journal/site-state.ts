@@ -8,7 +8,7 @@ import { certificatesBody, keysBody } from "../vault/site-vault.ts";
 
 type LinkedDomain = { readonly id: number; readonly name: string };
 
-/** In order of name, so that equal states have equal bodies. */
+/** Returns the linked domains in order of name, so that equal states have equal bodies. */
 export async function linkedDomains(
   db: Queries,
   deploymentSiteId: number,
@@ -125,7 +125,7 @@ export async function activeViewsetBody(
   };
 }
 
-/** What a snapshot is made of, beside versions and sets. */
+/** The states that a snapshot is made of, beside versions and sets. */
 const stateBodies: {
   readonly [Field in SiteStateField]: (
     db: Queries,
@@ -174,7 +174,7 @@ export async function botSetsOf(db: Queries, domainId: number): Promise<readonly
   return rows.map((row) => ({ ...row, digest: row.digest as Sha256 }));
 }
 
-/** By bot, then range; a page is a few milliseconds. */
+/** The most elements of a page, by bot, then range; a page takes a few milliseconds. */
 const elementsPerPage = 1_000;
 
 export async function* botSetPages(

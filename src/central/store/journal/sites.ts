@@ -24,7 +24,7 @@ export function sites(work: Work) {
     rotateSecret: (id: number, oldUntil: string | undefined) => rotateSecret(work, id, oldUntil),
     remove: (id: number) => removeSite(work, id),
 
-    /** As the customer sees it. */
+    /** Returns a site as the customer sees it. */
     async record(customerId: number, id: number): Promise<DeploymentSite | undefined> {
       const [site] = await listSites(work, customerId, { after: id - 1, limit: 1 });
       return site?.id === id ? site : undefined;
@@ -84,7 +84,7 @@ async function listSites(
   }));
 }
 
-/** With its first key. Domains whose tags it has are linked at once. */
+/** Creates a site with its first key. Domains whose tags it has are linked at once. */
 async function createSite(work: Work, owner: Owner, tags: readonly string[]): Promise<number> {
   const { tx, at, sealer, randomHex } = work;
   const [name16, secret16] = [randomHex(8), randomHex(16)];

@@ -21,7 +21,7 @@ import {
 import { vaultEntries } from "../vault/site-vault.ts";
 
 export type SnapshotDeps = {
-  /** Not the connection that writes: whole sets take a while to be read. */
+  /** A store that reads, for whole sets take a while; the connection that writes must not wait for them. */
   readonly reader: Store;
   readonly contents: SetContents;
 };

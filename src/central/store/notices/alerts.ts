@@ -14,7 +14,10 @@ export type Firing = {
   readonly whenFired: string;
 };
 
-/** Nothing was heard of it for so long: whoever asks nothing of a backend has no trouble with it. */
+/**
+ * The time without news after which an alert is forgotten: whoever asks nothing of a backend has no trouble
+ * with it.
+ */
 const forgottenMs = 86_400_000;
 
 /** Troubles that are over go: good for long enough, not heard of, of a domain that is not served there any more. */

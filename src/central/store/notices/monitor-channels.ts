@@ -19,7 +19,7 @@ type Common = {
 export type EmailChannelRow = Common;
 export type ChatChannelRow = Common & ChatChannelWrite;
 
-/** What both kinds of channel are asked. Ids given to `update` and `remove` belong to the customer. */
+/** The operations of both kinds of channel. The ids given to `update` and `remove` belong to the customer. */
 export type Channels<W extends EmailChannelWrite, R extends EmailChannelRow> = {
   list(customerId: number, range: PageRange): Promise<readonly R[]>;
   find(customerId: number, id: number): Promise<R | undefined>;
@@ -94,7 +94,7 @@ function chatChannels(work: Work): Channels<ChatChannelWrite, ChatChannelRow> {
       return "updated";
     },
 
-    /** With what is still to be sent to it. */
+    /** Removes a channel with what is still to be sent to it. */
     async remove(id: number): Promise<void> {
       await tx.deleteFrom("chat_channels").where("id", "=", id).execute();
       await dropWaiting(work, chatRecipient(id));

@@ -66,7 +66,7 @@ export async function clearsOf(
 }
 
 export type BotDomain = ReportedBots & {
-  /** What the policy in force says. */
+  /** Whether the policy in force lets it in. */
   readonly canAccess: boolean;
 };
 
@@ -111,7 +111,10 @@ export async function botsOf(
 
 export type DeploymentState = ReportedDeployment & {
   readonly id: number;
-  /** In force there and about to expire, as its agent says; as they were uploaded where it does not say. */
+  /**
+   * The certificates in force there that expire soon, as its agent says; as they were uploaded if it does not
+   * say.
+   */
   readonly certificates: readonly {
     readonly names: readonly string[];
     readonly notAfter: string;
@@ -167,7 +170,10 @@ function beside<T extends { readonly last_seen: string }>(instances: readonly T[
   return instances.filter(({ last_seen: seen }) => latest - Date.parse(seen) <= besideMs);
 }
 
-/** What any of them serves: a host that could not install the newest certificate serves the one before. As they were uploaded where none says. */
+/**
+ * Returns the certificates that any of them serves: a host that could not install the newest serves the one
+ * before. If none says, they are as they were uploaded.
+ */
 async function certificatesOf(
   tx: Work["tx"],
   siteId: number,

@@ -65,7 +65,7 @@ async function begin(
     .execute();
 }
 
-/** From the end of the run before it; not more days than it may have. */
+/** Makes a run, from the end of the run before it and over no more days than it may have. */
 function runOf(
   kind: RunKind,
   period: string,
@@ -107,7 +107,7 @@ export async function nextOfRun(
   return customer;
 }
 
-/** Those of the facts that the customer was not told; from now on it was. */
+/** Returns those of the facts that the customer was not told, and notes them as told. */
 export async function newFacts(
   { tx, at }: Work,
   customerId: number,
@@ -187,7 +187,7 @@ export type ImageBlock = {
   readonly blocked: number;
 };
 
-/** Not told yet; from now on they are. */
+/** Returns the blocks that were not told yet, and notes them as told. */
 export async function untoldImageBlocks({ tx, at }: Work): Promise<readonly ImageBlock[]> {
   const rows = await tx
     .selectFrom("image_blocks")

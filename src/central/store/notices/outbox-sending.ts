@@ -9,7 +9,10 @@ import type { StoreTables } from "../engine/schema.ts";
 
 const nothing: Busy = { customers: [], messages: [] };
 
-/** What sends has a name of its own; what it took is nobody else's until the lease is over. Each method is one transaction, and throws on a broken store only. */
+/**
+ * The outbox as a sender sees it. Each sender has a name; what it took is nobody else's until its lease is
+ * over. Each method is one transaction, and throws on a broken store only.
+ */
 export class Outbox {
   readonly #store: Store;
   readonly #sealer: Pick<Sealer, "open">;
@@ -116,7 +119,7 @@ export class Outbox {
     });
   }
 
-  /** What came too late to be sent fails; one for each. */
+  /** Fails what came too late to be sent; returns one row for each message. */
   async expire(): Promise<readonly { readonly channel: OutgoingChannel; readonly kind: string }[]> {
     const at = this.#now().toISOString();
     return this.#store
@@ -134,7 +137,9 @@ export class Outbox {
       .execute();
   }
 
-  /** By channel. `oldest`: ISO 8601, of the message that has waited longest. */
+  /**
+   * Returns the backlog by channel. `oldest` is the time, ISO 8601, of the message that has waited longest.
+   */
   async backlog(): Promise<
     readonly {
       readonly channel: OutgoingChannel;

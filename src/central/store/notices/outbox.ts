@@ -19,7 +19,7 @@ export type NewMessage = {
   readonly recipient: string;
   readonly message: Outgoing;
   readonly lifetimeMs: number;
-  /** For its turn, where there were too many before it; undefined: as long as it lives. */
+  /** The time that it may wait for its turn if too many were before it; undefined is as long as it lives. */
   readonly patienceMs?: number;
   /** A second message with this key is not written. */
   readonly onceKey?: string;
@@ -88,7 +88,10 @@ function later(at: string, ms: number): string {
   return new Date(Date.parse(at) + ms).toISOString();
 }
 
-/** When the message may go out. Links to new tokens are counted apart: no flood of reports keeps them away. */
+/**
+ * Returns when the message may go out. Links to new tokens are counted apart, so that no flood of reports
+ * keeps them away.
+ */
 async function turnOf(
   { tx, at }: Work,
   { customerId, kind, recipient }: NewMessage,
@@ -106,7 +109,10 @@ async function turnOf(
   return turns.toSorted().at(-1) ?? at;
 }
 
-/** When fewer than `count` of the messages are less than `spanMs` before: now, or once the one that is so many from the end is past. */
+/**
+ * Returns when fewer than `count` of the messages lie within `spanMs` before: now, or once the one that is so
+ * many from the end is past.
+ */
 async function turnAmong(
   messages: SelectQueryBuilder<StoreTables, "outbox", { due_at: string }>,
   count: number | undefined,
@@ -123,7 +129,7 @@ async function turnAmong(
   return before === undefined ? at : later(before.due_at, spanMs);
 }
 
-/** Of a channel that is gone: what waits for it goes with it. */
+/** Drops what waits for a channel that is gone. */
 export async function dropWaiting({ tx }: Work, recipient: string): Promise<void> {
   await tx
     .deleteFrom("outbox")

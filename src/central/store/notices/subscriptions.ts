@@ -176,7 +176,10 @@ export type LinkedSubscription = {
 
 export type LinkAction = "suspend" | "end" | "resume";
 
-/** What a link leads to, after the action where there is one. Undefined for a link that leads nowhere. */
+/**
+ * Returns the subscription that a link leads to, after the action if there is one, or undefined if the link
+ * leads nowhere.
+ */
 export async function subscriptionOfLink(
   work: Work,
   token: string,

@@ -41,7 +41,7 @@ export async function openPackageFiles(directory: string, store: Store): Promise
 export class PackageFiles {
   readonly #directory: string;
 
-  /** By `openPackageFiles`. */
+  /** Called by `openPackageFiles`. */
   constructor(directory: string) {
     this.#directory = directory;
   }
@@ -86,7 +86,7 @@ export class PackageFiles {
     };
   }
 
-  /** Of a file that a row names. */
+  /** Streams a file that a row names. */
   stream(storedAs: string): Readable {
     return createReadStream(join(this.#directory, storedAs));
   }

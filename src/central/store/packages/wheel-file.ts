@@ -22,7 +22,7 @@ export type WheelChecked =
   | { readonly ok: true; readonly version: PackageVersion }
   | { readonly ok: false; readonly reason: string };
 
-/** Of 65,534 entries with names of some 100 bytes, twice. */
+/** The most bytes of a directory: 65,534 entries with names of some 100 bytes, twice. */
 const directoryBytesMax = 2 ** 24;
 const metadataBytesMax = 2 ** 20;
 

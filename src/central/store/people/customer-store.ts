@@ -68,10 +68,10 @@ function unitOf(work: Work) {
   };
 }
 
-/** What the customer API does with the store. */
+/** The part of the store that the customer API uses. */
 export type Transactions = Pick<CustomerStore, "run">;
 
-/** What an action of a transaction ends with: `keep` false takes back all that it wrote. */
+/** The end of a transaction's action: with `keep` false all that it wrote is taken back. */
 export type Ended<T> = { readonly keep: boolean; readonly value: T };
 
 export type Done<T> = {

@@ -25,7 +25,10 @@ export function customers(work: Work) {
       await tx.updateTable("customers").set({ name }).where("id", "=", id).execute();
     },
 
-    /** With all that it owns: agents are told and revoked. Answers with the sites whose channels are to be closed. */
+    /**
+     * Removes a customer with all that it owns; agents are told and revoked. Returns the sites whose channels
+     * are to be closed.
+     */
     async remove(id: number): Promise<readonly number[]> {
       const sites = await tx
         .selectFrom("deployment_sites")

@@ -202,7 +202,7 @@ async function issueToken({ tx, at }: Work, userId: number, digest: string): Pro
   return id;
 }
 
-/** Those that were in force. The links to new ones that were sent are void as well. */
+/** Revokes the tokens in force. The links to new ones that were sent are void as well. */
 async function revokeTokens(work: Work, of: Revoked) {
   const lines = tokenLines(work).where("tokens.when_revoked", "is", null);
   const found = await (

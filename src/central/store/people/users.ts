@@ -135,7 +135,10 @@ async function startTrial(
   return { userId, customerId };
 }
 
-/** What is undefined stays. With another address the links that were sent to the one before are void. */
+/**
+ * Updates a user; undefined leaves a value. With another address, the links that were sent to the one before
+ * are void.
+ */
 async function updateUser(
   work: Work,
   userId: number,
@@ -154,7 +157,7 @@ async function updateUser(
   return "updated";
 }
 
-/** Before it is written: links that lie in another mailbox are void. */
+/** Leaves an address before another is written: links that lie in the other mailbox are void. */
 export async function leaveAddress({ tx }: Work, userId: number, email: string): Promise<void> {
   const { email: before } = await tx
     .selectFrom("users")

@@ -131,7 +131,10 @@ async function addCertificate(
   return id;
 }
 
-/** What a row takes as JSON beside its long texts: 450 bytes, and the up to 1,008 line ends of PEM as two characters each. */
+/**
+ * What a row takes as JSON beside its long texts: 450 bytes, and the up to 1,008 line ends of PEM as two
+ * characters each.
+ */
 const rowBytes = 2_048;
 
 async function isTooMuch({ tx }: Work, siteId: number): Promise<boolean> {

@@ -66,7 +66,7 @@ export async function certificatesBody(
   return { blob, count: certificates.length };
 }
 
-/** What the digest names, while it is the state of this very site. */
+/** Returns the blob that the digest names, while it is the state of this very site. */
 export async function certificatesBlob(
   db: Queries,
   deploymentSiteId: number,
@@ -84,7 +84,7 @@ export async function certificatesBlob(
   return createHash("sha256").update(bytes).digest("hex") === sha256 ? bytes : undefined;
 }
 
-/** Where its journal told of them last. */
+/** Returns where the site's journal told of them last. */
 export async function vaultEntries(
   db: Queries,
   deploymentSiteId: number,
@@ -122,7 +122,7 @@ export async function tellCertificates(work: Work, deploymentSiteId: number): Pr
     .execute();
 }
 
-/** Nothing of a deleted site stays. */
+/** Removes everything of a deleted site. */
 export async function emptyVault({ tx }: Work, deploymentSiteId: number): Promise<void> {
   for (const table of ["certificates", "symmetric_keys", "vaults"] as const)
     await tx.deleteFrom(table).where("deployment_site_id", "=", deploymentSiteId).execute();

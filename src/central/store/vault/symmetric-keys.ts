@@ -31,7 +31,7 @@ export function symmetricKeys(work: Work) {
       return addKey(work, await siteWithSecret(work, deploymentSiteId));
     },
 
-    /** To another site of the customer; its name stays. */
+    /** Moves a key to another site of the customer; its name stays. */
     async move(
       key: { readonly id: number; readonly deployment_site_id: number },
       toSiteId: number,
@@ -131,7 +131,7 @@ export async function addKey(work: Work, site: SiteWithSecret): Promise<number> 
   return id;
 }
 
-/** After its secret16 changed. What the keys seal stays as it is. */
+/** Seals the keys again after the site's secret16 changed. What the keys seal stays as it is. */
 export async function resealKeys(work: Work, site: SiteWithSecret): Promise<void> {
   const keys = await work.tx
     .selectFrom("symmetric_keys")
@@ -187,7 +187,9 @@ export async function newestKey(work: Work, deploymentSiteId: number): Promise<N
   return { name, key: await openKey(work, name) };
 }
 
-/** At most 1,000 values of up to 22,000 characters in a statement would be much; so many are 5 MiB at worst. */
+/**
+ * The most values in a statement: 1,000 of up to 22,000 characters would be much; these are 5 MiB at worst.
+ */
 const sealedPerStatement = 250;
 
 /** Seals anew the private keys that another key than the newest seals. False where there are none. */
