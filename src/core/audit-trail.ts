@@ -1,4 +1,4 @@
-// The audit trail: what a line of it says, and how lines are asked for.
+// The audit trail: what its lines say, and how they are queried.
 
 import type { Json } from "./journal/canonical-json.ts";
 
@@ -18,16 +18,16 @@ export type AuditEntry = {
   readonly requestId: string | null;
 };
 
-/** `at`: ISO 8601. */
+/** `at` is ISO 8601. */
 export type AuditLine = AuditEntry & { readonly id: number; readonly at: string };
 
 export type AuditQuery = {
   readonly customerId: number | undefined;
-  /** A user's name, also of one who had it when the line was written, or an operator's account. */
+  /** A user's name, even one that the user only had when the line was written, or an operator's account. */
   readonly who: string | undefined;
-  /** ISO 8601, included. */
+  /** ISO 8601, inclusive. */
   readonly since: string | undefined;
 };
 
-/** Ids above `after`, up to `upTo`. */
+/** The lines with ids above `after`, up to and including `upTo`. */
 export type AuditStretch = { readonly after: number; readonly upTo: number };

@@ -1,11 +1,12 @@
 // The blobs that a release needs, small enough to be held for every release on a host: a key of 48 bits and a size each.
 //
-// Two blobs with one key cost a file that is kept too long, never one that is missing: keys only say what must stay.
+// Two blobs with the same key make a file stay too long, and never make one go missing: keys only say what
+// must stay.
 
 import type { Sha256 } from "./ids.ts";
 
 export type BlobList = {
-  /** Ascending is not promised; each once. */
+  /** Each key once, in no particular order. */
   readonly keys: Float64Array;
   readonly sizes: Float64Array;
 };
@@ -24,7 +25,7 @@ export function blobList(
   return { keys: Float64Array.from(sizes.keys()), sizes: Float64Array.from(sizes.values()) };
 }
 
-/** Bytes of the blobs, those that several lists share once. */
+/** Returns the bytes of all blobs; one that several lists share counts once. */
 export function unionBytes(lists: Iterable<BlobList>): number {
   const seen = new Set<number>();
   let bytes = 0;

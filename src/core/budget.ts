@@ -1,4 +1,5 @@
-// How often something may happen: so many at once, so many a second in the long run (a token bucket). Time is an argument.
+// A token bucket: something may happen `burst` times at once and `perSecond` times a second in the long run.
+// Time is an argument.
 
 export type BudgetRules = { readonly burst: number; readonly perSecond: number };
 
@@ -13,7 +14,7 @@ export class Budget {
     this.#atMs = nowMs;
   }
 
-  /** False: it has happened too often. */
+  /** Returns false if it has happened too often. */
   take(nowMs: number): boolean {
     const { burst, perSecond } = this.#rules;
     const refilled = (Math.max(0, nowMs - this.#atMs) / 1_000) * perSecond;

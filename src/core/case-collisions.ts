@@ -5,9 +5,9 @@ import { quotedPath } from "./quoted-path.ts";
 /** Two names of one directory, as paths. */
 export type CaseCollision = readonly [string, string];
 
-/** Neither capital nor beyond ASCII: most names are their own fold. */
+/** A name without capitals and without characters beyond ASCII is its own fold, as most names are. */
 const mayFold = /[A-Z\u0080-\uffff]/;
-/** More would not be read. */
+/** The most collisions that are reported; nobody would read more. */
 const collisionsMax = 1_000;
 
 /**
@@ -17,14 +17,18 @@ const collisionsMax = 1_000;
 export const directoryCharsMax = 32 * 2 ** 20;
 
 /**
- * Among these paths and the directories above them (`/` between segments), the first thousand. Undefined: the paths of the directories are longer than
- * `directoryCharsMax` together. What lies below two directories that collide is not told beside them.
+ * Finds collisions among these paths and the directories above them (`/` between segments), at most the first
+ * thousand. Returns undefined if the paths of the directories have more than `directoryCharsMax` characters
+ * together. What lies below two colliding directories is not reported as well.
  */
 export function caseCollisions(paths: readonly string[]): readonly CaseCollision[] | undefined {
   if (!paths.some((path) => mayFold.test(path))) return [];
   const directories = new Directories();
   const collisions: CaseCollision[] = [];
-  /** Of names that are not written as they fold; those that are, the many, are only looked up. */
+  /**
+   * Maps a fold to its path, for names that are not their own fold. The others, which are most, are only
+   * looked up.
+   */
   const folded = new Map<string, string>();
   for (const path of paths) {
     const parent = directories.number(parentOf(path));
@@ -44,7 +48,7 @@ export function caseCollisions(paths: readonly string[]): readonly CaseCollision
     const key = `${parent}/${fold}`;
     const other = folded.get(key);
     if (other === undefined) folded.set(key, path);
-    else if (other !== path) tell([other, path]); // A file and a directory of one name are another matter.
+    else if (other !== path) tell([other, path]); // Equal paths are a file and a directory of one name, which is no collision of case.
   }
 
   function meet(parent: number | undefined, path: string): void {
@@ -59,13 +63,16 @@ export function caseCollisions(paths: readonly string[]): readonly CaseCollision
   }
 }
 
-/** Numbered as they come up, each with the number of the one above it; the root is 0. */
+/** Numbers directories as they come up, each with the number of the one above it; the root is 0. */
 class Directories {
   readonly #numbers = new Map<string, number>([["", 0]]);
   readonly #parents = new Map<string, number>();
   #chars = 0;
 
-  /** Undefined where it would be too much. Upwards to the first that is known: what is shared is walked once. */
+  /**
+   * Returns the number of a directory, or undefined if the limit is exceeded. Walks upwards to the first
+   * known directory, so shared parents are walked once.
+   */
   number(directory: string): number | undefined {
     const unknown: string[] = [];
     let known: number | undefined;
@@ -97,7 +104,10 @@ function nameOf(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
-/** Full case folding (Unicode, chapter 5.18) as near as the language has it: both ways, and one sigma. */
+/**
+ * Folds case fully (Unicode, chapter 5.18) as nearly as the language can: to upper and back to lower case,
+ * with one sigma.
+ */
 function foldCase(name: string): string {
   if (!mayFold.test(name)) return name;
   return name.toUpperCase().toLowerCase().replaceAll("ς", "σ");

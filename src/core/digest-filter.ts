@@ -1,15 +1,16 @@
-// Which digests were added, in two bytes each: it never forgets one, and takes one in some thousands for added that was not. Salted, so that it is another
-// one the next time.
+// Remembers which digests were added, in two bytes each (a Bloom filter). It never forgets one, and takes at
+// most about one in a thousand for added that was not. It is salted, so that another filter errs about other
+// digests.
 //
-// A digest is random bits by itself: six places are taken from it, no hashing needed.
+// A digest is random bits already: six places are taken from it without further hashing.
 
 import type { Sha256 } from "./ids.ts";
 
 const bitsEach = 16;
 const places = 6;
-/** 128 KiB. */
+/** The size of the smallest filter, 128 KiB. */
 const bitsMin = 2 ** 20;
-/** 512 MiB: more than 250 million digests are told apart less well. */
+/** The size of the largest filter, 512 MiB; it errs more often with more than 250 million digests. */
 const bitsMax = 2 ** 32;
 
 export class DigestFilter {
@@ -17,7 +18,7 @@ export class DigestFilter {
   readonly #mask: number;
   readonly #salt: number;
 
-  /** `salt`: any 32 bits. */
+  /** `salt` is any 32 bits. */
   constructor(expected: number, salt: number) {
     let bits = bitsMin;
     while (bits < expected * bitsEach && bits < bitsMax) bits *= 2;
@@ -42,7 +43,10 @@ export class DigestFilter {
     return true;
   }
 
-  /** 32 bits of the digest, mixed with the salt so that another salt gives other neighbours. */
+  /**
+   * Takes 32 bits of the digest and mixes them with the salt, so that other digests share a place under
+   * another salt.
+   */
   #place(digest: Sha256, i: number): number {
     const bits = Number.parseInt(digest.slice(8 * i, 8 * i + 8), 16);
     const mixed = Math.imul(bits ^ (this.#salt + i), 0x9e3779b1);

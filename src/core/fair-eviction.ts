@@ -1,7 +1,8 @@
 // Whose bytes go when there is no room for all: always of whoever holds the most (max-min fairness).
 //
-// So nobody loses anything while somebody else holds more, and whoever holds no more than an equal share of the room loses nothing at all: where all
-// together hold too much, the largest holds more than that. What one does not use of its share the others may.
+// So nobody loses anything while somebody else holds more, and a holder of no more than an equal share loses
+// nothing at all: if all together hold too much, the largest holds more than that. What one holder leaves of
+// its share, the others may use.
 
 export type RoomHolder = { readonly name: string; readonly bytes: number };
 
@@ -16,7 +17,8 @@ export function takeFromLargest<P extends { readonly bytes: number }>(
   limits: { readonly excess: number; readonly countMax: number },
   next: (name: string) => P | undefined,
 ): P[] {
-  // A heap: whoever holds the most stands first, and nobody holds less than those at twice his place. Sorted is one.
+  // A heap: the largest holder stands first, and none at place i holds less than those at 2i + 1 and 2i + 2.
+  // A sorted list is a heap.
   const heap = holders.toSorted((a, b) => b.bytes - a.bytes);
   const taken: P[] = [];
   let excess = limits.excess;
@@ -34,7 +36,7 @@ export function takeFromLargest<P extends { readonly bytes: number }>(
   return taken;
 }
 
-/** Puts the holder in the first one's place, and then where it belongs. */
+/** Replaces the first holder, then sinks the new one to where it belongs. */
 function sinkFirst(heap: RoomHolder[], holder: RoomHolder): void {
   let at = 0;
   for (;;) {

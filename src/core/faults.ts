@@ -2,7 +2,7 @@
 
 type Fault = { readonly retryable: boolean; readonly hint: string };
 
-/** Code → what it means for whoever meets it. A code is born here and nowhere else. */
+/** Maps a code to what it means for whoever meets it. Codes are declared here and nowhere else. */
 export const FAULTS = {
   USAGE: { retryable: false, hint: "See --help." },
   SETTINGS_INVALID: {
@@ -259,14 +259,14 @@ export function messageOf(thrown: unknown): string {
   return String(thrown);
 }
 
-/** The code of an error of Node or SQLite, `ENOENT` for example; undefined where there is none. */
+/** Returns the code of an error of Node or SQLite, `ENOENT` for example, or undefined if there is none. */
 export function systemCode(thrown: unknown): string | undefined {
   return thrown instanceof Error && "code" in thrown && typeof thrown.code === "string"
     ? thrown.code
     : undefined;
 }
 
-/** The code of anything thrown: foreign errors are INTERNAL. */
+/** Returns the code of anything thrown; foreign errors are INTERNAL. */
 export function codeOf(thrown: unknown): FaultCode {
   return thrown instanceof AccelError ? thrown.code : "INTERNAL";
 }

@@ -1,11 +1,12 @@
-// What bots were called before their names were tokens of their agents, and what they are called now. A name of then that a customer wrote down holds for
-// all bots that had it.
+// What bots were called before their names were tokens of their user agents, and what they are called now. An
+// old name that a customer wrote down holds for all bots that had it.
 //
-// Until 2026-11 a name was the flattened pattern of the crawler ("Ahrefs(Bot|SiteAudit)" gave "AhrefsBotSiteAudit"), or the first product of an agent that no
-// pattern matches. The table tells of published agents what customers are told; which agents an old name holds for, agents know by deriving it
-// as then (`src/agent/bots/`).
+// Until 2026-11 a name was the flattened pattern of the crawler ("Ahrefs(Bot|SiteAudit)" gave
+// "AhrefsBotSiteAudit"), or the first product of a user agent that no pattern matches. For published user
+// agents, the table says what customers are told. Which user agents an old name holds for is decided at the
+// edge, where it is still derived the old way (`src/agent/bots/`).
 
-/** Old name = names that its bots have now, the old one among them where it is still one. */
+/** Old name = the names that its bots have now, including the old one where it is still a name. */
 const text = String.raw`
 ;Owler = Owler
 acoonbot = AcoonBot
@@ -202,7 +203,10 @@ ZoteroTranslationServer/WMF = ZoteroTranslationServer
 
 const present = read(text);
 
-/** The bots of today for which an old name holds, by the names of published agents; empty where the name is no old one. */
+/**
+ * Returns today's names of the bots that an old name holds for, among published user agents; empty if the
+ * name is not an old one.
+ */
 export function presentNamesOf(oldName: string): readonly string[] {
   return present.get(oldName) ?? [];
 }

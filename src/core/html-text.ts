@@ -1,4 +1,4 @@
-// Text inside HTML: what a reader of the page is to see as it was written.
+// Escapes text inside HTML, so that a reader of the page sees it as it was written.
 
 /** Escapes text for element content and for quoted attribute values. */
 export function escapeHtml(text: string): string {

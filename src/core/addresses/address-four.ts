@@ -17,9 +17,9 @@ export type FourLayout = {
   readonly ownerBytes: 0 | 2 | 4;
 };
 
-/** So few that a search takes a step or two. */
+/** The number of segments per bucket that is aimed at; a search then takes a step or two. */
 const bucketSegments = 4;
-/** 4 MiB of index. */
+/** The most index bits; the index then takes 4 MiB. */
 const bitsMax = 20;
 const halfBits = 16;
 const halfMask = 0xffff;
@@ -28,7 +28,7 @@ export const packedSegmentsLeast = 2 ** halfBits;
 export function layoutFour({ count }: Segments, names: number, packedLeast: number): FourLayout {
   const ownerBytes = names > halfMask ? 4 : count < packedLeast ? 2 : 0;
   const bits = Math.floor(Math.log2(count / bucketSegments));
-  // A shift by 32 would be one by 0.
+  // At least one bit: JavaScript shifts by 32 as if by 0.
   const bitsLeast = ownerBytes === 0 ? halfBits : 1;
   return { count, bits: Math.min(bitsMax, Math.max(bitsLeast, bits)), ownerBytes };
 }

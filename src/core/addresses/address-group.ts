@@ -1,11 +1,15 @@
-// Whose requests count together: those of an IPv4 address; in IPv6 those of a network, of its site, and of what one customer of a provider may have at most
-// (RFC 6177: a site gets more than one /64, often a /56, at most a /48).
+// Groups addresses whose requests count together. An IPv4 address is a group by itself. An IPv6 address
+// counts in three: its network, its site, and the most that one customer of a provider may have (RFC 6177: a
+// site gets more than one /64, often a /56, at most a /48).
 
 import { formatIp, parseIp } from "./ip.ts";
 
 const groupBits = [64, 56, 48] as const;
 
-/** As keys of limits, the narrowest first. What is no address is a key of its own. */
+/**
+ * Returns the groups of an address as keys of limits, narrowest first. Text that is no address is its own
+ * key.
+ */
 export function addressGroups(address: string): readonly [string, ...string[]] {
   const parsed = parseIp(address);
   if (parsed === undefined || parsed.family === 4) return [address];

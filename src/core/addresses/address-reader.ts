@@ -1,9 +1,11 @@
-// The text of an IP address as 32-bit words: what every verdict begins with, so it allocates nothing (45 ns IPv4, 75 to 100 ns IPv6).
+// Reads the text of an IP address into 32-bit words. Every verdict begins with this, so it allocates nothing
+// (45 ns for IPv4, 75 to 100 ns for IPv6).
 //
-// Accepted is what parseIp accepts: dotted quad without leading zeros, RFC 4291 text, no zone, no port; an IPv4-mapped address (::ffff:a.b.c.d) is
-// the IPv4 address.
+// It accepts what parseIp accepts: a dotted quad without leading zeros, or RFC 4291 text; no zone, no port.
+// An IPv4-mapped address (::ffff:a.b.c.d) is the IPv4 address.
 //
-// The time goes into reading characters and guessing how many digits come: so each is read once, and digits of a group are no loop.
+// Most of the time goes into reading characters and guessing how many digits follow, so each character is
+// read once, and the digits of a group are read without a loop.
 
 import type { IpFamily } from "./ip.ts";
 
@@ -39,7 +41,7 @@ export class AddressReader {
   /** The dotted quad at the end of an IPv6 text. */
   readonly #tail = new Uint32Array(1);
 
-  /** The family, 0 where the text is no address. */
+  /** Returns the family, or 0 if the text is no address. */
   read(text: string): IpFamily | 0 {
     const { length } = text;
     if (length < 2 || length > textCharsMax) return 0;
@@ -120,7 +122,10 @@ function kindAt(text: string, at: number): number {
   return code < 128 ? (kinds[code] ?? 0) : kindOf.other;
 }
 
-/** The dotted quad from `at` to the end of the text, into the first word. False where there is none; it may have been written to then. */
+/**
+ * Reads the dotted quad from `at` to the end of the text into the first word. Returns false if there is none;
+ * the word may have been overwritten all the same.
+ */
 function readQuad(text: string, at: number, words: Uint32Array): boolean {
   const { length } = text;
   let value = 0;
@@ -141,7 +146,7 @@ function readQuad(text: string, at: number, words: Uint32Array): boolean {
     if (digit !== octetEnd) return false;
     value = (value << 8) | octet;
     if (octets < 4) continue;
-    // One behind the end was read as the end.
+    // The end of the text was read as one more character, so `at` is one past it.
     words[0] = value;
     return at === length + 1;
   }

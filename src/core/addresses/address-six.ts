@@ -17,7 +17,7 @@ export type SixLayout = {
 
 const rowWords = 3;
 const runBit = 0x8000_0000;
-/** So few that a search takes a step or two. */
+/** The number of rows per bucket that is aimed at; a search then takes a step or two. */
 const bucketRows = 2;
 
 /** The first segment behind those that begin in the same upper half as `from`. */
@@ -62,7 +62,7 @@ function bucketOf(key: number, base: number, scale: number, last: number): numbe
   return place >= last ? last : place > 0 ? Math.trunc(place) : 0;
 }
 
-/** `interpolation`: two numbers that the look-up needs. */
+/** `interpolation` receives two numbers that the look-up needs. */
 export function writeSix(
   segments: Segments,
   layout: SixLayout,
@@ -101,7 +101,7 @@ function indexRows(
 ): [base: number, scale: number] {
   const keyAt = (row: number): number =>
     keyOf(words[row * rowWords] ?? 0, words[row * rowWords + 1] ?? 0);
-  // Row 0 begins at address 0, wherever the others lie.
+  // Row 0 always begins at address 0, so interpolation starts at row 1.
   const base = rows > 1 ? keyAt(1) : 0;
   const scale = rows > 1 ? buckets / (keyAt(rows - 1) - base + 1) : 0;
   let filled = 0;

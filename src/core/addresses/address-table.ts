@@ -1,6 +1,7 @@
 // A bot set as one flat table in shared memory: which bot holds this address? The most specific range wins. Handing it to a thread copies nothing.
 //
-// Lies at a multiple of 8 bytes in a SharedArrayBuffer; everything is 32-bit words in the machine's order, but for the names:
+// A table lies at a multiple of 8 bytes in a SharedArrayBuffer. All but the names is 32-bit words in the
+// machine's byte order:
 //
 //   header      14 words: words of the whole | IPv4: segments, index bits, bytes an owner takes | IPv6: rows, buckets, words of the runs | names m |
 //               bytes of the names | 0 | interpolation (2 × float64)
@@ -26,7 +27,7 @@ import type { Segments } from "./range-segments.ts";
 export type AddressTableParts = {
   readonly v4: Segments;
   readonly v6: Segments;
-  /** Distinct, ascending by their UTF-8 bytes: owners of the segments count on it. */
+  /** Distinct names, ascending by their UTF-8 bytes; owner i of a segment is name i − 1. */
   readonly names: readonly string[];
 };
 
@@ -58,7 +59,7 @@ export class AddressTablePlan {
   readonly #layout: Layout;
   readonly #pause: Pause;
 
-  /** `packedLeast`: so many IPv4 segments are packed. */
+  /** `packedLeast` is the number of IPv4 segments from which a key also holds its owner. */
   constructor(
     parts: AddressTableParts,
     {
@@ -78,12 +79,12 @@ export class AddressTablePlan {
     };
   }
 
-  /** A multiple of 8. */
+  /** The size of the table, a multiple of 8. */
   get bytes(): number {
     return sectionsOf(this.#layout).words * 4;
   }
 
-  /** Overwrites `bytes` from `at`: nobody may be reading there. */
+  /** Writes the table over `bytes` bytes from `at`; nobody may be reading there. */
   write({ buffer, at }: AddressTableRef): void {
     const sections = sectionsOf(this.#layout);
     const words = new Uint32Array(buffer, at, sections.words);
@@ -113,7 +114,7 @@ export class AddressTable {
   readonly #six: SixColumns;
   readonly #offsets: Uint32Array;
   readonly #text: Uint8Array;
-  /** Decoded when first asked for. */
+  /** Names are decoded when first asked for. */
   readonly #names: (string | undefined)[] = [];
 
   constructor({ buffer, at }: AddressTableRef) {
@@ -148,7 +149,7 @@ export class AddressTable {
     ));
   }
 
-  /** 0: the bot holds no address. */
+  /** Returns the owner of that name, or 0 if the bot holds no address. */
   ownerNamed(bot: string): number {
     let low = 1;
     let high = this.names;

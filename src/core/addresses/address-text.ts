@@ -1,4 +1,5 @@
-// From an address as words (see address-reader.ts) to its one canonical text: a dotted quad, or RFC 5952.
+// Writes an address given as words (see address-reader.ts) as its one canonical text: a dotted quad, or RFC
+// 5952.
 
 import type { IpFamily } from "./ip.ts";
 
@@ -16,7 +17,7 @@ export function addressText(family: IpFamily, words: Uint32Array): string {
   return gap === undefined ? hex(0, 8) : `${hex(0, gap.from)}::${hex(gap.to, 8)}`;
 }
 
-/** §4.2: the longest run of two zeros or more, of equal ones the first. */
+/** Finds the longest run of at least two zero groups, the first of equally long ones (RFC 5952 §4.2). */
 function longestGap(groups: readonly number[]): { from: number; to: number } | undefined {
   let longest = { from: 0, to: 1 };
   let from = 0;

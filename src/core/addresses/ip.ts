@@ -12,7 +12,7 @@ export const familyBits = { 4: 32, 6: 128 } as const;
 /** The bits before the IPv4 address in an IPv4-mapped one; a CIDR prefix of ::ffff:0:0 counts them too. */
 const mappedBits = 96;
 
-/** Canonical forms only: dotted quad without leading zeros, RFC 4291 text; no zone, no port. */
+/** Parses a dotted quad without leading zeros, or RFC 4291 text; no zone, no port. */
 export function parseIp(text: string): IpAddress | undefined {
   if (text.length > 45) return undefined;
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) {
@@ -32,7 +32,7 @@ function fromBytes(bytes: readonly number[]): IpAddress {
   return { family: bytes.length === 4 ? 4 : 6, value };
 }
 
-/** RFC 5952 text for IPv6, dotted quad for IPv4. */
+/** Writes RFC 5952 text for IPv6, a dotted quad for IPv4. */
 export function formatIp({ family, value }: IpAddress): string {
   const bytes: number[] = [];
   for (let shift = familyBits[family] - 8; shift >= 0; shift -= 8)
@@ -44,7 +44,10 @@ export type RangeParse =
   | { readonly ok: true; readonly range: IpRange }
   | { readonly ok: false; readonly reason: string };
 
-/** `address` or `address/prefix`, of an IPv4-mapped address /96 and longer. Host bits below the prefix are an error that names the network meant. */
+/**
+ * Parses `address` or `address/prefix`. The prefix of an IPv4-mapped address is /96 or longer. Host bits
+ * below the prefix are an error that names the network meant.
+ */
 export function parseRange(text: string): RangeParse {
   const slash = text.indexOf("/");
   const address = parseIp(slash < 0 ? text : text.slice(0, slash));
@@ -77,14 +80,17 @@ export function parseRange(text: string): RangeParse {
   };
 }
 
-/** The n+1 consecutive addresses from `start`. Undefined when they run past the end of the address space. */
+/**
+ * Returns the n+1 consecutive addresses from `start`, or undefined if they run past the end of the address
+ * space.
+ */
 export function customRange(start: IpAddress, n: number): IpRange | undefined {
   const last = start.value + BigInt(n);
   if (last >> BigInt(familyBits[start.family]) !== 0n) return undefined;
   return { family: start.family, first: start.value, last };
 }
 
-/** The fewest CIDR ranges that are exactly the range, in address order. */
+/** Returns the fewest CIDR ranges that together are exactly the range, in address order. */
 export function cidrCover({ family, first, last }: IpRange): readonly IpRange[] {
   const cover: IpRange[] = [];
   for (let at = first; at <= last;) {
@@ -96,7 +102,7 @@ export function cidrCover({ family, first, last }: IpRange): readonly IpRange[] 
   return cover;
 }
 
-/** Where the CIDR ranges that hold this address begin, largest first, each once. */
+/** Returns where the CIDR ranges that hold this address begin, the largest range first, each start once. */
 export function enclosingStarts({ family, value }: IpAddress): readonly bigint[] {
   const starts = new Set<bigint>();
   for (let bits = BigInt(familyBits[family]); bits >= 0n; bits--)
@@ -104,7 +110,7 @@ export function enclosingStarts({ family, value }: IpAddress): readonly bigint[]
   return [...starts];
 }
 
-/** CIDR text where the range is one, a bare address where it is one address, else `first-last`. */
+/** Writes CIDR text if the range is one, a bare address if it is one address, otherwise `first-last`. */
 export function formatRange({ family, first, last }: IpRange): string {
   if (first === last) return formatIp({ family, value: first });
   const size = last - first + 1n;

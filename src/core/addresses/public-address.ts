@@ -3,7 +3,10 @@
 import ipaddr from "ipaddr.js";
 import { plainAddress, reachedAddressFault } from "../serving/backend-url.ts";
 
-/** False for private, loopback, link-local, carrier, documentation, reserved and metadata addresses, whatever they are wrapped in, and for what is no address. */
+/**
+ * Returns false for private, loopback, link-local, carrier, documentation, reserved and metadata addresses,
+ * however they are wrapped, and for text that is no address.
+ */
 export function isPublicAddress(text: string): boolean {
   const plain = plainAddress(text);
   if (plain === undefined) return false;

@@ -1,4 +1,5 @@
-// Ranges put into the order of their addresses a bucket at a time: what is written in order touches each page of an index once, and no step takes long.
+// Sorts ranges by address, one bucket at a time: writing them in order touches each page of an index once,
+// and no step takes long.
 
 import type { ListedRange } from "./range-list.ts";
 
@@ -24,7 +25,7 @@ export class RangeBuckets {
     this.#size++;
   }
 
-  /** All of them in order, in parts of at most so many; afterwards it is empty. */
+  /** Yields all ranges in order, in parts of at most `partMax`. The buckets are empty afterwards. */
   *take(partMax: number): Generator<readonly ListedRange[]> {
     const buckets = this.#buckets;
     this.#buckets = new Map();

@@ -1,6 +1,7 @@
-// Lists of addresses and ranges as operators keep them: one a line, "#" and ";" begin a comment, blank lines count for nothing.
+// Lists of addresses and ranges as operators keep them: one a line; "#" and ";" begin a comment; blank lines
+// are skipped.
 //
-// Lines come in pieces of any length; what is no address or CIDR range is told with the number of its line.
+// Text may come in pieces of any length. A line that is no address or CIDR range is reported with its number.
 
 import { AddressReader } from "./address-reader.ts";
 import { formatRange, parseRange, type IpRange } from "./ip.ts";
@@ -16,11 +17,14 @@ export type ListPart = {
 const lineCharsMax = 4_096;
 const shownCharsMax = 60;
 
-/** One address or CIDR range; IPv4 without a fault, by far the most common, ten times as fast as the rest. */
+/**
+ * Reads one address or CIDR range. IPv4 without a fault, by far the most common, is read ten times as fast as
+ * the rest.
+ */
 export class RangeReader {
   readonly #reader = new AddressReader();
 
-  /** A text: why not. */
+  /** Returns the range, or a text that says why it is none. */
   read(text: string): ListedRange | string {
     return this.#plainIpv4(text) ?? listedRange(text);
   }
@@ -44,7 +48,7 @@ export class RangeListReader {
   #rest = "";
   #line = 0;
 
-  /** Lines so far. */
+  /** The number of lines read so far. */
   get lines(): number {
     return this.#line;
   }
@@ -55,7 +59,7 @@ export class RangeListReader {
     return this.#parse(lines);
   }
 
-  /** The last line need not end with a line feed. */
+  /** Reads the last line, which need not end with a line feed. */
   end(): ListPart {
     const last = this.#rest;
     this.#rest = "";

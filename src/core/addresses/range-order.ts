@@ -11,11 +11,11 @@ export type RangeColumns = {
   readonly count: number;
 };
 
-/** `owners[i]` is whose range i is, at least 1. */
+/** `owners[i]` is the owner of range i, at least 1. */
 export type Ranges = RangeColumns & { readonly owners: Uint32Array };
 
 const digitValues = 65_536;
-/** Below it comparing is faster than passes over all values of a digit. */
+/** Below this count, comparing is faster than passes over all values of a digit. */
 const radixLeast = 8_192;
 
 /** Sorts ranges by first address, then prefix, then owner. */
@@ -53,7 +53,7 @@ function comparedOrder(ranges: Ranges): Uint32Array {
   );
 }
 
-/** 16 bits a pass: four or five passes for IPv4, ten or eleven for IPv6. */
+/** Sorts by 16 bits a pass: four or five passes for IPv4, ten or eleven for IPv6. */
 function radixOrder({ words, firsts, prefixes, owners, count }: Ranges, pause: Pause): Uint32Array {
   const ends = new Uint32Array(digitValues);
   let order = new Uint32Array(count);

@@ -1,16 +1,17 @@
-// Long loops over a set call out now and then, so that a thread that has a million ranges to go through need not hold a core for as long as that takes.
+// Long loops over a set call `pause` now and then, so that a thread with a million ranges to go through does
+// not hold a core for as long as that takes.
 
 export type Pause = () => void;
 
 export const noPause: Pause = () => {};
 
-/** Steps of 10 to 100 ns between two calls; a power of two. */
+/** The steps between two pauses, each of 10 to 100 ns; a power of two. */
 const steps = 4_096;
 
-/** Whether a loop that has come to this step is to call. */
+/** Returns whether a loop at this step has to pause. */
 export const isPauseDue = (step: number): boolean => step % steps === 0;
 
-/** 256 KiB, some 0.1 ms where the pages are new. */
+/** The words copied between two pauses: 256 KiB, some 0.1 ms where the pages are new. */
 const copiedWords = 65_536;
 
 export function copyColumn(

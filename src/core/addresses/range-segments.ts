@@ -1,5 +1,5 @@
-// Nested ranges flattened into consecutive segments: which range is the most specific one at an address? A segment begins where the owner changes, so the
-// segments depend on nothing but whose each address is.
+// Flattens nested ranges into consecutive segments: which range is the most specific one at an address? A
+// segment begins where the owner changes, so the segments depend only on who owns each address.
 
 import { sortRanges, type Ranges } from "./range-order.ts";
 import { copyColumn, isPauseDue, noPause, type Pause } from "./range-pause.ts";
@@ -12,10 +12,12 @@ export type Segments = {
   readonly count: number;
 };
 
-/** A prefix of each length may be open, and one more that closes. */
+/** One range of each of the 129 prefix lengths may be open; entry 0 is what lies around them all. */
 const depthMax = 130;
 
-/** Any two ranges nest or are disjoint. Of equal ranges the one with the lowest owner holds. */
+/**
+ * Flattens ranges of which any two nest or are disjoint. Of equal ranges the one with the lowest owner holds.
+ */
 export function flattenRanges(ranges: Ranges): Segments {
   return flattenSorted(sortRanges(ranges));
 }
@@ -62,7 +64,10 @@ export class SegmentWriter {
     this.#owners[this.#count++] = owner;
   }
 
-  /** Whole segments from `from` to before `to`, the first of which is not the owner's of what stands here last. */
+  /**
+   * Copies whole segments from `from` to before `to`. The first must not have the owner of the last segment
+   * written.
+   */
   copy(segments: Segments, from: number, to: number): void {
     const words = this.#words;
     const starts = segments.starts.subarray(from * words, to * words);
@@ -71,7 +76,7 @@ export class SegmentWriter {
     this.#count += to - from;
   }
 
-  /** Segment 0. */
+  /** Sets the owner of segment 0. */
   first(owner: number): void {
     this.#owners[0] = owner;
   }
@@ -86,7 +91,7 @@ export class SegmentWriter {
   }
 }
 
-/** Writes sorted ranges as segments. Nothing is allocated a range. */
+/** Writes sorted ranges as segments, allocating nothing per range. */
 export class Flattening {
   readonly #writer: SegmentWriter;
   readonly #ranges: Ranges;
@@ -102,7 +107,10 @@ export class Flattening {
     this.#lasts = new Uint32Array(depthMax * ranges.words);
   }
 
-  /** The ranges from `from` to before `to`, none of which reaches out of them; behind the last one it is `around`'s. */
+  /**
+   * Adds the ranges from `from` to before `to`, which nest in no range before them. Addresses between and
+   * after them belong to `around`.
+   */
   add(from: number, to: number, around: number): void {
     const { words, firsts, prefixes, owners } = this.#ranges;
     this.#owners[0] = around;
@@ -170,7 +178,7 @@ export function lastOf(
   }
 }
 
-/** False: it was the very last address. */
+/** Adds one to the address. Returns false if it was the very last address. */
 export function increment(address: Uint32Array, at: number, words: 1 | 4): boolean {
   for (let word = words - 1; word >= 0; word--) {
     const next = ((address[at + word] ?? 0) + 1) >>> 0;

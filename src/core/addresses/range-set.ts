@@ -1,7 +1,8 @@
-// A bot set as sorted columns with their segments: what a table is planned from, and what a small change is applied to. Immutable.
+// A bot set as sorted columns with their segments. Tables are planned from it, and small changes are applied
+// to it. Immutable.
 //
-// Owner i is name i − 1; names ascend by their UTF-8 bytes. Of two bots with the same range the first by name holds it: so equal sets give equal tables,
-// whatever order their elements came in.
+// Owner i is name i − 1; names ascend by their UTF-8 bytes. If two bots have the same range, the first by
+// name holds it, so equal sets give equal tables whatever order their elements came in.
 
 import { AddressReader } from "./address-reader.ts";
 import { AddressTable, AddressTablePlan } from "./address-table.ts";
@@ -36,7 +37,7 @@ export class RangeSetBuilder {
     this.#pause = pause;
   }
 
-  /** Throws TypeError for what is no CIDR range: elements were validated where they came in. */
+  /** Throws TypeError if `range` is no CIDR range; elements were validated where they came in. */
   add(bot: string, range: string): void {
     if (bot !== this.#lastName) {
       this.#lastName = bot;
@@ -86,7 +87,7 @@ export class RangeSetBuilder {
   }
 }
 
-/** Undefined: the change does not fit the set. */
+/** Returns the changed set, or undefined if the change does not fit the set. */
 export function changeRangeSet(
   set: RangeSet,
   added: readonly SetElement[],
@@ -120,7 +121,7 @@ export function planTable({ names, v4, v6 }: RangeSet, pause: Pause = noPause): 
   return new AddressTablePlan({ names, v4: v4.segments, v6: v6.segments }, { pause });
 }
 
-/** A small table in memory of its own. */
+/** Builds a small table in memory of its own. */
 export function buildAddressTable(elements: Iterable<SetElement>): AddressTable {
   const builder = new RangeSetBuilder();
   for (const { bot, range } of elements) builder.add(bot, range);
@@ -176,7 +177,7 @@ class GrowingColumns {
   }
 }
 
-/** The length of the prefix; -1 where there is none that fits, or bits are set below it. */
+/** Returns the length of the prefix, or -1 if it is no number in range, or bits are set below it. */
 function prefixOf(range: string, slash: number, family: IpFamily, words: Uint32Array): number {
   const bits = familyBits[family];
   if (slash < 0) return bits;
@@ -221,7 +222,10 @@ function renumbered<T extends { readonly owners: Uint32Array; readonly count: nu
   return { ...columns, owners };
 }
 
-/** The set with its owners numbered by `names`, which may lack those without ranges. Its counts are its own to change. */
+/**
+ * Returns the set with its owners numbered by `names`, which may lack names without ranges. Its counts are a
+ * copy that the caller may change.
+ */
 function numbered(set: RangeSet, names: readonly string[], pause: Pause): RangeSet {
   if (names.length === set.names.length) return { ...set, counts: set.counts.slice() };
   const ranks = ranksIn(names, set.names);
@@ -250,7 +254,7 @@ function mergedNames(names: readonly string[], more: readonly string[]): readonl
   return fresh.length === 0 ? names : [...names, ...fresh].sort(compareUtf8);
 }
 
-/** Order of UTF-8 bytes, which is that of code points: surrogates come behind all other units. */
+/** Compares by UTF-8 bytes, which is the order of code points: surrogates sort after all other units. */
 function compareUtf8(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let at = 0; at < length; at++) {

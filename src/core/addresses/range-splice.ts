@@ -1,4 +1,5 @@
-// A small change of a large set: only around the changed ranges anything is flattened anew, all the rest is copied.
+// Applies a small change to a large set: only what lies around the changed ranges is flattened again, the
+// rest is copied.
 //
 //   spliceSegments(flatten(A), A ± delta, delta) = flatten(A ± delta)
 
@@ -13,7 +14,10 @@ import {
   type Segments,
 } from "./range-segments.ts";
 
-/** All three sorted. Undefined: something that is added was there, or something that is removed was not. */
+/**
+ * Applies sorted changes to sorted ranges. Returns undefined if something added was there already, or
+ * something removed was not.
+ */
 export function changeRanges(
   ranges: Ranges,
   added: Ranges,
@@ -63,7 +67,10 @@ export function changeRanges(
   return out;
 }
 
-/** `after`: the sorted ranges with the change; `changed`: what was added and removed, sorted. Owners are numbered alike in `segments` and `after`. */
+/**
+ * `after` is the sorted ranges with the change; `changed` is what was added and removed, sorted. Owners are
+ * numbered alike in `segments` and `after`.
+ */
 export function spliceSegments(
   segments: Segments,
   after: Ranges,
@@ -71,7 +78,8 @@ export function spliceSegments(
   pause: Pause = noPause,
 ): Segments {
   const { words } = after;
-  // Two more than the result can have: what stands behind a changed range is begun before it is known to change as well.
+  // Room for two more segments than the result can have: what stands behind a changed range is begun before
+  // it is known whether that changes too.
   const writer = new SegmentWriter(words, 2 * after.count + 3, pause);
   writer.first(segments.owners[0] ?? 0);
   const flattening = new Flattening(writer, after);
@@ -83,7 +91,7 @@ export function spliceSegments(
     const { firsts, prefixes } = columns;
     const first = firsts.subarray(at * words, (at + 1) * words);
     const prefix = prefixes[at] ?? 0;
-    // Old segments up to the range, what lies in it anew, and behind it what was there.
+    // Copies old segments up to the range, flattens what lies in it, and goes on with what was behind it.
     const until = segmentAfter(segments, first, from, false);
     if (until > from) writer.copy(segments, from, until);
     const around = surroundings.ownerAround(first, prefix);
@@ -103,7 +111,7 @@ export function spliceSegments(
 
 type Place = { readonly columns: RangeColumns; readonly at: number };
 
-/** Changed ranges that lie in no other one, in order. */
+/** Yields the changed ranges that lie in no other changed range, in order. */
 function* outermost(changed: readonly RangeColumns[]): Generator<Place> {
   const next = changed.map(() => 0);
   let inside: Place | undefined;
@@ -140,7 +148,7 @@ function holds(outer: Place, { columns, at }: Place): boolean {
   return compareWords(columns.firsts, at * words, last, 0, words) <= 0;
 }
 
-/** Finds who owns the range around a range: of each prefix length that occurs, the one range that could be it. */
+/** Finds who owns the range around a range: for each prefix length that occurs, only one range can be it. */
 class Surroundings {
   readonly #ranges: Ranges;
   readonly #lengths: readonly number[];
@@ -174,13 +182,13 @@ class Surroundings {
   }
 }
 
-/** The first range at or behind the one that begins at `first` with `prefix`. */
+/** Returns the first range at or behind the one that begins at `first` with `prefix`. */
 function firstRange(ranges: Ranges, first: Uint32Array, prefix: number): number {
   const want = { words: ranges.words, firsts: first, prefixes: Uint8Array.of(prefix), count: 1 };
   return placeOf(ranges, { ...want, owners: Uint32Array.of(0) }, 0, 0);
 }
 
-/** The first range behind `from` that begins after `last`. */
+/** Returns the first range from `from` on that begins after `last`. */
 function rangeAfter({ words, firsts, count }: Ranges, last: Uint32Array, from: number): number {
   let low = from;
   let high = count;
@@ -192,7 +200,9 @@ function rangeAfter({ words, firsts, count }: Ranges, last: Uint32Array, from: n
   return low;
 }
 
-/** The first segment from `from` that begins at or after the address; after it where `isBehind`. */
+/**
+ * Returns the first segment from `from` on that begins at or after the address, or after it if `isBehind`.
+ */
 function segmentAfter(
   { words, starts, count }: Segments,
   address: Uint32Array,

@@ -3,7 +3,10 @@
 import { AddressReader } from "./address-reader.ts";
 import { sortRanges, type Ranges } from "./range-order.ts";
 
-/** IPv4 before IPv6, by first address, the larger of two that begin alike first. Texts that are no range are left out: they were validated where they came in. */
+/**
+ * Sorts IPv4 before IPv6, then by first address, the larger of two that begin alike first. Leaves out texts
+ * that are no range; they were validated where they came in.
+ */
 export function sortedRangeTexts(texts: readonly string[]): readonly string[] {
   const reader = new AddressReader();
   const [four, six] = [columns(1, texts.length), columns(4, texts.length)];

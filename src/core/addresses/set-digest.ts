@@ -8,7 +8,7 @@ import type { Sha256 } from "../ids.ts";
 
 export type SetElement = { readonly bot: string; readonly range: string };
 
-export const emptySetDigest = "0".repeat(64) as Sha256; // Of its form.
+export const emptySetDigest = "0".repeat(64) as Sha256; // 64 hex digits, as a digest has.
 
 const modulus = 1n << 256n;
 
@@ -20,7 +20,10 @@ function elementNumber(element: SetElement): bigint {
   return BigInt(`0x${hash("sha256", elementKey(element), "hex")}`);
 }
 
-/** The digest after a change. The caller vouches that what is added was absent and what is removed was present. */
+/**
+ * Returns the digest after a change. The caller vouches that what is added was absent and what is removed was
+ * present.
+ */
 export function changedSetDigest(
   before: string,
   added: Iterable<SetElement>,
@@ -32,12 +35,12 @@ export function changedSetDigest(
   return digestText(sum);
 }
 
-/** The digest of a set of which one part, known by its own digest, gives way to another. */
+/** Returns the digest of a set in which one part, known by its own digest, is replaced by another. */
 export function exchangedSetDigest(set: string, partBefore: string, partAfter: string): Sha256 {
   return digestText(BigInt(`0x${set}`) - BigInt(`0x${partBefore}`) + BigInt(`0x${partAfter}`));
 }
 
 function digestText(sum: bigint): Sha256 {
-  // Of its form.
+  // 64 hex digits, as a digest has.
   return (((sum % modulus) + modulus) % modulus).toString(16).padStart(64, "0") as Sha256;
 }

@@ -1,11 +1,12 @@
-// What Cache-Control (RFC 9111 §5.2) and CDN-Cache-Control (RFC 9213) say, read strictly: what is doubtful is not fresh.
+// Cache-Control (RFC 9111 §5.2) and CDN-Cache-Control (RFC 9213), read strictly: what is doubtful is not
+// fresh.
 
 import { fieldValue, listMembers, type Field } from "./http-fields.ts";
 
 /** Directive → its arguments in order of appearance; `true` where one stood without argument. */
 export type Directives = ReadonlyMap<string, readonly (string | true)[]>;
 
-/** RFC 9111 §1.2.2: larger values are this one. */
+/** RFC 9111 §1.2.2: larger values count as this one. */
 const secondsMax = 2 ** 31;
 
 export function parseCacheControl(value: string | undefined): Directives {
@@ -19,7 +20,10 @@ export function parseCacheControl(value: string | undefined): Directives {
   return directives;
 }
 
-/** A directive as origins send them. What has other characters is not one, though RFC 9110 would take some for a name. */
+/**
+ * A directive as origins send them. Text with other characters is not taken for one, though RFC 9110 would
+ * allow some of them in a name.
+ */
 const wellFormed = /^[\w-]+(?: *= *(?:[\w-]+|"(?:[^"\\]|\\.)*"))?$/;
 const prohibition =
   /(?<![\w-])(?:private|no-store|no-cache|no-transform|must-revalidate|proxy-revalidate)(?![\w-])/gi;
@@ -39,7 +43,8 @@ function withProhibitions(directives: Directives, text: string): Directives {
   const all = new Map(directives);
   for (const [word] of text.matchAll(prohibition)) {
     const said = word.toLowerCase();
-    // It forbids the same to a shared cache, and does not allow to store what was given to credentials (RFC 9111 §3.5).
+    // proxy-revalidate forbids a shared cache the same, but does not allow it to store answers to credentials
+    // (RFC 9111 §3.5).
     const name = said === "must-revalidate" ? "proxy-revalidate" : said;
     all.set(name, all.get(name) ?? [true]);
   }
@@ -54,7 +59,7 @@ export type RequestDirectives = {
   readonly onlyIfCached: boolean;
   readonly maxAgeS: number | undefined;
   readonly minFreshS: number | undefined;
-  /** 0 where nothing stale is taken, Infinity for any. */
+  /** 0 if nothing stale is accepted, Infinity if anything is. */
   readonly maxStaleS: number;
   readonly staleIfErrorS: number;
 };
@@ -91,7 +96,7 @@ export function requestDirectives(fields: readonly Field[]): RequestDirectives {
   };
 }
 
-/** RFC 9111 §5.2.1.6. */
+/** Returns whether the request says no-transform (RFC 9111 §5.2.1.6). */
 export function asksNoTransform(fields: readonly Field[]): boolean {
   const value = fieldValue(fields, "cache-control");
   return value !== undefined && parseCacheControl(value).has("no-transform");
@@ -101,7 +106,10 @@ function unquoted(text: string): string {
   return /^"(?:[^"\\]|\\.)*"$/.test(text) ? text.slice(1, -1).replaceAll(/\\(.)/g, "$1") : text;
 }
 
-/** The least of all that is said, 0 where one of them is no number (§4.2.1: conflicting or invalid is stale); undefined when absent. */
+/**
+ * Returns the least of the values stated, 0 if one of them is no number (§4.2.1: conflicting or invalid is
+ * stale), or undefined if the directive is absent.
+ */
 export function directiveSeconds(directives: Directives, name: string): number | undefined {
   const said = directives.get(name);
   if (said === undefined) return undefined;
@@ -112,9 +120,10 @@ export function directiveSeconds(directives: Directives, name: string): number |
 }
 
 /**
- * The directives that hold for this cache: those of CDN-Cache-Control where it is a non-empty structured dictionary, which then stand for
- * Expires too; else those of Cache-Control, with what a malformed CDN-Cache-Control forbids. So does Surrogate-Control, which is older than RFC 9213 and not
- * of it: what it forbids it forbids to caches like this one, and what it allows is not asked.
+ * Returns the directives that hold for this cache. A CDN-Cache-Control that is a non-empty structured
+ * dictionary replaces both Cache-Control and Expires. Otherwise the directives of Cache-Control hold,
+ * together with what a malformed CDN-Cache-Control forbids. Surrogate-Control is older than RFC 9213 and not
+ * part of it: what it forbids holds too, what it allows is ignored.
  */
 export function cacheDirectives(fields: readonly Field[]): {
   readonly directives: Directives;
@@ -136,7 +145,10 @@ const sfItem = String.raw`(?:-?\d{1,15}(?:\.\d{1,3})?|"(?:[\x20\x21\x23-\x5b\x5d
 const sfKey = String.raw`[a-z*][a-z0-9_.*-]*`;
 const sfMember = new RegExp(`^(${sfKey})(?:=(${sfItem}))?((?:; *${sfKey}(?:=${sfItem})?)*)$`);
 
-/** A dictionary of RFC 9651 without inner lists, which no directive has. Undefined when absent, empty or malformed. */
+/**
+ * Parses a dictionary of RFC 9651 without inner lists, which no directive has. Returns undefined if it is
+ * absent, empty or malformed.
+ */
 function parseTargeted(value: string | undefined): Directives | undefined {
   if (value === undefined) return undefined;
   const directives = new Map<string, (string | true)[]>();
@@ -144,22 +156,22 @@ function parseTargeted(value: string | undefined): Directives | undefined {
   for (const part of splitMembers(value)) {
     const match = sfMember.exec(part);
     if (match?.[1] === undefined) return undefined;
-    // The last of equal keys holds (RFC 9651 §3.2); false is as good as absent.
+    // The last of equal keys holds (RFC 9651 §3.2); false counts as absent.
     if (match[2] === "?0") directives.delete(match[1]);
     else directives.set(match[1], [argumentOf(match[2])]);
     parameters += match[3] ?? "";
   }
   if (directives.size === 0) return undefined;
-  // No directive has parameters: in `max-age=0; private` both were meant as directives.
+  // No directive has parameters: whoever wrote `max-age=0; private` meant two directives.
   return parameters === "" ? directives : withProhibitions(directives, parameters);
 }
 
-/** A number in quotes is a string to RFC 9651: it stays quoted and so is no number. */
+/** Keeps the quotes of a number in quotes, so that it is no number: to RFC 9651 it is a string. */
 function argumentOf(item: string | undefined): string | true {
   return item === undefined || item === "?1" ? true : item;
 }
 
-/** Unlike listMembers keeps empty members, which a structured field must not have. */
+/** Splits a list but, unlike listMembers, keeps empty members, which a structured field must not have. */
 function splitMembers(value: string): readonly string[] {
   if (value.trim() === "") return [];
   const members: string[] = [];

@@ -1,7 +1,8 @@
-// Whose request is it? The peer's, unless the peer is a trusted proxy: then the rightmost address that is not one, in the one field that the
-// proxies are known to write. The other field is a visitor's to spoof.
+// Finds the visitor's address: the peer's, unless the peer is a trusted proxy; then the rightmost address
+// that is not one, in the one field that the proxies are known to write. A visitor could forge the other
+// field.
 //
-// The peer is who connected, or whom a PROXY header names.
+// The peer is whoever connected, or whom a PROXY header names.
 
 import { AddressReader } from "../addresses/address-reader.ts";
 import type { AddressTable } from "../addresses/address-table.ts";
@@ -16,33 +17,37 @@ export type ForwardedHeader = (typeof forwardedHeaders)[number];
 export type Scheme = "http" | "https";
 
 export type ClientAddress = {
-  /** Canonical. */
+  /** The address in its canonical spelling. */
   readonly text: string;
   /** Whether the peer's forwarding headers are believed. */
   readonly isProxied: boolean;
-  /** Through whom the request came, as X-Forwarded-For tells the next one. */
+  /** The value of X-Forwarded-For for the next server. */
   readonly forwardedFor: string;
   /** The scheme of the visitor's request. */
   readonly scheme: Scheme;
 };
 
-/** Through so many proxies a request comes at most; what lies before was said by nobody that we trust. */
+/** The most proxies that a request comes through; what lies before was written by nobody we trust. */
 const hopsMax = 64;
 
-/** Synchronous, and cheap enough for every request of a proxy's: the text of a hop is read only while all behind it are trusted. */
+/**
+ * Synchronous, and cheap enough for every request of a proxy: a hop is read only while all hops behind it are
+ * trusted.
+ */
 export class ClientAddresses {
   readonly #trusted: AddressTable;
   readonly #header: ForwardedHeader;
   readonly #reader = new AddressReader();
 
-  /** Addresses and CIDR ranges that were validated where they came in. */
+  /** `trustedProxies` are addresses and CIDR ranges that were validated where they came in. */
   constructor(trustedProxies: readonly string[], header: ForwardedHeader) {
     this.#trusted = buildAddressTable(trustedProxies.map((range) => ({ bot: "proxy", range })));
     this.#header = header;
   }
 
   /**
-   * Once a connection: a socket's remote address as Node spells it (a zone is dropped), or what a PROXY header names. Undefined for what is no address (a
+   * Returns the address of a peer; called once per connection. Takes a socket's remote address as Node spells
+   * it (a zone is dropped), or what a PROXY header names. Returns undefined for text that is no address (a
    * closed socket).
    */
   ofPeer(address: string | undefined, scheme: Scheme = "http"): ClientAddress | undefined {
@@ -54,7 +59,10 @@ export class ClientAddresses {
     return { text, isProxied, forwardedFor: text, scheme };
   }
 
-  /** The peer itself unless it is a trusted proxy. What is no address ends the walk, as a list of trusted ones does: the last hop that is known stands. */
+  /**
+   * Returns the address of a request's visitor: the peer itself unless it is a trusted proxy. The walk ends
+   * at text that is no address, and at the end of a list of trusted proxies; the last known hop then counts.
+   */
   ofRequest(peer: ClientAddress, fields: readonly Field[]): ClientAddress {
     if (!peer.isProxied) return peer;
     const said = fieldValue(fields, this.#header) ?? "";
@@ -88,7 +96,7 @@ export class ClientAddresses {
   }
 }
 
-/** Members of X-Forwarded-For, nearest hop first. */
+/** Yields the members of X-Forwarded-For, nearest hop first. */
 function* listedHops(list: string): Generator<Hop> {
   let end = list.length;
   for (let hops = 0; end >= 0 && hops < hopsMax; hops++) {
@@ -98,7 +106,7 @@ function* listedHops(list: string): Generator<Hop> {
   }
 }
 
-/** Some proxies write a port: `192.0.2.1:443`, `[2001:db8::1]:443`. */
+/** Removes the port that some proxies write: `192.0.2.1:443`, `[2001:db8::1]:443`. */
 function withoutPort(text: string): string {
   const [, six, four] = /^(?:\[([^\]]+)\]|([\d.]+))(?::\d{1,5})?$/.exec(text) ?? [];
   return six ?? four ?? text;
@@ -109,12 +117,16 @@ function schemeOf(said: string | undefined): Scheme | undefined {
   return said.toLowerCase() === "https" ? "https" : "http";
 }
 
-// The field `Forwarded` (RFC 7239) as far as it says whose request it is: one hop an element, its `for` and `proto` parameters.
+// The field `Forwarded` (RFC 7239) as far as it says whose request it is: each element is one hop, with its
+// `for` and `proto` parameters.
 //
-// Read from the right: what a trusted proxy appended is well-formed whatever a visitor wrote before it (a quote without end would swallow it otherwise).
+// It is read from the right, where what a trusted proxy appended is well-formed whatever a visitor wrote
+// before it. Read from the left, a quote without end would swallow it.
 
 type Hop = {
-  /** Not checked to be one; undefined where the hop names none (`unknown`, an obfuscated identifier). */
+  /**
+   * Not checked to be an address; undefined where the hop names none (`unknown`, an obfuscated identifier).
+   */
   readonly address: string | undefined;
   readonly proto: string | undefined;
 };
@@ -124,13 +136,13 @@ const quoted = String.raw`"(?:[^"\\]|\\.)*"`;
 const pair = String.raw`[ \t]*${token}[ \t]*=[ \t]*(?:${token}|${quoted})[ \t]*`;
 const elementForm = new RegExp(`^(?:${pair}|[ \\t]*)(?:;(?:${pair}|[ \\t]*))*$`);
 const pairs = new RegExp(`(${token})[ \\t]*=[ \\t]*(${token}|${quoted})`, "g");
-/** Commas within the quotes of one element. */
+/** The most commas within the quotes of one element. */
 const elementCommasMax = 8;
 const elementCharsMax = 1_024;
 
 /**
- * Nearest hop first: the order in which they are to be trusted. At most `elementsMax` elements are looked at, each when it is asked for. A malformed one is
- * the last, for nobody can tell what lies before it.
+ * Yields the nearest hop first, the order in which hops are to be trusted. At most `elementsMax` elements are
+ * read, each when it is asked for. A malformed element is the last, for nobody can tell what lies before it.
  */
 export function* forwardedHops(value: string, elementsMax: number): Generator<Hop> {
   let end = value.length;
@@ -161,10 +173,10 @@ function elementStart(value: string, end: number): number | undefined {
 
 function hopOf(element: string): Hop {
   const said = new Map<string, string | undefined>();
-  // Each match takes a quoted string whole: nothing within one counts.
+  // Each match takes a quoted string whole, so nothing within one counts.
   for (const [, name = "", value = ""] of element.matchAll(pairs)) {
     const parameter = name.toLowerCase();
-    said.set(parameter, said.has(parameter) ? undefined : unquoted(value)); // §4: each parameter once an element.
+    said.set(parameter, said.has(parameter) ? undefined : unquoted(value)); // §4: a parameter stands at most once in an element.
   }
   const node = said.get("for");
   return { address: node === undefined ? undefined : addressOf(node), proto: said.get("proto") };
@@ -174,7 +186,10 @@ function unquoted(value: string): string {
   return value.startsWith('"') ? value.slice(1, -1).replaceAll(/\\(.)/g, "$1") : value;
 }
 
-/** §6: an IPv4 address, or an IPv6 address in brackets, each with or without a port; ports may be obfuscated (`_` and a name). */
+/**
+ * Reads a node (§6): an IPv4 address, or an IPv6 address in brackets, each with or without a port; ports may
+ * be obfuscated (`_` and a name).
+ */
 function addressOf(node: string): string | undefined {
   const [, six, four] =
     /^(?:\[([^\]]*:[^\]]*)\]|([\d.]+))(?::(?:\d{1,5}|_[\w.-]+))?$/.exec(node) ?? [];

@@ -52,8 +52,9 @@ function wholeSeconds(ms: number | undefined): number | undefined {
 export type ByteRange = { readonly first: number; readonly last: number };
 
 /**
- * The one range to send; undefined: send the whole. Several ranges, and what is no byte range, may be ignored and are. A date in If-Range
- * counts only for a representation at least a second old, for a younger one may change within the same second (RFC 9110 §13.1.5).
+ * Returns the one range to send, or undefined to send the whole. Several ranges, and units other than bytes,
+ * may be ignored and are. A date in If-Range counts only for a representation at least a second old, because
+ * a younger one may change within the same second (RFC 9110 §13.1.5).
  */
 export function selectRange(
   request: readonly Field[],

@@ -1,10 +1,12 @@
-// When so many requests of a domain are passed to the origin for their cookies that its operators should know.
+// Decides when so many requests of a domain are passed to the origin for their cookies that its operators
+// should know.
 //
-// Counted in windows of ten minutes. It is said within a window as soon as there is reason for it, and taken back only by a whole window without.
+// Requests are counted in windows of ten minutes. The notice comes within a window, as soon as there is
+// reason for it; only a whole window without reason takes it back.
 
 /** Counts since the caller's start. */
 export type CookieCounts = {
-  /** Answered, but for those that were blocked. */
+  /** Requests answered, except those that were blocked. */
   readonly requests: number;
   readonly passed: number;
 };
@@ -12,7 +14,7 @@ export type CookieCounts = {
 export type CookieWindow = { readonly sinceMs: number; readonly start: CookieCounts };
 
 export const cookieWindowMs = 600_000;
-/** Fewer in a window are nobody's trouble, whatever their share. */
+/** Fewer passed requests in a window trouble nobody, whatever their share. */
 export const passedMin = 200;
 /** The share of requests below which a site simply has visitors who are logged in. */
 export const passedShareMin = 0.25;
@@ -20,13 +22,16 @@ export const passedShareMin = 0.25;
 export type CookieVerdict = {
   /** The window that counts from now on. */
   readonly window: CookieWindow;
-  /** Within the window, where there is reason to tell. */
+  /** The counts within the window, if there is reason to tell. */
   readonly tell: CookieCounts | undefined;
-  /** The window is over, and there was no reason in it. */
+  /** Whether the window ended without a reason to tell. */
   readonly isSettled: boolean;
 };
 
-/** `before`: undefined for a domain of which nothing was counted. Counts that went back, as of a counter that began anew, begin a window. */
+/**
+ * `before` is undefined for a domain of which nothing was counted. Counts that went back, as those of a
+ * restarted counter do, begin a new window.
+ */
 export function judgeCookies(
   before: CookieWindow | undefined,
   counts: CookieCounts,

@@ -11,10 +11,13 @@ export type ResponseFacts = {
   readonly receivedAtMs: number;
 };
 
-/** RFC 9111 §1.2.2: so old that nothing is fresh. */
+/** RFC 9111 §1.2.2: an age at which nothing is fresh. */
 const ageMaxS = 2 ** 31;
 
-/** §5.3: an invalid Expires is in the past, and so is one of several that differ. Undefined when absent. */
+/**
+ * Returns the lifetime that Expires gives, in seconds, or undefined if there is none. An invalid Expires is
+ * in the past, and so are several that differ (§5.3).
+ */
 export function expiresIn({
   fields,
   receivedAtMs,
@@ -34,7 +37,10 @@ function saidDate(fields: readonly Field[]): number | undefined {
   return parseHttpDate(fieldValue(fields, "date") ?? "");
 }
 
-/** §4.2.3, corrected_initial_age. An Age that is no single number says that somebody on the way is confused: nothing of it is fresh. */
+/**
+ * Returns the corrected_initial_age of §4.2.3. An Age that is no single number means that somebody on the way
+ * is confused; such a response is never fresh.
+ */
 export function initialAge({ fields, requestedAtMs, receivedAtMs }: ResponseFacts): number {
   const said = fieldValues(fields, "age");
   const [age = "0"] = said;
@@ -47,11 +53,14 @@ export function initialAge({ fields, requestedAtMs, receivedAtMs }: ResponseFact
 export type Stored = {
   readonly storedAtMs: number;
   readonly initialAgeS: number;
-  /** 0: to be revalidated at each use. */
+  /** 0 if the response has to be revalidated at each use. */
   readonly freshForS: number;
 };
 
-/** Seconds; Infinity for what was stored in the future, which a clock that was set back makes possible. */
+/**
+ * Returns seconds, or Infinity for a response stored in the future, which is possible after the clock was set
+ * back.
+ */
 export function currentAgeS(stored: Stored, nowMs: number): number {
   const residentMs = nowMs - stored.storedAtMs;
   return residentMs < 0 ? Infinity : stored.initialAgeS + Math.floor(residentMs / 1_000);
@@ -62,8 +71,9 @@ export function isFresh(stored: Stored, nowMs: number): boolean {
 }
 
 /**
- * The earliest moment at which this response can have been made, by our clock (ms): a source makes it after it was asked, and a cache on the way says its Age
- * (§5.1). `-Infinity` where the Age is not to be understood.
+ * Returns the earliest moment at which this response can have been made, by our clock (ms): an origin makes
+ * it after it was asked, and a cache on the way states its Age (§5.1). Returns `-Infinity` if the Age cannot
+ * be understood.
  */
 export function madeAfter({
   fields,
@@ -75,16 +85,19 @@ export function madeAfter({
 }
 
 type Answered = Stored & { readonly headers: readonly Field[] };
-/** `madeAfterMs`: see `madeAfter`; undefined where it is not known. */
+/** `madeAfterMs` is what `madeAfter` returns, or undefined if it is not known. */
 type Fetched = Answered & { readonly madeAfterMs?: number | undefined };
 
 /**
- * Whether the answer to a slow fetch comes after a newer one has been stored (§4: of several the most recent is used, by Date). `freshForS` of the stored one is
- * its lifetime by the rules in force now, `nowMs` the wall clock at the moment of storing.
+ * Returns whether a newer response was stored while this answer was being fetched (§4: the most recent of
+ * several is used, by Date). `freshForS` of the stored one is its lifetime under the rules in force now;
+ * `nowMs` is the wall clock at the moment of storing.
  *
- * Dates order only answers whose fetches overlapped. What was made after the stored one had come in is newer whatever an origin's clock says: one that ran ahead
- * and was put right would otherwise keep every newer answer out until its old one's time is over. What is no longer fresh gives way to whatever comes: where an
- * origin's hosts disagree about the time, nothing would be stored for as long as that. So does what was stored in the future, before our own clock was set back.
+ * Dates order only answers whose fetches overlapped. An answer made after the stored one came in is newer
+ * whatever the origin's clock says; otherwise an origin whose clock ran ahead and was put right would have
+ * every newer answer refused until the old one's lifetime ends. A stored response that is no longer fresh
+ * gives way to any answer; otherwise nothing would be stored for as long as an origin's hosts disagree about
+ * the time. So does one that was stored in the future, before our own clock was set back.
  */
 export function isOvertaken(answer: Fetched, stored: Answered, nowMs: number): boolean {
   const [date, storedDate] = [saidDate(answer.headers), saidDate(stored.headers)];

@@ -1,10 +1,16 @@
 // What may be stored and how long it is fresh: RFC 9111 §3 and §4.2.1, RFC 9213, RFC 5861, and the site's rules.
 //
-// No heuristics: what states no lifetime is stored only to be revalidated at each use, and only with something to revalidate it by.
-// A rule's `ttl_s` is a lifetime where the origin says none, or another one. It lifts no prohibition: neither those below, nor `no-cache`, nor a lifetime of
-// nothing that must not be exceeded (`must-revalidate, max-age=0`); nor does it hold for an answer to a request that carried its visitor's cookies.
-// Never stored: `private`, `no-store`, `Vary: *`, what is about a part (206, 416), and Set-Cookie unless the rule strips it. Answers to requests with
-// Authorization only where they say public, must-revalidate or s-maxage (§3.5). Qualified forms (`private="x"`, `no-cache="x"`) count as unqualified.
+// No heuristics: a response that states no lifetime is stored only to be revalidated at each use, and only if
+// it has a validator.
+//
+// A rule's `ttl_s` gives a lifetime where the origin states none, and replaces the one it states. It lifts no
+// prohibition: none of those below, not `no-cache`, and not a lifetime of zero that must not be exceeded
+// (`must-revalidate, max-age=0`). It does not hold for an answer to a request that carried its visitor's
+// cookies.
+//
+// Never stored are `private`, `no-store`, `Vary: *`, answers about a part (206, 416), and Set-Cookie unless
+// the rule strips it. Answers to requests with Authorization are stored only if they say public,
+// must-revalidate or s-maxage (§3.5). Qualified forms (`private="x"`, `no-cache="x"`) count as unqualified.
 
 import {
   cacheDirectives,
@@ -22,7 +28,7 @@ export type StorePlan =
   | {
       readonly store: true;
       readonly initialAgeS: number;
-      /** 0: to be revalidated at each use. */
+      /** 0 if the response has to be revalidated at each use. */
       readonly freshForS: number;
       /** Names in lower case, sorted. */
       readonly varyNames: readonly string[];
@@ -32,12 +38,17 @@ export type StorePlan =
 export type StoreRequest = {
   readonly noStore: boolean;
   readonly isAuthorized: boolean;
-  /** The origin was asked for a part. */
+  /** Whether the origin was asked for a part. */
   readonly isRanged: boolean;
-  /** The origin was told cookies that are not ignored: its answer may be for their visitor. */
+  /**
+   * Whether the origin was sent cookies that are not ignored, so that its answer may be for their visitor
+   * alone.
+   */
   readonly hasCookies: boolean;
 };
-/** Whatever is refused to this one is refused for what the response says. */
+/**
+ * A request that gives no reason against storing: what is refused to it is refused because of the response.
+ */
 export const plainRequest: StoreRequest = {
   noStore: false,
   isAuthorized: false,
@@ -51,7 +62,7 @@ export type StoreSettings = Pick<
 
 const no = (reason: string): StorePlan => ({ store: false, reason });
 
-/** About a part or a stored response, not about what the URL names. */
+/** Statuses that are about a part or a stored response, not about what the URL names. */
 const ofOtherThanWhole: ReadonlySet<number> = new Set([206, 304, 416]);
 /**
  * The statuses whose meaning for caches is known here; 206 and 304 are not responses to store (RFC 9111
@@ -62,9 +73,14 @@ const understood: ReadonlySet<number> = new Set([
   407, 408, 409, 410, 411, 412, 413, 414, 415, 416, 417, 421, 422, 425, 426, 428, 429, 431, 451,
   500, 501, 502, 503, 504, 505, 511,
 ]);
-/** A rule's lifetime is for these; what else an origin answers, errors first of all, is as fresh as it says itself. */
+/**
+ * The statuses that a rule's lifetime is for. Whatever else an origin answers, errors above all, is as fresh
+ * as it says itself.
+ */
 const lastsByRule: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308]);
-/** A 304 says that a GET would be answered with success (RFC 9110 §15.4.5), so that it can only confirm such a response. */
+/**
+ * The statuses that a 304 can confirm: it says that a GET would be answered with success (RFC 9110 §15.4.5).
+ */
 const confirmable: ReadonlySet<number> = new Set([200, 203]);
 
 /** Plans whether and how to store the response to a GET. */
@@ -75,7 +91,8 @@ export function planStore(
 ): StorePlan {
   const { status, fields } = response;
   if (status < 200 || ofOtherThanWhole.has(status)) return no("status");
-  // Ranges are no part of the key, and some origins refuse one they do not like with a 400: that is not for those who ask for the whole.
+  // Ranges are not part of the key, and some origins refuse a range they do not like with a 400; that answer
+  // is not for those who ask for the whole.
   if (request.isRanged && status >= 400) return no("range");
   if (request.noStore) return no("request no-store");
   const said = cacheDirectives(fields);
@@ -113,7 +130,7 @@ function lifetimeOf(
   const saidS = saidLifetime(response, said);
   if (ttlS === null || !lastsByRule.has(response.status) || isNeverFresh(response, said, saidS))
     return { saidS, freshForS: saidS ?? 0 };
-  // A rule counts from now, the origin's word from when it was said.
+  // A rule's lifetime counts from now, the origin's from when it was stated.
   return { saidS: ttlS, freshForS: ttlS === 0 ? 0 : initialAgeS + ttlS };
 }
 
@@ -124,8 +141,8 @@ function lifetimeOf(
 const binding = ["must-revalidate", "proxy-revalidate", "s-maxage"];
 
 /**
- * The origin wants to be asked each time, in words that a rule's lifetime must not override. A mere `max-age=0`, or an Expires of the past, is a lifetime
- * like others: short.
+ * Returns whether the origin wants to be asked each time, in words that a rule's lifetime must not override.
+ * A mere `max-age=0`, or an Expires in the past, is a lifetime like others, only short.
  */
 function isNeverFresh(
   { fields }: Pick<Lasting, "fields">,
@@ -138,8 +155,9 @@ function isNeverFresh(
 }
 
 /**
- * RFC 9111 §5.4 gives `Pragma: no-cache` no meaning in responses. Origins that send it without Cache-Control nevertheless mean that: it forbids what a rule
- * would allow, and takes nothing from what the origin itself says by Expires.
+ * Returns whether a response says `Pragma: no-cache` and has no Cache-Control. RFC 9111 §5.4 gives that no
+ * meaning in responses, but origins that send it mean it. It forbids what a rule would allow, and takes
+ * nothing from what the origin itself says by Expires.
  */
 function hasPragma(fields: readonly Field[], { isTargeted }: Said): boolean {
   if (isTargeted || fieldValue(fields, "cache-control") !== undefined) return false;
@@ -147,8 +165,9 @@ function hasPragma(fields: readonly Field[], { isTargeted }: Said): boolean {
 }
 
 /**
- * Whether an answer to a request with cookies is anybody's: by the origin's own explicit word, a lifetime or `public` (RFC 9111 §3), or kept for the same
- * cookies only. Never by a rule.
+ * Returns whether an answer to a request with cookies may serve others: by the origin's own explicit word, a
+ * lifetime or `public` (RFC 9111 §3), or because it is kept for the same cookies only. A rule never makes it
+ * so.
  */
 function isForCookies(
   response: Lasting,
@@ -170,7 +189,10 @@ export function mayServeCookies(
   return directives.has("public") || variesByCookie(fields);
 }
 
-/** How long a response that may have been stored under another rule is fresh under this one: never longer than it was to be. */
+/**
+ * Returns how long a response that may have been stored under another rule is fresh under this one: never
+ * longer than when it was stored.
+ */
 export function lifetimeUnder(
   stored: Stored & { readonly status: number; readonly headers: readonly Field[] },
   { ttl_s: ttlS }: Pick<CacheSettings, "ttl_s">,
@@ -190,7 +212,7 @@ function refusalIn(
 ): string | undefined {
   const mustUnderstand = directives.has("must-understand");
   if (mustUnderstand && !understood.has(status)) return "must-understand";
-  // §5.2.2.3: who understands the status need not obey the no-store that is there for the others.
+  // §5.2.2.3: a cache that understands the status may ignore the no-store, which is there for the others.
   if (directives.has("no-store") && !mustUnderstand) return "no-store";
   if (directives.has("private")) return "private";
   if (request.isAuthorized && !isForAuthorized(directives)) return "authorization";
@@ -198,7 +220,10 @@ function refusalIn(
   return undefined;
 }
 
-/** RFC 9111 §3.5. */
+/**
+ * Returns whether these directives let an answer to a request with Authorization be stored and reused (RFC
+ * 9111 §3.5).
+ */
 function isForAuthorized(directives: Directives): boolean {
   return ["public", "must-revalidate", "s-maxage"].some((name) => directives.has(name));
 }
@@ -207,7 +232,10 @@ export function mayServeAuthorized(fields: readonly Field[]): boolean {
   return isForAuthorized(cacheDirectives(fields).directives);
 }
 
-/** §4.2.1 without heuristics; undefined where nothing is said. `no-cache` is a lifetime of nothing (§5.2.2.4). */
+/**
+ * Returns the lifetime of §4.2.1 without heuristics, or undefined if none is stated. `no-cache` is a lifetime
+ * of zero (§5.2.2.4).
+ */
 function saidLifetime(
   response: Pick<ResponseFacts, "fields" | "receivedAtMs">,
   { directives, isTargeted }: Said,
@@ -221,13 +249,16 @@ function saidLifetime(
 }
 
 export type StaleRules = {
-  /** RFC 9111 §4.2.4: no rule of anybody's allows it. */
+  /** RFC 9111 §4.2.4: the response must not be used stale, whatever a rule allows. */
   readonly isForbidden: boolean;
   readonly whileRevalidateS: number;
   readonly ifErrorS: number;
 };
 
-/** RFC 5861. Where the site's rule speaks it holds instead of the origin's word, as with `ttl_s`; a prohibition it does not lift. */
+/**
+ * Returns how a response may be used stale (RFC 5861). A site's rule replaces the origin's word, as with
+ * `ttl_s`, but lifts no prohibition.
+ */
 export function staleRules(
   fields: readonly Field[],
   settings: Pick<CacheSettings, "stale_while_revalidate_s" | "stale_if_error_s">,
@@ -251,7 +282,10 @@ function staleRulesOf(
   };
 }
 
-/** The fields that ask whether a stored response is still the one (RFC 9111 §4.3.1); empty where nothing can. */
+/**
+ * Returns the fields that ask whether a stored response still holds (RFC 9111 §4.3.1); empty if nothing can
+ * confirm it.
+ */
 export function conditionsFor(status: number, stored: readonly Field[]): readonly Field[] {
   if (!confirmable.has(status)) return [];
   const etag = fieldValue(stored, "etag");

@@ -1,10 +1,11 @@
-// Dates of HTTP (RFC 9110 §5.6.7): one form is written, three are read. By the calendar's arithmetic, for a decision asks no clock.
+// Dates of HTTP (RFC 9110 §5.6.7): one form is written, three are read. They are computed by calendar
+// arithmetic, because decisions ask no clock.
 
 const months = "JanFebMarAprMayJunJulAugSepOctNovDec";
 const days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]; // The epoch began on a Thursday.
 const dayMs = 86_400_000;
 
-/** Milliseconds since the epoch; undefined for what is no HTTP date. */
+/** Returns milliseconds since the epoch, or undefined for text that is no HTTP date. */
 export function parseHttpDate(text: string): number | undefined {
   const fixed = /^[A-Z][a-z]{2}, (\d{2}) ([A-Z][a-z]{2}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) GMT$/.exec(
     text,
@@ -13,7 +14,7 @@ export function parseHttpDate(text: string): number | undefined {
   const rfc850 =
     /^[A-Z][a-z]{5,8}, (\d{2})-([A-Z][a-z]{2})-(\d{2}) (\d{2}):(\d{2}):(\d{2}) GMT$/.exec(text);
   if (rfc850 !== null) {
-    // Two digits: 70 to 99 are the last century's, for such dates come from old software.
+    // Two digits: 70 to 99 are of the last century, because such dates come from old software.
     const year = Number(rfc850[3]) + (Number(rfc850[3]) < 70 ? 2000 : 1900);
     return instant(`${year}`, rfc850[2], rfc850[1], rfc850[4], rfc850[5], rfc850[6]);
   }
@@ -40,7 +41,10 @@ function instant(
   return dayNumber(Number(year), month + 1, d) * dayMs + ((h * 60 + m) * 60 + s) * 1_000;
 }
 
-/** Days since 1970-01-01 in the Gregorian calendar: years begin in March, so that the leap day is the last. */
+/**
+ * Returns the days since 1970-01-01 in the Gregorian calendar. Years begin in March, so that the leap day is
+ * the last.
+ */
 function dayNumber(year: number, month: number, day: number): number {
   const y = month <= 2 ? year - 1 : year;
   const era = Math.floor(y / 400);
@@ -51,7 +55,7 @@ function dayNumber(year: number, month: number, day: number): number {
   return era * 146_097 + dayOfEra - 719_468;
 }
 
-/** IMF-fixdate, whole seconds, the fraction dropped. */
+/** Writes an IMF-fixdate in whole seconds, dropping the fraction. */
 export function formatHttpDate(ms: number): string {
   const dayNo = Math.floor(ms / dayMs);
   const ofDay = Math.floor((ms - dayNo * dayMs) / 1_000);

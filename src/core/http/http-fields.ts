@@ -1,4 +1,5 @@
-// Header fields as received: pairs in order, names in the sender's case. Looking up, list syntax, and what ends at this hop.
+// Header fields as received: pairs in order, names in the sender's case. Look-up, list syntax, and the fields
+// that end at this hop.
 
 export type Field = readonly [name: string, value: string];
 
@@ -35,8 +36,9 @@ const quote = 34;
 const backslash = 92;
 
 /**
- * Members of a comma-separated list; commas within quoted strings do not separate (RFC 9110 §5.6.1). A quote that nothing closes is a character like any
- * other. Each character is looked at twice at most: visitors choose what stands here.
+ * Splits a comma-separated list; commas within quoted strings do not separate (RFC 9110 §5.6.1). A quote that
+ * is never closed is an ordinary character. Each character is looked at twice at most, because visitors
+ * choose what stands here.
  */
 export function listMembers(value: string): readonly string[] {
   const members: string[] = [];
@@ -45,7 +47,7 @@ export function listMembers(value: string): readonly string[] {
     if (member !== "") members.push(member);
   };
   let from = 0;
-  // Behind a quote that is not closed none is: what would close it would have closed the first.
+  // After one unclosed quote, no later one is closed either: its end would have closed the first.
   let isOpen = false;
   for (let at = 0; at < value.length; at++) {
     const code = value.charCodeAt(at);
@@ -72,7 +74,10 @@ function quotedEnd(value: string, from: number): number | undefined {
   return undefined;
 }
 
-/** RFC 9110 §7.6.1 and its elders: they speak of one connection, which is neither a document's nor a cache's to steer. */
+/**
+ * Fields about one connection (RFC 9110 §7.6.1 and its predecessors), which neither a document nor a cache
+ * may set.
+ */
 export const hopByHop: readonly string[] = [
   "connection",
   "http2-settings",
@@ -91,7 +96,7 @@ export const hopByHop: readonly string[] = [
 export function withoutHopByHop(fields: readonly Field[]): readonly Field[] {
   const connection = fieldValue(fields, "connection");
   const dropped = new Set(hopByHop);
-  // A Connection that names the framing or the addressing is no reason to lose them.
+  // Content-Length and Host stay even if Connection names them: framing and addressing depend on them.
   if (connection !== undefined)
     for (const name of listMembers(connection.toLowerCase()))
       if (name !== "content-length" && name !== "host") dropped.add(name);

@@ -1,4 +1,5 @@
-// Which requests the cache has no part in: they are passed on, their answers are not stored, and nothing that is stored answers them.
+// Which requests the cache takes no part in: they are passed on, their answers are not stored, and no stored
+// response answers them.
 
 import { fieldValue, type Field } from "./http-fields.ts";
 import type { CacheRoute } from "../serving/site-routes.ts";
@@ -17,16 +18,20 @@ export type PassRequest = {
   readonly method: string;
   readonly fields: readonly Field[];
   readonly hasBody: boolean;
-  /** `/a?` is not `/a` to every origin, yet has no key of its own that whoever clears `/a` would know of. */
+  /**
+   * Whether the target ends in a lone `?`. Not every origin takes `/a?` for `/a`, yet it has no key of its
+   * own that whoever clears `/a` would know of.
+   */
   readonly hasLoneMark: boolean;
 };
 
-/** Conditions of writers: they are for the origin. */
+/** Preconditions of writers are for the origin. */
 const forOrigin = ["if-match", "if-unmodified-since"];
 
 /**
- * Undefined: the cache is asked. A rule's `ttl_s` makes an answer everybody's of which the origin has not said so; it may only be one to a request that
- * tells nothing of its visitor. Where the origin's own headers decide, they decide about requests with cookies too (RFC 9111 §3).
+ * Returns why a request is passed on, or undefined if the cache is asked. A rule's `ttl_s` makes an answer
+ * public without the origin's word, so it may only hold for requests that tell nothing about their visitor.
+ * Where the origin's own headers decide, they decide about requests with cookies too (RFC 9111 §3).
  */
 export function passReason(
   { method, fields, hasBody, hasLoneMark }: PassRequest,
@@ -35,7 +40,7 @@ export function passReason(
   if (method !== "GET" && method !== "HEAD") return "method";
   if (settings.bypass) return "bypass";
   if (settings.ttl_s !== null && cookies(fields).kind === "own") return "cookie";
-  // A body of a GET is no part of the key.
+  // A body of a GET is not part of the key.
   return hasBody || hasLoneMark || forOrigin.some((name) => fieldValue(fields, name) !== undefined)
     ? "request"
     : undefined;

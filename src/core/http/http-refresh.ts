@@ -1,7 +1,8 @@
 // What the origin's later answers say of a stored response: RFC 9111 §3.2, §4.3.3, §4.3.4, §4.3.5.
 //
-// It is dropped only for what a response says. What a request says of itself (no-store, Authorization) decides whether anything is written, and a
-// cookie makes an answer its visitor's: neither takes from the others what is stored for them.
+// A stored response is dropped only for what a response says. What a request says of itself (no-store,
+// Authorization) decides whether anything is written, and a cookie makes an answer its visitor's own; neither
+// takes from others what is stored for them.
 
 import type { ResponseFacts } from "./http-age.ts";
 import { plainRequest, planStore, type StoreRequest, type StoreSettings } from "./http-cache.ts";
@@ -15,14 +16,14 @@ export type RefreshPlan =
       readonly headers: readonly Field[];
       readonly initialAgeS: number;
       readonly freshForS: number;
-      /** False: for this request alone; nothing of it is written. */
+      /** False if the refresh is for this request alone and nothing of it is written. */
       readonly isKept: boolean;
     }
-  /** It is still the one, and this answer is its visitor's alone. */
+  /** The stored response still holds, and this answer is its visitor's alone. */
   | { readonly kind: "own" }
-  /** It is still the one, but may not be kept any more. */
+  /** The stored response still holds, but may no longer be kept. */
   | { readonly kind: "drop" }
-  /** It speaks of another representation than the one stored. */
+  /** The answer is about another representation than the one stored. */
   | { readonly kind: "other" };
 
 type StoredResponse = { readonly status: number; readonly headers: readonly Field[] };
@@ -38,25 +39,25 @@ const kept: ReadonlySet<string> = new Set([
 ]);
 const cookie: ReadonlySet<string> = new Set(["set-cookie"]);
 
-/** `answer` is without hop-by-hop fields. */
+/** Plans what a confirming answer changes in a stored response. `answer` comes without hop-by-hop fields. */
 export function planRefresh(
   stored: StoredResponse,
   answer: ResponseFacts,
   request: StoreRequest,
   settings: StoreSettings,
 ): RefreshPlan {
-  // Where the tag is said it decides, the date where it is the only validator (RFC 9111 §4.3.4).
+  // The tag decides if it is stated, the date if it is the only validator (RFC 9111 §4.3.4).
   const validator = fieldValue(answer.fields, "etag") === undefined ? "last-modified" : "etag";
   if (!isSame(stored.headers, answer.fields, validator) || !isSameVary(stored, answer))
     return { kind: "other" };
   const said = withoutFields(answer.fields, kept);
   const news = [...withoutFields(said, cookie)];
   const replaced = new Set(news.map(([name]) => name.toLowerCase()));
-  // One that does not say when it was made was made now.
+  // An answer without Date was made now.
   if (!replaced.has("date")) news.push(["Date", formatHttpDate(answer.receivedAtMs)]);
   replaced.add("date");
   const headers = [...withoutFields(stored.headers, replaced), ...news];
-  // What is not stored decides too: its Age.
+  // The Age of the answer is not stored, but counts here.
   const passing = answer.fields.filter(([name]) => name.toLowerCase() === "age");
   const response = { ...answer, status: stored.status, fields: [...headers, ...passing] };
   const plan = planStore(plainRequest, response, settings);
@@ -80,8 +81,9 @@ function isOfVisitor({ headers }: StoredResponse, { hasCookies }: StoreRequest):
 const ofResource: ReadonlySet<number> = new Set([401, 402, 403, 404, 405, 410, 451]);
 
 /**
- * Whether a full answer, in place of a confirmation, says that what is stored is over (§4.3.3): it is the newer word about the URL, and nobody's may be
- * stored of it. Not where it was given to credentials, or to cookies: of what is for all that says nothing.
+ * Returns whether a full answer, in place of a confirmation, ends the stored response (§4.3.3): it is the
+ * newer word about the URL, and may be stored for nobody. An answer to credentials or cookies does not end
+ * it, because it says nothing about what is stored for all.
  */
 export function endsStored(
   stored: StoredResponse,
@@ -98,8 +100,9 @@ export function endsStored(
 }
 
 /**
- * A 200 to HEAD. Undefined: it does not say whether the stored body is still the one. RFC 9111 §4.3.5 would have one refreshed that nothing
- * contradicts; here something has to speak for it, for a page made anew each time has neither validator nor length.
+ * Plans what a 200 to HEAD changes, or returns undefined if it does not say whether the stored body still
+ * holds. RFC 9111 §4.3.5 would refresh a response that nothing contradicts; here something has to confirm it,
+ * because a page made anew each time has neither validator nor length.
  */
 export function planHeadRefresh(
   stored: StoredResponse & { readonly size: number },
@@ -129,11 +132,14 @@ function isSame(stored: readonly Field[], answer: readonly Field[], name: string
   return said === undefined || opaque(said) === opaque(fieldValue(stored, name));
 }
 
-/** A response that begins to vary by something else was stored for the wrong requests. */
+/**
+ * Returns whether the answer varies by the same fields. A response that begins to vary by something else was
+ * stored for the wrong requests.
+ */
 function isSameVary({ headers }: StoredResponse, { fields }: ResponseFacts): boolean {
   return (
     fieldValue(fields, "vary") === undefined ||
-    // With the stored coding, which a 304 need not name.
+    // The stored coding counts too, which a 304 need not name.
     varyNamesOf([...fields, ...codingOf(headers)])?.join() === varyNamesOf(headers)?.join()
   );
 }

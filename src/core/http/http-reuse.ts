@@ -63,32 +63,39 @@ export function selectStored<
   return { base: undefined, missing: isForOthers ? "request" : "vary-miss" };
 }
 
-/** Cookies need the origin's word that what is stored is for all: a lifetime, or that it says so. Under a rule's lifetime none comes here. */
+/**
+ * Returns whether the response may answer this request. With cookies it needs the origin's word that it is
+ * for all: a lifetime, or that it says so. Under a rule's lifetime no such request comes here (see
+ * http-pass.ts).
+ */
 function mayAnswer({ freshForS, headers }: Candidate, selector: Selector): boolean {
   return freshForS > 0 || !selector.hasOwnCookies || mayServeCookies(headers);
 }
 
 export type Reuse =
   | { readonly kind: "serve" }
-  /** `refreshes`: it is asked for anew in the background (stale-while-revalidate). */
+  /** `refreshes` says whether it is fetched again in the background (stale-while-revalidate). */
   | { readonly kind: "serve-stale"; readonly refreshes: boolean }
   | {
       readonly kind: "fetch";
       /** The `fwd` parameter of RFC 9211 §2.2. */
       readonly fwd: "uri-miss" | "vary-miss" | "stale" | "request";
-      /** Asks whether the stored one still holds; empty: asks for it whole. */
+      /** The fields that ask whether the stored response still holds; empty to ask for the whole. */
       readonly conditions: readonly Field[];
       /** Whether the stored response may be sent if the origin fails. */
       readonly standsIn: boolean;
     }
-  /** only-if-cached, and there is nothing. */
+  /** The request says only-if-cached, and nothing stored suits it. */
   | { readonly kind: "refuse" };
 
 export type ReuseContext = {
   readonly request: RequestDirectives;
   readonly settings: Pick<CacheSettings, "stale_while_revalidate_s" | "stale_if_error_s">;
   readonly missing: Missing;
-  /** False: clears may be on their way that are not known here; what is stored has to be confirmed by the origin. */
+  /**
+   * False if clears may be on their way that are not known here; the origin then has to confirm what is
+   * stored.
+   */
   readonly confirmed: boolean;
   readonly nowMs: number;
 };
@@ -125,7 +132,8 @@ export function decideReuse(stored: Candidate | undefined, context: ReuseContext
     kind: "fetch",
     fwd: isStale || !confirmed ? "stale" : "request",
     conditions: conditionsFor(stored.status, stored.headers),
-    // What is still fresh was only not what the visitor asked for: nothing that the origin says of stale responses keeps it back.
+    // A fresh response was only not what the visitor asked for, so nothing that the origin says of stale ones
+    // keeps it back.
     standsIn:
       (isStale ? mayBeStale : confirmed) &&
       !request.noCache &&
@@ -134,7 +142,7 @@ export function decideReuse(stored: Candidate | undefined, context: ReuseContext
   };
 }
 
-/** RFC 5861 §4: what counts as an error. */
+/** Returns whether a status counts as an error (RFC 5861 §4). */
 export function isOriginError(status: number): boolean {
   return status === 500 || status === 502 || status === 503 || status === 504;
 }

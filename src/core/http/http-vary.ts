@@ -1,15 +1,18 @@
-// Which variant a request selects (RFC 9111 §4.1), with values in one spelling where the spellings mean the same.
+// Selects the variant for a request (RFC 9111 §4.1). Values that mean the same are brought to one spelling.
 
 import { fieldValue, listMembers, type Field } from "./http-fields.ts";
 
-/** Name in lower case → the request's value in its one spelling; "" where there is none. */
+/** Maps a name in lower case to the request's value in its one spelling, "" if there is none. */
 export type Selecting = (name: string) => string;
 
 export function selectingOf(requestFields: readonly Field[]): Selecting {
   return selectingBy((name) => fieldValue(requestFields, name));
 }
 
-/** Values are looked up and normalized when they are first asked for: most requests meet few that anything varies by. */
+/**
+ * Looks values up and normalizes them when first asked for, because most requests meet few fields that
+ * anything varies by.
+ */
 export function selectingBy(lookUp: (name: string) => string | undefined): Selecting {
   const known = new Map<string, string>();
   return (name) => {
@@ -23,7 +26,10 @@ export function selectingBy(lookUp: (name: string) => string | undefined): Selec
   };
 }
 
-/** Lists by their definition: blanks around members and empty ones mean nothing (RFC 9110 §5.6.1). */
+/**
+ * Fields that are lists by definition: blanks around members and empty members mean nothing (RFC 9110
+ * §5.6.1).
+ */
 const lists: ReadonlySet<string> = new Set([
   "accept",
   "accept-charset",
@@ -35,7 +41,7 @@ const lists: ReadonlySet<string> = new Set([
   "x-forwarded-for",
 ]);
 
-/** A comma in them is a character like any other. */
+/** Fields in which a comma is an ordinary character. */
 const singles: ReadonlySet<string> = new Set([
   "authorization",
   "cookie",
@@ -61,7 +67,10 @@ function normal(name: string, value: string): string {
     .join(", ");
 }
 
-/** Case, blanks and the order of languages of equal weight mean nothing (RFC 9110 §12.4.2, §12.5.4). */
+/**
+ * Normalizes languages: case, blanks and the order of languages of equal weight mean nothing (RFC 9110
+ * §12.4.2, §12.5.4).
+ */
 function normalLanguages(value: string): string {
   return listMembers(value.toLowerCase())
     .map((member) => {
@@ -74,7 +83,10 @@ function normalLanguages(value: string): string {
     .join(", ");
 }
 
-/** Undefined for `Vary: *`. An encoded body varies by Accept-Encoding whether or not the origin says so: else one visitor's gzip is another's noise. */
+/**
+ * Returns undefined for `Vary: *`. An encoded body varies by Accept-Encoding whether or not the origin says
+ * so; otherwise a visitor would get a coding that he cannot read.
+ */
 export function varyNamesOf(fields: readonly Field[]): readonly string[] | undefined {
   const names = new Set(listMembers((fieldValue(fields, "vary") ?? "").toLowerCase()));
   if (names.has("*")) return undefined;
@@ -82,13 +94,16 @@ export function varyNamesOf(fields: readonly Field[]): readonly string[] | undef
   return [...names].sort();
 }
 
-/** Whoever gets it has the same cookies. */
+/** Returns whether the response varies by Cookie: then whoever gets it has the same cookies. */
 export function variesByCookie(fields: readonly Field[]): boolean {
   const vary = fieldValue(fields, "vary");
   return vary !== undefined && listMembers(vary.toLowerCase()).includes("cookie");
 }
 
-/** The request's side of a variant; null where there is none. An absent field is an empty one. */
+/**
+ * Returns the request's values of the fields varied by, or null if there are none. An absent field counts as
+ * empty.
+ */
 export function variantOf(
   varyNames: readonly string[],
   selecting: Selecting,
@@ -106,7 +121,10 @@ export function isVariantFor(
 
 const knownCodings = ["br", "gzip", "zstd"];
 
-/** Accept-Encoding in one spelling per set of codings, so that variants are few: those of ours that are accepted, in order. */
+/**
+ * Writes Accept-Encoding in one spelling per set of codings, so that variants are few: the known codings that
+ * are accepted, in a fixed order.
+ */
 export function normalAcceptEncoding(value: string | undefined): string {
   const accepted = new Set<string>();
   for (const member of listMembers((value ?? "").toLowerCase())) {

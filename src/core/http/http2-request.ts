@@ -10,8 +10,9 @@ export type Http2Request = {
 };
 
 /**
- * `raw` is Node's flat form, names in lower case. Where `:authority` and Host name different hosts both stand among the fields, which whoever checks the
- * request refuses: two readers could understand it differently.
+ * `raw` is Node's flat form, with names in lower case. If `:authority` and Host name different hosts, both
+ * are among the fields; whoever checks the request refuses that, because two readers could understand it
+ * differently.
  */
 export function readHttp2Request(raw: readonly string[]): Http2Request {
   const pseudo = new Map<string, string>();
@@ -24,12 +25,12 @@ export function readHttp2Request(raw: readonly string[]): Http2Request {
     else if (name === "cookie") cookies.push(value);
     else fields.push([name, value]);
   }
-  // One field again: HTTP/1.1 knows no other way to say it (RFC 9113 §8.2.3).
+  // The cookies become one field again: HTTP/1.1 knows no other way to say it (RFC 9113 §8.2.3).
   if (cookies.length > 0) fields.push(["cookie", cookies.join("; ")]);
   const path = pseudo.get(":path") ?? "";
   return {
     method: pseudo.get(":method") ?? "",
-    // An absolute form would name an authority of its own: HTTP/2 has none.
+    // HTTP/2 has no absolute form, which would name an authority of its own.
     target: path.startsWith("/") || path === "*" ? path : "",
     fields: withHost(fields, pseudo.get(":authority")),
   };

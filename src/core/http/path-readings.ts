@@ -1,13 +1,17 @@
-// What else an application may take a path for. A rule is met by the path as RFC 3986 has it (canonicalPath); some servers decode it twice, take `\` or
-// `%2F` for a slash, cut `;…` off a segment (Java) or end at a decoded `?`, `#` or NUL. Whoever knows his server's way could have a page cached under a
-// rule for other paths, or slip past the rule that keeps it out of the cache.
+// How else an application may read a path. A rule matches the path as RFC 3986 has it (canonicalPath); some
+// servers decode it twice, take `\` or `%2F` for a slash, cut `;…` off a segment (Java), or end it at a
+// decoded `?`, `#` or NUL. Whoever knows how a server reads paths could have a page cached under a rule for
+// other paths, or slip past the rule that keeps it out of the cache.
 
 import { resolvedPath } from "../serving/path-pattern.ts";
 
 export type PathReadings = {
-  /** Canonical, beside that of canonicalPath; few, and mostly none. */
+  /** The canonical readings other than that of canonicalPath; few, and mostly none. */
   readonly others: readonly string[];
-  /** It climbs, in a spelling that no browser sends, or is encoded more often than anybody does: no rule is sure to be meant for it. */
+  /**
+   * True if the path climbs in a spelling that no browser sends, or is encoded more often than anybody does;
+   * no rule is then sure to be meant for it.
+   */
   readonly isTwisted: boolean;
 };
 
@@ -34,7 +38,10 @@ export function readingsOf(rawPath: string): PathReadings {
   };
 }
 
-/** A percent sign that was encoded any number of times counts as one: else each layer would cost a round. */
+/**
+ * Decodes a path. A percent sign that was encoded any number of times counts as one; otherwise each layer
+ * would cost a round.
+ */
 function decoded(path: string): string {
   let text = path;
   for (let round = 0; round < roundsMax && text.includes("%"); round++)

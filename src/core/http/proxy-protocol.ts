@@ -25,7 +25,7 @@ const v1Start = new TextEncoder().encode("PROXY ");
 const v1BytesMax = 107;
 const v2Start = Uint8Array.of(13, 10, 13, 10, 0, 13, 10, 81, 85, 73, 84, 10);
 const v2HeadBytes = 16;
-/** Two addresses and the known extensions take some hundred bytes. */
+/** The longest body accepted; two addresses and the known extensions take some hundred bytes. */
 const v2BodyBytesMax = 4_096;
 const tlsExtension = 0x20;
 
@@ -38,7 +38,7 @@ export function readProxyHeader(bytes: Uint8Array): ProxyHeader {
   return invalid("the connection does not begin with a PROXY header");
 }
 
-/** Equal as far as both go. */
+/** Returns whether both are equal as far as both go. */
 function startsAlike(bytes: Uint8Array, start: Uint8Array): boolean {
   return start.every((byte, at) => at >= bytes.length || bytes[at] === byte);
 }
@@ -100,7 +100,10 @@ function addressOf(octets: Uint8Array): string {
   return groups.join(":");
 }
 
-/** The lowest bit of the extension's first byte (PP2_CLIENT_SSL). Extensions that do not fit end the search. */
+/**
+ * Returns the lowest bit of the extension's first byte (PP2_CLIENT_SSL). Extensions that do not fit end the
+ * search.
+ */
 function saysTls(extensions: Uint8Array): boolean {
   for (let at = 0; at + 3 < extensions.length;) {
     const [type = 0, high = 0, low = 0, first = 0] = extensions.subarray(at, at + 4);
