@@ -27,22 +27,23 @@ export function parseSha256(raw: unknown): Sha256 | undefined {
 }
 
 export function sha256Of(data: string | Uint8Array): Sha256 {
-  return createHash("sha256").update(data).digest("hex") as Sha256; // It is one by its making.
+  return createHash("sha256").update(data).digest("hex") as Sha256; // The digest has this form by its making.
 }
 
-/** RFC 1035 §2.3.4, without the dot at the end. */
+/** The longest name by RFC 1035 §2.3.4, without the dot at the end. */
 const nameCharsMax = 253;
 const labelCharsMax = 63;
 const label = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 
 /**
- * Lower-cases, converts to A-labels, drops the dot of an absolute name (RFC 1034 §3.1) and checks. Undefined for what is no host name below a dot: addresses
- * and single labels included.
+ * Lower-cases, converts to A-labels, drops the dot of an absolute name (RFC 1034 §3.1) and checks. Returns
+ * undefined for text that is no host name below a dot, which includes addresses and single labels.
  */
 export function parseDomainName(raw: unknown): DomainName | undefined {
   if (typeof raw !== "string" || raw.length === 0 || raw.length > nameCharsMax + 1)
     return undefined;
-  // Only characters a host name can hold: the URL parser would cut at `/`, `?`, `@` or `:` and strip blanks.
+  // Only characters that a host name can hold: the URL parser would cut at `/`, `?`, `@` or `:` and strip
+  // blanks.
   if (/[\s/?#@:\\%[\]<>^|]/.test(raw)) return undefined;
   let ascii: string;
   try {
@@ -57,7 +58,10 @@ export function parseDomainName(raw: unknown): DomainName | undefined {
   return ascii as DomainName;
 }
 
-/** Why a text is no domain name, in words that follow on the name of the field. Undefined where it is one. */
+/**
+ * Says why a text is no domain name, in words that follow the name of the field. Returns undefined if it is
+ * one.
+ */
 export function namedDomainFault(raw: string): string | undefined {
   if (parseDomainName(raw) !== undefined) return undefined;
   if (/\s/.test(raw)) return "must be a host name, without blanks";
@@ -76,7 +80,10 @@ export function namedDomainFault(raw: string): string | undefined {
   return "must be a host name: letters, digits and hyphens between dots";
 }
 
-/** The host of an authority (`host[:port]`), lower-case, without a trailing dot. Undefined when it is none. */
+/**
+ * Returns the host of an authority (`host[:port]`) in lower case, without a trailing dot, or undefined if it
+ * is no authority.
+ */
 export function hostOfAuthority(authority: string): string | undefined {
   const host = /^(\[[0-9a-fA-F:.]+\]|[^:@/\s]+)(?::\d{0,5})?$/.exec(authority)?.[1]?.toLowerCase();
   return host?.endsWith(".") ? host.slice(0, -1) : host;

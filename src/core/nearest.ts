@@ -1,11 +1,11 @@
-// The nearest known name for a mistyped one: what `did_you_mean` and "unknown key" messages suggest.
+// Finds the known name nearest to a mistyped one, for `did_you_mean` and "unknown key" messages.
 
-/** Names longer than this are not typing errors of ours; the distance below is quadratic in their length. */
+/** Longer names are no typing errors, and the distance below takes time quadratic in their length. */
 const nameCharsMax = 256;
 
 /**
- * The candidate that the text was most likely meant to be, or undefined when none is close. Case and the separators `-`, `_`, `.`
- * and space do not count; of equally near ones the first wins.
+ * Returns the candidate that the text was most likely meant to be, or undefined if none is close. Case and
+ * the separators `-`, `_`, `.` and space do not count; of equally near ones the first wins.
  */
 export function nearest<Name extends string>(
   text: string,
@@ -31,13 +31,16 @@ function squash(name: string): string {
   return name.toLowerCase().replaceAll(/[-_. ]/g, "");
 }
 
-/** One slip in a short word, three in a long one: more than that and everything resembles everything. */
+/** Allows one slip in a short word and three in a long one; with more, everything resembles everything. */
 function distanceMax(length: number): number {
   if (length <= 4) return 1;
   return length <= 8 ? 2 : 3;
 }
 
-/** Insertions, deletions, substitutions and swaps of neighbours from a to b; undefined when more than `limit`. */
+/**
+ * Counts insertions, deletions, substitutions and swaps of neighbours from a to b; undefined if more than
+ * `limit`.
+ */
 export function distanceWithin(a: string, b: string, limit: number): number | undefined {
   if (Math.abs(a.length - b.length) > limit) return undefined;
   let beforeLast: number[] = [];

@@ -1,4 +1,5 @@
-// What central sends of itself: a mail or a line in a chat. Written whole before the first attempt, so that each attempt sends the same.
+// What central sends: a mail, or a line in a chat. It is written whole before the first attempt, so that each
+// attempt sends the same.
 
 export type OutgoingMail = {
   readonly channel: "mail";
@@ -26,12 +27,12 @@ export type OutgoingChannel = Outgoing["channel"];
 /** A message that a sender has for an attempt. */
 export type TakenMessage = {
   readonly id: number;
-  /** The same in each attempt. */
+  /** An id that is the same in each attempt. */
   readonly uid: string;
   readonly customerId: number;
   readonly kind: string;
   readonly recipient: string;
-  /** This one included. */
+  /** The number of attempts, this one included. */
   readonly attempts: number;
   /** ISO 8601. */
   readonly whenCreated: string;
@@ -44,7 +45,9 @@ export type Busy = {
   readonly messages: readonly Pick<TakenMessage, "customerId" | "recipient" | "message">[];
 };
 
-/** One address as HTML forms take it: ASCII, no quoting, no list, nothing that a header could be made of. */
+/**
+ * One address as HTML forms accept it: ASCII, no quoting, no list, nothing that a header could be made of.
+ */
 export const mailAddressPattern =
   "^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\\.)*[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$";
 
@@ -54,7 +57,7 @@ export function isMailAddress(text: string): boolean {
   return text.length <= 254 && mailAddress.test(text);
 }
 
-/** Two spellings of one mailbox are one to us: no server in use tells them apart. */
+/** Returns the same key for two spellings of one mailbox; no server in use tells them apart. */
 export function mailAddressKey(address: string): string {
   return address.toLowerCase();
 }

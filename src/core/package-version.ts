@@ -1,14 +1,15 @@
 // Versions of Python packages (PEP 440): parsing, the normal form, the order that "newest" means.
 //
-// The package reads and orders what stands before `+`. Local parts are read here: it takes words such as `0x10` and `12e4567` (the digest of a commit) for
-// numbers there, so that different builds would be one version.
+// The pep440 library parses and orders what stands before `+`. Local parts are read here, because it takes
+// words such as `0x10` and `12e4567` (the digest of a commit) for numbers there, so that different builds
+// would be one version.
 
 import { compare, explain } from "@renovatebot/pep440";
 
 export type PackageVersion = {
   /** The normal form, with the zeros that were given: `1!2.0.0rc1.post2.dev3+local.1`. */
   readonly text: string;
-  /** Equal for equal versions: `1.0` and `1.0.0` are one. */
+  /** The same for equal versions: `1.0` and `1.0.0` are one. */
   readonly key: string;
   /** The part of the text before `+`. */
   readonly public: string;
@@ -16,10 +17,10 @@ export type PackageVersion = {
 };
 
 const charsMax = 128;
-/** Larger numbers are no longer exact. */
+/** The largest number that is still exact. */
 const numberMax = Number.MAX_SAFE_INTEGER;
 
-/** Undefined for what is no version. */
+/** Returns the version, or undefined if the text is none. */
 export function parsePackageVersion(raw: string): PackageVersion | undefined {
   if (raw.length > charsMax) return undefined;
   const [, before, after] = /^([^+]*)(?:\+([a-z0-9]+(?:[-_.][a-z0-9]+)*))?$/i.exec(raw) ?? [];
@@ -40,12 +41,15 @@ export function parsePackageVersion(raw: string): PackageVersion | undefined {
   };
 }
 
-/** Negative: `a` is older; 0: the same version. */
+/** Returns a negative number if `a` is older, 0 if both are the same version. */
 export function comparePackageVersions(a: PackageVersion, b: PackageVersion): number {
   return compare(a.public, b.public) || compareLocal(a.local, b.local);
 }
 
-/** The oldest of these releases, as it was given; what is no version counts only where nothing else is given. */
+/**
+ * Returns the oldest of these releases as it was given. A text that is no version counts only if there is no
+ * version at all.
+ */
 export function oldestRelease(releases: readonly string[]): string | undefined {
   const parsed = releases.flatMap((release) => {
     const version = parsePackageVersion(release);
@@ -55,7 +59,10 @@ export function oldestRelease(releases: readonly string[]): string | undefined {
   return oldest?.release ?? releases[0];
 }
 
-/** Whether a release is older than the newest one; undefined where one of them is not known, or no version. */
+/**
+ * Returns whether a release is older than the newest one, or undefined if one of them is unknown or no
+ * version.
+ */
 export function isBehind(
   release: string | null | undefined,
   newest: string | null | undefined,
@@ -65,7 +72,7 @@ export function isBehind(
   return comparePackageVersions(own, latest) < 0;
 }
 
-/** Numbers are above words, and what goes on is above what ends. */
+/** Compares local parts: numbers are above words, and a longer one is above its own beginning. */
 function compareLocal(a: PackageVersion["local"], b: PackageVersion["local"]): number {
   for (let at = 0; at < Math.max(a.length, b.length); at++) {
     const [x, y] = [a[at], b[at]];

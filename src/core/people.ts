@@ -11,9 +11,9 @@ export type Person = {
   readonly may_publish: boolean;
   readonly may_read_logs: boolean;
   readonly has_password: boolean;
-  /** Tokens in force. */
+  /** The number of tokens in force. */
   readonly tokens: number;
-  /** ISO 8601; null: not locked. */
+  /** ISO 8601; null if the user is not locked. */
   readonly when_locked: string | null;
 };
 

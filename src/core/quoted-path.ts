@@ -1,4 +1,4 @@
-// A path inside a message.
+// Writes a path inside a message.
 
 const charsShown = 200;
 

@@ -1,11 +1,12 @@
-// Text from strangers on its way into a request record: readable, bounded, and whole Unicode, so that any JSON reader takes it.
+// Prepares text from strangers for a request record: readable, bounded and whole Unicode, so that any JSON
+// reader takes it.
 
 // oxlint-disable-next-line no-control-regex -- control characters are what is replaced.
 const control = /[\x00-\x1f\x7f-\x9f\u2028\u2029]/g;
 
 /**
- * `text` as Node gives header text, a byte a character. UTF-8 is decoded where it is whole; control characters become `\xNN`; what is longer
- * than `charsMax` (UTF-16 units) is cut, never within a pair.
+ * `text` is header text as Node gives it, one character a byte. UTF-8 is decoded if it is whole; control
+ * characters become `\xNN`; text longer than `charsMax` (UTF-16 units) is cut, never within a surrogate pair.
  */
 export function recordText(text: string, charsMax: number): string {
   const readable = decoded(text).replaceAll(control, (char) => {

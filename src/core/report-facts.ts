@@ -1,4 +1,5 @@
-// What reports tell a customer of: the traffic of its domains, unreviewed bots, and the releases that its deployments run.
+// What reports tell a customer about: the traffic of its domains, unreviewed bots, and the releases that its
+// deployments run.
 
 export type ReportedTraffic = {
   readonly domain: string;
@@ -24,9 +25,9 @@ export type ReportedBots = {
 export type ReportedDeployment = {
   readonly name16: string;
   readonly tags: readonly string[];
-  /** Null: its agent never told it. */
+  /** Null if its agent never stated it. */
   readonly version: string | null;
   readonly lastSeen: string | null;
-  /** It runs a release older than the newest. */
+  /** Whether it runs a release older than the newest. */
   readonly isBehind: boolean;
 };

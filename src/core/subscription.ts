@@ -1,4 +1,5 @@
-// A subscription of an address to a kind of message: what subscribing and unsubscribing make of it, and what is answered.
+// A subscription of an address to a kind of message: what subscribing and unsubscribing do to it, and what is
+// answered.
 //
 //   none ──subscribe──▶ active ──unsubscribe──▶ suspended (30 days, then active by itself)
 //                         │  ▲───────subscribe──────┘ │ unsubscribe for good
@@ -18,11 +19,11 @@ export type SubscribeOutcome = {
 
 export type UnsubscribeOutcome = {
   readonly status: "unsubscribed" | "subscription_inactive" | "no_subscription";
-  /** Undefined: there is none. */
+  /** Undefined if there is no subscription. */
   readonly becomes: Subscription | undefined;
 };
 
-/** A suspension that is over is none. */
+/** Returns the subscription as it is now: a suspension that is over is active again. */
 export function atPresent(subscription: Subscription, nowMs: number): Subscription {
   const isOver = subscription.state === "suspended" && subscription.untilMs <= nowMs;
   return isOver ? { state: "active" } : subscription;

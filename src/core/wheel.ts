@@ -1,16 +1,20 @@
-// What a wheel says of itself: by its file name and by its METADATA (Python's binary distribution format, core metadata).
+// What a wheel says about itself, by its file name and by its METADATA (Python's binary distribution format,
+// core metadata).
 
 import { parsePackageVersion, type PackageVersion } from "./package-version.ts";
 
 export type WheelSaid = {
-  /** Normalized: lower-case, words joined by `_`. */
+  /** The normalized name: lower-case, with words joined by `_`. */
   readonly distribution: string;
   readonly version: PackageVersion;
 };
 
 const charsMax = 255;
 
-/** `{distribution}-{version}(-{build})?-{python}-{abi}-{platform}.whl`; undefined for what is no such name. */
+/**
+ * Parses `{distribution}-{version}(-{build})?-{python}-{abi}-{platform}.whl`. Returns undefined for any other
+ * name.
+ */
 export function parseWheelName(file: string): WheelSaid | undefined {
   if (file.length > charsMax) return undefined;
   const found =
@@ -20,17 +24,20 @@ export function parseWheelName(file: string): WheelSaid | undefined {
   return said(found?.["name"], found?.["version"]);
 }
 
-/** The name of the folder that holds METADATA: `{distribution}-{version}.dist-info`. */
+/** Parses the name of the folder that holds METADATA: `{distribution}-{version}.dist-info`. */
 export function parseDistInfo(folder: string): WheelSaid | undefined {
   const found = /^(?<name>[^/-]+)-(?<version>[^/-]+)\.dist-info$/.exec(folder)?.groups;
   return said(found?.["name"], found?.["version"]);
 }
 
-/** Fields of the head, which ends at the first empty line. Undefined where name or version are missing, unreadable or there twice. */
+/**
+ * Reads the fields of the head, which ends at the first empty line. Returns undefined if name or version is
+ * missing, unreadable or given twice.
+ */
 export function parseWheelMetadata(text: string): WheelSaid | undefined {
   const head = text.split(/\r?\n\r?\n/, 1)[0] ?? "";
   const only = (name: string): string | undefined => {
-    // No more than one quantifier: a line of a million blanks must not cost their square.
+    // The expression has only one quantifier, so that a line of a million blanks does not cost their square.
     const values = [...head.matchAll(new RegExp(`^${name}:(.*)$`, "gim"))];
     return values.length === 1 ? values[0]?.[1]?.trim() : undefined;
   };

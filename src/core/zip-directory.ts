@@ -1,6 +1,7 @@
-// What a ZIP file holds, read from its end (PKWARE APPNOTE 6.3 §4.3): no part of it is trusted before it was checked against the size of the file.
+// Reads what a ZIP file holds from its end (PKWARE APPNOTE 6.3 §4.3). No part is trusted before it is checked
+// against the size of the file.
 //
-// Without encryption, several volumes and Zip64: no package is that large.
+// Encryption, several volumes and Zip64 are not supported; no package is that large.
 
 export type ZipEntry = {
   readonly name: string;
@@ -24,7 +25,7 @@ export type ZipRead<T> =
   | { readonly ok: false; readonly reason: string };
 
 const endBytes = 22;
-/** The end record with the longest comment: what of the end of the file is to be read. */
+/** The bytes to read from the end of the file: the end record with the longest comment. */
 export const zipTailBytes = endBytes + 0xff_ff;
 const entryBytes = 46;
 export const zipLocalBytes = 30;
@@ -50,7 +51,10 @@ export function findZipDirectory(tail: Buffer, fileSize: number): ZipRead<ZipPla
   return no("is no ZIP file");
 }
 
-/** Names as UTF-8. Refuses names that lead out of where they are unpacked, and names that are there twice. */
+/**
+ * Reads names as UTF-8. Refuses names that lead out of where they are unpacked, and names that are there
+ * twice.
+ */
 export function readZipDirectory(
   bytes: Buffer,
   { offset, entries }: ZipPlace,

@@ -1,4 +1,5 @@
-// What central asks an agent on the channel and has answered within a deadline, beside the journal: a question changes nothing and is not repeated.
+// What central asks an agent on the channel, outside the journal, to be answered within a deadline. A
+// question changes nothing and is not repeated.
 //
 //   ask     {type, id, deadline_ms, dry_run}    what would the clear of these patterns hit? An agent that cannot tell in time may say nothing
 //   answer  {type, id, matched, samples, …}     counts every servable entry that matches; the newest ones as samples
@@ -9,7 +10,7 @@ import { Count, HostText, Timestamp } from "./parts.ts";
 
 export const dryRunSamplesMax = 20;
 export const askDeadlineMsMax = 30_000;
-/** A request line is shorter; what should be longer is cut. */
+/** The most characters of a sample's text. A request line is shorter; longer text is cut. */
 export const sampleTextMax = 16_384;
 const patternCharsMax = 4_096;
 const patternsMax = 64;
@@ -41,7 +42,7 @@ export type DryRunSample = Static<typeof DryRunSample>;
 export const DryRunResult = closed({
   matched: Count,
   samples: Type.Array(DryRunSample, { maxItems: dryRunSamplesMax }),
-  /** Matching took too long: nothing was counted, and the clear of these patterns would be widened. */
+  /** Matching took too long: nothing was counted, and a clear of these patterns would be widened. */
   over_budget: Type.Optional(Type.Boolean()),
   /** Why nothing was counted. */
   error: Type.Optional(Type.String({ maxLength: reasonCharsMax })),

@@ -1,4 +1,5 @@
-// The channel: JSON text messages over a WebSocket, `GET /agent-api/v1/channel`. Each side refuses what it does not understand by closing with 1008 and the reason.
+// The channel: JSON text messages over a WebSocket, `GET /agent-api/v1/channel`. A side that does not
+// understand a message refuses it by closing with 1008 and the reason.
 
 import { Type, type Static } from "typebox";
 import { AnswerMessage, AskMessage } from "./ask.ts";
@@ -9,7 +10,7 @@ import { Position } from "./position.ts";
 import { Receipt, ReceiptPhase } from "./receipt.ts";
 
 export const pingIntervalMs = 15_000;
-/** Dead after two misses, whatever TCP says. */
+/** The misses after which the channel is dead, whatever TCP says. */
 export const pingMissesMax = 2;
 export const messageBytesMax = 8 * 2 ** 20; // 500 entries of up to 16 KiB.
 
@@ -21,7 +22,7 @@ export const EdgeFacts = closed({
   datacenter_place: Type.String(),
   country_code: Type.String(),
   datacenter_provider_company: Type.String(),
-  /** `host:port` under which Prometheus reaches the agent; null: not to be scraped. */
+  /** `host:port` under which Prometheus reaches the agent; null if it is not to be scraped. */
   metrics_advertise: Type.Union([Type.String(), Type.Null()]),
 });
 export type EdgeFacts = Static<typeof EdgeFacts>;
@@ -49,10 +50,13 @@ export const otherBots = Object.freeze({
 export const Traffic = closed({ requests: Count, hits: Count, blocked: Count, bytes: Count });
 export type Traffic = Static<typeof Traffic>;
 
-/** Certificates of a report, soonest end first; no more of them are told. */
+/** The most certificates of a report; those that end soonest come first. */
 export const reportCertificatesMax = 100;
 
-/** Counts of a report that are added at central, once however often the report arrives: `seq` counts up from 1 within a start of the agent. */
+/**
+ * The counts of a report that central adds up, once however often the report arrives. `seq` counts up from 1
+ * within a start of the agent.
+ */
 export const CountedBatch = closed({
   boot_id: Type.String({ minLength: 1, maxLength: 64 }),
   seq: Seq,
@@ -64,7 +68,7 @@ export const Report = closed({
   /** The version that hello tells, for an agent without a channel. If absent, what was told before stays. */
   agent_version: Type.Optional(Type.String()),
   edge: Type.Optional(Type.Union([EdgeFacts, Type.Null()])),
-  /** Absent: of an agent of the release before, or told to a central of it. */
+  /** Absent from an agent of the previous release, and from a report to a central of the previous release. */
   position: Type.Optional(Position),
   /**
    * The batch that `unreviewed_bots` count, since the batch before. It is sent again until acknowledged, and
@@ -100,7 +104,7 @@ export const Report = closed({
           requests: Count,
         }),
       ),
-      /** Absent: not counted. */
+      /** Absent if not counted. */
       traffic: Type.Optional(Traffic),
       /**
        * The variants of images since the agent's start; `blocked` counts those held back because the day's
@@ -128,7 +132,7 @@ export const Hello = closed({
   instance_id: InstanceId,
   /** Random per start of the agent. */
   boot_id: Type.String(),
-  /** Null: this agent has no state of any store yet. */
+  /** Null if this agent has no state of any store yet. */
   epoch: Type.Union([Epoch, Type.Null()]),
   applied_seq: Seq,
   chain: Sha256Text,
@@ -145,7 +149,7 @@ export const AgentMessage = Type.Union([
     position: Type.Optional(Position),
   }),
   closed({ type: Type.Literal("report"), report: Report }),
-  /** Of a running import; best effort, the receipt tells the end. */
+  /** The progress of a running import. It is best effort; the receipt tells the end. */
   closed({
     type: Type.Literal("progress"),
     import_id: Type.String(),

@@ -1,7 +1,8 @@
-// `devlove/1` as JSON Schema, draft 2020-12, for editors: made of the schema that validates, written out as config/devlove-1.schema.json.
+// `devlove/1` as JSON Schema, draft 2020-12, for editors. It is made from the schema that validates, and
+// written to config/devlove-1.schema.json.
 //
-// It is never stricter than validateDevlove, and laxer where a schema cannot say it: which hosts a document may name, where backends may point,
-// redirects that lead to themselves.
+// It is never stricter than validateDevlove, and laxer where JSON Schema cannot say it: which hosts a
+// document may name, where backends may point, and redirects that lead to themselves.
 
 import { isServed } from "./devlove-keys.ts";
 import { DevloveSchema } from "../core/serving/devlove.ts";
@@ -39,7 +40,7 @@ const PARTS_SCHEMAS: ReadonlyMap<string, JsonSchema> = new Map([
   ["query", { minProperties: 1, maxProperties: 1 }],
 ]);
 
-/** Keywords that mean the same there. */
+/** Keywords that mean the same in both. */
 const kept = [
   "type",
   "enum",
@@ -65,7 +66,7 @@ export function devloveJsonSchemaText(): string {
   return `${JSON.stringify(devloveJsonSchema(), undefined, 2)}\n`;
 }
 
-/** `key`: as in the key table; "" for a domain, null above it. */
+/** `key` is the key as in the key table, "" for a domain, null above it. */
 function named(schema: ShapeSchema, key: string | null): JsonSchema {
   const { description, default: fallback, examples } = schema;
   const isFree = key === null || key === "" || isServed(key, anyOther(schema));
@@ -80,7 +81,7 @@ function named(schema: ShapeSchema, key: string | null): JsonSchema {
   return isServed(key, fallback) ? { ...said, const: fallback } : { ...said, not: {} };
 }
 
-/** Parts that are not served are switches and numbers: a value that is not the default. */
+/** Returns a value that is not the default: the parts that are not served are switches and numbers. */
 function anyOther({ type, maximum }: ShapeSchema): unknown {
   return type === "boolean" ? true : (maximum ?? null);
 }

@@ -1,4 +1,5 @@
-// The key table of `devlove/1`, read off the schema for people, and which parts of it this release serves.
+// Reads the key table of `devlove/1` off the schema, for people, and says which parts of it this release
+// serves.
 
 import { DevloveSchema } from "../core/serving/devlove.ts";
 import { withoutNull } from "./shape-errors.ts";
@@ -18,7 +19,7 @@ export const NOT_SERVED: readonly NotServed[] = [
   { key: "images.variants_per_day_max", refuses: whenSet },
 ];
 
-/** `key` as in the table: below the domain, positions in lists left out. */
+/** `key` is written as in the table: below the domain, without positions in lists. */
 export function isServed(key: string, value: unknown): boolean {
   return !NOT_SERVED.some((part) => part.key === key && part.refuses(value));
 }
@@ -27,10 +28,10 @@ export type DevloveKey = {
   readonly key: string;
   readonly type: string;
   readonly isRequired: boolean;
-  /** Undefined where there is none. */
+  /** Undefined if there is no default. */
   readonly default: unknown;
   readonly description: string;
-  /** Each is valid. */
+  /** Valid values. */
   readonly examples: readonly unknown[];
 };
 

@@ -1,4 +1,5 @@
-// The validator of devlove documents: all errors, at central before anything is stored and again in the agent before anything is served.
+// Validates devlove documents and reports all errors: at central before anything is stored, and again in the
+// agent before anything is served.
 
 import { Value } from "typebox/value";
 import { backendHostFault, backendUrlFault } from "../core/serving/backend-url.ts";
@@ -28,7 +29,7 @@ export type DevloveError = {
 };
 
 export type DevloveContext = BackendRules & {
-  /** Null where it is not known which domain the document is for: any host names will do. */
+  /** Null if it is not known which domain the document is for; then any host names are accepted. */
   readonly mainDomain: string | null;
   readonly subDomains: readonly string[];
 };
@@ -37,13 +38,16 @@ export type DevloveValidation =
   | { readonly ok: true; readonly devlove: Devlove }
   | { readonly ok: false; readonly errors: readonly DevloveError[] };
 
-/** More than anyone corrects at once; the last one says how many were left out. 1 MiB can hold 200,000. */
+/**
+ * The most errors, more than anyone corrects at once; one more says how many were left out. 1 MiB can hold
+ * 200,000.
+ */
 export const devloveErrorsMax = 1_000;
 /** The most names that an error lists as allowed: a domain may have thousands of sub-domains. */
 const allowedMax = 100;
-/** Errors that say what is allowed and what was meant; whoever made more of them has another problem. */
+/** The most errors that say what is allowed and what was meant; whoever made more has another problem. */
 const explainedMax = 100;
-/** The schema is 8 levels deep. */
+/** The deepest nesting that is read; the schema is 8 levels deep. */
 const depthMax = 64;
 
 /**
@@ -70,7 +74,7 @@ export function validateDevlove(
       path: [],
       message: `the document is larger than 1 MiB (${devloveBytesMax} bytes of UTF-8)`,
     });
-  // By whose rules would the content of another schema be judged, and who reads a document of any size?
+  // The content of another schema cannot be judged by these rules, and a document of any size is not read.
   return errors.isEmpty ? validateContent(content, context, errors) : errors.refusal();
 }
 
@@ -112,8 +116,9 @@ function validateContent(
 }
 
 /**
- * A document that an agent took before, by its shape alone: what this release would say against it is no reason not to serve it. What must hold at any time
- * is judged where it happens, not here: an origin that is this agent itself, or a metadata service, is refused at each connection.
+ * Takes a document that an agent accepted before by its shape alone: what this release would say against it
+ * is no reason not to serve it. What must always hold is judged where it happens: an origin that is this
+ * agent itself, or a metadata service, is refused at each connection.
  */
 export function takeDevlove(
   schemaId: string,
@@ -167,7 +172,7 @@ function checkFound(
   if (!isServed(key, value)) {
     errors.add({ path, message: `\`${key}\` is not available in this version` });
   }
-  // Names need not be asked: those that are known have none, and the checks of free ones refuse it.
+  // Names need no such check: known names have no surrogates, and the checks of free ones refuse them.
   if (typeof value === "string" && !value.isWellFormed()) {
     errors.add({
       path,

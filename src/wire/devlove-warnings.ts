@@ -1,4 +1,4 @@
-// What `devlove/validate` says of a document that is valid and perhaps not meant so.
+// What `devlove/validate` says about a document that is valid but perhaps not meant so.
 
 import { devloveCautions } from "../core/serving/devlove-cautions.ts";
 import type { Devlove } from "../core/serving/devlove.ts";

@@ -18,15 +18,18 @@ export const SubDomain = closed({
 
 /** One kind of entry. */
 type KindRow<Schema extends TSchema> = {
-  /** The schema of the body. A state kind carries the whole state of its lane, or names it by digest. */
+  /**
+   * The schema of the body. The body of a state kind carries the whole state of its lane, or names it by
+   * digest.
+   */
   readonly schema: Schema;
-  /** Entries of one lane are applied one after another, lanes side by side. */
+  /** Returns the lane of an entry. Entries of one lane are applied one after another, lanes side by side. */
   readonly lane: (body: Static<Schema>) => string;
-  /** A later entry of the kind in the same lane makes this one needless. */
+  /** Whether a later entry of the kind in the same lane makes this one needless. */
   readonly isState: boolean;
 };
 
-/** The whole state of a site, of which the snapshot has a field. */
+/** A kind that carries the whole state of a site, for which the snapshot has a field. */
 type StateRow<Schema extends TSchema, Field extends string> = KindRow<Schema> & {
   readonly isState: true;
   readonly snapshot: Field;
@@ -42,10 +45,16 @@ function siteState<Schema extends TSchema, const Field extends string>(
   return { ...row, isState: true };
 }
 
-/** The lane in which nothing overtakes an earlier entry: what an entry concerns depends on what is linked. */
+/**
+ * The lane in which nothing overtakes an earlier entry, because what an entry concerns depends on what is
+ * linked.
+ */
 export const domainsLane = "domains";
 
-/** A row for each kind. Lanes, the snapshot and what supersedes what follow from it; docs/internals/hacking.md shows how one is added. */
+/**
+ * One row for each kind. Lanes, the snapshot and what supersedes what follow from it;
+ * docs/internals/hacking.md shows how to add a kind.
+ */
 export const journalKinds = {
   "viewset.activated": kind({
     schema: closed({
@@ -57,7 +66,7 @@ export const journalKinds = {
     lane: ({ domain }) => `viewset:${domain}`,
     isState: true,
   }),
-  /** `host` null means the main domain and its sub-domains, else that one host only. */
+  /** `host` null means the main domain and its sub-domains; otherwise only that host is cleared. */
   "cache.clear": kind({
     schema: closed({
       clear_id: Type.String({ minLength: 1, maxLength: 64 }),
@@ -92,7 +101,7 @@ export const journalKinds = {
         closed({
           domain: HostText,
           unknown_bots_can_access: Type.Union([Type.Boolean(), Type.Null()]),
-          /** The domain whose own policy says that; absent where it is the general one, or nobody says. */
+          /** The domain whose own policy says so; absent if the general policy does, or none. */
           unknown_bots_policy_of: Type.Optional(HostText),
           allow: Type.Array(Type.String()),
           deny: Type.Array(Type.String()),
@@ -121,8 +130,8 @@ export const journalKinds = {
     snapshot: "certificates",
   }),
   /**
-   * The agent uploads what `views_dir` and `devlove_file` of its settings hold; the receipt names the manifest. It reads the host's files and changes nothing
-   * there: no reason to hold up what shall be served.
+   * The agent uploads what `views_dir` and `devlove_file` of its settings hold; the receipt names the
+   * manifest. An import only reads the host's files, so it does not hold up what is to be served.
    */
   "viewset.import": kind({
     schema: closed({
@@ -139,7 +148,7 @@ export type JournalKind = keyof Kinds;
 export type JournalBody<K extends JournalKind> = Static<Kinds[K]["schema"]>;
 export type BotSet = Static<typeof BotSetName>;
 
-/** Kinds whose body is a field of the snapshot, by that field. */
+/** The kinds whose body is a field of the snapshot, by that field. */
 type SiteStateKinds = {
   [
     K in JournalKind as Kinds[K] extends { snapshot: infer Field extends string } ? Field : never
@@ -156,7 +165,7 @@ export type SiteStateSchemas = {
 
 /** The kinds that carry a state, in the order of the table. */
 export const siteStates = Object.entries(journalKinds).flatMap(([name, row]) =>
-  // Keys and values of the table above.
+  // Keys and values come from the table above.
   "snapshot" in row ? [{ field: row.snapshot, kind: name as SiteStateKinds[SiteStateField] }] : [],
 );
 
@@ -173,7 +182,7 @@ export const JournalEntry = closed({
 });
 export type JournalEntry = Static<typeof JournalEntry>;
 
-/** Stands in place of entries that later ones replaced. `chain` is that of `to_seq`. */
+/** Stands for entries that later ones replaced. `chain` is the digest at `to_seq`. */
 export const SupersededEntries = closed({
   from_seq: Seq,
   to_seq: Seq,
@@ -185,7 +194,10 @@ export type SupersededEntries = Static<typeof SupersededEntries>;
 export const JournalItem = Type.Union([JournalEntry, SupersededEntries]);
 export type JournalItem = Static<typeof JournalItem>;
 
-/** `GET /agent-api/v1/journal?after=SEQ&epoch=E&chain=C[&wait=30]`. `resync`: take the snapshot; then `entries` is empty. */
+/**
+ * The answer to `GET /agent-api/v1/journal?after=SEQ&epoch=E&chain=C[&wait=30]`. `resync` tells the agent to
+ * take the snapshot; `entries` is then empty.
+ */
 export const JournalPage = closed({
   epoch: Epoch,
   head_seq: Seq,

@@ -1,5 +1,5 @@
-// What an uploaded manifest is worth, from its bytes alone: whether it can be taken, and which contents it needs. Pure, and long for a million files: whoever
-// has others to answer asks for it in a thread.
+// Judges an uploaded manifest from its bytes alone: whether it can be accepted, and which contents it needs.
+// Pure, but slow for a million files: a caller with others to answer runs it in a thread.
 
 import { canonicalJson } from "../core/journal/canonical-json.ts";
 import { messageOf } from "../core/faults.ts";
@@ -9,13 +9,13 @@ import { caseFaults, decodeManifest, type Manifest } from "./manifest.ts";
 /** The facts of a manifest in a form that costs nothing to hand to another thread, however many there are. */
 export type ManifestFacts = {
   readonly devlove: Manifest["devlove"];
-  /** Null: the manifest has no views. */
+  /** Null if the manifest has no views. */
   readonly files: number | null;
   readonly bytes: number;
   /** Each content once, in the order of its first path: the digest (32 bytes) and the size. */
   readonly digests: Uint8Array;
   readonly sizes: Float64Array;
-  /** A path whose content has another size at an earlier path. */
+  /** A path whose content has another size at an earlier path; null if there is none. */
   readonly twoSizes: string | null;
 };
 
@@ -35,20 +35,22 @@ export function judgeManifest(bytes: Uint8Array): ManifestVerdict {
   return { ok: true, facts: factsOf(manifest) };
 }
 
-/** The first path with this content in this size; for a reason that names it. */
+/** Returns the first path with this content and size, for a reason that names it. */
 export function pathWith(bytes: Uint8Array, wanted: Sha256, size: number): string | undefined {
   const manifest = readCanonical(bytes);
   if (typeof manifest === "string") return undefined;
   return manifest.files?.find((file) => file.sha256 === wanted && file.size === size)?.path;
 }
 
-/** The first few of many, in one text; "" where there are none. */
+/** Joins the first few reasons of many into one text; "" if there are none. */
 export function firstOf(reasons: readonly string[]): string {
   const more = reasons.length > faultsShown ? `; and ${reasons.length - faultsShown} more` : "";
   return reasons.slice(0, faultsShown).join("; ") + more;
 }
 
-/** Activations take over the list of files as it stands: it has to be the one text of its meaning. */
+/**
+ * Reads a manifest, which has to be canonical, because activations take over the list of files as it stands.
+ */
 function readCanonical(bytes: Uint8Array): Manifest | string {
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -60,13 +62,13 @@ function readCanonical(bytes: Uint8Array): Manifest | string {
   }
 }
 
-/** File by file: the text of a million files is not made a second time. */
+/** Compares file by file, so that the text of a million files is not made a second time. */
 function isCanonical(manifest: Manifest, text: string): boolean {
   const { files } = manifest;
   if (files === null) return canonicalJson(manifest) === text;
   const list = `,"files":[`;
   const around = canonicalJson({ ...manifest, files: [] });
-  // Quotes within texts are escaped: this one is the member.
+  // Quotes within texts are escaped, so this is the member itself.
   const end = around.indexOf(`${list}]`) + list.length;
   let at = 0;
   const takes = (piece: string): boolean => {

@@ -1,4 +1,4 @@
-// A viewset as its manifest, itself a blob (canonical JSON): which file has which content.
+// A viewset as its manifest, itself a blob of canonical JSON: which file has which content.
 
 import { Type, type Static } from "typebox";
 import { takeShape } from "./shape-taking.ts";
@@ -7,18 +7,24 @@ import { caseCollisions, describeCollision, directoryCharsMax } from "../core/ca
 import { Count, Sha256Text } from "./parts.ts";
 
 export const ManifestEntry = closed({
-  /** Relative to the viewset's root, `/` between segments, no empty, `.` or `..` segment, no NUL; any other text. */
+  /**
+   * Relative to the viewset's root, with `/` between segments; no empty, `.` or `..` segment and no NUL,
+   * otherwise any text.
+   */
   path: Type.String({ minLength: 1, maxLength: 4096 }),
   sha256: Sha256Text,
   size: Count,
   mime: Type.String({ minLength: 3, maxLength: 255 }),
 });
 
-/** `files` null: the views are the host's own directory. The devlove's blob holds its `content`, byte for byte. */
+/**
+ * `files` is null if the views are the host's own directory. The devlove's blob holds its `content`, byte for
+ * byte.
+ */
 export const Manifest = closed({
   devlove: closed({ schema: Type.String(), sha256: Sha256Text }),
   files: Type.Union([Type.Array(ManifestEntry, { maxItems: 2_000_000 }), Type.Null()]),
-  /** There are names that differ only in case, and whoever made it said that they are meant. Absent: such names are refused. */
+  /** Says that names which differ only in case are meant. If absent, such names are refused. */
   paths_differ_in_case: Type.Optional(Type.Literal(true)),
 });
 export type Manifest = Static<typeof Manifest>;
@@ -52,7 +58,10 @@ export function decodeManifest(raw: unknown): ManifestDecoded {
   return { ok: true, manifest: decoded.value };
 }
 
-/** One that an agent took before, by its shape alone. Paths are keys of a table and never file names, so none of them can do harm. */
+/**
+ * Takes a manifest that an agent accepted before by its shape alone. Its paths are keys of a table and never
+ * file names, so they can do no harm.
+ */
 export function takeManifest(raw: unknown): ManifestDecoded {
   const shape: object = Manifest;
   const taken = takeShape(shape, raw);
@@ -61,7 +70,10 @@ export function takeManifest(raw: unknown): ManifestDecoded {
 
 const tooDeep = `the paths of its directories have more than ${directoryCharsMax} characters together`;
 
-/** Why a manifest is not taken though it can be read: names that differ only in case, and it does not say that they are meant. */
+/**
+ * Says why a readable manifest is not accepted: it has names that differ only in case, and does not say that
+ * they are meant.
+ */
 export function caseFaults({ files, paths_differ_in_case: isMeant }: Manifest): readonly string[] {
   if (files === null || isMeant === true) return [];
   const paths = files.map(({ path }) => path);
@@ -74,7 +86,10 @@ export function caseFaults({ files, paths_differ_in_case: isMeant }: Manifest): 
  */
 export const manifestBytesMax = 256 * 2 ** 20;
 
-/** `POST /agent-api/v1/blobs/missing`: which of these does central lack? Then `PUT /agent-api/v1/blobs/{sha256}` each. */
+/**
+ * The body of `POST /agent-api/v1/blobs/missing`, which asks which of these blobs central lacks. Each is then
+ * sent with `PUT /agent-api/v1/blobs/{sha256}`.
+ */
 export const BlobsWanted = closed({ sha256: Type.Array(Sha256Text, { maxItems: 10_000 }) });
 export const decodeBlobsWanted = decoder(BlobsWanted);
 export const BlobsMissing = closed({ missing: Type.Array(Sha256Text) });
@@ -82,5 +97,5 @@ export const decodeBlobsMissing = decoder(BlobsMissing);
 export const blobBytesMax = 4 * 2 ** 30; // 4 GiB: the largest file of a viewset.
 /** The coding in which text travels to an agent that accepts it. */
 export const blobCoding = "zstd";
-/** Response field beside it: the size of the blob itself. */
+/** The response field that gives the size of the blob itself, beside the coding. */
 export const blobSizeField = "accel-blob-size";

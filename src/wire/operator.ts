@@ -1,13 +1,13 @@
-// What operators' commands ask of a running central, over its control socket.
+// What operators' commands ask a running central over its control socket.
 
 import { Type, type Static } from "typebox";
 import { Email, PersonName, Username, UserPassword } from "./customer/user.ts";
 import { Id } from "./customer/shape.ts";
 import { closed, decoder } from "./validate.ts";
 
-/** The account of the host that runs the command, as the command says. */
+/** The account of the host that runs the command, as the command states it. */
 const by = { operator: Type.String({ minLength: 1, maxLength: 100 }) };
-/** No control characters: it is printed. */
+/** A name without control characters, because it is printed. */
 const CustomerName = Type.String({
   minLength: 1,
   maxLength: 255,
@@ -32,7 +32,7 @@ export const decodeUserShow = decoder(closed({ username: Username }));
 export const decodeUserPassword = decoder(
   closed({ ...by, username: Username, password: UserPassword }),
 );
-/** Empty: none. */
+/** An empty address removes it. */
 export const decodeUserEmail = decoder(closed({ ...by, username: Username, email: Email }));
 export const decodeUserLock = decoder(
   closed({ ...by, username: Username, locked: Type.Boolean() }),
@@ -58,7 +58,7 @@ export const decodeTokenIssue = decoder(closed({ ...by, username: Username }));
 export const decodeTokenRevoke = decoder(
   Type.Union([
     closed({ ...by, token_id: Id }),
-    /** All of a user. */
+    /** Revokes all tokens of a user. */
     closed({ ...by, username: Username }),
   ]),
 );
@@ -72,7 +72,7 @@ export const AuditAsked = closed({
   who: Type.Optional(Type.String({ minLength: 1, maxLength: 150 })),
   /** ISO 8601. */
   since: Type.Optional(Type.String({ maxLength: 40 })),
-  /** The newest so many; with `since` all. */
+  /** How many of the newest lines are shown; with `since`, all. */
   lines: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000 })),
   follow: Type.Optional(Type.Boolean()),
 });

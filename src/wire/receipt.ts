@@ -1,4 +1,4 @@
-// What the agent proved: the outcome of a journal entry, repeated until central acknowledges it.
+// What the agent proved: the outcome of a journal entry. It is repeated until central acknowledges it.
 
 import { Type, type Static } from "typebox";
 import { closed, decoder } from "./validate.ts";
@@ -6,8 +6,9 @@ import { Count, Detail, InstanceId, Seq } from "./parts.ts";
 import { Position } from "./position.ts";
 
 /**
- * `applied`: the effect is durable and in force. `gone`: of a clear, the bytes are deleted too. `failed`: tried, may succeed when repeated by a new entry.
- * `refused`: understood and not wanted here; `detail.reason` says why.
+ * `applied`: the effect is durable and in force. `gone`: for a clear, the bytes are deleted too. `failed`: it
+ * was tried, and may succeed when a new entry repeats it. `refused`: it was understood and is not wanted
+ * here; `detail.reason` says why.
  */
 export const ReceiptPhase = Type.Union([
   Type.Literal("applied"),
@@ -27,7 +28,10 @@ export type ReceiptPhase = Static<typeof ReceiptPhase>;
 export const Receipt = closed({ seq: Seq, phase: ReceiptPhase, detail: Detail, took_ms: Count });
 export type Receipt = Static<typeof Receipt>;
 
-/** `POST /agent-api/v1/receipts`, where the channel cannot be had; answered with the acknowledged ones. */
+/**
+ * The body of `POST /agent-api/v1/receipts`, used when there is no channel; the answer names the acknowledged
+ * ones.
+ */
 export const ReceiptBatch = closed({
   instance_id: InstanceId,
   receipts: Type.Array(Receipt, { maxItems: 1_000 }),

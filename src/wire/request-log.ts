@@ -1,4 +1,5 @@
-// Request records on their way to central: `POST /agent-api/v1/request-logs`, NDJSON compressed with zstd or gzip.
+// Request records on their way to central: `POST /agent-api/v1/request-logs`, NDJSON compressed with zstd or
+// gzip.
 //
 //   Accel-Instance: <instance id>, whose delivery it is (absent: of the release before)
 //   Accel-Lane: <boot epoch>/<lane no>   Accel-First-Seq: n   Accel-Last-Seq: m   Content-Encoding: zstd | gzip | identity
@@ -16,13 +17,13 @@ export const RequestRecord = closed({
   request_method: Type.String({ maxLength: 64 }),
   /** The target as sent, with query, cut at 8 KiB. */
   uri_path: Type.String({ maxLength: 8192 }),
-  /** Seconds; 0 when no origin was asked. */
+  /** Seconds; 0 if no origin was asked. */
   backend_time: Type.Number({ minimum: 0 }),
-  /** Seconds since the epoch, microseconds behind the point. */
+  /** Seconds since the epoch, with microseconds as the fraction. */
   when: Type.Number(),
   /** The Host or authority as sent; "" if there was none. */
   authority: Type.String({ maxLength: 512 }),
-  /** Main domain that the request was routed to; null when the authority belongs to none. */
+  /** The main domain that the request was routed to; null if the authority belongs to none. */
   domain: Type.Union([Type.String({ maxLength: 253 }), Type.Null()]),
   client_ip: Type.String({ maxLength: 64 }),
   bytes_sent: Count,
@@ -38,23 +39,25 @@ export const RequestRecord = closed({
   ]),
   verdict: Type.String({ maxLength: 64 }),
   bot: Type.Union([Type.String({ maxLength: 255 }), Type.Null()]),
-  /** Cut at 1 KiB; null when none was sent. */
+  /** Cut at 1 KiB; null if none was sent. */
   user_agent: Type.Union([Type.String({ maxLength: 1024 }), Type.Null()]),
 });
 export type RequestRecord = Static<typeof RequestRecord>;
 export const decodeRequestRecord = decoder(RequestRecord);
 
-/** `reason`: crash (at most so many), dropped_oldest, corrupt, poison, … */
+/** `reason` is one of crash (at most so many are lost), dropped_oldest, corrupt, poison and others. */
 export const GapLine = closed({
   gap: closed({ from_seq: Seq, to_seq: Seq, reason: Type.String({ maxLength: 64 }) }),
 });
 export type GapLine = Static<typeof GapLine>;
 export const decodeGapLine = decoder(GapLine);
 
-/** One number of its lane, as a record: goes the whole way, and no customer sees it. */
+/**
+ * A canary takes one number of its lane, as a record does. It goes the whole way, and no customer sees it.
+ */
 export const CanaryLine = closed({
   canary: closed({
-    /** The time of sending: seconds since the epoch, microseconds behind the point. */
+    /** The time of sending: seconds since the epoch, with microseconds as the fraction. */
     at: Type.Number({ minimum: 0 }),
   }),
 });
@@ -67,11 +70,11 @@ export const decodeRequestLogAnswer = decoder(RequestLogAnswer);
 export const batchRecordsMax = 2_000;
 export const batchBytesMax = 4 * 2 ** 20; // Uncompressed; 2,000 records of 2 KiB.
 
-/** Of `Content-Encoding`, the better ones first. */
+/** Values of `Content-Encoding`, best first. */
 export const batchEncodings = ["zstd", "gzip", "identity"] as const;
 export type BatchEncoding = (typeof batchEncodings)[number];
 
-/** Parts of the `Accel-Lane` header. */
+/** The parts of the `Accel-Lane` header. */
 export type LaneId = { readonly epoch: string; readonly no: number };
 
 export function parseLaneId(text: unknown): LaneId | undefined {

@@ -1,12 +1,13 @@
-// Every way in which a value does not have the shape of a schema, worded for the person who wrote it.
+// Finds every way in which a value does not fit a schema, and words each for the person who wrote the value.
 //
-// TypeBox's own errors stop at eight and say neither what was found nor what was meant. This walks the subset of JSON Schema that our
-// documents are written in: object (closed, or free names), array, string, number, integer, boolean, null, enum, and a type or null.
-// It is never laxer than TypeBox's Check, which stays the guard that types the value.
+// TypeBox's own errors stop at eight and say neither what was found nor what was meant. This code walks the
+// subset of JSON Schema that our documents are written in: object (closed, or with free names), array,
+// string, number, integer, boolean, null, enum, and a type or null. It is never laxer than TypeBox's Check,
+// which stays the guard that types the value.
 
 import { fitsType, typeInWords } from "./shape-types.ts";
 
-/** The keywords that are read; a schema of TypeBox is one of these. */
+/** The keywords that are read; TypeBox schemas have this form. */
 export type ShapeSchema = {
   readonly type?: string;
   readonly properties?: Readonly<Record<string, ShapeSchema>>;
@@ -37,7 +38,7 @@ export type ShapeError = {
   readonly path: ShapePath;
   readonly message: string;
   readonly allowed?: readonly string[];
-  /** A text that is none of those allowed, for who wants to suggest the nearest. */
+  /** A text that is not among those allowed, from which a caller may suggest the nearest. */
   readonly mistaken?: string;
 };
 
@@ -47,7 +48,10 @@ export type ShapeVisitor = {
   readonly found: (schema: ShapeSchema, value: unknown, path: ShapePath) => void;
 };
 
-/** Errors repeat names that they are about: longer ones are cut, or a hostile document would be answered with a thousand times its size. */
+/**
+ * The most characters of a quoted name. Errors repeat names, so without a limit a hostile document would be
+ * answered with a thousand times its size.
+ */
 const quotedCharsMax = 200;
 
 export function quote(text: string): string {
@@ -107,7 +111,7 @@ function walkObject(
   }
 }
 
-/** A schema that is a type or null, without the null. */
+/** Returns a schema that is a type or null without the null. */
 export function withoutNull(schema: ShapeSchema): {
   readonly bare: ShapeSchema;
   readonly nullable: boolean;

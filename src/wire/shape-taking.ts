@@ -1,7 +1,9 @@
-// A document that was taken before, read again: by its shape alone, whatever the rules of this release are.
+// Reads a document again that was accepted before, by its shape alone, whatever the rules of this release
+// are.
 //
-// Shape is what code relies on: objects, lists, texts, numbers, and words of a known set. Members that this release does not know are left out. Ranges,
-// lengths, counts and what texts mean are rules: they are judged when a document is taken, and not again.
+// Shape is what code relies on: objects, lists, texts, numbers, and words of a known set. Members that this
+// release does not know are left out. Ranges, lengths, counts and the meaning of texts are rules: they are
+// judged when a document is accepted, and not again.
 
 import { pointer, withoutNull, type ShapePath, type ShapeSchema } from "./shape-errors.ts";
 import { fitsType, typeInWords } from "./shape-types.ts";
@@ -48,7 +50,10 @@ function membersOf(schema: ShapeSchema, value: object, path: ShapePath): unknown
   return copy;
 }
 
-/** A pattern says what kind of text it is (a digest names a file on disk), so it is shape. */
+/**
+ * Says how a value does not fit. A pattern belongs to the shape, because it says what kind of text it is (a
+ * digest names a file on disk).
+ */
 function faultOf(schema: ShapeSchema, value: unknown): string | undefined {
   if (schema.const !== undefined) return value === schema.const ? undefined : "is another value";
   if (schema.enum !== undefined)

@@ -11,7 +11,10 @@ import {
 } from "./journal.ts";
 import { Count, Epoch, HostText, Seq, Sha256Text } from "./parts.ts";
 
-/** A whole set is a blob: each element as canonical JSON `{bot, range}` on a line of its own, each once; so it is written and read in pieces. */
+/**
+ * The state of one set. The whole set is a blob with each element once, as canonical JSON `{bot, range}` on
+ * its own line, so it is written and read in pieces.
+ */
 export const BotSetState = closed({
   domain: HostText,
   set: BotSetName,
@@ -19,7 +22,10 @@ export const BotSetState = closed({
   count: Count,
   digest: Sha256Text,
   blob: Sha256Text,
-  /** The set came down to this from at least twice as much by what was asked for: a set with fewer elements may take the place of a larger one. */
+  /**
+   * Whether the set shrank to half or less because somebody asked for it; then a set with fewer elements may
+   * replace a larger one.
+   */
   shrink_meant: Type.Boolean(),
 });
 export type BotSetState = Static<typeof BotSetState>;
@@ -49,7 +55,7 @@ export const Snapshot = closed({
     }),
   ),
   bots: Type.Array(BotSetState),
-  /** Places of the last entries that said so. Null: none is told of. */
+  /** The numbers of the last entries that stated them; null if there is none to report to. */
   vault_entries: closed({
     keys: Type.Union([Seq, Type.Null()]),
     certificates: Type.Union([Seq, Type.Null()]),
@@ -65,5 +71,8 @@ export const Snapshot = closed({
 export type Snapshot = Static<typeof Snapshot>;
 export const decodeSnapshot = decoder(Snapshot);
 
-/** `GET /agent-api/v1/bot-sets/{domain}/{set}`: one set as it is now, after a mismatch. */
+/**
+ * Decodes the answer to `GET /agent-api/v1/bot-sets/{domain}/{set}`: one set as it is now, fetched after a
+ * mismatch.
+ */
 export const decodeBotSetState = decoder(BotSetState);

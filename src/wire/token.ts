@@ -1,4 +1,4 @@
-// How an agent becomes known: OAuth 2.0 client credentials (RFC 6749 §4.4) over HTTP Basic.
+// How an agent signs in: OAuth 2.0 client credentials (RFC 6749 §4.4) over HTTP Basic.
 //
 //   POST /agent-api/v1/token   Authorization: Basic base64(name16:secret16)   Date: …   grant_type=client_credentials
 
@@ -11,7 +11,7 @@ export const agentApiPrefix = "/agent-api/v1";
 export const TokenAnswer = closed({
   access_token: Type.String({ minLength: 16, maxLength: 512 }),
   token_type: Type.Literal("Bearer"),
-  /** Seconds; the agent renews at two thirds. */
+  /** Seconds; the agent renews after two thirds of them. */
   expires_in: Type.Integer({ minimum: 1 }),
   deployment_site_id: Type.Integer({ minimum: 1 }),
   /** The epoch of central's store. If it differs from the one before, the journal starts anew. */
@@ -20,7 +20,7 @@ export const TokenAnswer = closed({
 export type TokenAnswer = Static<typeof TokenAnswer>;
 export const decodeTokenAnswer = decoder(TokenAnswer);
 
-/** Every refusal of the agent API. `code` decides what the agent does: only `site_deleted` stops serving. */
+/** Every refusal of the agent API. `code` decides what the agent does; only `site_deleted` stops serving. */
 export const AgentApiError = closed({
   code: Type.Union([
     Type.Literal("unknown_name"),
@@ -44,5 +44,5 @@ export const AgentApiError = closed({
 export type AgentApiError = Static<typeof AgentApiError>;
 export const decodeAgentApiError = decoder(AgentApiError);
 
-/** Clocks further apart than this are told as `clock_skew`. */
+/** Clocks that differ by more are refused with `clock_skew`. */
 export const clockSkewMaxMs = 300_000;

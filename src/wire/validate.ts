@@ -1,4 +1,4 @@
-// From `unknown` to a typed value, by schema: every message and body of both programs comes in through here.
+// Makes typed values of `unknown` by schema: every message and body of both programs comes in through here.
 
 import { Type, type Static, type TSchema } from "typebox";
 import { Compile } from "typebox/compile";
@@ -10,17 +10,17 @@ export type Decoded<T> =
   | { readonly ok: false; readonly errors: readonly FieldError[] };
 export type Decoder<T> = (raw: unknown) => Decoded<T>;
 
-/** An object that holds these members and no others. */
+/** Makes an object schema with these members and no others. */
 export function closed<const P extends Record<string, TSchema>>(
   properties: P,
 ): ReturnType<typeof Type.Object<P>> {
   return Type.Object(properties, { additionalProperties: false });
 }
 
-/** An unknown field may have any name. */
+/** The most characters of a name in an error; an unknown field may have any name. */
 const nameCharsMax = 200;
 
-/** Compiles once; the decoder is cheap. Paths are JSON pointers, "" is the whole value. */
+/** Compiles the schema once; the decoder is then cheap. Paths are JSON pointers, "" is the whole value. */
 export function decoder<S extends TSchema>(schema: S): Decoder<Static<S>> {
   const check = Compile(schema);
   const known = namesIn(schema);
@@ -53,7 +53,7 @@ function describe(
     return Array.isArray(value) ? value : [];
   };
   const names = (key: string): readonly string[] => listed(key).map(String);
-  // Of an unknown member both are told, and of many only the former.
+  // TypeBox reports an unknown member under both keywords, and many members only under `boolean`.
   if (keyword === "additionalProperties") return [];
   if (keyword === "boolean") {
     const name = lastPart(instancePath);
@@ -79,7 +79,7 @@ function describe(
           .join(", ")}`,
       },
     ];
-  // A pattern says little to people; what it is of may be described.
+  // A pattern says little to people, so the description of the field is used if there is one.
   const described = keyword === "pattern" ? descriptionOf(schema, lastPart(instancePath)) : "";
   return [{ path: instancePath, message: described === "" ? message : `must be: ${described}` }];
 }
@@ -95,7 +95,7 @@ function topNames(schema: TSchema): readonly string[] {
   return Object.keys((schema as { properties?: object }).properties ?? {});
 }
 
-/** RFC 6901 §4. */
+/** Returns the last part of a pointer, unescaped (RFC 6901 §4). */
 function lastPart(pointer: string): string {
   const part = pointer.slice(pointer.lastIndexOf("/") + 1);
   return part.replaceAll("~1", "/").replaceAll("~0", "~");
@@ -106,20 +106,21 @@ function pointerPart(name: string): string {
   return shown.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
-/** One line for logs and receipts. */
+/** Writes errors as one line for logs and receipts. */
 export function describeErrors(errors: readonly FieldError[]): string {
   return errors
     .map(({ path, message }) => (path === "" ? message : `${path}: ${message}`))
     .join("; ");
 }
 
-// The part of a refused value that its errors are told of. Telling takes TypeBox the square of the count of unknown members: 200,000 took 34 s.
+// Reduces a refused value to the part that its errors are reported for. TypeBox takes time quadratic in the
+// number of unknown members: 200,000 took 34 s.
 
 /**
  * The most unknown names that are reported of one object; every name that the schema knows is kept besides.
  */
 const strangersMax = 20;
-/** No schema goes deeper. */
+/** The deepest level that is reduced; no schema goes deeper. */
 const depthMax = 16;
 
 /** The names of properties anywhere in a schema. */
@@ -137,7 +138,7 @@ function namesIn(schema: TSchema): ReadonlySet<string> {
   return names;
 }
 
-/** The value itself where it has no such object. */
+/** Returns the value itself if no object in it has too many members. */
 export function toldPart(value: unknown, names: ReadonlySet<string>, depth = 0): unknown {
   if (typeof value !== "object" || value === null || depth > depthMax) return value;
   if (Array.isArray(value)) {

@@ -1,23 +1,25 @@
-// What a deployment site needs for TLS: its symmetric keys and its certificates, whole states of the lane `certificates`. Sealing: `base/vault-seal.ts`.
+// What a deployment site needs for TLS: its symmetric keys and its certificates, whole states of the lane
+// `certificates`. They are sealed as `base/vault-seal.ts` describes.
 //
-// An entry `key.changed` stands before the `certificate.changed` that needs it. Where the certificates take more than `certificatesInlineBytesMax`
-// as JSON the entry names a blob instead: `GET /agent-api/v1/blobs/{sha256}`, UTF-8 JSON `{certificates: […]}`, given to this site alone and only while
-// it is the site's state: 404 says that a later entry took its place.
+// An entry `key.changed` stands before the `certificate.changed` that needs it. If the certificates take more
+// than `certificatesInlineBytesMax` as JSON, the entry names a blob instead: `GET
+// /agent-api/v1/blobs/{sha256}`, UTF-8 JSON `{certificates: […]}`. It is given only to this site, and only
+// while it is the site's state: 404 says that a later entry replaced it.
 
 import { Type, type Static } from "typebox";
 import { closed, decoder } from "./validate.ts";
 import { Count, Sha256Text, Timestamp } from "./parts.ts";
 
-/** `key-<name16 of the site it was made for>-<n>`; it keeps the name when it goes to another site. */
+/** `key-<name16 of the site it was made for>-<n>`; a key keeps its name when it goes to another site. */
 export const KeyName = Type.String({ pattern: "^key-[0-9a-f]{16}-[1-9][0-9]{0,8}$" });
 export const symmetricKeysMax = 100;
 
-/** 12 bytes nonce, 16 bytes tag, 32 bytes key. */
+/** 12 bytes of nonce, 16 bytes of tag and 32 bytes of key, in base64url. */
 const SealedKey = Type.String({ pattern: "^[A-Za-z0-9_-]{80}$" });
 
 export const SymmetricKeyState = closed({
   name: KeyName,
-  /** Counts how often it was sealed: more after each change of secret16 or of its site. */
+  /** Counts how often the key was sealed; it grows with each change of secret16 or of the key's site. */
   version: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
   sealed: SealedKey,
 });
@@ -29,13 +31,13 @@ export const KeysChanged = closed({
 });
 export type KeysChanged = Static<typeof KeysChanged>;
 
-/** 10 certificates of up to 6 KiB. */
+/** Room for 10 certificates of up to 6 KiB. */
 export const chainCharsMax = 65_536;
 /** RSA of 16,384 bits is 12,700 characters as PKCS#8 PEM. */
 export const privateKeyCharsMax = 16_384;
 export const certificateNamesMax = 1_000;
 export const certificatesMax = 2_000;
-/** 1,000 certificates with chains of 4 KiB and keys of 2.3 KiB are 6.5 MiB. */
+/** Room to spare: 1,000 certificates with chains of 4 KiB and keys of 2.3 KiB take 6.5 MiB. */
 export const certificatesBytesMax = 32 * 2 ** 20;
 export const certificatesInlineBytesMax = 65_536;
 

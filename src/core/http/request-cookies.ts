@@ -1,8 +1,9 @@
 // What the cookies of a request mean for caches: none is there, all are ignored, or one is its visitor's own.
 //
-// Read so that no server finds a cookie that was not seen here. A piece between semicolons is a cookie (RFC 6265 §5.4); some servers also end one at a
-// comma (RFC 2109), and others not at a semicolon within quotes: all that any of them takes for a name has to be ignored. What is no cookie to us, without
-// `=`, without a name, or with another name than RFC 6265 allows, is the visitor's own too.
+// The cookies are read so that no server finds one that was not seen here. A piece between semicolons is a
+// cookie (RFC 6265 §5.4). Some servers also end one at a comma (RFC 2109), others do not end one at a
+// semicolon within quotes, so everything that any of them takes for a name has to be ignored. A piece without
+// `=`, without a name, or with a name that RFC 6265 does not allow counts as the visitor's own too.
 
 import type { CookieRule } from "../serving/effective-devlove.ts";
 import type { Field } from "./http-fields.ts";
@@ -11,12 +12,12 @@ import { compileTextPattern } from "../serving/path-pattern.ts";
 
 export type CookieUse =
   | { readonly kind: "none" }
-  /** Whatever they say, the answer is the same: it is asked for without them. */
+  /** Whatever the cookies say, the answer is the same: the origin is asked without them. */
   | { readonly kind: "ignored" }
-  /** `name`: of the first that is not ignored; undefined where it has none that can be read. */
+  /** `name` is that of the first cookie that is not ignored, undefined if it has no readable one. */
   | { readonly kind: "own"; readonly name: string | undefined };
 
-/** Fields as received: there may be several, and HTTP/2 brings one in pieces. */
+/** Takes fields as received: there may be several, and HTTP/2 brings one in pieces. */
 export type CookieJudge = (fields: readonly Field[]) => CookieUse;
 
 const none: CookieUse = { kind: "none" };
@@ -41,11 +42,11 @@ export function compileCookieRule({ ignore }: CookieRule): CookieJudge {
   };
 }
 
-/** The same names come with each request; of 100 bytes, 50 KiB. */
+/** The most names remembered, because the same come with each request; at 100 bytes each, 50 KiB. */
 const namesMax = 512;
 const nameCharsKept = 100;
 
-/** Only of names that RFC 6265 allows. */
+/** Remembers the verdict on each name. Only names that RFC 6265 allows can be ignored. */
 function remembering(isIgnored: (name: string) => boolean): (name: string) => boolean {
   const known = new Map<string, boolean>();
   return (name) => {
@@ -59,7 +60,7 @@ function remembering(isIgnored: (name: string) => boolean): (name: string) => bo
   };
 }
 
-/** Whether a cookie of this name is ignored under such patterns or by the published list. */
+/** Returns whether a cookie of this name is ignored, under these patterns or by the published list. */
 export function ignoring(patterns: readonly string[]): (name: string) => boolean {
   const matchers = patterns.map(compileTextPattern);
   return (name) => isListedCookie(name) || matchers.some((matcher) => matcher.matches(name));
@@ -73,7 +74,10 @@ const semicolon = 59;
 const comma = 44;
 const equalsSign = 61;
 
-/** Each character is looked at once: visitors choose what stands here. */
+/**
+ * Returns the first cookie that is not ignored. Each character is looked at once, because visitors choose
+ * what stands here.
+ */
 function ownOf(value: string, isIgnored: (name: string) => boolean): CookieUse | undefined {
   let from = 0;
   let equals = -1;
@@ -87,7 +91,7 @@ function ownOf(value: string, isIgnored: (name: string) => boolean): CookieUse |
       if (!isIgnored(name)) return { kind: "own", name: isToken.test(name) ? name : undefined };
     } else if (!isBehindComma && (code === comma || trimmed(value, from, at) !== ""))
       return { kind: "own", name: undefined };
-    // What has no `=` behind a comma is a part of a value to everybody.
+    // Behind a comma, a piece without `=` is part of a value to everybody.
     isBehindComma = code === comma;
     from = at + 1;
     equals = -1;
@@ -95,7 +99,7 @@ function ownOf(value: string, isIgnored: (name: string) => boolean): CookieUse |
   return undefined;
 }
 
-/** RFC 9110 §5.6.2. */
+/** A token of RFC 9110 §5.6.2. */
 const isToken = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 /** Trims blanks and tabs, as RFC 6265 does; to some servers other white space is a part of the name. */

@@ -1,17 +1,21 @@
-// From a request target to what is looked up: RFC 9112 §3.2 forms, RFC 3986 §5.2.4 dot segments, one percent-decoding.
+// Reads a request target as what is looked up: RFC 9112 §3.2 forms, RFC 3986 §5.2.4 dot segments, one
+// percent-decoding.
 
 export type RequestTarget = {
   /** The path as sent, without the query: it is logged and forwarded. */
   readonly rawPath: string;
   /** The query without the question mark, "" if there is none. */
   readonly rawQuery: string;
-  /** There is a question mark, and nothing behind it: `/a?` is not `/a` to every origin. */
+  /** Whether there is a question mark with nothing behind it: not every origin takes `/a?` for `/a`. */
   readonly hasLoneMark: boolean;
   /** Set by the absolute form only. */
   readonly authority: string | undefined;
 };
 
-/** Origin-form and absolute-form; undefined for anything else (asterisk-form is the caller's, authority-form is CONNECT's). */
+/**
+ * Parses origin-form and absolute-form. Returns undefined for anything else (asterisk-form is the caller's,
+ * authority-form belongs to CONNECT).
+ */
 export function parseTarget(target: string): RequestTarget | undefined {
   let rest = target;
   let authority: string | undefined;
@@ -28,7 +32,7 @@ export function parseTarget(target: string): RequestTarget | undefined {
   return { rawPath: rest.slice(0, question), rawQuery, hasLoneMark: rawQuery === "", authority };
 }
 
-/** The same over HTTPS. A lone question mark is lost. */
+/** Returns the same URL over HTTPS. A lone question mark is lost. */
 export function httpsUrl(
   authority: string,
   { rawPath, rawQuery }: Pick<RequestTarget, "rawPath" | "rawQuery">,
@@ -36,7 +40,7 @@ export function httpsUrl(
   return `https://${authority}${rawPath}${rawQuery === "" ? "" : `?${rawQuery}`}`;
 }
 
-/** Path and query as they were sent. */
+/** Returns path and query as they were sent. */
 export function sentPath({
   rawPath,
   rawQuery,
@@ -46,8 +50,9 @@ export function sentPath({
 }
 
 /**
- * The decoded path below the root without leading slash, NFC as sent, dot segments resolved. Undefined when it cannot name a file:
- * malformed percent-encoding or UTF-8, an encoded slash or NUL, a way above the root.
+ * Returns the decoded path below the root, without leading slash, NFC as sent, dot segments resolved. Returns
+ * undefined if it cannot name a file: malformed percent-encoding or UTF-8, an encoded slash or NUL, a way
+ * above the root.
  */
 export function decodePath(rawPath: string): string | undefined {
   const segments: string[] = [];
@@ -69,7 +74,10 @@ export function decodePath(rawPath: string): string | undefined {
   return segments.join("/");
 }
 
-/** Whether a decoded path may name a file. Empty segments name nothing. Hidden files are not for visitors, but for /.well-known/ (RFC 8615). */
+/**
+ * Returns whether a decoded path may name a file. Empty segments name nothing. Hidden files are not for
+ * visitors, except below /.well-known/ (RFC 8615).
+ */
 export function isServable(path: string): boolean {
   const segments = path.split("/");
   if (segments.at(-1) === "") segments.pop();

@@ -1,11 +1,11 @@
-// One URL as it may stand in the index: static files under their names, generated assets under what the visitor's client sent, and clients differ in what
-// they percent-encode and how.
+// The spellings under which one URL may stand in the index: static files under their names, generated assets
+// under what the visitor's client sent. Clients differ in what they percent-encode and how.
 
 import { percentDecoded } from "../patterns/index-schema.ts";
 
 type Encode = (text: string) => string;
 
-/** `encode` of each character; what is encoded already stays so, in the usual spelling. */
+/** Applies `encode` to each character; an escape that is there already stays, in upper case. */
 const encoder =
   (encode: Encode): Encode =>
   (text) =>
@@ -15,9 +15,9 @@ const encoder =
 
 const asIs: Encode = (text) => text;
 const asEncodeUri = encoder(encodeURI);
-/** RFC 3986 to the letter, as most libraries do. */
+/** Encodes by RFC 3986 to the letter, as most libraries do. */
 const asLibraries = encoder((one) => (/[!'()]/.test(one) ? hexOf(one) : encodeURI(one)));
-/** The URL Standard: what separates nothing stays. */
+/** Encodes by the URL Standard: characters that separate nothing stay. */
 const asBrowsers = encoder((one) => (/[%[\]|]/.test(one) ? one : encodeURI(one)));
 const asBrowsersQueries = encoder((one) => {
   if (one === "'") return hexOf(one);
@@ -56,13 +56,16 @@ export function querySpellings(query: string): string[] {
   return possible.length === 0 ? [query] : possible;
 }
 
-/** Most systems write composed letters, and macOS names its files with decomposed ones. */
+/**
+ * Returns the text as given and composed: most systems write composed letters, and macOS names its files with
+ * decomposed ones.
+ */
 function forms(text: string): string[] {
   const given = text.toWellFormed();
   return unique([given, given.normalize("NFC")]);
 }
 
-/** An encoded slash names no file. */
+/** Decodes a path to a file name, except for encoded slashes, which name no file. */
 function fileName(path: string): string {
   return path
     .split(/(%2f)/i)
@@ -70,12 +73,12 @@ function fileName(path: string): string {
     .join("");
 }
 
-/** Decoded where that makes no other query of it. */
+/** Decodes a query unless that would make another query of it. */
 function plainQuery(query: string): string {
   return /%(?:2[356b]|3d)/i.test(query) ? query : percentDecoded(query);
 }
 
-/** The first equals sign of a parameter ends its name. */
+/** Encodes name and value of each parameter; the first equals sign ends the name. */
 const eachPart =
   (encode: Encode): Encode =>
   (query) =>

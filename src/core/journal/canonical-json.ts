@@ -1,4 +1,5 @@
-// One text for one JSON value: keys sorted, no blanks. What is digested or compared goes through here.
+// Writes one text for one JSON value: keys sorted, no blanks. Whatever is digested or compared is written
+// this way.
 
 export type Json =
   | null
@@ -8,7 +9,7 @@ export type Json =
   | readonly Json[]
   | { readonly [key: string]: Json | undefined };
 
-/** Members that are undefined are left out, as JSON.stringify does. */
+/** Leaves out members that are undefined, as JSON.stringify does. */
 export function canonicalJson(value: Json | undefined): string {
   if (value === undefined || value === null || typeof value !== "object")
     return JSON.stringify(value ?? null);

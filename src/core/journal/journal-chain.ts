@@ -6,7 +6,7 @@
 import { sha256Of, type Sha256 } from "../ids.ts";
 import { canonicalJson, type Json } from "./canonical-json.ts";
 
-export const chainStart = "0".repeat(64) as Sha256; // Of its form.
+export const chainStart = "0".repeat(64) as Sha256; // 64 hex digits, as a digest has.
 
 export type ChainLink = {
   readonly seq: number;

@@ -3,9 +3,12 @@
 /** Number of the last entry (0: there is none), and the digest that commits to all up to it. */
 export type JournalHead = { readonly seq: number; readonly chain: string };
 
-/** The entries behind a position, in order, as many as fit into one page (entries and bytes); at least one where there is one. */
+/**
+ * The entries behind a position, in order, as many as fit into one page (entries and bytes), but at least one
+ * if there is one.
+ */
 export type JournalPart<Entry> = {
   readonly entries: readonly Entry[];
-  /** There were no more when they were read. */
+  /** Whether there were no more when they were read. */
   readonly isLast: boolean;
 };

@@ -4,7 +4,7 @@
 // position) and repeated names (it silently takes the last). Depth is limited, so hostile nesting ends as a fault, not as a stack.
 
 export type JsonPath = readonly (string | number)[];
-/** Both from 1; the column counts UTF-16 units. */
+/** Both count from 1; the column counts UTF-16 units. */
 export type JsonPlace = { readonly line: number; readonly column: number };
 export type JsonFault = JsonPlace & { readonly message: string };
 export type RepeatedName = JsonPlace & { readonly path: JsonPath };
@@ -39,7 +39,10 @@ export function nestsDeeper(text: string, levelsMax: number): boolean {
   return false;
 }
 
-/** One pass. Every method returns the message of a fault at #at, or undefined with #at behind what it read. */
+/**
+ * Reads the text in one pass. Every method returns the message of a fault at #at, or undefined with #at
+ * behind what it read.
+ */
 class Scan {
   readonly #text: string;
   readonly #limits: Limits;
@@ -147,7 +150,7 @@ class Scan {
     }
   }
 
-  /** The only place where a line can end: within a string a line feed is a fault. */
+  /** Skips blanks. Lines end only here, because a line feed within a string is a fault. */
   #blanks(): void {
     while (" \t\r\n".includes(this.#text[this.#at] ?? "x")) {
       if (this.#text[this.#at++] !== "\n") continue;
@@ -183,7 +186,7 @@ class Scan {
   }
 }
 
-/** Undefined for what is no JSON, or not in UTF-8: no schema accepts it. */
+/** Returns the value, or undefined for text that is not JSON or not UTF-8; no schema accepts undefined. */
 export function parseJson(text: string | Uint8Array): unknown {
   try {
     return JSON.parse(

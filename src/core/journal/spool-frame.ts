@@ -13,9 +13,11 @@ import { crc32 } from "node:zlib";
 
 export const segmentHeaderBytes = 40;
 export const frameHeaderBytes = 20;
-/** A group of records is at most some 0.5 MiB; what claims to be larger is no frame. */
+/**
+ * The largest payload. A group of records has at most some 0.5 MiB; a frame that claims to be larger is none.
+ */
 export const payloadBytesMax = 4 * 2 ** 20;
-/** Numbers that one frame can stand for: records are bounded by the payload, gaps only by this. */
+/** The most numbers that one frame can stand for: records are bounded by the payload, gaps only by this. */
 export const frameCountMax = 2 ** 32 - 1;
 
 export type SegmentHeader = {
@@ -32,7 +34,7 @@ export type Frame = {
   readonly payload: Uint8Array;
 };
 
-/** `at` to `next`: bytes of the frame, or bytes that are none. */
+/** From `at` to before `next` lie the bytes of a frame, or bytes that are none. */
 export type Scanned =
   | { readonly kind: "frame"; readonly at: number; readonly next: number; readonly frame: Frame }
   | { readonly kind: "bad"; readonly at: number; readonly next: number };
@@ -52,7 +54,7 @@ export function encodeSegmentHeader(header: SegmentHeader): Uint8Array<ArrayBuff
   return bytes;
 }
 
-/** Undefined when the bytes begin with no intact header. */
+/** Returns the header, or undefined if the bytes begin with no intact one. */
 export function decodeSegmentHeader(bytes: Uint8Array): SegmentHeader | undefined {
   if (bytes.byteLength < segmentHeaderBytes) return undefined;
   const view = viewOf(bytes);
@@ -71,7 +73,7 @@ export function decodeSegmentHeader(bytes: Uint8Array): SegmentHeader | undefine
 
 const seqMax = BigInt(Number.MAX_SAFE_INTEGER);
 
-/** Throws RangeError for what no reader would accept. */
+/** Throws RangeError for a frame that no reader would accept. */
 export function encodeFrame({ firstSeq, count, payload }: Frame): Uint8Array<ArrayBuffer> {
   if (payload.byteLength > payloadBytesMax || count > frameCountMax)
     throw new RangeError(`a frame of ${payload.byteLength} bytes for ${count} numbers`);
@@ -85,14 +87,17 @@ export function encodeFrame({ firstSeq, count, payload }: Frame): Uint8Array<Arr
   return bytes;
 }
 
-/** Numbers through `reservedTo` may be given out from now on. */
+/** Encodes that numbers through `reservedTo` may be given out from now on. */
 export function encodeReservation(reservedTo: number): Uint8Array<ArrayBuffer> {
   return encodeFrame({ firstSeq: reservedTo + 1, count: 0, payload: new Uint8Array(0) });
 }
 
-/** The payload shares the memory of `bytes`. Undefined when no whole frame begins at `at`. */
+/**
+ * Returns the frame, whose payload shares the memory of `bytes`, or undefined if no whole frame begins at
+ * `at`.
+ */
 export function decodeFrame(bytes: Uint8Array, at: number): Frame | undefined {
-  // The fourth byte is looked at alone: most bytes of a damaged stretch are ruled out by it.
+  // The fourth byte alone rules out most bytes of a damaged stretch, so it is checked first.
   if (bytes.byteLength - at < frameHeaderBytes || bytes[at + 3] !== 0) return undefined;
   const view = viewOf(bytes);
   const length = view.getUint32(at, true);
@@ -106,7 +111,10 @@ export function decodeFrame(bytes: Uint8Array, at: number): Frame | undefined {
   return { firstSeq: Number(firstSeq), count, payload };
 }
 
-/** Everything from `at` to the end: whole frames in order, and what lies between, before or behind them as bad. */
+/**
+ * Yields everything from `at` to the end: whole frames in order, and the bytes before, between and behind
+ * them as bad.
+ */
 export function* scanFrames(bytes: Uint8Array, at = 0): Generator<Scanned> {
   let bad: number | undefined;
   while (at < bytes.byteLength) {
@@ -125,7 +133,7 @@ export function* scanFrames(bytes: Uint8Array, at = 0): Generator<Scanned> {
   if (bad !== undefined) yield { kind: "bad", at: bad, next: bytes.byteLength };
 }
 
-/** Over the frame without its checksum. */
+/** Covers the frame without its checksum. */
 function checksum(frame: Uint8Array): number {
   return crc32(frame.subarray(8), crc32(frame.subarray(0, 4)));
 }

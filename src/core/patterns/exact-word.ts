@@ -1,8 +1,9 @@
-// Exact words: text of any bytes as one word of FTS5.
+// Exact words: a text of any bytes as one word of FTS5.
 //
-// Bytes a-y and 0-9 stand for themselves, every other byte is `z` and two lower-case hex digits: `/blog/A-1` is `z2fblogz2fz41z2d1`. So the word is one
-// token of ASCII letters and digits for unicode61, nothing is folded in it, two texts have the same word only if they have the same bytes, and the
-// word of a beginning of a text is the beginning of its word: a prefix query on it is an exact prefix.
+// Bytes a-y and 0-9 stand for themselves; every other byte is `z` and two lower-case hex digits: `/blog/A-1`
+// is `z2fblogz2fz41z2d1`. So the word is one token of ASCII letters and digits for unicode61, and nothing in
+// it is folded. Two texts have the same word only if they have the same bytes. The word of the beginning of a
+// text is the beginning of its word, so a prefix query on it is an exact prefix.
 
 const utf8 = new TextEncoder();
 

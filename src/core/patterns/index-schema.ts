@@ -49,12 +49,18 @@ export type IndexColumn = (typeof indexColumns)[number];
 
 export const pathEndWord = "xend";
 
-/** Contentless: the base table is the truth, the index holds tokens only. `contentless_delete` needs SQLite 3.43. */
+/**
+ * Creates a contentless index: the base table is the truth, the index holds only tokens. `contentless_delete`
+ * needs SQLite 3.43.
+ */
 export function createTextIndexSql(table: string): string {
   return `CREATE VIRTUAL TABLE ${table} USING fts5(${indexColumns.join(", ")}, content='', contentless_delete=1, tokenize="unicode61 remove_diacritics 0")`;
 }
 
-/** Its parameters are the row id and `indexedText`. The row id must be new: contentless FTS5 would keep the old words as well. */
+/**
+ * Its parameters are the row id and `indexedText`. The row id must be new, because contentless FTS5 would
+ * keep the old words too.
+ */
 export function insertTextSql(table: string): string {
   return `INSERT INTO ${table} (rowid, ${indexColumns.join(", ")}) VALUES (?${", ?".repeat(indexColumns.length)})`;
 }
@@ -89,7 +95,7 @@ export function indexedText({ kind, path, query, mime }: IndexedEntry): IndexedT
   ];
 }
 
-/** Patterns are compared in the normal form in which the index was written. */
+/** Brings a pattern into the normal form in which the index was written. */
 export function normalPattern(pattern: string): string {
   return pattern.normalize("NFC");
 }
@@ -110,7 +116,7 @@ export function wordsOf(text: string): readonly string[] {
   return /^[a-z0-9]+$/i.test(text) ? [text] : (text.match(word) ?? []);
 }
 
-/** Words of the path that look like its end stand one x longer in the index. */
+/** Gives words of the path that look like its end one more x, as they stand in the index. */
 function freeOfEnds(path: string): string {
   return /xend/i.test(path) ? path.replaceAll(endLikeWord, "x$&") : path;
 }

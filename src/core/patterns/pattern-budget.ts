@@ -1,8 +1,11 @@
-// How much a clear pattern may ask for, decided before SQLite sees it: FTS5 has no limit of its own that would hold (6.6 KB of one-letter prefixes blocked a thread for 27 s).
+// How much a clear pattern may ask for, decided before SQLite sees it, because FTS5 has no effective limit of
+// its own (6.6 KB of one-letter prefixes blocked a thread for 27 s).
 //
-// At 1,000,000 entries a word that all of them have takes 0.15 s and a prefix that all of them have 0.5 s, `url:z2f*` for one; each further one in
-// the same pattern a third of that. So what a pattern names once or twice is matched within the budget of a clear, 2 s, however much of the index it
-// reaches. What passes here and takes longer is ended by that budget, and the clear widened: the limits below keep this to patterns that nobody writes.
+// At 1,000,000 entries, a word that all of them have takes 0.15 s, and a prefix that all of them have, such
+// as `url:z2f*`, takes 0.5 s; each further one in the same pattern takes a third of that. So a pattern that
+// names one or two of them is matched within the budget of a clear, 2 s, however much of the index it
+// reaches. A pattern that passes here and takes longer is ended by that budget, and the clear is widened; the
+// limits below keep this to patterns that nobody writes.
 
 import { patternDepthMax, type PatternFlaw, type PatternPhrase } from "./pattern-grammar.ts";
 
@@ -10,7 +13,10 @@ export const patternCharsMax = 4_096;
 export const patternsMax = 64;
 const patternTermsMax = 64;
 const patternPrefixesMax = 16;
-/** A prefix of one ASCII letter or digit expands to a large part of the vocabulary; one of another script does not. */
+/**
+ * Returns whether a prefix is too short: one ASCII letter or digit expands to a large part of the vocabulary,
+ * one character of another script does not.
+ */
 const isTooOpen = (prefix: string): boolean => /^[a-z0-9]$/i.test(prefix);
 
 export function lengthFlaw(pattern: string): PatternFlaw | undefined {

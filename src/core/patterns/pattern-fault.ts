@@ -1,8 +1,10 @@
-// Whether a clear pattern may be used, and if not, where it goes wrong and what was probably meant. Pure; SQLite is asked besides (base/pattern-check.ts).
+// Whether a clear pattern may be used, and if not, where it goes wrong and what was probably meant. Pure;
+// SQLite is asked separately (base/pattern-check.ts).
 //
-// Refused are: what is no FTS5 query (pattern-grammar.ts), what FTS5 takes and nothing can match (`senseFlaw`; a NUL too, behind which FTS5 does not
-// read), what asks for too much (pattern-budget.ts), what asks for two things that exclude each other (`conflictFlaw`). In that order, so that the first
-// thing to mend is named first.
+// Patterns are refused that are no FTS5 query (pattern-grammar.ts); that FTS5 accepts but nothing can match
+// (`senseFlaw`; also a NUL, behind which FTS5 does not read); that ask for too much (pattern-budget.ts); or
+// that ask for two things that exclude each other (`conflictFlaw`). They are checked in this order, so that
+// the first thing to mend is named first.
 
 import { normalPattern, type IndexColumn } from "./index-schema.ts";
 import { budgetFlaw, depthFlaw, lengthFlaw, patternsMax } from "./pattern-budget.ts";
@@ -17,7 +19,7 @@ import { suggestedPatterns } from "./pattern-suggestion.ts";
 import { exactWord } from "./exact-word.ts";
 
 export type PatternFault = {
-  /** The place in the pattern as it was given, in characters (code points) before it; 0 is the first. */
+  /** The place in the pattern as it was given: the number of characters (code points) before it. */
   readonly position: number;
   /** A message that is read after the pattern itself. */
   readonly message: string;
@@ -48,7 +50,10 @@ export function judgePattern(pattern: string): PatternVerdict {
   return flaw === undefined ? { kind: "valid" } : { kind: "unwanted", flaw };
 }
 
-/** Undefined where the pattern may be used. `refuses`: a second opinion on what passes here, as the message of a refusal. */
+/**
+ * Returns what is wrong with a pattern, or undefined if it may be used. `refuses` gives a second opinion on
+ * what passes here, as the message of a refusal.
+ */
 export function patternFault(
   pattern: string,
   refuses: (normal: string) => string | undefined = () => undefined,
@@ -62,7 +67,8 @@ export function patternFault(
   const normal = normalPattern(pattern);
   const flaw = flawOf(normal);
   if (flaw === undefined) return undefined;
-  // Of the pattern as it was given: exact words tell a path from its normal form.
+  // Suggestions are made for the pattern as it was given, because exact words tell a path from its normal
+  // form.
   const suggestion = suggestedPatterns(pattern)
     .map(normalPattern)
     .find((meant) => meant !== normal && flawOf(meant) === undefined);
@@ -83,7 +89,7 @@ export function patternsFault(
   return undefined;
 }
 
-/** One sentence for a log or a terminal. */
+/** Writes one sentence for a log or a terminal. */
 export function faultText(
   pattern: string,
   { position, message, suggestion }: PatternFault,
@@ -97,7 +103,10 @@ function nulFlaw(pattern: string): PatternFlaw | undefined {
   return at < 0 ? undefined : { at, message: "holds a NUL character" };
 }
 
-/** The normal form may be shorter or longer: the first character of the original that reaches beyond what stands before the place in it. */
+/**
+ * Finds the place in the original. The normal form may be shorter or longer, so this is the first character
+ * of the original whose normal form reaches beyond the place.
+ */
 function positionIn(pattern: string, normal: string, at: number): number {
   if (pattern === normal) return Array.from(normal.slice(0, at)).length;
   const characters = Array.from(pattern);
@@ -111,11 +120,12 @@ function positionIn(pattern: string, normal: string, at: number): number {
   return low;
 }
 
-// Whether a clear pattern asks for what no entry can have at once: an entry has one exact word in url, dir and ext, and one kind. `url:z2fa AND url:z2fb`
-// would clear nothing and look like success. Asked once the phrases have sense each by itself.
+// Finds patterns that ask for what no entry can have at once: an entry has one exact word in url, dir and
+// ext, and one kind. `url:z2fa AND url:z2fb` would clear nothing and look like success. This is asked once
+// each phrase makes sense by itself.
 
 type Word = { readonly text: string; readonly isOpen: boolean; readonly at: number };
-/** The words of which an entry must have one to match, by column; where a column is missing, any. */
+/** The words of which an entry must have one to match, by column; a missing column may hold any. */
 type Needs = ReadonlyMap<IndexColumn, readonly Word[]>;
 
 const single: ReadonlySet<IndexColumn> = new Set<IndexColumn>(["url", "dir", "ext", "kind"]);
@@ -179,7 +189,7 @@ function narrowed(ones: readonly Word[], others: readonly Word[]): readonly Word
       const [long, short] = one.text.length >= other.text.length ? [one, other] : [other, one];
       const isShared = short.isOpen ? long.text.startsWith(short.text) : long.text === short.text;
       const word = long.text === short.text && long.isOpen ? short : long;
-      // An exact word that is shorter than a beginning does not begin so.
+      // A whole word that is shorter than a beginning does not begin with it.
       if (isShared) shared.set(said(word), word);
     }
   return [...shared.values()];
@@ -187,9 +197,13 @@ function narrowed(ones: readonly Word[], others: readonly Word[]): readonly Word
 
 const said = ({ text, isOpen }: Word): string => `${text}${isOpen ? "*" : ""}`;
 
-// What FTS5 takes but no entry can ever match. It would clear nothing and look like success, so it is refused.
+// Finds what FTS5 accepts but no entry can ever match. It would clear nothing and look like success, so it is
+// refused.
 
-/** Quotes that text programs and phones make of plain ones. FTS5 takes them for a part of the word and asks for each word by itself, anywhere. */
+/**
+ * Finds the quotes that word processors and phones make of plain ones. FTS5 takes them for part of a word and
+ * asks for each word by itself, anywhere.
+ */
 function quoteFlaw(pattern: string): PatternFlaw | undefined {
   for (const { kind, at, text } of lexemesOf(pattern)) {
     if (kind !== "string" || text.startsWith('"')) continue;
@@ -222,7 +236,7 @@ function whyNothing(phrase: PatternPhrase): string | undefined {
   return first;
 }
 
-/** Why no text of the column can hold the phrase; undefined where one can. */
+/** Says why no text of the column can hold the phrase, or returns undefined if one can. */
 function whyNotIn(
   column: IndexColumn,
   { text, words, prefixes }: PatternPhrase,
@@ -276,7 +290,10 @@ function noExactWord(
     : `asks ${column} for several words; it holds one exact word`;
 }
 
-/** Exact words are told by their spelling: whatever else is asked for cannot be in the index. */
+/**
+ * Says why the column cannot hold these words: exact words have one spelling, and nothing else can be in the
+ * index.
+ */
 function noExactWords(
   column: IndexColumn,
   text: string,

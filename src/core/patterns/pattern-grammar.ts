@@ -14,20 +14,23 @@ import { indexColumns, wordsOf, type IndexColumn } from "./index-schema.ts";
 
 export type PatternPhrase = {
   readonly at: number;
-  /** Its strings, unquoted, a blank between them. */
+  /** The strings of the phrase, unquoted, joined by blanks. */
   readonly text: string;
   /** The words as unicode61 cuts them, before folding; none if the strings hold neither letter nor digit. */
   readonly words: readonly string[];
-  /** Those of the words that are open at their end. */
+  /** The words that are open at their end. */
   readonly prefixes: readonly string[];
-  /** The columns in which it may stand: those that all filters around it leave. */
+  /** The columns in which the phrase may stand: those that all filters around it leave. */
   readonly columns: ReadonlySet<IndexColumn>;
 };
 
 /** A flaw, with a message that is read after the pattern. */
 export type PatternFlaw = { readonly at: number; readonly message: string };
 
-/** How the phrases are joined; a number is the place of one among them. Of `not`, the first part without the others. */
+/**
+ * How the phrases are joined; a number is the index of a phrase. `not` means its first part without the
+ * others.
+ */
 export type PatternTree =
   | number
   | { readonly kind: "and" | "or" | "not"; readonly parts: readonly PatternTree[] };
@@ -45,7 +48,7 @@ export type ParsedPattern =
    */
   | { readonly kind: "deep"; readonly at: number };
 
-/** Deepest nesting of parentheses that is read. */
+/** The deepest nesting of parentheses that is read. */
 export const patternDepthMax = 16;
 /** SQLite's parser holds 99 symbols. An operand takes 10 at most: exprlist colset : STRING ( nearphrases phrase + STRING *. */
 const pendingMax = 99 - 10;
@@ -62,7 +65,7 @@ class Parser {
   #depth = 0;
   #depthSeen = 0;
   #phrases: PatternPhrase[] = [];
-  /** The first; behind it everything reads as the end. */
+  /** The first flaw; behind it, everything reads as the end. */
   #flaw: PatternFlaw | undefined;
   #deepAt: number | undefined;
 
@@ -79,7 +82,7 @@ class Parser {
     return { kind: "valid", phrases: this.#phrases, tree, depth: this.#depthSeen };
   }
 
-  /** `pending`: how many symbols SQLite's parser holds before this one. */
+  /** `pending` is the number of symbols that SQLite's parser holds before this one. */
   #or(pending: number): PatternTree {
     const parts = [this.#and(pending)];
     while (this.#takes("OR")) parts.push(this.#and(pending + 2));
@@ -132,7 +135,7 @@ class Parser {
     return tree;
   }
 
-  /** Undefined where no filter stands here. */
+  /** Returns the columns of a filter, or undefined if none stands here. */
   #columns(): ReadonlySet<IndexColumn> | undefined {
     const { kind } = this.#here;
     if (kind === "string" && this.#after.kind !== ":") return undefined;
@@ -197,7 +200,7 @@ class Parser {
       texts.push(text);
       words.push(...wordsOf(text));
       this.#step();
-      // The star is the last word's, whichever string it came from.
+      // The star belongs to the last word, whichever string it came from.
       if (this.#takes("*")) open.add(words.length - 1);
       else open.delete(words.length - 1);
     } while (this.#takes("+"));
@@ -258,7 +261,7 @@ class Parser {
     this.#fail(at, said[kind] ?? `has ${text} where a word has to stand`);
   }
 
-  /** Behind a complete operand. */
+  /** Fails behind a complete operand. */
   #failBetween(): void {
     const { kind, at, text } = this.#here;
     if (kind === "wrong") this.#failAtTerm();
@@ -294,7 +297,7 @@ export type Lexeme = {
     | "OR"
     | "NOT"
     | "string"
-    /** A quote without its end, or a character that may only stand in quotes: nothing is read behind it. */
+    /** A quote without an end, or a character that may only stand in quotes; nothing is read behind it. */
     | "wrong"
     | "end";
   readonly at: number;
@@ -307,7 +310,7 @@ const lexeme = /[ \t\r\n]*(?:([(){}:,+*^-])|("(?:[^"]|"")*")|([\w\u001a\u0080-\u
 const operators = new Set(["AND", "OR", "NOT"]);
 const isOperator = (text: string): text is "AND" | "OR" | "NOT" => operators.has(text);
 
-/** Ends with one that is `end` or `wrong`. */
+/** Returns the lexemes; the last is `end` or `wrong`. */
 export function lexemesOf(pattern: string): Lexeme[] {
   const found: Lexeme[] = [];
   let end = pattern.length;
@@ -318,7 +321,7 @@ export function lexemesOf(pattern: string): Lexeme[] {
     at += all.length;
     const text = mark ?? quoted ?? bare ?? other ?? "";
     const place = { at: at - text.length, text };
-    // The expression lets nothing else through as a mark.
+    // The expression lets no other text through as a mark.
     if (mark !== undefined) found.push({ kind: mark as Exclude<Lexeme["kind"], "AND">, ...place });
     else if (bare !== undefined && isOperator(bare)) found.push({ kind: bare, ...place });
     else if (other === undefined) found.push({ kind: "string", ...place });

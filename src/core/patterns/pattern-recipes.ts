@@ -1,18 +1,21 @@
-// Patterns made from what they shall clear; docs/clear-cache.md has the same recipes for customers.
+// Makes patterns from what they are to clear; docs/clear-cache.md has the same recipes for customers.
 
 import { exactWord } from "./exact-word.ts";
 import { urlOf, type IndexedEntry } from "./index-schema.ts";
 import { patternCharsMax } from "./pattern-budget.ts";
 
-/** Every entry has one of the two words. */
+/** Every entry has one of these two words. */
 export const everything = "kind:static OR kind:generated";
 
-/** The URL path as sent, with `?` and the query where there is one; of a static file "/" and its path below the site root. */
+/**
+ * Returns the pattern of one URL: the path as sent, with `?` and the query if there is one; for a static
+ * file, "/" and its path below the site root.
+ */
 export function exactUrl(url: string): string {
   return `url:${exactWord(url)}`;
 }
 
-/** Every URL that begins so: of `/css/` all that lies there, however deep. */
+/** Returns the pattern of every URL that begins like this: for `/css/`, all that lies there, however deep. */
 export function under(url: string): string {
   return `url:${exactWord(url)}*`;
 }
@@ -30,7 +33,7 @@ export function extension(name: string): string {
   return `ext:${exactWord(name)}`;
 }
 
-/** One of the query, as it was sent: `page=2`. */
+/** Returns the pattern of one parameter of the query, as it was sent: `page=2`. */
 export function parameter(text: string): string {
   return `param:${exactWord(text)}`;
 }

@@ -1,4 +1,4 @@
-// What a refused pattern was probably meant to say. Guesses only: whoever asks takes the first one that is valid.
+// Guesses what a refused pattern was probably meant to say. The caller takes the first guess that is valid.
 
 import { indexColumns, percentDecoded, type IndexColumn } from "./index-schema.ts";
 import { nearest } from "../nearest.ts";
@@ -13,12 +13,12 @@ import {
 import { querySpellings, urlSpellings } from "../http/url-spellings.ts";
 import { lexemesOf, type Lexeme } from "./pattern-grammar.ts";
 
-/** Longer ones are not written by hand. */
+/** Longer patterns are not written by hand. */
 const charsMax = 1_024;
 
-/** The likeliest first. */
+/** Returns guesses, the likeliest first. */
 export function suggestedPatterns(pattern: string): string[] {
-  // A path in single quotes is no phrase of words.
+  // A path in single quotes is a path, not a phrase of words.
   const text = pattern.trim().replace(/^['‘](\/[^'"]*)['’]$/, "$1");
   if (text.length > charsMax || text.includes("\0")) return [];
   const whole = meantByWhole(text);
@@ -31,7 +31,10 @@ export function suggestedPatterns(pattern: string): string[] {
   );
 }
 
-/** `/a AND /b` is said by people who want both gone. Only where all is exact words of one column: anything else would clear more than was meant. */
+/**
+ * Suggests OR for `/a AND /b`, which people write who want both gone. Only for exact words of one column,
+ * because anything else would clear more than was meant.
+ */
 function eitherOf(text: string): string[] {
   const term = /\b(url|dir|ext):\w+\*?/g;
   const terms = [...text.matchAll(term)];
@@ -41,7 +44,10 @@ function eitherOf(text: string): string[] {
   return [[...new Set(terms.map(([one]) => one))].join(" OR ")];
 }
 
-/** One thing of another language, that may hold blanks: a path, or what would be one word here. */
+/**
+ * Reads the text as one thing of another language that may hold blanks: a path, or what would be one word
+ * here.
+ */
 function meantByWhole(text: string): string | undefined {
   if (/^\*+$/.test(text)) return everything;
   if (/^"\/?"$/.test(text)) return meantByUrl("/");
@@ -54,7 +60,10 @@ function meantByWhole(text: string): string | undefined {
   return meant.includes(undefined) ? undefined : meant.join(" OR ");
 }
 
-/** Quotes and brackets belong to it where they stand at its letters: `/a (1).png` is one, `/a "b"` and `/a (b)` are not. */
+/**
+ * Returns whether the text is a path. Quotes and brackets belong to it if they adjoin its letters: `/a
+ * (1).png` is one, `/a "b"` and `/a (b)` are not.
+ */
 function isPath(text: string): boolean {
   const bare = text.replaceAll(/\([^(){}"]*\)(?=\S)/g, "x");
   const isEven = [/"/g, /[(){}]/g].every((mark) => (bare.match(mark)?.length ?? 0) % 2 === 0);
@@ -70,7 +79,7 @@ function quotesClosed(typed: string): string {
   return (text.split('"').length - 1) % 2 === 0 ? text : `${text}"`;
 }
 
-/** Marks of other query languages, and ours in another order. */
+/** Rewrites marks of other query languages, and our own in another order. */
 function symbolsNamed(text: string): string {
   return text
     .replaceAll(/(?<=\w):\s+/g, ":")
@@ -84,14 +93,14 @@ function symbolsNamed(text: string): string {
 const piece = /"(?:[^"]|"")*"\*?|\s+|[(){},]|[^\s(){},"]+/g;
 const column = /^(-?)(\w+):(\^?)(?!\/\/)(.*)$/s;
 
-/** Each run of characters that is no term by itself becomes what it was meant to be. */
+/** Replaces each run of characters that is no term by what it was meant to be. */
 function runsReplaced(text: string): string | undefined {
   const pieces = text.match(piece) ?? [];
   const replaced = pieces.map((run, i) => {
     if (/^["\s(){},]/.test(run)) return run;
     const [before = "", next = ""] = [pieces[i - 1], pieces[i + 1]];
     const meant = runReplaced(run, next, pieces.length === 1);
-    // A part of something that was cut in pieces is not known for what it is.
+    // A part of something that was cut into pieces cannot be recognized.
     const isTerm = meant !== run && !/[:^]$/.test(run);
     return isTerm && (/^["({]/.test(next) || /["*)}]$/.test(before)) ? undefined : meant;
   });
@@ -124,7 +133,7 @@ function runReplaced(run: string, next: string, isAlone: boolean): string | unde
 const isOperator = ({ kind }: Pick<Lexeme, "kind">): boolean =>
   kind === "AND" || kind === "OR" || kind === "NOT";
 
-/** Operators in their places and parentheses in pairs. */
+/** Moves operators to their places and pairs parentheses. */
 function operatorsMended(text: string): string {
   const mended: Lexeme[] = [];
   let open = 0;
@@ -152,7 +161,7 @@ function operatorsMended(text: string): string {
   return written(mended) + ")".repeat(open);
 }
 
-/** Operators are told by their case. */
+/** Writes operators in upper case, by which they are recognized. */
 function raised(lexeme: Lexeme): Lexeme {
   const text = lexeme.text.toUpperCase();
   if (lexeme.kind !== "string") return lexeme;
@@ -185,7 +194,8 @@ function written(lexemes: readonly Lexeme[]): string {
   return text;
 }
 
-// What somebody meant by a run of characters that is no FTS5: paths, globs, file names, media types and parameters as other caches take them, as the pattern that says the same.
+// Turns a run of characters that is no FTS5 into the pattern that says the same: paths, globs, file names,
+// media types and parameters as other caches take them.
 
 const mediaType =
   /^(application|audio|font|image|message|model|multipart|text|video)\/(\*|[\w.+-]+)$/i;
@@ -208,7 +218,7 @@ function meantByRun(run: string): string | undefined {
   return quoted(run);
 }
 
-/** The same behind the name of a column. */
+/** Returns what a run behind the name of a column is meant to say. */
 function meantInColumn(column: IndexColumn, run: string): string | undefined {
   if (column === "url" || column === "dir" || column === "ext" || column === "param") {
     const exact = meantByExactWord(column, run);
@@ -238,7 +248,10 @@ function meantInColumn(column: IndexColumn, run: string): string | undefined {
   }
 }
 
-/** An exact word with a slip, or one that goes on in plain text: what its bytes are where they can be told, what stands there where not. */
+/**
+ * Reads an exact word with a slip, or one that goes on in plain text: decodes the bytes that can be told, and
+ * leaves the rest as it is.
+ */
 function meantByExactWord(column: IndexColumn, run: string): string | undefined {
   const isPath = column === "url" || column === "dir";
   const isWord = /^\w+\*?$/.test(run) || (isPath && /^z2f[^*]*\*?$/i.test(run));
@@ -256,10 +269,13 @@ function meantByDirectory(path: string): string | undefined {
   return anyOf(urlSpellings(plain), (spelling) => `${directlyIn(spelling)}*`);
 }
 
-/** A regular expression or a list, in which a path is no path. */
+/** Returns whether the text is a regular expression or a list, in which a path is no path. */
 const isRegular = (text: string): boolean => /^\/?\^|\$$|\|\/|,\/|\([^()]*\|[^()]*\)/.test(text);
 
-/** A path, perhaps with a query, perhaps with wildcards. Static files are indexed by their name, generated assets as they were asked for. */
+/**
+ * Reads a path, perhaps with a query, perhaps with wildcards. Static files are indexed by their name,
+ * generated assets as they were asked for.
+ */
 function meantByUrl(text: string): string | undefined {
   const url = text.replace(/#.*$/, "");
   if (isRegular(url)) return undefined;
@@ -312,7 +328,7 @@ function meantByQuery(run: string): string | undefined {
   return allOf(...meant);
 }
 
-/** Words in their order: `blog-post` is two of them. */
+/** Quotes the words in their order: `blog-post` is two of them. */
 function quoted(run: string): string | undefined {
   const isOpen = /\w\*$/.test(run);
   const text = percentDecoded(isOpen ? run.slice(0, -1) : run);
@@ -329,7 +345,7 @@ const slashed = (path: string): string => (path.startsWith("/") ? path : `/${pat
 const anyOf = (spellings: readonly string[], recipe: (spelling: string) => string): string =>
   [...new Set(spellings.map(recipe))].join(" OR ");
 
-/** Undefined where one of them is not known. */
+/** Returns undefined if one of them is undefined. */
 function allOf(...patterns: readonly (string | undefined)[]): string | undefined {
   const [first, ...others] = patterns;
   if (first === undefined || others.length === 0) return first;

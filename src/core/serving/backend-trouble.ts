@@ -6,7 +6,7 @@ export type BackendTrouble = {
   readonly customerId: number;
   readonly domainId: number;
   readonly domain: string;
-  /** Server name of the edge, or the name of the deployment where it says none. */
+  /** The server name of the edge, or the name of the deployment if it states none. */
   readonly edge: string;
   /** ISO 8601. */
   readonly since: string;

@@ -1,4 +1,5 @@
-// Which addresses a backend may have. Pure: names are judged as names; what they resolve to is for whoever connects to judge.
+// Which addresses a backend may have. Pure: a name is judged as a name, and whoever connects judges what it
+// resolves to.
 //
 // The URL is read as the connecting side reads it (WHATWG), so that `http://0xA9FEA9FE/` is seen as 169.254.169.254.
 
@@ -22,7 +23,10 @@ const metadataAddresses: ReadonlySet<string> = new Set([
   "fd20:ce::254", // Google
 ]);
 
-/** AWS: instance metadata at `::254`, credentials of EKS pods at `::23`, and whatever it puts there next. */
+/**
+ * AWS keeps instance metadata at `::254` and credentials of EKS pods at `::23` in this prefix, and may add
+ * more.
+ */
 const metadataPrefix = ipaddr.IPv6.parse("fd00:ec2::");
 const metadataPrefixBits = 32;
 
@@ -97,7 +101,10 @@ function textOf(address: Address): string {
   return address instanceof ipaddr.IPv4 ? address.toString() : address.toRFC5952String();
 }
 
-/** The IPv4 address that an IPv6 address wraps: mapped, translated (RFC 2765 §2.1), compatible, NAT64 (RFC 6052), 6to4 (RFC 3056); else itself. */
+/**
+ * Returns the IPv4 address that an IPv6 address wraps: mapped, translated (RFC 2765 §2.1), compatible, NAT64
+ * (RFC 6052), 6to4 (RFC 3056); otherwise the address itself.
+ */
 function reached(address: Address): Address {
   if (address instanceof ipaddr.IPv4) return address;
   const bytes = address.toByteArray();

@@ -1,5 +1,6 @@
-// Which certificate answers for a host name (RFC 9525 §6.3): one that names it before one whose wildcard covers it, one that is valid now before one that
-// is not, the newest before an older one. Addresses serve nobody: clients that ask for one say no name.
+// Chooses the certificate for a host name (RFC 9525 §6.3): one that names it before one whose wildcard covers
+// it, one that is valid now before one that is not, a newer one before an older one. Addresses are not
+// served: clients that ask for an address send no name.
 
 export type CertificateFacts = {
   /**
@@ -10,7 +11,7 @@ export type CertificateFacts = {
   readonly notAfterMs: number;
 };
 
-/** Candidates of one name, best first by age; whether one is valid is asked when it is needed. */
+/** Keeps the candidates of each name, newest first. Whether one is valid is asked when it is needed. */
 export class CertificateChoice<C extends CertificateFacts> {
   readonly #exact = new Map<string, C[]>();
   /** The certificates of wildcards, by the name behind `*.`. */
@@ -30,7 +31,10 @@ export class CertificateChoice<C extends CertificateFacts> {
       }
   }
 
-  /** Undefined: none covers the name. An expired one is better than none: who can still read it says so himself. */
+  /**
+   * Returns undefined if none covers the name. An expired certificate is better than none: the client itself
+   * reports that it has expired.
+   */
   find(host: string, nowMs: number): C | undefined {
     const name = plainName(host);
     const dot = name.indexOf(".");

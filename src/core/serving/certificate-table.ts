@@ -1,4 +1,4 @@
-// The certificates of a site in shared memory, so that handing a state to a thread copies none of them.
+// Keeps the certificates of a site in shared memory, so that handing a state to a thread copies none of them.
 //
 //   u32 bytes of the index | index, UTF-8 JSON | PEM texts, UTF-8, one after the other
 //
@@ -20,19 +20,19 @@ export type InstalledCertificate = CertificateFacts & {
 
 export type ListedCertificate = CertificateFacts & {
   readonly fingerprint: Sha256;
-  /** SHA-256 of chain and private key: the same leaf may come again with another chain. */
+  /** SHA-256 of chain and private key, because the same leaf may come again with another chain. */
   readonly digest: string;
   readonly at: number;
   readonly chainBytes: number;
   readonly keyBytes: number;
 };
 
-/** `no` is another one for each table: threads tell by it whether they have read it already. */
+/** `no` is different for each table: threads tell by it whether they have read the table already. */
 export type CertificateTableRef = { readonly no: number; readonly bytes: SharedArrayBuffer };
 
 const lengthBytes = 4;
 
-/** `room`: memory of so many bytes or more, all zero. */
+/** `room` returns memory of at least so many bytes, all zero. */
 export function encodeCertificates(
   no: number,
   certificates: readonly InstalledCertificate[],
@@ -79,7 +79,7 @@ export class CertificateTable {
     this.#bytes = new Uint8Array(bytes);
     const indexBytes = new DataView(bytes).getUint32(0);
     this.#textsAt = lengthBytes + indexBytes;
-    // Written by encodeCertificates, in this process.
+    // encodeCertificates wrote it, in this process.
     this.certificates = JSON.parse(this.#text(lengthBytes, indexBytes)) as ListedCertificate[];
   }
 
@@ -91,7 +91,7 @@ export class CertificateTable {
     return this.#text(this.#textsAt + at + chainBytes, keyBytes);
   }
 
-  /** Decoders do not read shared memory. */
+  /** Copies before decoding, because decoders do not read shared memory. */
   #text(from: number, length: number): string {
     return new TextDecoder().decode(this.#bytes.slice(from, from + length));
   }

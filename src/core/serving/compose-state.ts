@@ -1,4 +1,5 @@
-// From what central said and what the host's own settings say to the state that workers serve. Pure: same inputs, same state.
+// Composes the state that workers serve from what central said and what the host's own settings say. Pure:
+// same inputs, same state.
 //
 // Which devlove and which views a domain has:
 //   active viewset with views      its devlove, its files
@@ -33,34 +34,34 @@ export type EffectivePolicy = {
   readonly deny: readonly string[];
 };
 
-/** A viewset that was fetched and validated; `table` null: it has no views of its own. */
+/** A viewset that was fetched and validated; `table` is null if it has no views of its own. */
 export type ReadyViewset = {
   readonly manifest: string;
   readonly devlove: Devlove;
   readonly table: SharedArrayBuffer | null;
-  /** Why this release would refuse it, were it new; absent: it would not. */
+  /** Why this release would refuse it if it were new; absent if it would not. */
   readonly objections?: string;
 };
 
-/** The site as it lies on this host; `devlove` null: its file is missing or not valid. */
+/** The site as it lies on this host; `devlove` is null if its file is missing or not valid. */
 export type LocalSite = {
   readonly viewsDir: string;
   readonly devlove: Devlove | null;
-  /** Absolute path: it is no view, wherever it lies. */
+  /** The absolute path of the file, which is no view, wherever it lies. */
   readonly devloveFile?: string;
 };
 
-/** A bot set as it was compiled last. */
+/** A bot set as it was last compiled. */
 export type CompiledSet = { readonly version: number; readonly table: AddressTableRef };
 
 export type ComposeInputs = {
   readonly domains: readonly LinkedDomain[];
   readonly policies: readonly EffectivePolicy[];
-  /** Undefined: there is none, or it is empty. */
+  /** Returns undefined if there is no set, or it is empty. */
   readonly set: (host: string, kind: "bad" | "vip") => CompiledSet | undefined;
   readonly viewset: (domain: string) => ReadyViewset | undefined;
   readonly local: (domain: string) => LocalSite | undefined;
-  /** Undefined: the site has none. */
+  /** Undefined if the site has none. */
   readonly certificates?: CertificateTableRef | undefined;
 };
 
@@ -116,7 +117,10 @@ function viewsOf(
   };
 }
 
-/** A sub-domain has its own policy and pairs where it has been named, and the main domain's besides; its own come first. */
+/**
+ * Collects policy and pairs. A sub-domain has its own if it was given any, and the main domain's besides; its
+ * own come first.
+ */
 function botsOf(
   host: string,
   mainDomain: string,
@@ -151,7 +155,7 @@ function botsOf(
   };
 }
 
-/** The pairs of those names that the set holds, one byte an owner, so that a verdict asks no names. */
+/** Marks the decided names that the set holds, one byte an owner, so that a verdict looks up no names. */
 function pairsOf(
   table: AddressTableRef,
   decided: ReadonlyMap<string, "allow" | "deny">,

@@ -1,20 +1,20 @@
-// A decision against a visitor (a block, or what monitor mode let through) as it is kept to be looked up by its id.
+// A decision against a visitor (a block, or what monitor mode let through), kept to be looked up by its id.
 
 import type { Verdict } from "./verdict.ts";
 
 export type Decision = {
   readonly atMs: number;
-  /** The host asked for, as it is served. */
+  /** The host that was asked for, as it is served. */
   readonly host: string;
-  /** The address as text; what is no address is kept as none. */
+  /** The address as text; text that is no address is kept as none. */
   readonly clientIp: string;
   readonly userAgent: string | undefined;
   readonly verdict: Verdict;
-  /** The domain whose policy on unknown bots is in force; undefined: the general one, or none. */
+  /** The domain whose policy on unknown bots is in force; undefined for the general one, or none. */
   readonly policyOf: string | undefined;
 };
 
-/** Longer user agents are cut: four of five of the longest known ones fit. */
+/** The most characters of a user agent that are kept; four of five of the longest known ones fit. */
 export const keptAgentCharsMax = 256;
 
 export const decisionIdPattern = /^[0-9a-f]{16}$/;

@@ -1,4 +1,5 @@
-// What a valid devlove may do that its author hardly means: rules under which pages of those who are logged in are shared, or nobody can log in.
+// What a valid devlove may do that its author hardly means: rules that share pages of visitors who are logged
+// in, or under which nobody can log in.
 
 import type { Devlove } from "./devlove.ts";
 import type { CacheInput } from "./effective-devlove.ts";
@@ -7,7 +8,7 @@ import { compileTextPattern } from "./path-pattern.ts";
 
 export type Caution = { readonly path: readonly (string | number)[]; readonly message: string };
 
-/** More than anyone reads; the last one says that there are more. */
+/** The most cautions, more than anyone reads; one more says that there are others. */
 export const cautionsMax = 100;
 
 /** Returns the cautions in the order of the document. Rules with `bypass` share nothing and are left out. */
@@ -51,14 +52,14 @@ function cautionsOf(rule: CacheInput, path: Caution["path"]): readonly Caution[]
   return cautions;
 }
 
-/** Pictures, styles and the like are the same whoever asks. */
+/** Returns whether a path names pictures, styles and the like, which are the same whoever asks. */
 function isOfFiles(path: string): boolean {
   return /\.(?:avif|bmp|css|eot|gif|ico|jpe?g|js|map|mjs|mp[34]|ogg|otf|pdf|png|svg|ttf|wasm|wav|web[mp]|woff2?|zip)$/i.test(
     path,
   );
 }
 
-/** Undefined: nothing that looks like a login. */
+/** Says which login a pattern hides, or returns undefined if nothing looks like one. */
 function whatItHides(pattern: string): string | undefined {
   if (/^\*+$/.test(pattern)) return "all cookies are ignored";
   if (["1", "_1", "A"].some((part) => isListedCookie(pattern.replaceAll("*", part))))

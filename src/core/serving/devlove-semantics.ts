@@ -1,7 +1,9 @@
-// What is wrong with a devlove in ways that no schema can say: names of headers and files, targets, contradictions.
+// What is wrong with a devlove in ways that no schema can express: names of headers and files, targets,
+// contradictions.
 //
-// A text check gets a string and returns the fault, worded to follow the name of the key ("`index` must not …"), or undefined. A whole
-// check gets the parts of a value of which only the outermost type is known, for faults beside it are reported with it.
+// A text check gets a string and returns the fault, worded to follow the name of the key ("`index` must not
+// …"), or undefined. A whole check gets the parts of a value of which only the outermost type is known, so
+// that faults within the parts are reported together with its own.
 
 import { hopByHop } from "../http/http-fields.ts";
 import { canonicalPath, compilePathPattern, pathPatternFault } from "./path-pattern.ts";
@@ -10,7 +12,10 @@ import type { TextMatcher } from "./path-pattern.ts";
 /** A fault within the value that was checked. */
 export type Fault = { readonly path: readonly (string | number)[]; readonly message: string };
 
-/** A redirect with wildcards is tried at each request; exact ones are one lookup together. */
+/**
+ * The most redirects with wildcards: each is tried at every request, while all exact ones together take one
+ * look-up.
+ */
 export const wildRedirectsMax = 100;
 
 // oxlint-disable-next-line no-control-regex -- control characters are what is refused.
@@ -21,7 +26,10 @@ export function viewsDirFault(path: string): string | undefined {
   return relativePathFault(path, path);
 }
 
-/** A file of the site root. One leading slash is accepted: people write it either way. */
+/**
+ * Checks the path of a file of the site root. One leading slash is accepted, because people write it either
+ * way.
+ */
 export function filePathFault(path: string): string | undefined {
   if (/(?:^|\/)\.?$/.test(path)) return "must name a file";
   return relativePathFault(path.replace(/^\//, ""), path);
@@ -41,7 +49,10 @@ export function indexNameFault(name: string): string | undefined {
   return controlCharacter.test(name) ? "must not contain control characters" : undefined;
 }
 
-/** They say where a body ends and how it is coded: changed, the body is cut or unreadable. */
+/**
+ * Headers that say where a body ends and how it is coded; if they changed, the body would be cut or
+ * unreadable.
+ */
 const framingHeaders: ReadonlySet<string> = new Set([
   "content-encoding",
   "content-length",
@@ -119,7 +130,7 @@ export function cacheFaults(rule: Parts): Fault[] {
   ];
 }
 
-/** Header names differ in more than case, and none is both set and removed. */
+/** Finds header names that differ only in case, and names that are both set and removed. */
 export function headersFaults({ set, remove }: Parts): Fault[] {
   const faults: Fault[] = [];
   const seen = new Map<string, string>();
@@ -155,7 +166,8 @@ export function redirectsFaults(redirects: readonly unknown[]): Fault[] {
     if (from === undefined || pathPatternFault(from) !== undefined) continue;
     const matcher = compilePathPattern(from);
     const to = targetPath(textOf(redirect, "to"));
-    // An earlier redirect that takes the target ends the loop. A literal one onto itself is nonsense whatever is before it.
+    // An earlier redirect that takes the target ends the loop. A literal redirect onto itself is wrong
+    // whatever stands before it.
     const isLoop = to !== undefined && matcher.matches(to);
     if (
       isLoop &&

@@ -1,17 +1,20 @@
-// `devlove/1`: the document that configures one main domain and its sub-domains. The schema is the whole of version 1, and its only source.
+// `devlove/1`: the document that configures one main domain and its sub-domains. This schema is the whole of
+// version 1 and its only source.
 //
-// Each key says its type and range, its default, what it means and an example. Derived from that: the types and defaults in force (effective-devlove.ts),
-// the validator, the key table and the JSON Schema for editors (wire/devlove-*.ts), docs/devlove.md and config/devlove-1.schema.json (`npm run generate`).
-// docs/internals/hacking.md shows how a key is added.
+// Each key states its type and range, its default, its meaning and an example. Derived from that are the
+// types and defaults in force (effective-devlove.ts), the validator, the key table and the JSON Schema for
+// editors (wire/devlove-*.ts), docs/devlove.md and config/devlove-1.schema.json (`npm run generate`).
+// docs/internals/hacking.md shows how to add a key.
 //
-// Keywords beside JSON Schema's: `x-check` names a check of the value, `x-key-check` one of the names in an object with free names, `x-unique-by` the part
-// in which the elements of a list differ ("" for the element itself), `x-unset` marks a key without a default: it is null where nothing is said.
+// Keywords beside JSON Schema's: `x-check` names a check of the value, `x-key-check` a check of the names in
+// an object with free names, `x-unique-by` the part in which the elements of a list differ ("" for the
+// element itself). `x-unset` marks a key without a default; it is null if the document does not set it.
 
 import { Type } from "typebox";
 import type { Static, TOptional, TSchema } from "typebox";
 
 export const devloveSchemaId = "devlove/1";
-/** UTF-8. */
+/** The most bytes of one document, as UTF-8. */
 export const devloveBytesMax = 1024 * 1024;
 const bodyBytesMax = 1024 ** 4; // 1 TiB.
 /** The most domains of one document; judging so many takes a tenth of a second. */
@@ -76,7 +79,7 @@ function listSchema<Item extends TSchema>(
   return Type.Optional(Type.Array(item, { ...options, maxItems, "x-unique-by": uniqueBy }));
 }
 
-/** A key without a default: null is in force where the document says nothing. */
+/** A key without a default: null is in force if the document does not set it. */
 export type Unset = { readonly "x-unset": true };
 
 function orUnset<Schema extends TSchema>(schema: TOptional<Schema>): TOptional<Schema> & Unset {

@@ -1,6 +1,8 @@
-// What one host is served with: the keys of a domain in `devlove/1`, every one present, and how they follow from a document.
+// What one host is served with: every key of a domain in `devlove/1`, and how its values follow from a
+// document.
 //
-// SiteConfig is plain JSON with the document's names. Keys, types and defaults are those of the schema (devlove.ts).
+// SiteConfig is plain JSON with the document's names. Its keys, types and defaults are those of the schema
+// (devlove.ts).
 
 import type { Static, TSchema } from "typebox";
 import {
@@ -11,7 +13,7 @@ import {
   type Unset,
 } from "./devlove.ts";
 
-/** The document in force: every key filled in, read only. */
+/** The document in force, with every key filled in, read only. */
 type Filled<T> = T extends readonly (infer Item)[]
   ? readonly Filled<Item>[]
   : T extends object
@@ -49,7 +51,7 @@ export type Redirect = SiteSettings["redirects"][number];
 export type BackendSettings = NonNullable<SiteSettings["backend"]>;
 export type HealthCheck = NonNullable<BackendSettings["health"]>;
 
-/** The keywords of a schema that say what is in force where nothing is said. */
+/** The keywords of a schema that say what is in force if the document says nothing. */
 type Keywords = {
   readonly type?: string;
   readonly enum?: readonly unknown[];
@@ -62,7 +64,7 @@ type Keywords = {
 
 type Section = Record<string, unknown>;
 
-/** Returns the defaults of a section of which nothing is said. Keys that must be said are left out. */
+/** Returns the defaults of a section that the document does not mention. Required keys are left out. */
 function defaultsOf({ properties = {} }: Keywords): Section {
   const all = Object.entries(properties).map(([key, child]) => [key, defaultOf(child)] as const);
   return Object.fromEntries(all.filter(([, value]) => value !== undefined));
@@ -74,7 +76,10 @@ function defaultOf(schema: Keywords): unknown {
   return schema.properties === undefined ? undefined : defaultsOf(schema);
 }
 
-/** Adds the defaults to a valid value of `schema`; undefined where nothing in it has any. Made once: a state may have 1,000 hosts of 200 rules each. */
+/**
+ * Makes a function that adds the defaults to a valid value of `schema`, or returns undefined if nothing in it
+ * has any. It is made once, because a state may have 1,000 hosts of 200 rules each.
+ */
 function fillerOf(schema: Keywords): ((value: unknown) => unknown) | undefined {
   const ofItem = schema.items === undefined ? undefined : fillerOf(schema.items);
   if (ofItem !== undefined)
@@ -82,7 +87,7 @@ function fillerOf(schema: Keywords): ((value: unknown) => unknown) | undefined {
   const section = schema.anyOf?.find((branch) => branch.properties !== undefined) ?? schema;
   if (section.properties === undefined) return undefined;
   const defaults = defaultsOf(section);
-  // A section whose keys exclude each other has its default as a whole: what `{}` means, too.
+  // A section whose keys exclude each other has one default as a whole, which `{}` stands for too.
   const whole = Object(section.default) as Section;
   const inner = Object.entries(section.properties).flatMap(([key, child]) => {
     const filler = fillerOf(child);
@@ -102,7 +107,10 @@ function fillerOf(schema: Keywords): ((value: unknown) => unknown) | undefined {
 
 const fillSite = fillerOf(DomainSchema);
 
-/** Types and values have one source: what is filled in by a schema has the type that is read off it. */
+/**
+ * The cast is sound: types and values have one source, so a value filled in by a schema has the type derived
+ * from it.
+ */
 const settingsOf = (input: SiteInput): SiteSettings => fillSite?.(input) as SiteSettings;
 
 export const SITE_DEFAULTS: SiteSettings = settingsOf({});
@@ -115,9 +123,10 @@ export type SubDomainInput = {
 };
 
 /**
- * The configuration of the main domain, or of a sub-domain of it. A sub-domain that the document does not name has the main domain's;
- * one that it names has what is said there, defaults for the rest. Where a sub-domain says no views_dir of its own, it shares the main
- * domain's or has the folder of its own name. The document must be one that validateDevlove accepted.
+ * Returns the configuration of the main domain, or of one of its sub-domains. A sub-domain that the document
+ * does not name has the main domain's configuration. One that it names has what is said there, with defaults
+ * for the rest. If a sub-domain has no views_dir of its own, it shares the main domain's or has the folder of
+ * its own name. The document must be one that validateDevlove accepted.
  */
 export function effectiveDevlove(
   devlove: Devlove,
@@ -148,7 +157,7 @@ function withDefaults(input: SiteInput, viewsDir: string): SiteSettings {
   };
 }
 
-/** "./static/" and "static" are one. */
+/** Brings a path to one spelling: "./static/" and "static" are the same. */
 function plainPath(path: string): string {
   return path
     .split("/")

@@ -7,18 +7,21 @@ import type { Sha256 } from "../ids.ts";
 /** The file of the vault that holds the certificates, as agent.db remembers it. */
 export type StoredCertificates = { readonly sha256: Sha256; readonly count: number };
 
-/** Opened and durable. */
+/** The certificates are opened and durable. */
 export type ReadyCertificates = {
   readonly kind: "ready";
-  /** Null: the site has none. */
+  /** Null if the site has none. */
   readonly stored: StoredCertificates | null;
   readonly table: CertificateTableRef | undefined;
   readonly facts: readonly CertificateFacts[];
-  /** Symmetric keys that they are sealed with. */
+  /** The symmetric keys that they are sealed with. */
   readonly keyNames: ReadonlySet<string>;
 };
 
-/** A symmetric key of theirs does not open with this host's secret16. Durable: another secret16 opens them at the next start. */
+/**
+ * A symmetric key does not open with this host's secret16. The certificates are durable: another secret16
+ * opens them at the next start.
+ */
 export type LockedCertificates = {
   readonly kind: "locked";
   readonly stored: StoredCertificates;

@@ -1,13 +1,15 @@
-// A manifest as a flat sorted table in shared memory: path → digest, size, mime type. Handing it to a thread copies nothing.
+// Stores a manifest as a flat sorted table in shared memory: path → digest, size, mime type. Handing it to a
+// thread copies nothing.
 //
 // All integers little-endian. One SharedArrayBuffer:
 //   u32 count n | u32 generation | n × entry (56 bytes), ascending by the UTF-8 bytes of the path | mime texts | path texts
 //   entry: u32 path offset | u32 path length | u32 mime offset | u32 mime length | u64 size (2 × u32) | 32 bytes SHA-256
 //
-// The memory may be written again for another table when no state refers to this one any more. Whoever still looks something up then is told so and
-// never gets a mixture: the generation changes first, and is compared last.
+// The memory may be written again for another table once no state refers to this one. A look-up that is still
+// under way then fails instead of returning a mixture: the generation changes first, and is compared last.
 //
-// A path is relative to the viewset's root, without a leading slash, exactly as in the manifest: it never becomes a file name.
+// A path is relative to the viewset's root, without a leading slash, exactly as in the manifest. It never
+// becomes a file name.
 
 import { AccelError } from "../faults.ts";
 import { parseSha256, type Sha256 } from "../ids.ts";
@@ -25,14 +27,14 @@ const entryBytes = 56;
 const digestAt = 24;
 const nothing = new Uint8Array();
 
-/** `memory` gives room of at least so many bytes, whatever is in it. */
+/** `memory` returns at least so many bytes, whatever they contain. */
 export function encodeManifestTable(
   files: readonly ManifestFile[],
   memory = (bytes: number): SharedArrayBuffer => new SharedArrayBuffer(bytes),
 ): SharedArrayBuffer {
   const text = new TextEncoder();
   const rows = files.map((file) => ({ file, bytes: text.encode(file.path) }));
-  // Most manifests are in order already: importers write them so.
+  // Most manifests are in order already, because importers write them so.
   const isOrdered = rows.every(
     ({ bytes }, i) => compareBytes(rows[i - 1]?.bytes ?? nothing, bytes) <= 0,
   );
@@ -67,7 +69,7 @@ export function encodeManifestTable(
   return table;
 }
 
-/** Lookups in a table that `encodeManifestTable` made. Holds no copy. */
+/** Look-ups in a table that `encodeManifestTable` made. It holds no copy. */
 export class ManifestTable {
   readonly #view: DataView;
   readonly #bytes: Uint8Array;
@@ -83,7 +85,7 @@ export class ManifestTable {
     this.count = this.#view.getUint32(0, true);
   }
 
-  /** Throws MANIFEST_GONE where the memory holds another table by now. */
+  /** Throws MANIFEST_GONE if the memory holds another table by now. */
   find(path: string): ManifestFile | undefined {
     const found = this.#isThere ? this.#search(path) : undefined;
     if (this.#isThere) return found;
@@ -113,7 +115,7 @@ export class ManifestTable {
     return i >= 0 && i < this.count ? this.#file(i, decode(this.#pathBytes(i))) : undefined;
   }
 
-  /** The places of the paths that begin with `prefix`: from `first` to before `end`. */
+  /** Returns the places of the paths that begin with `prefix`: from `first` to before `end`. */
   range(prefix: string): { readonly first: number; readonly end: number } {
     const bytes = new TextEncoder().encode(prefix);
     const begins = (i: number): number => {
@@ -132,7 +134,7 @@ export class ManifestTable {
     return { first: search((i) => begins(i) < 0), end: search((i) => begins(i) <= 0) };
   }
 
-  /** The place of the largest file between these; `first` where all are empty. */
+  /** Returns the place of the largest file between these, or `first` if all are empty. */
   largest(first: number, end: number): number {
     let [found, most] = [first, 0];
     for (let i = first; i < end; i++) {
@@ -168,7 +170,7 @@ export class ManifestTable {
   }
 }
 
-/** TextDecoder refuses views of shared memory, hence the copy. */
+/** Copies before decoding, because TextDecoder refuses views of shared memory. */
 function decode(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes.slice());
 }

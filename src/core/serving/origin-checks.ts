@@ -1,4 +1,5 @@
-// Active checks of origins (`backend.health`): which there are in a state, and what their outcomes make of an origin.
+// Active checks of origins (`backend.health`): which ones a state needs, and what their outcomes say about an
+// origin.
 
 import type { BackendSettings, HealthCheck } from "./effective-devlove.ts";
 import type { ServingState } from "./serving-state.ts";
@@ -8,7 +9,10 @@ export type OriginCheck = {
   /** Main domain. */
   readonly domain: string;
   readonly url: string;
-  /** `preserve` cannot preserve a visitor's here: the first host of the domain that has this backend. */
+  /**
+   * The host that is asked for. `preserve` has no visitor's host to preserve here, so it is the first host of
+   * the domain that has this backend.
+   */
   readonly host: string;
   readonly connectTimeoutS: number;
   readonly health: HealthCheck;
@@ -19,10 +23,13 @@ export type OriginCheck = {
  * checked.
  */
 export const checksOfDomainMax = 64;
-/** Each is a connection of the main thread now and then. */
+/** The most checks of all domains together; each is a connection of the main thread now and then. */
 export const checksMax = 1_024;
 
-/** One name for what has one verdict: sub-domains with the same backend share its checks, customers never do. Undefined: it is not checked. */
+/**
+ * Returns one name for checks that share a verdict: sub-domains with the same backend share its checks,
+ * customers never do. Returns undefined if the backend is not checked.
+ */
 export function checkKey(
   domain: string,
   url: string,
@@ -35,9 +42,11 @@ export function checkKey(
 
 export type ChecksPlan = {
   readonly checks: ReadonlyMap<string, OriginCheck>;
-  /** Beyond the limits: these origins count as healthy until a request fails. */
+  /** The number of checks beyond the limits. Their origins count as healthy until a request fails. */
   readonly leftOut: number;
-  /** Main domains with an origin that is not checked: its checks do not speak for all of it. */
+  /**
+   * Main domains with an origin that is not checked, so that the checks do not speak for the whole domain.
+   */
   readonly partly: ReadonlySet<string>;
 };
 
@@ -87,7 +96,7 @@ export type CheckedOrigin = { readonly isDown: boolean; readonly failures: numbe
 /** An origin that nobody has checked yet is asked like any other. */
 export const unchecked: CheckedOrigin = { isDown: false, failures: 0 };
 
-/** One lost packet is no outage; one good answer says that it is over. */
+/** The failures in a row that make an origin down: one lost packet is no outage. One good answer ends it. */
 const failuresToBeDown = 2;
 
 export function checkedOnce({ failures }: CheckedOrigin, isGood: boolean): CheckedOrigin {
@@ -101,7 +110,10 @@ export function checkedOnce({ failures }: CheckedOrigin, isGood: boolean): Check
  */
 const checksPerSecondMax = 100;
 
-/** Seconds from one check of an origin to the next, spread by a tenth so that they do not march in step. */
+/**
+ * Returns the seconds from one check of an origin to the next, spread by a tenth so that the checks do not
+ * run in step.
+ */
 export function checkPauseS(intervalS: number, checks: number, random: number): number {
   return Math.max(intervalS, checks / checksPerSecondMax) * (0.9 + 0.2 * random);
 }

@@ -1,5 +1,5 @@
-// Whether an address and port are a listener of this agent: a backend that is the agent itself would be asked by itself until something gives in,
-// and its metrics are nobody's site.
+// Tells whether an address and port are a listener of this agent. A backend that is the agent itself would
+// ask itself until something gives way, and its metrics are nobody's site.
 
 import { plainAddress } from "./backend-url.ts";
 
@@ -8,7 +8,10 @@ export type OwnListener = { readonly host: string; readonly port: number };
 const anyHost: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 const loopbacks = ["127.0.0.1", "::1"];
 
-/** `host`: an address, or a name that was not resolved; `localAddresses`: of this host's interfaces, asked only where the port fits. */
+/**
+ * `host` is an address, or a name that was not resolved. `localAddresses` returns those of this host's
+ * interfaces, and is called only if the port matches.
+ */
 export function reachesOwn(
   host: string,
   port: number,

@@ -1,26 +1,34 @@
 // Path patterns of devlove and name patterns of query rules, matched in bounded time.
 //
-// Path pattern: `*` is any run of characters within a segment, `**` any run at all, slashes included; either may be empty. `/**/` also
-// stands for one `/`, so that `/a/**/b` matches `/a/b`. Everything else is literal and case-sensitive; `/img/**` does not match `/img`.
-// Name pattern: `*` is any run of characters.
+// Path pattern: `*` is any run of characters within a segment, `**` any run at all, slashes included; either
+// may be empty. `/**/` also stands for one `/`, so that `/a/**/b` matches `/a/b`. Everything else is literal
+// and case-sensitive; `/img/**` does not match `/img`. Name pattern: `*` is any run of characters.
 //
-// Both sides are compared in one form, as bytes (one character a byte): what an origin or a file lookup makes of the text, so that
-// `/%61ccount` cannot slip past a rule for `/account/**`. See canonicalPath and canonicalName.
+// Both sides are compared in one form, as bytes (one character a byte): the form that an origin or a file
+// look-up makes of the text, so that `/%61ccount` cannot slip past a rule for `/account/**`. See
+// canonicalPath and canonicalName.
 //
-// A pattern compiles to a literal prefix, a literal suffix and the tokens between. Those are run as a bit-parallel automaton: one pass
-// over the text, at most patternCharsMax / 32 words of work a character, whatever the pattern. No backtracking, no regular expression.
+// A pattern compiles to a literal prefix, a literal suffix and the tokens between. The tokens are run as a
+// bit-parallel automaton: one pass over the text, with at most pathPatternCharsMax / 32 words of work a
+// character, whatever the pattern. It needs no backtracking and no regular expression.
 
-/** 16 words a character: 8 KiB of path under the worst pattern take half a millisecond. */
+/**
+ * The longest pattern. It takes 16 words a character: 8 KiB of path under the worst pattern take half a
+ * millisecond.
+ */
 export const pathPatternCharsMax = 512;
 
 export type TextMatcher = {
-  /** The only text it matches, canonical, when there is no wildcard in it. */
+  /** The only text that it matches, canonical, if it has no wildcard. */
   readonly literal: string | undefined;
-  /** `text` in canonical form. Never throws. */
+  /** `text` must be in canonical form. Never throws. */
   readonly matches: (text: string) => boolean;
 };
 
-/** A character code, or a wildcard: within a segment, anything, zero or more whole segments each with its slash. */
+/**
+ * A character code, or a wildcard. "star" is any run within a segment, "globstar" any run, "segments" zero or
+ * more whole segments, each with its slash.
+ */
 type Token = number | "star" | "globstar" | "segments";
 
 const slash = 47;
@@ -62,7 +70,7 @@ export function namePatternFault(pattern: string): string | undefined {
   return undefined;
 }
 
-/** The matcher takes canonicalPath's form. */
+/** Compiles a pattern for paths in canonicalPath's form. */
 export function compilePathPattern(pattern: string): TextMatcher {
   const tokens: Token[] = [];
   for (const part of asEscapes(pattern).split(/(\*+\/?|\/+)/)) {
@@ -87,7 +95,7 @@ function pushWildcard(tokens: Token[], part: string): void {
   if (withSlash) tokens.push(slash);
 }
 
-/** The matcher takes canonicalName's form. */
+/** Compiles a pattern for names in canonicalName's form. */
 export function compileNamePattern(pattern: string): TextMatcher {
   const tokens: Token[] = [];
   for (const part of asEscapes(pattern).split(/(\*+)/)) {
@@ -97,7 +105,7 @@ export function compileNamePattern(pattern: string): TextMatcher {
   return compileTokens(tokens);
 }
 
-/** `*` is any run of characters; the matcher takes texts as they are. */
+/** Compiles a pattern in which `*` is any run of characters, for texts as they are. */
 export function compileTextPattern(pattern: string): TextMatcher {
   const tokens: Token[] = [];
   for (const part of pattern.split(/(\*+)/)) {
@@ -111,20 +119,21 @@ function pushText(tokens: Token[], text: string): void {
   for (let at = 0; at < text.length; at++) tokens.push(text.charCodeAt(at));
 }
 
-/** An encoded slash is not a slash and an encoded percent sign begins no escape: these two stay encoded. */
+/** These two stay encoded: an encoded slash is no slash, and an encoded percent sign begins no escape. */
 const pathKept: ReadonlySet<string> = new Set(["2F", "25"]);
 const nothingKept: ReadonlySet<string> = new Set();
 
 /**
- * The form in which paths are matched: percent-decoded once but for `%2F` and `%25`, slashes merged, `.` and `..` resolved. `rawPath` is
- * as received, bytes beyond ASCII one character each. For matching only: it is neither forwarded nor a file name.
+ * Returns the form in which paths are matched: percent-decoded once except for `%2F` and `%25`, slashes
+ * merged, `.` and `..` resolved. `rawPath` is as received, with bytes beyond ASCII one character each. The
+ * result is only for matching: it is neither forwarded nor a file name.
  */
 export function canonicalPath(rawPath: string): string {
   if (!/%|\/\/|\/\./.test(rawPath)) return rawPath;
   return resolvedPath(decodeBytes(rawPath, pathKept));
 }
 
-/** Slashes merged, `.` and `..` resolved. */
+/** Merges slashes and resolves `.` and `..`. */
 export function resolvedPath(path: string): string {
   const segments: string[] = [];
   let directory = false;
@@ -136,7 +145,7 @@ export function resolvedPath(path: string): string {
   return `/${segments.join("/")}${directory && segments.length > 0 ? "/" : ""}`;
 }
 
-/** The form in which names of query parameters are matched: percent-decoded, `+` a space. */
+/** Returns the form in which names of query parameters are matched: percent-decoded, with `+` as a space. */
 export function canonicalName(rawName: string): string {
   return /[%+]/.test(rawName) ? decodeBytes(rawName.replaceAll("+", " "), nothingKept) : rawName;
 }
@@ -149,7 +158,10 @@ function decodeBytes(text: string, kept: ReadonlySet<string>): string {
   });
 }
 
-/** A pattern is Unicode text, a request is bytes: what is beyond ASCII in the pattern becomes the escapes of its UTF-8 bytes. */
+/**
+ * Writes characters beyond ASCII as the escapes of their UTF-8 bytes: a pattern is Unicode text, a request is
+ * bytes.
+ */
 function asEscapes(pattern: string): string {
   return pattern.replaceAll(/[^\p{ASCII}]+/gu, (text) => encodeURIComponent(text.toWellFormed()));
 }
@@ -187,7 +199,7 @@ function compileMiddle(tokens: readonly Token[]): RangeMatcher {
     return (text, from, to) => run(program, text, from, to);
   }
   if (tokens[0] === "globstar") return () => true;
-  // Nothing at all follows the slash before it.
+  // The pattern ends with the slash before it, and nothing has to follow.
   if (tokens[0] === "segments") return (text, _from, to) => text.charCodeAt(to - 1) === slash;
   return (text, from, to) => {
     const at = text.indexOf("/", from);
@@ -198,13 +210,18 @@ function compileMiddle(tokens: readonly Token[]): RangeMatcher {
 /** State i (bit i) stands before token i; the last state accepts. */
 type Program = {
   readonly accept: number;
-  /** Character → states that it moves to the next one. */
+  /** Maps a character to the states that it moves to the next one. */
   readonly moves: ReadonlyMap<number, Int32Array>;
   readonly none: Int32Array;
-  /** States that outlive any character, and any but a slash. */
+  /**
+   * `stayAny` has the states that outlive any character, `stayInSegment` those that outlive any but a slash.
+   */
   readonly stayAny: Int32Array;
   readonly stayInSegment: Int32Array;
-  /** States that may be passed at any time (`*`, `**`), and only on arrival (`/**` + `/`). */
+  /**
+   * `passable` has the states that may be skipped at any time (`*`, `**`), `enterable` those that may be
+   * skipped only on arrival (`/**` + `/`).
+   */
   readonly passable: Int32Array;
   readonly enterable: Int32Array;
 };
@@ -252,7 +269,10 @@ function run(program: Program, text: string, from: number, to: number): boolean 
   return ((now[program.accept >>> 5] ?? 0) & (1 << (program.accept & 31))) !== 0;
 }
 
-/** One character, or with `starting` = 1 the arrival in state 0. Carries go upwards only, so one pass does all. False: no state is left. */
+/**
+ * Runs one character or, with `starting` = 1, the arrival in state 0. Carries only go upwards, so one pass is
+ * enough. Returns false if no state is left.
+ */
 function step(
   program: Program,
   now: Int32Array,

@@ -1,4 +1,5 @@
-// An activation as data: what is to be fetched, what stays, what is given up for it, or why it cannot be. Nothing is done here.
+// An activation as data: what is fetched, what stays, what is given up for it, or why it is impossible.
+// Nothing is done here.
 
 import { sumBytes, unionBytes, type BlobList } from "../blob-list.ts";
 import type { Sha256 } from "../ids.ts";
@@ -6,7 +7,7 @@ import type { Sha256 } from "../ids.ts";
 export type HeldRelease = {
   readonly domain: string;
   readonly manifest: Sha256;
-  /** `needed`: in force or pinned, never given up. `kept`: for going back to. */
+  /** `needed` releases are in force or pinned and are never given up; `kept` ones are there to go back to. */
   readonly standing: "needed" | "kept";
   /** ISO 8601, UTC. */
   readonly activatedAt: string;
@@ -27,7 +28,7 @@ export type ActivationPlan<B> =
       readonly kind: "go";
       readonly fetch: readonly B[];
       readonly fetchBytes: number;
-      /** Kept versions whose place is needed, oldest first. */
+      /** The kept releases whose room is needed, oldest first. */
       readonly givenUp: readonly HeldRelease[];
     }
   | { readonly kind: "refused"; readonly reason: string };
@@ -49,10 +50,11 @@ export function planActivation<B extends { readonly size: number }>({
   ];
   const fits = (some: readonly HeldRelease[]): boolean => {
     const lists = listsWith(some);
-    // Most share most of their files; where they fit even if they shared none, that need not be looked at.
+    // Most releases share most of their files. If they fit without sharing any, the shared bytes need not be
+    // counted.
     return sumBytes(lists) <= bytesMax || unionBytes(lists) <= bytesMax;
   };
-  // The fewest of the oldest, by halving: whether they fit only improves with each that goes.
+  // Finds the fewest of the oldest to give up, by halving: each one given up only makes room.
   let least = 0;
   let most = kept.length;
   while (least < most) {

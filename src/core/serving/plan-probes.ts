@@ -1,8 +1,9 @@
-// What a staged version is asked before it may serve, and what it has to answer: told by the plan of a request from the devlove and the manifest, without the
-// code that finds files. Local only: what a backend would answer is not asked.
+// Decides what a staged version is asked before it may serve, and what it has to answer. The plan of a
+// request tells that from the devlove and the manifest, without the code that finds files. Backends are not
+// asked.
 //
-// A host is asked for `/` and for files of its views: the first, the last, the largest, and some that the manifest's digest picks; so the same version
-// is always asked the same.
+// Each host is asked for `/` and for files of its views: the first, the last, the largest, and some that the
+// manifest's digest picks, so that the same version is always asked the same.
 
 import type { ManifestFile, ManifestTable } from "./manifest-table.ts";
 import type { Field } from "../http/http-fields.ts";
@@ -29,16 +30,16 @@ export type ProbeAnswer =
   | { readonly kind: "file"; readonly digest: string; readonly size: number }
   /** No file answers: a redirect, the origin or a 404 would. */
   | { readonly kind: "none" }
-  /** It is there in its size, and these are not its bytes, or they cannot be read. */
+  /** A file of the right size is there, but its bytes are wrong or cannot be read. */
   | { readonly kind: "damaged" }
   | { readonly kind: "failed"; readonly reason: string };
 
 export type ProbeExpectation = Probe & {
-  /** Null: whatever it is, but it must not fail. */
+  /** Null if any answer will do that is no failure. */
   readonly expected: Exclude<ProbeAnswer, { kind: "failed" | "damaged" }> | null;
 };
 
-/** A plain GET of `/`, by HTTPS. */
+/** Returns a plain GET of `/` over HTTPS. */
 export function rootRequest(host: string): Pick<RequestFacts, "request" | "target" | "scheme"> {
   const url = "/";
   const fields: readonly Field[] = [["Host", host]];
@@ -50,7 +51,10 @@ export function rootRequest(host: string): Pick<RequestFacts, "request" | "targe
 }
 
 const pathsMax = 20;
-/** A domain may have hundreds of hosts with the same views: those behind so many questions are asked for `/` only. */
+/**
+ * The probes after which further hosts are asked for `/` only; a domain may have hundreds of hosts with the
+ * same views.
+ */
 const probesMax = 400;
 const pickedMax = pathsMax - 3;
 
@@ -104,7 +108,7 @@ function answerToRoot(
   hasIndex: boolean,
   hasSinglePage: boolean,
 ): RequestAnswer["kind"] | undefined {
-  // Rules are for what an origin makes.
+  // Cache rules are left out: they are for what an origin makes.
   const routes = compileSite({ redirects: site.redirects, cache: SITE_DEFAULTS.cache });
   const fact = (isThere: boolean): FileFact => ({ kind: isThere ? "file" : "none" });
   let facts: RequestFacts = {
@@ -118,7 +122,7 @@ function answerToRoot(
     if (typeof step !== "string") return step.kind;
     if (step === "file") facts = { ...facts, file: fact(hasIndex) };
     else if (step === "single-page") facts = { ...facts, singlePage: fact(hasSinglePage) };
-    // No file that is served as one.
+    // A not-found page is no file that answers as one.
     else if (step === "not-found-page") facts = { ...facts, notFoundPage: fact(false) };
     else return undefined;
   }
@@ -141,7 +145,7 @@ function picked(table: ManifestTable, prefix: string, manifest: string): readonl
   return [...at].map((i) => table.at(i)).filter((file) => file !== undefined);
 }
 
-/** Undefined: it is as expected. */
+/** Says what is wrong with an answer, or returns undefined if it is as expected. */
 export function probeFault(
   { host, path, expected }: ProbeExpectation,
   answer: ProbeAnswer | undefined,

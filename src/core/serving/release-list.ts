@@ -1,4 +1,5 @@
-// What a host remembers of the versions it served of a domain: those that are kept, what it must not try again, and what an operator pinned. Pure.
+// What a host remembers about the versions of a domain that it served: those that are kept, those that it
+// must not try again, and the one that an operator pinned. Pure.
 //
 // Documents of agent.db, by main domain:
 //   releases:<domain>     newest last: those that were served, at most `keep` of them besides the pinned one; the last is in force while the domain has a version
@@ -10,7 +11,7 @@
 import type { FaultCode } from "../faults.ts";
 import type { Sha256 } from "../ids.ts";
 
-/** A version of central's. */
+/** A version of a viewset at central. */
 export type ViewsetRef = {
   readonly manifest: Sha256;
   readonly viewset_id: number;
@@ -63,7 +64,10 @@ export type ReleaseBook = {
 
 export const emptyBook: ReleaseBook = { releases: [], quarantined: [], pin: null, wish: null };
 
-/** Digests; the oldest are forgotten: they would be refused again, at the price of trying. */
+/**
+ * The most digests kept in quarantine. Older ones are forgotten, and would be refused again after another
+ * try.
+ */
 const quarantinedMax = 50;
 
 const outcomes = { inForce: "in force", replaced: "replaced", back: "rolled back" } as const;
@@ -95,7 +99,10 @@ export function inForceOf({ releases }: ReleaseBook): Release | undefined {
   return releases.find(isInForce);
 }
 
-/** Central's wish is served from now on: that lifts a pin and, where an operator had it tried again, its quarantine. */
+/**
+ * Records that central's wish is served from now on. This lifts a pin and, if an operator had the version
+ * tried again, its quarantine.
+ */
 export function granted(book: ReleaseBook, wish: Wish, { keep, at }: Limits): ReleaseBook {
   const { entry, failed: _, ...ref } = wish;
   const before = inForceOf(book);
@@ -109,7 +116,10 @@ export function granted(book: ReleaseBook, wish: Wish, { keep, at }: Limits): Re
   };
 }
 
-/** Central's wish is not served; `bad` where it is not to be tried again. A pin stays only in place of what it was set against. */
+/**
+ * Records that central's wish is not served; `bad` is given if it must not be tried again. A pin stays only
+ * in place of the version that it was set against.
+ */
 export function refusedWish(book: ReleaseBook, wish: Wish, bad?: Quarantined): ReleaseBook {
   return {
     ...book,
@@ -126,7 +136,7 @@ export type Return = {
   readonly bad?: Quarantined;
 };
 
-/** A kept version is served again. */
+/** Records that a kept version is served again. */
 export function wentBack(
   book: ReleaseBook,
   { to, by, bad }: Return,
@@ -150,7 +160,7 @@ function without(list: readonly Quarantined[], digest: Sha256): readonly Quarant
   return list.filter(({ manifest }) => manifest !== digest);
 }
 
-/** `next` is in force from now on; what was before says how it ended. */
+/** Puts `next` in force and notes how the release before it ended. */
 function withRelease(
   releases: readonly Release[],
   next: Release,
@@ -186,8 +196,8 @@ export type FoundRelease =
   | { readonly kind: "none"; readonly reason: string };
 
 /**
- * The kept version that an operator means: by name, by id, or by the beginning of its digest; unsaid: the newest that is not in force and was not
- * rolled back.
+ * Finds the kept version that an operator means: by name, by id, or by the beginning of its digest. If none
+ * is named, it is the newest that is not in force and was not rolled back.
  */
 export function findRelease(
   { releases, quarantined }: ReleaseBook,

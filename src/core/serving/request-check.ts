@@ -1,11 +1,12 @@
-// The head of a request before anything else is known of it: what is refused because two readers could understand it differently.
+// Checks the head of a request before anything else is known about it, and refuses what two readers could
+// understand differently.
 
 import { fieldValue, fieldValues, listMembers, type Field } from "../http/http-fields.ts";
 import { headBytes } from "../http/http2-request.ts";
 
 export type RequestHead = {
   readonly method: string;
-  /** The target as sent; "" where it is none. */
+  /** The target as sent; "" if there is none. */
   readonly url: string;
   /** `1.0`, `1.1` or `2`. */
   readonly httpVersion: string;
@@ -15,19 +16,19 @@ export type RequestHead = {
 
 type Fault = { readonly status: number; readonly text: string };
 
-/** More fields than this serve only to burden whoever reads them; browsers send about 20. */
+/** The most fields of a request: browsers send about 20, and more only burden whoever reads them. */
 const fieldsMax = 200;
 /**
  * The most bytes of an unpacked header of HTTP/2; the parser of HTTP/1.1 takes as much (doors/listener.ts).
  */
 const headBytesMax = 32 * 1024;
-/** A request that has come by so often runs in a circle. */
+/** A request that has come by so often runs in a loop. */
 const loopsMax = 8;
 
 /** This agent's name in `Via` (RFC 9110 §7.6.3). */
 export const pseudonym = "accel-agent";
 
-/** Beyond what the strict parser refused. Undefined: nothing is wrong. */
+/** Returns what is wrong with a head beyond what the strict parser refuses, or undefined if nothing is. */
 export function headFault({ httpVersion, fields, method }: RequestHead): Fault | undefined {
   const isHttp2 = httpVersion === "2";
   if (httpVersion !== "1.1" && !isHttp2 && httpVersion !== "1.0")
@@ -48,9 +49,9 @@ export function headFault({ httpVersion, fields, method }: RequestHead): Fault |
     if (codings.length > 1 || codings[0]?.toLowerCase() !== "chunked")
       return { status: 501, text: "The only transfer coding of a request may be chunked." };
   }
-  // Of HTTP/1.1 it is answered by the listener.
+  // For HTTP/1.1 the listener answers it.
   if (method === "CONNECT") return { status: 405, text: "CONNECT is not answered here." };
-  // A gateway that reflects a request shows the cookies that scripts must not see.
+  // A gateway that reflects a request would show scripts the cookies that they must not see.
   if (method === "TRACE") return { status: 405, text: "TRACE is not answered here." };
   if (isLoop(fields)) return { status: 508, text: "The request runs in a loop." };
   return undefined;
@@ -63,7 +64,10 @@ function isLoop(fields: readonly Field[]): boolean {
   return hops.length >= loopsMax;
 }
 
-/** A protocol that would take over the connection and that we do not speak. `h2c` may be declined in silence (RFC 9110 §7.8). */
+/**
+ * Returns whether a request asks for a protocol that would take over the connection and that we do not speak.
+ * `h2c` may be declined in silence (RFC 9110 §7.8).
+ */
 export function asksForUpgrade(fields: readonly Field[]): boolean {
   const protocols = fieldValue(fields, "upgrade");
   if (protocols === undefined) return false;

@@ -1,5 +1,6 @@
-// What a request gets, in order: one pure step from the facts known so far to the fact that is wanted next, or to the answer. Whoever answers requests, or
-// says how they would be answered, learns the facts in its own way and follows this order: the pipeline, `accel-agent why`, the probes of a version.
+// Decides what a request gets, in order. Each pure step leads from the facts known so far to the fact that is
+// wanted next, or to the answer. Whoever answers requests, or says how they would be answered, finds the
+// facts in its own way and follows this order: the pipeline, `accel-agent why`, the probes of a version.
 //
 //   head, target      refused where two readers could understand them differently
 //   host              nobody is served under this name
@@ -27,12 +28,12 @@ export type HostFact =
   /** No state has been published yet. */
   | { readonly kind: "starting" }
   | { readonly kind: "malformed" }
-  /** `host` is "" where none was named. */
+  /** `host` is "" if none was named. */
   | { readonly kind: "unknown"; readonly host: string }
   | {
       readonly kind: "served";
       readonly host: { readonly name: string };
-      /** Undefined: no devlove is active. */
+      /** Undefined if no devlove is active. */
       readonly compiled: PlannedSite | undefined;
     };
 
@@ -40,14 +41,17 @@ export type FileFact =
   | { readonly kind: "file" }
   /** The path names a directory with an index; `path` is its canonical form with a slash at the end, encoded. */
   | { readonly kind: "directory"; readonly path: string }
-  /** It was another at the end of each reading. */
+  /** The file was a different one at the end of each reading. */
   | { readonly kind: "changing" }
   | { readonly kind: "none" };
 
-/** Undefined: not known yet. Who answers adds what is wanted; what turns out not to hold is taken back, and wanted again. */
+/**
+ * The facts known so far; undefined if not known yet. Whoever answers adds what is wanted. A fact that turns
+ * out not to hold is taken back, and wanted again.
+ */
 export type RequestFacts = {
   readonly request: RequestHead;
-  /** Undefined: the target is neither a path nor an http URL. */
+  /** Undefined if the target is neither a path nor an http URL. */
   readonly target: RequestTarget | undefined;
   /** The scheme of the visitor's request. */
   readonly scheme: Scheme;
@@ -72,7 +76,7 @@ export const nothingKnown: Omit<RequestFacts, "request" | "target" | "scheme"> =
 
 /** One look at the cache. */
 export type StoredFact = ReuseContext & {
-  /** Selected for the request. */
+  /** The stored response that was selected for the request. */
   readonly base: Candidate | undefined;
 };
 
@@ -118,14 +122,20 @@ export type RequestAnswer =
   | { readonly kind: "single-page" }
   | { readonly kind: "not-found-page" }
   | { readonly kind: "pass"; readonly reason: PassReason }
-  /** The request asked for nothing else (only-if-cached). `passed`: the cache has no part in it. */
+  /**
+   * The request accepts only what is stored (only-if-cached). `passed` says why the cache has no part in it,
+   * if that is so.
+   */
   | { readonly kind: "nothing-stored"; readonly passed: PassReason | undefined }
   | Exclude<Reuse, { readonly kind: "refuse" }>;
 
 const methodsOfFiles = "GET, HEAD, OPTIONS";
 const methodsOfSites = "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE";
 
-/** Cheap where little is new: what was decided by an earlier step is not looked at again. */
+/**
+ * Returns the next fact wanted, or the answer. Cheap when little is new: what an earlier step decided is not
+ * looked at again.
+ */
 export function nextStep(facts: RequestFacts): Wanted | RequestAnswer {
   const { request, target, host, verdict } = facts;
   if (host === undefined) return onArrival(request, target);
@@ -227,7 +237,7 @@ function notRead({ method }: RequestHead): RequestAnswer {
   return refused("method", 405, text, [["Allow", methodsOfFiles]]);
 }
 
-/** Neither a file nor a backend. */
+/** Decides what is sent if there is neither a file nor a backend. */
 function insteadOfFile(
   { singlePage, notFoundPage }: RequestFacts,
   { single_page, not_found }: SiteConfig,
@@ -243,7 +253,7 @@ function insteadOfFile(
   return nothingThere;
 }
 
-/** Undefined: the cache is asked. */
+/** Returns the answer if the cache has no part in the request, or undefined if the cache is asked. */
 function passedOn(
   { method, fields, hasBody }: RequestHead,
   { hasLoneMark }: RequestTarget,
@@ -251,7 +261,7 @@ function passedOn(
 ): RequestAnswer | undefined {
   const reason = passReason({ method, fields, hasBody, hasLoneMark }, rule);
   if (reason === undefined) return undefined;
-  // RFC 9111 §5.2.1.7. A method whose answers are never stored cannot mean it.
+  // RFC 9111 §5.2.1.7. The directive is ignored for methods whose answers are never stored.
   const isRead = method === "GET" || method === "HEAD";
   return isRead && requestDirectives(fields).onlyIfCached
     ? { kind: "nothing-stored", passed: reason }

@@ -1,4 +1,5 @@
-// What a worker knows when it answers a request: one numbered, immutable state, and how it is composed from what central said and the host's own settings.
+// What a worker knows when it answers a request: one numbered, immutable state (composed in
+// compose-state.ts).
 //
 // Large parts (manifest tables, tables of bot sets) lie in shared memory; handing a state to a thread copies the rest.
 
@@ -16,9 +17,9 @@ export type Views =
       readonly kind: "directory";
       /** Absolute path of the views directory: nothing outside it is served. */
       readonly root: string;
-      /** Prefix inside it, as in a manifest. */
+      /** The prefix inside the directory, as in a manifest. */
       readonly prefix?: string;
-      /** Absolute path of a file that is none of the views, wherever it lies. */
+      /** The absolute path of a file that is not a view, wherever it lies. */
       readonly except?: string;
     }
   | { readonly kind: "none" };
@@ -42,7 +43,7 @@ export const pairDeny = 2;
 export type HostBots = {
   readonly mode: "enforce" | "monitor";
   readonly unknownBotsCanAccess: boolean | null;
-  /** The domain whose policy says so; absent: the general one, or nobody. */
+  /** The domain whose policy says so; absent if the general policy does, or none. */
   readonly unknownBotsPolicyOf?: string;
   /** The policies for claimed names; the two sets are disjoint. */
   readonly allow: ReadonlySet<string>;
@@ -54,7 +55,7 @@ export type HostBots = {
 
 export type ServedHost = {
   readonly name: string;
-  /** Null: no devlove is active for the domain; requests are answered 503. */
+  /** Null if no devlove is active for the domain; requests are answered with 503. */
   readonly site: SiteConfig | null;
   readonly views: Views;
   readonly bots: HostBots;
@@ -63,9 +64,9 @@ export type ServedHost = {
 export type ServedDomain = {
   /** The main domain. */
   readonly name: string;
-  /** Main domain first. */
+  /** The hosts, the main domain first. */
   readonly hosts: readonly ServedHost[];
-  /** Digest of the manifest in force; null where the host's own devlove file is. */
+  /** The digest of the manifest in force; null if the host's own devlove file is in force. */
   readonly manifest: string | null;
 };
 

@@ -1,7 +1,7 @@
-// Which redirect and which cache rule a path meets, and what is left of its query in the cache key.
+// Finds which redirect and which cache rule a path meets, and what is left of its query in the cache key.
 //
-// Compiled once per configuration and asked once per request; the plain functions below compile for one question.
-// Paths are as received: canonicalPath is applied here.
+// Compiled once per configuration and asked once per request. Paths are as received: canonicalPath is applied
+// here.
 
 import {
   canonicalName,
@@ -20,7 +20,10 @@ export type CacheRoute = {
   readonly settings: CacheSettings;
   /** See compileQueryRule. */
   readonly normalizeQuery: (rawQuery: string) => string;
-  /** "" where nothing is left out. What was stored under another rule may be of a query that this one tells apart. */
+  /**
+   * The query rule as text, "" if it leaves nothing out. What was stored under another rule may belong to a
+   * query that this one tells apart.
+   */
   readonly queryRule: string;
   /** Judges the cookies of a request under this rule. */
   readonly cookies: CookieJudge;
@@ -28,7 +31,9 @@ export type CacheRoute = {
   readonly inForce: <S extends StoredResponse>(stored: S) => S;
 };
 
-/** Among what a stored response varies by: no field can have this name. */
+/**
+ * The name of the query rule among the fields that a stored response varies by; no field can have this name.
+ */
 export const queryRuleName = ":query-rule";
 
 type StoredResponse = Parameters<typeof lifetimeUnder>[0];
@@ -37,8 +42,9 @@ export type SiteRoutes = {
   /** The first redirect whose `from` matches. */
   readonly redirect: (rawPath: string) => Redirect | undefined;
   /**
-   * The first rule whose `path` matches, else the site's `cache.default`. Of a path that applications read in several ways: a rule with `bypass` where
-   * one of the readings meets it, and none at all, only the origin's own word, where they do not all meet the same.
+   * Returns the first rule whose `path` matches, otherwise the site's `cache.default`. If applications may
+   * read the path in several ways, a rule with `bypass` that one of the readings meets is returned. If the
+   * readings do not all meet the same rule, no rule holds, only the origin's own word.
    */
   readonly cache: (rawPath: string) => CacheRoute;
 };
@@ -69,7 +75,8 @@ export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): Site
 
 function cacheRoute(settings: CacheSettings): CacheRoute {
   const { query } = settings;
-  // A hit asks for it each time, and what the origin said takes a microsecond to read.
+  // The lifetime is remembered: a hit asks for it each time, and reading what the origin said takes a
+  // microsecond.
   const known = new WeakMap<StoredResponse, number>();
   return {
     settings,
@@ -92,7 +99,10 @@ function textOfRule(rule: QueryRule): string {
   return rule.ignore.length === 0 ? "" : `ignore:${text(rule.ignore)}`;
 }
 
-/** Literal patterns cost one map lookup together; only those with wildcards are tried one by one. */
+/**
+ * Finds the first item whose pattern matches. All literal patterns together cost one map look-up; only those
+ * with wildcards are tried one by one.
+ */
 function firstMatch<T>(
   items: readonly T[],
   patternOf: (item: T) => string,
@@ -120,11 +130,13 @@ function firstMatch<T>(
 }
 
 /**
- * The query without what the rule leaves out: the order and the bytes of the rest are untouched. `rawQuery` is without its `?`. Names are
- * compared decoded (`%75tm_source` is utm_source), for an origin decodes them too: else `keep` would merge what the origin tells apart.
+ * Makes a function that returns the query without what the rule leaves out; order and bytes of the rest stay
+ * as they are. `rawQuery` is without its `?`. Names are compared decoded (`%75tm_source` is utm_source),
+ * because an origin decodes them too; otherwise `keep` would merge what the origin tells apart.
  *
- * Whatever an origin may read as a parameter that counts stays: one who could hide it from the key would have his page served to all. So does each piece
- * with `;`, which ends a parameter for some (WHATWG says otherwise, and older frameworks do not know).
+ * Whatever an origin may read as a parameter that counts stays in: a visitor who could hide it from the key
+ * would have his page served to all. Each piece with `;` stays too, because some servers end a parameter
+ * there (unlike WHATWG, as older frameworks do).
  */
 function compileQueryRule(rule: QueryRule): (rawQuery: string) => string {
   const keeps = "keep" in rule;

@@ -1,10 +1,14 @@
-// A verdict in words: why it is what it is, and what would change it, in the terms of the customer API. Decision 14, read backwards.
+// Puts a verdict into words: why it is what it is, and what would change it, in the terms of the customer
+// API. It reads decision 14 backwards.
 
 import type { SetRef, Verdict } from "./verdict.ts";
 
-/** The policy that decided beside the sets; null where the set decided alone, or where nobody is a bot. */
+/** The policy that decided beside the sets; null if the set decided alone, or nobody is a bot. */
 export type PolicySaid =
-  /** `domain` null: whose pair it was cannot be told any more. `bot`: the name in the pair, where it is an older one of the bot. */
+  /**
+   * `domain` is null if it is no longer known whose pair it was. `bot` is the name in the pair, if that is an
+   * older name of the bot.
+   */
   | {
       readonly kind: "pair";
       readonly says: "allow" | "deny";
@@ -22,14 +26,17 @@ export type Story = {
   readonly policy: PolicySaid | null;
   /** The range of the verdict's set that holds the address; undefined if the set no longer holds it. */
   readonly range: string | undefined;
-  /** The name is allowed, which does not help a claim: the sets hold addresses for it, others than this one. */
+  /**
+   * Whether the name is allowed, which does not help a claim: the sets hold other addresses for it than this
+   * one.
+   */
   readonly isAllowedElsewhere: boolean;
 };
 
 export type StoryWords = {
   readonly what: string;
   readonly why: string;
-  /** Each by itself. */
+  /** Each of these alone would change it. */
   readonly would_change_it: readonly string[];
 };
 
@@ -41,7 +48,10 @@ export function tellStory(story: Story): StoryWords {
   };
 }
 
-/** `policyOf` and `pairOf`: the domain whose policy on unknown bots, and whose pair of this bot, holds for the host; `pairedAs`: its name in the pair. */
+/**
+ * `policyOf` is the domain whose policy on unknown bots holds for the host, `pairOf` the domain whose pair of
+ * this bot does, and `pairedAs` the bot's name in that pair.
+ */
 export function policySaid(
   { reason, bot }: Verdict,
   policyOf: string | undefined,

@@ -1,4 +1,4 @@
-// What happens to a request, and why: decision 14 of the API, as one pure function.
+// Decides what happens to a request, and why: decision 14 of the API, as one pure function.
 //
 //   1  address in a set of the domain     the bot is that entry's name: VIP sets before bad ones, of a kind the host's own set before its main
 //                                          domain's, in a set the most specific range
@@ -14,7 +14,7 @@ export type BotRules = {
   readonly mode: "enforce" | "monitor";
   readonly allow: ReadonlySet<string>;
   readonly deny: ReadonlySet<string>;
-  /** Domain policy before general policy; null where neither says. */
+  /** The domain policy before the general policy; null if neither says anything. */
   readonly unknownBotsCanAccess: boolean | null;
 };
 
@@ -32,7 +32,7 @@ export type Verdict = {
   readonly kind: "allow" | "block" | "would-block";
   readonly reason: VerdictReason;
   readonly bot: string | null;
-  /** The one that holds the address, if one does. */
+  /** The set that holds the address, if one does. */
   readonly set?: SetRef | undefined;
 };
 
@@ -53,13 +53,16 @@ export type Holder = {
 };
 
 export type Evidence = {
-  /** The one who counts where several sets hold the address. */
+  /** The owner that counts if several sets hold the address. */
   readonly holder: Holder | undefined;
-  /** Name that the user agent claims; undefined for a browser's. */
+  /** The name that the user agent claims; undefined for a browser. */
   readonly claimed: string | undefined;
-  /** Other names of the claimed bot: what it was called when pairs and lists were written. */
+  /** Other names of the claimed bot: those it had when pairs and lists were written. */
   readonly aliases?: readonly string[] | undefined;
-  /** Whether any set of the domain holds addresses for the claimed name or another one of the bot; counts where a pair allows it. */
+  /**
+   * Whether any set of the domain holds addresses for the claimed name or for another name of the bot. It
+   * counts if a pair allows the bot.
+   */
   readonly claimHasAddresses: boolean;
 };
 
@@ -72,7 +75,10 @@ export function decide(rules: BotRules, evidence: Evidence): Verdict {
   return decideClaim(rules, claimed, evidence);
 }
 
-/** The name in the pair that decides about a claim: the claimed one before the aliases, in their order; an allow pair that does not help is none. */
+/**
+ * Returns the name in the pair that decides about a claim: the claimed name before the aliases, in their
+ * order. An allow pair that does not help counts as none.
+ */
 export function pairedName(
   { allow, deny }: Pick<BotRules, "allow" | "deny">,
   { claimed, aliases, claimHasAddresses }: Omit<Evidence, "holder">,

@@ -1,4 +1,5 @@
-// Bad bots and VIP bots: marks, checks and lists, the same for both but for the name of the answer's flag.
+// Bad bots and VIP bots: marks, checks and lists. They are the same for both except for the name of the
+// answer's flag.
 
 import { Type, type Static } from "typebox";
 import { BotSetName } from "../journal.ts";
@@ -49,7 +50,7 @@ export const MarkDeployment = open(
     ...told,
     /** When a pending deployment was last seen. */
     last_seen: Type.Optional(Timestamp),
-    /** Those seen within a day, the one seen last in any case. */
+    /** The instances seen within a day, and in any case the one seen last. */
     instances: Type.Array(
       open({
         instance_id: Type.String(),

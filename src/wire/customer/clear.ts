@@ -1,4 +1,4 @@
-// `/clear-accelerator-cache/`: what was cleared where, as the agents proved it, and what would be.
+// `/clear-accelerator-cache/`: what was cleared where, as the agents proved it, and what would be cleared.
 
 import { Type, type Static } from "typebox";
 import { indexColumns } from "../../core/patterns/index-schema.ts";
@@ -33,7 +33,7 @@ const countOrNull = (description: string) => Type.Union([Count, Type.Null()], { 
 const msOrNull = (description: string) =>
   Type.Union([Type.Number({ minimum: 0 }), Type.Null()], { description });
 
-/** What was proved of a clear, each null until it was told. */
+/** What was proved about a clear; each is null until it was told. */
 const proof = {
   state: ProofProgress,
   matched: countOrNull("How many entries it made unservable."),
@@ -61,14 +61,14 @@ const proof = {
 export const ClearInstance = open({ instance_id: Type.String(), ...proof, last_seen: Timestamp });
 export type ClearInstance = Static<typeof ClearInstance>;
 
-/** Counts are sums and times the longest of its instances that were seen lately. */
+/** Counts are sums over the instances that were seen lately, times are their longest. */
 export const ClearDeployment = open(
   {
     deployment_site_id: Id,
     ...proof,
     /** When a pending deployment was last seen. */
     last_seen: Type.Optional(Timestamp),
-    /** Those seen within a day, the one seen last in any case. */
+    /** The instances seen within a day, and in any case the one seen last. */
     instances: Type.Array(ClearInstance),
   },
   { title: "ClearDeployment" },
@@ -112,7 +112,10 @@ export const ClearState = open(
 export type ClearState = Static<typeof ClearState>;
 export const clearStateShape = shape(ClearState);
 
-/** `unreachable`: no agent of the deployment is connected; `pending`: one is, and has not answered in time. */
+/**
+ * `unreachable` means that no agent of the deployment is connected, `pending` that one is and has not
+ * answered in time.
+ */
 const DryRunProgress = Type.Union([
   Type.Literal("answered"),
   Type.Literal("pending"),

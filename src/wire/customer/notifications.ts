@@ -1,10 +1,11 @@
-// `/notifications/` and `/tokens/start-recovery/`: which messages there are, who gets them, and how a lost token is found again.
+// `/notifications/` and `/tokens/start-recovery/`: which messages there are, who gets them, and how a lost
+// token is replaced.
 
 import { Type, type Static } from "typebox";
 import { mailAddressPattern } from "../../core/outgoing.ts";
 import { body, BooleanLike, open, shape } from "./shape.ts";
 
-/** Key of a type → what it is. */
+/** Maps the key of a type to what it is. */
 export const emailNotificationTypes = {
   weekly_report_email:
     "Every week: what visitors requested of each domain, what the cache answered, what was blocked, and the state of the deployments.",
@@ -33,7 +34,7 @@ export const monitorNotificationTypes = {
 export type EmailNotificationType = keyof typeof emailNotificationTypes;
 export type MonitorNotificationType = keyof typeof monitorNotificationTypes;
 
-/** One to whom messages can be sent. */
+/** An address to which messages can be sent. */
 const Address = Type.String({
   maxLength: 254,
   pattern: mailAddressPattern,

@@ -5,7 +5,7 @@ import { Sha256Text, Timestamp } from "../parts.ts";
 import { open, shape } from "./shape.ts";
 
 const facts = {
-  /** PEP 440, in its normal form. */
+  /** The version by PEP 440, in its normal form. */
   version: Type.String({ minLength: 1 }),
   /** Name of the wheel. */
   file: Type.String({ minLength: 1 }),

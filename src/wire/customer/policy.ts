@@ -10,7 +10,10 @@ const Pairs = Type.Array(closed({ domain: DomainText, bot: nameText(255) }), {
 });
 const Access = closed({ unknown_bots_can_access: BooleanLikeOrNull });
 
-/** Each key that is present replaces what is stored of that key whole; null removes a domain's policy. */
+/**
+ * Each key that is present replaces the whole of what is stored under that key; null removes a domain's
+ * policy.
+ */
 export const policyWrite = body(
   {
     allow_access: Type.Optional(Pairs),

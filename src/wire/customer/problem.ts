@@ -1,4 +1,4 @@
-// Every refusal of the customer API: a problem document (RFC 9457), `application/problem+json`.
+// Every refusal of the customer API is a problem document (RFC 9457), `application/problem+json`.
 
 import { Type, type Static } from "typebox";
 import { open, shape } from "./shape.ts";

@@ -1,4 +1,4 @@
-// What agents prove, as the API tells it and waits for it: of clears, marks and removals.
+// What agents prove about clears, marks and removals, as the API tells it and waits for it.
 
 import { Type } from "typebox";
 import type { QueryParameter } from "./operation.ts";

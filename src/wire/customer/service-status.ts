@@ -5,9 +5,9 @@ import { Timestamp } from "../parts.ts";
 import { Id, open, shape } from "./shape.ts";
 
 const release = {
-  /** Absent: not told. */
+  /** Absent if the agent did not tell it. */
   agent_version: Type.Optional(Type.String()),
-  /** Whether its release is older than the newest accelerator package; absent where one of them is not known. */
+  /** Whether its release is older than the newest accelerator package; absent if either is not known. */
   is_behind: Type.Optional(Type.Boolean()),
 };
 

@@ -45,7 +45,7 @@ export function open<const P extends TProperties>(properties: P, about: About = 
   return Type.Object(properties, { ...about });
 }
 
-/** Id of a resource: counts from 1. */
+/** The id of a resource, counted from 1. */
 export const Id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 
 /** Booleans as clients send them; `isTrue` reads one. */
@@ -62,7 +62,10 @@ export function isTrue(value: Static<typeof BooleanLike> | undefined): boolean {
   return value === true || value === "true" || value === "True";
 }
 
-/** Names that people give: visible from end to end, no control characters (bot names are joined with line feeds in digests). */
+/**
+ * Makes the schema of a name that people give: visible at both ends, without control characters (bot names
+ * are joined with line feeds in digests).
+ */
 export function nameText(maxLength: number): ReturnType<typeof Type.String> {
   return Type.String({
     minLength: 1,

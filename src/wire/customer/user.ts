@@ -10,7 +10,7 @@ export const Username = Type.String({
   maxLength: 150,
   pattern: "^[A-Za-z0-9_.@+-]+$",
 });
-/** One that mail can be sent to; whether it arrives is seen when it is sent. */
+/** An address that mail can be sent to; whether mail arrives shows only when it is sent. */
 export const Email = Type.String({
   maxLength: 254,
   pattern: `^(?:${mailAddressPattern.slice(1, -1)})?$`,

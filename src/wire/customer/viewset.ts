@@ -30,7 +30,7 @@ export const ViewsetVersion = open(
         deployment_site_id: Id,
         state: ActivationState,
         error: Type.Optional(Type.String()),
-        /** The version that is served in place of one that failed or is pinned. */
+        /** The version that is served instead of one that failed, or because the deployment is pinned. */
         serving: Type.Optional(open({ viewset_id: Id, viewset_name: Type.String() })),
         last_seen: Type.Optional(Timestamp),
       }),
