@@ -1,13 +1,15 @@
 // agent.db: what the agent knows across restarts. WAL, synchronous FULL: a commit survives power loss.
 //
 //   meta(key, value)             instance_id, machine, file; epoch, cursor, chain, last_clear_seq (ledger.ts); index_opening, index_clear_no (index-memory.ts)
-//   document(key, value)         JSON: "domains", "policy", "viewset:<domain>" and the book of its releases (steering), "deployment_site_id"; what parts put, whole and atomically
+//   document(key, value)         JSON: "domains", "policy", "viewset:<domain>" and the book of its releases (steering), "deployment_site_id"; each part puts its own, whole and atomically
 //   done, receipt, unfinished    the journal's books (ledger.ts)
-//   bot_set, bot_range           the sets as central gave them, each with the number of the list that holds its elements (agent/bots); bot_element shows both
+//   bot_set, bot_range           the sets as central gave them, each with the number of the list that holds its elements (agent/bots); the view bot_element joins both
 //
-// The instance id is bound to the machine and to the file's inode: on a cloned disk and in a copied state directory (a second agent on this host, a backup put
-// back) it is made anew and the history forgotten, so that the clone takes a snapshot and receipts for itself.
-// A damaged file is set aside as agent.db.corrupt-<n> and the agent starts empty: it serves nothing new until central has answered, and nothing stale ever.
+// The instance id is bound to the machine and to the file's inode: on a cloned disk and in a copied state
+// directory (a second agent on this host, a backup put back) a new id is made and the history is forgotten,
+// so that the clone takes its own snapshot and sends its own receipts. A damaged file is set aside as
+// agent.db.corrupt-<n> and the agent starts empty: it serves nothing new until central has answered, and
+// never anything stale.
 
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync, readFileSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
@@ -46,7 +48,8 @@ const migrations: readonly Migration[] = [
       ) STRICT, WITHOUT ROWID;
     `);
   },
-  // Seconds, by this host's clock; null for what was there before. Only told to operators, nothing is decided by it.
+  // Seconds by this host's clock; null in rows that existed before. It is only shown to operators; nothing is
+  // decided by it.
   (db) => {
     db.exec(`
       ALTER TABLE document ADD COLUMN changed_at INTEGER;
@@ -54,7 +57,8 @@ const migrations: readonly Migration[] = [
       ALTER TABLE bot_element ADD COLUMN added_at INTEGER;
     `);
   },
-  // A whole set is written as a list of its own while the one of before is in force; a set changes lists in one row.
+  // A new whole set is written as a list of its own while the old list is in force; one row then switches the
+  // set to it.
   (db) => {
     db.exec(`
       CREATE TABLE bot_range (
@@ -78,7 +82,7 @@ const migrations: readonly Migration[] = [
  */
 export type Correction = EntryReceipt & { readonly epoch: string };
 
-/** Each put is one durable transaction. */
+/** JSON documents by key. Each put is one durable transaction. */
 export type Documents = Pick<AgentDb, "get" | "put">;
 
 /** Damaged files that are kept for whoever wants to look; older ones are deleted. */
@@ -88,7 +92,7 @@ export class AgentDb {
   readonly sqlite: Sqlite;
   readonly ledger: Ledger;
   readonly instanceId: string;
-  /** Told when corrections are durable. */
+  /** Publishes corrections once they are durable. */
   readonly corrected = new Topic<readonly Correction[]>();
   /** Where the damaged file was set aside, if there was one. */
   readonly setAside: string | undefined;
@@ -126,7 +130,7 @@ export class AgentDb {
     return seconds === null ? undefined : new Date(seconds * 1_000);
   }
 
-  /** Keys that begin with `prefix`, sorted. */
+  /** Returns the keys that begin with `prefix`, sorted. */
   keys(prefix: string): readonly string[] {
     return this.sqlite
       .prepare<[string, string], { key: string }>(
@@ -136,7 +140,10 @@ export class AgentDb {
       .map(({ key }) => key);
   }
 
-  /** All or none, durable on return. Null deletes. With what central is to be told of entries that were receipted before. */
+  /**
+   * Writes all changes or none; they are durable on return. Null deletes a document. `corrections` go into
+   * the same transaction and tell central anew of entries that were receipted before.
+   */
   put(changes: Readonly<Record<string, Json>>, corrections: readonly Correction[] = []): void {
     this.sqlite
       .transaction(() => {
@@ -195,7 +202,7 @@ function moveAside(path: string): string {
     .filter((no) => Number.isSafeInteger(no));
   const no = Math.max(0, ...numbers) + 1;
   const numbered = (n: number): string => join(dirname(path), `${stem}${n}`);
-  // Its log goes with it: a new file must not inherit that.
+  // The WAL goes with its file: a new database must not inherit it.
   for (const suffix of ["-wal", "-shm", ""]) {
     for (const old of numbers.filter((n) => n <= no - corruptFilesMax))
       rmSync(numbered(old) + suffix, { force: true });
@@ -204,7 +211,10 @@ function moveAside(path: string): string {
   return numbered(no);
 }
 
-/** machine-id(5) asks not to show the id itself. Undefined where the host has none, as in many containers. */
+/**
+ * Returns a digest of the machine id, for machine-id(5) asks not to show the id itself; undefined where the
+ * host has none, as in many containers.
+ */
 function machineDigest(path: string): string | undefined {
   let id: string;
   try {
@@ -216,7 +226,10 @@ function machineDigest(path: string): string | undefined {
   return createHash("sha256").update(`accel-agent instance\n${id}`).digest("hex");
 }
 
-/** A copy has another. Without the device, whose number may change when the host starts. A database in memory has no file to copy. */
+/**
+ * Returns the inode of the file; a copy has another one. The device is left out, for its number may change
+ * when the host starts. A database in memory has no file to copy.
+ */
 function inodeOf(sqlite: Sqlite): string {
   return sqlite.memory ? "memory" : String(statSync(sqlite.name, { bigint: true }).ino);
 }

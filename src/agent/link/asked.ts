@@ -1,4 +1,5 @@
-// What central asks on a channel: answered within its deadline or not at all, only so many at a time.
+// Questions that central asks on a channel. Only a few run at a time; the others are refused at once. Each
+// answer gets the deadline of its question as its budget.
 
 import { messageOf } from "../../core/faults.ts";
 import {
@@ -9,10 +10,10 @@ import {
   type DryRunResult,
 } from "../../wire/ask.ts";
 
-/** A rejection is answered with its reason. */
+/** Answers what a clear would hit. If it rejects, central is sent the reason. */
 export type AnswerDryRun = (question: DryRunQuestion, budgetMs: number) => Promise<DryRunResult>;
 
-/** Each takes a process for up to two seconds. */
+/** The most questions at a time: each occupies a process for up to two seconds. */
 const askedMax = 3;
 
 export class Questions {

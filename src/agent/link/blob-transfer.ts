@@ -1,4 +1,4 @@
-// Bodies of blobs on the wire: a download that says where it begins, an upload that can be begun again.
+// Bodies of blobs on the wire: a download that says at which byte it begins, an upload that can be repeated.
 
 import { open, readFile } from "node:fs/promises";
 import { pipeline, type Readable } from "node:stream";
@@ -13,12 +13,15 @@ export type BlobStream = {
   readonly from: number;
   /** The size of the whole blob; undefined when central does not say it. */
   readonly size: number | undefined;
-  /** Read at once, or cancelled: it holds a connection. Throws CENTRAL_UNREACHABLE when it breaks off. */
+  /**
+   * The content. Read it at once or call `cancel`, for it holds a connection. Throws CENTRAL_UNREACHABLE when
+   * it breaks off.
+   */
   readonly chunks: AsyncIterable<Uint8Array>;
   readonly cancel: () => void;
 };
 
-/** A file is read while it is sent: `size` is its size then. */
+/** Bytes, or a file that is read while it is sent; exactly `size` bytes of it are announced and sent. */
 export type BlobSource = Uint8Array | { readonly path: string; readonly size: number };
 
 export function blobStream(
@@ -51,13 +54,16 @@ export function blobStream(
   return { from: rangeFrom, size: Number(range[2]), chunks, cancel };
 }
 
-/** A few bytes can announce a window of gigabytes; central codes with at most 2 MiB. How much comes out of it is the reader's to limit. */
+/**
+ * Limits the window to 8 MiB, for a few bytes can announce one of gigabytes; central uses at most 2 MiB. The
+ * reader limits how much is decoded.
+ */
 const decoderParams = { [constants.ZSTD_d_windowLogMax]: 23 };
 
-/** Leaving it ends the body. */
+/** Decodes a body. Leaving the iteration ends the body too. */
 function decoded(body: Readable): AsyncIterable<Uint8Array> {
   const decoder = createZstdDecompress({ params: decoderParams });
-  pipeline(body, decoder, () => undefined); // Whoever reads meets the error.
+  pipeline(body, decoder, () => undefined); // The reader meets the error.
   return decoder;
 }
 
@@ -69,7 +75,10 @@ async function* named(body: AsyncIterable<Uint8Array>, what: string): AsyncGener
   }
 }
 
-/** A stream costs more than what most files of a site hold. */
+/**
+ * Files of up to this many bytes are read whole: a stream costs more than the content of most files of a
+ * site.
+ */
 const wholeBytesMax = 65_536;
 
 export function blobUpload(source: BlobSource): {
@@ -80,7 +89,8 @@ export function blobUpload(source: BlobSource): {
   const { path, size } = source;
   return {
     size,
-    // Opened before it is sent: that a file is missing must not look like a network that failed.
+    // The file is opened before the call is sent, so that a missing file does not look like a network
+    // failure.
     open: async () => {
       if (size <= wholeBytesMax) return (await readFile(path)).subarray(0, size);
       const file = await open(path);

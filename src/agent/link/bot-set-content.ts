@@ -1,6 +1,7 @@
-// A whole bot set on its way here: received into a file, continued where it broke off, believed when its digest is right, then read line by line.
+// A whole bot set on its way here: it is received into a file, continued where it broke off, trusted once its
+// digest is right, then read line by line.
 //
-//   <directory>/<sha256>.<n>.part    what has arrived (n: for several hosts with the same set); it outlives this process, and goes when it was read or nobody asked for it for a day
+//   <directory>/<sha256>.<n>.part    what has arrived (n: for several hosts with the same set); it outlives this process, and is deleted when it was read or was not written for a day
 // Memory holds one piece at a time, whatever the size of the set.
 
 import { createHash } from "node:crypto";
@@ -38,7 +39,11 @@ export class BotSetContents {
     this.#now = now;
   }
 
-  /** Throws BLOB_MISMATCH or MESSAGE_INVALID, and what the client throws: then what has arrived is kept, and the next call goes on from there. */
+  /**
+   * Yields the elements of the set in batches. Throws BLOB_MISMATCH or MESSAGE_INVALID, and what the client
+   * throws. When central becomes unreachable, what has arrived is kept, and the next call continues from
+   * there.
+   */
   async *read(blob: Sha256, signal: AbortSignal): AsyncGenerator<readonly SetElement[]> {
     let no = 0;
     while (this.#reading.has(`${blob}.${no}`)) no++;
@@ -74,14 +79,14 @@ export class BotSetContents {
       },
     };
     if (hash === undefined) await sink.clear();
-    // All of it may have arrived before.
+    // An earlier call may have received all of it.
     if (size > 0 && hash?.copy().digest("hex") === blob) return;
     const want = { blob, what: "bot set", bytesMax: contentBytesMax, isText: false };
     const getBlob: GetBlob = async (...asked) => this.#client.getBlob(...asked);
     try {
       await receiveBlob(want, sink, getBlob, signal);
     } catch (error) {
-      // What central refuses to continue is asked for from its first byte.
+      // Central refused to continue: the next call asks from the first byte.
       if (codeOf(error) !== "CENTRAL_UNREACHABLE") await file.truncate(0);
       throw error;
     }
@@ -106,7 +111,7 @@ async function* elementsOf(blob: Sha256, part: string): AsyncGenerator<readonly 
   for (;;) {
     const { bytesRead } = await file.read(buffer, 0, buffer.length, null);
     if (bytesRead === 0) break;
-    // Cut at bytes: a character may lie across two pieces.
+    // Lines are cut as bytes, for a character may lie across two pieces.
     const bytes = Buffer.concat([rest, buffer.subarray(0, bytesRead)]);
     const end = bytes.lastIndexOf(10) + 1;
     rest = bytes.subarray(end);

@@ -1,6 +1,7 @@
-// The agent API of central as typed calls: each with a token, a deadline and a limit, each answer decoded. Refusals are AccelErrors by the code that central gave.
+// The agent API of central as typed calls: each has a token, a deadline and a size limit, and each answer is
+// decoded. A refusal becomes an AccelError with the code that central's code maps to.
 //
-// An expired token is renewed once and the call repeated; every other repetition is the caller's.
+// An expired token is renewed once and the call repeated; any other repetition is left to the caller.
 
 import { codeOf, AccelError } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
@@ -28,7 +29,7 @@ import { callName, readText, CentralTransport, type CentralTransportOptions } fr
 
 export type CentralClientOptions = CentralTransportOptions &
   Omit<SessionOptions, "callTimeoutMs"> & {
-    /** Whole calls with small answers. */
+    /** The deadline of a whole call with a small answer. */
     readonly callTimeoutMs?: number;
   };
 
@@ -36,7 +37,7 @@ export type JournalQuery = {
   readonly after: number;
   readonly epoch: string;
   readonly chain: string;
-  /** Long poll: central answers when there is something, or after so long. */
+  /** The long poll: central answers as soon as there is something, or after this time. */
   readonly waitMs?: number;
 };
 
@@ -53,7 +54,7 @@ export type RequestLogBatch = {
 
 export type RequestLogPosted = {
   readonly status: number;
-  /** Undefined when it is no JSON. */
+  /** The decoded body; undefined if it is not JSON. */
   readonly answer: unknown;
   readonly retryAfterMs: number | undefined;
 };
@@ -68,18 +69,21 @@ export type ReceiptAck = { readonly seq: number; readonly phase: ReceiptPhase };
 
 const answerBytesMax = 2 ** 20; // 10,000 digests of 67 bytes.
 const blobsWantedMax = 10_000;
-/** 500 entries of up to 16 KiB, and the one mark that is larger. */
+/** Room for 500 entries of up to 16 KiB and one larger mark. */
 const pageBytesMax = 32 * 2 ** 20;
 const snapshotBytesMax = 64 * 2 ** 20;
 
-/** Throws NOT_FOUND where central lacks the blob, or what only time can heal; the chunks throw when they break off. */
+/**
+ * Fetches a blob. Throws NOT_FOUND where central lacks it, or a fault that only time can heal; the chunks
+ * throw when they break off.
+ */
 export type GetBlob = CentralClient["getBlob"];
 
 export class CentralClient implements AsyncDisposable {
   readonly transport: CentralTransport;
   readonly #session: Session;
 
-  /** Asks nothing yet. Throws SETTINGS_INVALID where `centralUrl` may not be used. */
+  /** Sends nothing yet. Throws SETTINGS_INVALID where `centralUrl` may not be used. */
   constructor({ callTimeoutMs = 60_000, ...options }: CentralClientOptions) {
     this.transport = new CentralTransport(options);
     this.#session = new Session(this.transport, { ...options, callTimeoutMs });
@@ -112,8 +116,9 @@ export class CentralClient implements AsyncDisposable {
   }
 
   /**
-   * The content from `rangeFrom` on, or from 0 where central does not do ranges: see `from`. Text from its first byte may come compressed; `chunks` are the
-   * content all the same. No deadline but silence.
+   * Gets the content from `rangeFrom` on, or from 0 where central does not support ranges: see `from`. Text
+   * asked for from its first byte may come compressed; `chunks` are decoded. The transfer has no deadline;
+   * only silence ends it.
    */
   async getBlob(
     sha256: Sha256,
@@ -132,7 +137,10 @@ export class CentralClient implements AsyncDisposable {
     return blobStream(await this.#session.accepted(call), rangeFrom, callName(call));
   }
 
-  /** Central checks the digest. No deadline but silence. Throws CONFLICT when the file changes meanwhile, and what opening it throws. */
+  /**
+   * Sends a blob; central checks the digest. The transfer has no deadline; only silence ends it. Throws
+   * CONFLICT when the file changes meanwhile, and what opening it throws.
+   */
   async putBlob(sha256: Sha256, source: BlobSource, signal: AbortSignal): Promise<void> {
     const { size, open } = blobUpload(source);
     const call: CentralCall = {
@@ -174,7 +182,10 @@ export class CentralClient implements AsyncDisposable {
     await (await this.#session.accepted(call)).body.dump();
   }
 
-  /** Statuses are answers, not errors; throws only where none came, or no token. */
+  /**
+   * Posts a batch and returns any status as an answer. Throws only if no answer came or no token could be
+   * had.
+   */
   async postRequestLogs(batch: RequestLogBatch, signal: AbortSignal): Promise<RequestLogPosted> {
     const call: CentralCall = {
       method: "POST",
@@ -242,7 +253,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** RFC 9110 §10.2.3: seconds or a date. */
+/** Parses Retry-After, seconds or a date (RFC 9110 §10.2.3). */
 export function parseRetryAfter(
   raw: string | string[] | undefined,
   nowMs: number,

@@ -1,6 +1,8 @@
-// One channel to central, from the upgrade to its end: JSON messages over a WebSocket, each checked, pings of our own that say whether the other side lives whatever TCP says.
+// One channel to central, from the upgrade to its end: JSON messages over a WebSocket, each checked, and
+// pings of our own that show whether the other side lives, whatever TCP says.
 //
-// Opened, `hello` goes out; `welcome` must come within its time. What we do not understand ends the channel with 1008 and the reason.
+// Once it is open, `hello` goes out; `welcome` must come within its time. A message that we do not understand
+// ends the channel with code 1008 and the reason.
 
 import type { IncomingMessage } from "node:http";
 import { WebSocket, type RawData } from "ws";
@@ -24,15 +26,16 @@ export type ChannelOptions = {
   readonly hello: Hello;
   readonly pingIntervalMs: number;
   readonly welcomeMs: number;
-  /** Ends the channel; an error as reason is told to the peer. */
+  /** Ends the channel; the peer is told the message of its reason. */
   readonly stop: AbortSignal;
 };
 
-/** May throw: the channel then ends with it. */
+/** Receives what comes on a channel. If a handler throws, the channel ends with that error. */
 export type ChannelHandlers = {
   /**
-   * `send` is good until the end; false: the peer does not read as fast as we write, the message was left out. `takesPositions`: central said so when it
-   * accepted the channel.
+   * `send` may be called until the channel ends; it returns false if the message was left out, because the
+   * peer does not read as fast as we write or the channel has ended. `takesPositions` says whether central
+   * takes positions, as told when it accepted the channel.
    */
   readonly welcome: (
     message: Extract<CentralMessage, { type: "welcome" }>,
@@ -44,7 +47,10 @@ export type ChannelHandlers = {
   ) => void;
 };
 
-/** `refused`: something on the way does not do WebSocket. `drained`: central asked for it. `stopped`: we did. */
+/**
+ * How a channel ended. `refused`: something on the way does not support WebSocket. `drained`: central asked
+ * us to leave. `stopped`: we ended it.
+ */
 export type ChannelEnd =
   | { readonly kind: "refused"; readonly status: number }
   | { readonly kind: "drained"; readonly reconnectAfterMs: number }
@@ -56,10 +62,10 @@ const bufferedBytesMax = 2 * messageBytesMax;
 const refusalBytesMax = 65_536;
 /** The time for the closing handshake, and for the body of a refusal. */
 const graceMs = 250;
-/** RFC 6455 §5.5: 125 bytes with the code. */
+/** The most bytes of a close reason; with its code a close frame may have 125 (RFC 6455 §5.5). */
 const reasonBytesMax = 120;
 
-/** Resolves when the socket is closed. Never rejects. */
+/** Opens a channel. Resolves when the socket is closed. Never rejects. */
 export async function runChannel(
   options: ChannelOptions,
   handlers: ChannelHandlers,
@@ -194,7 +200,10 @@ class Channel {
     this.#timers.push(setTimeout(() => this.#socket.terminate(), graceMs));
   }
 
-  /** Central refuses with its own words; whatever else answers is taken for something on the way that knows no WebSocket. */
+  /**
+   * Tells a refusal by central, which has central's error body, from any other answer, which is taken to come
+   * from something on the way that does not support WebSocket.
+   */
   #refused(response: IncomingMessage): void {
     const status = response.statusCode ?? 0;
     const chunks: Buffer[] = [];
@@ -219,7 +228,7 @@ class Channel {
   }
 }
 
-/** The message, or what is wrong with it. */
+/** Returns the message, or what is wrong with it. */
 function parse(data: RawData): CentralMessage | string {
   let raw: unknown;
   try {

@@ -1,4 +1,5 @@
-// The two ways of being in touch with central: over a channel, or by long polls where something on the way refuses it. Both bring entries to the follower and take receipts and reports along.
+// The two ways of being in touch with central: over a channel, or by long polls where something on the way
+// refuses channels. Both bring entries to the follower and carry receipts and reports to central.
 
 import { AccelError } from "../../core/faults.ts";
 import { every, sleep, orStopped } from "../../base/wait.ts";
@@ -25,7 +26,7 @@ export type ContactParts = {
   readonly report: () => Promise<Omit<Report, "instance_id" | "position">>;
   readonly counted: (batch: CountedBatch) => void;
   readonly answerDryRun: AnswerDryRun;
-  /** Central answered as it should. */
+  /** Called when central answered as it should. */
   readonly reached: () => void;
 };
 
@@ -113,7 +114,7 @@ function withoutPositions(send: Send): Send {
   };
 }
 
-/** A channel on which receipts stay unanswered is not what it seems. */
+/** Ends a channel on which receipts stay unanswered: it is not what it seems. */
 async function watchAcknowledgements(
   { outbox, telemetry, timings }: ContactParts,
   silent: (error: AccelError) => void,
@@ -141,7 +142,8 @@ export async function runLongPollContact(parts: ContactParts, stopped: AbortSign
       over.abort();
     }
   };
-  // Receipts name places in the journal: they go out only when central has judged that our history is the one it has.
+  // Receipts name places in the journal, so they go out only when central has judged that our history is its
+  // own.
   const judged = Promise.withResolvers<void>();
   const entries = async (): Promise<void> => {
     const head = await follower.fetchPage(0, stop);
@@ -154,7 +156,7 @@ export async function runLongPollContact(parts: ContactParts, stopped: AbortSign
       const before = follower.headSeq;
       await follower.fetchPage(timings.longPollMs, stop);
       const { longPollPauseMs: pauseMs } = timings;
-      // Something on the way answers without waiting: not as fast as it can, then.
+      // Something on the way answers without waiting; do not ask as fast as it answers.
       if (follower.headSeq === before && performance.now() - askedMs < pauseMs)
         await sleep(pauseMs, stop);
     }
@@ -181,7 +183,9 @@ export async function runLongPollContact(parts: ContactParts, stopped: AbortSign
   if (failure !== undefined) throw failure;
 }
 
-/** One at once, then regularly. A report that fails is left out: the next tells more. */
+/**
+ * Sends a report at once and then regularly. A report that fails is left out, for the next one tells more.
+ */
 async function runReports(
   { instanceId, follower, report, telemetry, timings }: ContactParts,
   tell: (report: Report) => Promise<void>,

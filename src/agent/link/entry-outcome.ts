@@ -1,4 +1,5 @@
-// One entry through its applier: tried again while central cannot be asked, a few times where a repetition may help, and in the end a receipt that says what became of it.
+// One entry through its applier: it is tried again while central cannot be asked, and a few times where a
+// repetition may help; in the end a receipt says what became of it.
 
 import { AccelError, codeOf, messageOf, type FaultCode } from "../../core/faults.ts";
 import { backoffMs, type Backoff } from "../../core/backoff.ts";
@@ -13,19 +14,19 @@ export type LaterOutcome = {
   readonly phase: "gone";
   readonly detail: Readonly<Record<string, unknown>>;
 };
-/** Both parts of an outcome, as they are by now. */
+/** Both parts of the outcome of a clear, as they are known by now. */
 export type AmendedOutcome = {
   readonly detail: Readonly<Record<string, unknown>>;
   readonly later: LaterOutcome;
 };
 
-/** The effect is durable before this is given. */
+/** What an applier made of an entry. The effect is durable before an applier returns this. */
 export type EntryOutcome = {
   readonly phase: "applied" | "failed" | "refused";
   readonly detail: Readonly<Record<string, unknown>>;
   /** Resolves when the bytes of a clear are deleted too. */
   readonly later?: Promise<LaterOutcome>;
-  /** Calls `tell` whenever more is known of a clear since `later`. */
+  /** Registers `tell`, to be called whenever more becomes known of a clear after `later`. */
   readonly onAmended?: (tell: (amended: AmendedOutcome) => void) => void;
 };
 
@@ -34,7 +35,10 @@ export const refused = (reason: string, code?: FaultCode): EntryOutcome => ({
   detail: { reason, ...(code === undefined ? {} : { code }) },
 });
 
-/** Turns faults of what was asked for into refusals with their reason. Everything else is the caller's to retry or report. */
+/**
+ * Runs `action` and turns faults with one of these codes into refusals with their reason. Any other fault
+ * passes through, for the caller to retry or report.
+ */
 export async function refusing(
   codes: readonly FaultCode[],
   action: () => Promise<EntryOutcome>,
@@ -49,8 +53,9 @@ export async function refusing(
 }
 
 /**
- * Each makes the effect durable, under the entry's own identity: called again with the same entry it gives the same outcome. Throws what is retried or
- * receipted as failed; what it throws when `stop` has aborted is told to nobody, and nothing has changed then.
+ * One function for each kind of entry. It makes the effect durable under the entry's own identity: called
+ * again with the same entry, it gives the same outcome. What it throws is retried or receipted as failed.
+ * What it throws once `stop` has aborted is told to nobody, and nothing has changed then.
  */
 export type Appliers = {
   readonly [K in KnownEntry["kind"]]: (
@@ -59,7 +64,11 @@ export type Appliers = {
   ) => Promise<EntryOutcome>;
 };
 
-/** `later`: the receipt of the second part; undefined where it failed, told by `onLate`. `onAmended`: both receipts anew, each time. */
+/**
+ * An entry that has a receipt. `later` resolves with the receipt of the second part, or with undefined if
+ * that failed, which `onLate` was told. `onAmended` registers a function that is given both receipts anew,
+ * each time.
+ */
 export type Settled = {
   readonly receipt: Receipt;
   readonly later?: Promise<Receipt | undefined>;
@@ -71,7 +80,7 @@ export type SettleOptions = {
   readonly signals: JobSignals;
   readonly backoff: Backoff;
   readonly random: () => number;
-  /** Told before each wait for another try. */
+  /** Called before each wait for another try. */
   readonly onWait: (error: unknown) => void;
   readonly onLate: (error: unknown) => void;
 };
@@ -83,7 +92,9 @@ export type SettleOptions = {
 const triesMax = 5;
 const reasonCharsMax = 1_000;
 
-/** `stopped`: there was no outcome before. Never rejects. */
+/**
+ * Applies an entry until there is an outcome. `stopped`: it was stopped before there was one. Never rejects.
+ */
 export async function settleEntry(
   entry: KnownEntry,
   options: SettleOptions,
@@ -151,14 +162,15 @@ export function refusedReceipt(seq: number, reason: string): Receipt {
 }
 
 /**
- * Whether it ends, if it can, when a later entry takes its place: an activation may download for hours, and what it has of the files stays for the
- * next one. The others are short, or what comes later builds on them, as a delta does on the set before.
+ * Whether the entry ends early when a later one takes its place. An activation does: it may download for
+ * hours, and the files that it has fetched stay for the next one. The others are short, or later entries
+ * build on them, as a delta builds on the set before it.
  */
 function endsEarly({ kind }: KnownEntry): boolean {
   return kind === "viewset.activated";
 }
 
-/** It says nothing about the entry: what it waited for was broken off. */
+/** Whether the error says nothing about the entry but that its wait was broken off. */
 function isOfEnding(error: unknown, { reason }: AbortSignal): boolean {
   return (
     error === reason ||
@@ -184,6 +196,6 @@ function clip(text: string): string {
 }
 
 export function applierOf({ kind }: KnownEntry, appliers: Appliers) {
-  // Each takes the entries of its own kind, which no type can say of a union.
+  // Each applier takes the entries of its own kind, which no type can say of a union.
   return appliers[kind] as (entry: KnownEntry, stop: AbortSignal) => Promise<EntryOutcome>;
 }

@@ -1,6 +1,8 @@
-// Entries in their lanes, from taken to written down: applier, then receipt and cursor in one transaction, then the second part of a clear.
+// Takes entries through their lanes: first the applier, then receipt and cursor in one transaction, then the
+// second part of a clear.
 //
-// Two parts (`unfinished` in the ledger) outlive a restart: a clear whose `gone` was not recorded, and an import that a snapshot told of. They are applied again at the start.
+// Two kinds of entries (`unfinished` in the ledger) outlive a restart and are applied again at the start: a
+// clear whose `gone` was not recorded, and an import that a snapshot told of.
 
 import { chainStart } from "../../core/journal/journal-chain.ts";
 import { retry } from "../../base/wait.ts";
@@ -26,7 +28,7 @@ export type EntryRunnerDeps = {
   readonly random: () => number;
   readonly now: () => Date;
   readonly stop: AbortSignal;
-  /** An entry is done and written down. */
+  /** Called when an entry is done and written down. */
   readonly onSettled: () => void;
   readonly onReceipt: () => void;
 };
@@ -42,17 +44,17 @@ export class EntryRunner {
     this.#resume();
   }
 
-  /** Entries that are taken and not done. */
+  /** The number of entries that are taken and not done. */
   get size(): number {
     return this.#lanes.size;
   }
 
-  /** The first of them, in the order of the journal. */
+  /** Returns the first entry that is not done, in the order of the journal. */
   oldest(): Unfinished | undefined {
     return this.#lanes.oldest();
   }
 
-  /** Changes with each snapshot. */
+  /** An object that is another one after each snapshot. */
   get generation(): object {
     return this.#lanes;
   }
@@ -92,13 +94,16 @@ export class EntryRunner {
     this.#resume();
   }
 
-  /** Afterwards nothing is written any more, whatever still comes. */
+  /** Stops the lanes; afterwards nothing is written any more, whatever still ends. */
   async close(waitMs: number): Promise<void> {
     await this.abandon(waitMs);
     this.#closed = true;
   }
 
-  /** A receipt goes out when its entry has left the lanes: the position beside it must not call it unfinished. */
+  /**
+   * Sends a receipt only when its entry has left the lanes, for the position beside it must not call the
+   * entry unfinished.
+   */
   #newLanes(): Lanes {
     const { onReceipt, onSettled, now } = this.#deps;
     const settled = (): void => {
@@ -157,7 +162,10 @@ export class EntryRunner {
     onAmended?.((receipts) => void this.#amend(receipts, lanes));
   }
 
-  /** Both receipts of a clear anew: what it blocks is known when the fetches that were under way have ended. Never rejects. */
+  /**
+   * Writes both receipts of a clear anew: what it blocked is known only when the fetches that were under way
+   * have ended. Never rejects.
+   */
   async #amend(receipts: readonly Receipt[], lanes: Lanes): Promise<void> {
     const { ledger, telemetry, stop, onReceipt } = this.#deps;
     try {
@@ -192,7 +200,7 @@ export class EntryRunner {
     });
   }
 
-  /** Asked again, and there was nothing left to delete. */
+  /** Forgets an unfinished clear that had nothing left to delete when it was applied again. */
   async #release(seq: number, stop: AbortSignal): Promise<void> {
     await this.#write(stop, () => this.#deps.ledger.finish(seq, undefined));
   }

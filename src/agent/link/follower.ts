@@ -1,8 +1,10 @@
-// Follows central's journal: takes items from channel and poll alike, hands them to the lanes, and starts anew from a snapshot where our history is not central's.
+// Follows central's journal: takes items from channel and poll alike, hands them to the lanes, and starts
+// again from a snapshot where our history is not central's.
 //
 //   received   in memory: the last item that was taken; at a start, the cursor
 //   cursor     in agent.db: everything up to it is done
-// What lies between is in the lanes; a crash loses only that memory, since central sends again everything behind the cursor.
+// What lies between is in the lanes or done; a crash loses only that memory, since central sends everything
+// after the cursor again.
 
 import { AccelError, codeOf } from "../../core/faults.ts";
 import { retry } from "../../base/wait.ts";
@@ -17,7 +19,7 @@ import { EntryRunner, type EntryRunnerDeps } from "./entry-runner.ts";
 import type { EntryReceipt, KeptEntry } from "./ledger.ts";
 import { isBetweenUs } from "./refusal.ts";
 
-/** Entries taken and not done; beyond, nothing more is taken. 2,000 of up to 16 KiB: 32 MiB. */
+/** The most entries that are taken and not done; no more are taken then. 2,000 of up to 16 KiB are 32 MiB. */
 const pendingMax = 2_000;
 const pendingLow = 1_000;
 
@@ -26,21 +28,24 @@ export type FollowerDeps = Omit<EntryRunnerDeps, "onSettled"> & {
     getJournal(query: JournalQuery, signal: AbortSignal): Promise<JournalPage>;
     getSnapshot(signal: AbortSignal): Promise<Snapshot>;
   };
-  /** Makes the whole state durable and in force; called again after a crash. What it gives goes into the receipt. */
+  /**
+   * Makes the whole state durable and in force; called again after a crash. What it returns goes into the
+   * receipt.
+   */
   readonly applySnapshot: (
     snapshot: Snapshot,
     stop: AbortSignal,
   ) => Promise<
     Readonly<Record<string, unknown>> & {
       readonly cleared: readonly string[];
-      /** Receipted each by itself, beside the snapshot. */
+      /** Receipts of single entries, sent beside the snapshot's own. */
       readonly entries?: readonly EntryReceipt[];
     }
   >;
   readonly onHeadApplied: () => void;
-  /** A request failed that no caller waits for; it is tried again. */
+  /** Called when a request failed that no caller waits for; it is tried again. */
   readonly onFailure: (error: unknown) => void;
-  /** Our position is about to change by a snapshot: a channel must say hello again. */
+  /** Called when a snapshot is about to change our position: a channel must say hello again. */
   readonly onResync: () => void;
 };
 
@@ -53,7 +58,7 @@ export class Follower {
   #headToldAt: Date | undefined;
   /** The head that is still to be applied before what is stored counts as confirmed. */
   #confirmSeq: number | undefined;
-  /** Items came that could not be taken. */
+  /** Whether items came that could not be taken and are still to be fetched. */
   #missed = false;
   #resyncing: Promise<void> | undefined;
   #catchingUp: Promise<void> | undefined;
@@ -71,7 +76,7 @@ export class Follower {
     return this.#headSeq;
   }
 
-  /** Central's head as it was told, and when; undefined: not since this start. */
+  /** Central's head as told last, and when; undefined if it was not told since this start. */
   get headTold(): { readonly seq: number; readonly at: string } | undefined {
     if (this.#headToldAt === undefined) return undefined;
     return { seq: this.#headSeq, at: this.#headToldAt.toISOString() };
@@ -99,14 +104,16 @@ export class Follower {
     if (this.#deps.ledger.position.epoch === null) await this.resync("there is no state yet");
   }
 
-  /** A new contact told the head: everything up to it is to be applied before `onHeadApplied`. */
+  /**
+   * Notes the head that a new contact told: `onHeadApplied` is called once everything up to it is applied.
+   */
   confirmAt(headSeq: number): void {
     this.#noteHead(headSeq);
     this.#confirmSeq = headSeq;
     this.#advanced();
   }
 
-  /** Items from the channel. What cannot be taken now is fetched. */
+  /** Takes items from the channel. What cannot be taken now is fetched later. */
   offer(items: readonly JournalItem[]): void {
     if (this.#resyncing !== undefined || this.#closed) return;
     const verdict = this.#take(items);
@@ -114,7 +121,10 @@ export class Follower {
     else if (verdict !== "all") this.#fetchMissed();
   }
 
-  /** Fetches until the head is reached; one at a time. Throws what the request throws. */
+  /**
+   * Fetches pages until the head is reached; callers at the same time share one run. Throws what the request
+   * throws.
+   */
   async catchUp(): Promise<void> {
     this.#catchingUp ??= this.#fetchAll().finally(() => {
       this.#catchingUp = undefined;
@@ -122,7 +132,10 @@ export class Follower {
     return this.#catchingUp;
   }
 
-  /** One page, long-polled for `waitMs`; the head that it told. `not-asked`: nothing can be asked now. Throws what the request throws. */
+  /**
+   * Fetches one page, long-polled for `waitMs`, and returns the head that it told. `not-asked`: nothing can
+   * be asked now. Throws what the request throws.
+   */
   async fetchPage(waitMs: number, stop: AbortSignal): Promise<number | "not-asked"> {
     await this.#resyncing;
     const { epoch } = this.#deps.ledger.position;
@@ -135,7 +148,7 @@ export class Follower {
     const { generation } = this.#runner;
     this.#missed = false;
     const page = await this.#deps.central.getJournal({ after, epoch, chain, waitMs }, stop);
-    // A snapshot came between question and answer.
+    // A snapshot came between the question and its answer.
     if (this.#resyncing !== undefined || generation !== this.#runner.generation || this.#closed)
       return page.head_seq;
     if (page.resync || page.epoch !== epoch) {
@@ -159,7 +172,7 @@ export class Follower {
     return this.#resyncing;
   }
 
-  /** Afterwards nothing is written any more. Waits for what runs, at most so long. */
+  /** Stops the entries and waits for them, at most `waitMs`. Afterwards nothing is written any more. */
   async close(waitMs: number): Promise<void> {
     this.#closed = true;
     await this.#runner.close(waitMs);
@@ -179,7 +192,8 @@ export class Follower {
     const { ledger, onReceipt } = this.#deps;
     const plan = planIntake(this.#received, items, pendingMax - this.#runner.size);
     for (const step of plan.steps) {
-      // Step by step, so that what was handed to the lanes is not taken again when a write fails between.
+      // `#received` moves step by step, so that what was handed to the lanes is not taken again when a write
+      // fails in between.
       if (step.kind === "skip") {
         ledger.skip(step.fromSeq, step.toSeq, step.chain);
         this.#received = { seq: step.toSeq, chain: step.chain };
@@ -252,7 +266,7 @@ export class Follower {
       detail: { snapshot: true, ...outcome },
       took_ms: Math.round(performance.now() - beganMs),
     };
-    // Entries count from 1: at 0 there is nothing to prove.
+    // Entries count from 1: a snapshot at 0 has no entry to receipt.
     const proof = seq === 0 ? undefined : receipt;
     const imports = importsOf(snapshot);
     ledger.restart({ epoch, seq, chain, receipt: proof, entries, imports });
@@ -273,7 +287,8 @@ function importsOf({ imports }: Snapshot): readonly KeptEntry[] {
   }));
 }
 
-// What to do with items of the journal, from whichever path they came: pure. Channel and poll may bring the same item twice; each is taken once, in order, if its digest continues ours.
+// Decides what to do with items of the journal, from whichever path they came; pure. Channel and poll may
+// bring the same item twice; each is taken once, in order, if its digest continues ours.
 
 /** The last item that was taken and the chain digest there. */
 type Mark = { readonly seq: number; readonly chain: string };
@@ -289,11 +304,14 @@ type IntakeStep =
 
 export type IntakePlan = {
   readonly steps: readonly IntakeStep[];
-  /** Why it stopped: `gap`: items between ours and the next are missing; `mismatch`: another history; `full`: no room for more now. */
+  /**
+   * Why it stopped. `gap`: items between ours and the next are missing. `mismatch`: the history is another.
+   * `full`: there is no room for more now.
+   */
   readonly verdict: "all" | "gap" | "mismatch" | "full";
 };
 
-/** `room`: how many entries may be taken. */
+/** Plans the steps for these items; at most `room` entries are taken. */
 export function planIntake(
   received: Mark,
   items: readonly JournalItem[],
@@ -309,11 +327,12 @@ export function planIntake(
     if (toSeq <= mark.seq) continue;
     if (fromSeq > mark.seq + 1) return end("gap");
     if ("superseded" in item) {
-      // Its digest cannot be computed without the bodies; the next entry's is computed from it.
+      // The digest of a superseded range cannot be computed without the bodies; that of the next entry is
+      // computed from it.
       steps.push({ kind: "skip", fromSeq: mark.seq + 1, toSeq, chain: item.chain });
     } else {
       const { seq, kind, at, body } = item;
-      // It was parsed from JSON.
+      // The body was parsed from JSON.
       const digest = bodyDigest(body as Json);
       if (nextChain(mark.chain, { seq, kind, at, bodyDigest: digest }) !== item.chain)
         return end("mismatch");

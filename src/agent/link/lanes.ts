@@ -1,14 +1,17 @@
 // Order where it matters, concurrency where it does not: entries of one lane run one after another, lanes run side by side, so that a clear or a mark never waits behind a download.
 //
-// The one order across lanes: nothing overtakes an earlier `domains.changed`, since what an entry concerns depends on what is linked. Jobs are added in the order of the journal.
+// One order holds across lanes: nothing overtakes an earlier `domains.changed`, since what an entry concerns
+// depends on what is linked. Jobs are added in the order of the journal.
 
 import { sleep } from "../../base/wait.ts";
 import { domainsLane } from "../../wire/journal.ts";
 
 export type JobSignals = {
-  /** Leave without a result: stopped, or a snapshot takes the place of everything. */
+  /**
+   * Tells the job to leave without a result: the agent stops, or a snapshot takes the place of everything.
+   */
   readonly stop: AbortSignal;
-  /** A later entry of this lane carries the state in place of this one; its seq is the reason. */
+  /** Aborts when a later entry of this lane carries the state in place of this one; the reason is its seq. */
   readonly superseded: AbortSignal;
 };
 
@@ -16,9 +19,9 @@ export type Job = {
   readonly seq: number;
   readonly kind: string;
   readonly lane: string;
-  /** A later job of the same kind in the lane makes this one needless. */
+  /** Whether a later job of the same kind in the lane makes this one needless. */
   readonly isState: boolean;
-  /** Must not reject and must end soon after `stop`. */
+  /** Does the work. It must not reject and must end soon after `stop`. */
   readonly run: (signals: JobSignals) => Promise<void>;
 };
 
@@ -30,7 +33,7 @@ type Pending = {
   readonly since: Date;
 };
 
-/** `still-running`: something did not end in the time that it had. */
+/** `still-running`: a job did not end in its time. */
 export type Abandoned = "ended" | "still-running";
 
 export class Lanes {
@@ -41,7 +44,7 @@ export class Lanes {
   readonly #now: () => Date;
   #domains: Promise<void> = Promise.resolve();
 
-  /** `settled` is told after each job that was not abandoned. */
+  /** `settled` is called after each job that was not abandoned. */
   constructor(settled: () => void, now: () => Date) {
     this.#settled = settled;
     this.#now = now;
@@ -51,7 +54,7 @@ export class Lanes {
     return this.#pending.size;
   }
 
-  /** The first in the journal, whether it runs or waits. `since`: when it was added. */
+  /** Returns the job that is first in the journal, whether it runs or waits. `since` is when it was added. */
   oldest(): Unfinished | undefined {
     const [oldest] = this.#pending; // They are added in the order of the journal.
     return oldest && { seq: oldest.job.seq, kind: oldest.job.kind, since: oldest.since };
@@ -86,7 +89,8 @@ export class Lanes {
   }
 
   /**
-   * Whether something up to `seq` is still to be done that decides what may be served. An import is not: it reads the host's files and changes nothing here.
+   * Whether a job up to `seq` that decides what may be served is still to be done. An import does not decide
+   * that: it reads the host's files and changes nothing here.
    */
   holdsBack(seq: number): boolean {
     return [...this.#pending].some(({ job }) => job.seq <= seq && job.kind !== "viewset.import");

@@ -1,13 +1,15 @@
-// The books of the journal in agent.db: how far it is applied, what is done above that, which receipts central still lacks, what has a second part to come.
+// The books of the journal in agent.db: how far it is applied, what is done above that, which receipts
+// central still lacks, which entries have a second part to come.
 //
 //   meta: epoch, cursor, chain    everything up to `cursor` is done; `chain` is the digest there; no epoch: no history, a snapshot is due
 //   done(seq, from_seq, chain)    done above the cursor: from_seq to seq (one entry, or a superseded range)
 //   receipt(id, seq, phase, …)    in the order they came about, until acknowledged
-//                                 one with a `correction` in its detail takes the place of those of its entry with a lower one, or none
+//                                 one with a `correction` in its detail replaces those of its entry with a lower `correction` or none
 //   unfinished(seq, entry)        a clear whose `gone` is to come, or an import of a snapshot: applied again at the next start
 //
-// The effect of an entry is durable before `commit`; then receipt, cursor and the rest are one transaction. So a crash repeats an entry, never loses or receipts it early.
-// The cursor is the contiguous prefix: it moves over `done` rows as soon as they touch it.
+// The effect of an entry is durable before `commit`; then receipt, cursor and the rest are one transaction.
+// So a crash may repeat an entry, but never loses it or receipts it early. The cursor is the contiguous
+// prefix: it moves over `done` rows as soon as they touch it.
 
 import { chainStart } from "../../core/journal/journal-chain.ts";
 import type { Sqlite } from "../../base/sqlite.ts";
@@ -73,7 +75,7 @@ export class Ledger {
     return this.#position;
   }
 
-  /** The newest clear that is applied; 0: none since the last snapshot. */
+  /** The seq of the newest clear that is applied; 0 if none was since the last snapshot. */
   get lastClearSeq(): number {
     return Number(this.#sql.meta.get("last_clear_seq")?.value ?? 0);
   }
@@ -92,12 +94,15 @@ export class Ledger {
     });
   }
 
-  /** Entries that later ones replaced: nothing to do, nothing to receipt. */
+  /** Marks entries as done that later ones replaced: there is nothing to do and nothing to receipt. */
   skip(fromSeq: number, toSeq: number, chain: string): void {
     this.#transact(() => this.#markDone(fromSeq, toSeq, chain));
   }
 
-  /** The second part of an entry. False, and nothing done, when it is no longer awaited (a snapshot came between). */
+  /**
+   * Records the second part of an entry. Returns false, and does nothing, when it is no longer awaited
+   * because a snapshot came between.
+   */
   finish(seq: number, receipt: Receipt | undefined): boolean {
     return this.#transact(() => {
       if (this.#sql.release.run(seq).changes === 0) return false;
@@ -111,7 +116,10 @@ export class Ledger {
     return this.#sql.unfinished.all().map(({ entry }) => JSON.parse(entry) as KeptEntry);
   }
 
-  /** The state of the snapshot is durable: begin at its position. Receipts of before speak of another history or are covered by this one. */
+  /**
+   * Begins at the position of a snapshot whose state is durable. Earlier receipts are dropped: they belong to
+   * another history or are covered by the snapshot's receipt.
+   */
   restart({ epoch, seq, chain, receipt, entries = [], imports }: SnapshotCommit): void {
     this.#transact(() => {
       this.#erase();
@@ -178,7 +186,7 @@ export class Ledger {
     });
   }
 
-  /** The cached position follows the file also when the commit fails. */
+  /** Runs one transaction. The cached position is read again even when the commit fails. */
   #transact<T>(action: () => T): T {
     try {
       return this.#db.transaction(action).immediate();
@@ -223,7 +231,10 @@ export class Ledger {
     this.#addReceipt({ seq, phase, detail: { ...detail, correction }, took_ms: 0 });
   }
 
-  /** Central keeps what has the highest number, which outlives every history. */
+  /**
+   * Returns the next number of a correction. Central keeps the correction with the highest number, so the
+   * counter outlives every history.
+   */
   #nextCorrection(): number {
     const correction = Number(this.#sql.meta.get("corrections")?.value ?? 0) + 1;
     this.#sql.setMeta.run("corrections", String(correction));

@@ -1,4 +1,4 @@
-// What the link shows of itself: status, metrics, health warnings, log lines. Decides nothing.
+// What the link shows of itself: status, metrics, health warnings, log lines. It decides nothing.
 
 import { codeOf, FAULTS, messageOf, type FaultCode } from "../../core/faults.ts";
 import type { Health, Severity } from "../../base/health.ts";
@@ -64,7 +64,7 @@ export const linkMetrics = {
   },
 } as const;
 
-/** A loss of contact is news at once and a warning when it lasts. */
+/** A loss of contact is reported as information at once and as a warning when it lasts this long. */
 const lossIsWarningMs = 30_000;
 
 export class LinkTelemetry {
@@ -75,7 +75,7 @@ export class LinkTelemetry {
   #state: LinkState = "disconnected";
   #since: string;
   #lastError: LinkFault | undefined;
-  /** Code of the loss that is going on and when it began, monotonic. */
+  /** The code of the loss that is going on, and when it began by the monotonic clock. */
   #loss: { readonly code: FaultCode; readonly beganMs: number } | undefined;
   readonly #waiting = new Set<number>();
   #channels = 0;
@@ -91,7 +91,7 @@ export class LinkTelemetry {
     this.#now = options.now;
     this.#metrics = createMetrics(linkMetrics, options.registry);
     this.#since = options.now().toISOString();
-    this.#metrics.accel_agent_journal_head_seq.remove(); // Not known is not 0.
+    this.#metrics.accel_agent_journal_head_seq.remove(); // Absent until known: 0 would be a claim.
   }
 
   get state(): LinkState {
@@ -118,7 +118,7 @@ export class LinkTelemetry {
     this.#log.info({ state }, "link to central");
   }
 
-  /** Central answered as it should. */
+  /** Notes that central answered as it should. */
   reached(): void {
     if (this.#lastError?.over_at === null)
       this.#lastError = { ...this.#lastError, over_at: this.#now().toISOString() };
@@ -162,7 +162,7 @@ export class LinkTelemetry {
     this.#log.warn({ seq, kind }, reason);
   }
 
-  /** An entry failed and is tried again. */
+  /** Notes that an entry failed and is tried again. */
   waiting(entry: KnownEntry, error: unknown): void {
     const text = `entry ${entry.seq} (${laneOf(entry)}) waits for another try: ${messageOf(error)}`;
     const { hint } = FAULTS[codeOf(error)];
@@ -171,12 +171,12 @@ export class LinkTelemetry {
     this.#log.debug({ seq: entry.seq, kind: entry.kind, code: codeOf(error) }, text);
   }
 
-  /** The second part of a clear failed: it is asked for again at the next start. */
+  /** Notes that the second part of a clear failed; the clear is applied again at the next start. */
   late({ seq, kind }: KnownEntry, error: unknown): void {
     this.#log.warn({ seq, kind, code: codeOf(error) }, `not finished: ${messageOf(error)}`);
   }
 
-  /** Entries that were under way are left, a snapshot takes their place. */
+  /** Notes that a snapshot takes the place of the entries that were under way. */
   resync(reason: string): void {
     this.#log.warn({ reason }, "taking a snapshot from central");
     for (const seq of this.#waiting) this.#health.settle("entry_waiting", String(seq));

@@ -7,15 +7,15 @@ export type LinkTimings = {
   readonly pingIntervalMs: number;
   /** The time from the upgrade to `welcome`. */
   readonly welcomeMs: number;
-  /** A receipt that is unanswered for so long shows a dead channel. */
+  /** A receipt that is unanswered for this long shows a dead channel. */
   readonly ackMs: number;
-  /** A channel that lived so long was a good one: the next waits start small again. */
+  /** A contact that lasted this long was a good one: the next waits start small again. */
   readonly stableMs: number;
   readonly pollPeriodMs: number;
   readonly longPollMs: number;
-  /** Between two long polls that were answered at once with nothing. */
+  /** The pause between two long polls that were answered at once with nothing. */
   readonly longPollPauseMs: number;
-  /** Where a proxy refused the channel, it is tried again after so long. */
+  /** The time after which a channel that a proxy refused is tried again. */
   readonly upgradeRetryMs: number;
   readonly reportIntervalMs: number;
   /** The time that entries under way have to stop before a snapshot. */

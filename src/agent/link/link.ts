@@ -1,8 +1,9 @@
-// The agent's link to central: keeps a channel, polls beside it, follows the journal, returns receipts and reports. Central being away changes nothing but what is new.
+// The agent's link to central: it keeps a channel, polls beside it, follows the journal, and returns receipts
+// and reports. While central is away, only news is missing.
 //
-//   connect   token → history (snapshot where ours is not central's) → channel; a proxy without WebSocket: long poll instead
+//   connect   token → history (a snapshot where ours is not central's) → channel, or long polls behind a proxy without WebSocket
 //   poll      every 60 s ± 20 %, whatever the channel does
-// Both feed one Follower. Receipts go over the channel while there is one, else with the poll.
+// Both feed one Follower. Receipts go over the channel while there is one, otherwise with the poll.
 
 import { createHash } from "node:crypto";
 import { AccelError, codeOf } from "../../core/faults.ts";
@@ -22,7 +23,7 @@ import { linkTimings, type LinkTimings } from "./link-timings.ts";
 import { ReceiptOutbox } from "./outbox.ts";
 import type { AgentToken } from "./session.ts";
 
-/** Central says after how long to come back; not after longer than this. */
+/** The longest time for which a drained channel stays away; central says how long. */
 const drainMsMax = 600_000;
 
 export type LinkOptions = Instruments & {
@@ -36,12 +37,18 @@ export type LinkOptions = Instruments & {
   readonly db: AgentDb;
   readonly appliers: Appliers;
   readonly applySnapshot: FollowerDeps["applySnapshot"];
-  /** Everything up to the head that was known at this contact is applied: no clear was missed. Called at each new contact. Must not throw. */
+  /**
+   * Called for each new contact when everything up to the head that it told is applied, so that no clear was
+   * missed. Must not throw.
+   */
   readonly onHeadApplied: () => void;
-  /** Central says that this deployment site is deleted: stop serving, durably. Called again when it is said again. */
+  /**
+   * Called when central says that this deployment site is deleted: stops serving, durably. Called again when
+   * it is said again.
+   */
   readonly siteDeleted: () => Promise<void>;
   readonly report: () => Promise<Omit<Report, "instance_id" | "position">>;
-  /** Central has stored these counts of a report. Must not throw. */
+  /** Called when central has stored these counts of a report. Must not throw. */
   readonly counted: (batch: CountedBatch) => void;
   /** Answers what a clear would hit; nothing changes. */
   readonly answerDryRun: AnswerDryRun;
@@ -151,12 +158,12 @@ export class Link implements AsyncDisposable {
     };
   }
 
-  /** Best effort: nothing is kept for a channel that is not there. */
+  /** Sends the progress of an import if there is a channel; otherwise it is dropped. */
   progress(progress: RunningImport): void {
     this.#send?.({ type: "progress", ...progress });
   }
 
-  /** Corrections were written: they go out now, not with the next receipt. */
+  /** Sends the corrections that were just written now, not with the next receipt. */
   corrected(): void {
     this.#outbox.recorded();
   }
@@ -171,7 +178,10 @@ export class Link implements AsyncDisposable {
     }
   }
 
-  /** One try, as long as it lasts; then how long to wait at least before the next. Never rejects. */
+  /**
+   * Keeps one contact as long as it lasts. Returns the least time in milliseconds before the next try. Never
+   * rejects.
+   */
   async #contact(): Promise<number> {
     try {
       const token = await this.#begin();
@@ -191,14 +201,14 @@ export class Link implements AsyncDisposable {
     return 0;
   }
 
-  /** Token and history, before anything else is asked. */
+  /** Gets the token and settles the history, before anything else is asked. */
   async #begin(): Promise<AgentToken | "stopped"> {
     const { client, db } = this.#options;
     const token = await orStopped(client.token(), this.#stop);
     if (token === undefined) return "stopped";
     const site = db.get("deployment_site_id");
     if (site !== token.deploymentSiteId) {
-      // The settings name another deployment site than before: its journal is another.
+      // The settings name another deployment site than before, with another journal.
       if (site !== undefined) db.ledger.forget();
       db.put({ deployment_site_id: token.deploymentSiteId });
     }
@@ -231,7 +241,7 @@ export class Link implements AsyncDisposable {
     }
   }
 
-  /** Beside the channel. Never rejects. */
+  /** Polls once, beside the channel. Never rejects. */
   async #poll(): Promise<void> {
     try {
       if ((await this.#begin()) === "stopped") return;
@@ -266,17 +276,18 @@ export class Link implements AsyncDisposable {
     if (codeOf(error) !== "SITE_DELETED" || this.#deleted) return;
     this.#deleted = true;
     try {
-      // Should the site ever be there again, nothing of before counts.
+      // Should the site ever exist again, nothing from before counts.
       this.#options.db.ledger.forget();
       await this.#options.siteDeleted();
     } catch (failure) {
-      this.#deleted = false; // Said again, it is tried again.
+      this.#deleted = false; // Tried again when central says it again.
       this.#telemetry.defect(failure);
     }
   }
 }
 
-// The independent poll: beside the channel, whether that is up or not, so that one that is wedged hides nothing. Spread over the fleet by name, so that agents that were started together do not ask together.
+// The independent poll runs whether the channel is up or not, so that a wedged channel hides nothing. Its
+// phase depends on the name, so that agents that were started together do not ask together.
 
 const pollSpread = 0.2;
 

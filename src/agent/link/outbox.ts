@@ -1,7 +1,9 @@
-// Receipts on their way to central: told over whichever path there is, again on each new one, until acknowledged; then forgotten.
+// Receipts on their way to central: each is sent over whichever path there is, and again on each new one,
+// until it is acknowledged; then it is forgotten.
 //
-// On a channel each is sent once, in order, at most `inFlightMax` unanswered; of one {seq, phase} only one at a time, so that an acknowledgement says which is meant.
-// One that stays unanswered shows a channel that is not what it seems: `oldestWaitMs` lets its owner end it.
+// On a channel each is sent once, in order, with at most `inFlightMax` unanswered. Of one {seq, phase} only
+// one is under way at a time, so that an acknowledgement says which one is meant. A receipt that stays
+// unanswered shows a dead channel: `oldestWaitMs` lets its owner end it.
 
 import { Mutex } from "../../base/mutex.ts";
 import type { Receipt } from "../../wire/receipt.ts";
@@ -19,7 +21,7 @@ export class ReceiptOutbox {
   readonly #posting = new Mutex();
   #send: ((receipt: Receipt) => void) | undefined;
   #lastSentId = 0;
-  /** Acknowledged and not yet deleted: those that arrive together cost one commit. */
+  /** Receipts that are acknowledged and not yet deleted; those that arrive together cost one commit. */
   #acknowledged: number[] = [];
   #change = Promise.withResolvers<void>();
 
@@ -27,7 +29,7 @@ export class ReceiptOutbox {
     this.#ledger = ledger;
   }
 
-  /** A channel is up. Detached by disposing. */
+  /** Sends over a channel that is up, until disposed. */
   attach(send: (receipt: Receipt) => void): Disposable {
     this.#begin(send);
     this.#pump();
@@ -38,7 +40,7 @@ export class ReceiptOutbox {
     };
   }
 
-  /** The ledger has another receipt. */
+  /** Notes that the ledger has another receipt. */
   recorded(): void {
     this.#pump();
     this.#change.resolve();
@@ -59,13 +61,15 @@ export class ReceiptOutbox {
     this.#pump();
   }
 
-  /** How long the oldest receipt on the channel is unanswered. */
+  /** Returns how long the oldest receipt on the channel has been unanswered; 0 if there is none. */
   oldestWaitMs(): number {
     const [oldest] = this.#inFlight.values();
     return oldest === undefined ? 0 : performance.now() - oldest.sentAtMs;
   }
 
-  /** Everything by requests, in batches. Throws what `post` throws; what was not acknowledged stays. */
+  /**
+   * Sends all receipts by requests, in batches. Throws what `post` throws; what was not acknowledged stays.
+   */
   async flush(post: (batch: readonly Receipt[]) => Promise<readonly ReceiptAck[]>): Promise<void> {
     await this.#posting.run(async () => {
       for (;;) {
@@ -85,7 +89,8 @@ export class ReceiptOutbox {
     try {
       this.#ledger.acknowledge(ids);
     } catch {
-      // A full disk, or closed meanwhile: they are told again on the next channel, which harms nothing.
+      // The disk is full, or the database was closed: they are sent again on the next channel, which does no
+      // harm.
     }
   }
 
@@ -110,7 +115,7 @@ function keyOf({ seq, phase }: ReceiptAck): string {
   return `${seq} ${phase}`;
 }
 
-/** The first of each key: the others wait for its acknowledgement. */
+/** Returns the first receipt of each key; the others wait for its acknowledgement. */
 function distinct(rows: readonly StoredReceipt[]): ReadonlyMap<string, StoredReceipt> {
   const batch = new Map<string, StoredReceipt>();
   for (const row of rows) if (!batch.has(keyOf(row.receipt))) batch.set(keyOf(row.receipt), row);

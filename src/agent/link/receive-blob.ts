@@ -1,15 +1,16 @@
-// A blob from central into a sink that holds what has arrived: continued where it breaks off, as long as it gets on.
+// Receives a blob from central into a sink that holds what has arrived. A transfer that breaks off is
+// continued as long as it makes progress.
 
 import { AccelError, codeOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { GetBlob } from "./central-client.ts";
 
 export type BlobSink = {
-  /** How many bytes it holds. */
+  /** The number of bytes that it holds. */
   readonly at: number;
-  /** Bytes that follow those. */
+  /** Appends bytes to those. */
   add(chunk: Uint8Array): Promise<void> | void;
-  /** It holds nothing any more. */
+  /** Drops everything it holds. */
   clear(): Promise<void> | void;
 };
 
@@ -18,13 +19,13 @@ export type WantedContent = {
   /** The name of the blob for messages, such as `bot set` or `the certificates`. */
   readonly what: string;
   readonly bytesMax: number;
-  /** Worth compressing on the way. */
+  /** Whether it is worth compressing on the way. */
   readonly isText: boolean;
 };
 
 /**
- * Resolves when the sink holds the whole, whose digest is the caller's to compare. Throws MESSAGE_INVALID for more than `bytesMax`, and what `getBlob` throws
- * when it gets no further; the sink keeps what has arrived.
+ * Resolves when the sink holds the whole; the caller compares the digest. Throws MESSAGE_INVALID for more
+ * than `bytesMax`, and what `getBlob` throws when it gets no further; the sink keeps what has arrived.
  */
 export async function receiveBlob(
   want: WantedContent,
@@ -37,7 +38,7 @@ export async function receiveBlob(
     try {
       return await append(want, sink, getBlob, signal);
     } catch (error) {
-      // By the next question it may be another, and nothing would ever be whole.
+      // Only a transfer that broke off after some progress is continued; anything else is left to the caller.
       const isBroken = codeOf(error) === "CENTRAL_UNREACHABLE";
       if (!isBroken || sink.at <= before || signal.aborted) throw error;
     }
@@ -52,7 +53,7 @@ async function append(
 ): Promise<void> {
   const stream = await getBlob(blob, sink.at, signal, isText);
   try {
-    if (stream.from !== sink.at) await sink.clear(); // Central does not do ranges.
+    if (stream.from !== sink.at) await sink.clear(); // Central does not support ranges.
     for await (const chunk of stream.chunks) {
       if (sink.at + chunk.length > bytesMax)
         throw new AccelError("MESSAGE_INVALID", `${what} ${blob} is larger than ${bytesMax} bytes`);

@@ -22,26 +22,31 @@ const faults: Readonly<Record<AgentApiError["code"], FaultCode>> = {
 /** The statuses that proxies answer in central's place. */
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
 
-/** `text` is the body as received; `what` names the call, never a secret. */
+/**
+ * Makes the fault of a refusal. `text` is the body as received; `what` names the call and holds no secret.
+ */
 export function linkRefusal(status: number, text: string, what: string): AccelError {
   const answer = refusalBody(text);
   if (answer === undefined) {
     const code = awayStatuses.has(status) ? "CENTRAL_UNREACHABLE" : "CENTRAL_REFUSED";
     return new AccelError(code, `${what} was answered ${status} by something other than central`);
   }
-  // It stops serving: only the status that the contract gives it may carry it.
+  // This code stops serving, so it counts only with the status that the contract gives it.
   const code =
     answer.code === "site_deleted" && status !== 401 ? "CENTRAL_REFUSED" : faults[answer.code];
   return new AccelError(code, `${what} was refused: ${answer.message} (${status} ${answer.code})`);
 }
 
-/** Central's own words; undefined when the answer is not central's. */
+/** Returns the error that central sent; undefined if the body is not central's. */
 export function refusalBody(text: string): AgentApiError | undefined {
   const decoded = decodeAgentApiError(parseJson(text));
   return decoded.ok ? decoded.value : undefined;
 }
 
-/** Says nothing about what was asked, only that central cannot be asked now: repeated without end. */
+/**
+ * Whether a fault says nothing about what was asked, only that central cannot be asked now. Such a request is
+ * repeated without end.
+ */
 export function isBetweenUs(error: unknown): boolean {
   return betweenUs.has(codeOf(error));
 }
@@ -55,10 +60,10 @@ const betweenUs: ReadonlySet<FaultCode> = new Set([
   "CLOCK_SKEWED",
 ] as const);
 
-/** Connecting, TLS, resets, timeouts: whatever the network library threw. */
+/** Wraps whatever the network library threw, such as failures of connecting, of TLS, resets and timeouts. */
 export function unreachable(what: string, cause: unknown): AccelError {
   if (cause instanceof AccelError) return cause;
-  // Both address families failed: the first says it as well as all.
+  // When both address families failed, the first error says enough.
   const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
   return new AccelError("CENTRAL_UNREACHABLE", `${what}: ${messageOf(first)}`, { cause });
 }

@@ -1,4 +1,5 @@
-// Calls with a token: one is asked for when there is none, and a call that met an expired one is repeated once with another.
+// Calls with a token: one is asked for when there is none, and a call that met an expired token is repeated
+// once with a new one.
 
 import type { Dispatcher } from "undici";
 import type { Name16, Secret16 } from "../../core/ids.ts";
@@ -19,18 +20,18 @@ export type SessionOptions = {
   readonly name16: Name16;
   readonly secret16: Secret16;
   readonly callTimeoutMs: number;
-  /** Ends whatever is under way. */
+  /** Ends every call that is under way. */
   readonly stop: AbortSignal;
 };
 
-/** The body is made anew for each sending. */
+/** A request whose body is made anew each time it is sent. */
 export type CentralCall = Omit<CentralRequest, "body"> & {
   readonly body?: () => CentralRequest["body"] | Promise<CentralRequest["body"]>;
 };
 
 export type CentralAnswer = {
   readonly answer: Dispatcher.ResponseData;
-  /** The body, where it had to be read to know whether the token was at fault. */
+  /** The body, if it had to be read to know whether the token was at fault. */
   readonly refusal: string | undefined;
 };
 
@@ -58,7 +59,7 @@ export class Session {
     this.#tokens.discard(token);
   }
 
-  /** Any answer; throws where none came, or no token. */
+  /** Sends a call and returns any answer. Throws if no answer came or no token could be had. */
   async send(call: CentralCall): Promise<CentralAnswer> {
     for (let renewed = false; ; renewed = true) {
       const token = await this.#tokens.get();
@@ -76,7 +77,7 @@ export class Session {
     }
   }
 
-  /** A 2xx answer, or throws the refusal. */
+  /** Sends a call and returns a 2xx answer; throws any other as a refusal. */
   async accepted(call: CentralCall): Promise<Dispatcher.ResponseData> {
     const { answer, refusal } = await this.send(call);
     if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
@@ -84,7 +85,7 @@ export class Session {
     throw linkRefusal(answer.statusCode, refusal ?? (await readRefusal(answer, what)), what);
   }
 
-  /** The answer whole and decoded, within the deadline of calls. */
+  /** Sends a call and returns its whole answer, decoded, within the deadline of calls. */
   async json<T>(call: CentralCall, decode: Decoder<T>, bytesMax: number): Promise<T> {
     const signal = this.deadline(call.signal, call.extraWaitMs);
     const answer = await this.accepted({ ...call, signal });
@@ -124,7 +125,8 @@ export class Session {
   }
 }
 
-// The bearer token: asked for once by however many need it, renewed at two thirds of its life, used on while it is good when central cannot be asked for another.
+// The bearer token: it is asked for once however many callers need it, renewed at two thirds of its life, and
+// used as long as it is good while central cannot be asked for another.
 
 export type AgentToken = {
   readonly text: string;
@@ -150,7 +152,7 @@ export class TokenSource {
     this.#nowMs = nowMs;
   }
 
-  /** Throws what `ask` threw. */
+  /** Returns a token that is good. Throws what `ask` threw. */
   async get(): Promise<AgentToken> {
     const held = this.#held;
     const nowMs = this.#nowMs();
@@ -163,14 +165,14 @@ export class TokenSource {
     } catch (error) {
       const good = held !== undefined && held === this.#held && nowMs < held.endsAtMs;
       const code = codeOf(error);
-      // A refused secret is told at once, not when the last token has ended.
+      // A refused secret is reported at once, not when the last token has expired.
       if (!good || (code !== "CENTRAL_UNREACHABLE" && code !== "CENTRAL_REFUSED")) throw error;
       held.renewAtMs = nowMs + renewPauseMs;
       return held.token;
     }
   }
 
-  /** Central did not take it; a newer one stays. */
+  /** Drops a token that central did not accept; a newer one stays. */
   discard(token: AgentToken): void {
     if (this.#held?.token === token) this.#held = undefined;
   }

@@ -12,7 +12,7 @@ import { unreachable } from "./refusal.ts";
 
 export type CentralTransportOptions = {
   readonly centralUrl: string;
-  /** Trusted beside the system's authorities. */
+  /** An authority that is trusted beside the system's. */
   readonly caPem?: string | undefined;
   readonly connectTimeoutMs?: number;
   /** The time to the first byte of an answer, and between two pieces of it. */
@@ -21,16 +21,16 @@ export type CentralTransportOptions = {
 
 export type CentralRequest = {
   readonly method: "GET" | "POST" | "PUT";
-  /** Below `/agent-api/v1`, with query. */
+  /** The path below `/agent-api/v1`, with its query. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array | Readable | undefined;
-  /** Waited for beyond the usual silence: a long poll. */
+  /** The time to wait beyond the usual silence, for a long poll. */
   readonly extraWaitMs?: number;
   readonly signal: AbortSignal;
 };
 
-// Long poll, request logs, receipts and the viewset's parallel transfers, with room.
+// Enough for long poll, request logs, receipts and the parallel transfers of viewsets.
 const connectionsMax = 32;
 const refusalBytesMax = 65_536;
 
@@ -79,7 +79,9 @@ export class CentralTransport implements AsyncDisposable {
     return this.#takesPositions;
   }
 
-  /** The answer, whatever its status; the caller reads or dumps its body. Throws CENTRAL_UNREACHABLE. */
+  /**
+   * Returns the answer, whatever its status; the caller reads or dumps its body. Throws CENTRAL_UNREACHABLE.
+   */
   async send(exchange: CentralRequest): Promise<Dispatcher.ResponseData> {
     try {
       const answer = await this.#pool.request({
@@ -90,7 +92,7 @@ export class CentralTransport implements AsyncDisposable {
         headersTimeout: this.#silenceMs + (exchange.extraWaitMs ?? 0),
         signal: exchange.signal,
       });
-      // Whoever reads the body meets its error; one that nobody reads must not end the process.
+      // The reader of a body meets its error; an error that nobody reads must not end the process.
       answer.body.on("error", () => undefined);
       this.#takesPositions = takesPositions(answer.headers[takesHeader]);
       return answer;
@@ -109,7 +111,10 @@ export function callName({ method, path }: Pick<CentralRequest, "method" | "path
   return `${method} ${agentApiPrefix}${path.split("?")[0] ?? ""}`;
 }
 
-/** Text of at most `bytesMax`. Throws MESSAGE_INVALID beyond, CENTRAL_UNREACHABLE when it breaks off. */
+/**
+ * Reads a text of at most `bytesMax`. Throws MESSAGE_INVALID if it is longer, CENTRAL_UNREACHABLE when it
+ * breaks off.
+ */
 export async function readText(
   answer: Dispatcher.ResponseData,
   bytesMax: number,
@@ -134,7 +139,7 @@ export async function readRefusal(answer: Dispatcher.ResponseData, what: string)
   return readText(answer, refusalBytesMax, what);
 }
 
-/** Throws MESSAGE_INVALID with what is wrong in the answer. */
+/** Decodes an answer. Throws MESSAGE_INVALID with what is wrong in it. */
 export function decodeAnswer<T>(decode: Decoder<T>, text: string, what: string): T {
   const raw = parseJson(text);
   if (raw === undefined) throw new AccelError("MESSAGE_INVALID", `${what}: the answer is no JSON`);
