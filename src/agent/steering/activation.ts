@@ -1,8 +1,9 @@
 // Which version of a domain is in force, and how that changes: by central's wish, by an operator, by a trial that failed.
 //
-// Each change is: fetched and validated → staged in every worker → probed there → committed with the book of releases → flipped. A version that
-// proves bad is quarantined with the reason; the one before goes on serving. What becomes of central's wish is told to central: by the receipt of
-// its entry, and where it changes later by a correction in the same transaction.
+// Each change is: fetched and validated → staged in every worker → probed there → committed with the book of
+// releases → flipped. A version that proves bad is quarantined with the reason; the one before goes on
+// serving. Central is told what becomes of its wish: by the receipt of its entry, and if that changes later
+// by a correction in the same transaction.
 
 import { isDeepStrictEqual } from "node:util";
 import type { Json } from "../../core/journal/canonical-json.ts";
@@ -41,11 +42,14 @@ export type ActivationPorts = {
   /** Setting `viewset.keep`. */
   readonly keep: number;
   readonly now: () => Date;
-  /** Another version than before is in force by central's wish. Must not throw. */
+  /** Called when another version than before is in force by central's wish. Must not throw. */
   readonly onTrial: (domain: string, manifest: Sha256) => void;
 };
 
-/** Faults of the version or of what this host can take of it: told to central, and not tried again for the same entry. */
+/**
+ * The faults of a version, or of what this host can take of it. They are told to central and not tried again
+ * for the same entry.
+ */
 const refusals: readonly unknown[] = [
   "VIEWSET_INVALID",
   "VIEWSET_TOO_LARGE",
@@ -56,7 +60,7 @@ type Version = ViewsetRef & { readonly judged: Judged };
 
 type Change = { readonly book: ReleaseBook; readonly corrections: readonly Correction[] };
 
-/** `not-linked`: nothing was changed, for the domain is not linked, or no longer. */
+/** `not-linked`: nothing was changed, for the domain is not linked, or no longer is. */
 type ServeOutcome = "served" | "not-linked";
 
 export class Activations {
@@ -66,7 +70,7 @@ export class Activations {
     this.#ports = ports;
   }
 
-  /** Activates by an entry of central's; repeated, it does the same. Throws what may be tried again. */
+  /** Activates a version by central's entry; repeated, it does the same. Throws what may be tried again. */
   async activate(
     { domain, ...ref }: JournalBody<"viewset.activated">,
     entry: EntryPlace,
@@ -77,12 +81,13 @@ export class Activations {
     const wish: Wish = { ...ref, entry };
     const standing = settledWish(books.of(domain), wish, entry);
     if (standing?.phase === "refused") return this.#refuse(domain, wish, standing);
-    // What is in force was judged when it came into force, by the rules of its day; what is told of it again changes nothing.
+    // The version in force was judged when it came into force, by the rules of its day; an entry that repeats
+    // it changes nothing.
     const isInForce = inForceOf(books.of(domain))?.manifest === wish.manifest;
     const version = { ...wish, judged: isInForce ? "as taken" : "anew" } as const;
     try {
       const outcome = await this.#serve(domain, version, signal, (book) => {
-        // An operator may have been faster.
+        // An operator may have pinned or quarantined it meanwhile.
         if (settledWish(book, wish, entry)?.phase === "refused")
           throw new AccelError("CONFLICT", "it was pinned or quarantined meanwhile");
         return { book: granted(book, wish, this.#limits()), corrections: [] };
@@ -91,7 +96,7 @@ export class Activations {
     } catch (error) {
       if (isRefusal(error) || codeOf(error) === "CONFLICT")
         return this.#failed(domain, wish, error);
-      // What was broken off says nothing about the version.
+      // An attempt that was broken off says nothing about the version.
       if (!signal.aborted) this.#remember(domain, wish, error);
       throw error;
     }
@@ -99,7 +104,7 @@ export class Activations {
     return { phase: "applied", detail: { manifest: ref.manifest, viewset_id: ref.viewset_id } };
   }
 
-  /** Returns what has come of central's wish by now, for whoever must tell it anew. */
+  /** Returns what has become of central's wish by now, for a caller that must report it anew. */
   outcomeOf(
     { domain, ...ref }: JournalBody<"viewset.activated">,
     entry: EntryPlace,
@@ -107,7 +112,9 @@ export class Activations {
     return settledWish(this.#ports.books.of(domain), ref, entry);
   }
 
-  /** Domains that are unlinked, or have no version any more; with what else goes into the transaction. */
+  /**
+   * Forgets domains that are unlinked, or have no version any more. `more` goes into the same transaction.
+   */
   forget(domains: readonly string[], more: Readonly<Record<string, Json>> = {}): void {
     const { books, watch } = this.#ports;
     books.forget(domains, more);
@@ -115,8 +122,9 @@ export class Activations {
   }
 
   /**
-   * An operator's: the kept version that `said` means, and it stays until central has another wish. Throws NOT_FOUND, CONFLICT where the host is not
-   * any more as it was when this was asked, and why it cannot be served.
+   * Returns to the kept version that `said` names, for an operator; it stays until central has another wish.
+   * Throws NOT_FOUND, CONFLICT if the host has changed since this was asked, and the fault for which the
+   * version cannot be served.
    */
   async rollBack(domain: string, said: string | undefined, signal: AbortSignal): Promise<Release> {
     const asked = this.#ports.books.of(domain);
@@ -127,7 +135,10 @@ export class Activations {
     return found.release;
   }
 
-  /** A trial's. Throws CONFLICT where the version that failed is no longer the one in force. */
+  /**
+   * Returns to another version, for a trial. Throws CONFLICT if the version that failed is no longer the one
+   * in force.
+   */
   async goBack(
     domain: string,
     back: Return & Required<Pick<Return, "bad">>,
@@ -139,7 +150,10 @@ export class Activations {
     await this.#goBack(domain, back, overtakes, signal);
   }
 
-  /** `overtakes`: what makes it another matter than the one that was decided, of the book as it is when it would be done. */
+  /**
+   * `overtakes` is given the book as it is at the commit, and returns the reason why the decision no longer
+   * applies, or undefined if it does.
+   */
   async #goBack(
     domain: string,
     back: Return,
@@ -158,7 +172,10 @@ export class Activations {
     this.#ports.watch.wentBack(domain, back.to, back.by);
   }
 
-  /** An operator's: what central wants is tried again, pinned or quarantined as it may be. Throws NOT_FOUND, and why it is not served. */
+  /**
+   * Tries again what central wants, for an operator, even if it is pinned or quarantined. Throws NOT_FOUND,
+   * and the fault for which it is not served.
+   */
   async retry(domain: string, signal: AbortSignal): Promise<ViewsetRef> {
     const { books, onTrial } = this.#ports;
     const { wish } = books.of(domain);
@@ -184,7 +201,10 @@ export class Activations {
     return wish;
   }
 
-  /** `signal` ends it until the commit. What this disk damaged is fetched again: that is no fault of the version, unless it happens twice. */
+  /**
+   * Puts a version into force; until the commit `signal` ends it. Files that this disk damaged are fetched
+   * again: that is no fault of the version unless it happens twice.
+   */
   async #serve(
     domain: string,
     ref: Version,
@@ -211,12 +231,12 @@ export class Activations {
     const names = serving.names(domain);
     if (names === undefined) return "not-linked";
     signal.throwIfAborted();
-    // Its room is held until the book says that the version is held.
+    // `ready` holds the room of the version until the book says that it is held.
     using ready = await viewsets.prepare(manifest, names, signal, judged);
     let isLinked = true;
     const commit = (): void => {
       signal.throwIfAborted();
-      // Unlinked while it was fetched: the documents must not outlive the domain.
+      // If the domain was unlinked meanwhile, its documents must not outlive it.
       isLinked = serving.names(domain) !== undefined;
       if (!isLinked) return;
       const { book, corrections } = change(books.of(domain));
@@ -254,7 +274,10 @@ export class Activations {
     );
   }
 
-  /** The old version serves on, and operators see why, also after a restart. Never throws: whoever calls has the fault itself to tell. */
+  /**
+   * Notes why the old version goes on serving, so that operators see it even after a restart. Never throws:
+   * the caller has the fault itself to report.
+   */
   #remember(domain: string, wish: Wish, error: unknown): void {
     const { serving, books, watch } = this.#ports;
     if (serving.names(domain) === undefined) return;
@@ -291,7 +314,7 @@ function notLinked(domain: string, how: "not" | "no longer"): EntryOutcome {
   return refused(`${domain} is ${how} linked to this deployment site`);
 }
 
-/** No other time or place makes it valid. */
+/** Whether the version is invalid at any other time or place too. */
 function isLasting(error: unknown): boolean {
   return error instanceof Error && "isLasting" in error && error.isLasting === true;
 }

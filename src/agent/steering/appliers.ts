@@ -67,7 +67,7 @@ async function clear(
     const { clear_id: clearId, domain, host, patterns } = body;
     const { applied, gone, onLate } = index.clear({ clearId, domain, host, patterns, seq });
     const later = gone.then((told) => goneOf(clearId, told));
-    later.catch(() => undefined); // Its owner is the link; until it is handed over a rejection must not be unhandled.
+    later.catch(() => undefined); // The link owns it; until it is handed over, a rejection must not be unhandled.
     const { clearNo, matched, widened, invisibleMs } = await applied;
     const counts = { matched, widened, invisible_ms: invisibleMs };
     const proof = { clear_id: clearId, clear_no: clearNo, ...counts };
@@ -122,8 +122,9 @@ async function changePolicy(
 }
 
 /**
- * Unlinking loses everything cached, durably, before the receipt: else relinking would resurrect it. So: stop serving, drop, then forget;
- * a crash in between repeats the entry over the same documents.
+ * Unlinking drops everything cached, durably, before the receipt; otherwise relinking would resurrect it. So
+ * it stops serving, drops, then forgets; after a crash in between the entry is repeated over the same
+ * documents.
  */
 export async function changeDomains(
   { serving, sets, watch, index, locals, activations }: SteeringPorts,

@@ -1,5 +1,5 @@
-// Files that a worker could not read as the manifest has them: each version in force that has the file is repaired. A version on trial is the trial's to
-// judge: it says which of its files this disk damaged.
+// Files that a worker could not read as the manifest has them: each version in force that has the file is
+// repaired. A version on trial is left to its trial, which finds out which of its files this disk damaged.
 
 import { sleep } from "../../base/wait.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
@@ -25,7 +25,7 @@ export type BadFilesPorts = {
  */
 const restMs = 30_000;
 
-/** Repairs end before it does. */
+/** Dispose Repairs before this one, for its disposal waits for the repairs that it asked for. */
 export class BadFiles implements AsyncDisposable {
   readonly #ports: BadFilesPorts;
   readonly #own = new AbortController();
@@ -38,7 +38,7 @@ export class BadFiles implements AsyncDisposable {
     this.#stop = AbortSignal.any([ports.stop, this.#own.signal]);
   }
 
-  /** A worker could not read it as the manifest has it. Returns at once; never throws. */
+  /** Notes that a worker could not read a file as the manifest has it. Returns at once; never throws. */
   note({ sha256, reason }: BadBlob): void {
     if (this.#noted.has(sha256) || this.#stop.aborted) return;
     const run = this.#run(sha256, reason).finally(() => this.#noted.delete(sha256));

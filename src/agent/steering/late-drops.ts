@@ -1,7 +1,9 @@
-// Dropping what is cached of many domains one after the other, when central was restored: all agents at once would else send their visitors to the origins.
+// Drops what is cached of many domains one after the other when central was restored; otherwise all agents
+// would send their visitors to the origins at once.
 //
 //   planned ── unsure, durable ──▶ its turn, at random within the time ── dropped, durably ──▶ sure, forgotten
-// Until its turn every hit of a domain is confirmed by the origin; so nothing stale is served, and a restart goes on where it was.
+// Until its turn the origin confirms every hit of a domain, so nothing stale is served. After a restart the
+// drops go on where they were.
 
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
@@ -36,7 +38,7 @@ export class LateDrops implements AsyncDisposable {
   #left: readonly string[] = [];
   #until: string | null = null;
 
-  /** Goes on with what was planned before this start. */
+  /** Continues what was planned before this start. */
   constructor(deps: LateDropsDeps) {
     this.#deps = deps;
     this.#spreadMs = deps.spreadMs ?? spreadDefaultMs;
@@ -50,7 +52,7 @@ export class LateDrops implements AsyncDisposable {
     return this.#left;
   }
 
-  /** The last of the turns is at this time at the latest, ISO 8601; null where none is to come. */
+  /** The latest time of the last turn, ISO 8601; null if no turn is to come. */
   get until(): string | null {
     return this.#until;
   }
@@ -59,7 +61,10 @@ export class LateDrops implements AsyncDisposable {
     return this.#spreadMs / 1_000;
   }
 
-  /** Beside those planned before. When it returns, each is unsure and will be dropped, whatever ends. */
+  /**
+   * Plans these domains beside those planned before. When it returns, each is unsure and will be dropped,
+   * even after a crash.
+   */
   plan(domains: readonly string[]): void {
     const all = [...new Set([...this.#left, ...domains])];
     const untilMs = this.#deps.now().getTime() + this.#spreadMs;
@@ -75,7 +80,7 @@ export class LateDrops implements AsyncDisposable {
 
   #begin(domains: readonly string[], untilMs: number): void {
     const { index, random, now } = this.#deps;
-    // A clock that was set back must not make it longer than it was meant to be.
+    // A clock that was set back must not make the time longer than intended.
     const leftMs = Math.min(Math.max(0, untilMs - now().getTime()), this.#spreadMs);
     index.setUnsure(domains);
     this.#tell(domains, new Date(now().getTime() + leftMs));
@@ -105,9 +110,9 @@ export class LateDrops implements AsyncDisposable {
       if (!(await sleep(atMs - waitedMs, stop))) return;
       waitedMs = atMs;
       const drop = async (): Promise<void> => {
-        // While the index thread is replaced nobody answers, and an end must not wait for that.
+        // While the index thread is being replaced nobody answers, and stopping must not wait for that.
         await orStopped(index.dropDomain(domain), stop);
-        if (stop.aborted) return; // Planned anew: the new plan has it, and drops it again.
+        if (stop.aborted) return; // If it was planned anew, the new plan includes the domain and drops it again.
         const left = this.#left.filter((other) => other !== domain);
         this.#note(left, until.at);
         index.setUnsure(left);
@@ -118,12 +123,12 @@ export class LateDrops implements AsyncDisposable {
           log.warn({ domain, error: messageOf(error) }, "a domain is not dropped yet");
         return true;
       };
-      await retry(drop, { stop, random, onFailure }).catch(() => undefined); // Only when stopped.
+      await retry(drop, { stop, random, onFailure }).catch(() => undefined); // It rejects only when stopped.
       if (stop.aborted) return;
     }
   }
 
-  /** These are left, and have been dropped by then. */
+  /** Notes and shows the domains that are left, which will have been dropped by `until`. */
   #tell(domains: readonly string[], until: Date): void {
     const { health } = this.#deps;
     this.#left = domains;

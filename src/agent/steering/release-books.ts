@@ -1,5 +1,5 @@
-// What this host remembers of the versions of its domains, in agent.db: read and written whole, one book a domain. What becomes of a book is
-// decided in core/serving/release-list.ts.
+// What this host remembers of the versions of its domains, in agent.db: one book a domain, read and written
+// whole. How a book changes is decided in core/serving/release-list.ts.
 
 import type { Json } from "../../core/journal/canonical-json.ts";
 import type { HeldRelease } from "../../core/serving/plan-activation.ts";
@@ -25,7 +25,7 @@ const parts = ["viewset", "releases", "quarantine", "pin", "wish"] as const;
 type Changes = Readonly<Record<string, Json | null>>;
 
 export class ReleaseBooks {
-  /** The release of this agent. */
+  /** The software release of this agent. */
   readonly release: string;
   readonly #documents: BookDocuments;
   /**
@@ -53,12 +53,14 @@ export class ReleaseBooks {
     return [...this.#books.keys()].sort();
   }
 
-  /** The book, and with it the version in force: durable when it returns. */
+  /** Writes the book, and with it the version in force; both are durable when it returns. */
   commit(domain: string, book: ReleaseBook, corrections: readonly Correction[] = []): void {
     this.#put([domain], changesOf(domain, book), corrections);
   }
 
-  /** Domains that are unlinked, or have no version any more; with what else goes into the transaction. */
+  /**
+   * Forgets domains that are unlinked, or have no version any more. `more` goes into the same transaction.
+   */
   forget(domains: readonly string[], more: Changes = {}): void {
     const keys = domains.flatMap((domain) => parts.map((part) => `${part}:${domain}`));
     const gone = Object.fromEntries(keys.map((key) => [key, null] as const));
@@ -69,7 +71,7 @@ export class ReleaseBooks {
     try {
       this.#documents.put(changes, corrections);
     } finally {
-      // Also when it failed: nobody knows how far it came.
+      // The books are read again even when it failed, for nobody knows how far it came.
       for (const domain of domains) {
         const book = this.#read(domain);
         if (book === emptyBook) this.#books.delete(domain);
@@ -114,7 +116,7 @@ export class ReleaseBooks {
     });
   }
 
-  /** Their room is needed for another. */
+  /** Gives up versions whose room is needed for another. */
   giveUp(given: readonly { readonly domain: string; readonly manifest: Sha256 }[]): void {
     for (const [domain, some] of Map.groupBy(given, (one) => one.domain)) {
       const book = this.of(domain);

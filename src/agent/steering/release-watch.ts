@@ -1,4 +1,5 @@
-// What operators see of versions: warnings while a domain is served with another one than central wants, metrics, log lines. Decides nothing.
+// What operators see of versions: warnings while a domain is served with another version than central wants,
+// metrics, log lines. It decides nothing.
 
 import { createMetrics, type Instruments } from "../../base/metrics.ts";
 import type { ReadyViewset } from "../../core/serving/compose-state.ts";
@@ -50,7 +51,7 @@ export class ReleaseWatch {
     this.#count();
   }
 
-  /** The book as it was committed last. */
+  /** Shows how the domain stands by its book as committed last. */
   tell(domain: string, book: ReleaseBook): void {
     const { wish } = book;
     const standing = wish === null ? undefined : standingOf(book, wish.manifest);
@@ -79,7 +80,7 @@ export class ReleaseWatch {
     } else health.settle("viewset_not_served", domain);
   }
 
-  /** The book of releases could not be written. */
+  /** Notes that the book of releases could not be written. */
   unwritable(domain: string, error: unknown): void {
     this.#options.log.error({ domain, error: messageOf(error) }, "what failed is not remembered");
   }
@@ -99,7 +100,10 @@ export class ReleaseWatch {
     this.isWhole(domain);
   }
 
-  /** The version in force, whichever it is now, was prepared a moment ago; or there is none. */
+  /**
+   * Notes that the version in force, whichever it is now, was just prepared and is whole, or that there is
+   * none.
+   */
   isWhole(domain: string): void {
     const { health } = this.#options;
     for (const code of ["viewset_incomplete", "viewset_damaged"]) health.settle(code, domain);
@@ -124,7 +128,7 @@ export class ReleaseWatch {
     health.raise("viewset_objections", "warning", text, hint, domain);
   }
 
-  /** A version that is staged has other bytes on this disk than it should. */
+  /** Notes that a staged version has other bytes on this disk than it should. */
   damaged(domain: string, ref: ViewsetRef, reason: string): void {
     const { manifest, viewset_name: name } = ref;
     const said = "a file on this disk is damaged; it is fetched again";
@@ -138,14 +142,14 @@ export class ReleaseWatch {
     this.#options.log.warn({ domain, viewset_name: name, manifest, by }, "rolled back");
   }
 
-  /** A version fails its trial and nothing can take its place. */
+  /** Notes that a version fails its trial and no other can take its place. */
   stuck(domain: string, reason: string): void {
     const text = `the version of ${domain} that is served fails: ${reason}; no complete version to go back to is on this host`;
     const hint = "Activate a version that works.";
     this.#options.health.raise("viewset_failing", "error", text, hint, domain);
   }
 
-  /** The version in force passed its trial. */
+  /** Notes that the version in force passed its trial. */
   passed(domain: string): void {
     this.#options.health.settle("viewset_failing", domain);
     this.#options.log.debug({ domain }, "the trial is over");

@@ -39,7 +39,10 @@ export function settledWish(
   }
 }
 
-/** The entry that met the fault is told the same when it is asked again; a later one that this was before. */
+/**
+ * Gives the entry that met the fault the same answer when it is repeated, and tells a later one that the
+ * version failed before.
+ */
 function quarantinedOutcome(book: ReleaseBook, bad: Quarantined, entry: EntryPlace): EntryOutcome {
   if (isSamePlace(bad.entry, entry)) return refusedWith(book, bad.reason, bad.code);
   const reason = `it failed on this host at ${bad.at}: ${bad.reason}`;
@@ -58,12 +61,12 @@ export function correctionsOf(book: ReleaseBook): readonly Correction[] {
   const settled = settledWish(book, wish, entry);
   if (settled === undefined) return [];
   const { phase, detail } = settled;
-  // It was applied, and then it was not: that is no refusal.
+  // A version that was applied and then failed its trial was not refused.
   const isTrial = detail["code"] === "VIEWSET_PROBE_FAILED";
   return [{ ...entry, phase: isTrial ? "failed" : phase, detail }];
 }
 
-/** The version in force fails, and stays for want of another. */
+/** Returns what central is told when the version in force fails but stays for want of another. */
 export function stuckCorrections(book: ReleaseBook, reason: string): readonly Correction[] {
   const { wish } = book;
   const entry = wish?.entry ?? null;
@@ -72,7 +75,10 @@ export function stuckCorrections(book: ReleaseBook, reason: string): readonly Co
   return [{ ...entry, phase: "failed", detail }];
 }
 
-/** Why an operator's rollback is refused: the host is another than the one that it was asked of. Undefined: it is the same. */
+/**
+ * Returns why an operator's rollback is refused, because the host has changed since it was asked; undefined
+ * if it has not.
+ */
 export function overtaken(asked: ReleaseBook, book: ReleaseBook): string | undefined {
   const [before, now] = [inForceOf(asked), inForceOf(book)];
   const again =

@@ -1,5 +1,5 @@
-// Files of a version in force that this disk damaged: what is missing of the version, has another size or other bytes is fetched again while the rest is
-// served.
+// Repairs files of a version in force that this disk damaged: what is missing, or has another size or other
+// bytes, is fetched again while the rest is served.
 
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
@@ -45,7 +45,7 @@ export class Repairs implements AsyncDisposable {
     const key = `${domain} ${manifest}`;
     const known = this.#repairs.get(key);
     if (known !== undefined) {
-      // What else is missing of the version comes with the repair that is under way.
+      // The repair that is under way fetches whatever else is missing of the version.
       for (const sha256 of damaged) known.files.add(sha256);
       return known.done;
     }
@@ -102,7 +102,7 @@ export class Repairs implements AsyncDisposable {
         log.error({ domain, error: messageOf(error) }, "a file in force cannot be fetched again");
       return "given-up";
     } finally {
-      this.#repairs.delete(`${domain} ${manifest}`); // Nothing is noted between its last look at the files and this.
+      this.#repairs.delete(`${domain} ${manifest}`); // No file can be added between the last look at `files` and this line.
     }
   }
 }

@@ -1,5 +1,5 @@
-// At boot: the viewsets that were committed before are served again from what is on disk; what is missing is fetched again while the rest is served,
-// of the same viewset too.
+// At boot the viewsets that were committed before are served again from what is on disk. Missing files are
+// fetched again while the rest is served, even of the same viewset.
 
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
@@ -63,7 +63,7 @@ export async function healViewset(
     if (before === undefined || names === undefined || wanted()?.manifest !== before.manifest)
       return;
     using ready = await viewsets.prepare(before.manifest, names, stop, "as taken");
-    // What lacked only some files is served already.
+    // A viewset that lacked only some files is served already.
     if (manifestServed() === before.manifest) return;
     await serving.publish({ viewset: { domain, ready } }, () => {
       if (wanted()?.manifest !== before.manifest)

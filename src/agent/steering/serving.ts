@@ -1,4 +1,5 @@
-// What is served now: keeps the inputs of the composed state together and publishes a new state whenever one of them changes.
+// What is served now: this keeps the inputs of the composed state together and publishes a new state whenever
+// one of them changes.
 
 import {
   composeState,
@@ -28,7 +29,10 @@ import type { SiteNames } from "../viewset/devlove-text.ts";
 import type { LocalSites } from "../viewset/local-sites.ts";
 import { Joined } from "../../base/mutex.ts";
 
-/** The domains in force: ahead of the document while what was cached of an unlinked domain is dropped. None are known before there is a Serving. */
+/**
+ * The domains in force. They are ahead of the document while what was cached of an unlinked domain is being
+ * dropped. None are known before there is a Serving.
+ */
 export class LinkedDomains {
   #all: readonly LinkedDomain[] = [];
 
@@ -65,10 +69,10 @@ export type ServingPorts = {
 type Override = {
   readonly domains?: readonly LinkedDomain[];
   readonly policies?: readonly EffectivePolicy[];
-  /** `ready` null: the domain has no viewset any more. */
+  /** A viewset that comes into force; `ready` is null if the domain has none any more. */
   readonly viewset?: { readonly domain: string; readonly ready: ReadyViewset | null };
   readonly tables?: BuiltTables;
-  /** Null: there are none any more. */
+  /** The certificates that come into force; null if there are none any more. */
   readonly certificates?: CertificateTableRef | null;
 };
 
@@ -76,7 +80,7 @@ export class Serving {
   readonly #ports: ServingPorts;
   /** Prepared viewsets in force, by main domain. */
   readonly #ready = new Map<string, ReadyViewset>();
-  /** No longer in force; threads may still have states with them. */
+  /** Tables that are no longer in force; threads may still have states with them. */
   #replaced: SharedArrayBuffer[] = [];
   #state: ServingState = nothingServed;
   #tables: BuiltTables = { arena: 0, sets: new Map() };
@@ -108,7 +112,10 @@ export class Serving {
     return this.#ports.linked.names(domain);
   }
 
-  /** A viewset that was committed before the start and is whole. Takes effect with the next publish. */
+  /**
+   * Restores a viewset that was committed before the start, which may lack some of its files; the next
+   * publish makes it effective.
+   */
   restore(domain: string, ready: ReadyViewset): void {
     this.#ready.set(domain, ready);
   }
@@ -118,7 +125,7 @@ export class Serving {
     this.#certificates = table;
   }
 
-  /** The sets as they were committed before the start. Takes effect with the next publish. */
+  /** Restores the sets as they were committed before the start; the next publish makes them effective. */
   async restoreSets(): Promise<void> {
     this.#tables = await this.#build();
   }
@@ -128,7 +135,10 @@ export class Serving {
     return this.#setsChange.run();
   }
 
-  /** The arena that is not in force is free when every worker has left the states that lay there. */
+  /**
+   * Builds the tables in the arena that is not in force. It is free when every worker has left the states
+   * that lay there.
+   */
   async #build(): Promise<BuiltTables> {
     const { pool, sets, tables } = this.#ports;
     await pool.left();
@@ -136,9 +146,9 @@ export class Serving {
   }
 
   /**
-   * Resolves when every worker serves the change. `inspect` may ask what is staged; then `commit` makes it durable before the flip; when one throws,
-   * nothing has changed.
-   * What is in force is noted with the commit and not afterwards: the next publish may compose before this one's caller runs on.
+   * Publishes a change; resolves when every worker serves it. `inspect` may ask what is staged; then `commit`
+   * makes it durable before the flip; when one throws, nothing has changed. What is in force is noted with
+   * the commit and not afterwards, for the next publish may compose before this one's caller continues.
    */
   async publish(
     override: Override = {},
@@ -188,7 +198,7 @@ export class Serving {
     const { pool, onTableLeft } = this.#ports;
     const tables = this.#replaced;
     this.#replaced = [];
-    // Resolves when every thread has dropped the states before; a pool that is gone never says so.
+    // It resolves when every thread has dropped the earlier states; a pool that is gone rejects.
     void pool.left().then(
       () => tables.forEach((table) => onTableLeft?.(table)),
       () => undefined,
@@ -239,7 +249,10 @@ type Stored = {
   readonly [wish: `wish:${string}`]: Wish;
 };
 
-/** Documents were validated when they arrived; agent.db holds nothing else. */
+/**
+ * Reads a document. Its type is taken on trust, for documents were validated when they arrived and agent.db
+ * holds nothing else.
+ */
 export function documentOf<K extends keyof Stored>(
   documents: Pick<Documents, "get">,
   key: K,

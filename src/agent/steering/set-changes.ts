@@ -1,5 +1,5 @@
-// How a bot set changes: along central's changes where they fit, whole where they do not. Whatever arrives wrong, short, twice or in another order,
-// the last good set stays in force, and the watch is told why it is behind.
+// How a bot set changes: by central's changes where they fit, otherwise as a whole. Whatever arrives wrong,
+// short, twice or in another order, the last good set stays in force, and the watch is told why it is behind.
 
 import { Mutex } from "../../base/mutex.ts";
 import { messageOf } from "../../core/faults.ts";
@@ -24,19 +24,22 @@ export type SetOutcome =
   | {
       readonly kind: "in force";
       readonly set: SetVersion | undefined;
-      /** It was fetched whole. */
+      /** Whether it was fetched whole. */
       readonly whole: boolean;
     }
   | { readonly kind: "refused"; readonly reason: string };
 
-/** `whole`: it was fetched whole. Refused: the one of before stays. */
+/** What came of a whole set. `whole` says whether it was fetched; if it is refused, the old set stays. */
 export type SetTaken =
   | { readonly kind: "taken"; readonly whole: boolean }
   | { readonly kind: "refused"; readonly reason: string };
 
 export class SetChanges {
   readonly #ports: SetChangesPorts;
-  /** One change of a set at a time, whoever wants it; bounded by the sets of the linked hosts. */
+  /**
+   * One mutex a set, so that it changes once at a time. Their number is bounded by the hosts that were
+   * linked.
+   */
   readonly #turns = new Map<string, Mutex>();
 
   constructor(ports: SetChangesPorts) {
@@ -59,7 +62,7 @@ export class SetChanges {
     });
   }
 
-  /** The set as a snapshot tells of it; not yet in force when it resolves, the caller publishes. */
+  /** Takes a set as a snapshot states it. It is not yet in force when this resolves; the caller publishes. */
   async take(state: BotSetState, signal: AbortSignal): Promise<SetTaken> {
     const name: SetName = { host: state.domain, kind: state.set };
     return this.#alone(name, async () => {
@@ -69,7 +72,9 @@ export class SetChanges {
     });
   }
 
-  /** A snapshot does not have the set, though its host is linked: it is taken as empty, or stays. */
+  /**
+   * Empties a set that a snapshot lacks though its host is linked; a set that may not shrink like that stays.
+   */
   async empty(set: SetVersion, signal: AbortSignal): Promise<SetTaken> {
     const { sets, watch } = this.#ports;
     return this.#alone(set, async () => {
@@ -85,11 +90,11 @@ export class SetChanges {
     });
   }
 
-  /** Asks again for the sets that are behind: nothing new may come that would do it. Never rejects. */
+  /** Fetches the sets that are behind again, since no new entry may come that would do it. Never rejects. */
   async heal(signal: AbortSignal): Promise<void> {
     for (const name of this.#ports.watch.behindNow()) {
       if (signal.aborted) return;
-      await this.#alone(name, async () => this.#fetch(name, signal)).catch(() => undefined); // The watch has it.
+      await this.#alone(name, async () => this.#fetch(name, signal)).catch(() => undefined); // The watch was told.
     }
   }
 
@@ -108,7 +113,8 @@ export class SetChanges {
     const { sets, contents, watch } = this.#ports;
     const { domain: host, set: kind, version, count, digest, blob, shrink_meant: isMeant } = state;
     const before = this.#own({ host, kind });
-    // After one whole set the changes that led to it come in as mismatches too, a burst of marks by the hundred.
+    // After one whole set the changes that led to it come in as mismatches too: hundreds of them after a
+    // burst of marks.
     if (before?.version === version && before.digest === digest)
       return { kind: "taken", whole: false };
     const reason = sets.refusal({ host, kind, count }, isMeant);

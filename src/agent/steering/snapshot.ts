@@ -1,7 +1,9 @@
-// Taking over the whole desired state: for a new agent, a new store at central, or a cursor that no longer fits.
+// Takes over the whole desired state: for a new agent, after a new store at central, or where the cursor no
+// longer fits.
 //
-// Clears may have been skipped, so everything cached of every domain is dropped: at once, or, where central is another store than before, which all agents
-// notice at the same time, one domain after the other (late-drops.ts). Sets and viewsets that the agent already has are not fetched again.
+// Clears may have been skipped, so everything cached of every domain is dropped, normally at once. Another
+// store at central is noticed by all agents at the same time, so then they drop one domain after the other
+// (late-drops.ts). Sets and viewsets that the agent already has are not fetched again.
 
 import { siteStates, type BotSet, type KnownEntry } from "../../wire/journal.ts";
 import type { Snapshot } from "../../wire/snapshot.ts";
@@ -13,21 +15,24 @@ import { takeVault } from "./vault-changes.ts";
 
 export type SnapshotOutcome = {
   readonly cleared: readonly string[];
-  /** Domains that are dropped within a time, and whose hits the origin confirms until then. */
+  /** The domains that are dropped within a time; until then the origin confirms their hits. */
   readonly clearing?: { readonly domains: readonly string[]; readonly within_s: number };
-  /** Viewsets that this agent refuses; the domain keeps what it had. */
+  /** The viewsets that this agent refuses; their domains keep what they had. */
   readonly refused: readonly { readonly domain: string; readonly reason: string }[];
-  /** Sets that would have shrunk beyond reason: the last good ones stay in force. */
+  /** The sets that would have shrunk beyond reason; the last good ones stay in force. */
   readonly kept_sets: readonly {
     readonly domain: string;
     readonly set: BotSet;
     readonly reason: string;
   }[];
-  /** What came of the entries that it tells of, each by its own place. */
+  /** What came of the entries that the snapshot stands for, each under its own seq. */
   readonly entries: readonly (Pick<EntryOutcome, "phase" | "detail"> & { readonly seq: number })[];
 };
 
-/** Throws what is retryable (network, a set that does not arrive whole): the link asks for a new snapshot then. */
+/**
+ * Applies a snapshot. Throws what may be retried, such as network faults or a set that does not arrive whole;
+ * the link then asks for a new snapshot.
+ */
 export async function applySnapshot(
   ports: SteeringPorts,
   snapshot: Snapshot,
@@ -46,7 +51,7 @@ export async function applySnapshot(
     outcomes.set(body.domain, await ports.activations.activate(body, entry, signal));
   }
   const entries = snapshot.viewsets.flatMap(({ seq, ...body }) => {
-    // A trial may have ended since, and operators do not wait for snapshots.
+    // The outcome is read again: a trial may have ended since, and operators do not wait for snapshots.
     if (seq === null) return [];
     const entry = { epoch: snapshot.epoch, seq };
     const outcome = ports.activations.outcomeOf(body, entry) ?? outcomes.get(body.domain);
@@ -74,7 +79,10 @@ async function dropCached(
   return { cleared: domains };
 }
 
-/** Linked domains come first, keys and certificates last; the other states of the site as their entries would. */
+/**
+ * Takes the other states of the site as their entries would; the linked domains were taken before, keys and
+ * certificates come last.
+ */
 async function takeStates(
   ports: SteeringPorts,
   snapshot: Snapshot,
@@ -103,7 +111,8 @@ async function takeSets(
     left.delete(`${state.set}/${state.domain}`);
     keep(state.domain, state.set, await setChanges.take(state, signal));
   }
-  // What central no longer has: an empty set of its last version, so that nobody is judged by it.
+  // A set that central no longer has becomes an empty set of its last version, so that nobody is judged by
+  // it.
   for (const set of left.values()) keep(set.host, set.kind, await setChanges.empty(set, signal));
   return kept;
 }

@@ -1,5 +1,5 @@
-// Whether a version answers as its manifest and devlove say, asked of the workers themselves: of what is staged before a flip, and of what is in force
-// while a version is on trial.
+// Asks the workers themselves whether a version answers as its manifest and devlove say: of what is staged
+// before a flip, and of what is in force while a version is on trial.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { AccelError } from "../../core/faults.ts";
@@ -18,7 +18,7 @@ const againMs = 200;
 type AskAll = WorkerPool["probe"];
 
 export class ProbeFailed extends AccelError {
-  /** The files whose size is right on this disk, but not their bytes. */
+  /** The files that have the right size on this disk but other bytes. */
   readonly damaged: readonly Sha256[];
 
   constructor({ reason, damaged }: VersionFault) {
@@ -29,7 +29,7 @@ export class ProbeFailed extends AccelError {
 
 export type VersionFault = { readonly reason: string; readonly damaged: readonly Sha256[] };
 
-/** Throws ProbeFailed, or VIEWSET_PROBE_LATE. */
+/** Probes the staged version of a domain. Throws ProbeFailed, or VIEWSET_PROBE_LATE. */
 export async function inspectStaged(
   domain: string,
   state: ServingState,
@@ -42,7 +42,9 @@ export async function inspectStaged(
   if (fault !== undefined) throw new ProbeFailed(fault);
 }
 
-/** Undefined: all is as it should be. Throws VIEWSET_PROBE_LATE. */
+/**
+ * Returns what is wrong with the version of a domain, or undefined if nothing is. Throws VIEWSET_PROBE_LATE.
+ */
 export async function findFault(
   domain: string,
   { domains }: ServingState,
@@ -68,7 +70,7 @@ type ProbeFault = {
   readonly damaged: Sha256 | undefined;
 };
 
-/** One a probe: of the first worker that answers it wrongly. */
+/** Returns one fault for each probe that fails: that of the first worker that answers it wrongly. */
 async function faultsOf(
   plan: readonly ProbeExpectation[],
   ask: AskAll,

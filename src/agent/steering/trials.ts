@@ -1,6 +1,7 @@
-// A version that central wanted is on trial for a while after it came into force: its probes are repeated in every worker, and one that fails makes
-// room for the version before. Local only: what an origin answers never fails a trial. Nor does what this disk damages, unless it damages it again as soon
-// as it was fetched again.
+// A version that central wanted is on trial for a while after it came into force: its probes are repeated in
+// every worker, and one that fails brings the version before back. Only local answers count: what an origin
+// answers never fails a trial. Nor does a file that this disk damages, unless it is damaged again after it
+// was fetched again.
 
 import { sleep } from "../../base/wait.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
@@ -31,7 +32,7 @@ export type TrialPorts = {
   readonly pool: Pick<WorkerPool, "probe">;
   readonly watch: ReleaseWatch;
   readonly repairs: Pick<Repairs, "mend">;
-  /** Setting `viewset.trial`; 0: none. */
+  /** Setting `viewset.trial` in milliseconds; 0 means no trials. */
   readonly trialMs: number;
   readonly now: () => Date;
   readonly log: Log;
@@ -40,7 +41,7 @@ export type TrialPorts = {
   readonly wait?: typeof sleep;
 };
 
-/** The first at once, then spread over the window. */
+/** The rounds of probes after the first one, which begins at once; they are spread over the window. */
 const rounds = 6;
 
 type Looked = { readonly kind: "fine" | "over" } | { readonly kind: "failed"; reason: string };
@@ -92,10 +93,10 @@ export class Trials implements AsyncDisposable {
     }
   }
 
-  /** ISO 8601; undefined: none is on trial. */
+  /** Returns when the trial of the domain ends, ISO 8601; undefined if none is on trial. */
   until(domain: string): string | undefined {
     const trial = this.#running.get(domain);
-    // One whose version has been replaced ends with its next look.
+    // A trial whose version has been replaced ends with its next look.
     const isOn = trial?.manifest === inForceOf(this.#ports.books.of(domain))?.manifest;
     return trial === undefined || !isOn ? undefined : new Date(trial.untilMs).toISOString();
   }
@@ -120,7 +121,7 @@ export class Trials implements AsyncDisposable {
     watch.passed(domain);
   }
 
-  /** `mended`: files that were fetched again before, for this trial. */
+  /** Probes once. `mended` holds the files that were fetched again before, for this trial. */
   async #look(domain: string, manifest: Sha256, mended: Set<Sha256>): Promise<Looked> {
     const { serving, pool, repairs, log } = this.#ports;
     const { state } = serving;
@@ -128,7 +129,7 @@ export class Trials implements AsyncDisposable {
     if (served?.manifest !== manifest) return { kind: "over" };
     try {
       const fault = await findFault(domain, state, async (probes) => pool.probe(probes));
-      // What was asked for is of a state that is no longer served: the next round knows more.
+      // If the state that was probed is no longer served, the next round decides.
       if (fault === undefined || serving.state !== state) return { kind: "fine" };
       const { reason, damaged } = fault;
       if (damaged.every((file) => mended.has(file))) return { kind: "failed", reason };
@@ -162,7 +163,7 @@ export class Trials implements AsyncDisposable {
     this.#stay(domain, reason);
   }
 
-  /** Half a site is better than none. */
+  /** Keeps the version that fails and tells central: half a site is better than none. */
   #stay(domain: string, reason: string): void {
     const { books, documents, watch } = this.#ports;
     watch.stuck(domain, reason);
@@ -175,7 +176,7 @@ export class Trials implements AsyncDisposable {
   }
 }
 
-/** Newest first; none that failed here before. */
+/** Returns the versions to go back to, newest first, without those that failed here before. */
 function candidates(
   { releases, quarantined: bad }: ReleaseBook,
   failing: Release,

@@ -1,7 +1,9 @@
 // Keys and certificates of the deployment site on their way into the vault and into what is served.
 //
-// Certificates are committed with the state that holds them: their file is durable before, agent.db names it in the transaction of the flip. What the
-// host's secret16 does not open is kept and receipted as failed; a start with another secret16 takes it into use and corrects the receipts.
+// Certificates are committed with the state that holds them: their file is durable before, and agent.db names
+// it in the transaction of the flip. Keys and certificates that the host's secret16 does not open are kept
+// and receipted as failed; a start with a secret16 that opens them takes them into use and corrects the
+// receipts.
 
 import type { Log } from "../../base/log.ts";
 import { Mutex } from "../../base/mutex.ts";
@@ -40,7 +42,9 @@ const lockedOutcome = (reason: string): EntryOutcome => ({
 
 export class VaultChanges {
   readonly #deps: VaultChangesDeps;
-  /** Entries come one after another; healing and a snapshot do not wait for their lane. */
+  /**
+   * Serialises changes: entries come one after another, but healing and snapshots do not wait for their lane.
+   */
   readonly #one = new Mutex();
   #isTorn = false;
   #inForce: ReadyCertificates | undefined;
@@ -56,7 +60,8 @@ export class VaultChanges {
    */
   async restore(): Promise<void> {
     const { documents, vault } = this.#deps;
-    // Lost, or told of to a release that did not know them. A host that never took a snapshot gets them with its first.
+    // The keys were lost, or sent to a release that did not know them. A host that never took a snapshot gets
+    // them with its first one.
     this.#isTorn = vault.lacksKeys && documentOf(documents, "domains") !== undefined;
     await this.#restoreKeys();
     if (await this.#restoreLocked()) return;
@@ -99,7 +104,7 @@ export class VaultChanges {
     const { getSnapshot, log, random, stop } = this.#deps;
     const heal = async (): Promise<void> =>
       this.#one.run(async () => {
-        // Asked for inside: what is applied from now on is newer.
+        // The snapshot is asked for inside the mutex, so that changes applied afterwards are newer than it.
         const { keys, certificates } = await getSnapshot(stop);
         await this.#takeKeys(keys, null);
         await this.#takeCertificates(certificates, null, stop);
@@ -130,7 +135,7 @@ export class VaultChanges {
     return this.#one.run(async () => this.#takeCertificates(body, entry, signal));
   }
 
-  /** The site was deleted: neither keys nor certificates stay on this host. */
+  /** Forgets keys and certificates after the site was deleted: neither stays on this host. */
   async forget(): Promise<void> {
     const { serving, documents, vault } = this.#deps;
     await this.#one.run(async () => {

@@ -1,6 +1,8 @@
-// One blob from central into a partial file: continued where an earlier transfer broke off, verified whole before anyone may use it.
+// Fetches one blob from central into a partial file: it continues where an earlier transfer broke off, and
+// verifies the whole before anyone may use it.
 //
-// What a power loss left of a partial file may be wrong: only the digest of the whole decides, and a continued one that fails is fetched once more from its first byte.
+// What a power loss left of a partial file may be wrong. So only the digest of the whole decides, and a
+// continued file that fails is fetched once more from its first byte.
 
 import type { Hash } from "node:crypto";
 import { constants } from "node:fs";
@@ -15,11 +17,11 @@ export type WantedBlob = {
   /** The size that a manifest states; undefined takes whatever central has, up to `bytesMax`. */
   readonly size?: number | undefined;
   readonly bytesMax: number;
-  /** Worth compressing on the way. */
+  /** Whether it is worth compressing on the way. */
   readonly isText?: boolean;
 };
 
-/** Another size, or central does not have it. */
+/** The faults that hold for good: the blob has another size, or central does not have it. */
 const forGood: ReadonlySet<string> = new Set(["VIEWSET_INVALID", "NOT_FOUND"]);
 
 /**
@@ -54,7 +56,7 @@ async function attempt(
   await using file = await open(part, constants.O_RDWR | constants.O_CREAT, 0o600);
   const began = await continuable(file, want);
   const start = await hashStart(file, began);
-  if (start === undefined) return "wrong start"; // It shrank under us.
+  if (start === undefined) return "wrong start"; // The file shrank while it was read.
   const hash =
     began === want.size ? start : await receive(file, start, began, want, getBlob, signal);
   if (hash === undefined || digestOf(hash) !== want.sha256)
@@ -63,7 +65,7 @@ async function attempt(
   return "whole";
 }
 
-/** The hash of the whole, or undefined when more arrived than there can be. */
+/** Returns the hash of the whole, or undefined when more arrived than there can be. */
 async function receive(
   file: FileHandle,
   start: Hash,
@@ -72,13 +74,13 @@ async function receive(
   getBlob: GetBlob,
   signal: AbortSignal,
 ): Promise<Hash | undefined> {
-  // A body that is not read to its end would keep its connection.
+  // A body that is not read to its end would hold its connection.
   const giveUp = new AbortController();
   const stream = await getBlob(
     want.sha256,
     began,
     AbortSignal.any([signal, giveUp.signal]),
-    // A part is asked for by its place in the bytes themselves.
+    // Ranges count uncompressed bytes, so only a transfer from the first byte may be compressed.
     began === 0 && want.isText === true,
   );
   try {
@@ -87,7 +89,7 @@ async function receive(
     let at = stream.from;
     let hash = start;
     if (at !== began) {
-      // Central does not do ranges: from the first byte, then.
+      // Central does not support ranges: the transfer begins at the first byte.
       await file.truncate(at);
       hash = (await hashStart(file, at)) ?? start;
     }
@@ -108,7 +110,7 @@ async function receive(
   }
 }
 
-/** How many bytes of the partial file can be used; it has no more than these afterwards. */
+/** Returns how many bytes of the partial file can be used; afterwards it has no more than these. */
 async function continuable(file: FileHandle, { size }: WantedBlob): Promise<number> {
   const { size: there } = await file.stat();
   if (size !== undefined && there <= size) return there;

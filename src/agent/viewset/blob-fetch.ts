@@ -1,4 +1,5 @@
-// Blobs from central into the store, counted; what is read whole (manifests, devlove files) is read again where the disk turns out to be wrong.
+// Fetches blobs from central into the store and counts them. Those that are read whole (manifests, devlove
+// files) are fetched again if the disk turns out to have damaged them.
 
 import { AccelError, codeOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
@@ -19,7 +20,10 @@ export class BlobFetch {
     this.#metrics = metrics;
   }
 
-  /** Fetched where it is missing, or was and turned out to be damaged. */
+  /**
+   * Returns the bytes of a blob; fetches it if it is missing or turns out to be damaged. Throws DISK_FAILED
+   * if it is damaged again.
+   */
   async obtain(
     want: { readonly sha256: Sha256; readonly bytesMax: number },
     what: string,

@@ -1,11 +1,13 @@
-// Partial files: transfers under way or broken off. What broke off is continued by range as long as somebody may want it:
+// Partial files belong to transfers that are under way or broke off. What broke off is continued by range as
+// long as somebody may want it:
 //
 //   a transfer writes to it                                           it stays
-//   this process asked for its blob lately, or under an open hold     it stays: retries come within a minute
+//   this process asked for its blob lately or under an open hold     it stays: retries come within a minute
 //   it lay here at the start, and nobody went on with it since        it stays for a day: whoever wants it may not have heard from central yet
 //   anything else                                                     it goes at the next collection
 //
-// All of it is room that is taken. Where room is needed, what no version needs goes first: only a transfer has to begin again.
+// All of them take room. Where room is needed, those that no version needs go first: all that is lost is the
+// beginning of a transfer.
 
 import { unlinkSync } from "node:fs";
 import { readdir, rm, stat } from "node:fs/promises";
@@ -19,7 +21,7 @@ type Part = { readonly sha256: Sha256; readonly bytes: number };
 export type SweptParts = {
   readonly removed: number;
   readonly removedBytes: number;
-  /** Asked for too lately to go. */
+  /** Partial files that were asked for too lately to go. */
   readonly young: number;
 };
 
@@ -108,7 +110,7 @@ export class PartialFiles {
       this.#found.delete(sha256);
       return true;
     } catch {
-      return false; // It became a blob meanwhile.
+      return false; // It has become a blob meanwhile.
     }
   }
 }

@@ -4,8 +4,9 @@
 //   blobs/incoming/<sha256>.part     a transfer under way or broken off: continued by range (blob-parts.ts)
 //   blobs/incoming/<random>.tmp      being written by this process; swept at the next start
 //
-// Nothing is removed that somebody asked for lately, or since the oldest hold that is open: whoever prepares something relies on what was there when
-// he asked. The renames are not durable until `settle`: one sync per directory for any number of blobs. Nothing may be committed that names a blob before it.
+// Nothing is removed that was asked for lately, or since the oldest open hold began: a caller that prepares
+// something relies on what was there when it asked. The renames are not durable until `settle`, which syncs
+// each directory once for any number of blobs. Nothing that names a blob may be committed before.
 
 import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, renameSync, statSync, type Stats } from "node:fs";
@@ -41,9 +42,11 @@ export type StoredBlob = { readonly sha256: Sha256; readonly size: number };
  * journal and logs.
  */
 const transfersMax = 6;
-/** Read whole into memory, and not written at all where the store has it already. */
+/**
+ * Files of up to this size are read whole into memory, and not written at all if the store has them already.
+ */
 const smallBytes = 2 ** 20;
-/** 256 × 3 µs: under a millisecond between two turns of the event loop. */
+/** 256 look-ups of 3 µs: less than a millisecond between two turns of the event loop. */
 const lookupsPerTurn = 256;
 const syncsMax = 8;
 /** The time for which a blob stays after it was asked for, and after the end of a hold under which it was. */
@@ -61,7 +64,7 @@ export class BlobStore {
   #adoptedBytes = 0;
   #measured: { readonly bytes: number; readonly adoptedBytes: number } | undefined;
 
-  /** `found`: whose partial files lie here. */
+  /** `found` names the blobs whose partial files earlier starts left here. */
   constructor(
     dir: string,
     unsettled: Iterable<string>,
@@ -75,7 +78,7 @@ export class BlobStore {
     this.parts = new PartialFiles(this.#incoming, this.#transfers, this.#uses, nowMs, found);
   }
 
-  /** Who asks relies on it from now on. */
+  /** Whether the blob is here. Whoever asks relies on it from now on, so it counts as used. */
   has(blob: { readonly sha256: Sha256; readonly size?: number | undefined }): boolean {
     this.#uses.note(blobKey(blob.sha256));
     return isBlob(this.dir, blob.sha256, blob.size);
@@ -92,13 +95,16 @@ export class BlobStore {
     return bytes === undefined ? undefined : bytes + this.#adoptedBytes - (adoptedBytes ?? 0);
   }
 
-  /** Tell what all blobs have when they are counted; what is stored meanwhile counts beside it. */
+  /**
+   * Begins a count of all blobs; call the returned function with their bytes when they are counted. What is
+   * stored meanwhile is added to it.
+   */
   beginCount(): (bytes: number) => void {
     const adoptedBytes = this.#adoptedBytes;
     return (bytes) => void (this.#measured = { bytes, adoptedBytes });
   }
 
-  /** 0 where it is not here. Does not count as asked for. */
+  /** Returns the size of a blob, 0 if it is not here. This does not count as asking for it. */
   sizeOf(sha256: Sha256): number {
     return statSync(blobPath(this.dir, sha256), { throwIfNoEntry: false })?.size ?? 0;
   }
@@ -110,18 +116,22 @@ export class BlobStore {
     return names.filter((name) => /^[0-9a-f]{2}$/.test(name)).map((name) => `${this.dir}/${name}`);
   }
 
-  /** Its size; undefined: somebody may rely on it, and it stays. Its bytes go in the background. Synchronous. */
+  /**
+   * Removes a blob and returns its size, or returns undefined if somebody may rely on it and it stays. It
+   * works synchronously; the bytes are freed in the background.
+   */
   removeUnlessUsed(sha256: Sha256): number | undefined {
     if (this.#uses.isUsed(blobKey(sha256))) return undefined;
     return this.remove(sha256);
   }
 
-  /** Its size, 0 where it is not here. Whoever has it open keeps its bytes. */
+  /** Removes a blob and returns its size, 0 if it is not here. Whoever has it open can still read it. */
   remove(sha256: Sha256): number {
     const path = blobPath(this.dir, sha256);
     const size = statSync(path, { throwIfNoEntry: false })?.size;
     if (size === undefined) return 0;
-    // The bytes of a large file take long to free; what a crash leaves is swept at the next start.
+    // Freeing the bytes of a large file takes long, so it is only renamed here; what a crash leaves is swept
+    // at the next start.
     const gone = `${this.#incoming}/${randomBytes(12).toString("hex")}.tmp`;
     renameSync(path, gone);
     rm(gone, { force: true }).catch(() => undefined);
@@ -129,7 +139,8 @@ export class BlobStore {
   }
 
   /**
-   * Removes it where it still is the file that was looked at: a good one may have taken its name since. False: it is another, or none. Synchronous.
+   * Removes a blob if it still is the file that was looked at, for a good one may have taken its name since.
+   * Returns false if it is another or none. It works synchronously.
    */
   removeSeen(sha256: Sha256, seen: Stats): boolean {
     const now = statSync(blobPath(this.dir, sha256), { throwIfNoEntry: false });
@@ -149,7 +160,10 @@ export class BlobStore {
     return lacking;
   }
 
-  /** The content as it was at one moment. Throws IMPORT_IMPOSSIBLE when the file does not hold still, and what opening it throws. */
+  /**
+   * Stores the content of a file as it was at one moment. Throws IMPORT_IMPOSSIBLE when the file keeps
+   * changing, is no regular file or is too large, and what opening it throws.
+   */
   async ingest(source: Source, signal: AbortSignal): Promise<StoredBlob> {
     const { name } = source;
     const blob = await whileStill(source, signal, async (opened) => {
@@ -195,7 +209,7 @@ export class BlobStore {
     return blob;
   }
 
-  /** Makes what `write` wrote the blob that it names; if it names none, it is dropped. */
+  /** Turns what `write` wrote into the blob that it returns; if it returns none, the bytes are dropped. */
   async #staging(
     write: (file: FileHandle) => Promise<StoredBlob | undefined>,
   ): Promise<StoredBlob | undefined> {
@@ -215,7 +229,10 @@ export class BlobStore {
     }
   }
 
-  /** Undefined when it is not here, or is damaged or on a bad sector: then it is deleted, to be fetched again. Throws VIEWSET_INVALID beyond `bytesMax`. */
+  /**
+   * Reads a blob; undefined when it is not here. One that is damaged or on a bad sector is deleted, to be
+   * fetched again, and undefined is returned. Throws VIEWSET_INVALID if it is larger than `bytesMax`.
+   */
   async readBytes(sha256: Sha256, bytesMax: number): Promise<Uint8Array | undefined> {
     if (!this.has({ sha256 })) return undefined;
     const file = await this.#open(sha256);
@@ -233,7 +250,9 @@ export class BlobStore {
     return undefined;
   }
 
-  /** Undefined: it is not here any more. One that not even opens is deleted. */
+  /**
+   * Opens a blob; undefined if it is not here any more. One that a bad sector keeps from opening is deleted.
+   */
   async #open(sha256: Sha256): Promise<FileHandle | undefined> {
     try {
       return await open(blobPath(this.dir, sha256), "r");
@@ -244,7 +263,10 @@ export class BlobStore {
     }
   }
 
-  /** Does nothing when it is here. All who want one blob share one transfer. Throws as downloadBlob. */
+  /**
+   * Fetches a blob unless it is here. All who want the same blob share one transfer. Throws what downloadBlob
+   * throws.
+   */
   async fetch(want: WantedBlob, getBlob: GetBlob, signal: AbortSignal): Promise<void> {
     if (this.has(want)) return;
     const part = this.parts.begin(want.sha256);
@@ -256,7 +278,10 @@ export class BlobStore {
     await this.#transfers.join(want, transfer, signal);
   }
 
-  /** Synchronous, so that nobody sees a blob whose directory does not count as unsettled. */
+  /**
+   * Gives a staged file its name. It is synchronous, so that nobody sees a blob whose directory is not yet
+   * noted as unsettled.
+   */
   #adopt(staged: string, sha256: Sha256, size: number): void {
     const path = blobPath(this.dir, sha256);
     const fan = dirname(path);
@@ -268,7 +293,7 @@ export class BlobStore {
     this.#unsettled.add(fan);
   }
 
-  /** When it resolves, every blob that was here at the call survives power loss. */
+  /** Syncs the directories. When it resolves, every blob that was here at the call survives power loss. */
   async settle(): Promise<void> {
     await this.#settling.run(async () => {
       const directories = this.#unsettled;
@@ -286,7 +311,10 @@ export class BlobStore {
 
 const incomingOf = (dir: string): string => `${dir}/incoming`;
 
-/** Sweeps what earlier starts left behind. What they renamed may not have been settled: all directories count as touched. */
+/**
+ * Opens the store and sweeps what earlier starts left behind. What they renamed may not have been settled, so
+ * all directories count as unsettled.
+ */
 export async function openBlobStore(
   dir: string,
   nowMs: () => number = () => performance.now(),

@@ -1,11 +1,12 @@
-// Who relies on which blob, as far as it is not written down yet: what was asked for lately, and everything that was asked for under a hold.
+// Which blobs somebody relies on though nothing written says so yet: those asked for lately, and all that
+// were asked for under a hold.
 
 type Hold = { readonly sinceMs: number; endedMs: number | undefined };
 
 export class BlobUses {
   readonly #nowMs: () => number;
   readonly #forMs: number;
-  /** Key → when it was asked for last. Those that no longer count are forgotten at each collection. */
+  /** When each key was asked for last. Keys that no longer count are forgotten at each collection. */
   readonly #asked = new Map<number, number>();
   readonly #holds = new Set<Hold>();
 
@@ -22,7 +23,10 @@ export class BlobUses {
     return (this.#asked.get(key) ?? -Infinity) > this.#since();
   }
 
-  /** It counts on for a while when it has ended: what was prepared under it is committed then. */
+  /**
+   * Begins a hold. It still counts for a while after it was disposed, for what was prepared under it is
+   * committed then.
+   */
   hold(): Disposable {
     const hold: Hold = { sinceMs: this.#nowMs(), endedMs: undefined };
     this.#holds.add(hold);
@@ -37,10 +41,10 @@ export class BlobUses {
     for (const [key, atMs] of this.#asked) if (atMs <= since) this.#asked.delete(key);
   }
 
-  /** Returns the time after which a blob that was asked for counts. */
+  /** Returns the time since which a blob must have been asked for to count as used. */
   #since(): number {
     let since = this.#nowMs() - this.#forMs;
-    // Just before, for what was asked for in the same instant.
+    // One millisecond earlier, to include what was asked for in the same instant.
     for (const { sinceMs } of this.#holds) since = Math.min(since, sinceMs - 1);
     return since;
   }

@@ -1,13 +1,15 @@
-// Blobs that nothing needs any more go away. Nothing that is in use ever does:
+// Removes blobs that nothing needs any more. Nothing that is in use is ever removed:
 //
 //   a release that is in force, kept or pinned        its blobs stay
-//   a release that was in force `graceMs` ago         they stay: a request that began before may still open them (one that has a blob open keeps its bytes)
+//   a release that was in force `graceMs` ago         they stay: a request that began before may still open them (one that has a blob open can still read it)
 //   whatever was asked for, stored or fetched lately  it stays (BlobStore): an activation or import that is being prepared relies on it
-//   a transfer that broke off                         it stays while somebody may go on with it (PartialFiles)
+//   a transfer that broke off                         it stays while somebody may continue it (PartialFiles)
 //
-// A needed release whose manifest cannot be read stops the collection: nobody knows what it needs. Collections are asked for at the start and by
-// activations, a minute ahead, so that many are one and what was prepared is committed; what fails leaves its files for another try, and they are looked at
-// when they are old enough to go. Where nobody asks there is one a day. They work in pieces between which the loop turns.
+// A needed release whose manifest cannot be read stops the collection, for nobody knows what it needs.
+// Collections are requested at the start and by activations. Each runs a minute later, so that several
+// requests are met by one collection and what was prepared has been committed. An activation that fails
+// leaves its files for another try; they are looked at when they are old enough to go. Without requests there
+// is one collection a day. They work in pieces, between which the event loop turns.
 
 import { readdir } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -27,13 +29,13 @@ export type Referenced = {
 export type CollectionOptions = {
   readonly store: BlobStore;
   readonly blobsOf: (manifest: Sha256) => Promise<BlobList | undefined>;
-  /** All domains', as committed. */
+  /** Returns the releases of all domains, as committed. */
   readonly references: () => readonly Referenced[];
   readonly metrics: ViewsetMetrics;
   readonly log: Log;
-  /** Monotonic. */
+  /** A monotonic clock. */
   readonly nowMs?: () => number;
-  /** False when it was ended by the signal. */
+  /** Resolves with false when the signal ended it. */
   readonly wait?: (ms: number, stop: AbortSignal) => Promise<boolean>;
   readonly stop: AbortSignal;
 };
@@ -44,17 +46,17 @@ export type Collected = {
   /** The blobs that are left. */
   readonly blobs: number;
   readonly bytes: number;
-  /** Unreferenced, and too young to go. */
+  /** The blobs that are unreferenced but too young to go. */
   readonly young: number;
 };
 
-/** Ten times what a request may be silent for. */
+/** Ten times as long as a request may be silent. */
 const graceMs = 600_000;
 const aheadMs = 60_000;
 const dayMs = 86_400_000;
-/** 64 × 30 µs of renames and stats between two turns of the loop. */
+/** 64 removals of 30 µs, renames and stats, between two turns of the event loop. */
 const removalsPerTurn = 64;
-/** 256 × 3 µs. */
+/** 256 looks of 3 µs between two turns of the event loop. */
 const looksPerTurn = 256;
 
 export class Collection implements AsyncDisposable {
@@ -80,7 +82,7 @@ export class Collection implements AsyncDisposable {
     this.#loop = this.#run();
   }
 
-  /** Requests a collection in a minute; requests that come until then are one. */
+  /** Requests a collection in a minute; requests until then are met by the same one. */
   request(): void {
     this.#wanted.resolve();
   }
@@ -90,7 +92,10 @@ export class Collection implements AsyncDisposable {
     this.#leftovers.resolve();
   }
 
-  /** Now, after the one that is under way. Undefined: nobody knows what is needed. */
+  /**
+   * Collects now, after the collection that is under way. Returns undefined, having removed no blob, if
+   * nobody knows what is needed.
+   */
   async collect(): Promise<Collected | undefined> {
     const next = this.#running.then(async () => this.#collect());
     this.#running = next.catch(() => undefined);
@@ -107,7 +112,7 @@ export class Collection implements AsyncDisposable {
   async #run(): Promise<void> {
     let isPending = false;
     while (!this.#stop.aborted) {
-      // What was too young is looked at once more when it is not.
+      // Blobs that were too young are looked at again when they are old enough.
       await this.#due(isPending ? graceMs : dayMs);
       await this.#wait(aheadMs, this.#stop);
       if (this.#stop.aborted) return;
@@ -149,7 +154,7 @@ export class Collection implements AsyncDisposable {
     return total;
   }
 
-  /** Keys of what stays. */
+  /** Returns the keys of the blobs that stay; undefined if a needed manifest cannot be read. */
   async #mark(): Promise<ReadonlySet<number> | undefined> {
     const { references, blobsOf, log } = this.#options;
     const nowMs = this.#nowMs();
@@ -192,7 +197,8 @@ export class Collection implements AsyncDisposable {
       const sha256 = parseSha256(name);
       if (sha256 === undefined) continue;
       const isMarked = marks.has(blobKey(sha256));
-      // One step: nobody can come to rely on it between the question and the removal.
+      // This is one synchronous step: nobody can begin to rely on the blob between the question and the
+      // removal.
       const removed = isMarked ? undefined : store.removeUnlessUsed(sha256);
       if (removed === undefined) {
         if (!isMarked) total.young++;

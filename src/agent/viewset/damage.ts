@@ -1,5 +1,5 @@
-// Blobs that lie here in their size and are not their content any more: a disk that rots, or someone who wrote into one. What only has another size, or is
-// missing, shows without that.
+// Finds blobs that have the right size but no longer the right bytes: the disk rots, or someone wrote into
+// one. A blob that is missing or has another size is noticed without this.
 
 import { open } from "node:fs/promises";
 import { Mutex } from "../../base/mutex.ts";
@@ -10,14 +10,17 @@ import { digestOf, hashStart, isBadSector } from "../../base/file-bytes.ts";
 
 export class Damage {
   readonly #store: Pick<BlobStore, "dir" | "remove" | "removeSeen">;
-  /** One after another: two that look at one file read it once each, not at once. */
+  /** Files are checked one after another, so that the disk is not read for several at once. */
   readonly #turns = new Mutex();
 
   constructor(store: Pick<BlobStore, "dir" | "remove" | "removeSeen">) {
     this.#store = store;
   }
 
-  /** Removes it where its bytes are wrong or cannot be read; whoever wants it fetches it again. What has come in its place meanwhile stays. */
+  /**
+   * Removes a blob if its bytes are wrong or cannot be read; whoever wants it fetches it again. A file that
+   * has taken its place meanwhile stays.
+   */
   async drop(sha256: Sha256): Promise<void> {
     await this.#turns.run(async () => this.#drop(sha256));
   }
@@ -32,7 +35,7 @@ export class Damage {
       });
       if (hash === undefined || digestOf(hash) !== sha256) this.#store.removeSeen(sha256, seen);
     } catch (error) {
-      // Without a descriptor, or the file, there is nothing to judge.
+      // Without the file or a free descriptor there is nothing to judge.
       if (isBadSector(error)) this.#store.remove(sha256);
     }
   }

@@ -1,4 +1,4 @@
-// A devlove file as it lies on this host: one state of it, of bounded size, also through a link.
+// Reads a devlove file of this host: one state of it, of bounded size, through a link too.
 
 import { AccelError } from "../../core/faults.ts";
 import { devloveBytesMax } from "../../core/serving/devlove.ts";
@@ -6,7 +6,10 @@ import { invalidDevlove } from "./devlove-text.ts";
 import { systemReason } from "./site-walk.ts";
 import { readStillBytes, sourceAt, whileStill } from "./still-file.ts";
 
-/** The bytes, or why there are none: VIEWSET_INVALID for a document that is too large, IMPORT_IMPOSSIBLE for the rest. Throws only the reason of `signal`. */
+/**
+ * Returns the bytes, or why there are none: VIEWSET_INVALID for a document that is too large,
+ * IMPORT_IMPOSSIBLE for anything else. Throws only the reason of `signal`.
+ */
 export async function readDevloveFile(
   path: string,
   signal: AbortSignal,

@@ -1,4 +1,4 @@
-// A devlove document from its bytes: the validator's verdict with all reasons in one bounded line.
+// Reads a devlove document from its bytes; the validator's reasons can be put into one bounded line.
 
 import type { BackendRules } from "../../core/serving/backend-url.ts";
 import { AccelError } from "../../core/faults.ts";
@@ -12,7 +12,9 @@ export type DevloveRead =
   | { readonly ok: true; readonly devlove: Devlove }
   | { readonly ok: false; readonly reasons: readonly string[] };
 
-/** `names` null: it is not known, or was checked before, whose names the document may use. */
+/**
+ * Validates a document. `names` is null if the names that it may use are not known, or were checked before.
+ */
 export function readDevlove(
   schemaId: string,
   bytes: Uint8Array,
@@ -37,13 +39,13 @@ export function readDevlove(
 }
 
 export type DevloveTaken =
-  /** `objections`: what this release would refuse it for, were it new. */
+  /** `objections` are the reasons for which this release would refuse the document if it were new. */
   | { readonly ok: true; readonly devlove: Devlove; readonly objections?: readonly string[] }
   | { readonly ok: false; readonly reasons: readonly string[] };
 
 /**
- * Reads the devlove of a version that was taken before: by its shape, whatever the rules are now and
- * whichever names are linked.
+ * Reads the devlove of a version that was taken before: only its shape is checked, whatever the rules are now
+ * and whichever names are linked.
  */
 export function readTakenDevlove(
   schemaId: string,
@@ -72,7 +74,7 @@ const reasonsMax = 20;
 /** The most characters of one reason, which may quote what was found. */
 const reasonCharsMax = 300;
 
-/** For a receipt, a log line or a warning: at most 6,000 characters. */
+/** Joins reasons for a receipt, a log line or a warning: some 6,000 characters at most. */
 export function boundedLine(reasons: readonly string[]): string {
   const told = reasons
     .slice(0, reasonsMax)

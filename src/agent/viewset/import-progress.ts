@@ -1,4 +1,5 @@
-// How far an import is: at most four messages a second, and always the last one. Counts never go back within a phase, and done never exceeds total.
+// Tells how far an import is: at most four messages a second, beside the last one, which is always sent.
+// Counts never go back within a phase, and the bytes done never exceed the total.
 
 import type { RunningImport } from "../../wire/channel.ts";
 
@@ -38,7 +39,7 @@ export class ProgressMeter {
     this.#report();
   }
 
-  /** The last message. */
+  /** Sends the last message. */
   end(): void {
     this.#emit();
   }

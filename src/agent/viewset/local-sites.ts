@@ -1,5 +1,5 @@
-// The sites of the settings as they lie on this host: read at start, watched, looked at now and then and watched anew each hour, since a watch may miss
-// what it should tell.
+// The sites of the settings as they lie on this host. They are read at the start and watched; since a watch
+// may miss a change, they are also looked at every half minute and watched anew each hour.
 
 import { realpath, stat } from "node:fs/promises";
 import { basename, relative, resolve } from "node:path";
@@ -29,11 +29,13 @@ export type LocalSitesOptions = Omit<LocalSiteOptions, "openWatcher" | "census">
   readonly rescanIntervalMs?: number;
 };
 
-/** Two look-ups a site: 10,000 sites cost about a second of each period. */
+/**
+ * The time between two looks. A look is two look-ups a site; 10,000 sites cost about a second of each period.
+ */
 const lookIntervalMs = 30_000;
 const sitesAtOnce = 8;
 const rescanIntervalMs = 3_600_000;
-/** Counting is many small questions to the disk. */
+/** The most sites that are counted at once: counting is many small questions to the disk. */
 const countsAtOnce = 2;
 
 export class LocalSites implements AsyncDisposable {
@@ -44,7 +46,7 @@ export class LocalSites implements AsyncDisposable {
   readonly #looking: Promise<void>;
   readonly #rescanning: Promise<void>;
 
-  /** The sites have been looked at once; they stop with `own`, which is the instance's. */
+  /** Expects sites that have been looked at once. They stop with `own`, which the instance aborts. */
   constructor(
     sites: ReadonlyMap<string, WatchedSite>,
     own: AbortController,
@@ -68,24 +70,29 @@ export class LocalSites implements AsyncDisposable {
     return this.#sites.get(domain)?.site;
   }
 
-  /** Resolves when all watches are set. Nothing needs to wait for it: what changes before is found by the next look. */
+  /**
+   * Resolves when all watches are set. Nothing needs to wait for it: the next look finds what changes before.
+   */
   async watching(): Promise<void> {
     await this.#watching;
   }
 
-  /** Now instead of within half a minute: call it when the names of domains have changed, which decide what a devlove may say. */
+  /**
+   * Looks at all sites now instead of within half a minute. Call it when the names of domains have changed,
+   * for they decide what a devlove may say.
+   */
   async look(): Promise<void> {
     await this.#each(async (site) => site.look());
   }
 
-  /** Every watch is set anew, and the directories are counted. */
+  /** Sets every watch anew and counts the directories. */
   async rescan(): Promise<void> {
     await this.#each(async (site) => site.rescan());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#own.abort();
-    // A watch that is never ready is waited for by nobody once it is closed.
+    // Closing a watch ends the wait for one that never becomes ready.
     await Promise.all([...this.#sites.values()].map(async (site) => site[Symbol.asyncDispose]()));
     await this.#watching;
     await this.#looking;
@@ -97,7 +104,10 @@ export class LocalSites implements AsyncDisposable {
   }
 }
 
-/** Resolves when every devlove file was read. Invalid and missing ones are warnings, never errors. */
+/**
+ * Resolves when every devlove file was read. Invalid and missing ones raise health warnings; they never
+ * throw.
+ */
 export async function openLocalSites(options: LocalSitesOptions): Promise<LocalSites> {
   const own = new AbortController();
   const stop = AbortSignal.any([options.stop, own.signal]);
@@ -120,17 +130,24 @@ export async function openLocalSites(options: LocalSitesOptions): Promise<LocalS
 
 // One domain as it lies on this host: the last valid devlove of its file, and a watch over file and views.
 //
-// A file that is missing or no longer valid leaves the last good document in force, with a warning; before the first good one there is none.
+// If the file is missing or no longer valid, the last good document stays in force, with a warning. Before
+// the first good one there is none.
 
 type LocalSiteOptions = {
-  /** Setting `watch_views`: without it the views are not watched; the devlove file is in any case. */
+  /** Setting `watch_views`: whether the views are watched. The devlove file is watched in any case. */
   readonly watchViews: boolean;
-  /** Undefined: not linked, or not known yet; the document may then name any hosts. */
+  /**
+   * Returns the names of a domain; undefined if it is not linked or not known yet, and then the document may
+   * name any hosts.
+   */
   readonly names: (domain: string) => SiteNames | undefined;
   readonly backendRules: BackendRules;
-  /** Another devlove is in force: publish. */
+  /** Called when another devlove is in force and must be published. */
   readonly onChange: (domain: string) => void;
-  /** Files that changed, relative to views_dir; undefined: too many, or another directory altogether. */
+  /**
+   * Called with the files that changed, relative to views_dir; undefined if they are too many, or if the
+   * directory is another one.
+   */
   readonly onViews: (domain: string, paths: readonly string[] | undefined) => void;
   readonly health: Health;
   readonly log: Log;
@@ -153,7 +170,7 @@ class WatchedSite implements AsyncDisposable {
    */
   #seen = "";
   #isFirst = true;
-  /** Why the site is not as it should be; undefined: it is. */
+  /** Why the site is not as it should be; undefined if it is. */
   #reason: string | undefined;
   /** The views directory without links; undefined if there is none. */
   #viewsRoot: string | undefined;
@@ -174,7 +191,10 @@ class WatchedSite implements AsyncDisposable {
     };
   }
 
-  /** Cheap when nothing changed. Tells `onChange` and `onViews` unless it is the first look. */
+  /**
+   * Looks at the site; cheap when nothing changed. Calls `onChange` and `onViews` for what changed, unless it
+   * is the first look.
+   */
   async look(): Promise<void> {
     await this.#turn.run(async () => {
       const viewsRoot = await realpath(this.#location.views_dir).catch(() => undefined);
@@ -194,7 +214,7 @@ class WatchedSite implements AsyncDisposable {
     });
   }
 
-  /** Changes are told from when it resolves, and found by `look` before. */
+  /** Begins to watch. Changes are told once it resolves; `look` finds those before. */
   async watch(): Promise<void> {
     await this.#turn.run(async () => {
       if (this.#options.stop.aborted) return;
@@ -205,7 +225,7 @@ class WatchedSite implements AsyncDisposable {
     this.#census.note();
   }
 
-  /** Everything is watched anew, and counted: for what a watch did not tell. */
+  /** Watches everything anew and counts it, to find what a watch missed. */
   async rescan(): Promise<void> {
     await Promise.all([this.#fileWatch?.rescan(), this.#viewsWatch?.rescan()]);
     if (!this.#isPolling) this.#options.health.settle("local_site_polled", this.#location.domain);
@@ -298,7 +318,8 @@ class WatchedSite implements AsyncDisposable {
     return new SiteWatch({
       paths,
       followsLinks,
-      // Below a directory that was asked for; above and at it, names are the operator's.
+      // Hidden names are ignored only below the directory that was asked for; that directory and those above
+      // it are the operator's choice.
       isIgnored: (path) => !followsLinks && !paths.includes(path) && isHidden(basename(path)),
       onChanges: (changed) => {
         Promise.try(onChanges, changed).catch((error: unknown) =>

@@ -1,4 +1,5 @@
-// A manifest from its bytes, and the blobs that it needs. What is wrong with a manifest is wrong for ever: its digest names these bytes and no others.
+// Reads a manifest from its bytes, and the blobs that it needs. A fault of a manifest lasts for ever, since
+// its digest names these bytes and no others.
 
 import { parseJson } from "../../core/journal/json-text.ts";
 import { blobList, type BlobList } from "../../core/blob-list.ts";
@@ -19,7 +20,7 @@ import { boundedLine } from "./devlove-text.ts";
 /** A blob with one of the paths that have this content, and its media type by that name. */
 export type NamedBlob = StoredBlob & { readonly path: string; readonly mime: string };
 
-/** No other time or place makes it valid. */
+/** A fault of a manifest: it is invalid at any other time and place too. */
 export class ManifestFault extends AccelError {
   readonly isLasting = true;
 
@@ -32,7 +33,7 @@ export type ReadVersion = {
   readonly manifest: Manifest;
   /** The blobs of the views. */
   readonly blobs: ReadonlyMap<Sha256, NamedBlob>;
-  /** What this release would refuse it for, if it were new. */
+  /** The reasons for which this release would refuse the version if it were new. */
   readonly objections: readonly string[];
 };
 
@@ -46,8 +47,8 @@ export function readManifest(bytes: Uint8Array): ReadVersion {
 }
 
 /**
- * Reads the manifest of a version that this host took before: by its shape, whatever the rules are now.
- * Throws ManifestFault if it has not that shape.
+ * Reads the manifest of a version that this host took before: only its shape is checked, whatever the rules
+ * are now. Throws ManifestFault if the shape is wrong.
  */
 export function readTakenManifest(bytes: Uint8Array): ReadVersion {
   const raw = parse(bytes);
@@ -94,7 +95,7 @@ function blobsOf({ files }: Manifest): {
   return { blobs, faults };
 }
 
-/** Everything on disk that the version needs, the manifest and the devlove file among it. */
+/** Lists everything on disk that the version needs, including the manifest and the devlove file. */
 export function allBlobsOf(
   manifest: StoredBlob,
   contents: Manifest,
@@ -107,7 +108,8 @@ export function allBlobsOf(
   ]);
 }
 
-// Which blobs a release needs, by the digest of its manifest: read once and remembered, since a digest never names anything else. Bounded.
+// Which blobs a release needs, by the digest of its manifest. They are read once and remembered, within
+// bounds, since a digest never names anything else.
 
 /**
  * The most blobs of all remembered manifests: 16 bytes each, 64 MiB. The manifests asked for longest ago are
@@ -124,7 +126,7 @@ export class ReleaseBlobs {
     this.#store = store;
   }
 
-  /** Undefined: its manifest is missing or damaged, or is none. */
+  /** Returns the blobs of a release; undefined if its manifest is missing, damaged or no manifest. */
   async of(manifest: Sha256): Promise<BlobList | undefined> {
     const known = this.#lists.get(manifest);
     if (known !== undefined) {
@@ -135,7 +137,7 @@ export class ReleaseBlobs {
     if (bytes === undefined) return undefined;
     try {
       const { manifest: contents } = readTakenManifest(bytes);
-      // The size of the devlove file stands nowhere: it counts with what it may have at most.
+      // No one records the size of the devlove file, so it counts with the most that it may have.
       const list = allBlobsOf({ sha256: manifest, size: bytes.length }, contents, devloveBytesMax);
       this.note(manifest, list);
       return list;

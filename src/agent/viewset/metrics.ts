@@ -1,4 +1,4 @@
-// What viewset transfer tells Prometheus.
+// The metrics of viewset transfers.
 
 import { createMetrics, type Metrics, type Registry } from "../../base/metrics.ts";
 

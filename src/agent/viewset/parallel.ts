@@ -1,8 +1,9 @@
-// Much at once, but not too much: a bounded number of workers over a list, and slots that several such lists share.
+// Bounded parallelism: a number of workers over a list, and slots that several such lists share.
 
 /**
- * `action` for each item, at most `limit` at a time. The first failure, or `signal`, stops the rest through the signal that the actions are
- * given; it is thrown when all that had begun have ended.
+ * Runs `action` for each item, at most `limit` at a time. The first failure, or `signal`, stops the rest
+ * through the signal that the actions are given; its reason is thrown when all actions that had begun have
+ * ended.
  */
 export async function inParallel<T>(
   items: Iterable<T>,
@@ -30,7 +31,7 @@ export async function inParallel<T>(
 
 type Turn = ReturnType<typeof Promise.withResolvers<void>>;
 
-/** First come, first served. */
+/** A number of slots that are given out in the order of asking. */
 export class Slots {
   #free: number;
   readonly #queue = new Set<Turn>();

@@ -1,6 +1,7 @@
-// Room for what is being prepared, activated or imported, within `viewset.disk_max`: what transfers that broke off have left goes first, then kept versions
-// whose place is needed, and what cannot fit is refused before a byte of it is fetched or copied. What nobody needs any more and is too young to go counts
-// only where there is room without looking closer.
+// Keeps what is being prepared, activated or imported within `viewset.disk_max`. If room is needed, the
+// remains of transfers that broke off go first, then kept versions; what cannot fit is refused before a byte
+// of it is fetched or copied. Blobs that nobody needs any more but that are too young to go are counted only
+// in the quick check, which looks no closer.
 
 import type { Log } from "../../base/log.ts";
 import { once } from "../../base/wait.ts";
@@ -15,7 +16,7 @@ import type { ReleaseBlobs } from "./manifest-blobs.ts";
 /** The versions that this host has, as they are written down. */
 export interface HeldReleases {
   held(): readonly Omit<HeldRelease, "blobs">[];
-  /** Their room is needed for another. */
+  /** Gives up versions whose room is needed for another. */
   giveUp(releases: readonly Pick<HeldRelease, "domain" | "manifest">[]): void;
 }
 
@@ -34,14 +35,14 @@ export type RoomOptions = {
 type Wanted = Pick<HeldRelease, "domain" | "manifest" | "blobs">;
 type Prepared = { blobs: BlobList; fetchBytes: number };
 
-/** The content of files of this host. */
+/** What was read of files of this host. */
 export type ReadFiles = {
   readonly blobs: readonly StoredBlob[];
   /** The bytes of the files that could not be read because they keep changing. */
   readonly unreadBytes: number;
 };
 
-/** Room until it is disposed. */
+/** Room that is held until it is disposed. */
 export type TakenRoom = Disposable & {
   /**
    * Tells that what lacked is in the store by now, and counts there. The version keeps its place until it is
@@ -58,9 +59,9 @@ export type UnreadRoom = Disposable & {
 
 export class Room {
   readonly #options: RoomOptions;
-  /** Under way: their place is taken, though nothing says so yet. */
+  /** What is under way: its place is taken, though nothing written says so yet. */
   readonly #prepared = new Set<Prepared>();
-  /** Some of it was given back. */
+  /** Resolves when some room was given back. */
   #given = Promise.withResolvers<void>();
   #unread = 0;
 
@@ -69,8 +70,9 @@ export class Room {
   }
 
   /**
-   * Taken until it is disposed: by then it is written down as held, or was given up. Where only others that are under way are in its way, it waits for them;
-   * the caller holds no room. What is in force already, and what is all here, is not refused for what there is too much of. Throws VIEWSET_TOO_LARGE.
+   * Takes room until it is disposed; by then the version is written down as held, or was given up. If only
+   * others that are under way are in its way, it waits for them; the caller must hold no room. A version that
+   * is in force already, or of which nothing is lacking, is never refused. Throws VIEWSET_TOO_LARGE.
    */
   async take(
     { domain, manifest, blobs }: Wanted,
@@ -125,7 +127,7 @@ export class Room {
       const list = new Map(blobs.map((blob) => [blob.sha256, blob])).values();
       own.fetchBytes = bytesOf(await this.#options.store.lacking(list)) + unreadBytes;
       own.blobs = joined([blobList(blobs), this.#unreadBlob(unreadBytes)]);
-      // What adds nothing fits also where there is too much already.
+      // What adds nothing fits even where there is too much already.
       if (own.fetchBytes > 0) await this.#take(domain, own);
       else this.#prepared.add(own);
     }
@@ -149,7 +151,8 @@ export class Room {
   }
 
   async #take(domain: string, own: Prepared): Promise<void> {
-    // What is here, needed or not, and all that comes: mostly it fits, and nobody has to read what the other versions need.
+    // Usually all that is here, needed or not, and all that comes fits together; then nobody has to read what
+    // the other versions need.
     if (await this.#fitsAtOnce(own)) return;
     const next = joined([own, ...this.#prepared].map(({ blobs }) => blobs));
     this.#prepared.add(own);
@@ -161,7 +164,7 @@ export class Room {
     }
   }
 
-  /** Then it is taken. */
+  /** Whether it fits beside all that is here; if so, its room is taken. */
   async #fitsAtOnce(own: Prepared): Promise<boolean> {
     const { store, bytesMax } = this.#options;
     const idleBytes = await store.parts.idleBytes();
@@ -182,7 +185,10 @@ export class Room {
     return { held, ...planActivation({ next, lacking: [], held, bytesMax }) };
   }
 
-  /** `next`: with all that is prepared beside it. */
+  /**
+   * Makes room by giving up what may go. `next` holds the blobs of all that is being prepared. Throws
+   * VIEWSET_TOO_LARGE.
+   */
   async #makeRoom(domain: string, next: BlobList): Promise<void> {
     const { store, releases, collect, log } = this.#options;
     const { held, ...plan } = await this.#planned(next);
@@ -205,7 +211,7 @@ export class Room {
     await collect();
   }
 
-  /** Shares nothing with anybody: keys of blobs are not negative. */
+  /** Stands for bytes that nothing else shares: its key is negative, those of blobs are not. */
   #unreadBlob(bytes: number): BlobList {
     return { keys: Float64Array.of(--this.#unread), sizes: Float64Array.of(bytes) };
   }

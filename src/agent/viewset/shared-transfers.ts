@@ -1,4 +1,5 @@
-// One transfer for all who want the same blob at the same time: it goes on while anyone waits for it.
+// One transfer for all callers that want the same blob at the same time; it goes on while anyone waits for
+// it.
 
 import type { Sha256 } from "../../core/ids.ts";
 
@@ -16,7 +17,10 @@ export class SharedTransfers {
     return this.#running.has(sha256);
   }
 
-  /** Joins the transfer of this blob that is under way, or begins one. Who expects another size waits for its end and begins anew. */
+  /**
+   * Joins the transfer of this blob that is under way, or begins one. A caller that expects another size
+   * waits for its end and begins anew.
+   */
   async join(
     want: { readonly sha256: Sha256; readonly size?: number | undefined },
     begin: (signal: AbortSignal) => Promise<void>,
@@ -52,7 +56,7 @@ export class SharedTransfers {
       await unlessAborted(transfer.ended, signal);
     } finally {
       if (--transfer.waiting === 0 && signal.aborted) {
-        // Whoever leaves last leaves nothing running behind.
+        // The last caller that leaves stops the transfer and waits for its end.
         transfer.stop.abort(signal.reason);
         await transfer.ended.catch(() => undefined);
       }
@@ -60,7 +64,7 @@ export class SharedTransfers {
   }
 }
 
-/** The promise, or the signal's reason, whichever is first. */
+/** Waits for the promise; throws the signal's reason if that aborts first. */
 async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const abort = (): void => aborted.reject(signal.reason);

@@ -1,5 +1,6 @@
-// What lies in a site's directory, counted now and then: so that operators learn of links that lead out and of names that no viewset can hold when they
-// come up, not at the next import. Nothing that is served depends on it.
+// Counts what lies in a site's directory now and then, so that operators learn of links that lead out and of
+// names that no viewset can hold when they appear, not at the next import. Nothing that is served depends on
+// it.
 
 import { stat } from "node:fs/promises";
 import { Root } from "../../base/below-root.ts";
@@ -37,9 +38,12 @@ export type CensusOptions = {
   readonly stop: AbortSignal;
 };
 
-/** Between two counts of one site, however often it changes. */
+/** The least time between two counts of one site, however often it changes. */
 const gapMs = 60_000;
-/** The largest share of the time: ten thousand files take a tenth of a second, two million half a minute. */
+/**
+ * The largest share of the time that counting one site may take: ten thousand files take a tenth of a second,
+ * two million half a minute.
+ */
 const shareMax = 1 / 50;
 const namesMax = 5;
 
@@ -56,7 +60,7 @@ export class SiteCensus implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Something changed: it is counted when it is due. */
+  /** Notes that something changed: the site is counted when it is due. */
   note(): void {
     if (this.#options.stop.aborted) return;
     if (this.#counting !== undefined) this.#isWanted = true;
@@ -133,7 +137,7 @@ export class SiteCensus implements AsyncDisposable {
     metrics.accel_agent_site_bytes.set({ domain }, bytes);
   }
 
-  /** A views directory that is not there at all is somebody else's to tell, too. */
+  /** Shows what is odd about the site. LocalSites also tells of a views directory that does not exist. */
   #judge(refusal: string | undefined, leftOut: readonly string[]): void {
     const { health } = this.#options;
     const { domain } = this.#location;

@@ -1,7 +1,9 @@
-// Import: the site as it lies on this host becomes blobs and a manifest at central. The same tree gives the same manifest, and moves only what central lacks.
+// Import: the site on this host becomes blobs and a manifest at central. The same tree gives the same
+// manifest, and only what central lacks is sent.
 //
-// Every file is first copied into the blob store (site-take.ts): what is uploaded is what was hashed, whatever happens to the site meanwhile. The manifest goes
-// last, so that central has no manifest whose files it lacks.
+// Every file is first copied into the blob store, so that what is uploaded is what was hashed, whatever
+// happens to the site meanwhile. The manifest is sent last, so that central never has a manifest whose files
+// it lacks.
 
 import type { BigIntStats } from "node:fs";
 import { stat } from "node:fs/promises";
@@ -45,7 +47,7 @@ export type ImportedSite = {
   readonly manifest: Sha256;
   readonly files: number;
   readonly bytes: number;
-  /** Links that were not followed, the first few by name. */
+  /** The number of links that were not followed. */
   readonly left_out: number;
   readonly left_out_names: readonly string[];
 };
@@ -73,7 +75,10 @@ export class SiteImporter {
     this.#onSent = onSent;
   }
 
-  /** Throws IMPORT_IMPOSSIBLE or VIEWSET_INVALID with the reason, or what `central` throws. Repeated, it goes on where it was. */
+  /**
+   * Imports a site. Throws IMPORT_IMPOSSIBLE or VIEWSET_INVALID with the reason, or what `central` throws.
+   * Repeated, it continues where it was.
+   */
   async run(task: ImportTask, signal: AbortSignal): Promise<ImportedSite> {
     using _held = this.#store.hold();
     const devlove = await this.#takeDevlove(task, signal);
@@ -100,7 +105,7 @@ export class SiteImporter {
     };
   }
 
-  /** Taken as long as `held` is. */
+  /** Returns how the files take room, which is held as long as `held` is. */
   #roomFor({ domain, views_dir: viewsDir }: SiteLocation, held: DisposableStack): SiteRoom {
     return async ({ files, bytes }, read) => {
       try {
@@ -168,8 +173,8 @@ function sum(amounts: readonly Amount[]): Amount {
 }
 
 /**
- * Makes the manifest. It says that names differ only in case only where some do: the setting alone makes no
- * other version.
+ * Makes the manifest. It states `paths_differ_in_case` only if some paths do differ only in case, so that the
+ * setting alone does not make another version.
  */
 function manifestOf(
   { sha256 }: StoredBlob,
@@ -182,10 +187,12 @@ function manifestOf(
     : plain;
 }
 
-// Taking a site as it was at one moment: every file into the blob store, and looked at again until nothing has changed between two looks.
+// Takes a site as it was at one moment: every file is copied into the blob store, and the site is looked at
+// again until nothing has changed between two looks.
 //
-// Two looks that show the same files, each taken as it was seen: then all of them were so at once, between the end of the first look and the
-// begin of the second. A deployment that goes on meanwhile gives the site of before or of after, or the reason why there is none.
+// If two looks show the same files, and each was taken as it was seen, then all of them were so at once,
+// between the end of the first look and the beginning of the second. An import during a deployment gives the
+// site before or after it, or the reason why there is none.
 
 export type TakenSite = {
   /** Ascending by path. */
@@ -193,7 +200,7 @@ export type TakenSite = {
   readonly leftOut: readonly string[];
 };
 
-/** Room for so much, as in Room.takeUnread; held by the caller. */
+/** Takes room for that much, as Room.takeUnread does; the caller of the import holds it. */
 export type SiteRoom = (
   amount: Amount,
   read: () => Promise<ReadFiles>,
@@ -209,7 +216,10 @@ type SiteTask = {
 type Taken = StoredBlob & { readonly identity: string };
 
 const defaultMime = "application/octet-stream";
-/** Reading is hashing and syncing: more in flight only fills the queue of the thread pool. */
+/**
+ * The most files read at once. Reading is hashing and syncing; more would only fill the queue of the thread
+ * pool.
+ */
 const readersMax = 8;
 /**
  * The most looks. With pauses of 50 to 800 ms they take 5 s, so a file that is written about every second is
@@ -245,7 +255,10 @@ export class SiteTaking {
     this.#except = except;
   }
 
-  /** Throws IMPORT_IMPOSSIBLE naming what cannot be taken. Blobs are there as long as the caller holds the store. */
+  /**
+   * Takes a site. Throws IMPORT_IMPOSSIBLE naming what cannot be taken. The blobs stay as long as the caller
+   * holds the store.
+   */
   static async run(
     { store, room, location, progress }: SiteTask,
     signal: AbortSignal,
@@ -281,7 +294,7 @@ export class SiteTaking {
     });
   }
 
-  /** Paths that are not the same in both, or were not taken as they are. */
+  /** Returns the paths that are not the same in both looks, or were not taken as they are. */
   #changed(before: SiteWalk, now: SiteWalk): readonly string[] {
     const gone = new Set(before.files.map(({ path }) => path));
     const changed: string[] = [];
@@ -304,14 +317,17 @@ export class SiteTaking {
       leftOut,
       files: files.flatMap(({ path }) => {
         const taken = this.#taken.get(path);
-        if (taken === undefined) return []; // Never: it would have counted as changed.
+        if (taken === undefined) return []; // This never happens: the path would have counted as changed.
         const { sha256, size } = taken;
         return [{ path, sha256, size, mime: mime.getType(path) ?? defaultMime }];
       }),
     };
   }
 
-  /** Takes the files and returns those that could not be taken as they are. */
+  /**
+   * Takes the files that were not taken as they are now. One that vanishes is left out; the next look sees
+   * that.
+   */
   async #take(
     files: readonly WalkedFile[],
     progress: ProgressMeter | undefined,
@@ -370,7 +386,10 @@ export class SiteTaking {
     return { blobs, unreadBytes };
   }
 
-  /** Opened below the root, each time by its name; `seen` is what it was then. */
+  /**
+   * Makes a source that is opened below the root, each time by its name; `seen` gets the identity that the
+   * file had then.
+   */
   #source(path: string, seen: { identity: string }): Source {
     return {
       name: `${this.#location.views_dir}/${path}`,
@@ -397,7 +416,10 @@ async function openViews(viewsDir: string): Promise<Root> {
   }
 }
 
-/** Ignores a file that vanished, or that leads out of the root meanwhile: the next look sees it. */
+/**
+ * Ignores the error of a file that vanished, or that leads out of the root by now, for the next look sees
+ * that; any other error of opening it becomes IMPORT_IMPOSSIBLE.
+ */
 function refuseUnlessGone(error: unknown, path: string): void {
   if (!(error instanceof Unopened)) throw error;
   const code = systemCode(error.cause);

@@ -1,8 +1,10 @@
-// Which files a site's directory holds, as they would be served: sorted, hidden ones left out, links followed as long as they end inside the root.
+// Lists the files of a site's directory as they would be served: sorted, without hidden ones, with links
+// followed as long as they end inside the root.
 //
-// A link that leads outside, nowhere, or back above itself is left out and named: nothing is served through it either. What should be a file
-// but cannot be read or named is a failure: a site that silently lacks files is worse than none. What vanishes while it is looked at is not there.
-// Names are resolved from the root (base/below-root.ts): a directory that is swapped for a link shows nothing of the outside.
+// A link that leads outside, nowhere, or back above itself is left out and named, for nothing is served
+// through it either. A file that cannot be read or named is a failure, for a site that silently lacks files
+// is worse than none. What vanishes during the walk counts as absent. Names are resolved from the root
+// (base/below-root.ts): a directory that is swapped for a link shows nothing of the outside.
 
 import { isUtf8 } from "node:buffer";
 import type { BigIntStats, Dirent } from "node:fs";
@@ -19,15 +21,15 @@ export type SiteLocation = {
   readonly domain: string;
   readonly views_dir: string;
   readonly devlove_file: string;
-  /** Names that differ only in case are meant: an import takes them. */
+  /** Whether names that differ only in case are intended, so that an import takes them. */
   readonly paths_differ_in_case?: boolean | undefined;
 };
 
 export type WalkedFile = {
-  /** Below the root, `/` between segments. */
+  /** The path below the root, with `/` between segments. */
   readonly path: string;
   readonly size: number;
-  /** Another one when the content, or what the path leads to, is another. */
+  /** Changes when the content changes, or what the path leads to. */
   readonly identity: string;
 };
 
@@ -42,17 +44,17 @@ export type SiteWalkOptions = {
   readonly root: Root;
   /** The views directory as reasons call it. */
   readonly viewsDir: string;
-  /** A file that is not part of the site, under whatever name. */
+  /** A file that is not part of the site, whatever its name. */
   readonly except: Pick<BigIntStats, "dev" | "ino"> | undefined;
-  /** Names of one directory that differ only in case are meant. */
+  /** Whether names of one directory that differ only in case are intended. */
   readonly pathsDifferInCase: boolean;
-  /** Given each file, in any order, instead of a list of all. */
+  /** Called with each file, in any order; the returned list is then empty. */
   readonly onFile?: (file: WalkedFile) => void;
   readonly signal: AbortSignal;
 };
 
 type Directory = {
-  /** Below the root with a trailing slash, "" for the root. */
+  /** The path below the root with a trailing slash; "" for the root. */
   readonly prefix: string;
   /** The places of the directories above it. */
   readonly above: ReadonlySet<string>;
@@ -61,7 +63,10 @@ type Directory = {
 /** The most files, as the manifest's schema says. */
 const filesMax = 2_000_000;
 const pathCharsMax = 4096;
-/** Links between directories can make more paths of few files than anyone can read. */
+/**
+ * The most directories. Links between directories can make more paths out of a few files than anyone can
+ * read.
+ */
 const directoriesMax = 200_000;
 const directoriesAtOnce = 8;
 const entriesAtOnce = 8;
@@ -69,12 +74,12 @@ const collisionsAdvice =
   "If both are intended, set paths_differ_in_case of this site (setting sites)";
 const vanished: ReadonlySet<string | undefined> = new Set(["ENOENT", "ENOTDIR", "ELOOP"]);
 
-/** RFC 8615 lives in a directory that is hidden by its name. */
+/** Whether a name is hidden. `.well-known` (RFC 8615) is not, despite its dot. */
 export function isHidden(name: string): boolean {
   return name.startsWith(".") && name !== ".well-known";
 }
 
-/** Throws IMPORT_IMPOSSIBLE naming what cannot be read. */
+/** Walks a site. Throws IMPORT_IMPOSSIBLE naming what cannot be read. */
 export async function walkSite(options: SiteWalkOptions): Promise<SiteWalk> {
   return new Walk(options).run();
 }
@@ -111,7 +116,7 @@ class Walk {
         throw new AccelError("IMPORT_IMPOSSIBLE", `views_dir ${viewsDir}: ${reasons}${advice}`);
       }
     }
-    // Deleted while we hold it: it looks empty.
+    // A directory that was deleted while we hold it looks empty.
     if (root.stats.nlink === 0n)
       throw new AccelError("IMPORT_IMPOSSIBLE", `views_dir ${viewsDir} vanished while it was read`);
     return {
@@ -163,7 +168,10 @@ class Walk {
     }
   }
 
-  /** Whether it is part of the site, as far as can be seen from here: a directory may turn out empty. */
+  /**
+   * Visits an entry and returns whether it is part of the site, as far as can be seen from here; a directory
+   * may turn out to be empty.
+   */
   async #visit(
     path: string,
     full: string,
@@ -175,7 +183,7 @@ class Walk {
         this.#next.push({ prefix: `${path}/`, above });
         return true;
       }
-      // One name in a directory that is held: nothing can lead elsewhere.
+      // This is one name in a directory that is held open, so it cannot lead elsewhere.
       const stats = await lstat(full, { bigint: true });
       if (stats.isSymbolicLink()) return await this.#follow(path, above);
       return this.#add(path, stats, above);
@@ -223,7 +231,7 @@ function escaped(name: Buffer): string {
   ).join("");
 }
 
-/** Says in words what an operator can act on. */
+/** Puts a system error into words that an operator can act on. */
 export function systemReason(error: unknown): string {
   switch (systemCode(error)) {
     case "ENOENT":

@@ -1,7 +1,9 @@
-// A watch over paths: what changed, gathered for a moment and told at once. Only for promptness: whoever serves a file checks it, and whoever keeps a document looks at it now and then.
+// A watch over paths: changes are gathered for a moment and told together. It serves promptness only: whoever
+// serves a file checks it, and whoever keeps a document looks at it now and then.
 //
-// The kernel's queue of events overflows silently, and a directory whose creation was lost is not watched from then on. So after a burst, and whenever
-// its owner wishes, everything is looked at and watched anew (`rescan`).
+// The kernel's queue of events overflows silently, and a directory whose creation was lost is not watched
+// from then on. So after a burst of changes, and whenever its owner asks, everything is looked at and watched
+// anew (`rescan`).
 
 import { watch, type ChokidarOptions, type FSWatcher } from "chokidar";
 import { messageOf, systemCode } from "../../core/faults.ts";
@@ -10,9 +12,15 @@ export type WatchOptions = {
   readonly paths: readonly string[];
   readonly followsLinks: boolean;
   readonly isIgnored: (path: string) => boolean;
-  /** Absolute paths of files; undefined: more than anyone wants to hear of one by one. */
+  /**
+   * Called with the absolute paths of the files that changed; undefined if they are too many to name, or are
+   * not known.
+   */
   readonly onChanges: (paths: readonly string[] | undefined) => void;
-  /** The host has no watches left, from now on files are polled. Told again when a rescan finds none either. */
+  /**
+   * Called when the host has no watches left and files are polled from now on; called again when a rescan
+   * finds none either.
+   */
   readonly onPolling: (reason: string) => void;
   readonly onError: (reason: string) => void;
   readonly openWatcher: OpenWatcher;
@@ -28,9 +36,9 @@ const changesMax = 1_000;
 const burstMax = 4_000;
 /** The time after which a change that was lost is found, counted from when the others were told. */
 const windowMs = 2_000;
-/** inotify's watches, its instances or the descriptors for them are used up. */
+/** The errors that say that inotify's watches, its instances or the descriptors for them are used up. */
 const exhausted: ReadonlySet<string> = new Set(["ENOSPC", "EMFILE", "ENFILE"]);
-/** 10,000 files take some 30 ms of each period. */
+/** The time between two polls; 10,000 files take some 30 ms of it. */
 const pollingIntervalMs = 2_000;
 
 export class SiteWatch implements AsyncDisposable {
@@ -41,7 +49,7 @@ export class SiteWatch implements AsyncDisposable {
   #isPolling = false;
   #changed = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
-  /** Changes of this window, and of the one before it: a burst may lie across both. */
+  /** The changes of this window and of the one before it, since a burst may lie across both. */
   #burst = 0;
   #burstBefore = 0;
   #window: NodeJS.Timeout | undefined;
@@ -87,7 +95,7 @@ export class SiteWatch implements AsyncDisposable {
     await this.#ready.promise;
     if (this.#isClosed) return;
     const before = this.#watcher;
-    this.#isPolling = false; // Perhaps there are watches again.
+    this.#isPolling = false; // There may be watches again.
     this.#ready = Promise.withResolvers();
     this.#watcher = this.#open();
     await this.#ready.promise;
@@ -106,7 +114,7 @@ export class SiteWatch implements AsyncDisposable {
       ignoreInitial: true,
       followSymlinks: followsLinks,
       ignored: isIgnored,
-      // Changes are gathered here, and what editors leave behind are files like others.
+      // Changes are gathered here, and files that editors leave behind are files like any others.
       atomic: false,
       ignorePermissionErrors: true,
       ...(this.#isPolling

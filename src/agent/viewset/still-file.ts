@@ -1,6 +1,7 @@
-// Reading files that others write: what is taken is one state of the file, or nothing.
+// Reads files that others write: it takes one state of the file, or nothing.
 //
-// A file that was written within the last tick of the file system's clock could change again without its times changing: it is left alone until it is older.
+// A file that was written within the last tick of the file system's clock could change again without its
+// times changing, so it is left alone until it is older.
 
 import { createHash } from "node:crypto";
 import { constants, type BigIntStats } from "node:fs";
@@ -9,7 +10,7 @@ import { sleep } from "../../base/wait.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import { digestOf } from "../../base/file-bytes.ts";
 
-/** A clock tick of the file system (10 ms at 100 Hz) with room. */
+/** A clock tick of the file system (10 ms at 100 Hz) with a margin. */
 const quietMs = 20;
 const chunkBytes = 2 ** 20;
 const triesMax = 4;
@@ -23,7 +24,7 @@ export type Source = {
   open(): Promise<FileHandle>;
 };
 
-/** Whatever the name leads to. */
+/** Makes a source of whatever the name leads to. */
 export function sourceAt(path: string): Source {
   return {
     name: path,
@@ -35,7 +36,10 @@ export function sourceAt(path: string): Source {
 /** An open file and what it was when it was opened. */
 export type StillFile = { readonly file: FileHandle; readonly stats: BigIntStats };
 
-/** `take` gives undefined when the file did not hold still, and is asked again; undefined when it never did. Throws what opening throws. */
+/**
+ * Calls `take` until it returns something; it returns undefined when the file changed meanwhile. Returns
+ * undefined if the file never held still. Throws what opening it throws.
+ */
 export async function whileStill<T>(
   source: Source,
   signal: AbortSignal,
@@ -62,7 +66,10 @@ function isYoung({ ctimeNs }: BigIntStats): boolean {
   return Math.abs(Date.now() - Number(ctimeNs / 1_000_000n)) < quietMs;
 }
 
-/** Feeds the file to `take`, piece by piece; the buffer is used again. Its size, or undefined when it changed meanwhile or is longer than `bytesMax`. */
+/**
+ * Feeds the file to `take` piece by piece; the buffer is used again for each piece. Returns the size, or
+ * undefined when the file changed meanwhile or is longer than `bytesMax`.
+ */
 export async function readStill(
   { file, stats: before }: StillFile,
   bytesMax: number,
@@ -103,7 +110,7 @@ export async function readBlob(
   });
 }
 
-/** The whole content of at most `bytesMax`, else undefined as in readStill. */
+/** Returns the whole content, or undefined as readStill does. */
 export async function readStillBytes(
   opened: StillFile,
   bytesMax: number,
@@ -114,7 +121,7 @@ export async function readStillBytes(
     opened,
     bytesMax,
     (chunk) => {
-      chunks.push(Buffer.from(chunk)); // A copy.
+      chunks.push(Buffer.from(chunk)); // A copy, for the buffer is used again.
     },
     signal,
   );

@@ -1,10 +1,12 @@
-// Shared memory of the tables of files, written again when nobody reads it any more. What no thread refers to any longer is hardly ever collected: a table
-// for each of 60 activations of 10,000 files had grown the agent by the 2.5 MB of each.
+// Shared memory for the tables of files, used again when nobody reads it any more. Shared buffers that no
+// thread refers to are hardly ever garbage-collected: over 60 activations of 10,000 files, each table had
+// grown the agent by its 2.5 MB.
 //
-// Invariant: what was given back is at rest before it is written again, for a request that began before may still look something up. One that does so
-// later yet is told by the table itself (core/serving/manifest-table.ts).
+// Invariant: what was given back rests before it is written again, for a request that began before may still
+// look something up. A request that does so even later notices it by the table itself
+// (core/serving/manifest-table.ts).
 
-/** Requests look files up when they begin; what they send afterwards needs no table. */
+/** The time of rest. Requests look files up when they begin; what they send afterwards needs no table. */
 const restMs = 10_000;
 /** The most bytes that lie idle; the oldest goes first. */
 const idleBytesMax = 64 * 2 ** 20;
@@ -16,12 +18,12 @@ export class TableMemory {
   /** Oldest first. */
   #idle: readonly Idle[] = [];
 
-  /** Monotonic. */
+  /** `nowMs` is monotonic. */
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
   }
 
-  /** Returns a buffer of at least so many bytes; it holds whatever was in it. */
+  /** Returns a buffer of at least that many bytes; its content is undefined. */
   take(bytes: number): SharedArrayBuffer {
     const rested = this.#nowMs() - restMs;
     const best = this.#idle
@@ -36,7 +38,7 @@ export class TableMemory {
     return best.table;
   }
 
-  /** No thread has a state any more that refers to it. */
+  /** Gives back a table to which no thread's state refers any more. */
   giveBack(table: SharedArrayBuffer): void {
     const idle = [...this.#idle, { table, sinceMs: this.#nowMs() }];
     let bytes = idle.reduce((sum, one) => sum + one.table.byteLength, 0);
@@ -49,12 +51,12 @@ export class TableMemory {
   }
 }
 
-/** A small table does not take the place of a large one. */
+/** Whether a table has room for these bytes without wasting a much larger one on them. */
 function fits({ byteLength }: SharedArrayBuffer, bytes: number): boolean {
   return byteLength >= bytes && byteLength <= 2 * roomFor(bytes);
 }
 
-/** An eighth more at most: the next version of a site is rarely of the same size. */
+/** Rounds up by an eighth at most, since the next version of a site rarely has the same size. */
 function roomFor(bytes: number): number {
   const step = 2 ** Math.max(9, Math.floor(Math.log2(bytes)) - 3);
   return Math.ceil(bytes / step) * step;

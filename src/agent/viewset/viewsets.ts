@@ -1,4 +1,5 @@
-// Viewsets on this host: pulled by manifest, verified and validated before anything may serve them; restored at boot from what is on disk; made from the site that lies here.
+// Viewsets on this host: they are pulled by manifest, and verified and validated before anything may serve
+// them; restored at boot from what is on disk; and imported from the site on this host.
 
 import type { Instruments } from "../../base/metrics.ts";
 import type { BackendRules } from "../../core/serving/backend-url.ts";
@@ -59,7 +60,9 @@ export type ViewsetsOptions = Instruments & {
   readonly stop: AbortSignal;
 };
 
-/** `isWhole` false: some of its files are not on disk as they should be. */
+/**
+ * A viewset as restored at boot. `isWhole` is false if some of its files are missing or have another size.
+ */
 export type RestoredViewset = { readonly ready: ReadyViewset; readonly isWhole: boolean };
 
 /**
@@ -69,12 +72,15 @@ export type RestoredViewset = { readonly ready: ReadyViewset; readonly isWhole: 
  */
 export type Judged = "anew" | "as taken";
 
-/** Its room is taken, and its files stay, until it is disposed: by then it is written down as held, or was given up. */
+/**
+ * A viewset whose room is taken and whose files stay until it is disposed; by then it is written down as
+ * held, or was given up.
+ */
 export type PreparedViewset = ReadyViewset & Disposable;
 
 /** The most fetchers: as many as the blob store transfers at a time. */
 const fetchersMax = 6;
-/** Below, compression saves less than it costs. */
+/** The least size of a text that is worth compressing; below it, compression saves less than it costs. */
 const textBytesMin = 1_024;
 
 export class Viewsets implements AsyncDisposable {
@@ -86,7 +92,7 @@ export class Viewsets implements AsyncDisposable {
   readonly #damage: Damage;
   readonly #importer: SiteImporter;
   readonly #room: Room;
-  /** Undefined: nobody says what is needed, and nothing goes. */
+  /** Undefined where no releases are given: nobody says what is needed, so nothing is removed. */
   readonly #collection: Collection | undefined;
 
   constructor(options: ViewsetsOptions, store: BlobStore) {
@@ -137,8 +143,9 @@ export class Viewsets implements AsyncDisposable {
   }
 
   /**
-   * Fetches what is missing; when it resolves all of it is verified, validated and survives power loss. Throws VIEWSET_INVALID with all reasons;
-   * BLOB_MISMATCH and what central's client throws may be tried again and go on where they were.
+   * Fetches what is missing; when it resolves, all of it is verified, validated and survives power loss.
+   * Throws VIEWSET_INVALID with all reasons, and VIEWSET_TOO_LARGE. After BLOB_MISMATCH, or what central's
+   * client throws, it may be tried again and continues where it was.
    */
   async prepare(
     manifest: Sha256,
@@ -192,9 +199,11 @@ export class Viewsets implements AsyncDisposable {
   }
 
   /**
-   * The viewset that was committed before the start, with a warning when not all of it is on disk as it should be: without some of its files the others
-   * are served, without manifest or devlove nothing (undefined). It was validated when it was prepared: neither what has been linked or unlinked since then,
-   * nor what a newer release thinks of it, is a reason not to serve it. Sizes are compared, not digests: a start is quick.
+   * Restores a viewset that was committed before the start, with a warning when not all of it is on disk as
+   * it should be. If some of its files are missing, the others are served; without manifest or devlove
+   * nothing is, and undefined is returned. It was validated when it was prepared: neither what has been
+   * linked or unlinked since then, nor the rules of a newer release, are a reason not to serve it. Sizes are
+   * compared, not digests, so that a start is quick.
    */
   async restore(manifest: Sha256, names: SiteNames): Promise<RestoredViewset | undefined> {
     const { health } = this.#options;
@@ -223,7 +232,7 @@ export class Viewsets implements AsyncDisposable {
     for (const sha256 of files) await this.#damage.drop(sha256);
   }
 
-  /** The versions on this host that need a blob: their files, manifests and devlove files. */
+  /** Returns the versions on this host that need a blob as a file, manifest or devlove file. */
   async holdersOf(sha256: Sha256): Promise<readonly Omit<HeldRelease, "blobs">[]> {
     const key = blobKey(sha256);
     const holders: Omit<HeldRelease, "blobs">[] = [];
@@ -234,7 +243,10 @@ export class Viewsets implements AsyncDisposable {
     return holders;
   }
 
-  /** Throws IMPORT_IMPOSSIBLE or VIEWSET_INVALID with the reason, or what central's client throws; repeated, it goes on where it was. */
+  /**
+   * Imports the site of this host. Throws IMPORT_IMPOSSIBLE or VIEWSET_INVALID with the reason, or what
+   * central's client throws; repeated, it continues where it was.
+   */
   async importSite(importId: string, names: SiteNames, signal: AbortSignal): Promise<ImportedSite> {
     return this.#counted("accel_agent_viewset_imports_total", async () => {
       const location = this.#options.sites.find(({ domain }) => domain === names.name);
@@ -264,7 +276,10 @@ export class Viewsets implements AsyncDisposable {
     return this.#options.releases?.held().some((held) => held.manifest === manifest) === true;
   }
 
-  /** The reason where it cannot be served; `names` null: as it was taken. The table is made when it is asked for. */
+  /**
+   * Returns how to make the viewset ready, or the reason why it cannot be served. With `names` null it is
+   * judged as taken. The table is made only when the returned function is called.
+   */
   #read(
     manifest: Sha256,
     { manifest: contents, objections }: ReadVersion,
@@ -316,7 +331,7 @@ export class Viewsets implements AsyncDisposable {
     return this.#blobs.obtain(want, "the devlove file", signal);
   }
 
-  /** The reason where nothing of it can be served. */
+  /** Reads a committed viewset; returns the reason if nothing of it can be served. */
   async #readCommitted(
     manifest: Sha256,
   ): Promise<
@@ -337,7 +352,7 @@ export class Viewsets implements AsyncDisposable {
   }
 }
 
-/** Sweeps what an earlier start left unfinished below `stateDir`/blobs. */
+/** Opens the viewsets and sweeps what an earlier start left unfinished below `stateDir`/blobs. */
 export async function openViewsets(options: ViewsetsOptions): Promise<Viewsets> {
   return new Viewsets(options, await openBlobStore(`${options.stateDir}/blobs`));
 }
