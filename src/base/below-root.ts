@@ -1,17 +1,22 @@
-// Files below a root, whoever swaps directories and links meanwhile: what is given out lies below the root, and nothing outside it is ever opened.
+// Opens files below a root, whoever swaps directories and links meanwhile: what is given out lies below the
+// root, and nothing outside it is ever opened.
 //
-// A name is resolved by the kernel to a handle that only names (O_PATH: no device and no pipe notices). The handle is asked where it lies
-// (/proc/self/fd), which no race can forge; what lies below the root is then opened through the handle, not by its name once more.
+// The kernel resolves a name to a handle that only names (O_PATH: no device and no pipe notices). The handle
+// is asked where it lies (/proc/self/fd), which no race can forge. What lies below the root is then opened
+// through the handle, not by its name once more.
 
 import { closeSync, constants, fstatSync, open, readlinkSync, type BigIntStats } from "node:fs";
 import { open as openFile, type FileHandle } from "node:fs/promises";
 import { promisify } from "node:util";
 
 const openNumber = promisify(open);
-/** O_PATH of Linux, which node does not name; the same on all architectures that node runs on there. */
+/**
+ * O_PATH of Linux, which Node does not name; it has the same value on all architectures that Node runs on
+ * there.
+ */
 const namingOnly = 0o10000000;
 
-/** The file that a name led to, whatever it is called by now. Nothing of it is read yet. */
+/** The file that a name led to, whatever it is called by now. Nothing is read from it yet. */
 export class Found implements Disposable {
   readonly #number: number;
 
@@ -19,7 +24,7 @@ export class Found implements Disposable {
     this.#number = number;
   }
 
-  /** A name of it for system calls, until it is disposed. */
+  /** A name of the file for system calls, valid until it is disposed. */
   get link(): string {
     return `/proc/self/fd/${this.#number}`;
   }
@@ -45,18 +50,21 @@ export class Found implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    closeSync(this.#number); // Of a handle that only names: nothing is written back.
+    closeSync(this.#number); // The handle only names a file: nothing is written back.
   }
 }
 
 /** A directory as it was when it was opened, also when its name leads elsewhere by now. */
 export class Root extends Found {
-  /** Links are followed. Throws ENOENT, ENOTDIR. */
+  /** Opens the root, following links. Throws ENOENT, ENOTDIR. */
   static async open(path: string): Promise<Root> {
     return new Root(await openNumber(path, namingOnly | constants.O_DIRECTORY));
   }
 
-  /** Undefined: it lies outside. Throws what resolving the path throws (ENOENT, ELOOP, ENAMETOOLONG). */
+  /**
+   * Returns the file, or undefined if it lies outside. Throws what resolving the path throws (ENOENT, ELOOP,
+   * ENAMETOOLONG).
+   */
   async find(path: string): Promise<Found | undefined> {
     return this.keep(await name(`${this.link}/${path}`));
   }
@@ -69,7 +77,7 @@ export class Root extends Found {
   }
 }
 
-/** Links are followed. */
+/** Resolves a path to a handle, following links. */
 export async function name(path: string): Promise<Found> {
   return new Found(await openNumber(path, namingOnly));
 }
@@ -91,7 +99,10 @@ export async function findBelow(root: string, path: string): Promise<Found | und
   return await again.find(path);
 }
 
-/** Changes with the content and with the file itself; what is written within one tick of the file system's clock may not show. */
+/**
+ * Returns a text that changes with the content and with the file itself. A change within one tick of the file
+ * system's clock may not show.
+ */
 export function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return [dev, ino, size, mtimeNs, ctimeNs].map((part) => part.toString(36)).join("-");
 }

@@ -27,7 +27,7 @@ export type Command = {
 
 export type Options = NonNullable<ParseArgsConfig["options"]>;
 
-/** Throws USAGE naming the argument at fault. */
+/** Reads arguments. Throws USAGE naming the argument at fault. */
 export function readArgs<const O extends Options>(
   args: readonly string[],
   options: O,
@@ -48,13 +48,14 @@ export function readArgs<const O extends Options>(
   }
 }
 
-/** Rows of two columns, aligned. */
+/** Writes rows of two aligned columns. */
 export function columns(rows: readonly (readonly [string, string])[], indent = "  "): string {
   const width = Math.max(0, ...rows.map(([left]) => left.length));
   return rows.map(([left, right]) => `${indent}${left.padEnd(width)}  ${right}\n`).join("");
 }
 
-// How a command ends: 0 done, 1 failed, 2 bad usage or settings, 3 taken and not proved everywhere yet, or a backup that lacks something; the error on stderr with what to do.
+// How a command ends. Exit codes: 0 done, 1 failed, 2 bad usage or settings, 3 accepted and not proved
+// everywhere yet, or a backup that lacks something. The error goes to stderr with what to do.
 
 const usageCodes: ReadonlySet<FaultCode> = new Set([
   "USAGE",
@@ -69,7 +70,10 @@ export function exitCodeOf(error: unknown): 1 | 2 | 3 {
   return usageCodes.has(code) ? 2 : 1;
 }
 
-/** One or two lines: what failed, what to do. Defects show their stack, since nobody can act on the hint alone. */
+/**
+ * Writes one or two lines: what failed, and what to do. Defects show their stack, because nobody can act on
+ * the hint alone.
+ */
 export function describeFailure(program: string, error: unknown): string {
   if (error instanceof AccelError) return `${program}: ${error.message}\n  ${error.hint}\n`;
   return `${program}: ${error instanceof Error ? (error.stack ?? messageOf(error)) : messageOf(error)}\n`;

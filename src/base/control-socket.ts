@@ -8,7 +8,10 @@ import { Client } from "undici";
 import { AccelError, codeOf, FAULTS, messageOf, type FaultCode } from "../core/faults.ts";
 import { listenHttp, readBody } from "./http-listener.ts";
 
-/** Answers one command, at once or by a promise. May throw an AccelError: its code, message and hint reach the operator. An async iterable is streamed as NDJSON. */
+/**
+ * Answers one command, at once or by a promise. It may throw an AccelError, whose code, message and hint
+ * reach the operator. An async iterable is streamed as NDJSON.
+ */
 export type ControlHandler = (parameters: unknown, signal: AbortSignal) => unknown;
 export type ControlRoutes = Readonly<Record<string, ControlHandler>>;
 /**
@@ -21,7 +24,7 @@ export type ControlUpload = (
   signal: AbortSignal,
 ) => unknown;
 
-const requestBytesMax = 1_048_576; // 64 patterns of 4 KiB and room.
+const requestBytesMax = 1_048_576; // Room for 64 patterns of 4 KiB and more.
 const parametersHeader = "accel-parameters";
 
 export async function startControlSocket(
@@ -29,7 +32,7 @@ export async function startControlSocket(
   routes: ControlRoutes,
   uploads: Readonly<Record<string, ControlUpload>> = {},
 ): Promise<AsyncDisposable> {
-  rmSync(path, { force: true }); // Left by a killed process; the state lock says that none is alive.
+  rmSync(path, { force: true }); // A killed process left it; the state lock says that none is alive.
   const run = async (request: IncomingMessage, signal: AbortSignal): Promise<unknown> => {
     const name = (request.url ?? "/").slice(1);
     const upload = Object.hasOwn(uploads, name) ? uploads[name] : undefined;
@@ -37,7 +40,7 @@ export async function startControlSocket(
       const parameters = parse(
         Buffer.from(String(request.headers[parametersHeader] ?? ""), "base64url"),
       );
-      // An iterator that ends early must not take the socket with it: the answer goes over it.
+      // An iterator that ends early must not close the socket, over which the answer goes.
       return upload(parameters, request.iterator({ destroyOnReturn: false }), signal);
     }
     const handler = Object.hasOwn(routes, name) ? routes[name] : undefined;
@@ -91,7 +94,10 @@ function isStream(value: unknown): value is AsyncIterable<unknown> {
   return value !== null && typeof value === "object" && Symbol.asyncIterator in value;
 }
 
-/** The lines of the answer as they come. Throws CONTROL_UNREACHABLE, or the fault that the program answered with. */
+/**
+ * Yields the lines of the answer as they come. Throws CONTROL_UNREACHABLE, or the fault that the program
+ * answered with.
+ */
 export async function* callControl(
   path: string,
   command: string,

@@ -1,4 +1,5 @@
-// Files that survive power loss: write, fsync, rename, fsync of the directory. Every durable file of both programs goes through here.
+// Writes files that survive power loss: write, fsync, rename, fsync of the directory. Every durable file of
+// both programs is written here.
 
 import { randomBytes } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
@@ -6,7 +7,10 @@ import { dirname, resolve } from "node:path";
 import { mkdirSync, statSync } from "node:fs";
 import { systemCode } from "../core/faults.ts";
 
-/** Replaces `path` atomically: readers and the next boot see the old content or the new one whole. Fails without leaving a temporary file. */
+/**
+ * Replaces `path` atomically: readers and the next boot see the whole old content or the whole new one. A
+ * failure leaves no temporary file.
+ */
 export async function writeDurable(
   path: string,
   data: string | Uint8Array,
@@ -26,13 +30,13 @@ export async function writeDurable(
   }
 }
 
-/** The source must be synced already. */
+/** Renames a file durably. The source must be synced already. */
 export async function renameDurable(from: string, to: string): Promise<void> {
   await rename(from, to);
   await syncDirectory(dirname(to));
 }
 
-/** Without this, power loss can undo a rename, a creation or an unlink. */
+/** Syncs a directory. Otherwise power loss can undo a rename, a creation or an unlink in it. */
 export async function syncDirectory(path: string): Promise<void> {
   await using directory = await open(path, "r");
   await directory.sync();
@@ -46,9 +50,13 @@ export async function ensureDirectory(path: string, mode = 0o700): Promise<void>
     await syncDirectory(dirname(at));
 }
 
-// Creating a directory with its parents. Not by the `recursive` of Node's mkdir: below a file system where nothing can be created (/proc) it never returns.
+// Creates a directory with its parents. Node's own `recursive` mkdir never returns below a file system where
+// nothing can be created (/proc).
 
-/** The topmost directory that was made; undefined where all were there. Throws what the file system says, ENOTDIR where a file is in the way. */
+/**
+ * Returns the topmost directory that was made, or undefined if all were there. Throws what the file system
+ * says, ENOTDIR if a file is in the way.
+ */
 export function makeDirectories(path: string, mode = 0o700): string | undefined {
   const missing: string[] = [];
   for (let at = resolve(path); !isThere(at); at = dirname(at)) missing.push(at);

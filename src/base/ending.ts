@@ -1,12 +1,13 @@
-// The end of something that lives long, for the many who meanwhile wait for something short of it or for its end. A race with a promise of the end would leave
-// something of itself there, some 400 bytes, until then: what waits for a promise is let go by that promise alone.
+// The end of something that lives long, for the many who meanwhile wait either for something shorter or for
+// that end. A race with a promise of the end would keep some 400 bytes per race until then; here, whatever
+// waits for a promise is released by that promise alone.
 
 export class Ending<T> {
   readonly #ended = Promise.withResolvers<T>();
   readonly #waiting = new Set<(how: T) => void>();
   #isOver = false;
 
-  /** Resolves with how it ended; for one who waits for nothing else. */
+  /** Resolves with how it ended, for a caller that waits for nothing else. */
   get promise(): Promise<T> {
     return this.#ended.promise;
   }
@@ -15,7 +16,7 @@ export class Ending<T> {
     return this.#isOver;
   }
 
-  /** Only the first end counts. */
+  /** Ends it; only the first end counts. */
   end(how: T): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -24,7 +25,7 @@ export class Ending<T> {
     this.#waiting.clear();
   }
 
-  /** The outcome of `work`, or how it ended if that comes first. Nothing of `work` is kept. */
+  /** Returns the outcome of `work`, or how it ended if that comes first. Nothing of `work` is kept. */
   async or<W>(work: Promise<W>): Promise<W | T> {
     if (this.#isOver) {
       work.catch(() => undefined); // Nobody waits for it any more.

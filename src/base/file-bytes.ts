@@ -33,7 +33,7 @@ export async function writeAll(
   }
 }
 
-/** The digest of the first `length` bytes, to be continued; undefined when there are fewer. */
+/** Returns the digest of the first `length` bytes, to be continued, or undefined if there are fewer. */
 export async function hashStart(file: FileHandle, length: number): Promise<Hash | undefined> {
   const hash = createHash("sha256");
   const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, length));

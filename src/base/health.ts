@@ -17,7 +17,10 @@ export class Health {
     this.#now = now;
   }
 
-  /** Raising again keeps `since` and renews the text. `key` tells apart several of one code (a domain, a lane). */
+  /**
+   * Raises a warning. Raising it again keeps `since` and renews the text. `key` tells apart several warnings
+   * of one code (a domain, a lane).
+   */
   raise(code: string, severity: Severity, text: string, hint: string, key = ""): void {
     const id = `${code}/${key}`;
     const since = this.#warnings.get(id)?.since ?? this.#now().toISOString();

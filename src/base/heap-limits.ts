@@ -1,9 +1,13 @@
-// How large the heap of a thread may become. Node would let the young part of each grow to 96 MiB, whatever lives in it, and hardly ever give it back: with
-// a thread for each worker and each duty that is most of what a host would see the agent take.
+// How large the heap of a thread may become. Node would let the young part of each heap grow to 96 MiB,
+// whatever lives in it, and hardly ever give it back. With a thread for each worker and each duty, that would
+// be most of the memory that the agent takes.
 
 import type { ResourceLimits } from "node:worker_threads";
 
-/** Two halves of 16 MiB, and large objects: what `--max-semi-space-size=16` in the units says for the main thread. */
+/**
+ * Two halves of 16 MiB, and large objects. The units set the same for the main thread with
+ * `--max-semi-space-size=16`.
+ */
 const youngMiB = 48;
 
 export function heapLimits(oldMiB: number): ResourceLimits {

@@ -1,4 +1,5 @@
-// HTTP servers of the control side (central, metrics, control sockets): listening with named errors, bounded bodies, closing that ends.
+// HTTP servers of the control side (central, metrics, control sockets): listening with named errors, bounded
+// bodies, and a close that ends.
 
 import {
   createServer,
@@ -15,7 +16,7 @@ import { AccelError, messageOf, systemCode } from "../core/faults.ts";
 
 export type Listener = AsyncDisposable & { readonly server: Server; readonly port: number };
 
-/** Time for requests in flight when closing; what is still open afterwards is cut. */
+/** The time for requests in flight when closing; whatever is still open afterwards is cut. */
 const closeGraceMs = 5_000;
 const idleSweepMs = 20;
 /**
@@ -28,7 +29,7 @@ const options: ServerOptions = {
   requestTimeout: 120_000,
   headersTimeout: 20_000,
   keepAliveTimeout: 30_000,
-  connectionsCheckingInterval: 5_000, // The limits above are met that late at most.
+  connectionsCheckingInterval: 5_000, // The limits above take effect this much later at most.
   maxHeaderSize: 32_768,
 };
 
@@ -43,7 +44,10 @@ export type ListenTimes = {
   readonly restOfBodyMs?: number;
 };
 
-/** Port 0 takes a free one. Throws PORT_TAKEN or ADDRESS_UNUSABLE naming host and port. What is answered while closing is the last of its connection. */
+/**
+ * Listens; port 0 takes a free one. Throws PORT_TAKEN or ADDRESS_UNUSABLE naming host and port. An answer
+ * given while closing is the last of its connection.
+ */
 export async function listenHttp(
   handler: RequestListener,
   where: ListenOptions,
@@ -126,7 +130,7 @@ function portOf(server: Server): number {
 export async function closeHttp(server: Server, graceMs: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   server.close(() => resolve());
-  // A connection is kept alive when its last request ends: without this it would hold the server for the whole grace.
+  // A connection stays open after its last request, and would hold the server for the whole grace.
   const idle = setInterval(() => server.closeIdleConnections(), idleSweepMs);
   const cut = setTimeout(() => server.closeAllConnections(), graceMs);
   await promise;
@@ -138,7 +142,10 @@ export type BodyRead =
   | { readonly ok: true; readonly body: Buffer }
   | { readonly ok: false; readonly reason: "too large" | "too slow" | "aborted" };
 
-/** The whole body, at most `bytesMax`. Never throws; keeps nothing beyond the limit, the answer is the caller's. Without `timeoutMs` as long as the server lets it. */
+/**
+ * Reads the whole body, at most `bytesMax`. Never throws and keeps nothing beyond the limit; the caller
+ * answers. Without `timeoutMs` it takes as long as the server allows.
+ */
 export async function readBody(
   request: IncomingMessage,
   bytesMax: number,
@@ -170,11 +177,12 @@ async function readWhole(request: IncomingMessage, bytesMax: number): Promise<Bo
     return { ok: false, reason: "aborted" };
   }
   if (size <= bytesMax) return { ok: true, body: Buffer.concat(chunks, size) };
-  request.resume(); // The rest is dropped: unread, it would hold up the sender and the requests behind it.
+  request.resume(); // The rest is read and dropped; unread, it would hold up the sender and the requests behind it.
   return { ok: false, reason: "too large" };
 }
 
-// What is not HTTP gets a problem document (RFC 9457) too, after the answers to what came before it on its connection; then the connection ends.
+// A request that is not HTTP also gets a problem document (RFC 9457), after the answers to what came before
+// it on its connection. Then the connection ends.
 
 type Refusal = { readonly status: number; readonly detail: string };
 
@@ -199,7 +207,7 @@ export function refuseBroken(server: Server): void {
     if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
     else if (response === undefined) refuse(socket, error);
     else if (response.req.complete) response.once("finish", () => refuse(socket, error));
-    // Its body broke.
+    // The body of its request broke.
     else if (response.headersSent) socket.destroy();
     else refuse(socket, error);
   });

@@ -1,4 +1,5 @@
-// The program's own log: pino JSON on stdout, one line an event, levels as words. Secrets are kept out by redaction as the last line of defence; the first is not to log them.
+// The program's own log: pino JSON on stdout, one line an event, levels as words. Secrets are not logged in
+// the first place; redaction is the last line of defence.
 
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import pino from "pino";
@@ -19,7 +20,7 @@ function withoutSecrets(line: string): string {
   return line.replaceAll(secretMember, '"$1":"[secret]"').replaceAll(credentials, "$1 [secret]");
 }
 
-/** Synchronous: a line that was logged is out before the process can be killed by what it tells of. */
+/** Logs synchronously: a line is out before the process can be killed by what the line reports. */
 export function createLog(program: string, level: LogLevel): Log {
   return pino(
     {
@@ -37,7 +38,8 @@ export function silentLog(): Log {
   return pino({ level: "silent" });
 }
 
-// One level of the log for all threads of a program: each has a logger of its own, which hears when the level changes.
+// One log level for all threads of a program: each thread has its own logger, which is told when the level
+// changes.
 
 /** The start of one thread's log; the port is transferred to it. */
 export type LogLevelInit = { readonly level: LogLevel; readonly port: MessagePort };
@@ -71,7 +73,7 @@ export class LogLevels {
  * that they were made with.
  */
 export function followLogLevel(log: Log, port: MessagePort): void {
-  // The other end is LogLevels.
+  // LogLevels is at the other end.
   port.on("message", (level) => (log.level = level as LogLevel));
   port.unref();
 }

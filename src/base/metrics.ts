@@ -1,10 +1,11 @@
-// Metrics are declared in one table per program: name, kind, help, labels. Names are checked against the field's rules when the table is read.
+// Metrics are declared in one table per program: name, kind, help, labels. Names are checked against the
+// usual naming rules when the table is read.
 
 import type { Health } from "./health.ts";
 import type { Log } from "./log.ts";
 import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from "prom-client";
 
-/** The registry a part counts on, the health it warns by and the log it writes to. */
+/** The registry that a part counts on, the health that it warns by, and the log that it writes to. */
 export type Instruments = {
   readonly registry: Registry;
   readonly health: Health;
@@ -64,7 +65,7 @@ export { Registry };
 /** A registry's content as plain data: what a worker thread answers when the main thread is scraped. */
 export type MetricsData = Awaited<ReturnType<Registry["getMetricsAsJSON"]>>;
 
-/** Several threads' metrics as one exposition (text format 0.0.4): equal names and labels are summed. */
+/** Exposes several threads' metrics as one (text format 0.0.4): equal names and labels are summed. */
 export async function exposeMetrics(
   parts: readonly MetricsData[],
   keep: (name: string) => boolean = () => true,

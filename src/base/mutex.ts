@@ -1,9 +1,11 @@
-// One at a time, in order of arrival; of all, or of those with one key.
+// Runs actions one at a time, in order of arrival: all actions, or those with the same key.
 
 export class Mutex {
   #tail: Promise<void> = Promise.resolve();
 
-  /** Runs `action` when all that came before have ended, whatever their outcome. Its own outcome is the caller's. */
+  /**
+   * Runs `action` when all that came before have ended, whatever their outcome. The caller gets its outcome.
+   */
   async run<T>(action: () => Promise<T> | T): Promise<T> {
     const before = this.#tail;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -34,7 +36,8 @@ export class KeyedMutex<K> {
   }
 }
 
-// Work that many ask for and one run does for all: who asks while a run is under way waits for the next one, together with all who ask until that starts.
+// Work that many ask for and one run does for all. Whoever asks while a run is under way waits for the next
+// one, together with all who ask before that starts.
 
 export class Joined {
   readonly #action: () => Promise<void>;
@@ -54,7 +57,7 @@ export class Joined {
     await this.#running;
     this.#next = undefined;
     const run = this.#action();
-    this.#running = run.catch(() => undefined); // Its outcome is that of those who asked for it.
+    this.#running = run.catch(() => undefined); // Its outcome belongs to those who asked for it.
     return run;
   }
 }

@@ -1,5 +1,6 @@
-// Whether a clear pattern is valid: our own rules (core/patterns/pattern-fault.ts), then SQLite's FTS5 parser over an empty index of the same columns and
-// tokenizer as a second opinion. The two agree (`npm run bench -- patterns`); where they should not, the stricter one counts. Central and agent ask the same.
+// Checks whether a clear pattern is valid: first by our own rules (core/patterns/pattern-fault.ts), then by
+// SQLite's FTS5 parser over an empty index with the same columns and tokenizer. The two agree (`npm run bench
+// -- patterns`); if they ever do not, the stricter one counts. Central and agent check alike.
 
 import { messageOf } from "../core/faults.ts";
 import { createTextIndexSql } from "../core/patterns/index-schema.ts";
@@ -7,7 +8,7 @@ import { patternFault, type PatternFault } from "../core/patterns/pattern-fault.
 import { openSqlite } from "./sqlite.ts";
 
 export type PatternCheck = {
-  /** Why the pattern is refused; undefined where it is valid. Never throws. */
+  /** Says why the pattern is refused, or returns undefined if it is valid. Never throws. */
   readonly check: (pattern: string) => PatternFault | undefined;
   /** Returns what FTS5 says of a pattern in its normal form, or undefined if it takes it. */
   readonly refusedByFts5: (normal: string) => string | undefined;

@@ -1,4 +1,5 @@
-// A pause of the whole thread, its event loop included: for threads that nobody waits for, so that others have their core.
+// Pauses a whole thread, its event loop included: for threads that nobody waits for, so that others get their
+// core.
 
 const never = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 

@@ -10,7 +10,7 @@ import { writeDurable } from "./durable-file.ts";
 export type Sealer = {
   /** `context` names row and column, so that a sealed text moved elsewhere does not open. */
   seal(plain: string, context: string): string;
-  /** Throws SEAL_BROKEN for what was sealed by another key, moved or changed. */
+  /** Throws SEAL_BROKEN for a text that was sealed by another key, moved or changed. */
   open(sealed: string, context: string): string;
 };
 
@@ -31,11 +31,11 @@ export function sealBytes(plain: Uint8Array, key: Uint8Array, context: string): 
   return Buffer.concat([nonce, cipher.getAuthTag(), body]).toString("base64url");
 }
 
-/** Throws SEAL_BROKEN for what was sealed by another key, moved or changed. */
+/** Throws SEAL_BROKEN for a text that was sealed by another key, moved or changed. */
 export function openBytes(sealed: string, key: Uint8Array, context: string): Buffer {
   const bytes = Buffer.from(sealed, "base64url");
   try {
-    // Without the length older Nodes take a shortened tag, which is easier to forge.
+    // Without the length, older versions of Node accept a shortened tag, which is easier to forge.
     const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, nonceBytes), {
       authTagLength: tagBytes,
     })

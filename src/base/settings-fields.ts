@@ -32,7 +32,10 @@ export function oneOf<const T extends string>(...allowed: readonly T[]): Parse<T
   };
 }
 
-/** Least and most of each field: minute, hour, day of the month, month, day of the week (0 and 7 are Sunday). */
+/**
+ * The least and the most of each field: minute, hour, day of the month, month, day of the week (0 and 7 are
+ * Sunday).
+ */
 const cronRanges: readonly (readonly [number, number])[] = [
   [0, 59],
   [0, 23],
@@ -41,7 +44,7 @@ const cronRanges: readonly (readonly [number, number])[] = [
   [0, 7],
 ];
 
-/** Five fields of cron with numbers, lists, ranges and steps; or `off`. */
+/** Accepts five fields of cron with numbers, lists, ranges and steps; or `off`. */
 export function cronTimes(): Parse<string> {
   const isNumber = (text: string, [least, most]: readonly [number, number]): boolean =>
     /^\d{1,2}$/.test(text) && Number(text) >= least && Number(text) <= most;
@@ -75,7 +78,7 @@ const timeUnitsMs: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** "250ms", "60s", "5min", "2h", "30d" → milliseconds. */
+/** Accepts "250ms", "60s", "5min", "2h", "30d"; the value is in milliseconds. */
 export function duration(least = "0s", most = "3650d"): Parse<number> {
   const read = (raw: unknown): number | undefined => {
     const match =
@@ -101,7 +104,7 @@ const sizeUnits: Readonly<Record<string, number>> = {
   TiB: 2 ** 40,
 };
 
-/** "64MiB" → bytes. */
+/** Accepts "64MiB"; the value is in bytes. */
 export function size(least = "0B", most = "1024TiB"): Parse<number> {
   const read = (raw: unknown): number | undefined => {
     const match = typeof raw === "string" ? /^(\d{1,12})(B|KiB|MiB|GiB|TiB)$/.exec(raw) : null;
@@ -118,7 +121,7 @@ export function size(least = "0B", most = "1024TiB"): Parse<number> {
 
 export type ListenAddress = { readonly host: string; readonly port: number };
 
-/** "127.0.0.1:8080", "[::1]:8080"; port 0 takes a free one. */
+/** Accepts "127.0.0.1:8080", "[::1]:8080"; port 0 takes a free one. */
 export function listenAddress(): Parse<ListenAddress> {
   return (raw) => {
     const match =
@@ -132,7 +135,7 @@ export function listenAddress(): Parse<ListenAddress> {
   };
 }
 
-/** http or https without credentials, query or fragment; no trailing slash in the value. */
+/** Accepts http or https without credentials, query or fragment; the value has no trailing slash. */
 export function httpUrl(): Parse<string> {
   return (raw) => {
     const reason = "must be an http or https URL without credentials, query and fragment";
@@ -146,7 +149,7 @@ export function httpUrl(): Parse<string> {
   };
 }
 
-/** A list whose items all parse; the reason names the first that does not. */
+/** Accepts a list whose items all parse; the reason names the first that does not. */
 export function listOf<T>(item: Parse<T>, itemsMax = 10_000): Parse<readonly T[]> {
   return (raw) => {
     if (!Array.isArray(raw) || raw.length > itemsMax)
@@ -161,7 +164,7 @@ export function listOf<T>(item: Parse<T>, itemsMax = 10_000): Parse<readonly T[]
   };
 }
 
-/** A mapping of names to values that all parse; the reason names the first that does not. */
+/** Accepts a mapping of names to values that all parse; the reason names the first that does not. */
 export function mapOf<T>(item: Parse<T>, itemsMax = 1_000): Parse<Readonly<Record<string, T>>> {
   return (raw) => {
     if (raw === null || typeof raw !== "object" || Array.isArray(raw))
@@ -187,7 +190,7 @@ type Shaped<S extends Shape> = {
       : never;
 };
 
-/** A mapping with exactly these keys. */
+/** Accepts a mapping with these keys and no others. */
 export function record<const S extends Shape>(shape: S): Parse<Shaped<S>> {
   return (raw) => {
     if (raw === null || typeof raw !== "object" || Array.isArray(raw))

@@ -1,4 +1,4 @@
-// Reading a settings file from disk, with errors that say file, line, key and what to do about each.
+// Reads a settings file from disk. Errors say file, line, key and what to do about each.
 
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
@@ -7,7 +7,7 @@ import type { Log } from "./log.ts";
 import type { SdNotify } from "./sd-notify.ts";
 import { readSettings, type FieldTable, type Settings } from "./settings.ts";
 
-/** Throws SETTINGS_INVALID with a line for every error. */
+/** Reads all settings. Throws SETTINGS_INVALID with a line for every error. */
 export function loadSettings<const T extends FieldTable>(table: T, path: string): Settings<T> {
   let yaml: string;
   try {
@@ -29,7 +29,10 @@ export function loadSettings<const T extends FieldTable>(table: T, path: string)
   );
 }
 
-/** One top-level text of a settings file whose other keys are not this caller's business; undefined where it is not set or the file cannot be read. Throws SETTINGS_INVALID for what is no YAML. */
+/**
+ * Returns one top-level text of a settings file whose other keys are not this caller's business, or undefined
+ * if it is not set or the file cannot be read. Throws SETTINGS_INVALID for text that is no YAML.
+ */
 export function peekSetting(path: string, key: string): string | undefined {
   let yaml: string;
   try {
@@ -49,7 +52,7 @@ export function peekSetting(path: string, key: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** Applies what can change live, and says what that is. A file that is not valid changes nothing. */
+/** Applies what can change live, and logs what that is. A file that is not valid changes nothing. */
 export function reloadSettings(notify: SdNotify, log: Log, apply: () => object): void {
   void notify.send("RELOADING=1", `MONOTONIC_USEC=${Math.round(performance.now() * 1_000)}`);
   try {

@@ -1,4 +1,5 @@
-// A program's settings: one table of fields (what it means, default, check) makes the reader, its errors and the complete commented default file.
+// A program's settings: one table of fields (meaning, default, check) makes the reader, its errors and the
+// complete commented default file.
 //
 // Keys are dotted in the table and nested in YAML: `cache.disk_max` is `disk_max` below `cache`. Unknown keys are errors with the nearest known key.
 
@@ -24,12 +25,12 @@ export type SettingsField<T> = {
   /** The default as it would stand in YAML. If absent, the key must be given, unless it is `optional`. */
   readonly fallback?: unknown;
   readonly optional?: true;
-  /** Shown, commented out, where there is no default. */
+  /** An example, shown commented out if there is no default. */
   readonly example?: unknown;
   /** Whether a reload (SIGHUP) applies it; the others need a restart. */
   readonly live?: true;
   readonly parse: (raw: unknown) => Parsed<T>;
-  /** Why it does not go with the others, whose values are all valid by themselves. */
+  /** Says why the value does not go with the others, which are all valid by themselves. */
   readonly conflict?: (settings: Readonly<Record<string, unknown>>) => string | undefined;
 };
 // A table holds fields of all types; what each yields is recovered by `Settings`.
@@ -53,7 +54,7 @@ export type SettingsRead<T extends FieldTable> =
   | { readonly ok: true; readonly settings: Settings<T> }
   | { readonly ok: false; readonly errors: readonly SettingsError[] };
 
-/** Reads all errors, not the first; lines count from 1. */
+/** Reads settings and reports all errors, not only the first; lines count from 1. */
 export function readSettings<const T extends FieldTable>(table: T, yaml: string): SettingsRead<T> {
   const lines = new LineCounter();
   const document = parseDocument(yaml, { lineCounter: lines, uniqueKeys: true });
@@ -138,12 +139,15 @@ function collect(
   visit(document.contents, "");
 }
 
-/** The YAML library repeats the place, which we tell in front. */
+/** Removes the place that the YAML library repeats; the place is told in front. */
 function plain(message: string): string {
   return (message.split("\n")[0] ?? message).replace(/ at line \d+, column \d+:?$/, "");
 }
 
-/** The complete default file: every key with its meaning; keys without a default commented out with an example. */
+/**
+ * Writes the complete default file: every key with its meaning; keys without a default are commented out with
+ * an example.
+ */
 export function renderSettings(head: string, table: FieldTable): string {
   const out = [comment(head, ""), ""];
   const opened = new Set<string>();

@@ -1,16 +1,18 @@
-// A consistent copy of a SQLite file that others go on writing to: pages as one read transaction saw them, in a file of its own without a log beside it.
+// Makes a consistent copy of a SQLite file that others go on writing to: the pages as one read transaction
+// saw them, in a single file without a log beside it.
 
 import { open } from "node:fs/promises";
 import Database from "better-sqlite3";
 import { AccelError } from "../core/faults.ts";
 
-/** 16 MiB in one go: whoever copies has nothing else to do, but for ending early. */
+/** 16 MiB in one go: the process that copies has nothing else to do but end early. */
 const pagesPerTurn = 4_096;
 const busyTimeoutMs = 5_000;
 
 /**
- * `to` does not exist; it is synced when this resolves. `checked`: its structure is looked through as well. Throws STORE_DAMAGED for what is not sound, what
- * `stop` aborted with, and what the disk throws.
+ * Copies a SQLite file to `to`, which must not exist and is synced when this resolves. With `checked`, its
+ * structure is checked as well. Throws STORE_DAMAGED if that finds a fault, the reason that `stop` aborted
+ * with, and what the disk throws.
  */
 export async function copySqlite(
   from: string,
@@ -23,7 +25,7 @@ export async function copySqlite(
     timeout: busyTimeoutMs,
   });
   try {
-    // The transaction stays open: pages that are written meanwhile do not make the copy begin anew.
+    // The transaction stays open, so that pages written meanwhile do not restart the copy.
     source.exec("BEGIN");
     source.prepare("SELECT count(*) FROM sqlite_schema").get();
     await source.backup(to, {

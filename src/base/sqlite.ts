@@ -1,4 +1,5 @@
-// Opening and migrating a SQLite file the way every store here needs it: WAL, an explicit sync level, no mmap (a damaged file must not end the process), bounded waiting.
+// Opens and migrates a SQLite file the way every store here needs it: WAL, an explicit sync level, no mmap (a
+// damaged file must not end the process), bounded waiting.
 
 import Database from "better-sqlite3";
 import { AccelError, systemCode } from "../core/faults.ts";
@@ -34,7 +35,10 @@ export function openSqlite(
   }
 }
 
-/** Migration n leads from version n to n+1; each runs in its own immediate transaction. A file from a newer release is refused, untouched. */
+/**
+ * Migrates a file; migration n leads from version n to n+1, and each runs in its own immediate transaction. A
+ * file from a newer release is refused, untouched.
+ */
 export function migrate(db: Sqlite, migrations: readonly Migration[]): void {
   const version = Number(db.pragma("user_version", { simple: true }));
   if (version > migrations.length) {
@@ -51,7 +55,10 @@ export function migrate(db: Sqlite, migrations: readonly Migration[]): void {
   });
 }
 
-/** Whether an error says that the file is no intact database, so that it can be set aside and made anew. */
+/**
+ * Returns whether an error says that the file is no intact database, so that it can be set aside and made
+ * anew.
+ */
 export function isCorruption(error: unknown): boolean {
   const code = systemCode(error) ?? "";
   return code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB";
@@ -68,7 +75,10 @@ const diskCodes = [
   "SQLITE_NOMEM",
 ];
 
-/** Full, failing, forbidden: what may pass without touching the file. Errors of node:fs carry an errno. */
+/**
+ * Returns whether an error says that the disk is full, failing or forbidden, which may pass without touching
+ * the file. Errors of node:fs carry an errno.
+ */
 export function isDiskFault(error: unknown): boolean {
   if (!(error instanceof Error) || !("code" in error)) return false;
   const code = String(error.code);

@@ -1,4 +1,5 @@
-// One process per state directory. The lock is SQLite's: the kernel drops it when the process ends, however it ends, so no stale lock is ever left.
+// Allows one process per state directory. The lock is SQLite's: the kernel drops it when the process ends,
+// however it ends, so no stale lock is ever left.
 
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
@@ -6,7 +7,10 @@ import Database from "better-sqlite3";
 import { AccelError, messageOf, systemCode } from "../core/faults.ts";
 import { makeDirectories } from "./durable-file.ts";
 
-/** Creates the directory where needed. Throws STATE_DIR_UNUSABLE or STATE_DIR_LOCKED; release by disposing. */
+/**
+ * Locks the directory and creates it if needed. Throws STATE_DIR_UNUSABLE or STATE_DIR_LOCKED; dispose to
+ * release.
+ */
 export function lockStateDir(stateDir: string): Disposable {
   try {
     makeDirectories(stateDir);

@@ -1,7 +1,9 @@
-// A thread or child process as the one who asks it sees it: numbered calls with deadlines, what its death means for them, and whether it is started again.
+// A thread or child process as its client sees it: numbered calls with deadlines, what its death means for
+// them, and whether it is started again.
 //
-// Each client names its rule of restart. What is expected to happen to a call (an answer, no answer in time, a thread that is gone) is a value; `ask` rejects only
-// with what the far end refused by `fail`, and with what a message cannot carry.
+// Each client names its restart rule. What may be expected of a call (an answer, no answer in time, a thread
+// that is gone) is a value. `ask` rejects only with what the far end refused by `fail`, and with what a
+// message cannot carry.
 
 import { fork } from "node:child_process";
 import { setPriority } from "node:os";
@@ -11,20 +13,23 @@ import { Ending } from "./ending.ts";
 import { heapLimits } from "./heap-limits.ts";
 import { sleep } from "./wait.ts";
 
-/** Why a thread runs no more, as the end of a sentence ("ended with code 1: out of memory"). `cause`: what it threw. */
+/**
+ * Says why a thread no longer runs, as the end of a sentence ("ended with code 1: out of memory"). `cause` is
+ * what it threw.
+ */
 export type Death = { readonly reason: string; readonly cause?: Error | undefined };
 
 /** The far end. */
 export type Peer<Told> = {
-  /** Throws what cannot be cloned. */
+  /** Throws for a message that cannot be cloned. */
   post(message: Told, transfer: readonly Transferable[]): void;
-  /** Ends it wherever it is. Resolves when that is done. */
+  /** Ends the peer wherever it is. Resolves when that is done. */
   end(): Promise<void>;
 };
 
 export type PeerEvents<Heard> = {
   readonly heard: (message: Heard) => void;
-  /** Once: it runs no more. */
+  /** Called once, when the peer no longer runs. */
   readonly gone: (death: Death) => void;
 };
 
@@ -36,7 +41,7 @@ export type ThreadOptions = {
   readonly transferList?: readonly Transferable[];
   /** The limit of the old part of its heap. */
   readonly heapMiB?: number;
-  /** The process may end while it runs. */
+  /** Whether the process may end while the thread runs. */
   readonly isUnref?: boolean;
 };
 
@@ -54,7 +59,7 @@ export function threadPeer<Told, Heard>(
       ...(heapMiB !== undefined && { resourceLimits: heapLimits(heapMiB) }),
     });
     let cause: Error | undefined;
-    // Our own thread is at the other end, and says nothing else.
+    // Our own thread is at the other end, and sends nothing else.
     worker.on("message", (message: unknown) => heard(message as Heard));
     worker.on("error", (error: unknown) => {
       cause ??= error instanceof Error ? error : new Error(messageOf(error), { cause: error });
@@ -71,7 +76,10 @@ export function threadPeer<Told, Heard>(
   };
 }
 
-/** A child process of this program, which can be ended where a thread cannot. `niceness`: of one that nobody waits for. */
+/**
+ * A child process of this program, which can be ended where a thread cannot. `niceness` is for a process that
+ * nobody waits for.
+ */
 export function processPeer<Told extends object, Heard>(
   entry: URL,
   niceness?: number,
@@ -88,7 +96,7 @@ export function processPeer<Told extends object, Heard>(
     const die = (reason: string): void => {
       if (over.isOver) return;
       over.end();
-      child.kill("SIGKILL"); // One that cannot be reached may run on.
+      child.kill("SIGKILL"); // A process that cannot be reached may run on.
       gone({ reason });
     };
     child.on("message", (message: unknown) => heard(message as Heard));
@@ -110,12 +118,13 @@ function yieldTo(pid: number, niceness: number): void {
   try {
     setPriority(pid, niceness);
   } catch {
-    // It has ended already, which whoever asks is told.
+    // The process has ended already; whoever asks it is told.
   }
 }
 
 /**
- * `never`: whoever made the client replaces it. `when asked`: by the next call. `waitMs`: after that long, by how often it died since it was last well.
+ * `never`: whoever made the client replaces it. `when asked`: the next call starts it. `waitMs`: it starts
+ * after that time, which depends on how often it died since it was last well.
  */
 export type Restart = "never" | "when asked" | { readonly waitMs: (deaths: number) => number };
 
@@ -127,9 +136,9 @@ export type ThreadClientOptions<Told, Heard> = {
    */
   readonly asksAgain?: boolean;
   readonly onMessage: (message: Heard) => void;
-  /** It died, or was ended for a reason of its client's; not by `close`. */
+  /** Called when it died, or was ended for a reason of its client's, but not by `close`. */
   readonly onGone?: (death: Death) => void;
-  /** Each time it was started, before what waits is asked again. */
+  /** Called each time it was started, before waiting calls are asked again. */
   readonly onStart?: () => void;
 };
 
@@ -172,17 +181,17 @@ export class ThreadClient<Told, Heard, Answer> implements AsyncDisposable {
     return this.#closing.signal.aborted;
   }
 
-  /** Calls that have not been answered. */
+  /** The number of calls that have not been answered. */
   get waiting(): number {
     return this.#pending.size;
   }
 
-  /** No effect where it runs, and after `close`. */
+  /** Starts it. Has no effect while it runs, and after `close`. */
   start(): void {
     if (this.#peer !== undefined || this.isClosing) return;
     const over = new Ending<void>();
     const peer = this.#options.start({
-      // What one that was given up still says is nobody's answer.
+      // A peer that was given up may still send something; it answers nobody.
       heard: (message) => void (this.#peer === peer && this.#options.onMessage(message)),
       gone: (death) => {
         over.end();
@@ -196,12 +205,15 @@ export class ThreadClient<Told, Heard, Answer> implements AsyncDisposable {
       if (message !== undefined) this.#post(no, message, []);
   }
 
-  /** Dropped where it does not run. */
+  /** Sends a message; it is dropped if the peer does not run. */
   tell(message: Told, transfer: readonly Transferable[] = []): void {
     this.#peer?.post(message, transfer);
   }
 
-  /** `message` is given the number that `answer` and `fail` are to be called with. Posted before this returns. */
+  /**
+   * Asks. `message` gets the number that `answer` and `fail` are to be called with. The message is posted
+   * before this returns.
+   */
   ask(
     message: (no: number) => Told,
     { deadlineMs, transfer = [] }: { deadlineMs?: number; transfer?: readonly Transferable[] } = {},
@@ -241,12 +253,15 @@ export class ThreadClient<Told, Heard, Answer> implements AsyncDisposable {
     this.#settle(no)?.reject(error);
   }
 
-  /** It does its work: the next death is the first again. */
+  /** Notes that it does its work: the next death counts as the first again. */
   isWell(): void {
     this.#deaths = 0;
   }
 
-  /** Gives it up at once, for this reason; the rule of restart holds. Resolves when it runs no line more, which a native call may hold up. */
+  /**
+   * Gives it up at once, for this reason; the restart rule holds. Resolves when it no longer runs, which a
+   * native call may delay.
+   */
   async end(reason: string): Promise<void> {
     const peer = this.#peer;
     if (peer === undefined) return;
@@ -277,7 +292,7 @@ export class ThreadClient<Told, Heard, Answer> implements AsyncDisposable {
       await this.#over.or(sleep(waitMs, enough.signal));
       enough.abort();
     }
-    // What it was asked is answered by its death.
+    // Its death answers the calls that are still open.
     await peer.end();
   }
 

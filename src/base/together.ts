@@ -1,14 +1,15 @@
-// Small jobs of many callers, done many at a time: while one run is under way, what is asked for gathers for the next. A job that fails harms none of those
-// that it was done with: a run that fails is done again in halves, until the one that fails is alone.
+// Does small jobs of many callers together: while one run is under way, new jobs gather for the next. A job
+// that fails harms none of the others: a run that fails is repeated in halves, until the job that fails is
+// alone.
 
 export type TogetherOptions<T, R> = {
-  /** Outcomes in the order of the items. Where it fails, nothing of it was done. */
+  /** Returns outcomes in the order of the items. If it fails, none of the items was done. */
   readonly run: (items: readonly T[]) => Promise<readonly R[]>;
-  /** Awaited before each run: what is asked for until then joins it. Must not fail. */
+  /** Awaited before each run; jobs that come until then join the run. Must not fail. */
   readonly gather: () => Promise<unknown>;
   /** The most weight of the items of one run; at least one item is taken. */
   readonly weightMax: number;
-  /** One each, where nothing is said. */
+  /** The weight of an item; each weighs 1 if this is absent. */
   readonly weightOf?: (item: T) => number;
 };
 
@@ -23,7 +24,7 @@ export class Together<T, R> {
     this.#options = options;
   }
 
-  /** Throws what its own run throws. It may be run several times; only the last run counts. */
+  /** Does one job. Throws what its own run throws. It may be run several times; only the last run counts. */
   async ask(item: T): Promise<R> {
     const waiting: Waiting<T, R> = { ...Promise.withResolvers<R>(), item };
     this.#waiting.push(waiting);
@@ -56,7 +57,7 @@ export class Together<T, R> {
     const outcomes = await this.#options.run(batch.map(({ item }) => item));
     if (outcomes.length !== batch.length)
       throw new TypeError(`${outcomes.length} outcomes of ${batch.length} jobs`);
-    // As long as the batch: each has its own.
+    // The outcomes are as many as the batch: each job has its own.
     for (const [at, { resolve }] of batch.entries()) resolve(outcomes[at] as R);
   }
 

@@ -1,9 +1,10 @@
-// Keys and certificates on their way from central to an agent. Central's database and whoever reads a journal or a blob sees none of them in clear.
+// Seals keys and certificates on their way from central to an agent. Neither central's database nor a reader
+// of a journal or a blob sees any of them in clear.
 //
 //   symmetric key   32 random bytes, sealed with HKDF-SHA-256(secret16 as text, salt name16 as text, info below); context "key.changed\n<name16>\n<key name>"
 //   private key     PKCS#8 PEM, sealed with a symmetric key of the site; context "certificate.changed\n<name16>\n<fingerprint of the leaf>"
 //
-// Sealed is as in seal.ts: base64url( nonce | tag | ciphertext ), AES-256-GCM.
+// The sealed form is that of seal.ts: base64url( nonce | tag | ciphertext ), AES-256-GCM.
 
 import { hkdfSync } from "node:crypto";
 import { AccelError } from "../core/faults.ts";
@@ -28,7 +29,7 @@ export function sealSymmetricKey(key: Uint8Array, site: SiteCredentials, keyName
   return sealBytes(key, siteKey(site), keyContext(site.name16, keyName));
 }
 
-/** Throws SEAL_BROKEN where it was sealed under another secret, for another site or under another name. */
+/** Throws SEAL_BROKEN if the key was sealed under another secret, for another site or under another name. */
 export function openSymmetricKey(
   sealed: string,
   site: SiteCredentials,
@@ -48,7 +49,7 @@ export function openSymmetricKey(
   throw new AccelError("SEAL_BROKEN", `the symmetric key ${keyName} has a wrong length`);
 }
 
-/** The place whose private key it is: a deployment site and the SHA-256 of the leaf certificate. */
+/** Where a private key belongs: a deployment site, and the SHA-256 of the leaf certificate. */
 export type CertificatePlace = { readonly name16: string; readonly fingerprint: string };
 
 export function sealPrivateKey(
@@ -59,7 +60,7 @@ export function sealPrivateKey(
   return sealBytes(Buffer.from(pem), key, certificateContext(name16, fingerprint));
 }
 
-/** Throws SEAL_BROKEN where it was sealed with another key or for another certificate. */
+/** Throws SEAL_BROKEN if the key was sealed with another key or for another certificate. */
 export function openPrivateKey(
   sealed: string,
   key: Uint8Array,

@@ -4,10 +4,13 @@ import type { EventEmitter } from "node:events";
 import { setTimeout as sleepFor } from "node:timers/promises";
 import { backoffMs, type Backoff } from "../core/backoff.ts";
 
-/** Node fires what is longer (24.8 days) at once: a Retry-After of a year must not become a busy loop. */
+/**
+ * The longest time of a timer (24.8 days). Node fires longer ones at once: a Retry-After of a year must not
+ * become a busy loop.
+ */
 const timerMsMax = 2 ** 31 - 1;
 
-/** Resolves after the time or when stopped, whichever is first; true when the time passed. */
+/** Resolves after the time or when stopped, whichever is first; true if the time passed. */
 export async function sleep(ms: number, stop: AbortSignal): Promise<boolean> {
   if (stop.aborted) return false;
   try {
@@ -25,7 +28,10 @@ export type RetryOptions = {
   readonly stop: AbortSignal;
   readonly random: () => number;
   readonly backoff?: Backoff;
-  /** Told before each wait; return false to give up and rethrow, or the milliseconds to wait at least (a peer's Retry-After). */
+  /**
+   * Called before each wait. Returns false to give up and rethrow, or the least milliseconds to wait (a
+   * peer's Retry-After).
+   */
   readonly onFailure: (error: unknown, attempt: number) => boolean | number;
 };
 
@@ -52,7 +58,9 @@ export type EveryOptions = {
   readonly onError: (error: unknown) => void;
 };
 
-/** Runs `action` after `periodMs` ± `spread` again and again until stopped; an error goes to `onError` and the loop goes on. */
+/**
+ * Runs `action` every `periodMs` ± `spread` until stopped. An error goes to `onError`, and the loop goes on.
+ */
 export async function every(
   periodMs: number,
   action: () => Promise<void> | void,
@@ -87,7 +95,7 @@ export function repeating(
   };
 }
 
-/** Resolves when the signal aborts, at once when it has. */
+/** Resolves when the signal aborts, or at once if it has. */
 export async function once(stop: AbortSignal): Promise<void> {
   if (stop.aborted) return;
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -95,16 +103,19 @@ export async function once(stop: AbortSignal): Promise<void> {
   await promise;
 }
 
-/** Resolves at its close, by whatever it ends; that it has not closed yet is the caller's to know. */
+/** Resolves when it closes, for whatever reason. The caller must know that it has not closed yet. */
 export async function closeOf(one: EventEmitter): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   one.once("close", resolve);
   return promise;
 }
 
-// Waiting for work of others no longer than we live ourselves.
+// Waiting for the work of others no longer than we live ourselves.
 
-/** The outcome of `work`, or undefined as soon as stopped; the work itself goes on, its failure then belongs to nobody. */
+/**
+ * Returns the outcome of `work`, or undefined as soon as stopped. The work itself goes on, and its failure
+ * then belongs to nobody.
+ */
 export async function orStopped<T>(work: Promise<T>, stop: AbortSignal): Promise<T | undefined> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const stopped = (): void => resolve(undefined);

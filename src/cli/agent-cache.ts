@@ -4,7 +4,7 @@ import { AccelError } from "../core/faults.ts";
 import { readArgs, type Command } from "../base/command.ts";
 import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
 
-/** The most that one clear takes, and the verb and the domain before them. */
+/** The most arguments: 64 patterns, and the verb and the domain before them. */
 const positionalsMax = 66;
 
 export const cacheCommand: Command = {

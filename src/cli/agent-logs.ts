@@ -67,14 +67,17 @@ async function tail(values: Values, { out, colour, stop }: CommandContext): Prom
   }
 }
 
-/** One of them each. */
+/** Each answer has one of these. */
 type TailAnswer = {
   readonly following?: boolean;
   readonly record?: Readonly<Record<string, unknown>>;
   readonly missed?: number;
 };
 
-/** The lanes as a table below the sums; their shape is LogFacts (agent/requests), what is missing prints as nothing. */
+/**
+ * Writes the lanes as a table below the sums. Their shape is LogFacts (agent/requests); what is missing
+ * prints as nothing.
+ */
 function renderBacklog(answer: unknown): string {
   const { lanes = [], ...sums } = Object(answer) as { lanes?: readonly Lane[] } & Bounded;
   const rows = lanes.map(
@@ -98,7 +101,7 @@ type Lane = {
   readonly oldest_s: number;
   readonly in_flight: boolean;
   readonly answer: string | null;
-  /** An agent of before does not say it. */
+  /** Agents of older releases do not state it. */
   readonly dropped_at_most?: readonly string[];
 };
 

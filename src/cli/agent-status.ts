@@ -32,7 +32,7 @@ export const agentStatusCommand: Command = {
   },
 };
 
-/** The same facts, with what is old or a bound said in words. Scripts read `--json`. */
+/** Returns the same facts, with words for what is old or only a bound. Scripts read `--json`. */
 function readable(facts: Readonly<Record<string, unknown>>): object {
   const parts = facts["parts"];
   if (!isRecord(parts)) return facts;
@@ -47,7 +47,7 @@ function readable(facts: Readonly<Record<string, unknown>>): object {
   };
 }
 
-/** Who is not connected knows the head of the journal only as it was told last. */
+/** An agent that is not connected knows the head of the journal only as it was last told. */
 function linkText(link: Readonly<Record<string, unknown>>): object {
   const { state, head_told_at: toldAt, head_seq: head, lag } = link;
   if (state !== "disconnected" || typeof toldAt !== "string") return link;

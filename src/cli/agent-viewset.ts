@@ -1,4 +1,5 @@
-// `accel-agent viewset`: the versions that this host keeps of its domains, going back to one of them, and trying again what central wants.
+// `accel-agent viewset`: lists the versions that this host keeps of its domains, goes back to one of them,
+// and tries again what central wants.
 
 import { AccelError } from "../core/faults.ts";
 import { readArgs, type Command } from "../base/command.ts";
@@ -49,7 +50,7 @@ export const viewsetCommand: Command = {
   },
 };
 
-// What `viewset` says of a domain's versions, for a person to read. The shapes are those that agent/releases.ts makes.
+// What `viewset` says about a domain's versions, for a person to read.
 
 type Ref = {
   readonly viewset_name: string;
@@ -101,7 +102,7 @@ function name({ viewset_name: text, viewset_id: id, manifest }: Ref): string {
   return `${plain(text)} (${id}, ${manifest.slice(0, 12)})`;
 }
 
-/** A customer's words on an operator's terminal. */
+/** Makes a customer's words harmless on an operator's terminal. */
 function plain(text: string): string {
   return text.replaceAll(/\p{Cc}/gu, "?");
 }

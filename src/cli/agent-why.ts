@@ -1,4 +1,5 @@
-// `accel-agent why`: of a URL what a request would meet, what is cached of it, and when and why it went; of an address and of a decision which verdict, and why.
+// `accel-agent why`: for a URL, what a request would meet, what is cached, and when and why an entry went;
+// for an address or a decision, the verdict and why.
 
 import { AccelError } from "../core/faults.ts";
 import { readArgs, type Command } from "../base/command.ts";
@@ -84,7 +85,7 @@ type Why = {
     readonly is_fresh: boolean;
     readonly source_no: number;
     readonly servable: boolean;
-    /** An agent of before does not say it. */
+    /** Agents of older releases do not state it. */
     readonly confirmed?: boolean;
     readonly of_another_rule: boolean;
   }[];

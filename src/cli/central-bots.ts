@@ -51,7 +51,7 @@ export const centralBotsCommand: Command = {
   },
 };
 
-/** Throws USAGE for what is no readable file. */
+/** Opens the list. Throws USAGE if it is no readable file. */
 function openList(file: string): Readable {
   if (file === "-") return process.stdin;
   try {

@@ -29,7 +29,7 @@ const options = {
 
 const waitDefault = "30s";
 const waitOf = duration("0s", "1d");
-/** Beyond the time that central waits: connecting, and the way. */
+/** The time beyond central's own wait: for connecting, and for the way. */
 const answerWithinMs = 15_000;
 const askAgain = { firstMs: 200, mostMs: 5_000, answerWithinMs: 5_000 } as const;
 
@@ -97,7 +97,7 @@ function orderOf(
   return { ...shared, kind: isDry ? "dry run" : "clear", patterns };
 }
 
-/** How long central is asked to wait: no longer than it would. */
+/** Returns how long central is asked to wait: at most as long as it would. */
 function centralWaitS({ waitMs }: Shared): number {
   return Math.min(waitMs / 1_000, waitMaxS);
 }
@@ -128,7 +128,7 @@ async function clear(
         waitSeconds: centralWaitS(order),
         signal: stop,
       }));
-  // At once: whoever interrupts the waiting can ask for it by its id.
+  // Written at once: whoever interrupts the waiting can ask for the clear by its id.
   if (!order.isJson) out(clearHeading(first));
   const { state, failure } = await proven(client, order.domain, first, over);
   out(order.isJson ? jsonText(state) : clearText(state));
@@ -141,11 +141,14 @@ async function clear(
 
 type Proven = {
   readonly state: ClearState;
-  /** Why central could not be asked, where the state is an older one. */
+  /** Why central could not be asked again; the state is then an older one. */
   readonly failure: string | undefined;
 };
 
-/** Asks until no instance has anything more to tell, or time is over. Never rejects: that a central is away for a while says nothing of the clear. */
+/**
+ * Asks until no instance has anything more to tell, or time is over. Never rejects: a central that is away
+ * for a while says nothing about the clear.
+ */
 async function proven(
   client: CustomerClient,
   domain: string,

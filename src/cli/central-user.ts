@@ -83,7 +83,7 @@ function refuseStray(verb: string | undefined, values: Values): void {
     throw new AccelError("USAGE", "--customer goes with user add and user list only");
 }
 
-/** Behind the name. */
+/** What each verb takes behind the name. */
 const secondWords: Readonly<Record<string, string>> = {
   grant: "publish or read-logs",
   revoke: "publish or read-logs",

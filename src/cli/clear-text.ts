@@ -1,12 +1,12 @@
-// What a clear, or its dry run, came to at each instance, for a person to read.
+// Tells what a clear, or its dry run, came to at each instance, for a person to read.
 
 import type { ClearDeployment, ClearInstance, ClearState, DryRun } from "../wire/customer/clear.ts";
 import { plain, textTable, type Row } from "./text.ts";
 
-/** `deleting`: nothing that matches is served any more, its deletion is not proved yet. */
+/** `deleting`: nothing that matches is served any more, but its deletion is not proved yet. */
 type Standing = "proved" | "deleting" | "awaited" | "failed";
 
-/** One line of the table: an instance, or a deployment where none was ever seen. */
+/** One line of the table: an instance, or a deployment if none of its instances was ever seen. */
 type Place = {
   readonly deployment: number;
   readonly told: ClearInstance | ClearDeployment;
@@ -42,11 +42,11 @@ function placesOf({ deployments }: ClearState): readonly Place[] {
 function standingOf({ state, matched, verified }: ClearInstance | ClearDeployment): Standing {
   if (state === "failed" || verified === false) return "failed";
   if (state === "pending") return "awaited";
-  // Without a count, a snapshot proved it: what was cached went with it, and no deletion is told.
+  // Without a count, a snapshot proved it: what was cached went with it, and no deletion is reported.
   return verified === true || matched === null ? "proved" : "deleting";
 }
 
-/** It took central's state as a whole, the clear with it, and counted nothing. */
+/** Returns whether the instance took central's state as a whole, the clear with it, and counted nothing. */
 function isBySnapshot({ state, matched }: ClearInstance | ClearDeployment): boolean {
   return state === "applied" && matched === null;
 }
@@ -176,7 +176,7 @@ function countRows({
   });
 }
 
-/** The newest entries that match; central joins those of a deployment's instances. */
+/** Lists the newest entries that match; central joins those of a deployment's instances. */
 function samplesText({ deployment_site_id: id, samples }: Counted): string {
   if (samples.length === 0) return "";
   const rows = samples.map(({ path, query, pattern, ...sample }) => ({

@@ -7,7 +7,7 @@ import { callControl } from "../base/control-socket.ts";
 import { peekSetting } from "../base/settings-file.ts";
 import { AccelError } from "../core/faults.ts";
 
-/** Every operator command takes these. */
+/** The options that every operator command takes. */
 export const controlOptions = {
   config: { type: "string" },
   "state-dir": { type: "string" },
@@ -35,7 +35,7 @@ export function socketPath(program: keyof typeof places, where: Where): string {
   return join(peekSetting(where.config ?? config, "state_dir") ?? stateDir, "control.sock");
 }
 
-/** The single answer of a command. */
+/** Returns the single answer of a command. */
 export async function ask(
   path: string,
   command: string,
@@ -46,7 +46,7 @@ export async function ask(
   return null;
 }
 
-/** Facts as aligned lines: nested names are joined by dots, lists are numbered. */
+/** Writes facts as aligned lines; nested facts are indented below their name, and list items are numbered. */
 export function renderFacts(facts: unknown, indent = ""): string {
   if (facts === null || typeof facts !== "object") return `${indent}${String(facts)}\n`;
   const entries = Object.entries(facts);

@@ -1,4 +1,5 @@
-// How a command reaches the customer API: where it is, with whose token, and how a refusal is told to whoever stands at the shell.
+// How a command reaches the customer API: where it is, with whose token, and how a refusal is told to the
+// person at the shell.
 
 import { readFileSync } from "node:fs";
 import type { Options } from "../base/command.ts";
@@ -50,7 +51,7 @@ function baseUrlOf(text: string): string {
     url !== null &&
     /^https?:$/.test(url.protocol) &&
     `${url.username}${url.password}${url.search}${url.hash}` === "";
-  // Not repeated: it may hold a password.
+  // The address is not repeated in the message, because it may hold a password.
   if (!isPlain)
     throw new AccelError(
       "USAGE",
@@ -84,7 +85,7 @@ export function toldToCaller(error: unknown, { baseUrl }: ApiAccess): unknown {
   if (error instanceof ApiError) return refusalOf(error, baseUrl);
   if (codeOf(error) !== "API_UNREACHABLE") return error;
   const cause = error instanceof Error ? (error.cause ?? error) : error;
-  // Of a name with several addresses, each of which failed.
+  // An AggregateError comes from a name with several addresses, each of which failed.
   const reason =
     cause instanceof AggregateError ? cause.errors.map(messageOf).join(", ") : messageOf(cause);
   return new AccelError("API_UNREACHABLE", `no answer from ${baseUrl}: ${reason}`, {
@@ -111,7 +112,10 @@ function refusalOf(error: ApiError, baseUrl: string): AccelError {
   });
 }
 
-/** The pattern with a mark below the place where it goes wrong, and the one that was probably meant, ready for a shell. */
+/**
+ * Writes the pattern with a mark below the place where it goes wrong, and the pattern that was probably
+ * meant, ready for a shell.
+ */
 function errorText({
   message,
   pattern = "",

@@ -1,4 +1,4 @@
-// A request record as one line for a person: when, what came of it, what was asked, by whom.
+// A request record as one line for a person: when, how it ended, what was asked, by whom.
 
 type Record = Readonly<{ [member: string]: unknown }>;
 
@@ -21,7 +21,7 @@ export function renderRecord(record: Record, colour: boolean): string {
   return `${parts.join(" ")}\n`;
 }
 
-/** Nobody's text may steer the terminal. */
+/** Keeps a stranger's text from steering the terminal. */
 function text(raw: unknown): string {
   return (typeof raw === "string" ? raw : "").replaceAll(/\p{C}/gu, "?");
 }
@@ -47,13 +47,13 @@ function paint(shown: string, status: number): string {
   return `\u001B[${code}m${shown}\u001B[0m`;
 }
 
-/** The part of the balance that may be an upper bound. An agent of before does not say which. */
+/** The part of the balance that may be an upper bound. Agents of older releases do not say which. */
 export type Bounded = {
   readonly dropped?: unknown;
   readonly dropped_at_most?: unknown;
 };
 
-/** The same facts for a person: a count that is an upper bound says so. */
+/** Returns the same facts for a person: a count that is an upper bound says so. */
 export function boundedText(facts: Bounded): object {
   const { dropped_at_most: reasons, ...rest } = facts;
   const { dropped } = facts;

@@ -6,7 +6,10 @@ import { createInterface } from "node:readline/promises";
 import type { Readable } from "node:stream";
 import { AccelError } from "../core/faults.ts";
 
-/** The account, and behind sudo whose it was. Central takes it as said: whoever reaches its socket is that account or root. */
+/**
+ * Returns the account, with the account behind sudo. Central believes it: whoever reaches its socket is that
+ * account or root.
+ */
 export function operatorName(env: NodeJS.ProcessEnv): string {
   const { username } = userInfo();
   const before = env["SUDO_USER"];
@@ -18,7 +21,10 @@ export type SecretInput = Readable & {
   setRawMode?(mode: boolean): unknown;
 };
 
-/** The first line of standard input; asked for twice, unseen, on a terminal. Never from argv, which all users of the host see. */
+/**
+ * Reads the first line of standard input; on a terminal it is asked for twice, unseen. A secret never comes
+ * from argv, which all users of the host see.
+ */
 export async function readSecret(
   what: string,
   input: SecretInput,
@@ -43,7 +49,7 @@ export async function readSecret(
   }
 }
 
-/** Lines of a terminal that does not show what is typed. */
+/** Reads lines from a terminal that does not show what is typed. */
 class UnseenLines {
   readonly #input: SecretInput;
   #waiting: string[] = [];
@@ -54,7 +60,7 @@ class UnseenLines {
     input.setRawMode?.(true);
   }
 
-  /** Throws USAGE when it is interrupted. */
+  /** Returns the next line. Throws USAGE if it is interrupted. */
   async next(stop: AbortSignal): Promise<string> {
     const line: string[] = [];
     for (;;) {
@@ -71,7 +77,7 @@ class UnseenLines {
 
   end(): void {
     this.#input.setRawMode?.(false);
-    this.#input.pause(); // Else it keeps the program alive.
+    this.#input.pause(); // Otherwise it keeps the program alive.
   }
 }
 

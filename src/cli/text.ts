@@ -1,4 +1,4 @@
-// Facts as a table for a person: a heading, aligned columns, nobody's text steers the terminal.
+// Writes facts as a table for a person: a heading, aligned columns, and no text that steers the terminal.
 
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -28,7 +28,7 @@ function cell(value: unknown): string {
   return plain(typeof value === "string" ? value : JSON.stringify(value));
 }
 
-/** Strangers' words on an operator's terminal. */
+/** Makes strangers' words harmless on an operator's terminal. */
 export function plain(text: string): string {
   return text.replaceAll(/\p{C}/gu, "?");
 }

@@ -1,4 +1,4 @@
-// What `why` and `bots` say of visitors, for a person to read. The shapes are those that agent/why-visitor.ts makes.
+// What `why` and `bots` say about visitors, for a person to read.
 
 type PolicySaid = { readonly kind: string; readonly changed_at: string | null };
 type SetSaid = {
@@ -37,7 +37,7 @@ export type Checked = {
   readonly user_agent: string | null;
   readonly claims: { readonly name: string } | null;
   readonly hosts: readonly OnHost[];
-  /** Only where past decisions were asked for. */
+  /** Present only if past decisions were asked for. */
   readonly decisions?: { readonly total: number; readonly newest: readonly ShortDecision[] };
 };
 export type Decided = ShortDecision &
@@ -171,7 +171,7 @@ function decisionLines({ total, newest }: NonNullable<Checked["decisions"]>): re
   ];
 }
 
-/** Visitors choose what they call themselves: nothing of it may steer a terminal. */
+/** Replaces what could steer a terminal, because visitors choose what they call themselves. */
 function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\uFFFD");
 }

@@ -3,7 +3,10 @@
 import { AccelError, type FaultCode } from "../core/faults.ts";
 import type { Problem } from "../wire/customer/problem.ts";
 
-/** Calls that never reached central, or whose answer is not understood, are plain AccelErrors: API_UNREACHABLE, MESSAGE_INVALID. */
+/**
+ * Central's refusal of a call. Calls that never reached central, or whose answer is not understood, fail with
+ * plain AccelErrors: API_UNREACHABLE, MESSAGE_INVALID.
+ */
 export class ApiError extends AccelError {
   readonly status: number;
   readonly problem: Problem;

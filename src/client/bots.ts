@@ -21,7 +21,7 @@ import { arrayOf, type CallOptions, type ApiCalls } from "./transport.ts";
 
 export type BotMark = {
   readonly set: BotSet;
-  /** Address, `address/prefix`, or with `custom` the start of n+1 addresses as `start_n`. */
+  /** An address, `address/prefix`, or with `custom` the start of n+1 addresses as `start_n`. */
   readonly range: string;
   readonly bot: string;
   /** Main domain (with its sub-domains) or one sub-domain. */
@@ -29,7 +29,7 @@ export type BotMark = {
   readonly custom?: boolean;
 };
 
-/** `waitSeconds`: until the connected deployments have proved it; the answer then has `deployments`. */
+/** `waitSeconds` waits until the connected deployments have proved it; the answer then has `deployments`. */
 export type MarkOptions = CallOptions & { readonly waitSeconds?: number };
 
 export type BotCheck = { readonly isBot: boolean; readonly domains: readonly string[] };
@@ -40,13 +40,13 @@ export type BotClient = {
   /** Marks like `mark`, answered without the list of addresses. */
   markBriefly(mark: BotMark, options?: MarkOptions): Promise<BotSummary>;
   removeBriefly(mark: BotMark, options?: MarkOptions): Promise<BotSummary>;
-  /** Whether the whole range is in the set of one of the customer's domains. */
+  /** Returns whether the whole range is in the set of one of the customer's domains. */
   isBot(set: BotSet, range: string): Promise<BotCheck>;
   listBots(set: BotSet): Promise<readonly BotRecord[]>;
   /** Returns the bots of the last 30 days, by domain. */
   unreviewedBots(): Promise<readonly UnreviewedDomain[]>;
   policy(): Promise<Policy>;
-  /** Keys that are left out stay as they are; null takes a domain's policy away. */
+  /** Sets the keys that are given; those left out stay as they are. Null removes a domain's policy. */
   setPolicy(policy: PolicyWrite, options?: CallOptions): Promise<Partial<Policy>>;
 };
 

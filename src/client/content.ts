@@ -46,7 +46,10 @@ export type ContentClient = {
   viewsets(domain: string): Promise<readonly ViewsetVersion[]>;
   viewset(domain: string, id: number): Promise<ViewsetVersion>;
   activate(domain: string, viewsetId: number): Promise<ViewsetVersion>;
-  /** Waits at central for up to `waitSeconds` (default 5, at most 30) until the connected agents have told. */
+  /**
+   * Clears. Waits at central for up to `waitSeconds` (default 5, at most 30) until the connected agents have
+   * reported.
+   */
   clear(
     domain: string,
     patterns: readonly string[],

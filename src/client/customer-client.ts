@@ -1,4 +1,5 @@
-// The customer API as typed calls. Every method rejects with ApiError when central refuses, with API_UNREACHABLE when it cannot be asked.
+// The customer API as typed calls. Every method rejects with ApiError if central refuses, and with
+// API_UNREACHABLE if it cannot be asked.
 
 import { botClient, type BotClient } from "./bots.ts";
 import { contentClient, type ContentClient } from "./content.ts";
@@ -12,9 +13,9 @@ import { openTransport } from "./transport.ts";
 export type CustomerClientOptions = {
   /** Central's address, such as `https://central.example.com`. */
   readonly baseUrl: string;
-  /** Needed by everything but `trial` and `startRecovery`. */
+  /** Needed by every call but `trial` and `startRecovery`. */
   readonly token?: string;
-  /** Without an answer for so long, a call fails. A clear waits at central for up to 30 s. */
+  /** The time after which a call without an answer fails. A clear waits at central for up to 30 s. */
   readonly timeoutMs?: number;
 };
 

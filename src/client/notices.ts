@@ -46,7 +46,7 @@ export type ChatChannelGiven = Pick<
 >;
 
 export type NoticeClient = {
-  /** Needs no token. Tells nobody whether there is such a user. */
+  /** Sends a link to a new token. Needs no token, and tells nobody whether there is such a user. */
   startRecovery(
     user: { readonly username: string; readonly email: string },
     options?: CallOptions,

@@ -22,7 +22,7 @@ export type LogWalk = LogFilters & Required<Pick<LogFilters, "domain" | "deploym
 
 export type ObservationClient = {
   incomingLogs(filters?: LogFilters): Promise<IncomingLogs>;
-  /** All that is retained of one domain at one deployment, newest first, each record once. */
+  /** Yields all that is retained of one domain at one deployment, newest first, each record once. */
   walkLogs(walk: LogWalk): AsyncGenerator<LogLine, void, undefined>;
   status(domain: string): Promise<ServiceStatus>;
   metricsConf(tag: string): Promise<MetricsConf>;

@@ -14,7 +14,7 @@ import { arrayOf, nothing, type CallOptions, type ApiCalls } from "./transport.t
 export type LinkBy = { readonly tags: string } | { readonly deploymentSiteId: number };
 
 export type OwnershipClient = {
-  /** Needs no token. */
+  /** Makes a customer and its first user. Needs no token. */
   trial(
     user: { readonly username: string; readonly email?: string },
     options?: CallOptions,
@@ -25,7 +25,7 @@ export type OwnershipClient = {
   /** Deletes the customer with all that it owns. */
   deleteCustomer(id: number): Promise<void>;
   userProfile(userId: number): Promise<UserProfile>;
-  /** Fields that are left out stay; the password is never read back. */
+  /** Changes the fields that are given; the others stay. The password is never read back. */
   editUserProfile(
     userId: number,
     edited: Partial<Omit<UserProfile, "id" | "date_joined">> & { readonly password?: string },
@@ -34,7 +34,7 @@ export type OwnershipClient = {
   sites(): Promise<readonly DeploymentSite[]>;
   site(id: number): Promise<DeploymentSite>;
   setSiteTags(id: number, tags: string): Promise<DeploymentSite>;
-  /** The secret before is accepted for `graceSeconds` more. */
+  /** Makes a new secret; the previous one is accepted for `graceSeconds` more. */
   rotateSecret(id: number, graceSeconds: number, options?: CallOptions): Promise<DeploymentSite>;
   deleteSite(id: number): Promise<void>;
   createDomain(name: string, link?: LinkBy, options?: CallOptions): Promise<Domain>;

@@ -1,4 +1,4 @@
-// Calls about the accelerator package: which there are, downloading one, uploading one.
+// Calls about the accelerator package: which versions there are, downloading one, uploading one.
 
 import { FormData } from "undici";
 import {
@@ -13,20 +13,20 @@ import type { CallOptions, ApiCalls, Credentials } from "./transport.ts";
 
 export type PackageUpload = {
   readonly version: string;
-  /** Name of the wheel, and all of it. */
+  /** The name of the wheel; `content` is the whole of it. */
   readonly file: string;
   readonly content: Uint8Array<ArrayBuffer>;
 };
 
 export type PackageClient = {
-  /** NOT_FOUND while there is none. */
+  /** Rejects with NOT_FOUND while there is none. */
   newestPackage(): Promise<PackageLatest>;
   packageInfo(): Promise<PackageInfo>;
   downloadPackage(
     named: { readonly version: string; readonly file: string },
     signal?: AbortSignal,
   ): Promise<AsyncIterable<Uint8Array>>;
-  /** Uploads a package for users who may publish: with name and password, whatever the token. */
+  /** Uploads a package, for users who may publish. It sends name and password, whatever the token. */
   uploadPackage(
     upload: PackageUpload,
     publisher: Credentials,

@@ -1,4 +1,5 @@
-// One call of the customer API: JSON there and back, deadlines, refusals as ApiError, answers decoded by the schemas that central writes them with.
+// One call of the customer API: JSON there and back, deadlines, refusals as ApiError. Answers are decoded by
+// the schemas that central writes them with.
 
 import { Agent, request, type Dispatcher, type FormData } from "undici";
 import { AccelError, messageOf } from "../core/faults.ts";
@@ -8,7 +9,7 @@ import { describeErrors, type Decoder } from "../wire/validate.ts";
 import { ApiError } from "./api-error.ts";
 
 export type CallOptions = {
-  /** The key of a POST: repeated with the same key, it is done once and answered the same. */
+  /** The key of a POST: repeated with the same key, the request is done once and answered the same. */
   readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;
 };
@@ -28,7 +29,7 @@ export type Transport = AsyncDisposable & {
     decode: Decoder<T>,
     given?: Given,
   ) => Promise<Answered<T>>;
-  /** The bytes of a file, as they come. Rejects before the first of them when central refuses. */
+  /** Returns the bytes of a file as they come. Rejects before the first of them if central refuses. */
   readonly download: (path: string, signal?: AbortSignal) => Promise<AsyncIterable<Uint8Array>>;
 };
 
@@ -70,7 +71,7 @@ export function openTransport({ baseUrl, token, timeoutMs }: TransportOptions): 
         method,
         dispatcher: agent,
         headers: {
-          // Of a form, undici writes it, with the boundary.
+          // For a form, undici writes it, with the boundary.
           ...(form === undefined && { "content-type": "application/json" }),
           ...authorization(basic, token),
           ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
@@ -158,7 +159,7 @@ function authorization(
   return token === undefined ? {} : { authorization: `Token ${token}` };
 }
 
-/** A proxy in between may refuse without a problem document. */
+/** Makes the error of a refusal. A proxy in between may refuse without a problem document. */
 function refusalOf(name: string, { status, headers, json }: Received): ApiError {
   const decoded = problemShape.decode(json);
   const problem: Problem = decoded.ok
@@ -179,7 +180,7 @@ function search(query: Query = {}): string {
   return given.length === 0 ? "" : `?${new URLSearchParams(given).toString()}`;
 }
 
-/** A plain array of what the shape describes. */
+/** Decodes a plain array of what the shape describes. */
 export function arrayOf<T>(shape: Shape<T>): Decoder<readonly T[]> {
   return (raw) => {
     if (!Array.isArray(raw)) return { ok: false, errors: [{ path: "", message: "is no list" }] };

@@ -14,7 +14,10 @@ export type VaultClient = {
   symmetricKeys(): Promise<readonly SymmetricKey[]>;
   symmetricKey(id: number): Promise<SymmetricKey>;
   bindSymmetricKey(id: number, deploymentSiteId: number): Promise<SymmetricKey>;
-  /** Both as PEM; `name16` is the deployment's. In place of a certificate for the same names. */
+  /**
+   * Uploads certificate and key, both as PEM, in place of a certificate for the same names. `name16` is the
+   * deployment's.
+   */
   uploadCertificate(
     name16: string,
     pem: { readonly certificate: string; readonly privateKey: string },

@@ -1,5 +1,5 @@
-// What the demo remembers between starts: who it is at central, and the keys of what it asked for, written down before each first asking,
-// so that a start that was killed half-way goes on where it was.
+// What the demo remembers between starts: who it is at central, and the idempotency keys of what it asks for.
+// They are written before each first request, so that a start that was killed half-way goes on where it was.
 
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -7,11 +7,11 @@ import { join } from "node:path";
 import { writeDurable } from "../base/durable-file.ts";
 
 export type Account = {
-  /** Names everything of this demo at central; also the Idempotency-Keys' stem. */
+  /** Names everything of this demo at central; it is also the stem of the Idempotency-Keys. */
   readonly run: string;
   readonly token: string | null;
   readonly site: { readonly id: number; readonly name16: string } | null;
-  /** Fingerprint of the site folder and devlove that were activated last. */
+  /** The fingerprint of the site folder and devlove that were activated last. */
   readonly activated: string | null;
 };
 
@@ -41,7 +41,7 @@ export class AccountFile {
   }
 }
 
-/** Written by `save` alone; a file that is not there or not whole starts anew. */
+/** Reads what `save` wrote. A file that is missing or not whole starts anew. */
 function read(path: string): Account | undefined {
   try {
     return JSON.parse(readFileSync(path, "utf8")) as Account;

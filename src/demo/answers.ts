@@ -29,7 +29,7 @@ type Route = {
 const slowMsMax = 5_000;
 const streamIntervalMsMax = 250;
 const cacheable = "public, max-age=600";
-/** The date when the drawing was made up; what is drawn from a seed never changes. */
+/** The date when the drawing was made up; a drawing from a seed never changes. */
 const drawnAt = "Thu, 01 Jan 2026 00:00:00 GMT";
 
 const reading = ["GET", "HEAD"];
@@ -90,7 +90,10 @@ function answerCard({ request, query }: Ask): DemoAnswer {
     : { status: 200, headers, body: svg };
 }
 
-/** RFC 9110 §13.2.2: If-None-Match, by weak comparison, decides alone where both are sent. */
+/**
+ * Answers preconditions by RFC 9110 §13.2.2: If-None-Match, by weak comparison, decides alone if both are
+ * sent.
+ */
 function isUnchanged({ headers }: IncomingMessage, etag: string): boolean {
   const noneMatch = headers["if-none-match"];
   if (noneMatch !== undefined)
@@ -160,13 +163,16 @@ async function* swell(
   }
 }
 
-/** Decimal digits only; undefined for anything else and outside [least, most]. */
+/** Reads decimal digits only. Returns undefined for anything else, and outside [least, most]. */
 export function integerIn(value: string, least: number, most: number): number | undefined {
   const number = /^\d{1,16}$/.test(value) ? Number(value) : Number.NaN;
   return number >= least && number <= most ? number : undefined;
 }
 
-/** Paths are absolute and without a query. An unknown one is 404, a known one with another method 405. */
+/**
+ * Answers a path, which is absolute and without a query. An unknown one gets 404, a known one with another
+ * method 405.
+ */
 export async function answerTo(path: string, ask: Ask): Promise<DemoAnswer> {
   const method = ask.request.method ?? "GET";
   for (const route of routes) {

@@ -1,5 +1,5 @@
-// The demo's origin: a plain HTTP server. Every answer carries `X-Origin-Request`, how often its path reached the origin:
-// a response that repeats a number came from a cache.
+// The demo's origin: a plain HTTP server. Every answer says in `X-Origin-Request` how often its path reached
+// the origin; a response that repeats a number came from a cache.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { listenHttp } from "../base/http-listener.ts";
@@ -13,9 +13,11 @@ export type DemoBackendOptions = {
   readonly stop: AbortSignal;
 };
 
-/** Paths counted at once, about 1 MB of names; beyond, the one counted first starts again at 1. */
+/**
+ * The most paths counted at once, about 1 MB of names; beyond it, the path counted first starts again at 1.
+ */
 const countedPathsMax = 10_000;
-/** A demo stops at once: nobody's download is worth waiting for. */
+/** A demo stops at once: no download is worth waiting for. */
 const closeGraceMs = 250;
 
 class RequestCounter {
@@ -80,7 +82,7 @@ async function serve(
     });
     await send(answer, count, request, response);
   } catch (error) {
-    // Where the visitor left in the middle of a body there is nobody to tell.
+    // If the visitor left in the middle of a body, there is nobody to tell.
     if (response.headersSent || request.destroyed) response.destroy();
     else
       response
@@ -92,7 +94,10 @@ async function serve(
   }
 }
 
-/** Listens when it resolves; `url` has no trailing slash. Port 0 takes a free one. Ends when disposed or when `stop` aborts; disposing waits for the end. */
+/**
+ * Starts the backend; it listens when this resolves. `url` has no trailing slash. Port 0 takes a free one. It
+ * ends when disposed or when `stop` aborts; disposing waits for the end.
+ */
 export async function startDemoBackend({
   host,
   port,

@@ -1,4 +1,5 @@
-// The demo backend's picture: a card of an invented lighthouse, drawn from a seed. Same seed, same bytes: the ETag relies on it.
+// The demo backend's picture: a card of an invented lighthouse, drawn from a seed. The same seed gives the
+// same bytes, on which the ETag relies.
 
 const width = 300;
 const height = 420;
@@ -87,7 +88,7 @@ const rhythms = [
   "Mo(A) W 8s",
 ];
 
-/** mulberry32: small, fast, good enough for scenery. */
+/** mulberry32, which is small, fast and good enough for scenery. */
 function drawFrom(seed: number): Draw {
   let state = seed >>> 0;
   return () => {
@@ -107,7 +108,7 @@ function pick<T>(draw: Draw, from: readonly T[]): T {
 const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => make(index));
 
-/** SVG, a whole document. `seed` is an integer in [0, cardSeedMax]. */
+/** Draws a whole SVG document. `seed` is an integer in [0, cardSeedMax]. */
 export function drawCard(seed: number): string {
   const draw = drawFrom(seed);
   const sky = pick(draw, skies);

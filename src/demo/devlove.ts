@@ -1,8 +1,8 @@
-// The demo's devlove: the document beside this file with the domain and the backend of this run put in their places.
+// The demo's devlove: the document beside this file, with the domain and the backend of this run put in.
 
 import document from "./devlove.json" with { type: "json" };
 
-/** The content of a devlove file, schema devlove/1. `backendUrl` without a trailing slash. */
+/** Returns the content of a devlove file, schema devlove/1. `backendUrl` has no trailing slash. */
 export function demoDevlove({
   domain,
   backendUrl,

@@ -1,4 +1,5 @@
-// The demo backend's text: any number of pages of an invented keeper's log, each the same every time it is asked for.
+// The demo backend's text: any number of pages of an invented keeper's log. Each page is the same every time
+// it is asked for.
 
 const winds = [
   "calm",
@@ -22,10 +23,10 @@ const sightings = [
   "Seas over the lantern. Wound the clockwork early.",
 ];
 
-/** Pages are numbered from 0 to this. */
+/** The number of the last page; the first is 0. */
 export const logPageMax = 999_999;
 
-/** HTML, a whole document. `page` is an integer in [0, logPageMax]. */
+/** Writes a whole HTML document. `page` is an integer in [0, logPageMax]. */
 export function writeLogPage(page: number): string {
   const wind = winds[(page * 5 + 3) % winds.length];
   const sighting = sightings[(page * 7 + 2) % sightings.length];

@@ -1,5 +1,5 @@
-// `npm start`: the whole service on this machine. Central and the agent run as processes, a small backend beside them; what is shown was
-// asked for through the public interfaces.
+// `npm start`: the whole service on this machine. Central and the agent run as processes, with a small
+// backend beside them; what is shown was asked for through the public interfaces.
 
 import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -55,7 +55,7 @@ async function runDemo(
     say("", true);
     out(panel(places, options, performance.now() - beganMs));
   } catch (error) {
-    // What was asked of a program that is being stopped fails.
+    // Requests to a program that is being stopped fail.
     if (stop.aborted) return;
     throw stateFault(stateDir, error);
   }
@@ -67,7 +67,7 @@ type Start = Pick<CommandContext, "program" | "stop"> & {
   readonly say: (text: string, ends?: boolean) => void;
 };
 
-/** Undefined: stopped before everything was up. */
+/** Returns undefined if it was stopped before everything was up. */
 async function startEverything(
   stack: AsyncDisposableStack,
   options: DemoOptions,
@@ -117,7 +117,7 @@ async function startEverything(
   };
 }
 
-/** It ends with the stack, after the agent: whoever is still asked something finds it. */
+/** Opens the backend. It ends with the stack, after the agent, so that requests still under way find it. */
 async function openBackend(stack: AsyncDisposableStack, port: number): Promise<string> {
   const forever = new AbortController().signal;
   const backend = await startDemoBackend({ host: loopback, port, stop: forever });

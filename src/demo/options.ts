@@ -1,4 +1,4 @@
-// What `npm start -- …` takes, and the ports that follow from --port-base.
+// The options of `npm start -- …`, and the ports that follow from --port-base.
 
 import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -6,11 +6,11 @@ import { readArgs } from "../base/command.ts";
 import { AccelError } from "../core/faults.ts";
 
 export type DemoOptions = {
-  /** Absolute. */
+  /** An absolute path. */
   readonly stateDir: string;
-  /** Absolute; undefined: the built-in demo site. */
+  /** An absolute path; undefined for the built-in demo site. */
   readonly siteDir: string | undefined;
-  /** Undefined: the built-in demo backend. */
+  /** Undefined for the built-in demo backend. */
   readonly backendUrl: string | undefined;
   readonly ports: {
     readonly central: number;

@@ -1,4 +1,5 @@
-// What `npm start` shows when everything is ready: where it is, and what to try. Each suggestion does what it says, as it is printed.
+// What `npm start` shows when everything is ready: where it is, and what to try. Each suggestion works
+// exactly as it is printed.
 
 import type { DemoOptions } from "./options.ts";
 import { demoDomain } from "./settings.ts";
@@ -24,12 +25,12 @@ export function panel(
   const site = places.accelerator_url;
   const auth = `-H 'Authorization: Token ${places.api_token}' -H 'Content-type: application/json'`;
   const isOwn = siteDir !== undefined || backendUrl !== undefined;
-  // Of a site that we do not know, the front page is the page that there will be.
+  // For a site that we do not know, the front page is the one page that is sure to be there.
   const page = isOwn ? `${site}/` : `${site}/generated/page/1.html`;
   const what = isOwn ? "everything" : "everything generated";
   const pattern = isOwn ? "kind:static OR kind:generated" : "kind:generated";
   const watch = siteDir === undefined ? `\n    caching, watched   ${site}/watch/` : "";
-  // Else somebody sees pages that are not of the origin that they named, and nothing says why.
+  // Otherwise somebody would see pages that are not from the origin he named, with nothing to say why.
   const files =
     backendUrl !== undefined && siteDir === undefined
       ? `

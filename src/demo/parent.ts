@@ -1,8 +1,12 @@
-// npm, and the shell that it starts a script by, may be ended without telling whom they started: nobody else would stop the demo then.
+// Ends the demo when npm is gone. npm, and the shell by which it starts a script, may end without telling
+// whom they started, and nobody else would stop the demo then.
 
 const lookEveryMs = 500;
 
-/** Aborts when the process has another parent than at its start. Only below npm: whoever starts the demo by itself may mean it to outlive the shell. */
+/**
+ * Aborts when the process has another parent than at its start. Only below npm, because whoever starts the
+ * demo by itself may mean it to outlive the shell.
+ */
 export function parentGone(env: NodeJS.ProcessEnv): { readonly gone: AbortSignal } & Disposable {
   const gone = new AbortController();
   const parent = process.ppid;

@@ -1,4 +1,5 @@
-// The demo's four ports: tried before anything is started, so that a taken one is told by the option that moves it.
+// The demo's four ports. They are tried before anything is started, so that the message about a taken port
+// names the option that moves it.
 
 import { createServer } from "node:net";
 import { listen } from "../base/http-listener.ts";
@@ -18,8 +19,8 @@ export async function requirePorts(
   host: string,
 ): Promise<void> {
   for (const [name, user] of Object.entries(users)) {
-    const port = ports[name as keyof typeof users]; // Of the table above.
-    // Of an own backend nothing is listened on.
+    const port = ports[name as keyof typeof users]; // The names are those of the table above.
+    // With an own backend, nothing listens on the backend's port.
     if (name !== "backend" || backendUrl === undefined) await requirePort(port, host, user);
   }
 }

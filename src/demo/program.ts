@@ -1,6 +1,7 @@
 // One of our programs as a child process: started, watched, restarted when it dies (as systemd would), stopped cleanly.
 //
-// The child runs in its own process group, so that Ctrl-C reaches only us and we decide the order; a lost IPC channel tells it that we died.
+// The child runs in its own process group, so that Ctrl-C reaches only us and we decide the order. A lost IPC
+// channel tells it that we died.
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -15,7 +16,7 @@ export type ProgramOptions = {
   readonly args: readonly string[];
   /** The child's stdout and stderr, appended. */
   readonly logFile: string;
-  /** Answers 200 when the program is up. */
+  /** The URL that answers 200 when the program is up. */
   readonly readyUrl: string;
   readonly stop: AbortSignal;
   readonly onRestart: (how: string) => void;
@@ -32,7 +33,10 @@ const stopGraceMs = 15_000;
 const restartPauseMs = 500;
 const complaintCharsMax = 4_000;
 
-/** Resolves when the program is ready, or `stop` has aborted. Throws DEMO_NOT_READY with what the program said when it ends before that. */
+/**
+ * Starts the program. Resolves when it is ready, or `stop` has aborted. Throws DEMO_NOT_READY with what the
+ * program said if it ends before that.
+ */
 export async function startProgram(options: ProgramOptions): Promise<AsyncDisposable> {
   const ending = new AbortController();
   const first = launch(options);
@@ -67,7 +71,8 @@ function launch({ program, name, args, logFile }: ProgramOptions): Launched {
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
   const log = createWriteStream(logFile, { flags: "a", mode: 0o600 });
-  // A log that cannot be written, on a full disk, ends nobody; what the program says is read all the same, so that it never waits for us.
+  // A log that cannot be written, on a full disk, ends nobody. What the program says is still read, so that
+  // it never waits for us.
   let isWritable = true;
   log.on("error", () => (isWritable = false));
   const write = (chunk: Buffer): void => {
@@ -83,7 +88,7 @@ function launch({ program, name, args, logFile }: ProgramOptions): Launched {
   return { child, complaint: () => complaintOf(said, name) };
 }
 
-/** `accel-central: what failed`, without the name, the hint for other callers, and the stack. */
+/** Returns the text behind `accel-central: `, without the hint for other callers and the stack. */
 function complaintOf(said: string, name: string): string {
   const prefix = `accel-${name}: `;
   const line = said.split("\n").findLast((one) => one.startsWith(prefix));
@@ -117,7 +122,7 @@ async function untilReady(
   if (!stop.aborted) throw failed(`it was not ready within ${startDeadlineMs / 1_000} s`);
 }
 
-/** All that it said has been read. */
+/** Resolves when all that it said has been read. */
 async function closed(child: ChildProcess): Promise<void> {
   const isOpen = child.stderr?.readableEnded === false || child.stdout?.readableEnded === false;
   if (isOpen) await once(child, "close");

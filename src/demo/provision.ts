@@ -1,5 +1,6 @@
-// What the demo asks of central, through the customer API like any customer: an account, a deployment site, a domain with a policy, and the
-// site's folder imported through the agent and activated. Every step may be repeated.
+// What the demo asks of central, through the customer API like any customer: an account, a deployment site, a
+// domain with a policy, and the site's folder imported through the agent and activated. Every step may be
+// repeated.
 
 import { AccelError, codeOf } from "../core/faults.ts";
 import { sleep } from "../base/wait.ts";
@@ -12,7 +13,7 @@ export type NewSite = { readonly id: number; readonly name16: string; readonly s
 const askEveryMs = 250;
 const activationWaitMs = 120_000;
 
-/** Customer and deployment site; asked for once, under keys that were written down before. */
+/** Makes customer and deployment site. They are asked for once, under keys that were written down before. */
 export async function enrol(baseUrl: string, account: AccountFile): Promise<NewSite> {
   const { run } = account.current;
   await account.save();
@@ -31,14 +32,17 @@ export async function enrol(baseUrl: string, account: AccountFile): Promise<NewS
   }
   const site = account.current.site;
   if (site === null) throw new AccelError("INTERNAL", "no deployment site");
-  return await client.site(site.id); // Awaited here: the client ends with this block.
+  return await client.site(site.id); // Awaited here, because the client ends with this block.
 }
 
 export function customer(baseUrl: string, { current: { token } }: AccountFile): CustomerClient {
   return createCustomerClient({ baseUrl, ...(token === null ? {} : { token }) });
 }
 
-/** Linked to the site, unreviewed bots allowed: else the first `curl` of whoever tries this would be blocked. */
+/**
+ * Makes the domain, linked to the site and open to unreviewed bots; otherwise the first `curl` of whoever
+ * tries this would be blocked.
+ */
 export async function ensureDomain(
   client: CustomerClient,
   account: AccountFile,
@@ -61,13 +65,16 @@ export async function ensureDomain(
 export type ImportOptions = {
   readonly client: CustomerClient;
   readonly siteId: number;
-  /** Name of the new viewset version; an import of that name that went through before is not repeated. */
+  /** The name of the new viewset version. An import of that name that already succeeded is not repeated. */
   readonly viewset: string;
   readonly onProgress: (text: string) => void;
   readonly stop: AbortSignal;
 };
 
-/** Imports the folder through the agent and activates it; resolves when the agent proved that it serves it. */
+/**
+ * Imports the folder through the agent and activates it. Resolves when the agent has proved that it serves
+ * it.
+ */
 export async function importAndActivate({
   client,
   siteId,
@@ -109,7 +116,7 @@ type Target = {
   readonly viewset: string;
 };
 
-/** One that an earlier start began goes on; one that failed is begun again. */
+/** Returns whether an earlier start's import still runs. One that failed is begun again. */
 async function isImporting(client: CustomerClient, target: Target): Promise<boolean> {
   try {
     return (await client.importProgress(target)).status === "started";

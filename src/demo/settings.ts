@@ -41,7 +41,7 @@ export async function writeCentralSettings(
   );
 }
 
-/** `secret16` null: the file of the first start stays. */
+/** `secret16` is null if the file of the first start stays. */
 export async function writeAgentSettings(
   { stateDir, ports }: DemoOptions,
   paths: DemoPaths,
@@ -64,7 +64,7 @@ export async function writeAgentSettings(
       accelerator: {
         listen: `127.0.0.1:${ports.accelerator}`,
         workers: 2,
-        // So that a visitor from anywhere can be played: curl -H 'X-Forwarded-For: …'
+        // Lets anybody play a visitor from anywhere: curl -H 'X-Forwarded-For: …'
         trusted_proxies: ["127.0.0.0/8", "::1"],
         default_domain: demoDomain,
       },

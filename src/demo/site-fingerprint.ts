@@ -1,4 +1,5 @@
-// Whether a site folder changed since it was imported: names, sizes and times of all files, and the devlove, as one digest.
+// Tells whether a site folder changed since it was imported: names, sizes and times of all files, and the
+// devlove, as one digest.
 
 import { createHash } from "node:crypto";
 import { opendir, stat } from "node:fs/promises";

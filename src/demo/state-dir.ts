@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { writeDurable, makeDirectories } from "../base/durable-file.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
 
-/** The demo site, both databases and the cache of an evening take less. */
+/** The least free room: the demo site, both databases and the cache of an evening take less. */
 const roomMin = 64 * 2 ** 20;
 
 const words: Readonly<Record<string, string>> = {
@@ -19,7 +19,10 @@ const words: Readonly<Record<string, string>> = {
   EROFS: "it lies on a file system that is read-only",
 };
 
-/** Throws DEMO_STATE_UNUSABLE where the directory cannot be made or written to, or has too little room. */
+/**
+ * Makes and tries the directory. Throws DEMO_STATE_UNUSABLE if it cannot be made or written to, or has too
+ * little room.
+ */
 export async function openStateDir(stateDir: string): Promise<void> {
   const trial = join(stateDir, ".trial");
   try {

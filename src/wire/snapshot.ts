@@ -55,7 +55,7 @@ export const Snapshot = closed({
     }),
   ),
   bots: Type.Array(BotSetState),
-  /** The numbers of the last entries that stated them; null if there is none to report to. */
+  /** The numbers of the last `key.changed` and `certificate.changed`; null if there was none. */
   vault_entries: closed({
     keys: Type.Union([Seq, Type.Null()]),
     certificates: Type.Union([Seq, Type.Null()]),
