@@ -50,15 +50,15 @@ export const named: readonly Named[] = [
   },
   {
     title: "a clear is given up for the next one",
-    file: "src/agent/link/lanes.ts",
-    from: 'return kind !== "cache.clear" && kind !== "viewset.import";',
-    to: 'return kind !== "viewset.import";',
+    file: "src/wire/journal.ts",
+    from: 'lane: () => "clears",\n    isState: false,',
+    to: 'lane: () => "clears",\n    isState: true,',
   },
   {
     title: "an import is given up for the next one",
-    file: "src/agent/link/lanes.ts",
-    from: 'return kind !== "cache.clear" && kind !== "viewset.import";',
-    to: 'return kind !== "cache.clear";',
+    file: "src/wire/journal.ts",
+    from: "lane: ({ domain }) => `import:${domain}`,\n    isState: false,",
+    to: "lane: ({ domain }) => `import:${domain}`,\n    isState: true,",
   },
   {
     title: "the bits do not grow for the id behind their end",
@@ -165,13 +165,13 @@ export const named: readonly Named[] = [
   {
     title: "recoveries that wait are unbounded",
     file: "src/central/store/people/recovery.ts",
-    from: "if (Number(count) >= waitingMax) return false;",
+    from: 'if ((await rowCount(tx.selectFrom("recovery_requests"))) >= waitingMax) return "too-many";',
     to: ";",
   },
   {
     title: "links of recoveries are unbounded",
     file: "src/central/store/people/recovery.ts",
-    from: "return Number(own) >= linksPerUser || Number(all) >= linksInAll;",
-    to: "return Number(own) + Number(all) < 0;",
+    from: "return own >= linksPerUser || (await rowCount(good)) >= linksInAll;",
+    to: "return own < 0;",
   },
 ];

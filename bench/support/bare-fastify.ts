@@ -4,8 +4,9 @@
 import { createHash } from "node:crypto";
 import fastify from "fastify";
 import { createSealer } from "../../src/base/seal.ts";
-import { CustomerStore } from "../../src/central/store/people/customer-store.ts";
+import { CustomerStore } from "../../src/central/store/engine/customer-store.ts";
 import { openStore } from "../../src/central/store/engine/database.ts";
+import { userByToken, userProfile } from "../../src/central/store/people/users.ts";
 
 const [path = "", port = "0"] = process.argv.slice(2);
 const now = (): Date => new Date();
@@ -19,16 +20,10 @@ const app = fastify();
 app.get("/user-profile/:pk/", async (request, reply) => {
   const token = (request.headers.authorization ?? "").slice("Token ".length);
   const digest = createHash("sha256").update(token).digest("hex");
-  const { value: actor } = await store.run(async (unit) => ({
-    keep: true,
-    value: await unit.users.byToken(digest),
-  }));
+  const actor = await store.transact(async (work) => userByToken(work, digest));
   if (actor === undefined) return reply.code(401).send({});
-  const { value } = await store.run(async (unit) => ({
-    keep: true,
-    value: await unit.users.profile(actor.userId),
-  }));
-  return value?.profile;
+  const found = await store.transact(async (work) => userProfile(work, actor.userId));
+  return found?.profile;
 });
 await app.listen({ host: "127.0.0.1", port: Number(port) });
 process.once("disconnect", () => process.exit());

@@ -56,7 +56,9 @@ export function peekSetting(path: string, key: string): string | undefined {
 export function reloadSettings(notify: SdNotify, log: Log, apply: () => object): void {
   void notify.send("RELOADING=1", `MONOTONIC_USEC=${Math.round(performance.now() * 1_000)}`);
   try {
-    log.info(apply(), "settings reloaded");
+    const applied = apply();
+    // Behind it: it may have raised the level, by which the logger's methods are chosen.
+    log.info(applied, "settings reloaded");
   } catch (error) {
     log.error({ err: error }, "settings were not reloaded; the old ones stay in force");
   }

@@ -4,8 +4,8 @@ import { slowBackendType, unreachableBackendType } from "../wire/customer/notifi
 import { mailTo, postTo, type DeliveryContext } from "./deliveries.ts";
 import { alertChat, alertMail, type AlertMessage } from "./mail/alert-message.ts";
 import { planAlerts } from "./mail/alert-plan.ts";
-import type { CustomerStore } from "./store/people/customer-store.ts";
-import { customers } from "./store/people/customers.ts";
+import type { CustomerStore } from "./store/engine/customer-store.ts";
+import { findCustomer } from "./store/people/customers.ts";
 import {
   alertTargets,
   endTroubles,
@@ -32,7 +32,7 @@ const alertsPerMessage = 50;
 /** False: nothing is left to be told. */
 export async function evaluateAlerts(deps: AlertingDeps): Promise<boolean> {
   const { settings, log } = deps;
-  const { value } = await deps.customers.transact(async (work) => {
+  const done = await deps.customers.transact(async (work) => {
     await endTroubles(work, settings["alerts.resolved_after"]);
     const plan = planAlerts(
       await troubles(work),
@@ -47,10 +47,10 @@ export async function evaluateAlerts(deps: AlertingDeps): Promise<boolean> {
     for (const alerts of grouped(fire)) await tell(work, deps, "firing", alerts);
     for (const alerts of grouped(resolve)) await tell(work, deps, "resolved", alerts);
     const left = plan.fire.length + plan.resolve.length - fire.length - resolve.length;
-    return { keep: true, value: { fired: fire.length, resolved: resolve.length, left } };
+    return { fired: fire.length, resolved: resolve.length, left };
   });
-  if (value.fired + value.resolved > 0) log.info(value, "alerts");
-  return value.left > 0;
+  if (done.fired + done.resolved > 0) log.info(done, "alerts");
+  return done.left > 0;
 }
 
 type Alerts = AlertMessage["alerts"];
@@ -84,7 +84,7 @@ async function tell(
   const { chats, mailUids: uids } = await alertTargets(work, customerId);
   for (const chat of chats) await postTo(work, deps, subject, chat, alertChat(message, chat.uid));
   if (uids.length === 0) return;
-  const customer = (await customers(work).find(customerId))?.name ?? "";
+  const customer = (await findCustomer(work, customerId))?.name ?? "";
   for (const addressee of await addressees(work, { customerId, channel: "monitor", type }))
     await mailTo(work, deps, subject, addressee, (to) =>
       alertMail(message, { ...to, customer, uids }),

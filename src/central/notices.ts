@@ -26,7 +26,7 @@ import { SenderTelemetry } from "./mail/telemetry.ts";
 import { sendDueReports, sendEvents } from "./reporting.ts";
 import type { CentralSettings } from "./settings/fields.ts";
 import { recordAudit } from "./store/people/audit.ts";
-import type { CustomerStore } from "./store/people/customer-store.ts";
+import type { CustomerStore } from "./store/engine/customer-store.ts";
 import type { Store } from "./store/engine/database.ts";
 import type { AlertRules } from "./store/content/domain-reports.ts";
 import { dropOldNotices } from "./store/notices/notice-expiry.ts";
@@ -41,7 +41,6 @@ import {
   takeRecoveryRequest,
 } from "./store/people/recovery.ts";
 import { subscriptionOfLink } from "./store/notices/subscriptions.ts";
-import type { Work } from "./store/engine/work.ts";
 
 export type NoticesDeps = {
   readonly settings: CentralSettings;
@@ -186,14 +185,14 @@ async function recoverNext(
   { customers, settings }: NoticesDeps,
   telemetry: SenderTelemetry,
 ): Promise<boolean> {
-  const { value } = await customers.transact(async (work) => {
+  const done = await customers.transact(async (work) => {
     const request = await takeRecoveryRequest(work);
-    if (request?.user === undefined)
-      return { keep: request !== undefined, value: request === undefined ? "none" : "nobody" };
+    if (request === undefined) return "none";
     const { user } = request;
-    if (await hasLinksEnough(work, user.userId)) return { keep: true, value: "limited" };
+    if (user === undefined) return "nobody";
+    if (await hasLinksEnough(work, user.userId)) return "limited";
     const message = recoveryMail(settings.base_url, user, await startRecovery(work, user.userId));
-    const done = await enqueue(
+    return enqueue(
       work,
       {
         customerId: user.customerId,
@@ -206,10 +205,9 @@ async function recoverNext(
       },
       recoveryLimits,
     );
-    return { keep: true, value: done };
   });
-  if (value === "limited") telemetry.limited("recovery");
-  return value !== "none";
+  if (done === "limited") telemetry.limited("recovery");
+  return done !== "none";
 }
 
 /** Returns the pages. What a page changes stands in the trail with who asked for it. */
@@ -221,12 +219,10 @@ function pagesOf(deps: NoticesDeps): Notices["pages"] {
 }
 
 function linkPorts({ customers }: Pick<NoticesDeps, "customers">, asker: Asker): LinkPorts {
-  const transact = async <T>(action: (work: Work) => Promise<T>): Promise<T> =>
-    (await customers.transact(async (work) => ({ keep: true, value: await action(work) }))).value;
   return {
-    recoverable: async (token) => transact(async (work) => recoveryUser(work, token)),
+    recoverable: async (token) => customers.transact(async (work) => recoveryUser(work, token)),
     recover: async (token) =>
-      transact(async (work) => {
+      customers.transact(async (work) => {
         const user = await recoveryUser(work, token);
         if (user === undefined) return undefined;
         const { userId, customerId, username } = user;
@@ -234,15 +230,15 @@ function linkPorts({ customers }: Pick<NoticesDeps, "customers">, asker: Asker):
         await recordAudit(work, {
           ...byLink(customerId, "recover token", asker),
           who: username,
-          userId,
+          user_id: userId,
           ids: { user_id: userId },
         });
         return { username, newToken };
       }),
     subscription: async (token) =>
-      transact(async (work) => subscriptionOfLink(work, token, undefined)),
+      customers.transact(async (work) => subscriptionOfLink(work, token, undefined)),
     changeSubscription: async (token, action) =>
-      transact(async (work) => {
+      customers.transact(async (work) => {
         const found = await subscriptionOfLink(work, token, action);
         if (found !== undefined)
           await recordAudit(work, {
@@ -258,11 +254,12 @@ function linkPorts({ customers }: Pick<NoticesDeps, "customers">, asker: Asker):
 function byLink(customerId: number, action: string, asker: Asker) {
   return {
     via: "api",
-    customerId,
+    customer_id: customerId,
     action: `LINK ${action}`,
-    userId: null,
+    user_id: null,
     change: {},
-    ...asker,
+    address: asker.address,
+    request_id: asker.requestId,
   } as const;
 }
 

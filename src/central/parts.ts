@@ -42,7 +42,7 @@ import { failOverdueImports } from "./store/content/import-deadlines.ts";
 import { MarkJournal, type MarkJournalDeps } from "./store/bots/mark-journal.ts";
 import { collectBlobs } from "./store/content/blob-collection.ts";
 import { openBlobs, type BlobFiles } from "./store/content/blobs.ts";
-import { CustomerStore } from "./store/people/customer-store.ts";
+import { CustomerStore } from "./store/engine/customer-store.ts";
 import { openReader, openStore, type Store } from "./store/engine/database.ts";
 import { dropExpiredAgentTokens, dropIdempotencyKeys } from "./store/engine/expiry.ts";
 import { openPackageFiles, type PackageFiles } from "./store/packages/package-files.ts";
@@ -129,10 +129,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const imports = stack.use(
     startBotImports({
       ...ground,
-      imports: new BotImports(
-        async (action) => customerStore.transact(action),
-        (ids) => bus.publish(ids),
-      ),
+      imports: new BotImports(customerStore, (ids) => bus.publish(ids)),
     }),
   );
   const routes = {
@@ -182,15 +179,13 @@ async function openCustomerStore(
   stack: AsyncDisposableStack,
 ): Promise<CustomerStore> {
   const transact: MarkJournalDeps["transact"] = async (action) =>
-    (await customers.transact(async (work) => ({ keep: true, value: await action(work) })))
-      .appended;
+    (await customers.run(async (work) => ({ keep: true, value: await action(work) }))).appended;
   const wake = (ids: readonly number[]): void => bus.publish(ids);
   const marks = stack.use(new MarkJournal({ store, transact, wake, log }));
   const customers = new CustomerStore({ store, sealer, now, randomBytes, marks });
   await marks.open();
   const made = await giveFirstKeys({
-    transact: async (action) =>
-      (await customers.transact(async (work) => ({ keep: true, value: await action(work) }))).value,
+    transact: async (action) => customers.transact(action),
     onFailure: (id, error) =>
       log.error({ err: error, deployment_site_id: id }, "a deployment site has no symmetric key"),
   });

@@ -16,8 +16,8 @@ import {
 import { weeklyReport } from "./mail/weekly-report.ts";
 import { weekdays } from "./settings/notice-fields.ts";
 import type { CentralSettings } from "./settings/fields.ts";
-import type { CustomerStore } from "./store/people/customer-store.ts";
-import { customers as customersOf } from "./store/people/customers.ts";
+import type { CustomerStore } from "./store/engine/customer-store.ts";
+import { findCustomer } from "./store/people/customers.ts";
 import {
   botsOf,
   clearsOf,
@@ -67,7 +67,9 @@ export async function sendDueReports(deps: ReportingDeps, stop: AbortSignal): Pr
   for (const kind of ["daily", "weekly"] as const) {
     let run: Run | undefined;
     do {
-      run = await transact(deps, async (work) => openRun(work, kind, due[kind], daysOf[kind]));
+      run = await deps.customers.transact(async (work) =>
+        openRun(work, kind, due[kind], daysOf[kind]),
+      );
       if (run !== undefined) await finishRun(deps, run, stop);
     } while (run !== undefined && run.period !== due[kind] && !stop.aborted);
   }
@@ -76,7 +78,7 @@ export async function sendDueReports(deps: ReportingDeps, stop: AbortSignal): Pr
 async function finishRun(deps: ReportingDeps, run: Run, stop: AbortSignal): Promise<void> {
   let count = 0;
   while (!stop.aborted) {
-    const isMore = await transact(deps, async (work) => {
+    const isMore = await deps.customers.transact(async (work) => {
       const customer = await nextOfRun(work, run);
       if (customer !== undefined) await reportTo(work, deps, run, customer);
       return customer !== undefined;
@@ -85,14 +87,6 @@ async function finishRun(deps: ReportingDeps, run: Run, stop: AbortSignal): Prom
     count++;
   }
   deps.log.info({ kind: run.kind, period: run.period, customers: count }, "reports");
-}
-
-async function transact<T>(
-  { customers }: ReportingDeps,
-  action: (work: Work) => Promise<T>,
-): Promise<T> {
-  return (await customers.transact(async (work) => ({ keep: true, value: await action(work) })))
-    .value;
 }
 
 async function reportTo(
@@ -252,7 +246,7 @@ function expiringOf(
 
 /** Between the reports, as it happens: other releases on deployments, image variants held back. */
 export async function sendEvents(deps: ReportingDeps): Promise<boolean> {
-  await transact(deps, async (work) => {
+  await deps.customers.transact(async (work) => {
     for (const [customer, changes] of await byCustomer(work, await versionChanges(work))) {
       const { newest } = await deploymentsOf(work, customer.id);
       const kind = "send_email_to_customer_about_accel_pack_push";
@@ -278,7 +272,7 @@ async function byCustomer<E extends { readonly customerId: number }>(
 ): Promise<readonly (readonly [Customer, readonly E[]])[]> {
   const found: (readonly [Customer, readonly E[]])[] = [];
   for (const [id, own] of Map.groupBy(events, ({ customerId }) => customerId)) {
-    const customer = await customersOf(work).find(id);
+    const customer = await findCustomer(work, id);
     if (customer !== undefined) found.push([customer, own]);
   }
   return found;

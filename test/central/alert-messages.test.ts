@@ -5,6 +5,10 @@ import { evaluateAlerts } from "../../src/central/alerting.ts";
 import { unreachableBackendType as unreachable } from "../../src/wire/customer/notifications.ts";
 import { alertScene as scene, evaluate } from "../support/alert-scene.ts";
 import { openNoticeRig, type NoticeRig } from "../support/notice-rig.ts";
+import { linkById } from "../../src/central/store/journal/links.ts";
+import { findDomain } from "../../src/central/store/content/domains.ts";
+import { addSubscription } from "../../src/central/store/notices/subscriptions.ts";
+import { chatChannels, emailChannels } from "../../src/central/store/notices/monitor-channels.ts";
 
 const minute = 60_000;
 type Scene = Awaited<ReturnType<typeof scene>>;
@@ -16,8 +20,11 @@ async function edges(rig: NoticeRig, ada: Scene["ada"], count: number) {
   for (let i = 1; i <= count; i++) {
     const siteId = await rig.site(ada);
     if (i === 1) await rig.domain(ada, name, siteId);
-    const domain = await rig.run(async (unit) => unit.domains.find(ada.customerId, name));
-    if (i > 1) await rig.run(async (unit) => unit.domains.linkById(domain?.id ?? 0, siteId));
+    const domain = await rig.run(async (work) => findDomain(work, ada.customerId, name));
+    if (i > 1)
+      await rig.run(async (work) =>
+        linkById(work, { domainId: domain?.id ?? 0, deploymentSiteId: siteId }),
+      );
     await rig.hello(siteId, "1.0.0", `pop-${i}`);
     sites.push(siteId);
   }
@@ -65,9 +72,9 @@ test("more than the limit of an hour is told in the next one, and another custom
   const { siteId } = await scene(rig);
   const bob = await rig.customer("bob");
   const key = { customerId: bob.customerId, channel: "monitor", type: unreachable } as const;
-  await rig.run(async (unit) => {
-    await unit.monitorChannels.email.create(bob.customerId, { monitor_uid: "bob-mail" }, 9);
-    await unit.subscriptions.subscribe({ ...key, email: "a@x.org" }, 99);
+  await rig.run(async (work) => {
+    await emailChannels(work).create(bob.customerId, { monitor_uid: "bob-mail" }, 9);
+    await addSubscription(work, { ...key, email: "a@x.org" }, 99);
   });
   await rig.report(siteId, { "www.example.test": { requests: 3, errors: 3 } });
   expect((await evaluate(rig)).length).toBe(3);
@@ -93,10 +100,10 @@ test("what waits for a hook goes where its channel leads now", async () => {
   await rig.report(siteId, { "www.example.test": { requests: 3, errors: 3 } });
   await evaluateAlerts(rig.deps);
   const { customerId } = ada;
-  await rig.run(async (unit) => {
-    const [channel] = await unit.monitorChannels.chat.list(customerId, { after: 0, limit: 9 });
+  await rig.run(async (work) => {
+    const [channel] = await chatChannels(work).list(customerId, { after: 0, limit: 9 });
     const hook = { chat_channel_name: "#x", chat_hook_url: "https://hook.example/rotated" };
-    await unit.monitorChannels.chat.update(customerId, channel?.id ?? 0, {
+    await chatChannels(work).update(customerId, channel?.id ?? 0, {
       monitor_uid: "ops",
       ...hook,
     });

@@ -6,6 +6,8 @@ import { samplesOf } from "../../src/central/store/content/domain-reports.ts";
 import { unreachableBackendType as unreachable } from "../../src/wire/customer/notifications.ts";
 import { alertScene as scene, evaluate } from "../support/alert-scene.ts";
 import { openNoticeRig } from "../support/notice-rig.ts";
+import { unlinkById } from "../../src/central/store/journal/links.ts";
+import { findDomain } from "../../src/central/store/content/domains.ts";
 
 const rules = { slowAboveS: 2, slowPercent: 50, slowRequests: 5 };
 const minute = 60_000;
@@ -128,10 +130,12 @@ test("without an e-mail channel nobody is mailed; an unlinked domain's alert end
   const bad = { "www.example.test": { requests: 10, buckets: [1, 10] } } as const;
   await rig.report(siteId, bad);
   expect((await evaluate(rig)).map((line) => line.split(":")[0])).toEqual(["https"]);
-  const domain = await rig.run(async (unit) =>
-    unit.domains.find(ada.customerId, "www.example.test"),
+  const domain = await rig.run(async (work) =>
+    findDomain(work, ada.customerId, "www.example.test"),
   );
-  await rig.run(async (unit) => unit.domains.unlinkById(domain?.id ?? 0, siteId));
+  await rig.run(async (work) =>
+    unlinkById(work, { domainId: domain?.id ?? 0, deploymentSiteId: siteId }),
+  );
   expect((await evaluate(rig))[0]).toContain("Resolved");
   await rig.report(siteId, bad);
   expect(await evaluate(rig)).toEqual([]);

@@ -4,9 +4,10 @@ import { expect, test } from "vitest";
 import { sendEvents } from "../../src/central/reporting.ts";
 import { openNoticeRig, type NoticeRig } from "../support/notice-rig.ts";
 import { day, due, reportScene as scene, subjects, subscribe } from "../support/report-scene.ts";
+import { sha256Of } from "../../src/core/ids.ts";
 
 async function addPackage(rig: NoticeRig, version: string) {
-  const row = { size: 1, sha256: "0".repeat(64), stored_as: version, uploaded_by_user_id: 1 };
+  const row = { size: 1, sha256: sha256Of(""), stored_as: version, uploaded_by_user_id: 1 };
   await rig.store
     .insertInto("packages")
     .values({ version, version_key: version, file: `x-${version}.whl`, when_created: "", ...row })

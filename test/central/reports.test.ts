@@ -13,6 +13,7 @@ import {
   subjects,
   subscribe,
 } from "../support/report-scene.ts";
+import { changePolicy } from "../../src/central/store/bots/policies.ts";
 
 const yearsEnd = "2031-12-31T00:00:00.000Z";
 
@@ -134,8 +135,8 @@ test("a run that was cut off is finished before the next one, with its own days"
 test("bots: every day where they are blocked, every week where they are let in; to users, until they take themselves off", async () => {
   await using rig = await openNoticeRig();
   const { ada, siteId } = await scene(rig);
-  await rig.run(async (unit) =>
-    unit.policies.change(ada.customerId, {
+  await rig.run(async (work) =>
+    changePolicy(work, ada.customerId, {
       allow: undefined,
       deny: undefined,
       general: undefined,

@@ -7,6 +7,8 @@ import { sendEvents } from "../../src/central/reporting.ts";
 import { startMailServer } from "../support/mail-server.ts";
 import { openNoticeRig } from "../support/notice-rig.ts";
 import { until } from "../support/until.ts";
+import { requestRecovery } from "../../src/central/store/people/recovery.ts";
+import { addSubscription, endSubscription } from "../../src/central/store/notices/subscriptions.ts";
 
 const type = "send_email_to_customer_about_accel_pack_push";
 const base = "http://central.example";
@@ -30,7 +32,7 @@ async function open() {
   const ada = await rig.customer("ada", "ada@x.org");
   const siteId = await rig.site(ada);
   const key = { customerId: ada.customerId, channel: "email", type, email: "ada@x.org" } as const;
-  await rig.run(async (unit) => unit.subscriptions.subscribe(key, 9));
+  await rig.run(async (work) => addSubscription(work, key, 9));
   await rig.hello(siteId, "1.0.0");
   await sendEvents(rig.deps);
   let release = 0;
@@ -78,9 +80,7 @@ test("one click in a mail program ends it for good; the link brings it back", as
   });
   expect(clicked.status).toBe(200);
   expect(await push()).toBe(false);
-  const state = await scene.rig.run(async (unit) =>
-    unit.subscriptions.unsubscribe(scene.key, false),
-  );
+  const state = await scene.rig.run(async (work) => endSubscription(work, scene.key, false));
   expect(state).toBe("subscription_inactive");
 
   const page = await (await fetch(at(link))).text();
@@ -127,7 +127,9 @@ test("a recovery link is good for an hour, and not for a moment longer", async (
   const { rig, mails, at } = scene;
   const ask = async () => {
     const count = mails.received.length;
-    await rig.run(async (unit) => unit.recovery.request("ada", "ada@x.org", 100));
+    await rig.run(async (work) =>
+      requestRecovery(work, { username: "ada", email: "ada@x.org" }, 100),
+    );
     await mails.waitFor(count + 1);
     return /(\S+\/mail\/recover\S+)/.exec(mails.received.at(-1)?.mail.text ?? "")?.[1] ?? "";
   };

@@ -6,6 +6,8 @@ import {
   unreachableBackendType as unreachable,
 } from "../../src/wire/customer/notifications.ts";
 import type { NoticeRig } from "./notice-rig.ts";
+import { addSubscription, endSubscription } from "../../src/central/store/notices/subscriptions.ts";
+import { chatChannels, emailChannels } from "../../src/central/store/notices/monitor-channels.ts";
 
 export async function alertScene(rig: NoticeRig) {
   const ada = await rig.customer("ada");
@@ -15,20 +17,20 @@ export async function alertScene(rig: NoticeRig) {
   await rig.domain(ada, "shop.example.test", siteId);
   await rig.hello(siteId);
   const { customerId } = ada;
-  await rig.run(async (unit) => {
+  await rig.run(async (work) => {
     for (const [owner, name] of [
       [ada, "ops"],
       [eve, "eve"],
     ] as const) {
       const hook = { chat_channel_name: "#x", chat_hook_url: `https://hook.example/${name}` };
-      await unit.monitorChannels.chat.create(owner.customerId, { monitor_uid: name, ...hook }, 9);
-      await unit.monitorChannels.email.create(owner.customerId, { monitor_uid: `${name}-mail` }, 9);
+      await chatChannels(work).create(owner.customerId, { monitor_uid: name, ...hook }, 9);
+      await emailChannels(work).create(owner.customerId, { monitor_uid: `${name}-mail` }, 9);
     }
     for (const type of [slow, unreachable])
       for (const email of ["a@x.org", "b@x.org"])
-        await unit.subscriptions.subscribe({ customerId, channel: "monitor", type, email }, 99);
+        await addSubscription(work, { customerId, channel: "monitor", type, email }, 99);
     const paused = { customerId, channel: "monitor", type: slow, email: "b@x.org" } as const;
-    await unit.subscriptions.unsubscribe(paused, false);
+    await endSubscription(work, paused, false);
   });
   return { siteId, ada };
 }

@@ -6,7 +6,7 @@ import { Health } from "../../src/base/health.ts";
 import { Registry } from "../../src/base/metrics.ts";
 import { createSealer } from "../../src/base/seal.ts";
 import { SenderTelemetry } from "../../src/central/mail/telemetry.ts";
-import { CustomerStore, type CustomerUnit } from "../../src/central/store/people/customer-store.ts";
+import { CustomerStore } from "../../src/central/store/engine/customer-store.ts";
 import { openTestStore } from "./any-store.ts";
 import { saveHello, saveReport } from "../../src/central/store/journal/instances.ts";
 import { Outbox } from "../../src/central/store/notices/outbox-sending.ts";
@@ -18,6 +18,10 @@ import { settingsOf } from "./central-whole.ts";
 import { reportOf } from "./fake-agent.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { tempDir } from "./temp-dir.ts";
+import { startTrial } from "../../src/central/store/people/users.ts";
+import { addDomain } from "../../src/central/store/content/domains.ts";
+import { createSite } from "../../src/central/store/journal/sites.ts";
+import type { Work } from "../../src/central/store/engine/work.ts";
 
 export type ReportedDomain = {
   readonly checks?: "up" | "down";
@@ -43,21 +47,21 @@ export async function openNoticeRig(more = "") {
   const ground = { sealer, health, registry: new Registry() };
   const settings = settingsOf(dir.path, more);
   const deps = { settings, telemetry, customers, store, log: silentLog(), now };
-  const run = async <T>(action: (unit: CustomerUnit) => Promise<T>): Promise<T> =>
-    (await customers.run(async (unit) => ({ keep: true, value: await action(unit) }))).value;
+  const run = async <T>(action: (work: Work) => Promise<T>): Promise<T> =>
+    customers.transact(action);
 
   const customer = async (username: string, email = "") => {
     const tokenDigest = `digest-${username}`;
-    const made = await run(async (unit) => unit.users.startTrial({ username, email, tokenDigest }));
+    const made = await run(async (work) => startTrial(work, { username, email, tokenDigest }));
     if (made === undefined) throw new Error(`${username} is taken`);
     return { ...made, username, mayReadLogs: true };
   };
   type Owner = Awaited<ReturnType<typeof customer>>;
   const site = async (owner: Owner, tags: string[] = []) =>
-    run(async (unit) => unit.sites.create(owner, tags));
+    run(async (work) => createSite(work, owner, tags));
   const domain = async (owner: Owner, name: string, siteId: number) => {
-    const id = await run(async (unit) => {
-      const made = await unit.domains.create(owner, { name, tags: [], deploymentSiteId: siteId });
+    const id = await run(async (work) => {
+      const made = await addDomain(work, owner, { name, tags: [], deploymentSiteId: siteId });
       if (made === "taken") throw new Error(`${name} is taken`);
       return made;
     });

@@ -6,7 +6,7 @@ import { Health } from "../../src/base/health.ts";
 import { Registry } from "../../src/base/metrics.ts";
 import { createSealer } from "../../src/base/seal.ts";
 import { SenderTelemetry } from "../../src/central/mail/telemetry.ts";
-import { CustomerStore } from "../../src/central/store/people/customer-store.ts";
+import { CustomerStore } from "../../src/central/store/engine/customer-store.ts";
 import { openTestStore } from "./any-store.ts";
 import {
   enqueue,

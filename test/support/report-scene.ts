@@ -4,13 +4,14 @@ import { expect } from "vitest";
 import { sendDueReports } from "../../src/central/reporting.ts";
 import type { EmailNotificationType } from "../../src/wire/customer/notifications.ts";
 import type { NoticeRig } from "./notice-rig.ts";
+import { addSubscription } from "../../src/central/store/notices/subscriptions.ts";
 
 export const day = 86_400_000;
 export const running = new AbortController().signal;
 
 export async function subscribe(rig: NoticeRig, customerId: number, type: EmailNotificationType) {
   const key = { customerId, channel: "email", type, email: "ada@x.org" } as const;
-  await rig.run(async (unit) => unit.subscriptions.subscribe(key, 99));
+  await rig.run(async (work) => addSubscription(work, key, 99));
 }
 
 export async function due(rig: NoticeRig) {

@@ -2,8 +2,8 @@
 
 import type { IncomingMessage } from "node:http";
 import { refusal, type AgentAnswer } from "./answers.ts";
-import { tokenDigest } from "./token-route.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
+import { sha256Of } from "../../core/ids.ts";
 
 export type Caller =
   | { readonly ok: true; readonly deploymentSiteId: number }
@@ -11,7 +11,7 @@ export type Caller =
 
 export async function authenticate(store: AgentStore, request: IncomingMessage): Promise<Caller> {
   const token = /^bearer ([\w-]{16,512})$/i.exec(request.headers.authorization ?? "")?.[1];
-  const holder = token === undefined ? undefined : await store.tokenHolder(tokenDigest(token));
+  const holder = token === undefined ? undefined : await store.tokenHolder(sha256Of(token));
   if (holder === undefined)
     return {
       ok: false,

@@ -6,7 +6,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { readBody } from "../../base/http-listener.ts";
-import { parseName16, parseSecret16, type Name16 } from "../../core/ids.ts";
+import { type Name16, parseName16, parseSecret16, sha256Of } from "../../core/ids.ts";
 import { clockSkewMaxMs, type TokenAnswer } from "../../wire/token.ts";
 import { agentAnswer, refusal, type AgentAnswer } from "./answers.ts";
 import { createRateLimit } from "./rate-limit.ts";
@@ -32,10 +32,6 @@ export type TokenDeps = {
   readonly randomBytes: (count: number) => Buffer;
   readonly addressOf: (request: IncomingMessage) => string;
 };
-
-export function tokenDigest(token: string): string {
-  return createHash("sha256").update(token).digest("hex");
-}
 
 export function createTokenRoute(
   deps: TokenDeps,
@@ -126,7 +122,7 @@ function clockFault(header: string | undefined, now: Date): AgentAnswer | undefi
 async function issue(deps: TokenDeps, deploymentSiteId: number): Promise<AgentAnswer> {
   const token = deps.randomBytes(tokenBytes).toString("base64url");
   const expiresAt = new Date(deps.now().getTime() + tokenLifetimeS * 1_000);
-  await deps.store.saveToken(deploymentSiteId, tokenDigest(token), expiresAt);
+  await deps.store.saveToken(deploymentSiteId, sha256Of(token), expiresAt);
   return agentAnswer({
     access_token: token,
     token_type: "Bearer",

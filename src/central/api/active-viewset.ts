@@ -10,13 +10,14 @@ import { idOf, isProblem, mainDomain, shownId } from "./http/path-values.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
 import type { DomainRow } from "../store/content/domains.ts";
-import type { CustomerUnit } from "../store/people/customer-store.ts";
+import { activateVersion, listVersions, readBasis } from "../store/content/viewsets.ts";
+import type { Work } from "../store/engine/work.ts";
 
 const path = "/active-viewset/:domain/:viewset_id/";
 
-async function version(unit: CustomerUnit, domain: DomainRow, text: string): Promise<Answer> {
+async function version(work: Work, domain: DomainRow, text: string): Promise<Answer> {
   const id = idOf(text);
-  const [found] = await unit.viewsets.list(domain.id, { after: id - 1, limit: 1 });
+  const [found] = await listVersions(work, domain.id, { after: id - 1, limit: 1 });
   return found?.id === id ? ok(found) : notFound(`viewset ${shownId(text)} of ${domain.name}`);
 }
 
@@ -30,9 +31,9 @@ export function activeViewsetEndpoints(deps: ResourceDeps): readonly Endpoint[] 
       gives: lists(viewsetVersionShape),
       refuses: [404],
       handle: async ({ actor, param, read }) => {
-        const domain = await read(async (unit) => mainDomain(unit, actor, param("domain")));
+        const domain = await read(async (work) => mainDomain(work, actor, param("domain")));
         if (isProblem(domain)) return domain;
-        return list(async (range) => read(async (unit) => unit.viewsets.list(domain.id, range)));
+        return list(async (range) => read(async (work) => listVersions(work, domain.id, range)));
       },
     }),
     forUsers({
@@ -43,9 +44,9 @@ export function activeViewsetEndpoints(deps: ResourceDeps): readonly Endpoint[] 
       gives: gives(viewsetVersionShape),
       refuses: [404],
       handle: async ({ actor, param, read }) =>
-        read(async (unit) => {
-          const domain = await mainDomain(unit, actor, param("domain"));
-          return isProblem(domain) ? domain : version(unit, domain, param("viewset_id"));
+        read(async (work) => {
+          const domain = await mainDomain(work, actor, param("domain"));
+          return isProblem(domain) ? domain : version(work, domain, param("viewset_id"));
         }),
     }),
     forUsers({
@@ -66,14 +67,14 @@ async function activate(call: EndpointCall<unknown, Actor>, deps: ResourceDeps):
   const { actor, param, read, change } = call;
   const id = idOf(param("viewset_id"));
   for (let tried = 0; tried < activationTriesMax; tried++) {
-    const found = await read(async (unit) => {
-      const domain = await mainDomain(unit, actor, param("domain"));
+    const found = await read(async (work) => {
+      const domain = await mainDomain(work, actor, param("domain"));
       if (isProblem(domain)) return domain;
-      const stored = await unit.viewsets.basis(domain.id, id);
+      const stored = await readBasis(work.tx, domain.id, id);
       if (stored === undefined)
         return notFound(`viewset ${shownId(param("viewset_id"))} of ${domain.name}`);
       // Sub-domains may have come since it was stored; the agent judges once more.
-      return { names: await ownNames(unit, domain), stored };
+      return { names: await ownNames(work, domain), stored };
     });
     if (isProblem(found)) return found;
     const { names, stored: basis } = found;
@@ -81,11 +82,11 @@ async function activate(call: EndpointCall<unknown, Actor>, deps: ResourceDeps):
     if (fault !== undefined) return fault;
     const manifest = await storeManifest(deps.ports.blobs, basis);
     let isOvertaken = false;
-    const answer = await change(async (unit) => {
-      const domain = await mainDomain(unit, actor, param("domain"));
+    const answer = await change(async (work) => {
+      const domain = await mainDomain(work, actor, param("domain"));
       if (isProblem(domain)) return domain;
-      isOvertaken = (await unit.viewsets.activate(domain.id, basis, manifest)) === "changed";
-      return isOvertaken ? overtaken : version(unit, domain, param("viewset_id"));
+      isOvertaken = (await activateVersion(work, domain.id, basis, manifest)) === "changed";
+      return isOvertaken ? overtaken : version(work, domain, param("viewset_id"));
     });
     if (!isOvertaken) return answer;
   }

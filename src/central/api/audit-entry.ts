@@ -1,7 +1,7 @@
 // A line of the audit trail: who changed what. It is kept for long and read by many eyes, hence no secret ever comes into it, nor a long text.
 
-import { createHash } from "node:crypto";
 import type { Json } from "../../core/journal/canonical-json.ts";
+import { sha256Of } from "../../core/ids.ts";
 
 const charsMax = 200;
 const itemsMax = 100;
@@ -48,7 +48,7 @@ export function auditableMembers(
 function shortened(text: string): Json {
   if (text.includes("PRIVATE KEY")) return "[secret]";
   if (text.length <= charsMax) return text;
-  return { characters: text.length, sha256: createHash("sha256").update(text).digest("hex") };
+  return { characters: text.length, sha256: sha256Of(text) };
 }
 
 /** Ids that an answer names: what was made. */

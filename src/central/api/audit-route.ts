@@ -3,17 +3,20 @@
 import { setImmediate } from "node:timers/promises";
 import type { ControlRoutes } from "../../base/control-socket.ts";
 import { sleep } from "../../base/wait.ts";
-import type { AuditLine, AuditQuery } from "../../core/audit-trail.ts";
 import { AccelError } from "../../core/faults.ts";
 import { decodeAuditAsked, type AuditAsked } from "../../wire/operator.ts";
 import { handler } from "./operator-routes.ts";
-import type { CustomerUnit, Transactions } from "../store/people/customer-store.ts";
+import type { Transactions } from "../store/engine/customer-store.ts";
+import {
+  auditStretch,
+  lastAuditId,
+  type AuditLine,
+  type AuditQuery,
+} from "../store/people/audit.ts";
 
 const linesDefault = 50;
 /** Ids looked at in one transaction: some 10 ms. */
 const idsAtOnce = 10_000;
-type Audit = CustomerUnit["audit"];
-
 /** Between two looks of one who follows. */
 const lookMs = 500;
 
@@ -24,8 +27,6 @@ export type AuditRouteDeps = {
 };
 
 export function auditRoute({ store, stop }: AuditRouteDeps): ControlRoutes {
-  const read = async <T>(action: (audit: Audit) => Promise<T>): Promise<T> =>
-    (await store.run(async ({ audit }) => ({ keep: true, value: await action(audit) }))).value;
   return {
     audit: handler(decodeAuditAsked, async function* lines(asked, gone) {
       const query = queryOf(asked);
@@ -33,78 +34,56 @@ export function auditRoute({ store, stop }: AuditRouteDeps): ControlRoutes {
       const signal = AbortSignal.any([gone, stop]);
       // Whoever follows knows at once that central is there.
       if (asked.follow === true) yield { following: true };
-      let after = await read(async (audit) => audit.last());
-      if (count === undefined) yield* forward(read, query, { after: 0, upTo: after }, signal);
-      else yield* await newest(read, query, after, count, signal);
+      let after = await store.transact(lastAuditId);
+      if (count === undefined) yield* forward(store, query, { after: 0, upTo: after }, signal);
+      else yield* await newest(store, query, after, count, signal);
       while (asked.follow === true && (await sleep(lookMs, signal))) {
-        const upTo = await read(async (audit) => audit.last());
-        yield* forward(read, query, { after, upTo }, signal);
+        const upTo = await store.transact(lastAuditId);
+        yield* forward(store, query, { after, upTo }, signal);
         after = upTo;
       }
     }),
   };
 }
 
-type Read = <T>(action: (audit: Audit) => Promise<T>) => Promise<T>;
-type Shown = Readonly<Record<string, unknown>>;
-
 async function* forward(
-  read: Read,
+  store: Transactions,
   query: AuditQuery,
   { after, upTo }: { readonly after: number; readonly upTo: number },
   signal: AbortSignal,
-): AsyncGenerator<Shown, void, undefined> {
+): AsyncGenerator<AuditLine, void, undefined> {
   for (let from = after; from < upTo && !signal.aborted; from += idsAtOnce) {
     const ids = { after: from, upTo: Math.min(upTo, from + idsAtOnce) };
-    for (const line of await read(async (audit) => audit.stretch(query, ids))) yield shown(line);
+    for (const line of await store.transact(async (work) => auditStretch(work, query, ids)))
+      yield line;
     await setImmediate(); // Others' turn: these transactions are quick, and there may be a thousand.
   }
 }
 
 /** Returns the newest lines, in order of id. */
 async function newest(
-  read: Read,
+  store: Transactions,
   query: AuditQuery,
   last: number,
   count: number,
   signal: AbortSignal,
-): Promise<readonly Shown[]> {
+): Promise<readonly AuditLine[]> {
   const stretches: (readonly AuditLine[])[] = [];
   let found = 0;
   for (let upTo = last; upTo > 0 && found < count && !signal.aborted; upTo -= idsAtOnce) {
     const ids = { after: Math.max(0, upTo - idsAtOnce), upTo };
-    const lines = await read(async (audit) => audit.stretch(query, ids));
+    const lines = await store.transact(async (work) => auditStretch(work, query, ids));
     stretches.unshift(lines);
     found += lines.length;
     await setImmediate();
   }
-  return stretches
-    .flat()
-    .slice(Math.max(0, found - count))
-    .map(shown);
+  return stretches.flat().slice(Math.max(0, found - count));
 }
 
-function queryOf({ customer_id: customerId, who, since }: AuditAsked): AuditQuery {
-  if (since === undefined) return { customerId, who, since };
+function queryOf({ since, ...query }: AuditAsked): AuditQuery {
+  if (since === undefined) return query;
   const at = new Date(since);
   if (Number.isNaN(at.getTime()))
     throw new AccelError("USAGE", `${since} is no time: write it as 2026-11-22T07:30:00Z`);
-  return { customerId, who, since: at.toISOString() };
-}
-
-/** Shows a line with the names that documents use. */
-function shown(line: AuditLine): Readonly<Record<string, unknown>> {
-  return {
-    id: line.id,
-    at: line.at,
-    via: line.via,
-    who: line.who,
-    user_id: line.userId,
-    customer_id: line.customerId,
-    action: line.action,
-    ids: line.ids,
-    change: line.change,
-    address: line.address,
-    request_id: line.requestId,
-  };
+  return { ...query, since: at.toISOString() };
 }

@@ -20,12 +20,17 @@ import { parseMarkedRange, parseRemovedRange } from "./bot-range.ts";
 import { divided, elementsAtOnce, prepareRewrite, type Prepared } from "./bot-rewriting.ts";
 import type { EndpointCall } from "./http/endpoint.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
-import type { BotHeld } from "../store/bots/bot-rewrite.ts";
-import type { BotPlace } from "../store/bots/bot-place.ts";
+import type { BotHeld } from "../store/bots/bot-versions.ts";
+import type { BotPlace } from "../store/bots/bot-versions.ts";
 import type { RateLimit } from "../agents/rate-limit.ts";
 import type { Actor } from "../store/people/users.ts";
 import type { HostRow } from "../store/content/domains.ts";
-import type { CustomerUnit } from "../store/people/customer-store.ts";
+import { overlappingElements } from "../store/bots/bot-checks.ts";
+import { attachElements, detachElements } from "../store/bots/bots.ts";
+import { dropRewrite, heldBot, putRewrite } from "../store/bots/bot-rewrite.ts";
+import { customerElements } from "../store/bots/bot-elements.ts";
+import { listBotRecords } from "../store/bots/bot-records.ts";
+import type { Work } from "../store/engine/work.ts";
 
 /** The stored marks of all bots. */
 export type Marks = {
@@ -58,7 +63,7 @@ type Asked = {
   readonly elements: readonly IpRange[];
   readonly whole: IpRange;
   readonly text: string;
-  readonly find: (unit: CustomerUnit) => Promise<Found | ProblemAnswer>;
+  readonly find: (work: Work) => Promise<Found | ProblemAnswer>;
 };
 
 export function badRange(reason: string): ProblemAnswer {
@@ -105,8 +110,8 @@ function finder(
   path: string,
   bot: string,
 ): Asked["find"] {
-  return async (unit) => {
-    const host = await hostNamed(unit, actor, domain, path);
+  return async (work) => {
+    const host = await hostNamed(work, actor, domain, path);
     if (isProblem(host)) return host;
     return { host, place: { domainId: host.domainId, host: host.host, set, bot } };
   };
@@ -114,14 +119,14 @@ function finder(
 
 async function attachAtOnce(asked: Asked, elements: readonly IpRange[]): Promise<Answer> {
   const { call, find } = asked;
-  return call.change(async (unit) => {
-    const found = await find(unit);
+  return call.change(async (work) => {
+    const found = await find(work);
     if (isProblem(found)) return found;
     const { place } = found;
-    const attached = await unit.bots.attach(place, elements, botElementsMax);
+    const attached = await attachElements(work, place, elements, botElementsMax);
     if (attached.outcome === "full") return botIsFull(place, attached.count);
-    if (attached.added > 0 && (await isOver(unit, asked, 0))) return customerIsFull(asked.marks);
-    return marked(unit, asked, found, await record(unit, call.actor, place.set, attached.botId));
+    if (attached.added > 0 && (await isOver(work, asked, 0))) return customerIsFull(asked.marks);
+    return marked(work, asked, found, await record(work, call.actor, place.set, attached.botId));
   });
 }
 
@@ -132,7 +137,7 @@ async function attachMany(asked: Asked): Promise<Answer> {
     if (fresh.length <= elementsAtOnce) return attachAtOnce(asked, fresh);
     const count = bot?.count ?? 0;
     if (count > 0 && count + fresh.length > botElementsMax) return botIsFull(place, count);
-    if (await call.read(async (unit) => isOver(unit, asked, fresh.length)))
+    if (await call.read(async (work) => isOver(work, asked, fresh.length)))
       return customerIsFull(marks);
     return { add: fresh };
   });
@@ -140,11 +145,11 @@ async function attachMany(asked: Asked): Promise<Answer> {
 
 async function detachAtOnce(asked: Asked, elements: readonly IpRange[]): Promise<Answer> {
   const { call, find, text } = asked;
-  return call.change(async (unit) => {
-    const found = await find(unit);
+  return call.change(async (work) => {
+    const found = await find(work);
     if (isProblem(found)) return found;
     const { place } = found;
-    const detached = await unit.bots.detach(place, elements, asked.elements);
+    const detached = await detachElements(work, place, elements, asked.elements);
     switch (detached.outcome) {
       case "no-bot":
         return notFound(`bot ${JSON.stringify(place.bot)} in this list of ${place.host}`);
@@ -155,7 +160,7 @@ async function detachAtOnce(asked: Asked, elements: readonly IpRange[]): Promise
           `${text} is covered by ${detached.by}, which is attached as a whole: remove that element`,
         );
       case "detached":
-        return ok(await record(unit, call.actor, place.set, detached.botId));
+        return ok(await record(work, call.actor, place.set, detached.botId));
       default:
         return detached satisfies never;
     }
@@ -183,10 +188,10 @@ async function rewriting(
 ): Promise<Answer> {
   const { call, find } = asked;
   for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-    const begun = await call.read(async (unit) => {
-      const found = await find(unit);
+    const begun = await call.read(async (work) => {
+      const found = await find(work);
       if (isProblem(found)) return found;
-      return { ...found, bot: await unit.bots.rewrites.held(found.place) };
+      return { ...found, bot: await heldBot(work, found.place) };
     });
     if (isProblem(begun)) return begun;
     const planned = await plan(begun.place, begun.bot);
@@ -204,23 +209,23 @@ async function put(asked: Asked, prepared: Prepared, isMark: boolean): Promise<A
   const { rewrite, texts, change } = prepared;
   const ip_addresses = [...sortedRangeTexts(texts)];
   const meanwhile = conflict("the bot was changed meanwhile");
-  const answer = await call.change(async (unit) => {
-    const found = await find(unit);
+  const answer = await call.change(async (work) => {
+    const found = await find(work);
     if (isProblem(found)) return found;
     const { place } = found;
-    if (!(await unit.bots.rewrites.put(place, rewrite, change))) return meanwhile;
-    if (isMark && (await isOver(unit, asked, 0))) return customerIsFull(marks);
+    if (!(await putRewrite(work, place, rewrite, change))) return meanwhile;
+    if (isMark && (await isOver(work, asked, 0))) return customerIsFull(marks);
     const bot = { id: rewrite.botId, name: place.bot, domain: place.host, ip_addresses };
-    return isMark ? marked(unit, asked, found, bot) : ok(bot);
+    return isMark ? marked(work, asked, found, bot) : ok(bot);
   });
-  if (!isGood(answer)) await call.prepare(async (unit) => unit.bots.rewrites.drop(rewrite));
+  if (!isGood(answer)) await call.prepare(async (work) => dropRewrite(work, rewrite));
   return answer === meanwhile ? undefined : answer;
 }
 
-async function isOver(unit: CustomerUnit, { call, marks }: Asked, more: number): Promise<boolean> {
+async function isOver(work: Work, { call, marks }: Asked, more: number): Promise<boolean> {
   const most = marks.elementsMax - more;
   const limits = { most, botMax: rangeElementsMax };
-  return (await unit.bots.total(call.actor.customerId, limits)) > most;
+  return (await customerElements(work, call.actor.customerId, limits)) > most;
 }
 
 function botIsFull({ bot }: BotPlace, count: number): ProblemAnswer {
@@ -236,23 +241,23 @@ function customerIsFull({ elementsMax }: Marks): ProblemAnswer {
 }
 
 async function record(
-  unit: CustomerUnit,
+  work: Work,
   actor: Actor,
   set: BotSet,
   botId: number,
 ): Promise<BotRecord | undefined> {
-  const [bot] = await unit.bots.list(actor.customerId, set, { after: botId - 1, limit: 1 });
+  const [bot] = await listBotRecords(work, actor.customerId, set, { after: botId - 1, limit: 1 });
   return bot;
 }
 
 /** The bot, with what the other list has of the range. */
 async function marked(
-  unit: CustomerUnit,
+  work: Work,
   { whole }: Asked,
   { host, place }: Found,
   bot: BotRecord | undefined,
 ): Promise<Answer> {
   const other = place.set === "bad" ? "vip" : "bad";
-  const also = await unit.botChecks.overlaps(host, other, whole, overlapsShown);
+  const also = await overlappingElements(work, host, other, whole, overlapsShown);
   return ok({ ...bot, ...(also.length > 0 && { also_in: also }) });
 }

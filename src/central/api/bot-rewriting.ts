@@ -6,8 +6,10 @@
 import { setImmediate } from "node:timers/promises";
 import { formatRange, type IpRange } from "../../core/addresses/ip.ts";
 import type { Context } from "./http/endpoint.ts";
-import type { BotHeld, BotRewrite } from "../store/bots/bot-rewrite.ts";
-import type { BotPlace } from "../store/bots/bot-place.ts";
+import type { BotRewrite } from "../store/bots/bot-rewrite.ts";
+import type { BotHeld } from "../store/bots/bot-versions.ts";
+import type { BotPlace } from "../store/bots/bot-versions.ts";
+import { beginRewrite, copyHeld, stageElements, whichHeld } from "../store/bots/bot-rewrite.ts";
 
 /** Written or removed in one transaction, which others wait for some 50 ms. */
 export const elementsAtOnce = 2_000;
@@ -31,9 +33,7 @@ export async function divided(
   if (bot === undefined || bot.count === 0) return { held: [], fresh: ranges };
   const [held, fresh]: [IpRange[], IpRange[]] = [[], []];
   for (const part of partsOf(ranges)) {
-    const texts = new Set(
-      await prepare(async (unit) => unit.bots.rewrites.whichHeld(bot.id, part)),
-    );
+    const texts = new Set(await prepare(async (work) => whichHeld(work, bot.id, part)));
     for (const range of part) (texts.has(formatRange(range)) ? held : fresh).push(range);
     await setImmediate();
   }
@@ -50,12 +50,12 @@ export async function prepareRewrite(
   }: { readonly add?: readonly IpRange[]; readonly remove?: readonly IpRange[] },
 ): Promise<Prepared> {
   const without = await textsOf(remove);
-  let rewrite = await prepare(async (unit) => unit.bots.rewrites.begin(place));
+  let rewrite = await prepare(async (work) => beginRewrite(work, place));
   const [texts, removed]: [string[], string[]] = [[], []];
   let after: string | undefined = (rewrite.before?.count ?? 0) === 0 ? undefined : "";
   while (after !== undefined) {
     const from = { bot: place.bot, after, without };
-    const copied = await prepare(async (unit) => unit.bots.rewrites.copy(rewrite, from));
+    const copied = await prepare(async (work) => copyHeld(work, rewrite, from));
     rewrite = copied.rewrite;
     texts.push(...copied.texts);
     removed.push(...copied.left);
@@ -64,9 +64,7 @@ export async function prepareRewrite(
   }
   const added: string[] = [];
   for (const part of partsOf(add)) {
-    const staged = await prepare(async (unit) =>
-      unit.bots.rewrites.stage(rewrite, place.bot, part),
-    );
+    const staged = await prepare(async (work) => stageElements(work, rewrite, place.bot, part));
     rewrite = staged.rewrite;
     added.push(...staged.texts);
     await setImmediate();

@@ -21,6 +21,8 @@ import { parsePlainRange } from "./bot-range.ts";
 import { markAnswer, markQueryFault } from "./mark-answer.ts";
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import type { Ports, ResourceDeps } from "./deps.ts";
+import { coveringHosts } from "../store/bots/bot-checks.ts";
+import { listBotRecords } from "../store/bots/bot-records.ts";
 
 const customersMax = 20_000; // Some 4 MB of buckets.
 
@@ -75,8 +77,8 @@ function listEndpoints(set: BotSet, marks: Marks, ports: Ports): readonly Endpoi
       handle: async ({ actor, param, read }) => {
         const parsed = parsePlainRange(param("range"));
         if (!parsed.ok) return badRange(parsed.reason);
-        const domains = await read(async (unit) =>
-          unit.botChecks.covering(actor.customerId, set, parsed.whole),
+        const domains = await read(async (work) =>
+          coveringHosts(work, actor.customerId, set, parsed.whole),
         );
         return ok({
           [set === "bad" ? "is_bad_bot" : "is_vip_bot"]: domains.length > 0,
@@ -93,8 +95,8 @@ function listEndpoints(set: BotSet, marks: Marks, ports: Ports): readonly Endpoi
       gives: lists(botRecordShape),
       handle: async ({ actor, read }) =>
         list(async (range) =>
-          read(async (unit) => {
-            const bots = await unit.bots.list(actor.customerId, set, range);
+          read(async (work) => {
+            const bots = await listBotRecords(work, actor.customerId, set, range);
             return bots.map((bot) => withPresentNames(bot));
           }),
         ),

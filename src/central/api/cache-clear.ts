@@ -18,6 +18,7 @@ import type { ClearFound } from "../store/journal/clears.ts";
 import type { PatternCheck } from "../../base/pattern-check.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
+import { clearSites, createClear, findClear } from "../store/journal/clears.ts";
 
 const path = "/clear-accelerator-cache/:domain/";
 
@@ -45,17 +46,17 @@ export function cacheClearEndpoints({ ports }: ResourceDeps): readonly Endpoint[
         if (fault !== undefined) return fault;
         const { url_path_patterns: patterns } = body;
         if (isTrue(body.dry_run))
-          return read(async (unit) => {
-            const host = await hostNamed(unit, actor, param("domain"));
+          return read(async (work) => {
+            const host = await hostNamed(work, actor, param("domain"));
             if (isProblem(host)) return host;
             const only = host.host === host.main ? null : host.host;
-            const sites = await unit.clears.sites(host.domainId);
+            const sites = await clearSites(work, host.domainId);
             return ok({ domain: host.main, host: only, patterns, sites } satisfies DryRunAsked);
           });
-        return change(async (unit) => {
-          const host = await hostNamed(unit, actor, param("domain"));
+        return change(async (work) => {
+          const host = await hostNamed(work, actor, param("domain"));
           if (isProblem(host)) return host;
-          return ok({ clear_id: await unit.clears.create({ ...host, patterns }) });
+          return ok({ clear_id: await createClear(work, { ...host, patterns }) });
         });
       },
       finish: async (call, answer) => {
@@ -73,10 +74,10 @@ export function cacheClearEndpoints({ ports }: ResourceDeps): readonly Endpoint[
       gives: gives(clearStateShape),
       refuses: [404],
       handle: async ({ actor, param, read }) =>
-        read(async (unit) => {
-          const host = await hostNamed(unit, actor, param("domain"));
+        read(async (work) => {
+          const host = await hostNamed(work, actor, param("domain"));
           if (isProblem(host)) return host;
-          const found = await unit.clears.state(actor.customerId, param("clear_id"));
+          const found = await findClear(work, actor.customerId, param("clear_id"));
           return found === undefined || found.domain !== host.host
             ? notFound(`clear ${JSON.stringify(param("clear_id"))} of ${host.host}`)
             : ok(encode(found));
@@ -123,7 +124,7 @@ async function settled(
   const waitMs = waitMsOf(query) ?? 0;
   const signal = AbortSignal.any([gone, AbortSignal.timeout(waitMs)]);
   const current = async (): Promise<ClearFound | undefined> =>
-    read(async (unit) => unit.clears.state(actor.customerId, clearId));
+    read(async (work) => findClear(work, actor.customerId, clearId));
   const awaited =
     (isOpen: (one: ClearFound["deployments"][number]) => boolean) =>
     (found: ClearFound): boolean =>

@@ -1,14 +1,14 @@
 // Whether a certificate chain and a private key can be served: parsed, in order, in force, for names, and belonging together. Reasons never hold what was sent, but for
 // the label of a block.
 
-import { createHash, createPrivateKey, X509Certificate, type KeyObject } from "node:crypto";
+import { createPrivateKey, X509Certificate, type KeyObject } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import { messageOf } from "../../core/faults.ts";
-import { parseSha256 } from "../../core/ids.ts";
 import { certificateNamesMax } from "../../wire/vault.ts";
 import { maySign } from "./certificate-key-usage.ts";
 import { certificateNames } from "./certificate-names.ts";
 import type { CheckedCertificate } from "../store/vault/certificates.ts";
+import { sha256Of } from "../../core/ids.ts";
 
 type Refused = {
   readonly ok: false;
@@ -50,13 +50,11 @@ export function checkCertificate(chainPem: string, keyPem: string, now: Date): C
     );
   if (names.length > certificateNamesMax)
     return certificate(`has ${names.length} names, at most ${certificateNamesMax} are served`);
-  const fingerprint = parseSha256(createHash("sha256").update(leaf.raw).digest("hex"));
-  if (fingerprint === undefined) throw new TypeError("a digest is a digest");
   const checked: CheckedCertificate = {
     names,
     notBefore: leaf.validFromDate.toISOString(),
     notAfter: leaf.validToDate.toISOString(),
-    fingerprint,
+    fingerprint: sha256Of(leaf.raw),
     chain: chain.map((one) => one.toString()).join(""),
     privateKey: key.export({ type: "pkcs8", format: "pem" }),
   };

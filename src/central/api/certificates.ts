@@ -24,7 +24,13 @@ import { idOf, isProblem, shownId } from "./http/path-values.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
 import type { SiteRow } from "../store/journal/sites.ts";
-import type { CustomerUnit } from "../store/people/customer-store.ts";
+import {
+  addCertificate,
+  listCertificates,
+  removeCertificate,
+} from "../store/vault/certificates.ts";
+import { findSiteByName } from "../store/journal/sites.ts";
+import type { Work } from "../store/engine/work.ts";
 
 const path = "/upload/certificates/:deployment_name/";
 const nameParam = "deployment_name";
@@ -33,11 +39,11 @@ const nameParam = "deployment_name";
 const bodyBytesMax = 2 ** 18;
 
 async function siteNamed(
-  unit: CustomerUnit,
+  work: Work,
   { actor, param }: Pick<EndpointCall<unknown, Actor>, "actor" | "param">,
 ): Promise<SiteRow | ProblemAnswer> {
   const name = param(nameParam);
-  const site = await unit.sites.findByName(actor.customerId, name);
+  const site = await findSiteByName(work, actor.customerId, name);
   return site ?? notFound(`deployment ${JSON.stringify(name)}`);
 }
 
@@ -63,9 +69,9 @@ export function certificateEndpoints({ now }: Pick<ResourceDeps, "now">): readon
       gives: lists(certificateShape),
       refuses: [404],
       handle: async ({ actor, param, read }) => {
-        const site = await read(async (unit) => siteNamed(unit, { actor, param }));
+        const site = await read(async (work) => siteNamed(work, { actor, param }));
         if (isProblem(site)) return site;
-        return list(async (range) => read(async (unit) => unit.certificates.list(site.id, range)));
+        return list(async (range) => read(async (work) => listCertificates(work, site.id, range)));
       },
     }),
     forUsers({
@@ -76,11 +82,11 @@ export function certificateEndpoints({ now }: Pick<ResourceDeps, "now">): readon
       gives: givesNothing,
       refuses: [404],
       handle: async ({ actor, param, change }) =>
-        change(async (unit) => {
-          const site = await siteNamed(unit, { actor, param });
+        change(async (work) => {
+          const site = await siteNamed(work, { actor, param });
           if (isProblem(site)) return site;
           const id = param("certificate_id");
-          return (await unit.certificates.remove(site.id, idOf(id))) === "removed"
+          return (await removeCertificate(work, site.id, idOf(id))) === "removed"
             ? noContent
             : notFound(`certificate ${shownId(id)}`);
         }),
@@ -93,15 +99,15 @@ type Upload = { readonly certificate: string; readonly private_key: string };
 async function upload(call: EndpointCall<Upload, Actor>, now: () => Date): Promise<Answer> {
   const { body, change, read } = call;
   // Before the check: whose the deployment is decides first.
-  const known = await read(async (unit) => siteNamed(unit, call));
+  const known = await read(async (work) => siteNamed(work, call));
   if (isProblem(known)) return known;
   const checked = checkCertificate(body.certificate, body.private_key, now());
   if (!checked.ok) return invalid([{ path: `/${checked.field}`, message: checked.reason }]);
   const { certificate } = checked;
-  return change(async (unit) => {
-    const site = await siteNamed(unit, call);
+  return change(async (work) => {
+    const site = await siteNamed(work, call);
     if (isProblem(site)) return site;
-    const id = await unit.certificates.add(site, certificate);
+    const id = await addCertificate(work, site, certificate);
     if (id === "too-many")
       return conflict(
         `the deployment has as many certificates as it can have: at most ${certificatesMax}`,

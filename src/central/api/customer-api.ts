@@ -17,7 +17,7 @@ import { respond } from "./http/respond.ts";
 import { createRoute, type Routed } from "./http/router.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
-import type { Transactions } from "../store/people/customer-store.ts";
+import type { Transactions } from "../store/engine/customer-store.ts";
 import type { IdempotentCall } from "../store/engine/idempotency.ts";
 
 export type CustomerApiSettings = {
@@ -188,7 +188,7 @@ async function serve(
   const repeated =
     once === undefined || endpoint.takesStream
       ? undefined
-      : await context.read(async (unit) => answerOnce(unit, once));
+      : await context.read(async (work) => answerOnce(work, once));
   const answer = repeated ?? (await accepted.handle(context, actor));
   return isGood(answer) ? endpoint.finish(context, actor, answer) : answer;
 }

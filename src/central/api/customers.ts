@@ -7,10 +7,11 @@ import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import { idOf, shownId } from "./http/path-values.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
-import type { CustomerUnit } from "../store/people/customer-store.ts";
+import { findCustomer, removeCustomer, renameCustomer } from "../store/people/customers.ts";
+import type { Work } from "../store/engine/work.ts";
 
-async function own(unit: CustomerUnit, actor: Actor, id: number) {
-  return id === actor.customerId ? unit.customers.find(id) : undefined;
+async function own(work: Work, actor: Actor, id: number) {
+  return id === actor.customerId ? findCustomer(work, id) : undefined;
 }
 
 function encode({ id, name }: Customer): Customer {
@@ -28,7 +29,7 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
       gives: lists(customerShape),
       handle: async ({ actor, read }) =>
         list(async ({ after }) => {
-          const customer = await read(async (unit) => own(unit, actor, actor.customerId));
+          const customer = await read(async (work) => own(work, actor, actor.customerId));
           return customer !== undefined && customer.id > after ? [encode(customer)] : [];
         }),
     }),
@@ -40,7 +41,7 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
       gives: gives(customerShape),
       refuses: [404],
       handle: async ({ actor, param, read }) => {
-        const customer = await read(async (unit) => own(unit, actor, idOf(param("customer_id"))));
+        const customer = await read(async (work) => own(work, actor, idOf(param("customer_id"))));
         return customer === undefined
           ? notFound(`customer ${shownId(param("customer_id"))}`)
           : ok(encode(customer));
@@ -56,10 +57,10 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
       body: customerUpdate,
       identity: { field: "id", param: "customer_id" },
       handle: async ({ actor, body, param, change }) =>
-        change(async (unit) => {
-          const customer = await own(unit, actor, idOf(param("customer_id")));
+        change(async (work) => {
+          const customer = await own(work, actor, idOf(param("customer_id")));
           if (customer === undefined) return notFound(`customer ${shownId(param("customer_id"))}`);
-          await unit.customers.rename(customer.id, body.name);
+          await renameCustomer(work, customer.id, body.name);
           return ok(encode({ id: customer.id, name: body.name }));
         }),
     }),
@@ -72,12 +73,12 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
       refuses: [403, 404],
       handle: async ({ actor, param, change }) => {
         let closed: readonly number[] = [];
-        const answer = await change(async (unit) => {
-          const customer = await own(unit, actor, idOf(param("customer_id")));
+        const answer = await change(async (work) => {
+          const customer = await own(work, actor, idOf(param("customer_id")));
           if (customer === undefined) return notFound(`customer ${shownId(param("customer_id"))}`);
-          if (customer.createdByUserId !== actor.userId)
+          if (customer.created_by_user_id !== actor.userId)
             return forbidden("a customer is deleted by the user who created it");
-          closed = await unit.customers.remove(customer.id);
+          closed = await removeCustomer(work, customer.id);
           return noContent;
         });
         for (const id of closed) ports.live.closeSite(id);

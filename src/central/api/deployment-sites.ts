@@ -22,13 +22,22 @@ import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import { idOf, parseTags, shownId, tagsProblem } from "./http/path-values.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
-import type { CustomerUnit } from "../store/people/customer-store.ts";
+import {
+  createSite,
+  findSite,
+  listSites,
+  removeSite,
+  rotateSecret,
+  setTags,
+  siteRecord,
+} from "../store/journal/sites.ts";
+import type { Work } from "../store/engine/work.ts";
 
 const path = "/deployment-site/:deployment_site_id/";
 const idParam = "deployment_site_id";
 
-async function record(unit: CustomerUnit, actor: Actor, id: string): Promise<Answer> {
-  const site = await unit.sites.record(actor.customerId, idOf(id));
+async function record(work: Work, actor: Actor, id: string): Promise<Answer> {
+  const site = await siteRecord(work, actor.customerId, idOf(id));
   return site === undefined ? notFound(`deployment site ${shownId(id)}`) : ok(site);
 }
 
@@ -45,7 +54,7 @@ function readEndpoints(): readonly Endpoint[] {
       summary: "List deployment sites",
       gives: lists(deploymentSiteShape),
       handle: async ({ actor, read }) =>
-        list(async (range) => read(async (unit) => unit.sites.list(actor.customerId, range))),
+        list(async (range) => read(async (work) => listSites(work, actor.customerId, range))),
     }),
     forUsers({
       method: "GET",
@@ -55,7 +64,7 @@ function readEndpoints(): readonly Endpoint[] {
       gives: gives(deploymentSiteShape),
       refuses: [404],
       handle: async ({ actor, param, read }) =>
-        read(async (unit) => record(unit, actor, param(idParam))),
+        read(async (work) => record(work, actor, param(idParam))),
     }),
   ];
 }
@@ -72,9 +81,9 @@ function writeEndpoints(): readonly Endpoint[] {
       handle: async ({ actor, body, change }) => {
         const tags = parseTags(body.tags ?? "");
         if (tags === undefined) return tagsProblem("/tags");
-        return change(async (unit) => {
-          const id = await unit.sites.create(actor, tags);
-          return created(await unit.sites.record(actor.customerId, id));
+        return change(async (work) => {
+          const id = await createSite(work, actor, tags);
+          return created(await siteRecord(work, actor.customerId, id));
         });
       },
     }),
@@ -90,11 +99,11 @@ function writeEndpoints(): readonly Endpoint[] {
       handle: async ({ actor, body, param, change }) => {
         const tags = parseTags(body.tags);
         if (tags === undefined) return tagsProblem("/tags");
-        return change(async (unit) => {
-          const site = await unit.sites.find(actor.customerId, idOf(param(idParam)));
+        return change(async (work) => {
+          const site = await findSite(work, actor.customerId, idOf(param(idParam)));
           if (site === undefined) return notFound(`deployment site ${shownId(param(idParam))}`);
-          await unit.sites.setTags(actor.customerId, site.id, tags);
-          return record(unit, actor, param(idParam));
+          await setTags(work, actor.customerId, site.id, tags);
+          return record(work, actor, param(idParam));
         });
       },
     }),
@@ -112,12 +121,12 @@ function revokeEndpoints({ ports, now }: ResourceDeps): readonly Endpoint[] {
       refuses: [403, 404],
       handle: async ({ actor, param, change }) => {
         const id = idOf(param(idParam));
-        const answer = await change(async (unit) => {
-          const site = await unit.sites.find(actor.customerId, id);
+        const answer = await change(async (work) => {
+          const site = await findSite(work, actor.customerId, id);
           if (site === undefined) return notFound(`deployment site ${shownId(param(idParam))}`);
           if (site.createdByUserId !== actor.userId)
             return forbidden("a deployment site is deleted by the user who created it");
-          await unit.sites.remove(id);
+          await removeSite(work, id);
           return noContent;
         });
         if (isGood(answer)) ports.live.closeSite(id);
@@ -138,11 +147,11 @@ function revokeEndpoints({ ports, now }: ResourceDeps): readonly Endpoint[] {
         const graceS = body.grace_seconds ?? secretGraceMaxS;
         const oldUntil =
           graceS === 0 ? undefined : new Date(now().getTime() + graceS * 1_000).toISOString();
-        const answer = await change(async (unit) => {
-          const site = await unit.sites.find(actor.customerId, id);
+        const answer = await change(async (work) => {
+          const site = await findSite(work, actor.customerId, id);
           if (site === undefined) return notFound(`deployment site ${shownId(param(idParam))}`);
-          await unit.sites.rotateSecret(id, oldUntil);
-          return record(unit, actor, param(idParam));
+          await rotateSecret(work, id, oldUntil);
+          return record(work, actor, param(idParam));
         });
         if (isGood(answer) && graceS === 0) ports.live.closeSite(id);
         return answer;

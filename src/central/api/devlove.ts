@@ -29,7 +29,15 @@ import { idOf, isProblem, mainDomain, shownId, viewsetName } from "./http/path-v
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
 import type { DomainRow } from "../store/content/domains.ts";
-import type { CustomerUnit } from "../store/people/customer-store.ts";
+import {
+  createDevloveFile,
+  findDevloveFile,
+  listDevloveFiles,
+  replaceDevloveFile,
+} from "../store/content/devlove-files.ts";
+import { activateVersion, readBasis, versionNamed } from "../store/content/viewsets.ts";
+import { subDomainNames } from "../store/journal/site-state.ts";
+import type { Work } from "../store/engine/work.ts";
 
 const path = "/:domain_name/devlove/:viewset_name/";
 
@@ -72,10 +80,10 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
       gives: lists(devloveFileShape),
       refuses: [404],
       handle: async ({ actor, param, read }) => {
-        const found = await read(async (unit) => findVersion(unit, actor, param));
+        const found = await read(async (work) => findVersion(work, actor, param));
         if (isProblem(found)) return found;
         return list(async (range) =>
-          read(async (unit) => unit.devloveFiles.list(found.viewsetId, range)),
+          read(async (work) => listDevloveFiles(work, found.viewsetId, range)),
         );
       },
     }),
@@ -104,10 +112,10 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
 }
 
 async function readFile({ actor, param, read }: EndpointCall<unknown, Actor>): Promise<Answer> {
-  return read(async (unit) => {
-    const found = await findVersion(unit, actor, param);
+  return read(async (work) => {
+    const found = await findVersion(work, actor, param);
     if (isProblem(found)) return found;
-    const file = await unit.devloveFiles.find(found.viewsetId, idOf(param("devlove_id")));
+    const file = await findDevloveFile(work, found.viewsetId, idOf(param("devlove_id")));
     return file === undefined ? notFound(`devlove ${shownId(param("devlove_id"))}`) : ok(file);
   });
 }
@@ -115,13 +123,13 @@ async function readFile({ actor, param, read }: EndpointCall<unknown, Actor>): P
 type Version = { readonly domain: DomainRow; readonly viewsetId: number };
 
 async function findVersion(
-  unit: CustomerUnit,
+  work: Work,
   actor: Actor,
   param: EndpointCall<unknown, Actor>["param"],
 ): Promise<Version | ProblemAnswer> {
-  const domain = await mainDomain(unit, actor, param("domain_name"));
+  const domain = await mainDomain(work, actor, param("domain_name"));
   if (isProblem(domain)) return domain;
-  const viewsetId = await unit.viewsets.findByName(domain.id, param("viewset_name"));
+  const viewsetId = await versionNamed(work, domain.id, param("viewset_name"));
   return viewsetId === undefined
     ? notFound(`viewset ${JSON.stringify(param("viewset_name"))} of ${domain.name}`)
     : { domain, viewsetId };
@@ -132,8 +140,8 @@ type Write = { readonly schema: string; readonly content: string };
 /** The hosts that a document of the domain may name, as they are linked now. */
 export type OwnNames = { readonly mainDomain: string; readonly subDomains: readonly string[] };
 
-export async function ownNames(unit: CustomerUnit, domain: DomainRow): Promise<OwnNames> {
-  return { mainDomain: domain.name, subDomains: await unit.domains.subDomains(domain.id) };
+export async function ownNames(work: Work, domain: DomainRow): Promise<OwnNames> {
+  return { mainDomain: domain.name, subDomains: await subDomainNames(work.tx, domain.id) };
 }
 
 /** Undefined when the document is valid for these names. Outside of transactions: it may take seconds. Throws JUDGING_BUSY. */
@@ -201,20 +209,20 @@ async function createFile(call: EndpointCall<Write, Actor>, deps: ResourceDeps):
   const name = viewsetName(param("viewset_name"));
   if (typeof name !== "string") return name;
   for (let tried = 0; tried < activationTriesMax; tried++) {
-    const names = await read(async (unit) => {
-      const domain = await mainDomain(unit, actor, param("domain_name"));
-      return isProblem(domain) ? domain : ownNames(unit, domain);
+    const names = await read(async (work) => {
+      const domain = await mainDomain(work, actor, param("domain_name"));
+      return isProblem(domain) ? domain : ownNames(work, domain);
     });
     if (isProblem(names)) return names;
     const fault = await devloveFault(deps, body, names);
     let isOvertaken = false;
-    const answer = await change(async (unit) => {
-      const domain = await mainDomain(unit, actor, param("domain_name"));
+    const answer = await change(async (work) => {
+      const domain = await mainDomain(work, actor, param("domain_name"));
       if (isProblem(domain)) return domain;
-      isOvertaken = !isDeepStrictEqual(names, await ownNames(unit, domain));
+      isOvertaken = !isDeepStrictEqual(names, await ownNames(work, domain));
       if (isOvertaken) return overtaken;
       if (fault !== undefined) return fault;
-      const made = await unit.devloveFiles.create(domain.id, name, body);
+      const made = await createDevloveFile(work, domain.id, name, body);
       return made.outcome === "created"
         ? created(made.file)
         : conflict(`viewset ${name} has a devlove of schema ${body.schema} already: ${made.id}`);
@@ -231,13 +239,13 @@ async function replaceFile(call: EndpointCall<Write, Actor>, deps: ResourceDeps)
   const { actor, body, param, read, change } = call;
   const id = idOf(param("devlove_id"));
   for (let tried = 0; tried < activationTriesMax; tried++) {
-    const basis = await read(async (unit) => {
-      const found = await findVersion(unit, actor, param);
+    const basis = await read(async (work) => {
+      const found = await findVersion(work, actor, param);
       if (isProblem(found)) return found;
-      if ((await unit.devloveFiles.find(found.viewsetId, id)) === undefined)
+      if ((await findDevloveFile(work, found.viewsetId, id)) === undefined)
         return notFound(`devlove ${shownId(param("devlove_id"))}`);
-      const names = await ownNames(unit, found.domain);
-      const stored = await unit.viewsets.basis(found.domain.id, found.viewsetId);
+      const names = await ownNames(work, found.domain);
+      const stored = await readBasis(work.tx, found.domain.id, found.viewsetId);
       return stored && { names, stored };
     });
     if (basis === undefined) return notFound(`devlove ${shownId(param("devlove_id"))}`);
@@ -247,14 +255,14 @@ async function replaceFile(call: EndpointCall<Write, Actor>, deps: ResourceDeps)
     const edited = { ...basis.stored, ...body };
     const manifest = await storeManifest(deps.ports.blobs, edited);
     let isOvertaken = false;
-    const answer = await change(async (unit) => {
-      const found = await findVersion(unit, actor, param);
+    const answer = await change(async (work) => {
+      const found = await findVersion(work, actor, param);
       if (isProblem(found)) return found;
-      if ((await unit.devloveFiles.replace(found.viewsetId, id, body)) === "taken")
+      if ((await replaceDevloveFile(work, found.viewsetId, id, body)) === "taken")
         return conflict(`viewset ${param("viewset_name")} has a devlove of this schema already`);
       if (found.domain.activeViewsetId === found.viewsetId)
         isOvertaken =
-          (await unit.viewsets.activate(found.domain.id, edited, manifest)) === "changed";
+          (await activateVersion(work, found.domain.id, edited, manifest)) === "changed";
       return isOvertaken
         ? conflict("the version changed meanwhile: try again")
         : ok({ id, ...body });

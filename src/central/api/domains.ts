@@ -27,7 +27,16 @@ import {
 } from "./http/path-values.ts";
 import type { Actor } from "../store/people/users.ts";
 import type { DomainRow } from "../store/content/domains.ts";
-import type { CustomerUnit } from "../store/people/customer-store.ts";
+import {
+  addDomain,
+  domainRecord,
+  listDomains,
+  removeDomain,
+  writeSubDomain,
+} from "../store/content/domains.ts";
+import { linkById, unlinkById } from "../store/journal/links.ts";
+import { findSite } from "../store/journal/sites.ts";
+import type { Work } from "../store/engine/work.ts";
 
 const path = "/domain/:name/";
 
@@ -44,12 +53,8 @@ function siteIdOf(body: SiteIds): number | undefined | ProblemAnswer {
     : (id ?? other);
 }
 
-async function siteMissing(
-  unit: CustomerUnit,
-  actor: Actor,
-  id: number,
-): Promise<Answer | undefined> {
-  const site = await unit.sites.find(actor.customerId, id);
+async function siteMissing(work: Work, actor: Actor, id: number): Promise<Answer | undefined> {
+  const site = await findSite(work, actor.customerId, id);
   return site === undefined
     ? notFound(`deployment site ${id}`, [
         { path: "/deployment_site_id", message: "is no deployment site of this customer" },
@@ -61,8 +66,8 @@ function badName(at: string, name: string): ProblemAnswer {
   return invalid([{ path: at, message: namedDomainFault(name) ?? "must be a host name" }]);
 }
 
-async function record(unit: CustomerUnit, actor: Actor, id: number): Promise<Answer> {
-  const domain = await unit.domains.record(actor.customerId, id);
+async function record(work: Work, actor: Actor, id: number): Promise<Answer> {
+  const domain = await domainRecord(work, actor.customerId, id);
   return domain === undefined ? notFound(`domain ${id}`) : ok(domain);
 }
 
@@ -85,7 +90,7 @@ export function domainEndpoints(): readonly Endpoint[] {
       summary: "List domains",
       gives: lists(domainShape),
       handle: async ({ actor, read }) =>
-        list(async (range) => read(async (unit) => unit.domains.list(actor.customerId, range))),
+        list(async (range) => read(async (work) => listDomains(work, actor.customerId, range))),
     }),
     forUsers({
       method: "GET",
@@ -95,9 +100,9 @@ export function domainEndpoints(): readonly Endpoint[] {
       gives: gives(domainShape),
       refuses: [404],
       handle: async ({ actor, param, read }) =>
-        read(async (unit) => {
-          const domain = await mainDomain(unit, actor, param("name"));
-          return isProblem(domain) ? domain : record(unit, actor, domain.id);
+        read(async (work) => {
+          const domain = await mainDomain(work, actor, param("name"));
+          return isProblem(domain) ? domain : record(work, actor, domain.id);
         }),
     }),
     forUsers({
@@ -151,14 +156,14 @@ async function createDomain({ actor, body, change }: Created): Promise<Answer> {
         message: "excludes a deployment site id: a domain is linked by tags or by id",
       },
     ]);
-  return change(async (unit) => {
+  return change(async (work) => {
     const missing =
-      deploymentSiteId === undefined ? undefined : await siteMissing(unit, actor, deploymentSiteId);
+      deploymentSiteId === undefined ? undefined : await siteMissing(work, actor, deploymentSiteId);
     if (missing !== undefined) return missing;
-    const id = await unit.domains.create(actor, { name, tags, deploymentSiteId });
+    const id = await addDomain(work, actor, { name, tags, deploymentSiteId });
     if (id === "taken")
       return conflict(`${name} is a domain or sub-domain of this customer already`);
-    return created(await unit.domains.record(actor.customerId, id));
+    return created(await domainRecord(work, actor.customerId, id));
   });
 }
 
@@ -171,25 +176,25 @@ type Updated = EndpointCall<{ sub_domain?: SubDomainGiven } & SiteIds, Actor>;
 async function updateDomain({ actor, body, param, change }: Updated): Promise<Answer> {
   const deploymentSiteId = siteIdOf(body);
   if (typeof deploymentSiteId === "object") return deploymentSiteId;
-  return change(async (unit) => {
-    const domain = await mainDomain(unit, actor, param("name"));
+  return change(async (work) => {
+    const domain = await mainDomain(work, actor, param("name"));
     if (isProblem(domain)) return domain;
     const refused =
       body.sub_domain === undefined
         ? undefined
-        : await putSubDomain(unit, actor, domain, body.sub_domain);
+        : await putSubDomain(work, actor, domain, body.sub_domain);
     if (refused !== undefined) return refused;
     if (deploymentSiteId !== undefined) {
-      const missing = await siteMissing(unit, actor, deploymentSiteId);
+      const missing = await siteMissing(work, actor, deploymentSiteId);
       if (missing !== undefined) return missing;
-      await unit.domains.linkById(domain.id, deploymentSiteId);
+      await linkById(work, { domainId: domain.id, deploymentSiteId });
     }
-    return record(unit, actor, domain.id);
+    return record(work, actor, domain.id);
   });
 }
 
 async function putSubDomain(
-  unit: CustomerUnit,
+  work: Work,
   actor: Actor,
   domain: DomainRow,
   given: SubDomainGiven,
@@ -202,7 +207,7 @@ async function putSubDomain(
     ]);
   const flag = given.share_views_and_views_dir_with_main_domain;
   const share = flag === undefined ? undefined : isTrue(flag);
-  const put = await unit.domains.putSubDomain(actor.customerId, domain, { name, share });
+  const put = await writeSubDomain(work, actor.customerId, domain, { name, share });
   return put === "taken"
     ? conflict(`${name} is a domain or sub-domain of this customer already`)
     : undefined;
@@ -213,22 +218,22 @@ async function deleteDomain({
   param,
   change,
 }: EndpointCall<unknown, Actor>): Promise<Answer> {
-  return change(async (unit) => {
-    const domain = await mainDomain(unit, actor, param("name"));
+  return change(async (work) => {
+    const domain = await mainDomain(work, actor, param("name"));
     if (isProblem(domain)) return domain;
     if (domain.createdByUserId !== actor.userId)
       return forbidden("a domain is deleted by the user who created it");
-    await unit.domains.remove(domain.id);
+    await removeDomain(work, domain.id);
     return noContent;
   });
 }
 
 async function unlink({ actor, param, change }: EndpointCall<unknown, Actor>): Promise<Answer> {
-  return change(async (unit) => {
-    const domain = await mainDomain(unit, actor, param("name"));
+  return change(async (work) => {
+    const domain = await mainDomain(work, actor, param("name"));
     if (isProblem(domain)) return domain;
     const id = param("deployment_site_id");
-    const outcome = await unit.domains.unlinkById(domain.id, idOf(id));
+    const outcome = await unlinkById(work, { domainId: domain.id, deploymentSiteId: idOf(id) });
     if (outcome === "not-linked")
       return notFound(`link of ${domain.name} to deployment site ${shownId(id)}`);
     if (outcome === "by-tags")

@@ -23,6 +23,7 @@ import type { DeploymentFacts } from "../store/content/deployments.ts";
 import type { LogQuery } from "../agents/log-reader.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
+import { listDeployments } from "../store/content/deployments.ts";
 
 export function incomingLogsEndpoints({ ports }: ResourceDeps): readonly Endpoint[] {
   return [
@@ -89,14 +90,14 @@ async function readLogs(call: EndpointCall<unknown, Actor>, logs: Logs): Promise
   const filters = parseFilters(query);
   if (isProblem(filters)) return filters;
   const { deploymentId, domain } = filters;
-  const found = await read(async (unit) => {
-    const host = domain === undefined ? undefined : await hostNamed(unit, actor, domain);
+  const found = await read(async (work) => {
+    const host = domain === undefined ? undefined : await hostNamed(work, actor, domain);
     if (host !== undefined && isProblem(host)) return host;
     if (host !== undefined && host.main !== domain)
       return invalid([
         { path: "?domain", message: `the records of a sub-domain are listed under ${host.main}` },
       ]);
-    return unit.deployments.list(actor.customerId);
+    return listDeployments(work, actor.customerId);
   });
   if ("kind" in found) return found;
   const wanted = found.filter(({ id }) => deploymentId === undefined || id === deploymentId);

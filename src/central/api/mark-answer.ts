@@ -8,6 +8,7 @@ import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
 import type { MarkFound, SetPlace } from "../store/bots/mark-proof.ts";
 import type { Ports } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
+import { findMarkProof } from "../store/bots/mark-proof.ts";
 
 export function markQueryFault(query: URLSearchParams): ProblemAnswer | undefined {
   const fault = query.has("wait") ? waitFault(query) : undefined;
@@ -51,7 +52,7 @@ async function provedOf(
 ): Promise<readonly MarkDeployment[]> {
   const signal = AbortSignal.any([gone, AbortSignal.timeout(waitMs)]);
   const current = async (before?: MarkFound): Promise<MarkFound | undefined> =>
-    read(async (unit) => unit.markProofs.state(place, before));
+    read(async (work) => findMarkProof(work, place, before));
   const isPending = ({ deployments }: MarkFound): boolean =>
     deployments.some(
       // One that connects for the first time was absent a moment ago.

@@ -11,6 +11,8 @@ import { notFound, ok } from "./http/answer.ts";
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import type { DeploymentFacts, InstanceFacts } from "../store/content/deployments.ts";
 import type { ResourceDeps } from "./deps.ts";
+import { listDeployments } from "../store/content/deployments.ts";
+import { findCustomer } from "../store/people/customers.ts";
 
 /** An instance that was seen within is up, as far as anybody knows: three periods of its poll. */
 const liveMs = 180_000;
@@ -24,10 +26,10 @@ export function metricsConfEndpoints({ now }: ResourceDeps): readonly Endpoint[]
       summary: "Read the scrape configuration of all deployments with a tag",
       gives: gives(metricsConfShape),
       handle: async ({ actor, param, read }) =>
-        read(async (unit) => {
-          const customer = await unit.customers.find(actor.customerId);
+        read(async (work) => {
+          const customer = await findCustomer(work, actor.customerId);
           if (customer === undefined) return notFound("customer");
-          const deployments = await unit.deployments.list(actor.customerId);
+          const deployments = await listDeployments(work, actor.customerId);
           const tag = param("tag").trim();
           return ok(
             metricsConf(customer.name, deployments, {

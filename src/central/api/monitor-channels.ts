@@ -23,10 +23,10 @@ import {
 } from "./http/answer.ts";
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import { idOf, shownId } from "./http/path-values.ts";
-import type { Channels } from "../store/notices/monitor-channels.ts";
+import { chatChannels, emailChannels, type Channels } from "../store/notices/monitor-channels.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
-import type { CustomerUnit } from "../store/people/customer-store.ts";
+import type { Work } from "../store/engine/work.ts";
 
 /** The most channels of a customer and a kind: an alert is a message to each. */
 const channelsMax = 50;
@@ -36,9 +36,7 @@ type Kind<W extends { monitor_uid: string }, R extends Row> = {
   readonly name: "chat" | "email";
   readonly body: Body<W>;
   readonly shape: Shape<unknown>;
-  readonly of: (
-    unit: CustomerUnit,
-  ) => Channels<W, R & { when_created: string; when_updated: string }>;
+  readonly of: (work: Work) => Channels<W, R & { when_created: string; when_updated: string }>;
   readonly encode: (row: R, actor: Actor) => EmailChannel;
   readonly fault: (write: W) => ProblemAnswer | undefined;
 };
@@ -50,7 +48,7 @@ export function monitorChannelEndpoints({ settings }: ResourceDeps): readonly En
       name: "chat",
       body: chatChannelWrite,
       shape: chatChannelShape,
-      of: (unit) => unit.monitorChannels.chat,
+      of: chatChannels,
       encode: (row, actor) => ({ ...row, ...customer(actor) }) satisfies ChatChannel,
       fault: ({ chat_hook_url: url }) => {
         const message = hookUrlFault(url, settings.privateHooksAllowed);
@@ -61,7 +59,7 @@ export function monitorChannelEndpoints({ settings }: ResourceDeps): readonly En
       name: "email",
       body: emailChannelWrite,
       shape: emailChannelShape,
-      of: (unit) => unit.monitorChannels.email,
+      of: emailChannels,
       encode: (row, actor) => ({ ...row, ...customer(actor) }),
       fault: () => undefined,
     }),
@@ -93,8 +91,8 @@ function readEndpoints<W extends { monitor_uid: string }, R extends Row>(
       gives: lists(kind.shape),
       handle: async ({ actor, read }) =>
         list(async (range) =>
-          read(async (unit) => {
-            const rows = await kind.of(unit).list(actor.customerId, range);
+          read(async (work) => {
+            const rows = await kind.of(work).list(actor.customerId, range);
             return rows.map((row) => kind.encode(row, actor));
           }),
         ),
@@ -108,7 +106,7 @@ function readEndpoints<W extends { monitor_uid: string }, R extends Row>(
       refuses: [404],
       handle: async ({ actor, param, read }) => {
         const id = param("channel_id");
-        const row = await read(async (unit) => kind.of(unit).find(actor.customerId, idOf(id)));
+        const row = await read(async (work) => kind.of(work).find(actor.customerId, idOf(id)));
         return row === undefined ? missing(kind.name, id) : ok(kind.encode(row, actor));
       },
     }),
@@ -132,12 +130,12 @@ function writeEndpoints<W extends { monitor_uid: string }, R extends Row>(
       body,
       handle: async ({ actor, body: write, change }) =>
         fault(write) ??
-        change(async (unit) => {
-          const id = await of(unit).create(actor.customerId, write, channelsMax);
+        change(async (work) => {
+          const id = await of(work).create(actor.customerId, write, channelsMax);
           if (id === "taken") return taken(write.monitor_uid);
           if (id === "too-many")
             return conflict(`a customer has at most ${channelsMax} ${name} channels`);
-          const row = await of(unit).find(actor.customerId, id);
+          const row = await of(work).find(actor.customerId, id);
           return row === undefined ? missing(name, String(id)) : created(encode(row, actor));
         }),
     }),
@@ -152,13 +150,13 @@ function writeEndpoints<W extends { monitor_uid: string }, R extends Row>(
       identity: { field: "id", param: "channel_id" },
       handle: async ({ actor, body: write, param, change }) =>
         fault(write) ??
-        change(async (unit) => {
+        change(async (work) => {
           const id = param("channel_id");
-          const before = await of(unit).find(actor.customerId, idOf(id));
+          const before = await of(work).find(actor.customerId, idOf(id));
           if (before === undefined) return missing(name, id);
-          if ((await of(unit).update(actor.customerId, before.id, write)) === "taken")
+          if ((await of(work).update(actor.customerId, before.id, write)) === "taken")
             return taken(write.monitor_uid);
-          const row = await of(unit).find(actor.customerId, before.id);
+          const row = await of(work).find(actor.customerId, before.id);
           return row === undefined ? missing(name, id) : ok(encode(row, actor));
         }),
     }),
@@ -170,11 +168,11 @@ function writeEndpoints<W extends { monitor_uid: string }, R extends Row>(
       gives: givesNothing,
       refuses: [404],
       handle: async ({ actor, param, change }) =>
-        change(async (unit) => {
+        change(async (work) => {
           const id = param("channel_id");
-          const row = await of(unit).find(actor.customerId, idOf(id));
+          const row = await of(work).find(actor.customerId, idOf(id));
           if (row === undefined) return missing(name, id);
-          await of(unit).remove(row.id);
+          await of(work).remove(row.id);
           return noContent;
         }),
     }),

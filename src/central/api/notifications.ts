@@ -18,6 +18,7 @@ import {
 import { isTrue, type Body } from "../../wire/customer/shape.ts";
 import { conflict, created, ok } from "./http/answer.ts";
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
+import { addSubscription, endSubscription } from "../store/notices/subscriptions.ts";
 
 /** Of a customer, the ended ones included: they must not come back as new ones. */
 const subscriptionsMax = 1_000;
@@ -72,10 +73,10 @@ function endpointsOf<S extends Named, U extends Ended>(kind: Kind<S, U>): readon
       refuses: [409],
       body: kind.subscribe,
       handle: async ({ actor, body, change }) =>
-        change(async (unit) => {
+        change(async (work) => {
           const { notification_type: type, email } = body;
           const key = { customerId: actor.customerId, channel, type, email };
-          const status = await unit.subscriptions.subscribe(key, subscriptionsMax);
+          const status = await addSubscription(work, key, subscriptionsMax);
           if (status === "too-many")
             return conflict(`a customer has at most ${subscriptionsMax} subscriptions`);
           return created({ status } satisfies Subscribed);
@@ -89,10 +90,10 @@ function endpointsOf<S extends Named, U extends Ended>(kind: Kind<S, U>): readon
       gives: gives(unsubscribedShape),
       body: kind.unsubscribe,
       handle: async ({ actor, body, change }) =>
-        change(async (unit) => {
+        change(async (work) => {
           const { notification_type: type, email, is_permanent } = body;
           const key = { customerId: actor.customerId, channel, type, email };
-          const status = await unit.subscriptions.unsubscribe(key, isTrue(is_permanent));
+          const status = await endSubscription(work, key, isTrue(is_permanent));
           return ok({ status } satisfies Unsubscribed);
         }),
     }),

@@ -4,7 +4,6 @@ import { createHash } from "node:crypto";
 import type { ControlHandler, ControlRoutes } from "../../base/control-socket.ts";
 import type { Json } from "../../core/journal/canonical-json.ts";
 import { AccelError } from "../../core/faults.ts";
-import type { Person } from "../../core/people.ts";
 import {
   decodeCustomerAdd,
   decodeCustomerList,
@@ -22,9 +21,25 @@ import {
 } from "../../wire/operator.ts";
 import { describeErrors, type Decoder } from "../../wire/validate.ts";
 import { hashPassword } from "./password.ts";
-import type { PageRange } from "../store/engine/work.ts";
+import type { PageRange, Work } from "../store/engine/work.ts";
 import type { CustomerLine } from "../store/people/people.ts";
-import type { CustomerUnit, Transactions } from "../store/people/customer-store.ts";
+import type { Transactions } from "../store/engine/customer-store.ts";
+import {
+  findPerson,
+  listCustomers,
+  listPeople,
+  listTokens,
+  type Person,
+  lockUser,
+  revokeTokens,
+  setEmail,
+  setPassword,
+  setPermission,
+  unlockUser,
+} from "../store/people/people.ts";
+import { addCustomer } from "../store/people/customers.ts";
+import { addUser, issueToken } from "../store/people/users.ts";
+import { recordAudit, type AuditLine } from "../store/people/audit.ts";
 
 export type OperatorDeps = {
   readonly store: Transactions;
@@ -49,23 +64,23 @@ function userRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
       const passwordHash =
         asked.password === undefined ? null : await hashPassword(asked.password, randomBytes);
       const token = asked.token === true ? newToken(randomBytes) : undefined;
-      return change(store, asked.operator, "user add", async (unit, tell) => {
-        const id = await unit.people.add({
-          customerId: asked.customer_id,
+      return change(store, asked.operator, "user add", async (work, tell) => {
+        const id = await addUser(work, {
+          customer_id: asked.customer_id,
           username: asked.username,
           email: asked.email ?? "",
-          firstName: asked.first_name ?? "",
-          lastName: asked.last_name ?? "",
-          passwordHash,
+          first_name: asked.first_name ?? "",
+          last_name: asked.last_name ?? "",
+          password_hash: passwordHash,
         });
         if (id === "no-customer")
           throw new AccelError("NOT_FOUND", `there is no customer ${asked.customer_id}`);
         if (id === "username-taken")
           throw new AccelError("CONFLICT", `the username ${asked.username} is in use`);
-        if (token !== undefined) await unit.people.issueToken(id, token.digest);
+        if (token !== undefined) await issueToken(work, id, token.digest);
         const { username, email = "" } = asked;
         tell({
-          customerId: asked.customer_id,
+          customer_id: asked.customer_id,
           ids: { user_id: id },
           change: {
             username,
@@ -74,15 +89,15 @@ function userRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
             has_token: token !== undefined,
           },
         });
-        const person = await personNamed(unit, username);
+        const person = await personNamed(work, username);
         return token === undefined ? person : { ...person, token: token.text };
       });
     }),
     "user-list": handler(decodeUserList, ({ customer_id: customerId }) =>
-      pages(store, async (unit, range) => unit.people.list({ customerId }, range)),
+      pages(store, async (work, range) => listPeople(work, customerId, range)),
     ),
     "user-show": handler(decodeUserShow, async ({ username }) =>
-      read(store, async (unit) => personNamed(unit, username)),
+      read(store, async (work) => personNamed(work, username)),
     ),
   };
 }
@@ -92,36 +107,36 @@ function accountRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
   return {
     "user-password": handler(decodeUserPassword, async ({ operator, username, password }) => {
       const hash = await hashPassword(password, randomBytes);
-      return change(store, operator, "user password", async (unit, tell) => {
-        const person = await personNamed(unit, username);
-        await unit.people.setPassword(person.id, hash);
+      return change(store, operator, "user password", async (work, tell) => {
+        const person = await personNamed(work, username);
+        await setPassword(work, person.id, hash);
         tell(about(person, {}));
-        return personNamed(unit, username);
+        return personNamed(work, username);
       });
     }),
     "user-email": handler(decodeUserEmail, async ({ operator, username, email }) =>
-      change(store, operator, "user email", async (unit, tell) => {
-        const person = await personNamed(unit, username);
-        await unit.people.setEmail(person.id, email);
+      change(store, operator, "user email", async (work, tell) => {
+        const person = await personNamed(work, username);
+        await setEmail(work, person.id, email);
         tell(about(person, { email, email_before: person.email }));
-        return personNamed(unit, username);
+        return personNamed(work, username);
       }),
     ),
     "user-lock": handler(decodeUserLock, async ({ operator, username, locked }) =>
-      change(store, operator, locked ? "user lock" : "user unlock", async (unit, tell) => {
-        const person = await personNamed(unit, username);
-        await (locked ? unit.people.lock(person.id) : unit.people.unlock(person.id));
+      change(store, operator, locked ? "user lock" : "user unlock", async (work, tell) => {
+        const person = await personNamed(work, username);
+        await (locked ? lockUser(work, person.id) : unlockUser(work, person.id));
         tell(about(person, {}));
-        return personNamed(unit, username);
+        return personNamed(work, username);
       }),
     ),
     "user-permit": handler(decodeUserPermit, async (asked) => {
       const { operator, username, permission, granted } = asked;
-      return change(store, operator, granted ? "user grant" : "user revoke", async (unit, tell) => {
-        const person = await personNamed(unit, username);
-        await unit.people.setPermission(person.id, permission, granted);
+      return change(store, operator, granted ? "user grant" : "user revoke", async (work, tell) => {
+        const person = await personNamed(work, username);
+        await setPermission(work, person.id, permission, granted);
         tell(about(person, { permission }));
-        return personNamed(unit, username);
+        return personNamed(work, username);
       });
     }),
   };
@@ -134,31 +149,31 @@ function tokenRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
       const userId =
         username === undefined
           ? undefined
-          : (await read(store, async (unit) => personNamed(unit, username))).id;
-      return pages(store, async (unit, range) =>
-        unit.people.tokens({ userId, customerId, withRevoked }, range),
+          : (await read(store, async (work) => personNamed(work, username))).id;
+      return pages(store, async (work, range) =>
+        listTokens(work, { userId, customerId, withRevoked }, range),
       );
     }),
     "token-issue": handler(decodeTokenIssue, async ({ operator, username }) => {
       const { text, digest } = newToken(randomBytes);
-      return change(store, operator, "token issue", async (unit, tell) => {
-        const person = await personNamed(unit, username);
-        const id = await unit.people.issueToken(person.id, digest);
+      return change(store, operator, "token issue", async (work, tell) => {
+        const person = await personNamed(work, username);
+        const id = await issueToken(work, person.id, digest);
         tell(about(person, {}, { token_id: id }));
         return { id, user_id: person.id, username, customer_id: person.customer_id, token: text };
       });
     }),
     "token-revoke": handler(decodeTokenRevoke, async (asked) =>
-      change(store, asked.operator, "token revoke", async (unit, tell) => {
+      change(store, asked.operator, "token revoke", async (work, tell) => {
         const of =
           "token_id" in asked
             ? { tokenId: asked.token_id }
-            : { userId: (await personNamed(unit, asked.username)).id };
-        const { revoked, links } = await unit.people.revokeTokens(of);
+            : { userId: (await personNamed(work, asked.username)).id };
+        const { revoked, links } = await revokeTokens(work, of);
         const [first] = revoked;
         const person =
           first === undefined && links > 0 && "username" in asked
-            ? await personNamed(unit, asked.username)
+            ? await personNamed(work, asked.username)
             : undefined;
         const whose = first ?? (person && { ...person, user_id: person.id });
         if (whose === undefined)
@@ -169,7 +184,7 @@ function tokenRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
               : `${asked.username} has neither a token in force nor a link to a new one`,
           );
         tell({
-          customerId: whose.customer_id,
+          customer_id: whose.customer_id,
           ids: { user_id: whose.user_id, token_ids: revoked.map(({ id }) => id) },
           change: { username: whose.username, recovery_links: links },
         });
@@ -182,23 +197,20 @@ function tokenRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
 function customerRoutes({ store }: OperatorDeps): ControlRoutes {
   return {
     "customer-list": handler(decodeCustomerList, () =>
-      pages(store, async (unit, range) => unit.people.customers({ id: undefined }, range)),
+      pages(store, async (work, range) => listCustomers(work, undefined, range)),
     ),
     "customer-show": handler(decodeCustomerShow, async ({ customer_id: id }) =>
-      read(store, async (unit) => {
-        const customer = await customerOf(unit, id);
-        const people = await unit.people.list(
-          { customerId: id },
-          { after: 0, limit: Number.MAX_SAFE_INTEGER },
-        );
-        return { ...customer, users: people };
+      read(store, async (work) => {
+        const customer = await customerOf(work, id);
+        const all = { after: 0, limit: Number.MAX_SAFE_INTEGER };
+        return { ...customer, users: await listPeople(work, id, all) };
       }),
     ),
     "customer-add": handler(decodeCustomerAdd, async ({ operator, name }) =>
-      change(store, operator, "customer add", async (unit, tell) => {
-        const id = await unit.people.addCustomer(name);
-        tell({ customerId: id, ids: { customer_id: id }, change: { name } });
-        return customerOf(unit, id);
+      change(store, operator, "customer add", async (work, tell) => {
+        const id = await addCustomer(work, name);
+        tell({ customer_id: id, ids: { customer_id: id }, change: { name } });
+        return customerOf(work, id);
       }),
     ),
   };
@@ -216,18 +228,14 @@ export function handler<T>(
   };
 }
 
-type Told = {
-  readonly customerId: number;
-  readonly ids: Readonly<Record<string, Json>>;
-  readonly change: Json;
-};
+type Told = Pick<AuditLine, "customer_id" | "ids" | "change">;
 
 function about(
-  { id, customer_id: customerId, username }: Person,
+  { id, customer_id, username }: Person,
   more: Readonly<Record<string, Json>>,
   ids: Readonly<Record<string, Json>> = {},
 ): Told {
-  return { customerId, ids: { user_id: id, ...ids }, change: { username, ...more } };
+  return { customer_id, ids: { user_id: id, ...ids }, change: { username, ...more } };
 }
 
 /** Runs a change. If the action throws, all of it is taken back. */
@@ -235,53 +243,50 @@ async function change<T>(
   store: Transactions,
   operator: string,
   action: string,
-  run: (unit: CustomerUnit, tell: (told: Told) => void) => Promise<T>,
+  run: (work: Work, tell: (told: Told) => void) => Promise<T>,
 ): Promise<T> {
-  return read(store, async (unit) => {
+  return read(store, async (work) => {
     const told: Told[] = [];
-    const value = await run(unit, (one) => void told.push(one));
+    const value = await run(work, (one) => void told.push(one));
     for (const one of told)
-      await unit.audit.record({
+      await recordAudit(work, {
         ...one,
         via: "operator",
         who: operator,
-        userId: null,
+        user_id: null,
         action,
         address: null,
-        requestId: null,
+        request_id: null,
       });
     return value;
   });
 }
 
-async function read<T>(
-  store: Transactions,
-  action: (unit: CustomerUnit) => Promise<T>,
-): Promise<T> {
-  return (await store.run(async (unit) => ({ keep: true, value: await action(unit) }))).value;
+async function read<T>(store: Transactions, action: (work: Work) => Promise<T>): Promise<T> {
+  return store.transact(action);
 }
 
 /** A line at a time, a transaction for each page. */
 async function* pages<T extends { readonly id: number }>(
   store: Transactions,
-  page: (unit: CustomerUnit, range: PageRange) => Promise<readonly T[]>,
+  page: (work: Work, range: PageRange) => Promise<readonly T[]>,
 ): AsyncGenerator<T, void, undefined> {
   for (let after: number | undefined = 0; after !== undefined;) {
     const range: PageRange = { after, limit: pageRows };
-    const rows: readonly T[] = await read(store, async (unit) => page(unit, range));
+    const rows: readonly T[] = await read(store, async (work) => page(work, range));
     yield* rows;
     after = rows.length === pageRows ? rows.at(-1)?.id : undefined;
   }
 }
 
-async function personNamed(unit: CustomerUnit, username: string): Promise<Person> {
-  const person = await unit.people.find(username);
+async function personNamed(work: Work, username: string): Promise<Person> {
+  const person = await findPerson(work, username);
   if (person === undefined) throw new AccelError("NOT_FOUND", `there is no user ${username}`);
   return person;
 }
 
-async function customerOf(unit: CustomerUnit, id: number): Promise<CustomerLine> {
-  const [customer] = await unit.people.customers({ id }, { after: 0, limit: 1 });
+async function customerOf(work: Work, id: number): Promise<CustomerLine> {
+  const [customer] = await listCustomers(work, id, { after: 0, limit: 1 });
   if (customer === undefined) throw new AccelError("NOT_FOUND", `there is no customer ${id}`);
   return customer;
 }

@@ -10,7 +10,6 @@ import {
   type PackageLatest,
   type PackageStored,
 } from "../../wire/customer/package.ts";
-import type { PackageRow } from "../../core/accel-package.ts";
 import { parsePackageVersion, type PackageVersion } from "../../core/package-version.ts";
 import {
   conflict,
@@ -27,7 +26,13 @@ import { formBoundary, FormFault, FormStream } from "./http/form-stream.ts";
 import type { PackageFiles, StagedPackage } from "../store/packages/package-files.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
-import type { CustomerUnit } from "../store/people/customer-store.ts";
+import {
+  addPackage,
+  findPackage,
+  newestPackage,
+  type PackageRow,
+} from "../store/packages/packages.ts";
+import type { Work } from "../store/engine/work.ts";
 
 type Deps = Pick<ResourceDeps, "ports" | "settings">;
 
@@ -62,7 +67,7 @@ function downloadEndpoints({ ports, settings }: Deps): readonly Endpoint[] {
       gives: gives(packageLatestShape),
       refuses: [404],
       handle: async ({ read }) => {
-        const newest = await read(async (unit) => unit.packages.newest());
+        const newest = await read(async (work) => newestPackage(work.tx));
         if (newest === undefined) return notFound("version of the accelerator package yet");
         const { version, file, size, sha256 } = newest;
         const place = `${encodeURIComponent(version)}/${encodeURIComponent(file)}`;
@@ -79,7 +84,7 @@ function downloadEndpoints({ ports, settings }: Deps): readonly Endpoint[] {
       refuses: [404],
       handle: async ({ param, read }) => {
         const key = parsePackageVersion(param("version"))?.key;
-        const found = await read(async (unit) => named(unit, key));
+        const found = await read(async (work) => named(work, key));
         return found === undefined || found.file !== param("file")
           ? notFound(`package ${JSON.stringify(`${param("version")}/${param("file")}`)}`)
           : fileAnswer(found, ports.packages);
@@ -92,7 +97,7 @@ function downloadEndpoints({ ports, settings }: Deps): readonly Endpoint[] {
       summary: "Read the versions and images that belong together",
       gives: gives(packageInfoShape),
       handle: async ({ read }) => {
-        const newest = await read(async (unit) => unit.packages.newest());
+        const newest = await read(async (work) => newestPackage(work.tx));
         return ok({
           ...(bootstrapperUrl !== undefined && { bootstrapper_download_url: bootstrapperUrl }),
           versions: { ...versions, ...(newest !== undefined && { accel_pack: newest.version }) },
@@ -103,12 +108,12 @@ function downloadEndpoints({ ports, settings }: Deps): readonly Endpoint[] {
   ];
 }
 
-async function named(unit: CustomerUnit, key: string | undefined): Promise<PackageRow | undefined> {
-  return key === undefined ? undefined : unit.packages.find(key);
+async function named(work: Work, key: string | undefined): Promise<PackageRow | undefined> {
+  return key === undefined ? undefined : findPackage(work, key);
 }
 
 function fileAnswer(
-  { file, size, sha256, storedAs }: PackageRow,
+  { file, size, sha256, stored_as: storedAs }: PackageRow,
   files: Pick<PackageFiles, "stream">,
 ): Answer {
   return {
@@ -190,12 +195,12 @@ async function keep(
   const { size, sha256 } = staged;
   const storedAs = await staged.keep();
   const facts = { version: checked.version.text, file, size, sha256 };
-  return change(async (unit) => {
-    const row = await unit.packages.add({
+  return change(async (work) => {
+    const row = await addPackage(work, {
       ...facts,
-      versionKey: version.key,
-      storedAs,
-      userId: actor.userId,
+      version_key: version.key,
+      stored_as: storedAs,
+      uploaded_by_user_id: actor.userId,
     });
     if (row === "exists") return conflict(`version ${version.text} is there already`);
     // Before the commit, whose outcome may stay unknown: a file that no row names goes at the next start.

@@ -14,7 +14,8 @@ import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
 import type { BotPair, PolicyChange } from "../store/bots/policies.ts";
 import type { Actor } from "../store/people/users.ts";
-import type { CustomerUnit } from "../store/people/customer-store.ts";
+import { changePolicy, readPolicy } from "../store/bots/policies.ts";
+import type { Work } from "../store/engine/work.ts";
 
 type Access = { unknown_bots_can_access: Parameters<typeof isTrue>[0] | null };
 type Write = {
@@ -45,7 +46,7 @@ export function policyEndpoints(): readonly Endpoint[] {
       summary: "Read the bot access policy",
       gives: gives(policyShape),
       handle: async ({ actor, read }) =>
-        ok(withAliases(await read(async (unit) => unit.policies.get(actor.customerId)))),
+        ok(withAliases(await read(async (work) => readPolicy(work, actor.customerId)))),
     }),
   ];
 }
@@ -64,24 +65,24 @@ async function setPolicy({ actor, body, change }: EndpointCall<Write, Actor>): P
   const sent = keys.filter((key) => body[key] !== undefined);
   if (sent.length === 0)
     return invalid([{ path: "", message: `must hold at least one of ${keys.join(", ")}` }]);
-  return change(async (unit) => {
-    const wanted = await changeOf(unit, actor, body);
+  return change(async (work) => {
+    const wanted = await changeOf(work, actor, body);
     if (isProblem(wanted)) return wanted;
     const fault = conflictIn(wanted);
     if (fault !== undefined) return fault;
-    const changed = await unit.policies.change(actor.customerId, wanted);
+    const changed = await changePolicy(work, actor.customerId, wanted);
     if (changed.outcome === "too-large")
       return conflict(
         `with the pairs that sub-domains inherit the policy has ${changed.bytes} bytes, at most ${changed.bytesMax} are sent to deployments`,
       );
-    const stored = await unit.policies.get(actor.customerId);
+    const stored = await readPolicy(work, actor.customerId);
     return ok(Object.fromEntries(sent.map((key) => [key, stored[key]])));
   });
 }
 
 /** Reads a change, with the names of domains as the customer has them. */
 async function changeOf(
-  unit: CustomerUnit,
+  work: Work,
   actor: Actor,
   body: Write,
 ): Promise<PolicyChange | ProblemAnswer> {
@@ -89,7 +90,7 @@ async function changeOf(
   for (const key of ["allow_access", "deny_access", "per_domain_policy"] as const) {
     for (const [at, { domain }] of (body[key] ?? []).entries()) {
       if (canonical.has(domain)) continue;
-      const host = await hostNamed(unit, actor, domain, `/${key}/${at}/domain`);
+      const host = await hostNamed(work, actor, domain, `/${key}/${at}/domain`);
       if (isProblem(host)) return host;
       canonical.set(domain, host.host);
     }

@@ -9,6 +9,8 @@ import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
 import type { Reporting } from "../store/content/deployments.ts";
 import type { ResourceDeps } from "./deps.ts";
+import { listReporting } from "../store/content/deployments.ts";
+import { newestPackage } from "../store/packages/packages.ts";
 
 const reportingWindowMs = 180_000;
 
@@ -22,11 +24,11 @@ export function serviceStatusEndpoints({ now }: ResourceDeps): readonly Endpoint
       gives: gives(serviceStatusShape),
       refuses: [404],
       handle: async ({ actor, param, read }) =>
-        read(async (unit) => {
-          const host = await hostNamed(unit, actor, param("domain_name"));
+        read(async (work) => {
+          const host = await hostNamed(work, actor, param("domain_name"));
           if (isProblem(host)) return host;
-          const deployments = await unit.deployments.reporting(host.domainId);
-          const newest = (await unit.packages.newest())?.version;
+          const deployments = await listReporting(work, host.domainId);
+          const newest = (await newestPackage(work.tx))?.version;
           const nowMs = now().getTime();
           return ok({
             [host.main]: deployments.map((one) => deploymentStatus(one, newest, nowMs)),

@@ -7,17 +7,15 @@ import { conflict, created, list, notFound, ok, type Answer } from "./http/answe
 import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { idOf, shownId } from "./http/path-values.ts";
 import type { Actor } from "../store/people/users.ts";
-import type { CustomerUnit } from "../store/people/customer-store.ts";
+import { createKey, findKey, listKeys, moveKey } from "../store/vault/symmetric-keys.ts";
+import { findSite } from "../store/journal/sites.ts";
+import type { Work } from "../store/engine/work.ts";
 
 const path = "/symenckeys/:symenckey_id/";
 const idParam = "symenckey_id";
 
-async function siteMissing(
-  unit: CustomerUnit,
-  actor: Actor,
-  id: number,
-): Promise<Answer | undefined> {
-  const site = await unit.sites.find(actor.customerId, id);
+async function siteMissing(work: Work, actor: Actor, id: number): Promise<Answer | undefined> {
+  const site = await findSite(work, actor.customerId, id);
   return site === undefined
     ? notFound(`deployment site ${id}`, [
         { path: "/deployment_site_id", message: "is no deployment site of this customer" },
@@ -25,8 +23,8 @@ async function siteMissing(
     : undefined;
 }
 
-async function record(unit: CustomerUnit, actor: Actor, id: string): Promise<Answer> {
-  const key = await unit.symmetricKeys.record(actor.customerId, idOf(id));
+async function record(work: Work, actor: Actor, id: string): Promise<Answer> {
+  const key = await findKey(work, actor.customerId, idOf(id));
   return key === undefined ? notFound(`symmetric key ${shownId(id)}`) : ok(key);
 }
 
@@ -47,13 +45,13 @@ export function symmetricKeyEndpoints(): readonly Endpoint[] {
       refuses: [404],
       body: symmetricKeyWrite,
       handle: async ({ actor, body, change }) =>
-        change(async (unit) => {
-          const missing = await siteMissing(unit, actor, body.deployment_site_id);
+        change(async (work) => {
+          const missing = await siteMissing(work, actor, body.deployment_site_id);
           if (missing !== undefined) return missing;
-          const id = await unit.symmetricKeys.create(body.deployment_site_id);
+          const id = await createKey(work, body.deployment_site_id);
           return id === "too-many"
             ? tooMany(body.deployment_site_id)
-            : created(await unit.symmetricKeys.record(actor.customerId, id));
+            : created(await findKey(work, actor.customerId, id));
         }),
     }),
     forUsers({
@@ -63,9 +61,7 @@ export function symmetricKeyEndpoints(): readonly Endpoint[] {
       summary: "List symmetric keys",
       gives: lists(symmetricKeyShape),
       handle: async ({ actor, read }) =>
-        list(async (range) =>
-          read(async (unit) => unit.symmetricKeys.list(actor.customerId, range)),
-        ),
+        list(async (range) => read(async (work) => listKeys(work, actor.customerId, range))),
     }),
     forUsers({
       method: "GET",
@@ -75,7 +71,7 @@ export function symmetricKeyEndpoints(): readonly Endpoint[] {
       gives: gives(symmetricKeyShape),
       refuses: [404],
       handle: async ({ actor, param, read }) =>
-        read(async (unit) => record(unit, actor, param(idParam))),
+        read(async (work) => record(work, actor, param(idParam))),
     }),
     forUsers({
       method: "PUT",
@@ -99,15 +95,15 @@ async function bind({
   change,
 }: EndpointCall<{ readonly deployment_site_id: number }, Actor>): Promise<Answer> {
   const { deployment_site_id: siteId } = body;
-  return change(async (unit) => {
-    const key = await unit.symmetricKeys.record(actor.customerId, idOf(param(idParam)));
+  return change(async (work) => {
+    const key = await findKey(work, actor.customerId, idOf(param(idParam)));
     if (key === undefined) return notFound(`symmetric key ${shownId(param(idParam))}`);
-    const missing = await siteMissing(unit, actor, siteId);
+    const missing = await siteMissing(work, actor, siteId);
     if (missing !== undefined) return missing;
-    const outcome = await unit.symmetricKeys.move(key, siteId);
+    const outcome = await moveKey(work, key, siteId);
     switch (outcome) {
       case "moved":
-        return record(unit, actor, param(idParam));
+        return record(work, actor, param(idParam));
       case "only-key":
         return conflict(
           `${key.name} is the only symmetric key of deployment site ${key.deployment_site_id}: make another one first`,

@@ -11,6 +11,7 @@ import { createAddressLimit } from "./http/address-limit.ts";
 import { ok, tooMany } from "./http/answer.ts";
 import { forAnyone, type Endpoint } from "./http/endpoint.ts";
 import type { ResourceDeps } from "./deps.ts";
+import { requestRecovery } from "../store/people/recovery.ts";
 
 const hourS = 3_600;
 const keysMax = 20_000; // Some 4 MB of buckets.
@@ -33,9 +34,9 @@ export function recoveryEndpoints({ rateLimit, settings }: ResourceDeps): readon
       handle: async ({ body, clientAddress, change }) => {
         const addressWaitMs = perAddress.take(clientAddress);
         if (addressWaitMs > 0) return tooMany("too many recoveries were started", addressWaitMs);
-        return change(async (unit) => {
-          const isTaken = await unit.recovery.request(body.username, body.email, waitingMax);
-          if (!isTaken) return tooMany("too many recoveries are waiting", waitMs);
+        return change(async (work) => {
+          const outcome = await requestRecovery(work, body, waitingMax);
+          if (outcome === "too-many") return tooMany("too many recoveries are waiting", waitMs);
           return ok({ status: "email sent" } satisfies RecoveryStarted);
         });
       },

@@ -7,6 +7,7 @@ import { createAddressLimit } from "./http/address-limit.ts";
 import { conflict, created, isGood, tooMany } from "./http/answer.ts";
 import { forAnyone, type Endpoint } from "./http/endpoint.ts";
 import type { ResourceDeps } from "./deps.ts";
+import { startTrial } from "../store/people/users.ts";
 
 const hourS = 3_600;
 const addressesMax = 20_000; // Some 4 MB of buckets.
@@ -38,9 +39,9 @@ export function trialEndpoints({
         if (waitMs > 0) return tooMany("too many trials were started", waitMs);
         const { username, email = "" } = body;
         const token = Buffer.from(randomBytes(tokenBytes)).toString("base64url");
-        const answer = await change(async (unit) => {
+        const answer = await change(async (work) => {
           const tokenDigest = createHash("sha256").update(token).digest("hex");
-          const trial = await unit.users.startTrial({ username, email, tokenDigest });
+          const trial = await startTrial(work, { username, email, tokenDigest });
           if (trial === undefined) return conflict(`the username ${username} is in use`);
           const { userId, customerId } = trial;
           return created({

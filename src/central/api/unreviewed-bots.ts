@@ -6,6 +6,7 @@ import type { UnreviewedDomain as Answered } from "../../wire/customer/unreviewe
 import { list } from "./http/answer.ts";
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import type { UnreviewedRecord } from "../store/bots/unreviewed-bots.ts";
+import { listUnreviewed } from "../store/bots/unreviewed-bots.ts";
 
 const subDomainsNamed = 10;
 
@@ -19,8 +20,8 @@ export function unreviewedBotEndpoints(): readonly Endpoint[] {
       gives: lists(unreviewedDomainShape),
       handle: async ({ actor, read }) =>
         list(async (range) =>
-          read(async (unit) => {
-            const domains = await unit.unreviewedBots.list(actor.customerId, range);
+          read(async (work) => {
+            const domains = await listUnreviewed(work, actor.customerId, range);
             return domains.map((domain) => answered(domain));
           }),
         ),

@@ -8,17 +8,14 @@ import { hashPassword } from "./password.ts";
 import { idOf, shownId } from "./http/path-values.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
-import type { CustomerUnit } from "../store/people/customer-store.ts";
+import { updateUser, userProfile } from "../store/people/users.ts";
+import type { Work } from "../store/engine/work.ts";
 
 /** Undefined when it is the caller's own. Users of one customer know of each other. */
-async function refusal(
-  unit: CustomerUnit,
-  actor: Actor,
-  pk: string,
-): Promise<ProblemAnswer | undefined> {
+async function refusal(work: Work, actor: Actor, pk: string): Promise<ProblemAnswer | undefined> {
   const id = idOf(pk);
   if (id === actor.userId) return undefined;
-  const other = await unit.users.profile(id);
+  const other = await userProfile(work, id);
   return other?.customerId === actor.customerId
     ? forbidden("a profile is for its user only")
     : notFound(`user ${shownId(pk)}`);
@@ -26,8 +23,8 @@ async function refusal(
 
 export function userProfileEndpoints({ randomBytes }: ResourceDeps): readonly Endpoint[] {
   const path = "/user-profile/:pk/";
-  const answer = async (unit: CustomerUnit, { userId }: Actor) => {
-    const found = await unit.users.profile(userId);
+  const answer = async (work: Work, { userId }: Actor) => {
+    const found = await userProfile(work, userId);
     return found === undefined ? notFound(`user ${userId}`) : ok(found.profile);
   };
   return [
@@ -39,7 +36,7 @@ export function userProfileEndpoints({ randomBytes }: ResourceDeps): readonly En
       gives: gives(userProfileShape),
       refuses: [403, 404],
       handle: async ({ actor, param, read }) =>
-        read(async (unit) => (await refusal(unit, actor, param("pk"))) ?? answer(unit, actor)),
+        read(async (work) => (await refusal(work, actor, param("pk"))) ?? answer(work, actor)),
     }),
     forUsers({
       method: "PUT",
@@ -53,14 +50,14 @@ export function userProfileEndpoints({ randomBytes }: ResourceDeps): readonly En
       handle: async ({ actor, body, param, change }) => {
         const passwordHash =
           body.password === undefined ? undefined : await hashPassword(body.password, randomBytes);
-        return change(async (unit) => {
-          const refused = await refusal(unit, actor, param("pk"));
+        return change(async (work) => {
+          const refused = await refusal(work, actor, param("pk"));
           if (refused !== undefined) return refused;
           const { username, first_name, last_name, email } = body;
           const edited = { username, first_name, last_name, email, passwordHash };
-          if ((await unit.users.update(actor.userId, edited)) === "username-taken")
+          if ((await updateUser(work, actor.userId, edited)) === "username-taken")
             return conflict(`the username ${username} is in use`);
-          return answer(unit, actor);
+          return answer(work, actor);
         });
       },
     }),

@@ -14,19 +14,21 @@ import { idOf, isProblem, mainDomain, shownId, viewsetName } from "./http/path-v
 import type { ImportTarget } from "../store/content/imports.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
-import type { CustomerUnit } from "../store/people/customer-store.ts";
+import { findImport, startImport } from "../store/content/imports.ts";
+import { findSite } from "../store/journal/sites.ts";
+import type { Work } from "../store/engine/work.ts";
 
 const path = "/import-viewset/:domain/:deployment_id/:viewset/";
 
 async function target(
-  unit: CustomerUnit,
+  work: Work,
   { actor, param }: EndpointCall<unknown, Actor>,
 ): Promise<ImportTarget | ProblemAnswer> {
   const name = viewsetName(param("viewset"));
   if (typeof name !== "string") return name;
-  const domain = await mainDomain(unit, actor, param("domain"));
+  const domain = await mainDomain(work, actor, param("domain"));
   if (isProblem(domain)) return domain;
-  const site = await unit.sites.find(actor.customerId, idOf(param("deployment_id")));
+  const site = await findSite(work, actor.customerId, idOf(param("deployment_id")));
   return site === undefined
     ? notFound(`deployment site ${shownId(param("deployment_id"))}`)
     : { domainId: domain.id, domain: domain.name, deploymentSiteId: site.id, viewsetName: name };
@@ -43,10 +45,10 @@ export function viewsetImportEndpoints({ ports }: ResourceDeps): readonly Endpoi
       refuses: [404],
       body: viewsetImport,
       handle: async (call) =>
-        call.change(async (unit) => {
-          const wanted = await target(unit, call);
+        call.change(async (work) => {
+          const wanted = await target(work, call);
           if (isProblem(wanted)) return wanted;
-          const outcome = await unit.imports.start(wanted);
+          const outcome = await startImport(work, wanted);
           if (outcome === "not-linked")
             return conflict(
               `${wanted.domain} is not linked to deployment site ${wanted.deploymentSiteId}: link it first`,
@@ -66,10 +68,10 @@ export function viewsetImportEndpoints({ ports }: ResourceDeps): readonly Endpoi
       gives: gives(importProgressShape),
       refuses: [400, 404],
       handle: async (call) =>
-        call.read(async (unit) => {
-          const wanted = await target(unit, call);
+        call.read(async (work) => {
+          const wanted = await target(work, call);
           if (isProblem(wanted)) return wanted;
-          const found = await unit.imports.find(wanted);
+          const found = await findImport(work, wanted);
           if (found === undefined) return notFound(`import of ${wanted.viewsetName}`);
           const progress =
             found.state === "started" ? ports.live.importProgress(found.id) : undefined;

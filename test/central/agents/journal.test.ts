@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { canonicalJson } from "../../../src/core/journal/canonical-json.ts";
-import { parseSha256 } from "../../../src/core/ids.ts";
+import type { Sha256 } from "../../../src/core/ids.ts";
 import { chainStart } from "../../../src/core/journal/journal-chain.ts";
 import { changedSetDigest, emptySetDigest } from "../../../src/core/addresses/set-digest.ts";
 import { decodeJournalPage } from "../../../src/wire/journal.ts";
@@ -189,7 +189,7 @@ async function seedBadBots(
   side: AgentSide,
   domainId: number,
   elements: readonly { bot: string; range: string }[],
-  digest: string,
+  digest: Sha256,
 ): Promise<void> {
   const { id: setId } = await side.store
     .insertInto("bot_sets")
@@ -199,7 +199,7 @@ async function seedBadBots(
       kind: "bad",
       version: 4,
       count: elements.length,
-      digest: parseSha256(digest) ?? digest,
+      digest,
     })
     .returning("id")
     .executeTakeFirstOrThrow();

@@ -12,7 +12,7 @@ import { createRateLimit } from "../../../src/central/agents/rate-limit.ts";
 import { createCustomerApi, type CustomerApiDeps } from "../../../src/central/api/customer-api.ts";
 import { describedDocument } from "../../../src/central/api/http/described.ts";
 import { Judge } from "../../../src/central/judging/judge.ts";
-import { CustomerStore } from "../../../src/central/store/people/customer-store.ts";
+import { CustomerStore } from "../../../src/central/store/engine/customer-store.ts";
 import { openPackageFiles } from "../../../src/central/store/packages/package-files.ts";
 import type { Store } from "../../../src/central/store/engine/database.ts";
 import { readJournal } from "../../../src/central/store/journal/journal.ts";
@@ -182,6 +182,10 @@ export async function openApi(
       run: async (action) => {
         await api.gate?.();
         return customerStore.run(action);
+      },
+      transact: async (action) => {
+        await api.gate?.();
+        return customerStore.transact(action);
       },
     },
     ports: {

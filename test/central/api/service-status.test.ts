@@ -6,6 +6,7 @@ import type { Report } from "../../../src/wire/channel.ts";
 import { reportOf } from "../../support/fake-agent.ts";
 import { member, openApi, type Api } from "./api-harness.ts";
 import { seen } from "./receipts.ts";
+import { sha256Of } from "../../../src/core/ids.ts";
 
 let api: Api;
 const name = "www.example.com";
@@ -138,7 +139,7 @@ async function published(version: string): Promise<void> {
       version_key: version,
       file: "x.whl",
       size: 1,
-      sha256: "0".repeat(64),
+      sha256: sha256Of(""),
       stored_as: version,
       uploaded_by_user_id: 1,
       when_created: api.clock.toISOString(),

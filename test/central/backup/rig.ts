@@ -5,7 +5,7 @@ import { basename, join } from "node:path";
 import { openBlobs } from "../../../src/central/store/content/blobs.ts";
 import { openStore, storeEpoch } from "../../../src/central/store/engine/database.ts";
 import { openKeyFile } from "../../../src/base/seal.ts";
-import type { Sha256 } from "../../../src/core/ids.ts";
+import { type Sha256, sha256Of } from "../../../src/core/ids.ts";
 import { LogStore } from "../../../src/central/agents/log-store.ts";
 import { Program } from "../../support/process.ts";
 import { tempDir } from "../../support/temp-dir.ts";
@@ -51,7 +51,7 @@ export class BackupRig implements Disposable {
         version_key: "1",
         file: "accel_pack-1.0-py3-none-any.whl",
         size: 7,
-        sha256: "0".repeat(64),
+        sha256: sha256Of(""),
         stored_as: basename(packageFile),
         uploaded_by_user_id: 1,
         when_created: now().toISOString(),

@@ -7,10 +7,7 @@ import { expect, test } from "vitest";
 import { createSealer } from "../../../src/base/seal.ts";
 import { BotImports } from "../../../src/central/store/bots/bot-import.ts";
 import { openBlobs } from "../../../src/central/store/content/blobs.ts";
-import {
-  CustomerStore,
-  type CustomerUnit,
-} from "../../../src/central/store/people/customer-store.ts";
+import { CustomerStore } from "../../../src/central/store/engine/customer-store.ts";
 import { openStore } from "../../../src/central/store/engine/database.ts";
 import {
   confirmLogs,
@@ -24,6 +21,11 @@ import type { Hello } from "../../../src/wire/channel.ts";
 import { seedSite } from "../../support/agent-side.ts";
 import { reportOf } from "../../support/fake-agent.ts";
 import { tempDir } from "../../support/temp-dir.ts";
+import type { Work } from "../../../src/central/store/engine/work.ts";
+import { addCustomer } from "../../../src/central/store/people/customers.ts";
+import { addUser } from "../../../src/central/store/people/users.ts";
+import { lockUser, setEmail } from "../../../src/central/store/people/people.ts";
+import { attachElements } from "../../../src/central/store/bots/bots.ts";
 
 const at = "2031-05-06T07:08:09.010Z";
 const now = (): Date => new Date(at);
@@ -36,10 +38,7 @@ async function open() {
   const { siteId, domainId } = await seedSite(store);
   const sealer = createSealer(Buffer.alloc(32, 7));
   const customers = new CustomerStore({ store, sealer, now, randomBytes });
-  const imports = new BotImports(
-    async (action) => customers.transact(action),
-    () => undefined,
-  );
+  const imports = new BotImports(customers, () => undefined);
   const held = stack.move();
   return {
     dir,
@@ -47,8 +46,7 @@ async function open() {
     siteId,
     domainId,
     /** In one transaction, which is kept. */
-    run: async <T>(action: (unit: CustomerUnit) => Promise<T>): Promise<T> =>
-      (await customers.run(async (unit) => ({ keep: true, value: await action(unit) }))).value,
+    run: async <T>(action: (work: Work) => Promise<T>): Promise<T> => customers.transact(action),
     list: async (text: string, isReplacing: boolean) => {
       const what = { domain: host, customerId: undefined, set: "bad", bot: "list" } as const;
       const body = (async function* () {
@@ -84,13 +82,13 @@ const range = () => {
   if (!parsed.ok) throw new Error(parsed.reason);
   return parsed.range;
 };
-const person = { email: "a@x.org", firstName: "", lastName: "", passwordHash: null };
+const person = { email: "a@x.org", first_name: "", last_name: "", password_hash: null };
 
 /** A user with a link to a new token. */
 async function recovering({ store, run }: Rig): Promise<number> {
-  const customerId = await run(async ({ people }) => people.addCustomer("Acme"));
-  const id = await run(async ({ people }) =>
-    people.add({ ...person, customerId, username: "ada" }),
+  const customerId = await run(async (work) => addCustomer(work, "Acme"));
+  const id = await run(async (work) =>
+    addUser(work, { ...person, customer_id: customerId, username: "ada" }),
   );
   const userId = Number(id);
   await store
@@ -139,13 +137,13 @@ test.each<{
     what: "another address, while a link lies in the mailbox of the one before",
     refused: "DELETE ON recoveries",
     before: recovering,
-    act: async ({ run }) => run(async ({ people }) => people.setEmail(1, "b@x.org")),
+    act: async ({ run }) => run(async (work) => setEmail(work, 1, "b@x.org")),
   },
   {
     what: "the end of a user's access, while a link is good",
     refused: "DELETE ON recoveries",
     before: recovering,
-    act: async ({ run }) => run(async ({ people }) => people.lock(1)),
+    act: async ({ run }) => run(async (work) => lockUser(work, 1)),
   },
   {
     what: "a blob",
@@ -178,8 +176,8 @@ test.each<{
     what: "the version of a set that a mark makes",
     refused: "UPDATE ON bot_sets",
     act: async ({ run, domainId }) =>
-      run(async ({ bots }) =>
-        bots.attach({ domainId, host, set: "bad", bot: "x" }, [range()], 1_000),
+      run(async (work) =>
+        attachElements(work, { domainId, host, set: "bad", bot: "x" }, [range()], 1_000),
       ),
   },
 ])("$what is refused where the store refuses $refused", async ({ refused, where, before, act }) => {

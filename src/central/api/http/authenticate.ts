@@ -2,7 +2,6 @@
 //
 // Others' failures do not shut out who proved itself from the same address before: an office behind one address, a name that anyone may know.
 
-import { createHash } from "node:crypto";
 import { addressGroups } from "../../../core/addresses/address-group.ts";
 import { createAddressLimit } from "./address-limit.ts";
 import { forbidden, problem, tooMany, type ProblemAnswer } from "./answer.ts";
@@ -11,7 +10,10 @@ import { hashPassword, verifyPassword } from "../password.ts";
 import { PasswordTurns } from "./password-turns.ts";
 import type { ResourceDeps } from "../deps.ts";
 import type { Actor } from "../../store/people/users.ts";
-import type { CustomerUnit, Transactions } from "../../store/people/customer-store.ts";
+import type { Transactions } from "../../store/engine/customer-store.ts";
+import { sha256Of } from "../../../core/ids.ts";
+import { userByToken, userCredentials } from "../../store/people/users.ts";
+import type { Work } from "../../store/engine/work.ts";
 
 export type Authenticated =
   | { readonly ok: true; readonly actor: Actor | undefined }
@@ -58,10 +60,10 @@ function tokenAuthentication({ store, rateLimit }: Deps): By {
       return refused(
         unknownToken("the request needs the header `Authorization: Token <API_TOKEN>`"),
       );
-    const digest = createHash("sha256").update(token).digest("hex");
+    const digest = sha256Of(token);
     const waitMs = proven.has(digest) ? 0 : failures.waitMs(address);
     if (waitMs > 0) return refused(tooMany("this address sent too many unknown tokens", waitMs));
-    const actor = await read(store, async (unit) => unit.users.byToken(digest));
+    const actor = await read(store, async (work) => userByToken(work, digest));
     if (actor === undefined) {
       proven.remove(digest);
       failures.take(address);
@@ -106,7 +108,7 @@ function passwordAuthentication({ store, rateLimit, randomBytes }: Deps): By {
     };
     const waitMs = isKnown ? 0 : take();
     if (waitMs > 0) return refused(tooMany("too many wrong passwords", waitMs));
-    const found = await read(store, async (unit) => unit.users.credentials(given.username));
+    const found = await read(store, async (work) => userCredentials(work, given.username));
     const isRight = await turns.run({ address, isKnown }, async () => {
       // Who was right before may have been wrong since, by a request that stood before this one.
       const laterWaitMs = isTaken || proven.has(pair) ? 0 : take();
@@ -164,11 +166,8 @@ function parseBasic(
   return username === undefined || password === undefined ? undefined : { username, password };
 }
 
-async function read<T>(
-  store: Transactions,
-  action: (unit: CustomerUnit) => Promise<T>,
-): Promise<T> {
-  return (await store.run(async (unit) => ({ keep: true, value: await action(unit) }))).value;
+async function read<T>(store: Transactions, action: (work: Work) => Promise<T>): Promise<T> {
+  return (await store.run(async (work) => ({ keep: true, value: await action(work) }))).value;
 }
 
 function refused(answer: ProblemAnswer): Authenticated {

@@ -6,7 +6,7 @@ import type { Gives, QueryParameter, RefusalStatus } from "../../../wire/custome
 import type { Body } from "../../../wire/customer/shape.ts";
 import { invalid, type Answer } from "./answer.ts";
 import type { Actor } from "../../store/people/users.ts";
-import type { CustomerUnit } from "../../store/people/customer-store.ts";
+import type { Work } from "../../store/engine/work.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
@@ -20,17 +20,14 @@ export type Context = {
   readonly incoming: Incoming;
   /** Aborts when nobody waits for the answer any more, or central stops: what is known then is the answer. */
   readonly gone: AbortSignal;
-  readonly read: <T>(action: (unit: CustomerUnit) => Promise<T>) => Promise<T>;
+  readonly read: <T>(action: (work: Work) => Promise<T>) => Promise<T>;
   /** A transaction that writes what is in force for nobody yet: without answer and audit line, which come with the change that puts it in force. */
-  readonly prepare: <T>(action: (unit: CustomerUnit) => Promise<T>) => Promise<T>;
+  readonly prepare: <T>(action: (work: Work) => Promise<T>) => Promise<T>;
   /**
    * One transaction, kept if the answer is good; with it the answer for a repeated `Idempotency-Key` and the line of the audit trail. Deployments are woken
    * after the commit. `streamed` stands for a body that came in a stream.
    */
-  readonly change: (
-    action: (unit: CustomerUnit) => Promise<Answer>,
-    streamed?: Json,
-  ) => Promise<Answer>;
+  readonly change: (action: (work: Work) => Promise<Answer>, streamed?: Json) => Promise<Answer>;
 };
 
 export type Incoming = { readonly type: string; readonly bytes: AsyncIterable<Uint8Array> };

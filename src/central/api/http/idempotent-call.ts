@@ -1,13 +1,14 @@
 // `Idempotency-Key` on a POST: the first answer, as it was stored in the transaction that it answers for, is repeated for a day.
 
-import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { canonicalJson, type Json } from "../../../core/journal/canonical-json.ts";
 import { conflict, type Answer } from "./answer.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { Actor } from "../../store/people/users.ts";
 import type { IdempotentCall } from "../../store/engine/idempotency.ts";
-import type { CustomerUnit } from "../../store/people/customer-store.ts";
+import { sha256Of } from "../../../core/ids.ts";
+import { findAnswer } from "../../store/engine/idempotency.ts";
+import type { Work } from "../../store/engine/work.ts";
 
 const keyCharsMax = 255;
 /**
@@ -29,7 +30,7 @@ export function idempotentCall(
   if (typeof key !== "string" || !/^[\x21-\x7e]+$/.test(key) || key.length > keyCharsMax)
     return `must be 1 to ${keyCharsMax} visible ASCII characters`;
   const text = canonicalJson({ method, path, params: { ...params }, body });
-  const requestDigest = createHash("sha256").update(text).digest("hex");
+  const requestDigest = sha256Of(text);
   const { actor, address } = caller;
   if (actor !== undefined) return { scope: `user:${actor.userId}`, key, requestDigest };
   if (key.length < anyonesKeyCharsMin)
@@ -39,11 +40,8 @@ export function idempotentCall(
 }
 
 /** The answer that was given before; undefined for a new key. */
-export async function answerOnce(
-  unit: CustomerUnit,
-  call: IdempotentCall,
-): Promise<Answer | undefined> {
-  const found = await unit.idempotency.find(call);
+export async function answerOnce(work: Work, call: IdempotentCall): Promise<Answer | undefined> {
+  const found = await findAnswer(work, call);
   if (found === undefined) return undefined;
   if (found.outcome === "other-request")
     return conflict("this Idempotency-Key was used for another request");

@@ -4,7 +4,8 @@ import { parseDomainName } from "../../../core/ids.ts";
 import { invalid, notFound, type ProblemAnswer } from "./answer.ts";
 import type { Actor } from "../../store/people/users.ts";
 import type { DomainRow, HostRow } from "../../store/content/domains.ts";
-import type { CustomerUnit } from "../../store/people/customer-store.ts";
+import { findDomain, findHost } from "../../store/content/domains.ts";
+import type { Work } from "../../store/engine/work.ts";
 
 const nameCharsMax = 255;
 const idCharsShown = 40;
@@ -22,24 +23,24 @@ export function shownId(text: string): string {
 }
 
 export async function mainDomain(
-  unit: CustomerUnit,
+  work: Work,
   actor: Actor,
   text: string,
 ): Promise<DomainRow | ProblemAnswer> {
   const name = parseDomainName(text);
-  const domain = name === undefined ? undefined : await unit.domains.find(actor.customerId, name);
+  const domain = name === undefined ? undefined : await findDomain(work, actor.customerId, name);
   return domain ?? notFound(`domain ${JSON.stringify(text)}`);
 }
 
 /** A main domain or a sub-domain; `path` is where in the body it was named. */
 export async function hostNamed(
-  unit: CustomerUnit,
+  work: Work,
   actor: Actor,
   text: string,
   path?: string,
 ): Promise<HostRow | ProblemAnswer> {
   const name = parseDomainName(text);
-  const host = name === undefined ? undefined : await unit.domains.host(actor.customerId, name);
+  const host = name === undefined ? undefined : await findHost(work, actor.customerId, name);
   if (host !== undefined) return host;
   const what = `domain ${JSON.stringify(text)}`;
   return path === undefined

@@ -9,8 +9,11 @@ import { answerOnce } from "./idempotent-call.ts";
 import { queryOf } from "./query.ts";
 import type { Ports } from "../deps.ts";
 import type { Actor } from "../../store/people/users.ts";
-import type { CustomerUnit, Transactions } from "../../store/people/customer-store.ts";
+import type { Transactions } from "../../store/engine/customer-store.ts";
 import type { IdempotentCall } from "../../store/engine/idempotency.ts";
+import { recordAudit } from "../../store/people/audit.ts";
+import { storeAnswer } from "../../store/engine/idempotency.ts";
+import type { Work } from "../../store/engine/work.ts";
 
 export type AskedRequest = {
   readonly request: IncomingMessage;
@@ -30,8 +33,7 @@ type Deps = { readonly store: Transactions; readonly ports: Pick<Ports, "journal
 
 export function createContext({ store, ports }: Deps, asked: AskedRequest): Context {
   const { request, endpoint, address, gone } = asked;
-  const transact = async <T>(action: (unit: CustomerUnit) => Promise<T>): Promise<T> =>
-    (await store.run(async (unit) => ({ keep: true, value: await action(unit) }))).value;
+  const transact: Context["read"] = async (action) => store.transact(action);
   return {
     param: paramOf(asked.params),
     query: queryOf(request.url ?? ""),
@@ -49,15 +51,15 @@ export function createContext({ store, ports }: Deps, asked: AskedRequest): Cont
     change: async (action, streamed) => {
       const body = endpoint.takesStream ? (streamed ?? {}) : asked.body;
       const once = asked.once(body);
-      const { value, appended } = await store.run(async (unit) => {
+      const { value, appended } = await store.run(async (work) => {
         // Again, inside: of two with one key at the same time the second finds the first one's answer.
-        const repeated = once === undefined ? undefined : await answerOnce(unit, once);
+        const repeated = once === undefined ? undefined : await answerOnce(work, once);
         if (repeated !== undefined) return { keep: true, value: repeated };
-        const answer = await action(unit);
+        const answer = await action(work);
         const keep = isGood(answer);
-        if (keep) await record(unit, asked, body, answer);
+        if (keep) await record(work, asked, body, answer);
         if (keep && once !== undefined && answer.kind === "json")
-          await unit.idempotency.store(once, answer.status, answer.body);
+          await storeAnswer(work, once, answer.status, answer.body);
         return { keep, value: answer };
       });
       if (appended.length > 0) ports.journal.wake(appended);
@@ -75,7 +77,7 @@ export function paramOf(params: AskedRequest["params"]): Context["param"] {
 }
 
 async function record(
-  unit: CustomerUnit,
+  work: Work,
   { endpoint, params, actor, address, requestId }: AskedRequest,
   body: Json,
   answer: Answer,
@@ -83,16 +85,16 @@ async function record(
   const made = answer.kind === "json" ? madeIds(answer.body) : {};
   const number = (name: string): number | null =>
     typeof made[name] === "number" ? made[name] : null;
-  await unit.audit.record({
+  await recordAudit(work, {
     via: "api",
     who: actor?.username ?? "",
     // Nobody asks for a trial; it makes who it is of.
-    userId: actor?.userId ?? number("user_id"),
-    customerId: actor?.customerId ?? number("customer_id"),
+    user_id: actor?.userId ?? number("user_id"),
+    customer_id: actor?.customerId ?? number("customer_id"),
     action: `${endpoint.method} ${endpoint.path}`,
     ids: { ...made, ...auditableMembers(params) },
     change: auditable(body),
     address,
-    requestId,
+    request_id: requestId,
   });
 }

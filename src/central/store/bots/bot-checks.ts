@@ -10,20 +10,12 @@ import type { BotSet } from "../../../wire/journal.ts";
 import { addressKey, addressOf } from "./bot-elements.ts";
 import { rowsPerStatement } from "../engine/parts.ts";
 import type { Work } from "../engine/work.ts";
+import type { HostRow } from "../content/domains.ts";
 
 type Reading = Pick<Work, "tx">;
 
-export function botChecks(work: Reading) {
-  return {
-    covering: (customerId: number, set: BotSet, range: IpRange) =>
-      coveringHosts(work, customerId, set, range),
-    overlaps: (host: HostOfDomain, set: BotSet, range: IpRange, limit: number) =>
-      overlaps(work, host, set, range, limit),
-  };
-}
-
 /** Hosts of the customer for whom the set holds every address of the range. A sub-domain is named where its own elements make the difference. */
-async function coveringHosts(
+export async function coveringHosts(
   work: Reading,
   customerId: number,
   set: BotSet,
@@ -33,22 +25,17 @@ async function coveringHosts(
     .selectFrom("bot_sets")
     .innerJoin("domains", "domains.id", "bot_sets.domain_id")
     .select(["bot_sets.id", "bot_sets.host", "domains.name as main"])
-    .where("domains.customer_id", "=", customerId)
-    .where("bot_sets.kind", "=", set)
+    .where((one) => one.and({ "domains.customer_id": customerId, "bot_sets.kind": set }))
     .where("bot_sets.count", ">", 0)
     .execute();
   const mains = new Map<string, { readonly id: number; readonly isCovered: boolean }>();
   const hosts: string[] = [];
-  const [ofMains, ofSubDomains] = [
-    sets.filter(({ host, main }) => host === main),
-    sets.filter(({ host, main }) => host !== main),
-  ];
-  for (const { id, host } of ofMains) {
+  for (const { id, host } of sets.filter(({ host, main }) => host === main)) {
     const isCovered = await covers(work, [id], range);
     mains.set(host, { id, isCovered });
     if (isCovered) hosts.push(host);
   }
-  for (const { id, host, main } of ofSubDomains) {
+  for (const { id, host, main } of sets.filter(({ host, main }) => host !== main)) {
     const above = mains.get(main);
     const isCovered =
       (await covers(work, [id], range)) ||
@@ -100,19 +87,13 @@ async function covers(
   return true;
 }
 
-export type HostOfDomain = {
-  readonly domainId: number;
-  readonly main: string;
-  readonly host: string;
-};
-
 /**
  * Elements of the other kind of set that share addresses with the range where the host's set speaks: with a main domain those of its
  * sub-domains too, with a sub-domain those of its main domain.
  */
-async function overlaps(
+export async function overlappingElements(
   work: Reading,
-  { domainId, main, host }: HostOfDomain,
+  { domainId, main, host }: HostRow,
   set: BotSet,
   range: IpRange,
   limit: number,
@@ -120,20 +101,14 @@ async function overlaps(
   const sets = await work.tx
     .selectFrom("bot_sets")
     .select("id")
-    .where("domain_id", "=", domainId)
-    .where("kind", "=", set)
+    .where((one) => one.and({ domain_id: domainId, kind: set }))
     .where("count", ">", 0)
     .$if(host !== main, (query) => query.where("host", "in", [main, host]))
     .execute();
   if (sets.length === 0) return [];
   const setIds = sets.map(({ id }) => id);
   const rows = await overlapping(work, setIds, range, limit);
-  return rows.map(({ host: domain, name, range: text }) => ({
-    list: set,
-    domain,
-    bot: name,
-    ip_address_or_range: text,
-  }));
+  return rows.map((row) => ({ list: set, ...row }));
 }
 
 /** Around the first address, largest first; then those that begin behind it. */
@@ -147,7 +122,8 @@ async function overlapping(
     .selectFrom("bot_elements")
     .innerJoin("bots", "bots.id", "bot_elements.bot_id")
     .innerJoin("bot_sets", "bot_sets.id", "bot_elements.bot_set_id")
-    .select(["bots.name", "bot_sets.host", "bot_elements.range"])
+    .select(["bot_sets.host as domain", "bots.name as bot"])
+    .select("bot_elements.range as ip_address_or_range")
     .where("bot_elements.bot_set_id", "in", setIds)
     .where("bot_elements.family", "=", family)
     .orderBy("bot_elements.first")

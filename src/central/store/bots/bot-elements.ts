@@ -2,12 +2,16 @@
 
 import { formatRange, type IpRange } from "../../../core/addresses/ip.ts";
 import type { Work } from "../engine/work.ts";
+import { setImmediate } from "node:timers/promises";
+import type { Queries } from "../engine/database.ts";
+import { rowsPerStatement } from "../engine/parts.ts";
 
-export function elementRow(botId: number, botSetId: number, range: IpRange) {
+/** `text`: of the range, where it is known already. */
+export function elementRow(botId: number, setId: number, range: IpRange, text?: string) {
   return {
     bot_id: botId,
-    bot_set_id: botSetId,
-    range: formatRange(range),
+    bot_set_id: setId,
+    range: text ?? formatRange(range),
     family: range.family,
     first: addressKey(range.first),
     last: addressKey(range.last),
@@ -36,15 +40,37 @@ export async function customerElements(
     .selectFrom("bot_sets")
     .innerJoin("domains", "domains.id", "bot_sets.domain_id")
     .where("domains.customer_id", "=", customerId);
-  const all = await sets
-    .select((select) => select.fn.sum<number | string | null>("bot_sets.count").as("count"))
+  const { all } = await sets
+    .select((select) => select.fn.sum<number | string | null>("bot_sets.count").as("all"))
     .executeTakeFirstOrThrow();
-  const total = Number(all.count ?? 0);
+  const total = Number(all ?? 0);
   if (total <= most) return total;
-  const imported = await sets
+  const { imported } = await sets
     .innerJoin("bots", "bots.bot_set_id", "bot_sets.id")
     .where("bots.count", ">", botMax)
-    .select((select) => select.fn.sum<number | string | null>("bots.count").as("count"))
+    .select((select) => select.fn.sum<number | string | null>("bots.count").as("imported"))
     .executeTakeFirstOrThrow();
-  return total - Number(imported.count ?? 0);
+  return total - Number(imported ?? 0);
+}
+
+/** The elements of a bot as texts, in order, page by page with a turn of the event loop between two: lists that operators import have a million. */
+export async function* elementPages(
+  db: Queries,
+  botId: number,
+  size = rowsPerStatement,
+): AsyncGenerator<readonly string[]> {
+  for (let last = ""; ;) {
+    const rows = await db
+      .selectFrom("bot_elements")
+      .select("range")
+      .where("bot_id", "=", botId)
+      .where("range", ">", last)
+      .orderBy("range")
+      .limit(size)
+      .execute();
+    if (rows.length > 0) yield rows.map(({ range }) => range);
+    last = rows.at(-1)?.range ?? "";
+    if (rows.length < size) return;
+    await setImmediate();
+  }
 }

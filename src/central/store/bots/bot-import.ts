@@ -17,13 +17,14 @@ import {
 import { changedSetDigest, emptySetDigest } from "../../../core/addresses/set-digest.ts";
 import type { BotSet } from "../../../wire/journal.ts";
 import { recordAudit } from "../people/audit.ts";
-import { addressKey } from "./bot-elements.ts";
-import { openSet, type BotPlace } from "./bot-place.ts";
 import { newBotNumber } from "./bot-rewrite.ts";
 import { putStaged, type Staged, type StagedOutcome } from "./bot-staged.ts";
-import type { Done, Ended } from "../people/customer-store.ts";
 import { pacedParts, rowsPerStatement } from "../engine/parts.ts";
 import type { Work } from "../engine/work.ts";
+import { elementRow } from "./bot-elements.ts";
+import { openSet, type BotPlace } from "./bot-versions.ts";
+import { deletedRows } from "../engine/counts.ts";
+import type { CustomerStore } from "../engine/customer-store.ts";
 
 export type BotImport = {
   /** A main domain or a sub-domain. */
@@ -45,8 +46,6 @@ export type BotImported = StagedOutcome & {
   readonly lines: number;
 };
 
-type Transact = <T>(action: (work: Work) => Promise<Ended<T>>) => Promise<Done<T>>;
-
 const faultsShown = 20;
 /** Held to be put in order, 200 bytes each: an index that is written without order is written as often as it has rows. */
 const heldMax = 250_000;
@@ -56,13 +55,16 @@ const rowsPerCommit = 2_000;
 const rowsPerTurn = 500;
 
 export class BotImports {
-  readonly #transact: Transact;
+  readonly #store: Pick<CustomerStore, "run">;
   readonly #wake: (deploymentSiteIds: readonly number[]) => void;
   /** Being filled: not to be swept. */
   readonly #staging = new Set<number>();
 
-  constructor(transact: Transact, wake: (deploymentSiteIds: readonly number[]) => void) {
-    this.#transact = transact;
+  constructor(
+    store: Pick<CustomerStore, "run">,
+    wake: (deploymentSiteIds: readonly number[]) => void,
+  ) {
+    this.#store = store;
     this.#wake = wake;
   }
 
@@ -72,14 +74,13 @@ export class BotImports {
     body: AsyncIterable<Uint8Array>,
     signal: AbortSignal,
   ): Promise<BotImported> {
-    const { place, setId, botId } = await this.#do(async (work) => begin(work, what));
+    const { place, setId, botId, customerId } = await this.#do(async (work) => begin(work, what));
     this.#staging.add(botId);
     try {
       const staged = await this.#stage(botId, setId, what.bot, body, signal);
       const outcome = await this.#do(async (work) => {
-        const { isReplacing } = what;
-        const put = await putStaged(work, { place, setId, staged, isReplacing });
-        await recordImport(work, what, place.domainId, put);
+        const put = await putStaged(work, place, setId, staged, what.isReplacing);
+        await recordImport(work, what, customerId, put);
         return put;
       });
       const { domain, set, bot } = what;
@@ -146,7 +147,7 @@ export class BotImports {
   }
 
   async #do<T>(action: (work: Work) => Promise<T>): Promise<T> {
-    const { value, appended } = await this.#transact(async (work) => ({
+    const { value, appended } = await this.#store.run(async (work) => ({
       keep: true,
       value: await action(work),
     }));
@@ -158,24 +159,19 @@ export class BotImports {
 async function recordImport(
   work: Work,
   { domain, set, bot, isReplacing, operator }: BotImport,
-  domainId: number,
+  customerId: number,
   outcome: StagedOutcome,
 ): Promise<void> {
-  const { customer_id: customerId } = await work.tx
-    .selectFrom("domains")
-    .select("customer_id")
-    .where("id", "=", domainId)
-    .executeTakeFirstOrThrow();
   await recordAudit(work, {
     via: "operator",
     who: operator ?? "",
-    userId: null,
-    customerId,
+    user_id: null,
+    customer_id: customerId,
     action: "bots import",
     ids: { domain, set, bot },
     change: { replace: isReplacing, ...outcome },
     address: null,
-    requestId: null,
+    request_id: null,
   });
 }
 
@@ -185,16 +181,24 @@ function listInvalid(faults: readonly LineFault[]): AccelError {
   return new AccelError("LIST_INVALID", [...shown, ...more].join("\n"));
 }
 
+type Begun = {
+  readonly place: BotPlace;
+  readonly setId: number;
+  readonly botId: number;
+  readonly customerId: number;
+};
+
 async function begin(
   work: Work,
-  { domain, customerId, set, bot }: BotImport,
-): Promise<{ readonly place: BotPlace; readonly setId: number; readonly botId: number }> {
-  const place = { domainId: await domainOf(work, domain, customerId), host: domain, set, bot };
+  { domain: host, customerId: meant, set, bot }: BotImport,
+): Promise<Begun> {
+  const { id: domainId, customer_id: customerId } = await domainOf(work, host, meant);
+  const place = { domainId, host, set, bot };
   const { id: setId } = await openSet(work, place);
-  return { place, setId, botId: await newBotNumber(work, setId) };
+  return { place, setId, botId: await newBotNumber(work, setId), customerId };
 }
 
-async function domainOf({ tx }: Work, host: string, customerId?: number): Promise<number> {
+async function domainOf({ tx }: Work, host: string, customerId: number | undefined) {
   const mains = await tx
     .selectFrom("domains")
     .select(["id", "customer_id"])
@@ -215,7 +219,7 @@ async function domainOf({ tx }: Work, host: string, customerId?: number): Promis
       "USAGE",
       `several customers have ${host}: ${own.map(({ customer_id: id }) => id).join(", ")}; say which with --customer`,
     );
-  return one.id;
+  return one;
 }
 
 /** Inserts and returns those that were not there yet. */
@@ -229,16 +233,7 @@ async function insert(
   for await (const part of pacedParts(ranges, rowsPerTurn)) {
     const rows = await tx
       .insertInto("bot_elements")
-      .values(
-        part.map(({ text, range }) => ({
-          bot_id: botId,
-          bot_set_id: setId,
-          range: text,
-          family: range.family,
-          first: addressKey(range.first),
-          last: addressKey(range.last),
-        })),
-      )
+      .values(part.map(({ text, range }) => elementRow(botId, setId, range, text)))
       .onConflict((conflict) => conflict.doNothing())
       .returning("range")
       .execute();
@@ -254,12 +249,8 @@ async function sweepPart({ tx }: Work, botId: number): Promise<boolean> {
     .select("range")
     .where("bot_id", "=", botId)
     .limit(rowsPerStatement);
-  const gone = await tx
-    .deleteFrom("bot_elements")
-    .where("bot_id", "=", botId)
-    .where("range", "in", part)
-    .executeTakeFirst();
-  if (gone.numDeletedRows > 0n) return true;
+  const gone = tx.deleteFrom("bot_elements").where("bot_id", "=", botId).where("range", "in", part);
+  if ((await deletedRows(gone)) > 0) return true;
   await tx.deleteFrom("dead_bots").where("bot_id", "=", botId).execute();
   return false;
 }

@@ -9,13 +9,10 @@
 import { formatRange, type IpRange } from "../../../core/addresses/ip.ts";
 import { changedSetDigest, emptySetDigest } from "../../../core/addresses/set-digest.ts";
 import { elementRow } from "./bot-elements.ts";
-import { openSet, type BotPlace } from "./bot-place.ts";
-import { putVersion, type Contents } from "./bot-versions.ts";
+import { type BotHeld, type BotPlace, type Contents, openSet, putVersion } from "./bot-versions.ts";
 import { inlineElementsMax } from "../journal/links.ts";
 import type { Work } from "../engine/work.ts";
-
-/** A bot by what it holds. */
-export type BotHeld = Contents & { readonly id: number };
+import { deletedRows } from "../engine/counts.ts";
 
 export type BotRewrite = Contents & {
   readonly setId: number;
@@ -34,58 +31,36 @@ export type RewriteChange = {
 const heldMs = 600_000;
 const rowsPerCopy = 500;
 
-export function rewrites(work: Work) {
-  return {
-    held: async (place: BotPlace) => held(work, place),
-    whichHeld: async (botId: number, ranges: readonly IpRange[]) => whichHeld(work, botId, ranges),
-    begin: async (place: BotPlace) => begin(work, place),
-    copy: async (
-      rewrite: BotRewrite,
-      from: { readonly bot: string; readonly after: string; readonly without: ReadonlySet<string> },
-    ) => copy(work, rewrite, from),
-    stage: async (rewrite: BotRewrite, bot: string, ranges: readonly IpRange[]) =>
-      stage(work, rewrite, bot, ranges),
-    put: async (place: BotPlace, rewrite: BotRewrite, change: RewriteChange) =>
-      put(work, place, rewrite, change),
-    drop: async ({ botId }: BotRewrite) => drop(work, botId),
-  };
-}
-
-async function held(
+export async function heldBot(
   { tx }: Work,
   { domainId, host, set, bot }: BotPlace,
 ): Promise<BotHeld | undefined> {
+  const place = { "bot_sets.domain_id": domainId, "bot_sets.host": host, "bot_sets.kind": set };
   return tx
     .selectFrom("bots")
     .innerJoin("bot_sets", "bot_sets.id", "bots.bot_set_id")
     .select(["bots.id", "bots.count", "bots.digest"])
-    .where("bot_sets.domain_id", "=", domainId)
-    .where("bot_sets.host", "=", host)
-    .where("bot_sets.kind", "=", set)
-    .where("bots.name", "=", bot)
+    .where((one) => one.and({ ...place, "bots.name": bot }))
     .executeTakeFirst();
 }
 
 /** Texts of those of the ranges that the bot holds; as many as one statement takes. */
-async function whichHeld(
+export async function whichHeld(
   { tx }: Work,
   botId: number,
   ranges: readonly IpRange[],
 ): Promise<readonly string[]> {
+  const texts = ranges.map((range) => formatRange(range));
   const rows = await tx
     .selectFrom("bot_elements")
     .select("range")
     .where("bot_id", "=", botId)
-    .where(
-      "range",
-      "in",
-      ranges.map((range) => formatRange(range)),
-    )
+    .where("range", "in", texts)
     .execute();
   return rows.map(({ range }) => range);
 }
 
-async function begin(work: Work, place: BotPlace): Promise<BotRewrite> {
+export async function beginRewrite(work: Work, place: BotPlace): Promise<BotRewrite> {
   const { id: setId } = await openSet(work, place);
   const botId = await newBotNumber(work, setId);
   await work.tx
@@ -93,7 +68,7 @@ async function begin(work: Work, place: BotPlace): Promise<BotRewrite> {
     .set({ held_until: new Date(Date.parse(work.at) + heldMs).toISOString() })
     .where("bot_id", "=", botId)
     .execute();
-  return { setId, botId, before: await held(work, place), count: 0, digest: emptySetDigest };
+  return { setId, botId, before: await heldBot(work, place), count: 0, digest: emptySetDigest };
 }
 
 /** One that no bot has and none will get; its row is gone at once, into `dead_bots`. */
@@ -108,11 +83,12 @@ export async function newBotNumber({ tx, randomHex }: Work, botSetId: number): P
 }
 
 /** A part of what the bot held, behind `after`. `last` undefined: that was all. */
-async function copy(
+export async function copyHeld(
   { tx }: Work,
   rewrite: BotRewrite,
-  { bot, after, without }: { bot: string; after: string; without: ReadonlySet<string> },
+  from: { readonly bot: string; readonly after: string; readonly without: ReadonlySet<string> },
 ) {
+  const { bot, after, without } = from;
   const rows = await tx
     .selectFrom("bot_elements")
     .selectAll()
@@ -136,7 +112,12 @@ async function copy(
   };
 }
 
-async function stage({ tx }: Work, rewrite: BotRewrite, bot: string, ranges: readonly IpRange[]) {
+export async function stageElements(
+  { tx }: Work,
+  rewrite: BotRewrite,
+  bot: string,
+  ranges: readonly IpRange[],
+) {
   const rows = await tx
     .insertInto("bot_elements")
     .values(ranges.map((range) => elementRow(rewrite.botId, rewrite.setId, range)))
@@ -157,7 +138,7 @@ function grown(rewrite: BotRewrite, bot: string, texts: readonly string[]): BotR
 }
 
 /** False, and nothing is changed: the bot, its domain or what was staged is not what it was. */
-async function put(
+export async function putRewrite(
   work: Work,
   place: BotPlace,
   { setId, botId, before, count, digest }: BotRewrite,
@@ -165,21 +146,17 @@ async function put(
 ): Promise<boolean> {
   const { tx, at } = work;
   const set = await openSet(work, place);
-  const now = await held(work, place);
+  const now = await heldBot(work, place);
   if (set.id !== setId || now?.id !== before?.id || now?.digest !== before?.digest) return false;
-  const taken = await tx
-    .deleteFrom("dead_bots")
-    .where("bot_id", "=", botId)
-    .where("held_until", ">", at)
-    .executeTakeFirst();
-  if (taken.numDeletedRows === 0n) return false;
+  const taken = tx.deleteFrom("dead_bots").where("bot_id", "=", botId).where("held_until", ">", at);
+  if ((await deletedRows(taken)) === 0) return false;
   if (before !== undefined) await tx.deleteFrom("bots").where("id", "=", before.id).execute();
   await tx
     .insertInto("bots")
     .values({ id: botId, bot_set_id: setId, name: place.bot, count, digest })
     .execute();
   const named = (range: string) => ({ bot: place.bot, range });
-  await putVersion(work, place.domainId, set, {
+  await putVersion(work, set, {
     before: before ?? { count: 0, digest: emptySetDigest },
     after: { count, digest },
     removed: removed.length,
@@ -192,6 +169,6 @@ async function put(
 }
 
 /** It is swept with the next sweep. */
-async function drop({ tx }: Work, botId: number): Promise<void> {
+export async function dropRewrite({ tx }: Work, { botId }: BotRewrite): Promise<void> {
   await tx.updateTable("dead_bots").set({ held_until: null }).where("bot_id", "=", botId).execute();
 }

@@ -1,18 +1,24 @@
 // What an import staged is put into force: in the place of what the bot held, or beside it. One transaction, one version of the set.
 
-import { setImmediate } from "node:timers/promises";
 import { AccelError } from "../../../core/faults.ts";
 import {
   changedSetDigest,
-  elementKey,
   emptySetDigest,
   type SetElement,
 } from "../../../core/addresses/set-digest.ts";
-import { openSet, type BotPlace } from "./bot-place.ts";
-import { putVersion, type Contents, type SetChange, type SetRow } from "./bot-versions.ts";
+import {
+  type BotHeld,
+  botOfSet,
+  type BotPlace,
+  type Contents,
+  openSet,
+  putVersion,
+  type SetChange,
+} from "./bot-versions.ts";
 import { inlineElementsMax } from "../journal/links.ts";
-import { rowsPerStatement } from "../engine/parts.ts";
 import type { Work } from "../engine/work.ts";
+import { elementPages } from "./bot-elements.ts";
+import type { TableRow } from "../engine/schema.ts";
 
 /** Elements under the number of a bot that is not there. */
 export type Staged = Contents & { readonly botId: number };
@@ -26,22 +32,13 @@ export type StagedOutcome = {
   readonly removed: number;
 };
 
-type Bot = Contents & { readonly id: number };
-
 /** Throws CONFLICT where the domain is no more. */
 export async function putStaged(
   work: Work,
-  {
-    place,
-    setId,
-    staged,
-    isReplacing,
-  }: {
-    readonly place: BotPlace;
-    readonly setId: number;
-    readonly staged: Staged;
-    readonly isReplacing: boolean;
-  },
+  place: BotPlace,
+  setId: number,
+  staged: Staged,
+  isReplacing: boolean,
 ): Promise<StagedOutcome> {
   const domain = await work.tx
     .selectFrom("domains")
@@ -51,12 +48,7 @@ export async function putStaged(
   const set = domain === undefined ? undefined : await openSet(work, place);
   if (set?.id !== setId)
     throw new AccelError("CONFLICT", `${place.host} was deleted while the list was imported`);
-  const bot = await work.tx
-    .selectFrom("bots")
-    .select(["id", "count", "digest"])
-    .where("bot_set_id", "=", setId)
-    .where("name", "=", place.bot)
-    .executeTakeFirst();
+  const bot = await botOfSet(work, setId, place.bot);
   if (bot === undefined || isReplacing) return swap(work, place, set, staged, bot);
   return merge(work, place, set, staged, bot);
 }
@@ -64,9 +56,9 @@ export async function putStaged(
 async function swap(
   work: Work,
   place: BotPlace,
-  set: SetRow,
+  set: TableRow<"bot_sets">,
   { botId, count, digest }: Staged,
-  before: Bot | undefined,
+  before: BotHeld | undefined,
 ): Promise<StagedOutcome> {
   const old: Contents = before ?? { count: 0, digest: emptySetDigest };
   const after: Contents = { count, digest };
@@ -80,7 +72,7 @@ async function swap(
     .values({ id: botId, bot_set_id: set.id, name: place.bot, ...after })
     .execute();
   await work.tx.deleteFrom("dead_bots").where("bot_id", "=", botId).execute();
-  const version = await putVersion(work, place.domainId, set, {
+  const version = await putVersion(work, set, {
     before: old,
     after,
     removed: change?.removed.length ?? old.count,
@@ -99,13 +91,19 @@ async function swap(
 async function merge(
   work: Work,
   place: BotPlace,
-  set: SetRow,
+  set: TableRow<"bot_sets">,
   staged: Staged,
-  bot: Bot,
+  bot: BotHeld,
 ): Promise<StagedOutcome> {
   const added: SetElement[] = [];
   let [count, digest] = [bot.count, bot.digest];
-  for await (const rows of pagesOf(work, staged.botId)) {
+  for await (const ranges of elementPages(work.tx, staged.botId)) {
+    const rows = await work.tx
+      .selectFrom("bot_elements")
+      .selectAll()
+      .where("bot_id", "=", staged.botId)
+      .where("range", "in", ranges)
+      .execute();
     const fresh = await work.tx
       .insertInto("bot_elements")
       .values(rows.map((row) => ({ ...row, bot_id: bot.id })))
@@ -123,30 +121,13 @@ async function merge(
   if (grown === 0)
     return { version: set.version, set_count, bot_count: count, added: 0, removed: 0 };
   await work.tx.updateTable("bots").set(after).where("id", "=", bot.id).execute();
-  const version = await putVersion(work, place.domainId, set, {
+  const version = await putVersion(work, set, {
     before: bot,
     after,
     removed: 0,
     change: grown <= inlineElementsMax ? { added, removed: [] } : undefined,
   });
   return { version, set_count, bot_count: count, added: grown, removed: 0 };
-}
-
-async function* pagesOf({ tx }: Work, botId: number) {
-  for (let last = ""; ;) {
-    const rows = await tx
-      .selectFrom("bot_elements")
-      .selectAll()
-      .where("bot_id", "=", botId)
-      .where("range", ">", last)
-      .orderBy("range")
-      .limit(rowsPerStatement)
-      .execute();
-    if (rows.length > 0) yield rows;
-    last = rows.at(-1)?.range ?? "";
-    if (rows.length < rowsPerStatement) return;
-    await setImmediate();
-  }
 }
 
 async function differing(
@@ -156,12 +137,10 @@ async function differing(
   afterId: number,
 ): Promise<SetChange> {
   const [added, removed] = [new Map<string, SetElement>(), new Map<string, SetElement>()];
-  for await (const rows of pagesOf(work, afterId))
-    for (const { range } of rows) added.set(elementKey({ bot, range }), { bot, range });
+  for await (const ranges of elementPages(work.tx, afterId))
+    for (const range of ranges) added.set(range, { bot, range });
   if (beforeId !== undefined)
-    for await (const rows of pagesOf(work, beforeId))
-      for (const { range } of rows)
-        if (!added.delete(elementKey({ bot, range })))
-          removed.set(elementKey({ bot, range }), { bot, range });
+    for await (const ranges of elementPages(work.tx, beforeId))
+      for (const range of ranges) if (!added.delete(range)) removed.set(range, { bot, range });
   return { added: [...added.values()], removed: [...removed.values()] };
 }

@@ -7,6 +7,7 @@
 import {
   changedSetDigest,
   elementKey,
+  emptySetDigest,
   exchangedSetDigest,
   type SetElement,
 } from "../../../core/addresses/set-digest.ts";
@@ -16,59 +17,79 @@ import { inlineElementsMax, noteEntries, sitesOfDomain } from "../journal/links.
 import { isShrinkMeant } from "../journal/site-state.ts";
 import { pacedParts } from "../engine/parts.ts";
 import { append, type Work } from "../engine/work.ts";
+import type { TableRow } from "../engine/schema.ts";
 
-export const setColumns = [
-  "bot_sets.id",
-  "bot_sets.host",
-  "bot_sets.kind",
-  "bot_sets.version",
-  "bot_sets.count",
-  "bot_sets.digest",
-  "bot_sets.journaled_version",
-  "bot_sets.pending",
-  "bot_sets.meant_from",
-] as const;
-
-export type SetRow = {
-  readonly id: number;
+/** The place of a bot: in the bad or the VIP set of a host. */
+export type BotPlace = {
+  readonly domainId: number;
   readonly host: string;
-  readonly kind: BotSet;
-  readonly version: number;
-  readonly count: number;
-  readonly digest: string;
-  readonly journaled_version: number;
-  readonly pending: number;
-  readonly meant_from: number;
+  readonly set: BotSet;
+  readonly bot: string;
 };
+
+type SetRow = TableRow<"bot_sets">;
+
+export async function findSet(
+  { tx }: Work,
+  { domainId, host, set: kind }: BotPlace,
+): Promise<SetRow | undefined> {
+  return tx
+    .selectFrom("bot_sets")
+    .selectAll()
+    .where((set) => set.and({ domain_id: domainId, host, kind }))
+    .executeTakeFirst();
+}
+
+/** A set comes to be with the first bot in it. */
+export async function openSet(work: Work, place: BotPlace): Promise<SetRow> {
+  const { domainId, host, set: kind } = place;
+  return (
+    (await findSet(work, place)) ??
+    work.tx
+      .insertInto("bot_sets")
+      .values({ domain_id: domainId, host, kind, version: 0, count: 0, digest: emptySetDigest })
+      .returningAll()
+      .executeTakeFirstOrThrow()
+  );
+}
+
+/** A bot by what it holds. */
+export type BotHeld = Contents & { readonly id: number };
+
+export async function botOfSet(
+  { tx }: Work,
+  setId: number,
+  name: string,
+): Promise<BotHeld | undefined> {
+  return tx
+    .selectFrom("bots")
+    .select(["id", "count", "digest"])
+    .where((bot) => bot.and({ bot_set_id: setId, name }))
+    .executeTakeFirst();
+}
 
 export type SetChange = {
   readonly added: readonly SetElement[];
   readonly removed: readonly SetElement[];
 };
 /** The contents of the set or of one bot. */
-export type Contents = { readonly count: number; readonly digest: string };
+export type Contents = { readonly count: number; readonly digest: Sha256 };
 
 /** Elements of one bot came or went and are written already; a change of nothing is no version. */
 export async function commitVersion(
   work: Work,
-  { domainId, bot }: { readonly domainId: number; readonly bot: string },
   set: SetRow,
+  before: BotHeld,
   added: readonly SetElement[],
   removed: readonly SetElement[],
 ): Promise<void> {
   if (added.length + removed.length === 0) return;
-  const before = await work.tx
-    .selectFrom("bots")
-    .select(["id", "count", "digest"])
-    .where("bot_set_id", "=", set.id)
-    .where("name", "=", bot)
-    .executeTakeFirstOrThrow();
   const after: Contents = {
     count: before.count + added.length - removed.length,
     digest: changedSetDigest(before.digest, added, removed),
   };
   await work.tx.updateTable("bots").set(after).where("id", "=", before.id).execute();
-  await putVersion(work, domainId, set, {
+  await putVersion(work, set, {
     before,
     after,
     removed: removed.length,
@@ -79,7 +100,6 @@ export async function commitVersion(
 /** The next version: one bot's contents gave way to others. `change` undefined: too large to be told by itself. Answers with the version. */
 export async function putVersion(
   work: Work,
-  domainId: number,
   set: SetRow,
   step: {
     readonly before: Contents;
@@ -101,7 +121,7 @@ export async function putVersion(
   const row = { ...set, ...next };
   const isFirst = set.journaled_version === set.version;
   if (isFirst && work.marksAreDue()) {
-    await tell(work, domainId, row, change);
+    await tell(work, row, change);
     await work.tx
       .updateTable("bot_sets")
       .set({ ...next, journaled_version: next.version })
@@ -126,12 +146,12 @@ export async function journalVersions(work: Work, setIds: readonly number[]): Pr
   for (const setId of setIds) {
     const set = await work.tx
       .selectFrom("bot_sets")
-      .select([...setColumns, "bot_sets.domain_id"])
+      .selectAll()
       .where("id", "=", setId)
       .executeTakeFirst();
     if (set === undefined || set.version === set.journaled_version) continue;
     const change = set.pending <= inlineElementsMax ? await keptChange(work, setId) : undefined;
-    await tell(work, set.domain_id, set, change);
+    await tell(work, set, change);
     await work.tx.deleteFrom("bot_changes").where("bot_set_id", "=", setId).execute();
     await work.tx
       .updateTable("bot_sets")
@@ -151,13 +171,9 @@ export async function unjournaledSets({ tx }: Pick<Work, "tx">): Promise<readonl
   return rows.map(({ id }) => id);
 }
 
-async function tell(
-  work: Work,
-  domainId: number,
-  set: SetRow,
-  change: SetChange | undefined,
-): Promise<void> {
-  const entries = await append(work, await sitesOfDomain(work, domainId), "bots.changed", {
+async function tell(work: Work, set: SetRow, change: SetChange | undefined): Promise<void> {
+  const siteIds = await sitesOfDomain(work, set.domain_id);
+  const entries = await append(work, siteIds, "bots.changed", {
     domain: set.host,
     set: set.kind,
     // A version that leads to itself fits no agent that has another: it fetches the whole.
@@ -166,17 +182,16 @@ async function tell(
     added: [...(change?.added ?? [])],
     removed: [...(change?.removed ?? [])],
     count: set.count,
-    digest: set.digest as Sha256, // As core/set-digest makes it.
+    digest: set.digest,
     shrink_meant: isShrinkMeant(set),
   });
   await noteEntries(work, set, entries);
 }
 
 async function keep(work: Work, setId: number, { added, removed }: SetChange): Promise<void> {
-  const rows = [
-    ...removed.map((element) => ({ bot_set_id: setId, is_added: 0, ...element })),
-    ...added.map((element) => ({ bot_set_id: setId, is_added: 1, ...element })),
-  ];
+  const rowsOf = (elements: readonly SetElement[], isAdded: 0 | 1) =>
+    elements.map((element) => ({ bot_set_id: setId, is_added: isAdded, ...element }));
+  const rows = [...rowsOf(removed, 0), ...rowsOf(added, 1)];
   for await (const part of pacedParts(rows))
     await work.tx.insertInto("bot_changes").values(part).execute();
 }

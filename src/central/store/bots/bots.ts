@@ -5,12 +5,15 @@
 
 import { enclosingStarts, formatRange, type IpRange } from "../../../core/addresses/ip.ts";
 import type { SetElement } from "../../../core/addresses/set-digest.ts";
-import type { BotSet } from "../../../wire/journal.ts";
-import { addressKey, addressOf, customerElements, elementRow } from "./bot-elements.ts";
-import { listBotRecords } from "./bot-records.ts";
-import { openSet, type BotPlace } from "./bot-place.ts";
-import { rewrites } from "./bot-rewrite.ts";
-import { commitVersion } from "./bot-versions.ts";
+import { addressKey, addressOf, elementRow } from "./bot-elements.ts";
+import {
+  type BotHeld,
+  botOfSet,
+  type BotPlace,
+  commitVersion,
+  findSet,
+  openSet,
+} from "./bot-versions.ts";
 import { pacedParts, rowsPerStatement } from "../engine/parts.ts";
 import type { Work } from "../engine/work.ts";
 
@@ -26,28 +29,15 @@ export type Detached =
   /** Only this larger element covers it. */
   | { readonly outcome: "covered"; readonly by: string };
 
-export function bots(work: Work) {
-  return {
-    attach: (place: BotPlace, ranges: readonly IpRange[], elementsMax: number) =>
-      attach(work, place, ranges, elementsMax),
-    detach: (place: BotPlace, ranges: readonly IpRange[], asked = ranges) =>
-      detach(work, place, ranges, asked),
-    list: (customerId: number, set: BotSet, range: { after: number; limit: number }) =>
-      listBotRecords(work, customerId, set, range),
-    total: (customerId: number, limits: { readonly most: number; readonly botMax: number }) =>
-      customerElements(work, customerId, limits),
-    rewrites: rewrites(work),
-  };
-}
-
-async function attach(
+export async function attachElements(
   work: Work,
   place: BotPlace,
   ranges: readonly IpRange[],
   elementsMax: number,
 ): Promise<Attached> {
   const set = await openSet(work, place);
-  const botId = await openBot(work, set.id, place.bot);
+  const bot = await openBot(work, set.id, place.bot);
+  const { id: botId, count } = bot;
   const known = new Set<string>();
   for await (const part of pacedParts(ranges.map((range) => formatRange(range)))) {
     const held = await work.tx
@@ -59,11 +49,6 @@ async function attach(
     for (const { range } of held) known.add(range);
   }
   const added = ranges.filter((range) => !known.has(formatRange(range)));
-  const { count } = await work.tx
-    .selectFrom("bots")
-    .select("count")
-    .where("id", "=", botId)
-    .executeTakeFirstOrThrow();
   // One custom range has a bound of its own: a bot takes it if it is all that the bot holds.
   if (added.length > 0 && count > 0 && count + added.length > elementsMax)
     return { outcome: "full", count };
@@ -74,40 +59,22 @@ async function attach(
       .execute();
   }
   const elements = added.map((range) => ({ bot: place.bot, range: formatRange(range) }));
-  await commitVersion(work, place, set, elements, []);
+  await commitVersion(work, set, bot, elements, []);
   return { outcome: "attached", botId, added: added.length };
 }
 
 /** `asked`: what the ranges are left of; those that are not attached are told of. */
-async function detach(
+export async function detachElements(
   work: Work,
   place: BotPlace,
   ranges: readonly IpRange[],
-  asked: readonly IpRange[],
+  asked = ranges,
 ): Promise<Detached> {
   const { tx } = work;
-  const found = await tx
-    .selectFrom("bots")
-    .innerJoin("bot_sets", "bot_sets.id", "bots.bot_set_id")
-    .select([
-      "bots.id as botId",
-      "bot_sets.id",
-      "bot_sets.host",
-      "bot_sets.kind",
-      "bot_sets.version",
-      "bot_sets.count",
-      "bot_sets.digest",
-      "bot_sets.journaled_version",
-      "bot_sets.pending",
-      "bot_sets.meant_from",
-    ])
-    .where("bot_sets.domain_id", "=", place.domainId)
-    .where("bot_sets.host", "=", place.host)
-    .where("bot_sets.kind", "=", place.set)
-    .where("bots.name", "=", place.bot)
-    .executeTakeFirst();
-  if (found === undefined) return { outcome: "no-bot" };
-  const { botId, ...set } = found;
+  const set = await findSet(work, place);
+  const bot = set && (await botOfSet(work, set.id, place.bot));
+  if (set === undefined || bot === undefined) return { outcome: "no-bot" };
+  const { id: botId } = bot;
   const removed: SetElement[] = [];
   for await (const part of pacedParts(ranges.map((range) => formatRange(range)))) {
     const gone = await tx
@@ -119,7 +86,7 @@ async function detach(
     removed.push(...gone.map(({ range }) => ({ bot: place.bot, range })));
   }
   if (removed.length === 0) return notAttached(work, set.id, botId, asked);
-  await commitVersion(work, place, set, [], removed);
+  await commitVersion(work, set, bot, [], removed);
   return { outcome: "detached", botId };
 }
 
@@ -138,9 +105,7 @@ async function notAttached(
   const elements = tx
     .selectFrom("bot_elements")
     .select(["range", "first", "last"])
-    .where("bot_set_id", "=", botSetId)
-    .where("bot_id", "=", botId)
-    .where("family", "=", start.family)
+    .where((one) => one.and({ bot_set_id: botSetId, bot_id: botId, family: start.family }))
     .orderBy("first")
     .orderBy("last", "desc");
   const starts = enclosingStarts({ family: start.family, value: start.first });
@@ -165,18 +130,12 @@ async function notAttached(
     : { outcome: "covered", by: larger.range };
 }
 
-async function openBot({ tx }: Work, botSetId: number, name: string): Promise<number> {
-  const found = await tx
-    .selectFrom("bots")
-    .select("id")
-    .where("bot_set_id", "=", botSetId)
-    .where("name", "=", name)
-    .executeTakeFirst();
-  if (found !== undefined) return found.id;
-  const made = await tx
+async function openBot(work: Work, setId: number, name: string): Promise<BotHeld> {
+  const found = await botOfSet(work, setId, name);
+  if (found !== undefined) return found;
+  return work.tx
     .insertInto("bots")
-    .values({ bot_set_id: botSetId, name })
-    .returning("id")
+    .values({ bot_set_id: setId, name })
+    .returning(["id", "count", "digest"])
     .executeTakeFirstOrThrow();
-  return made.id;
 }

@@ -21,45 +21,44 @@ export type MarkFound = {
   readonly deployments: readonly MarkDeploymentState[];
 };
 
-export function markProofs(work: Work) {
-  return {
-    /**
-     * Returns what is proved by now of the version that `before` was about; without it, of the newest. A set
-     * that changes all the time is proved by whichever of its entries is receipted, so those that `before`
-     * saw are looked at, too. Undefined means that there is no such set.
-     */
-    async state(place: SetPlace, before?: MarkFound): Promise<MarkFound | undefined> {
-      const set = await setAt(work, place);
-      if (set === undefined) return undefined;
-      const version = before?.version ?? set.version;
-      const told = await work.tx
-        .selectFrom("bot_set_deployments")
-        .select(["deployment_site_id as id", "seq"])
-        .where("bot_set_id", "=", set.id)
-        .where("version", ">=", version)
-        .execute();
-      const seqOf = new Map(told.map(({ id, seq }) => [id, seq]));
-      const seen = new Map(before?.deployments.map((one) => [one.deployment_site_id, one.entries]));
-      const deployments: MarkDeploymentState[] = [];
-      for (const siteId of await sitesOfDomain(work, set.domain_id)) {
-        const last = seqOf.get(siteId);
-        const known = seen.get(siteId) ?? [];
-        const entries = last === undefined || known.includes(last) ? known : [...known, last];
-        deployments.push(await provedAt(work, { siteId, entries }, place));
-      }
-      return { version, deployments };
-    },
-  };
+/**
+ * Returns what is proved by now of the version that `before` was about; without it, of the newest. A set that
+ * changes all the time is proved by whichever of its entries is receipted, so those that `before` saw are
+ * looked at, too. Undefined means that there is no such set.
+ */
+export async function findMarkProof(
+  work: Work,
+  place: SetPlace,
+  before?: MarkFound,
+): Promise<MarkFound | undefined> {
+  const set = await setAt(work, place);
+  if (set === undefined) return undefined;
+  const version = before?.version ?? set.version;
+  const told = await work.tx
+    .selectFrom("bot_set_deployments")
+    .select(["deployment_site_id as id", "seq"])
+    .where("bot_set_id", "=", set.id)
+    .where("version", ">=", version)
+    .execute();
+  const seqOf = new Map(told.map(({ id, seq }) => [id, seq]));
+  const seen = new Map(before?.deployments.map((one) => [one.deployment_site_id, one.entries]));
+  const deployments: MarkDeploymentState[] = [];
+  for (const siteId of await sitesOfDomain(work, set.domain_id)) {
+    const last = seqOf.get(siteId);
+    const known = seen.get(siteId) ?? [];
+    const entries = last === undefined || known.includes(last) ? known : [...known, last];
+    deployments.push(await provedAt(work, { siteId, entries }, place));
+  }
+  return { version, deployments };
 }
 
 async function setAt({ tx }: Work, { customerId, host, set }: SetPlace) {
+  const place = { "domains.customer_id": customerId, "bot_sets.host": host, "bot_sets.kind": set };
   return tx
     .selectFrom("bot_sets")
     .innerJoin("domains", "domains.id", "bot_sets.domain_id")
     .select(["bot_sets.id", "bot_sets.domain_id", "bot_sets.version"])
-    .where("domains.customer_id", "=", customerId)
-    .where("bot_sets.host", "=", host)
-    .where("bot_sets.kind", "=", set)
+    .where((one) => one.and(place))
     .executeTakeFirst();
 }
 

@@ -2,7 +2,7 @@
 
 import type { Policy } from "../../../wire/customer/policy.ts";
 import { announcePolicy } from "../journal/links.ts";
-import { policyBytes } from "../journal/site-state.ts";
+import { policyBytes, storedPolicy } from "../journal/site-state.ts";
 import { pacedParts } from "../engine/parts.ts";
 import type { Work } from "../engine/work.ts";
 
@@ -28,64 +28,45 @@ export type PolicyChanged =
  */
 const effectiveBytesMax = 4 * 2 ** 20;
 
-export function policies(work: Work) {
-  const { tx } = work;
+export async function readPolicy({ tx }: Work, customerId: number): Promise<Policy> {
+  const { general, perDomain, pairs } = await storedPolicy(tx, customerId);
+  const pairsOf = (list: "allow" | "deny"): BotPair[] =>
+    pairs.filter((pair) => pair.list === list).map(({ domain, bot }) => ({ domain, bot }));
   return {
-    async get(customerId: number): Promise<Policy> {
-      const pairs = await tx
-        .selectFrom("policy_pairs")
-        .select(["list", "domain", "bot"])
-        .where("customer_id", "=", customerId)
-        .orderBy("domain")
-        .orderBy("bot")
-        .execute();
-      const general = await tx
-        .selectFrom("general_policies")
-        .select("unknown_bots_can_access as access")
-        .where("customer_id", "=", customerId)
-        .executeTakeFirst();
-      const perDomain = await tx
-        .selectFrom("domain_policies")
-        .select(["domain", "unknown_bots_can_access as access"])
-        .where("customer_id", "=", customerId)
-        .orderBy("domain")
-        .execute();
-      const pairsOf = (list: "allow" | "deny"): BotPair[] =>
-        pairs.filter((pair) => pair.list === list).map(({ domain, bot }) => ({ domain, bot }));
-      return {
-        allow_access: pairsOf("allow"),
-        deny_access: pairsOf("deny"),
-        // Where nothing was said, unreviewed bots are blocked.
-        general_policy: { unknown_bots_can_access: general?.access === 1 },
-        per_domain_policy: perDomain.map(({ domain, access }) => ({
-          domain,
-          policy: { unknown_bots_can_access: access === 1 },
-        })),
-      };
-    },
-
-    /** Domains are hosts of the customer; `allow` and `deny` share no pair. */
-    async change(customerId: number, change: PolicyChange): Promise<PolicyChanged> {
-      if (change.allow !== undefined) await replacePairs(work, customerId, "allow", change.allow);
-      if (change.deny !== undefined) await replacePairs(work, customerId, "deny", change.deny);
-      if (change.general !== undefined) {
-        const { access } = change.general;
-        const value = { unknown_bots_can_access: access === null ? null : Number(access) };
-        await tx
-          .insertInto("general_policies")
-          .values({ customer_id: customerId, ...value })
-          .onConflict((conflict) => conflict.column("customer_id").doUpdateSet(value))
-          .execute();
-      }
-      if (change.perDomain !== undefined)
-        await replaceDomainPolicies(work, customerId, change.perDomain);
-      const bytes = await policyBytes(tx, customerId);
-      if (bytes > effectiveBytesMax)
-        return { outcome: "too-large", bytes, bytesMax: effectiveBytesMax };
-      await announcePolicy(work, await sitesOfCustomer(work, customerId));
-      return { outcome: "changed" };
-    },
+    allow_access: pairsOf("allow"),
+    deny_access: pairsOf("deny"),
+    // Where nothing was said, unreviewed bots are blocked.
+    general_policy: { unknown_bots_can_access: general === 1 },
+    per_domain_policy: [...perDomain].map(([domain, access]) => ({
+      domain,
+      policy: { unknown_bots_can_access: access === 1 },
+    })),
   };
+}
+
+/** Domains are hosts of the customer; `allow` and `deny` share no pair. */
+export async function changePolicy(
+  work: Work,
+  customerId: number,
+  { allow, deny, general, perDomain }: PolicyChange,
+): Promise<PolicyChanged> {
+  if (allow !== undefined) await replacePairs(work, customerId, "allow", allow);
+  if (deny !== undefined) await replacePairs(work, customerId, "deny", deny);
+  if (general !== undefined) {
+    const { access } = general;
+    const value = { unknown_bots_can_access: access === null ? null : Number(access) };
+    await work.tx
+      .insertInto("general_policies")
+      .values({ customer_id: customerId, ...value })
+      .onConflict((conflict) => conflict.column("customer_id").doUpdateSet(value))
+      .execute();
+  }
+  if (perDomain !== undefined) await replaceDomainPolicies(work, customerId, perDomain);
+  const bytes = await policyBytes(work.tx, customerId);
+  if (bytes > effectiveBytesMax)
+    return { outcome: "too-large", bytes, bytesMax: effectiveBytesMax };
+  await announcePolicy(work, await sitesOfCustomer(work, customerId));
+  return { outcome: "changed" };
 }
 
 async function replacePairs(
@@ -96,8 +77,7 @@ async function replacePairs(
 ): Promise<void> {
   await tx
     .deleteFrom("policy_pairs")
-    .where("customer_id", "=", customerId)
-    .where("list", "=", list)
+    .where((pair) => pair.and({ customer_id: customerId, list }))
     .execute();
   for await (const part of pacedParts(pairs)) {
     await tx
@@ -116,8 +96,7 @@ async function replacePairs(
         where
           .selectFrom("policy_pairs as sent")
           .select("sent.list")
-          .where("sent.customer_id", "=", customerId)
-          .where("sent.list", "=", list)
+          .where((sent) => sent.and({ "sent.customer_id": customerId, "sent.list": list }))
           .whereRef("sent.domain", "=", "policy_pairs.domain")
           .whereRef("sent.bot", "=", "policy_pairs.bot"),
       ),

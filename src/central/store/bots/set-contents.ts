@@ -12,7 +12,7 @@ import {
 } from "../../../core/addresses/set-digest.ts";
 import type { BlobFiles } from "../content/blobs.ts";
 import type { Store, Tx } from "../engine/database.ts";
-import { botSetPages, type BotSetRow } from "../journal/site-state.ts";
+import { botSetPages, type ToldSet } from "../journal/site-state.ts";
 
 export type SetContentsDeps = {
   /** The connection that writes. */
@@ -31,21 +31,15 @@ export class SetContents {
     this.#deps = deps;
   }
 
-  /**
-   * Returns the blob of the set as the transaction sees it. Throws if the elements are not those that the
-   * set's row promises.
-   */
-  async blobOf(tx: Tx, set: BotSetRow): Promise<Sha256> {
+  /** Returns the blob of the set as the transaction sees it. Throws if the elements are not those that the set's row promises. */
+  async blobOf(tx: Tx, set: ToldSet): Promise<Sha256> {
     const { store, blobs, now } = this.#deps;
     const known = await store
       .selectFrom("bot_set_contents")
       .select("blob")
       .where("digest", "=", set.digest)
       .executeTakeFirst();
-    if (known !== undefined) {
-      const blob = known.blob as Sha256; // Written just below.
-      if ((await blobs.sizeOf(blob)) !== undefined) return blob;
-    }
+    if (known !== undefined && (await blobs.sizeOf(known.blob)) !== undefined) return known.blob;
     const blob = await blobs.write(linesOf(tx, set));
     const made = { blob, when_created: now().toISOString() };
     await store
@@ -65,11 +59,11 @@ export class SetContents {
       .where("when_created", "<", before)
       .returning("blob")
       .execute();
-    for (const { blob } of old) await blobs.remove(blob as Sha256);
+    for (const { blob } of old) await blobs.remove(blob);
   }
 }
 
-async function* linesOf(tx: Tx, set: BotSetRow): AsyncGenerator<Uint8Array> {
+async function* linesOf(tx: Tx, set: ToldSet): AsyncGenerator<Uint8Array> {
   let [count, digest] = [0, emptySetDigest];
   for await (const page of botSetPages(tx, set.id)) {
     count += page.length;

@@ -4,12 +4,10 @@ import { sql } from "kysely";
 import { otherBots } from "../../../wire/channel.ts";
 import { unreviewedSince } from "./unreviewed-counting.ts";
 import type { PageRange, Work } from "../engine/work.ts";
+import type { TableRow } from "../engine/schema.ts";
+import { storedAccess, subDomainNames } from "../journal/site-state.ts";
 
-type Bot = {
-  readonly name: string;
-  readonly description: string | null;
-  readonly requests: number;
-};
+type Bot = Pick<TableRow<"unreviewed_bots">, "name" | "description" | "requests">;
 
 export type UnreviewedRecord = {
   readonly id: number;
@@ -25,60 +23,36 @@ export type UnreviewedRecord = {
 /** The most bots shown of a domain; the others are summed in `other`. */
 const botsShownMax = 1_000;
 
-export function unreviewedBots(work: Work) {
-  const { tx } = work;
-  return {
-    async list(customerId: number, range: PageRange): Promise<readonly UnreviewedRecord[]> {
-      const domains = await tx
-        .selectFrom("domains")
-        .select(["id", "name"])
-        .where("customer_id", "=", customerId)
-        .where("id", ">", range.after)
-        .orderBy("id")
-        .limit(range.limit)
-        .execute();
-      const policies = await accessOf(work, customerId);
-      const listed: UnreviewedRecord[] = [];
-      for (const { id, name } of domains)
-        listed.push({ id, name, ...(await policies(id, name)), bots: await botsOf(work, id) });
-      return listed;
-    },
-  };
-}
-
-type Access = Pick<UnreviewedRecord, "access" | "subDomains">;
-
-async function accessOf(
-  { tx }: Work,
+export async function listUnreviewed(
+  work: Work,
   customerId: number,
-): Promise<(domainId: number, name: string) => Promise<Access>> {
-  const general = await tx
-    .selectFrom("general_policies")
-    .select("unknown_bots_can_access as access")
+  range: PageRange,
+): Promise<readonly UnreviewedRecord[]> {
+  const domains = await work.tx
+    .selectFrom("domains")
+    .select(["id", "name"])
     .where("customer_id", "=", customerId)
-    .executeTakeFirst();
-  const stored = await tx
-    .selectFrom("domain_policies")
-    .select(["domain", "unknown_bots_can_access as access"])
-    .where("customer_id", "=", customerId)
+    .where("id", ">", range.after)
+    .orderBy("id")
+    .limit(range.limit)
     .execute();
-  const own = new Map(stored.map(({ domain, access }) => [domain, access === 1]));
-  return async (domainId, name) => {
-    const subs = await tx
-      .selectFrom("sub_domains")
-      .select("name")
-      .where("domain_id", "=", domainId)
-      .orderBy("name")
-      .execute();
-    const said = general?.access ?? null;
-    return {
-      access: { own: own.get(name) ?? null, general: said === null ? null : said === 1 },
+  const { general, perDomain } = await storedAccess(work.tx, customerId);
+  const own = new Map([...perDomain].map(([domain, access]) => [domain, access === 1]));
+  const listed: UnreviewedRecord[] = [];
+  for (const { id, name } of domains) {
+    const subs = (await subDomainNames(work.tx, id)).toSorted();
+    listed.push({
+      id,
+      name,
+      access: { own: own.get(name) ?? null, general: general === null ? null : general === 1 },
       subDomains: subs.flatMap((sub) => {
-        const access = own.get(sub.name);
-        return access === undefined ? [] : [{ name: sub.name, own: access }];
+        const access = own.get(sub);
+        return access === undefined ? [] : [{ name: sub, own: access }];
       }),
-    };
-  };
+      bots: await botsOf(work, id),
+    });
+  }
+  return listed;
 }
 
 async function botsOf({ tx, at }: Work, domainId: number): Promise<readonly Bot[]> {

@@ -4,15 +4,11 @@
 import { otherBots, type Report } from "../../../wire/channel.ts";
 import type { Queries, Store } from "../engine/database.ts";
 import { parts } from "../engine/parts.ts";
+import type { TableRow } from "../engine/schema.ts";
+import { deletedRows } from "../engine/counts.ts";
+import { linkedDomains } from "../journal/site-state.ts";
 
 type Reported = Report["domains"][number]["unreviewed_bots"][number];
-type Row = {
-  domain_id: number;
-  day: string;
-  name: string;
-  description: string | null;
-  requests: number;
-};
 
 /** The days that customers see. */
 export const unreviewedDays = 30;
@@ -41,14 +37,8 @@ export async function addUnreviewed(
     ),
   );
   if (reported.size === 0) return;
-  const linked = await db
-    .selectFrom("domain_links")
-    .innerJoin("domains", "domains.id", "domain_links.domain_id")
-    .select(["domains.id", "domains.name"])
-    .where("deployment_site_id", "=", deploymentSiteId)
-    .execute();
   const day = at.slice(0, 10);
-  for (const { id, name } of linked) {
+  for (const { id, name } of await linkedDomains(db, deploymentSiteId)) {
     const bots = reported.get(name);
     if (bots !== undefined) await addToDay(db, id, day, bots);
   }
@@ -63,18 +53,17 @@ async function isNewBatch(
 ): Promise<boolean> {
   if (counted === undefined) return false;
   const { boot_id, seq } = counted;
+  const start = { deployment_site_id: deploymentSiteId, instance_id, boot_id };
   const last = await db
     .selectFrom("counted_batches")
     .select("seq")
-    .where("deployment_site_id", "=", deploymentSiteId)
-    .where("instance_id", "=", instance_id)
-    .where("boot_id", "=", boot_id)
+    .where((batch) => batch.and(start))
     .executeTakeFirst();
   if (last !== undefined && last.seq >= seq) return false;
   const values = { seq, when_stored: at };
   await db
     .insertInto("counted_batches")
-    .values({ deployment_site_id: deploymentSiteId, instance_id, boot_id, ...values })
+    .values({ ...start, ...values })
     .onConflict((conflict) =>
       conflict.columns(["deployment_site_id", "instance_id", "boot_id"]).doUpdateSet(values),
     )
@@ -91,12 +80,10 @@ async function addToDay(
   const known = await db
     .selectFrom("unreviewed_bots")
     .select("name")
-    .where("domain_id", "=", domain_id)
-    .where("day", "=", day)
-    .where("description", "is", null)
+    .where((row) => row.and({ domain_id, day, description: null }))
     .execute();
   const own = new Set(known.map(({ name }) => name));
-  const rows = new Map<string, Row>();
+  const rows = new Map<string, TableRow<"unreviewed_bots">>();
   for (const bot of bots) {
     const isTooMany = bot.description === null && !own.has(bot.name) && own.size >= ownNamesMax;
     if (bot.description === null && !isTooMany) own.add(bot.name);
@@ -125,13 +112,8 @@ export function unreviewedSince(now: Date): string {
 
 /** How many rows were removed. */
 export async function dropUnreviewed(store: Store, now: Date): Promise<number> {
-  const days = await store
-    .deleteFrom("unreviewed_bots")
-    .where("day", "<", unreviewedSince(now))
-    .executeTakeFirst();
-  const batches = await store
-    .deleteFrom("counted_batches")
-    .where("when_stored", "<", new Date(now.getTime() - batchDays * dayMs).toISOString())
-    .executeTakeFirst();
-  return Number(days.numDeletedRows) + Number(batches.numDeletedRows);
+  const batchesFrom = new Date(now.getTime() - batchDays * dayMs).toISOString();
+  const days = store.deleteFrom("unreviewed_bots").where("day", "<", unreviewedSince(now));
+  const batches = store.deleteFrom("counted_batches").where("when_stored", "<", batchesFrom);
+  return (await deletedRows(days)) + (await deletedRows(batches));
 }

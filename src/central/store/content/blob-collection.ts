@@ -77,7 +77,7 @@ async function namedDigests(
     .executeTakeFirstOrThrow();
   const named = new DigestFilter(count, Buffer.from(randomBytes(4)).readUInt32LE());
   const sets = await store.selectFrom("bot_set_contents").select("blob").execute();
-  for (const { blob } of sets) named.add(blob as Sha256); // Written by set-contents.ts.
+  for (const { blob } of sets) named.add(blob);
   for (const manifest of await manifests(store)) {
     if (stop.aborted) break;
     named.add(manifest);
@@ -89,8 +89,7 @@ async function namedDigests(
 
 async function manifests(store: Store): Promise<ReadonlySet<Sha256>> {
   const rows = await store.selectFrom("viewsets").select(["files_blob", "manifest_blob"]).execute();
-  const texts = rows.flatMap((row) => [row.files_blob, row.manifest_blob]);
-  return new Set(texts.flatMap((text) => parseSha256(text ?? "") ?? []));
+  return new Set(rows.flatMap((row) => [row.files_blob ?? [], row.manifest_blob ?? []].flat()));
 }
 
 async function addNamed(

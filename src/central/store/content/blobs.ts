@@ -14,7 +14,7 @@ import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ensureDirectory, renameDurable } from "../../../base/durable-file.ts";
 import { Mutex } from "../../../base/mutex.ts";
-import type { Sha256 } from "../../../core/ids.ts";
+import { type Sha256, sha256Of } from "../../../core/ids.ts";
 import { writeVerified, type WriteFailed } from "./blob-write.ts";
 import type { Store } from "../engine/database.ts";
 import { parts } from "../engine/parts.ts";
@@ -63,7 +63,7 @@ export class BlobFiles {
 
   /** Durable when it resolves; a blob that is there already costs one read. */
   async put(bytes: Uint8Array): Promise<Sha256> {
-    const sha256 = digestOf(bytes);
+    const sha256 = sha256Of(bytes);
     await this.#renew([sha256]);
     if ((await this.sizeOf(sha256)) === undefined)
       await this.receive(
@@ -112,8 +112,7 @@ export class BlobFiles {
         .select(["sha256", "size"])
         .where("sha256", "in", part)
         .execute();
-      // The one form of a digest in hex.
-      for (const { sha256, size } of rows) sizes.set(sha256 as Sha256, size);
+      for (const { sha256, size } of rows) sizes.set(sha256, size);
     }
     return sizes;
   }
@@ -183,8 +182,7 @@ export class BlobFiles {
     return this.#excluding<readonly BlobRow[]>(sha256s, [], async (free) => {
       let query = this.#store.deleteFrom("blobs").where("sha256", "in", free);
       if (since !== undefined) query = query.where("when_created", "<", since.toISOString());
-      const rows = await query.returning(["sha256", "size"]).execute();
-      const gone = rows.map((row) => ({ ...row, sha256: row.sha256 as Sha256 })); // As written.
+      const gone = await query.returning(["sha256", "size"]).execute();
       for (const { sha256 } of gone) await rm(this.#path(sha256), { force: true });
       return gone;
     });
@@ -199,9 +197,8 @@ export class BlobFiles {
         .where("sha256", "in", free)
         .execute();
       let removed = 0;
-      for (const sha256 of new Set<string>(free).difference(
-        new Set(known.map((row) => row.sha256)),
-      )) {
+      const strays = new Set(free).difference(new Set(known.map((row) => row.sha256)));
+      for (const sha256 of strays) {
         const stats = await stat(this.#path(sha256)).catch(() => undefined);
         if (stats === undefined || stats.mtimeMs >= before.getTime()) continue;
         await rm(this.#path(sha256), { force: true });
@@ -286,9 +283,4 @@ export class BlobFiles {
   #path(sha256: string): string {
     return join(this.#directory, sha256.slice(0, 2), sha256);
   }
-}
-
-function digestOf(bytes: Uint8Array): Sha256 {
-  // The one form of a digest in hex.
-  return createHash("sha256").update(bytes).digest("hex") as Sha256;
 }

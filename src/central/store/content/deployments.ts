@@ -31,57 +31,60 @@ export type DeploymentFacts = {
 
 export type Reporting = Pick<DeploymentFacts, "id" | "instances">;
 
-export function deployments(work: Work) {
+export async function listDeployments(
+  work: Work,
+  customerId: number,
+): Promise<readonly DeploymentFacts[]> {
   const { tx } = work;
   const nowMs = Date.parse(work.at);
-  return {
-    async list(customerId: number): Promise<readonly DeploymentFacts[]> {
-      const sites = await tx
-        .selectFrom("deployment_sites")
-        .select(["id", "name16"])
-        .where("customer_id", "=", customerId)
-        .where("when_deleted", "is", null)
-        .orderBy("id")
-        .execute();
-      const links = await tx
-        .selectFrom("domain_links")
-        .innerJoin("domains", "domains.id", "domain_links.domain_id")
-        .select(["deployment_site_id", "domains.name"])
-        .where("domains.customer_id", "=", customerId)
-        .orderBy("domains.name")
-        .execute();
-      const tags = await tagsOf(tx, customerId);
-      const linksOf = Map.groupBy(links, (link) => link.deployment_site_id);
-      const instances = await instancesOf(
-        tx,
-        sites.map(({ id }) => id),
-        nowMs,
-      );
-      return sites.map(({ id, name16 }) => ({
-        id,
-        name16,
-        tags: tags.get(id) ?? [],
-        domains: (linksOf.get(id) ?? []).map(({ name }) => name),
-        instances: instances.get(id) ?? [],
-      }));
-    },
 
-    /** One for each deployment of the domain, in order of id. */
-    async reporting(domainId: number): Promise<readonly Reporting[]> {
-      const links = await tx
-        .selectFrom("domain_links")
-        .select("deployment_site_id as id")
-        .where("domain_id", "=", domainId)
-        .orderBy("deployment_site_id")
-        .execute();
-      const instances = await instancesOf(
-        tx,
-        links.map(({ id }) => id),
-        nowMs,
-      );
-      return links.map(({ id }) => ({ id, instances: instances.get(id) ?? [] }));
-    },
-  };
+  const sites = await tx
+    .selectFrom("deployment_sites")
+    .select(["id", "name16"])
+    .where("customer_id", "=", customerId)
+    .where("when_deleted", "is", null)
+    .orderBy("id")
+    .execute();
+  const links = await tx
+    .selectFrom("domain_links")
+    .innerJoin("domains", "domains.id", "domain_links.domain_id")
+    .select(["deployment_site_id", "domains.name"])
+    .where("domains.customer_id", "=", customerId)
+    .orderBy("domains.name")
+    .execute();
+  const tags = await tagsOf(tx, customerId);
+  const linksOf = Map.groupBy(links, (link) => link.deployment_site_id);
+  const instances = await instancesOf(
+    tx,
+    sites.map(({ id }) => id),
+    nowMs,
+  );
+  return sites.map(({ id, name16 }) => ({
+    id,
+    name16,
+    tags: tags.get(id) ?? [],
+    domains: (linksOf.get(id) ?? []).map(({ name }) => name),
+    instances: instances.get(id) ?? [],
+  }));
+}
+
+/** One for each deployment of the domain, in order of id. */
+export async function listReporting(work: Work, domainId: number): Promise<readonly Reporting[]> {
+  const { tx } = work;
+  const nowMs = Date.parse(work.at);
+
+  const links = await tx
+    .selectFrom("domain_links")
+    .select("deployment_site_id as id")
+    .where("domain_id", "=", domainId)
+    .orderBy("deployment_site_id")
+    .execute();
+  const instances = await instancesOf(
+    tx,
+    links.map(({ id }) => id),
+    nowMs,
+  );
+  return links.map(({ id }) => ({ id, instances: instances.get(id) ?? [] }));
 }
 
 async function instancesOf(

@@ -2,6 +2,7 @@
 
 import type { DevloveFile } from "../../../wire/customer/devlove-file.ts";
 import type { PageRange, Work } from "../engine/work.ts";
+import { versionNamed } from "./viewsets.ts";
 
 type Write = { readonly schema: string; readonly content: string };
 
@@ -10,69 +11,80 @@ export type DevloveCreated =
   /** The version has one of this schema already. */
   | { readonly outcome: "taken"; readonly id: number };
 
-export function devloveFiles(work: Work) {
-  const { tx } = work;
-  const list = async (viewsetId: number, range: PageRange): Promise<readonly DevloveFile[]> =>
-    tx
-      .selectFrom("devlove_files")
-      .select(["id", "schema_id as schema", "content"])
-      .where("viewset_id", "=", viewsetId)
-      .where("id", ">", range.after)
-      .orderBy("id")
-      .limit(range.limit)
-      .execute();
-  const holderOf = async (viewsetId: number, schema: string): Promise<number | undefined> => {
-    const row = await tx
-      .selectFrom("devlove_files")
-      .select("id")
-      .where("viewset_id", "=", viewsetId)
-      .where("schema_id", "=", schema)
-      .executeTakeFirst();
-    return row?.id;
-  };
-  return {
-    list,
+export async function listDevloveFiles(
+  { tx }: Work,
+  viewsetId: number,
+  range: PageRange,
+): Promise<readonly DevloveFile[]> {
+  return tx
+    .selectFrom("devlove_files")
+    .select(["id", "schema_id as schema", "content"])
+    .where("viewset_id", "=", viewsetId)
+    .where("id", ">", range.after)
+    .orderBy("id")
+    .limit(range.limit)
+    .execute();
+}
 
-    async find(viewsetId: number, id: number): Promise<DevloveFile | undefined> {
-      const [file] = await list(viewsetId, { after: id - 1, limit: 1 });
-      return file?.id === id ? file : undefined;
-    },
+export async function findDevloveFile(
+  work: Work,
+  viewsetId: number,
+  id: number,
+): Promise<DevloveFile | undefined> {
+  const [file] = await listDevloveFiles(work, viewsetId, { after: id - 1, limit: 1 });
+  return file?.id === id ? file : undefined;
+}
 
-    /** A new version takes the views of the domain's active one. */
-    async create(domainId: number, viewsetName: string, write: Write): Promise<DevloveCreated> {
-      const found = await tx
-        .selectFrom("viewsets")
-        .select("id")
-        .where("domain_id", "=", domainId)
-        .where("name", "=", viewsetName)
-        .executeTakeFirst();
-      const viewsetId = found?.id ?? (await createVersion(work, domainId, viewsetName));
-      const holder = await holderOf(viewsetId, write.schema);
-      if (holder !== undefined) return { outcome: "taken", id: holder };
-      const { id } = await tx
-        .insertInto("devlove_files")
-        .values({ viewset_id: viewsetId, schema_id: write.schema, content: write.content })
-        .returning("id")
-        .executeTakeFirstOrThrow();
-      return { outcome: "created", file: { id, ...write } };
-    },
+/** Returns the id of the version's file with this schema. */
+async function holderOf(
+  { tx }: Work,
+  viewsetId: number,
+  schema: string,
+): Promise<number | undefined> {
+  const row = await tx
+    .selectFrom("devlove_files")
+    .select("id")
+    .where("viewset_id", "=", viewsetId)
+    .where("schema_id", "=", schema)
+    .executeTakeFirst();
+  return row?.id;
+}
 
-    /** `taken`: another file of the version has this schema. */
-    async replace(
-      viewsetId: number,
-      id: number,
-      { schema, content }: Write,
-    ): Promise<"replaced" | "taken"> {
-      const holder = await holderOf(viewsetId, schema);
-      if (holder !== undefined && holder !== id) return "taken";
-      await tx
-        .updateTable("devlove_files")
-        .set({ schema_id: schema, content })
-        .where("id", "=", id)
-        .execute();
-      return "replaced";
-    },
-  };
+/** Creates a file. A new version takes the views of the domain's active one. */
+export async function createDevloveFile(
+  work: Work,
+  domainId: number,
+  viewsetName: string,
+  write: Write,
+): Promise<DevloveCreated> {
+  const viewsetId =
+    (await versionNamed(work, domainId, viewsetName)) ??
+    (await createVersion(work, domainId, viewsetName));
+  const holder = await holderOf(work, viewsetId, write.schema);
+  if (holder !== undefined) return { outcome: "taken", id: holder };
+  const { id } = await work.tx
+    .insertInto("devlove_files")
+    .values({ viewset_id: viewsetId, schema_id: write.schema, content: write.content })
+    .returning("id")
+    .executeTakeFirstOrThrow();
+  return { outcome: "created", file: { id, ...write } };
+}
+
+/** Replaces a file. `taken`: another file of the version has this schema. */
+export async function replaceDevloveFile(
+  work: Work,
+  viewsetId: number,
+  id: number,
+  { schema, content }: Write,
+): Promise<"replaced" | "taken"> {
+  const holder = await holderOf(work, viewsetId, schema);
+  if (holder !== undefined && holder !== id) return "taken";
+  await work.tx
+    .updateTable("devlove_files")
+    .set({ schema_id: schema, content })
+    .where("id", "=", id)
+    .execute();
+  return "replaced";
 }
 
 async function createVersion({ tx, at }: Work, domainId: number, name: string): Promise<number> {

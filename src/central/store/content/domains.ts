@@ -7,8 +7,6 @@ import {
   applyTagRules,
   linkById,
   sitesOfDomain,
-  unlinkById,
-  type Unlinked,
 } from "../journal/links.ts";
 import type { PageRange, Work } from "../engine/work.ts";
 
@@ -26,56 +24,31 @@ export type HostRow = {
   readonly host: string;
 };
 
-export function domains(work: Work) {
-  const { tx } = work;
-  return {
-    list: (customerId: number, range: PageRange) => listDomains(work, customerId, range),
-    host: (customerId: number, name: string) => findHost(work, customerId, name),
-    create: (owner: Owner, given: NewDomain) => createDomain(work, owner, given),
-    putSubDomain: (customerId: number, domain: DomainRow, sub: SubDomainChange) =>
-      putSubDomain(work, customerId, domain, sub),
+export async function findDomain(
+  { tx }: Work,
+  customerId: number,
+  name: string,
+): Promise<DomainRow | undefined> {
+  return tx
+    .selectFrom("domains")
+    .select([
+      "id",
+      "name",
+      "created_by_user_id as createdByUserId",
+      "active_viewset_id as activeViewsetId",
+    ])
+    .where("customer_id", "=", customerId)
+    .where("name", "=", name)
+    .executeTakeFirst();
+}
 
-    async find(customerId: number, name: string): Promise<DomainRow | undefined> {
-      return tx
-        .selectFrom("domains")
-        .select([
-          "id",
-          "name",
-          "created_by_user_id as createdByUserId",
-          "active_viewset_id as activeViewsetId",
-        ])
-        .where("customer_id", "=", customerId)
-        .where("name", "=", name)
-        .executeTakeFirst();
-    },
-
-    async record(customerId: number, id: number): Promise<Domain | undefined> {
-      const [domain] = await listDomains(work, customerId, { after: id - 1, limit: 1 });
-      return domain?.id === id ? domain : undefined;
-    },
-
-    async subDomains(domainId: number): Promise<readonly string[]> {
-      const rows = await tx
-        .selectFrom("sub_domains")
-        .select("name")
-        .where("domain_id", "=", domainId)
-        .orderBy("id")
-        .execute();
-      return rows.map(({ name }) => name);
-    },
-
-    async linkById(domainId: number, deploymentSiteId: number): Promise<void> {
-      await linkById(work, { domainId, deploymentSiteId });
-    },
-
-    async unlinkById(domainId: number, deploymentSiteId: number): Promise<Unlinked> {
-      return unlinkById(work, { domainId, deploymentSiteId });
-    },
-
-    async remove(id: number): Promise<void> {
-      await removeDomain(work, id);
-    },
-  };
+export async function domainRecord(
+  work: Work,
+  customerId: number,
+  id: number,
+): Promise<Domain | undefined> {
+  const [domain] = await listDomains(work, customerId, { after: id - 1, limit: 1 });
+  return domain?.id === id ? domain : undefined;
 }
 
 type Owner = { readonly customerId: number; readonly userId: number };
@@ -88,7 +61,7 @@ export type NewDomain = {
 /** `share` undefined: as it is, false for a new one. */
 export type SubDomainChange = { readonly name: string; readonly share: boolean | undefined };
 
-async function listDomains(
+export async function listDomains(
   { tx }: Work,
   customerId: number,
   range: PageRange,
@@ -128,7 +101,7 @@ async function listDomains(
   }));
 }
 
-async function findHost(
+export async function findHost(
   { tx }: Work,
   customerId: number,
   name: string,
@@ -150,7 +123,7 @@ async function findHost(
   return sub === undefined ? undefined : { domainId: sub.id, main: sub.name, host: name };
 }
 
-async function createDomain(
+export async function addDomain(
   work: Work,
   owner: Owner,
   { name, tags, deploymentSiteId }: NewDomain,
@@ -174,7 +147,7 @@ async function createDomain(
 }
 
 /** Adds it, or changes the one of that name. `taken`: the name belongs to another domain of the customer. */
-async function putSubDomain(
+export async function writeSubDomain(
   work: Work,
   customerId: number,
   domain: DomainRow,

@@ -16,26 +16,21 @@ export type ActivationBasis = {
   readonly filesBlob: string | null;
 };
 
-export function viewsets(work: Work) {
-  return {
-    list: (domainId: number, range: PageRange) => listVersions(work, domainId, range),
-    basis: (domainId: number, viewsetId: number) => readBasis(work.tx, domainId, viewsetId),
-    activate: (domainId: number, basis: ActivationBasis, manifest: Sha256) =>
-      activate(work, domainId, basis, manifest),
-
-    async findByName(domainId: number, name: string): Promise<number | undefined> {
-      const row = await work.tx
-        .selectFrom("viewsets")
-        .select("id")
-        .where("domain_id", "=", domainId)
-        .where("name", "=", name)
-        .executeTakeFirst();
-      return row?.id;
-    },
-  };
+export async function versionNamed(
+  work: Work,
+  domainId: number,
+  name: string,
+): Promise<number | undefined> {
+  const row = await work.tx
+    .selectFrom("viewsets")
+    .select("id")
+    .where("domain_id", "=", domainId)
+    .where("name", "=", name)
+    .executeTakeFirst();
+  return row?.id;
 }
 
-async function listVersions(
+export async function listVersions(
   work: Work,
   domainId: number,
   range: PageRange,
@@ -67,7 +62,7 @@ async function listVersions(
 }
 
 /** `manifest` was composed of `basis`, which must still be what is stored. */
-async function activate(
+export async function activateVersion(
   work: Work,
   domainId: number,
   basis: ActivationBasis,
@@ -104,7 +99,7 @@ async function activate(
   return "activated";
 }
 
-async function readBasis(
+export async function readBasis(
   tx: Tx,
   domainId: number,
   viewsetId: number,

@@ -18,37 +18,41 @@ export type StoredAnswer =
 /** Keys are remembered this long. */
 export const idempotencyLifetimeMs = 86_400_000;
 
-export function idempotency(work: Work) {
-  const { tx, at, sealer } = work;
-  const context = ({ scope, key }: IdempotentCall): string => `idempotency/${scope}/${key}`;
-  return {
-    async find(call: IdempotentCall): Promise<StoredAnswer | undefined> {
-      const row = await tx
-        .selectFrom("idempotency")
-        .select(["request_digest", "status", "answer_sealed", "when_created"])
-        .where("scope", "=", call.scope)
-        .where("key", "=", call.key)
-        .executeTakeFirst();
-      if (row === undefined) return undefined;
-      if (Date.parse(at) - Date.parse(row.when_created) > idempotencyLifetimeMs) return undefined;
-      if (row.request_digest !== call.requestDigest) return { outcome: "other-request" };
-      const body: unknown = JSON.parse(sealer.open(row.answer_sealed, context(call)));
-      return { outcome: "answered", status: row.status, body };
-    },
+const contextOf = ({ scope, key }: IdempotentCall): string => `idempotency/${scope}/${key}`;
 
-    /** Replaces an answer that is past its lifetime. */
-    async store(call: IdempotentCall, status: number, body: unknown): Promise<void> {
-      const answer = {
-        request_digest: call.requestDigest,
-        status,
-        answer_sealed: sealer.seal(JSON.stringify(body ?? null), context(call)),
-        when_created: at,
-      };
-      await tx
-        .insertInto("idempotency")
-        .values({ scope: call.scope, key: call.key, ...answer })
-        .onConflict((conflict) => conflict.columns(["scope", "key"]).doUpdateSet(answer))
-        .execute();
-    },
+export async function findAnswer(
+  { tx, at, sealer }: Work,
+  call: IdempotentCall,
+): Promise<StoredAnswer | undefined> {
+  const row = await tx
+    .selectFrom("idempotency")
+    .select(["request_digest", "status", "answer_sealed", "when_created"])
+    .where("scope", "=", call.scope)
+    .where("key", "=", call.key)
+    .executeTakeFirst();
+  if (row === undefined) return undefined;
+  if (Date.parse(at) - Date.parse(row.when_created) > idempotencyLifetimeMs) return undefined;
+  if (row.request_digest !== call.requestDigest) return { outcome: "other-request" };
+  const body: unknown = JSON.parse(sealer.open(row.answer_sealed, contextOf(call)));
+  return { outcome: "answered", status: row.status, body };
+}
+
+/** Stores an answer in place of one that is past its lifetime. */
+export async function storeAnswer(
+  { tx, at, sealer }: Work,
+  call: IdempotentCall,
+  status: number,
+  body: unknown,
+): Promise<void> {
+  const answer = {
+    request_digest: call.requestDigest,
+    status,
+    answer_sealed: sealer.seal(JSON.stringify(body ?? null), contextOf(call)),
+    when_created: at,
   };
+  await tx
+    .insertInto("idempotency")
+    .values({ scope: call.scope, key: call.key, ...answer })
+    .onConflict((conflict) => conflict.columns(["scope", "key"]).doUpdateSet(answer))
+    .execute();
 }

@@ -2,9 +2,13 @@
 //
 // `Generated` columns are filled by the database. Secrets at rest are sealed by `base/seal.ts`.
 
-import type { Generated } from "kysely";
+import type { Generated, Selectable } from "kysely";
+import type { Sha256 } from "../../../core/ids.ts";
 
 type Id = Generated<number>;
+
+/** A row as it is read. */
+export type TableRow<Name extends keyof StoreTables> = Readonly<Selectable<StoreTables[Name]>>;
 
 export type StoreTables = {
   /** One row: epoch of this store. */
@@ -54,7 +58,7 @@ export type StoreTables = {
     /** Deleted sites stay as a name so that their agents learn `site_deleted`. */
     when_deleted: string | null;
     journal_head: number;
-    journal_chain: string;
+    journal_chain: Sha256;
   };
   /** `position`: tags are shown in the order in which they were given. */
   deployment_site_tags: { deployment_site_id: number; tag: string; position: number };
@@ -83,9 +87,9 @@ export type StoreTables = {
     name: string;
     comment: string;
     /** A manifest blob whose `files` are the views of this version (its devlove is not looked at); null: no views (the host's own directory). */
-    files_blob: string | null;
+    files_blob: Sha256 | null;
     /** The manifest blob that its last activation named, composed of `files_blob` and the devlove of then; null: never activated. */
-    manifest_blob: string | null;
+    manifest_blob: Sha256 | null;
     when_created: string;
     when_obsoleted: string | null;
   };
@@ -103,7 +107,7 @@ export type StoreTables = {
    * Content-addressed files below `blobs/`; a row says that the file is whole. `when_created`: when it was stored, or, to the hour, when it was last asked
    * for by somebody who may be about to name it.
    */
-  blobs: { sha256: string; size: number; when_created: string };
+  blobs: { sha256: Sha256; size: number; when_created: string };
   imports: {
     id: string;
     domain_id: number;
@@ -125,7 +129,7 @@ export type StoreTables = {
     kind: "bad" | "vip";
     version: number;
     count: number;
-    digest: string;
+    digest: Sha256;
     /** The version that the journals tell of. Where it is behind `version`, `bot_changes` has the rest. */
     journaled_version: Generated<number>;
     /** Elements that changed since then. More than an entry may hold: they are not kept, the entry names the set by its digest. */
@@ -146,14 +150,14 @@ export type StoreTables = {
   /** The changes, in order, that the journals are still to be told. */
   bot_changes: { id: Id; bot_set_id: number; is_added: number; bot: string; range: string };
   /** Whole sets that were made blobs, by the set's digest. */
-  bot_set_contents: { digest: string; blob: string; when_created: string };
+  bot_set_contents: { digest: Sha256; blob: Sha256; when_created: string };
   /** Count and digest as of a set, of this bot's elements. */
   bots: {
     id: Id;
     bot_set_id: number;
     name: string;
     count: Generated<number>;
-    digest: Generated<string>;
+    digest: Generated<Sha256>;
   };
   /** Their elements are to be swept, if not before `held_until`: gone, or not yet there. Filled by a trigger on `bots`. */
   dead_bots: { bot_id: number; held_until: string | null };
@@ -180,14 +184,14 @@ export type StoreTables = {
   };
   /** One row per deployment a clear concerns, with the place of its entry. */
   clear_deployments: { clear_id: string; deployment_site_id: number; seq: number };
-  journal_bodies: { digest: string; body: string };
+  journal_bodies: { digest: Sha256; body: string };
   journal: {
     deployment_site_id: number;
     seq: number;
     kind: string;
     at: string;
-    body_digest: string;
-    chain: string;
+    body_digest: Sha256;
+    chain: Sha256;
   };
   receipts: {
     deployment_site_id: number;
@@ -245,7 +249,7 @@ export type StoreTables = {
     keys_seq: number;
     certificates_seq: number | null;
     /** SHA-256 of its certificates as JSON where they are too many to stand in the journal. */
-    certificates_blob: string | null;
+    certificates_blob: Sha256 | null;
   };
   symmetric_keys: {
     id: Id;
@@ -265,7 +269,7 @@ export type StoreTables = {
     names: string;
     not_before: string;
     not_after: string;
-    fingerprint: string;
+    fingerprint: Sha256;
     /** PEM, the leaf first. */
     chain: string;
     /** PKCS#8 PEM, sealed at rest. */
@@ -296,7 +300,7 @@ export type StoreTables = {
     version_key: string;
     file: string;
     size: number;
-    sha256: string;
+    sha256: Sha256;
     /** Name of the file in the directory of packages. */
     stored_as: string;
     uploaded_by_user_id: number;

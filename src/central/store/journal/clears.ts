@@ -23,76 +23,78 @@ export type ClearFound = Omit<ClearState, "deployments"> & {
 
 export type ClearSite = { readonly id: number; readonly lastSeen: string | undefined };
 
-export function clears(work: Work) {
+export async function createClear(
+  work: Work,
+  { domainId, main, host, patterns }: NewClear,
+): Promise<string> {
   const { tx } = work;
+  const clearId = work.randomHex(8);
+  const only = host === main ? null : host;
+  await tx
+    .insertInto("clears")
+    .values({
+      id: clearId,
+      domain_id: domainId,
+      host: only,
+      patterns: JSON.stringify(patterns),
+      when_created: work.at,
+    })
+    .execute();
+  const entries = await append(work, await sitesOfDomain(work, domainId), "cache.clear", {
+    clear_id: clearId,
+    domain: main,
+    host: only,
+    patterns: [...patterns],
+  });
+  const rows = entries.map(({ deploymentSiteId, seq }) => ({
+    clear_id: clearId,
+    deployment_site_id: deploymentSiteId,
+    seq,
+  }));
+  for await (const part of pacedParts(rows))
+    await tx.insertInto("clear_deployments").values(part).execute();
+  return clearId;
+}
+
+/** Returns what is proved of a clear by now. */
+export async function findClear(
+  work: Work,
+  customerId: number,
+  clearId: string,
+): Promise<ClearFound | undefined> {
+  const { tx } = work;
+  const clear = await tx
+    .selectFrom("clears")
+    .innerJoin("domains", "domains.id", "clears.domain_id")
+    .select(["clears.host", "clears.patterns", "domains.name"])
+    .where("domains.customer_id", "=", customerId)
+    .where("clears.id", "=", clearId)
+    .executeTakeFirst();
+  if (clear === undefined) return undefined;
+  const rows = await tx
+    .selectFrom("clear_deployments")
+    .select(["deployment_site_id", "seq"])
+    .where("clear_id", "=", clearId)
+    .orderBy("deployment_site_id")
+    .execute();
+  const deployments: ClearDeploymentState[] = [];
+  for (const { deployment_site_id: siteId, seq } of rows) {
+    const proof = await readProof(tx, siteId, seq, Date.parse(work.at));
+    deployments.push(clearedAt(siteId, clear.name, proof));
+  }
+  const patterns: unknown = JSON.parse(clear.patterns);
   return {
-    async create({ domainId, main, host, patterns }: NewClear): Promise<string> {
-      const clearId = work.randomHex(8);
-      const only = host === main ? null : host;
-      await tx
-        .insertInto("clears")
-        .values({
-          id: clearId,
-          domain_id: domainId,
-          host: only,
-          patterns: JSON.stringify(patterns),
-          when_created: work.at,
-        })
-        .execute();
-      const entries = await append(work, await sitesOfDomain(work, domainId), "cache.clear", {
-        clear_id: clearId,
-        domain: main,
-        host: only,
-        patterns: [...patterns],
-      });
-      const rows = entries.map(({ deploymentSiteId, seq }) => ({
-        clear_id: clearId,
-        deployment_site_id: deploymentSiteId,
-        seq,
-      }));
-      for await (const part of pacedParts(rows))
-        await tx.insertInto("clear_deployments").values(part).execute();
-      return clearId;
-    },
-
-    sites: async (domainId: number) => clearSites(work, domainId),
-
-    /** Returns what is proved of a clear by now. */
-    async state(customerId: number, clearId: string): Promise<ClearFound | undefined> {
-      const clear = await tx
-        .selectFrom("clears")
-        .innerJoin("domains", "domains.id", "clears.domain_id")
-        .select(["clears.host", "clears.patterns", "domains.name"])
-        .where("domains.customer_id", "=", customerId)
-        .where("clears.id", "=", clearId)
-        .executeTakeFirst();
-      if (clear === undefined) return undefined;
-      const rows = await tx
-        .selectFrom("clear_deployments")
-        .select(["deployment_site_id", "seq"])
-        .where("clear_id", "=", clearId)
-        .orderBy("deployment_site_id")
-        .execute();
-      const deployments: ClearDeploymentState[] = [];
-      for (const { deployment_site_id: siteId, seq } of rows) {
-        const proof = await readProof(tx, siteId, seq, Date.parse(work.at));
-        deployments.push(clearedAt(siteId, clear.name, proof));
-      }
-      const patterns: unknown = JSON.parse(clear.patterns);
-      return {
-        clear_id: clearId,
-        domain: clear.host ?? clear.name,
-        patterns: Array.isArray(patterns) ? patterns.map(String) : [],
-        deployments,
-      };
-    },
+    clear_id: clearId,
+    domain: clear.host ?? clear.name,
+    patterns: Array.isArray(patterns) ? patterns.map(String) : [],
+    deployments,
   };
 }
 
 /**
  * Returns the sites whose journals a clear of the domain would go to, and when an agent was seen there last.
  */
-async function clearSites({ tx }: Work, domainId: number): Promise<readonly ClearSite[]> {
+export async function clearSites({ tx }: Work, domainId: number): Promise<readonly ClearSite[]> {
   const rows = await tx
     .selectFrom("domain_links")
     .leftJoin("instances", "instances.deployment_site_id", "domain_links.deployment_site_id")

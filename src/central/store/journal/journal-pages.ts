@@ -1,5 +1,6 @@
 // Pages of the journals, for many agents at a time: a change that thousands are told of is thousands of channels that read one entry each, with the same body.
 
+import type { Sha256 } from "../../../core/ids.ts";
 import { setImmediate } from "node:timers/promises";
 import { sql } from "kysely";
 import { Together } from "../../../base/together.ts";
@@ -82,8 +83,8 @@ type FewRow = {
   readonly seq: number;
   readonly kind: string;
   readonly at: string;
-  readonly chain: string;
-  readonly digest: string;
+  readonly chain: Sha256;
+  readonly digest: Sha256;
 };
 
 /** Numbers have no gaps: a few are those that follow. */
@@ -110,7 +111,7 @@ async function readRows(
 
 async function readBodies(
   store: Store,
-  digests: ReadonlySet<string>,
+  digests: ReadonlySet<Sha256>,
 ): Promise<ReadonlyMap<string, JournalEntry["body"]>> {
   const bodies = new Map<string, JournalEntry["body"]>();
   for await (const part of pacedParts([...digests], bodiesPerRead)) {

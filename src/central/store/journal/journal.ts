@@ -41,7 +41,7 @@ export async function appendJournal<K extends JournalKind>(
 async function appendPart(
   tx: Tx,
   deploymentSiteIds: readonly number[],
-  entry: { readonly kind: string; readonly at: string; readonly bodyDigest: string },
+  entry: { readonly kind: string; readonly at: string; readonly bodyDigest: Sha256 },
 ): Promise<readonly Appended[]> {
   const sites = await tx
     .selectFrom("deployment_sites")
@@ -102,11 +102,11 @@ type Body = JournalEntry["body"];
 export const parseBody = (body: string): Body => JSON.parse(body) as Body;
 
 export function journalEntry(
-  row: { readonly seq: number; readonly kind: string; readonly at: string; readonly chain: string },
+  row: { readonly seq: number; readonly kind: string; readonly at: string; readonly chain: Sha256 },
   body: Body,
 ): JournalEntry {
   const { seq, kind, at, chain } = row;
-  return { seq, kind, at, chain: chain as Sha256, body }; // A digest, by nextChain.
+  return { seq, kind, at, chain, body };
 }
 
 export async function journalHead(db: Queries, deploymentSiteId: number): Promise<JournalHead> {

@@ -12,9 +12,9 @@ import {
   domainsBody,
   isShrinkMeant,
   policyBody,
-  type BotSetRow,
 } from "./site-state.ts";
 import { tagsOf } from "../engine/tags.ts";
+import type { TableRow } from "../engine/schema.ts";
 
 type Link = { readonly domainId: number; readonly deploymentSiteId: number };
 
@@ -183,7 +183,11 @@ export async function announceViewset(
 /** Above so many elements an entry names the set by its digest only: its `from_version` fits no agent that has another, which then fetches the whole. */
 export const inlineElementsMax = 10_000; // Times about 60 bytes: 600 KB of a channel message of at most 8 MiB.
 
-async function announceSet(work: Work, set: BotSetRow, siteIds: readonly number[]): Promise<void> {
+async function announceSet(
+  work: Work,
+  set: TableRow<"bot_sets">,
+  siteIds: readonly number[],
+): Promise<void> {
   if (set.version === 0) return;
   const inline = set.count <= inlineElementsMax;
   const entries = await append(work, siteIds, "bots.changed", {

@@ -67,6 +67,15 @@ export function isAbsent({ instances }: Pick<Proof, "instances">): boolean {
   return instances.length === 0;
 }
 
+/** Shows a proof as the API does. */
+export function shownProof(proof: Pick<Proof, "instances" | "state" | "error">) {
+  const { error, state } = proof;
+  return {
+    state: isAbsent(proof) ? ("absent" as const) : state,
+    ...(error !== undefined && { error }),
+  };
+}
+
 type Sight = { readonly lastSeen: string };
 
 /** Pure. The instances that count: those seen lately; where none was, the one seen last. Newest sight first, as given. */

@@ -1,9 +1,10 @@
 // The desired state of a deployment site as journal bodies: what changes append, and what a snapshot is made of.
 
-import type { Sha256 } from "../../../core/ids.ts";
 import { effectivePolicies, type StoredPolicy } from "../bots/effective-policy.ts";
 import type { JournalBody, SiteStateField, SiteStates } from "../../../wire/journal.ts";
 import type { Queries } from "../engine/database.ts";
+import type { TableRow } from "../engine/schema.ts";
+import { elementPages } from "../bots/bot-elements.ts";
 import { certificatesBody, keysBody } from "../vault/site-vault.ts";
 
 type LinkedDomain = { readonly id: number; readonly name: string };
@@ -22,20 +23,28 @@ export async function linkedDomains(
     .execute();
 }
 
+/** Returns the sub-domains in the order in which they were added. */
+export async function subDomainNames(db: Queries, domainId: number): Promise<readonly string[]> {
+  const rows = await db
+    .selectFrom("sub_domains")
+    .select("name")
+    .where("domain_id", "=", domainId)
+    .orderBy("id")
+    .execute();
+  return rows.map(({ name }) => name);
+}
+
 export async function domainsBody(
   db: Queries,
   deploymentSiteId: number,
 ): Promise<JournalBody<"domains.changed">> {
   const domains = await linkedDomains(db, deploymentSiteId);
   if (domains.length === 0) return { domains: [] };
+  const ids = domains.map(({ id }) => id);
   const subDomains = await db
     .selectFrom("sub_domains")
     .select(["domain_id", "name", "share_views_and_views_dir_with_main_domain as share"])
-    .where(
-      "domain_id",
-      "in",
-      domains.map(({ id }) => id),
-    )
+    .where("domain_id", "in", ids)
     .orderBy("name")
     .execute();
   return {
@@ -82,7 +91,22 @@ export async function policyBytes(db: Queries, customerId: number): Promise<numb
   return Buffer.byteLength(JSON.stringify(effective));
 }
 
-async function storedPolicy(db: Queries, customerId: number): Promise<StoredPolicy> {
+/** Returns what was said, in order of domain, then bot. */
+export async function storedPolicy(db: Queries, customerId: number): Promise<StoredPolicy> {
+  const pairs = await db
+    .selectFrom("policy_pairs")
+    .select(["list", "domain", "bot"])
+    .where("customer_id", "=", customerId)
+    .orderBy(["list", "domain", "bot"])
+    .execute();
+  return { ...(await storedAccess(db, customerId)), pairs };
+}
+
+/** Returns what was said, but for single bots. */
+export async function storedAccess(
+  db: Queries,
+  customerId: number,
+): Promise<Omit<StoredPolicy, "pairs">> {
   const general = await db
     .selectFrom("general_policies")
     .select("unknown_bots_can_access as access")
@@ -92,16 +116,11 @@ async function storedPolicy(db: Queries, customerId: number): Promise<StoredPoli
     .selectFrom("domain_policies")
     .select(["domain", "unknown_bots_can_access as access"])
     .where("customer_id", "=", customerId)
-    .execute();
-  const pairs = await db
-    .selectFrom("policy_pairs")
-    .select(["list", "domain", "bot"])
-    .where("customer_id", "=", customerId)
+    .orderBy("domain")
     .execute();
   return {
     general: general?.access ?? null,
     perDomain: new Map(perDomain.map(({ domain, access }) => [domain, access])),
-    pairs,
   };
 }
 
@@ -113,16 +132,12 @@ export async function activeViewsetBody(
   const row = await db
     .selectFrom("domains")
     .innerJoin("viewsets", "viewsets.id", "domains.active_viewset_id")
-    .select(["domains.name as domain", "viewsets.id", "viewsets.name", "viewsets.manifest_blob"])
+    .select(["domains.name as domain", "viewsets.id as viewset_id"])
+    .select(["viewsets.name as viewset_name", "viewsets.manifest_blob as manifest"])
     .where("domains.id", "=", domainId)
     .executeTakeFirst();
-  if (row === undefined || row.manifest_blob === null) return undefined;
-  return {
-    domain: row.domain,
-    viewset_id: row.id,
-    viewset_name: row.name,
-    manifest: row.manifest_blob as Sha256, // Written as the digest that the blob store answered.
-  };
+  if (row === undefined || row.manifest === null) return undefined;
+  return { ...row, manifest: row.manifest };
 }
 
 /** The states that a snapshot is made of, beside versions and sets. */
@@ -145,38 +160,30 @@ export async function readStates(db: Queries, deploymentSiteId: number): Promise
   return Object.fromEntries(states) as SiteStates; // A row of the table for each field.
 }
 
-export type BotSetRow = {
-  readonly id: number;
-  readonly host: string;
-  readonly kind: "bad" | "vip";
-  readonly version: number;
-  readonly count: number;
-  readonly digest: Sha256;
-  readonly meant_from: number;
-};
+/** The facts that are told of a set. */
+export type ToldSet = Pick<
+  TableRow<"bot_sets">,
+  "id" | "host" | "kind" | "version" | "count" | "digest" | "meant_from"
+>;
 
 /** Whether the set came down to what it is from at least twice as much by what was asked for. */
-export function isShrinkMeant(set: {
-  readonly count: number;
-  readonly meant_from: number;
-}): boolean {
+export function isShrinkMeant(set: Pick<ToldSet, "count" | "meant_from">): boolean {
   return set.meant_from > 0 && set.meant_from >= set.count * 2;
 }
 
-export async function botSetsOf(db: Queries, domainId: number): Promise<readonly BotSetRow[]> {
-  const rows = await db
+export async function botSetsOf(
+  db: Queries,
+  domainId: number,
+): Promise<readonly TableRow<"bot_sets">[]> {
+  return db
     .selectFrom("bot_sets")
-    .select(["id", "host", "kind", "version", "count", "digest", "meant_from"])
+    .selectAll()
     .where("domain_id", "=", domainId)
     .orderBy("id")
     .execute();
-  // Written by bot-versions.ts alone, as core/set-digest makes them.
-  return rows.map((row) => ({ ...row, digest: row.digest as Sha256 }));
 }
 
-/** The most elements of a page, by bot, then range; a page takes a few milliseconds. */
-const elementsPerPage = 1_000;
-
+/** Yields the elements by bot, then range; a page takes a few milliseconds. */
 export async function* botSetPages(
   db: Queries,
   botSetId: number,
@@ -187,21 +194,8 @@ export async function* botSetPages(
     .where("bot_set_id", "=", botSetId)
     .orderBy("name")
     .execute();
-  for (const { id, name } of bots) {
-    for (let last = ""; ;) {
-      const rows = await db
-        .selectFrom("bot_elements")
-        .select("range")
-        .where("bot_id", "=", id)
-        .where("range", ">", last)
-        .orderBy("range")
-        .limit(elementsPerPage)
-        .execute();
-      if (rows.length > 0) yield rows.map(({ range }) => ({ bot: name, range }));
-      last = rows.at(-1)?.range ?? "";
-      if (rows.length < elementsPerPage) break;
-    }
-  }
+  for (const { id, name: bot } of bots)
+    for await (const page of elementPages(db, id)) yield page.map((range) => ({ bot, range }));
 }
 
 export async function botSetElements(

@@ -17,32 +17,40 @@ export type SiteRow = {
 };
 
 type Owner = { readonly customerId: number; readonly userId: number };
-export function sites(work: Work) {
-  return {
-    list: (customerId: number, range: PageRange) => listSites(work, customerId, range),
-    create: (owner: Owner, tags: readonly string[]) => createSite(work, owner, tags),
-    rotateSecret: (id: number, oldUntil: string | undefined) => rotateSecret(work, id, oldUntil),
-    remove: (id: number) => removeSite(work, id),
+/** Returns a site as the customer sees it. */
+export async function siteRecord(
+  work: Work,
+  customerId: number,
+  id: number,
+): Promise<DeploymentSite | undefined> {
+  const [site] = await listSites(work, customerId, { after: id - 1, limit: 1 });
+  return site?.id === id ? site : undefined;
+}
 
-    /** Returns a site as the customer sees it. */
-    async record(customerId: number, id: number): Promise<DeploymentSite | undefined> {
-      const [site] = await listSites(work, customerId, { after: id - 1, limit: 1 });
-      return site?.id === id ? site : undefined;
-    },
+export async function findSite(
+  work: Work,
+  customerId: number,
+  id: number,
+): Promise<SiteRow | undefined> {
+  return ownSites(work, customerId).where("id", "=", id).executeTakeFirst();
+}
 
-    async find(customerId: number, id: number): Promise<SiteRow | undefined> {
-      return ownSites(work, customerId).where("id", "=", id).executeTakeFirst();
-    },
+export async function findSiteByName(
+  work: Work,
+  customerId: number,
+  name16: string,
+): Promise<SiteRow | undefined> {
+  return ownSites(work, customerId).where("name16", "=", name16).executeTakeFirst();
+}
 
-    async findByName(customerId: number, name16: string): Promise<SiteRow | undefined> {
-      return ownSites(work, customerId).where("name16", "=", name16).executeTakeFirst();
-    },
-
-    async setTags(customerId: number, id: number, tags: readonly string[]): Promise<void> {
-      await replaceTags(work.tx, id, tags);
-      await applyTagRules(work, customerId);
-    },
-  };
+export async function setTags(
+  work: Work,
+  customerId: number,
+  id: number,
+  tags: readonly string[],
+): Promise<void> {
+  await replaceTags(work.tx, id, tags);
+  await applyTagRules(work, customerId);
 }
 
 function ownSites({ tx }: Work, customerId: number) {
@@ -53,7 +61,7 @@ function ownSites({ tx }: Work, customerId: number) {
     .where("when_deleted", "is", null);
 }
 
-async function listSites(
+export async function listSites(
   { tx, sealer }: Work,
   customerId: number,
   range: PageRange,
@@ -85,7 +93,11 @@ async function listSites(
 }
 
 /** Creates a site with its first key. Domains whose tags it has are linked at once. */
-async function createSite(work: Work, owner: Owner, tags: readonly string[]): Promise<number> {
+export async function createSite(
+  work: Work,
+  owner: Owner,
+  tags: readonly string[],
+): Promise<number> {
   const { tx, at, sealer, randomHex } = work;
   const [name16, secret16] = [randomHex(8), randomHex(16)];
   const { id } = await tx
@@ -111,7 +123,11 @@ async function createSite(work: Work, owner: Owner, tags: readonly string[]): Pr
 }
 
 /** The secret before is accepted until `oldUntil` (ISO 8601); undefined revokes it and every token made with it. */
-async function rotateSecret(work: Work, id: number, oldUntil: string | undefined): Promise<void> {
+export async function rotateSecret(
+  work: Work,
+  id: number,
+  oldUntil: string | undefined,
+): Promise<void> {
   const { tx, sealer, randomHex } = work;
   const secret16 = randomHex(16);
   const { name16, secret_sealed } = await tx

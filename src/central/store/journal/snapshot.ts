@@ -1,7 +1,6 @@
 // The whole desired state of a deployment site at one position of its journal, read in one transaction; whole bot sets become blobs.
 
 import { bodyDigest } from "../../../core/journal/journal-chain.ts";
-import type { Sha256 } from "../../../core/ids.ts";
 import { emptySetDigest } from "../../../core/addresses/set-digest.ts";
 import type { BotSet } from "../../../wire/journal.ts";
 import type { BotSetState, Snapshot } from "../../../wire/snapshot.ts";
@@ -16,7 +15,7 @@ import {
   isShrinkMeant,
   linkedDomains,
   readStates,
-  type BotSetRow,
+  type ToldSet,
 } from "./site-state.ts";
 import { vaultEntries } from "../vault/site-vault.ts";
 
@@ -56,7 +55,7 @@ async function readState(
   return {
     epoch: await storeEpoch(tx),
     seq,
-    chain: chain as Sha256, // Written by appendJournal alone.
+    chain,
     ...(await readStates(tx, deploymentSiteId)),
     viewsets,
     bots,
@@ -123,14 +122,14 @@ export async function readBotSet(
       const linked = await linkedDomains(tx, deploymentSiteId);
       const domainId = linked.find(({ name }) => name === main.name)?.id ?? 0;
       const rows = await botSetsOf(tx, domainId);
-      const digest = emptySetDigest; // 64 hex digits.
+      const digest = emptySetDigest;
       const empty = { id: 0, host, kind: set, version: 0, count: 0, digest, meant_from: 0 };
       const row = rows.find((one) => one.host === host && one.kind === set) ?? empty;
       return stateOf(tx, contents, row);
     });
 }
 
-async function stateOf(tx: Tx, contents: SetContents, row: BotSetRow): Promise<BotSetState> {
+async function stateOf(tx: Tx, contents: SetContents, row: ToldSet): Promise<BotSetState> {
   return {
     domain: row.host,
     set: row.kind,

@@ -1,7 +1,7 @@
 // Alerts: which backends are in trouble for long enough, which of them were told already, and where a customer is to be told.
 
 import type { BackendTrouble } from "../../../core/serving/backend-trouble.ts";
-import { chatRecipient, monitorChannels } from "./monitor-channels.ts";
+import { chatRecipient, chatChannels, emailChannels } from "./monitor-channels.ts";
 import type { Work } from "../engine/work.ts";
 
 export type Firing = {
@@ -128,10 +128,9 @@ export type AlertTargets = {
 };
 
 export async function alertTargets(work: Work, customerId: number): Promise<AlertTargets> {
-  const channels = monitorChannels(work);
   const all = { after: 0, limit: 1_000 };
-  const chats = await channels.chat.list(customerId, all);
-  const mails = await channels.email.list(customerId, all);
+  const chats = await chatChannels(work).list(customerId, all);
+  const mails = await emailChannels(work).list(customerId, all);
   return {
     chats: chats.map(({ id, monitor_uid: uid, chat_hook_url: hookUrl }) => ({
       recipient: chatRecipient(id),

@@ -31,11 +31,7 @@ export type Channels<W extends EmailChannelWrite, R extends EmailChannelRow> = {
 /** `taken`: another channel of the customer has this `monitor_uid`. */
 export type ChannelRefusal = "taken" | "too-many";
 
-export function monitorChannels(work: Work) {
-  return { chat: chatChannels(work), email: emailChannels(work) };
-}
-
-function chatChannels(work: Work): Channels<ChatChannelWrite, ChatChannelRow> {
+export function chatChannels(work: Work): Channels<ChatChannelWrite, ChatChannelRow> {
   const { tx, at, sealer } = work;
   const rows = (customerId: number) =>
     tx.selectFrom("chat_channels").selectAll().where("customer_id", "=", customerId);
@@ -102,7 +98,7 @@ function chatChannels(work: Work): Channels<ChatChannelWrite, ChatChannelRow> {
   };
 }
 
-function emailChannels({ tx, at }: Work): Channels<EmailChannelWrite, EmailChannelRow> {
+export function emailChannels({ tx, at }: Work): Channels<EmailChannelWrite, EmailChannelRow> {
   const rows = (customerId: number) =>
     tx
       .selectFrom("email_channels")

@@ -1,6 +1,5 @@
 // Subscriptions of addresses to kinds of messages. Each has a link of its own by which whoever reads the mails can end it.
 
-import { createHash } from "node:crypto";
 import { mailAddressKey } from "../../../core/outgoing.ts";
 import {
   atPresent,
@@ -12,6 +11,7 @@ import {
 } from "../../../core/subscription.ts";
 import type { Work } from "../engine/work.ts";
 import type { StoreTables } from "../engine/schema.ts";
+import { sha256Of } from "../../../core/ids.ts";
 
 export type SubscriptionChannel = StoreTables["subscriptions"]["channel"];
 
@@ -24,32 +24,30 @@ export type SubscriptionKey = {
 
 type StoredState = Pick<StoreTables["subscriptions"], "state" | "suspended_until">;
 
-export function subscriptions(work: Work) {
-  return {
-    async subscribe(
-      key: SubscriptionKey,
-      countMax: number,
-    ): Promise<SubscribeOutcome["status"] | "too-many"> {
-      const found = await find(work, key);
-      const { status, becomes } = subscribe(stateOf(found), Date.parse(work.at));
-      if (found === undefined) {
-        if ((await countOf(work, key.customerId)) >= countMax) return "too-many";
-        await insert(work, key);
-      } else await write(work, found.id, becomes);
-      return status;
-    },
+export async function addSubscription(
+  work: Work,
+  key: SubscriptionKey,
+  countMax: number,
+): Promise<SubscribeOutcome["status"] | "too-many"> {
+  const found = await find(work, key);
+  const { status, becomes } = subscribe(stateOf(found), Date.parse(work.at));
+  if (found === undefined) {
+    if ((await countOf(work, key.customerId)) >= countMax) return "too-many";
+    await insert(work, key);
+  } else await write(work, found.id, becomes);
+  return status;
+}
 
-    async unsubscribe(
-      key: SubscriptionKey,
-      isPermanent: boolean,
-    ): Promise<UnsubscribeOutcome["status"]> {
-      const found = await find(work, key);
-      const { status, becomes } = unsubscribe(stateOf(found), isPermanent, Date.parse(work.at));
-      if (found !== undefined && becomes !== undefined && status === "unsubscribed")
-        await write(work, found.id, becomes);
-      return status;
-    },
-  };
+export async function endSubscription(
+  work: Work,
+  key: SubscriptionKey,
+  isPermanent: boolean,
+): Promise<UnsubscribeOutcome["status"]> {
+  const found = await find(work, key);
+  const { status, becomes } = unsubscribe(stateOf(found), isPermanent, Date.parse(work.at));
+  if (found !== undefined && becomes !== undefined && status === "unsubscribed")
+    await write(work, found.id, becomes);
+  return status;
 }
 
 function stateOf(row: StoredState | undefined): Subscription | undefined {
@@ -84,7 +82,7 @@ async function insert(
   { customerId, channel, type, email }: SubscriptionKey,
 ): Promise<Addressee> {
   const token = Buffer.from(randomHex(24), "hex").toString("base64url");
-  const link_digest = digestOf(token);
+  const link_digest = sha256Of(token);
   await tx
     .insertInto("subscriptions")
     .values({
@@ -111,10 +109,6 @@ async function write({ tx, at }: Work, id: number, becomes: Subscription): Promi
     .set({ state: becomes.state, suspended_until: until, when_updated: at })
     .where("id", "=", id)
     .execute();
-}
-
-function digestOf(token: string): string {
-  return createHash("sha256").update(token).digest("hex");
 }
 
 function contextOf(linkDigest: string): string {
@@ -198,7 +192,7 @@ export async function subscriptionOfLink(
       "subscriptions.customer_id",
       "customers.name as customer",
     ])
-    .where("link_digest", "=", digestOf(token))
+    .where("link_digest", "=", sha256Of(token))
     .executeTakeFirst();
   const stored = stateOf(row);
   if (row === undefined || stored === undefined) return undefined;

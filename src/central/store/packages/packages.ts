@@ -1,83 +1,51 @@
-// Accelerator packages: which versions there are, and which of them is the newest.
+// Accelerator packages, one for each version: which there are, and which of them is the newest.
 
-import type { NewPackage, PackageRow } from "../../../core/accel-package.ts";
+import type { Insertable } from "kysely";
 import { comparePackageVersions, parsePackageVersion } from "../../../core/package-version.ts";
-import type { Sha256 } from "../../../core/ids.ts";
 import type { Queries } from "../engine/database.ts";
+import type { StoreTables, TableRow } from "../engine/schema.ts";
 import type { Work } from "../engine/work.ts";
 
-const columns = [
-  "id",
-  "version",
-  "version_key as versionKey",
-  "file",
-  "size",
-  "sha256",
-  "stored_as as storedAs",
-  "when_created",
-] as const;
+export type PackageRow = TableRow<"packages">;
 
-export function packages(work: Work) {
-  const { tx, at } = work;
-  return {
-    async find(versionKey: string): Promise<PackageRow | undefined> {
-      const row = await tx
-        .selectFrom("packages")
-        .select(columns)
-        .where("version_key", "=", versionKey)
-        .executeTakeFirst();
-      return row === undefined ? undefined : read(row);
-    },
+export async function findPackage(
+  { tx }: Work,
+  versionKey: string,
+): Promise<PackageRow | undefined> {
+  return tx
+    .selectFrom("packages")
+    .selectAll()
+    .where("version_key", "=", versionKey)
+    .executeTakeFirst();
+}
 
-    newest: async () => newestPackage(tx),
-
-    async add({ userId, ...given }: NewPackage): Promise<PackageRow | "exists"> {
-      const row = await tx
-        .insertInto("packages")
-        .values({
-          version: given.version,
-          version_key: given.versionKey,
-          file: given.file,
-          size: given.size,
-          sha256: given.sha256,
-          stored_as: given.storedAs,
-          uploaded_by_user_id: userId,
-          when_created: at,
-        })
-        .onConflict((conflict) => conflict.column("version_key").doNothing())
-        .returning(columns)
-        .executeTakeFirst();
-      return row === undefined ? "exists" : read(row);
-    },
-  };
+export async function addPackage(
+  { tx, at }: Work,
+  given: Omit<Insertable<StoreTables["packages"]>, "when_created">,
+): Promise<PackageRow | "exists"> {
+  const row = await tx
+    .insertInto("packages")
+    .values({ ...given, when_created: at })
+    .onConflict((conflict) => conflict.column("version_key").doNothing())
+    .returningAll()
+    .executeTakeFirst();
+  return row ?? "exists";
 }
 
 /** The highest version; a few hundred rows at most, which no collation of a database orders. */
 export async function newestPackage(db: Queries): Promise<PackageRow | undefined> {
-  const versions = await db.selectFrom("packages").select(["id", "version"]).execute();
-  const parsed = versions.flatMap(({ id, version }) => {
-    const known = parsePackageVersion(version);
-    return known === undefined ? [] : [{ id, known }];
+  const rows = await db.selectFrom("packages").selectAll().execute();
+  const parsed = rows.flatMap((row) => {
+    const version = parsePackageVersion(row.version);
+    return version === undefined ? [] : [{ row, version }];
   });
-  const newest = parsed
-    .toSorted((a, b) => comparePackageVersions(a.known, b.known) || a.id - b.id)
-    .at(-1);
-  if (newest === undefined) return undefined;
-  return read(
-    await db
-      .selectFrom("packages")
-      .select(columns)
-      .where("id", "=", newest.id)
-      .executeTakeFirstOrThrow(),
-  );
+  return parsed
+    .toSorted((a, b) => comparePackageVersions(a.version, b.version) || a.row.id - b.row.id)
+    .at(-1)?.row;
 }
 
 /** Names of the files in the directory of packages. */
 export async function storedPackages(db: Queries): Promise<ReadonlySet<string>> {
   const rows = await db.selectFrom("packages").select("stored_as").execute();
   return new Set(rows.map((row) => row.stored_as));
-}
-
-function read<R extends { readonly sha256: string }>(row: R): R & { readonly sha256: Sha256 } {
-  return { ...row, sha256: row.sha256 as Sha256 }; // As written.
 }

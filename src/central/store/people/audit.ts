@@ -3,39 +3,43 @@
 // It is read by stretches of its ids, each in a transaction of its own: however long the trail and however rare what is looked for, nobody waits longer than for
 // one stretch, and no change pays for an index.
 
-import type { AuditEntry, AuditLine, AuditQuery, AuditStretch } from "../../../core/audit-trail.ts";
 import type { Json } from "../../../core/journal/canonical-json.ts";
-import type { Queries, Store } from "../engine/database.ts";
+import type { AuditAsked } from "../../../wire/operator.ts";
+import type { Store } from "../engine/database.ts";
+import type { TableRow } from "../engine/schema.ts";
 import type { Work } from "../engine/work.ts";
 
-export function audit(work: Work) {
-  return {
-    record: async (entry: AuditEntry) => recordAudit(work, entry),
-    last: async () => last(work.tx),
-    stretch: async (query: AuditQuery, ids: AuditStretch) => stretch(work.tx, query, ids),
-  };
-}
+export type AuditLine = Omit<TableRow<"audit">, "ids" | "change"> & {
+  readonly ids: Readonly<Record<string, Json>>;
+  readonly change: Json;
+};
 
-export async function recordAudit({ tx, at }: Work, entry: AuditEntry): Promise<void> {
+export type AuditQuery = Pick<AuditAsked, "customer_id" | "who" | "since">;
+
+export async function recordAudit(
+  { tx, at }: Work,
+  entry: Omit<AuditLine, "id" | "at">,
+): Promise<void> {
+  const texts = { ids: JSON.stringify(entry.ids), change: JSON.stringify(entry.change) };
   await tx
     .insertInto("audit")
-    .values({
-      at,
-      via: entry.via,
-      who: entry.who,
-      user_id: entry.userId,
-      customer_id: entry.customerId,
-      action: entry.action,
-      ids: JSON.stringify(entry.ids),
-      change: JSON.stringify(entry.change),
-      address: entry.address,
-      request_id: entry.requestId,
-    })
+    .values({ ...entry, ...texts, at })
     .execute();
 }
 
-function matching(db: Queries, { customerId, who, since }: AuditQuery) {
-  let query = db.selectFrom("audit");
+/** The id of the newest line. */
+export async function lastAuditId({ tx }: Work): Promise<number> {
+  const row = await tx.selectFrom("audit").select("id").orderBy("id", "desc").executeTakeFirst();
+  return row?.id ?? 0;
+}
+
+/** Lines with ids above `after`, up to `upTo`. */
+export async function auditStretch(
+  { tx }: Work,
+  { customer_id: customerId, who, since }: AuditQuery,
+  { after, upTo }: { readonly after: number; readonly upTo: number },
+): Promise<readonly AuditLine[]> {
+  let query = tx.selectFrom("audit").selectAll().where("id", ">", after).where("id", "<=", upTo);
   if (customerId !== undefined) query = query.where("customer_id", "=", customerId);
   if (since !== undefined) query = query.where("at", ">=", since);
   if (who !== undefined)
@@ -45,42 +49,11 @@ function matching(db: Queries, { customerId, who, since }: AuditQuery) {
         where("user_id", "in", where.selectFrom("users").select("id").where("username", "=", who)),
       ]),
     );
-  return query;
-}
-
-async function last(db: Queries): Promise<number> {
-  const row = await db
-    .selectFrom("audit")
-    .select("id")
-    .orderBy("id", "desc")
-    .limit(1)
-    .executeTakeFirst();
-  return row?.id ?? 0;
-}
-
-async function stretch(
-  db: Queries,
-  query: AuditQuery,
-  { after, upTo }: AuditStretch,
-): Promise<readonly AuditLine[]> {
-  const rows = await matching(db, query)
-    .selectAll()
-    .where("id", ">", after)
-    .where("id", "<=", upTo)
-    .orderBy("id")
-    .execute();
+  const rows = await query.orderBy("id").execute();
   return rows.map((row) => ({
-    id: row.id,
-    at: row.at,
-    via: row.via,
-    who: row.who,
-    userId: row.user_id,
-    customerId: row.customer_id,
-    action: row.action,
+    ...row,
     ids: JSON.parse(row.ids) as AuditLine["ids"], // As written above.
     change: JSON.parse(row.change) as Json,
-    address: row.address,
-    requestId: row.request_id,
   }));
 }
 

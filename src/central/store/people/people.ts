@@ -1,99 +1,15 @@
 // Users, tokens and customers as operators see them: across customers.
 
 import { sql } from "kysely";
-import type { NewPerson, Permission, Person } from "../../../core/people.ts";
 import { dropRecoveries } from "./recovery.ts";
 import { leaveAddress } from "./users.ts";
 import type { PageRange, Work } from "../engine/work.ts";
 
-type TokensOf = {
-  readonly userId: number | undefined;
-  readonly customerId: number | undefined;
-  readonly withRevoked: boolean;
-};
-type Revoked = { readonly tokenId: number } | { readonly userId: number };
-
-export function people(work: Work) {
-  return {
-    list: async (of: { readonly customerId: number | undefined }, range: PageRange) =>
-      list(work, of, range),
-    find: async (username: string) => find(work, username),
-    add: async (person: NewPerson) => add(work, person),
-    tokens: async (of: TokensOf, range: PageRange) => tokens(work, of, range),
-    issueToken: async (userId: number, tokenDigest: string) =>
-      issueToken(work, userId, tokenDigest),
-    revokeTokens: async (of: Revoked) => revokeTokens(work, of),
-    customers: async (of: { readonly id: number | undefined }, range: PageRange) =>
-      customers(work, of, range),
-
-    async setPassword(userId: number, passwordHash: string): Promise<void> {
-      await work.tx
-        .updateTable("users")
-        .set({ password_hash: passwordHash })
-        .where("id", "=", userId)
-        .execute();
-    },
-
-    async setPermission(userId: number, permission: Permission, isGranted: boolean): Promise<void> {
-      const value = isGranted ? 1 : 0;
-      await work.tx
-        .updateTable("users")
-        .set(permission === "publish" ? { may_publish: value } : { may_read_logs: value })
-        .where("id", "=", userId)
-        .execute();
-    },
-
-    async setEmail(userId: number, email: string): Promise<void> {
-      await leaveAddress(work, userId, email);
-      await work.tx.updateTable("users").set({ email }).where("id", "=", userId).execute();
-    },
-
-    async lock(userId: number): Promise<void> {
-      await dropRecoveries(work.tx, userId);
-      await work.tx
-        .updateTable("users")
-        .set({ when_locked: work.at })
-        .where("id", "=", userId)
-        .where("when_locked", "is", null)
-        .execute();
-    },
-
-    async unlock(userId: number): Promise<void> {
-      await work.tx
-        .updateTable("users")
-        .set({ when_locked: null })
-        .where("id", "=", userId)
-        .execute();
-    },
-
-    /** Nobody may delete it until it has its first user. */
-    async addCustomer(name: string): Promise<number> {
-      const { id } = await work.tx
-        .insertInto("customers")
-        .values({ name, created_by_user_id: null, when_created: work.at })
-        .returning("id")
-        .executeTakeFirstOrThrow();
-      return id;
-    },
-  };
-}
-
 function persons({ tx }: Work) {
   return tx
     .selectFrom("users")
-    .select([
-      "id",
-      "customer_id",
-      "username",
-      "email",
-      "first_name",
-      "last_name",
-      "date_joined",
-      "may_publish",
-      "may_read_logs",
-      "password_hash",
-      "when_locked",
-    ])
+    .select(["id", "customer_id", "username", "email", "first_name", "last_name", "date_joined"])
+    .select(["may_publish", "may_read_logs", "password_hash", "when_locked"])
     .select((select) =>
       select
         .selectFrom("tokens")
@@ -105,8 +21,10 @@ function persons({ tx }: Work) {
 }
 
 type PersonRow = Awaited<ReturnType<ReturnType<typeof persons>["executeTakeFirstOrThrow"]>>;
+export type Person = ReturnType<typeof personOf>;
 
-function read({ password_hash: hash, may_publish, may_read_logs, ...row }: PersonRow): Person {
+/** Reads a row; `tokens` counts those in force. */
+function personOf({ password_hash: hash, may_publish, may_read_logs, ...row }: PersonRow) {
   return {
     ...row,
     may_publish: may_publish === 1,
@@ -116,76 +34,75 @@ function read({ password_hash: hash, may_publish, may_read_logs, ...row }: Perso
   };
 }
 
-async function list(
+export async function listPeople(
   work: Work,
-  { customerId }: { readonly customerId: number | undefined },
+  customerId: number | undefined,
   { after, limit }: PageRange,
 ): Promise<readonly Person[]> {
   let query = persons(work).where("id", ">", after).orderBy("id").limit(limit);
   if (customerId !== undefined) query = query.where("customer_id", "=", customerId);
-  return (await query.execute()).map(read);
+  return (await query.execute()).map(personOf);
 }
 
-async function find(work: Work, username: string): Promise<Person | undefined> {
+export async function findPerson(work: Work, username: string): Promise<Person | undefined> {
   const row = await persons(work).where("username", "=", username).executeTakeFirst();
-  return row === undefined ? undefined : read(row);
+  return row && personOf(row);
 }
 
-async function add(
-  { tx, at }: Work,
-  person: NewPerson,
-): Promise<number | "username-taken" | "no-customer"> {
-  const customer = await tx
-    .selectFrom("customers")
-    .select(["id", "created_by_user_id"])
-    .where("id", "=", person.customerId)
-    .executeTakeFirst();
-  if (customer === undefined) return "no-customer";
-  const made = await tx
-    .insertInto("users")
-    .values({
-      customer_id: person.customerId,
-      username: person.username,
-      email: person.email,
-      first_name: person.firstName,
-      last_name: person.lastName,
-      password_hash: person.passwordHash,
-      may_publish: 0,
-      may_read_logs: 1,
-      date_joined: at,
-    })
-    .onConflict((conflict) => conflict.column("username").doNothing())
-    .returning("id")
-    .executeTakeFirst();
-  if (made === undefined) return "username-taken";
-  if (customer.created_by_user_id === null)
-    await tx
-      .updateTable("customers")
-      .set({ created_by_user_id: made.id })
-      .where("id", "=", customer.id)
-      .execute();
-  return made.id;
+export async function setPassword({ tx }: Work, userId: number, hash: string): Promise<void> {
+  await tx.updateTable("users").set({ password_hash: hash }).where("id", "=", userId).execute();
+}
+
+export async function setPermission(
+  { tx }: Work,
+  userId: number,
+  permission: "publish" | "read-logs",
+  isGranted: boolean,
+): Promise<void> {
+  const value = isGranted ? 1 : 0;
+  await tx
+    .updateTable("users")
+    .set(permission === "publish" ? { may_publish: value } : { may_read_logs: value })
+    .where("id", "=", userId)
+    .execute();
+}
+
+export async function setEmail(work: Work, userId: number, email: string): Promise<void> {
+  await leaveAddress(work, userId, email);
+  await work.tx.updateTable("users").set({ email }).where("id", "=", userId).execute();
+}
+
+export async function lockUser({ tx, at }: Work, userId: number): Promise<void> {
+  await dropRecoveries(tx, userId);
+  await tx
+    .updateTable("users")
+    .set({ when_locked: at })
+    .where((user) => user.and({ id: userId, when_locked: null }))
+    .execute();
+}
+
+export async function unlockUser({ tx }: Work, userId: number): Promise<void> {
+  await tx.updateTable("users").set({ when_locked: null }).where("id", "=", userId).execute();
 }
 
 function tokenLines({ tx }: Work) {
   return tx
     .selectFrom("tokens")
     .innerJoin("users", "users.id", "tokens.user_id")
-    .select([
-      "tokens.id",
-      "tokens.user_id",
-      "users.username",
-      "users.customer_id",
-      "tokens.when_created",
-      "tokens.when_revoked",
-    ]);
+    .select(["tokens.id", "tokens.user_id", "users.username", "users.customer_id"])
+    .select(["tokens.when_created", "tokens.when_revoked"]);
 }
 
-async function tokens(
+export async function listTokens(
   work: Work,
-  { userId, customerId, withRevoked }: TokensOf,
+  of: {
+    readonly userId: number | undefined;
+    readonly customerId: number | undefined;
+    readonly withRevoked: boolean;
+  },
   { after, limit }: PageRange,
 ) {
+  const { userId, customerId, withRevoked } = of;
   let query = tokenLines(work).where("tokens.id", ">", after).orderBy("tokens.id").limit(limit);
   if (userId !== undefined) query = query.where("tokens.user_id", "=", userId);
   if (customerId !== undefined) query = query.where("users.customer_id", "=", customerId);
@@ -193,55 +110,40 @@ async function tokens(
   return query.execute();
 }
 
-async function issueToken({ tx, at }: Work, userId: number, digest: string): Promise<number> {
-  const { id } = await tx
-    .insertInto("tokens")
-    .values({ user_id: userId, digest, when_created: at, when_revoked: null })
-    .returning("id")
-    .executeTakeFirstOrThrow();
-  return id;
-}
-
 /** Revokes the tokens in force. The links to new ones that were sent are void as well. */
-async function revokeTokens(work: Work, of: Revoked) {
-  const lines = tokenLines(work).where("tokens.when_revoked", "is", null);
-  const found = await (
-    "tokenId" in of
-      ? lines.where("tokens.id", "=", of.tokenId)
-      : lines.where("tokens.user_id", "=", of.userId)
-  ).execute();
+export async function revokeTokens(
+  work: Work,
+  of: { readonly tokenId: number } | { readonly userId: number },
+) {
+  const which = "tokenId" in of ? { "tokens.id": of.tokenId } : { "tokens.user_id": of.userId };
+  const inForce = { ...which, when_revoked: null };
+  const found = await tokenLines(work)
+    .where((token) => token.and(inForce))
+    .execute();
   const userId = "userId" in of ? of.userId : found[0]?.user_id;
   const links = userId === undefined ? 0 : await dropRecoveries(work.tx, userId);
   if (found.length === 0) return { revoked: [], links };
-  const revoked = work.tx
+  await work.tx
     .updateTable("tokens")
     .set({ when_revoked: work.at })
-    .where("when_revoked", "is", null);
-  await (
-    "tokenId" in of
-      ? revoked.where("id", "=", of.tokenId)
-      : revoked.where("user_id", "=", of.userId)
-  ).execute();
+    .where((token) => token.and(inForce))
+    .execute();
   return { revoked: found.map((line) => ({ ...line, when_revoked: work.at })), links };
 }
 
-export type CustomerLine = Awaited<ReturnType<typeof customers>>[number];
+export type CustomerLine = Awaited<ReturnType<typeof listCustomers>>[number];
 
-async function customers(
+export async function listCustomers(
   { tx }: Work,
-  { id }: { readonly id: number | undefined },
+  id: number | undefined,
   { after, limit }: PageRange,
 ) {
   const count = sql<number | string>`count(*)`.as("count");
   let query = tx
     .selectFrom("customers")
     .leftJoin("users as creator", "creator.id", "customers.created_by_user_id")
-    .select([
-      "customers.id",
-      "customers.name",
-      "customers.when_created",
-      "creator.username as created_by",
-    ])
+    .select(["customers.id", "customers.name", "customers.when_created"])
+    .select("creator.username as created_by")
     .select((select) => [
       select
         .selectFrom("users")

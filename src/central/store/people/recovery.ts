@@ -1,32 +1,26 @@
 // Recovery of a token: the request is written down as it comes and answered; whether there is such a user is looked up later, so that the answer
 // and its time say nothing.
 
-import { createHash } from "node:crypto";
 import { isMailAddress, mailAddressKey } from "../../../core/outgoing.ts";
 import type { Tx } from "../engine/database.ts";
 import type { Work } from "../engine/work.ts";
+import { sha256Of } from "../../../core/ids.ts";
+import { deletedRows, rowCount } from "../engine/counts.ts";
 
 export const recoveryLifetimeMs = 3_600_000;
 /** Links that are good, which they are for an hour: of a user, and of all. Others at the user's mailbox do not use up the user's. */
 const linksPerUser = 5;
 const linksInAll = 5_000;
 
-export function recovery({ tx, at }: Work) {
-  return {
-    /** False where so many wait already. */
-    async request(username: string, email: string, waitingMax: number): Promise<boolean> {
-      const { count } = await tx
-        .selectFrom("recovery_requests")
-        .select((select) => select.fn.countAll<number | string>().as("count"))
-        .executeTakeFirstOrThrow();
-      if (Number(count) >= waitingMax) return false;
-      await tx
-        .insertInto("recovery_requests")
-        .values({ username, email, when_created: at })
-        .execute();
-      return true;
-    },
-  };
+/** Notes the request, unless `waitingMax` wait already. */
+export async function requestRecovery(
+  { tx, at }: Work,
+  { username, email }: { readonly username: string; readonly email: string },
+  waitingMax: number,
+): Promise<"requested" | "too-many"> {
+  if ((await rowCount(tx.selectFrom("recovery_requests"))) >= waitingMax) return "too-many";
+  await tx.insertInto("recovery_requests").values({ username, email, when_created: at }).execute();
+  return "requested";
 }
 
 export type Recoverable = {
@@ -44,15 +38,13 @@ export async function takeRecoveryRequest({
     .selectFrom("recovery_requests")
     .selectAll()
     .orderBy("id")
-    .limit(1)
     .executeTakeFirst();
   if (request === undefined) return undefined;
   await tx.deleteFrom("recovery_requests").where("id", "=", request.id).execute();
   const user = await tx
     .selectFrom("users")
     .select(["id", "customer_id", "username", "email"])
-    .where("username", "=", request.username)
-    .where("when_locked", "is", null)
+    .where((one) => one.and({ username: request.username, when_locked: null }))
     .executeTakeFirst();
   const isSame =
     user !== undefined &&
@@ -65,25 +57,22 @@ export async function takeRecoveryRequest({
 
 /** Whether the user, or all together, have as many links as there may be. */
 export async function hasLinksEnough({ tx, at }: Work, userId: number): Promise<boolean> {
-  const { own, all } = await tx
-    .selectFrom("recoveries")
-    .select((select) => [
-      select.fn.countAll<number | string>().filterWhere("user_id", "=", userId).as("own"),
-      select.fn.countAll<number | string>().as("all"),
-    ])
-    .where("expires_at", ">", at)
-    .executeTakeFirstOrThrow();
-  return Number(own) >= linksPerUser || Number(all) >= linksInAll;
+  const good = tx.selectFrom("recoveries").where("expires_at", ">", at);
+  const own = await rowCount(good.where("user_id", "=", userId));
+  return own >= linksPerUser || (await rowCount(good)) >= linksInAll;
 }
+
+const tokenText = (randomHex: Work["randomHex"]): string =>
+  Buffer.from(randomHex(32), "hex").toString("base64url");
 
 /** The token of a new link; those before stay good until one is used. */
 export async function startRecovery(work: Work, userId: number): Promise<string> {
   const { tx, at, randomHex } = work;
-  const token = Buffer.from(randomHex(32), "hex").toString("base64url");
+  const token = tokenText(randomHex);
   await tx
     .insertInto("recoveries")
     .values({
-      digest: digestOf(token),
+      digest: sha256Of(token),
       user_id: userId,
       expires_at: new Date(Date.parse(at) + recoveryLifetimeMs).toISOString(),
     })
@@ -102,7 +91,7 @@ export async function recoveryUser(
     .selectFrom("recoveries")
     .innerJoin("users", "users.id", "recoveries.user_id")
     .select(["users.id as userId", "users.customer_id as customerId", "users.username"])
-    .where("recoveries.digest", "=", digestOf(token))
+    .where("recoveries.digest", "=", sha256Of(token))
     .where("users.when_locked", "is", null)
     .where("recoveries.expires_at", ">", at)
     .executeTakeFirst();
@@ -110,8 +99,7 @@ export async function recoveryUser(
 
 /** The user's links are void. How many there were. */
 export async function dropRecoveries(tx: Tx, userId: number): Promise<number> {
-  const gone = await tx.deleteFrom("recoveries").where("user_id", "=", userId).executeTakeFirst();
-  return Number(gone.numDeletedRows);
+  return deletedRows(tx.deleteFrom("recoveries").where("user_id", "=", userId));
 }
 
 /** The user's tokens and links are void, the new token is good. */
@@ -120,17 +108,12 @@ export async function finishRecovery({ tx, at, randomHex }: Work, userId: number
   await tx
     .updateTable("tokens")
     .set({ when_revoked: at })
-    .where("user_id", "=", userId)
-    .where("when_revoked", "is", null)
+    .where((token) => token.and({ user_id: userId, when_revoked: null }))
     .execute();
-  const token = Buffer.from(randomHex(32), "hex").toString("base64url");
+  const token = tokenText(randomHex);
   await tx
     .insertInto("tokens")
-    .values({ user_id: userId, digest: digestOf(token), when_created: at, when_revoked: null })
+    .values({ user_id: userId, digest: sha256Of(token), when_created: at, when_revoked: null })
     .execute();
   return token;
-}
-
-function digestOf(token: string): string {
-  return createHash("sha256").update(token).digest("hex");
 }

@@ -1,7 +1,9 @@
 // Users and their tokens. A token is stored as its SHA-256 only.
 
 import type { UserProfile } from "../../../wire/customer/user.ts";
+import { addCustomer } from "./customers.ts";
 import { dropRecoveries } from "./recovery.ts";
+import type { TableRow } from "../engine/schema.ts";
 import type { Work } from "../engine/work.ts";
 
 /** Who asks. */
@@ -20,43 +22,7 @@ export type ProfileChange = {
   readonly passwordHash: string | undefined;
 };
 
-type NewTrial = {
-  readonly username: string;
-  readonly email: string;
-  readonly tokenDigest: string;
-};
-
-export function users(work: Work) {
-  return {
-    byToken: (tokenDigest: string) => userByToken(work, tokenDigest),
-    credentials: (username: string) => credentials(work, username),
-    startTrial: (trial: NewTrial) => startTrial(work, trial),
-    update: (userId: number, change: ProfileChange) => updateUser(work, userId, change),
-
-    async profile(
-      userId: number,
-    ): Promise<{ customerId: number; profile: UserProfile } | undefined> {
-      const row = await work.tx
-        .selectFrom("users")
-        .select([
-          "id",
-          "customer_id",
-          "username",
-          "first_name",
-          "last_name",
-          "date_joined",
-          "email",
-        ])
-        .where("id", "=", userId)
-        .executeTakeFirst();
-      if (row === undefined) return undefined;
-      const { customer_id: customerId, ...profile } = row;
-      return { customerId, profile };
-    },
-  };
-}
-
-async function userByToken({ tx }: Work, tokenDigest: string): Promise<Actor | undefined> {
+export async function userByToken({ tx }: Work, tokenDigest: string): Promise<Actor | undefined> {
   const row = await tx
     .selectFrom("tokens")
     .innerJoin("users", "users.id", "tokens.user_id")
@@ -65,73 +31,101 @@ async function userByToken({ tx }: Work, tokenDigest: string): Promise<Actor | u
     .where("tokens.when_revoked", "is", null)
     .where("users.when_locked", "is", null)
     .executeTakeFirst();
-  return row === undefined
-    ? undefined
-    : {
-        userId: row.id,
-        customerId: row.customer_id,
-        username: row.username,
-        mayReadLogs: row.may_read_logs === 1,
-      };
+  return row && actorOf(row);
 }
 
-async function credentials({ tx }: Work, username: string) {
+function actorOf(
+  row: Pick<TableRow<"users">, "id" | "customer_id" | "username" | "may_read_logs">,
+): Actor {
+  const { id: userId, customer_id: customerId, username, may_read_logs } = row;
+  return { userId, customerId, username, mayReadLogs: may_read_logs === 1 };
+}
+
+export async function userCredentials({ tx }: Work, username: string) {
   const row = await tx
     .selectFrom("users")
     .select(["id", "customer_id", "username", "password_hash", "may_publish", "may_read_logs"])
-    .where("username", "=", username)
-    .where("when_locked", "is", null)
+    .where((user) => user.and({ username, when_locked: null }))
     .executeTakeFirst();
-  return row === undefined
-    ? undefined
-    : {
-        actor: {
-          userId: row.id,
-          customerId: row.customer_id,
-          username: row.username,
-          mayReadLogs: row.may_read_logs === 1,
-        },
-        passwordHash: row.password_hash,
-        mayPublish: row.may_publish === 1,
-      };
+  return (
+    row && {
+      actor: actorOf(row),
+      passwordHash: row.password_hash,
+      mayPublish: row.may_publish === 1,
+    }
+  );
 }
 
-/** A customer with its first user and that user's token. Undefined when the username is in use. */
-async function startTrial(
-  work: Work,
-  { username, email, tokenDigest }: NewTrial,
-): Promise<{ userId: number; customerId: number } | undefined> {
-  const { tx, at } = work;
-  if (await isTaken(work, username, 0)) return undefined;
-  const { id: customerId } = await tx
-    .insertInto("customers")
-    .values({ name: username, created_by_user_id: null, when_created: at })
-    .returning("id")
-    .executeTakeFirstOrThrow();
-  const { id: userId } = await tx
+export async function userProfile(
+  { tx }: Work,
+  userId: number,
+): Promise<{ readonly customerId: number; readonly profile: UserProfile } | undefined> {
+  const row = await tx
+    .selectFrom("users")
+    .select(["id", "customer_id", "username", "first_name", "last_name", "date_joined", "email"])
+    .where("id", "=", userId)
+    .executeTakeFirst();
+  if (row === undefined) return undefined;
+  const { customer_id: customerId, ...profile } = row;
+  return { customerId, profile };
+}
+
+export type NewUser = Pick<
+  TableRow<"users">,
+  "customer_id" | "username" | "email" | "first_name" | "last_name" | "password_hash"
+>;
+
+/** Adds a user. The first user of a customer counts as its creator. */
+export async function addUser(
+  { tx, at }: Work,
+  user: NewUser,
+): Promise<number | "username-taken" | "no-customer"> {
+  const customer = await tx
+    .selectFrom("customers")
+    .select(["id", "created_by_user_id"])
+    .where("id", "=", user.customer_id)
+    .executeTakeFirst();
+  if (customer === undefined) return "no-customer";
+  const made = await tx
     .insertInto("users")
-    .values({
-      customer_id: customerId,
-      username,
-      email,
-      first_name: "",
-      last_name: "",
-      password_hash: null,
-      may_publish: 0,
-      may_read_logs: 1,
-      date_joined: at,
-    })
+    .values({ ...user, may_publish: 0, may_read_logs: 1, date_joined: at })
+    .onConflict((conflict) => conflict.column("username").doNothing())
+    .returning("id")
+    .executeTakeFirst();
+  if (made === undefined) return "username-taken";
+  if (customer.created_by_user_id === null)
+    await tx
+      .updateTable("customers")
+      .set({ created_by_user_id: made.id })
+      .where("id", "=", customer.id)
+      .execute();
+  return made.id;
+}
+
+export async function issueToken(
+  { tx, at }: Work,
+  userId: number,
+  digest: string,
+): Promise<number> {
+  const { id } = await tx
+    .insertInto("tokens")
+    .values({ user_id: userId, digest, when_created: at, when_revoked: null })
     .returning("id")
     .executeTakeFirstOrThrow();
-  await tx
-    .updateTable("customers")
-    .set({ created_by_user_id: userId })
-    .where("id", "=", customerId)
-    .execute();
-  await tx
-    .insertInto("tokens")
-    .values({ user_id: userId, digest: tokenDigest, when_created: at, when_revoked: null })
-    .execute();
+  return id;
+}
+
+/** A customer with its first user and that user's token. Undefined when the username is in use: what was written is to be taken back. */
+export async function startTrial(
+  work: Work,
+  given: { readonly username: string; readonly email: string; readonly tokenDigest: string },
+): Promise<{ readonly userId: number; readonly customerId: number } | undefined> {
+  const { username, email, tokenDigest } = given;
+  const customerId = await addCustomer(work, username);
+  const names = { username, email, first_name: "", last_name: "" };
+  const userId = await addUser(work, { customer_id: customerId, ...names, password_hash: null });
+  if (typeof userId === "string") return undefined;
+  await issueToken(work, userId, tokenDigest);
   return { userId, customerId };
 }
 
@@ -139,7 +133,7 @@ async function startTrial(
  * Updates a user; undefined leaves a value. With another address, the links that were sent to the one before
  * are void.
  */
-async function updateUser(
+export async function updateUser(
   work: Work,
   userId: number,
   { passwordHash, ...fields }: ProfileChange,

@@ -5,12 +5,12 @@ import { sealPrivateKey } from "../../../base/vault-seal.ts";
 import type { Sha256 } from "../../../core/ids.ts";
 import type { Certificate } from "../../../wire/customer/certificate.ts";
 import { certificatesBytesMax, certificatesMax } from "../../../wire/vault.ts";
-import { isAbsent, readProof } from "../journal/proof.ts";
+import { readProof, shownProof } from "../journal/proof.ts";
 import { tellCertificates } from "./site-vault.ts";
 import { newestKey, privateKeyContext } from "./symmetric-keys.ts";
 import type { PageRange, Work } from "../engine/work.ts";
-
-type Site = { readonly id: number; readonly name16: string };
+import { deletedRows } from "../engine/counts.ts";
+import type { SiteRow } from "../journal/sites.ts";
 
 /** Checked: all of it belongs together. */
 export type CheckedCertificate = {
@@ -24,26 +24,20 @@ export type CheckedCertificate = {
   readonly privateKey: string;
 };
 
-export function certificates(work: Work) {
-  return {
-    list: (siteId: number, range: PageRange) => listCertificates(work, siteId, range),
-    add: (site: Site, given: CheckedCertificate) => addCertificate(work, site, given),
-
-    async remove(siteId: number, id: number): Promise<"removed" | "missing"> {
-      const gone = await work.tx
-        .deleteFrom("certificates")
-        .where("deployment_site_id", "=", siteId)
-        .where("id", "=", id)
-        .returning("id")
-        .executeTakeFirst();
-      if (gone === undefined) return "missing";
-      await tellCertificates(work, siteId);
-      return "removed";
-    },
-  };
+export async function removeCertificate(
+  work: Work,
+  siteId: number,
+  id: number,
+): Promise<"removed" | "missing"> {
+  const gone = work.tx
+    .deleteFrom("certificates")
+    .where((one) => one.and({ deployment_site_id: siteId, id }));
+  if ((await deletedRows(gone)) === 0) return "missing";
+  await tellCertificates(work, siteId);
+  return "removed";
 }
 
-async function listCertificates(
+export async function listCertificates(
   { tx, at }: Work,
   siteId: number,
   range: PageRange,
@@ -62,23 +56,19 @@ async function listCertificates(
     .select("certificates_seq")
     .where("deployment_site_id", "=", siteId)
     .executeTakeFirstOrThrow();
-  const proof = await readProof(tx, siteId, told.certificates_seq ?? 0, Date.parse(at));
-  const { error } = proof;
-  const state = isAbsent(proof) ? "absent" : proof.state;
+  const state = shownProof(await readProof(tx, siteId, told.certificates_seq ?? 0, Date.parse(at)));
   // Written below.
   return rows.map((row) => ({
     ...row,
     names: JSON.parse(row.names) as string[],
-    fingerprint: row.fingerprint as Sha256,
-    state,
-    ...(error !== undefined && { error }),
+    ...state,
   }));
 }
 
 /** The same one again changes nothing. */
-async function addCertificate(
+export async function addCertificate(
   work: Work,
-  site: Site,
+  site: Pick<SiteRow, "id" | "name16">,
   given: CheckedCertificate,
 ): Promise<number | "too-many"> {
   const { tx, at, sealer } = work;
@@ -98,15 +88,7 @@ async function addCertificate(
   const { fingerprint } = given;
   const place = { name16: site.name16, fingerprint };
   const newest = await newestKey(work, site.id);
-  if (before.length > 0)
-    await tx
-      .deleteFrom("certificates")
-      .where(
-        "id",
-        "in",
-        before.map(({ id }) => id),
-      )
-      .execute();
+  for (const { id } of before) await tx.deleteFrom("certificates").where("id", "=", id).execute();
   const { id } = await tx
     .insertInto("certificates")
     .values({
@@ -116,10 +98,7 @@ async function addCertificate(
       not_after: given.notAfter,
       fingerprint,
       chain: given.chain,
-      private_key_sealed: sealer.seal(
-        given.privateKey,
-        privateKeyContext(site.name16, fingerprint),
-      ),
+      private_key_sealed: sealer.seal(given.privateKey, privateKeyContext(place)),
       key_name: newest.name,
       sealed_key: sealPrivateKey(given.privateKey, newest.key, place),
       when_created: at,

@@ -3,8 +3,7 @@
 // Rows hold both forms: sealed at rest by the store's key, and sealed for the way. So equal states have equal bodies, and a large state needs no file:
 // its blob is made of the rows whenever the site's agent asks for it.
 
-import { createHash } from "node:crypto";
-import type { Sha256 } from "../../../core/ids.ts";
+import { type Sha256, sha256Of } from "../../../core/ids.ts";
 import {
   certificatesInlineBytesMax,
   type CertificatesChanged,
@@ -30,25 +29,13 @@ async function certificateStates(
 ): Promise<CertificateState[]> {
   const rows = await db
     .selectFrom("certificates")
-    .select([
-      "id",
-      "names",
-      "not_before",
-      "not_after",
-      "fingerprint",
-      "chain",
-      "key_name",
-      "sealed_key",
-    ])
+    .select(["id", "names", "not_before", "not_after", "fingerprint"])
+    .select(["chain", "key_name", "sealed_key"])
     .where("deployment_site_id", "=", deploymentSiteId)
     .orderBy("id")
     .execute();
   // Written by certificates.ts alone.
-  return rows.map((row) => ({
-    ...row,
-    names: JSON.parse(row.names) as string[],
-    fingerprint: row.fingerprint as Sha256,
-  }));
+  return rows.map((row) => ({ ...row, names: JSON.parse(row.names) as string[] }));
 }
 
 const blobText = (certificates: readonly CertificateState[]): string =>
@@ -61,9 +48,7 @@ export async function certificatesBody(
   const certificates = await certificateStates(db, deploymentSiteId);
   const text = blobText(certificates);
   if (Buffer.byteLength(text) <= certificatesInlineBytesMax) return { certificates };
-  // The one form of a digest in hex.
-  const blob = createHash("sha256").update(text).digest("hex") as Sha256;
-  return { blob, count: certificates.length };
+  return { blob: sha256Of(text), count: certificates.length };
 }
 
 /** Returns the blob that the digest names, while it is the state of this very site. */
@@ -75,13 +60,14 @@ export async function certificatesBlob(
   const current = await db
     .selectFrom("vaults")
     .select("certificates_blob")
-    .where("deployment_site_id", "=", deploymentSiteId)
-    .where("certificates_blob", "=", sha256)
+    .where((vault) =>
+      vault.and({ deployment_site_id: deploymentSiteId, certificates_blob: sha256 }),
+    )
     .executeTakeFirst();
   if (current === undefined) return undefined;
   const bytes = Buffer.from(blobText(await certificateStates(db, deploymentSiteId)));
   // Changed between the two reads.
-  return createHash("sha256").update(bytes).digest("hex") === sha256 ? bytes : undefined;
+  return sha256Of(bytes) === sha256 ? bytes : undefined;
 }
 
 /** Returns where the site's journal told of them last. */

@@ -6,55 +6,55 @@ import { sealPrivateKey, sealSymmetricKey, symmetricKeyBytes } from "../../../ba
 import type { SymmetricKey } from "../../../wire/customer/symmetric-key.ts";
 import { symmetricKeysMax } from "../../../wire/vault.ts";
 import { sql } from "kysely";
-import { isAbsent, readProof } from "../journal/proof.ts";
+import { readProof, shownProof } from "../journal/proof.ts";
 import { siteWithSecret, type SiteWithSecret } from "../journal/site-secret.ts";
 import { tellCertificates, tellKeys } from "./site-vault.ts";
 import { pacedParts } from "../engine/parts.ts";
 import type { PageRange, Work } from "../engine/work.ts";
+import { rowCount } from "../engine/counts.ts";
 
 const keyContext = (name: string): string => `symmetric_keys/${name}`;
 /** A private key is bound to its certificate: it opens for no other. */
-export const privateKeyContext = (name16: string, fingerprint: string): string =>
-  `certificates/${name16}/${fingerprint}`;
+export const privateKeyContext = (place: {
+  readonly name16: string;
+  readonly fingerprint: string;
+}): string => `certificates/${place.name16}/${place.fingerprint}`;
 
-export function symmetricKeys(work: Work) {
-  return {
-    list: (customerId: number, range: PageRange) => listKeys(work, customerId, range),
-
-    async record(customerId: number, id: number): Promise<SymmetricKey | undefined> {
-      const [key] = await listKeys(work, customerId, { after: id - 1, limit: 1 });
-      return key?.id === id ? key : undefined;
-    },
-
-    async create(deploymentSiteId: number): Promise<number | "too-many"> {
-      if ((await countKeys(work, deploymentSiteId)) >= symmetricKeysMax) return "too-many";
-      return addKey(work, await siteWithSecret(work, deploymentSiteId));
-    },
-
-    /** Moves a key to another site of the customer; its name stays. */
-    async move(
-      key: { readonly id: number; readonly deployment_site_id: number },
-      toSiteId: number,
-    ): Promise<"moved" | "only-key" | "too-many"> {
-      const { id, deployment_site_id: fromSiteId } = key;
-      if (fromSiteId === toSiteId) return "moved";
-      if ((await countKeys(work, fromSiteId)) <= 1) return "only-key";
-      if ((await countKeys(work, toSiteId)) >= symmetricKeysMax) return "too-many";
-      const to = await siteWithSecret(work, toSiteId);
-      await work.tx
-        .updateTable("symmetric_keys")
-        .set({ deployment_site_id: toSiteId })
-        .where("id", "=", id)
-        .execute();
-      await sealKeys(work, to, [id]);
-      for (const site of [await siteWithSecret(work, fromSiteId), to])
-        await keysChanged(work, site);
-      return "moved";
-    },
-  };
+export async function findKey(
+  work: Work,
+  customerId: number,
+  id: number,
+): Promise<SymmetricKey | undefined> {
+  const [key] = await listKeys(work, customerId, { after: id - 1, limit: 1 });
+  return key?.id === id ? key : undefined;
 }
 
-async function listKeys(
+export async function createKey(work: Work, siteId: number): Promise<number | "too-many"> {
+  if ((await countKeys(work, siteId)) >= symmetricKeysMax) return "too-many";
+  return addKey(work, await siteWithSecret(work, siteId));
+}
+
+/** Moves a key to another site of the customer; its name stays. */
+export async function moveKey(
+  work: Work,
+  { id, deployment_site_id: fromSiteId }: SymmetricKey,
+  toSiteId: number,
+): Promise<"moved" | "only-key" | "too-many"> {
+  if (fromSiteId === toSiteId) return "moved";
+  if ((await countKeys(work, fromSiteId)) <= 1) return "only-key";
+  if ((await countKeys(work, toSiteId)) >= symmetricKeysMax) return "too-many";
+  const to = await siteWithSecret(work, toSiteId);
+  await work.tx
+    .updateTable("symmetric_keys")
+    .set({ deployment_site_id: toSiteId })
+    .where("id", "=", id)
+    .execute();
+  await sealKeys(work, to, [id]);
+  for (const site of [await siteWithSecret(work, fromSiteId), to]) await keysChanged(work, site);
+  return "moved";
+}
+
+export async function listKeys(
   { tx, at }: Work,
   customerId: number,
   range: PageRange,
@@ -63,12 +63,8 @@ async function listKeys(
     .selectFrom("symmetric_keys")
     .innerJoin("deployment_sites", "deployment_sites.id", "symmetric_keys.deployment_site_id")
     .innerJoin("vaults", "vaults.deployment_site_id", "symmetric_keys.deployment_site_id")
-    .select([
-      "symmetric_keys.id",
-      "symmetric_keys.name",
-      "symmetric_keys.deployment_site_id",
-      "vaults.keys_seq",
-    ])
+    .select(["symmetric_keys.id", "symmetric_keys.name", "symmetric_keys.deployment_site_id"])
+    .select("vaults.keys_seq")
     .where("deployment_sites.customer_id", "=", customerId)
     .where("symmetric_keys.id", ">", range.after)
     .orderBy("symmetric_keys.id")
@@ -80,20 +76,15 @@ async function listKeys(
     const siteId = key.deployment_site_id;
     const proof = proofs.get(siteId) ?? (await readProof(tx, siteId, seq, Date.parse(at)));
     proofs.set(siteId, proof);
-    const { error } = proof;
-    const state = isAbsent(proof) ? "absent" : proof.state;
-    keys.push({ ...key, state, ...(error !== undefined && { error }) });
+    keys.push({ ...key, ...shownProof(proof) });
   }
   return keys;
 }
 
 async function countKeys({ tx }: Work, deploymentSiteId: number): Promise<number> {
-  const { count } = await tx
-    .selectFrom("symmetric_keys")
-    .select((select) => select.fn.countAll<number>().as("count"))
-    .where("deployment_site_id", "=", deploymentSiteId)
-    .executeTakeFirstOrThrow();
-  return count;
+  return rowCount(
+    tx.selectFrom("symmetric_keys").where("deployment_site_id", "=", deploymentSiteId),
+  );
 }
 
 /** Certificates are sealed with it from now on. */
@@ -175,9 +166,10 @@ async function keysChanged(work: Work, site: SiteWithSecret): Promise<void> {
   if (await followNewestKey(work, site)) await tellCertificates(work, site.id);
 }
 
-export type NewestKey = { readonly name: string; readonly key: Uint8Array };
-
-export async function newestKey(work: Work, deploymentSiteId: number): Promise<NewestKey> {
+export async function newestKey(
+  work: Work,
+  deploymentSiteId: number,
+): Promise<{ readonly name: string; readonly key: Uint8Array }> {
   const { name } = await work.tx
     .selectFrom("symmetric_keys")
     .select("name")
@@ -204,8 +196,9 @@ async function followNewestKey(work: Work, { id, name16 }: SiteWithSecret): Prom
     .execute();
   for await (const part of pacedParts(rows, sealedPerStatement)) {
     const sealed = part.map(({ id: certificateId, fingerprint, private_key_sealed: atRest }) => {
-      const pem = sealer.open(atRest, privateKeyContext(name16, fingerprint));
-      const forTheWay = sealPrivateKey(pem, newest.key, { name16, fingerprint });
+      const place = { name16, fingerprint };
+      const pem = sealer.open(atRest, privateKeyContext(place));
+      const forTheWay = sealPrivateKey(pem, newest.key, place);
       return sql`(CAST(${certificateId} AS integer), ${forTheWay})`;
     });
     await sql`

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { botChecks } from "../../../../src/central/store/bots/bot-checks.ts";
+import { overlappingElements } from "../../../../src/central/store/bots/bot-checks.ts";
 import { formatRange, type IpFamily, type IpRange } from "../../../../src/core/addresses/ip.ts";
 import { openApi, type Api } from "../../api/api-harness.ts";
 
@@ -114,7 +114,7 @@ test("overlaps are all elements that share an address, of the host and of those 
         .executeTakeFirstOrThrow();
       const host = { domainId: domain.id, main: names.main, host: names.sub };
       const found = await api.store.transaction().execute(async (tx) => {
-        return botChecks({ tx }).overlaps(host, "bad", whole, 1_000);
+        return overlappingElements({ tx }, host, "bad", whole, 1_000);
       });
       const expected = elements
         .filter(
@@ -152,7 +152,7 @@ test("overlaps: with a main domain those of all its sub-domains, with a sub-doma
   const told = async (host: string): Promise<readonly string[]> =>
     api.store.transaction().execute(async (tx) => {
       const place = { domainId, main, host };
-      const found = await botChecks({ tx }).overlaps(place, "bad", range, 10);
+      const found = await overlappingElements({ tx }, place, "bad", range, 10);
       return found.map(({ domain }) => domain).sort();
     });
   expect(await told(main)).toEqual([main, other, own]);

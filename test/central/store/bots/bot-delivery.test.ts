@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { silentLog } from "../../../../src/base/log.ts";
 import { createSealer } from "../../../../src/base/seal.ts";
 import { BotImports, type BotImport } from "../../../../src/central/store/bots/bot-import.ts";
-import { CustomerStore } from "../../../../src/central/store/people/customer-store.ts";
+import { CustomerStore } from "../../../../src/central/store/engine/customer-store.ts";
 import { openStore, type Store } from "../../../../src/central/store/engine/database.ts";
 import { readJournal } from "../../../../src/central/store/journal/journal.ts";
 import { journalVersions } from "../../../../src/central/store/bots/bot-versions.ts";
@@ -22,6 +22,7 @@ import { decodeEntry, type JournalBody } from "../../../../src/wire/journal.ts";
 import { seedSite } from "../../../support/agent-side.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 import { until } from "../../../support/until.ts";
+import { attachElements, detachElements } from "../../../../src/central/store/bots/bots.ts";
 
 const host = "www.example.test";
 const never = new AbortController().signal;
@@ -50,13 +51,13 @@ class Side implements AsyncDisposable {
       windowMs,
       log: silentLog(),
       transact: async (action) =>
-        (await this.customers.transact(async (work) => ({ keep: true, value: await action(work) })))
+        (await this.customers.run(async (work) => ({ keep: true, value: await action(work) })))
           .appended,
     });
     const sealer = createSealer(Buffer.alloc(32, 7));
     const now = (): Date => new Date();
     this.customers = new CustomerStore({ store, sealer, now, randomBytes, marks: this.marks });
-    this.imports = new BotImports(async (action) => this.customers.transact(action), wake);
+    this.imports = new BotImports(this.customers, wake);
   }
 
   static async open(
@@ -72,10 +73,9 @@ class Side implements AsyncDisposable {
     const parsed = parseRange(text);
     if (!parsed.ok) throw new Error(parsed.reason);
     const place = { domainId: this.domainId, host, set: "bad", bot } as const;
-    await this.customers.run(async ({ bots }) => {
-      if (verb === "attach") await bots.attach(place, [parsed.range], 1_000);
-      else await bots.detach(place, [parsed.range]);
-      return { keep: true, value: undefined };
+    await this.customers.transact(async (work) => {
+      if (verb === "attach") await attachElements(work, place, [parsed.range], 1_000);
+      else await detachElements(work, place, [parsed.range]);
     });
   }
 
@@ -201,10 +201,7 @@ test("changes of as many elements as an entry holds are told by name, of one mor
       return { family: 4, first: value, last: value } as const;
     });
     const place = { domainId: side.domainId, host, set: "bad", bot: "many" } as const;
-    await side.customers.run(async ({ bots }) => {
-      await bots.attach(place, ranges, 100_000);
-      return { keep: true, value: undefined };
-    });
+    await side.customers.transact(async (work) => attachElements(work, place, ranges, 100_000));
     await side.marks[Symbol.asyncDispose]();
     const isNamed = count === 10_000;
     const [, entry] = await side.entries();
@@ -219,10 +216,7 @@ test("a set that is told, or gone, gets no further entry", async () => {
   await using side = await Side.open(dir.path, 0);
   await side.change("attach", "192.0.2.1");
   const { id } = await side.row();
-  await side.customers.transact(async (work) => {
-    await journalVersions(work, [id, id + 1]);
-    return { keep: true, value: undefined };
-  });
+  await side.customers.transact(async (work) => journalVersions(work, [id, id + 1]));
   expect(await side.entries()).toHaveLength(1);
 });
 
@@ -237,10 +231,7 @@ test("each set has versions of its own", async () => {
     const parsed = parseRange(text);
     if (!parsed.ok) throw new Error(parsed.reason);
     const place = { domainId: side.domainId, host, set, bot: "x" };
-    await customers.run(async ({ bots }) => {
-      await bots.attach(place, [parsed.range], 1_000);
-      return { keep: true, value: undefined };
-    });
+    await customers.transact(async (work) => attachElements(work, place, [parsed.range], 1_000));
   };
   for (const text of ["192.0.2.1", "192.0.2.2", "192.0.2.3"]) await mark("bad", text);
   await mark("vip", "198.51.100.1");

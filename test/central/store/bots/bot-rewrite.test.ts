@@ -5,13 +5,21 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createSealer } from "../../../../src/base/seal.ts";
 import { BotImports } from "../../../../src/central/store/bots/bot-import.ts";
-import {
-  CustomerStore,
-  type CustomerUnit,
-} from "../../../../src/central/store/people/customer-store.ts";
+import { CustomerStore } from "../../../../src/central/store/engine/customer-store.ts";
 import { parseRange, type IpRange } from "../../../../src/core/addresses/ip.ts";
 import { openTestStore } from "../../../support/any-store.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
+import {
+  beginRewrite,
+  dropRewrite,
+  putRewrite,
+  stageElements,
+} from "../../../../src/central/store/bots/bot-rewrite.ts";
+import { attachElements } from "../../../../src/central/store/bots/bots.ts";
+import { startTrial } from "../../../../src/central/store/people/users.ts";
+import { addDomain } from "../../../../src/central/store/content/domains.ts";
+import { listBotRecords } from "../../../../src/central/store/bots/bot-records.ts";
+import type { Work } from "../../../../src/central/store/engine/work.ts";
 
 function range(text: string): IpRange {
   const parsed = parseRange(text);
@@ -27,20 +35,17 @@ async function open() {
   const store = stack.use(await openTestStore(join(dir.path, "central.db"), now));
   const sealer = createSealer(Buffer.alloc(32, 7));
   const customers = new CustomerStore({ store, sealer, now, randomBytes });
-  const run = async <T>(action: (unit: CustomerUnit) => Promise<T>): Promise<T> =>
-    (await customers.run(async (unit) => ({ keep: true, value: await action(unit) }))).value;
-  const owner = await run(async (unit) =>
-    unit.users.startTrial({ username: "ada", email: "", tokenDigest: "x" }),
+  const run = async <T>(action: (work: Work) => Promise<T>): Promise<T> =>
+    customers.transact(action);
+  const owner = await run(async (work) =>
+    startTrial(work, { username: "ada", email: "", tokenDigest: "x" }),
   );
   if (owner === undefined) throw new Error("no trial");
   const actor = { ...owner, username: "ada", mayReadLogs: true };
   const given = { name: "a.test", tags: [], deploymentSiteId: undefined };
-  const domainId = Number(await run(async (unit) => unit.domains.create(actor, given)));
+  const domainId = Number(await run(async (work) => addDomain(work, actor, given)));
   const place = { domainId, host: "a.test", set: "bad", bot: "Crawler" } as const;
-  const imports = new BotImports(
-    async (action) => customers.transact(action),
-    () => undefined,
-  );
+  const imports = new BotImports(customers, () => undefined);
   const held = stack.move();
   return {
     run,
@@ -50,11 +55,11 @@ async function open() {
     /** Whatever is kept of elements, in force or not. */
     rows: async () => (await store.selectFrom("bot_elements").select("range").execute()).length,
     listed: async () =>
-      run(async (unit) => unit.bots.list(owner.customerId, "bad", { after: 0, limit: 9 })),
+      run(async (work) => listBotRecords(work, owner.customerId, "bad", { after: 0, limit: 9 })),
     /** Begun, with one element. */
     staged: async (text: string) => {
-      const begun = await run(async (unit) => unit.bots.rewrites.begin(place));
-      return run(async (unit) => unit.bots.rewrites.stage(begun, place.bot, [range(text)]));
+      const begun = await run(async (work) => beginRewrite(work, place));
+      return run(async (work) => stageElements(work, begun, place.bot, [range(text)]));
     },
     [Symbol.asyncDispose]: async () => held.disposeAsync(),
   };
@@ -62,29 +67,23 @@ async function open() {
 
 test("it is in force by one transaction, and the bot before is swept", async () => {
   await using rig = await open();
-  await rig.run(async (unit) => unit.bots.attach(rig.place, [range("192.0.2.1")], 9));
+  await rig.run(async (work) => attachElements(work, rig.place, [range("192.0.2.1")], 9));
   const { rewrite, texts } = await rig.staged("192.0.2.2");
   expect(await rig.listed()).toMatchObject([{ ip_addresses: ["192.0.2.1"] }]);
   const change = { added: texts, removed: ["192.0.2.1"] };
-  expect(await rig.run(async (unit) => unit.bots.rewrites.put(rig.place, rewrite, change))).toBe(
-    true,
-  );
+  expect(await rig.run(async (work) => putRewrite(work, rig.place, rewrite, change))).toBe(true);
   expect(await rig.listed()).toMatchObject([{ name: "Crawler", ip_addresses: ["192.0.2.2"] }]);
   await rig.sweep();
   expect(await rig.rows()).toBe(1);
-  expect(await rig.run(async (unit) => unit.bots.rewrites.put(rig.place, rewrite, change))).toBe(
-    false,
-  );
+  expect(await rig.run(async (work) => putRewrite(work, rig.place, rewrite, change))).toBe(false);
 });
 
 test.each(["192.0.2.9", "192.0.2.2"])("not where %s came to the bot meanwhile", async (text) => {
   await using rig = await open();
   const { rewrite, texts } = await rig.staged("192.0.2.2");
-  await rig.run(async (unit) => unit.bots.attach(rig.place, [range(text)], 9));
+  await rig.run(async (work) => attachElements(work, rig.place, [range(text)], 9));
   const change = { added: texts, removed: [] };
-  expect(await rig.run(async (unit) => unit.bots.rewrites.put(rig.place, rewrite, change))).toBe(
-    false,
-  );
+  expect(await rig.run(async (work) => putRewrite(work, rig.place, rewrite, change))).toBe(false);
   expect(await rig.listed()).toMatchObject([{ ip_addresses: [text] }]);
 });
 
@@ -95,9 +94,7 @@ test("the sweeper leaves it alone while it is written, and takes what nobody cam
   expect(await rig.rows()).toBe(1);
   rig.later(600_001);
   const change = { added: ["192.0.2.2"], removed: [] };
-  expect(await rig.run(async (unit) => unit.bots.rewrites.put(rig.place, rewrite, change))).toBe(
-    false,
-  );
+  expect(await rig.run(async (work) => putRewrite(work, rig.place, rewrite, change))).toBe(false);
   await rig.sweep();
   expect(await rig.rows()).toBe(0);
 });
@@ -105,7 +102,7 @@ test("the sweeper leaves it alone while it is written, and takes what nobody cam
 test("what was dropped is swept at once", async () => {
   await using rig = await open();
   const { rewrite } = await rig.staged("192.0.2.2");
-  await rig.run(async (unit) => unit.bots.rewrites.drop(rewrite));
+  await rig.run(async (work) => dropRewrite(work, rewrite));
   await rig.sweep();
   expect(await rig.rows()).toBe(0);
 });

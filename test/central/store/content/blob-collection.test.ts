@@ -7,7 +7,7 @@ import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { collectBlobs, keptMs } from "../../../../src/central/store/content/blob-collection.ts";
 import { canonicalJson } from "../../../../src/core/journal/canonical-json.ts";
-import type { Sha256 } from "../../../../src/core/ids.ts";
+import { type Sha256, sha256Of } from "../../../../src/core/ids.ts";
 import { seedSite, startAgentSide } from "../../../support/agent-side.ts";
 
 const never = new AbortController().signal;
@@ -65,7 +65,7 @@ test("what versions and bot sets name stays, what nobody names goes after three 
   const set = { blob: await put("set"), when_created: side.clock.now().toISOString() };
   await side.store
     .insertInto("bot_set_contents")
-    .values({ digest: "d", ...set })
+    .values({ digest: sha256Of("d"), ...set })
     .execute();
   expect(await collect(keptMs)).toMatchObject({ removed: 0 });
   expect(await collect(keptMs + 1)).toEqual({

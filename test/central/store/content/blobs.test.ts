@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { openBlobs } from "../../../../src/central/store/content/blobs.ts";
 import { openStore } from "../../../../src/central/store/engine/database.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
+import { type Sha256 } from "../../../../src/core/ids.ts";
 
 const hourMs = 3_600_000;
 
@@ -20,7 +21,7 @@ async function open() {
     blobs,
     clock,
     /** When each counts as stored, by the order of their digests' making. */
-    created: async (sha256: string): Promise<number> => {
+    created: async (sha256: Sha256): Promise<number> => {
       const row = store.selectFrom("blobs").select("when_created").where("sha256", "=", sha256);
       return Date.parse((await row.executeTakeFirstOrThrow()).when_created);
     },

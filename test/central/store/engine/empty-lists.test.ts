@@ -8,7 +8,7 @@ import {
   PostgresQueryCompiler,
 } from "kysely";
 import { expect, test } from "vitest";
-import { botChecks } from "../../../../src/central/store/bots/bot-checks.ts";
+import { overlappingElements } from "../../../../src/central/store/bots/bot-checks.ts";
 import type { Store, Tx } from "../../../../src/central/store/engine/database.ts";
 import type { StoreTables } from "../../../../src/central/store/engine/schema.ts";
 import { domainsBody } from "../../../../src/central/store/journal/site-state.ts";
@@ -43,7 +43,7 @@ test.each<readonly [string, (store: Store) => Promise<unknown>]>([
   [
     "overlaps where the other list has nothing",
     async (store) =>
-      inTransaction(store, (tx) => botChecks({ tx }).overlaps(host, "vip", range(), 9)),
+      inTransaction(store, (tx) => overlappingElements({ tx }, host, "vip", range(), 9)),
   ],
 ])("%s", async (_what, ask) => {
   const { store, asked } = empty();

@@ -10,6 +10,7 @@ import {
 } from "../../../../src/central/store/journal/site-state.ts";
 import { seedSite } from "../../../support/agent-side.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
+import { chainStart } from "../../../../src/core/journal/journal-chain.ts";
 
 const now = (): Date => new Date("2031-05-06T07:08:09.010Z");
 const when_created = now().toISOString();
@@ -36,7 +37,7 @@ test("each site has the domains that are linked to it, and no other's", async ()
       secret_old_until: null,
       when_deleted: null,
       journal_head: 0,
-      journal_chain: "",
+      journal_chain: chainStart,
     })
     .returning("id")
     .executeTakeFirstOrThrow();

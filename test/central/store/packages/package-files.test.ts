@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { openStore } from "../../../../src/central/store/engine/database.ts";
 import { openPackageFiles } from "../../../../src/central/store/packages/package-files.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
+import { sha256Of } from "../../../../src/core/ids.ts";
 
 const now = (): Date => new Date("2031-05-06T07:08:09.010Z");
 
@@ -26,7 +27,7 @@ test("at the start files that no row names go, and what was being received", asy
       version_key: "1",
       file: "x-1.0-py3-none-any.whl",
       size: 5,
-      sha256: "0".repeat(64),
+      sha256: sha256Of(""),
       stored_as: "named",
       uploaded_by_user_id: 1,
       when_created: now().toISOString(),

@@ -3,10 +3,11 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { CustomerStore } from "../../../../src/central/store/people/customer-store.ts";
+import { CustomerStore } from "../../../../src/central/store/engine/customer-store.ts";
 import { openStore } from "../../../../src/central/store/engine/database.ts";
 import { sealer, seedSite } from "../../../support/agent-side.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
+import { listCertificates } from "../../../../src/central/store/vault/certificates.ts";
 
 test("a site without a vault lists no certificates", async () => {
   using dir = tempDir();
@@ -15,9 +16,8 @@ test("a site without a vault lists no certificates", async () => {
   const { siteId } = await seedSite(store);
   expect(await store.selectFrom("vaults").selectAll().execute()).toEqual([]);
   const customers = new CustomerStore({ store, sealer, now, randomBytes });
-  const { value } = await customers.run(async ({ certificates }) => ({
-    keep: true,
-    value: await certificates.list(siteId, { after: 0, limit: 10 }),
-  }));
-  expect(value).toEqual([]);
+  const listed = await customers.transact(async (work) =>
+    listCertificates(work, siteId, { after: 0, limit: 10 }),
+  );
+  expect(listed).toEqual([]);
 });

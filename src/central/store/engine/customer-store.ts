@@ -1,0 +1,79 @@
+// Transactions over the store, one after the other: what the customer API, operators and central itself change goes through them.
+
+import type { Sealer } from "../../../base/seal.ts";
+import type { MarkJournal } from "../bots/mark-journal.ts";
+import type { Store } from "./database.ts";
+import type { Work } from "./work.ts";
+
+export type CustomerStoreDeps = {
+  readonly store: Store;
+  readonly sealer: Sealer;
+  readonly now: () => Date;
+  readonly randomBytes: (count: number) => Uint8Array;
+  /** Coalesces what changes bot sets. Without it the journals are told of each change in its own transaction. */
+  readonly marks?: Pick<MarkJournal, "isDue" | "changed">;
+};
+
+/** The part of the store that the customer API and operators use. */
+export type Transactions = Pick<CustomerStore, "run" | "transact">;
+
+/** The end of a transaction's action: with `keep` false all that it wrote is taken back. */
+export type Ended<T> = { readonly keep: boolean; readonly value: T };
+
+export type Done<T> = {
+  readonly value: T;
+  /** Deployment sites whose journal is longer now. Empty when nothing was kept. */
+  readonly appended: readonly number[];
+};
+
+export class CustomerStore {
+  readonly #deps: CustomerStoreDeps;
+
+  constructor(deps: CustomerStoreDeps) {
+    this.#deps = deps;
+  }
+
+  /** Runs a transaction that is kept, and returns its value. For what makes no journal longer: nobody is woken. */
+  async transact<T>(action: (work: Work) => Promise<T>): Promise<T> {
+    return (await this.run(async (work) => ({ keep: true, value: await action(work) }))).value;
+  }
+
+  /** Runs a transaction; transactions run one after the other. */
+  async run<T>(action: (work: Work) => Promise<Ended<T>>): Promise<Done<T>> {
+    const { store, sealer, now, randomBytes, marks } = this.#deps;
+    const appended = new Set<number>();
+    const unjournaled = new Set<number>();
+    try {
+      const done = await store.transaction().execute(async (tx) => {
+        const work: Work = {
+          tx,
+          at: now().toISOString(),
+          sealer,
+          randomHex: (count) => Buffer.from(randomBytes(count)).toString("hex"),
+          appended,
+          unjournaled,
+          marksAreDue: () => marks?.isDue() ?? true,
+        };
+        const { keep, value } = await action(work);
+        if (!keep) throw new TakenBack(value);
+        return { value, appended: [...appended] };
+      });
+      marks?.changed(unjournaled);
+      return done;
+    } catch (error) {
+      if (!(error instanceof TakenBack)) throw error;
+      // Thrown just above, with the value of this very action.
+      return { value: error.value as T, appended: [] };
+    }
+  }
+}
+
+/** Kysely rolls back when its callback throws, and only then. */
+class TakenBack extends Error {
+  readonly value: unknown;
+
+  constructor(value: unknown) {
+    super("the transaction is taken back");
+    this.value = value;
+  }
+}
