@@ -1,4 +1,5 @@
-// Keys and certificates of this deployment site: the vault that holds them, and what brings them into what is served.
+// Opens the keys and certificates of this deployment site: the vault that holds them, and what puts them into
+// the served state.
 
 import { repeating } from "../base/wait.ts";
 import type { WorkerPool } from "./accelerator/pool/workers.ts";
@@ -7,12 +8,12 @@ import type { Serving } from "./steering/serving.ts";
 import { VaultChanges } from "./steering/vault-changes.ts";
 import { openVault, type Vault } from "./vault/vault.ts";
 
-/** The time between looks at the certificates: a valid one expires without any event. */
+/** The time between looks at the certificates, for they expire without any event. */
 const expiryPeriodMs = 3_600_000;
 
 export type KeptCertificates = { readonly vault: Vault; readonly changes: VaultChanges };
 
-/** Opens the certificates that were in force before; the next publish brings them. */
+/** Opens the certificates that were in force before; the next publish puts them into force. */
 export async function openKeptCertificates(
   stack: AsyncDisposableStack,
   { options, common, db: documents, client }: Ground,

@@ -1,4 +1,4 @@
-// What a clear would hit: for central's question and for the operator's.
+// Tells what a clear would hit, for central and for operators.
 
 import { exactPatternOf } from "../core/patterns/pattern-recipes.ts";
 import {
@@ -9,10 +9,13 @@ import {
 } from "../wire/ask.ts";
 import type { IndexClient } from "./cache/index/index-client.ts";
 
-/** Entries looked through for samples: an URL with its coded bodies is up to four. */
+/** The most entries looked through for samples; a URL with its coded bodies may have four. */
 const lookedThrough = dryRunSamplesMax * 4;
 
-/** Rejects with PATTERN_INVALID, and with INDEX_BROKEN where nothing can be counted. */
+/**
+ * Counts what a clear would hit and gives samples. Rejects with PATTERN_INVALID, and with INDEX_BROKEN if
+ * nothing can be counted.
+ */
 export async function dryRun(
   index: Pick<IndexClient, "search">,
   { domain, host, patterns }: DryRunQuestion,

@@ -1,4 +1,5 @@
-// What follows central: the link with its appliers, and the word that no clear was missed.
+// Opens what follows central: the link with its appliers, and the wait for central's word that no clear was
+// missed.
 
 import { join } from "node:path";
 import { repeating, sleep } from "../base/wait.ts";
@@ -15,14 +16,14 @@ import { SetChanges } from "./steering/set-changes.ts";
 import { applySnapshot } from "./steering/snapshot.ts";
 
 /**
- * The time between calls, the same as the poll's: central may have been put right without anything new in the
- * journal.
+ * The time between two rounds of tending sets, the same as between polls: a set may become available at
+ * central without a new entry in the journal.
  */
 const tendPeriodMs = 60_000;
 
 export type Following = {
   readonly link: Link;
-  /** Resolves when central gave its word, or was waited for long enough. */
+  /** Resolves when central has given its word, or when the wait for it is over. */
   readonly confirming: Promise<void>;
 };
 
@@ -85,7 +86,8 @@ export function openLink(
 }
 
 /**
- * Opens the changes of sets, and what becomes of sets that are behind and of elements that belong to none.
+ * Opens the changes of sets, and the task that heals sets that are behind and sweeps elements that belong to
+ * none.
  */
 function openSetChanges(
   stack: AsyncDisposableStack,

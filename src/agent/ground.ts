@@ -1,4 +1,5 @@
-// What the agent stands on: its database, its way to central, what records and ships, the cache index, the sets. Opened first, closed last.
+// What the agent stands on: its database, its client of central, recording and shipping, the cache index, the
+// sets. It is opened first and closed last.
 
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
@@ -29,7 +30,7 @@ export type AgentOptions = {
   readonly secret16: Secret16;
   readonly caPem: string | undefined;
   readonly version: string;
-  /** 16 hex characters, random per start: names this start's lanes. */
+  /** 16 hex characters, random for each start, which name this start's lanes. */
   readonly bootEpoch: string;
   readonly health: Health;
   readonly log: Log;
@@ -58,9 +59,9 @@ export type Ground = {
   readonly tables: TableClient;
   readonly unreviewed: UnreviewedBots;
   readonly decisions: DecisionLog;
-  /** How far imports are. */
+  /** The progress of imports. */
   readonly imports: Topic<RunningImport>;
-  /** Threads that serve visitors. */
+  /** The number of threads that serve visitors. */
   readonly workers: number;
 };
 
@@ -78,7 +79,8 @@ export async function openGround(
       { set_aside: db.setAside },
       "agent.db was damaged and set aside; the state is fetched again",
     );
-  // The last records are shipped after `stop`, so the client ends when it is disposed and not before.
+  // The last records are shipped after `stop`, so the client must not end with `stop` but when it is
+  // disposed.
   const clientEnd = new AbortController();
   const client = stack.use(openClient(options, clientEnd.signal));
   stack.defer(() => clientEnd.abort());
@@ -123,7 +125,7 @@ function openClient({ settings, secret16, caPem }: AgentOptions, stop: AbortSign
   return new CentralClient({ centralUrl, caPem, name16, secret16, stop });
 }
 
-const fsyncBytes = 262_144; // With 5 ms: 52 MB/s of records before bytes and not time decide.
+const fsyncBytes = 262_144; // With 5 ms, syncs are due by time up to 52 MB/s of records, and by bytes beyond.
 
 async function openSpool(
   { settings, bootEpoch }: AgentOptions,
@@ -144,7 +146,10 @@ async function openSpool(
   });
 }
 
-/** The canary's lane is closed before the last flush, so that its records are in it. */
+/**
+ * Opens canary and shipper. The canary's lane is closed before the last flush, so that the flush ships its
+ * records too.
+ */
 function openShipping(
   stack: AsyncDisposableStack,
   {

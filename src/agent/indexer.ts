@@ -1,4 +1,4 @@
-// The index thread: the only writer of the cache index.
+// The root of the index thread, the only writer of the cache index.
 
 import { execFile } from "node:child_process";
 import { parentPort, workerData } from "node:worker_threads";
@@ -7,7 +7,7 @@ import { IndexThread } from "./cache/index/index-thread.ts";
 import { rest } from "../base/rest.ts";
 import type { IndexerInit, IndexerToMain, MainToIndexer } from "./cache/messages.ts";
 
-/** A file system that cannot be written out by then is not waited for at a stop. */
+/** The longest time that a stop waits for the file system to be synced. */
 const syncMs = 10_000;
 
 const port = parentPort;
@@ -29,6 +29,6 @@ const thread = new IndexThread({
     }),
   checkpointerEntry: entryUrl(import.meta.url, "./checkpointer"),
 });
-// Main says nothing else.
+// Main sends nothing else.
 port.on("message", (message: MainToIndexer) => thread.onMain(message));
 await thread.open();

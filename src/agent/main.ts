@@ -1,6 +1,7 @@
-// The agent: knows the parts and their order. Each part is started here, given what it needs as objects, and stopped in reverse.
+// The agent as a program: its commands `run` and `check`. It reads settings and secret, locks the state
+// directory, opens the agent (parts.ts) and keeps systemd informed.
 //
-// Order: what records and what remembers first, then what serves, then what listens to central; so that whoever stops last still finds the others.
+// Everything is opened on one stack and closed in reverse, so that what stops last still finds what it needs.
 
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -95,7 +96,7 @@ async function runAgent(
   await watchdog;
 }
 
-/** Throws FILE_UNUSABLE. */
+/** Reads the file of central's authority. Throws FILE_UNUSABLE. */
 function caOf({ central_ca_file: path }: AgentSettings): string | undefined {
   if (path === undefined) return undefined;
   try {

@@ -1,4 +1,5 @@
-// What operators see and command: status, metrics, reports and the control socket, composed over the agent's parts.
+// What operators see and command: status, metrics and the control socket, composed from the agent's parts;
+// also the reports to central.
 
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
@@ -44,7 +45,7 @@ type Parts = {
   readonly scrub: Scrub;
 };
 
-/** Opens both listeners on the stack; the address of the metrics one. */
+/** Opens both listeners on the stack. Returns the address of the one for metrics. */
 export async function openOperators(stack: AsyncDisposableStack, parts: Parts): Promise<string> {
   const { options, common } = parts.ground;
   const { settings, health, log, now, version } = options;
@@ -81,7 +82,9 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
   return `${settings["metrics.listen"].host}:${admin.port}`;
 }
 
-/** Shares are of windows of ten minutes: a look each half minute tells soon enough. */
+/**
+ * The time between looks. Shares are counted over windows of ten minutes, so half a minute is soon enough.
+ */
 const cookiesPeriodMs = 30_000;
 
 function watchCookies({ ground: { options, common }, served }: Parts): AsyncDisposable {
@@ -99,11 +102,14 @@ function watchCookies({ ground: { options, common }, served }: Parts): AsyncDisp
   });
 }
 
-/** Central warns its customers 30 days before the end. */
+/**
+ * Certificates that end within this time are reported, since central warns its customers 30 days before the
+ * end.
+ */
 const certificatesToldMs = 45 * 86_400_000;
 const certificateNamesMax = 5;
 
-/** For the reports to central, every 30 s. */
+/** Creates the function that makes the reports to central, every 30 s. */
 export function createReporter(
   { options, spool, unreviewed }: Ground,
   { pool, checks, serving, certificates }: ServedParts,
@@ -203,7 +209,7 @@ async function logFacts({ spool, shipper, canary }: Ground): Promise<LogFacts> {
   return describeLogs(spool.facts(), shipper, canary.facts());
 }
 
-/** Facts for operators are named as everything on the wire is. */
+/** Renames facts for operators to snake case, as on the wire. */
 function snakeCase(facts: object): Readonly<Record<string, unknown>> {
   const name = (key: string): string =>
     key.replaceAll(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);

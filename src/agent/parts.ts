@@ -1,5 +1,5 @@
-// The agent's parts, composed in an order whose reverse is the order of stopping: operators and link first, then the workers drain, their
-// last records are spooled and shipped, then what all of it stood on.
+// Composes the agent's parts in an order whose reverse is the order of stopping: first operators and link
+// stop, then the workers drain, their last records are spooled and shipped, and then the ground closes.
 
 import { openLink } from "./follow.ts";
 import { openGround, type AgentOptions } from "./ground.ts";
@@ -10,11 +10,14 @@ import { openServing } from "./serve.ts";
 export type Agent = AsyncDisposable & {
   readonly listen: string;
   readonly metricsListen: string;
-  /** Thread → a number that moves while it lives. */
+  /** For each thread a number that changes while it lives. */
   readonly heartbeats: { read(): Readonly<Record<string, number>> };
 };
 
-/** Throws an AccelError naming what cannot be opened; everything opened before is closed again. */
+/**
+ * Opens all parts. Throws an AccelError naming what cannot be opened; everything opened before is closed
+ * again.
+ */
 export async function openAgent(options: AgentOptions): Promise<Agent> {
   await using stack = new AsyncDisposableStack();
   const ground = await openGround(stack, options);

@@ -1,4 +1,5 @@
-// Versions of domains on this host: which is in force, how that changes, what is on trial, and what operators are told of it.
+// Opens what handles versions of domains on this host: which one is in force, how that changes, what is on
+// trial, and what operators are told.
 
 import { Topic } from "../base/topic.ts";
 import type { Sha256 } from "../core/ids.ts";
@@ -42,7 +43,10 @@ type ReleaseParts = {
   readonly badBlobs: Topic<BadBlob>;
 };
 
-/** Trials that the end of the process cut short go on: the workers must have been started. */
+/**
+ * Opens the parts and resumes trials that the end of the process cut short; the workers must have been
+ * started.
+ */
 export function openReleases(
   stack: AsyncDisposableStack,
   { options, common, db: documents }: Ground,
@@ -79,7 +83,7 @@ type ReleaseFacts = {
   /** The version that an operator pinned. */
   readonly pinned: (ViewsetRef & { readonly since: string }) | null;
   readonly on_trial_until: string | null;
-  /** Newest first, the one in force among them. */
+  /** The kept versions, newest first, including the one in force. */
   readonly kept: readonly (ViewsetRef & {
     readonly activated_at: string;
     readonly outcome: string;
@@ -94,7 +98,7 @@ type ReleaseFacts = {
 /** The parts from which versions are described. */
 type Described = Pick<Releases, "books"> & { readonly trials: Pick<Trials, "until"> };
 
-/** Operators' commands. */
+/** Makes the operators' commands on versions. */
 export function viewsetPorts(
   releases: Described & Pick<Releases, "activations">,
   serving: Pick<Serving, "state">,

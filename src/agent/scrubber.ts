@@ -1,4 +1,5 @@
-// The scrubbing thread: reads what lies on the disk and compares it with its digests, slower than anybody could notice. One pass, then it ends.
+// The scrubbing thread: it reads what is on the disk and compares it with its digests, too slowly for anybody
+// to notice. It ends after one pass.
 
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
@@ -6,14 +7,14 @@ import { BodyList } from "./cache/index/body-list.ts";
 import type { WalkInit, WalkMessage } from "./scrub/messages.ts";
 import { Walk, createReadPace } from "./scrub/walk.ts";
 
-/** Everybody else goes first. */
+/** The priority of the thread: everybody else goes first. */
 const niceness = 19;
 
 const port = parentPort;
 if (port === null) throw new TypeError("scrubber.ts is a thread of the agent");
-// On Linux this is of the thread, elsewhere of the whole process.
+// On Linux this sets the priority of the thread, elsewhere that of the whole process.
 if (process.platform === "linux") setPriority(niceness);
-// Given by scrubbing.ts.
+// scrub/walker.ts starts this thread with nothing else.
 const { blobsDir, cacheDir, from, bytesPerS, control } = workerData as WalkInit;
 new Walk({
   blobsDir,

@@ -1,4 +1,4 @@
-// The scrub composed: what it reads, whom it asks, and what becomes of what it finds damaged.
+// Composes the scrub: what it reads, whom it asks, and what happens to damaged files.
 
 import { join } from "node:path";
 import { entryUrl } from "../base/entry.ts";
@@ -41,7 +41,10 @@ export function openScrub(stack: AsyncDisposableStack, ground: Ground, parts: Pa
   );
 }
 
-/** Of a version in force as any other damage there; of a kept one, so that going back to it needs no network; of none, it is only removed. */
+/**
+ * Mends a damaged blob. For a version in force it is repaired as any other damage there; for a kept version
+ * it is fetched again, so that going back needs no network; a blob that no version needs is only removed.
+ */
 async function mendBlob(
   { options: { stop, log } }: Ground,
   { viewsets, serving, releases }: Parts,

@@ -1,4 +1,5 @@
-// What serves: viewsets and the sites on this host, the workers, and the state that they serve, first as it was committed before.
+// Opens what serves: viewsets and the sites on this host, the workers, and the state that they serve, which
+// begins as it was committed before.
 
 import { entryUrl } from "../base/entry.ts";
 import type { Log } from "../base/log.ts";
@@ -33,7 +34,7 @@ export type ServedParts = {
   readonly releases: Releases;
   readonly certificates: KeptCertificates;
   readonly lateDrops: LateDrops;
-  /** Resolves when everything that was committed is whole again, or with stop. */
+  /** Resolves when everything that was committed is whole again, or when stopped. */
   readonly healing: Promise<unknown>;
 };
 
@@ -87,12 +88,12 @@ export async function openServing(
   const restored = { serving, documents: db, viewsets, watch, random, ...common };
   const certificates = await openKeptCertificates(stack, ground, { serving, pool });
   const torn = await restoreState(restored);
-  // What is to be dropped is unsure before the first visitor comes.
+  // Domains that are to be dropped are marked unsure before the first visitor comes.
   const { now } = options;
   const lateDrops = stack.use(
     new LateDrops({ documents: db, index: ground.index, now, random, log, health: options.health }),
   );
-  await pool.start(); // Visitors arrive when the committed state is there to meet them.
+  await pool.start(); // The workers start only now, when there is a committed state to serve.
   const viewsetsHealing = torn.map((domain) => healViewset(domain, restored));
   const healing = Promise.all([...viewsetsHealing, certificates.changes.heal()]);
   const releaseParts = { books, viewsets, pool, serving, watch, torn, badBlobs };
@@ -168,7 +169,7 @@ function republish(domain: string, serving: Serving, log: Log): void {
   );
 }
 
-/** Every setting that is a place to listen at. */
+/** Returns every setting that is an address to listen on. */
 function listenersOf(settings: AgentSettings): readonly OwnListener[] {
   return Object.values(settings).filter(
     (value): value is { host: string; port: number } =>
@@ -176,7 +177,10 @@ function listenersOf(settings: AgentSettings): readonly OwnListener[] {
   );
 }
 
-/** A backend that is the agent itself would answer itself until something gives in. Names are judged again when they are resolved. */
+/**
+ * Makes a guard that refuses backends that are the agent itself, for it would ask itself in an endless loop.
+ * Names are judged again when they are resolved.
+ */
 function ownListenerGuard(own: readonly OwnListener[]): (url: URL) => string | undefined {
   return ({ hostname, port, protocol }) => {
     const asked = Number(port === "" ? (protocol === "https:" ? 443 : 80) : port);

@@ -1,4 +1,4 @@
-// Root of the spool thread: started by agent/main with what SpoolInit says.
+// The root of the spool thread, which SpoolClient starts with a SpoolInit.
 
 import { parentPort, workerData } from "node:worker_threads";
 import { diskFiles } from "./requests/spool/spool-files.ts";

@@ -1,4 +1,4 @@
-// Root of the table thread: started by agent/ground with what TablerInit says.
+// The root of the table thread, which TableClient starts with a TablerInit.
 
 import { parentPort, workerData } from "node:worker_threads";
 import { runTabler } from "./bots/tables/tabler-thread.ts";

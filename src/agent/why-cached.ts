@@ -1,4 +1,5 @@
-// What `accel-agent why URL` says of the cache: what is stored of the URL, what became of what was stored before, and the clears that concern it.
+// What `accel-agent why URL` says of the cache: what is stored for the URL, what became of earlier entries,
+// and the clears that concern it.
 
 import { isFresh } from "../core/http/http-age.ts";
 import { mayServeCookies } from "../core/http/http-cache.ts";
@@ -7,14 +8,14 @@ import type { ClearSeen } from "./cache/clearing/clear-sql.ts";
 import type { Doubt } from "./cache/index/index-client.ts";
 import type { WhyAnswer, WhyKey } from "./cache/index/why.ts";
 
-/** Of each kind; the newest. */
+/** The most clears that are shown of each kind; the newest are. */
 const clearsShown = 5;
 
 export type StoredEntry = WhyKey["entries"][number];
 
 type Now = { readonly doubt: Doubt | undefined; readonly nowMs: number };
 
-/** Under the rule in force; undefined where no devlove is. */
+/** Describes the cached entries under the rule in force; `rule` is undefined if no devlove is in force. */
 export function cachedTold(
   { keys, clearNo, anew }: WhyAnswer,
   now: Now,
@@ -58,7 +59,7 @@ function told(
     coding: entry.coding,
     size: entry.size,
     vary: entry.vary === null ? null : vary,
-    // It was stored while another part of the query was left out: not used any more.
+    // True if it was stored while another part of the query was left out; it is no longer used then.
     of_another_rule: storedRule !== "" && storedRule !== queryRule,
     stored_at: isoMs(entry.storedAtMs),
     fresh_until: isStatic
@@ -68,9 +69,11 @@ function told(
     is_fresh: isStatic || isFresh(current, nowMs),
     source_no: entry.sourceNo,
     servable: entry.servable,
-    // False: it is not used before the origin has said that it still holds. Files are compared with their source instead.
+    // False if it is not used before the origin has confirmed it. Files are compared with their source
+    // instead.
     confirmed: isStatic || doubt === undefined,
-    // As the origin said itself: what has no lifetime of its own answers no request with cookies.
+    // Decided by what the origin said: an entry without a lifetime of its own answers no request with
+    // cookies.
     for_cookies: isStatic || freshForS > 0 || mayServeCookies(entry.headers),
   };
 }
@@ -116,7 +119,7 @@ function givenBy({ seq, clearId }: ClearSeen): string {
   return "the agent itself";
 }
 
-/** Newest first; each clear once, matching where it matches any of the keys. */
+/** Lists the clears, newest first and each once; a clear matches if it matches any of the keys. */
 function clearsTold(known: readonly WhyKey[]) {
   const byNo = new Map<number, ClearSeen & { matches: boolean }>();
   for (const { clears } of known)

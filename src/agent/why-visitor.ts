@@ -1,4 +1,5 @@
-// What `accel-agent why` and `bots` say of a visitor: what would happen to an address now and why, and what was decided before.
+// What `accel-agent why` and `bots` say of a visitor: what would happen to an address now and why, and what
+// was decided about it before.
 
 import type { EffectivePolicy } from "../core/serving/compose-state.ts";
 import { AccelError } from "../core/faults.ts";
@@ -12,7 +13,7 @@ import type { ElementFinder } from "./bots/sets/element-finder.ts";
 import { judgeVisitor } from "./bots/decisions/evidence.ts";
 import type { ClaimedBotLookup } from "./bots/unreviewed/user-agents.ts";
 
-/** The most decisions shown of an address; the newest. */
+/** The most decisions that are shown of an address; the newest are. */
 const decisionsShown = 10;
 
 export type VisitorParts = {
@@ -25,7 +26,7 @@ export type VisitorParts = {
   readonly policiesChangedAt: Date | undefined;
 };
 
-/** An address that was checked; `host` undefined: on every host. */
+/** An address that was checked; `host` is undefined for every host. */
 export type Visitor = {
   readonly ip: string;
   readonly userAgent: string | undefined;
@@ -44,7 +45,7 @@ export function checkVisitor(parts: VisitorParts, { ip, userAgent, host }: Visit
   };
 }
 
-/** Says what would happen now, and what did. */
+/** Says what would happen now, and what was decided before. */
 export function whyAddress(parts: VisitorParts, visitor: Visitor) {
   const checked = checkVisitor(parts, visitor);
   const { total, newest } = parts.decisions.about(checked.address, decisionsShown);
@@ -54,7 +55,7 @@ export function whyAddress(parts: VisitorParts, visitor: Visitor) {
   };
 }
 
-/** Throws NOT_FOUND for one that is not known. */
+/** Explains a decision. Throws NOT_FOUND for one that is not known. */
 export function whyDecision(parts: VisitorParts, id: string) {
   const decision = parts.decisions.find(id);
   if (decision === undefined) {
@@ -78,12 +79,12 @@ export function whyDecision(parts: VisitorParts, id: string) {
       policyOf,
       mainDomain: place?.domain ?? host,
     }),
-    /** The same visitor on the same host. */
+    /** What would happen now to the same visitor on the same host. */
     now: place === undefined ? null : onHost(parts, place, clientIp, userAgent),
   };
 }
 
-/** The sets and policies in force. */
+/** Lists the sets and policies in force. */
 export function listBots({ state, elements, policiesChangedAt }: VisitorParts) {
   const inForce = new Map(
     placesOf(state).flatMap(({ bots }) =>
@@ -166,7 +167,7 @@ function tellOf(
   const { bot, set, reason } = verdict;
   const element =
     set === undefined || bot === null ? undefined : parts.elements.element(set, bot, clientIp);
-  // The name of a list stands in the pair as it is; a claimed one may stand there as it was before.
+  // A name from a set stands in a pair unchanged; a claimed name may stand there in its former form.
   const aliases = set === undefined ? (parts.claimedBot(userAgent)?.aliases ?? []) : [];
   const names = bot === null ? [] : [bot, ...aliases];
   const pair = pairOf(parts.policies, [mainDomain, host], reason, names);
@@ -192,7 +193,7 @@ function setFacts(
     host: set.host,
     kind: set.kind,
     version: set.version,
-    /** Null: no element of the bot holds the address any more. */
+    /** The element; null if no element of the bot holds the address any more. */
     range: element?.range ?? null,
     since: iso(element?.since),
     version_now: now?.version ?? null,
@@ -201,8 +202,8 @@ function setFacts(
 }
 
 /**
- * Returns whose pair it is and what that domain calls the bot. A pair that a sub-domain has from its main
- * domain is in the lists of both.
+ * Returns the domain whose pair it is, and what that domain calls the bot. A pair that a sub-domain inherits
+ * from its main domain is in the lists of both.
  */
 function pairOf(
   policies: VisitorParts["policies"],

@@ -1,4 +1,5 @@
-// `accel-agent why URL`: what a plain GET, or one with cookies, would meet now, and what is known of it in the cache.
+// `accel-agent why URL`: how a plain GET, or one with cookies, would be answered now, and what the cache
+// knows of the URL.
 
 import { AccelError } from "../core/faults.ts";
 import { requestDirectives } from "../core/http/cache-control.ts";
@@ -21,14 +22,16 @@ import { cachedTold, type StoredEntry } from "./why-cached.ts";
 
 export type WhyParts = {
   readonly index: Pick<IndexClient, "why" | "doubt">;
-  /** When the domains to be dropped have been dropped, ISO 8601; null if none is to be. */
+  /**
+   * The time by which all domains that are to be dropped have been dropped, ISO 8601; null if none is to be.
+   */
   readonly dropsUntil: string | null;
   readonly state: ServingState;
   readonly blobsDir: string;
   readonly nowMs: number;
 };
 
-/** What is cached of the URL, and what is known of it. */
+/** What the cache knows of the URL. */
 type Known = {
   readonly entries: readonly StoredEntry[];
   readonly doubt: Doubt | undefined;
@@ -37,13 +40,16 @@ type Known = {
 };
 
 type Met = {
-  /** A word for what the answer would come from. */
+  /** Where the answer would come from. */
   readonly serves: "static" | "generated" | "redirect" | "nothing";
   readonly cache: string;
   readonly text: string;
 };
 
-/** `cookie`: a Cookie field's value, which is not told again. Throws NOT_FOUND for a host that is not served here, and what the index throws. */
+/**
+ * Explains a URL. `cookie` is the value of a Cookie field; the answer does not repeat it. Throws NOT_FOUND
+ * for a host that is not served here, and what the index throws.
+ */
 export async function why(
   { index, state, blobsDir, nowMs, dropsUntil }: WhyParts,
   url: UrlArgument,
@@ -72,7 +78,10 @@ export async function why(
   };
 }
 
-/** A GET without anything but the cookies. Where no scheme is said, it is in none that the site redirects. */
+/**
+ * Makes a GET with no fields but Host and Cookie. Without a stated scheme it is https, which
+ * `tls.redirect_http` leaves alone.
+ */
 function requestFor(url: UrlArgument, cookie: string | null): SiteFacts {
   const fields: Field[] = [["Host", url.host]];
   if (cookie !== null) fields.push(["Cookie", cookie]);
@@ -82,7 +91,7 @@ function requestFor(url: UrlArgument, cookie: string | null): SiteFacts {
 
 const noCookies: CookieUse = { kind: "none" };
 
-/** Names only: values are somebody's. */
+/** Describes the use of cookies by name only, for values are private. */
 function cookieWord(use: CookieUse): string {
   if (use.kind !== "own") return use.kind;
   return use.name === undefined ? "one that cannot be read" : use.name;
@@ -139,8 +148,8 @@ function meetsFile(what: string, request: SiteFacts, { entries }: Known): Met {
 }
 
 /**
- * Meets the cache with a request: what fits it exactly comes before what would fit one like it, for of a
- * visitor's request nothing is known but its cookies.
+ * Tells what the cache would do. An entry that fits this request exactly comes before one that would fit a
+ * similar request, since nothing is known of a visitor's request but its cookies.
  */
 function meetsCache(request: SiteFacts, url: UrlArgument, use: CookieUse, known: Known): Met {
   const { doubt, dropsUntil } = known;
@@ -166,7 +175,7 @@ function meetsCache(request: SiteFacts, url: UrlArgument, use: CookieUse, known:
   );
 }
 
-/** How each entry that can be used at all would be used, were it the only one. */
+/** Returns how each usable entry would be used if it were the only one. */
 function reusesOf(
   request: SiteFacts,
   { scheme }: UrlArgument,
@@ -236,8 +245,8 @@ function ownCookie(use: CookieUse): string {
 }
 
 /**
- * Returns the keys that are looked up now, and those that the URL may have had before: a file that is gone, a
- * page where there is a file now.
+ * Returns the keys that are looked up now, and those that the URL may have had before, such as a file that is
+ * gone, or a page where there is a file now.
  */
 function keysOf(
   domain: string,

@@ -1,4 +1,5 @@
-// An accelerator worker: a thread that serves visitors. Opens its parts, gives them to the data plane, closes them when that has drained.
+// The root of an accelerator worker, a thread that serves visitors. It opens its parts, gives them to the
+// data plane, and closes them when that has drained.
 
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
 import { createLog, followLogLevel, type LogLevelInit } from "../base/log.ts";
@@ -16,16 +17,16 @@ import { openLaneWriter } from "./requests/worker/lane-writer.ts";
 import type { LaneInit } from "./requests/spool/spool-messages.ts";
 import type { OwnListener } from "../core/serving/own-listeners.ts";
 
-/** `data` of the pool's openParts; both ports are transferred. */
+/** The `data` of the pool's openParts; all ports in it are transferred. */
 export type WorkerParts = {
   readonly cache: { readonly init: CacheInit; readonly port: MessagePort };
   readonly lane: { readonly init: LaneInit; readonly port: MessagePort };
-  /** The port to an UnreviewedBots. */
+  /** The port to main's UnreviewedBots. */
   readonly unreviewed: MessagePort;
   readonly decisions: DecisionInit;
   readonly logLevel: LogLevelInit;
   readonly ownListeners: readonly OwnListener[];
-  /** The port from an OriginChecks. */
+  /** The port from main's OriginChecks. */
   readonly originChecks: MessagePort;
 };
 
@@ -40,7 +41,7 @@ const decisions = new DecisionTeller(parts.decisions.port, parts.decisions.batch
 const unreviewed = new UnreviewedTeller(parts.unreviewed);
 const log = createLog("accel-agent", parts.logLevel.level).child({ worker: accelerator.no });
 followLogLevel(log, parts.logLevel.port);
-// By whatever way this thread ends, as long as it runs to its end.
+// This covers every end of the thread that runs exit handlers.
 process.once("exit", () => {
   unreviewed[Symbol.dispose]();
   decisions[Symbol.dispose]();

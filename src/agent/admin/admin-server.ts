@@ -1,4 +1,5 @@
-// The operators' listener: metrics for Prometheus, liveness, readiness, the status page. Loopback by default; it tells nothing secret and changes nothing.
+// The operators' listener: metrics for Prometheus, liveness, readiness, the status page. It listens on
+// loopback by default, tells nothing secret and changes nothing.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { readFileSync, statfsSync } from "node:fs";
@@ -13,10 +14,10 @@ import { statusPage, type AgentStatus } from "./status.ts";
 
 export type AdminOptions = {
   readonly listen: { readonly host: string; readonly port: number };
-  /** A node_exporter to pass through. */
+  /** The node_exporter whose metrics are passed on; undefined if there is none. */
   readonly nodeExporterUrl: string | undefined;
   readonly metrics: () => Promise<readonly MetricsData[]>;
-  /** Names on the pages of the release before, where most are on both. */
+  /** Whether the pages hold the names that they held in the release before, when most were on both. */
   readonly oldPages: boolean;
   readonly status: () => Promise<AgentStatus>;
   readonly now: () => Date;
@@ -80,7 +81,7 @@ function metrics(body: string): Answer {
   return { status: 200, type: metricsContentType, body };
 }
 
-/** Ready: the committed state is served by every worker. Says what is missing otherwise. */
+/** Answers 200 if every worker serves the committed state, otherwise 503; the body lists the errors. */
 async function readiness({ status }: AdminOptions): Promise<Answer> {
   const { ready, warnings } = await status();
   const errors = warnings
@@ -112,7 +113,8 @@ async function hostMetrics({ nodeExporterUrl, now }: AdminOptions): Promise<Answ
   }
 }
 
-// Which page tells which family. Both pages are jobs of the scrape configuration, so each name has one home: a sum over all jobs counts everything once.
+// Which page shows which family. Both pages are jobs of the scrape configuration, so each name is on one of
+// them only, and a sum over all jobs counts everything once.
 //
 //   /metrics               what runs on this host: process, threads, event loop, workers, connections, TLS, health
 //   /metrics/deployment    what it does for the customer's deployment: requests, cache, origins, link, sets, viewsets, certificates, spool
@@ -134,13 +136,13 @@ function wasOn(page: MetricPage, family: string): boolean {
   return page === "edge" || !/^accel_agent_(?:process|thread|build)_/.test(family);
 }
 
-// The host as node-collectors reads it.
+// The files of the host, as node-collectors reads them.
 
 function attempt<T>(read: () => T): T | undefined {
   try {
     return read();
   } catch {
-    return undefined; // A collector whose file is missing has no samples: that is its answer.
+    return undefined; // A collector whose file is missing has no samples.
   }
 }
 

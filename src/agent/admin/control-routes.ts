@@ -1,4 +1,5 @@
-// The commands behind the control socket: parameters checked, answers as facts. What they act on comes in as ports.
+// The commands behind the control socket. They check parameters and answer with facts; what they act on comes
+// in as ports.
 
 import type { ControlRoutes } from "../../base/control-socket.ts";
 import { AccelError } from "../../core/faults.ts";
@@ -11,17 +12,17 @@ import type { TailQuery } from "../requests/ship/tail-reader.ts";
 export type ControlPorts = {
   readonly status: () => Promise<AgentStatus>;
   readonly cacheSearch: (query: CacheSelection & { limit: number }) => Promise<unknown>;
-  /** Numbered and proved as a clear of central's is. */
+  /** Clears; the clear is numbered and proved as one of central's is. */
   readonly cacheClear: (selection: CacheSelection) => Promise<unknown>;
   /** Returns what the clear would hit. */
   readonly cacheDryRun: (selection: CacheSelection) => Promise<unknown>;
   readonly cacheStats: () => Promise<unknown>;
   readonly cacheCheck: () => Promise<unknown>;
-  /** Begins a scrub unless one is under way; where it stands. */
+  /** Begins a scrub unless one is under way. Returns where it stands. */
   readonly viewsetCheck: () => unknown;
-  /** `cookie`: what its Cookie field says; null: it has none. */
+  /** Explains a URL. `cookie` is the value of its Cookie field, or null for none. */
   readonly why: (url: UrlArgument, cookie: string | null) => Promise<unknown>;
-  /** Throws NOT_FOUND. */
+  /** Explains a decision. Throws NOT_FOUND. */
   readonly whyDecision: (id: string) => unknown;
   readonly whyAddress: (visitor: VisitorArgument) => unknown;
   readonly botsCheck: (visitor: VisitorArgument) => unknown;
@@ -37,7 +38,7 @@ export type ControlPorts = {
   readonly viewsetRetry: (domain: string, signal: AbortSignal) => Promise<unknown>;
   readonly logsBacklog: () => unknown;
   readonly logsTail: (query: TailQuery, signal: AbortSignal) => AsyncIterable<unknown>;
-  /** Main domain of a served host; undefined for one that is not served here. */
+  /** Returns the main domain of a served host; undefined for one that is not served here. */
   readonly mainDomainOf: (host: string) => string | undefined;
 };
 
@@ -51,7 +52,7 @@ export type VersionArgument = { readonly domain: string; readonly version: strin
 
 export type CacheSelection = {
   readonly domain: string;
-  /** Null: the main domain with its sub-domains. */
+  /** The host; null for the main domain with its sub-domains. */
   readonly host: string | null;
   readonly patterns: readonly string[];
 };
@@ -142,7 +143,10 @@ function fields(parameters: unknown): Readonly<Record<string, unknown>> {
   return { ...parameters };
 }
 
-/** A main domain means it and its sub-domains; a sub-domain that one only. */
+/**
+ * Reads what a cache command selects: a main domain stands for itself and its sub-domains, a sub-domain only
+ * for itself.
+ */
 function selection(ports: ControlPorts, domain: unknown, patterns: unknown): CacheSelection {
   if (
     !Array.isArray(patterns) ||
@@ -154,7 +158,7 @@ function selection(ports: ControlPorts, domain: unknown, patterns: unknown): Cac
   return { domain: main, host: host === main ? null : host, patterns };
 }
 
-/** Versions are of main domains. */
+/** Reads a main domain; only these have versions. Throws USAGE for a sub-domain. */
 function mainDomain(ports: ControlPorts, domain: unknown): string {
   const { main, host } = served(ports, domain);
   if (host !== main)

@@ -1,5 +1,5 @@
-// The health warning `cookies_passed`: domains most of whose requests the cache could answer but for a cookie. Read from the workers' own metrics, so that
-// both say the same.
+// Raises the health warning `cookies_passed` for domains most of whose requests the cache could answer but
+// for a cookie. It reads the workers' own metrics, so that both say the same.
 
 import type { Health } from "../../base/health.ts";
 import type { MetricsData } from "../../base/metrics.ts";
@@ -9,7 +9,7 @@ import {
   type CookieWindow,
 } from "../../core/http/cookie-share.ts";
 
-/** Domains that are warned of at one time: reports carry all warnings. */
+/** The most domains that are warned of at one time, for reports carry all warnings. */
 export const warnedMax = 100;
 
 const code = "cookies_passed";
@@ -30,7 +30,10 @@ export class CookieWatch {
     this.#health = health;
   }
 
-  /** `nowMs`: of a steady clock. A domain that is not served any more is forgotten. */
+  /**
+   * Takes the counts and warns. `nowMs` is of a monotonic clock. A domain that is no longer served is
+   * forgotten.
+   */
   take(parts: readonly MetricsData[], domains: readonly string[], nowMs: number): void {
     const counts = countsOf(parts);
     const served = new Set(domains);

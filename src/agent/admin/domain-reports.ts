@@ -1,4 +1,5 @@
-// What central is told of origins and visitors, by domain: read from the workers' own metrics, so that both always say the same.
+// What central is told of origins and visitors, by domain. It is read from the workers' own metrics, so that
+// both always say the same.
 
 import type { MetricsData } from "../../base/metrics.ts";
 import type { CheckVerdict } from "../../core/serving/origin-checks.ts";
@@ -12,7 +13,10 @@ type Sample = {
 
 export type OriginFacts = Pick<Report["domains"][number], "domain" | "backend">;
 
-/** One row a domain. An origin is unreachable when all of its requests since the last report failed, and there were some. */
+/**
+ * Makes one row for each domain. An origin is unreachable if there were requests since the last report and
+ * all of them failed.
+ */
 export class OriginReport {
   readonly #before = new Map<string, { requests: number; errors: number }>();
 
@@ -45,7 +49,7 @@ export class OriginReport {
   }
 }
 
-/** Answered from what was here: the label `cache` of a request. */
+/** The values of the label `cache` that stand for requests answered from the cache. */
 const hits: ReadonlySet<unknown> = new Set(["hit", "stale"]);
 
 export function trafficOf(

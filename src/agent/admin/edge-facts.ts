@@ -14,7 +14,7 @@ type EdgeSettings = {
   readonly metrics_advertise?: string | undefined;
 };
 
-/** Null: the settings do not say. */
+/** Returns the facts; null if the settings do not state them. */
 export function edgeFacts(edge: EdgeSettings | undefined): EdgeFacts | null {
   if (edge === undefined) return null;
   const { datacenter, metrics_advertise: metricsAdvertise, ...rest } = edge;

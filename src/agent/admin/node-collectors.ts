@@ -1,11 +1,12 @@
-// Host metrics under node_exporter's own names, read from /proc: what dashboards for hosts ask for first. Pure parsers over the files' texts.
+// Host metrics under node_exporter's own names, read from /proc: those that dashboards for hosts ask for
+// first. The parsers are pure functions of the files' texts.
 //
 // Source: proc(5); names: node_exporter's cpu, diskstats, filesystem, loadavg, meminfo, netdev, stat, time and uname collectors.
 
 export type HostFiles = {
-  /** The text of a file below /proc; undefined where it cannot be read. */
+  /** Returns the text of a file below /proc; undefined if it cannot be read. */
   readonly proc: (name: string) => string | undefined;
-  /** Mount point → sizes; undefined where it cannot be asked. */
+  /** Returns the sizes of a mount point; undefined if they cannot be read. */
   readonly space: (
     mountPoint: string,
   ) =>
@@ -190,7 +191,8 @@ function networks({ proc }: HostFiles): readonly Family[] {
 function filesystems({ proc, space }: HostFiles): readonly Family[] {
   const pseudo =
     /^(?:autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|erofs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|sysfs|tracefs)$/;
-  // Asking for the space of one whose server is gone would hold up the main thread for minutes.
+  // Asking a remote file system for its space would hold up the main thread for minutes if its server is
+  // gone.
   const remote = /^(?:9p|afs|ceph|cifs|fuse(?:\..+)?|glusterfs|lustre|nfs4?|smb3|smbfs)$/;
   const unescape = (text: string): string =>
     text.replaceAll(/\\(\d{3})/g, (_, octal: string) =>

@@ -1,4 +1,4 @@
-// The agent's own process: what it runs, since when, how much it takes, how far its main loop lags.
+// Metrics of the agent's own process: its release and start, what it uses, how far its main loop lags.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
@@ -33,7 +33,7 @@ export const processMetrics = {
   },
 } as const;
 
-/** Call `refresh` before each scrape. */
+/** Starts the metrics. Call `refresh` before each scrape. */
 export function startProcessMetrics(
   registry: Registry,
   health: Health,

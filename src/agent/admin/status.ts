@@ -1,8 +1,8 @@
-// What the agent tells of itself: one object for `status`, the status page and /readyz.
+// What the agent tells about itself: one object for `status`, the status page and /readyz.
 
 import type { HealthWarning } from "../../base/health.ts";
 
-/** A version of central's that is in force. */
+/** A version of central's that is in force on this host. */
 export type VersionFacts = {
   readonly viewset_name: string;
   readonly viewset_id: number;
@@ -42,7 +42,7 @@ export type AgentStatus = {
   readonly warnings: readonly HealthWarning[];
 };
 
-/** The page behind `/`: plain HTML, no script, readable in a terminal browser. */
+/** Returns the page behind `/`: plain HTML without script, readable in a terminal browser. */
 export function statusPage(status: AgentStatus): string {
   const rows = (facts: readonly (readonly [string, string])[]): string =>
     `<table>${facts.map(([name, value]) => `<tr><th scope="row">${escape(name)}</th><td>${escape(value)}</td></tr>`).join("")}</table>`;

@@ -1,4 +1,5 @@
-// A URL as an operator types it, read as a request for it would be: nothing is normalized that a visitor's client may send as it is.
+// A URL as an operator types it. It is read as a request for it would be: nothing is normalized that a
+// visitor's client may send unchanged.
 
 import { AccelError } from "../../core/faults.ts";
 import { hostOfAuthority, parseDomainName } from "../../core/ids.ts";
@@ -9,9 +10,9 @@ import { parseTarget, type RequestTarget } from "../../core/http/request-path.ts
 import type { TailQuery } from "../requests/ship/tail-reader.ts";
 
 export type UrlArgument = Omit<RequestTarget, "authority"> & {
-  /** Canonical. */
+  /** The host in canonical form. */
   readonly host: string;
-  /** Undefined: none was said. */
+  /** The scheme; undefined if none was given. */
   readonly scheme: Scheme | undefined;
 };
 
@@ -48,7 +49,10 @@ type WhyArgument =
   | { readonly kind: "address"; readonly ip: string }
   | { readonly kind: "decision"; readonly id: string };
 
-/** A host name is none of the others: those have no dot, or only digits. Throws USAGE saying what is wrong. */
+/**
+ * Tells the three apart: an address parses as one, a decision matches the pattern of ids, and anything else
+ * is a URL. Throws USAGE saying what is wrong.
+ */
 export function parseWhyArgument(text: unknown): WhyArgument {
   if (typeof text !== "string" || text === "")
     throw new AccelError(
@@ -68,7 +72,7 @@ export function parseWhyArgument(text: unknown): WhyArgument {
 const linesDefault = 10;
 const linesMax = 10_000;
 
-/** Throws USAGE saying what is wrong. */
+/** Checks the parameters. Throws USAGE saying what is wrong. */
 export function parseTailArgument(parameters: unknown): TailQuery {
   const { lines = linesDefault, follow, domain, status } = Object(parameters) as TailParameters;
   const count = Number(lines);
@@ -83,7 +87,7 @@ export function parseTailArgument(parameters: unknown): TailQuery {
   return { lines: count, follow: follow === true, domain: name, status: range };
 }
 
-/** The parameters, of which nothing is known yet. */
+/** The parameters, which are not checked yet. */
 type TailParameters = Readonly<Record<"lines" | "follow" | "domain" | "status", unknown>>;
 
 function parseStatusRange(raw: unknown): TailQuery["status"] {

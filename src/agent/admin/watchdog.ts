@@ -1,11 +1,12 @@
-// Feeds systemd's watchdog only while every thread makes progress: a heartbeat that stands still means no feed, and systemd restarts the agent.
+// Feeds systemd's watchdog only while every thread makes progress. If a heartbeat stands still, the watchdog
+// is not fed, and systemd restarts the agent.
 
 import type { Log } from "../../base/log.ts";
 import type { SdNotify } from "../../base/sd-notify.ts";
 import { every } from "../../base/wait.ts";
 
 export type Heartbeats = {
-  /** Thread → a number that moves while the thread is alive. */
+  /** Returns for each thread a number that changes while the thread is alive. */
   read(): Readonly<Record<string, number>>;
 };
 
@@ -16,7 +17,10 @@ export type WatchdogOptions = {
   readonly stop: AbortSignal;
 };
 
-/** Returns when stopped; at once where no watchdog is set. Three feeds fit into one watchdog period. */
+/**
+ * Feeds the watchdog three times in each of its periods. Returns when stopped, or at once if no watchdog is
+ * set.
+ */
 export async function runWatchdog({
   notify,
   heartbeats,
@@ -38,7 +42,10 @@ export async function runWatchdog({
   });
 }
 
-/** Threads that were there before and have not moved since. A new thread has until the next look. */
+/**
+ * Returns the threads that were there before and have made no progress since. A new thread has until the next
+ * look.
+ */
 export function stuckThreads(
   before: Readonly<Record<string, number>>,
   after: Readonly<Record<string, number>>,

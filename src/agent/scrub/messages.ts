@@ -1,7 +1,7 @@
-// What a scrub is: one pass over everything that lies on this host's disk and can be compared with what it should be.
+// A scrub is one pass over everything on this host's disk that can be compared with what it should be.
 //
-//   index    index.db, by SQLite's own check and ours of its text index and keys
-//   bodies   cached responses that lie in files of their own, by the digests that they were stored with (small ones lie in index.db, which has none)
+//   index    index.db, by SQLite's own check and by ours of its text index and keys
+//   bodies   cached responses in files of their own, by the digests that they were stored with (small ones lie in index.db, without digests)
 //   blobs    files of all versions, kept ones too, with their manifests and devlove files, by their names
 
 import type { Sha256 } from "../../core/ids.ts";
@@ -19,11 +19,14 @@ export type WalkInit = {
   readonly cacheDir: string;
   readonly from: WalkPosition;
   readonly bytesPerS: number;
-  /** One Int32; other than 0: it is to end at once. */
+  /** One Int32: if it is not 0, the walk is to end at once. */
   readonly control: SharedArrayBuffer;
 };
 
-/** `checked` is told every second or so, and at the end of the walk; `position` is where another goes on. */
+/**
+ * What a walk tells. `checked` comes every second or so, at the end of a stage and when it stops; `position`
+ * is where another walk continues.
+ */
 export type WalkMessage =
   | {
       readonly kind: "checked";
@@ -36,5 +39,5 @@ export type WalkMessage =
   | { readonly kind: "damaged blob"; readonly sha256: Sha256; readonly reason: string }
   /** Why a stage could not be walked. */
   | { readonly kind: "skipped"; readonly what: "bodies"; readonly reason: string }
-  /** Everything was looked at; without it the walk was stopped. */
+  /** Everything was looked at. If this does not come, the walk was stopped. */
   | { readonly kind: "done" };

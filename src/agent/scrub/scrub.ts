@@ -1,5 +1,6 @@
-// A scrub of this host's disk, on a schedule: what is damaged is found before a visitor meets it, and repaired. One pass at a time; where it stands is in
-// agent.db, so that a restart goes on with it. Nothing waits for it, and a stop ends it at once.
+// Scrubs this host's disk on a schedule: damage is found before a visitor meets it, and repaired. There is
+// one pass at a time. Its position is in agent.db, so that a restart continues it. Nothing waits for it, and
+// a stop ends it at once.
 
 import { schedule } from "node-cron";
 import type { Json } from "../../core/journal/canonical-json.ts";
@@ -9,7 +10,7 @@ import { messageOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
 import type { WalkPosition, WalkMessage } from "./messages.ts";
 
-/** `left`: it could not be repaired now; whoever needs it tries again. */
+/** `left`: it could not be repaired now; whoever needs the file tries again. */
 export type Repaired = "repaired" | "left";
 
 export type ScrubPorts = Instruments & {
@@ -17,19 +18,21 @@ export type ScrubPorts = Instruments & {
     get(key: string): unknown;
     put(changes: Readonly<Record<string, Json | null>>): void;
   };
-  /** Everything behind the position, slowly; as `walk` of walker.ts. */
+  /** Walks over everything after the position, slowly; `walk` of walker.ts. */
   readonly walk: (
     from: WalkPosition,
     onMessage: (message: WalkMessage) => void,
     stop: AbortSignal,
   ) => Promise<void>;
-  /** A damaged index is replaced by it. */
+  /** Checks the index, and replaces a damaged one. */
   readonly checkIndex: () => Promise<
     { readonly kind: "whole" } | { readonly kind: "damaged" | "unchecked"; readonly reason: string }
   >;
-  /** Its entry is a miss from now on. */
+  /** Drops a cached body; its entry is a miss from now on. */
   readonly dropBody: (id: number) => Promise<void>;
-  /** Looked at again, removed, fetched again for those who need it. Never rejects. */
+  /**
+   * Looks at the blob again, removes it, and fetches it again for the versions that need it. Never rejects.
+   */
   readonly mendBlob: (sha256: Sha256, reason: string) => Promise<Repaired>;
   /** Setting `scrub.schedule`. */
   readonly schedule: string;
@@ -50,7 +53,7 @@ export type Pass = {
   readonly bytes: number;
   readonly damaged: Counts;
   readonly repaired: Counts;
-  /** Why a part of it could not be looked at. */
+  /** Why a part could not be checked. */
   readonly unchecked: Partial<Readonly<Record<What, string>>>;
 };
 
@@ -99,9 +102,9 @@ export const scrubMetrics = {
 
 const off = "off";
 const key = "scrub";
-/** A start has enough to read. */
+/** The time after a start until an interrupted pass continues: a start has enough to read. */
 const resumeAfterMs = 60_000;
-/** The time between notes of the place: so much is looked at again after a crash. */
+/** The time between two writes of the position; what was checked within it is checked again after a crash. */
 const noteEveryMs = 30_000;
 const none: Counts = { index: 0, bodies: 0, blobs: 0 };
 
@@ -131,7 +134,7 @@ export class Scrub implements AsyncDisposable {
     if (this.#pass !== null && ports.schedule !== off) void this.#resume();
   }
 
-  /** Unless one is under way; one that was cut short goes on. Returns at once. */
+  /** Begins a pass unless one is under way; a pass that was cut short continues. Returns at once. */
   begin(): void {
     if (this.#running !== undefined || this.#stop.aborted) return;
     this.#metrics.accel_agent_scrub_running.set(1);
@@ -190,7 +193,7 @@ export class Scrub implements AsyncDisposable {
 
   async #checkIndex(): Promise<void> {
     const verdict = await this.#ports.checkIndex();
-    // A check that a stop ended says nothing.
+    // The verdict of a check that a stop interrupted says nothing.
     if (this.#stop.aborted) return;
     const position = { stage: "bodies", after: "" } as const;
     if (verdict.kind === "unchecked") this.#unchecked("index", verdict.reason);
@@ -229,7 +232,7 @@ export class Scrub implements AsyncDisposable {
     }
   }
 
-  /** It may outlive the walk, and this: central may be away for long. */
+  /** Runs a repair. It may outlive the walk and this object, for central may be away for long. */
   async #mend(what: What, action: () => Promise<Repaired>): Promise<void> {
     try {
       const repaired = await action();
@@ -288,7 +291,7 @@ export class Scrub implements AsyncDisposable {
     this.#note();
   }
 
-  /** Stands until a whole scrub finds nothing. */
+  /** Raises a warning that stands until a whole scrub finds nothing. */
   #warn({
     started_at,
     damaged,
@@ -322,7 +325,7 @@ export class Scrub implements AsyncDisposable {
   }
 }
 
-/** Written by `#note`; agent.db holds nothing else under that key. */
+/** Reads the document. `#note` wrote it; agent.db holds nothing else under that key. */
 function stored(document: unknown): Stored {
   return (document ?? { pass: null, last: null }) as Stored;
 }

@@ -1,6 +1,7 @@
-// The walk of a scrub, in a thread of its own: everything is read with synchronous calls, which take none of the four threads that all others read with.
+// The walk of a scrub, in a thread of its own. It reads with synchronous calls, which occupy none of the four
+// threads of the pool that all others read with.
 //
-// What is found damaged is only told. Whoever repairs looks again: a file may have been replaced since.
+// Damage is only reported. Whoever repairs it looks again, for a file may have been replaced since.
 
 import { createHash } from "node:crypto";
 import { closeSync, fstatSync, openSync, readdirSync, readSync } from "node:fs";
@@ -12,7 +13,7 @@ import type { WalkPosition, WalkMessage } from "./messages.ts";
 
 export type ScrubWalkOptions = {
   readonly blobsDir: string;
-  /** Bodies in files. Throw where the index cannot be read. */
+  /** The bodies that lie in files. Both calls throw if the index cannot be read. */
   readonly bodies: Pick<BodyList, "after" | "has">;
   readonly from: WalkPosition;
   readonly pace: ReadPace;
@@ -20,9 +21,9 @@ export type ScrubWalkOptions = {
   readonly tell: (message: WalkMessage) => void;
 };
 
-/** Between two looks at whether it is to stop: a few milliseconds of a slow disk. */
+/** The bytes read between two looks at whether to stop: a few milliseconds of a slow disk. */
 const pieceBytes = 2 ** 18;
-/** Finding and opening a file costs about as much as reading so much. */
+/** Finding and opening a file costs about as much as reading this many bytes. */
 const fileBytes = 16_384;
 const tellEveryMs = 1_000;
 
@@ -38,7 +39,7 @@ export class Walk {
     this.#toldMs = options.nowMs();
   }
 
-  /** Returns at its end, or soon after it was stopped. */
+  /** Walks; returns at the end, or soon after it was stopped. */
   run(): void {
     const { from, tell } = this.#options;
     const isBehindBodies = from.stage === "blobs";
@@ -47,7 +48,7 @@ export class Walk {
     if (this.#walkBlobs(isBehindBodies ? from.after : "")) tell({ kind: "done" });
   }
 
-  /** False: stopped. */
+  /** Returns false if it was stopped. */
   #walkBodies(after: number): boolean {
     const { bodies, tell, pace } = this.#options;
     let at = after;
@@ -64,26 +65,26 @@ export class Walk {
         if (!pace.spend(fileBytes)) return this.#stopped("bodies", String(at));
       }
     } catch (error) {
-      // An index that cannot be read is the index thread's to replace.
+      // The index thread replaces an index that cannot be read.
       tell({ kind: "skipped", what: "bodies", reason: messageOf(error) });
     }
     this.#tellChecked("bodies", { stage: "blobs", after: "" });
     return true;
   }
 
-  /** False: stopped. */
+  /** Returns false if it was stopped. */
   #checkBody({ id, path, digest, size }: ListedBody): boolean {
     const { bodies, tell } = this.#options;
     const read = this.#digestOf(path);
     if (read === "stopped") return false;
     const isRight = read.kind === "read" && Buffer.compare(read.digest, digest) === 0;
-    // Whose entry is gone by now has nothing to be compared with.
+    // If the entry is gone by now, there is nothing to compare the body with.
     if (!isRight && bodies.has(id))
       tell({ kind: "damaged body", id, reason: reasonOf(read, size) });
     return true;
   }
 
-  /** False: stopped. In the order of digests. */
+  /** Checks blobs in the order of their digests. Returns false if it was stopped. */
   #walkBlobs(after: string): boolean {
     const { blobsDir } = this.#options;
     const fans = readdirSync(blobsDir).filter((name) => /^[0-9a-f]{2}$/.test(name));
@@ -102,11 +103,11 @@ export class Walk {
     return true;
   }
 
-  /** False: stopped. */
+  /** Returns false if it was stopped. */
   #checkBlob(sha256: Sha256): boolean {
     const read = this.#digestOf(blobPath(this.#options.blobsDir, sha256));
     if (read === "stopped") return false;
-    // One that is gone was collected, or is being fetched again.
+    // A blob that is gone was collected, or is being fetched again.
     if (read.kind === "missing") return true;
     if (read.kind === "read" && read.digest.toString("hex") === sha256) return true;
     this.#options.tell({ kind: "damaged blob", sha256, reason: reasonOf(read, undefined) });
@@ -184,14 +185,15 @@ function reasonOf(read: Read, size: number | undefined): string {
     : `it has ${read.size} bytes instead of ${size}`;
 }
 
-// How fast a thread may read that nobody waits for: a bound over any tenth of a second, with rests in between, each of which ends at once when it is stopped.
+// Bounds how fast a thread that nobody waits for may read, over any tenth of a second. It rests in between; a
+// stop ends each rest at once.
 
 export type ReadPace = {
-  /** Rests for as long as these bytes are worth. False: stopped. */
+  /** Rests for as long as these bytes are worth. Returns false if it was stopped. */
   readonly spend: (bytes: number) => boolean;
 };
 
-/** Less is saved up: a rest has to be worth its wake-up. */
+/** The shortest rest. Less is saved up, for a rest must be worth its wake-up. */
 const restLeastMs = 20;
 
 /**

@@ -1,14 +1,16 @@
-// A scrubbing thread, as main sees it.
+// Main's side of a scrubbing thread.
 
 import { threadPeer } from "../../base/thread-client.ts";
 import type { WalkPosition, WalkInit, WalkMessage } from "./messages.ts";
 
 export type WalkerOptions = Omit<WalkInit, "control" | "from"> & { readonly entry: URL };
 
-/** A list of the names of one directory of blobs, and of a page of bodies. */
+/** Room for the names of one directory of blobs and a page of bodies. */
 const heapMiB = 128;
 
-/** Walks on from a position; resolves when the walk has ended, whether it was done or stopped. Rejects where the thread failed. */
+/**
+ * Walks on from a position. Resolves when the walk has ended, done or stopped; rejects if the thread failed.
+ */
 export async function walk(
   { entry, ...init }: WalkerOptions,
   from: WalkPosition,
@@ -19,7 +21,7 @@ export async function walk(
   const flag = new Int32Array(control);
   const end = (): void => {
     Atomics.store(flag, 0, 1);
-    Atomics.notify(flag, 0); // Out of its rest.
+    Atomics.notify(flag, 0); // Ends its rest.
   };
   if (stop.aborted) return;
   stop.addEventListener("abort", end, { once: true });

@@ -1,4 +1,5 @@
-// The agent's own settings: what each means, its default and its check. `config/agent.yaml` is this table, written out.
+// The agent's own settings: the meaning, default and check of each. `config/agent.yaml` is this table,
+// written out.
 
 import { isAbsolute } from "node:path";
 import type { SettingsField, Parsed, Settings } from "../../base/settings.ts";

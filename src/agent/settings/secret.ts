@@ -1,10 +1,11 @@
-// The secret16 of this deployment site, from its file: never from arguments or the environment, never in a message.
+// Reads the secret16 of this deployment site from its file. It never comes from arguments or the environment,
+// and never stands in a message.
 
 import { readFileSync } from "node:fs";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import { parseSecret16, type Secret16 } from "../../core/ids.ts";
 
-/** Throws SECRET_UNREADABLE saying what is wrong with the file, without its content. */
+/** Reads the file. Throws SECRET_UNREADABLE saying what is wrong with it, without its content. */
 export function readSecret16(path: string): Secret16 {
   let content: string;
   try {

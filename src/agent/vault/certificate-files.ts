@@ -1,5 +1,6 @@
-// Certificates as they lie on this host: `vault/certificates-<sha256>.json`, mode 0600, UTF-8 JSON `{certificates: […]}` as on the wire, so each private key
-// sealed with the symmetric key it came with. The name is the digest of the content: which file is in force stands in agent.db.
+// The certificates on this host: `vault/certificates-<sha256>.json`, mode 0600, UTF-8 JSON `{certificates:
+// […]}` as on the wire, so that each private key stays sealed with the symmetric key it came with. The name
+// is the digest of the content; agent.db says which file is in force.
 
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -17,14 +18,14 @@ export class CertificateFiles {
     this.#directory = directory;
   }
 
-  /** Durable when it resolves. */
+  /** Writes a file and returns its digest; it is durable when this resolves. */
   async write(bytes: Uint8Array): Promise<Sha256> {
     const sha256 = sha256Of(bytes);
     await writeDurable(this.#path(sha256), bytes);
     return sha256;
   }
 
-  /** Undefined: it is missing or not what it was. */
+  /** Reads a file; undefined if it is missing or damaged. */
   async read(sha256: Sha256): Promise<readonly CertificateState[] | undefined> {
     const bytes = await readFile(this.#path(sha256)).catch(() => undefined);
     if (bytes === undefined || sha256Of(bytes) !== sha256) return undefined;
@@ -47,12 +48,12 @@ export class CertificateFiles {
 
 const nameOf = (sha256: Sha256): string => `certificates-${sha256}.json`;
 
-/** A text: what is wrong with them. */
+/** Parses certificates; returns a text with what is wrong with them if they are not valid. */
 export function parseCertificates(bytes: Uint8Array): readonly CertificateState[] | string {
   const raw = parseJson(bytes);
   if (raw === undefined) return "they are no JSON";
   const decoded = decodeCertificates(raw);
   if (decoded.ok) return decoded.value.certificates;
-  // Where, and not what: a message must not hold what a key may be part of.
+  // The message says where and not what, for a value may hold part of a key.
   return `${decoded.errors.map(({ path }) => path).join(", ")} is not valid`;
 }

@@ -1,4 +1,5 @@
-// Certificates that are too many for the journal: the blob that the entry names, in memory, continued where it breaks off.
+// Fetches certificates that are too many for the journal: the blob that the entry names, into memory,
+// continued where it breaks off.
 
 import { AccelError } from "../../core/faults.ts";
 import { sha256Of, type Sha256 } from "../../core/ids.ts";
@@ -6,7 +7,10 @@ import { certificatesBytesMax } from "../../wire/vault.ts";
 import type { GetBlob } from "../link/central-client.ts";
 import { receiveBlob } from "../link/receive-blob.ts";
 
-/** Throws BLOB_MISMATCH, MESSAGE_INVALID for more than there can be, and what `getBlob` throws when it gets no further. */
+/**
+ * Fetches the blob. Throws BLOB_MISMATCH, MESSAGE_INVALID if it is larger than certificates can be, and what
+ * `getBlob` throws when it gets no further.
+ */
 export async function fetchCertificates(
   blob: Sha256,
   getBlob: GetBlob,

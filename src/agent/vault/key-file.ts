@@ -1,13 +1,13 @@
-// The symmetric keys of this deployment site as they lie on this host: `vault/keys.json`, mode 0600, replaced whole.
+// The symmetric keys of this deployment site on this host: `vault/keys.json`, mode 0600, replaced whole.
 //
 //   {"format": 1, "keys": [{"name", "version", "sealed", "is_current", "key"}]}, the newest last
 //
 //   version, sealed   as central sent them
-//   is_current        false: central took the key away, and certificates on this host are still sealed with it
-//   key               64 hex characters; null: it is sealed under another secret16 than this host's; tried again at each start
+//   is_current        false if central took the key away while certificates on this host are still sealed with it
+//   key               64 hex characters; null if it is sealed under another secret16 than this host's; tried again at each start
 //
-// They lie here opened: a secret16 that was changed must not take HTTPS from a host that cannot ask central just then, and whoever reads this file
-// reads the secret's file as well.
+// The keys are stored opened: a changed secret16 must not take HTTPS from a host that cannot reach central
+// just then, and whoever can read this file can read the secret's file as well.
 
 import { readFile, rename } from "node:fs/promises";
 import { parseJson } from "../../core/journal/json-text.ts";
@@ -18,7 +18,7 @@ import type { SymmetricKeyState } from "../../wire/vault.ts";
 
 export type KeptKey = SymmetricKeyState & {
   readonly isCurrent: boolean;
-  /** Undefined: it does not open with the secret16 of this host. */
+  /** The open key; undefined if it does not open with the secret16 of this host. */
   readonly key: Uint8Array | undefined;
 };
 
@@ -39,7 +39,7 @@ export async function readKeys(path: string): Promise<readonly KeptKey[]> {
   return keys ?? [];
 }
 
-/** Undefined: it is not what writeKeys wrote. */
+/** Parses the file; undefined if it is not what writeKeys wrote. */
 function parseFile(raw: unknown): readonly KeptKey[] | undefined {
   if (!isObject(raw) || raw["format"] !== 1 || !Array.isArray(raw["keys"])) return undefined;
   const keys = raw["keys"].map(parseKey);
@@ -70,14 +70,14 @@ export async function writeKeys(path: string, keys: readonly KeptKey[]): Promise
   await writeDurable(path, JSON.stringify({ format: 1, keys: rows }));
 }
 
-/** Tries those that did not open before. */
+/** Tries to open the keys that did not open before. */
 export function openKeys(keys: readonly KeptKey[], site: SiteCredentials): readonly KeptKey[] {
   return keys.map((one) => (one.key === undefined ? { ...one, key: opened(one, site) } : one));
 }
 
 /**
- * Central's keys in place of those before. A key is what its name says: one that was opened before stays opened, however it is sealed now. Those in use
- * stay although central has taken them away.
+ * Puts central's keys in place of those before. A name always stands for the same key: one that was opened
+ * before stays opened, however it is sealed now. Keys in use stay even if central has taken them away.
  */
 export function takeKeys(
   before: readonly KeptKey[],
@@ -95,7 +95,7 @@ export function takeKeys(
   return [...others.map((one) => ({ ...one, isCurrent: false })), ...current];
 }
 
-/** Undefined: it is sealed under another secret. */
+/** Opens a key; undefined if it is sealed under another secret. */
 function opened(
   { name, sealed }: SymmetricKeyState,
   site: SiteCredentials,

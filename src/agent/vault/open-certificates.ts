@@ -1,4 +1,4 @@
-// Certificates with their private keys opened, as the workers need them. Reasons never hold what was opened.
+// Opens the private keys of certificates, as the workers need them. Reasons never hold what was opened.
 
 import { createPrivateKey, X509Certificate, type KeyObject } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
@@ -17,11 +17,11 @@ export type Opening = {
   /** The open keys by name. */
   readonly keys: ReadonlyMap<string, Uint8Array>;
   readonly name16: string;
-  /** Whether to check that chain and key belong together: once, when they arrive. */
+  /** Whether to check that chain and key belong together, which is done once, when they arrive. */
   readonly isNew: boolean;
 };
 
-/** 0.3 ms each when they are new. */
+/** The number of certificates between two turns of the event loop; new ones take 0.3 ms each. */
 const atOnce = 32;
 
 export async function openCertificates(
@@ -63,7 +63,10 @@ function openOne(
   return { names, notBeforeMs, notAfterMs, fingerprint, chain, privateKey };
 }
 
-/** Central has checked all of it; what arrives is checked once more, since visitors would meet what is wrong with it. */
+/**
+ * Returns what is wrong with a certificate. Central has checked it too, but visitors would suffer from any
+ * fault, so it is checked again on arrival.
+ */
 function faultOf(chain: string, privateKey: string, fingerprint: string): string | undefined {
   let leaf: X509Certificate;
   let key: KeyObject;

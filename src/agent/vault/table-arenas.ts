@@ -1,5 +1,6 @@
-// Two pieces of shared memory in which tables of certificates take turns. New memory for each would be gigabytes before any thread collects it: 600 tables of
-// 4 MiB, handed to two threads, took 2 GB.
+// Two pieces of shared memory in which tables of certificates take turns. New memory for each table would
+// grow to gigabytes before any thread collects garbage: 600 tables of 4 MiB, handed to two threads, took 2
+// GB.
 
 import {
   encodeCertificates,
@@ -15,12 +16,12 @@ export class TableArenas {
   #inForce: SharedArrayBuffer | undefined;
   #tables = 0;
 
-  /** `left` resolves when no thread reads an older table any more than the one in force. */
+  /** `left` resolves when no thread reads a table older than the one in force. */
   constructor(left: () => Promise<void>) {
     this.#left = left;
   }
 
-  /** Into the memory that is not in force: one table at a time is on its way. */
+  /** Encodes a table into the memory that is not in force; only one table may be on its way at a time. */
   async encode(certificates: readonly InstalledCertificate[]): Promise<CertificateTableRef> {
     await this.#left();
     return encodeCertificates((this.#tables += 1), certificates, (bytes) => this.#room(bytes));
@@ -30,7 +31,7 @@ export class TableArenas {
     this.#inForce = table?.bytes;
   }
 
-  /** No private key stays in memory that is not in force. */
+  /** Overwrites the memory that is not in force, so that no private key stays there. */
   async wipe(): Promise<void> {
     await this.#left();
     for (const arena of this.#arenas) if (arena !== this.#inForce) new Uint8Array(arena).fill(0);
@@ -40,7 +41,7 @@ export class TableArenas {
     const free = this.#arenas.find((arena) => arena !== this.#inForce);
     if (free !== undefined) new Uint8Array(free).fill(0);
     if (free !== undefined && free.byteLength >= bytes) return free;
-    // Powers of two: growing by one certificate after the other takes few of them.
+    // Sizes are powers of two, so that a table that grows one certificate at a time needs few allocations.
     const made = new SharedArrayBuffer(Math.max(bytesMin, 2 ** Math.ceil(Math.log2(bytes))));
     const kept = this.#arenas.filter((arena) => arena === this.#inForce);
     this.#arenas = [...kept, made];

@@ -1,4 +1,5 @@
-// What the vault tells operators: how many keys and certificates there are, what expires and what could not be taken. Names of certificates are said, keys never.
+// What the vault tells operators: how many keys and certificates there are, what expires, and what could not
+// be taken. Names of certificates are told, keys never are.
 
 import type { Health } from "../../base/health.ts";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
@@ -26,7 +27,10 @@ export const vaultMetrics = {
   },
 } as const;
 
-/** Authorities renew at a third of 90 days and later; what is still here two weeks before its end was forgotten. */
+/**
+ * A certificate that ends within this time warns. Renewal is usual when a third of 90 days is left; one that
+ * is still here two weeks before its end was forgotten.
+ */
 const expiringMs = 14 * 86_400_000;
 const namedMax = 3;
 
@@ -67,7 +71,9 @@ export class VaultTelemetry {
       );
   }
 
-  /** Asked again each hour: what is valid expires without anything new arriving. */
+  /**
+   * Updates metrics and warnings. It is called again each hour, for certificates expire without any event.
+   */
   certificates(certificates: readonly CertificateFacts[], nowMs: number): void {
     const byState = Map.groupBy(certificates, (one) => stateOf(one, nowMs));
     for (const state of states)

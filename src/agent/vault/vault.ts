@@ -1,8 +1,9 @@
 // The vault of this host: the symmetric keys and certificates that central sealed for its deployment site, in `state_dir/vault/` (0700, its files 0600),
 // and the table of opened certificates that the workers serve.
 //
-// Invariant: certificates are all of them or none: a set of which one cannot be opened or does not fit together is not served, and the one before is.
-// Nothing here needs central, so a start serves what was in force before.
+// Invariant: certificates are taken all or none. If one cannot be opened or does not match its key, the set
+// is not served, and the one before still is. Restoring needs no central, so a start serves what was in force
+// before.
 
 import { chmod, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -36,7 +37,7 @@ export type VaultOptions = VaultTelemetryDeps & {
   readonly site: SiteCredentials;
   readonly getBlob: GetBlob;
   readonly now: () => Date;
-  /** Resolves when no thread reads an older table any more than the one in force. */
+  /** Resolves when no thread reads a table older than the one in force. */
   readonly left: () => Promise<void>;
 };
 
@@ -70,7 +71,7 @@ export class Vault {
     this.tellExpiry();
   }
 
-  /** Durable when it resolves, with the names of those that do not open. */
+  /** Takes central's keys; they are durable when it resolves with the names of those that do not open. */
   async takeKeys({ keys }: KeysChanged): Promise<readonly string[]> {
     const taken = takeKeys(this.#keys, keys, this.#usedKeys, this.#options.site);
     await writeKeys(this.#keyPath, taken);
@@ -78,7 +79,10 @@ export class Vault {
     return this.#tellKeys();
   }
 
-  /** Fetched where they are a blob. Throws what fetching throws: NOT_FOUND where a later entry has taken their place. */
+  /**
+   * Prepares certificates and fetches them if they are a blob. Throws what fetching throws, such as NOT_FOUND
+   * if a later entry has taken their place.
+   */
   async prepare(body: CertificatesChanged, signal: AbortSignal): Promise<FoundCertificates> {
     const found = await this.#prepare(body, signal);
     this.#telemetry.arrived(
@@ -101,7 +105,7 @@ export class Vault {
     return found;
   }
 
-  /** Restores what was prepared before, as it lies here. */
+  /** Opens what was prepared before from its file; `torn` if that is missing or damaged. */
   async restore({ sha256 }: StoredCertificates): Promise<FoundCertificates> {
     const states = await this.#files.read(sha256);
     return states === undefined ? { kind: "torn" } : this.#open(states, sha256, false);
@@ -126,7 +130,10 @@ export class Vault {
     return { kind: "ready", stored, table, facts: certificates.map(factsOf), keyNames };
   }
 
-  /** `ready` is in force, `locked` waits for another secret16: files and keys that neither needs go. */
+  /**
+   * Notes that `ready` is in force and `locked` waits for another secret16. Files and keys that neither needs
+   * are removed.
+   */
   async use(ready: ReadyCertificates | undefined, locked?: LockedCertificates): Promise<void> {
     this.#inForce = ready?.facts ?? [];
     this.#arenas.use(ready?.table);
@@ -143,7 +150,7 @@ export class Vault {
     await this.#files.keepOnly(new Set(files));
   }
 
-  /** Removes everything of it from this host. */
+  /** Removes all keys and certificates from this host. */
   async forget(): Promise<void> {
     this.#keys = [];
     await this.use(undefined);
@@ -180,12 +187,15 @@ export class Vault {
     };
   }
 
-  /** Every site has one: they were lost, or came when this host could not take them. */
+  /**
+   * Whether there are no keys. Every site has at least one, so they were lost, or came when this host could
+   * not take them.
+   */
   get lacksKeys(): boolean {
     return this.#keys.length === 0;
   }
 
-  /** Names of keys that do not open with this host's secret16. */
+  /** Returns the names of the keys that do not open with this host's secret16. */
   lockedKeys(): readonly string[] {
     return this.#keys.filter(({ key }) => key === undefined).map(({ name }) => name);
   }
@@ -205,7 +215,7 @@ function factsOf({ names, notBeforeMs, notAfterMs }: InstalledCertificate): Cert
 const directoryOf = (stateDir: string): string => join(stateDir, "vault");
 const keyPathOf = (directory: string): string => join(directory, "keys.json");
 
-/** Keys that did not open before are tried with the secret16 of this start. */
+/** Opens the vault and tries keys that did not open before with the secret16 of this start. */
 export async function openVault(options: VaultOptions): Promise<Vault> {
   const directory = directoryOf(options.stateDir);
   await ensureDirectory(directory);

@@ -1,4 +1,5 @@
-// Main's side of the decision log: takes what the workers tell, keeps the last 100,000, counts what was not told.
+// Main's side of the decision log: it takes what the workers tell, keeps the last 100,000 decisions, and
+// counts those that were dropped.
 
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { createMetrics, type Registry } from "../../../base/metrics.ts";
@@ -68,7 +69,7 @@ export class DecisionLog implements Disposable {
   #add(lines: string): void {
     const decisions = lines.split("\n");
     decisions.pop();
-    // A worker's own lines.
+    // The lines were written by a worker of this program.
     for (const line of decisions) this.#ring.add(JSON.parse(line) as DecisionLine);
     this.#metrics.accel_agent_decisions_total.inc(decisions.length);
   }

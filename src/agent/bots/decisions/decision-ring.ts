@@ -1,7 +1,8 @@
-// The last decisions against visitors, in columns: a new one takes the place of the oldest. Nothing is indexed; a search reads a column from end to end, 100,000
-// places in some milliseconds.
+// The last decisions against visitors, in columns; a new one takes the place of the oldest. Nothing is
+// indexed: a search reads a column from end to end, 100,000 places in some milliseconds.
 //
-// 62 bytes a place, 6.2 MB for 100,000, and each distinct text once: with a hundred thousand different user agents of 256 characters 46 MB in all.
+// A place takes 62 bytes, 100,000 places 6.2 MB, and each distinct text is kept once. With a hundred thousand
+// different user agents of 256 characters it is 46 MB in all.
 
 import { AddressReader } from "../../../core/addresses/address-reader.ts";
 import { addressText } from "../../../core/addresses/address-text.ts";
@@ -36,7 +37,7 @@ export class DecisionRing {
   readonly #families: Uint8Array;
   /** Four words an address. */
   readonly #addresses: Uint32Array;
-  /** Reason, kind of set, whether it was let through. */
+  /** The reason, the kind of set, and whether the visitor was let through, in one byte. */
   readonly #verdicts: Uint8Array;
   readonly #versions: Float64Array;
   readonly #texts: Readonly<Record<(typeof textColumns)[number], Uint32Array>>;
@@ -66,7 +67,7 @@ export class DecisionRing {
     return Math.min(this.#added, this.capacity);
   }
 
-  /** Distinct texts that the places refer to. */
+  /** The number of distinct texts that the places refer to. */
   get distinctTexts(): number {
     return this.#pool.size;
   }
@@ -96,7 +97,7 @@ export class DecisionRing {
     for (const name of textColumns) this.#pool.release(this.#texts[name][place] ?? 0);
   }
 
-  /** `id` in lower-case hexadecimal. */
+  /** Returns the decision with this id, which is in lower-case hexadecimal. */
   find(id: string): KeptDecision | undefined {
     const high = Number.parseInt(id.slice(0, 8), 16);
     const low = Number.parseInt(id.slice(8), 16);
@@ -106,7 +107,7 @@ export class DecisionRing {
     return undefined;
   }
 
-  /** About this address, newest first; how many there are in all. */
+  /** Returns the newest decisions about this address, newest first, and how many there are in all. */
   about(address: string, limit: number): { total: number; newest: readonly KeptDecision[] } {
     const family = this.#reader.read(address);
     const words = Uint32Array.from(this.#reader.words);
@@ -160,7 +161,8 @@ export class DecisionRing {
   }
 }
 
-// Texts by number, each kept once for as long as somebody holds it: what 100,000 decisions repeat (hosts, bots, user agents) takes the room of one.
+// Texts by number, each kept once for as long as somebody holds it: a host, bot or user agent that 100,000
+// decisions repeat takes the room of one.
 
 type Held = { readonly no: number; readonly text: string; holders: number };
 
@@ -169,12 +171,12 @@ class TextPool {
   readonly #byNo: (Held | undefined)[] = [undefined];
   readonly #free: number[] = [];
 
-  /** Distinct texts held. */
+  /** The number of distinct texts held. */
   get size(): number {
     return this.#byText.size;
   }
 
-  /** 0 stands for no text. */
+  /** Returns the number of a text, which is held until it is released as often; 0 stands for no text. */
   hold(text: string | null): number {
     if (text === null) return 0;
     let held = this.#byText.get(text);

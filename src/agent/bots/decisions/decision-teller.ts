@@ -1,5 +1,6 @@
-// A worker's side of the decision log: gives each decision an id and tells main in batches, one line of JSON a decision. Main answers each batch before it
-// gets the next; what does not fit meanwhile is dropped and counted. Nothing here waits.
+// A worker's side of the decision log: it gives each decision an id and tells main in batches, one line of
+// JSON a decision. Main answers each batch before it gets the next; decisions that do not fit meanwhile are
+// dropped and counted. Nothing here waits.
 
 import { randomFillSync } from "node:crypto";
 import type { MessagePort } from "node:worker_threads";
@@ -10,11 +11,11 @@ import type { VerdictReason } from "../../../core/serving/verdict.ts";
 export type DecisionBatch = {
   /** The decisions that the worker dropped since its start. */
   readonly dropped: number;
-  /** Lines of DecisionLine. */
+  /** One DecisionLine a line, as JSON. */
   readonly lines: string;
 };
 
-/** An array, for names would be half of it. */
+/** A decision as an array, since field names would be half of its text. */
 export type DecisionLine = readonly [
   id: string,
   atMs: number,
@@ -32,7 +33,10 @@ export type DecisionLine = readonly [
 
 export const gatherMs = 50;
 const idBytes = 8;
-/** Asking for eight bytes each time would take longer than all the rest. */
+/**
+ * The number of ids whose random bytes are drawn at once; drawing eight bytes for each would take longer than
+ * all the rest.
+ */
 const idsAtOnce = 512;
 
 export class DecisionTeller implements Disposable {
@@ -47,7 +51,7 @@ export class DecisionTeller implements Disposable {
   #awaits = false;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `batchMax` decisions may wait for main. */
+  /** At most `batchMax` decisions wait for main. */
   constructor(port: MessagePort, batchMax: number) {
     this.#port = port;
     this.#batchMax = batchMax;
@@ -58,7 +62,7 @@ export class DecisionTeller implements Disposable {
     port.unref();
   }
 
-  /** The decision's id, to be shown to the visitor. */
+  /** Notes a decision and returns its id, which is shown to the visitor. */
   note({ atMs, host, clientIp, userAgent, verdict, policyOf }: Decision): string {
     const id = this.#id();
     if (this.#count >= this.#batchMax) this.#dropped++;
@@ -70,7 +74,7 @@ export class DecisionTeller implements Disposable {
         host,
         clientIp,
         userAgent?.slice(0, keptAgentCharsMax) ?? null,
-        // What is allowed is no decision against anybody.
+        // Allowed requests are not noted, so anything else is a block.
         kind === "would-block" ? kind : "block",
         reason,
         bot,
@@ -112,7 +116,7 @@ export class DecisionTeller implements Disposable {
     this.#count = 0;
   }
 
-  /** Tells the last ones. May be called while the thread exits. */
+  /** Tells the last decisions. It may be called while the thread exits. */
   [Symbol.dispose](): void {
     if (this.#count > 0) this.#tell();
     this.#port.close();

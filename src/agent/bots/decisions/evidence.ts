@@ -1,6 +1,8 @@
-// What speaks for and against a visitor on a host: the set that holds the address, the name that the user agent claims.
+// What speaks for and against a visitor on a host: the set that holds the address, and the name that the user
+// agent claims.
 //
-// Synchronous, and nothing of it may be kept over an await: the tables lie in shared memory that is written again when a later state is in force.
+// It is synchronous, and nothing of it may be kept over an await: the tables lie in shared memory that is
+// written again when a later state is in force.
 
 import { AddressReader } from "../../../core/addresses/address-reader.ts";
 import { AddressTable } from "../../../core/addresses/address-table.ts";
@@ -20,7 +22,7 @@ import {
 
 import type { ClaimedBot, ClaimedBotLookup } from "../unreviewed/user-agents.ts";
 
-/** A host's bots, ready to be asked: one for each state. */
+/** Judges visitors by a host's bots; one is made for each state. */
 export class BotJudge {
   readonly #rules: BotRules;
   /** The sets in the order in which they count. */
@@ -37,12 +39,15 @@ export class BotJudge {
     this.#reader = reader;
   }
 
-  /** `clientIp` that is no address (a unix socket, a spoof) is in no set. */
+  /** Judges a visitor. A `clientIp` that is no address (a unix socket, a spoof) is in no set. */
   verdict(clientIp: string, claimed: string | undefined, aliases?: readonly string[]): Verdict {
     return this.ofAddress(clientIp) ?? this.ofClaim(claimed, aliases);
   }
 
-  /** Judges by the sets that hold the address; what the visitor claims to be counts for nothing then. */
+  /**
+   * Judges by the first set that holds the address, whatever the visitor claims to be; undefined if none
+   * does.
+   */
   ofAddress(clientIp: string): Verdict | undefined {
     const reader = this.#reader;
     const family = reader.read(clientIp);
@@ -60,7 +65,10 @@ export class BotJudge {
     return decide(this.#rules, { holder: undefined, claimed, aliases, claimHasAddresses });
   }
 
-  /** Whether sets hold addresses for the bot by any of its names. Looked up only where a pair allows it: nothing else depends on it. */
+  /**
+   * Whether sets hold addresses for the bot by any of its names. It is looked up only where a pair allows the
+   * bot, for nothing else depends on it.
+   */
   #holdsFor(claimed: string, aliases: readonly string[] = []): boolean {
     const { allow } = this.#rules;
     const isAllowed = allow.has(claimed) || aliases.some((name) => allow.has(name));
@@ -83,10 +91,13 @@ class OpenSet {
   }
 }
 
-/** 100 bytes each. Bots of a set, not addresses; where there are more, each verdict is made for its request. */
+/**
+ * The most bots of a set whose verdicts are kept, 100 bytes each. If a set has more bots, each verdict is
+ * made for its request.
+ */
 const keptVerdictsMax = 10_000;
 
-/** The verdicts on the addresses that a set holds: one a bot, made when it is first asked for. */
+/** The verdicts on the addresses that a set holds: one for each bot, made when it is first asked for. */
 class SetVerdicts {
   readonly #rules: BotRules;
   readonly #ref: SetRef;
@@ -118,7 +129,10 @@ class SetVerdicts {
   }
 }
 
-/** Synchronous, never throws. Asked once for each request; `domain` is the main domain, for what it counts. */
+/**
+ * Judges a visitor; called once for each request. It is synchronous and never throws. `domain` is the main
+ * domain under which unreviewed bots are counted.
+ */
 export type VisitorJudge = (
   bots: HostBots,
   clientIp: string,
@@ -147,7 +161,7 @@ export function createJudge(
   };
 }
 
-/** Asked once, as operators do. */
+/** Judges one visitor for an operator. */
 export function judgeVisitor(
   bots: HostBots,
   clientIp: string,

@@ -1,12 +1,13 @@
-// Finds which of many short texts occur in a text, in one pass over it whatever both are: the automaton of Aho and Corasick as one flat table.
+// Finds which of many short texts occur in a text, in one pass over it: the automaton of Aho and Corasick as
+// one flat table.
 //
 // Rows are states, columns the characters that occur in any text (column 0: all others, which lead back to the start). About 15,000 states of 70
 // columns for the known crawlers: 2 MiB.
 
 type Node = { readonly next: Map<number, number>; found: number[] };
 
-const charsMax = 128; // ASCII; a text with other characters is never found.
-const statesMax = 65_536; // Of a Uint16Array.
+const charsMax = 128; // ASCII only: a text with other characters is never found.
+const statesMax = 65_536; // The table is a Uint16Array.
 
 export class TextFinder {
   readonly #columnOf = new Uint8Array(charsMax);
@@ -15,7 +16,7 @@ export class TextFinder {
   /** The numbers of the texts that end in each state. */
   readonly #found: readonly (readonly number[])[];
 
-  /** Throws where the texts are too many. Empty texts are never found. */
+  /** Throws RangeError if the texts are too many. Empty texts are never found. */
   constructor(texts: readonly string[]) {
     const nodes = trieOf(texts);
     if (nodes.length > statesMax) throw new RangeError(`${nodes.length} states of ${statesMax}`);
@@ -39,8 +40,8 @@ export class TextFinder {
   }
 
   /**
-   * Links the states, breadth first: where a text goes no further, its longest end that begins another text
-   * goes on.
+   * Links the states, breadth first: where a text goes no further, the search continues with the longest end
+   * of it that begins another text.
    */
   #link(nodes: readonly Node[]): void {
     const fallback = new Uint16Array(nodes.length);

@@ -1,5 +1,6 @@
-// Which element of a set holds an address, and since when: read from agent.db when an operator asks, so that nothing is kept for it. Names and ranges are
-// the key there, so it is one look-up for each prefix length.
+// Finds which element of a set holds an address, and since when. It reads agent.db when an operator asks, so
+// that nothing is kept for it. Names and ranges are the key there, so it takes one look-up for each prefix
+// length.
 
 import { familyBits, formatIp, parseIp } from "../../../core/addresses/ip.ts";
 import type { SetRef } from "../../../core/serving/verdict.ts";
@@ -37,7 +38,7 @@ export class ElementFinder {
     );
   }
 
-  /** The most specific element of the bot that holds the address. Undefined: none any more. */
+  /** Returns the most specific element of the bot that holds the address; undefined if none does any more. */
   element(
     { host, kind }: Pick<SetRef, "host" | "kind">,
     bot: string,

@@ -1,5 +1,6 @@
-// The bot sets in agent.db: complete or not applied. A delta is applied only to the version it was made for and only when count and digest
-// come out as central says; anything else is a mismatch, and the whole set is fetched while the last good one stays in force.
+// The bot sets in agent.db; a set is complete or it is not applied. A delta is applied only to the version
+// that it was made for, and only when count and digest come out as central says. Anything else is a mismatch,
+// and the whole set is fetched while the last good one stays in force.
 
 import { setImmediate } from "node:timers/promises";
 import { AccelError } from "../../../core/faults.ts";
@@ -14,8 +15,9 @@ import type { JournalBody } from "../../../wire/journal.ts";
 import type { SetDelta, SetVersion } from "../tables/table-messages.ts";
 
 /**
- * `applied`: durable now. `known`: it was before. `mismatch`: fetch the whole set. `shrunk`: refused, the set would lose more than half
- * of at least a hundred elements and central did not say that this is intended.
+ * What came of a delta. `applied`: it is durable now. `known`: it was applied before. `mismatch`: the whole
+ * set must be fetched. `shrunk`: it is refused, for the set would lose more than half of at least a hundred
+ * elements and central did not say that this is intended.
  */
 export type DeltaOutcome = {
   readonly kind: "applied" | "known" | "mismatch" | "shrunk";
@@ -38,7 +40,7 @@ export class SetStore {
   readonly #onDelta: (delta: SetDelta) => void;
   readonly #ranges = new RangeReader();
 
-  /** `onDelta` is told each change that was committed. */
+  /** `onDelta` is called with each change that was committed. */
   constructor(db: Sqlite, onDelta: (delta: SetDelta) => void = () => undefined) {
     this.#db = db;
     this.#lists = new SetLists(db);
@@ -59,14 +61,17 @@ export class SetStore {
     return this.#all.all();
   }
 
-  /** Why a set may not take the place of the one that is held: an accident of central's must not open the gates. Undefined: it may. */
+  /**
+   * Returns why a set may not take the place of the one that is held, or undefined if it may. An accident at
+   * central must not open the gates.
+   */
   refusal(want: Pick<SetVersion, "host" | "kind" | "count">, isMeant: boolean): string | undefined {
     const count = this.#find.get(want.host, want.kind)?.count ?? 0;
     if (isMeant || count < shrinkGuardedCount || want.count * 2 >= count) return undefined;
     return `the ${want.kind} set of ${want.host} would shrink from ${count} to ${want.count} elements and central did not say that this is intended`;
   }
 
-  /** One immediate transaction, synchronous = FULL. Idempotent. */
+  /** Applies a change in one immediate transaction, synchronous = FULL. It is idempotent. */
   applyDelta(body: JournalBody<"bots.changed">): DeltaOutcome {
     const { domain: host, set: kind, from_version: from, to_version: to, added, removed } = body;
     const found = this.#find.get(host, kind);
@@ -108,8 +113,9 @@ export class SetStore {
   }
 
   /**
-   * The whole set, written beside the one in force, which stays until all of it is there. Throws SET_MISMATCH where count or digest of what arrived
-   * differ from what was promised, and what `elements` throws; nothing has changed then, nor when it is killed.
+   * Replaces a set: the new one is written beside the old one, which stays in force until the new one is
+   * complete. Throws SET_MISMATCH if the count or digest of what arrived differs from what was promised, and
+   * what `elements` throws; nothing has changed then, nor when the process is killed meanwhile.
    */
   async replace(
     want: SetVersion,
@@ -144,7 +150,10 @@ export class SetStore {
       .immediate();
   }
 
-  /** Deletes what belongs to no set, or was given up half-way, a little at a time. Ends early on `signal`. */
+  /**
+   * Deletes elements that belong to no set or were given up half-way, a few at a time. Ends early on
+   * `signal`.
+   */
   async sweep(signal: AbortSignal): Promise<void> {
     await this.#lists.sweep(signal);
   }
@@ -152,10 +161,11 @@ export class SetStore {
 
 // The elements of bot sets in agent.db, as numbered lists: a set names one in its row, and what no set names is swept.
 //
-// A whole set of a million elements is a list that is filled in many small transactions, with turns of the event loop between them. They are not synced:
-// the commit of the set's row is, in the same log behind them.
+// A whole set of a million elements is a list that is filled in many small transactions, with turns of the
+// event loop between them. They are not synced; the commit of the set's row, which follows them in the same
+// WAL, is.
 
-/** Some 5 ms a transaction. */
+/** The most elements of one transaction, which takes some 5 ms. */
 const elementsPerTurn = 1_000;
 
 class SetLists {
@@ -169,7 +179,7 @@ class SetLists {
   readonly #isNamed: Statement<[list: number]>;
   readonly #drop: Statement<[list: number, again: number, limit: number]>;
   readonly #ranges = new RangeReader();
-  /** Named by no set yet: not to be swept. */
+  /** Lists that are being filled: no set names them yet, and they must not be swept. */
   readonly #taken = new Set<number>();
   #last: number;
 
@@ -196,7 +206,7 @@ class SetLists {
     this.#last = last;
   }
 
-  /** A number that no list has; it is kept from the sweep until it is released. */
+  /** Returns a number that no list has; the list is kept from the sweep until it is released. */
   take(): number {
     this.#taken.add(++this.#last);
     return this.#last;
@@ -207,8 +217,8 @@ class SetLists {
   }
 
   /**
-   * Changes a set in the caller's transaction. It returns false, and the transaction must be rolled back, if
-   * something was there already, or was not there.
+   * Changes a list in the caller's transaction. Returns false, and the transaction must be rolled back, if an
+   * element to be added was there already or one to be removed was not.
    */
   change(list: number, added: readonly SetElement[], removed: readonly SetElement[]): boolean {
     return (
@@ -217,7 +227,10 @@ class SetLists {
     );
   }
 
-  /** Whether the list is now what was promised. What is in the list `before` keeps the time since when it is there. */
+  /**
+   * Fills a list and returns whether it is what was promised. Elements that are in the list `before` keep the
+   * time at which they were added.
+   */
   async fill(
     list: number,
     before: number,

@@ -1,11 +1,15 @@
-// What the agent says of its bot sets: which are behind what central has and why, in health, metrics and status. A set that is behind is whole and in force.
+// Shows in health, metrics and status which bot sets are behind central's and why. A set that is behind is
+// still whole and in force.
 
 import type { Health } from "../../../base/health.ts";
 import type { Log } from "../../../base/log.ts";
 import { createMetrics, type Registry } from "../../../base/metrics.ts";
 import type { SetName, SetVersion } from "../tables/table-messages.ts";
 
-/** `mismatch`: what arrived does not fit. `shrunk`: refused, an accident is more likely. `unavailable`: the whole set cannot be had, or not right. */
+/**
+ * Why a set is behind. `mismatch`: what arrived does not fit. `shrunk`: it was refused, as an accident is
+ * more likely. `unavailable`: the whole set cannot be fetched, or arrives wrong.
+ */
 export type BehindReason = "mismatch" | "shrunk" | "unavailable";
 
 type Behind = SetName & {
@@ -56,14 +60,14 @@ export class SetWatch {
     this.#metrics = createMetrics(setMetrics, options.registry);
   }
 
-  /** The last good set stays in force. */
+  /** Notes that a set is behind; the last good one stays in force. */
   behind({ host, kind }: SetName, why: BehindReason, reason: string): void {
     const key = `${kind}/${host}`;
     const since = this.#behind.get(key)?.since ?? this.#now().toISOString();
     this.#behind.set(key, { host, kind, why, reason, since });
     this.#metrics.accel_agent_set_faults_total.inc({ reason: why });
     this.#metrics.accel_agent_sets_behind.set(this.#behind.size);
-    // A mismatch that the whole set mends is no warning yet.
+    // A mismatch is no warning yet, for the whole set usually mends it.
     if (why === "mismatch") return this.#log.info({ host, kind }, `bot set: ${reason}`);
     const text = `the ${kind} set of ${host} stays as it was: ${reason}`;
     this.#health.raise("bot_set_behind", "warning", text, hints[why], key);
@@ -93,7 +97,7 @@ export class SetWatch {
     for (const name of this.behindNow()) if (!hosts.has(name.host)) this.current(name);
   }
 
-  /** The sets with what keeps each from being the newest. */
+  /** Returns the sets, each with what keeps it from being the newest. */
   describe(sets: readonly SetVersion[]): readonly (SetVersion & {
     readonly behind: Omit<Behind, "host" | "kind"> | null;
   })[] {

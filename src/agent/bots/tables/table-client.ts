@@ -1,4 +1,5 @@
-// Main's end of the table thread: asks it for tables, starts it anew when it died. While it is away the tables of before stay in force.
+// Main's end of the table thread: it asks for tables, and starts the thread again when it has died. Meanwhile
+// the old tables stay in force.
 
 import { createMetrics, type Instruments } from "../../../base/metrics.ts";
 import { Mutex } from "../../../base/mutex.ts";
@@ -38,11 +39,11 @@ export const tableMetrics = {
   },
 } as const;
 
-/** A million elements take three seconds to be read and compiled. */
+/** The time that a build may take; a million elements take three seconds to be read and compiled. */
 const buildWaitMsDefault = 120_000;
 const triesMax = 3;
 const restartBackoff = { firstMs: 200, mostMs: 5_000 };
-/** Columns lie outside of it; names and what is read inside. */
+/** The heap of the thread: it holds names and what is read; columns lie outside of it. */
 const heapMiB = 1_024;
 
 export class TableClient implements AsyncDisposable {
@@ -70,14 +71,18 @@ export class TableClient implements AsyncDisposable {
     this.#thread.start();
   }
 
-  /** A change that was committed: the next build starts from it, not from agent.db. */
+  /**
+   * Tells the thread of a change that was committed, so that the next build applies it instead of reading
+   * agent.db.
+   */
   note(delta: SetDelta): void {
     this.#thread.tell({ kind: "delta", delta });
   }
 
   /**
-   * The tables of these sets, each as it is said to be or newer, in the arena that is not in force or, where nothing is to be written, in the one that
-   * is. Nobody may be reading the other one. Throws SETS_NOT_COMPILED after some tries.
+   * Builds the tables of these sets, each at the stated version or newer. They lie in the arena that is not
+   * in force, which nobody may be reading, or in the one in force if nothing has to be written. Throws
+   * SETS_NOT_COMPILED after some tries.
    */
   async build(sets: readonly SetVersion[], inForce: 0 | 1): Promise<BuiltTables> {
     return this.#building.run(async () => {
@@ -98,7 +103,7 @@ export class TableClient implements AsyncDisposable {
     await this.#thread.close();
   }
 
-  /** A text: why not. */
+  /** Returns the tables, or as text why there are none. */
   async #try(sets: readonly SetVersion[], inForce: 0 | 1): Promise<PlacedTables | string> {
     const began = performance.now();
     const deadlineMs = this.#options.buildWaitMs ?? buildWaitMsDefault;

@@ -1,5 +1,6 @@
-// Compiles the bot sets into one of two arenas. What has not changed is copied from the arena in force, a small change is spliced into the set that is
-// held, and only what is not known is read from agent.db. Equal sets of several hosts lie there once.
+// Compiles the bot sets into one of two arenas. Unchanged sets are copied from the arena in force, small
+// changes are applied to the set that is held, and only the rest is read from agent.db. Equal sets of several
+// hosts are stored once.
 
 import { AccelError } from "../../../core/faults.ts";
 import type { AddressTablePlan, AddressTableRef } from "../../../core/addresses/address-table.ts";
@@ -20,10 +21,13 @@ import { elementKey, emptySetDigest, type SetElement } from "../../../core/addre
 import type { Sqlite, Statement } from "../../../base/sqlite.ts";
 import type { Arenas, PlacedTables, SetDelta, SetVersion } from "./table-messages.ts";
 
-/** Address space of each arena; resident is what the tables take. 80 million IPv4 ranges, or 25 million IPv6 ranges. */
+/**
+ * The address space of each arena; only what the tables take is resident. It has room for 80 million IPv4
+ * ranges or 25 million IPv6 ranges.
+ */
 export const arenaBytesMax = 2 ** 30;
 const growBytes = 2 ** 20;
-/** A row that is read costs as much as so many steps of other loops. */
+/** Reading a row counts as this many steps of other loops. */
 const slowSteps = 32;
 /** The most elements of all remembered changes together; beyond that, reading anew is as fast. */
 const deltaElementsMax = 20_000;
@@ -32,7 +36,7 @@ type Place = { readonly at: number; readonly bytes: number };
 /** The places of sets by their digest. */
 type Layout = ReadonlyMap<string, Place>;
 
-/** Sets as they were compiled, by `kind/host`; all in one arena. */
+/** The compiled sets by `kind/host`, all in one arena. */
 export type BuiltTables = {
   readonly arena: 0 | 1;
   readonly sets: ReadonlyMap<string, CompiledSet>;
@@ -72,17 +76,20 @@ export class TableMaker {
     this.#find = db.prepare(
       "SELECT host, kind, version, count, digest FROM bot_set WHERE host = ? AND kind = ?",
     );
-    // In the order of the key, so that names come ascending.
+    // The order is that of the key, so names come ascending.
     this.#elements = db
       .prepare<[host: string, kind: string], [bot: string, range: string]>(
         "SELECT bot, range FROM bot_element WHERE host = ? AND kind = ? ORDER BY bot",
       )
       .raw();
-    // Version and elements of one moment.
+    // One transaction reads version and elements as of the same moment.
     this.#readOne = db.transaction((set: SetVersion) => this.#read(set));
   }
 
-  /** A change that was committed. Bounded: what is forgotten is read anew. */
+  /**
+   * Remembers a change that was committed. The memory is bounded; a set whose change was forgotten is read
+   * anew.
+   */
   note(delta: SetDelta): void {
     this.#forget(delta.after);
     this.#deltas.set(delta.after, delta);
@@ -101,8 +108,8 @@ export class TableMaker {
   }
 
   /**
-   * Compiles these sets, each as it is said to be or newer, into the arena that is not in force; where all lie in that one already, nothing is written.
-   * Throws SETS_NOT_COMPILED where they do not fit.
+   * Compiles these sets, each at the stated version or newer, into the arena that is not in force. If all of
+   * them lie in the arena in force already, nothing is written. Throws SETS_NOT_COMPILED if they do not fit.
    */
   build(sets: readonly SetVersion[], inForce: 0 | 1): PlacedTables {
     const known = this.#layouts[inForce];
@@ -122,7 +129,7 @@ export class TableMaker {
     return { arena, sets: placed };
   }
 
-  /** The set as it is now, with its ranges in `held`. Undefined: it is no more. */
+  /** Returns the set as it is now, with its ranges in `held`; undefined if it no longer exists. */
   #load(set: SetVersion, held: Map<string, RangeSet>): SetVersion | undefined {
     const ranges = this.#held.get(set.digest) ?? this.#follow(set.digest);
     if (ranges !== undefined) {
@@ -135,7 +142,7 @@ export class TableMaker {
     return now;
   }
 
-  /** Along the changes back to a set that is held, and from there in one step. */
+  /** Follows the changes back to a set that is held, and applies all of them to it in one step. */
   #follow(digest: string): RangeSet | undefined {
     const chain: SetDelta[] = [];
     let at = digest;
@@ -185,7 +192,7 @@ export class TableMaker {
       layout.set(digest, { at: end, bytes });
       end += bytes;
     }
-    this.#layouts[arena] = new Map(); // Until all is written, nothing of it counts.
+    this.#layouts[arena] = new Map(); // Nothing in the arena counts until all is written.
     makeRoom(buffer, end);
     for (const [digest, { at }] of layout) {
       const old = copied.get(digest);

@@ -1,4 +1,4 @@
-// What main and the table thread say to each other. Both are of one build, so nothing is validated.
+// The messages between main and the table thread. Both are of one build, so nothing is validated.
 
 import type { SetElement } from "../../../core/addresses/set-digest.ts";
 import type { BotSet } from "../../../wire/journal.ts";
@@ -13,7 +13,7 @@ export type SetVersion = {
 
 export type SetName = Pick<SetVersion, "host" | "kind">;
 
-/** Leads from the set with one digest to the set with the other. */
+/** A change that turns the set with digest `before` into the one with digest `after`. */
 export type SetDelta = {
   readonly before: string;
   readonly after: string;
@@ -21,10 +21,13 @@ export type SetDelta = {
   readonly removed: readonly SetElement[];
 };
 
-/** Two growable buffers: all tables of a state lie in one of them, one behind another. */
+/** Two growable buffers; all tables of a state lie in one of them, one after another. */
 export type Arenas = readonly [SharedArrayBuffer, SharedArrayBuffer];
 
-/** A set as it was compiled, at the newest version that could be had. Empty sets have no table. */
+/**
+ * A set as it was compiled, at the newest version that was there. `at` is null for empty sets, which have no
+ * table.
+ */
 export type PlacedSet = SetVersion & { readonly at: number | null };
 export type PlacedTables = { readonly arena: 0 | 1; readonly sets: readonly PlacedSet[] };
 
@@ -36,7 +39,7 @@ export type ToTabler =
       readonly kind: "build";
       readonly id: number;
       readonly sets: readonly SetVersion[];
-      /** The other one is nobody's and is written. */
+      /** The arena in force. Nobody reads the other one, which is written. */
       readonly inForce: 0 | 1;
     };
 

@@ -1,4 +1,5 @@
-// The table thread: compiles bot sets from agent.db, which it only reads, so that neither main nor a visitor waits for it.
+// The table thread: it compiles bot sets from agent.db, which it only reads, so that neither main nor a
+// visitor waits for that.
 
 import type { MessagePort } from "node:worker_threads";
 import { openSqlite } from "../../../base/sqlite.ts";
@@ -26,8 +27,9 @@ export function runTabler(port: MessagePort, { dbPath, arenas }: TablerInit): vo
   });
 }
 
-// Work in short pieces: a thread that computes for long keeps others from its core for the slice that the scheduler gives it, some 3 ms on Linux whatever
-// its priority is, and a visitor's worker that wakes just then waits for so long. A thread that sleeps often is in nobody's way for longer than a piece.
+// The thread works in short pieces. A thread that computes for long keeps its core for the slice that the
+// scheduler gives it, some 3 ms on Linux whatever its priority, and a worker that wakes just then waits that
+// long for its visitor. A thread that sleeps often delays nobody for longer than a piece.
 
 const pieceMs = 0.4;
 /**
@@ -45,7 +47,7 @@ type PaceClock = { readonly nowMs: () => number; readonly rest: (ms: number) => 
 export function createPace({ nowMs, rest }: PaceClock = threadClock()): () => void {
   let beganMs = nowMs();
   return () => {
-    // After a time without work this is the first piece's end; it costs one rest.
+    // After a time without work this ends the first piece at once, which costs one rest.
     if (nowMs() - beganMs < pieceMs) return;
     rest(restMs);
     beganMs = nowMs();

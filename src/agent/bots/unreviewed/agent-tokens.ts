@@ -1,9 +1,11 @@
-// The tokens of a user agent that may name a bot. Pure, one pass, so that a hostile agent costs no more than its length.
+// Finds the tokens of a user agent that may name a bot. It is pure and takes one pass, so that a hostile
+// agent costs no more than its length.
 //
-// An agent is products with versions ("AhrefsBot/7.0"), comments in parentheses and addresses ("+http://ahrefs.com/robot/"). Only what stands outside of
-// addresses names the visitor: one address may stand in the agents of several products.
+// An agent is products with versions ("AhrefsBot/7.0"), comments in parentheses and addresses
+// ("+http://ahrefs.com/robot/"). Only text outside of addresses names the visitor, for one address may stand
+// in the agents of several products.
 
-/** A name is at most this long: as long as the names of known crawlers, and some more. */
+/** The most characters of a name: more than the names of known crawlers have. */
 export const nameCharsMax = 64;
 
 /** A stretch of the agent, from `from` to before `to`. */
@@ -11,29 +13,33 @@ export type TokenPlace = { readonly from: number; readonly to: number };
 
 type Token = TokenPlace & {
   readonly text: string;
-  /** A version or another part follows behind a slash. */
+  /** Whether a slash follows, with a version or another part behind it. */
   readonly hasVersion: boolean;
-  /** No name by itself: a browser's word or a generic one. */
+  /** Whether it is no name by itself: a browser's word or a generic one. */
   readonly isEmpty: boolean;
 };
 
-/** So many tokens are looked at: no published agent has more. */
+/** The most tokens that are looked at; no published agent has more. */
 const tokensMax = 64;
 
-// What a character is: of a name ("Y!J-BRW", "Google-Read-Aloud", "MegaIndex.ru"), or an end of words.
+// The kinds of characters: those of a name ("Y!J-BRW", "Google-Read-Aloud", "MegaIndex.ru"), and those that
+// end a word.
 const inToken = 1;
 const isEnd = 2;
 const kinds = Uint8Array.from({ length: 128 }, (_, code) => {
   const char = String.fromCodePoint(code);
   return /[\w.!&'~-]/.test(char) ? inToken : /[\s();,<>"[\]{}|]/.test(char) ? isEnd : 0;
 });
-/** Undefined behind the end and before the beginning. */
+/** Returns the kind of a character; undefined after the end and before the beginning. */
 const kindAt = (agent: string, at: number): number | undefined => {
   const code = agent.charCodeAt(at);
   return code < 128 ? kinds[code] : Number.isNaN(code) ? undefined : 0;
 };
 
-/** Browsers, engines, systems and what their agents are padded with: they name no bot. In lower case. */
+/**
+ * The names of browsers, engines and systems, and what their agents are padded with, in lower case. They name
+ * no bot.
+ */
 const costume: ReadonlySet<string> = new Set(
   (
     "mozilla mozzila applewebkit webkit khtml gecko like version mobile compatible chrome chromium safari firefox msie trident opera opr presto edg edge edga edgios crios fxios " +
@@ -42,7 +48,7 @@ const costume: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** Words for what a program is: they are part of a name, and none by themselves. In lower case. */
+/** Words for what a program is, in lower case. They may be part of a name, but are none by themselves. */
 const generic: ReadonlySet<string> = new Set(
   (
     "bot bots robot crawl crawler webcrawler spider scraper scanner agent client service server proxy preview fetcher archiver feed reader rss news search monitor monitoring checker " +
@@ -53,10 +59,10 @@ const generic: ReadonlySet<string> = new Set(
 const looksLikeBot =
   /bot|crawl|spider|slurp|fetch|agent|client|monitor|check|preview|scan|search|archiv|index|feed|proxy/i;
 
-/** One agent, whose tokens are read when first asked for. */
+/** One user agent; its tokens are read when first asked for. */
 export class AgentText {
   readonly #agent: string;
-  /** Begins as a browser's does, and names who it is further behind. */
+  /** Whether the agent begins as a browser's does, and names the visitor only further on. */
   readonly isInCostume: boolean;
   #tokens: readonly Token[] | undefined;
 
@@ -67,8 +73,8 @@ export class AgentText {
   }
 
   /**
-   * The name that stands at a place: the first words of it, completed to whole tokens. Undefined within an address, and where nothing there can be a name.
-   * `mayBeHost`: a bare "example.com" counts as well.
+   * Returns the name that stands at a place: the first words there, completed to whole tokens. Undefined
+   * within an address, and where nothing can be a name. With `mayBeHost` a bare "example.com" counts as well.
    */
   nameAt({ from, to }: TokenPlace, mayBeHost: boolean): string | undefined {
     const agent = this.#agent;
@@ -85,14 +91,17 @@ export class AgentText {
     return cleaned(agent.slice(start, Math.min(end, start + nameCharsMax)));
   }
 
-  /** The text at a place, as it stands within an address: "tweetedtimes" of "+http://tweetedtimes.com". */
+  /** Returns the text at a place within an address: "tweetedtimes" of "+http://tweetedtimes.com". */
   textAt({ from, to }: TokenPlace): string | undefined {
     const bare = this.#agent.slice(from, to).replace(/^.*@|^\W*(?:https?:\/\/)?(?:www\.)?/, "");
     const text = /^[\w.!&'~-]+(?: [\w.!&'~-]+)*/.exec(bare)?.[0];
     return text === undefined ? undefined : cleaned(text);
   }
 
-  /** The token at a place, where it may be a name by itself; of two words such as "Hydra Proxy" the first. */
+  /**
+   * Returns the token at a place if it may be a name by itself; for two words such as "Hydra Proxy" the first
+   * one.
+   */
   tokenAt(place: TokenPlace): string | undefined {
     const tokens = this.#read();
     const at = tokens.findIndex(({ from, to }) => from < place.to && place.from < to);
@@ -104,8 +113,10 @@ export class AgentText {
   }
 
   /**
-   * The product that the agent names outside of addresses (RFC 9110 §10.1.5): of the tokens that are no browser's the first with a version, else the first
-   * at which the agent begins. In a browser's costume what looks like a bot's comes first, and what follows on "compatible;" before the rest.
+   * Returns the product that the agent names outside of addresses (RFC 9110 §10.1.5): the first token with a
+   * version that is not a browser's, otherwise the token with which the agent begins. In a browser's costume,
+   * a token with a version that looks like a bot's comes first, then any with a version, then what follows
+   * "compatible;", then any that looks like a bot's.
    */
   product(): string | undefined {
     const named = this.#read().filter((token) => !token.isEmpty);
@@ -119,7 +130,10 @@ export class AgentText {
     return product === undefined ? undefined : cleaned(product.text);
   }
 
-  /** Whatever may serve as a name: a token, the host of an address, the browser that the agent would be. */
+  /**
+   * Returns whatever may serve as a name: a token, the host of an address, or the browser that the agent
+   * pretends to be.
+   */
   anyName(): string | undefined {
     const agent = this.#agent;
     const tokens = this.#read();
@@ -131,7 +145,7 @@ export class AgentText {
     return first ?? cleaned(tokens[0]?.text ?? "");
   }
 
-  /** "(compatible; YandexUserproxy; robot" */
+  /** Returns the token that follows "compatible;", as in "(compatible; YandexUserproxy; robot". */
   #behindCompatible(): Token | undefined {
     const tokens = this.#read();
     const at = tokens.findIndex(({ text }) => text.toLowerCase() === "compatible");
@@ -145,13 +159,19 @@ export class AgentText {
   }
 }
 
-/** "Sogou News Spider/4.0" and "Sogou web spider/4.0" are two bots: what kind of spider it is belongs to the name. Of the text behind a token, how much does. */
+/**
+ * Returns how many characters behind a token belong to its name. "Sogou News Spider/4.0" and "Sogou web
+ * spider/4.0" are two bots, so the kind of spider is part of the name.
+ */
 function furtherWords(behind: string): number {
   const words = /^(?: [A-Za-z][\w-]*){1,2} (?:spider|crawler|bot)(?=\/v?\d)/i.exec(behind);
   return words?.[0].length ?? 0;
 }
 
-/** Runs without spaces, brackets, quotes and what separates the parts of a comment. */
+/**
+ * Returns the words: runs without spaces, brackets, quotes and the characters that separate the parts of a
+ * comment.
+ */
 function wordsOf(agent: string): readonly TokenPlace[] {
   const words: TokenPlace[] = [];
   for (let from = 0; from < agent.length && words.length < tokensMax; from++) {
@@ -163,7 +183,10 @@ function wordsOf(agent: string): readonly TokenPlace[] {
   return words;
 }
 
-/** Outside of addresses, of two characters and a letter at least, no versions. */
+/**
+ * Returns the tokens outside of addresses. A token has at least two characters and one letter, and is no
+ * version.
+ */
 function tokensOf(agent: string, hasLabels: boolean): readonly Token[] {
   const tokens: Token[] = [];
   for (const word of wordsOf(agent)) {
@@ -182,7 +205,7 @@ function tokensOf(agent: string, hasLabels: boolean): readonly Token[] {
 
 function tokenOf(agent: string, from: number, to: number, hasLabels: boolean): Token | undefined {
   if (to - from < 2 || agent[from - 1] === "/") return undefined;
-  // "rv:1.9", "aggregator:Spinn3r"
+  // A label, as in "rv:1.9" and "aggregator:Spinn3r", is no name.
   if (hasLabels && agent[to] === ":") return undefined;
   const text = agent.slice(from, to);
   if (!/[A-Za-z]/.test(text) || /^v?\d+(?:\.\w+)*$/i.test(text)) return undefined;
@@ -203,7 +226,9 @@ function wordAround(agent: string, at: number): string {
   return agent.slice(from, endOfWord(agent, at));
 }
 
-/** URLs with and without a scheme, and e-mail addresses. "MegaIndex.ru/2.0" is a product. */
+/**
+ * Whether a word is a URL, with or without a scheme, or an e-mail address. "MegaIndex.ru/2.0" is a product.
+ */
 function isAddress(word: string): boolean {
   if (word.includes("://") || word.includes("@")) return true;
   return /^\W*(?:www\.|[\w-]+(?:\.[\w-]+)+\/(?!v?\d)\w)/i.test(word);
@@ -220,8 +245,8 @@ function hostOf(address: string): string | undefined {
 }
 
 /**
- * Cleans a token of the version at its end, for the next version is the same bot, and of what only joins:
- * "DirBuster-1.0-RC1" is "DirBuster".
+ * Removes the version at the end of a token, for the next version is the same bot, and characters that only
+ * join: "DirBuster-1.0-RC1" becomes "DirBuster".
  */
 function cleaned(token: string): string | undefined {
   const text = token

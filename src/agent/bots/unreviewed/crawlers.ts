@@ -1,7 +1,9 @@
-// The known crawlers, from the package crawler-user-agents: pattern, name, description. Refreshed by updating the package.
+// The known crawlers with pattern, name and description, from the package crawler-user-agents. Updating the
+// package refreshes them.
 //
-// Of 1,500 patterns nearly all are plain texts, and each of the others holds one. All these texts are looked for at once; a pattern is tried
-// where its text occurs. So the time is bounded by the length of the agent, not by the number of patterns.
+// Nearly all of the 1,500 patterns are plain texts, and the others hold one. All these texts are searched at
+// once, and a pattern is tried only where its text occurs. So the time is bounded by the length of the agent,
+// not by the number of patterns.
 
 import list from "crawler-user-agents";
 import { TextFinder } from "../decisions/text-finder.ts";
@@ -9,10 +11,12 @@ import type { TokenPlace } from "./agent-tokens.ts";
 
 export type Crawler = {
   readonly pattern: string;
-  /** The text that the pattern looks for. Bots had this name until they were named by what stands in their agents. */
+  /**
+   * The text that the pattern looks for. Bots had this name before they were named by their agents' own text.
+   */
   readonly name: string;
   readonly description: string | null;
-  /** A library or a driven browser: whoever uses it may have a name of its own. */
+  /** Whether it is a library or a driven browser, whose user may have a name of its own. */
   readonly isTool: boolean;
 };
 
@@ -35,12 +39,15 @@ export const crawlers: readonly Crawler[] = (list as readonly Described[]).map(
   }),
 );
 
-/** Agents of them that were seen, crawler by crawler. */
+/** The agents of these crawlers that were seen, crawler by crawler. */
 export const publishedAgents: readonly string[] = (list as readonly Described[]).flatMap(
   ({ instances }) => instances,
 );
 
-/** "Googlebot\/" → "Googlebot", "^curl" → "curl", "[wW]get" → "wget": the text that the pattern looks for. */
+/**
+ * Returns the text that a pattern looks for: "Googlebot" for "Googlebot\/", "curl" for "^curl", "wget" for
+ * "[wW]get".
+ */
 export function nameInPattern(pattern: string): string {
   const name = pattern
     .replaceAll(/\[\\s\]|\\s[*+]?/g, " ")
@@ -54,25 +61,28 @@ export function nameInPattern(pattern: string): string {
 
 /** One alternative of a pattern. */
 type Sought = {
-  /** Occurs in all that matches; "" where the pattern holds no text. */
+  /** A text that occurs in every agent that matches; "" if the pattern holds none. */
   readonly text: string;
-  /** Undefined: the text is all there is to it. */
+  /** Tests an agent; undefined if the text is the whole pattern. */
   readonly matches: ((agent: string) => boolean) | undefined;
   /** Finds where the text that names the crawler stands. */
   readonly places: (agent: string) => readonly TokenPlace[];
   readonly crawler: Crawler;
 };
 
-/** The most places of one pattern in one agent; what an agent repeats more often is not looked at. */
+/** The most places of one pattern in one agent; further ones are not looked at. */
 const placesMax = 8;
 
-/** A crawler in an agent, and where in it its pattern matches, of a pattern of several texts the first of them. */
+/**
+ * A crawler in an agent, and the places where its pattern matches; for a pattern of several texts, the places
+ * of the first.
+ */
 export type FoundCrawler = { readonly crawler: Crawler; readonly places: readonly TokenPlace[] };
 
 export class CrawlerNames {
   readonly #sought: readonly Sought[];
   readonly #finder: TextFinder;
-  /** Places of those that must be tried always. */
+  /** The indexes in `#sought` of those without a text, which are always tried. */
   readonly #textless: readonly number[];
   readonly #byName: ReadonlyMap<string, Crawler>;
 
@@ -92,7 +102,7 @@ export class CrawlerNames {
     return this.#first(agent)?.crawler;
   }
 
-  /** The same, and where it matches. */
+  /** Returns the same crawler, and where its pattern matches. */
   find(agent: string): FoundCrawler | undefined {
     const found = this.#first(agent);
     return found === undefined
@@ -113,13 +123,16 @@ export class CrawlerNames {
     return this.#sought[best];
   }
 
-  /** A crawler by its name, whatever the case. */
+  /** Returns a crawler by its name, whatever the case. */
   named(name: string): Crawler | undefined {
     return this.#byName.get(key(name));
   }
 }
 
-/** Who uses a tool before the tool; then the longest name, which says most; then the package's order. */
+/**
+ * Ranks crawlers before tools, since who uses a tool says more; then the longest name, which says most, then
+ * by the package's order.
+ */
 export function inRank(a: Crawler, b: Crawler): number {
   return Number(a.isTool) - Number(b.isTool) || b.name.length - a.name.length;
 }
@@ -137,7 +150,7 @@ function soughtOf(crawler: Crawler): readonly Sought[] {
   });
 }
 
-/** `text`: all there is to the pattern. */
+/** Returns how to find the places of a pattern; `text` is given if it is the whole pattern. */
 function placesOf(
   pattern: string,
   text: string | undefined,
@@ -168,14 +181,17 @@ function occurrences(agent: string, text: string): readonly TokenPlace[] {
   return places;
 }
 
-/** The texts of "A[\s\S]*B", in their order; undefined for any other pattern. */
+/** Returns the texts of a pattern such as "A[\s\S]*B" in their order; undefined for any other pattern. */
 function stepsOf(pattern: string): readonly string[] | undefined {
   const steps = pattern.split("[\\s\\S]*").map((step) => longestText(step));
   if (steps.length === 1 || steps.some(({ isAll }) => !isAll)) return undefined;
   return steps.map(({ text }) => text);
 }
 
-/** "A[\s\S]*B" would look for B behind each A: here the first A is enough. */
+/**
+ * Makes the test of a pattern. As an expression "A[\s\S]*B" would look for B behind each A; here the first A
+ * is enough.
+ */
 function matcherOf(pattern: string): (agent: string) => boolean {
   const steps = stepsOf(pattern);
   if (steps === undefined) {
@@ -193,7 +209,10 @@ function matcherOf(pattern: string): (agent: string) => boolean {
   };
 }
 
-/** The longest run of characters that stand for themselves, and whether there is nothing else. Alternatives are not looked into. */
+/**
+ * Returns the longest run of characters that stand for themselves, and whether the pattern is nothing else.
+ * Alternatives are not looked into.
+ */
 function longestText(pattern: string): { readonly text: string; readonly isAll: boolean } {
   const runs = [""];
   const part = /\\(?<escaped>[^A-Za-z0-9])|\\.|\[(?:\\.|[^\]])*\]|\((?:\\.|[^()])*\)|./gsu;
@@ -206,9 +225,10 @@ function longestText(pattern: string): { readonly text: string; readonly isAll: 
       continue;
     }
     isAll = false;
-    // Groups in groups, counts, alternatives beside groups: not read, tried always.
+    // Groups in groups, counts, and alternatives beside groups are not understood; such a pattern is always
+    // tried.
     if (/^[|(){}]$/.test(found)) isKnown = false;
-    // What may be repeated or absent is not there for certain.
+    // A character that may be absent is not certain to occur.
     if (/^[?*+]$/.test(found)) runs[runs.length - 1] = run.slice(0, -1);
     runs.push("");
   }

@@ -1,12 +1,13 @@
-// Answers that were given before, bounded in entries and bytes. Two generations: what was not asked for during a whole one goes with it, so
-// that a flood of keys that are asked for once takes away nothing that is in use.
+// Remembers answers that were given before, bounded in entries and bytes. There are two generations: an
+// answer that was not asked for during a whole one is dropped with it. So a flood of keys that are asked for
+// once displaces none that is in use for long.
 
 export type MemoLimits = { readonly entries: number; readonly bytes: number };
 
-/** A character in two bytes, and a place in a map. */
+/** Returns the size of a key: two bytes a character, and a place in a map. */
 const bytesOf = (key: string): number => key.length * 2 + 64;
 
-/** Null is a value as any other. */
+/** A memory of answers by key. Null is a value like any other. */
 export class Memo<V extends object | null> {
   readonly #limits: MemoLimits;
   #young = new Map<string, V>();
@@ -26,7 +27,10 @@ export class Memo<V extends object | null> {
     return this.#youngBytes + this.#oldBytes;
   }
 
-  /** `ask` is called for what is not remembered. Values are not counted: share or bound them. */
+  /**
+   * Returns the value of a key; calls `ask` if it is not remembered. The size of values is not counted: share
+   * or bound them.
+   */
   get(key: string, ask: (key: string) => V): V {
     const known = this.#young.get(key);
     if (known !== undefined) return known;

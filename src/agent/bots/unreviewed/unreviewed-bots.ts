@@ -1,5 +1,6 @@
-// Unreviewed bots of this agent, summed over its workers and told to central in batches: a batch is sent again under its number until central
-// has acknowledged it, so that it is added once whatever is lost on the way. What is counted meanwhile waits for the next one.
+// Counts the unreviewed bots of this agent over its workers and tells central in batches. A batch is sent
+// again under its number until central has acknowledged it, so that it is added once whatever is lost on the
+// way. What is counted meanwhile waits for the next batch.
 
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { createMetrics, type Registry } from "../../../base/metrics.ts";
@@ -28,13 +29,16 @@ export class UnreviewedBots implements Disposable {
   #seq = 0;
   #sent: UnreviewedBatch | undefined;
 
-  /** `bootId` is random for each start of the agent: numbers begin anew with it. */
+  /** `bootId` is random for each start of the agent; the numbers of batches begin again with it. */
   constructor(bootId: string, registry: Registry) {
     this.#bootId = bootId;
     this.#metrics = createMetrics(unreviewedMetrics, registry);
   }
 
-  /** A port for one worker's UnreviewedTeller, to be transferred. What a worker told is counted even when it is gone by then. */
+  /**
+   * Opens a port for one worker's UnreviewedTeller, to be transferred. What a worker told is counted even if
+   * the worker is gone by then.
+   */
   openWorker(): MessagePort {
     const { port1, port2 } = new MessageChannel();
     this.#ports.add(port1);
@@ -44,7 +48,10 @@ export class UnreviewedBots implements Disposable {
     return port2;
   }
 
-  /** The same one until it is acknowledged; undefined when there is nothing to tell. */
+  /**
+   * Returns the batch to send, the same one until it is acknowledged; undefined when there is nothing to
+   * tell.
+   */
   batch(): UnreviewedBatch | undefined {
     if (this.#sent === undefined && !this.#counts.isEmpty) {
       const id = { boot_id: this.#bootId, seq: ++this.#seq };
@@ -53,7 +60,7 @@ export class UnreviewedBots implements Disposable {
     return this.#sent;
   }
 
-  /** Central has stored it. Of another one: nothing happens. */
+  /** Notes that central has stored the batch; any other batch is ignored. */
   acknowledged({ boot_id, seq }: CountedBatch): void {
     if (boot_id === this.#bootId && seq === this.#sent?.id.seq) this.#sent = undefined;
   }

@@ -1,5 +1,6 @@
-// Requests of unreviewed bots, counted by domain and name until they are taken. Bounded whatever agents are made up: the names of known crawlers
-// are few, of the others the most frequent stay, and the rest is summed in `other`. No request is left out.
+// Counts requests of unreviewed bots by domain and name until they are taken. The memory is bounded whatever
+// agents are made up: the names of known crawlers are few, of the others the most frequent stay, and the rest
+// is summed in `other`. No request is left out.
 
 import { otherBots } from "../../../wire/channel.ts";
 import type { ClaimedBot } from "./user-agents.ts";
@@ -7,13 +8,16 @@ import type { ClaimedBot } from "./user-agents.ts";
 export type UnreviewedCount = ClaimedBot & { readonly domain: string; readonly requests: number };
 
 export type CountLimits = {
-  /** The names of one domain's agents that they gave themselves. */
+  /** The most names of one domain that are not known crawlers'. */
   readonly ownNames: number;
-  /** The names of all domains together, without `other`. */
+  /** The most names of all domains together, without `other`. */
   readonly names: number;
 };
 
-/** 3,000 rows of a name, a description of 200 characters and the syntax: a report grows by 1 MB at most. */
+/**
+ * The limits in force. 3,000 rows of a name, a description of 200 characters and the syntax make a report 1
+ * MB larger at most.
+ */
 export const countLimits: CountLimits = { ownNames: 200, names: 3_000 };
 
 type Row = { readonly bot: ClaimedBot; requests: number };
@@ -31,7 +35,7 @@ export class UnreviewedCounts {
     return this.#domains.size === 0;
   }
 
-  /** `domain` is one that is served: their number is bounded elsewhere. */
+  /** Counts requests of a bot. `domain` is one that is served; the number of these is bounded elsewhere. */
   add(domain: string, bot: ClaimedBot, requests = 1): void {
     let counts = this.#domains.get(domain);
     if (counts === undefined) this.#domains.set(domain, (counts = new DomainCounts()));
@@ -81,7 +85,10 @@ class DomainCounts {
     return this.#other === 0 ? rows : [...rows, { bot: otherBots, requests: this.#other }];
   }
 
-  /** The less frequent half makes room: names that come once never push out one that comes often. */
+  /**
+   * Sums the less frequent half in `other` to make room, so that names that come once never displace one that
+   * comes often.
+   */
   #foldSmall(): void {
     const rows = [...this.#own].toSorted(([, a], [, b]) => b.requests - a.requests);
     const kept = rows.slice(0, Math.floor(rows.length / 2));

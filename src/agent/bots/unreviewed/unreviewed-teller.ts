@@ -1,5 +1,5 @@
-// A worker's side of counting unreviewed bots: counts are gathered for a moment and told to main. What a thread had counted when it was killed
-// without warning, in its last moment, is lost with it; nothing else is.
+// A worker's side of counting unreviewed bots: counts are gathered for a moment and told to main. If a thread
+// is killed without warning, what it counted in its last moment is lost; nothing else is.
 
 import type { MessagePort } from "node:worker_threads";
 import { UnreviewedCounts, type UnreviewedCount } from "./unreviewed-counts.ts";
@@ -8,7 +8,7 @@ import type { ClaimedBot } from "./user-agents.ts";
 /** A message from a worker to main. */
 export type UnreviewedMessage = readonly UnreviewedCount[];
 
-/** Ten messages a second, however many bots visit. */
+/** The time for which counts are gathered: ten messages a second, however many bots visit. */
 const gatherMs = 100;
 
 export class UnreviewedTeller implements Disposable {
@@ -32,7 +32,7 @@ export class UnreviewedTeller implements Disposable {
     if (message.length > 0) this.#port.postMessage(message, []);
   }
 
-  /** Tells the last ones. May be called while the thread exits. */
+  /** Tells the last counts. It may be called while the thread exits. */
   [Symbol.dispose](): void {
     this.#tell();
     this.#port.close();

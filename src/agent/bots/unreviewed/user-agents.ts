@@ -1,7 +1,9 @@
-// Which bot a user agent claims to be: isbot says whether, and the token that stands in the agent is its name. crawler-user-agents says which token, and
-// describes it. Bounded time and memory for hostile agents: long ones are cut and not remembered, the others within limits.
+// Finds which bot a user agent claims to be. isbot says whether it is one, and a token of the agent is its
+// name; crawler-user-agents says which token, and describes the bot. Time and memory are bounded for hostile
+// agents: long ones are cut and not remembered, the others are remembered within limits.
 //
-// The name stands in the agent, up to case: an agent that spells a published name in another way has the published spelling.
+// The name stands in the agent but for its case: an agent that spells a published name in another way gets
+// the published spelling.
 
 import { getPattern } from "isbot";
 import { AgentText, type TokenPlace, nameCharsMax } from "./agent-tokens.ts";
@@ -11,7 +13,7 @@ import { Memo, type MemoLimits } from "./memo.ts";
 export type ClaimedBot = {
   readonly name: string;
   readonly description: string | null;
-  /** Other names that hold for it, where there are any: what it was called before, and how else its name is spelled in published agents. */
+  /** Other names of the bot, if there are any: its former name, and other spellings in published agents. */
   readonly aliases?: readonly string[];
 };
 export type ClaimedBotLookup = (userAgent: string | undefined) => ClaimedBot | undefined;
@@ -26,14 +28,17 @@ const memoLimits: MemoLimits = { entries: 10_000, bytes: 4 * 2 ** 20 };
 /** The most signs that are looked at in an agent that isbot takes for a bot. */
 const signsMax = 8;
 
-/** Synchronous, never throws. Undefined for browsers and for no user agent at all. */
+/**
+ * Opens a look-up that is synchronous and never throws. It returns undefined for browsers and without a user
+ * agent.
+ */
 export function openClaimedBots(limits: MemoLimits = memoLimits): ClaimedBotLookup {
   const naming = new Naming();
   const memo = new Memo<ClaimedBot | null>(limits);
   const ask = (agent: string): ClaimedBot | null => naming.claimedBy(agent) ?? null;
   return (userAgent) => {
     if (userAgent === undefined || userAgent === "") return undefined;
-    // Not remembered: a part of a text keeps the whole of it in memory.
+    // A cut agent is not remembered, for a slice would retain the whole text.
     if (userAgent.length > lookedAtCharsMax)
       return ask(userAgent.slice(0, lookedAtCharsMax)) ?? undefined;
     return memo.get(userAgent, ask) ?? undefined;
@@ -125,7 +130,7 @@ function nameIn(
   const named = firstOf(places, (place) => text.nameAt(place, false));
   if (named !== undefined) return named;
   const product = text.product();
-  // A library with which the crawler fetches is not who it is.
+  // The library with which a crawler fetches is not its name.
   if (product !== undefined && crawlers.match(product)?.isTool !== true) return product;
   return (
     firstOf(places, (place) => text.nameAt(place, true)) ??
@@ -150,7 +155,8 @@ function ownText(name: string): string {
   return Buffer.from(name, "latin1").toString("latin1");
 }
 
-// How bots that no crawler's pattern matches were named until names were tokens of their agents. Pairs that customers set then hold names of this kind.
+// How bots that no crawler's pattern matches were named before names were tokens of their agents. Pairs that
+// customers set then hold such names.
 
 const costume: ReadonlySet<string> = new Set([
   "mozilla",
@@ -165,10 +171,13 @@ const costume: ReadonlySet<string> = new Set([
   "compatible",
 ]);
 
-/** The first product; in a browser's costume the first one that is no browser's. Never changed: stored pairs depend on it. */
+/**
+ * Returns the first product with a version that is not a browser's, otherwise the first token. This must
+ * never change, for stored pairs depend on it.
+ */
 export function formerProductName(userAgent: string): string {
   let name: string | undefined;
-  // Each character is looked at once: a token, and whether a version follows.
+  // One pass over tokens, each with the slash behind it if a version follows.
   for (const [, token = "", slash] of userAgent.matchAll(/([A-Za-z][\w.!#$&'*+^`|~-]*)(\/?)/g)) {
     if (token.length < 2) continue;
     if (slash === "/" && !costume.has(token.toLowerCase())) return token.slice(0, nameCharsMax);
