@@ -1,8 +1,9 @@
-// A canary goes the whole way of a record, each interval one: numbered, spooled, shipped, committed, never shown to a customer. Its age says whether
-// records arrive, on a host without visitors, too, and whatever part of the way is broken.
+// A canary is sent once in each interval and goes the whole way of a record: numbered, spooled, shipped,
+// committed, but never shown to a customer. Its age says whether records arrive, even on a host without
+// visitors, and whatever part of the way is broken.
 //
-//   age          now − when the newest canary was sent that central has committed; since the start while there is none
-//   round trip   of the newest one: from sending it to central's answer
+//   age          time since the newest canary that central has committed was sent; since the start while there is none
+//   round trip   of the newest committed one, from sending it to central's answer
 
 import { createMetrics, type Metrics, type Registry } from "../../../base/metrics.ts";
 import { sleep } from "../../../base/wait.ts";
@@ -11,7 +12,7 @@ import type { LaneWriter } from "../worker/lane-writer.ts";
 export type CanaryOptions = {
   /** The canary's own lane. */
   readonly lane: Pick<LaneWriter, "isOpen" | "accept" | "close">;
-  /** 0: none is sent. */
+  /** The time between two canaries; 0 means that none is sent. */
   readonly intervalMs: number;
   readonly now: () => Date;
   readonly monotonicMs?: () => number;
@@ -35,7 +36,10 @@ export const canaryMetrics = {
 } as const;
 
 const openWaitMs = 1_000;
-/** Sent and not committed; of more the oldest is forgotten: at an interval of a minute, of three days. */
+/**
+ * The most canaries that are sent and not committed: those of three days at an interval of a minute. Of more,
+ * the oldest is forgotten.
+ */
 const awaitedMax = 4_096;
 
 export class Canary implements AsyncDisposable {
@@ -43,7 +47,7 @@ export class Canary implements AsyncDisposable {
   readonly #metrics: Metrics<typeof canaryMetrics> | undefined;
   readonly #stop = new AbortController();
   readonly #sending: Promise<void>;
-  /** `at` → monotonic time of sending: wall clocks jump. */
+  /** The monotonic time of sending by `at`, for wall clocks jump. */
   readonly #awaited = new Map<number, number>();
   readonly #startedMs: number;
   #newestMs: number | undefined;
@@ -61,7 +65,7 @@ export class Canary implements AsyncDisposable {
     this.#sending = this.#run(intervalMs);
   }
 
-  /** Central has committed the one of this time. Those of earlier starts say nothing of this one. */
+  /** Notes that central has committed the canary of this time. Canaries of earlier starts are ignored. */
   committed(at: number): void {
     const sentMs = this.#awaited.get(at);
     if (sentMs === undefined || sentMs < (this.#newestMs ?? 0)) return;

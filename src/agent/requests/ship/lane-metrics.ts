@@ -1,4 +1,5 @@
-// Lanes as operators see them: the balance of each as a metric, and as facts for `status` and `logs backlog`. Both are made when they are asked for.
+// Lanes as operators see them: the balance of each as a metric, and as facts for `status` and `logs backlog`.
+// Both are made on request.
 
 import { createMetrics, type Metrics, type Registry } from "../../../base/metrics.ts";
 import type { CanaryFacts } from "./canary.ts";
@@ -56,14 +57,14 @@ export type LogFacts = {
   readonly spooled: number;
   readonly in_memory: number;
   readonly dropped: Dropped;
-  /** Reasons in `dropped` whose count is an upper bound: at most so many were lost. `accepted` has the same numbers in it. */
+  /** The reasons in `dropped` whose count is an upper bound. `accepted` includes the same numbers. */
   readonly dropped_at_most: readonly GapReason[];
   readonly bytes: number;
   readonly oldest_s: number;
   readonly shipping: ShipState;
   readonly canary_age_s: number | null;
   readonly lanes_total: number;
-  /** Live ones, then the oldest of the others. */
+  /** The live lanes, then the oldest of the others. */
   readonly lanes: readonly DescribedLane[];
 };
 

@@ -1,4 +1,4 @@
-// At most so many at a time, the others in order of arrival.
+// Runs a limited number of actions at a time; the others wait in the order of their arrival.
 
 export class Limiter {
   #free: number;

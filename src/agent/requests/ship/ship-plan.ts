@@ -1,4 +1,5 @@
-// What an answer of central to a batch means. Only central's own words make a record poison: what stands between may refuse anything.
+// What an answer of central to a batch means. Only central's own refusal makes a record poison, for whatever
+// stands on the way may refuse anything.
 
 import { decodeRequestLogAnswer } from "../../../wire/request-log.ts";
 import { decodeAgentApiError } from "../../../wire/token.ts";
@@ -8,7 +9,7 @@ import type { LaneBatch } from "../spool/spool-messages.ts";
 
 export type Posted = {
   readonly status: number;
-  /** Undefined when it is no JSON. */
+  /** The decoded body; undefined if it is not JSON. */
   readonly answer: unknown;
   readonly retryAfterMs: number | undefined;
 };
@@ -16,16 +17,16 @@ export type Posted = {
 export type ShipStep =
   /** Central has everything through `mark`. */
   | { readonly kind: "committed" | "conflict"; readonly mark: number }
-  /** Something in the batch is refused: look for it in half of it. */
+  /** Something in the batch is refused: half of it is sent, to find what. */
   | { readonly kind: "halve" }
-  /** The encoding is refused: the same batch in another one. */
+  /** The encoding is refused: the same batch is sent in another one. */
   | { readonly kind: "recode"; readonly why: string }
   /** The one record is refused. */
   | { readonly kind: "poison"; readonly why: string }
-  /** Says nothing about the batch: the same again, after so long at least. */
+  /** The answer says nothing about the batch: it is sent again, after `leastMs` at least. */
   | { readonly kind: "wait"; readonly leastMs: number; readonly why: string };
 
-/** Whatever a peer says: after so long it is asked again. */
+/** The longest `Retry-After` that is obeyed, whatever the peer says. */
 const retryAfterMaxMs = 600_000;
 
 /** The codes with which central itself refuses a batch's content. */
@@ -51,13 +52,13 @@ export function planAfter(
     }
     case 409: {
       const mark = refusal.ok ? refusal.value.mark : undefined;
-      // That is where this batch began: nothing learnt from it.
+      // A mark where this batch began tells nothing new.
       return mark === undefined || mark === firstSeq - 1 ? wait : { kind: "conflict", mark };
     }
     case 400:
     case 413:
       if (lines > 1) return { kind: "halve" };
-      // A gap stands for nothing that could be set aside.
+      // A gap has no record that could be set aside.
       const isOwn = refusal.ok && refusal.value.code === refusalCodes[status];
       return isOwn && !isGap ? { kind: "poison", why } : wait;
     case 415:
@@ -67,14 +68,14 @@ export function planAfter(
   }
 }
 
-// How long the shipper waits after a batch that central did not take.
+// How long the shipper waits after a batch that central did not accept.
 
 /**
  * The backoff while requests wait for room (`spool.when_full: block`). Visitors are refused meanwhile, so no
  * wait is longer than central takes to come back.
  */
 const blockingBackoff: Backoff = { firstMs: 100, mostMs: 5_000 };
-/** A wait that is long already becomes short so soon after requests begin to wait. */
+/** A long wait is shortened within this time after requests begin to wait for room. */
 const lookMs = 500;
 
 type ShipPause = {

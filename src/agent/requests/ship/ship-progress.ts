@@ -1,5 +1,6 @@
-// Whether shipping makes progress, and what central said last of each lane. Progress is a mark that moved, nothing else: a peer that takes connections
-// and never answers, one that answers nonsense and one that is away look the same here, and are told the same.
+// Whether shipping makes progress, and what central said last about each lane. Only a commit counts as
+// progress. A peer that takes connections and never answers, one that answers nonsense and one that is away
+// are treated alike, and operators are told the same.
 
 import type { Health } from "../../../base/health.ts";
 import type { Log } from "../../../base/log.ts";
@@ -33,7 +34,7 @@ export type ShipProgressOptions = {
 export class ShipProgress {
   readonly #options: ShipProgressOptions;
   readonly #answers = new Map<string, LaneAnswer>();
-  /** Since when there has been a backlog and no mark has moved. */
+  /** Since when there has been a backlog without a commit. */
   #stillSinceMs: number | undefined;
   #hasBacklog = false;
   #isStuck = false;
@@ -43,7 +44,7 @@ export class ShipProgress {
     this.#options = options;
   }
 
-  /** Central committed a batch. */
+  /** Notes that central committed a batch, or that there is no backlog. */
   moved(): void {
     this.#stillSinceMs = undefined;
     if (this.#why === undefined && !this.#isStuck) return;
@@ -73,7 +74,7 @@ export class ShipProgress {
     return this.#hasBacklog ? "moving" : "idle";
   }
 
-  /** Every second or so. */
+  /** Checks the progress; called every second or so. */
   check(facts: SpoolFacts): void {
     const there = new Set(facts.lanes.map(({ lane }) => lane));
     for (const lane of this.#answers.keys()) if (!there.has(lane)) this.#answers.delete(lane);

@@ -1,6 +1,7 @@
-// Sends the lanes to central: of each in order, one batch in flight. A live lane is looked at twice a second, so that a record is on its way within a
-// second; sealed lanes drain beside, two at a time, so that one is read while the other is committed. Bounded at any backlog: at most 4 batches are in
-// memory. Nothing is given up for time.
+// Sends the lanes to central, each in order with one batch in flight. A live lane is looked at twice a
+// second, so that a record is on its way within a second. Sealed lanes drain beside them, two at a time, so
+// that one is read while the other is committed. Memory is bounded at any backlog: at most 4 batches are
+// held. Nothing is ever given up for its age.
 
 import { promisify } from "node:util";
 import { constants, gzip, zstdCompress, type ZlibOptions } from "node:zlib";
@@ -28,7 +29,10 @@ export type ShippedBatch = {
   readonly body: Uint8Array;
 };
 
-/** The spool as the shipper needs it. All may reject while the disk or the thread has trouble; then it is tried again. */
+/**
+ * The spool as the shipper needs it. All promises may reject while the disk or the thread has trouble; the
+ * shipper then tries again.
+ */
 export type ShipSource = {
   facts(): SpoolFacts;
   /** Asks for new facts. */
@@ -42,13 +46,13 @@ export type ShipSource = {
 
 export type ShipperOptions = Instruments & {
   readonly spool: ShipSource;
-  /** Answers with central's status; throws only where none came. */
+  /** Posts a batch and resolves with any status. Throws only if no answer came. */
   readonly post: (batch: ShippedBatch, signal: AbortSignal) => Promise<Posted>;
   /** Returns a random number in [0, 1). */
   readonly random: () => number;
   readonly monotonicMs?: () => number;
   readonly now?: () => Date;
-  /** Central has committed the canary of this time, in seconds since the epoch. */
+  /** Called when central has committed the canary of this time, in seconds since the epoch. */
   readonly onCanary?: (at: number) => void;
 };
 
@@ -63,12 +67,18 @@ export const shipMetrics = {
 const flushIntervalMs = 500;
 const lanesInFlightMax = 4;
 const sealedAtOnce = 2;
-/** Marks that central corrects at once; after more in a row it is asked less often. */
+/**
+ * The most corrections of a mark in a row after which the lane is sent again at once; after more, there is a
+ * pause.
+ */
 const conflictsMax = 3;
 const checkIntervalMs = 1_000;
 const lastFlushMs = 2_000;
 
-/** `dry`: nothing was left to send. `partial`: sent all there was. `full`: there is more, or it is to be sent otherwise. */
+/**
+ * How a try ended. `dry`: nothing was left to send. `partial`: all there was is sent. `full`: there is more,
+ * or the batch is to be sent in another way.
+ */
 type Sent = { readonly kind: "dry" | "partial" | "full" } | Extract<ShipStep, { kind: "wait" }>;
 
 export class Shipper implements AsyncDisposable {
@@ -79,10 +89,10 @@ export class Shipper implements AsyncDisposable {
   readonly #flights = new Limiter(lanesInFlightMax);
   readonly #coder = new BatchCoder();
   readonly #progress: ShipProgress;
-  /** Sealed lanes with a batch on its way. */
+  /** The sealed lanes with a batch on its way. */
   readonly #draining = new Set<string>();
   readonly #tasks = new Map<string, Promise<void>>();
-  /** Lines a batch may have while the record at fault is looked for, by lane. */
+  /** The most lines of a batch while the record at fault is looked for, by lane. */
   readonly #linesMax = new Map<string, number>();
   readonly #conflicts = new Map<string, number>();
   readonly #running: Promise<unknown>;
@@ -108,7 +118,7 @@ export class Shipper implements AsyncDisposable {
     return this.#progress.answer(lane);
   }
 
-  /** Sends what is there without delay; false when something was left after the time. */
+  /** Sends what is there without delay. Returns false if something was left after the time. */
   async flush(deadlineMs: number): Promise<boolean> {
     const { spool } = this.#options;
     this.#hurry.abort();
@@ -147,7 +157,10 @@ export class Shipper implements AsyncDisposable {
       this.#begin(`sealed ${no}`, async () => this.#shipSealed());
   }
 
-  /** One that was live a moment ago may still have its own batch in flight. */
+  /**
+   * Returns the sealed lanes that can be sent. A lane that was live a moment ago may still have its own batch
+   * in flight.
+   */
   #sealedWaiting(): readonly string[] {
     return this.#options.spool
       .facts()
@@ -178,7 +191,7 @@ export class Shipper implements AsyncDisposable {
     }
   }
 
-  /** Oldest first; one that has trouble lets the next one try. */
+  /** Sends sealed lanes, the oldest first; after a failure the next lane is tried. */
   async #shipSealed(): Promise<void> {
     let last = "";
     for (let failures = 0; !this.#stop.signal.aborted;) {
@@ -267,7 +280,7 @@ export class Shipper implements AsyncDisposable {
     }
   }
 
-  /** A batch of this size passed: the next one may be twice as large. */
+  /** Doubles the size of the lane's batches after one has passed. */
   #widen(lane: string): void {
     const linesMax = this.#linesMax.get(lane);
     if (linesMax === undefined) return;
@@ -275,7 +288,9 @@ export class Shipper implements AsyncDisposable {
     else this.#linesMax.set(lane, 2 * linesMax);
   }
 
-  /** Lines of one lane: when the last one is a canary, all before it have arrived, too. */
+  /**
+   * Reports the canary if the batch ends with one. The lines are in order, so all before it have arrived too.
+   */
   #noteCanary({ body }: LaneBatch): void {
     const at = canaryOf(body.subarray(body.lastIndexOf(lineFeed, -2) + 1));
     if (at !== undefined) this.#options.onCanary?.(at);
@@ -288,23 +303,30 @@ function hasBacklog({ mark, durable }: LaneFacts): boolean {
   return mark < durable;
 }
 
-/** The lane behind `last`, around the end. */
+/** Returns the lane after `last`, and after the end the first one. */
 function after(lanes: readonly string[], last: string): string | undefined {
   return lanes[(lanes.indexOf(last) + 1) % Math.max(1, lanes.length)];
 }
 
-/** Runs until disposed. */
+/** Starts a shipper, which runs until disposed. */
 export function startShipper(options: ShipperOptions): Shipper {
   return new Shipper(options);
 }
 
-// How batches are compressed: zstd; gzip, then not at all, once central (or what stands before it) answered 415. Remembered until the process ends.
+// How batches are compressed: with zstd, and after each 415 of central or a proxy with the next, gzip and
+// then nothing. The choice is remembered until the process ends.
 
 type CodedBatch = { readonly encoding: BatchEncoding; readonly body: Uint8Array };
 
-/** The pool for asynchronous work has four threads for the whole process, of which two may compress: the other makes variants of cached bodies. */
+/**
+ * The most compressions at a time. The pool for asynchronous work has four threads for the whole process; two
+ * of them may compress, and the other one of these makes variants of cached bodies.
+ */
 const compressionsMax = 1;
-/** A batch of 1 MiB has some 100 KiB afterwards: in one piece, since each piece is a turn of that pool. */
+/**
+ * The size of output pieces. A batch of 1 MiB has some 100 KiB afterwards and fits into one piece; each piece
+ * would be a turn of that pool.
+ */
 const chunkSize = 256 * 2 ** 10;
 const zstdLevel = 3;
 const gzipLevel = 6;
@@ -326,7 +348,10 @@ class BatchCoder {
     return this.#compressions.run(async () => ({ encoding, body: await compress(encoding, body) }));
   }
 
-  /** Another one is used from now on; false when there is none. Batches of other lanes may have been refused with the same one. */
+  /**
+   * Switches to the next encoding; returns false when there is none. Batches of other lanes may have been
+   * refused with the same encoding before, so it switches only once.
+   */
   refused(encoding: BatchEncoding): boolean {
     if (encoding !== this.encoding) return true;
     if (this.#at === batchEncodings.length - 1) return false;

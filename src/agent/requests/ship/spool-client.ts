@@ -1,4 +1,5 @@
-// Main's end of the spool thread: opens lanes for workers, passes the shipper's requests on, keeps metrics and health by what the thread tells.
+// Main's end of the spool thread: it opens lanes for workers, passes the shipper's requests on, and keeps
+// metrics and health by what the thread tells.
 
 import { join } from "node:path";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
@@ -28,27 +29,30 @@ import type { Durability, WhenFull } from "../spool/spool-policy.ts";
 export type SpoolerOptions = Instruments & {
   readonly entry: URL;
   readonly stateDir: string;
-  /** Bytes. */
+  /** The most bytes of the spool. */
   readonly spoolMax: number;
   readonly whenFull?: WhenFull;
   readonly durability?: Durability;
-  /** The site's name. What was spooled under another one is set aside. */
+  /** The site's name. Records that were spooled under another name are set aside. */
   readonly name16: string;
   readonly fsync: { readonly intervalMs: number; readonly bytes: number };
   /** 16 lower-case hex characters, random at each start. */
   readonly bootEpoch: string;
 };
 
-/** Hard ceilings for whatever the disk does. */
+/** The longest waits, whatever the disk does. */
 const answerWaitMs = 30_000;
 const readyWaitMs = 10_000;
 const closeWaitMs = 10_000;
 const groupMs = 5;
-/** Lanes and their gaps; records are outside the heap. */
+/** The heap of the thread: lanes and their gaps. Records lie outside of it. */
 const heapMiB = 256;
 
 export class SpoolClient implements AsyncDisposable {
-  /** Resolves when the thread has ended unasked: no record is kept any more, and only a new process changes that. */
+  /**
+   * Resolves when the thread has ended unasked. Then no record is kept any more until the process is
+   * restarted.
+   */
   readonly died: Promise<Error>;
   readonly #thread: ThreadClient<ToSpool, FromSpool, SpoolAnswer>;
   readonly #options: SpoolerOptions;
@@ -105,7 +109,7 @@ export class SpoolClient implements AsyncDisposable {
     return { init: { shared, groupMs, blocks }, port: port2 };
   }
 
-  /** Opens the newest records for one reader: see tail-reader.ts. */
+  /** Opens the newest records for one reader (tail-reader.ts). */
   tail(follow: boolean): MessagePort {
     const { port1, port2 } = new MessageChannel();
     this.#thread.tell({ type: "tail", follow, port: port1 }, [port1]);
@@ -117,7 +121,7 @@ export class SpoolClient implements AsyncDisposable {
     return this.#facts;
   }
 
-  /** accepted = committed + spooled + inMemory + dropped, at this moment. */
+  /** Asks for the balance of this moment: accepted = committed + spooled + inMemory + dropped. */
   async balance(): Promise<Balance> {
     return (await this.#ask({ type: "facts" })).facts.balance;
   }
@@ -144,7 +148,7 @@ export class SpoolClient implements AsyncDisposable {
     await this.#ask({ type: "poison", lane, seq, why });
   }
 
-  /** Moves while the thread lives. */
+  /** Returns a number that changes while the thread lives. */
   heartbeat(): number {
     return Atomics.load(this.#heartbeat, 0);
   }
@@ -228,7 +232,10 @@ function ended(cause: Error | undefined): AccelError {
   return new AccelError("SPOOL_FAILED", "the spool thread ended", { cause });
 }
 
-/** Resolves when earlier runs' records are found, so that lanes open at once; after 10 s at the latest. */
+/**
+ * Starts the thread. Resolves when the records of earlier runs are found, so that lanes open at once; after
+ * 10 s at the latest.
+ */
 export async function startSpooler(options: SpoolerOptions): Promise<SpoolClient> {
   const client = new SpoolClient(options);
   const deadline = new AbortController();

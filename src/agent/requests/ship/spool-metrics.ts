@@ -1,4 +1,4 @@
-// The spool as Prometheus sees it: its balance over all lanes, and what it takes on disk.
+// The metrics of the spool: its balance over all lanes, and its size on disk.
 
 import { createMetrics, type Metrics, type Registry } from "../../../base/metrics.ts";
 import { gapReasons } from "../spool/gaps.ts";
@@ -37,7 +37,7 @@ export class SpoolMetrics {
     this.#metrics = createMetrics(spoolMetrics, registry);
   }
 
-  /** The thread keeps the counters: set, not increased. */
+  /** Sets the counters, for the thread keeps their values. */
   refresh({ balance, bytes, lanesTotal }: SpoolFacts): void {
     const { accepted, committed, spooled, inMemory, dropped } = balance;
     const metrics = this.#metrics;

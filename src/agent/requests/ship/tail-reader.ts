@@ -1,27 +1,31 @@
-// Main's end of a tail: lines of the spool thread's ring as records, those that are asked for, as fast as they are taken.
+// Main's end of a tail: it yields the requested records of the spool thread's ring, as fast as the reader
+// takes them.
 
 import type { MessagePort } from "node:worker_threads";
 import { decodeRequestRecord, type RequestRecord } from "../../../wire/request-log.ts";
 import type { TailMessage } from "../spool/tail-ring.ts";
 
 export type TailQuery = {
-  /** The most lines of what is there already; the newest are taken. */
+  /** The most records of those that are there already; the newest are taken. */
   readonly lines: number;
   readonly follow: boolean;
-  /** A main domain, or the host that was asked for; undefined: any. */
+  /** A main domain, or the host of the request; undefined for any. */
   readonly domain: string | undefined;
-  /** Both included. */
+  /** The range of statuses, both ends included. */
   readonly status: { readonly least: number; readonly most: number } | undefined;
 };
 
 export type TailItem =
-  /** First of all. False where following was asked for: too many do. */
+  /** The first item. False although following was asked for means that too many follow. */
   | { readonly following: boolean }
   | { readonly record: RequestRecord }
-  /** Records left out here, for they came faster than they were read. */
+  /** The number of records left out here because they came faster than they were read. */
   | { readonly missed: number };
 
-/** Closes the port when it ends: at the last line, with the signal, or when the reader stops. */
+/**
+ * Reads a tail. It closes the port when it ends: after the last line, with the signal, or when the reader
+ * stops.
+ */
 export async function* readTail(
   port: MessagePort,
   query: TailQuery,
@@ -59,7 +63,7 @@ class Inbox {
   constructor(port: MessagePort, signal: AbortSignal) {
     this.#port = port;
     this.#isClosed = signal.aborted;
-    // The other end is the ring of this program.
+    // The other end is this program's own ring.
     port.on("message", (message) => this.#push(message as TailMessage));
     port.on("close", () => this.#close());
     signal.addEventListener("abort", () => this.#close(), { once: true });
@@ -90,7 +94,7 @@ class Inbox {
   }
 }
 
-/** Canaries are no records, and nothing else is in a group. */
+/** Returns the requested records of a message; the only other lines of a group are canaries. */
 function recordsOf({ payload }: TailMessage, query: TailQuery): readonly RequestRecord[] {
   if (payload === undefined) return [];
   return new TextDecoder()

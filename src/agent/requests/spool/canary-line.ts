@@ -1,4 +1,4 @@
-// A canary as a line of its lane. Lines of records and gaps begin otherwise.
+// A canary as a line of its lane. Lines of records and gaps begin differently.
 
 import { decodeCanaryLine } from "../../../wire/request-log.ts";
 

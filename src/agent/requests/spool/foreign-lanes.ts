@@ -1,8 +1,10 @@
-// Records that were spooled under another name of the site: its credentials were changed and the state directory was kept. They belong to another
-// deployment, so they are never sent under the new name: counted as dropped, their segments set aside for the operator in spool/foreign/.
+// Records that were spooled under another name of the site, because its credentials were changed and the
+// state directory was kept. They belong to another deployment, so they are never sent under the new name.
+// They are counted as dropped, and their segments are set aside for the operator in spool/foreign/.
 //
-// At most as many bytes as the spool may have are kept there, newest first. Order: the loss is in spool/marks under the old name, then the segments move,
-// then the marks take the new name. Done again after a crash it comes to the same.
+// At most as many bytes as the spool may have are kept there; the oldest segments go first. Order:
+// spool/marks states the loss under the old name, then the segments move, then the marks take the new name.
+// Repeated after a crash, it has the same result.
 
 import { basename, join } from "node:path";
 import type { Lane } from "./lane.ts";
@@ -31,7 +33,10 @@ export class ForeignLanes {
     this.#path = join(options.directory, "foreign");
   }
 
-  /** The lanes are settled afterwards and have no segments. Throws what the disk throws; then nothing may be sent. */
+  /**
+   * Sets the lanes aside; afterwards they are settled and have no segments. Throws what the disk throws;
+   * nothing may be sent then.
+   */
   setAside(marks: SpoolMarks, lanes: readonly Lane[]): void {
     const { files, directory } = this.#options;
     for (const lane of lanes) lane.gaps.add(lane.mark + 1, lane.end, "foreign");
@@ -45,7 +50,7 @@ export class ForeignLanes {
     files.syncDirectory(directory);
   }
 
-  /** Warns as long as anything is there. */
+  /** Warns while anything is there. */
   tell(): void {
     const text = `${this.#path} holds request records that were spooled under other credentials`;
     const isThere = this.#kept().length > 0;
@@ -88,7 +93,7 @@ export class ForeignLanes {
     try {
       return this.#options.files.list(this.#path);
     } catch {
-      return []; // Nothing was ever set aside, or the disk does not tell.
+      return []; // Nothing was ever set aside, or the disk refuses to list it.
     }
   }
 }

@@ -1,47 +1,53 @@
-// Numbers of a lane that stand for no record any more, each with the reason: what central is told and what the balance calls dropped.
+// Numbers of a lane that stand for no record any more, each with its reason. Central is told of them, and the
+// balance counts them as dropped.
 
 import { decodeGapLine, type GapLine } from "../../../wire/request-log.ts";
 
-/** Every reason there is: they are values of a metric's label. */
+/** All reasons; they are values of a metric's label. */
 export const gapReasons = [
   /** The spool thread was too far behind: the newest records were dropped in the worker. */
   "behind",
-  /** One record larger than any record may be. */
+  /** One record was larger than any record may be. */
   "oversize",
-  /** A process or thread ended before it had handed over; at most so many. */
+  /** A process or thread ended before it had handed its records over; the count is an upper bound. */
   "crash",
-  /** `spool.max` is reached: the oldest segment was dropped, or, where none may be, the newest records. */
+  /** `spool.max` was reached: the oldest segment was dropped or, as `spool_full`, the newest records. */
   "dropped_oldest",
   "spool_full",
   /** Left out on purpose while the spool was filling up (`spool.when_full: sample`). */
   "sampled",
-  /** The request was answered 503 for want of room for its record (`spool.when_full: block`). */
+  /** The request was answered 503 because there was no room for its record (`spool.when_full: block`). */
   "blocked",
   "disk_full",
   "io_error",
   /** The bytes on disk are damaged; they are kept in spool/corrupt/. */
   "corrupt",
-  /** Central refused this very record; it is kept in spool/poison.ndjson. */
+  /** Central refused this one record; it is kept in spool/poison.ndjson. */
   "poison",
-  /** Central lost what it had acknowledged, and it is no longer here. */
+  /** Central lost records that it had acknowledged, and they are no longer here. */
   "released",
-  /** Central has numbers of this lane that were never given out here: two agents live on one state. */
+  /** Central has numbers of this lane that were never given out here: two agents use copies of one state. */
   "conflict",
-  /** The site's credentials changed: what was to be sent under the former name is in spool/foreign/. */
+  /**
+   * The site's credentials changed; records that were to be sent under the former name are in spool/foreign/.
+   */
   "foreign",
 ] as const;
 export type GapReason = (typeof gapReasons)[number];
 
 export type Gap = { readonly from: number; readonly to: number; readonly reason: GapReason };
 
-/** Counts of these are upper bounds: how many of the numbers that were reserved stood for a record went with the process. */
+/**
+ * Reasons whose counts are upper bounds: only the process that ended knew how many of the reserved numbers
+ * stood for a record.
+ */
 export const boundedReasons = ["crash"] as const satisfies readonly GapReason[];
 
 export type Dropped = Partial<Record<GapReason, number>>;
 
 /**
- * Reads the reason of a gap. One that a newer release wrote is kept as what it is to this one: numbers
- * without a record.
+ * Reads the reason of a gap. A reason that only a newer release knows becomes `corrupt`: to this release the
+ * numbers have no record.
  */
 export function parseGapReason(text: unknown): GapReason {
   return gapReasons.find((reason) => reason === text) ?? "corrupt";
@@ -51,7 +57,9 @@ export function gapLine({ from, to, reason }: Gap): string {
   return `${JSON.stringify({ gap: { from_seq: from, to_seq: to, reason } } satisfies GapLine)}\n`;
 }
 
-/** The reason, when `line` is a gap and no record. Records never begin with this key. */
+/**
+ * Returns the reason if `line` is a gap, or undefined if it is a record. Records never begin with this key.
+ */
 export function gapReasonOf(line: Uint8Array): GapReason | undefined {
   if (gapBegin.some((byte, at) => line[at] !== byte)) return undefined;
   const decoded = decodeGapLine(JSON.parse(new TextDecoder().decode(line)));
@@ -60,7 +68,7 @@ export function gapReasonOf(line: Uint8Array): GapReason | undefined {
 
 const gapBegin = new TextEncoder().encode('{"gap":');
 
-/** `into` grows by `more`. */
+/** Adds `more` to `into`. */
 export function addDropped(into: Dropped, more: Dropped): void {
   for (const reason of gapReasons) {
     const count = more[reason] ?? 0;
@@ -68,7 +76,7 @@ export function addDropped(into: Dropped, more: Dropped): void {
   }
 }
 
-/** The reasons whose counts are upper bounds, of those that have one. */
+/** Returns those of the counted reasons whose counts are upper bounds. */
 export function boundedOf(dropped: Dropped): readonly GapReason[] {
   return boundedReasons.filter((reason) => (dropped[reason] ?? 0) > 0);
 }
@@ -77,7 +85,7 @@ export function totalDropped(dropped: Dropped): number {
   return gapReasons.reduce((sum, reason) => sum + (dropped[reason] ?? 0), 0);
 }
 
-/** Sorted, disjoint, neighbours of one reason merged. */
+/** The gaps of a lane: sorted and disjoint, with neighbours of one reason merged. */
 export class GapList {
   #gaps: Gap[];
 
@@ -90,7 +98,7 @@ export class GapList {
     return this.#gaps;
   }
 
-  /** Numbers that are in a gap already keep their reason. */
+  /** Adds a gap. Numbers that are in a gap already keep their reason. */
   add(from: number, to: number, reason: GapReason): void {
     if (to < from) return;
     const before = this.#gaps.filter((gap) => gap.to < from);
@@ -107,7 +115,7 @@ export class GapList {
     this.#gaps = [...before, ...filled, ...behind].reduce<Gap[]>(mergeInto, []);
   }
 
-  /** The gap that `seq` is in. */
+  /** Returns the gap that `seq` is in. */
   at(seq: number): Gap | undefined {
     return this.#gaps.find((gap) => gap.from <= seq && seq <= gap.to);
   }
@@ -119,7 +127,7 @@ export class GapList {
       .map((gap) => ({ ...gap, from: Math.max(gap.from, from), to: Math.min(gap.to, to) }));
   }
 
-  /** These numbers are records after all. */
+  /** Removes numbers from the gaps, for they are records after all. */
   remove(from: number, to: number): void {
     this.#gaps = this.#gaps.flatMap((gap) =>
       [
@@ -134,7 +142,7 @@ export class GapList {
     return this.#gaps.some((gap) => gap.from <= to && from <= gap.to);
   }
 
-  /** Numbers from `from` to `to` that are in gaps, by reason. */
+  /** Counts the numbers from `from` to `to` that are in gaps, by reason. */
   count(from: number, to: number): Dropped {
     const dropped: Dropped = {};
     for (const gap of this.#gaps) {

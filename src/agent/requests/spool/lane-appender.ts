@@ -1,9 +1,11 @@
-// Writes lanes: frames to the end of the open segment, a new segment when it is full, one fdatasync for a group of them, reservations ahead.
+// Writes lanes: it appends frames to the open segment, begins a new segment when that is full, syncs a group
+// of frames with one fdatasync, and reserves numbers ahead.
 //
-// The disk may refuse anything at any time; nothing here throws. What cannot be written becomes a gap with the reason, and for a second nothing more
-// is tried. When an fdatasync fails, what was written since the last one is written again into a new file: the kernel may have dropped the
-// pages, and another sync of the same file would not tell. While the disk fails numbers are given out without being reserved on it; but where
-// requests wait for room none is given out then, and a second later the disk is asked again.
+// The disk may refuse anything at any time; nothing here throws. Records that cannot be written become a gap
+// with the reason, and for a second nothing more is tried. When an fdatasync fails, what was written since
+// the last one is written again into a new file: the kernel may have dropped the pages, and another sync of
+// the same file would not tell. While the disk fails, numbers are given out without being reserved on it.
+// Where requests wait for room (`block`), none is given out then, and the disk is tried again a second later.
 
 import { encodeFrame, encodeReservation, type Frame } from "../../../core/journal/spool-frame.ts";
 import { gapLine, type GapReason } from "./gaps.ts";
@@ -18,9 +20,15 @@ const pauseMs = 1_000;
  * any other failure one more try is made, for it may have been one of many.
  */
 const triesMax = 4;
-/** Gaps of one lane that central does not know of yet; beyond it records are dropped as part of the last one. */
+/**
+ * The most gaps of one lane that central does not know of yet; beyond that, records are dropped as part of
+ * the last one.
+ */
 const gapsMax = 4_096;
-/** More than a worker may have numbered at any time: 256 records of 1 KiB. */
+/**
+ * The bytes with which a disk is probed, more than the records that a worker may have numbered at any time
+ * take: 256 of 1 KiB.
+ */
 const probeBytes = 256 * 2 ** 10;
 
 export type AppenderOptions = {
@@ -28,7 +36,10 @@ export type AppenderOptions = {
   readonly directory: string;
   readonly segmentBytesMax: number;
   readonly monotonicMs: () => number;
-  /** Makes room for so many bytes within the limit, or, with `undefined`, for any on a full disk. */
+  /**
+   * Makes room for this many bytes within the limit, or with `undefined` for any on a full disk. Returns
+   * whether there is room.
+   */
   readonly makeRoom: (bytes: number | undefined) => boolean;
   readonly reservations: Reservations;
   readonly nextRank: () => number;
@@ -46,7 +57,7 @@ export class LaneAppender {
     this.#reservations = options.reservations;
   }
 
-  /** The frame's numbers follow the lane's last one. Durable after the next sync. */
+  /** Appends a frame whose numbers follow the lane's last one. It is durable after the next sync. */
   append(lane: Lane, frame: Frame): void {
     const lastSeq = frame.firstSeq + frame.count - 1;
     const refused = this.#tellGaps(lane, frame.firstSeq) ?? this.#write(lane, frame, lastSeq);
@@ -54,19 +65,25 @@ export class LaneAppender {
     if (refused !== undefined) lane.gaps.add(frame.firstSeq, lastSeq, refused);
   }
 
-  /** The lane's next `count` records are dropped. Written as one gap with its neighbours, before the next frame. */
+  /**
+   * Drops the lane's next `count` records. The gap is written together with its neighbours, before the next
+   * frame.
+   */
   skip(lane: Lane, count: number, reason: GapReason): void {
     const from = lane.end + 1;
     lane.receivedThrough(lane.end + count, this.#options.monotonicMs());
     lane.gaps.add(from, lane.end, reason);
   }
 
-  /** Writes the lane's gaps. Nothing of the lane is only in memory afterwards, if the disk allows. */
+  /** Writes the lane's gaps, so that none of them is only in memory, if the disk allows. */
   tellGaps(lane: Lane): void {
     this.#tellGaps(lane, lane.end + 1);
   }
 
-  /** Written is as good as synced, until a reservation is due. */
+  /**
+   * Lets what is written be sent without a sync (`relaxed`), unless a reservation is due or what was written
+   * is lost.
+   */
   publish(lane: Lane): void {
     const isLost = lane.unsynced.length > 0 && openSegment(lane) === undefined;
     if (isLost || this.#reservations.dueTo(lane) !== undefined) {
@@ -77,7 +94,10 @@ export class LaneAppender {
     this.#reservations.publish(lane);
   }
 
-  /** Everything received is durable afterwards, or a gap. Tells the worker so, and how far it may number. */
+  /**
+   * Syncs: everything received is durable afterwards, or a gap. Tells the worker so, and how far it may
+   * number.
+   */
   sync(lane: Lane): void {
     this.#tryAgain(lane);
     const reservedTo = this.#reservations.dueTo(lane);
@@ -101,7 +121,7 @@ export class LaneAppender {
     this.#reservations.publish(lane);
   }
 
-  /** The worker gives back what is reserved beyond `through`. */
+  /** Gives back the numbers that are reserved beyond `through` and that the worker no longer needs. */
   release(lane: Lane, through: number): void {
     lane.window.rest();
     const to = Math.max(through, lane.end + this.#reservations.ahead(lane));
@@ -110,7 +130,7 @@ export class LaneAppender {
     this.sync(lane);
   }
 
-  /** The lane's first segment: before the worker may number anything. */
+  /** Creates the lane's first segment; before, the worker may not number anything. */
   begin(lane: Lane): void {
     try {
       this.#newSegment(lane, lane.end + 1);
@@ -123,7 +143,7 @@ export class LaneAppender {
   }
 
   /**
-   * Ends a lane from which nothing more comes and whose `words` are gone: what is reserved beyond its end is
+   * Ends a lane to which nothing more comes and whose `words` are gone. Numbers reserved beyond its end are
    * given back.
    */
   end(lane: Lane): void {
@@ -134,8 +154,7 @@ export class LaneAppender {
   }
 
   /**
-   * Asks a disk that refused records whether it takes others, where numbers are given out only with room for
-   * their records.
+   * Tries a disk that refused records again, where numbers are given out only with room for their records.
    */
   #tryAgain(lane: Lane): void {
     const { monotonicMs } = this.#options;
@@ -151,7 +170,10 @@ export class LaneAppender {
     }
   }
 
-  /** Gaps that no frame tells of yet: only in memory they would be holes after a crash. */
+  /**
+   * Writes gaps that no frame states yet; if they were only in memory, they would be unexplained holes after
+   * a crash.
+   */
   #tellGaps(lane: Lane, before: number): GapReason | undefined {
     const from = Math.max(lane.written, lane.mark) + 1;
     if (from >= before) return undefined;
@@ -164,7 +186,10 @@ export class LaneAppender {
     return undefined;
   }
 
-  /** Durable after the next sync of the segment. */
+  /**
+   * Appends a reservation, which is durable after the next sync of the segment. Returns whether it was
+   * written.
+   */
   #appendReservation(open: Segment | undefined, reservedTo: number): boolean {
     try {
       open?.append(encodeReservation(reservedTo));
@@ -238,7 +263,7 @@ export class LaneAppender {
     } catch (again) {
       const reason = this.#refuse(lane, again);
       lane.segments.at(-1)?.sealAtSynced();
-      // What was shipped before it was synced may be at central: no gap may tell otherwise.
+      // Records that were shipped before they were synced may be at central, so no gap may deny them.
       const shipped = Math.max(lane.mark, lane.sentThrough);
       if (shipped >= first.firstSeq) lane.guessedFrom = Math.max(lane.mark + 1, first.firstSeq);
       for (const { firstSeq, lastSeq } of lane.unsynced)
@@ -265,7 +290,10 @@ export class LaneAppender {
   }
 }
 
-/** Through here records are written, or gaps: samples that were left out just now may be followed by more, and are written as one. */
+/**
+ * Returns the number through which a lane can be sent. Records that sampling left out just now may be
+ * followed by more; they are held back, to be written as one gap.
+ */
 function sendableOf(lane: Lane): number {
   const isGrowing =
     lane.words !== undefined &&

@@ -1,4 +1,5 @@
-// What of a lane is sent next: the lines behind its mark, in order, each number once. Numbers without a readable record become gap lines.
+// Reads what of a lane is sent next: the lines after its mark, in order, each number once. Numbers without a
+// readable record become gap lines.
 
 import { scanFrames, segmentHeaderBytes, type Frame } from "../../../core/journal/spool-frame.ts";
 import { gapLine, gapReasonOf } from "./gaps.ts";
@@ -8,15 +9,17 @@ import type { BatchLimits, LaneBatch } from "./spool-messages.ts";
 
 export type DamageSink = (segment: Segment, at: number, bytes: Uint8Array) => void;
 
-/** A segment that cannot be read is tried again so often before its records are given up as a gap. */
+/** How often in a row a segment is tried that cannot be read, before its records become a gap. */
 const readFailuresMax = 3;
-/** About what a batch of 2,000 records has: reading the rest of a segment for each of them would be most of the work. */
+/**
+ * The bytes read at once, about those of a batch of 2,000 records. Reading the rest of a segment for each
+ * batch would be most of the work.
+ */
 const pieceBytes = 2 ** 20;
 
 /**
- * Reads at most so many lines and bytes, but at least one line. Returns undefined when there is nothing to
- * send. Gaps found on the way are noted in the lane; damaged bytes go to `damaged`. Throws what the disk
- * throws.
+ * Reads a batch within the limits, but at least one line. Returns undefined when there is nothing to send.
+ * Gaps found on the way are noted in the lane; damaged bytes go to `damaged`. Throws what the disk throws.
  */
 export function readBatch(
   lane: Lane,
@@ -44,7 +47,10 @@ export function readBatch(
   return batch.build();
 }
 
-/** Gaps that workers told of, through a mark that central told and nothing was read for: else they would be counted as committed. */
+/**
+ * Notes the written gaps through a mark of central's for which nothing was read; otherwise they would be
+ * counted as committed.
+ */
 export function noteGaps(lane: Lane, through: number, damaged: DamageSink): void {
   for (const { frame } of framesFrom(lane, placeOf(lane, lane.mark + 1), damaged)) {
     const { firstSeq, count, payload } = frame;
@@ -54,7 +60,10 @@ export function noteGaps(lane: Lane, through: number, damaged: DamageSink): void
   }
 }
 
-/** The segment that holds `seq`, from its first frame on, or from a place known before. */
+/**
+ * Returns where to begin reading for `seq`: a place known before, or the first frame of the segment that
+ * holds it.
+ */
 function placeOf(lane: Lane, seq: number): ReadPlace | undefined {
   const known = lane.places.get(seq);
   if (known !== undefined && lane.segments.includes(known.segment)) return known;
@@ -82,12 +91,15 @@ function* framesFrom(
 type Scan = {
   readonly at: number;
   readonly next: number;
-  /** Undefined: the bytes are no frame. */
+  /** Undefined if the bytes are no frame. */
   readonly frame: Frame | undefined;
   readonly bytes: Uint8Array;
 };
 
-/** Piece by piece. What a piece cuts off is read again with the next one; what that does not make whole is looked at with all that follows. */
+/**
+ * Scans a segment piece by piece. A frame that a piece cuts off is read again with the next piece; if it is
+ * not whole then, it is looked at with all that follows.
+ */
 function* scanSegment(lane: Lane, segment: Segment, begin: number): Generator<Scan> {
   let size = pieceBytes;
   for (let from = begin; from < segment.bytes;) {
@@ -140,7 +152,7 @@ class BatchBuilder {
     this.#from = this.next = from;
   }
 
-  /** False when the batch is full before the end of the frame. */
+  /** Takes a frame. Returns false when the batch is full before the end of the frame. */
   takeFrame({ firstSeq, count, payload }: Frame): boolean {
     const last = firstSeq + count - 1;
     if (last < this.next) return true;
@@ -158,7 +170,7 @@ class BatchBuilder {
     return this.#take(last, (seq) => lines[seq - firstSeq]);
   }
 
-  /** Numbers through `to` that no frame has. */
+  /** Takes numbers through `to` that no frame has, as gaps. Returns false when the batch is full. */
   takeHole(to: number): boolean {
     return this.#take(to, () => undefined);
   }
@@ -216,7 +228,7 @@ class BatchBuilder {
   }
 }
 
-/** Each with its line feed. */
+/** Splits lines; each keeps its line feed. */
 function splitLines(payload: Uint8Array): readonly Uint8Array[] {
   const lines: Uint8Array[] = [];
   for (let from = 0; from < payload.byteLength;) {

@@ -1,6 +1,8 @@
-// All lanes with their segments on disk: found at start, kept within the limit, let go once central has them.
+// All lanes with their segments on disk: they are found at the start, kept within the limit, and deleted once
+// central has them.
 //
-// Order on disk: first spool/marks says that a segment is needless, then it is unlinked; first all segments of a lane are gone, then its mark.
+// Order on disk: a segment is unlinked only after spool/marks says that it is needless; a lane's mark goes
+// only after all of its segments.
 
 import { messageOf } from "../../../core/faults.ts";
 import { segmentHeaderBytes } from "../../../core/journal/spool-frame.ts";
@@ -14,7 +16,10 @@ import { marksPath, noMarks, readMarks, writeMarks, type SpoolMarks } from "./sp
 import type { Balance, CrashLoss, SpoolInit, SpoolNotice } from "./spool-messages.ts";
 import { recoverLanes } from "./spool-recovery.ts";
 
-/** `name16`: what is found of another site is never sent. `bootEpoch`: lanes of this process are not recovered. */
+/**
+ * Options of a shelf. Lanes found of another `name16` are never sent. Lanes of this `bootEpoch` are this
+ * process's own and are not recovered.
+ */
 export type ShelfOptions = Pick<
   SpoolInit,
   "directory" | "bytesMax" | "whenFull" | "durability" | "name16" | "bootEpoch"
@@ -22,11 +27,11 @@ export type ShelfOptions = Pick<
   readonly files: SpoolFiles;
   readonly clock: { wallMs(): number; monotonicMs(): number };
   readonly notice: (notice: SpoolNotice) => void;
-  /** Called once at most, when the process before ended without a word. */
+  /** Called once at most, when the process before ended without closing its lanes. */
   readonly crashed?: (loss: CrashLoss) => void;
 };
 
-/** The most lanes named of those that a crash left. */
+/** The most lanes that are named of those that a crash left. */
 const lanesNamedMax = 20;
 
 type LaneLoss = { readonly lane: string; readonly atMost: number };
@@ -46,7 +51,7 @@ export class LaneShelf {
   readonly lanes = new Map<string, Lane>();
   readonly sideFiles: SideFiles;
   readonly #options: ShelfOptions;
-  /** Sums of lanes that are gone. */
+  /** The sums of lanes that are gone. */
   #gone: { committed: number; dropped: Dropped } = { committed: 0, dropped: {} };
   readonly #foreign: ForeignLanes;
   #usedBytes = 0;
@@ -63,7 +68,10 @@ export class LaneShelf {
     this.#foreign = new ForeignLanes(options);
   }
 
-  /** Whatever the disk says, there is a shelf afterwards, if an empty one; then it is tried again with each tick. */
+  /**
+   * Recovers what earlier runs left. If the disk refuses, the shelf is empty, and recovery is tried again
+   * with each tick.
+   */
   recover(): void {
     const { files, directory, name16, bootEpoch, durability } = this.#options;
     const crashed: LaneLoss[] = [];
@@ -98,14 +106,14 @@ export class LaneShelf {
     this.#options.notice({ code: "spool_damaged", severity: "warning", text });
   };
 
-  /** The disk refused something, or works again. */
+  /** Tells the operator that the disk refused something, or with undefined that it works again. */
   disk(error: unknown, path = this.#options.directory): void {
     const text = error === undefined ? undefined : `${path}: ${messageOf(error)}`;
     this.#options.notice({ code: "spool_failing", severity: "error", text });
   }
 
   nextRank(): number {
-    this.#recount(); // A segment begins: the one before may have been cut.
+    this.#recount(); // A segment begins, and the one before may have been cut.
     return this.#rank++;
   }
 
@@ -120,7 +128,7 @@ export class LaneShelf {
     return sumBalances([gone, ...[...this.lanes.values()].map((lane) => lane.balance())]);
   }
 
-  /** Something is to be made durable, soon. */
+  /** Notes that the marks have changed and are to be persisted soon. */
   touch(): void {
     this.#isDirty = true;
   }
@@ -129,7 +137,10 @@ export class LaneShelf {
     return this.#isDirty;
   }
 
-  /** Marks first, then what they make needless. False when the disk refused the marks; nothing is unlinked then. */
+  /**
+   * Writes the marks, then unlinks the segments that they make needless. Returns false when the disk refused
+   * the marks; nothing is unlinked then.
+   */
   persist(): boolean {
     const { files, directory } = this.#options;
     if (!this.#isRecovered) return false;
@@ -154,14 +165,14 @@ export class LaneShelf {
   }
 
   /**
-   * Makes room for so many bytes within the limit, or with `undefined` for whatever a full disk takes, by
-   * dropping the oldest that may be dropped.
+   * Makes room for this many bytes within the limit, or with `undefined` for whatever a full disk takes, by
+   * dropping the oldest segments that may be dropped. Returns whether there is room.
    */
   makeRoom(bytes: number | undefined): boolean {
     const { whenFull } = this.#options;
     const mayDrop = whenFull === "drop_oldest" || whenFull === "sample";
     if (bytes === undefined) return mayDrop && this.#dropOldest();
-    // Under `block` the room was kept for it, but for records that are larger than was thought.
+    // Under `block` the room was kept for the record, which may be larger than was reckoned.
     const fits = (): boolean =>
       whenFull === "block" || this.#usedBytes + bytes <= this.#options.bytesMax;
     if (!fits() && this.#isDirty) this.persist();
@@ -174,7 +185,7 @@ export class LaneShelf {
     return true;
   }
 
-  /** Every second or so. */
+  /** Does what is due; called every second or so. */
   tick(): void {
     const now = this.#options.clock.monotonicMs();
     if (!this.#isRecovered) this.recover();
@@ -184,7 +195,7 @@ export class LaneShelf {
     this.#options.notice({ code: "spool_full", severity: "warning", text: undefined });
   }
 
-  /** A segment goes to make room, or a record that found none. */
+  /** Warns that a segment was dropped to make room, or a record that found none. */
   #tellFull(): void {
     this.#droppedAtMs = this.#options.clock.monotonicMs();
     const text = "request records are dropped because the spool or its disk is full";
@@ -237,7 +248,7 @@ export class LaneShelf {
       "dropped_oldest",
     );
     this.#tellFull();
-    // On a full disk the gap cannot be written; a later segment of the lane shows it as well.
+    // A full disk cannot take the marks with the gap; then a later segment of the lane shows the gap as well.
     const isLast = lane.segments.at(-1) === segment;
     if (!this.persist() && isLast) return false;
     try {
@@ -252,8 +263,8 @@ export class LaneShelf {
   }
 
   /**
-   * Replaces a lane's last segment by an empty one that names all its numbers. Else only the marks would know
-   * the lane and its loss, and would forget both. A full disk may have no room for it.
+   * Replaces a lane's last segment by an empty one that reserves all its numbers. Otherwise only the marks
+   * would know of the lane and its loss, and they would forget both. A full disk may have no room for it.
    */
   #leaveTrace(lane: Lane, { name }: Segment): void {
     const { files, directory } = this.#options;

@@ -1,18 +1,20 @@
-// How many numbers of a lane are reserved ahead: as many as come while the disk is slow, no more. A crash tells all of them as lost.
+// How many numbers of a lane are reserved ahead: as many as come while the disk is slow, and no more, for
+// after a crash all of them are told as lost.
 //
-// A lane that rests has few; what a group brings, and the rate, raise it at once. What two seconds bring may stall at most.
+// A resting lane has a small window; the size of groups and the rate enlarge it at once. It covers a stall of
+// two seconds.
 
 const stallS = 2;
-/** A group is what some 5 ms brought: 32 of them are 160 ms. */
+/** A group holds what some 5 ms brought, so 32 groups are 160 ms. */
 const groupsAhead = 32;
 /**
- * The window of a resting lane: a worker that is suddenly busy needs 10 ms or more for so many, and the first
- * of them let the window grow.
+ * The window of a resting lane. A worker that is suddenly busy needs at least 10 ms for that many, and the
+ * first of them enlarge the window.
  */
 export const windowMin = 256;
 export const windowMax = 65_536;
 const rateSpanMs = 100;
-/** Numbers that a worker may give out in the time of a slow sync, per ms. */
+/** The most numbers that a worker gives out during a slow sync, per ms. */
 const busiestPerMs = 50;
 const slowWindowMax = 2_048;
 /** The time for which one slow sync is remembered. */
@@ -27,7 +29,7 @@ export class LaneWindow {
     return this.#size;
   }
 
-  /** Numbers through `seq` came, the last `count` of them now. */
+  /** Notes that numbers through `seq` came, the last `count` of them now. */
   received(seq: number, count: number, nowMs: number): void {
     this.#groupMax = Math.max(this.#groupMax, count);
     const burst = groupsAhead * this.#groupMax;
@@ -40,7 +42,7 @@ export class LaneWindow {
     this.#since = { seq, atMs: nowMs };
   }
 
-  /** Narrows the window: nothing comes any more. */
+  /** Narrows the window, for nothing comes any more. */
   rest(): void {
     this.#size = windowMin;
     this.#groupMax = 0;
@@ -51,7 +53,7 @@ function bounded(size: number): number {
   return Math.min(windowMax, Math.max(windowMin, size));
 }
 
-/** How slow syncs were of late, in numbers that have to be reserved because of it. */
+/** How slow syncs were lately, and how many numbers must be reserved because of that. */
 export class SlowSyncs {
   #worstMs = 0;
   #atMs = 0;
@@ -62,7 +64,7 @@ export class SlowSyncs {
     this.#atMs = nowMs;
   }
 
-  /** No lane has fewer reserved. */
+  /** Returns the least window of any lane. */
   windowLeast(): number {
     return Math.min(slowWindowMax, Math.max(windowMin, Math.ceil(this.#worstMs * busiestPerMs)));
   }

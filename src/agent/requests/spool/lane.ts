@@ -1,4 +1,5 @@
-// One lane as the spool thread knows it: which numbers are where. No I/O; others move the numbers, this keeps them consistent.
+// One lane as the spool thread knows it: which numbers are where. It does no I/O; others move the numbers,
+// and this keeps them consistent.
 //
 //   begin ≤ counted ≤ durable ≤ end      mark ≤ durable
 //   begin … counted    settled: committed, or dropped with a reason, each once, whatever central forgets later
@@ -6,7 +7,8 @@
 //   … durable          on disk and synced, or a gap: can be sent
 //   … end              received; the next number of the lane is end + 1
 //
-// Numbers are the lane's own, from 1. The worker's are higher by `base`: it keeps counting when its lane is sealed and another one opened.
+// Numbers are the lane's own, from 1. The worker's are higher by `base`, for it keeps counting when its lane
+// is sealed and another one is opened.
 
 import { batchRecordsMax, formatLaneId, type LaneId } from "../../../wire/request-log.ts";
 import {
@@ -23,7 +25,7 @@ import type { Segment } from "./segment.ts";
 import type { Balance, LaneFacts } from "./spool-messages.ts";
 import { Sampler } from "./spool-policy.ts";
 
-/** What outlives the process of a lane, beside its segments. */
+/** What outlives a lane's process beside the segments. */
 export type LaneMark = {
   readonly lane: LaneId;
   readonly begin: number;
@@ -35,11 +37,14 @@ export type LaneMark = {
   readonly gaps: readonly Gap[];
 };
 
-/** A byte of a segment at which a frame begins. */
+/** A place in a segment at which a frame begins. */
 export type ReadPlace = { readonly segment: Segment; readonly at: number };
 
 const arrivalSpanMs = 1_000;
-/** Beyond it every other one is forgotten: the oldest stays. */
+/**
+ * The most arrivals that are remembered. When they are too many, every other one is forgotten; the oldest
+ * stays.
+ */
 const arrivalsMax = 64;
 
 export class Lane {
@@ -56,26 +61,32 @@ export class Lane {
   gaps: GapList;
   end: number;
   durable: number;
-  /** Numbers through this one are reserved on disk: after a crash they are told of. */
+  /** Numbers through this one are reserved on disk; after a crash they are told as a gap. */
   reserved = 0;
-  /** Numbers through this one may be given out: more than are reserved only while the disk fails. */
+  /** Numbers through this one may be given out. They are more than are reserved only while the disk fails. */
   granted = 0;
   readonly window = new LaneWindow();
   readonly sampler = new Sampler();
-  /** Numbers through this one have frames; behind it are gaps that are only in memory. */
+  /** Numbers through this one have frames; after it come gaps that are only in memory. */
   written: number;
-  /** Numbers from this one on were found missing, and whether central has them was not heard yet; 0 when there are none. */
+  /**
+   * Numbers from this one on were found missing, and it is not known yet whether central has them; 0 when
+   * there are none.
+   */
   guessedFrom = 0;
-  /** Through here a batch is on its way. */
+  /** A batch through this number is on its way. */
   sentThrough = 0;
-  /** The places where reading may go on, by number. */
+  /** The places where reading may continue, by number. */
   places: ReadonlyMap<number, ReadPlace> = new Map();
   /** Times in a row that a segment could not be read. */
   readFailures = 0;
   /** Why records are not written now, and until when (monotonic) nothing is tried. */
   pause: { readonly untilMs: number; readonly reason: GapReason } | undefined;
 
-  /** Through here a batch may have been on its way when the process before ended; 0 once central has answered. */
+  /**
+   * A batch through this number may have been on its way when the process before ended; 0 once central has
+   * answered.
+   */
   #wasSentThrough: number;
   readonly #begin: number;
   #committed: number;
@@ -121,16 +132,19 @@ export class Lane {
   }
 
   /**
-   * Part of a batch without an answer: central may have it already, so that it cannot be told as dropped. `surely`: of one that this process sent.
+   * Whether the segment is part of a batch without an answer. Central may have it already, so it must not be
+   * told as dropped. `surely` counts only batches that this process sent.
    */
   isPinned(segment: Segment, surely: boolean): boolean {
     const through = surely ? this.sentThrough : Math.max(this.sentThrough, this.#wasSentThrough);
     return segment.name.firstSeq <= through && this.lastSeqOf(segment) > this.#mark;
   }
 
-  /** Central has everything through `mark`; lower than before when it lost something. */
+  /**
+   * Notes that central has everything through `mark`, which is lower than before when central lost something.
+   */
   settle(mark: number): void {
-    // A mark that answers no batch of this process: what central has there came from the one before, unsynced.
+    // The mark answers no batch of this process: central got these records from the process before, unsynced.
     const isGuessed = this.guessedFrom > 0 && this.guessedFrom <= mark;
     if (isGuessed && mark !== this.sentThrough) this.gaps.remove(this.guessedFrom, mark);
     this.guessedFrom = 0;
@@ -146,13 +160,13 @@ export class Lane {
     this.#arrivals = this.#arrivals.filter(({ seq }) => seq > mark);
   }
 
-  /** How long the oldest record behind the mark has been waiting, to the second. */
+  /** Returns how long the oldest record behind the mark has been waiting, to the second. */
   behindMs(nowMs: number): number {
     const [oldest] = this.#arrivals;
     return oldest === undefined ? 0 : nowMs - oldest.atMs;
   }
 
-  /** Something was received. */
+  /** Notes that numbers through `seq` were received. */
   receivedThrough(seq: number, nowMs: number): void {
     this.window.received(seq, seq - this.end, nowMs);
     this.end = seq;
@@ -221,7 +235,7 @@ export class Lane {
   }
 }
 
-/** A lane that begins: `seq` is the last number before its first. */
+/** Makes the mark of a lane that begins; `seq` is the number before its first one. */
 export function newLaneMark(lane: LaneId, seq = 0): LaneMark {
   return {
     lane,

@@ -1,13 +1,17 @@
-// `spool.when_full: block`: for how many records there is room, and whether requests have to wait for it.
+// `spool.when_full: block`: tells for how many records there is room, and whether requests have to wait for
+// it.
 
 import type { LaneWords } from "../worker/lane-words.ts";
 import type { Lane } from "./lane.ts";
 import type { SpoolNotice } from "./spool-messages.ts";
 import type { WhenFull } from "./spool-policy.ts";
 
-/** The room that is reckoned for a record. Larger ones may exceed the spool's size by the difference. */
+/**
+ * The room that is reckoned for a record. With larger records the spool may exceed its size by the
+ * difference.
+ */
 const recordBytes = 1_024;
-/** So long after requests last had to wait, health says so. */
+/** The time for which health still warns after requests last had to wait. */
 const heldToldMs = 5_000;
 
 export type RecordRoomOptions = {
@@ -27,7 +31,10 @@ export class RecordRoom {
     this.#usedBytes = usedBytes;
   }
 
-  /** Records of each of so many lanes; undefined under the other policies, which never make anybody wait. */
+  /**
+   * Returns for how many records each of that many lanes has room; undefined under the other policies, which
+   * make no request wait.
+   */
   outstandingMax(lanes: number): number | undefined {
     const { whenFull, bytesMax } = this.#options;
     if (whenFull !== "block") return undefined;
@@ -35,7 +42,7 @@ export class RecordRoom {
     return Math.floor(records / Math.max(1, lanes));
   }
 
-  /** Requests wait for room, or did a moment ago. */
+  /** Whether requests wait for room, or did a moment ago. */
   get isHeld(): boolean {
     return this.#heldMs !== undefined;
   }

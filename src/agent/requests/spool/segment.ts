@@ -1,8 +1,10 @@
-// One file of a lane: `spool/<epoch>-<lane no>-<first seq>-<part>.seg` in the format of core/journal/spool-frame.ts, written by appending only. Parts of one
-// first seq: the earlier one could not be synced and holds nothing that counts.
+// One file of a lane: `spool/<epoch>-<lane no>-<first seq>-<part>.seg` in the format of
+// core/journal/spool-frame.ts, written by appending only. If there are several parts with one first seq, the
+// earlier ones could not be synced and hold nothing that counts.
 //
-// `bytes` is what is whole in it; a write that fails half-way is cut off again, or the segment is written no further. `syncedBytes` is what a power
-// loss leaves. Creating one syncs it and its directory, so a reservation in its header holds from the first record on.
+// `bytes` counts what is whole in it; a write that fails half-way is cut off again, or the segment is written
+// no further. `syncedBytes` is what survives a power loss. Creating a segment syncs it and its directory, so
+// the reservation in its header holds from the first record on.
 
 import { join } from "node:path";
 import {
@@ -40,9 +42,11 @@ type Origin = {
 export class Segment {
   readonly name: SegmentName;
   readonly path: string;
-  /** Segments made earlier have lower ones. */
+  /** The age of the segment among all: segments made earlier have lower ranks. */
   readonly rank: number;
-  /** The wall clock at the last write of an earlier run's segment. */
+  /**
+   * When an earlier run's segment was last written, by the wall clock; undefined for segments of this run.
+   */
   readonly modifiedMs: number | undefined;
   readonly #files: SpoolFiles;
   #bytes: number;
@@ -64,7 +68,7 @@ export class Segment {
     this.#file = file;
   }
 
-  /** Durable when it returns; leaves nothing when it throws. */
+  /** Creates a segment. It is durable when this returns; nothing is left when it throws. */
   static create(
     files: SpoolFiles,
     directory: string,
@@ -114,7 +118,7 @@ export class Segment {
     return this.#file !== undefined;
   }
 
-  /** All of `frame` or nothing of it. */
+  /** Appends all of `frame` or nothing of it. Throws what the disk throws. */
   append(frame: Uint8Array): void {
     const file = this.#file;
     if (file === undefined) throw new Error(`${this.path} is closed`);
@@ -127,7 +131,7 @@ export class Segment {
     this.#bytes += frame.byteLength;
   }
 
-  /** Throws unless there is room for so many bytes more. */
+  /** Throws unless there is room for this many more bytes. */
   probe(bytes: number): void {
     const file = this.#file;
     if (file === undefined) throw new Error(`${this.path} is closed`);
@@ -139,8 +143,8 @@ export class Segment {
   }
 
   /**
-   * Syncs. After it threw once, nothing that came since the last sync may be trusted to be in this file, and
-   * no later sync will tell.
+   * Syncs the file. Once it has thrown, nothing written since the last sync can be trusted to be in this
+   * file, and no later sync will tell.
    */
   sync(): void {
     if (this.#file === undefined || this.#syncedBytes === this.#bytes) return;

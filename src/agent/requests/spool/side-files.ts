@@ -1,9 +1,9 @@
-// What is set aside for the operator and never read again by the agent.
+// Files that are set aside for the operator and never read again by the agent.
 //
 //   spool/corrupt/<segment>.<offset>   bytes of a segment that are no frames; also a damaged spool/marks. At most 100 files and 16 MiB
 //   spool/poison.ndjson                {"lane","seq","refused_at","why","record"}: records that central refused, one a line. At most 16 MiB
 //
-// Beyond these limits, and where the disk refuses, nothing is kept: the gap is told all the same.
+// Beyond these limits, and where the disk refuses, nothing is kept; central is told of the gap all the same.
 
 import { basename, join } from "node:path";
 import { writeWhole, type SpoolFiles } from "./spool-files.ts";
@@ -18,7 +18,7 @@ export type PoisonRecord = {
   readonly seq: number;
   readonly refusedAt: string;
   readonly why: string;
-  /** The line as it was sent; JSON of whatever shape. */
+  /** The line as it was sent, JSON of any shape. */
   readonly line: string;
 };
 
@@ -33,7 +33,7 @@ export class SideFiles {
     this.#poison = join(directory, "poison.ndjson");
   }
 
-  /** Bytes that were kept before are not kept twice. */
+  /** Keeps damaged bytes of a file; those that were kept before are not kept twice. */
   keepDamaged(path: string, at: number, bytes: Uint8Array): void {
     try {
       if (!this.#hasRoom(bytes.byteLength)) return;
@@ -44,17 +44,17 @@ export class SideFiles {
         this.#files.close(file);
       }
     } catch {
-      // The disk that damaged them may refuse them, too.
+      // The disk that damaged the bytes may refuse to keep them too.
     }
   }
 
-  /** Moves a whole file away. Where that fails it stays; its owner replaces it anyway. */
+  /** Moves a whole file away. If that fails, the file stays; its owner replaces it anyway. */
   moveDamaged(path: string, no: number): void {
     try {
       if (this.#hasRoom(this.#files.stat(path).bytes))
         this.#files.rename(path, join(this.#corrupt, `${basename(path)}.${no}`));
     } catch {
-      // As above.
+      // The disk that damaged the file may refuse this too.
     }
   }
 
@@ -72,7 +72,7 @@ export class SideFiles {
         this.#files.close(file);
       }
     } catch {
-      // As above.
+      // The disk refuses: the record is not kept, but central is told of the gap.
     }
   }
 

@@ -1,5 +1,6 @@
-// The file operations of the spool, few and synchronous: its thread waits for the disk so that no other one has to (the pool behind asynchronous
-// ones is shared by all threads). Declared as a port so that tests can make a disk fail at any step.
+// The file operations of the spool, few and synchronous. Its thread waits for the disk so that no other
+// thread has to; the pool behind asynchronous operations is shared by all threads. They are a port so that
+// tests can make a disk fail at any step.
 
 import {
   closeSync,
@@ -18,14 +19,14 @@ import {
 import { dirname } from "node:path";
 import { systemCode } from "../../../core/faults.ts";
 
-/** All throw what the system says. */
+/** The operations. All of them throw the system's errors. */
 export type SpoolFiles = {
   ensureDirectory(path: string): void;
   list(path: string): readonly string[];
   stat(path: string): { readonly bytes: number; readonly modifiedMs: number };
-  /** A new file, open for writing; throws EEXIST. */
+  /** Creates a file and opens it for writing; throws EEXIST if it exists. */
   create(path: string): number;
-  /** An existing file, open for writing. */
+  /** Opens an existing file for writing. */
   open(path: string): number;
   /** May write less than all of `bytes`; returns how much. */
   write(file: number, bytes: Uint8Array, at: number): number;
@@ -36,7 +37,7 @@ export type SpoolFiles = {
   read(path: string, from: number, to?: number): Uint8Array<ArrayBuffer>;
   rename(from: string, to: string): void;
   unlink(path: string): void;
-  /** Makes creations, renames and unlinks in it durable. */
+  /** Makes creations, renames and unlinks in the directory durable. */
   syncDirectory(path: string): void;
 };
 
@@ -93,7 +94,10 @@ export function writeWhole(files: SpoolFiles, file: number, bytes: Uint8Array, a
   }
 }
 
-/** The old content or the new one, whole, whatever happens; nothing is left behind when it throws, if the disk allows. */
+/**
+ * Replaces a file: whatever happens, it has either the old content or the new one, whole. Nothing is left
+ * behind when it throws, if the disk allows.
+ */
 export function replaceFile(files: SpoolFiles, path: string, bytes: Uint8Array): void {
   const staged = `${path}.tmp`;
   unlinkIfThere(files, staged);
@@ -113,7 +117,7 @@ export function replaceFile(files: SpoolFiles, path: string, bytes: Uint8Array):
   files.syncDirectory(dirname(path));
 }
 
-/** Whether it did not throw: for steps whose failure changes nothing that is relied on. */
+/** Runs a step and returns whether it did not throw; for steps on whose success nothing depends. */
 export function attempt(step: () => void): boolean {
   try {
     step();
@@ -131,7 +135,7 @@ export function unlinkIfThere(files: SpoolFiles, path: string): void {
   }
 }
 
-/** `ENOSPC`, `EIO`, …; "" for what is no system error. */
+/** Whether an error says that the disk or a quota is full, or that the largest file size is reached. */
 export function isDiskFull(error: unknown): boolean {
   return ["ENOSPC", "EDQUOT", "EFBIG"].includes(systemCode(error) ?? "");
 }

@@ -1,11 +1,13 @@
-// spool/marks: what of the spool is not in its segments: through where central has each lane, gaps, and the sums since the state began.
+// spool/marks holds what is not in the segments: through which number central has each lane, gaps, and the
+// sums since the state began.
 //
 //   line 1   crc32 of line 2, 8 hex characters
 //   line 2   {"version":1,"name16":"…","committed":n,"dropped":{reason:n},"lanes":[{"lane":"<epoch>/<no>","begin","mark","counted","committed","dropped","end","gaps":[[from,to,reason]]}]}
 //
-// Replaced whole and synced; sums of the first level are those of lanes that are gone. A mark that is older than the truth costs nothing: central
-// answers with its own. Order: a mark or gap is durable here before a segment it makes needless is unlinked, and a lane leaves this file only
-// after its segments left the directory (else it would come back and be counted twice).
+// The file is replaced whole and synced. `committed` and `dropped` of the first level are the sums of lanes
+// that are gone. A mark that is out of date costs nothing, for central answers with its own. Order: a mark or
+// gap is durable here before a segment that it makes needless is unlinked, and a lane leaves this file only
+// after its segments have left the directory (otherwise it would come back and be counted twice).
 
 import { crc32 } from "node:zlib";
 import { join } from "node:path";
@@ -47,7 +49,7 @@ export function encodeMarks({ name16, committed, dropped, lanes }: SpoolMarks): 
   return Buffer.from(`${checksum(json)}\n${json}\n`);
 }
 
-/** Undefined when the bytes are not what was once written. */
+/** Decodes marks; undefined when the bytes are not what was once written. */
 export function decodeMarks(bytes: Uint8Array): SpoolMarks | undefined {
   const [sum, json] = Buffer.from(bytes).toString("utf8").split("\n");
   if (json === undefined || sum !== checksum(json)) return undefined;

@@ -1,16 +1,17 @@
-// What main, the workers and the spool thread say to each other. All ends are this program's own, so nothing is decoded.
+// The messages between main, the workers and the spool thread. All ends are this program's own, so nothing is
+// decoded.
 
 import type { MessagePort } from "node:worker_threads";
 import type { Severity } from "../../../base/health.ts";
 import type { Dropped, GapReason } from "./gaps.ts";
 import type { Durability, WhenFull } from "./spool-policy.ts";
 
-/** Given to the worker that a lane is for, beside its port. */
+/** What a worker is given of its lane beside the port. */
 export type LaneInit = {
   readonly shared: SharedArrayBuffer;
-  /** A record waits at most so long for others to be handed over with. */
+  /** The longest time that a record waits for others with which it is handed over. */
   readonly groupMs: number;
-  /** A request is served only with room for its record. */
+  /** Whether a request is served only with room for its record. */
   readonly blocks?: boolean;
 };
 
@@ -29,11 +30,9 @@ export type LaneMessage =
       readonly count: number;
       readonly reason: GapReason;
     }
-  /**
-   * Nothing came for a while: the worker gives back what is reserved, except for numbers through this one.
-   */
+  /** Nothing came for a while: the worker gives back the numbers that are reserved beyond this one. */
   | { readonly type: "quiet"; readonly through: number }
-  /** Nothing follows. The thread answers with any message once all is durable. */
+  /** Nothing follows. The thread answers with a message once all is durable. */
   | { readonly type: "end" };
 
 export type SpoolInit = {
@@ -46,7 +45,7 @@ export type SpoolInit = {
   readonly fsyncIntervalMs: number;
   readonly fsyncBytes: number;
   readonly bootEpoch: string;
-  /** One 32-bit word that moves while the thread lives. */
+  /** One 32-bit word that changes while the thread lives. */
   readonly heartbeat: SharedArrayBuffer;
 };
 
@@ -62,33 +61,36 @@ export type Balance = {
 export type LaneFacts = {
   /** `<boot epoch>/<lane no>` */
   readonly lane: string;
-  /** A worker still writes to it. */
+  /** Whether a worker still writes to it. */
   readonly live: boolean;
-  /** Central has everything through here. */
+  /** Central has everything through this number. */
   readonly mark: number;
-  /** Everything through here can be sent. */
+  /** Everything through this number can be sent. */
   readonly durable: number;
-  /** A batch is on its way. */
+  /** Whether a batch is on its way. */
   readonly inFlight: boolean;
   /** The bytes of its segments. */
   readonly bytes: number;
-  /** How long the oldest record behind the mark has been waiting, to the second; of an earlier run's lane at least so long. */
+  /**
+   * How long the oldest record behind the mark has been waiting, to the second; for an earlier run's lane it
+   * is a lower bound.
+   */
   readonly waitingMs: number;
   readonly balance: Balance;
 };
 
 export type SpoolFacts = {
-  /** Over all lanes, since the state began. */
+  /** The balance of all lanes since the state began. */
   readonly balance: Balance;
   readonly bytes: number;
-  /** Under `block`: requests wait for room, or did a moment ago. */
+  /** Whether requests wait for room under `block`, or did a moment ago. */
   readonly isBlocking: boolean;
   readonly lanesTotal: number;
   /** All live lanes, and the oldest of the others. */
   readonly lanes: readonly LaneFacts[];
 };
 
-/** A notice for the operator; it is settled when the same code comes without text. */
+/** A notice for the operator; it is settled when its code comes without text. */
 export type SpoolNotice = {
   readonly code:
     | "spool_failing"
@@ -101,7 +103,9 @@ export type SpoolNotice = {
   readonly text: string | undefined;
 };
 
-/** The lanes of a run that ended without a word, and the most records that all of them together lost. */
+/**
+ * The lanes of a run that ended without closing them, and the most records that they can have lost together.
+ */
 export type CrashLoss = {
   readonly lanes: readonly string[];
   readonly lanesTotal: number;
@@ -115,18 +119,18 @@ export type LaneBatch = {
   readonly firstSeq: number;
   readonly lastSeq: number;
   readonly lines: number;
-  /** The one line is a gap. Only looked at when `lines` is 1. */
+  /** Whether the one line is a gap; it matters only when `lines` is 1. */
   readonly isGap: boolean;
-  /** There is more to send behind it. */
+  /** Whether there is more to send after it. */
   readonly hasMore: boolean;
   readonly body: Uint8Array<ArrayBuffer>;
 };
 
 export type Request =
   | { readonly type: "read"; readonly lane: string; readonly limits: BatchLimits }
-  /** Central said that it has everything through `mark`, and nothing behind it. */
+  /** Central said that it has everything through `mark`, and nothing after it. */
   | { readonly type: "confirm"; readonly lane: string; readonly mark: number }
-  /** Central refused the record `seq`, and it alone. */
+  /** Central refused the one record `seq`. */
   | {
       readonly type: "poison";
       readonly lane: string;
@@ -134,7 +138,7 @@ export type Request =
       readonly why: string;
     }
   | { readonly type: "facts" }
-  /** Ends the thread, after everything received is durable. */
+  /** Ends the thread once everything received is durable. */
   | { readonly type: "close" };
 
 export type SpoolAnswer = { readonly facts: SpoolFacts; readonly batch: LaneBatch | undefined };
@@ -142,7 +146,7 @@ export type SpoolAnswer = { readonly facts: SpoolFacts; readonly batch: LaneBatc
 /** Main → spool thread. */
 export type ToSpool =
   | { readonly type: "open"; readonly shared: SharedArrayBuffer; readonly port: MessagePort }
-  /** Somebody reads records as they come: see tail-ring.ts. */
+  /** Somebody wants to read records as they come (tail-ring.ts). */
   | { readonly type: "tail"; readonly follow: boolean; readonly port: MessagePort }
   | { readonly type: "request"; readonly id: number; readonly request: Request };
 

@@ -1,8 +1,8 @@
-// What the operator chose for records: what gives when there is no room, and what a power loss may cost.
+// What the operator chose for records: what happens when there is no room, and what a power loss may cost.
 //
-//   drop_oldest   the oldest segment goes for new records
+//   drop_oldest   the oldest segment is dropped for new records
 //   drop_newest   what is there stays; new records are dropped until there is room
-//   sample        above 80 % of the room one record in 10 is kept, above 95 % one in 100, then the oldest segment goes
+//   sample        above 80 % of the room one record in 10 is kept, above 95 % one in 100, then the oldest segment is dropped
 //   block         a request is served only with room for its record
 //
 //   group         records are synced before anybody is told that they are kept
@@ -14,13 +14,16 @@ export type Durability = "group" | "relaxed";
 /** The longest time whose records a power loss may take under `relaxed`. */
 export const relaxedSyncMs = 1_000;
 
-/** Returns of how many records one is kept when this share of the room is in use. */
+/** Returns n where one of n records is kept when this share of the room is in use. */
 export function sampledOf(used: number): number {
   if (used > 0.95) return 100;
   return used > 0.8 ? 10 : 1;
 }
 
-/** Each 256 gaps of a lane that central does not have yet, the runs get twice as long: 4,096 gaps stand for more records than a disk holds. */
+/**
+ * The number of gaps that central does not have yet after which the runs of a lane get twice as long, so
+ * 4,096 gaps stand for more records than a disk holds.
+ */
 const gapsPerDoubling = 256;
 const doublingsMax = 16;
 
@@ -34,7 +37,7 @@ export class Sampler {
   #keep = 0;
   #leave = 0;
 
-  /** A group of `count` records, in order. */
+  /** Splits a group of `count` records, in order, into runs that are kept or left out. */
   take(count: number, oneOf: number, gaps: number): readonly SampleRun[] {
     if (oneOf === 1) {
       this.#keep = this.#leave = 0;
@@ -57,7 +60,7 @@ export class Sampler {
   }
 }
 
-/** Each with its line feed; the whole of `payload` when it has `count` lines. */
+/** Returns `count` lines of `payload` from the offset `from`, each with its line feed. */
 export function takeLines(payload: Uint8Array, from: number, count: number): Uint8Array {
   let end = from;
   for (let line = 0; line < count; line++) {

@@ -1,7 +1,9 @@
-// What earlier runs left in the spool, as lanes that nobody writes to any more. Cheap at any backlog: of each lane only the last segment is read.
+// Recovers what earlier runs left in the spool, as lanes that nobody writes to any more. It is cheap at any
+// backlog, for of each lane only the last segment is read.
 //
-// A torn tail is cut off. Numbers that were reserved and are not there become a gap of `crash`: at most so many records were lost. Damage further in
-// is found when it is read for sending. Doing it all again after another crash finds the same.
+// A torn tail is cut off. Numbers that were reserved and are not there become a gap of `crash`, which is an
+// upper bound of the loss. Damage further in is found when a segment is read for sending. Repeated after
+// another crash, recovery finds the same.
 
 import { join } from "node:path";
 import type { LaneId } from "../../../wire/request-log.ts";
@@ -18,17 +20,23 @@ import { attempt, type SpoolFiles } from "./spool-files.ts";
 import type { SpoolMarks } from "./spool-marks.ts";
 
 export type RecoveryOptions = {
-  /** Lanes of this very process: not looked at. */
+  /** Whether a lane is this process's own; such lanes are not looked at. */
   readonly isLive: (lane: LaneId) => boolean;
-  /** Records may have been sent before they were synced. */
+  /** Whether records may have been sent before they were synced. */
   readonly isRelaxed: boolean;
   readonly damaged: DamageSink;
   readonly failed: (path: string, error: unknown) => void;
-  /** Numbers of the lane that no run before has told of: at most so many records went with their process. */
+  /**
+   * Called for a lane with missing numbers that no earlier run has told of; at most `atMost` records were
+   * lost with their process.
+   */
   readonly crashed?: (lane: string, atMost: number) => void;
 };
 
-/** Throws what listing the directory throws. `failed` is told of a segment that cannot be looked at; its records are still tried when sent. */
+/**
+ * Recovers the lanes. Throws what listing the directory throws. `failed` is called with a segment that cannot
+ * be looked at; its records are still tried when they are to be sent.
+ */
 export function recoverLanes(
   files: SpoolFiles,
   directory: string,
@@ -44,7 +52,7 @@ export function recoverLanes(
   for (const mark of marks.lanes) add(mark);
   for (const segment of findSegments(files, directory)) {
     if (isLive(segment.name.lane)) continue;
-    // Without a mark, what is here is the best guess; central corrects it.
+    // Without a mark, the segments here are the best guess; central corrects it.
     const lane =
       lanes.get(segment.laneId) ?? add(newLaneMark(segment.name.lane, segment.name.firstSeq - 1));
     lane.segments.push(segment);
@@ -84,7 +92,10 @@ function findSegments(files: SpoolFiles, directory: string): readonly Segment[] 
     .sort((a, b) => inOrder(a.name, b.name));
 }
 
-/** Its making was not finished, so it never reserved or held anything; the segment before it is the last one. */
+/**
+ * Whether a segment's creation was not finished, so that it never reserved or held anything. The segment
+ * before it is the last one then.
+ */
 function isBlank(segment: Segment | undefined): boolean {
   if (segment === undefined || segment.bytes > segmentHeaderBytes) return false;
   return segment.bytes < segmentHeaderBytes || attempt(() => assertZeros(segment.read(0)));
@@ -94,17 +105,17 @@ function assertZeros(bytes: Uint8Array): void {
   if (bytes.some((byte) => byte !== 0)) throw new Error("not blank");
 }
 
-/** No process before has told of the numbers behind `end`. */
+/** Whether no earlier process has told of the numbers after `end`. */
 function isNew(lane: Lane, end: number): boolean {
   return lane.gaps.at(end + 1) === undefined;
 }
 
-/** The last number that is there. */
+/** Recovers the lane's last segment and returns the last number that is there. */
 function recoverTail(lane: Lane, last: Segment, damaged: DamageSink): number {
   const bytes = last.read(0);
   const header = decodeSegmentHeader(bytes);
   let end = last.name.firstSeq - 1;
-  // What is damaged may have reserved as much as any, unless a later reservation replaces it.
+  // Damaged bytes may have held the largest possible reservation, unless a later reservation replaces it.
   let reserved = header?.reservedTo ?? end;
   let reservedAt = header === undefined ? -1 : 0;
   let good = segmentHeaderBytes;
@@ -124,8 +135,9 @@ function recoverTail(lane: Lane, last: Segment, damaged: DamageSink): number {
     damages.push({ at: 0, next: segmentHeaderBytes });
   for (const { at, next } of damages) damaged(last, at, bytes.subarray(at, next));
   if (damages.some(({ at }) => at > reservedAt)) reserved = Math.max(reserved, end + windowMax);
-  // Else a power loss could take back what central has by then, and a gap be counted in its place. Who told of the crash before has done it: a host that
-  // starts again and again must not sync all that it ever left at each start.
+  // The tail is synced, for otherwise a power loss could take back records that central has by then, and a
+  // gap would be counted in their place. The start that told of the crash has done so already: a host that
+  // starts again and again must not sync at each start all that it ever left.
   const isSecured = lane.gaps.at(end + 1)?.reason === "crash" && good >= bytes.byteLength;
   if (!isSecured) last.secureThrough(Math.min(good, bytes.byteLength));
   const known = Math.max(end, lane.end);
@@ -133,7 +145,7 @@ function recoverTail(lane: Lane, last: Segment, damaged: DamageSink): number {
   return end;
 }
 
-/** Within a lane; lanes in any order. */
+/** Orders segments of one lane by their numbers; segments of different lanes may come in any order. */
 function inOrder(a: SegmentName, b: SegmentName): number {
   return a.firstSeq - b.firstSeq || a.part - b.part;
 }

@@ -1,7 +1,8 @@
-// The loop of the spool thread: groups from workers' ports, one fdatasync for all that a few milliseconds bring, requests from main, facts to main.
+// The loop of the spool thread: it takes groups from workers' ports, syncs with one fdatasync what a few
+// milliseconds bring, answers main's requests, and tells main facts.
 //
-// What earlier runs left is recovered first; then work is done in the order of arrival. A port that closes without a word is a worker that
-// died: what it had sent has been received by then.
+// What earlier runs left is recovered first; then work is done in the order of arrival. A port that closes
+// without `end` belongs to a worker that died; what it had sent has been received by then.
 
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
 import { messageOf } from "../../../core/faults.ts";
@@ -18,12 +19,12 @@ import type {
   ToSpool,
 } from "./spool-messages.ts";
 
-/** Main learns of new records, and marks reach the disk, at most so late. */
+/** The longest time until main learns of new records, and below until marks reach the disk. */
 const factsDelayMs = 50;
 const marksDelayMs = 100;
 const tickMs = 1_000;
 
-/** `main` is the thread's parent port. Ends when main says close; the thread ends with it. */
+/** Runs the thread. `main` is its parent port. It ends when main says `close`. */
 export function runSpoolThread(main: MessagePort, init: SpoolInit, files: SpoolFiles): void {
   const thread = new SpoolThread(main, init, files);
   main.on("message", (message: ToSpool) => thread.take(message));
@@ -152,8 +153,8 @@ class SpoolThread {
   #tick(): void {
     Atomics.add(this.#heartbeat, 0, 1);
     this.#spool.tick();
-    this.#persist(); // Where the disk refused it before.
-    this.#soon(this.#tellFacts, factsDelayMs); // While nobody is served nothing else tells them.
+    this.#persist(); // Tried again if the disk refused it before.
+    this.#soon(this.#tellFacts, factsDelayMs); // While nobody is served, nothing else causes facts to be told.
   }
 
   /** Closes after taking what workers have sent, even what is still on its way to this thread. */
@@ -175,7 +176,7 @@ class SpoolThread {
     this.#timers.clear();
   }
 
-  /** Once within the time, however often it is asked for. */
+  /** Runs an action once within the time, however often it is asked for. */
   #soon(action: () => void, ms: number): void {
     if (!this.#timers.has(action)) this.#timers.set(action, setTimeout(action, ms));
   }
@@ -190,7 +191,7 @@ class SpoolThread {
   }
 }
 
-/** Workers of this program are the only ones that hold the other end. */
+/** Takes the type on trust, for only workers of this program hold the other end. */
 function parseLaneMessage(message: unknown): LaneMessage {
   return message as LaneMessage;
 }

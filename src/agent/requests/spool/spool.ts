@@ -1,5 +1,6 @@
-// The spool of one agent: takes what workers send into lanes, gives what is to be sent to central, learns what central has. Synchronous; lives in the
-// spool thread. It never throws for the disk's sake and never refuses to start: what is lost is a gap with a reason, told to central and counted.
+// The spool of one agent: it takes what workers send into lanes, gives out what is to be sent to central, and
+// learns what central has. It is synchronous and lives in the spool thread. It never throws because of the
+// disk and never refuses to start: what is lost becomes a gap with a reason, told to central and counted.
 
 import { batchRecordsMax } from "../../../wire/request-log.ts";
 import { isCanaryLine } from "./canary-line.ts";
@@ -17,11 +18,17 @@ import type { BatchLimits, LaneBatch, LaneMessage, SpoolFacts } from "./spool-me
 /** The records that one worker sends, whatever lane they go to. */
 export type Feed = { readonly words: LaneWords; lane: Lane };
 
-/** A live lane with records that old is sealed once central answers again: fresh ones must not wait behind them. */
+/**
+ * The age of the oldest record beyond which a live lane is sealed once central answers again, so that fresh
+ * records need not wait behind the backlog.
+ */
 const sealBehindMs = 10_000;
-/** The most sealed lanes that main is told of, oldest first. */
+/** The most sealed lanes that main is told of; the oldest are. */
 const sealedToldMax = 64;
-/** Small: what may be dropped for others at once, and what is read for one batch. With 16 workers at most half the spool is in open segments. */
+/**
+ * The most bytes of a segment. It is small because a whole segment is dropped at once to make room. With 16
+ * workers at most half of the spool is in open segments.
+ */
 const segmentBytesMax = 4 * 2 ** 20;
 const segmentsMin = 32;
 
@@ -55,7 +62,7 @@ export class Spool {
     });
   }
 
-  /** The worker may number once its words say so. */
+  /** Opens a feed for a worker, which may number once its words say so. */
   open(words: LaneWords): Feed {
     const lane = this.#newLane(0, words);
     this.#appender.begin(lane);
@@ -65,7 +72,7 @@ export class Spool {
     return feed;
   }
 
-  /** Durable after the next sync. */
+  /** Takes a worker's message. What it brings is durable after the next sync. */
   receive({ words, lane }: Feed, message: Exclude<LaneMessage, { type: "end" }>): void {
     switch (message.type) {
       case "group":
@@ -89,12 +96,15 @@ export class Spool {
     return this.#unsyncedBytes;
   }
 
-  /** The worker may soon number no further unless a sync reserves more. */
+  /** Whether the worker may soon number no further unless a sync reserves more. */
   isShort({ lane }: Feed): boolean {
     return this.#reservations.isShort(lane);
   }
 
-  /** Syncs. What was received can be sent afterwards; under `relaxed` it mostly could before. */
+  /**
+   * Syncs if that is due; afterwards what was received can be sent. Under `relaxed` it is usually only
+   * published, and synced once a second.
+   */
   sync(): void {
     const isDue =
       this.#options.durability === "group" || this.#now() - this.#syncedMs >= relaxedSyncMs;
@@ -108,8 +118,8 @@ export class Spool {
   }
 
   /**
-   * Ends a feed from which nothing more comes. What the worker had numbered and not handed over is lost with
-   * it.
+   * Ends a feed from which nothing more comes. Records that the worker had numbered but not handed over are
+   * lost with it.
    */
   end(feed: Feed): void {
     if (!this.#feeds.delete(feed)) return;
@@ -125,7 +135,10 @@ export class Spool {
     this.#shelf.touch();
   }
 
-  /** The lines behind the mark; what is read is in flight until the mark is confirmed. Throws what the disk throws. */
+  /**
+   * Reads the lines after the mark; they count as in flight until a mark is confirmed. Throws what the disk
+   * throws.
+   */
   read(id: string, limits: BatchLimits): LaneBatch | undefined {
     const lane = this.#shelf.lanes.get(id);
     if (lane === undefined) return undefined;
@@ -134,7 +147,7 @@ export class Spool {
     return batch;
   }
 
-  /** Central has everything of the lane through `mark`, whatever was thought here. */
+  /** Notes that central has everything of the lane through `mark`, whatever this side believed. */
   confirm(id: string, mark: number): void {
     const lane = this.#shelf.lanes.get(id);
     if (lane === undefined) return;
@@ -150,7 +163,7 @@ export class Spool {
       this.#sealAt(feed, lane.end);
   }
 
-  /** Central refuses the record behind the mark, and it alone: set aside, a gap in its place. */
+  /** Notes that central refuses the one record after the mark: it is set aside, and a gap takes its place. */
   poison(id: string, seq: number, why: string): void {
     const lane = this.#shelf.lanes.get(id);
     if (lane === undefined || lane.mark + 1 !== seq) return;
@@ -187,7 +200,7 @@ export class Spool {
     this.#grant();
   }
 
-  /** Every second or so. */
+  /** Does what is due; called every second or so. */
   tick(): void {
     this.#shelf.tick();
     for (const { lane } of this.#feeds) if (lane.durable < lane.end) this.#appender.tellGaps(lane);
@@ -195,7 +208,7 @@ export class Spool {
     this.#grant();
   }
 
-  /** Everything received is durable afterwards, as far as the disk allows. */
+  /** Ends all feeds. Everything received is durable afterwards, as far as the disk allows. */
   close(): void {
     for (const feed of this.#feeds) this.end(feed);
     this.#shelf.persist();
@@ -211,7 +224,7 @@ export class Spool {
   }
 
   #keep(lane: Lane, count: number, payload: Uint8Array): void {
-    // A canary is one a minute, in a lane of its own: it would be missed.
+    // A canary is always kept: it comes once a minute in a lane of its own, and would be missed.
     const oneOf = isCanaryLine(payload) ? 1 : this.#sampledOf();
     let from = 0;
     for (const run of lane.sampler.take(count, oneOf, lane.gaps.all.length)) {
@@ -232,7 +245,10 @@ export class Spool {
     return whenFull === "sample" ? sampledOf(this.#shelf.usedBytes / bytesMax) : 1;
   }
 
-  /** Under `block`: nothing comes while nothing is granted, so what gets free is offered. */
+  /**
+   * Offers room that has become free. Under `block` no record comes while none is granted, so no message
+   * would do it.
+   */
   #grant(): void {
     if (!this.#reservations.areBound) return;
     for (const { lane } of this.#feeds) this.#appender.sync(lane);
@@ -244,7 +260,10 @@ export class Spool {
     lane.settle(mark);
   }
 
-  /** The lane ends with `at`; what comes, and what was received behind it, belongs to a new one. That is durable before this one gives up its numbers. */
+  /**
+   * Ends the lane with number `at` and returns a new lane, to which everything after `at` belongs. The new
+   * lane is durable before this one gives up its numbers.
+   */
   #sealAt(feed: Feed, at: number): Lane {
     const { lane, words } = feed;
     this.#appender.sync(lane);
@@ -258,7 +277,10 @@ export class Spool {
     return next;
   }
 
-  /** Somebody else writes to this lane, as a copy of this machine would: what is not committed cannot be told there, so a new lane tells that it is lost. */
+  /**
+   * Leaves a lane to which somebody else writes, as a copy of this machine would. Records that are not
+   * committed cannot be told there, so a new lane tells that they are lost.
+   */
   #leaveForeign(feed: Feed): void {
     const { lane } = feed;
     this.#appender.sync(lane);

@@ -1,5 +1,6 @@
-// The newest records as they come, for whoever reads along (`accel-agent logs tail`): the last MiB of groups is kept by reference, and each
-// follower is sent groups until so much is on its way to it; what comes then is left out and counted. Nobody following costs nothing but that MiB.
+// The newest records as they come, for readers of `accel-agent logs tail`. The last MiB of groups is kept by
+// reference. Each follower is sent groups until too many are on their way to it; what comes then is left out
+// and counted. Without followers it costs nothing but that MiB.
 //
 //   reader → ring   "more": the last message was taken
 //   ring → reader   {payload: NDJSON | undefined, missed: records left out before it, isLast}
@@ -17,7 +18,10 @@ type Group = { readonly count: number; readonly payload: Uint8Array };
 type Follower = { readonly port: MessagePort; underWay: number; missed: number };
 
 const ringBytesMax = 2 ** 20; // Some 2,500 records of 400 bytes.
-/** Groups of at most 128 KiB, each copied once for each follower. */
+/**
+ * The most messages on their way to a follower. A group has some 128 KiB at most, and is copied once for each
+ * follower.
+ */
 const underWayMax = 8;
 const followersMax = 8;
 
@@ -26,7 +30,7 @@ export class TailRing implements Disposable {
   readonly #followers = new Set<Follower>();
   #bytes = 0;
 
-  /** `payload` is not changed any more. */
+  /** Takes a group, whose `payload` must not change any more. */
   take(group: Group): void {
     this.#groups.push(group);
     this.#bytes += group.payload.byteLength;
@@ -71,7 +75,7 @@ export class TailRing implements Disposable {
 
   #taken(follower: Follower): void {
     follower.underWay--;
-    // Told even when nothing comes any more.
+    // The count is told even if no further records come.
     if (follower.underWay === 0 && follower.missed > 0) this.#send(follower, undefined);
   }
 

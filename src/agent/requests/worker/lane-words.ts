@@ -1,4 +1,4 @@
-// What a worker and the spool thread share about one lane, without a message: six 64-bit words.
+// What a worker and the spool thread share about one lane without messages: six 64-bit words.
 //
 //   0  accepted   last number that the worker has given out                                    (worker)
 //   1  durable    everything through this number is synced to disk, or is a gap that is told    (spool)
@@ -7,7 +7,7 @@
 //   4  waiting    records dropped in the worker that have no number yet                          (worker)
 //   5  quieted    `quiet` messages that the spool thread has answered: `reserved` is newer        (spool)
 //
-// Numbers are the worker's own, from 1; lanes are cut from them by the spool thread.
+// Numbers are the worker's own, from 1; the spool thread cuts lanes from them.
 
 export class LaneWords {
   readonly #words: BigInt64Array;

@@ -1,11 +1,13 @@
-// The worker's end of a lane: numbers each record before any queue, gathers what a few milliseconds bring, and hands it to the spool thread.
+// The worker's end of a lane: it numbers each record before any queue, gathers what a few milliseconds bring,
+// and hands it to the spool thread.
 //
-// Nothing here waits. A number is given out only when the spool has reserved it (else a crash could lose a record that nobody can tell of), and
-// only while the spool thread is not too far behind; records that come meanwhile are dropped, counted, and told as a gap of `behind` in their place.
-// Under `block` a request claims room for its record before it is served, so that its record is never among them.
+// Nothing here waits. A number is given out only when the spool has reserved it, for otherwise a crash could
+// lose a record without a trace, and only while the spool thread is not too far behind. Other records are
+// dropped, counted, and told as a gap of `behind` in their place. Under `block` a request claims room for its
+// record before it is served, so that its record is never dropped.
 //
-// A lane that rests gives reserved numbers back, so that a crash tells of few: with `quiet` the worker promises a lower end, and believes the shared
-// word again once the spool thread has answered.
+// A resting lane gives reserved numbers back, so that a crash tells of few. With `quiet` the worker promises
+// a lower end, and it trusts the shared word again once the spool thread has answered.
 
 import type { MessagePort } from "node:worker_threads";
 import { sleep } from "../../../base/wait.ts";
@@ -16,7 +18,10 @@ import { LaneWords } from "./lane-words.ts";
 import type { LaneInit, LaneMessage } from "../spool/spool-messages.ts";
 
 const groupRecordsMax = 512;
-/** A group that uses a quarter of what is reserved is handed over at once: more is reserved before it runs out. */
+/**
+ * A group that uses a quarter of the reserved numbers is handed over at once, so that more are reserved
+ * before they run out.
+ */
 const groupsReserved = 4;
 const groupLeast = 16;
 /** The time without a record after which the lane rests. */
@@ -26,13 +31,13 @@ const quietMs = 1_000;
  * 1.2 MiB, well below a frame's limit.
  */
 const groupCharsMax = 128 * 2 ** 10;
-/** A record of largest fields, each character escaped, has some 65,000. */
+/** The most characters of a record. One with the largest fields, each character escaped, has some 65,000. */
 const recordCharsMax = 256 * 2 ** 10;
 /**
- * The most bytes that a worker may have posted and the spool thread has not taken: 16,384 records of 1 KiB.
+ * The most bytes that a worker may have posted and the spool thread not yet taken: 16,384 records of 1 KiB.
  */
 const inFlightBytesMax = 16 * 2 ** 20;
-/** How often it is looked for room to tell of dropped records. */
+/** The time between two looks for room to tell of dropped records. */
 const droppedLookMs = 50;
 const closeWaitMs = 5_000;
 
@@ -42,16 +47,18 @@ export class LaneWriter {
   readonly #groupMs: number;
   readonly #blocks: boolean;
   #next = 1;
-  /** Numbers behind #next that are promised to requests. */
+  /** The count of numbers from #next on that are promised to requests. */
   #claimed = 0;
-  /** `quiet` messages sent. */
+  /** The number of `quiet` messages sent. */
   #quiets = 0;
   #restTimer: NodeJS.Timeout | undefined;
   #reserved = 0;
   #postedBytes = 0;
   #text = "";
   #count = 0;
-  /** Records without a number yet; they get theirs when there is room to tell of them. */
+  /**
+   * The count of dropped records without a number yet; they get theirs when there is room to tell of them.
+   */
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
   #dropTimer: NodeJS.Timeout | undefined;
@@ -66,12 +73,15 @@ export class LaneWriter {
     port.unref();
   }
 
-  /** The spool thread has taken the lane up: before, there are no numbers to give out. */
+  /** Whether the spool thread has opened the lane; before, there are no numbers to give out. */
   get isOpen(): boolean {
     return !this.#ended && this.#words.reserved > 0;
   }
 
-  /** Keeps room for one record; give it back by accepting one as claimed. */
+  /**
+   * Keeps room for one record and returns whether there was any; accept the record as claimed to give the
+   * room back.
+   */
   claim(): boolean {
     if (this.#ended || !this.#hasNumber(true) || this.#isBehind()) return false;
     this.#claimed++;
@@ -122,19 +132,25 @@ export class LaneWriter {
   #hasRoom(): boolean {
     if (!this.#hasNumber(this.#blocks) || this.#isBehind()) return false;
     if (this.#dropped === 0) return true;
-    // Numbers that were promised are not for them.
+    // Promised numbers are not used for them.
     this.#tellDropped(this.#blocks ? this.#reserved - this.#next - this.#claimed + 1 : Infinity);
     return this.#dropped === 0 && this.#hasNumber(false);
   }
 
-  /** `isNew`: what was reserved may have been taken back since. */
+  /**
+   * Whether there is a reserved number for another record. With `isNew` the shared word is read in any case,
+   * since reserved numbers may have been taken back.
+   */
   #hasNumber(isNew: boolean): boolean {
     const seq = this.#next + this.#claimed;
     if (isNew || seq > this.#reserved) this.#learnReserved();
     return seq <= this.#reserved;
   }
 
-  /** Until the last `quiet` is answered, the word may be from before it. */
+  /**
+   * Reads the shared word, but not before the last `quiet` is answered, since until then it may be out of
+   * date.
+   */
   #learnReserved(): void {
     if (this.#words.quieted === this.#quiets) this.#reserved = this.#words.reserved;
   }
@@ -220,7 +236,7 @@ export class LaneWriter {
   }
 }
 
-/** `port` is the lane's own and was transferred to this thread. */
+/** Opens the worker's end. `port` is the lane's own and was transferred to this thread. */
 export function openLaneWriter(init: LaneInit, port: MessagePort): LaneWriter {
   return new LaneWriter(init, port);
 }
