@@ -1,4 +1,5 @@
-// The matcher process: matches customers' patterns against the cache index, read-only, and is killed by the index thread when over budget.
+// The matcher process: matches customers' patterns against the cache index, read-only, and is killed by the
+// index thread when over budget.
 
 import { Matcher, type MatchJob } from "./cache/clearing/match-job.ts";
 

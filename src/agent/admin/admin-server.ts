@@ -116,8 +116,10 @@ async function hostMetrics({ nodeExporterUrl, now }: AdminOptions): Promise<Answ
 // Which page shows which family. Both pages are jobs of the scrape configuration, so each name is on one of
 // them only, and a sum over all jobs counts everything once.
 //
-//   /metrics               what runs on this host: process, threads, event loop, workers, connections, TLS, health
-//   /metrics/deployment    what it does for the customer's deployment: requests, cache, origins, link, sets, viewsets, certificates, spool
+//   /metrics               what runs on this host: process, threads, event loop, workers, connections, TLS,
+//                          health
+//   /metrics/deployment    what it does for the customer's deployment: requests, cache, origins, link, sets,
+//                          viewsets, certificates, spool
 
 type MetricPage = "edge" | "deployment";
 

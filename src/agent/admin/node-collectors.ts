@@ -1,7 +1,8 @@
 // Host metrics under node_exporter's own names, read from /proc: those that dashboards for hosts ask for
 // first. The parsers are pure functions of the files' texts.
 //
-// Source: proc(5); names: node_exporter's cpu, diskstats, filesystem, loadavg, meminfo, netdev, stat, time and uname collectors.
+// Source: proc(5); names: node_exporter's cpu, diskstats, filesystem, loadavg, meminfo, netdev, stat, time
+// and uname collectors.
 
 export type HostFiles = {
   /** Returns the text of a file below /proc; undefined if it cannot be read. */

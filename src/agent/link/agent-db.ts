@@ -1,9 +1,13 @@
 // agent.db: what the agent knows across restarts. WAL, synchronous FULL: a commit survives power loss.
 //
-//   meta(key, value)             instance_id, machine, file; epoch, cursor, chain, last_clear_seq (ledger.ts); index_opening, index_clear_no (index-memory.ts)
-//   document(key, value)         JSON: "domains", "policy", "viewset:<domain>" and the book of its releases (steering), "deployment_site_id"; each part puts its own, whole and atomically
+//   meta(key, value)             instance_id, machine, file; epoch, cursor, chain, last_clear_seq
+//                                (ledger.ts); index_opening, index_clear_no (indexMemory, below)
+//   document(key, value)         JSON: "domains", "policy", "viewset:<domain>" and the book of its releases
+//                                (steering), "deployment_site_id"; each part puts its own, whole and
+//                                atomically
 //   done, receipt, unfinished    the journal's books (ledger.ts)
-//   bot_set, bot_range           the sets as central gave them, each with the number of the list that holds its elements (agent/bots); the view bot_element joins both
+//   bot_set, bot_range           the sets as central gave them, each with the number of the list that holds
+//                                its elements (agent/bots); the view bot_element joins both
 //
 // The instance id is bound to the machine and to the file's inode: on a cloned disk and in a copied state
 // directory (a second agent on this host, a backup put back) a new id is made and the history is forgotten,
@@ -261,8 +265,9 @@ function bindInstance(sqlite: Sqlite, ledger: Ledger, home: Home): string {
     .immediate();
 }
 
-// What agent.db remembers of the cache index (meta keys `index_opening`, `index_clear_no`, beside the ledger's epoch and last_clear_seq), so that a copy of
-// index.db that was put back is not served: it would hold what was cleared since.
+// What agent.db remembers of the cache index (meta keys `index_opening`, `index_clear_no`, beside the
+// ledger's epoch and last_clear_seq), so that a copy of index.db that was put back is not served: it would
+// hold what was cleared since.
 
 export function indexMemory({ sqlite, ledger }: Pick<AgentDb, "sqlite" | "ledger">): IndexMemory {
   const get = sqlite.prepare<[string], string>("SELECT value FROM meta WHERE key = ?").pluck();

@@ -1,7 +1,9 @@
 // A whole bot set on its way here: it is received into a file, continued where it broke off, trusted once its
 // digest is right, then read line by line.
 //
-//   <directory>/<sha256>.<n>.part    what has arrived (n: for several hosts with the same set); it outlives this process, and is deleted when it was read or was not written for a day
+//   <directory>/<sha256>.<n>.part    what has arrived (n: for several hosts with the same set); it outlives
+//                                    this process, and is deleted when it was read or was not written for a
+//                                    day
 // Memory holds one piece at a time, whatever the size of the set.
 
 import { createHash } from "node:crypto";

@@ -1,4 +1,5 @@
-// Order where it matters, concurrency where it does not: entries of one lane run one after another, lanes run side by side, so that a clear or a mark never waits behind a download.
+// Order where it matters, concurrency where it does not: entries of one lane run one after another, lanes run
+// side by side, so that a clear or a mark never waits behind a download.
 //
 // One order holds across lanes: nothing overtakes an earlier `domains.changed`, since what an entry concerns
 // depends on what is linked. Jobs are added in the order of the journal.

@@ -1,11 +1,14 @@
 // The books of the journal in agent.db: how far it is applied, what is done above that, which receipts
 // central still lacks, which entries have a second part to come.
 //
-//   meta: epoch, cursor, chain    everything up to `cursor` is done; `chain` is the digest there; no epoch: no history, a snapshot is due
+//   meta: epoch, cursor, chain    everything up to `cursor` is done; `chain` is the digest there; no epoch:
+//                                 no history, a snapshot is due
 //   done(seq, from_seq, chain)    done above the cursor: from_seq to seq (one entry, or a superseded range)
 //   receipt(id, seq, phase, …)    in the order they came about, until acknowledged
-//                                 one with a `correction` in its detail replaces those of its entry with a lower `correction` or none
-//   unfinished(seq, entry)        a clear whose `gone` is to come, or an import of a snapshot: applied again at the next start
+//                                 one with a `correction` in its detail replaces those of its entry with a
+//                                 lower `correction` or none
+//   unfinished(seq, entry)        a clear whose `gone` is to come, or an import of a snapshot: applied again
+//                                 at the next start
 //
 // The effect of an entry is durable before `commit`; then receipt, cursor and the rest are one transaction.
 // So a crash may repeat an entry, but never loses it or receipts it early. The cursor is the contiguous

@@ -1,7 +1,8 @@
 // The agent's link to central: it keeps a channel, polls beside it, follows the journal, and returns receipts
 // and reports. While central is away, only news is missing.
 //
-//   connect   token → history (a snapshot where ours is not central's) → channel, or long polls behind a proxy without WebSocket
+//   connect   token → history (a snapshot where ours is not central's) → channel, or long polls behind a
+//             proxy without WebSocket
 //   poll      every 60 s ± 20 %, whatever the channel does
 // Both feed one Follower. Receipts go over the channel while there is one, otherwise with the poll.
 

@@ -1,4 +1,5 @@
-// HTTP towards central: one bounded pool, TLS that cannot be switched off, a deadline on every phase, a limit on every answer.
+// HTTP towards central: one bounded pool, TLS that cannot be switched off, a deadline on every phase, a limit
+// on every answer.
 
 import type { Readable } from "node:stream";
 import { getCACertificates } from "node:tls";

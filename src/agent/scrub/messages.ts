@@ -1,7 +1,8 @@
 // A scrub is one pass over everything on this host's disk that can be compared with what it should be.
 //
 //   index    index.db, by SQLite's own check and by ours of its text index and keys
-//   bodies   cached responses in files of their own, by the digests that they were stored with (small ones lie in index.db, without digests)
+//   bodies   cached responses in files of their own, by the digests that they were stored with (small ones
+//            lie in index.db, without digests)
 //   blobs    files of all versions, kept ones too, with their manifests and devlove files, by their names
 
 import type { Sha256 } from "../../core/ids.ts";

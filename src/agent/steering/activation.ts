@@ -1,4 +1,5 @@
-// Which version of a domain is in force, and how that changes: by central's wish, by an operator, by a trial that failed.
+// Which version of a domain is in force, and how that changes: by central's wish, by an operator, by a trial
+// that failed.
 //
 // Each change is: fetched and validated → staged in every worker → probed there → committed with the book of
 // releases → flipped. A version that proves bad is quarantined with the reason; the one before goes on

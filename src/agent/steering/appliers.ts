@@ -1,4 +1,5 @@
-// What each kind of journal entry does. The effect is durable and in force before an applier resolves; a repeated entry gives the same state and the same outcome.
+// What each kind of journal entry does. The effect is durable and in force before an applier resolves; a
+// repeated entry gives the same state and the same outcome.
 
 import type { EntryPlace } from "../../core/serving/release-list.ts";
 import type { JournalBody } from "../../wire/journal.ts";
@@ -67,7 +68,8 @@ async function clear(
     const { clear_id: clearId, domain, host, patterns } = body;
     const { applied, gone, onLate } = index.clear({ clearId, domain, host, patterns, seq });
     const later = gone.then((told) => goneOf(clearId, told));
-    later.catch(() => undefined); // The link owns it; until it is handed over, a rejection must not be unhandled.
+    // The link owns it; until it is handed over, a rejection must not be unhandled.
+    later.catch(() => undefined);
     const { clearNo, matched, widened, invisibleMs } = await applied;
     const counts = { matched, widened, invisible_ms: invisibleMs };
     const proof = { clear_id: clearId, clear_no: clearNo, ...counts };

@@ -112,7 +112,8 @@ export class LateDrops implements AsyncDisposable {
       const drop = async (): Promise<void> => {
         // While the index thread is being replaced nobody answers, and stopping must not wait for that.
         await orStopped(index.dropDomain(domain), stop);
-        if (stop.aborted) return; // If it was planned anew, the new plan includes the domain and drops it again.
+        // If it was planned anew, the new plan includes the domain and drops it again.
+        if (stop.aborted) return;
         const left = this.#left.filter((other) => other !== domain);
         this.#note(left, until.at);
         index.setUnsure(left);

@@ -1,4 +1,5 @@
-// What central is told of its wish for a domain: when its entry is done, and again when an operator or a trial changes what came of it.
+// What central is told of its wish for a domain: when its entry is done, and again when an operator or a
+// trial changes what came of it.
 
 import {
   inForceOf,

@@ -18,7 +18,9 @@ export type RepairPorts = {
   readonly stop: AbortSignal;
 };
 
-/** `given-up`: another version took its place, central does not have the files any more, or this was stopped. */
+/**
+ * `given-up`: another version took its place, central does not have the files any more, or this was stopped.
+ */
 export type Mended = "whole" | "given-up";
 
 type Repair = { readonly files: Set<Sha256>; readonly done: Promise<Mended> };
@@ -102,7 +104,8 @@ export class Repairs implements AsyncDisposable {
         log.error({ domain, error: messageOf(error) }, "a file in force cannot be fetched again");
       return "given-up";
     } finally {
-      this.#repairs.delete(`${domain} ${manifest}`); // No file can be added between the last look at `files` and this line.
+      // No file can be added between the last look at `files` and this line.
+      this.#repairs.delete(`${domain} ${manifest}`);
     }
   }
 }

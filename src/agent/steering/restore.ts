@@ -48,7 +48,10 @@ export async function restoreState({
   return torn;
 }
 
-/** Fetches what is missing of a committed viewset until it is whole, another one took its place, or stop aborts. Never rejects. */
+/**
+ * Fetches what is missing of a committed viewset until it is whole, another one took its place, or stop
+ * aborts. Never rejects.
+ */
 export async function healViewset(
   domain: string,
   { serving, documents, viewsets, watch, health, log, random, stop }: RestorePorts,

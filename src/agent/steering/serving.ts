@@ -130,7 +130,10 @@ export class Serving {
     this.#tables = await this.#build();
   }
 
-  /** Resolves when every worker judges by the sets as they are committed now. Changes that come while one waits are published together. */
+  /**
+   * Resolves when every worker judges by the sets as they are committed now. Changes that come while one
+   * waits are published together.
+   */
   async publishSets(): Promise<void> {
     return this.#setsChange.run();
   }

@@ -94,7 +94,8 @@ export class SetChanges {
   async heal(signal: AbortSignal): Promise<void> {
     for (const name of this.#ports.watch.behindNow()) {
       if (signal.aborted) return;
-      await this.#alone(name, async () => this.#fetch(name, signal)).catch(() => undefined); // The watch was told.
+      // A failure was told to the watch.
+      await this.#alone(name, async () => this.#fetch(name, signal)).catch(() => undefined);
     }
   }
 

@@ -3,8 +3,10 @@
 //   {"format": 1, "keys": [{"name", "version", "sealed", "is_current", "key"}]}, the newest last
 //
 //   version, sealed   as central sent them
-//   is_current        false if central took the key away while certificates on this host are still sealed with it
-//   key               64 hex characters; null if it is sealed under another secret16 than this host's; tried again at each start
+//   is_current        false if central took the key away while certificates on this host are still sealed
+//                     with it
+//   key               64 hex characters; null if it is sealed under another secret16 than this host's; tried
+//                     again at each start
 //
 // The keys are stored opened: a changed secret16 must not take HTTPS from a host that cannot reach central
 // just then, and whoever can read this file can read the secret's file as well.

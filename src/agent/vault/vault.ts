@@ -1,5 +1,5 @@
-// The vault of this host: the symmetric keys and certificates that central sealed for its deployment site, in `state_dir/vault/` (0700, its files 0600),
-// and the table of opened certificates that the workers serve.
+// The vault of this host: the symmetric keys and certificates that central sealed for its deployment site, in
+// `state_dir/vault/` (0700, its files 0600), and the table of opened certificates that the workers serve.
 //
 // Invariant: certificates are taken all or none. If one cannot be opened or does not match its key, the set
 // is not served, and the one before still is. Restoring needs no central, so a start serves what was in force

@@ -3,7 +3,8 @@
 //
 //   a transfer writes to it                                           it stays
 //   this process asked for its blob lately or under an open hold     it stays: retries come within a minute
-//   it lay here at the start, and nobody went on with it since        it stays for a day: whoever wants it may not have heard from central yet
+//   it lay here at the start, and nobody went on with it since        it stays for a day: whoever wants it
+//                                                                     may not have heard from central yet
 //   anything else                                                     it goes at the next collection
 //
 // All of them take room. Where room is needed, those that no version needs go first: all that is lost is the

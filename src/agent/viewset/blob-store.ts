@@ -1,6 +1,7 @@
 // The content-addressed files of viewsets, manifests and devlove files among them.
 //
-//   blobs/<first two hex>/<sha256>   whole, verified and synced before it got this name; never changed afterwards
+//   blobs/<first two hex>/<sha256>   whole, verified and synced before it got this name; never changed
+//                                    afterwards
 //   blobs/incoming/<sha256>.part     a transfer under way or broken off: continued by range (blob-parts.ts)
 //   blobs/incoming/<random>.tmp      being written by this process; swept at the next start
 //

@@ -1,8 +1,10 @@
 // Removes blobs that nothing needs any more. Nothing that is in use is ever removed:
 //
 //   a release that is in force, kept or pinned        its blobs stay
-//   a release that was in force `graceMs` ago         they stay: a request that began before may still open them (one that has a blob open can still read it)
-//   whatever was asked for, stored or fetched lately  it stays (BlobStore): an activation or import that is being prepared relies on it
+//   a release that was in force `graceMs` ago         they stay: a request that began before may still open
+//                                                     them (one that has a blob open can still read it)
+//   whatever was asked for, stored or fetched lately  it stays (BlobStore): an activation or import that is
+//                                                     being prepared relies on it
 //   a transfer that broke off                         it stays while somebody may continue it (PartialFiles)
 //
 // A needed release whose manifest cannot be read stops the collection, for nobody knows what it needs.

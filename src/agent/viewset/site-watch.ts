@@ -32,7 +32,10 @@ export const openChokidar: OpenWatcher = watch;
 /** The time from the first change until it is told, with all that came meanwhile. */
 const gatherMs = 50;
 const changesMax = 1_000;
-/** The kernel's queue has room for 16,384 events (fs.inotify.max_queued_events), two to four for a file that is written. */
+/**
+ * The kernel's queue has room for 16,384 events (fs.inotify.max_queued_events), two to four for a file that
+ * is written.
+ */
 const burstMax = 4_000;
 /** The time after which a change that was lost is found, counted from when the others were told. */
 const windowMs = 2_000;

@@ -1,8 +1,8 @@
 // Finds which of many short texts occur in a text, in one pass over it: the automaton of Aho and Corasick as
 // one flat table.
 //
-// Rows are states, columns the characters that occur in any text (column 0: all others, which lead back to the start). About 15,000 states of 70
-// columns for the known crawlers: 2 MiB.
+// Rows are states, columns the characters that occur in any text (column 0: all others, which lead back to
+// the start). About 15,000 states of 70 columns for the known crawlers: 2 MiB.
 
 type Node = { readonly next: Map<number, number>; found: number[] };
 

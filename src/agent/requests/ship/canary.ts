@@ -2,7 +2,8 @@
 // committed, but never shown to a customer. Its age says whether records arrive, even on a host without
 // visitors, and whatever part of the way is broken.
 //
-//   age          time since the newest canary that central has committed was sent; since the start while there is none
+//   age          time since the newest canary that central has committed was sent; since the start while
+//                there is none
 //   round trip   of the newest committed one, from sending it to central's answer
 
 import { createMetrics, type Metrics, type Registry } from "../../../base/metrics.ts";

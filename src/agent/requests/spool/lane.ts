@@ -2,7 +2,8 @@
 // and this keeps them consistent.
 //
 //   begin ≤ counted ≤ durable ≤ end      mark ≤ durable
-//   begin … counted    settled: committed, or dropped with a reason, each once, whatever central forgets later
+//   begin … counted    settled: committed, or dropped with a reason, each once, whatever central forgets
+//                      later
 //   mark               central has everything through here; below `counted` only when central lost something
 //   … durable          on disk and synced, or a gap: can be sent
 //   … end              received; the next number of the lane is end + 1

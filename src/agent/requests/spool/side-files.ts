@@ -1,7 +1,9 @@
 // Files that are set aside for the operator and never read again by the agent.
 //
-//   spool/corrupt/<segment>.<offset>   bytes of a segment that are no frames; also a damaged spool/marks. At most 100 files and 16 MiB
-//   spool/poison.ndjson                {"lane","seq","refused_at","why","record"}: records that central refused, one a line. At most 16 MiB
+//   spool/corrupt/<segment>.<offset>   bytes of a segment that are no frames; also a damaged spool/marks. At
+//                                      most 100 files and 16 MiB
+//   spool/poison.ndjson                {"lane","seq","refused_at","why","record"}: records that central
+//                                      refused, one a line. At most 16 MiB
 //
 // Beyond these limits, and where the disk refuses, nothing is kept; central is told of the gap all the same.
 

@@ -2,7 +2,8 @@
 //
 //   drop_oldest   the oldest segment is dropped for new records
 //   drop_newest   what is there stays; new records are dropped until there is room
-//   sample        above 80 % of the room one record in 10 is kept, above 95 % one in 100, then the oldest segment is dropped
+//   sample        above 80 % of the room one record in 10 is kept, above 95 % one in 100, then the oldest
+//                 segment is dropped
 //   block         a request is served only with room for its record
 //
 //   group         records are synced before anybody is told that they are kept

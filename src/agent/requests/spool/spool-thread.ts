@@ -154,7 +154,8 @@ class SpoolThread {
     Atomics.add(this.#heartbeat, 0, 1);
     this.#spool.tick();
     this.#persist(); // Tried again if the disk refused it before.
-    this.#soon(this.#tellFacts, factsDelayMs); // While nobody is served, nothing else causes facts to be told.
+    // While nobody is served, nothing else causes facts to be told.
+    this.#soon(this.#tellFacts, factsDelayMs);
   }
 
   /** Closes after taking what workers have sent, even what is still on its way to this thread. */
