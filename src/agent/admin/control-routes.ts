@@ -30,11 +30,11 @@ export type ControlPorts = {
   /** Lists the versions of one main domain, or of all. */
   readonly viewsetList: (domain: string | undefined) => unknown;
   /**
-   * Goes back to a kept version, or to the one before. Throws NOT_FOUND, and why the version cannot be
-   * served.
+   * Goes back to a kept version, or to the one before. Throws NOT_FOUND, and the fault for which the version
+   * cannot be served.
    */
   readonly viewsetRollback: (back: VersionArgument, signal: AbortSignal) => Promise<unknown>;
-  /** Tries again what central wants. Throws NOT_FOUND, and why it cannot be served. */
+  /** Tries again what central wants. Throws NOT_FOUND, and the fault for which it cannot be served. */
   readonly viewsetRetry: (domain: string, signal: AbortSignal) => Promise<unknown>;
   readonly logsBacklog: () => unknown;
   readonly logsTail: (query: TailQuery, signal: AbortSignal) => AsyncIterable<unknown>;
@@ -114,7 +114,7 @@ export function controlRoutes(ports: ControlPorts): ControlRoutes {
   };
 }
 
-/** The most characters of cookies: as many as a header has room for. */
+/** The most characters of cookies, as many as a header has room for. */
 const cookieCharsMax = 32_768;
 
 function cookieArgument(cookie: unknown): string | null {

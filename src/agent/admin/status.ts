@@ -37,7 +37,7 @@ export type AgentStatus = {
       };
     }[];
   };
-  /** Each part's own facts, by name: link, sets, cache, spool. */
+  /** The facts of each part by its name, such as link, sets, cache and spool. */
   readonly parts: Readonly<Record<string, unknown>>;
   readonly warnings: readonly HealthWarning[];
 };

@@ -89,7 +89,7 @@ export type Correction = EntryReceipt & { readonly epoch: string };
 /** JSON documents by key. Each put is one durable transaction. */
 export type Documents = Pick<AgentDb, "get" | "put">;
 
-/** Damaged files that are kept for whoever wants to look; older ones are deleted. */
+/** The number of damaged files that are kept for inspection; older ones are deleted. */
 const corruptFilesMax = 3;
 
 export class AgentDb {
@@ -128,7 +128,7 @@ export class AgentDb {
     return row === undefined ? undefined : JSON.parse(row.value);
   }
 
-  /** Returns when the document became what it is, or undefined if that is not known. */
+  /** Returns when the document last changed, or undefined if that is not known. */
   changedAt(key: string): Date | undefined {
     const seconds = this.#changed.get(key)?.changed_at ?? null;
     return seconds === null ? undefined : new Date(seconds * 1_000);
@@ -166,7 +166,10 @@ export class AgentDb {
   }
 }
 
-/** `machineIdPath` is for tests. Throws DATABASE_NEWER; any other error than damage passes through. */
+/**
+ * Opens the database. Throws DATABASE_NEWER; a damaged file is set aside, and any other error passes through.
+ * `machineIdPath` is for tests.
+ */
 export function openAgentDb(path: string, machineIdPath = "/etc/machine-id"): AgentDb {
   const machine = machineDigest(machineIdPath);
   try {
@@ -281,7 +284,7 @@ export function indexMemory({ sqlite, ledger }: Pick<AgentDb, "sqlite" | "ledger
       clearNo: Number(get.get("index_clear_no") ?? 0),
       opening: get.get("index_opening") ?? null,
     }),
-    /** One FULL transaction. */
+    /** Writes the changes in one transaction that is synced. */
     note: (changes) =>
       sqlite
         .transaction(() => {

@@ -24,7 +24,7 @@ export class Questions {
     this.#answer = answer;
   }
 
-  /** `send` may be called until `idle` resolves. */
+  /** Takes a question. `send` may be called until `idle` resolves. */
   receive(message: AskMessage, send: (answer: AnswerMessage) => void): void {
     const { id } = message;
     if (this.#running.size >= askedMax)

@@ -9,7 +9,7 @@ import { blobCoding, blobSizeField } from "../../wire/manifest.ts";
 import { unreachable } from "./refusal.ts";
 
 export type BlobStream = {
-  /** Offset of the first byte of `chunks`. */
+  /** The offset of the first byte of `chunks` in the blob. */
   readonly from: number;
   /** The size of the whole blob; undefined when central does not say it. */
   readonly size: number | undefined;

@@ -20,7 +20,7 @@ import { describeErrors } from "../../wire/validate.ts";
 import type { CentralClient, GetBlob } from "./central-client.ts";
 import { receiveBlob } from "./receive-blob.ts";
 
-/** 20 million elements of 60 bytes. */
+/** The most bytes of a set, nearly 18 million elements of 60 bytes. */
 const contentBytesMax = 2 ** 30;
 const pieceBytes = 2 ** 16;
 /** The most bytes of a line: a bot's name and a range, with escapes. */

@@ -67,7 +67,7 @@ export type ReceiptsToPost = {
 
 export type ReceiptAck = { readonly seq: number; readonly phase: ReceiptPhase };
 
-const answerBytesMax = 2 ** 20; // 10,000 digests of 67 bytes.
+const answerBytesMax = 2 ** 20; // Room for 10,000 digests of 67 bytes.
 const blobsWantedMax = 10_000;
 /** Room for 500 entries of up to 16 KiB and one larger mark. */
 const pageBytesMax = 32 * 2 ** 20;
@@ -170,13 +170,13 @@ export class CentralClient implements AsyncDisposable {
     return missing;
   }
 
-  /** The position goes along where central takes it. */
+  /** Posts receipts, with the position where central takes it. */
   async postReceipts(batch: ReceiptsToPost, signal: AbortSignal): Promise<readonly ReceiptAck[]> {
     const told = this.#asTaken(batch);
     return (await this.#post("/receipts", told, signal, decodeReceiptAcks)).acks;
   }
 
-  /** The position goes along where central takes it. */
+  /** Posts a report, with the position where central takes it. */
   async postReport(report: Report, signal: AbortSignal): Promise<void> {
     const call = jsonCall("/reports", this.#asTaken(report), this.#session.deadline(signal));
     await (await this.#session.accepted(call)).body.dump();

@@ -88,7 +88,7 @@ export class EntryRunner {
     return this.#lanes.abandon(waitMs);
   }
 
-  /** Starts again after a snapshot was written down. */
+  /** Starts again with new lanes after a snapshot was written down. */
   restart(): void {
     this.#lanes = this.#newLanes();
     this.#resume();

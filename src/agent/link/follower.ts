@@ -163,7 +163,7 @@ export class Follower {
     return page.head_seq;
   }
 
-  /** Takes the snapshot, however often it has to be tried; ends early only when stopped. Never rejects. */
+  /** Takes a snapshot, however often it has to be tried; ends early only when stopped. Never rejects. */
   async resync(reason: string): Promise<void> {
     this.#resyncing ??= this.#startAnew(reason).finally(() => {
       this.#resyncing = undefined;

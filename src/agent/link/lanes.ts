@@ -57,7 +57,7 @@ export class Lanes {
 
   /** Returns the job that is first in the journal, whether it runs or waits. `since` is when it was added. */
   oldest(): Unfinished | undefined {
-    const [oldest] = this.#pending; // They are added in the order of the journal.
+    const [oldest] = this.#pending; // Jobs are added in the order of the journal.
     return oldest && { seq: oldest.job.seq, kind: oldest.job.kind, since: oldest.since };
   }
 

@@ -3,7 +3,7 @@
 //
 //   meta: epoch, cursor, chain    everything up to `cursor` is done; `chain` is the digest there; no epoch:
 //                                 no history, a snapshot is due
-//   done(seq, from_seq, chain)    done above the cursor: from_seq to seq (one entry, or a superseded range)
+//   done(seq, from_seq, chain)    done above the cursor: from_seq to seq, one entry or a superseded range
 //   receipt(id, seq, phase, …)    in the order they came about, until acknowledged
 //                                 one with a `correction` in its detail replaces those of its entry with a
 //                                 lower `correction` or none
@@ -19,7 +19,7 @@ import type { Sqlite } from "../../base/sqlite.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 
 export type LedgerPosition = {
-  /** Null: no history with any store. */
+  /** The epoch of central's store; null if there is no history with any. */
   readonly epoch: string | null;
   readonly seq: number;
   readonly chain: string;
@@ -39,12 +39,12 @@ export type Commit = {
   readonly seq: number;
   readonly chain: string;
   readonly receipt: Receipt;
-  /** Kept until `finish`. */
+  /** The entry, if it has a second part to come; it is kept until `finish`. */
   readonly unfinished?: KeptEntry | undefined;
   readonly isClear: boolean;
 };
 
-/** A receipt that replaces what was told of the entry last. */
+/** A receipt that replaces what central was told last of the entry. */
 export type EntryReceipt = Pick<Receipt, "seq" | "phase" | "detail">;
 
 export type SnapshotCommit = LedgerPosition & {
@@ -135,8 +135,8 @@ export class Ledger {
   }
 
   /**
-   * Corrects the receipt of an entry. Central is told nothing of another epoch's entries: its journal is
-   * another.
+   * Corrects the receipt of an entry. Nothing is done for an entry of another epoch, since central's journal
+   * is another one now.
    */
   correct(epoch: string, receipt: EntryReceipt): void {
     if (epoch !== this.#position.epoch) return;
@@ -144,8 +144,8 @@ export class Ledger {
   }
 
   /**
-   * Adds what has become known of an entry since its receipt: all its receipts anew, in place of those that
-   * central still lacks.
+   * Adds what has become known of an entry since its receipts: it writes all of them anew, in place of those
+   * that central still lacks.
    */
   amend(receipts: readonly Receipt[]): void {
     this.#transact(() => {
@@ -264,7 +264,7 @@ function prepare(db: Sqlite) {
     isDone: db.prepare<[number, number], { seq: number }>(
       "SELECT seq FROM done WHERE seq >= ? AND from_seq <= ? LIMIT 1",
     ),
-    // A superseded range may end at an entry that was done by itself.
+    // A superseded range may end at an entry that is noted as done already.
     addDone: db.prepare<[number, number, string]>(
       "INSERT INTO done VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET from_seq = min(from_seq, excluded.from_seq)",
     ),

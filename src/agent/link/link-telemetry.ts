@@ -33,7 +33,7 @@ export type LinkStatus = {
   readonly lag: number | null;
   /**
    * The unfinished entry that the position waits for; null if it waits only for entries that are still to
-   * come. A long download is no lag of clears.
+   * come. It shows that a lag is due to a long download, say, and not to clears.
    */
   readonly oldest_unfinished: OldestUnfinished | null;
   readonly receipts_unacknowledged: number;

@@ -31,7 +31,7 @@ export type LinkOptions = Instruments & {
   readonly centralUrl: string;
   readonly name16: string;
   readonly agentVersion: string;
-  /** Random per start. */
+  /** An id that is random for each start. */
   readonly bootId: string;
   readonly edge: EdgeFacts | null;
   readonly client: CentralClient;

@@ -1,4 +1,4 @@
-// What central's refusals mean to the agent, and which of them only time can heal.
+// What central's refusals mean to the agent, and which faults only time can heal.
 
 import { parseJson } from "../../core/journal/json-text.ts";
 import { AccelError, codeOf, messageOf, type FaultCode } from "../../core/faults.ts";

@@ -3,12 +3,14 @@
 //   index    index.db, by SQLite's own check and by ours of its text index and keys
 //   bodies   cached responses in files of their own, by the digests that they were stored with (small ones
 //            lie in index.db, without digests)
-//   blobs    files of all versions, kept ones too, with their manifests and devlove files, by their names
+//   blobs    files of all versions, kept ones too, with their manifests and devlove files, by the digests
+//            that are their names
 
 import type { Sha256 } from "../../core/ids.ts";
 
 /**
- * The place where a pass goes on. `after` is an id of an entry, or a digest; "" at the beginning of a stage.
+ * The place where a pass continues. `after` is the id of an entry or a digest; "" at the beginning of a
+ * stage.
  */
 export type WalkPosition =
   | { readonly stage: "index" }

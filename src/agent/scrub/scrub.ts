@@ -277,7 +277,7 @@ export class Scrub implements AsyncDisposable {
     if (this.#pass !== null) this.#warn(this.#pass);
   }
 
-  /** Counts a repair for the pass under way, or for the last one, which did not wait for it. */
+  /** Counts a repair for the pass under way, otherwise for the last one, which did not wait for it. */
   #repaired(what: What): void {
     this.#metrics.accel_agent_scrub_repaired_total.inc({ what });
     const count = <P extends { readonly repaired: Counts }>(pass: P): P => ({

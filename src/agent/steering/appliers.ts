@@ -152,7 +152,7 @@ export async function changeDomains(
   for (const host of goneHosts) await index.dropHost(host);
   sets.keepOnly(new Set(homeAfter.keys()));
   watch.keepOnly(new Set(homeAfter.keys()));
-  await serving.publishSets(); // A host that comes back must not be judged by what it had.
+  await serving.publishSets(); // A host that is linked again must not be judged by its former sets.
   activations.forget(goneDomains, { domains: body });
   await locals.look();
   return {

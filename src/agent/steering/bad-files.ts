@@ -20,8 +20,8 @@ export type BadFilesPorts = {
 };
 
 /**
- * The time after a repair during which the same file is not looked into again: on a disk that fails, each
- * request would ask for it.
+ * The time after a repair during which the same file is not looked into again; on a failing disk each request
+ * would cause a repair.
  */
 const restMs = 30_000;
 

@@ -42,7 +42,7 @@ export class LateDrops implements AsyncDisposable {
   constructor(deps: LateDropsDeps) {
     this.#deps = deps;
     this.#spreadMs = deps.spreadMs ?? spreadDefaultMs;
-    const planned = deps.documents.get(documentKey) as Planned | undefined; // Written by `#note` alone.
+    const planned = deps.documents.get(documentKey) as Planned | undefined; // Only `#note` writes it.
     if (planned === undefined) return;
     this.#begin(planned.domains, Date.parse(planned.until));
   }

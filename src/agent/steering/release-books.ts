@@ -29,8 +29,8 @@ export class ReleaseBooks {
   readonly release: string;
   readonly #documents: BookDocuments;
   /**
-   * The books as they are in agent.db. Each activation asks what the host holds of all domains, which may be
-   * ten thousand.
+   * The books as they are in agent.db. They are kept in memory because each activation asks what the host
+   * holds of all domains, which may be ten thousand.
    */
   readonly #books = new Map<string, ReleaseBook>();
 

@@ -54,7 +54,7 @@ export function refusedWith(book: ReleaseBook, reason: string, code: FaultCode):
   return { phase: "refused", detail: { reason, code, ...serving(book) } };
 }
 
-/** Returns what central is to be told anew of its entries. */
+/** Returns what central is to be told anew about its wish's entry. */
 export function correctionsOf(book: ReleaseBook): readonly Correction[] {
   const { wish } = book;
   const entry = wish?.entry ?? null;

@@ -29,7 +29,7 @@ export class Repairs implements AsyncDisposable {
   readonly #ports: RepairPorts;
   readonly #own = new AbortController();
   readonly #stop: AbortSignal;
-  /** The repairs under way by domain and manifest: one at a time, whatever is missing. */
+  /** The repairs under way by domain and manifest; there is one of each at a time, whatever is missing. */
   readonly #repairs = new Map<string, Repair>();
 
   constructor(ports: RepairPorts) {

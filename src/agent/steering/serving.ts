@@ -44,7 +44,7 @@ export class LinkedDomains {
     this.#all = domains;
   }
 
-  /** Undefined: not linked to this deployment site, or no longer. */
+  /** Returns a domain's names; undefined if it is not linked to this deployment site, or no longer is. */
   names(domain: string): SiteNames | undefined {
     const linked = this.#all.find(({ name }) => name === domain);
     return linked === undefined
@@ -60,9 +60,9 @@ export type ServingPorts = {
   readonly tables: Pick<TableClient, "build">;
   readonly locals: Pick<LocalSites, "get">;
   readonly pool: Pick<WorkerPool, "publish" | "left">;
-  /** Told of each state that is in force from now on. Never throws. */
+  /** Called with each state that is in force from now on. Never throws. */
   readonly onServed?: (state: ServingState) => void;
-  /** Told of each table of files that no thread has a state with any more. Never throws. */
+  /** Called with each table of files to which no thread's state refers any more. Never throws. */
   readonly onTableLeft?: (table: SharedArrayBuffer) => void;
 };
 
@@ -107,7 +107,7 @@ export class Serving {
     return documentOf(this.#ports.documents, "domains")?.domains ?? [];
   }
 
-  /** Undefined: not linked to this deployment site, or no longer. */
+  /** Returns a domain's names; undefined if it is not linked to this deployment site, or no longer is. */
   names(domain: string): SiteNames | undefined {
     return this.#ports.linked.names(domain);
   }

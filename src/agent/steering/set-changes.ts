@@ -47,8 +47,8 @@ export class SetChanges {
   }
 
   /**
-   * Changes a set; the change is in force when it resolves. Throws where the whole set is needed and cannot
-   * be had; the change is then to be tried again.
+   * Changes a set; the change is in force when it resolves. Throws if the whole set is needed and cannot be
+   * fetched; the change is to be tried again then.
    */
   async change(body: JournalBody<"bots.changed">, signal: AbortSignal): Promise<SetOutcome> {
     const name: SetName = { host: body.domain, kind: body.set };

@@ -11,7 +11,8 @@ import type { AskProbes } from "../accelerator/pool/worker-probes.ts";
 import type { WorkerPool } from "../accelerator/pool/workers.ts";
 
 /**
- * The pause before a failed probe is repeated: a moment without a free descriptor is not the version's fault.
+ * The pause before a failed probe is repeated, since a moment without a free descriptor is not the version's
+ * fault.
  */
 const againMs = 200;
 

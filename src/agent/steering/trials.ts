@@ -78,8 +78,8 @@ export class Trials implements AsyncDisposable {
   }
 
   /**
-   * Resumes, after a start, the trials that the end of the process cut short. What `torn` ones lack is the
-   * disk's fault, and is fetched again.
+   * Resumes after a start the trials that the end of the process cut short, but not those of `torn` domains:
+   * what these lack is the disk's fault, and is fetched again.
    */
   resume(torn: readonly string[] = []): void {
     const { books, trialMs, now } = this.#ports;

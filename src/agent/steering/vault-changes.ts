@@ -1,4 +1,4 @@
-// Keys and certificates of the deployment site on their way into the vault and into what is served.
+// Takes keys and certificates of the deployment site into the vault and into the served state.
 //
 // Certificates are committed with the state that holds them: their file is durable before, and agent.db names
 // it in the transaction of the flip. Keys and certificates that the host's secret16 does not open are kept
@@ -55,8 +55,8 @@ export class VaultChanges {
   }
 
   /**
-   * Restores, before the first publish, what was in force before: as it lies here, or as another secret16
-   * opens it now.
+   * Restores, before the first publish, what was in force before; if this start's secret16 opens what was
+   * locked, it takes that instead.
    */
   async restore(): Promise<void> {
     const { documents, vault } = this.#deps;
@@ -217,8 +217,8 @@ export class VaultChanges {
 }
 
 /**
- * Takes the keys and certificates that the snapshot tells of, and what came of the entries that it stands
- * for. Throws what may be retried.
+ * Takes the keys and certificates of a snapshot and returns what came of the entries that it stands for.
+ * Throws what may be retried.
  */
 export async function takeVault(
   changes: Pick<VaultChanges, "changeKeys" | "changeCertificates">,

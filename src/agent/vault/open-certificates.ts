@@ -9,7 +9,7 @@ import type { CertificateState } from "../../wire/vault.ts";
 
 export type OpenedCertificates =
   | { readonly kind: "opened"; readonly certificates: readonly InstalledCertificate[] }
-  /** A symmetric key is not here or does not open with this host's secret16. */
+  /** A symmetric key is missing or does not open with this host's secret16. */
   | { readonly kind: "locked"; readonly reason: string }
   | { readonly kind: "invalid"; readonly reason: string };
 

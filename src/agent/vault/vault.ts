@@ -58,7 +58,7 @@ export class Vault {
   #inForce: readonly CertificateFacts[] = [];
   #usedKeys: ReadonlySet<string> = new Set();
   readonly #arenas: TableArenas;
-  /** Called by openVault. */
+  /** Use openVault instead. */
   constructor(options: VaultOptions, keys: readonly KeptKey[]) {
     const directory = directoryOf(options.stateDir);
     this.#options = options;
@@ -219,7 +219,7 @@ const keyPathOf = (directory: string): string => join(directory, "keys.json");
 export async function openVault(options: VaultOptions): Promise<Vault> {
   const directory = directoryOf(options.stateDir);
   await ensureDirectory(directory);
-  await chmod(directory, 0o700); // It may have come back from a backup.
+  await chmod(directory, 0o700); // A restored backup may have given it other rights.
   const path = keyPathOf(directory);
   const kept = await readKeys(path);
   const keys = openKeys(kept, options.site);

@@ -2,8 +2,8 @@
 // long as somebody may want it:
 //
 //   a transfer writes to it                                           it stays
-//   this process asked for its blob lately or under an open hold     it stays: retries come within a minute
-//   it lay here at the start, and nobody went on with it since        it stays for a day: whoever wants it
+//   this process asked for its blob lately or under an open hold      it stays: retries come within a minute
+//   it lay here at the start, and nobody continued it since           it stays for a day: whoever wants it
 //                                                                     may not have heard from central yet
 //   anything else                                                     it goes at the next collection
 //
@@ -36,7 +36,7 @@ export class PartialFiles {
   readonly #dir: string;
   readonly #transfers: SharedTransfers;
   readonly #uses: BlobUses;
-  /** The partial files of earlier starts that no transfer of this start has gone on with. */
+  /** The partial files of earlier starts that no transfer of this start has continued. */
   readonly #found: Set<Sha256>;
   readonly #nowMs: () => number;
   readonly #foundUntilMs: number;
@@ -56,7 +56,7 @@ export class PartialFiles {
     this.#foundUntilMs = nowMs() + foundForMs;
   }
 
-  /** Returns the file that a transfer which begins now writes to. */
+  /** Returns the path to which a transfer that begins now writes. */
   begin(sha256: Sha256): string {
     this.#found.delete(sha256);
     return this.#pathOf(sha256);
@@ -103,7 +103,10 @@ export class PartialFiles {
     return parts;
   }
 
-  /** Synchronous: no transfer can begin between the question and the removal. */
+  /**
+   * Removes a partial file, synchronously, so that no transfer can begin between the question and the
+   * removal.
+   */
   #remove(sha256: Sha256): boolean {
     if (this.#transfers.isRunning(sha256)) return false;
     try {
@@ -116,7 +119,10 @@ export class PartialFiles {
   }
 }
 
-/** Removes what earlier starts left, but for what can be continued. */
+/**
+ * Removes what earlier starts left, except for partial files that can be continued; returns the blobs of
+ * these.
+ */
 export async function sweepIncoming(
   dir: string,
   isHere: (sha256: Sha256) => boolean,

@@ -1,4 +1,4 @@
-// The content-addressed files of viewsets, manifests and devlove files among them.
+// The content-addressed files of viewsets, including manifests and devlove files.
 //
 //   blobs/<first two hex>/<sha256>   whole, verified and synced before it got this name; never changed
 //                                    afterwards
@@ -39,8 +39,8 @@ import { digestOf, isBadSector, isMissing, writeAll } from "../../base/file-byte
 export type StoredBlob = { readonly sha256: Sha256; readonly size: number };
 
 /**
- * The most transfers of all viewsets together: enough to hide the round trips, and they leave connections for
- * journal and logs.
+ * The most transfers of all viewsets together: enough to hide the round trips, and few enough to leave
+ * connections for journal and logs.
  */
 const transfersMax = 6;
 /**
@@ -85,7 +85,7 @@ export class BlobStore {
     return isBlob(this.dir, blob.sha256, blob.size);
   }
 
-  /** Holds every blob that is asked for or stored from now until it is disposed: none of them is removed. */
+  /** Begins a hold: no blob that is asked for or stored from now until it is disposed is removed. */
   hold(): Disposable {
     return this.#uses.hold();
   }
@@ -110,7 +110,7 @@ export class BlobStore {
     return statSync(blobPath(this.dir, sha256), { throwIfNoEntry: false })?.size ?? 0;
   }
 
-  /** The directories that blobs lie in. */
+  /** Returns the directories that blobs lie in. */
   async fans(): Promise<readonly string[]> {
     const names = await readdir(this.dir);
     this.#uses.forget();

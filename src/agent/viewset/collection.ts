@@ -45,7 +45,7 @@ export type CollectionOptions = {
 export type Collected = {
   readonly removed: number;
   readonly removedBytes: number;
-  /** The blobs that are left. */
+  /** The number of blobs that are left. */
   readonly blobs: number;
   readonly bytes: number;
   /** The blobs that are unreferenced but too young to go. */
@@ -70,7 +70,7 @@ export class Collection implements AsyncDisposable {
   readonly #loop: Promise<void>;
   /** The lists that were needed at the last collection. */
   #needed = new Map<Sha256, BlobList>();
-  /** The lists that were needed until a while ago, and until when their blobs stay. */
+  /** The lists that are no longer needed, and until when their blobs stay. */
   readonly #departed = new Map<Sha256, { readonly blobs: BlobList; readonly untilMs: number }>();
   #wanted = Promise.withResolvers<void>();
   #leftovers = Promise.withResolvers<void>();

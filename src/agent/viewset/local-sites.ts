@@ -128,7 +128,7 @@ export async function openLocalSites(options: LocalSitesOptions): Promise<LocalS
   return new LocalSites(sites, own, options);
 }
 
-// One domain as it lies on this host: the last valid devlove of its file, and a watch over file and views.
+// One domain's site on this host: the last valid devlove of its file, and a watch over file and views.
 //
 // If the file is missing or no longer valid, the last good document stays in force, with a warning. Before
 // the first good one there is none.

@@ -51,7 +51,7 @@ export type TakenRoom = Disposable & {
   fetched(): void;
 };
 
-/** Room for contents that nobody knew when it was taken. */
+/** Room for files whose contents were not known when it was taken. */
 export type UnreadRoom = Disposable & {
   /** Tells what the files turned out to be; they are in the store by now. */
   tell(blobs: readonly StoredBlob[]): void;
@@ -112,8 +112,8 @@ export class Room {
   }
 
   /**
-   * Takes room for files of this host. If it is not sure that they fit beside all that is here, it calls
-   * `read` for their contents: what is here already takes no room. Throws VIEWSET_TOO_LARGE, and what `read`
+   * Takes room for files of this host. Unless they surely fit beside all that is here, it calls `read` for
+   * their contents, since what is here already takes no room. Throws VIEWSET_TOO_LARGE, and what `read`
    * throws.
    */
   async takeUnread(
@@ -221,7 +221,7 @@ function bytesOf(blobs: readonly StoredBlob[]): number {
   return blobs.reduce((sum, { size }) => sum + size, 0);
 }
 
-/** Joins the lists. What several share stands there several times. */
+/** Joins the lists. Blobs that several lists share stand in the result several times. */
 function joined(lists: readonly BlobList[]): BlobList {
   const all = (part: "keys" | "sizes"): Float64Array => {
     const whole = new Float64Array(lists.reduce((sum, list) => sum + list[part].length, 0));

@@ -222,8 +222,8 @@ const defaultMime = "application/octet-stream";
  */
 const readersMax = 8;
 /**
- * The most looks. With pauses of 50 to 800 ms they take 5 s, so a file that is written about every second is
- * at rest between two of the later looks.
+ * The most looks. Their pauses of 50 to 800 ms are 4 s in all, so a file that is written about every second
+ * is at rest between two of the later looks.
  */
 const looksMax = 10;
 const pauseMs = 50;
@@ -356,8 +356,8 @@ export class SiteTaking {
   }
 
   /**
-   * Compares what the files hold with the store. What it has is taken and need not be copied; files that keep
-   * changing are left to copying, which says so.
+   * Compares the contents of the files with the store. Those that the store has are taken without copying;
+   * files that keep changing are left to copying, which fails with that reason.
    */
   async #compare(
     files: readonly WalkedFile[],

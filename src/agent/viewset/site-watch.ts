@@ -29,15 +29,15 @@ export type WatchOptions = {
 export type OpenWatcher = (paths: string[], options: ChokidarOptions) => FSWatcher;
 export const openChokidar: OpenWatcher = watch;
 
-/** The time from the first change until it is told, with all that came meanwhile. */
+/** The time from the first change until it is told, together with those that came meanwhile. */
 const gatherMs = 50;
 const changesMax = 1_000;
 /**
- * The kernel's queue has room for 16,384 events (fs.inotify.max_queued_events), two to four for a file that
- * is written.
+ * The number of changes in two windows beyond which everything is watched anew. The kernel's queue has room
+ * for 16,384 events (fs.inotify.max_queued_events), and a file that is written causes two to four.
  */
 const burstMax = 4_000;
-/** The time after which a change that was lost is found, counted from when the others were told. */
+/** The window in which changes are counted; a burst is recognized at its end. */
 const windowMs = 2_000;
 /** The errors that say that inotify's watches, its instances or the descriptors for them are used up. */
 const exhausted: ReadonlySet<string> = new Set(["ENOSPC", "EMFILE", "ENFILE"]);
@@ -81,7 +81,7 @@ export class SiteWatch implements AsyncDisposable {
     await Promise.all(this.#closing);
   }
 
-  /** Looks at everything anew and watches what it finds; tells that anything may have changed. */
+  /** Looks at everything anew and watches what it finds; then tells that anything may have changed. */
   async rescan(): Promise<void> {
     this.#rescanning ??= this.#rescan().finally(() => {
       this.#rescanning = undefined;

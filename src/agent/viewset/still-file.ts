@@ -17,7 +17,7 @@ const triesMax = 4;
 /** The pause before the second try; it doubles: 50 + 100 + 200 ms in all. */
 const pauseMs = 50;
 
-/** A file that is opened anew for each try: by then its name may lead to another one. */
+/** A file that is opened anew for each try, since its name may lead to another file by then. */
 export type Source = {
   /** The name of the file in reasons. */
   readonly name: string;

@@ -225,8 +225,7 @@ export class Viewsets implements AsyncDisposable {
   }
 
   /**
-   * Removes those of these files that cannot be read here or have other bytes than they should: `prepare`
-   * fetches them again.
+   * Removes those of these files that cannot be read here or have wrong bytes; `prepare` fetches them again.
    */
   async dropDamaged(files: Iterable<Sha256>): Promise<void> {
     for (const sha256 of files) await this.#damage.drop(sha256);
@@ -269,9 +268,7 @@ export class Viewsets implements AsyncDisposable {
     });
   }
 
-  /**
-   * Returns whether the version is in force, or kept to go back to: it was taken under the rules of its day.
-   */
+  /** Returns whether the version is in force or kept, and so was taken under the rules of its day. */
   #holds(manifest: Sha256): boolean {
     return this.#options.releases?.held().some((held) => held.manifest === manifest) === true;
   }

@@ -38,7 +38,7 @@ export class DecisionLog implements Disposable {
     this.#metrics = createMetrics(decisionMetrics, registry);
   }
 
-  /** Opens a worker's part. What the worker told is kept when it is gone. */
+  /** Opens a worker's part. What a worker told is kept after the worker is gone. */
   openWorker(workers: number): DecisionInit {
     const { port1, port2 } = new MessageChannel();
     let dropped = 0;

@@ -1,8 +1,9 @@
 // Finds which of many short texts occur in a text, in one pass over it: the automaton of Aho and Corasick as
 // one flat table.
 //
-// Rows are states, columns the characters that occur in any text (column 0: all others, which lead back to
-// the start). About 15,000 states of 70 columns for the known crawlers: 2 MiB.
+// Rows are states, and columns are the characters that occur in any of the texts; column 0 stands for all
+// others, which lead back to the start. For the known crawlers it has about 15,000 states of 70 columns, 2
+// MiB.
 
 type Node = { readonly next: Map<number, number>; found: number[] };
 

@@ -159,8 +159,8 @@ export class SetStore {
   }
 }
 
-// The elements of bot sets in agent.db, as numbered lists: a set names one in its row, and what no set names
-// is swept.
+// The elements of bot sets in agent.db lie in numbered lists: a set names its list in its row, and lists that
+// no set names are swept.
 //
 // A whole set of a million elements is a list that is filled in many small transactions, with turns of the
 // event loop between them. They are not synced; the commit of the set's row, which follows them in the same

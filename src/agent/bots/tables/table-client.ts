@@ -19,7 +19,7 @@ import type {
 } from "./table-messages.ts";
 
 export type TablesOptions = Instruments & {
-  /** The thread's root. */
+  /** The root file of the thread. */
   readonly entry: URL;
   readonly dbPath: string;
   readonly random: () => number;

@@ -41,8 +41,8 @@ const restMs = 0.3;
 type PaceClock = { readonly nowMs: () => number; readonly rest: (ms: number) => void };
 
 /**
- * Creates a pace that is called often and sleeps when a piece has been worked. Only for threads that nobody
- * waits for: their event loop stands still meanwhile.
+ * Creates a pace: a function that is called often and sleeps when a piece of work is done. It is only for
+ * threads that nobody waits for, since their event loop stands still meanwhile.
  */
 export function createPace({ nowMs, rest }: PaceClock = threadClock()): () => void {
   let beganMs = nowMs();

@@ -8,7 +8,7 @@
 /** The most characters of a name: more than the names of known crawlers have. */
 export const nameCharsMax = 64;
 
-/** A stretch of the agent, from `from` to before `to`. */
+/** A stretch of the agent, from `from` up to but without `to`. */
 export type TokenPlace = { readonly from: number; readonly to: number };
 
 type Token = TokenPlace & {

@@ -51,7 +51,7 @@ type Published = { readonly name: string; readonly crawler: Crawler };
 class Naming {
   readonly #crawlers = new CrawlerNames();
   readonly #isBot = new RegExp(getPattern(), "gi");
-  /** The published bots by name in lower case: one for each spelling, the first published first. */
+  /** The published bots by name in lower case, one for each spelling, in the order of publication. */
   readonly #published = new Map<string, Published[]>();
 
   constructor() {
@@ -119,8 +119,8 @@ class Naming {
 }
 
 /**
- * Names a known crawler: by what its pattern matches outside of addresses, else by the product whose address
- * it is, else by what it matches.
+ * Names a known crawler: by what its pattern matches outside of addresses, otherwise by the product to which
+ * a matched address belongs, otherwise by what the pattern matches.
  */
 function nameIn(
   text: AgentText,

@@ -81,12 +81,12 @@ export type DescribedLane = {
   readonly bytes: number;
   readonly oldest_s: number;
   readonly in_flight: boolean;
-  /** Central's last answer, and its time below; null before the first batch. */
+  /** Central's last answer, followed by its time; null before the first batch. */
   readonly answer: string | null;
   readonly answered_at: string | null;
 };
 
-/** Lists the facts for a person, to whom lanes are one fact among many. */
+/** Summarizes the facts for a person: each lane becomes one line of text. */
 export function summarizeLogs(facts: LogFacts): Readonly<Record<string, unknown>> {
   const lanes = facts.lanes.map((lane) => [lane.lane, laneText(lane)] as const);
   return { ...facts, lanes: Object.fromEntries(lanes) };

@@ -6,7 +6,7 @@ import type { Health } from "../../../base/health.ts";
 import type { Log } from "../../../base/log.ts";
 import type { SpoolFacts } from "../spool/spool-messages.ts";
 
-/** The time with a backlog and no moved mark after which operators are told. */
+/** The time with a backlog and without a commit after which operators are warned. */
 export const stuckAfterMs = 60_000;
 
 const troubles: ReadonlySet<string> = new Set(["wait", "unanswered"]);
@@ -17,7 +17,7 @@ export type LaneAnswer = {
    * unanswered.
    */
   readonly outcome: string;
-  /** Central's words if the answer is no commit. */
+  /** Central's message if the answer is no commit. */
   readonly why: string | undefined;
   readonly at: string;
 };

@@ -153,7 +153,7 @@ export class SpoolClient implements AsyncDisposable {
     return Atomics.load(this.#heartbeat, 0);
   }
 
-  /** Closes. What workers have handed over is durable afterwards; close their lanes before. */
+  /** Closes the spool. What workers have handed over is durable afterwards; close their lanes before. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#thread.isClosing || !this.#thread.isRunning) return;
     this.#thread.retire();

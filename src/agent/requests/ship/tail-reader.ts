@@ -69,7 +69,7 @@ class Inbox {
     signal.addEventListener("abort", () => this.#close(), { once: true });
   }
 
-  /** Undefined when nothing more comes. */
+  /** Returns the next message; undefined when nothing more comes. */
   async next(): Promise<TailMessage | undefined> {
     while (this.#messages.length === 0) {
       if (this.#isClosed) return undefined;

@@ -56,7 +56,7 @@ export class LaneShelf {
   readonly #foreign: ForeignLanes;
   #usedBytes = 0;
   #rank = 0;
-  /** Whether recovery is over. Marks written before would forget what could not be read yet. */
+  /** Whether recovery is complete. Marks that are written before would forget what could not be read yet. */
   #isRecovered = false;
   #isDirty = false;
   #areMarksRefused = false;

@@ -52,7 +52,7 @@ export class Lane {
   readonly lane: LaneId;
   readonly id: string;
   readonly base: number;
-  /** Undefined once nothing more can come. */
+  /** The words that are shared with the worker; undefined once nothing more can come. */
   words: LaneWords | undefined;
   /** The segments in order; the last one of a live lane is being written. */
   readonly segments: Segment[] = [];

@@ -15,13 +15,13 @@ export type LaneInit = {
   readonly blocks?: boolean;
 };
 
-/** Worker → spool thread, in order. */
+/** A message from a worker to the spool thread; they arrive in order. */
 export type LaneMessage =
   | {
       readonly type: "group";
       readonly firstSeq: number;
       readonly count: number;
-      /** NDJSON, transferred. */
+      /** The records as NDJSON; the buffer is transferred. */
       readonly payload: Uint8Array;
     }
   | {
@@ -143,14 +143,14 @@ export type Request =
 
 export type SpoolAnswer = { readonly facts: SpoolFacts; readonly batch: LaneBatch | undefined };
 
-/** Main → spool thread. */
+/** A message from main to the spool thread. */
 export type ToSpool =
   | { readonly type: "open"; readonly shared: SharedArrayBuffer; readonly port: MessagePort }
   /** Somebody wants to read records as they come (tail-ring.ts). */
   | { readonly type: "tail"; readonly follow: boolean; readonly port: MessagePort }
   | { readonly type: "request"; readonly id: number; readonly request: Request };
 
-/** Spool thread → main. */
+/** A message from the spool thread to main. */
 export type FromSpool =
   | { readonly type: "answer"; readonly id: number; readonly answer: SpoolAnswer }
   | { readonly type: "facts"; readonly facts: SpoolFacts }

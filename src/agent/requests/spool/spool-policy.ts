@@ -31,8 +31,8 @@ const doublingsMax = 16;
 export type SampleRun = { readonly count: number; readonly isKept: boolean };
 
 /**
- * Chooses which records of a lane are kept: the first of each `1 of n`. Once there are many gaps it chooses
- * runs of neighbours rather than single records, for each gap must be remembered.
+ * Chooses which records of a lane are kept: the first of every n. Once there are many gaps it keeps and
+ * leaves out longer runs of records, for each gap must be remembered.
  */
 export class Sampler {
   #keep = 0;
