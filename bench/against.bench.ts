@@ -79,6 +79,7 @@ async function once(directory: string, name: string): Promise<Figures> {
 /** Reads every number that stands by itself: "p50" and "http2" are words. */
 function figuresOf(said: string): Figures {
   const figures = new Map<string, number>();
+  const seen = new Map<string, number>();
   const number = /(?<![\w.,-])\d[\d,]*(?:\.\d+)?(?!\w)/g;
   for (const line of said.split("\n")) {
     const words = line
@@ -87,8 +88,12 @@ function figuresOf(said: string): Figures {
       .replace(/\s+/g, " ");
     for (const { 0: digits, index } of words.matchAll(number)) {
       const rest = words.slice(index + digits.length).replace(number, "_");
+      const key = `${words.slice(0, index).replace(number, "_")}#${rest}`;
+      const before = seen.get(key) ?? 0;
+      seen.set(key, before + 1);
+      // Two lines may say the same of two things, such as "in processor time".
       figures.set(
-        `${words.slice(0, index).replace(number, "_")}#${rest}`,
+        before === 0 ? key : `${key} (${before + 1})`,
         Number(digits.replaceAll(",", "")),
       );
     }

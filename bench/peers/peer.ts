@@ -106,6 +106,11 @@ export class PeerGround implements AsyncDisposable {
     return `http://127.0.0.1:${this.port}`;
   }
 
+  /** Of the program that was started first; 0 before. */
+  get pid(): number {
+    return this.#children[0]?.pid ?? 0;
+  }
+
   get user(): string {
     return this.#owner === undefined ? userInfo().username : "nobody";
   }
