@@ -66,6 +66,8 @@ export type Ground = {
 };
 
 const workersMax = 16;
+/** The share of `cache.memory_max` for small files of viewsets; the cache has the rest. */
+export const filesMemoryShare = 1 / 4;
 
 export async function openGround(
   stack: AsyncDisposableStack,
@@ -188,7 +190,7 @@ function openIndex(
     matcherEntry: entryUrl(import.meta.url, "./matcher"),
     stateDir: settings.state_dir,
     diskMax: settings["cache.disk_max"],
-    memoryMax: settings["cache.memory_max"],
+    memoryMax: settings["cache.memory_max"] * (1 - filesMemoryShare),
     workers,
     memory,
     ...common,

@@ -13,6 +13,7 @@ import { decodePath, httpsUrl, sentPath } from "../core/http/request-path.ts";
 import { nextStep, type RequestAnswer } from "../core/serving/request-plan.ts";
 import type { ServingState } from "../core/serving/serving-state.ts";
 import { queryRuleName, type CacheRoute } from "../core/serving/site-routes.ts";
+import { BlobBodies } from "./accelerator/files/bodies.ts";
 import { HostTable } from "./accelerator/pool/host-table.ts";
 import { foresee, SiteFacts } from "./accelerator/site-facts.ts";
 import type { UrlArgument } from "./admin/url-argument.ts";
@@ -55,7 +56,8 @@ export async function why(
   url: UrlArgument,
   cookie: string | null = null,
 ): Promise<unknown> {
-  const table = new HostTable(state, { defaultDomain: null, blobsDir, nowMs: () => nowMs });
+  await using bodies = new BlobBodies({ blobsDir, memoryMax: 0 });
+  const table = new HostTable(state, { defaultDomain: null, bodies, nowMs: () => nowMs });
   await using request = requestFor(url, cookie);
   const step = await foresee(request, table, url.host);
   if (request.host?.kind !== "served")

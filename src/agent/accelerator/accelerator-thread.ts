@@ -27,6 +27,7 @@ import { StagedStates } from "./pool/staged-states.ts";
 import type { TicketKeys } from "./doors/ticket-keys.ts";
 import { VariantMaker } from "./cached/variant-maker.ts";
 import type { AcceleratorInit, FromWorker, ToWorker } from "./pool/worker-messages.ts";
+import { BlobBodies } from "./files/bodies.ts";
 import { createWorkerMetrics } from "./records/worker-metrics.ts";
 
 /** Main replaces a worker whose heartbeat stands still for 5 s. */
@@ -56,9 +57,10 @@ export async function runAccelerator(
   const clock = createClock();
   const words = new PoolWords(init.poolWords);
   const heartbeat = new Heartbeat(init.heartbeat);
+  await using bodies = new BlobBodies({ blobsDir: init.blobsDir, memoryMax: init.filesMemoryMax });
   const states = new StagedStates(words, {
     defaultDomain: init.defaultDomain,
-    blobsDir: init.blobsDir,
+    bodies,
     nowMs: clock.wallMs,
     onBadBlob: (blob) => port.postMessage({ kind: "bad-blob", blob } satisfies FromWorker),
   });

@@ -162,7 +162,7 @@ export const agentFields = {
     parse: size("1MiB"),
   },
   "cache.memory_max": {
-    doc: "Memory for frequently requested responses, for all workers together.",
+    doc: "Memory for frequently requested responses, for all workers together. A quarter of it is for small files of viewsets.",
     fallback: "128MiB",
     parse: size("1MiB", "64GiB"),
   },

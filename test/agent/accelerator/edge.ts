@@ -18,6 +18,7 @@ import { RecordGate } from "../../../src/agent/accelerator/records/record-gate.t
 import { createRecorder } from "../../../src/agent/accelerator/records/recorder.ts";
 import { SecureContexts } from "../../../src/agent/accelerator/doors/secure-contexts.ts";
 import { PoolWords } from "../../../src/agent/accelerator/pool/shared-words.ts";
+import { BlobBodies } from "../../../src/agent/accelerator/files/bodies.ts";
 import { StagedStates } from "../../../src/agent/accelerator/pool/staged-states.ts";
 import type { TicketKeys } from "../../../src/agent/accelerator/doors/ticket-keys.ts";
 import { VariantMaker } from "../../../src/agent/accelerator/cached/variant-maker.ts";
@@ -98,7 +99,9 @@ export class Edge implements AsyncDisposable {
     const clock = { ...real, ageMs: () => real.ageMs() + this.skewMs };
     const table = {
       defaultDomain: options.defaultDomain ?? null,
-      blobsDir: options.blobsDir ?? "/nonexistent",
+      bodies: this.#stack.use(
+        new BlobBodies({ blobsDir: options.blobsDir ?? "/nonexistent", memoryMax: 2 ** 20 }),
+      ),
       nowMs: real.wallMs,
     };
     this.#states = new StagedStates(this.#words, table);

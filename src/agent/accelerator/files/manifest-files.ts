@@ -1,13 +1,11 @@
 // The files of a viewset: a path is looked up in the manifest's table and its bytes are a blob. The path never becomes a file name.
 
-import { createHash } from "node:crypto";
-import { open, type FileHandle } from "node:fs/promises";
-import { blobPath } from "../../../core/blob-path.ts";
 import type { ByteRange } from "../../../core/http/conditional.ts";
 import { ManifestTable, type ManifestFile } from "../../../core/serving/manifest-table.ts";
 import { messageOf } from "../../../core/faults.ts";
 import type { AnswerBody } from "../doors/answer.ts";
 import type { BadBlob } from "../pool/worker-messages.ts";
+import { isSmall, type BlobBodies, type BorrowedBlob } from "./bodies.ts";
 import {
   contentTypeOf,
   readExactly,
@@ -19,7 +17,7 @@ import {
 } from "./site-files.ts";
 
 export type BlobPlace = {
-  readonly blobsDir: string;
+  readonly bodies: BlobBodies;
   /** Told of each blob that is missing, unreadable, of another size or known to have other bytes. Must not throw. */
   readonly onBadBlob: (blob: BadBlob) => void;
 };
@@ -41,7 +39,7 @@ export class ManifestFiles implements SiteFiles {
   }
 }
 
-/** Opened only when its bytes are wanted: HEAD and 304 touch no disk. */
+/** Touches the disk only when its bytes are wanted: HEAD and 304 do not. */
 class BlobFile implements SiteFile {
   readonly path: string;
   readonly size: number;
@@ -50,7 +48,7 @@ class BlobFile implements SiteFile {
   readonly validators: SiteFile["validators"];
   readonly #file: ManifestFile;
   readonly #source: BlobPlace;
-  #handle: FileHandle | undefined;
+  #borrowed: BorrowedBlob | undefined;
 
   constructor(path: string, file: ManifestFile, source: BlobPlace) {
     this.path = path;
@@ -62,27 +60,23 @@ class BlobFile implements SiteFile {
     this.#source = source;
   }
 
-  async body(range: ByteRange = wholeRange(this.size)): Promise<AnswerBody> {
+  async body(range: ByteRange = wholeRange(this.size), from?: "disk"): Promise<AnswerBody> {
     if (this.size === 0) return new Uint8Array(0);
+    const { bodies } = this.#source;
+    const held = from === "disk" ? undefined : bodies.held(this.#file.sha256);
+    if (held !== undefined) return partOf(held, range);
     try {
-      return await this.#read(range);
+      if (isSmall(this.#file)) return partOf(await bodies.read(this.#file), range);
+      return await this.#readLarge(range);
     } catch (error) {
       this.#tell(error);
       throw error;
     }
   }
 
-  isIntact(whole: Uint8Array): boolean {
-    if (createHash("sha256").update(whole).digest("hex") === this.digest) return true;
-    this.#tell(new Error(`blob ${this.digest} has bytes that do not match its digest`));
-    return false;
-  }
-
-  async #read(range: ByteRange): Promise<AnswerBody> {
-    const handle = await open(blobPath(this.#source.blobsDir, this.#file.sha256), "r");
-    this.#handle = handle;
-    // Blobs were verified when they were stored and never change; one of another size is damaged.
-    if ((await handle.stat()).size !== this.size) throw new Error(`blob ${this.digest} is damaged`);
+  async #readLarge(range: ByteRange): Promise<AnswerBody> {
+    this.#borrowed ??= await this.#source.bodies.borrow(this.#file);
+    const { handle } = this.#borrowed;
     return range.last - range.first < wholeBytesMax
       ? await readExactly(handle, range)
       : this.#watched(readInChunks(handle, range, () => {}));
@@ -105,8 +99,12 @@ class BlobFile implements SiteFile {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#handle?.close();
+    await this.#borrowed?.[Symbol.asyncDispose]();
   }
+}
+
+function partOf(whole: Uint8Array, { first, last }: ByteRange): Uint8Array {
+  return last - first + 1 === whole.length ? whole : whole.subarray(first, last + 1);
 }
 
 const codesOfOurs: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM", "EBADF"]);

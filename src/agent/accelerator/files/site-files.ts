@@ -18,10 +18,11 @@ export type SiteFile = AsyncDisposable & {
   readonly validators: Validators;
   /** Equal digests are equal bytes: what makes a noted entry a hit. */
   readonly digest: string;
-  /** `range` undefined: the whole. Resolves when the bytes are there or begin to come; throws when the source fails. */
-  body(range: ByteRange | undefined): Promise<AnswerBody>;
-  /** Whether the whole is what `digest` says, where it says so of bytes. Not asked when it is served. */
-  isIntact?(whole: Uint8Array): boolean;
+  /**
+   * Resolves when the bytes are there or begin to come, the whole without `range`. Throws when the source fails. They must not be changed: other answers
+   * may have the same. `disk`: they are read from there, also where memory has them.
+   */
+  body(range: ByteRange | undefined, from?: "disk"): Promise<AnswerBody>;
 };
 
 export interface SiteFiles {

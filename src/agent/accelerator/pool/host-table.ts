@@ -7,6 +7,7 @@ import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import type { HostFact } from "../../../core/serving/request-plan.ts";
 import type { ServedHost, ServingState } from "../../../core/serving/serving-state.ts";
 import { compileSite, type SiteRoutes } from "../../../core/serving/site-routes.ts";
+import type { BlobBodies } from "../files/bodies.ts";
 import { DirectoryFiles } from "../files/directory-files.ts";
 import { ManifestFiles } from "../files/manifest-files.ts";
 import type { SiteFiles } from "../files/site-files.ts";
@@ -31,7 +32,7 @@ export type HostFound = ServedUnder | Exclude<HostFact, { readonly kind: "served
 
 export type HostTableOptions = {
   readonly defaultDomain: string | null;
-  readonly blobsDir: string;
+  readonly bodies: BlobBodies;
   readonly nowMs: () => number;
   /** Must not throw. */
   readonly onBadBlob?: (blob: BadBlob) => void;
@@ -78,10 +79,10 @@ export class HostTable {
 
   #compile({ site, views }: ServedHost): ServedSite | undefined {
     if (site === null) return undefined;
-    const { blobsDir, nowMs, onBadBlob = () => {} } = this.#options;
+    const { bodies, nowMs, onBadBlob = () => {} } = this.#options;
     const files: SiteFiles =
       views.kind === "manifest"
-        ? new ManifestFiles(views.table, views.prefix, { blobsDir, onBadBlob })
+        ? new ManifestFiles(views.table, views.prefix, { bodies, onBadBlob })
         : views.kind === "directory"
           ? new DirectoryFiles(views, nowMs)
           : { find: async () => undefined };

@@ -4,6 +4,7 @@
 import { rootRequest, type Probe, type ProbeAnswer } from "../../../core/serving/plan-probes.ts";
 import { messageOf } from "../../../core/faults.ts";
 import type { HostTable } from "./host-table.ts";
+import { OtherBytes } from "../files/bodies.ts";
 import { wholeBytesMax, type SiteFile } from "../files/site-files.ts";
 import { foresee, SiteFacts } from "../site-facts.ts";
 
@@ -16,7 +17,9 @@ export async function answerProbes(
   for (const probe of probes)
     answers.push(
       await answerProbe(table, probe).catch((error: unknown): ProbeAnswer =>
-        isBadSector(error) ? { kind: "damaged" } : { kind: "failed", reason: messageOf(error) },
+        isBadSector(error) || error instanceof OtherBytes
+          ? { kind: "damaged" }
+          : { kind: "failed", reason: messageOf(error) },
       ),
     );
   return answers;
@@ -51,8 +54,7 @@ async function answerProbe(
 async function readable(file: SiteFile | undefined): Promise<ProbeAnswer> {
   if (file === undefined) return { kind: "none" };
   const { size, digest } = file;
-  const body = await file.body({ first: 0, last: Math.min(size, wholeBytesMax) - 1 });
+  const body = await file.body({ first: 0, last: Math.min(size, wholeBytesMax) - 1 }, "disk");
   if (!(body instanceof Uint8Array)) for await (const _ of body) void _;
-  else if (size <= wholeBytesMax && file.isIntact?.(body) === false) return { kind: "damaged" };
   return { kind: "file", digest, size };
 }

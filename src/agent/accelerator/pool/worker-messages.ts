@@ -29,6 +29,8 @@ export type AcceleratorInit = {
   /** Answers for requests addressed by IP address, as localhost or to nobody; null: nobody does. */
   readonly defaultDomain: string | null;
   readonly blobsDir: string;
+  /** The memory of one worker for small files of viewsets, bytes. */
+  readonly filesMemoryMax: number;
 };
 
 /** `no` stands in the answer again. */

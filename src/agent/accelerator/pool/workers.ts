@@ -35,6 +35,8 @@ export type WorkerPoolOptions = Listens & {
   readonly defaultDomain: string | null;
   readonly blobsDir: string;
   readonly drainGraceMs: number;
+  /** The memory of all workers together for small files of viewsets, bytes; unsaid: none is kept. */
+  readonly filesMemoryMax?: number;
   /** Told of each blob that a worker cannot read as the manifest has it. Must not throw. */
   readonly onBadBlob?: (blob: BadBlob) => void;
   /** How long a worker may make no progress. */
@@ -204,7 +206,9 @@ export class WorkerPool implements AsyncDisposable {
     const { entry, openParts, proxies, defaultDomain, blobsDir, onBadBlob } = this.#options;
     const { listen, tlsListen = null } = this.#options;
     const shared = { poolWords: this.#words.buffer, ticketKeys: this.#keyring.keys };
-    const init = { no, ...shared, listen, tlsListen, proxies, defaultDomain, blobsDir };
+    const filesMemoryMax = Math.floor((this.#options.filesMemoryMax ?? 0) / this.#options.count);
+    const served = { defaultDomain, blobsDir, filesMemoryMax };
+    const init = { no, ...shared, listen, tlsListen, proxies, ...served };
     const handle = new WorkerHandle(entry, init, openParts(no), onBadBlob ?? (() => {}));
     this.#running.add(handle);
     void handle.ended.then(() => this.#running.delete(handle));

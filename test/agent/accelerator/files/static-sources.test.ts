@@ -16,7 +16,7 @@ import {
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { blobPath } from "../../../../src/core/blob-path.ts";
-import { parseSha256 } from "../../../../src/core/ids.ts";
+import { parseSha256, sha256Of } from "../../../../src/core/ids.ts";
 import type { Views } from "../../../../src/core/serving/serving-state.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 import { until } from "../../../support/until.ts";
@@ -162,5 +162,24 @@ describe("a manifest's files", () => {
     expect(answer.status).toBe(500);
     expect(answer.text).not.toContain(dir.path);
     expect(readFileSync(blob).length).toBe(3);
+  });
+
+  it("with other bytes of the same length are no answer either", async () => {
+    using dir = tempDir();
+    const lay = layManifest(dir.path, "");
+    await using edge = await openSite(lay);
+    writeFileSync(blobPath(lay.blobsDir, sha256Of("body{}")), "BODY{}");
+    expect((await ask(edge, "/style.css")).status).toBe(500);
+  });
+
+  it("that are small are served from memory, whole and in part, whatever becomes of the disk", async () => {
+    using dir = tempDir();
+    const lay = layManifest(dir.path, "");
+    await using edge = await openSite(lay);
+    expect(await ask(edge, "/style.css")).toMatchObject({ status: 200, text: "body{}" });
+    rmSync(blobPath(lay.blobsDir, sha256Of("body{}")));
+    expect(await ask(edge, "/style.css")).toMatchObject({ status: 200, text: "body{}" });
+    const headers = { range: "bytes=1-3" };
+    expect(await ask(edge, "/style.css", { headers })).toMatchObject({ status: 206, text: "ody" });
   });
 });

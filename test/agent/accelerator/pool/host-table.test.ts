@@ -1,6 +1,7 @@
 // Which host an authority names, and what is served under it.
 
 import { describe, expect, it } from "vitest";
+import { BlobBodies } from "../../../../src/agent/accelerator/files/bodies.ts";
 import { HostTable } from "../../../../src/agent/accelerator/pool/host-table.ts";
 import { effectiveDevlove } from "../../../../src/core/serving/effective-devlove.ts";
 import type {
@@ -34,7 +35,11 @@ const state: ServingState = {
 };
 
 function routed(authority: string, defaultDomain: string | null = null): string {
-  const table = new HostTable(state, { defaultDomain, blobsDir: "/x", nowMs: () => 0 });
+  const table = new HostTable(state, {
+    defaultDomain,
+    bodies: new BlobBodies({ blobsDir: "/x", memoryMax: 0 }),
+    nowMs: () => 0,
+  });
   const found = table.route(authority);
   if (found.kind !== "served") return found.kind;
   const { domain, host, compiled } = found;

@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { expect, test } from "vitest";
+import { BlobBodies } from "../../../../src/agent/accelerator/files/bodies.ts";
 import { HostTable } from "../../../../src/agent/accelerator/pool/host-table.ts";
 import { answerProbes } from "../../../../src/agent/accelerator/pool/probing.ts";
 import { blobPath } from "../../../../src/core/blob-path.ts";
@@ -54,7 +55,11 @@ async function rootOf(site: SiteInput, names: readonly string[]) {
   });
   const table = encodeManifestTable(stored);
   const state = stateOf(1, site, { kind: "manifest", table, prefix: "" });
-  const hosts = new HostTable(state, { defaultDomain: null, blobsDir: dir.path, nowMs: () => 0 });
+  const hosts = new HostTable(state, {
+    defaultDomain: null,
+    bodies: new BlobBodies({ blobsDir: dir.path, memoryMax: 0 }),
+    nowMs: () => 0,
+  });
   const probes = planProbes(
     state.domains[0]?.hosts ?? [],
     "ab".repeat(32),
