@@ -15,6 +15,12 @@ const names = readdirSync(import.meta.dirname)
   .map((file) => basename(file, ".bench.ts"))
   .sort();
 const [asked, ...args] = process.argv.slice(2);
+if (asked === "--help") {
+  process.stdout.write(
+    `npm run bench [-- NAME [OPTIONS]]\n\n${names.join("\n")}\n\nWhat one measures, and its options, stand at the head of bench/NAME.bench.ts.\n`,
+  );
+  process.exit(0);
+}
 const chosen = asked === undefined ? names : names.filter((name) => name === asked);
 if (chosen.length === 0) {
   process.stderr.write(`no benchmark ${asked}; there are: ${names.join(", ")}\n`);

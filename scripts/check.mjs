@@ -1,6 +1,7 @@
-// `npm run check`: format, lint with types, type-check, tidy; the cheap ones side by side, all findings shown, under a minute.
+// `npm run check`: format, lint with types, type-check, tidy, generated files; side by side, all findings shown, about a minute.
 
 import { spawn } from "node:child_process";
+import { generatingTests } from "./generating-tests.mjs";
 
 const steps = [
   ["format", "oxfmt", ["--check", "."]],
@@ -18,6 +19,7 @@ const steps = [
   ],
   ["types", "tsc", ["-p", "tsconfig.json"]],
   ["tidy", "vitest", ["run", "test/tidy.test.ts", "--reporter=dot"]],
+  ["generated", "vitest", ["run", ...generatingTests(), "--reporter=dot"]],
 ];
 
 const results = await Promise.all(

@@ -1,13 +1,10 @@
 // `npm run generate`: writes the files of the tree that are made from its sources, by the tests that hold them equal to what they are made of.
 
 import { spawnSync } from "node:child_process";
-import { globSync, readFileSync } from "node:fs";
+import { generatingTests } from "./generating-tests.mjs";
 
-const tests = globSync("test/**/*.test.ts").filter((file) =>
-  readFileSync(file, "utf8").includes("support/generated.ts"),
-);
 const env = { ...process.env, UPDATE_CONFIG: "1" };
-const args = ["run", "--reporter=dot", ...tests];
+const args = ["run", "--reporter=dot", ...generatingTests()];
 const run = spawnSync("vitest", args, { env, encoding: "utf8", maxBuffer: 2 ** 28 });
 process.exitCode = run.status ?? 1;
 if (process.exitCode !== 0) process.stdout.write(`${run.error ?? ""}${run.stdout}${run.stderr}`);

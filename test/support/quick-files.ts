@@ -18,7 +18,7 @@ function startsPrograms(root: string, file: string, seen: Set<string>): boolean 
   });
 }
 
-/** Of the test files at `root`, paths from there, those of the quick run. `tookMs` is what each took the last time. */
+/** Of the test files at `root`, paths from there, those of the quick run. `tookMs` is what each took once, in milliseconds. */
 export function quickFiles(
   root: string,
   files: readonly string[],

@@ -9,11 +9,16 @@ import { join } from "node:path";
 /** Milliseconds from the start of a file's process to the end of its last hook. */
 export type Durations = Readonly<Record<string, number>>;
 
-/** What is known of the project at `root`: what every clone begins with, then what this machine has measured. */
-export function readDurations(root: string): Durations {
+export const shippedDurations = "test/durations.json";
+
+/** Reads what is known of the project at `root`: what every clone begins with, then what this machine has measured. */
+export function readDurations(
+  root: string,
+  paths = [shippedDurations, "var/test-durations.json"],
+): Durations {
   return Object.assign(
     {},
-    ...["test/durations.json", "var/test-durations.json"]
+    ...paths
       .map((path) => join(root, path))
       .filter((path) => existsSync(path))
       .map((path) => JSON.parse(readFileSync(path, "utf8")) as Durations),

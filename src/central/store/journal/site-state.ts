@@ -97,7 +97,9 @@ export async function storedPolicy(db: Queries, customerId: number): Promise<Sto
     .selectFrom("policy_pairs")
     .select(["list", "domain", "bot"])
     .where("customer_id", "=", customerId)
-    .orderBy(["list", "domain", "bot"])
+    .orderBy("list")
+    .orderBy("domain")
+    .orderBy("bot")
     .execute();
   return { ...(await storedAccess(db, customerId)), pairs };
 }
