@@ -1,4 +1,5 @@
-// Alerts, evaluated from what agents reported: what begins and what ends is written down together with the messages that say so.
+// Evaluates alerts from what agents reported. What begins and what ends is stored together with the messages
+// that say so.
 
 import { slowBackendType, unreachableBackendType } from "../wire/customer/notifications.ts";
 import { mailTo, postTo, type DeliveryContext } from "./deliveries.ts";
@@ -22,14 +23,14 @@ export type AlertingDeps = DeliveryContext & {
 };
 
 const types = { slow: slowBackendType, unreachable: unreachableBackendType } as const;
-/** An alert of yesterday is no alert. */
+/** The lifetime of an alert's messages: yesterday's alert is no alert. */
 const lifetimeMs = 86_400_000;
-/** The most transitions in one transaction; the rest is for the next. */
+/** The most transitions in one transaction; the rest is left for the next. */
 const transitionsMax = 200;
-/** Chats cut what is longer than some 16,000 characters. */
+/** The most alerts in one message; chats cut text longer than some 16,000 characters. */
 const alertsPerMessage = 50;
 
-/** False: nothing is left to be told. */
+/** Evaluates alerts. Returns whether something is left for the next transaction. */
 export async function evaluateAlerts(deps: AlertingDeps): Promise<boolean> {
   const { settings, log } = deps;
   const done = await deps.customers.transact(async (work) => {
@@ -55,7 +56,7 @@ export async function evaluateAlerts(deps: AlertingDeps): Promise<boolean> {
 
 type Alerts = AlertMessage["alerts"];
 
-/** Messages for what each customer is to be told at once of one type; each alert is named in one of them. */
+/** Groups what each customer is to be told at once of one type; each alert is named in one message. */
 function grouped<A extends Alerts[number]>(alerts: readonly A[]): readonly (readonly A[])[] {
   const placeOf = ({ domain, edge }: A): string => `${domain} ${edge}`;
   const sorted = alerts.toSorted((one, other) =>

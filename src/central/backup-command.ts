@@ -1,7 +1,8 @@
-// `accel-central backup` and `restore`: what is read and written beside a running central, or without one. The steps are in backup/.
+// `accel-central backup` and `restore`: what is read and written beside a running central, or without one.
+// backup/ has the steps.
 //
-// A running central is asked over its control socket to hold off the removal of files; the copying is this process's. Where none runs, the lock of the
-// state directory keeps one from starting meanwhile.
+// A running central is asked over its control socket to hold off the removal of files; this process does the
+// copying. If none runs, the lock of the state directory keeps one from starting meanwhile.
 
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -154,7 +155,7 @@ async function hold(
     const lock = lockStateDir(stateDir);
     return { stop: stopped, [Symbol.asyncDispose]: async () => lock[Symbol.dispose]() };
   }
-  // It says nothing more: what comes next is its end.
+  // It says nothing more: the next line is its end.
   const ended = lines.next().then(
     () => undefined,
     () => undefined,

@@ -4,7 +4,7 @@ import { once } from "../base/wait.ts";
 import type { ControlHandler } from "../base/control-socket.ts";
 import type { BlobFiles } from "./store/content/blobs.ts";
 
-/** Says that it holds, and then nothing more; ends at the latest when central stops. */
+/** Says that it holds, and then nothing more. It ends at the latest when central stops. */
 export function createBackupHold(blobs: BlobFiles, stop: AbortSignal): ControlHandler {
   return async function* (_parameters, gone) {
     using _ = await blobs.keepAll();

@@ -1,4 +1,5 @@
-// Messages into the outbox, in the transaction of what causes them: within the limits, with the links of whom they go to.
+// Puts messages into the outbox, in the transaction of what causes them: within the limits, with the links of
+// their addressee.
 
 import type { Log } from "../base/log.ts";
 import { mailAddressKey, type OutgoingMail } from "../core/outgoing.ts";
@@ -24,7 +25,7 @@ export type DeliverySubject = {
   readonly customerId: number;
   readonly kind: string;
   readonly lifetimeMs: number;
-  /** A key of the event: each address gets it once. */
+  /** A key of the event; each address gets the message once. */
   readonly onceKey?: string;
 };
 

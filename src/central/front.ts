@@ -1,4 +1,5 @@
-// Central's one HTTP listener: what goes to customers' API and to the agents' side, and the few pages of its own.
+// Central's one HTTP listener: it passes requests to the customers' API and to the agents' side, and serves a
+// few pages of its own.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { HealthWarning } from "../base/health.ts";
@@ -21,7 +22,7 @@ export type FrontOptions = {
   readonly mailPages: Handler;
   readonly agents: AgentApi;
   readonly registry: Registry;
-  /** Sets what is only known when it is asked for. */
+  /** Sets the metrics that are only known when they are asked for. */
   readonly beforeScrape: () => Promise<void>;
   readonly version: string;
   /**
@@ -30,9 +31,9 @@ export type FrontOptions = {
    */
   readonly unreadiness: () => Promise<readonly string[]>;
   readonly warnings: () => readonly HealthWarning[];
-  /** Once it aborted, no channel is opened any more. */
+  /** After it aborted, no channel is opened any more. */
   readonly stop: AbortSignal;
-  /** Browsers that saw it once ask over TLS only. */
+  /** Whether central is reached over TLS; browsers that saw it once then use only TLS. */
   readonly isHttps: boolean;
   readonly log: Log;
 };
@@ -46,7 +47,9 @@ type Page = {
   readonly location?: string;
 };
 
-/** A whole upload of 4 GiB at 10 Mbit/s; what stands still is cut by the idle limit. */
+/**
+ * Enough for a whole upload of 4 GiB at 10 Mbit/s. A connection that stands still is cut by the idle limit.
+ */
 const requestTimeoutMs = 3_600_000;
 const idleTimeoutMs = 90_000; // A long poll is 30 s, a clear waits at most 30 s.
 const plain = "text/plain; charset=utf-8";
@@ -78,7 +81,7 @@ const guards = {
 } as const;
 const yearS = 31_536_000;
 
-/** Throws PORT_TAKEN or ADDRESS_UNUSABLE. */
+/** Starts the listener. Throws PORT_TAKEN or ADDRESS_UNUSABLE. */
 export async function startFront(options: FrontOptions): Promise<Listener> {
   const { customers, agents, isHttps, log, stop } = options;
   const handler: Handler = (request, response) => {
@@ -136,7 +139,7 @@ async function ownPage(
       body: frontPage(options),
     }),
   };
-  // Relative links of the page of the API need its slash.
+  // Relative links on the page of the API need its slash.
   const isBare = path === openApiPagePath.slice(0, -1);
   if (isBare) return { status: 308, type: plain, body: "", location: openApiPagePath };
   const page = Object.hasOwn(pages, path) ? pages[path] : undefined;

@@ -1,4 +1,5 @@
-// Entry of central's judging threads: manifests of a million files and hostile devlove documents are judged here, while the main thread answers others.
+// Entry of central's judging threads. They judge manifests of a million files and hostile devlove documents,
+// while the main thread answers others.
 
 import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";

@@ -1,4 +1,5 @@
-// The pages of mails' links as requests: each has an id, an address and a line in the log, as those of the customer API have.
+// Serves the pages that links in mails lead to. Each request has an id, an address and a line in the log, as
+// those of the customer API have.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Log } from "../base/log.ts";
@@ -49,7 +50,10 @@ export function createMailPages(
   };
 }
 
-/** The token of a link stands in its query, and in the path where a mail program mangled the link. */
+/**
+ * Returns the path for the log. The token of a link stands in its query, and in the path if a mail program
+ * mangled the link.
+ */
 function pathTold(url: string): string {
   const [path = ""] = url.split(/[?#]/, 1);
   return path.replace(/[\w%=-]{20,}/g, "…").slice(0, pathCharsLogged);

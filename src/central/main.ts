@@ -1,4 +1,4 @@
-// accel-central: the commands that run it and check its settings. Its parts and their order are in parts.ts.
+// accel-central: the commands that run it and check its settings. parts.ts has its parts and their order.
 
 import { existsSync } from "node:fs";
 import { readArgs, type Command } from "../base/command.ts";
@@ -61,7 +61,10 @@ export const openApiCommand: Command = {
   },
 };
 
-/** Throws FILE_UNUSABLE for a key file or a password file that cannot be used. One that does not exist is made at the first start. */
+/**
+ * Checks the files. Throws FILE_UNUSABLE for a key file or a password file that cannot be used. A key file
+ * that does not exist is made at the first start.
+ */
 export async function checkCentral(settings: CentralSettings): Promise<void> {
   const keyFile = keyFileOf(settings);
   if (existsSync(keyFile)) await openKeyFile(keyFile);
@@ -73,11 +76,13 @@ export type RunOptions = {
   readonly stop: AbortSignal;
   readonly log: Log;
   readonly notify?: SdNotify;
-  /** Told once, when requests are answered. */
+  /** Called once, when requests are answered. */
   readonly ready?: (central: { readonly port: number }) => void;
 };
 
-/** Returns when stopped and everything is closed. Throws an AccelError where it cannot start. */
+/**
+ * Runs central. Returns when it is stopped and everything is closed. Throws an AccelError if it cannot start.
+ */
 export async function runCentral(
   settings: CentralSettings,
   { version, stop, log, notify = createSdNotify({}), ready }: RunOptions,
@@ -98,7 +103,10 @@ export async function runCentral(
   await watchdog;
 }
 
-/** Only while the log thread answers; this thread shows that it lives by feeding. Three feeds fit into one period. */
+/**
+ * Feeds the watchdog, but only while the log threads answer; by feeding, this thread shows that it lives.
+ * Three feeds fit into one period.
+ */
 async function feedWatchdog(
   central: Central,
   notify: SdNotify,

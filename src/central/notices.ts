@@ -1,4 +1,5 @@
-// What central sends of itself: the outbox with its sender, recoveries of tokens, the pages that links in mails lead to. Composed here over store and mail.
+// What central sends by itself: the outbox with its sender, recoveries of tokens, and the pages that links in
+// mails lead to. It is composed here from store and mail.
 
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -60,14 +61,17 @@ export type Notices = AsyncDisposable & {
 };
 
 const recoveryPeriodMs = 500;
-/** Agents report each 30 s. */
+/** Agents report every 30 s. */
 const alertPeriodMs = 10_000;
 const eventPeriodMs = 30_000;
 const forgetPeriodMs = 3_600_000;
-/** An hour, beside the links that one user has (recovery.ts): to a customer's users at one address, and to the address for all customers, who may each have given it as theirs. */
+/**
+ * The limits of an hour, beside the links that one user has (recovery.ts): for a customer's users at one
+ * address, and for the address over all customers, who may each have given it as theirs.
+ */
 const recoveryLimits = { perRecipient: 15, perCustomer: undefined, perMailbox: 30 };
 
-/** The state directory is locked by the caller: no other instance sends from this store. */
+/** Opens the part. The caller has locked the state directory, so no other instance sends from this store. */
 export async function openNotices(deps: NoticesDeps): Promise<Notices> {
   await using stack = new AsyncDisposableStack();
   const { settings, store, log, now, registry, health, timings } = deps;
@@ -136,7 +140,7 @@ export async function openNotices(deps: NoticesDeps): Promise<Notices> {
   return { pages: pagesOf(deps), [Symbol.asyncDispose]: async () => owned.disposeAsync() };
 }
 
-/** Throws FILE_UNUSABLE for a password file that cannot be read. */
+/** Reads the password. Throws FILE_UNUSABLE if the file cannot be read. */
 export function mailPassword(settings: CentralSettings): string | undefined {
   const path = settings["mail.password_file"];
   if (path === undefined) return undefined;
@@ -180,7 +184,7 @@ function mailDelivery(settings: CentralSettings) {
   });
 }
 
-/** Whether there was a request. */
+/** Handles the next recovery; returns whether there was one. */
 async function recoverNext(
   { customers, settings }: NoticesDeps,
   telemetry: SenderTelemetry,
@@ -200,7 +204,7 @@ async function recoverNext(
         recipient: user.email.toLowerCase(),
         message,
         lifetimeMs: recoveryLifetimeMs,
-        // The links before are as good.
+        // The links sent before are as good.
         patienceMs: 0,
       },
       recoveryLimits,
@@ -210,7 +214,7 @@ async function recoverNext(
   return done !== "none";
 }
 
-/** Returns the pages. What a page changes stands in the trail with who asked for it. */
+/** Returns the pages. The audit trail records what a page changes, with who asked for it. */
 function pagesOf(deps: NoticesDeps): Notices["pages"] {
   return (request, response, asker) => {
     const ports = linkPorts(deps, asker);

@@ -1,4 +1,5 @@
-// Central's parts, opened in order and closed in reverse: store and blobs, log thread, channels, the two APIs, the listener, the jobs, the control socket.
+// Central's parts, opened in order and closed in reverse: store and blobs, log threads, channels, the two
+// APIs, the listener, the jobs, the control socket.
 
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -62,11 +63,11 @@ export type CentralOptions = {
 
 export type Central = AsyncDisposable & {
   readonly port: number;
-  /** Throws when a part does not answer in time. */
+  /** Throws if a part does not answer in time. */
   readonly probe: (timeoutMs: number) => Promise<void>;
 };
 
-/** The things that all parts share. */
+/** What all parts share. */
 type Ground = CentralOptions & {
   readonly health: Health;
   readonly registry: Registry;
@@ -78,7 +79,7 @@ type Ground = CentralOptions & {
   readonly metrics: AgentMetrics;
 };
 
-/** The state directory is locked by the caller. */
+/** Opens central. The caller has locked the state directory. */
 export async function openCentral(options: CentralOptions): Promise<Central> {
   const { settings, log, now } = options;
   await using stack = new AsyncDisposableStack();
@@ -117,7 +118,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
       isHttps: settings.base_url.startsWith("https:"),
     }),
   );
-  // Before the listener, whose closing waits for every connection.
+  // Closed before the listener, whose closing waits for every connection.
   stack.defer(async () => hub[Symbol.asyncDispose]());
   startJobs(stack, ground);
   const collecting = { store, blobs, directory: at("blobs"), randomBytes };

@@ -1,4 +1,5 @@
-// Reports and notices: what is due is composed from what agents reported and put into the outbox, a customer a transaction.
+// Reports and notices: what is due is composed from what agents reported and put into the outbox, one
+// customer a transaction.
 
 import type { EmailNotificationType } from "../wire/customer/notifications.ts";
 import { mailTo, type DeliveryContext, type DeliverySubject } from "./deliveries.ts";
@@ -45,10 +46,10 @@ export type ReportingDeps = DeliveryContext & {
 };
 
 const dayMs = 86_400_000;
-/** A report that is older says nothing any more. */
+/** The lifetime of a report; an older one says nothing any more. */
 const lifetimeMs = 5 * dayMs;
 const daysOf: Readonly<Record<RunKind, number>> = { daily: 7, weekly: 7 };
-/** Days before the end of a certificate at which its customer is told. */
+/** The days before the end of a certificate at which its customer is told. */
 const certificateSteps = [30, 14, 7, 3, 1] as const;
 
 type Customer = { readonly id: number; readonly name: string };
@@ -61,7 +62,10 @@ export function reportTimes(settings: CentralSettings): ReportTimes {
   };
 }
 
-/** All that is due and not sent. Cut off, it goes on where it was, and then with what became due meanwhile. */
+/**
+ * Sends all that is due and not sent. If it is cut off, it goes on where it was, and then with what became
+ * due meanwhile.
+ */
 export async function sendDueReports(deps: ReportingDeps, stop: AbortSignal): Promise<void> {
   const due = duePeriods(deps.now(), reportTimes(deps.settings));
   for (const kind of ["daily", "weekly"] as const) {
@@ -244,7 +248,7 @@ function expiringOf(
     .filter(({ daysLeft }) => daysLeft < certificateSteps[0]);
 }
 
-/** Between the reports, as it happens: other releases on deployments, image variants held back. */
+/** Sends what happens between the reports: other releases on deployments, image variants held back. */
 export async function sendEvents(deps: ReportingDeps): Promise<boolean> {
   await deps.customers.transact(async (work) => {
     for (const [customer, changes] of await byCustomer(work, await versionChanges(work))) {

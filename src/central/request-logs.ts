@@ -1,4 +1,5 @@
-// Central's request logs as a part: the directory, its two threads, and what health and metrics tell of them.
+// Central's request logs as a part: the directory, its two threads, and what health and metrics say about
+// them.
 
 import { ensureDirectory } from "../base/durable-file.ts";
 import { entryUrl } from "../base/entry.ts";
@@ -10,7 +11,7 @@ import type { AgentMetrics } from "./agents/metrics.ts";
 /** Files of earlier releases are brought up to date before the first answer. */
 const openTimeoutMs = 60_000;
 
-/** Throws when the directory cannot be used. */
+/** Opens the logs. Throws if the directory cannot be used. */
 export async function openLogs(
   directory: string,
   log: Log,
@@ -42,7 +43,7 @@ export async function openLogs(
     },
   });
   try {
-    await thread.stats(openTimeoutMs); // A directory that cannot be used must be told now.
+    await thread.stats(openTimeoutMs); // A directory that cannot be used must be reported now.
     return thread;
   } catch (error) {
     await thread[Symbol.asyncDispose]();

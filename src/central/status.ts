@@ -1,4 +1,5 @@
-// What central tells of itself: to operators (`accel-central status`) and to whoever asks whether it is ready.
+// What central says about itself: to operators (`accel-central status`), and to whoever asks whether it is
+// ready.
 
 import type { Health } from "../base/health.ts";
 import { isBehind, oldestRelease } from "../core/package-version.ts";

@@ -186,7 +186,7 @@ function createUpgrade({ store, hub, log }: AgentApiDeps): AgentApi["upgrade"] {
   };
 }
 
-/** An upgrade that is not made is answered by hand: there is no response object. */
+/** Answers an upgrade that is refused. It is written by hand, because there is no response object. */
 function refuse(socket: Duplex, { status, body, headers }: AgentAnswer): void {
   const text = JSON.stringify(body);
   const lines = Object.entries({

@@ -35,7 +35,7 @@ export type AgentCall = {
   readonly signal: AbortSignal;
 };
 
-/** `undefined`: the route has written the response itself. */
+/** Returns `undefined` if the route has written the response itself. */
 export type AgentRoute = (
   call: AgentCall,
   parameters: readonly string[],

@@ -1,17 +1,18 @@
-// Questions to the agents of a deployment over their channels: numbered, bounded in count and time, nothing kept of them afterwards.
+// Questions to the agents of a deployment over their channels: numbered, bounded in count and time. Nothing
+// of them is kept afterwards.
 
 import { randomBytes } from "node:crypto";
 import type { AnswerMessage, DryRunQuestion } from "../../wire/ask.ts";
 import { askDeadlineMsMax } from "../../wire/ask.ts";
 import type { Channel } from "./channel.ts";
 
-/** Each waits in memory for its answer or its deadline. */
+/** The most questions that wait; each waits in memory for its answer or its deadline. */
 const waitingMax = 1_000;
 const waitingOfChannelMax = 8;
 
 export type InstanceAnswer = {
   readonly instanceId: string;
-  /** Undefined: none came in time. */
+  /** Undefined if none came in time. */
   readonly answer: AnswerMessage | undefined;
 };
 
@@ -23,7 +24,9 @@ type Waiting = {
 export class Asks {
   readonly #waiting = new Map<string, Waiting>();
 
-  /** One answer for each channel. Resolves by the deadline, or when the signal aborts. Never rejects. */
+  /**
+   * Returns one answer for each channel. Resolves by the deadline, or when the signal aborts. Never rejects.
+   */
   async ask(
     channels: readonly Channel[],
     question: DryRunQuestion,
@@ -42,7 +45,7 @@ export class Asks {
     if (waiting?.channel === channel) waiting.resolve(answer);
   }
 
-  /** It cannot answer any more. */
+  /** Ends the questions to a channel that can no longer answer. */
   closed(channel: Channel): void {
     for (const waiting of this.#waiting.values())
       if (waiting.channel === channel) waiting.resolve(undefined);

@@ -1,4 +1,4 @@
-// Who calls: the bearer token of a request or of a WebSocket upgrade.
+// Tells who calls, by the bearer token of a request or of a WebSocket upgrade.
 
 import type { IncomingMessage } from "node:http";
 import { refusal, type AgentAnswer } from "./answers.ts";

@@ -13,12 +13,12 @@ import { agentAnswer, refusal, type AgentAnswer, type AgentRoute } from "./answe
 import type { BlobFiles, BlobReceived } from "../store/content/blobs.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 
-const wantedBytesMax = 10_000 * 72 + 1_024; // 10,000 digests with quotes and commas.
+const wantedBytesMax = 10_000 * 72 + 1_024; // Room for 10,000 digests with quotes and commas.
 /** The most uploads at once of all agents together: each holds a descriptor and a temporary file. */
 const uploadsMax = 256;
 const uploadsOfSiteMax = 16;
 
-/** `GET blobs/{sha256}`. What is sealed for one site is given to this site alone. */
+/** Serves `GET blobs/{sha256}`. What is sealed for one site is given only to that site. */
 export function createBlobRoute(
   blobs: BlobFiles,
   store: Pick<AgentStore, "certificates">,
@@ -51,17 +51,20 @@ export function createBlobRoute(
       const sent = isCoded
         ? pipeline(stream, createZstdCompress({ params: coderParams }), response, { signal })
         : pipeline(stream, response, { signal });
-      // The receiver is gone, or the disk failed: what arrived is no whole body, and it asks again.
+      // The receiver is gone, or the disk failed. What arrived is no whole body, and the receiver asks again.
       await sent.catch(() => response.destroy());
     }
     return undefined;
   };
 }
 
-/** The level of the coding: of text it leaves a third, at 2 ms a MiB of the pool's threads. */
+/** The level of the coding: it shrinks text to a third, for 2 ms a MiB of the pool's threads. */
 const coderParams = { [constants.ZSTD_c_compressionLevel]: 1 };
 
-/** Agents say one coding or `identity`; whoever says more gets the bytes as they are. */
+/**
+ * Returns whether the blob may be coded. Agents name one coding or `identity`; whoever names more gets the
+ * bytes as they are.
+ */
 function acceptsCoding({ headers }: IncomingMessage): boolean {
   return headers["accept-encoding"] === blobCoding;
 }
@@ -92,7 +95,10 @@ async function ownBlob(
       };
 }
 
-/** One range (RFC 9110 §14.1.2). Undefined: the whole, also for what is no single byte range (§14.2 allows to ignore it). */
+/**
+ * Parses one range (RFC 9110 §14.1.2). Returns undefined for the whole, also if the header is no single byte
+ * range, which §14.2 allows to ignore.
+ */
 function parseRange(
   header: string | undefined,
   size: number,
@@ -105,7 +111,7 @@ function parseRange(
   return first >= size ? "unsatisfiable" : { first, last };
 }
 
-/** `POST blobs/missing` */
+/** Serves `POST blobs/missing`. */
 export function createBlobsMissingRoute(blobs: BlobFiles): AgentRoute {
   return async ({ request }) => {
     const read = await readBody(request, wantedBytesMax);
@@ -116,7 +122,7 @@ export function createBlobsMissingRoute(blobs: BlobFiles): AgentRoute {
   };
 }
 
-/** `PUT blobs/{sha256}` */
+/** Serves `PUT blobs/{sha256}`. */
 export function createBlobUploadRoute(blobs: BlobFiles): AgentRoute {
   const uploads = new Map<number, number>();
   return async ({ request, deploymentSiteId }, [name = ""]) => {
@@ -130,7 +136,7 @@ export function createBlobUploadRoute(blobs: BlobFiles): AgentRoute {
       return refusal("unavailable", "too many uploads at once", { retryAfterS: 1 });
     uploads.set(deploymentSiteId, own + 1);
     try {
-      // An iterator that ends early must not take the socket with it: the answer goes over it.
+      // An iterator that ends early must not close the socket, over which the answer goes.
       const body = request.iterator({ destroyOnReturn: false });
       return received(await blobs.receive(sha256, body, blobBytesMax), sha256);
     } finally {

@@ -1,7 +1,9 @@
-// One WebSocket as a stream of checked messages: incoming ones in order and bounded, outgoing ones bounded, pings answered at once.
+// One WebSocket as a stream of checked messages: incoming ones in order and bounded, outgoing ones bounded,
+// pings answered at once.
 //
-// Invariants: messages are handled one batch after the other; while more wait than the limits allow, nothing is read from the socket.
-// What is not understood closes the channel with 1008 and the reason; a peer that does not read what it is sent is cut.
+// Invariants: messages are handled one batch after the other. While more wait than the limits allow, nothing
+// is read from the socket. A message that is not understood closes the channel with 1008 and the reason. A
+// peer that does not read what it is sent is cut off.
 
 import type { RawData, WebSocket } from "ws";
 import { Ending } from "../../base/ending.ts";
@@ -12,7 +14,9 @@ import { describeErrors } from "../../wire/validate.ts";
 export type PeerMessage = Exclude<AgentMessage, { type: "ping" }>;
 
 export type SocketEvents = {
-  /** The next batch waits until this one is handled. A rejection closes the channel with 1011. */
+  /**
+   * Handles a batch; the next one waits until this one is handled. A rejection closes the channel with 1011.
+   */
   readonly received: (messages: readonly PeerMessage[]) => Promise<void>;
   readonly failed: (error: unknown) => void;
   readonly closed: () => void;
@@ -20,7 +24,7 @@ export type SocketEvents = {
 
 const waitingMax = 256;
 const waitingBytesMax = 2 ** 20;
-/** Two pages of entries, and acknowledgements. */
+/** Room for two pages of entries, and acknowledgements. */
 const outgoingBytesMax = 24 * 2 ** 20;
 const reasonBytesMax = 123; // RFC 6455 §5.5: 125 bytes with the code.
 
@@ -41,14 +45,14 @@ export class ChannelSocket {
     this.#monotonicMs = monotonicMs;
     this.#heardMs = monotonicMs();
     socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
-    socket.on("error", () => socket.terminate()); // Torn, too large or no UTF-8: "close" follows.
+    socket.on("error", () => socket.terminate()); // Torn, too large or no UTF-8; "close" follows.
     socket.once("close", () => {
       this.#gone.end(false);
       events.closed();
     });
   }
 
-  /** Time since the peer was last heard; none while its messages are being worked on. */
+  /** The time since the peer was last heard; 0 while its messages are being handled. */
   get silentMs(): number {
     return this.#handling ? 0 : this.#monotonicMs() - this.#heardMs;
   }
@@ -62,7 +66,10 @@ export class ChannelSocket {
     return this.#socket.readyState === this.#socket.OPEN;
   }
 
-  /** Resolves when the system has taken it: true; or when the channel has ended: false. Never rejects. */
+  /**
+   * Resolves with true when the system has taken the message, or with false when the channel has ended. Never
+   * rejects.
+   */
   async send(message: CentralMessage): Promise<boolean> {
     if (!this.isOpen) return false;
     if (this.#socket.bufferedAmount > outgoingBytesMax) {
@@ -132,7 +139,7 @@ export class ChannelSocket {
   }
 }
 
-/** The reason, where it is no message. */
+/** Returns the message, or the reason why the text is none. */
 function parseMessage(text: string): AgentMessage | string {
   let raw: unknown;
   try {

@@ -2,7 +2,8 @@
 //
 //   new ── hello that fits ──▶ streaming        new ── hello that does not fit ──▶ resync ── snapshot's receipt, or a new hello ──▶ streaming
 //
-// In `resync` nothing is sent from the journal, and receipts other than the snapshot's speak of another history: acknowledged, not stored.
+// In `resync` nothing is sent from the journal. Receipts other than the snapshot's belong to another history:
+// they are acknowledged, not stored.
 
 import type { Log } from "../../base/log.ts";
 import type { AnswerMessage } from "../../wire/ask.ts";
@@ -16,7 +17,7 @@ import type { AgentStore } from "../store/journal/agent-store.ts";
 export type ProgressMessage = Extract<PeerMessage, { type: "progress" }>;
 
 export type ChannelEvents = {
-  /** Hello was accepted; again when the same agent says hello again. */
+  /** Called when hello was accepted, and again when the same agent says hello again. */
   readonly greeted: (channel: Channel) => void;
   readonly entriesSent: (count: number) => void;
   readonly receiptsStored: (receipts: readonly Receipt[]) => void;
@@ -33,7 +34,7 @@ export class Channel {
   #instanceId: string | undefined;
   #bootId = "";
   #state: "new" | "resync" | "streaming" = "new";
-  /** Everything up to here was sent, or the agent had it. */
+  /** Everything up to here was sent, or the agent had it already. */
   #cursor = 0;
   #pumping = Promise.resolve();
   #isPumping = false;
@@ -46,7 +47,7 @@ export class Channel {
     this.#log = log;
   }
 
-  /** Once, before the first message. */
+  /** Attaches the socket; called once, before the first message. */
   attach(socket: ChannelSocket): void {
     this.#socket = socket;
   }
@@ -56,7 +57,7 @@ export class Channel {
     return this.#socket;
   }
 
-  /** Undefined before hello. */
+  /** The id of the instance; undefined before hello. */
   get instanceId(): string | undefined {
     return this.#instanceId;
   }
@@ -66,7 +67,7 @@ export class Channel {
     return this.#bootId;
   }
 
-  /** The journal grew, or may have. */
+  /** Wakes the channel because the journal grew, or may have. */
   wake(): void {
     if (this.#state !== "streaming") return;
     this.#pumpAgain = true;
@@ -123,7 +124,7 @@ export class Channel {
 
   async #onHello(hello: Hello): Promise<void> {
     this.#state = "new";
-    await this.#pumping; // Of an earlier hello: it must not send behind the new one.
+    await this.#pumping; // An earlier hello's pumping must not send behind the new one.
     const { headSeq, resync } = await judgeFit(this.#store, this.deploymentSiteId, {
       epoch: hello.epoch,
       seq: hello.applied_seq,
@@ -140,7 +141,7 @@ export class Channel {
     else await this.socket.send({ type: "resync", reason: resync });
   }
 
-  /** `position`: as the last of them told it. */
+  /** Stores receipts. `position` is that of the last of them. */
   async #onReceipts(receipts: readonly Receipt[], position: Position | undefined): Promise<void> {
     let stored = receipts;
     if (this.#state === "resync") {
@@ -166,7 +167,7 @@ export class Channel {
       void this.socket.send({ type: "receipt_ack", seq, phase });
   }
 
-  /** One at a time. Each page waits until the system took the one before. */
+  /** Sends pages, one at a time; each waits until the system took the one before. */
   async #pump(): Promise<void> {
     this.#isPumping = true;
     try {
@@ -178,14 +179,14 @@ export class Channel {
         if (last === undefined || this.#state !== "streaming") continue;
         if (!(await this.socket.send({ type: "entries", entries }))) return;
         this.#cursor = last.seq;
-        if (!page.isLast) this.#pumpAgain = true; // What came since it was read has woken us.
+        if (!page.isLast) this.#pumpAgain = true; // Entries that came since this was read have woken us.
         this.#events.entriesSent(entries.length);
       }
     } catch (error) {
       this.#log.error({ err: error, deployment_site_id: this.deploymentSiteId }, "channel failed");
       this.socket.close(1011, "central could not read the journal; its log says why");
     } finally {
-      this.#isPumping = false; // In the same step as the last look at #pumpAgain: a wake between the two would be lost.
+      this.#isPumping = false; // Set in the same step as the last look at #pumpAgain; a wake between the two would be lost.
     }
   }
 }

@@ -1,12 +1,13 @@
-// Whether two processes use one instance id at once. Several instances of a site are a normal fleet; one id on two live channels is not: they replace each other, and
-// what one proves is taken for the other's.
+// Finds two processes that use one instance id at once. Several instances of a site are a normal fleet. One
+// id on two live channels is not: they replace each other, and what one proves is taken for the other's.
 //
-// Each start of an agent has a boot id. One that was replaced by another boot is over, so a boot that says hello again after it was replaced runs beside the other.
-// An agent that is restarted, or whose connection broke, never shows that.
+// Each start of an agent has a boot id. A boot that was replaced by another is normally over, so one that
+// says hello again after it was replaced runs beside the other. An agent that is restarted, or whose
+// connection broke, never does that.
 
-/** Boots of one instance that were replaced; two that take turns are found among the last two. */
+/** The most replaced boots remembered of one instance; two that take turns are found among the last two. */
 const replacedMax = 8;
-/** Agents come back within a minute of being replaced; so long without it, one of them is gone. */
+/** The time after which a duplicate counts as gone. Agents come back within a minute of being replaced. */
 const settledAfterMs = 180_000;
 
 type Known = { boot: string; replaced: readonly string[] };
@@ -14,10 +15,13 @@ type Known = { boot: string; replaced: readonly string[] };
 /** The duplicates among this process's channels. Instances are forgotten with their last channel. */
 export class Duplicates {
   readonly #known = new Map<string, Known>();
-  /** When they last replaced each other. */
+  /** When the boots of an instance last replaced each other. */
   readonly #found = new Map<string, number>();
 
-  /** A channel of the instance said hello. True: a duplicate that was not known is found. */
+  /**
+   * Notes that a channel of the instance said hello. Returns true if this finds a duplicate that was not
+   * known.
+   */
   greeted(instance: string, boot: string, nowMs: number): boolean {
     const known = this.#known.get(instance) ?? { boot, replaced: [] };
     this.#known.set(instance, known);
@@ -32,7 +36,7 @@ export class Duplicates {
     return isNew;
   }
 
-  /** Its last channel is closed. */
+  /** Forgets an instance whose last channel is closed. */
   gone(instance: string): void {
     this.#known.delete(instance);
     this.#found.delete(instance);
@@ -42,7 +46,7 @@ export class Duplicates {
     return this.#found.has(instance);
   }
 
-  /** How many there are. Those that have not replaced each other for a while are none any more. */
+  /** Counts the duplicates. Those that have not replaced each other for a while no longer count. */
   count(nowMs: number): number {
     for (const [instance, foundMs] of this.#found)
       if (nowMs - foundMs > settledAfterMs) this.#found.delete(instance);

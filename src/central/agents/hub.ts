@@ -1,6 +1,7 @@
-// All channels of this process: who is live, waking them, what the customer API asks of them, and their end.
+// All channels of this process: who is live, waking them, what the customer API asks them, and closing them.
 //
-// Every agent pings each 15 s, so one that was silent for two of these is gone whatever TCP says. At shutdown each is told to come back later.
+// Every agent pings each 15 s, so one that is silent for two of these is gone, whatever TCP says. At shutdown
+// each agent is told to come back later.
 
 import type { WebSocket } from "ws";
 import type { Log } from "../../base/log.ts";
@@ -61,7 +62,7 @@ export class Hub implements AsyncDisposable {
     });
   }
 
-  /** Whether there is room for one more channel of the site. */
+  /** Returns whether there is room for one more channel of the site. */
   hasRoom(deploymentSiteId: number): boolean {
     return !this.#ending.signal.aborted && this.#of(deploymentSiteId).size < channelsOfSiteMax;
   }
@@ -83,7 +84,7 @@ export class Hub implements AsyncDisposable {
     this.#deps.metrics.accel_central_channels.inc();
   }
 
-  /** An agent of the site is connected and has said hello; that instance, where one is named. */
+  /** Returns whether an agent of the site, or that instance of it, is connected and has said hello. */
   isLive(deploymentSiteId: number, instance?: string): boolean {
     return [...this.#of(deploymentSiteId)].some(
       ({ instanceId, socket }) =>
@@ -93,7 +94,7 @@ export class Hub implements AsyncDisposable {
     );
   }
 
-  /** Another agent uses the id of this instance as well. */
+  /** Returns whether another agent uses the id of this instance too. */
   isDuplicate(deploymentSiteId: number, instance: string): boolean {
     return this.#duplicates.has(keyOf(deploymentSiteId, instance));
   }
@@ -122,7 +123,10 @@ export class Hub implements AsyncDisposable {
     return this.#progress.get(importId);
   }
 
-  /** Its credentials were revoked: what the journal still holds is sent, then every channel is closed. */
+  /**
+   * Closes every channel of a site whose credentials were revoked, after what the journal still holds is
+   * sent.
+   */
   closeSite(deploymentSiteId: number): void {
     for (const channel of this.#of(deploymentSiteId)) {
       const finished = channel

@@ -1,4 +1,5 @@
-// Whether an agent's position belongs to this journal: same store, not beyond the head, same digest over all entries before it.
+// Judges whether an agent's position belongs to this journal: the same store, not beyond the head, the same
+// digest over all entries before it.
 
 import { chainStart } from "../../core/journal/journal-chain.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
@@ -12,7 +13,7 @@ export type JournalPosition = {
 
 export type JournalFit = {
   readonly headSeq: number;
-  /** Why the agent must take the snapshot; undefined where it can go on from its position. */
+  /** Why the agent must take the snapshot; undefined if it can go on from its position. */
   readonly resync: string | undefined;
 };
 

@@ -1,4 +1,5 @@
-// Reading what central wants: the journal behind a position (long-polled where a channel cannot be had), the snapshot, one bot set.
+// Serves what central wants: the journal behind a position (long-polled if a channel cannot be had), the
+// snapshot, one bot set.
 
 import { chainStart } from "../../core/journal/journal-chain.ts";
 import { parseDomainName } from "../../core/ids.ts";
@@ -22,7 +23,7 @@ export function createJournalRoute(store: AgentStore, bus: WakeBus): AgentRoute 
     if (typeof position === "string") return refusal("invalid", position);
     if (waitS === undefined || waitS > waitMaxS)
       return refusal("invalid", `wait must be 0 to ${waitMaxS} seconds`);
-    // Subscribed before the first look, so that nothing appended in between is slept over.
+    // Subscribed before the first look, so that an entry appended in between is not missed.
     using grown = nextWake(bus, deploymentSiteId, waitS * 1_000, signal);
     const page = await readPage(store, deploymentSiteId, position);
     const waiting = waiters.get(deploymentSiteId) ?? 0;
@@ -97,7 +98,7 @@ export function createSnapshotRoute(store: AgentStore): AgentRoute {
   return async ({ deploymentSiteId }) => agentAnswer(await store.snapshot(deploymentSiteId));
 }
 
-/** `bot-sets/{domain}/{set}` */
+/** Serves `bot-sets/{domain}/{set}`. */
 export function createBotSetRoute(store: AgentStore): AgentRoute {
   return async ({ deploymentSiteId }, [host = "", set = ""]) => {
     const domain = parseDomainName(host);

@@ -1,7 +1,9 @@
-// Reading the request logs of all days: pages of a domain, newest first, merged from the files that reach into the time asked for.
-// Synchronous: it lives in the reading thread. It writes nothing; days that are gone or begun meanwhile are seen at the next read.
+// Reads the request logs of all days: pages of a domain, newest first, merged from the files that reach into
+// the time asked for. Synchronous, in the reading thread. It writes nothing; days that go or begin meanwhile
+// are seen at the next read.
 //
-// Invariant: the order is (us, day, id), which no later record changes, so a walk meets every record once that was there when it began.
+// Invariant: the order is (us, day, id), which no later record changes, so a walk meets every record that was
+// there when it began exactly once.
 
 import { readdirSync } from "node:fs";
 import { isCorruption } from "../../base/sqlite.ts";
@@ -16,7 +18,7 @@ export type ReadRequest = {
   readonly domain: string;
   readonly limit: number;
   readonly after: LogPosition | undefined;
-  /** Seconds since the epoch, of the request; both included. */
+  /** The time of the request in seconds since the epoch, both bounds included. */
   readonly since: number | undefined;
   readonly until: number | undefined;
 };
@@ -27,23 +29,23 @@ export type ReadPage = {
   /** Where to go on; undefined at the end. */
   readonly next: string | undefined;
 };
-/** The file of that day cannot be read. */
+/** Says that the file of that day cannot be read. */
 export type BrokenDay = { readonly kind: "broken"; readonly day: string; readonly message: string };
 
-/** Kept open: opening one is some 0.3 ms. What is being read may be more. */
+/** The most files kept open, because opening one takes some 0.3 ms. There may be more while they are read. */
 const openDaysMax = 64;
-/** The span of a file that is still written, which is not known. */
+/** The span of a file that is still being written, which is not known. */
 const anyTime: DaySpan = { firstUs: 0, lastUs: Number.MAX_SAFE_INTEGER };
 
 type Bounds = { readonly below: LogPosition; readonly sinceUs: number };
 type Head = { readonly day: string; readonly rows: IterableIterator<DayRow>; row: DayRow };
-/** The file may be another one by now: begun anew, or taken away. */
+/** An open file. Under its name there may be another one by now, begun anew, or none. */
 type Opened = { readonly view: LogDayView; readonly inode: number };
 type Candidate = { readonly day: string; readonly span: DaySpan };
 
 export class LogArchive implements Disposable {
   readonly #directory: string;
-  /** The one used last stands last. */
+  /** The open files; the one used last comes last. */
   readonly #open = new Map<string, Opened>();
   /** The spans of files that are no longer written. */
   readonly #spans = new Map<string, DaySpan>();
@@ -66,13 +68,13 @@ export class LogArchive implements Disposable {
     }
   }
 
-  /** The newest of each deployment site. */
+  /** Returns the newest canary of each deployment site. */
   canaries(): readonly CanarySeen[] {
     const newest = this.#days().at(-1);
     return newest === undefined ? [] : (this.#view(newest)?.canaries() ?? []);
   }
 
-  /** These days' files are no longer what they were. */
+  /** Forgets days whose files are no longer what they were. */
   forget(days: readonly string[]): void {
     for (const day of days) this.#close(day);
     if (days.length > 0) this.#spans.clear(); // The day before one that is gone may be written again.
@@ -107,7 +109,7 @@ export class LogArchive implements Disposable {
     }
   }
 
-  /** Days that may hold something between the bounds, the one that reaches furthest first. */
+  /** Returns the days that may hold something between the bounds, the one that reaches furthest first. */
   #candidates({ below, sinceUs }: Bounds, reading: Reading): Candidate[] {
     const days = this.#days();
     const newest = days.at(-1);
@@ -134,7 +136,7 @@ export class LogArchive implements Disposable {
       : { day, rows, row: first.value };
   }
 
-  /** Undefined for a day that is gone. */
+  /** Returns the span of a day, or undefined if the day is gone. */
   #span(day: string): DaySpan | undefined {
     const known = this.#spans.get(day);
     if (known !== undefined) return known;
@@ -149,7 +151,7 @@ export class LogArchive implements Disposable {
       .sort();
   }
 
-  /** Undefined for one that is just being begun or removed. */
+  /** Opens a day's file, or returns undefined if it is just being begun or removed. */
   #view(day: string): LogDayView | undefined {
     const path = dayPath(this.#directory, day);
     const inode = inodeOf(path);

@@ -1,5 +1,5 @@
-// A batch of request records from bytes to checked lines: inflated within a limit, decoded line by line, numbered without hole or overlap.
-// Records and canaries take one number each, a gap those that it covers.
+// Turns a batch of request records from bytes into checked lines: inflated within a limit, decoded line by
+// line, numbered without hole or overlap. A record or a canary takes one number, a gap those that it covers.
 
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { messageOf } from "../../core/faults.ts";
@@ -20,7 +20,7 @@ export type BatchRecord = {
   readonly when: number;
   readonly line: string;
 };
-/** `at`: seconds since the epoch, by the agent's clock. */
+/** `at` is in seconds since the epoch, by the agent's clock. */
 export type BatchCanary = { readonly seq: number; readonly at: number; readonly line: string };
 export type BatchGap = {
   readonly fromSeq: number;
@@ -36,9 +36,12 @@ export type BatchRead =
     }
   | { readonly kind: "invalid" | "too_large"; readonly message: string };
 
-/** A record of largest fields, each character escaped, has some 65,000. What is longer is not looked at: to tell what is wrong with it may take long. */
+/**
+ * The longest line that is read. A record with the largest fields, each character escaped, has some 65,000
+ * characters. A longer line is not looked at, because finding out what is wrong with it may take long.
+ */
 const lineCharsMax = 128 * 2 ** 10;
-/** A field may have any name. */
+/** The most characters of a reason, because a field may have any name. */
 const reasonCharsMax = 300;
 
 const invalid = (message: string): BatchRead => ({
@@ -101,7 +104,10 @@ function inflate(body: Uint8Array, encoding: BatchEncoding): { bytes: Uint8Array
   }
 }
 
-/** Each line ends with a line feed; that of the last may be missing. A text where a line is no UTF-8. */
+/**
+ * Splits lines. Each ends with a line feed, which the last may lack. Returns a text with the reason if a line
+ * is no UTF-8.
+ */
 function splitLines(utf8: TextDecoder, bytes: Uint8Array): readonly string[] | string {
   let text: string;
   try {
@@ -114,7 +120,7 @@ function splitLines(utf8: TextDecoder, bytes: Uint8Array): readonly string[] | s
   return lines;
 }
 
-/** Line feeds are never part of a longer character. */
+/** Finds the first line that is no UTF-8. A line feed is never part of a longer character. */
 function firstTornLine(utf8: TextDecoder, bytes: Uint8Array): number {
   for (let from = 0, no = 1; ; no++) {
     const feed = bytes.indexOf(0x0a, from);
@@ -128,7 +134,7 @@ function firstTornLine(utf8: TextDecoder, bytes: Uint8Array): number {
   }
 }
 
-/** The reason, where the line is neither a record nor a canary nor a gap that begins at `seq`. */
+/** Reads a line. Returns the reason if it is neither a record nor a canary nor a gap that begins at `seq`. */
 function readLine(line: string, seq: number): BatchRecord | BatchCanary | BatchGap | string {
   if (line.length > lineCharsMax) return `a line has at most ${lineCharsMax} characters`;
   let raw: unknown;

@@ -1,4 +1,5 @@
-// How old the newest canary of each deployment site is: what an agent sends once a minute through the whole way of request records.
+// How old the newest canary of each deployment site is. An agent sends one a minute through the whole way of
+// request records.
 
 import type { LogThread } from "./log-client.ts";
 import type { AgentMetrics } from "./metrics.ts";
@@ -11,10 +12,10 @@ export type CanaryAgesDeps = {
   readonly now: () => Date;
 };
 
-/** A scrape does not wait longer for the reading thread. */
+/** The longest time that a scrape waits for the reading thread. */
 const timeoutMs = 2_000;
 
-/** Seconds by id of the deployment site; none for sites that never sent one. */
+/** Returns seconds by the id of the deployment site; none for sites that never sent a canary. */
 export async function canaryAges(thread: LogThread, now: Date): Promise<Map<number, number>> {
   const seen = await thread.canaries(timeoutMs);
   return new Map(

@@ -1,7 +1,9 @@
-// Central's request logs seen from the main thread: one thread that takes batches in, one that reads, so that neither waits for the other.
+// Central's request logs as the main thread sees them: one thread takes batches in and one reads, so that
+// neither waits for the other.
 //
-// An append is answered "busy" while too much waits or the thread is being restarted: the agent keeps the batch and comes again.
-// While the store fails (disk full, I/O), a write is tried every 10 s, so that it is known to be well again even when nobody sends.
+// An append is answered "busy" while too much waits or the thread is being restarted; the agent keeps the
+// batch and comes again. While the store fails (disk full, I/O), a write is tried every 10 s, so that its
+// recovery is noticed even if nobody sends.
 
 import type { Log } from "../../base/log.ts";
 import { every } from "../../base/wait.ts";
@@ -15,12 +17,12 @@ import { LogWorker } from "./log-worker.ts";
 
 export type LogThreadOptions = {
   readonly entry: URL;
-  /** Exists. */
+  /** The directory, which must exist. */
   readonly directory: string;
   readonly log: Log;
-  /** Told of each file that was broken and set aside. */
+  /** Called with the path of each file that was broken and set aside. */
   readonly broken: (path: string) => void;
-  /** Told why batches cannot be stored, and when they can again: undefined. */
+  /** Called with the reason why batches cannot be stored, and with undefined when they can again. */
   readonly failing?: (reason: string | undefined) => void;
   readonly retryIntervalMs?: number;
 };
@@ -31,7 +33,7 @@ const waitingMax = 256;
 /** The most reads that wait, of all customers: a second or two of the reading thread's work. */
 const readsWaitingMax = 256;
 const retryIntervalDefaultMs = 10_000;
-/** Files that one read may find broken, one after the other. */
+/** The most files that one read may find broken, one after the other. */
 const brokenPerReadMax = 8;
 
 export class LogThread implements AsyncDisposable {
@@ -62,7 +64,7 @@ export class LogThread implements AsyncDisposable {
     return this.#waitingBytes;
   }
 
-  /** No batch would be taken now. */
+  /** Whether no batch would be taken now. */
   get isBusy(): boolean {
     return (
       !this.#writer.isRunning ||
@@ -71,12 +73,12 @@ export class LogThread implements AsyncDisposable {
     );
   }
 
-  /** Why the last batch could not be stored; undefined when it was, or none came yet. */
+  /** Why the last batch could not be stored; undefined if it was, or none came yet. */
   get failure(): string | undefined {
     return this.#failure;
   }
 
-  /** Throws when the store failed (disk full, I/O): nothing of the batch is committed then. */
+  /** Appends a batch. Throws if the store failed (disk full, I/O); then nothing of the batch is committed. */
   async append(request: AppendRequest): Promise<AppendOutcome | { readonly kind: "busy" }> {
     if (this.isBusy) return { kind: "busy" };
     const bytes = request.body.byteLength;
@@ -94,7 +96,10 @@ export class LogThread implements AsyncDisposable {
     }
   }
 
-  /** A file found broken is set aside; the page is read from the others. Rejects with LOGS_UNAVAILABLE while too many wait. */
+  /**
+   * Reads a page. A file that is found broken is set aside, and the page is read from the others. Rejects
+   * with LOGS_UNAVAILABLE while too many reads wait.
+   */
   async read(request: ReadRequest): Promise<ShownPage> {
     if (this.#reader.waiting >= readsWaitingMax)
       throw new AccelError("LOGS_UNAVAILABLE", "too many reads of request logs wait");
@@ -114,7 +119,7 @@ export class LogThread implements AsyncDisposable {
     return this.#reader.ask({ op: "canaries" }, timeoutMs);
   }
 
-  /** Days removed; their room is free when it resolves. */
+  /** Returns the days removed; their room is free when this resolves. */
   async retain(retention: Retention, nowMs: number): Promise<readonly string[]> {
     const began = performance.now();
     const days = await this.#writer.ask({ op: "retain", retention, nowMs });
@@ -136,7 +141,7 @@ export class LogThread implements AsyncDisposable {
     return stats;
   }
 
-  /** Ends after what was asked before is done. */
+  /** Ends the threads after what was asked before is done. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ending.abort();
     await this.#retrying;
@@ -160,7 +165,7 @@ export class LogThread implements AsyncDisposable {
     failing?.(reason);
   }
 
-  /** Files of removed days; what fails is tried at the next removal or start. */
+  /** Removes the files of removed days. What fails is tried again at the next removal or start. */
   async #remove(): Promise<void> {
     try {
       await removeMarked(this.#options.directory);

@@ -1,27 +1,28 @@
-// One day's file as the reading thread sees it: read-only, beside the writer (WAL), each search its own moment of the file.
+// One day's file as the reading thread sees it: read-only, beside the writer (WAL). Each search sees its own
+// moment of the file.
 
 import { migrate, openSqlite, type Sqlite } from "../../base/sqlite.ts";
 import type { CanarySeen } from "./log-day.ts";
 import { dayMigrations } from "./log-tables.ts";
 
-/** Records of one domain below a place, newest first. */
+/** Finds records of one domain below a place, newest first. */
 export type DaySearch = {
   readonly siteId: number;
   readonly domain: string;
-  /** (us, id) is below this, and us not below `sinceUs`. */
+  /** Finds records with (us, id) below this, and with us not below `sinceUs`. */
   readonly belowUs: number;
   readonly belowId: number;
   readonly sinceUs: number;
 };
 export type DayRow = { readonly id: number; readonly atUs: number; readonly line: string };
-/** Between which times the file's records happened. */
+/** The times between which the file's records happened. */
 export type DaySpan = { readonly firstUs: number; readonly lastUs: number };
 
 export class LogDayView implements Disposable {
   readonly #db: Sqlite;
   readonly #sql;
 
-  /** Throws what SQLite throws for a file that is broken or gone, and DATABASE_NEWER. */
+  /** Throws DATABASE_NEWER, and what SQLite throws for a file that is broken or gone. */
   constructor(path: string) {
     this.#db = openSqlite(path, { sync: "normal", readonly: true });
     try {
@@ -37,7 +38,7 @@ export class LogDayView implements Disposable {
     return this.#sql.span.get() ?? { firstUs: Number.MAX_SAFE_INTEGER, lastUs: 0 };
   }
 
-  /** One at a time: until it is ended, the file can be asked nothing else. */
+  /** Searches. Only one search at a time: until it is ended, the file can be asked nothing else. */
   search({ siteId, domain, belowUs, belowId, sinceUs }: DaySearch): IterableIterator<DayRow> {
     const series = this.#sql.seriesId.get(siteId, domain);
     if (series === undefined) return [][Symbol.iterator]();
@@ -53,7 +54,10 @@ export class LogDayView implements Disposable {
   }
 }
 
-/** The writer brings every file up to date before it is read; one it is still beginning has nothing to read. */
+/**
+ * Refuses a file that is not up to date. The writer brings every file up to date before it is read; one that
+ * it is still beginning has nothing to read.
+ */
 function refuseToMigrate(): never {
   throw new DayNotReady();
 }

@@ -1,7 +1,9 @@
-// One day of arrival of request records, `<YYYY-MM-DD>.db`, as the log thread writes it. Its tables are told in log-tables.ts.
+// One day of arrival of request records, `<YYYY-MM-DD>.db`, as the log thread writes it. log-tables.ts
+// describes its tables.
 //
-// Invariants: records, gaps and the mark of a batch are one FULL-synchronous transaction. The newest file holds the mark of every lane that
-// is remembered: a new day begins with the marks of the day before, in the transaction that makes its tables, so older files can be unlinked.
+// Invariants: records, gaps and the mark of a batch are one FULL-synchronous transaction. The newest file
+// holds the mark of every lane that is remembered: a new day begins with the marks of the day before, in the
+// transaction that makes its tables, so older files can be unlinked.
 
 import { closeSync, fsyncSync, openSync } from "node:fs";
 import { dirname } from "node:path";
@@ -41,9 +43,12 @@ export type DayBatch = {
   readonly nowMs: number;
 };
 
-/** Ids of (site, domain) held in memory: some 10 MB. */
+/** The most ids of (site, domain) held in memory, some 10 MB. */
 const seriesKnownMax = 50_000;
-/** 32 MiB of 4 KiB pages: at 20 MB/s of records the log is folded into the file once in a second or two, not at every batch. */
+/**
+ * 32 MiB of 4 KiB pages: at 20 MB/s of records, the WAL is folded into the file once in a second or two, not
+ * at every batch.
+ */
 const checkpointPages = 8_192;
 
 export class LogDay implements Disposable {
@@ -66,7 +71,7 @@ export class LogDay implements Disposable {
     syncDirectory(dirname(path));
   }
 
-  /** 0 for a lane that is not known. */
+  /** Returns the mark of a lane, 0 if the lane is not known. */
   mark(siteId: number, { epoch, no }: LaneId): number {
     return this.#sql.mark.get(siteId, epoch, no)?.mark ?? 0;
   }
@@ -84,12 +89,12 @@ export class LogDay implements Disposable {
     try {
       return this.#db.transaction(action).immediate();
     } catch (error) {
-      this.#series.clear(); // Some were made by what is undone.
+      this.#series.clear(); // Some of them were made by what is undone.
       throw error;
     }
   }
 
-  /** Inside of `transact`. */
+  /** Adds a batch. Must be called inside `transact`. */
   add({ siteId, lane, lastSeq, records, canaries, gaps, nowMs }: DayBatch): void {
     const laneId = this.#sql.setMark.get(siteId, lane.epoch, lane.no, lastSeq, nowMs)?.id ?? 0;
     let firstUs = Number.MAX_SAFE_INTEGER;
@@ -111,7 +116,7 @@ export class LogDay implements Disposable {
     if (records.length > 0) this.#sql.widen.run(firstUs, lastUs);
   }
 
-  /** Throws what a batch would be refused for, without one. */
+  /** Throws what a batch would be refused for, without writing one. */
   tryToWrite(nowMs: number): void {
     this.#sql.tryToWrite.run(nowMs);
   }
@@ -170,7 +175,10 @@ function prepare(db: Sqlite) {
   };
 }
 
-/** Tables and what is carried over are one transaction: a file that has tables has the marks. */
+/**
+ * Makes the tables and carries over the facts in one transaction, so that a file that has tables has the
+ * marks.
+ */
 function begin(db: Sqlite, { marks, canaries }: Carried): void {
   db.transaction(() => {
     for (const migration of dayMigrations) migration(db);

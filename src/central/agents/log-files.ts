@@ -1,5 +1,5 @@
-// Names of the request-log files: `<YYYY-MM-DD>.db` with `-wal` and `-shm` beside it, `….broken` when set aside, `….removed` on its way out; `restored` where
-// they came from a backup.
+// Names of the request-log files: `<YYYY-MM-DD>.db` with `-wal` and `-shm` beside it, `….broken` if set
+// aside, `….removed` on its way out, and `restored` if they came from a backup.
 
 import {
   closeSync,
@@ -13,7 +13,7 @@ import {
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Says that central may lack what it has acknowledged. */
+/** The file that says that central may lack what it has acknowledged. */
 export const restoredMark = "restored";
 
 const suffixes = ["", "-wal", "-shm"] as const;
@@ -34,12 +34,12 @@ export function dayBytes(directory: string, day: string): number {
   );
 }
 
-/** Tells one file of a name from another; 0 where there is none. */
+/** Tells one file of a name from another; 0 if there is none. */
 export function inodeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.ino ?? 0;
 }
 
-/** The new path. */
+/** Sets a broken day aside. Returns the new path. */
 export function setAside(directory: string, day: string): string {
   const path = dayPath(directory, day);
   let aside = `${path}.broken`;
@@ -49,7 +49,7 @@ export function setAside(directory: string, day: string): string {
   return aside;
 }
 
-/** Files set aside whose day ended before; they are on their way out. */
+/** Marks files that were set aside, and whose day ended before, for removal. */
 export function markAsideRemoved(directory: string, beforeMs: number): void {
   for (const name of readdirSync(directory)) {
     const [, day] = /^(\d{4}-\d\d-\d\d)\.db\.broken[-\w]*$/.exec(name) ?? [];
@@ -58,7 +58,10 @@ export function markAsideRemoved(directory: string, beforeMs: number): void {
   }
 }
 
-/** It is no day any more; its room is given back by `removeMarked`. Durable when it returns. */
+/**
+ * Marks a day for removal: it no longer counts as a day, and `removeMarked` gives its room back. Durable when
+ * this returns.
+ */
 export function markRemoved(directory: string, day: string): void {
   const path = dayPath(directory, day);
   for (const suffix of suffixes)
@@ -71,10 +74,13 @@ export function markRemoved(directory: string, day: string): void {
   }
 }
 
-/** Freeing gigabytes at once holds up whoever syncs to the same file system meanwhile. */
+/**
+ * The bytes that are freed at once. Freeing gigabytes at once would delay whoever syncs to the same file
+ * system meanwhile.
+ */
 const cutBytes = 128 * 2 ** 20;
 
-/** Nobody has them open. What a killed process left is removed, too. */
+/** Removes the marked files, which nobody has open. This also removes what a killed process left. */
 export async function removeMarked(directory: string): Promise<void> {
   const names = readdirSync(directory).filter((name) => name.endsWith(".removed"));
   for (const name of names) {

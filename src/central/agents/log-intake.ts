@@ -1,6 +1,8 @@
-// `POST /agent-api/v1/request-logs`: a batch of request records of one lane, taken in exactly once and in order.
+// `POST /agent-api/v1/request-logs`: a batch of request records of one lane, taken in exactly once and in
+// order.
 //
-// What cannot be stored now is answered 503, what one site sends too much of 429, both with Retry-After: the agent keeps it, central's memory does not.
+// What cannot be stored now is answered with 503, and what one site sends too much of with 429, both with
+// Retry-After: the agent keeps it, so that central's memory does not.
 
 import type { IncomingMessage } from "node:http";
 import { readBody } from "../../base/http-listener.ts";
@@ -21,7 +23,7 @@ import type { AgentMetrics } from "./metrics.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 
 type BatchHead = {
-  /** Who delivers; undefined: an agent of the release before, which does not say. */
+  /** The instance that delivers; undefined for an agent of the previous release, which does not say. */
   readonly instanceId: string | undefined;
   readonly lane: LaneId;
   readonly firstSeq: number;
@@ -29,14 +31,14 @@ type BatchHead = {
   readonly encoding: BatchEncoding;
 };
 
-/** The most bytes of a body: one that does not shrink grows by a few bytes. */
+/** The most bytes of a body: a batch that does not shrink grows by a few bytes. */
 const bodyBytesMax = batchBytesMax + 4_096;
-/** 4 MiB at 0.6 Mbit/s; a sender that is slower holds room that others need. */
+/** 4 MiB at 0.6 Mbit/s; a slower sender holds room that others need. */
 const bodyTimeoutMs = 60_000;
 const retryAfterS = 2;
-/** The `Retry-After` while the disk is full or broken: it is not well again in two seconds. */
+/** The `Retry-After` while the disk is full or broken, which does not pass in two seconds. */
 const retryAfterFailureS = 10;
-/** How often one instance's delivery is noted in the store; it is asked for in steps of 3 minutes. */
+/** The least time between two notes of one instance's delivery; it is asked for in steps of 3 minutes. */
 const confirmIntervalMs = 10_000;
 const confirmedMax = 100_000;
 
@@ -103,7 +105,7 @@ async function append(
     });
     return outcome.kind === "busy" ? "busy" : outcome;
   } catch {
-    return "failed"; // Logged and told by the thread's client, once for all batches that fail.
+    return "failed"; // The thread's client logs and reports it, once for all batches that fail.
   }
 }
 
@@ -144,7 +146,9 @@ function refused({ metrics }: IntakeDeps, why: "busy" | "crowded" | "failed"): A
   }
 }
 
-/** Notes that an instance delivered. What is committed is answered so whether or not that can be noted. */
+/**
+ * Notes that an instance delivered. A committed batch is answered as such whether or not that can be noted.
+ */
 function createConfirm({ store, log, monotonicMs }: IntakeDeps): AgentStore["confirmLogs"] {
   const confirmed = new Map<string, number>();
   return async (siteId, instanceId) => {

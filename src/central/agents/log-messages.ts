@@ -1,4 +1,5 @@
-// What central's main thread says to its two threads of request logs, the one that writes and the one that reads. Each request has a number; the answer repeats it.
+// What central's main thread says to its two threads of request logs, the one that writes and the one that
+// reads. Each request has a number, which the answer repeats.
 
 import type { BrokenDay, ReadRequest } from "./log-archive.ts";
 import type { CanarySeen } from "./log-day.ts";
@@ -27,13 +28,13 @@ export type LogRequest =
   | { readonly op: "read"; readonly request: ReadRequest }
   | { readonly op: "forget"; readonly days: readonly string[] }
   | { readonly op: "canaries" }
-  /** Both. */
+  /** Both threads take this one. */
   | { readonly op: "close" };
 
 /** The result of each operation. */
 export type LogResults = {
   readonly append: AppendOutcome;
-  /** Days removed; their room is still taken. */
+  /** The days removed; their room is still taken. */
   readonly retain: readonly string[];
   readonly setAside: null;
   readonly tryToWrite: null;
@@ -49,5 +50,5 @@ export type NumberedRequest = LogRequest & { readonly no: number };
 export type LogAnswer =
   | { readonly no: number; readonly ok: true; readonly result: LogResult }
   | { readonly no: number; readonly ok: false; readonly message: string }
-  /** A file was set aside. */
+  /** Says that a file was set aside. */
   | { readonly no: 0; readonly broken: string; readonly message: string };

@@ -1,9 +1,10 @@
-// A place in the walk through request logs, newest first: when the request happened (µs since the epoch), the day of arrival and the number
-// in that day's file. As text for whoever walks: `<us>.<YYYY-MM-DD>.<id>`. What stands at the place was given; the walk goes on below it.
+// A place in the walk through request logs, newest first: when the request happened (µs since the epoch), the
+// day of arrival, and the number in that day's file. Its text is `<us>.<YYYY-MM-DD>.<id>`. The record at the
+// place was given; the walk goes on below it.
 
 export type LogPosition = { readonly us: number; readonly day: string; readonly id: number };
 
-/** Above every record. */
+/** The place above every record. */
 export const walkStart: LogPosition = {
   us: Number.MAX_SAFE_INTEGER,
   day: "9999-12-31",

@@ -1,4 +1,4 @@
-// Reading request logs back: a page of the walk through what is retained, newest first.
+// Reads request logs back: a page of the walk through what is retained, newest first.
 
 import { AccelError } from "../../core/faults.ts";
 import type { LogThread } from "./log-client.ts";
@@ -11,7 +11,7 @@ export type LogQuery = {
   readonly limit: number;
   /** `next` of the page before. */
   readonly after?: string | undefined;
-  /** Seconds since the epoch of the request, both included. */
+  /** The time of the request in seconds since the epoch, both bounds included. */
   readonly since?: number | undefined;
   readonly until?: number | undefined;
 };
@@ -22,7 +22,10 @@ export type LogPage = {
   readonly next?: string;
 };
 
-/** The order is that of the walk, so every record that was retained when it began comes once, however many arrive meanwhile. Throws NOT_FOUND for an `after` that is no cursor. */
+/**
+ * Reads a page in the order of the walk, so every record that was retained when it began comes once, however
+ * many arrive meanwhile. Throws NOT_FOUND for an `after` that is no cursor.
+ */
 export async function readLogs(thread: LogThread, query: LogQuery): Promise<LogPage> {
   const { deploymentSiteId: siteId, domain, limit, since, until } = query;
   const after = query.after === undefined ? undefined : positionOf(query.after);

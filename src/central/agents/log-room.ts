@@ -1,11 +1,12 @@
-// How much of agents' batches may be in memory at once, counted from before a body is read until it is answered; and how many of one deployment site.
+// Bounds how much of agents' batches is in memory at once, counted from before a body is read until it is
+// answered, and how many batches of one deployment site.
 
 export type RoomRefusal = { readonly kind: "full" | "crowded" };
 export type RoomTaken = Disposable & { readonly kind: "taken" };
 
-/** The most bytes of all batches together: 16 of the largest, or hundreds of the usual. */
+/** The most bytes of all batches together: 16 of the largest, or hundreds of usual ones. */
 const bytesMax = 64 * 2 ** 20;
-/** Two live instances with four lanes each on their way. */
+/** The most batches of one site: two live instances with four lanes each under way. */
 const ofOneSiteMax = 8;
 
 export class LogRoom {
@@ -16,7 +17,7 @@ export class LogRoom {
     return this.#bytes;
   }
 
-  /** `full`: too much of all. `crowded`: too many of this site. */
+  /** Takes room. `full` means too many bytes of all sites, `crowded` too many batches of this one. */
   take(siteId: number, bytes: number): RoomTaken | RoomRefusal {
     const ofSite = this.#sites.get(siteId) ?? 0;
     if (ofSite >= ofOneSiteMax) return { kind: "crowded" };

@@ -1,7 +1,8 @@
-// The request logs of all deployment sites as they are written: a directory with one file per day of arrival (log-day.ts), newest last.
-// Synchronous: it lives in the log thread. Reading is log-archive.ts.
+// The request logs of all deployment sites as they are written: a directory with one file per day of arrival
+// (log-day.ts), newest last. Synchronous, in the log thread. log-archive.ts reads them.
 //
-// Days never go back: when the clock does, records still go to the newest file. A broken file is set aside as `<name>.broken` and told.
+// Days never go back: if the clock does, records still go to the newest file. A broken file is set aside as
+// `<name>.broken` and reported.
 
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -37,14 +38,14 @@ export type AppendOutcome =
       readonly records: number;
       readonly lost: number;
     }
-  /** All of it was committed before. */
+  /** All of the batch was committed before. */
   | { readonly kind: "repeated"; readonly through: number }
   | { readonly kind: "conflict"; readonly mark: number }
   | { readonly kind: "invalid" | "too_large"; readonly message: string };
 
 export type Retention = { readonly ageMs: number; readonly bytesMax: number };
 
-/** Marks of lanes that were silent for longer are forgotten; what still comes of them is refused. */
+/** How long marks of silent lanes are kept; after that, what still comes of them is refused. */
 const marksKeptMs = 90 * 86_400_000;
 const dayMs = 86_400_000;
 
@@ -59,8 +60,9 @@ export class LogStore implements Disposable {
   #written: Written | undefined;
 
   /**
-   * The directory exists. `broken` is told of files set aside. Brings files of earlier releases up to date; one that cannot be opened now (disk
-   * full) is left for later: what cannot be stored is refused batch by batch. Throws DATABASE_NEWER.
+   * The directory must exist. `broken` is called for files set aside. Brings files of earlier releases up to
+   * date. A file that cannot be opened now (disk full) is left for later: what cannot be stored is refused
+   * batch by batch. Throws DATABASE_NEWER.
    */
   constructor(directory: string, broken: (path: string, error: unknown) => void) {
     this.#directory = directory;
@@ -79,15 +81,15 @@ export class LogStore implements Disposable {
   }
 
   /**
-   * Committed is durable: all batches are one transaction, each checked by itself. When it throws nothing of any is committed.
-   * A file found broken is set aside, and the batches go into a new one.
+   * Appends batches, each checked by itself, in one transaction; "committed" means durable. If it throws,
+   * nothing of any batch is committed. A file found broken is set aside, and the batches go into a new one.
    */
   append(requests: readonly AppendRequest[]): readonly AppendOutcome[] {
     try {
       return this.#append(requests);
     } catch (error) {
       const day = this.#written?.day ?? this.#days.at(-1);
-      this.#close(); // Whatever failed, the next batch finds a file newly opened.
+      this.#close(); // Whatever failed, the next batch finds a newly opened file.
       if (!isCorruption(error) || day === undefined) throw error;
       this.setAside(day, error);
       return this.#append(requests);
@@ -110,7 +112,10 @@ export class LogStore implements Disposable {
     }
   }
 
-  /** Takes away whole days: those too old, then the oldest while all together are too large. The newest stays. Files set aside go by age. Their room is given back by `removeMarked`. */
+  /**
+   * Removes whole days: those too old, then the oldest while all together are too large. The newest stays.
+   * Files set aside go by age. `removeMarked` gives their room back.
+   */
   retain({ ageMs, bytesMax }: Retention, nowMs: number): readonly string[] {
     const removed: string[] = [];
     let { bytes } = this.stats();
@@ -126,7 +131,7 @@ export class LogStore implements Disposable {
     return removed;
   }
 
-  /** A day that is not there any more is left alone. */
+  /** Sets a day aside. A day that is no longer there is left alone. */
   setAside(day: string, error: unknown): void {
     if (!this.#days.includes(day)) return;
     if (this.#written?.day === day) this.#close();
@@ -169,7 +174,7 @@ export class LogStore implements Disposable {
     }
   }
 
-  /** Returns the marks of the newest day before that can be read. */
+  /** Returns the marks of the newest earlier day that can be read. */
   #marksBefore(day: string, nowMs: number): Carried {
     for (const before of this.#days.filter((other) => other < day).toReversed()) {
       const carried = this.#carriedBy(before, nowMs - marksKeptMs);
@@ -178,7 +183,7 @@ export class LogStore implements Disposable {
     return { marks: [], canaries: [] };
   }
 
-  /** Undefined when the file is broken; then it is set aside. */
+  /** Returns what a day carries over, or undefined if its file is broken; then it is set aside. */
   #carriedBy(day: string, updatedMs: number): Carried | undefined {
     try {
       using file = new LogDay(dayPath(this.#directory, day), () => this.#marksBefore(day, 0));

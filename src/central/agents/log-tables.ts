@@ -1,4 +1,4 @@
-// The tables of one day's file of request records, and how they became what they are.
+// The tables of one day's file of request records, and their migrations.
 //
 //   lane(id, site_id, epoch, no, mark, updated_ms)        mark: the last number committed of this lane
 //   series(id, site_id, domain)                           what is read together; domain "": authorities of no domain, and canaries

@@ -1,4 +1,5 @@
-// The inside of the two threads of request logs: requests from the main thread, in order. Batches that wait beside each other are committed together.
+// The inside of the two threads of request logs: they handle requests from the main thread in order. Batches
+// that wait beside each other are committed together.
 
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
 import { messageOf } from "../../core/faults.ts";
@@ -20,7 +21,7 @@ type Append = NumberedRequest & { readonly op: "append" };
 const groupBytesMax = 2 ** 20;
 const groupMax = 64;
 
-/** Ends when the main thread asks for it. */
+/** Serves requests, and ends when the main thread asks for it. */
 export function serveLogs({ directory, role }: LogThreadInit, port: MessagePort): void {
   if (role === "write") serveStore(directory, port);
   else serveArchive(directory, port);
@@ -49,7 +50,7 @@ function serveStore(directory: string, port: MessagePort): void {
 function fillGroup(port: MessagePort, group: Append[]): NumberedRequest | undefined {
   let bytes = group[0]?.request.body.byteLength ?? 0;
   while (bytes < groupBytesMax && group.length < groupMax) {
-    // Sent by log-worker.ts, as all that comes here.
+    // log-worker.ts sent it, as everything that comes here.
     const waiting: { message: NumberedRequest } | undefined = receiveMessageOnPort(port);
     if (waiting?.message.op !== "append") return waiting?.message;
     group.push(waiting.message);
@@ -58,7 +59,10 @@ function fillGroup(port: MessagePort, group: Append[]): NumberedRequest | undefi
   return undefined;
 }
 
-/** A group that fails is tried one by one: a batch that cannot be stored must not hold up those of others. */
+/**
+ * Appends a group. A group that fails is tried one by one: a batch that cannot be stored must not hold up
+ * those of others.
+ */
 function appendGroup(
   store: LogStore,
   group: readonly Append[],

@@ -1,4 +1,5 @@
-// One of the two threads of request logs, seen from the main thread: asked by promises, started again a second after it died.
+// One of the two threads of request logs, as the main thread sees it: asked by promises, restarted a second
+// after it died.
 
 import { ThreadClient, threadPeer, type CallOutcome } from "../../base/thread-client.ts";
 import type { Log } from "../../base/log.ts";
@@ -15,7 +16,7 @@ import type {
 export type LogWorkerOptions = LogThreadInit & {
   readonly entry: URL;
   readonly log: Log;
-  /** Told of each file that was broken and set aside. */
+  /** Called with the path of each file that was broken and set aside. */
   readonly broken: (path: string) => void;
 };
 
@@ -51,12 +52,15 @@ export class LogWorker implements AsyncDisposable {
     return this.#thread.isRunning;
   }
 
-  /** Requests not yet answered. */
+  /** The number of requests not yet answered. */
   get waiting(): number {
     return this.#thread.waiting;
   }
 
-  /** Rejects with LOGS_UNAVAILABLE when it cannot be done, the thread ends before it is, or there is no answer within `deadlineMs`. */
+  /**
+   * Asks the thread. Rejects with LOGS_UNAVAILABLE if it cannot be done, the thread ends before it is done,
+   * or there is no answer within `deadlineMs`.
+   */
   async ask<Op extends LogRequest["op"]>(
     request: Extract<LogRequest, { readonly op: Op }>,
     deadlineMs?: number,
@@ -78,7 +82,7 @@ export class LogWorker implements AsyncDisposable {
     );
   }
 
-  /** Ends after what was asked before is done. */
+  /** Ends the thread after what was asked before is done. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#thread.close({ op: "close", no: 0 }, closeTimeoutMs);
   }

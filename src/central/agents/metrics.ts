@@ -1,4 +1,4 @@
-// What central tells of its agents' side, in one table.
+// The metrics of central's agents' side, in one table.
 
 import { createMetrics, type Metrics, type Registry } from "../../base/metrics.ts";
 

@@ -2,8 +2,9 @@
 
 export type RateLimit = {
   /**
-   * Takes as many as the request weighs, or tells how many milliseconds until it may. What weighs more than a bucket holds needs a full one, and leaves it in
-   * debt: the next wait is as long as if it had come in parts.
+   * Takes as many tokens as the request weighs, or returns how many milliseconds to wait until it may. A
+   * request that weighs more than a bucket holds needs a full one, and leaves it in debt: the next wait is as
+   * long as if the request had come in parts.
    */
   take(key: string, weight?: number): number;
   /** Gives back what was taken by a request that the limit is not meant for. */

@@ -1,4 +1,4 @@
-// Receipts and reports over plain requests, where a channel cannot be had.
+// Takes receipts and reports over plain requests, if a channel cannot be had.
 
 import { parseJson } from "../../core/journal/json-text.ts";
 import { readBody } from "../../base/http-listener.ts";
@@ -8,7 +8,7 @@ import { describeErrors } from "../../wire/validate.ts";
 import { agentAnswer, refusal, type AgentRoute } from "./answers.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 
-const bodyBytesMax = 4 * 2 ** 20; // 1,000 receipts of 4 KiB.
+const bodyBytesMax = 4 * 2 ** 20; // Room for 1,000 receipts of 4 KiB.
 
 export function createReceiptsRoute(
   store: AgentStore,

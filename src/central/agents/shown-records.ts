@@ -1,10 +1,11 @@
-// Stored request records as `/incominglogs/` shows them, as text: made in the reading thread, so that central's main thread neither parses nor encodes them.
+// Writes stored request records as `/incominglogs/` shows them. The reading thread makes the text, so that
+// central's main thread neither parses nor encodes records.
 
 import { AccelError } from "../../core/faults.ts";
 import type { LogLine } from "../../wire/customer/incoming-logs.ts";
 import { decodeRequestRecord, type RequestRecord } from "../../wire/request-log.ts";
 
-/** A JSON array of `LogLine`, in the order of the lines. */
+/** Returns a JSON array of `LogLine`, in the order of the lines. */
 export function showRecords(lines: readonly string[], siteId: number): string {
   return `[${lines.map((line) => JSON.stringify(shown(parseRecord(line), siteId))).join(",")}]`;
 }
@@ -22,7 +23,7 @@ function shown(record: RequestRecord, siteId: number): LogLine {
   };
 }
 
-/** It was checked when it was taken in. */
+/** Parses a record, which was checked when it was taken in. */
 function parseRecord(line: string): RequestRecord {
   const decoded = decodeRequestRecord(JSON.parse(line));
   if (!decoded.ok) throw new AccelError("DATABASE_BROKEN", "a stored request record is not valid");

@@ -1,7 +1,10 @@
-// `POST /agent-api/v1/token`: name16 and secret16 become a bearer token (RFC 6749 §4.4). Tokens are random and kept as SHA-256 only.
+// `POST /agent-api/v1/token` turns name16 and secret16 into a bearer token (RFC 6749 §4.4). Tokens are random
+// and kept only as SHA-256.
 //
-// Limits: failures per address and per name, tokens per name. Thousands of agents may stand behind one address; who has the right secret is none that guesses.
-// Others' failures do not shut out an address that proved the name's secret before, else anyone who knows a public name16 could keep its agent from renewing.
+// Limits: failures per address and per name, tokens per name. Thousands of agents may stand behind one
+// address, and whoever has the right secret is not guessing. Others' failures do not shut out an address that
+// proved the name's secret before; otherwise anyone who knows a public name16 could keep its agent from
+// renewing.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -18,10 +21,11 @@ const tokenBytes = 32;
 const formBytesMax = 4_096;
 const keysMax = 20_000; // Some 4 MB of buckets.
 /**
- * The limit of failures by address. Of a fleet that starts at once so many wait for their answers at a time.
+ * The limit of failures by address. The burst is how many agents of a fleet that starts at once may wait for
+ * their answers at a time.
  */
 const perAddress = { burst: 300, perSecond: 5, keysMax };
-/** An agent asks every 40 minutes, and at each start. */
+/** The limit of tokens by name: an agent asks every 40 minutes, and at each start. */
 const tokensPerName = { burst: 60, perSecond: 1, keysMax };
 const failuresPerName = { burst: 20, perSecond: 1 / 6, keysMax };
 
@@ -79,7 +83,10 @@ function tooMany(waitMs: number, of: string): AgentAnswer {
   });
 }
 
-/** A name or a secret of another form cannot be right; the secret is compared all the same. */
+/**
+ * Parses Basic credentials. A name of another form cannot be right; a secret of another form is compared all
+ * the same.
+ */
 function parseBasic(header: string | undefined): { name: Name16; secret: string } | undefined {
   const encoded = /^basic ([\w+/=-]{1,512})$/i.exec(header ?? "")?.[1];
   if (encoded === undefined) return undefined;
@@ -106,7 +113,7 @@ function remember(proven: Set<string>, pair: string): void {
   if (oldest !== undefined) proven.delete(oldest);
 }
 
-/** A caller that sends no Date cannot be judged. */
+/** Judges the caller's clock. A caller that sends no Date cannot be judged. */
 function clockFault(header: string | undefined, now: Date): AgentAnswer | undefined {
   if (header === undefined) return undefined;
   const skewMs = Date.parse(header) - now.getTime();

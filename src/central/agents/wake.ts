@@ -1,13 +1,16 @@
 // The wake-up of channels within one process.
 
-/** Tells that a site's journal grew. Between processes something like LISTEN/NOTIFY takes the place of the one below. */
+/**
+ * Tells that a site's journal grew. Between processes, something like LISTEN/NOTIFY would replace the local
+ * bus below.
+ */
 export type WakeBus = {
   publish(deploymentSiteIds: Iterable<number>): void;
   /** The listener must not throw. */
   subscribe(listener: (deploymentSiteIds: readonly number[]) => void): Disposable;
 };
 
-/** Listeners are called in the same turn; the publisher calls after its commit. */
+/** Makes a bus that calls listeners in the same turn; the publisher calls after its commit. */
 export function createLocalWakeBus(): WakeBus {
   const listeners = new Set<(deploymentSiteIds: readonly number[]) => void>();
   return {

@@ -8,7 +8,7 @@ import { ensureDirectory, syncDirectory } from "../../base/durable-file.ts";
 
 const pieceBytes = 2 ** 20;
 
-/** Throws what the disk throws, and what `stop` was aborted with. */
+/** Digests a file. Throws what the disk throws, and the reason that `stop` was aborted with. */
 export async function digestFile(
   path: string,
   stop: AbortSignal,
@@ -48,13 +48,16 @@ export async function linkOrCopy(from: string, to: string): Promise<"linked" | "
   return "copied";
 }
 
-/** Another disk, a file system without links, a file of another owner, or one with too many names. */
+/**
+ * Returns whether a link is impossible: another disk, a file system without links, a file of another owner,
+ * or one with too many names.
+ */
 function isForeign(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   return ["EXDEV", "EPERM", "ENOTSUP", "EOPNOTSUPP", "EMLINK", "ENOSYS"].includes(code);
 }
 
-/** Directories that are filled: made once, and synced at the end, when all their files are there. */
+/** Directories that are being filled: made once, and synced at the end, when all their files are there. */
 export class Directories {
   readonly #made = new Set<string>();
 
@@ -70,7 +73,10 @@ export class Directories {
   }
 }
 
-/** Paths of all files below, relative to `root`, sorted; none where there is no such directory. Names that begin with a dot, and `tmp`, are work in progress. */
+/**
+ * Returns the paths of all files below, relative to `root`, sorted; none if there is no such directory. Names
+ * that begin with a dot, and `tmp`, are work in progress and left out.
+ */
 export async function filesBelow(root: string, below = ""): Promise<readonly string[]> {
   const entries = await readdir(join(root, below), { withFileTypes: true }).catch(
     (error: unknown) => {

@@ -1,4 +1,5 @@
-// What a backup says of itself: `manifest.json`, written last, so that a directory without it is no backup.
+// What a backup says about itself: `manifest.json`, written last, so that a directory without it is no
+// backup.
 //
 //   <backup>/manifest.json        this
 //   <backup>/central.db           the store at one moment
@@ -6,7 +7,7 @@
 //   <backup>/packages/…           uploaded packages
 //   <backup>/logs/<day>.db        request logs, from just before that moment
 //   <backup>/central.key          only where it was asked for
-// While it is made the directory is called `<backup>.unfinished-<random>`.
+// While a backup is being made, the directory is called `<backup>.unfinished-<random>`.
 
 import { join } from "node:path";
 import { readFile } from "node:fs/promises";
@@ -32,7 +33,7 @@ export type BackupManifest = {
   readonly blobs: {
     readonly count: number;
     readonly bytes: number;
-    /** Digests of those that the disk had lost already. */
+    /** Digests of the blobs that the disk had lost already. */
     readonly lost: readonly string[];
   };
 };
@@ -42,7 +43,7 @@ export const manifestName = "manifest.json";
 export const storeName = "central.db";
 export const keyName = "central.key";
 
-/** Throws BACKUP_DAMAGED for what is no finished backup. */
+/** Reads a manifest. Throws BACKUP_DAMAGED if there is no finished backup. */
 export async function readBackupManifest(directory: string): Promise<BackupManifest> {
   const path = join(directory, manifestName);
   const text = await readFile(path, "utf8").catch((error: unknown) => {
@@ -74,14 +75,14 @@ function parseManifest(raw: unknown): BackupManifest | undefined {
     typeof with_key === "boolean" &&
     isListOf(lost, (one) => typeof one === "string" && /^[0-9a-f]{64}$/.test(one)) &&
     isListOf(files, isBackupFile);
-  return sound ? (raw as BackupManifest) : undefined; // Every member was just looked at.
+  return sound ? (raw as BackupManifest) : undefined; // Every member was just checked.
 }
 
 function isBackupFile(raw: unknown): boolean {
   const { path, bytes, sha256 } = fields(raw);
   return (
     typeof path === "string" &&
-    // Below the backup and nowhere else.
+    // The path must lie below the backup.
     /^[\w+!~-][\w.+!~-]*(?:\/[\w+!~-][\w.+!~-]*)*$/.test(path) &&
     Number.isSafeInteger(bytes) &&
     typeof sha256 === "string" &&

@@ -1,4 +1,4 @@
-// Making a state directory of a backup.
+// Makes a state directory from a backup.
 //
 //   <state_dir>/restore.unfinished   there from before the first file until all of it is durable: central does not start beside it, and the next restore
 //                                    clears away what the one before had brought
@@ -16,20 +16,20 @@ import { verifyBackup, type VerifiedBackup } from "./verify-backup.ts";
 import type { StoredFacts } from "./write-backup.ts";
 
 const markerName = "restore.unfinished";
-/** The lock of the state directory; it is no part of what is restored. */
+/** The lock of the state directory, which is not part of what is restored. */
 const lockName = "lock";
 
 export type RestoreOptions = {
   readonly from: string;
-  /** Locked by the caller; holds nothing but perhaps the key file. */
+  /** The state directory, locked by the caller; it holds nothing but perhaps the key file. */
   readonly stateDir: string;
   readonly keyFile: string;
-  /** Name of the file beside the request logs from which their store knows of the restore. */
+  /** The name of the file beside the request logs that tells their store of the restore. */
   readonly logsMark: string;
   readonly stored: StoredFacts;
-  /** Gives the store another epoch; opens it as central does, which brings it to this release. */
+  /** Gives the store another epoch. It opens the store as central does, which brings it to this release. */
   readonly begin: (store: string, backup: { readonly when: string }) => Promise<{ epoch: string }>;
-  /** Throws where the key is not that of the store. */
+  /** Throws if the key is not that of the store. */
   readonly tryKey: (store: string, keyFile: string) => Promise<void>;
   readonly now: () => Date;
   readonly stop: AbortSignal;
@@ -47,13 +47,16 @@ export type RestoreFacts = {
   readonly key: "restored" | "was here" | "missing" | "another";
 };
 
-/** Throws where a restore was begun in the directory and not finished: it holds a part of a store. */
+/** Throws if a restore was begun in the directory and not finished: it holds only a part of a store. */
 export function refuseUnfinished(stateDir: string): void {
   if (existsSync(join(stateDir, markerName)))
     throw new AccelError("RESTORE_UNFINISHED", `a restore into ${stateDir} was cut off`);
 }
 
-/** Throws BACKUP_DAMAGED, before anything is written; RESTORE_FAILED, and the directory is empty again. */
+/**
+ * Restores a backup. Throws BACKUP_DAMAGED before anything is written, or RESTORE_FAILED after emptying the
+ * directory again.
+ */
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreFacts> {
   const { from, stateDir, stored, stop } = options;
   await clearAway(options);
@@ -67,7 +70,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreFac
     await syncDirectory(stateDir);
     return facts;
   } catch (error) {
-    await clearAway(options).catch(() => undefined); // The marker stays then, and says so.
+    await clearAway(options).catch(() => undefined); // The marker then stays, and says so.
     if (error instanceof AccelError) throw error;
     const text = `${from} was not restored: ${messageOf(error)}`;
     throw new AccelError("RESTORE_FAILED", text, { cause: error });

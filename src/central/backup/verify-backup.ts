@@ -1,4 +1,5 @@
-// Looking through a whole backup before anything is made of it: every file and blob is there and is what was backed up. All that is wrong is told at once.
+// Checks a whole backup before anything is made of it: every file and blob is there and is what was backed
+// up. All that is wrong is reported at once.
 
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,12 +12,12 @@ const findingsToldMax = 20;
 
 export type VerifiedBackup = {
   readonly manifest: BackupManifest;
-  /** Relative paths of what is to be brought back. */
+  /** Relative paths of the files to bring back. */
   readonly paths: readonly string[];
   readonly bytes: number;
 };
 
-/** Throws BACKUP_DAMAGED naming each file at fault, and why. */
+/** Verifies a backup. Throws BACKUP_DAMAGED naming each file at fault, and why. */
 export async function verifyBackup(
   directory: string,
   stored: StoredFacts,
@@ -27,7 +28,7 @@ export async function verifyBackup(
   for (const file of manifest.files) await verifying.file(file.path, file);
   const { count, lost } = manifest.blobs;
   if (verifying.findings.length === 0) {
-    // Only now is it known that its rows can be believed.
+    // Only now is it known that the store's rows can be believed.
     const known = new Set(lost);
     let found = 0;
     for await (const rows of stored.blobs(join(directory, storeName)))

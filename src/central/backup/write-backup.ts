@@ -1,7 +1,8 @@
-// Taking a backup of a state directory that is in use, by whoever holds off the removal of files meanwhile.
+// Takes a backup of a state directory that is in use, while the caller holds off the removal of files.
 //
-// Order: request logs, store, blobs, packages, key, manifest, rename. Logs come first, so that they tell of no deployment site that the store does not know;
-// blobs and packages come behind the store, which has a row of each only when the file is whole. What is missing of anything is told, never passed over.
+// The order is: request logs, store, blobs, packages, key, manifest, rename. Logs come first, so that they
+// name no deployment site that the store does not know. Blobs and packages come after the store, which has a
+// row of each only when the file is whole. Whatever is missing is reported, never passed over.
 
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -33,7 +34,7 @@ export type StoredFacts = {
 
 export type BackupOptions = {
   readonly stateDir: string;
-  /** Does not exist. */
+  /** The directory to write, which must not exist. */
   readonly target: string;
   readonly keyFile: string;
   readonly withKey: boolean;
@@ -49,17 +50,20 @@ export type BackupFacts = {
   readonly epoch: string;
   readonly store_bytes: number;
   readonly blobs: { readonly count: number; readonly bytes: number; readonly copied: number };
-  /** Digests of those that the disk has lost. */
+  /** Digests of the blobs that the disk has lost. */
   readonly lost_blobs: readonly string[];
   readonly packages: number;
-  /** Files of those that the disk has lost. */
+  /** Files of the packages that the disk has lost. */
   readonly lost_packages: readonly string[];
   readonly log_days: number;
   readonly log_bytes: number;
   readonly key: "in the backup" | "not in the backup" | "missing";
 };
 
-/** Throws BACKUP_FAILED, and STORE_DAMAGED for a store that is not sound; nothing is left behind then, unless the process is killed. */
+/**
+ * Writes a backup. Throws BACKUP_FAILED, and STORE_DAMAGED for a store that is not sound; then nothing is
+ * left behind, unless the process is killed.
+ */
 export async function writeBackup(options: BackupOptions): Promise<BackupFacts> {
   const { target } = options;
   if (existsSync(target))
@@ -149,7 +153,8 @@ class Writing {
       } catch (error) {
         if (existsSync(from)) throw error;
       }
-      // A day whose time is over is renamed first and then cut: what was copied of it is good only while it has its name.
+      // A day whose time is over is renamed first and then cut, so its copy is good only if it still has its
+      // name.
       if (!existsSync(from)) {
         await rm(to, { force: true });
         continue;

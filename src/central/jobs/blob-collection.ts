@@ -1,4 +1,4 @@
-// Every night, files that no version names any more.
+// Every night, removes files that no version names any more.
 
 import { schedule } from "node-cron";
 import type { Log } from "../../base/log.ts";
@@ -11,9 +11,9 @@ export type BlobCollectionJob = {
 
 const nightly = "43 3 * * *";
 
-/** Disposing ends the run under way. */
+/** Starts the job. Disposing ends the run under way. */
 export function startBlobCollection({ collect, now, log }: BlobCollectionJob): AsyncDisposable & {
-  /** Now, after the one under way. Never rejects. */
+  /** Runs now, after the run under way. Never rejects. */
   readonly run: () => Promise<void>;
 } {
   const ending = new AbortController();

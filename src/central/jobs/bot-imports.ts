@@ -1,4 +1,5 @@
-// The operator's import of bot lists, over the control socket; and the sweeping of elements that belong to no bot any more.
+// The operator's import of bot lists, over the control socket, and the sweeping of elements whose bot is
+// gone.
 
 import type { ControlUpload } from "../../base/control-socket.ts";
 import type { Log } from "../../base/log.ts";
@@ -9,7 +10,7 @@ import type { BotImport } from "../store/bots/bot-import.ts";
 
 export type BotImportsDeps = {
   readonly imports: {
-    /** Throws NOT_FOUND, CONFLICT or LIST_INVALID. */
+    /** Imports a list. Throws NOT_FOUND, CONFLICT or LIST_INVALID. */
     run(
       what: BotImport,
       body: AsyncIterable<Uint8Array>,
@@ -28,7 +29,7 @@ export type BotImportsService = AsyncDisposable & {
   readonly uploads: Readonly<Record<"bots-import", ControlUpload>>;
 };
 
-/** Disposing waits for the sweep under way. */
+/** Starts the service. Disposing waits for the sweep under way. */
 export function startBotImports({
   imports,
   log,
@@ -59,7 +60,7 @@ export function startBotImports({
   };
 }
 
-/** Throws USAGE. */
+/** Parses the parameters. Throws USAGE. */
 function parseImport(parameters: unknown): BotImport {
   // Each member is checked below.
   const given = (parameters ?? {}) as Readonly<Record<string, unknown>>;

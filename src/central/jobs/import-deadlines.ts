@@ -4,14 +4,14 @@ import type { Log } from "../../base/log.ts";
 import { every } from "../../base/wait.ts";
 
 export type ImportDeadlinesDeps = {
-  /** How many imports were given up. */
+  /** Returns how many imports were given up. */
   readonly failOverdue: (now: Date) => Promise<number>;
   readonly now: () => Date;
   readonly log: Log;
   readonly intervalMs?: number;
 };
 
-/** Disposing waits for the run under way. */
+/** Starts the job. Disposing waits for the run under way. */
 export function startImportDeadlines(deps: ImportDeadlinesDeps): AsyncDisposable {
   const { failOverdue, now, log, intervalMs = 30_000 } = deps;
   const ending = new AbortController();

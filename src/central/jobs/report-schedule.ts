@@ -1,5 +1,5 @@
-// When reports are due, in the time zone of the settings. What is due is looked up in the store, so a run that was missed while central was down is made up
-// for at the start, once, and none is sent twice.
+// Decides when reports are due, in the time zone of the settings. What is due is looked up in the store, so a
+// run that was missed while central was down is made up for once, at the start, and none is sent twice.
 
 import { schedule } from "node-cron";
 import type { Log } from "../../base/log.ts";
@@ -8,12 +8,12 @@ export type ReportScheduleDeps = {
   /** `HH:MM`. */
   readonly at: string;
   readonly timeZone: string;
-  /** Sends what is due and not sent; goes on where it was cut off. */
+  /** Sends what is due and not sent, and goes on where it was cut off. */
   readonly run: (stop: AbortSignal) => Promise<void>;
   readonly log: Log;
 };
 
-/** Runs at the start too. Disposing lets the customer under way be finished. */
+/** Starts the schedule, which also runs at the start. Disposing lets the customer under way be finished. */
 export function startReportSchedule({
   at,
   timeZone,
@@ -40,7 +40,7 @@ export function startReportSchedule({
   const options = { timezone: timeZone, suppressMissedWarning: true };
   const tasks = [
     schedule(`${minute} ${hour} * * *`, begin, { ...options, name: "reports" }),
-    // What failed, what a host slept through.
+    // Makes up for what failed, and for what a host slept through.
     schedule("*/15 * * * *", begin, { ...options, name: "reports that are late" }),
   ];
   begin();

@@ -1,25 +1,29 @@
-// What central forgets, by the calendar: answers kept for repeated POSTs, expired tokens of agents, old counts of unreviewed bots, the audit trail, request logs beyond their age and size.
+// What central forgets, by the calendar: answers kept for repeated POSTs, expired tokens of agents, old
+// counts of unreviewed bots, the audit trail, and request logs beyond their age and size.
 
 import { schedule } from "node-cron";
 import type { Log } from "../../base/log.ts";
 
 export type RetentionDeps = {
-  /** Rows removed. */
+  /** Each of these returns the number of rows removed. */
   readonly dropIdempotencyKeys: (now: Date) => Promise<number>;
   readonly dropAgentTokens: (now: Date) => Promise<number>;
   readonly dropUnreviewed: (now: Date) => Promise<number>;
-  /** Lines removed. */
+  /** Returns the number of lines removed. */
   readonly dropAudit: (now: Date) => Promise<number>;
-  /** Days removed. */
+  /** Returns the days removed. */
   readonly dropLogs: (now: Date) => Promise<readonly string[]>;
   readonly now: () => Date;
   readonly log: Log;
 };
 
-/** Hourly, off the full hour, when everybody's jobs run. */
+/** Hourly, but not on the full hour, when everybody's jobs run. */
 const hourly = "17 * * * *";
 
-/** Runs once at the start too: a program that never runs through an hour forgets all the same. Disposing waits for the run under way. */
+/**
+ * Starts the job, which also runs once at the start, so that a program that never runs for an hour forgets
+ * too. Disposing waits for the run under way.
+ */
 export function startRetention(deps: RetentionDeps): AsyncDisposable {
   let running = Promise.resolve();
   const run = (): void => {
@@ -35,7 +39,7 @@ export function startRetention(deps: RetentionDeps): AsyncDisposable {
   };
 }
 
-/** Each by itself: one that fails does not keep the others from running. */
+/** Runs each step by itself: one that fails does not keep the others from running. */
 async function forget({ now, log, ...drop }: RetentionDeps): Promise<void> {
   const at = now();
   const steps: readonly (readonly [string, () => Promise<unknown>])[] = [

@@ -1,4 +1,4 @@
-// The inside of a judging thread: a question, its verdict.
+// The inside of a judging thread: it answers each question with a verdict.
 
 import type { MessagePort, Transferable } from "node:worker_threads";
 import { judgeManifest, pathWith } from "../../wire/manifest-judgement.ts";
@@ -29,7 +29,7 @@ function judge(question: Question): Verdicts[Question["op"]] {
   }
 }
 
-/** The lists of a million contents change their thread instead of being copied. */
+/** Names the lists to move: those of a million contents change their thread instead of being copied. */
 function moved(verdict: Verdicts[Question["op"]]): Transferable[] {
   if (typeof verdict !== "object" || !("facts" in verdict)) return [];
   const { digests, sizes } = verdict.facts;

@@ -1,7 +1,9 @@
-// One judging thread seen from the main thread: started when it is asked, one question at a time, ended when it has been idle for a while.
+// One judging thread as the main thread sees it: started when it is asked, one question at a time, ended when
+// it has been idle for a while.
 //
-// A question has a deadline from the moment it is its turn. A thread that dies (out of memory, a defect) is started again once, for the question it died of
-// may have been innocent; the second time the question is answered as one that cannot be judged.
+// A question has a deadline from the moment it is its turn. A thread that dies (out of memory, a defect) is
+// started again once, because the question it died of may have been innocent. The second time, the question
+// is answered as one that cannot be judged.
 
 import { Ending } from "../../base/ending.ts";
 import type { Log } from "../../base/log.ts";
@@ -12,20 +14,20 @@ import type { Question, Verdicts } from "./judge-messages.ts";
 
 export type JudgeWorkerOptions = {
   readonly entry: URL;
-  /** The thing that it judges, for the log. */
+  /** What the thread judges, for the log. */
   readonly what: string;
   /** The limit of the old part of its heap. */
   readonly heapMiB: number;
   readonly deadlineMs: number;
   readonly idleMs: number;
-  /** Questions that may wait behind the one that is judged. */
+  /** The most questions that may wait behind the one that is being judged. */
   readonly waitingMax: number;
   readonly log: Log;
-  /** Ends what is judged, at once. */
+  /** Ends what is being judged, at once. */
   readonly stop: AbortSignal;
 };
 
-/** `isLasting`: asked again it would come to the same. */
+/** `isLasting` means that asking again would lead to the same. */
 export type Unjudged = {
   readonly kind: "unjudged";
   readonly reason: string;
@@ -64,7 +66,8 @@ export class JudgeWorker implements AsyncDisposable {
   }
 
   /**
-   * `ask` makes the question, anew for a second try: bytes that were handed over are gone. Throws what it throws.
+   * Judges a question. `ask` makes the question, and makes it anew for a second try, because bytes that were
+   * handed over are gone. Throws what `ask` throws.
    */
   async judge<Op extends Question["op"]>(
     ask: () => Promise<Extract<Question, { readonly op: Op }>>,
@@ -115,7 +118,7 @@ export class JudgeWorker implements AsyncDisposable {
     // The thread answers each question with its own verdict.
     if (asked !== "stopping" && asked.kind === "answered")
       return { kind: "judged", verdict: asked.answer as V };
-    // A JavaScript thread is ended wherever it is.
+    // A JavaScript thread can be ended wherever it is.
     await this.#thread.end("was not waited for");
     if (asked === "stopping") return { kind: "stopping" };
     if (asked.kind === "late")
@@ -125,7 +128,7 @@ export class JudgeWorker implements AsyncDisposable {
   }
 }
 
-/** Handed over, not copied. */
+/** Returns the buffer of the bytes, which is handed over, not copied. */
 function bufferOf({ buffer, byteLength }: Uint8Array): ArrayBuffer {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) return buffer;
   throw new TypeError("the bytes of a question have a buffer of their own");

@@ -1,5 +1,5 @@
-// Central's judgement of manifests and devlove documents: what is short at once, what may be long in a thread of its own kind, so that no document waits for
-// a manifest of a million files.
+// Central's judgement of manifests and devlove documents. Short ones are judged at once; long ones are judged
+// in a thread for their kind, so that no document waits for a manifest of a million files.
 
 import { AccelError } from "../../core/faults.ts";
 import type { Log } from "../../base/log.ts";
@@ -13,27 +13,33 @@ export type JudgeOptions = {
   readonly entry: URL;
   readonly log: Log;
   readonly stop: AbortSignal;
-  /** Replaced by tests. */
+  /** A deadline that tests set. */
   readonly deadlineMs?: number;
 };
 
-/** A manifest of 256 MiB as text, as objects, and what is made of them. */
+/** Room for a manifest of 256 MiB as text, as objects, and what is made of them. */
 const manifestHeapMiB = 2_048;
-/** A million files take nine seconds; a host may be much busier than that, and this goes last. */
+/** A million files take nine seconds; a host may be much busier than that, and this work has low priority. */
 const manifestDeadlineMs = 300_000;
 const devloveHeapMiB = 512;
-/** The worst that is known takes three seconds. */
+/** The worst known document takes three seconds. */
 const devloveDeadlineMs = 120_000;
-/** A thread's memory goes with it. */
+/** The time after which an idle thread ends, and its memory with it. */
 const idleMs = 60_000;
 const waitingMax = 64;
-/** Some 1,500 files, judged in 15 ms. */
+/** The largest manifest judged at once: some 1,500 files, in 15 ms. */
 const shortManifestBytes = 2 ** 18;
-/** Characters of a document, and 32 for each name that a mistyped one may have been meant for: some 5 ms. */
+/**
+ * The largest document judged at once, some 5 ms: its characters, and 32 for each name that a mistyped one
+ * may have been meant for.
+ */
 const shortMost = 16_384;
 const charsPerName = 32;
 
-/** Throws AccelErrors that may be tried again: central stops, or too much waits. What can never be judged is refused with the reason. */
+/**
+ * Judges manifests and devlove documents. Throws AccelErrors that may be retried: central is stopping, or too
+ * much waits. What can never be judged is refused with the reason.
+ */
 export class Judge implements AsyncDisposable {
   readonly #manifests: JudgeWorker;
   readonly #devloves: JudgeWorker;
@@ -54,7 +60,7 @@ export class Judge implements AsyncDisposable {
     });
   }
 
-  /** `read`: its bytes, in a buffer that can be handed over; asked again for a second try. */
+  /** `read` returns the bytes in a buffer that can be handed over; it is called again for a second try. */
   async manifest(read: () => Promise<Uint8Array>): Promise<ManifestVerdict> {
     let first: Uint8Array | undefined = await read();
     if (first.length <= shortManifestBytes) return judgeManifest(first);
@@ -66,7 +72,7 @@ export class Judge implements AsyncDisposable {
     return asked.kind === "judged" ? asked.verdict : { ok: false, reason: lasting(asked) };
   }
 
-  /** The first path of a manifest with this content in this size. */
+  /** Returns the first path of a manifest with this content and size. */
   async path(
     read: () => Promise<Uint8Array>,
     sha256: Sha256,

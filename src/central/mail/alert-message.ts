@@ -46,7 +46,7 @@ function oneOrCount(names: readonly string[], noun: string): string {
 type Line = {
   readonly domain: string;
   readonly since: string;
-  /** Undefined where nobody asked: its active checks told. */
+  /** Undefined if there were no requests: an active check reported the trouble. */
   readonly counts: string | undefined;
   /** The edge servers of an alert that is over; empty if it was not by edge server. */
   readonly edges: string;
@@ -82,7 +82,7 @@ function tableOf(message: AlertMessage): Block {
       columns: [{ label: "Domain" }, { label: "Alert since" }, ...(isByEdge ? [edges] : [])],
       rows: lines.map((one) => [one.domain, one.since, ...(isByEdge ? [one.edges] : [])]),
     };
-  // Of the last bad report: half a minute.
+  // The counts are those of the last bad report, which covers half a minute.
   const bad = { label: kind === "slow" ? "Slow" : "Failed", isNumber: true };
   return {
     kind: "table",
@@ -91,7 +91,7 @@ function tableOf(message: AlertMessage): Block {
   };
 }
 
-/** One line for each domain, `uid` in front, as the customer named the channel. */
+/** Writes one line for each domain, with `uid` in front, as the customer named the channel. */
 export function alertChat(message: AlertMessage, uid: string): string {
   const how = message.kind === "slow" ? "slow" : "failed";
   const lines = linesOf(message).map(({ domain, since, counts, edges }) => {

@@ -1,6 +1,7 @@
-// Which alerts begin and which end: a pure plan over backends in trouble and alerts that fire.
+// Decides which alerts begin and which end: a pure plan over backends in trouble and alerts that fire.
 //
-// An alert is of a domain (slow), or of a domain as an edge server reaches it (unreachable). One that fires stays until no trouble is left of it.
+// An alert is about a domain (slow), or about a domain as an edge server reaches it (unreachable). An alert
+// that fires stays until none of its trouble is left.
 
 import type { BackendTrouble } from "../../core/serving/backend-trouble.ts";
 
@@ -9,7 +10,7 @@ export type PlannedAlert = {
   readonly type: string;
   readonly domainId: number;
   readonly domain: string;
-  /** Empty: of the domain wherever it is served. */
+  /** Empty if the alert is about the domain wherever it is served. */
   readonly edge: string;
 };
 
@@ -47,7 +48,7 @@ export function planAlerts<F extends PlannedAlert>(
   return { fire, resolve: firing.filter((alert) => !byAlert.has(keyOf(alert))) };
 }
 
-/** Bad from end to end of the time, as far as was seen, and bad now. */
+/** Returns whether the backend was bad from end to end of the time, as far as was seen, and is bad now. */
 function lasts({ since, lastBad, isGoodNow }: BackendTrouble, afterMs: number): boolean {
   return !isGoodNow && Date.parse(lastBad) - Date.parse(since) >= afterMs;
 }

@@ -1,4 +1,4 @@
-// Which report is due: the last day in the reports' time zone whose hour has come. Pure.
+// Decides which report is due: that of the last day in the reports' time zone whose hour has come. Pure.
 
 export type ReportTimes = {
   readonly timeZone: string;
@@ -10,7 +10,7 @@ export type ReportTimes = {
 
 const dayMs = 86_400_000;
 
-/** `YYYY-MM-DD` of the last daily and of the last weekly report that should be out. */
+/** Returns the `YYYY-MM-DD` of the last daily and of the last weekly report that should be out. */
 export function duePeriods(
   now: Date,
   { timeZone, at, weekday }: ReportTimes,

@@ -1,12 +1,12 @@
-// What became of a message that was given to a mail server or a chat hook.
+// The outcome of giving a message to a mail server or a chat hook.
 
 import type { Outgoing, OutgoingChat, OutgoingMail } from "../../core/outgoing.ts";
 
 export type Delivery =
   | { readonly kind: "sent" }
-  /** This message will not be taken, ever. */
+  /** This message will never be accepted. */
   | { readonly kind: "refused"; readonly reason: string }
-  /** This message was not taken now. `waitMs`: what the peer asks for. */
+  /** This message was not accepted now. `waitMs` is what the peer asks for. */
   | { readonly kind: "later"; readonly reason: string; readonly waitMs?: number }
   /**
    * Nothing can be sent at present; with `hungUp` perhaps only nothing like this message, for the server is

@@ -1,7 +1,8 @@
-// A mail as blocks, and its two renderings: plain text and HTML. Both say the same; what comes from outside is escaped in one place.
+// A mail as blocks, and its two renderings: plain text and HTML. Both say the same, and text from outside is
+// escaped in one place.
 //
-// HTML for mail programs: tables for what is a table, styles inline where programs drop the sheet, colours that bear being inverted, no image, no script,
-// nothing fetched.
+// The HTML is made for mail programs: tables only for what is a table, inline styles where programs drop the
+// sheet, colours that bear being inverted, no image, no script, nothing fetched.
 
 import { escapeHtml } from "../../core/html-text.ts";
 
@@ -26,7 +27,7 @@ export type Figure = { readonly label: string; readonly value: string; readonly 
 export type Column = {
   readonly label: string;
   readonly isNumber?: boolean;
-  /** Left out on small screens. */
+  /** Whether the column is left out on small screens. */
   readonly isExtra?: boolean;
 };
 
@@ -36,7 +37,7 @@ export type MailDocument = {
   readonly preview: string;
   readonly title: string;
   readonly blocks: readonly Block[];
-  /** Why the reader gets this. */
+  /** Why the reader gets this mail. */
   readonly footer: readonly string[];
   readonly unsubscribeUrl: string | null;
 };
@@ -56,7 +57,10 @@ export function renderMail(document: MailDocument): {
   };
 }
 
-/** Names of customers come into subjects and texts: no line of theirs begins a line of ours, and nothing turns the direction of reading. */
+/**
+ * Makes one line of a text. Names of customers come into subjects and texts: none of their lines may begin a
+ * line of ours, and nothing may turn the direction of reading.
+ */
 export function oneLine(text: string): string {
   return text
     .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")
@@ -142,10 +146,13 @@ function textTable(
   return [...lines, ...(more === undefined ? [] : [oneLine(more)])].join("\n");
 }
 
-/** The style of texts and of quoted attributes alike. */
+/** A style that fits both texts and quoted attributes. */
 const font = "font-family:-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;";
 
-/** The inline colours are for light; programs that know dark mode take these, the others invert by themselves. */
+/**
+ * The inline colours are for light mode. Programs that know dark mode use these rules, the others invert by
+ * themselves.
+ */
 const sheet = `
   :root { color-scheme: light dark; supported-color-schemes: light dark; }
   body { margin: 0; padding: 0; }

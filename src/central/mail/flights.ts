@@ -1,5 +1,5 @@
-// What a lane of the sender has on its way at one time: so many messages in all, so many of one customer. To one hook there is one at a time, which the
-// outbox sees to.
+// What a lane of the sender has under way at one time: a limited number of messages in all, and of one
+// customer. The outbox sees to it that each hook has only one at a time.
 
 import type { Busy, TakenMessage } from "../../core/outgoing.ts";
 
@@ -26,12 +26,12 @@ export class Sendings {
     return { customers, messages };
   }
 
-  /** Aborts when the next one has landed, or somebody wakes: for who waits for room. */
+  /** Aborts when the next message has landed, or somebody wakes; for those who wait for room. */
   get change(): AbortSignal {
     return this.#change.signal;
   }
 
-  /** `fly` never rejects. */
+  /** Starts a sending. `fly` must not reject. */
   start(taken: TakenMessage, fly: () => Promise<void>): void {
     const landed = fly().finally(() => {
       this.#flights.delete(taken.id);

@@ -1,6 +1,8 @@
-// Posting a line to a chat hook. Hook URLs are customers' texts: where one leads is judged at each sending, on the address that is connected to.
+// Posts a line to a chat hook. Hook URLs are customers' texts: where one leads is judged at each sending, by
+// the address that is connected to.
 //
-// A name may resolve to something else a second later, so the judged addresses are handed to the connection. Redirects are not followed.
+// A name may resolve to something else a second later, so the connection gets the addresses that were judged.
+// Redirects are not followed.
 
 import { lookup, type LookupAddress } from "node:dns";
 import { request as httpRequest, type ClientRequest, type IncomingMessage } from "node:http";
@@ -20,7 +22,7 @@ export type HookSettings = {
   /** Whether hooks may lead into private networks. */
   readonly mayBePrivate: boolean;
   readonly timeoutMs: number;
-  /** Instead of the system's. */
+  /** Replaces the system's resolver. */
   readonly resolve?: HookResolve;
 };
 
@@ -72,7 +74,7 @@ function judgedLookup(resolve: HookResolve, mayBePrivate: boolean): LookupFuncti
         ? undefined
         : found.find(({ address }) => !isPublicAddress(address));
       if (error !== null || first === undefined) callback(error ?? new Error("no address"), "", 0);
-      // One of them is enough: whoever mixes them means harm, or has a broken zone.
+      // One private address is enough to refuse: whoever mixes them means harm, or has a broken zone.
       else if (inner !== undefined)
         callback(new HookRefused(`${hostname} leads to a private address`), "", 0);
       else if (options.all === true) callback(null, found);
@@ -81,7 +83,7 @@ function judgedLookup(resolve: HookResolve, mayBePrivate: boolean): LookupFuncti
   };
 }
 
-/** The status says it all; the rest is let go within bounds. */
+/** Reads the outcome from the status; the rest of the answer is dropped within bounds. */
 function answered(response: IncomingMessage): Delivery {
   const status = response.statusCode ?? 0;
   let bytes = 0;
@@ -103,7 +105,8 @@ function answered(response: IncomingMessage): Delivery {
 }
 
 function failed(error: Error, isLate: boolean): Delivery {
-  // It may lead elsewhere tomorrow; until then it is asked ever less often.
+  // A name that leads to a private address may lead elsewhere tomorrow; until then it is asked ever less
+  // often.
   const reason = isLate ? "the hook does not answer in time" : messageOf(error);
   return { kind: "later", reason: reason.slice(0, 500) };
 }

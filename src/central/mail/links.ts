@@ -4,7 +4,7 @@ export const pagesPrefix = "/mail";
 export const recoverPath = `${pagesPrefix}/recover`;
 export const unsubscribePath = `${pagesPrefix}/unsubscribe`;
 
-/** The token stands in the query: access logs of ours leave that out. */
+/** The token stands in the query, which our access logs leave out. */
 export function recoverUrl(baseUrl: string, token: string): string {
   return `${baseUrl}${recoverPath}?token=${encodeURIComponent(token)}`;
 }

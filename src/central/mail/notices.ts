@@ -11,7 +11,7 @@ const botsListedMax = 15;
 
 type Table = Extract<Block, { kind: "table" }>;
 
-/** `noun`: what a row is of. */
+/** `noun` names what a row is about. */
 function listed({
   columns,
   rows,
@@ -28,7 +28,7 @@ export type ExpiringCertificate = {
   readonly deployment: string;
   /** ISO 8601. */
   readonly notAfter: string;
-  /** Whole days that are left; below 0: it has expired. */
+  /** Whole days that are left; negative if it has expired. */
   readonly daysLeft: number;
 };
 
@@ -139,7 +139,7 @@ export function pushMail(
   };
 }
 
-/** `canAccess`: of all these domains, by their policies. */
+/** `canAccess` says whether the policies of all these domains let unreviewed bots in. */
 export function botReport(
   customer: string,
   days: { readonly from: string; readonly until: string },

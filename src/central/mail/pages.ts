@@ -1,6 +1,7 @@
-// The pages that links in mails lead to: a new token, and unsubscribing. Looking changes nothing (scanners of mail follow links); the form's POST does.
+// The pages that links in mails lead to: a new token, and unsubscribing. Looking at one changes nothing,
+// because mail scanners follow links; only the form's POST does.
 //
-// Each page holds all it needs, runs no script, says where it came from to nobody, and is kept by nobody.
+// Each page holds all it needs, runs no script, sends no referrer, and is not cached.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { readBody } from "../../base/http-listener.ts";
@@ -10,7 +11,7 @@ import { oneLine } from "./document.ts";
 import { recoverPath, unsubscribePath } from "./links.ts";
 import type { LinkAction, LinkedSubscription } from "../store/notices/subscriptions.ts";
 
-/** All resolve with undefined for a link that is used, over or made up. */
+/** All of these resolve with undefined for a link that is used up, expired or made up. */
 export type LinkPorts = {
   recoverable(token: string): Promise<{ readonly username: string } | undefined>;
   recover(
@@ -75,7 +76,7 @@ async function pageFor(options: PagesOptions, request: IncomingMessage): Promise
   }
 }
 
-/** Whatever type a one-click client sends: what is no form has no fields. */
+/** Reads the form, whatever type a one-click client sends: a body that is no form has no fields. */
 async function readForm(request: IncomingMessage): Promise<URLSearchParams | undefined> {
   const read = await readBody(request, bodyBytesMax, bodyTimeoutMs);
   if (!read.ok) return undefined;
@@ -86,7 +87,10 @@ async function readForm(request: IncomingMessage): Promise<URLSearchParams | und
   return new URLSearchParams(text);
 }
 
-/** A click in a mail program, which shows no page, ends it for good. */
+/**
+ * Returns what the form asks for. A click in a mail program, which shows no page, ends the subscription for
+ * good.
+ */
 function actionOf(form: URLSearchParams): LinkAction | undefined {
   const action = form.get("action");
   if (action === "suspend" || action === "end" || action === "resume") return action;

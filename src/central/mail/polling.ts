@@ -1,4 +1,4 @@
-// Work that lies in the store until somebody does it: asked for again and again, all of it done each time there is some.
+// Does work that lies in the store: asks again and again, and does all of it each time there is some.
 
 import type { Log } from "../../base/log.ts";
 import { sleep } from "../../base/wait.ts";
@@ -6,13 +6,13 @@ import { sleep } from "../../base/wait.ts";
 export type PollingOptions = {
   /** The name in the log. */
   readonly name: string;
-  /** One piece; false: there is none. */
+  /** Does one piece of work; returns false if there is none. */
   readonly step: (stop: AbortSignal) => Promise<boolean>;
   readonly periodMs: number;
   readonly log: Log;
 };
 
-/** Disposing lets the piece under way end. */
+/** Starts polling. Disposing lets the piece under way end. */
 export function startPolling({ name, step, periodMs, log }: PollingOptions): AsyncDisposable {
   const ending = new AbortController();
   const { signal: stop } = ending;

@@ -1,8 +1,9 @@
-// The sender: takes what is due from the outbox and writes down what came of it. Mails go one after the other, chat messages side by side: a hook that does not
-// answer holds up nobody else's.
+// The sender takes what is due from the outbox and stores the outcome. Mails go one after the other, chat
+// messages side by side: a hook that does not answer holds up nobody else's.
 //
-// Killed between a peer's acceptance and our commit, it sends that message once more, under the same id: one mail at most, and one message to a hook. Nothing
-// else is sent twice: while the commit fails, the message is still on its way.
+// If it is killed between a peer's acceptance and our commit, it sends that message once more, under the same
+// id: at most one mail, and one message to each hook under way. Nothing else is sent twice: while the commit
+// fails, the message still counts as under way.
 
 import type { Log } from "../../base/log.ts";
 import { retry, sleep } from "../../base/wait.ts";
@@ -15,7 +16,7 @@ import type { Outbox } from "../store/notices/outbox-sending.ts";
 
 export type SenderOptions = {
   readonly outbox: Outbox;
-  /** Undefined: no mail server is set; mails wait. */
+  /** Undefined if no mail server is set; mails then wait. */
   readonly mail: DeliverMail | undefined;
   readonly chat: DeliverChat;
   readonly telemetry: SenderTelemetry;
@@ -26,9 +27,9 @@ export type SenderOptions = {
 };
 
 export type SenderTimings = {
-  /** Between two looks into an outbox where nothing is due. */
+  /** The pause between two looks into an outbox in which nothing is due. */
   readonly idleMs: number;
-  /** Longer than any attempt may take. */
+  /** The time for which a taken message is leased: longer than any attempt may take. */
   readonly leaseMs: number;
   readonly attemptMsMax: number;
   /** The backoff while the mail server cannot be had. */
@@ -52,14 +53,17 @@ const usual: SenderTimings = {
 
 const flightLimits: Readonly<Record<OutgoingChannel, FlightLimits>> = {
   mail: { all: 1, perCustomer: 1 },
-  // Whose hooks do not answer has two connections busy with that, not all.
+  // A customer whose hooks do not answer keeps two connections busy, not all.
   chat: { all: 32, perCustomer: 2 },
 };
 
-/** The mail server hung up at a message so often while it was there: the ones behind it go first. */
+/**
+ * How often the mail server may hang up at one message while it is there; then the messages behind it go
+ * first.
+ */
 const hungUpMax = 3;
 
-/** Disposing lets the attempt under way end, for a while. */
+/** Starts the sender. Disposing lets the attempt under way end, for a while. */
 export function startSender(options: SenderOptions): AsyncDisposable {
   const timings = { ...usual, ...options.timings };
   const stop = new AbortController();
@@ -97,7 +101,10 @@ type Lane = Omit<SenderOptions, "timings"> & {
   readonly cut: AbortController;
 };
 
-/** Attempts in a row after which nothing could be sent, and those of them at which the server hung up at one message. */
+/**
+ * The attempts in a row after which nothing could be sent, and those of them at which the server hung up at
+ * one message.
+ */
 type Downs = { count: number; hungUp: { id: number; count: number } };
 
 /** Runs a lane. Never rejects. */
@@ -107,7 +114,7 @@ async function runLane(lane: Lane): Promise<void> {
   const downs: Downs = { count: 0, hungUp: { id: 0, count: 0 } };
   stop.signal.addEventListener("abort", () => flights.wake(), { once: true });
   while (!stop.signal.aborted) {
-    // Before looking: what lands meanwhile is not missed.
+    // Taken before looking, so that a landing meanwhile is not missed.
     const { change } = flights;
     const taken = flights.isFull ? undefined : await takeNext(lane, flights);
     if (taken === undefined) await sleep(timings.idleMs, change);
@@ -128,7 +135,7 @@ async function takeNext(
   }
 }
 
-/** One attempt, and the rest that the lane has when nothing can be sent. Never rejects. */
+/** Makes one attempt, and pauses the lane if nothing can be sent. Never rejects. */
 async function fly(lane: Lane, taken: TakenMessage, downs: Downs): Promise<void> {
   const { channel, timings, telemetry, random, stop, cut } = lane;
   const signal = AbortSignal.any([cut.signal, AbortSignal.timeout(timings.attemptMsMax)]);
@@ -139,7 +146,10 @@ async function fly(lane: Lane, taken: TakenMessage, downs: Downs): Promise<void>
   if (downs.count > 0) await sleep(backoffMs(downs.count - 1, random(), timings.down), stop.signal);
 }
 
-/** The delivery; or, where the server is there and hangs up at this message again and again, that this one was not taken now. */
+/**
+ * Returns the delivery. If the server is there and hangs up at this message again and again, the message
+ * counts as not accepted now.
+ */
 function overtaken(delivery: Delivery, { id }: TakenMessage, downs: Downs): Delivery {
   if (delivery.kind !== "down" || delivery.hungUp !== true) return delivery;
   const count = downs.hungUp.id === id ? downs.hungUp.count + 1 : 1;
@@ -165,7 +175,7 @@ async function settle(lane: Lane, taken: TakenMessage, delivery: Delivery): Prom
       },
     });
   } catch {
-    return; // Stopped: told above.
+    return; // Stopped; it was logged above.
   }
   if (delivery.kind === "sent") log.info(facts, "message sent");
   else log.warn({ ...facts, reason: delivery.reason }, `message ${wordOf[delivery.kind]}`);

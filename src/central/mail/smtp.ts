@@ -1,4 +1,4 @@
-// Handing a mail to the mail server: one connection a message, one recipient, the message id of the outbox.
+// Hands a mail to the mail server: one connection a message, one recipient, the message id of the outbox.
 
 import { createTransport } from "nodemailer";
 import { messageOf } from "../../core/faults.ts";
@@ -7,18 +7,21 @@ import type { DeliverMail, Delivery } from "./delivery.ts";
 export type SmtpSettings = {
   readonly host: string;
   readonly port: number;
-  /** TLS from the first byte (`smtps:`), required by STARTTLS, used where it is offered, or none. */
+  /** TLS from the first byte (`smtps:`), required by STARTTLS, used if it is offered, or none. */
   readonly tls: "implicit" | "required" | "offered" | "none";
   readonly user: string | undefined;
   readonly password: string | undefined;
-  /** `Name <address>` or an address. */
+  /** `Name <address>`, or an address. */
   readonly from: string;
   readonly timeoutMs: number;
   /** The host in message ids, under which customers know central. */
   readonly idHost: string;
 };
 
-/** Codes of RFC 5321 §4.2 that are about this recipient or this message; those of other commands are about us. */
+/**
+ * The commands whose failures (RFC 5321 §4.2) are about this recipient or this message; those of other
+ * commands are about us.
+ */
 const messageCommands = /^(?:RCPT TO|DATA|BDAT)/i;
 
 export function createSmtpDelivery(settings: SmtpSettings): DeliverMail {
@@ -34,7 +37,7 @@ export function createSmtpDelivery(settings: SmtpSettings): DeliverMail {
     greetingTimeout: timeoutMs,
     socketTimeout: timeoutMs,
     dnsTimeout: timeoutMs,
-    // A message is what we wrote and nothing else: no file, no URL is read for it.
+    // A message contains what we wrote and nothing else: no file and no URL is read for it.
     disableFileAccess: true,
     disableUrlAccess: true,
   });
@@ -69,7 +72,10 @@ export function createSmtpDelivery(settings: SmtpSettings): DeliverMail {
   };
 }
 
-/** Whether the server lets us in just now, asked with no message in hand. A message that takes longer than an attempt may has had its greeting. */
+/**
+ * Returns whether the server accepts us just now, asked with no message in hand. If the attempt timed out,
+ * the server counts as there: an attempt may take longer than its greeting, so it had greeted us.
+ */
 async function isThere(
   transport: { verify(): Promise<true> },
   signal: AbortSignal,
@@ -94,7 +100,7 @@ function failureOf(error: unknown): Delivery {
   const member = (name: string): unknown =>
     error instanceof Error ? Object.entries(error).find(([key]) => key === name)?.[1] : undefined;
   const code = Number(member("responseCode") ?? 0);
-  // 421: the server says goodbye, whatever it was asked (RFC 5321 §3.8).
+  // With 421 the server says goodbye, whatever it was asked (RFC 5321 §3.8).
   if (code < 400 || code === 421) return { kind: "down", reason, hungUp: true };
   const command = member("command");
   const isOfMessage =

@@ -1,4 +1,4 @@
-// What the sender shows of itself: metrics and health warnings. Decides nothing.
+// What the sender shows about itself: metrics and health warnings. It decides nothing.
 
 import type { Health } from "../../base/health.ts";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
@@ -38,7 +38,7 @@ export const messageMetrics = {
   },
 } as const;
 
-/** A mail server that is restarted is back before. */
+/** The time after which mail counts as stuck; a mail server that is restarted is back earlier. */
 const stuckMs = 600_000;
 const channels = ["mail", "chat"] as const;
 
@@ -46,7 +46,9 @@ export class SenderTelemetry {
   readonly #health: Health;
   readonly #metrics;
   #lastFailure = "";
-  /** Whether the last attempt failed. One mail that is not taken yet says nothing of the server. */
+  /**
+   * Whether the last attempt failed. A single mail that is not accepted yet says nothing about the server.
+   */
   #isDown = false;
   #downSinceMs: number | undefined;
 

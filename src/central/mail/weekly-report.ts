@@ -1,4 +1,5 @@
-// The weekly report: what visitors asked of each domain, what the cache answered, what was blocked, and how the deployments are.
+// The weekly report: what visitors requested of each domain, what the cache answered, what was blocked, and
+// how the deployments are.
 
 import type { ReportedDeployment, ReportedTraffic } from "../../core/report-facts.ts";
 import type { Block, MailDocument } from "./document.ts";

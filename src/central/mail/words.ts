@@ -1,4 +1,4 @@
-// Numbers and times as mails say them. Always the same language and zone, whatever host central runs on.
+// Numbers and times as mails write them: always in the same language and zone, whatever host central runs on.
 
 const numbers = new Intl.NumberFormat("en-US");
 const short = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
@@ -7,7 +7,7 @@ export function numberText(value: number): string {
   return numbers.format(value);
 }
 
-/** `2026-11-22 06:30 UTC`. */
+/** Writes `2026-11-22 06:30 UTC`. */
 export function timeText(iso: string): string {
   return `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`;
 }
@@ -28,12 +28,12 @@ export function bytesText(bytes: number): string {
   return `${short.format(value)} ${byteUnits[unit]}`;
 }
 
-/** A dash where there is nothing to compare with. */
+/** Writes a percentage, or a dash if there is nothing to compare with. */
 export function shareText(part: number, whole: number): string {
   return whole === 0 ? "–" : `${short.format((part * 100) / whole)} %`;
 }
 
-/** `+12 %`, against the time before; undefined where there was nothing. */
+/** Writes `+12 %` against the time before; undefined if there was nothing then. */
 export function changeText(now: number, before: number): string | undefined {
   if (before === 0) return undefined;
   const percent = Math.round(((now - before) * 100) / before);

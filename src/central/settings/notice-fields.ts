@@ -6,7 +6,7 @@ import { isMailAddress } from "../../core/outgoing.ts";
 
 export type MailServer = { readonly host: string; readonly port: number; readonly isTls: boolean };
 
-/** `smtp://host[:587]`, `smtps://host[:465]`. */
+/** Parses `smtp://host[:587]` or `smtps://host[:465]`. */
 function mailServer(raw: unknown): Parsed<MailServer> {
   const reason =
     "must be smtp://host:port or smtps://host:port; user and password are keys of their own";
@@ -21,7 +21,7 @@ function mailServer(raw: unknown): Parsed<MailServer> {
   return { ok: true, value: { host, port: Number(url.port || (isTls ? 465 : 587)), isTls } };
 }
 
-/** An address, or `Name <address>`. */
+/** Parses an address, or `Name <address>`. */
 function sender(raw: unknown): Parsed<string> {
   const text = typeof raw === "string" ? raw : "";
   const named = /^[^<>",;:@\p{Cc}]+ <(?<address>[^<>]+)>$/u.exec(text)?.groups;
@@ -157,7 +157,7 @@ const alertFields = {
   },
 } as const satisfies FieldTable;
 
-/** They stand with the other limits. */
+/** These keys stand with the other limits. */
 export const noticeLimitFields = {
   "limits.mails_per_address": {
     doc: "How many messages of one customer go to one address, or one chat channel, in an hour. Further messages wait for their turn.",
