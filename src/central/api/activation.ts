@@ -1,4 +1,5 @@
-// What an activation names: the manifest, composed of a version's views and its devlove, stored before the transaction that tells the agents.
+// Makes what an activation names: the manifest, composed of a version's views and its devlove. It is stored
+// before the transaction that tells the agents.
 
 import { canonicalJson } from "../../core/journal/canonical-json.ts";
 import { AccelError } from "../../core/faults.ts";
@@ -10,12 +11,16 @@ import type { ActivationBasis } from "../store/content/viewsets.ts";
 type Composed = Pick<ActivationBasis, "schema" | "content" | "filesBlob">;
 
 /**
- * How canonical JSON of a manifest begins; what follows is the same whatever the devlove is. Whose views are stored has judged that they are canonical.
+ * How the canonical JSON of a manifest begins; what follows is the same whatever the devlove is. Views are
+ * only stored after their manifest was judged to be canonical.
  */
 const beginning = /^\{"devlove":\{"schema":"([^"\\]+)","sha256":"([0-9a-f]{64})"\},"files":/;
 const beginningBytesMax = 512;
 
-/** Both blobs, devlove and manifest, are durable when this resolves. What it costs does not grow with the files but for copying their list. */
+/**
+ * Stores devlove and manifest; both blobs are durable when this resolves. The cost does not grow with the
+ * files, except for copying their list.
+ */
 export async function storeManifest(
   blobs: VersionBlobs,
   { schema, content, filesBlob }: Composed,
@@ -31,7 +36,9 @@ export async function storeManifest(
   return blobs.write(pieces(own, bytes.subarray(found.length)));
 }
 
-/** Hashed and written in a millisecond or two each, with turns of the loop between them. */
+/**
+ * The bytes hashed and written at once, in a millisecond or two; between them the event loop has its turn.
+ */
 const pieceBytes = 2 ** 20;
 
 async function* pieces(head: string, rest: Uint8Array): AsyncGenerator<Uint8Array> {
@@ -64,5 +71,8 @@ function manifestOf(filesBlob: string, bytes: Uint8Array): Manifest {
   return decoded.manifest;
 }
 
-/** Another change came between reading what a manifest is composed of and activating it: so often it is tried again. */
+/**
+ * How often an activation is tried again because another change came between composing the manifest and
+ * activating it.
+ */
 export const activationTriesMax = 3;

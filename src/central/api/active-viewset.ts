@@ -73,7 +73,7 @@ async function activate(call: EndpointCall<unknown, Actor>, deps: ResourceDeps):
       const stored = await readBasis(work.tx, domain.id, id);
       if (stored === undefined)
         return notFound(`viewset ${shownId(param("viewset_id"))} of ${domain.name}`);
-      // Sub-domains may have come since it was stored; the agent judges once more.
+      // Sub-domains may have been added since it was stored; the agent judges the document once more.
       return { names: await ownNames(work, domain), stored };
     });
     if (isProblem(found)) return found;

@@ -1,4 +1,5 @@
-// A line of the audit trail: who changed what. It is kept for long and read by many eyes, hence no secret ever comes into it, nor a long text.
+// A line of the audit trail: who changed what. It is kept for long and read by many, so no secret and no long
+// text ever comes into it.
 
 import type { Json } from "../../core/journal/canonical-json.ts";
 import { sha256Of } from "../../core/ids.ts";
@@ -7,7 +8,7 @@ const charsMax = 200;
 const itemsMax = 100;
 const depthMax = 6;
 
-/** Members with such a name are never told: credentials, and hook URLs, which let whoever knows them post. */
+/** Members with such names are never shown: credentials, and hook URLs, which let whoever knows them post. */
 const secretName = /pass(?:word|phrase)|secret|token|private|credential|hook_url|authorization/i;
 
 /**
@@ -51,7 +52,7 @@ function shortened(text: string): Json {
   return { characters: text.length, sha256: sha256Of(text) };
 }
 
-/** Ids that an answer names: what was made. */
+/** Returns the ids that an answer names: those of what was made. */
 export function madeIds(body: unknown): Readonly<Record<string, Json>> {
   if (typeof body !== "object" || body === null) return {};
   return Object.fromEntries(

@@ -1,4 +1,5 @@
-// The operator's view of the audit trail: the newest lines, or all since a moment, and on request those that come.
+// The operator's view of the audit trail: the newest lines, or all since a moment, and on request those that
+// come later.
 
 import { setImmediate } from "node:timers/promises";
 import type { ControlRoutes } from "../../base/control-socket.ts";
@@ -15,9 +16,9 @@ import {
 } from "../store/people/audit.ts";
 
 const linesDefault = 50;
-/** Ids looked at in one transaction: some 10 ms. */
+/** The ids looked at in one transaction, which takes some 10 ms. */
 const idsAtOnce = 10_000;
-/** Between two looks of one who follows. */
+/** The pause between two looks for one who follows. */
 const lookMs = 500;
 
 export type AuditRouteDeps = {
@@ -32,7 +33,7 @@ export function auditRoute({ store, stop }: AuditRouteDeps): ControlRoutes {
       const query = queryOf(asked);
       const count = asked.lines ?? (query.since === undefined ? linesDefault : undefined);
       const signal = AbortSignal.any([gone, stop]);
-      // Whoever follows knows at once that central is there.
+      // Tells at once whoever follows that central is there.
       if (asked.follow === true) yield { following: true };
       let after = await store.transact(lastAuditId);
       if (count === undefined) yield* forward(store, query, { after: 0, upTo: after }, signal);
@@ -56,7 +57,7 @@ async function* forward(
     const ids = { after: from, upTo: Math.min(upTo, from + idsAtOnce) };
     for (const line of await store.transact(async (work) => auditStretch(work, query, ids)))
       yield line;
-    await setImmediate(); // Others' turn: these transactions are quick, and there may be a thousand.
+    await setImmediate(); // Gives others a turn: these transactions are quick, and there may be a thousand.
   }
 }
 

@@ -32,23 +32,29 @@ import { customerElements } from "../store/bots/bot-elements.ts";
 import { listBotRecords } from "../store/bots/bot-records.ts";
 import type { Work } from "../store/engine/work.ts";
 
-/** The stored marks of all bots. */
+/** What all marks and removals share. */
 export type Marks = {
   readonly limit: RateLimit;
   /** The most elements of a customer. */
   readonly elementsMax: number;
-  /** Changes of thousands of elements: one at a time for each customer. */
+  /** Lets changes of thousands of elements run one at a time for each customer. */
   readonly turns: KeyedMutex<number>;
 };
 
-/** A bot holds so many through the API, or one custom range; the operator's import knows no such limit. */
+/**
+ * The most elements of a bot through the API, but for one custom range. The operator's import knows no such
+ * limit.
+ */
 const botElementsMax = 10_000;
 /** The most elements of a custom range. A larger one was imported. */
 const rangeElementsMax = 65_536;
 const overlapsShown = 20;
-/** An element takes a tenth of what a request takes, some 30 µs of the store. */
+/**
+ * How many elements count as one request: an element takes some 30 µs of the store, a tenth of what a request
+ * takes.
+ */
 const elementsPerToken = 10;
-/** A bot may be changed while it is written anew. */
+/** How often a change is tried; a bot may be changed while it is written anew. */
 const attemptsMax = 3;
 
 type Flag = { is_custom_ip_range?: Parameters<typeof isTrue>[0] };
@@ -56,7 +62,7 @@ type Marked = EndpointCall<Flag & { attach_to_bot: string; attach_to_domain: str
 type Removed = EndpointCall<Flag & { remove_from_bot: string; remove_from_domain: string }, Actor>;
 type Found = { readonly host: HostRow; readonly place: BotPlace };
 
-/** What a mark attaches or takes away, and the transactions in which it does so. */
+/** What a mark attaches or a removal takes away, and the transactions in which it does so. */
 type Asked = {
   readonly call: Pick<EndpointCall<unknown, Actor>, "actor" | "read" | "prepare" | "change">;
   readonly marks: Marks;
@@ -171,7 +177,7 @@ async function detachMany(asked: Asked): Promise<Answer> {
   const { call, elements } = asked;
   return rewriting(asked, async (_place, bot) => {
     const { held } = await divided(call.prepare, bot, elements);
-    // What an operator imported, a million elements perhaps, is not written anew for a removal.
+    // A removal does not write anew what an operator imported, perhaps a million elements.
     const isImported = (bot?.count ?? 0) > rangeElementsMax;
     return held.length <= elementsAtOnce || isImported
       ? detachAtOnce(asked, held)
@@ -181,7 +187,10 @@ async function detachMany(asked: Asked): Promise<Answer> {
 
 type Elements = { readonly add?: readonly IpRange[]; readonly remove?: readonly IpRange[] };
 
-/** `plan` answers, or says what is added to the bot or removed from it; that is prepared and put in force, unless the bot was changed meanwhile. */
+/**
+ * Changes a bot by writing it anew. `plan` answers, or says what is added to the bot or removed from it. That
+ * is prepared and put in force, unless the bot was changed meanwhile.
+ */
 async function rewriting(
   asked: Asked,
   plan: (place: BotPlace, bot: BotHeld | undefined) => Promise<Answer | Elements>,
@@ -203,7 +212,7 @@ async function rewriting(
   return conflict("the bot is being changed by others; send the request again");
 }
 
-/** Undefined: the bot is another by now. */
+/** Puts a rewrite in force. Returns undefined if the bot is a different one by now. */
 async function put(asked: Asked, prepared: Prepared, isMark: boolean): Promise<Answer | undefined> {
   const { call, find, marks } = asked;
   const { rewrite, texts, change } = prepared;
@@ -250,7 +259,7 @@ async function record(
   return bot;
 }
 
-/** The bot, with what the other list has of the range. */
+/** Answers with the bot, and with what the other list has of the range. */
 async function marked(
   work: Work,
   { whole }: Asked,

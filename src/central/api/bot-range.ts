@@ -1,4 +1,5 @@
-// Addresses as they stand in paths: `<address>`, `<address>_<prefix>`, and with the flag the custom `<start>_<n>`: n+1 addresses from the start.
+// Addresses as they stand in paths: `<address>`, `<address>_<prefix>`, and with the flag the custom
+// `<start>_<n>`, the n+1 addresses from the start.
 
 import {
   cidrCover,
@@ -15,7 +16,7 @@ import type { BotSet } from "../../wire/journal.ts";
 export type BotRangeParsed =
   | {
       readonly ok: true;
-      /** All of it, from first to last. */
+      /** The whole range, from first to last. */
       readonly whole: IpRange;
       /** The elements of the bot that are attached or taken away. */
       readonly elements: readonly IpRange[];
@@ -88,7 +89,7 @@ function addressesOf({ family, first, last }: IpRange): readonly IpRange[] {
   });
 }
 
-/** A slash that was percent-encoded is taken as the underscore. */
+/** Splits off what stands behind the last underscore. A slash that was percent-encoded counts as one. */
 function split(text: string): readonly [string, string | undefined] {
   const at = Math.max(text.lastIndexOf("_"), text.lastIndexOf("/"));
   return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];

@@ -1,7 +1,9 @@
-// A mark or a removal of thousands of elements, in steps: one transaction for all of them would keep every other customer waiting for seconds.
+// Marks or removes thousands of elements in steps: one transaction for all of them would keep every other
+// customer waiting for seconds.
 //
-// First it is found out, a part at a time, what the bot does not hold or does; where that is little after all, it is a change like any other. Else what the bot
-// is to hold is written beside it, and one short transaction puts it in force: with the audit line, and the answer for a repetition.
+// First it is found out, a part at a time, which of the elements the bot already holds. If few are left to
+// change, it is a change like any other. Otherwise what the bot is to hold is written beside it, and one
+// short transaction puts it in force, with the audit line and the answer for a repetition.
 
 import { setImmediate } from "node:timers/promises";
 import { formatRange, type IpRange } from "../../core/addresses/ip.ts";
@@ -11,7 +13,7 @@ import type { BotHeld } from "../store/bots/bot-versions.ts";
 import type { BotPlace } from "../store/bots/bot-versions.ts";
 import { beginRewrite, copyHeld, stageElements, whichHeld } from "../store/bots/bot-rewrite.ts";
 
-/** Written or removed in one transaction, which others wait for some 50 ms. */
+/** The most elements written or removed in one transaction, which others wait for some 50 ms. */
 export const elementsAtOnce = 2_000;
 const rangesPerPart = 500;
 
@@ -24,7 +26,7 @@ export type Prepared = {
 
 type Prepare = Context["prepare"];
 
-/** Divides the ranges into those that the bot holds and those that it does not. */
+/** Divides ranges into those that the bot holds and those that it does not. */
 export async function divided(
   prepare: Prepare,
   bot: BotHeld | undefined,
@@ -40,7 +42,10 @@ export async function divided(
   return { held, fresh };
 }
 
-/** Writes what the bot is to hold beside it: what it holds without those to be removed, and those to be added. */
+/**
+ * Writes beside the bot what it is to hold: what it holds now without the ranges to be removed, and the
+ * ranges to be added.
+ */
 export async function prepareRewrite(
   prepare: Prepare,
   place: BotPlace,

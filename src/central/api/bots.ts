@@ -1,4 +1,4 @@
-// Bad bots and VIP bots: marking, removing, checking, listing. The two lists differ in names and limits only.
+// Bad bots and VIP bots: marking, removing, checking, listing. The two lists differ only in names and limits.
 
 import { presentNamesOf } from "../../core/former-bot-names.ts";
 import { gives, lists } from "../../wire/customer/operation.ts";
@@ -104,7 +104,9 @@ function listEndpoints(set: BotSet, marks: Marks, ports: Ports): readonly Endpoi
   ];
 }
 
-/** An older name holds for the bots that have others now. */
+/**
+ * Adds today's names to a record whose name is an older one; it holds for the bots that have these names now.
+ */
 function withPresentNames(bot: BotRecord): BotRecord {
   const standsFor = presentNamesOf(bot.name);
   return standsFor.length === 0 ? bot : { ...bot, stands_for: [...standsFor] };

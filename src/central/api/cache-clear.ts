@@ -1,4 +1,5 @@
-// `/clear-accelerator-cache/{domain}/`: journaled in a transaction, then awaited outside it until the agents that are connected have told.
+// `/clear-accelerator-cache/{domain}/`: a clear is journaled in a transaction, then awaited outside it until
+// the connected agents have reported.
 
 import { gives } from "../../wire/customer/operation.ts";
 import {
@@ -86,14 +87,14 @@ export function cacheClearEndpoints({ ports }: ResourceDeps): readonly Endpoint[
   ];
 }
 
-/** Made by `handle` above, and never stored. */
+/** Returns the question that `handle` above made, which is never stored. */
 function dryRunAskedOf(body: unknown): DryRunAsked | undefined {
   return typeof body === "object" && body !== null && "sites" in body
-    ? (body as DryRunAsked) // Nothing else has the member.
+    ? (body as DryRunAsked) // No other body has this member.
     : undefined;
 }
 
-/** Stored by `handle` above, in this form. */
+/** Returns the id of a clear, which `handle` above stored in this form. */
 function clearIdOf(body: unknown): string {
   return typeof body === "object" && body !== null && "clear_id" in body
     ? String(body.clear_id)

@@ -1,5 +1,5 @@
-// Whether a certificate chain and a private key can be served: parsed, in order, in force, for names, and belonging together. Reasons never hold what was sent, but for
-// the label of a block.
+// Checks whether a certificate chain and a private key can be served: parsed, in order, in force, for names,
+// and belonging together. Reasons never repeat what was sent, except for the label of a block.
 
 import { createPrivateKey, X509Certificate, type KeyObject } from "node:crypto";
 import { createSecureContext } from "node:tls";
@@ -26,7 +26,10 @@ const rsaBitsMin = 2_048;
  * With any other curve nobody can shake hands.
  */
 const curves: ReadonlySet<string> = new Set(["prime256v1", "secp384r1", "secp521r1"]);
-/** A certificate that was made a moment ago by a clock that is ahead. */
+/**
+ * The most that a certificate may begin in the future: it may have been made a moment ago by a clock that is
+ * ahead.
+ */
 const aheadMaxMs = 300_000;
 const serverAuth = "1.3.6.1.5.5.7.3.1";
 const anyUsage = "2.5.29.37.0";
@@ -65,7 +68,10 @@ type Chain = readonly [X509Certificate, ...X509Certificate[]];
 
 const block = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 
-/** Text between the blocks is allowed (RFC 7468 §5.2) and dropped, but not what was meant for a block: a chain would lack it, and nobody be told. */
+/**
+ * Parses a chain. Text between the blocks is allowed (RFC 7468 §5.2) and dropped, but not text that was meant
+ * for a block: the chain would lack it, and nobody would be told.
+ */
 function parseChain(pem: string): Chain | Refused {
   if (/-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----/.test(pem))
     return certificate("holds a private key: send it as private_key");
@@ -88,7 +94,10 @@ function parseChain(pem: string): Chain | Refused {
     : [leaf, ...rest];
 }
 
-/** The first line of a block that is none: its other end is missing, it is of another kind, or mistyped. */
+/**
+ * Returns the first line of a block that is none: its other end is missing, it is of another kind, or
+ * mistyped.
+ */
 function strayBoundary(pem: string): string | undefined {
   for (const [before, text] of pem.split(block).entries()) {
     const line = text.split(/[\r\n]+/).find(isLikeBoundary);
@@ -176,7 +185,10 @@ function timeFault(chain: Chain, now: Date): Refused | undefined {
   return undefined;
 }
 
-/** `keyUsage` is Node's name for the extended usages; undefined: any. A server's key must be allowed to sign (RFC 8446 §4.4.2.2). */
+/**
+ * Checks what the key may be used for. `keyUsage` is Node's name for the extended usages; undefined allows
+ * any. A server's key must be allowed to sign (RFC 8446 §4.4.2.2).
+ */
 function usageFault(leaf: X509Certificate): Refused | undefined {
   if (!maySign(leaf))
     return certificate("is not for servers: its key usage lacks digitalSignature");

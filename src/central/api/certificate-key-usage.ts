@@ -1,4 +1,5 @@
-// What a certificate's key may be used for: its extension keyUsage (RFC 5280 §4.2.1.3), read from the DER, for node:crypto tells the extended one alone.
+// What a certificate's key may be used for: its extension keyUsage (RFC 5280 §4.2.1.3). It is read from the
+// DER, because node:crypto only shows the extended one.
 //
 //   Certificate   SEQUENCE {TBS, algorithm, signature}
 //   TBS           SEQUENCE {…, [3] {SEQUENCE of Extension}}
@@ -11,10 +12,10 @@ const tags = { bits: 0x03, octets: 0x04, oid: 0x06, sequence: 0x30, extensions: 
 const keyUsageOid = Buffer.from([0x55, 0x1d, 0x0f]);
 const digitalSignature = 0x80;
 
-/** Whether the key may sign handshakes; it may where nothing is said. */
+/** Returns whether the key may sign handshakes; it may if nothing is said. */
 export function maySign({ raw }: X509Certificate): boolean {
   return keyUsages(raw).every((usage) => {
-    // The first byte counts the bits that the last one lacks.
+    // The first byte counts the unused bits of the last one.
     const [, first = 0] = contents(usage, tags.bits)[0] ?? [];
     return (first & digitalSignature) !== 0;
   });
@@ -27,7 +28,7 @@ function keyUsages(der: Uint8Array): readonly Uint8Array[] {
     .flatMap((extension) => contents(extension, tags.octets));
 }
 
-/** The first of each tag in the one before it; none where one is missing. */
+/** Descends by tags: returns the first element of each tag in the one before it, none if one is missing. */
 function within(der: Uint8Array, ...path: readonly number[]): readonly Uint8Array[] {
   let found = [der];
   for (const tag of path) found = found.flatMap((outer) => contents(outer, tag).slice(0, 1));

@@ -1,10 +1,14 @@
-// The names that a certificate is good for: DNS names and addresses of its subjectAltName (RFC 6125; browsers look at nothing else).
+// The names that a certificate is good for: DNS names and addresses of its subjectAltName (RFC 6125; browsers
+// look at nothing else).
 
 import type { X509Certificate } from "node:crypto";
 import { parseDomainName } from "../../core/ids.ts";
 import { formatIp, parseIp } from "../../core/addresses/ip.ts";
 
-/** Sorted, each once. What is neither host name nor address (mail, URI, single labels) is left out. */
+/**
+ * Returns the names sorted, each once. Leaves out what is neither host name nor address (mail, URI, single
+ * labels).
+ */
 export function certificateNames({ subjectAltName }: X509Certificate): readonly string[] {
   const names = new Set<string>();
   for (const { kind, value } of parts(subjectAltName ?? "")) {
@@ -15,7 +19,10 @@ export function certificateNames({ subjectAltName }: X509Certificate): readonly 
   return [...names].toSorted();
 }
 
-/** `DNS:a.example, IP Address:192.0.2.1, DNS:"odd \\u002c name"`: values that could be misread are JSON strings. */
+/**
+ * Splits `DNS:a.example, IP Address:192.0.2.1, DNS:"odd \\u002c name"`; values that could be misread are JSON
+ * strings.
+ */
 function parts(text: string): readonly { readonly kind: string; readonly value: string }[] {
   return [...text.matchAll(/(?:^|, )([^:,]+):("(?:[^"\\]|\\.)*"|[^,]*)/g)].map((match) => ({
     kind: match[1] ?? "",
@@ -23,7 +30,7 @@ function parts(text: string): readonly { readonly kind: string; readonly value: 
   }));
 }
 
-/** A wildcard is the whole first label (RFC 6125 §6.4.3). */
+/** Parses a host name, or a wildcard, which is the whole first label (RFC 6125 §6.4.3). */
 function hostName(value: string): string | undefined {
   // Clients compare with names that have no dot at the end.
   if (value.endsWith(".")) return undefined;

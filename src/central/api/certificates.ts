@@ -35,7 +35,10 @@ import type { Work } from "../store/engine/work.ts";
 const path = "/upload/certificates/:deployment_name/";
 const nameParam = "deployment_name";
 
-/** Both texts as JSON, in which a line end takes two characters, and what a form puts around them. */
+/**
+ * Room for both texts as JSON, in which a line end takes two characters, and for what a form puts around
+ * them.
+ */
 const bodyBytesMax = 2 ** 18;
 
 async function siteNamed(
@@ -98,7 +101,7 @@ type Upload = { readonly certificate: string; readonly private_key: string };
 
 async function upload(call: EndpointCall<Upload, Actor>, now: () => Date): Promise<Answer> {
   const { body, change, read } = call;
-  // Before the check: whose the deployment is decides first.
+  // Asked before the check, because it matters first whose the deployment is.
   const known = await read(async (work) => siteNamed(work, call));
   if (isProblem(known)) return known;
   const checked = checkCertificate(body.certificate, body.private_key, now());

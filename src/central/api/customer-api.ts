@@ -1,4 +1,5 @@
-// The customer API as one request listener: route, authenticate, decode, authorize and call (endpoint), encode; then one line in the log.
+// The customer API as one request listener: route, authenticate, decode, authorize and call (endpoint),
+// encode, then one line in the log.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Log } from "../../base/log.ts";
@@ -46,7 +47,7 @@ export const apiMetrics = {
   },
 } as const satisfies MetricTable;
 
-/** Methods beyond these are one label. */
+/** The methods that have a label each; all others share one. */
 const countedMethods = new Set(["GET", "HEAD", "POST", "PUT", "DELETE"]);
 const pathCharsLogged = 500;
 
@@ -98,7 +99,7 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
 
 type Tell = (asked: Asked, routed: Routed, startedMs: number) => void;
 
-/** A request's line in the log, and its part of the metrics. */
+/** Makes the function that writes a request's line in the log, and its part of the metrics. */
 function createTell({ log, now, registry }: CustomerApiDeps): Tell {
   const metrics = createMetrics(apiMetrics, registry);
   return (asked, routed, startedMs) => {
@@ -138,7 +139,7 @@ type Asked = {
   actor: Actor | undefined;
 };
 
-/** Undefined when the client left before its request was whole. */
+/** Answers a request. Returns undefined if the client left before its request was whole. */
 async function serve(
   deps: CustomerApiDeps,
   authenticate: Authenticate,
@@ -193,13 +194,16 @@ async function serve(
   return isGood(answer) ? endpoint.finish(context, actor, answer) : answer;
 }
 
-/** Who waits for agents is answered with what is known when central stops. Without `AbortSignal.any`: nothing of a request stays with the other signal. */
+/**
+ * Returns the signal that ends waiting: when the client left, or central stops, the answer is what is known
+ * by then. `AbortSignal.any` is not used, so that nothing of a request stays with the other signal.
+ */
 function goneSignal(response: ServerResponse, stop: AbortSignal | undefined): AbortSignal {
   const gone = new AbortController();
   const abort = (): void => gone.abort();
   stop?.addEventListener("abort", abort, { once: true });
   if (stop?.aborted === true) abort();
-  // Left already, while it was found out who asks: there will be no "close" any more.
+  // The client left while it was being authenticated; there will be no further "close".
   if (response.closed) {
     stop?.removeEventListener("abort", abort);
     abort();
@@ -207,7 +211,7 @@ function goneSignal(response: ServerResponse, stop: AbortSignal | undefined): Ab
   }
   response.once("close", () => {
     stop?.removeEventListener("abort", abort);
-    if (!response.writableFinished) abort(); // Else nobody waits any more; the error it makes is dear.
+    if (!response.writableFinished) abort(); // Otherwise nobody waits any more, and the error that an abort makes is expensive.
   });
   return gone.signal;
 }

@@ -1,4 +1,4 @@
-// `/customer/`: a user sees its own customer and no other.
+// `/customer/`: a user sees only its own customer.
 
 import { gives, givesNothing, lists } from "../../wire/customer/operation.ts";
 import { customerUpdate, type Customer, customerShape } from "../../wire/customer/customer.ts";

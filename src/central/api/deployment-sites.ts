@@ -1,4 +1,4 @@
-// `/deployment-site/`: where agents run. Tags are what domains are linked by.
+// `/deployment-site/`: where agents run. Domains are linked by their tags.
 
 import { gives, givesNothing, lists, makes } from "../../wire/customer/operation.ts";
 import {

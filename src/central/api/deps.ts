@@ -1,5 +1,5 @@
-// What the endpoints of the customer API work with: the rest of central, and their settings, given by the composition root. The ports may be slow; none
-// may be awaited inside a transaction.
+// What the endpoints of the customer API work with: the rest of central, and their settings, given by the
+// composition root. The ports may be slow, and none may be awaited inside a transaction.
 
 import type { RateLimit } from "../agents/rate-limit.ts";
 import type { LogPage, LogQuery } from "../agents/log-reader.ts";
@@ -23,24 +23,24 @@ export type ImportProgressSeen = {
   readonly bytes_total: number;
 };
 
-/** `result` undefined: the instance did not answer in time. */
+/** `result` is undefined if the instance did not answer in time. */
 export type InstanceDryRun = {
   readonly instanceId: string;
   readonly result: DryRunResult | undefined;
 };
 
-/** The channels of agents as they are this moment. */
+/** The channels of agents as they are at this moment. */
 export type Live = {
   isLive(deploymentSiteId: number): boolean;
   importProgress(importId: string): ImportProgressSeen | undefined;
-  /** One for each connected instance of the deployment site, by the deadline. Never rejects. */
+  /** Asks each connected instance of the deployment site, and answers by the deadline. Never rejects. */
   dryRun(
     deploymentSiteId: number,
     question: DryRunQuestion,
     deadlineMs: number,
     signal: AbortSignal,
   ): Promise<readonly InstanceDryRun[]>;
-  /** Its secret or the site itself is revoked. */
+  /** Closes the channels of a site that was deleted, or whose secret was revoked. */
   closeSite(deploymentSiteId: number): void;
 };
 
@@ -50,11 +50,11 @@ export type ReceiptSignal = {
 };
 
 export type LogReader = {
-  /** Newest first. Rejects with NOT_FOUND for a cursor that it did not make. */
+  /** Reads records, newest first. Rejects with NOT_FOUND for a cursor that it did not make. */
   read(query: LogQuery): Promise<LogPage>;
 };
 
-/** Content-addressed files; all are durable when the promise resolves, and the same bytes twice are one blob. */
+/** Content-addressed files. They are durable when the promise resolves, and equal bytes are one blob. */
 export type VersionBlobs = Pick<BlobFiles, "put" | "write" | "read">;
 
 export type Ports = {
@@ -95,7 +95,7 @@ export type ResourceDeps = {
     readonly trialsTotal: number;
     readonly marksPerSecond: number;
     readonly marksBurst: number;
-    /** Addresses and ranges that a customer may attach in all. */
+    /** How many addresses and ranges a customer may attach in all. */
     readonly botElements: number;
     readonly packages: PackageSettings;
     readonly recoveriesPerAddress: number;

@@ -144,7 +144,10 @@ export async function ownNames(work: Work, domain: DomainRow): Promise<OwnNames>
   return { mainDomain: domain.name, subDomains: await subDomainNames(work.tx, domain.id) };
 }
 
-/** Undefined when the document is valid for these names. Outside of transactions: it may take seconds. Throws JUDGING_BUSY. */
+/**
+ * Returns what is wrong with a document for these names, or undefined. It must be called outside of
+ * transactions, because it may take seconds. Throws JUDGING_BUSY.
+ */
 export async function devloveFault(
   { ports, settings }: ResourceDeps,
   { schema, content }: Write,
@@ -203,7 +206,7 @@ async function judge(
   return change(async () => ok(answer));
 }
 
-/** Judged before the transaction; where the names became others meanwhile it is judged again. */
+/** Stores a file. The document is judged before the transaction, and again if the names changed meanwhile. */
 async function createFile(call: EndpointCall<Write, Actor>, deps: ResourceDeps): Promise<Answer> {
   const { actor, body, param, read, change } = call;
   const name = viewsetName(param("viewset_name"));
@@ -234,7 +237,10 @@ async function createFile(call: EndpointCall<Write, Actor>, deps: ResourceDeps):
 
 const overtaken = conflict("the domain changed meanwhile: try again");
 
-/** The manifest is composed before the transaction; `undefined` from it says that the version became another one meanwhile. */
+/**
+ * Replaces a file. The manifest is composed before the transaction, and again if the version changed
+ * meanwhile.
+ */
 async function replaceFile(call: EndpointCall<Write, Actor>, deps: ResourceDeps): Promise<Answer> {
   const { actor, body, param, read, change } = call;
   const id = idOf(param("devlove_id"));

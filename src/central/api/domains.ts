@@ -45,7 +45,7 @@ type SiteIds = {
   readonly deployment_id?: number | undefined;
 };
 
-/** Both names of the field are known; with both, they must agree. */
+/** Returns the site's id. Both names of the field are accepted; if both are given, they must agree. */
 function siteIdOf(body: SiteIds): number | undefined | ProblemAnswer {
   const { deployment_site_id: id, deployment_id: other } = body;
   return id !== undefined && other !== undefined && id !== other

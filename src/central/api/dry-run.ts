@@ -1,4 +1,4 @@
-// What a clear would hit, asked of the connected agents and told as they answer; nothing is journaled.
+// Asks the connected agents what a clear would hit, and returns what they answer. Nothing is journaled.
 
 import type { DryRun, DryRunDeployment } from "../../wire/customer/clear.ts";
 import { dryRunSamplesMax } from "../../wire/ask.ts";
@@ -28,7 +28,10 @@ export async function askAgents(
   return { dry_run: true, domain: host ?? domain, patterns: [...patterns], deployments };
 }
 
-/** Pure. Counts are sums; the samples are those of the first instances that have any. */
+/**
+ * Combines the instances' answers. Pure. Counts are sums; the samples are those of the first instances that
+ * have any.
+ */
 export function dryRunAt(
   deploymentSiteId: number,
   lastSeen: string | undefined,

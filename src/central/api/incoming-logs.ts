@@ -115,7 +115,7 @@ async function readLogs(call: EndpointCall<unknown, Actor>, logs: Logs): Promise
   }
 }
 
-/** The first piece is made now: what fails in it decides the status. */
+/** Makes the first piece now, because a failure in it decides the status. */
 async function streamed(pieces: AsyncGenerator<string, void>): Promise<Answer> {
   const first = await pieces.next();
   return stream(async function* () {
@@ -125,7 +125,7 @@ async function streamed(pieces: AsyncGenerator<string, void>): Promise<Answer> {
   });
 }
 
-/** One page of one domain at one deployment, and the way on. */
+/** Reads one page of one domain at one deployment, with the link to the next. */
 async function readWalk(
   facts: DeploymentFacts,
   domain: string,
@@ -147,7 +147,10 @@ async function readWalk(
   }
 }
 
-/** The whole answer, a page at a time: of many deployments and domains it is larger than what should be in memory at once. */
+/**
+ * Yields the whole answer, a page at a time: with many deployments and domains it is larger than what should
+ * be in memory at once.
+ */
 async function* textOf(
   username: string,
   deployments: readonly DeploymentFacts[],
@@ -157,7 +160,7 @@ async function* textOf(
   let text = beginning(username);
   for (const [at, facts] of deployments.entries()) {
     text += `${at === 0 ? "" : ","}${beginningOf(facts)}`;
-    // A domain that is asked for by name is read even where it is no longer linked: its records stay.
+    // A domain that is asked for by name is read even if it is no longer linked, because its records stay.
     const domains = filters.domain === undefined ? facts.domains : [filters.domain];
     for (const [no, domain] of domains.entries()) {
       const page = await readPage(facts, domain, filters, logs);
@@ -169,7 +172,7 @@ async function* textOf(
   yield `${text}]}}`;
 }
 
-// The texts below are `IncomingLogs` (wire/customer/incoming-logs.ts) in parts.
+// The texts below are the parts of `IncomingLogs` (wire/customer/incoming-logs.ts).
 
 function beginning(username: string): string {
   return `{"logs_data":{"username":${JSON.stringify(username)},"deployments":[`;

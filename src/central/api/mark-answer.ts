@@ -1,4 +1,5 @@
-// The answer to a mark or a removal: as it was stored; with `?wait=` also what the deployments proved, with `?return=summary` without the list of addresses.
+// The answer to a mark or a removal, as it was stored: with `?wait=` also what the deployments proved, with
+// `?return=summary` without the list of addresses.
 
 import type { BotRecord, BotSummary, MarkDeployment } from "../../wire/customer/bot.ts";
 import type { BotSet } from "../../wire/journal.ts";
@@ -18,7 +19,7 @@ export function markQueryFault(query: URLSearchParams): ProblemAnswer | undefine
     : invalid([{ path: "?return", message: "must be summary, or absent" }]);
 }
 
-/** Answers from the record that `attach` and `detach` have stored, anew for each repetition of the call. */
+/** Answers from the record that `attach` or `detach` stored, anew for each repetition of the call. */
 export async function markAnswer(
   call: EndpointCall<unknown, Actor>,
   set: BotSet,
@@ -27,7 +28,7 @@ export async function markAnswer(
 ): Promise<Answer> {
   if (stored.kind !== "json") return stored;
   const { query, actor } = call;
-  const record = stored.body as BotRecord; // By `attach` and `detach`.
+  const record = stored.body as BotRecord; // `attach` and `detach` made it.
   const waitMs = query.has("wait") ? waitMsOf(query) : undefined;
   const place: SetPlace = { customerId: actor.customerId, host: record.domain, set };
   const proved =
@@ -55,7 +56,7 @@ async function provedOf(
     read(async (work) => findMarkProof(work, place, before));
   const isPending = ({ deployments }: MarkFound): boolean =>
     deployments.some(
-      // One that connects for the first time was absent a moment ago.
+      // An instance that connects for the first time was absent a moment ago.
       ({ state, deployment_site_id: id }) =>
         (state === "pending" || state === "absent") && live.isLive(id),
     );

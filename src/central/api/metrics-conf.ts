@@ -1,7 +1,9 @@
-// `/metrics-conf/by-deployment-tag/{tag}/`: scrape jobs for all deployments with a tag, ready to be pasted into Prometheus.
+// `/metrics-conf/by-deployment-tag/{tag}/`: scrape jobs for all deployments with a tag, ready to be pasted
+// into Prometheus.
 //
-// One job for each deployment, with one element for each of its instances; two for each edge server with each distinct target, however many deployments and instances
-// it carries. Job names are unique. Nothing is scraped twice under one job, so that sums over a job count once.
+// There is one job for each deployment, with one element for each of its instances, and two for each edge
+// server with each distinct target, however many deployments and instances it carries. Job names are unique.
+// Nothing is scraped twice under one job, so that sums over a job count once.
 
 import { metricsConfShape } from "../../wire/customer/metrics-conf.ts";
 import { gives } from "../../wire/customer/operation.ts";
@@ -14,7 +16,7 @@ import type { ResourceDeps } from "./deps.ts";
 import { listDeployments } from "../store/content/deployments.ts";
 import { findCustomer } from "../store/people/customers.ts";
 
-/** An instance that was seen within is up, as far as anybody knows: three periods of its poll. */
+/** The time for which an instance counts as up after it was seen: three periods of its poll. */
 const liveMs = 180_000;
 
 export function metricsConfEndpoints({ now }: ResourceDeps): readonly Endpoint[] {
@@ -42,7 +44,10 @@ export function metricsConfEndpoints({ now }: ResourceDeps): readonly Endpoint[]
   ];
 }
 
-/** Pure. `deployments`: all of the customer's; those that are not meant still say whose an address is. */
+/**
+ * Makes the configuration. Pure. `deployments` are all of the customer's; those that are not meant still tell
+ * whose an address is.
+ */
 export function metricsConf(
   customer: string,
   deployments: readonly DeploymentFacts[],
@@ -59,7 +64,7 @@ export function metricsConf(
       const { instanceId: instance_id } = instance;
       if (typeof found === "string")
         omitted.push({ deployment_site_id: id, name16, instance_id, reason: found });
-      // One address is one agent, whoever claims it beside.
+      // One address is one agent, whoever else claims it.
       else if (!scraped.some(({ target }) => target === found.target)) scraped.push(found);
     }
     if (instances.length === 0)
@@ -80,7 +85,7 @@ function byId(a: InstanceFacts, b: InstanceFacts): number {
   return a.instanceId < b.instanceId ? -1 : 1;
 }
 
-/** Why it cannot be scraped, as a text. */
+/** Returns the target, or a text that says why the instance cannot be scraped. */
 function scrapedAt(
   instance: InstanceFacts,
   all: readonly InstanceFacts[],
@@ -92,7 +97,8 @@ function scrapedAt(
     return "its agent has stated no address yet: it has no channel, and reports of its release do not contain one";
   if (edge === undefined || target === null)
     return "its agent advertises no address for metrics (`edge.metrics_advertise`)";
-  // A host that was installed anew, or serves another site now: what answers there is the agent that was seen since.
+  // A host that was installed anew, or serves another site now: at its address answers the agent that was
+  // seen since.
   const isLive = nowMs - Date.parse(lastSeen) <= liveMs;
   const isTaken = all.some(
     (other) => other.edge?.metrics_advertise === target && other.lastSeen > lastSeen,
@@ -125,13 +131,13 @@ function deploymentLabels(customer: string, edge: EdgeFacts): Record<string, str
   };
 }
 
-/** An element for each set of labels, with the targets that bear it. */
+/** Makes an element for each set of labels, with the targets that have it. */
 function serverJobs(server: string, scraped: readonly Scraped[]): readonly ScrapeJob[] {
   const distinct = new Map(scraped.map((one) => [one.target, one]));
   const byLabels = Map.groupBy(distinct.values(), ({ edge }) => JSON.stringify(serverLabels(edge)));
   const static_configs = [...byLabels].map(([labels, alike]) => ({
     targets: alike.map(({ target }) => target),
-    labels: JSON.parse(labels) as Record<string, string>, // As they were written just above.
+    labels: JSON.parse(labels) as Record<string, string>, // It was written just above.
   }));
   return [
     { job_name: `edge-${server}`, metrics_path: "/metrics", static_configs },

@@ -28,7 +28,7 @@ import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
 import type { Work } from "../store/engine/work.ts";
 
-/** The most channels of a customer and a kind: an alert is a message to each. */
+/** The most channels of a customer and kind; an alert is a message to each. */
 const channelsMax = 50;
 
 type Row = { readonly id: number; readonly monitor_uid: string };

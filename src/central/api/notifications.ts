@@ -20,7 +20,7 @@ import { conflict, created, ok } from "./http/answer.ts";
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import { addSubscription, endSubscription } from "../store/notices/subscriptions.ts";
 
-/** Of a customer, the ended ones included: they must not come back as new ones. */
+/** The most subscriptions of a customer, including those that ended: they must not come back as new ones. */
 const subscriptionsMax = 1_000;
 
 type Kind<S, U> = {

@@ -1,4 +1,5 @@
-// What operators' commands do with users, tokens and customers: across customers, over the control socket, each change with its line in the audit trail.
+// What operators' commands do with users, tokens and customers: across customers, over the control socket,
+// each change with its line in the audit trail.
 
 import { createHash } from "node:crypto";
 import type { ControlHandler, ControlRoutes } from "../../base/control-socket.ts";
@@ -216,7 +217,7 @@ function customerRoutes({ store }: OperatorDeps): ControlRoutes {
   };
 }
 
-/** Parameters that are not valid are told as USAGE. */
+/** Makes a handler. Parameters that are not valid are refused with USAGE. */
 export function handler<T>(
   decode: Decoder<T>,
   handle: (asked: T, signal: AbortSignal) => unknown,
@@ -266,7 +267,7 @@ async function read<T>(store: Transactions, action: (work: Work) => Promise<T>):
   return store.transact(action);
 }
 
-/** A line at a time, a transaction for each page. */
+/** Yields one row after the other, with a transaction for each page. */
 async function* pages<T extends { readonly id: number }>(
   store: Transactions,
   page: (work: Work, range: PageRange) => Promise<readonly T[]>,

@@ -125,7 +125,7 @@ function fileAnswer(
       "content-type": "application/octet-stream",
       "content-disposition": `attachment; filename="${file}"`,
       etag: `"${sha256}"`,
-      // RFC 9530: whoever downloads it can compare.
+      // RFC 9530: whoever downloads the file can compare it.
       "repr-digest": `sha-256=:${Buffer.from(sha256, "hex").toString("base64")}:`,
     },
   };
@@ -153,7 +153,7 @@ async function upload(call: Uploaded, { ports, settings }: Deps): Promise<Answer
 
 type Received = { readonly staged: StagedPackage; readonly file: string };
 
-/** All parts are read: a file that is followed by something else is not kept. */
+/** Receives the form. All parts are read: a file that is followed by something else is not kept. */
 async function receive(
   { incoming }: Uploaded,
   boundary: string,
@@ -203,7 +203,8 @@ async function keep(
       uploaded_by_user_id: actor.userId,
     });
     if (row === "exists") return conflict(`version ${version.text} is there already`);
-    // Before the commit, whose outcome may stay unknown: a file that no row names goes at the next start.
+    // Released before the commit, whose outcome may stay unknown: a file that no row names is removed at the
+    // next start.
     staged.release();
     return created({ ...facts, when_created: row.when_created } satisfies PackageStored);
   }, facts);

@@ -1,4 +1,5 @@
-// Passwords at rest: argon2id (RFC 9106) where this Node has it, else scrypt (RFC 7914); each text says how it was made, so that both are verified.
+// Passwords at rest: argon2id (RFC 9106) if this Node has it, otherwise scrypt (RFC 7914). Each text says how
+// it was made, so that both can be verified.
 //
 //   $argon2id$v=19$m=<KiB>,t=<passes>,p=<lanes>$<salt>$<hash>      base64 without padding
 //   $scrypt$ln=<log2 N>,r=<r>,p=<p>$<salt>$<hash>
@@ -15,7 +16,7 @@ const scryptMemoryMax = 2 ** 26;
 
 type RandomBytes = (count: number) => Uint8Array;
 
-/** Node 24.7 brought it; before there is no such export. */
+/** Node has it since 24.7; earlier versions have no such export. */
 const hasArgon = "argon2" in crypto;
 
 export async function hashPassword(
@@ -34,7 +35,10 @@ export async function hashPassword(
   return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${text(salt)}$${text(hash)}`;
 }
 
-/** Hashes have all their bytes: the beginning of one made by scrypt is a hash as well. False also for a text of another kind, and for argon2id where this Node cannot. In constant time. */
+/**
+ * Verifies a password in constant time. A hash must have all its bytes, because the beginning of a scrypt
+ * hash is a hash too. Returns false also for a text of another kind, and for argon2id if this Node lacks it.
+ */
 export async function verifyPassword(password: string, stored: string): Promise<boolean> {
   const form =
     /^\$(?:argon2id\$v=19\$m=(?<m>\d{1,7}),t=(?<t>\d{1,3}),p=(?<lanes>\d{1,2})|scrypt\$ln=(?<ln>\d{1,2}),r=(?<r>\d{1,2}),p=(?<p>\d{1,2}))\$(?<salt>[\w+/]+)\$(?<hash>[\w+/]{43})$/;

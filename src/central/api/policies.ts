@@ -1,4 +1,4 @@
-// `/bot-access-policy/`: each key that is sent replaces what is stored of it; what is not sent stays.
+// `/bot-access-policy/`: each key that is sent replaces what is stored under it; keys that are not sent stay.
 
 import { presentNamesOf } from "../../core/former-bot-names.ts";
 import { gives } from "../../wire/customer/operation.ts";
@@ -114,7 +114,7 @@ function accessOf({ unknown_bots_can_access: access }: Access): boolean | null {
   return access === null ? null : isTrue(access);
 }
 
-/** The same pair in both lists, the same domain twice. */
+/** Finds a pair that is in both lists, and a domain that is given twice. */
 function conflictIn({ allow, deny, perDomain }: PolicyChange): ProblemAnswer | undefined {
   const keyOf = ({ domain, bot }: BotPair): string => `${domain}\n${bot}`;
   const allowed = new Set(allow?.map((pair) => keyOf(pair)));

@@ -1,4 +1,4 @@
-// `?wait=`: the answer comes when the agents that are connected have proved what was asked for, or the time is up.
+// `?wait=`: the answer comes when the connected agents have proved what was asked for, or the time is up.
 
 import { waitDefaultS, waitMaxS } from "../../wire/customer/proof.ts";
 import { invalid, type ProblemAnswer } from "./http/answer.ts";
@@ -10,7 +10,7 @@ export function waitFault(query: URLSearchParams): ProblemAnswer | undefined {
     : undefined;
 }
 
-/** Undefined: it is no such number. */
+/** Returns the milliseconds to wait, or undefined if the parameter is no valid number. */
 export function waitMsOf(query: URLSearchParams): number | undefined {
   const text = query.get("wait") ?? String(waitDefaultS);
   return /^\d{1,2}(?:\.\d{1,3})?$/.test(text) && Number(text) <= waitMaxS
@@ -18,7 +18,10 @@ export function waitMsOf(query: URLSearchParams): number | undefined {
     : undefined;
 }
 
-/** Reads again at each receipt until the condition ends or the signal aborts. `current` is given what it answered before. */
+/**
+ * Reads again at each receipt, until the condition ends or the signal aborts. `current` gets what it returned
+ * before.
+ */
 export async function whileTrue<T>(
   condition: (found: T) => boolean,
   current: (before?: T) => Promise<T | undefined>,
@@ -27,7 +30,7 @@ export async function whileTrue<T>(
 ): Promise<T | undefined> {
   for (let before: T | undefined; ;) {
     const read = new AbortController();
-    // Asked for before reading: a receipt in between is not missed.
+    // Asked for before reading, so that a receipt in between is not missed.
     const next = receipts.next(AbortSignal.any([signal, read.signal]));
     const found = await current(before);
     if (found === undefined || !condition(found) || signal.aborted) {

@@ -26,7 +26,7 @@ import type { Endpoint } from "./http/endpoint.ts";
 
 type SubjectRow = {
   readonly title: string;
-  /** One sentence. */
+  /** One sentence that says what the subject is about. */
   readonly about: string;
   readonly endpoints: (deps: ResourceDeps) => readonly Endpoint[];
 };
@@ -137,7 +137,7 @@ const rows: readonly SubjectRow[] = [
   },
 ];
 
-/** A heading of the documents and what stands below it. */
+/** A heading of the documents and the endpoints below it. */
 export type Subject = Omit<SubjectRow, "endpoints"> & { readonly endpoints: readonly Endpoint[] };
 
 export function subjects(deps: ResourceDeps): readonly Subject[] {

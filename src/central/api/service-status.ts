@@ -1,4 +1,5 @@
-// `/{domain}/status/`: whether the agents of a domain's deployments delivered their logs, or confirmed that none are held back, of late; and their releases.
+// `/{domain}/status/`: whether the agents of a domain's deployments delivered their logs lately, or confirmed
+// that they hold none back, and which releases they run.
 
 import { serviceStatusShape } from "../../wire/customer/service-status.ts";
 import { gives } from "../../wire/customer/operation.ts";
@@ -38,7 +39,10 @@ export function serviceStatusEndpoints({ now }: ResourceDeps): readonly Endpoint
   ];
 }
 
-/** Pure. One host that holds its logs back makes the deployment false, however many others deliver. */
+/**
+ * Describes a deployment. Pure. One host that holds its logs back makes the deployment false, however many
+ * others deliver.
+ */
 export function deploymentStatus(
   { id, instances }: Reporting,
   newest: string | undefined,

@@ -1,4 +1,4 @@
-// `/symenckeys/`: the symmetric keys of deployment sites, by name. What they are is never shown.
+// `/symenckeys/`: the symmetric keys of deployment sites, by name. The keys themselves are never shown.
 
 import { gives, lists, makes } from "../../wire/customer/operation.ts";
 import { symmetricKeyWrite, symmetricKeyShape } from "../../wire/customer/symmetric-key.ts";

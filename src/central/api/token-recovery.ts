@@ -1,5 +1,5 @@
-// `POST /tokens/start-recovery/`: asks for a mail with a link to a new token. The answer and its time are the same whether there is such a user or not:
-// the request is written down and looked at later.
+// `POST /tokens/start-recovery/`: asks for a mail with a link to a new token. The answer and its time are the
+// same whether there is such a user or not: the request is written down and looked at later.
 
 import { gives } from "../../wire/customer/operation.ts";
 import {

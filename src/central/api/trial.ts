@@ -1,4 +1,5 @@
-// `POST /trial/`: a customer with its first user and token, without credentials; limited by address and in total.
+// `POST /trial/`: makes a customer with its first user and token, without credentials; limited by address and
+// in total.
 
 import { makes } from "../../wire/customer/operation.ts";
 import { createHash } from "node:crypto";
@@ -51,7 +52,7 @@ export function trialEndpoints({
             customer_id: customerId,
           } satisfies Trial);
         });
-        // In total only those count that were made: nobody uses them up with names that are in use.
+        // The total only counts trials that were made, so that nobody uses it up with names that are in use.
         if (!isGood(answer)) total.give("");
         return answer;
       },

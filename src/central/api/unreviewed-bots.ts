@@ -1,4 +1,5 @@
-// `/unreviewed-bots/`: which bots visited each domain from addresses in no list, and what the policy in force says of them.
+// `/unreviewed-bots/`: which bots visited each domain from addresses in no list, and what the policy in force
+// says about them.
 
 import { unreviewedDomainShape } from "../../wire/customer/unreviewed-bots.ts";
 import { lists } from "../../wire/customer/operation.ts";

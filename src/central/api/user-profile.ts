@@ -1,4 +1,4 @@
-// `/user-profile/{pk}/`: a user reads and edits itself.
+// `/user-profile/{pk}/`: a user reads and edits its own profile.
 
 import { gives } from "../../wire/customer/operation.ts";
 import { userProfileUpdate, userProfileShape } from "../../wire/customer/user.ts";
@@ -11,7 +11,10 @@ import type { Actor } from "../store/people/users.ts";
 import { updateUser, userProfile } from "../store/people/users.ts";
 import type { Work } from "../store/engine/work.ts";
 
-/** Undefined when it is the caller's own. Users of one customer know of each other. */
+/**
+ * Refuses another user's profile; undefined if it is the caller's own. Users of one customer know of each
+ * other.
+ */
 async function refusal(work: Work, actor: Actor, pk: string): Promise<ProblemAnswer | undefined> {
   const id = idOf(pk);
   if (id === actor.userId) return undefined;

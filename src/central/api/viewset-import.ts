@@ -1,4 +1,5 @@
-// `/import-viewset/{domain}/{deployment_id}/{viewset}/`: starts the task that takes views and devlove from a deployment; tells how it goes.
+// `/import-viewset/{domain}/{deployment_id}/{viewset}/`: starts the task that takes views and devlove from a
+// deployment, and tells how it goes.
 
 import { gives } from "../../wire/customer/operation.ts";
 import {

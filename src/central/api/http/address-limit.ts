@@ -1,11 +1,12 @@
-// A limit by address, which whoever has many addresses cannot multiply: what each IPv6 network may, its site may twice, and a /48 four times.
+// A limit by address that nobody multiplies by having many addresses: an IPv6 site may do twice what one of
+// its networks may, and a /48 four times.
 
 import { addressGroups } from "../../../core/addresses/address-group.ts";
 import type { RateLimit } from "../../agents/rate-limit.ts";
 import type { ResourceDeps } from "../deps.ts";
 
 export type AddressLimit = {
-  /** Takes one, or tells how many milliseconds until there is one. */
+  /** Takes one, or returns how many milliseconds to wait until there is one. */
   take(address: string): number;
   /** Gives back what was taken by a request that the limit is not meant for. */
   give(address: string): void;

@@ -1,4 +1,4 @@
-// What a request is answered with, as a value: sending it is respond.ts.
+// What a request is answered with, as a value; respond.ts sends it.
 
 import { STATUS_CODES } from "node:http";
 import type { Readable } from "node:stream";
@@ -27,7 +27,7 @@ export type StreamAnswer = {
   readonly pieces: () => AsyncIterable<string>;
   readonly headers?: Headers;
 };
-/** Bytes of a known number. */
+/** A file of known size. */
 export type FileAnswer = {
   readonly kind: "file";
   readonly status: 200;
@@ -73,7 +73,9 @@ type ProblemParts = {
   readonly requestId?: string;
 };
 
-/** The type is `about:blank`, so the title is the status's own (RFC 9457 §4.2.1). */
+/**
+ * Makes a problem document. Its type is `about:blank`, so the title is that of the status (RFC 9457 §4.2.1).
+ */
 export function problem(status: number, detail: string, parts: ProblemParts = {}): ProblemAnswer {
   return {
     kind: "problem",
@@ -99,7 +101,7 @@ export function invalid(errors: readonly ProblemError[]): ProblemAnswer {
   });
 }
 
-/** Missing, or another customer's: nobody can tell which. */
+/** Refuses what is missing or belongs to another customer; nobody can tell which. */
 export function notFound(what: string, errors?: readonly ProblemError[]): ProblemAnswer {
   return problem(404, `there is no ${what}`, errors === undefined ? {} : { errors });
 }

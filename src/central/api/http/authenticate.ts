@@ -1,6 +1,8 @@
-// Who asks: by a token, or by name and password. Attempts that fail are limited by address, those with a password by name too.
+// Tells who asks: by a token, or by name and password. Failed attempts are limited by address, and those with
+// a password by name too.
 //
-// Others' failures do not shut out who proved itself from the same address before: an office behind one address, a name that anyone may know.
+// Others' failures do not shut out those who proved themselves from the same address before: several may
+// share an office's address, and anyone may know a name.
 
 import { addressGroups } from "../../../core/addresses/address-group.ts";
 import { createAddressLimit } from "./address-limit.ts";
@@ -79,15 +81,16 @@ function passwordAuthentication({ store, rateLimit, randomBytes }: Deps): By {
   const byName = rateLimit(wrongPasswords);
   const proven = new Proven();
   const turns = new PasswordTurns();
-  // What an unknown name is compared with, so that it takes as long as a known one.
+  // An unknown name is compared with this hash, so that it takes as long as a known one.
   const nobody = hashPassword(Buffer.from(randomBytes(16)).toString("hex"), randomBytes);
-  nobody.catch(() => undefined); // It is told where it is awaited.
+  nobody.catch(() => undefined); // The rejection shows where it is awaited.
   return async (header, address) => {
     const given = parseBasic(header);
     if (given === undefined) return refused(unknownPassword());
     const pair = `${addressGroups(address)[0]} ${given.username}`;
     const isKnown = proven.has(pair);
-    // Taken before it is known whether it is wrong: of many at once none is looked at beyond the limit.
+    // Taken before it is known whether the password is wrong, so that of many at once none is checked beyond
+    // the limit.
     const wrong = {
       take: () => {
         const waitMs = Math.max(byAddress.waitMs(address), byName.waitMs(given.username));
@@ -110,7 +113,7 @@ function passwordAuthentication({ store, rateLimit, randomBytes }: Deps): By {
     if (waitMs > 0) return refused(tooMany("too many wrong passwords", waitMs));
     const found = await read(store, async (work) => userCredentials(work, given.username));
     const isRight = await turns.run({ address, isKnown }, async () => {
-      // Who was right before may have been wrong since, by a request that stood before this one.
+      // A pair that was right before may have been wrong since, in a request before this one.
       const laterWaitMs = isTaken || proven.has(pair) ? 0 : take();
       if (laterWaitMs > 0) return laterWaitMs;
       return verifyPassword(given.password, found?.passwordHash ?? (await nobody));
@@ -133,7 +136,7 @@ function passwordAuthentication({ store, rateLimit, randomBytes }: Deps): By {
   };
 }
 
-/** The last that were right. */
+/** Remembers the last keys that were right. */
 class Proven {
   readonly #keys = new Set<string>();
 
@@ -153,7 +156,7 @@ class Proven {
   }
 }
 
-/** RFC 7617, in UTF-8. */
+/** Parses Basic credentials (RFC 7617) in UTF-8. */
 function parseBasic(
   header: string | undefined,
 ): { username: string; password: string } | undefined {

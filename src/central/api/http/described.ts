@@ -1,4 +1,5 @@
-// The rows of the API to be told of, never served: nothing of central is there, and nothing of it decides what they tell.
+// The rows of the API as they are described, never served. They hold nothing of central, and nothing of
+// central decides what they say.
 
 import { openApiDocument } from "../openapi/openapi.ts";
 import { openApiPage } from "../openapi/openapi-page.ts";
@@ -6,7 +7,10 @@ import type { JsonObject } from "../openapi/openapi-schema.ts";
 import { subjects, type Subject } from "../resources.ts";
 import type { ResourceDeps } from "../deps.ts";
 
-/** Stands for whatever rows are made with: any member of it, and what a call of it gives, is it again; as a number it is 0. */
+/**
+ * Returns a stand-in for whatever rows are made with: any member of it, and the result of calling it, is the
+ * stand-in again; as a number it is 0.
+ */
 function placeholder(): ResourceDeps {
   const self: ResourceDeps = new Proxy(
     Object(() => {}),
@@ -31,7 +35,7 @@ export function describedText(): string {
   return `${JSON.stringify(describedDocument(), undefined, 2)}\n`;
 }
 
-/** The same to read. */
+/** Returns the same document as a page to read. */
 export function describedPage(): string {
   return openApiPage(describedDocument());
 }

@@ -1,4 +1,5 @@
-// One row of the API: method, path, who may call, what the body is, what happens. Router, checks and documents are made from these rows.
+// One row of the API: method, path, who may call, what the body is, what happens. Router, checks and
+// documents are made from these rows.
 
 import type { Json } from "../../../core/journal/canonical-json.ts";
 import { parseDomainName } from "../../../core/ids.ts";
@@ -16,16 +17,20 @@ export type Context = {
   readonly param: (name: string) => string;
   readonly query: URLSearchParams;
   readonly clientAddress: string;
-  /** The body as it comes, for an endpoint that takes a stream; elsewhere it was read. */
+  /** The body as it comes, for an endpoint that takes a stream; for other endpoints it was read already. */
   readonly incoming: Incoming;
-  /** Aborts when nobody waits for the answer any more, or central stops: what is known then is the answer. */
+  /** Aborts when nobody waits for the answer any more, or central stops; what is known then is the answer. */
   readonly gone: AbortSignal;
   readonly read: <T>(action: (work: Work) => Promise<T>) => Promise<T>;
-  /** A transaction that writes what is in force for nobody yet: without answer and audit line, which come with the change that puts it in force. */
+  /**
+   * Runs a transaction that writes what is in force for nobody yet. It has no answer and no audit line; they
+   * come with the change that puts it in force.
+   */
   readonly prepare: <T>(action: (work: Work) => Promise<T>) => Promise<T>;
   /**
-   * One transaction, kept if the answer is good; with it the answer for a repeated `Idempotency-Key` and the line of the audit trail. Deployments are woken
-   * after the commit. `streamed` stands for a body that came in a stream.
+   * Runs one transaction, which is kept if the answer is good. It also stores the answer for a repeated
+   * `Idempotency-Key` and the line of the audit trail. Deployments are woken after the commit. `streamed`
+   * stands for a body that came as a stream.
    */
   readonly change: (action: (work: Work) => Promise<Answer>, streamed?: Json) => Promise<Answer>;
 };
@@ -39,13 +44,13 @@ export type EndpointCall<T, A> = Context & { readonly body: T; readonly actor: A
  */
 export type Told = {
   readonly method: Method;
-  /** Below the prefix, parameters as `:name`, with the slash at the end. */
+  /** The path below the prefix, with parameters as `:name` and the slash at the end. */
   readonly path: string;
-  /** Its name in clients that are made from the document: a verb first, `listBadBots`. */
+  /** The name of the operation in clients that are made from the document, a verb first: `listBadBots`. */
   readonly id: string;
   readonly summary: string;
   readonly gives: Gives;
-  /** Beyond those that follow from credentials, body and query. */
+  /** The refusals beyond those that follow from credentials, body and query. */
   readonly refuses?: readonly RefusalStatus[];
   readonly query?: Readonly<Record<string, QueryParameter>>;
 };
@@ -53,11 +58,11 @@ export type Told = {
 type Common<T> = Told & {
   readonly body?: Body<T>;
   readonly bodyBytesMax?: number;
-  /** Beside JSON, a form (`multipart/form-data`) whose parts are the fields. */
+  /** Whether the body may be a form (`multipart/form-data`) whose parts are the fields, instead of JSON. */
   readonly takesForms?: boolean;
-  /** The body is not read before: the handler takes it as it comes. */
+  /** Whether the handler takes the body as it comes, instead of getting it read. */
   readonly takesStream?: boolean;
-  /** The field of the body that must be what the path says, where it is given. */
+  /** The field of the body that, if it is given, must equal what the path says. */
   readonly identity?: { readonly field: string; readonly param: string };
 };
 
@@ -82,13 +87,13 @@ export type Accepted =
     };
 
 export type Endpoint = Told & {
-  /** `basic`: name and password of a user who may publish. */
+  /** `basic` means name and password of a user who may publish. */
   readonly auth: "token" | "basic" | "none";
   readonly body: Body<unknown> | undefined;
   readonly bodyBytesMax: number;
   readonly takesForms: boolean;
   readonly takesStream: boolean;
-  /** Checks a body; what is accepted can be handled. */
+  /** Checks a body; an accepted one can be handled. */
   readonly accept: (raw: Readonly<Record<string, unknown>>, param: Context["param"]) => Accepted;
   readonly finish: (context: Context, actor: Actor | undefined, answer: Answer) => Promise<Answer>;
 };
@@ -162,7 +167,7 @@ function accept<T>(
   param: Context["param"],
   handle: (body: T, context: Context, actor: Actor | undefined) => Promise<Answer>,
 ): Accepted {
-  // Endpoints without a body leave T open: nothing reads it.
+  // Endpoints without a body leave T open; nothing reads it.
   if (body === undefined)
     return { ok: true, body: {}, handle: async (c, a) => handle(undefined as T, c, a) };
   if (identity !== undefined && identity.field in raw) {

@@ -1,4 +1,5 @@
-// A form (`multipart/form-data`, RFC 7578, RFC 2046 §5.1) part by part while it arrives, whatever its size; nothing but heads is held.
+// Reads a form (`multipart/form-data`, RFC 7578, RFC 2046 §5.1) part by part while it arrives, whatever its
+// size. Only heads are held in memory.
 
 export type FormPart = {
   readonly name: string;
@@ -10,7 +11,7 @@ export type FormPart = {
   readonly content: AsyncGenerator<Buffer, void, undefined>;
 };
 
-/** The body is no form. Any other error comes from the connection. */
+/** Says that the body is no form. Any other error comes from the connection. */
 export class FormFault extends Error {}
 
 const headBytesMax = 8_192;
@@ -18,7 +19,7 @@ const preambleBytesMax = 1_024;
 const lineEnd = Buffer.from("\r\n");
 const headEnd = Buffer.from("\r\n\r\n");
 
-/** Undefined for another type, or one without a boundary. */
+/** Returns the boundary, or undefined for another type, or one without a boundary. */
 export function formBoundary(contentType: string): string | undefined {
   if (!/^multipart\/form-data\s*;/i.test(contentType)) return undefined;
   const found = /;\s*boundary=(?:"([^"\r\n]{1,70})"|([\w'()+,\-./:=?]{1,70}))\s*(?:;|$)/i.exec(
@@ -41,7 +42,7 @@ export class FormStream {
     this.#boundary = Buffer.from(`\r\n--${boundary}`, "latin1");
   }
 
-  /** Throws FormFault, and what the source throws. */
+  /** Yields the parts. Throws FormFault, and what the source throws. */
   async *parts(): AsyncGenerator<FormPart, void, undefined> {
     await this.#collect(this.#boundary, preambleBytesMax);
     while (!(await this.#isEnd())) {
@@ -60,7 +61,7 @@ export class FormStream {
     return this.#held.toString("latin1", 0, 2) === "--";
   }
 
-  /** Up to the mark, which is passed over. */
+  /** Yields the bytes up to the mark, which is passed over. */
   async *#until(mark: Buffer): AsyncGenerator<Buffer, void, undefined> {
     for (;;) {
       const at = this.#held.indexOf(mark);
@@ -90,7 +91,7 @@ export class FormStream {
   }
 }
 
-/** Names in UTF-8, as browsers and curl send them: quotes are escaped by `\` or `%22`. */
+/** Reads name and file name, in UTF-8, as browsers and curl send them: quotes are escaped by `\` or `%22`. */
 function disposition(head: string): {
   readonly name: string;
   readonly fileName: string | undefined;

@@ -1,4 +1,4 @@
-// `Idempotency-Key` on a POST: the first answer, as it was stored in the transaction that it answers for, is repeated for a day.
+// `Idempotency-Key` on a POST: for a day, the first answer is repeated as it was stored in its transaction.
 
 import type { IncomingMessage } from "node:http";
 import { canonicalJson, type Json } from "../../../core/journal/canonical-json.ts";
@@ -17,7 +17,10 @@ const keyCharsMax = 255;
  */
 const anyonesKeyCharsMin = 16;
 
-/** Undefined where there is no key; a text says what is wrong with it. The same request is the same path and the same fields, however they are spelled. */
+/**
+ * Returns the call that a key stands for, undefined if there is no key, or a text that says what is wrong
+ * with the key. Requests are the same if their path and fields are, however these are spelled.
+ */
 export function idempotentCall(
   request: IncomingMessage,
   caller: { readonly actor: Actor | undefined; readonly address: string },
@@ -35,11 +38,12 @@ export function idempotentCall(
   if (actor !== undefined) return { scope: `user:${actor.userId}`, key, requestDigest };
   if (key.length < anyonesKeyCharsMin)
     return `must be at least ${anyonesKeyCharsMin} characters where there are no credentials, and random (a UUID)`;
-  // Another request under the same key may be somebody else's: it is one by itself, and not told of this one.
+  // Another request under the same key may be somebody else's, so it counts as a call of its own and learns
+  // nothing of this one.
   return { scope: `anyone:${address}:${requestDigest}`, key, requestDigest };
 }
 
-/** The answer that was given before; undefined for a new key. */
+/** Returns the answer that was given before, or undefined for a new key. */
 export async function answerOnce(work: Work, call: IdempotentCall): Promise<Answer | undefined> {
   const found = await findAnswer(work, call);
   if (found === undefined) return undefined;

@@ -1,11 +1,12 @@
-// Passwords are verified one after the other: each takes 20 MiB and some 30 ms of a core. Who waits costs little, so that a flood of guesses from many addresses
-// makes others wait, and does not turn them away; of one address only a few wait. Who was right before goes first.
+// Verifies passwords one after the other, because each takes 20 MiB and some 30 ms of a core. Waiting costs
+// little, so a flood of guesses from many addresses delays others instead of turning them away. Only a few of
+// one address may wait. Those who were right before go first.
 
 import { addressGroups } from "../../../core/addresses/address-group.ts";
 
-/** The most attempts that wait of an IPv4 address or a /48; whoever was right before is not counted. */
+/** The most attempts of an IPv4 address or a /48 that wait; those who were right before do not count. */
 const waitingPerAddress = 8;
-/** The most attempts that wait at all: half a minute. */
+/** The most attempts that wait in all, which take half a minute. */
 const waitingMax = 1_000;
 
 export class PasswordTurns {
@@ -14,7 +15,7 @@ export class PasswordTurns {
   readonly #byGroup = new Map<string, number>();
   #isTaken = false;
 
-  /** Undefined, and nothing is run, where too many wait. */
+  /** Runs `verify` in its turn. Returns undefined without running it if too many wait. */
   async run<T>(
     { address, isKnown }: { readonly address: string; readonly isKnown: boolean },
     verify: () => Promise<T>,
@@ -40,7 +41,7 @@ export class PasswordTurns {
     }
     const { promise, resolve } = Promise.withResolvers<void>();
     (isKnown ? this.#known : this.#others).push(resolve);
-    await promise; // It is handed over taken.
+    await promise; // The turn is handed over, still taken.
   }
 
   #end(): void {

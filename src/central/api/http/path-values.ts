@@ -1,4 +1,4 @@
-// Values in paths and texts: ids, names, tags. What is no such value names nothing that exists.
+// Values in paths and texts: ids, names, tags. A text that is no such value names nothing that exists.
 
 import { parseDomainName } from "../../../core/ids.ts";
 import { invalid, notFound, type ProblemAnswer } from "./answer.ts";
@@ -10,7 +10,7 @@ import type { Work } from "../../store/engine/work.ts";
 const nameCharsMax = 255;
 const idCharsShown = 40;
 
-/** 0 for what is no id: no row has it. */
+/** Returns the id, or 0 for a text that is none; no row has the id 0. */
 export function idOf(text: string): number {
   return /^[1-9]\d{0,14}$/.test(text) ? Number(text) : 0;
 }
@@ -32,7 +32,7 @@ export async function mainDomain(
   return domain ?? notFound(`domain ${JSON.stringify(text)}`);
 }
 
-/** A main domain or a sub-domain; `path` is where in the body it was named. */
+/** Returns a main domain or a sub-domain. `path` is where in the body it was named. */
 export async function hostNamed(
   work: Work,
   actor: Actor,
@@ -52,7 +52,10 @@ export function isProblem(value: object): value is ProblemAnswer {
   return "kind" in value && value.kind === "problem";
 }
 
-/** Names of viewset versions come in paths: visible from end to end, no control characters. */
+/**
+ * Checks the name of a viewset version. Names come in paths, so they are visible at both ends and have no
+ * control characters.
+ */
 export function viewsetName(text: string): string | ProblemAnswer {
   const isName = text.length <= nameCharsMax && text.trim() === text && !/\p{Cc}/u.test(text);
   return isName && text !== ""
@@ -68,7 +71,10 @@ export function viewsetName(text: string): string | ProblemAnswer {
 const tagsMax = 100;
 const tagCharsMax = 255;
 
-/** Comma-separated: trimmed, case kept, each once, in the order given. Undefined when there are too many or one is too long. */
+/**
+ * Parses comma-separated tags: trimmed, case kept, each once, in the order given. Returns undefined if there
+ * are too many or one is too long.
+ */
 export function parseTags(text: string): readonly string[] | undefined {
   const tags = new Set(
     text

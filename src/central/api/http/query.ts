@@ -1,4 +1,5 @@
-// The query of a request: which parameters an endpoint reads, and what is said of others. One that is ignored would be a filter or a wait that nobody applies.
+// The query of a request: which parameters an endpoint reads, and how others are refused. A parameter that
+// was ignored would be a filter or a wait that nobody applies.
 
 import { nearest } from "../../../core/nearest.ts";
 import { invalid, type ProblemAnswer } from "./answer.ts";
@@ -11,13 +12,16 @@ const formatParameter = "format";
 const faultsMax = 20;
 const nameCharsShown = 100;
 
-/** All behind the first question mark (RFC 3986 §3.4): further ones are part of it. */
+/** Returns the query: all behind the first question mark (RFC 3986 §3.4); further ones are part of it. */
 export function queryOf(url: string): URLSearchParams {
   const at = url.indexOf("?");
   return new URLSearchParams(at < 0 ? "" : url.slice(at + 1));
 }
 
-/** Undefined: the endpoint knows every parameter, each is there once. */
+/**
+ * Says what is wrong with the query. Returns undefined if the endpoint knows every parameter and each is
+ * there once.
+ */
 export function queryFault(
   { query, gives }: Pick<Told, "query" | "gives">,
   given: URLSearchParams,

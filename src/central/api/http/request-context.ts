@@ -1,4 +1,5 @@
-// What an endpoint is given of its request, and the transactions that it runs: with the answer for a repetition and the line of the audit trail in them.
+// What an endpoint gets of its request, and the transactions that it runs, which also store the answer for a
+// repetition and the line of the audit trail.
 
 import type { IncomingMessage } from "node:http";
 import type { Json } from "../../../core/journal/canonical-json.ts";
@@ -24,7 +25,10 @@ export type AskedRequest = {
   readonly actor: Actor | undefined;
   /** The body without the fields that are ignored. */
   readonly body: Json;
-  /** Under which call its answer is repeated; of a body that came in a stream it is known when the change is made. */
+  /**
+   * Returns the call under which the answer is repeated. For a body that came as a stream, the body is only
+   * known when the change is made.
+   */
   readonly once: (body: Json) => IdempotentCall | undefined;
   readonly gone: AbortSignal;
 };
@@ -41,7 +45,7 @@ export function createContext({ store, ports }: Deps, asked: AskedRequest): Cont
     gone,
     incoming: {
       type: request.headers["content-type"] ?? "",
-      // A reader that stops early must not take the socket with it: the answer goes over it.
+      // A reader that stops early must not close the socket, over which the answer goes.
       get bytes() {
         return request.iterator({ destroyOnReturn: false });
       },
@@ -52,7 +56,8 @@ export function createContext({ store, ports }: Deps, asked: AskedRequest): Cont
       const body = endpoint.takesStream ? (streamed ?? {}) : asked.body;
       const once = asked.once(body);
       const { value, appended } = await store.run(async (work) => {
-        // Again, inside: of two with one key at the same time the second finds the first one's answer.
+        // Asked again inside the transaction: of two requests with one key at the same time, the second finds
+        // the first one's answer.
         const repeated = once === undefined ? undefined : await answerOnce(work, once);
         if (repeated !== undefined) return { keep: true, value: repeated };
         const answer = await action(work);
@@ -88,7 +93,7 @@ async function record(
   await recordAudit(work, {
     via: "api",
     who: actor?.username ?? "",
-    // Nobody asks for a trial; it makes who it is of.
+    // Nobody is signed in when a trial begins; the trial itself makes its user and customer.
     user_id: actor?.userId ?? number("user_id"),
     customer_id: actor?.customerId ?? number("customer_id"),
     action: `${endpoint.method} ${endpoint.path}`,

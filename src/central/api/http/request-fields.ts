@@ -1,4 +1,5 @@
-// The fields of a request: its body, at most so many bytes, is a JSON object, or a form where the endpoint takes one. An empty one reads as `{}` whatever its type says.
+// Reads the fields of a request. The body, of limited size, is a JSON object, or a form if the endpoint takes
+// one. An empty body reads as `{}`, whatever its type says.
 
 import type { IncomingMessage } from "node:http";
 import { readBody } from "../../../base/http-listener.ts";
@@ -9,13 +10,13 @@ import { invalid, problem, type Answer } from "./answer.ts";
 
 export type BodyFound =
   | { readonly ok: true; readonly value: Readonly<Record<string, unknown>> }
-  /** `answer` undefined: the client is gone. */
+  /** `answer` is undefined if the client is gone. */
   | { readonly ok: false; readonly answer: Answer | undefined };
 
 const depthMax = 64;
-/** Names that are given twice: so many are told. */
+/** The most names given twice that are reported. */
 const repeatedShown = 10;
-/** 1 MiB at 140 kbit/s. */
+/** Time for 1 MiB at 140 kbit/s. */
 const bodyTimeoutMs = 60_000;
 
 type Limits = { readonly bodyBytesMax: number; readonly takesForms: boolean };
@@ -44,7 +45,7 @@ export async function readFields(
   return isForm ? parseForm(type, read.body) : parse(read.body);
 }
 
-/** Files and plain parts alike (RFC 7578). */
+/** Reads a form; files and plain parts count alike (RFC 7578). */
 async function parseForm(type: string, bytes: Uint8Array): Promise<BodyFound> {
   let form: FormData;
   try {

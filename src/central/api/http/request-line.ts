@@ -1,4 +1,5 @@
-// What the log tells of each request that customers send: from where, to what, how it ended. Its id is in the answer and in the audit trail too.
+// What the log says about each request of customers: from where, to what, how it ended. Its id is also in the
+// answer and in the audit trail.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ClientAddresses } from "../../../core/http/client-address.ts";
@@ -10,7 +11,7 @@ export type ToldRequest = {
   readonly requestId: string;
 };
 
-/** How it ended. */
+/** Returns how a request ended. */
 export function endedFacts({ request, response, requestId }: ToldRequest) {
   return {
     ...bytesOf("bytes_in", request.headers["content-length"]),
@@ -20,7 +21,7 @@ export function endedFacts({ request, response, requestId }: ToldRequest) {
   };
 }
 
-/** Null: its client gave it up. */
+/** Returns the status, or null if the client gave up. */
 export function statusOf(response: ServerResponse): number | null {
   return response.headersSent ? response.statusCode : null;
 }
@@ -33,7 +34,7 @@ function bytesOf(name: string, length: unknown): Readonly<Record<string, number>
 const requestIdBytes = 8;
 const idsAtOnce = 128;
 
-/** Random, 16 hexadecimal digits each; the system is asked for many at once. */
+/** Makes random ids of 16 hexadecimal digits; the system is asked for many at once. */
 export function requestIds(randomBytes: (count: number) => Uint8Array): () => string {
   let rest = Buffer.alloc(0);
   return () => {

@@ -1,4 +1,5 @@
-// Sending an answer: JSON, nothing, a problem document, or a list or a long text piece by piece under the reader's pace.
+// Sends an answer: JSON, nothing, a problem document, or a list or a long text piece by piece at the reader's
+// pace.
 
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -8,10 +9,13 @@ import { invalid } from "./answer.ts";
 import { queryOf } from "./query.ts";
 
 export const listLimitMax = 1_000;
-/** Rows read in one transaction while a whole list is sent: other transactions run in between. */
+/** The rows read in one transaction while a whole list is sent; other transactions run in between. */
 const pageRows = 500;
 
-/** Resolves when all is handed over. Rejects when a page cannot be read; then part of the list may be out. */
+/**
+ * Sends an answer. Resolves when all is handed over. Rejects if a page cannot be read; part of the list may
+ * then be out.
+ */
 export async function respond(
   request: IncomingMessage,
   response: ServerResponse,
@@ -49,14 +53,14 @@ function sendJson(
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
 ): void {
-  // As a text it goes out with the head in one piece; bytes would be a second one.
+  // A text goes out with the head in one piece; bytes would be a second one.
   const text = JSON.stringify(body);
   const length = Buffer.byteLength(text);
   response.writeHead(status, { "content-type": type, "content-length": length, ...headers });
   response.end(text);
 }
 
-/** Where a list goes on, and how much of it is wanted; an undefined limit is all. */
+/** Where a list goes on, and how much of it is wanted; an undefined limit means all. */
 export type ListQuery = { readonly after: number; readonly limit: number | undefined };
 
 export function parseListQuery(query: URLSearchParams): ListQuery | undefined {
@@ -101,7 +105,7 @@ async function streamList(
   let after: number | undefined = start;
   let separator = "[";
   while (after !== undefined) {
-    // The first page is read before the head is sent: what fails there is still a plain 500.
+    // The first page is read before the head is sent, so that a failure there is still a plain 500.
     const rows = await page({ after, limit: pageRows });
     if (!response.headersSent) response.writeHead(200, { "content-type": "application/json" });
     for (const row of rows) {
@@ -119,7 +123,7 @@ async function sendPieces(
   { pieces, headers }: StreamAnswer,
 ): Promise<void> {
   for await (const piece of pieces()) {
-    // As with lists: what fails before the first piece is still a plain 500.
+    // As with lists, a failure before the first piece is still a plain 500.
     if (!response.headersSent)
       response.writeHead(200, { "content-type": "application/json", ...headers });
     if (!response.write(piece) && !(await drained(response))) return;
@@ -141,11 +145,11 @@ async function sendFile(
   await once(file, "open");
   response.writeHead(200, { ...headers, "content-length": size });
   await pipeline(file, response).catch((error: unknown) => {
-    if (!response.destroyed || response.writableFinished) throw error; // Else the reader left.
+    if (!response.destroyed || response.writableFinished) throw error; // Otherwise the reader left.
   });
 }
 
-/** False when the reader left. */
+/** Waits until there is room. Returns false if the reader left. */
 async function drained(response: ServerResponse): Promise<boolean> {
   if (response.destroyed) return false;
   const settled = new AbortController();

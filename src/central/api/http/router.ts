@@ -1,4 +1,5 @@
-// From method and path to an endpoint. Both slash forms lead to it; a known path with another method tells which there are.
+// Finds the endpoint for a method and a path, with or without the slash at its end. For a known path with
+// another method it tells which methods there are.
 
 import createRouter from "find-my-way";
 import { customerApiPrefix } from "../../../wire/customer/shape.ts";
@@ -15,12 +16,15 @@ export type Routed =
 
 export type Route = (method: string, url: string) => Routed;
 
-/** Longer path parameters belong to nothing: names have at most 255 characters, percent-encoded up to 12 each. */
+/**
+ * The longest path parameter. Names have at most 255 characters, up to 12 each when percent-encoded; longer
+ * ones name nothing.
+ */
 const paramCharsMax = 3_072;
 
 type Methods = Map<string, Endpoint>;
 
-/** Throws for two endpoints with the same method and path. */
+/** Makes the router. Throws if two endpoints have the same method and path. */
 export function createRoute(endpoints: readonly Endpoint[]): Route {
   const router = createRouter({
     ignoreTrailingSlash: true,
@@ -37,7 +41,7 @@ export function createRoute(endpoints: readonly Endpoint[]): Route {
   }
   const found = new Map<unknown, Methods>();
   for (const [path, methods] of byPath) {
-    // Each path has a handler of its own, which names it and is never called.
+    // Each path has its own handler, which only names it and is never called.
     const handler = (): void => {};
     found.set(handler, methods);
     router.on("GET", customerApiPrefix + path, handler);

@@ -55,7 +55,7 @@ const headers: JsonObject = {
   },
 };
 
-/** Shared by all operations. */
+/** Returns the headers and refusals that all operations share. */
 export function answerComponents(components: Components, problem: unknown): JsonObject {
   const schema = shownSchema(problem, components);
   const responses = Object.values(refusals).map(({ name, description, header }) => [
@@ -75,7 +75,7 @@ export function answerComponents(components: Components, problem: unknown): Json
   };
 }
 
-/** All that an endpoint may answer, by status. */
+/** Returns all that an endpoint may answer, by status. */
 export function answersOf(endpoint: Endpoint, components: Components): JsonObject {
   const statuses = [...new Set([...refusedBy(endpoint), 500])].sort((a, b) => a - b);
   const refused = statuses.map((status) => [
@@ -92,12 +92,12 @@ export function answersOf(endpoint: Endpoint, components: Components): JsonObjec
 function refusedBy(endpoint: Endpoint): readonly number[] {
   const { auth, body, takesStream, method, path, refuses } = endpoint;
   return [
-    // A parameter of the query that it does not know.
+    // A query parameter that the endpoint does not know.
     400,
     ...(auth === "none" ? [] : [401, 429]),
     ...(body === undefined && !takesStream ? [] : [408, 413, 415]),
     ...(method === "POST" ? [409] : []),
-    // What cannot be decoded names nothing.
+    // A parameter that cannot be decoded names nothing.
     ...(path.includes(":") ? [404] : []),
     ...(refuses ?? []),
   ];
@@ -133,7 +133,7 @@ function goodAnswer({ method, query }: Endpoint, gives: Gives, components: Compo
   }
 }
 
-/** A schema with its examples beside it. */
+/** Returns a schema with its examples beside it. */
 export function media(schema: unknown, components: Components): JsonObject {
   const examples = examplesOf(schema).map((value, at) => [`example-${at + 1}`, { value }] as const);
   const { examples: _shown, ...shown } = shownSchema(schema, components);
@@ -147,7 +147,7 @@ function examplesOf(schema: unknown): readonly unknown[] {
   return Array.isArray(anyOf) ? anyOf.flatMap((branch) => examplesOf(branch)) : [];
 }
 
-/** The parameters of all lists. */
+/** The parameters that all lists have. */
 export const listParameters: JsonObject = {
   Limit: {
     name: "limit",

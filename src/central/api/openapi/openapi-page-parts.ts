@@ -3,12 +3,12 @@
 import { jsonObjectOf, type JsonObject } from "./openapi-schema.ts";
 import { escapeHtml } from "../../../core/html-text.ts";
 
-/** A text or a number of the document; what is no such thing is not shown. */
+/** Returns a text or a number of the document; anything else is not shown. */
 function wordOf(value: unknown): string {
   return typeof value === "string" || typeof value === "number" ? String(value) : "";
 }
 
-/** A description, in which backticks are code. */
+/** Writes a description, in which backticks are code. */
 export function prose(text: unknown): string {
   return escapeHtml(wordOf(text)).replaceAll(/`([^`]+)`/g, "<code>$1</code>");
 }
@@ -54,7 +54,7 @@ function code(value: unknown): string {
 
 type Field = { readonly name: string; readonly isRequired: boolean; readonly schema: JsonObject };
 
-/** Members of an object and of objects in it, by their place. */
+/** Returns the members of an object and of the objects in it, by their place. */
 function fieldsOf(schema: JsonObject, prefix = ""): readonly Field[] {
   const required = new Set(listOf(schema["required"]));
   return Object.entries(jsonObjectOf(schema["properties"])).flatMap(([key, value]) => {

@@ -39,7 +39,7 @@ nav span { min-width: 3.1rem; font-size: .65rem; }
 
 const styleDigest = createHash("sha256").update(style).digest("base64");
 
-/** Allows this style and nothing else: no script, no picture, no frame, no form. */
+/** The policy allows this style and nothing else: no script, no picture, no frame, no form. */
 export const openApiPagePolicy = `default-src 'none'; style-src 'sha256-${styleDigest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 
 const methods = ["get", "post", "put", "delete"] as const;
@@ -50,7 +50,7 @@ type Shown = {
   readonly operation: JsonObject;
 };
 
-/** Pure. */
+/** Writes the page. Pure. */
 export function openApiPage(document: JsonObject): string {
   const info = jsonObjectOf(document["info"]);
   const tags = Array.isArray(document["tags"]) ? document["tags"] : [];

@@ -1,4 +1,5 @@
-// What stands at the places of a path, by name, for the OpenAPI document. Paths are taken literally: what is no id names nothing and is a 404.
+// What the parameters of paths mean, by name, for the OpenAPI document. Paths are taken literally: a text
+// that is no id names nothing and is a 404.
 
 import type { JsonObject } from "./openapi-schema.ts";
 

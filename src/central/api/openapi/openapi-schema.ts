@@ -1,4 +1,5 @@
-// Schemas as the OpenAPI document shows them: those with a title have a place of their own and are referred to, what validates is not changed.
+// Schemas as the OpenAPI document shows them: those with a title have a place of their own and are referred
+// to. The schemas that validate are not changed.
 
 export type JsonObject = { readonly [key: string]: unknown };
 
@@ -14,7 +15,7 @@ export const jsonObjectOf = (value: unknown): JsonObject =>
 const named = new Set(["properties", "patternProperties"]);
 const data = new Set(["enum", "const", "default", "examples", "required"]);
 
-/** Throws for two schemas of one title that differ. */
+/** Shows a schema by reference if it has a title. Throws if two schemas with the same title differ. */
 export function shownSchema(schema: unknown, components: Components): JsonObject {
   const shown = shownInline(schema, components);
   const { title } = shown;
@@ -42,7 +43,7 @@ export function shownInline(schema: unknown, components: Components): JsonObject
   return plain(Object.fromEntries(entries));
 }
 
-/** The same in fewer words. */
+/** Writes a schema in fewer words that mean the same. */
 function plain({ anyOf, patternProperties, ...schema }: JsonObject): JsonObject {
   const free = jsonObjectOf(patternProperties)["^.*$"];
   const branches = Array.isArray(anyOf) ? anyOf.map((branch) => jsonObjectOf(branch)) : [];

@@ -36,7 +36,7 @@ const idempotencyKey: JsonObject = {
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x21-\\x7e]+$" },
 };
 
-/** Pure. Throws for two schemas with the same title. */
+/** Makes the document. Pure. Throws if two schemas with the same title differ. */
 export function openApiDocument(subjects: readonly Subject[]): JsonObject {
   const components: Components = new Map();
   const { responses, headers } = answerComponents(components, problemShape.schema);
@@ -100,7 +100,7 @@ function parametersOf({ method, path, query, gives }: Endpoint): readonly JsonOb
   ];
 }
 
-/** One part with a file. */
+/** The body of an upload: one part with a file. */
 const upload: JsonObject = {
   required: true,
   content: {
@@ -132,7 +132,7 @@ function bodyOf(
   };
 }
 
-/** Fields of the resource that may be sent back are no strangers. */
+/** Adds the read-only fields, which may be sent back and so count as known. */
 function withReadOnly(
   { schema, readOnly }: NonNullable<Endpoint["body"]>,
   components: Components,
