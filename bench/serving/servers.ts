@@ -1,6 +1,7 @@
 // The servers under comparison, each as a process of its own on core 0: ours (the real agent behind a real central, one worker), nginx, and bare Node.
 
 import { spawn, type ChildProcess } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -59,7 +60,7 @@ export async function startOurs(
   const views = join(edge.dir, "views");
   mkdirSync(join(views, "files"), { recursive: true });
   for (const [name, bytes] of Object.entries(fileBytes))
-    writeFileSync(join(views, "files", name), Buffer.alloc(bytes, "x"));
+    writeFileSync(join(views, "files", name), randomBytes(bytes));
   const devlove = join(edge.dir, "devlove.json");
   writeFileSync(
     devlove,
@@ -151,7 +152,7 @@ export async function startNginx(scene: Scene): Promise<Server | { readonly miss
   ground.makeDir("site");
   const files = ground.makeDir("site/files");
   for (const [name, bytes] of Object.entries(fileBytes))
-    writeFileSync(join(files, name), Buffer.alloc(bytes, "x"));
+    writeFileSync(join(files, name), randomBytes(bytes));
   ground.writeText(scene.certificate.chain, "cert.pem");
   ground.writeText(scene.certificate.key, "key.pem");
   const config = ground.write("../serving/nginx.conf", "nginx.conf", {
