@@ -129,7 +129,8 @@ async function turnsUs(spool: SpoolClient, each: () => void): Promise<number> {
 async function acceptUs(spool: SpoolClient, claims: boolean): Promise<number> {
   const { init, port } = spool.openLane();
   const writer = openLaneWriter({ ...init, blocks: claims }, port);
-  await until("the lane", () => writer.isOpen);
+  writer.wake();
+  await until("the lane", () => writer.isAwake);
   const one = requestRecord(1);
   const tookUs = await turnsUs(spool, () => {
     if (claims && !writer.claim()) throw new Error("there is no room");

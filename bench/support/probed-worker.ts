@@ -30,7 +30,11 @@ parts.probe.on("message", () => {
 
 await runAccelerator(accelerator, parentPort, {
   cache: new MemoryCache(),
-  records: { accept: () => undefined },
+  records: {
+    accept: () => undefined,
+    begins: () => undefined,
+    wake: () => undefined,
+  },
   judge: createJudge(() => undefined),
   registry: new Registry(),
   log: silentLog(),

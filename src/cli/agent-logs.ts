@@ -4,7 +4,7 @@ import { callControl } from "../base/control-socket.ts";
 import { AccelError } from "../core/faults.ts";
 import { columns, readArgs, type Command, type CommandContext } from "../base/command.ts";
 import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
-import { boundedText, renderRecord, type Bounded } from "./log-text.ts";
+import { renderRecord, unprovenText, type Unproven } from "./log-text.ts";
 
 const options = {
   ...controlOptions,
@@ -79,15 +79,15 @@ type TailAnswer = {
  * prints as nothing.
  */
 function renderBacklog(answer: unknown): string {
-  const { lanes = [], ...sums } = Object(answer) as { lanes?: readonly Lane[] } & Bounded;
+  const { lanes = [], ...sums } = Object(answer) as { lanes?: readonly Lane[] } & Unproven;
   const rows = lanes.map(
     (lane) =>
       [
         `${lane.lane}${lane.live ? " live" : ""}`,
-        `${lane.spooled} spooled, ${lane.in_memory} in memory, ${lane.committed} committed, ${atMost(lane)}${lane.dropped} dropped; ${lane.bytes} bytes, oldest ${lane.oldest_s} s${lane.in_flight ? ", in flight" : ""}; ${lane.answer ?? "nothing sent"}`,
+        `${lane.spooled} spooled, ${lane.in_memory} in memory, ${lane.committed} committed, ${lane.dropped} dropped${moreLost(lane)}; ${lane.bytes} bytes, oldest ${lane.oldest_s} s${lane.in_flight ? ", in flight" : ""}; ${lane.answer ?? "nothing sent"}`,
       ] as const,
   );
-  return `${renderFacts(boundedText(sums))}lanes:\n${columns(rows)}`;
+  return `${renderFacts(unprovenText(sums))}lanes:\n${columns(rows)}`;
 }
 
 type Lane = {
@@ -102,9 +102,9 @@ type Lane = {
   readonly in_flight: boolean;
   readonly answer: string | null;
   /** Agents of older releases do not state it. */
-  readonly dropped_at_most?: readonly string[];
+  readonly unproven?: number;
 };
 
-function atMost({ dropped_at_most: reasons = [] }: Lane): string {
-  return reasons.length > 0 ? "at most " : "";
+function moreLost({ unproven = 0 }: Lane): string {
+  return unproven > 0 ? `, at most ${unproven} more lost` : "";
 }

@@ -2,7 +2,7 @@
 
 import { readArgs, type Command } from "../base/command.ts";
 import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
-import { boundedText } from "./log-text.ts";
+import { unprovenText } from "./log-text.ts";
 
 type Warnings = readonly {
   readonly code: string;
@@ -42,7 +42,7 @@ function readable(facts: Readonly<Record<string, unknown>>): object {
     parts: {
       ...parts,
       ...(isRecord(link) && { link: linkText(link) }),
-      ...(isRecord(spool) && { spool: boundedText(spool) }),
+      ...(isRecord(spool) && { spool: unprovenText(spool) }),
     },
   };
 }

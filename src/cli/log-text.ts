@@ -47,19 +47,10 @@ function paint(shown: string, status: number): string {
   return `\u001B[${code}m${shown}\u001B[0m`;
 }
 
-/** The part of the balance that may be an upper bound. Agents of older releases do not say which. */
-export type Bounded = {
-  readonly dropped?: unknown;
-  readonly dropped_at_most?: unknown;
-};
+/** What may have been lost beside the balance. Agents of older releases do not state it. */
+export type Unproven = { readonly unproven?: unknown };
 
-/** Returns the same facts for a person: a count that is an upper bound says so. */
-export function boundedText(facts: Bounded): object {
-  const { dropped_at_most: reasons, ...rest } = facts;
-  const { dropped } = facts;
-  if (!Array.isArray(reasons) || typeof dropped !== "object" || dropped === null) return rest;
-  const counts = Object.entries(dropped).map(([reason, count]) => {
-    return [reason, reasons.includes(reason) ? `at most ${String(count)}` : count] as const;
-  });
-  return { ...rest, dropped: Object.fromEntries(counts) };
+/** Returns the same facts for a person: what is an upper bound says so, and nothing is said of nothing. */
+export function unprovenText({ unproven = 0, ...rest }: Unproven): object {
+  return unproven === 0 ? rest : { ...rest, unproven: `at most ${String(unproven)} more lost` };
 }

@@ -45,9 +45,19 @@ export const RequestRecord = closed({
 export type RequestRecord = Static<typeof RequestRecord>;
 export const decodeRequestRecord = decoder(RequestRecord);
 
-/** `reason` is one of crash (at most so many are lost), dropped_oldest, corrupt, poison and others. */
+/**
+ * Numbers that stand for no record any more. `reason` is one of crash, dropped_oldest, corrupt, poison and others.
+ * A gap of `crash` says how many of its numbers stood for a record; where it does not, an older release wrote
+ * it, and none is proven. All numbers of other gaps did.
+ */
 export const GapLine = closed({
-  gap: closed({ from_seq: Seq, to_seq: Seq, reason: Type.String({ maxLength: 64 }) }),
+  gap: closed({
+    from_seq: Seq,
+    to_seq: Seq,
+    reason: Type.String({ maxLength: 64 }),
+    at_least: Type.Optional(Count),
+    at_most: Type.Optional(Count),
+  }),
 });
 export type GapLine = Static<typeof GapLine>;
 export const decodeGapLine = decoder(GapLine);

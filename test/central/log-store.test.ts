@@ -65,7 +65,8 @@ function walk(store: Logs, limit: number, between: () => void = () => {}): strin
 test("a lane is taken in once and in order", () => {
   using dir = tempDir();
   using store = open(dir.path);
-  expect(append(store, 1, 3)).toEqual({ kind: "committed", through: 3, records: 3, lost: 0 });
+  const taken = { kind: "committed", through: 3, records: 3, lost: 0, unproven: 0 };
+  expect(append(store, 1, 3)).toEqual(taken);
   expect(append(store, 1, 3)).toEqual({ kind: "repeated", through: 3 });
   expect(append(store, 2, 3)).toEqual({ kind: "repeated", through: 3 });
   expect(append(store, 3, 5)).toEqual({ kind: "conflict", mark: 3 });
@@ -81,21 +82,42 @@ test("a lane is taken in once and in order", () => {
 test("gaps count for the numbers they cover and are no records", () => {
   using dir = tempDir();
   using store = open(dir.path);
-  const gap = (from_seq: number, to_seq: number) =>
-    `${JSON.stringify({ gap: { from_seq, to_seq, reason: "crash" } })}\n`;
+  const gap = (from_seq: number, to_seq: number, more = {}) =>
+    `${JSON.stringify({ gap: { from_seq, to_seq, reason: "behind", ...more } })}\n`;
   const text = batchText(1, 2) + gap(3, 9) + batchText(10, 10);
   expect(append(store, 1, 10, { text })).toEqual({
     kind: "committed",
     through: 10,
     records: 3,
     lost: 7,
+    unproven: 0,
   });
   expect(read(store).paths).toEqual(["/10", "/2", "/1"]);
+  expect(append(store, 11, 14, { text: gap(11, 14, { at_least: 5, at_most: 4 }) })).toMatchObject({
+    kind: "invalid",
+    message: "line 1: the gap 11 to 14 covers 4 numbers, not at least 5 and at most 4",
+  });
+  expect(append(store, 11, 14, { text: gap(11, 14, { at_least: 0, at_most: 5 }) })).toMatchObject({
+    kind: "invalid",
+  });
   expect(append(store, 11, 12, { text: gap(12, 12) })).toMatchObject({
     kind: "invalid",
     message: "line 1: the gap 12 to 12 stands where 11 is due",
   });
   expect(append(store, 11, 11, { text: gap(11, 12) })).toMatchObject({ kind: "invalid" });
+});
+
+test("of a crash only what is proven counts as lost; an older agent proves nothing", () => {
+  using dir = tempDir();
+  using store = open(dir.path);
+  const crash = (from_seq: number, to_seq: number, more = {}) =>
+    `${JSON.stringify({ gap: { from_seq, to_seq, reason: "crash", ...more } })}\n`;
+  const rows = [
+    crash(1, 16, { at_least: 0, at_most: 16 }),
+    crash(17, 19, { at_least: 3, at_most: 3 }),
+    crash(20, 24),
+  ];
+  expect(append(store, 1, 24, { text: rows.join("") })).toMatchObject({ lost: 3, unproven: 21 });
 });
 
 test("what is wrong is told with its line, and nothing of the batch is kept", () => {

@@ -146,23 +146,23 @@ test("a count that is a bound says so in words, and stays a number in JSON", asy
     spooled: 0,
     in_memory: 0,
     committed: 4,
-    dropped: 300,
-    dropped_at_most: ["crash"],
+    dropped: 1,
+    unproven: 299,
     bytes: 0,
     oldest_s: 0,
     in_flight: false,
     answer: null,
   };
-  const sums = { accepted: 304, dropped: { crash: 299, sampled: 1 }, dropped_at_most: ["crash"] };
+  const sums = { accepted: 5, dropped: { sampled: 1 }, unproven: 299 };
   const logs = { ...sums, lanes: [lane] };
   const parts = { spool: { ...sums, lanes: {} } };
   const status = async () => ({ ...statusOf({}), parts });
   const routes = controlRoutes({ ...fakePorts([]), status, logsBacklog: async () => logs });
   await withAgent(async (where) => {
     const backlog = await run(logsCommand, ["backlog", ...where]);
-    expect(backlog).toMatch(/ crash +at most 299\n +sampled +1\n/);
-    expect(backlog).toContain("4 committed, at most 300 dropped;");
-    expect(await run(agentStatusCommand, where)).toMatch(/ crash +at most 299\n +sampled +1\n/);
+    expect(backlog).toMatch(/unproven +at most 299 more lost\n/);
+    expect(backlog).toContain("4 committed, 1 dropped, at most 299 more lost;");
+    expect(await run(agentStatusCommand, where)).toMatch(/unproven +at most 299 more lost\n/);
     expect(JSON.parse(await run(logsCommand, ["backlog", "--json", ...where]))).toEqual(logs);
   }, routes);
 });

@@ -1,7 +1,7 @@
 // The spool without its thread, step by step: a worker that numbers, a disk in memory, a strict central, and a judge over all of them.
 
 import { expect } from "vitest";
-import { windowMin } from "../../src/agent/requests/spool/lane-window.ts";
+import { windowAtRest } from "../../src/agent/requests/spool/lane-window.ts";
 import { LaneWords } from "../../src/agent/requests/worker/lane-words.ts";
 import type { ShelfOptions } from "../../src/agent/requests/spool/lane-shelf.ts";
 import { Spool, type Feed } from "../../src/agent/requests/spool/spool.ts";
@@ -26,6 +26,7 @@ export class RigWorker {
   readonly feed: Feed;
   readonly #rig: SpoolRig;
   #next = 1;
+  #isResting = true;
   #buffered: number[] = [];
   /** By number, from 1; 0 where none stands for it. */
   readonly #ids: number[] = [];
@@ -37,6 +38,7 @@ export class RigWorker {
 
   /** How many of them got a number. */
   accept(count: number): number {
+    this.wake();
     const most = Math.max(0, Math.min(count, this.words.reserved - this.#next + 1));
     for (let i = 0; i < most; i++) {
       const id = this.#rig.newId();
@@ -46,6 +48,12 @@ export class RigWorker {
     }
     this.words.accepted = this.#next - 1;
     return most;
+  }
+
+  /** Something comes: more is reserved. */
+  wake(): void {
+    if (this.#isResting) this.#rig.spool.receive(this.feed, { type: "wake" });
+    this.#isResting = false;
   }
 
   handOver(): void {
@@ -67,9 +75,10 @@ export class RigWorker {
   /** Nothing came for a while: gives back what is reserved. */
   rest(): void {
     this.handOver();
-    const through = this.#next - 1 + windowMin;
-    if (this.words.reserved > through)
-      this.#rig.spool.receive(this.feed, { type: "quiet", through });
+    const through = this.#next - 1 + (this.#next === 1 ? 0 : windowAtRest);
+    if (this.words.reserved <= through) return;
+    this.#isResting = true;
+    this.#rig.spool.receive(this.feed, { type: "quiet", through });
   }
 
   /** Dropped before they were queued. */

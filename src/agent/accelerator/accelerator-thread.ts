@@ -35,7 +35,7 @@ const beatMs = 250;
 
 export type AcceleratorParts = {
   readonly cache: ResponseCache;
-  readonly records: Pick<LaneWriter, "accept">;
+  readonly records: Pick<LaneWriter, "accept" | "begins" | "wake">;
   /** Only where requests wait for room for their records. */
   readonly recordRoom?: Pick<LaneWriter, "claim"> | undefined;
   readonly judge: VisitorJudge;
@@ -87,15 +87,19 @@ export async function runAccelerator(
   let { ticketKeys } = init;
   const current = (): CertificateTableRef | undefined => states.current().certificates;
   const contexts = new SecureContexts({ current, clock, problems });
-  using gate = new RecordGate({ recordRoom: parts.recordRoom, metrics, clock });
+  const { records, recordRoom } = parts;
+  using gate = new RecordGate({ records, recordRoom, metrics, clock });
   await using listener = new VisitorListener({
     answer: gate.before(async (exchange) => answer(deps, exchange)),
-    nextConnection: () => words.nextConnection(),
+    nextConnection: () => {
+      records.wake();
+      return words.nextConnection();
+    },
     clients,
     contexts,
     ticketKeys: () => ticketKeys,
     proxyProtocol: init.proxies.proxyProtocol,
-    recorder: createRecorder(parts.records, metrics, clock),
+    recorder: createRecorder(records, metrics, clock),
     metrics,
     clock,
     problems,

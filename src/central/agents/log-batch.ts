@@ -26,6 +26,8 @@ export type BatchGap = {
   readonly fromSeq: number;
   readonly toSeq: number;
   readonly reason: string;
+  /** How many of its numbers are known to have stood for a record. */
+  readonly atLeast: number;
 };
 export type BatchRead =
   | {
@@ -146,10 +148,14 @@ function readLine(line: string, seq: number): BatchRecord | BatchCanary | BatchG
   if (raw !== null && typeof raw === "object" && "gap" in raw) {
     const decoded = decodeGapLine(raw);
     if (!decoded.ok) return describeErrors(decoded.errors);
-    const { from_seq: fromSeq, to_seq: toSeq, reason } = decoded.value.gap;
-    return fromSeq === seq && toSeq >= fromSeq
-      ? { fromSeq, toSeq, reason }
-      : `the gap ${fromSeq} to ${toSeq} stands where ${seq} is due`;
+    const { from_seq: fromSeq, to_seq: toSeq, reason, at_least, at_most } = decoded.value.gap;
+    if (fromSeq !== seq || toSeq < fromSeq)
+      return `the gap ${fromSeq} to ${toSeq} stands where ${seq} is due`;
+    const count = toSeq - fromSeq + 1;
+    const atLeast = at_least ?? (reason === "crash" ? 0 : count);
+    return atLeast <= count && (at_most ?? count) === count
+      ? { fromSeq, toSeq, reason, atLeast }
+      : `the gap ${fromSeq} to ${toSeq} covers ${count} numbers, not at least ${atLeast} and at most ${at_most ?? count}`;
   }
   if (raw !== null && typeof raw === "object" && "canary" in raw) {
     const decoded = decodeCanaryLine(raw);

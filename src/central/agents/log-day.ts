@@ -111,8 +111,8 @@ export class LogDay implements Disposable {
       this.#sql.addRecord.run(this.#seriesId(siteId, ""), laneId, seq, atUs, line);
       this.#sql.setCanary.run(siteId, atUs, nowMs);
     }
-    for (const { fromSeq, toSeq, reason } of gaps)
-      this.#sql.addGap.run(laneId, fromSeq, toSeq, reason, nowMs);
+    for (const { fromSeq, toSeq, reason, atLeast } of gaps)
+      this.#sql.addGap.run(laneId, fromSeq, toSeq, reason, nowMs, atLeast);
     if (records.length > 0) this.#sql.widen.run(firstUs, lastUs);
   }
 
@@ -165,8 +165,8 @@ function prepare(db: Sqlite) {
       `INSERT INTO canary (site_id, at_us, arrived_ms) VALUES (?, ?, ?)
        ON CONFLICT DO UPDATE SET at_us = excluded.at_us, arrived_ms = excluded.arrived_ms WHERE excluded.at_us >= at_us`,
     ),
-    addGap: db.prepare<[number, number, number, string, number]>(
-      "INSERT INTO gap (lane_id, from_seq, to_seq, reason, arrived_ms) VALUES (?, ?, ?, ?, ?)",
+    addGap: db.prepare<[number, number, number, string, number, number]>(
+      "INSERT INTO gap (lane_id, from_seq, to_seq, reason, arrived_ms, at_least) VALUES (?, ?, ?, ?, ?, ?)",
     ),
     widen: db.prepare<[number, number]>(
       "UPDATE span SET first_us = min(first_us, ?), last_us = max(last_us, ?)",

@@ -120,6 +120,7 @@ function encode({ metrics }: IntakeDeps, outcome: AppendOutcome): AgentAnswer {
     case "committed":
       metrics.accel_central_log_records_total.inc(outcome.records);
       metrics.accel_central_log_gaps_total.inc(outcome.lost);
+      metrics.accel_central_log_unproven_total.inc(outcome.unproven);
       return agentAnswer({ committed_through: outcome.through });
     case "repeated":
       return agentAnswer({ committed_through: outcome.through });

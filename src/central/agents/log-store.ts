@@ -36,7 +36,10 @@ export type AppendOutcome =
       readonly kind: "committed";
       readonly through: number;
       readonly records: number;
+      /** Records that are known to be lost. */
       readonly lost: number;
+      /** At most so many more are. */
+      readonly unproven: number;
     }
   /** All of the batch was committed before. */
   | { readonly kind: "repeated"; readonly through: number }
@@ -210,8 +213,10 @@ function take(file: LogDay, request: AppendRequest, isRestored: boolean): Append
   if (read.kind !== "batch") return read;
   const gaps = isRestored ? read.gaps.map(asLostHere) : read.gaps;
   file.add({ siteId, lane, lastSeq, ...read, gaps, nowMs });
-  const lost = read.gaps.reduce((sum, { fromSeq, toSeq }) => sum + toSeq - fromSeq + 1, 0);
-  return { kind: "committed", through: lastSeq, records: read.records.length, lost };
+  const lost = gaps.reduce((sum, { atLeast }) => sum + atLeast, 0);
+  const told = gaps.reduce((sum, { fromSeq, toSeq }) => sum + toSeq - fromSeq + 1, 0);
+  const records = read.records.length;
+  return { kind: "committed", through: lastSeq, records, lost, unproven: told - lost };
 }
 
 /**

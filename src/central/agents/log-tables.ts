@@ -3,7 +3,8 @@
 //   lane(id, site_id, epoch, no, mark, updated_ms)        mark: the last number committed of this lane
 //   series(id, site_id, domain)                           what is read together; domain "": authorities of no domain, and canaries
 //   record(id, series_id, lane_id, seq, at_us, line)      id counts up: the order of arrival; line: the JSON as it came; at_us: when it happened
-//   gap(id, lane_id, from_seq, to_seq, reason, arrived_ms)   numbers that the agent reported as lost
+//   gap(id, lane_id, from_seq, to_seq, reason, arrived_ms, at_least)   numbers that the agent reported as lost; at_least: so many of them are known to
+//                                                         have stood for a record
 //   canary(site_id, at_us, arrived_ms)                    the newest of each deployment site
 //   span(first_us, last_us, tried_ms)                     one row: between which times the file's records happened
 //
@@ -51,7 +52,13 @@ const searchByTime = `
   INSERT INTO span SELECT coalesce(min(at_us), ${Number.MAX_SAFE_INTEGER}), coalesce(max(at_us), 0), 0 FROM record;
 `;
 
+const provenGaps = `
+  ALTER TABLE gap ADD COLUMN at_least INTEGER NOT NULL DEFAULT 0;
+  UPDATE gap SET at_least = to_seq - from_seq + 1 WHERE reason <> 'crash';
+`;
+
 export const dayMigrations: readonly Migration[] = [
   (db) => db.exec(firstTables),
   (db) => db.exec(searchByTime),
+  (db) => db.exec(provenGaps),
 ];

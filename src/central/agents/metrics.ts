@@ -32,6 +32,10 @@ export const agentsMetrics = {
     kind: "counter",
     help: "Request records that agents reported as lost.",
   },
+  accel_central_log_unproven_total: {
+    kind: "counter",
+    help: "Numbers that agents had reserved when their process ended unexpectedly: at most so many request records more were lost.",
+  },
   accel_central_log_queue_bytes: {
     kind: "gauge",
     help: "Bytes of request logs that are being received or wait for the log thread.",

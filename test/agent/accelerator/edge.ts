@@ -114,6 +114,7 @@ export class Edge implements AsyncDisposable {
         this.records.push(record);
         if (isClaimed) this.claimed.push(record);
       },
+      begins: () => undefined,
     };
     const problems = new ProblemLog(silentLog(), real.steadyMs);
     const cache = options.cache ?? this.cache;
@@ -144,7 +145,7 @@ export class Edge implements AsyncDisposable {
       },
     };
     const { recordRoom } = options;
-    const gate = new RecordGate({ recordRoom, metrics, clock, heldMax: options.heldMax });
+    const gate = new RecordGate({ records, recordRoom, metrics, clock, heldMax: options.heldMax });
     this.#stack.use(gate);
     this.#listener = this.#stack.use(
       new VisitorListener({

@@ -23,7 +23,11 @@ if (parts.failing) throw new Error("this start fails");
 
 await runAccelerator(accelerator, parentPort, {
   cache: new MemoryCache(),
-  records: { accept: (record) => parts.records.postMessage(record, []) },
+  records: {
+    accept: (record) => parts.records.postMessage(record, []),
+    begins: () => undefined,
+    wake: () => undefined,
+  },
   judge: (_bots, _ip, userAgent) => {
     if (userAgent === "die") process.exit(7);
     if (userAgent === "throw") queueMicrotask(() => fail());

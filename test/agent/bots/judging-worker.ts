@@ -17,7 +17,11 @@ const { accelerator, parts } = workerData as WorkerBoot<JudgingParts>;
 
 await runAccelerator(accelerator, parentPort, {
   cache: new MemoryCache(),
-  records: { accept: (record) => parts.records.postMessage(record, []) },
+  records: {
+    accept: (record) => parts.records.postMessage(record, []),
+    begins: () => undefined,
+    wake: () => undefined,
+  },
   judge: createJudge(() => undefined),
   registry: new Registry(),
   log: silentLog(),

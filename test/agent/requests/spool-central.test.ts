@@ -85,6 +85,7 @@ describe("central", () => {
       spooled: 0,
       inMemory: 0,
       dropped: { conflict: 6 },
+      unproven: 0,
     });
   });
 

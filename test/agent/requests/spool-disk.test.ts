@@ -206,6 +206,7 @@ describe("a disk that fails", () => {
   test("whose sync fails for the first records of a segment", () => {
     const rig = new SpoolRig();
     const worker = rig.worker();
+    worker.wake();
     let failures = 1;
     rig.files.fault = (operation) =>
       operation === "datasync" && failures-- > 0 ? systemError("EIO") : undefined;

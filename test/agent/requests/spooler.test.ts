@@ -125,6 +125,7 @@ test("from the worker to central, once and in order, over an orderly restart", a
     spooled: 0,
     inMemory: 0,
     dropped: {},
+    unproven: 0,
   });
   await until("the old lane gone", () =>
     readdirSync(join(home.path, "spool")).every((name) => !name.startsWith(first.bootEpoch)),
@@ -194,11 +195,51 @@ test("a worker that dies: exactly what it had not handed over is a gap", async (
   expect(await spool.balance()).toMatchObject({ accepted: 7, dropped: { crash: 7 } });
 });
 
+test("a worker that dies after its records were numbered: they are counted exactly, too", async () => {
+  const central = new LogCentral();
+  const { spool } = await start();
+  const { init, port } = spool.openLane();
+  const writer = openLaneWriter({ ...init, groupMs: 60_000 }, port);
+  writer.wake();
+  await until("the lane", () => writer.isAwake);
+  accept(writer, 1, 7);
+  port.close();
+  await until("the lane sealed", async () => {
+    await spool.balance();
+    return spool.facts().lanes.every(({ live }) => !live);
+  });
+  await deliver(spool, central);
+  expect(central.gaps()).toEqual([{ from: 1, to: 7, reason: "crash" }]);
+  expect(await spool.balance()).toMatchObject({
+    accepted: 7,
+    dropped: { crash: 7 },
+    unproven: 0,
+  });
+});
+
+test("an agent that served nobody, killed: nothing is told as lost", async () => {
+  const central = new LogCentral();
+  const first = await start();
+  writerOf(first.spool);
+  const used = writerOf(first.spool);
+  await laneReady(first.spool);
+  accept(used, 1, 1);
+  await durable(first.spool, 1);
+  await until("rest", () => !used.isAwake);
+  await first.spool.balance(); // What it gave back has come.
+  await kill(first);
+  const second = await start();
+  expect(second.spool.facts().balance).toMatchObject({ accepted: 1, dropped: {}, unproven: 16 });
+  await deliver(second.spool, central);
+  expect(central.gaps()).toEqual([{ from: 2, to: 17, reason: "crash" }]);
+});
+
 test("ending the spool takes what workers have sent, even unasked", async () => {
   const central = new LogCentral();
   const first = await start();
   const writer = writerOf(first.spool);
-  await laneReady(first.spool);
+  writer.wake();
+  await until("the lane", () => writer.isAwake);
   accept(writer, 1, 512 * 3);
   await first.spool[Symbol.asyncDispose]();
   const second = await start();
@@ -284,7 +325,8 @@ test("under block a worker finds no room for more, drops nothing, and goes on wh
   const central = new LogCentral();
   const { spool, health } = await start(2 ** 17, { whenFull: "block" });
   const writer = writerOf(spool);
-  await until("the lane", () => writer.isOpen);
+  writer.wake();
+  await until("the lane", () => writer.isAwake);
   let id = 0;
   await until("the spool full", async () => {
     for (let i = 0; i < 50 && writer.claim(); i++) writer.accept(requestRecord(++id), true);

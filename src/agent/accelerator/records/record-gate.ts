@@ -1,5 +1,5 @@
 // Lets a request in only with room for its record (`spool.when_full: block`). One that finds none waits, in order of arrival and for a few seconds at
-// most; then, or when too many wait, it is answered 503. Without this policy there is no gate, and serving never waits for records.
+// most; then, or when too many wait, it is answered 503. Without this policy requests wait for nothing but a lane that is just waking: a sync of the disk.
 
 import type { LaneWriter } from "../../requests/worker/lane-writer.ts";
 import { sendText } from "../doors/answer.ts";
@@ -14,6 +14,7 @@ const lookMs = 10;
 const retryAfterS = 5;
 
 export type RecordGateDeps = {
+  readonly records: Pick<LaneWriter, "begins">;
   /** Undefined where requests do not wait for it. */
   readonly recordRoom: Pick<LaneWriter, "claim"> | undefined;
   readonly metrics: WorkerMetrics;
@@ -42,7 +43,9 @@ export class RecordGate implements Disposable {
 
   /** Wraps `answer`, which answers those that are admitted. */
   before(answer: (exchange: Exchange) => Promise<void>): (exchange: Exchange) => Promise<void> {
-    if (this.#deps.recordRoom === undefined) return answer;
+    const { records, recordRoom } = this.#deps;
+    if (recordRoom === undefined)
+      return (exchange) => records.begins()?.then(() => answer(exchange)) ?? answer(exchange);
     return async (exchange) => {
       if ((await this.#admit(exchange)) === "admitted") await answer(exchange);
     };

@@ -12,7 +12,7 @@ import type { LaneWriter } from "../worker/lane-writer.ts";
 
 export type CanaryOptions = {
   /** The canary's own lane. */
-  readonly lane: Pick<LaneWriter, "isOpen" | "accept" | "close">;
+  readonly lane: Pick<LaneWriter, "accept" | "close">;
   /** The time between two canaries; 0 means that none is sent. */
   readonly intervalMs: number;
   readonly now: () => Date;
@@ -36,7 +36,6 @@ export const canaryMetrics = {
   },
 } as const;
 
-const openWaitMs = 1_000;
 /**
  * The most canaries that are sent and not committed: those of three days at an interval of a minute. Of more,
  * the oldest is forgotten.
@@ -97,11 +96,7 @@ export class Canary implements AsyncDisposable {
   }
 
   async #run(intervalMs: number): Promise<void> {
-    for (let waitMs = 0; await sleep(waitMs, this.#stop.signal);) {
-      const { isOpen } = this.#options.lane;
-      if (isOpen) this.#send();
-      waitMs = isOpen ? intervalMs : openWaitMs;
-    }
+    for (let waitMs = 0; await sleep(waitMs, this.#stop.signal); waitMs = intervalMs) this.#send();
   }
 
   #send(): void {

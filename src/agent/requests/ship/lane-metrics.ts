@@ -3,14 +3,14 @@
 
 import { createMetrics, type Metrics, type Registry } from "../../../base/metrics.ts";
 import type { CanaryFacts } from "./canary.ts";
-import { boundedOf, totalDropped, type Dropped, type GapReason } from "../spool/gaps.ts";
+import { totalDropped, type Dropped } from "../spool/gaps.ts";
 import type { LaneAnswer, ShipState } from "./ship-progress.ts";
 import type { Balance, LaneFacts, SpoolFacts } from "../spool/spool-messages.ts";
 
 export const laneMetrics = {
   accel_agent_log_lane_records: {
     kind: "gauge",
-    help: "Request records of each lane that is here (of the sealed ones the 64 oldest), by state: accepted = committed + spooled + in_memory + dropped. After a crash accepted and dropped are upper bounds. The series of a lane end with it.",
+    help: "Request records of each lane that is here (of the sealed ones the 64 oldest), by state: accepted = committed + spooled + in_memory + dropped; beside them unproven, see accel_agent_log_records_unproven_total. The series of a lane end with it.",
     labels: ["lane", "state"],
   },
   accel_agent_log_oldest_seconds: {
@@ -42,8 +42,15 @@ export class LaneMetrics {
   }
 }
 
-function states({ accepted, committed, spooled, inMemory, dropped }: Balance) {
-  return { accepted, committed, spooled, in_memory: inMemory, dropped: totalDropped(dropped) };
+function states({ accepted, committed, spooled, inMemory, dropped, unproven }: Balance) {
+  return {
+    accepted,
+    committed,
+    spooled,
+    in_memory: inMemory,
+    dropped: totalDropped(dropped),
+    unproven,
+  };
 }
 
 function oldestS(lanes: readonly LaneFacts[]): number {
@@ -57,8 +64,8 @@ export type LogFacts = {
   readonly spooled: number;
   readonly in_memory: number;
   readonly dropped: Dropped;
-  /** The reasons in `dropped` whose count is an upper bound. `accepted` includes the same numbers. */
-  readonly dropped_at_most: readonly GapReason[];
+  /** At most so many records more were lost with processes that ended unexpectedly. */
+  readonly unproven: number;
   readonly bytes: number;
   readonly oldest_s: number;
   readonly shipping: ShipState;
@@ -76,8 +83,8 @@ export type DescribedLane = {
   readonly spooled: number;
   readonly in_memory: number;
   readonly dropped: number;
-  /** Reasons for which `dropped` is an upper bound. */
-  readonly dropped_at_most: readonly GapReason[];
+  /** At most so many records more were lost with the lane's process. */
+  readonly unproven: number;
   readonly bytes: number;
   readonly oldest_s: number;
   readonly in_flight: boolean;
@@ -93,8 +100,8 @@ export function summarizeLogs(facts: LogFacts): Readonly<Record<string, unknown>
 }
 
 function laneText(lane: DescribedLane): string {
-  const atMost = lane.dropped_at_most.length > 0 ? "at most " : "";
-  const sums = `${lane.spooled} spooled, ${lane.in_memory} in memory, ${lane.committed} committed, ${atMost}${lane.dropped} dropped`;
+  const more = lane.unproven > 0 ? `, at most ${lane.unproven} more lost` : "";
+  const sums = `${lane.spooled} spooled, ${lane.in_memory} in memory, ${lane.committed} committed, ${lane.dropped} dropped${more}`;
   const state = `${lane.live ? "live" : "sealed"}${lane.in_flight ? ", in flight" : ""}`;
   return `${state}: ${sums}; ${lane.bytes} bytes, oldest ${lane.oldest_s} s; ${lane.answer ?? "nothing sent"}`;
 }
@@ -107,7 +114,6 @@ export function describeLogs(
   return {
     ...states(balance),
     dropped: balance.dropped,
-    dropped_at_most: boundedOf(balance.dropped),
     bytes,
     oldest_s: Math.round(oldestS(lanes)),
     shipping: shipper.state,
@@ -119,7 +125,6 @@ export function describeLogs(
         lane: facts.lane,
         live: facts.live,
         ...states(facts.balance),
-        dropped_at_most: boundedOf(facts.balance.dropped),
         bytes: facts.bytes,
         oldest_s: Math.round(facts.waitingMs / 1_000),
         in_flight: facts.inFlight,

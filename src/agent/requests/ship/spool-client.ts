@@ -210,7 +210,7 @@ export class SpoolClient implements AsyncDisposable {
 
   #tellCrash({ lanes, lanesTotal, atMost }: CrashLoss): void {
     this.#options.log.warn(
-      { lanes, lanes_total: lanesTotal, records_at_most: atMost },
+      { lanes, lanes_total: lanesTotal, records_at_least: 0, records_at_most: atMost },
       "the previous run ended unexpectedly: request records that were in memory are lost, at most this many; most of these numbers were reserved ahead and stand for no request",
     );
   }

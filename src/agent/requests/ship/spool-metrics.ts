@@ -1,13 +1,13 @@
 // The metrics of the spool: its balance over all lanes, and its size on disk.
 
 import { createMetrics, type Metrics, type Registry } from "../../../base/metrics.ts";
-import { gapReasons } from "../spool/gaps.ts";
+import { lossReasons } from "../spool/gaps.ts";
 import type { SpoolFacts, SpoolNotice } from "../spool/spool-messages.ts";
 
 export const spoolMetrics = {
   accel_agent_log_records_accepted_total: {
     kind: "counter",
-    help: "Request records numbered since the state began. After a crash this is an upper bound, too high by at most the number of those dropped with the reason crash.",
+    help: "Request records numbered since the state began: committed + spooled + in memory + dropped.",
   },
   accel_agent_log_records_committed_total: {
     kind: "counter",
@@ -15,8 +15,12 @@ export const spoolMetrics = {
   },
   accel_agent_log_records_dropped_total: {
     kind: "counter",
-    help: "Request records lost or dropped since the state began, and reported to central as a gap. For the reason crash it is an upper bound: all numbers that were reserved ahead, most of which stand for no request.",
+    help: "Request records lost or dropped since the state began, and reported to central as a gap.",
     labels: ["reason"],
+  },
+  accel_agent_log_records_unproven_total: {
+    kind: "counter",
+    help: "Numbers that were reserved ahead when the process ended unexpectedly, since the state began: at most so many records were lost with it. Most of them stand for no request. They are no part of accepted and dropped.",
   },
   accel_agent_log_records_spooled: {
     kind: "gauge",
@@ -39,15 +43,17 @@ export class SpoolMetrics {
 
   /** Sets the counters, for the thread keeps their values. */
   refresh({ balance, bytes, lanesTotal }: SpoolFacts): void {
-    const { accepted, committed, spooled, inMemory, dropped } = balance;
+    const { accepted, committed, spooled, inMemory, dropped, unproven } = balance;
     const metrics = this.#metrics;
     metrics.accel_agent_log_records_accepted_total.reset();
     metrics.accel_agent_log_records_accepted_total.inc(accepted);
     metrics.accel_agent_log_records_committed_total.reset();
     metrics.accel_agent_log_records_committed_total.inc(committed);
     metrics.accel_agent_log_records_dropped_total.reset();
-    for (const reason of gapReasons)
+    for (const reason of lossReasons)
       metrics.accel_agent_log_records_dropped_total.inc({ reason }, dropped[reason] ?? 0);
+    metrics.accel_agent_log_records_unproven_total.reset();
+    metrics.accel_agent_log_records_unproven_total.inc(unproven);
     metrics.accel_agent_log_records_spooled.set(spooled);
     metrics.accel_agent_log_records_in_memory.set(inMemory);
     metrics.accel_agent_log_spool_bytes.set(bytes);

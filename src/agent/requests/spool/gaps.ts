@@ -9,8 +9,13 @@ export const gapReasons = [
   "behind",
   /** One record was larger than any record may be. */
   "oversize",
-  /** A process or thread ended before it had handed its records over; the count is an upper bound. */
+  /** A worker ended before it had handed over records that it had counted. */
   "crash",
+  /**
+   * A process ended, and these numbers were reserved ahead: nobody knows which of them stood for a record. They
+   * are no records in the balance, and are told as a gap of `crash` of which none is proven.
+   */
+  "unproven",
   /** `spool.max` was reached: the oldest segment was dropped or, as `spool_full`, the newest records. */
   "dropped_oldest",
   "spool_full",
@@ -37,11 +42,8 @@ export type GapReason = (typeof gapReasons)[number];
 
 export type Gap = { readonly from: number; readonly to: number; readonly reason: GapReason };
 
-/**
- * Reasons whose counts are upper bounds: only the process that ended knew how many of the reserved numbers
- * stood for a record.
- */
-export const boundedReasons = ["crash"] as const satisfies readonly GapReason[];
+/** The reasons of records that are known to have been. */
+export const lossReasons = gapReasons.filter((reason) => reason !== "unproven");
 
 export type Dropped = Partial<Record<GapReason, number>>;
 
@@ -53,8 +55,14 @@ export function parseGapReason(text: unknown): GapReason {
   return gapReasons.find((reason) => reason === text) ?? "corrupt";
 }
 
+/** Writes a gap as central and segments have it. */
 export function gapLine({ from, to, reason }: Gap): string {
-  return `${JSON.stringify({ gap: { from_seq: from, to_seq: to, reason } } satisfies GapLine)}\n`;
+  const count = to - from + 1;
+  const told =
+    reason === "crash" || reason === "unproven"
+      ? { reason: "crash", at_least: reason === "crash" ? count : 0, at_most: count }
+      : { reason };
+  return `${JSON.stringify({ gap: { from_seq: from, to_seq: to, ...told } } satisfies GapLine)}\n`;
 }
 
 /**
@@ -63,7 +71,9 @@ export function gapLine({ from, to, reason }: Gap): string {
 export function gapReasonOf(line: Uint8Array): GapReason | undefined {
   if (gapBegin.some((byte, at) => line[at] !== byte)) return undefined;
   const decoded = decodeGapLine(JSON.parse(new TextDecoder().decode(line)));
-  return parseGapReason(decoded.ok ? decoded.value.gap.reason : undefined);
+  if (!decoded.ok) return parseGapReason(undefined);
+  const { reason, at_least: atLeast = 0 } = decoded.value.gap;
+  return reason === "crash" && atLeast === 0 ? "unproven" : parseGapReason(reason);
 }
 
 const gapBegin = new TextEncoder().encode('{"gap":');
@@ -76,9 +86,12 @@ export function addDropped(into: Dropped, more: Dropped): void {
   }
 }
 
-/** Returns those of the counted reasons whose counts are upper bounds. */
-export function boundedOf(dropped: Dropped): readonly GapReason[] {
-  return boundedReasons.filter((reason) => (dropped[reason] ?? 0) > 0);
+/** Takes the numbers out that stood for a record or not. */
+export function splitUnproven({ unproven = 0, ...dropped }: Dropped): {
+  readonly dropped: Dropped;
+  readonly unproven: number;
+} {
+  return { dropped, unproven };
 }
 
 export function totalDropped(dropped: Dropped): number {

@@ -11,6 +11,7 @@ import { encodeFrame, encodeReservation, type Frame } from "../../../core/journa
 import { gapLine, type GapReason } from "./gaps.ts";
 import type { Lane } from "./lane.ts";
 import type { Reservations } from "../worker/reservations.ts";
+import { windowAtRest } from "./lane-window.ts";
 import { Segment } from "./segment.ts";
 import { isDiskFull, type SpoolFiles } from "./spool-files.ts";
 
@@ -121,19 +122,29 @@ export class LaneAppender {
     this.#reservations.publish(lane);
   }
 
+  /** Reserves numbers for a lane that rested, or that nothing has come to yet. */
+  wake(lane: Lane): void {
+    lane.window.wake();
+    if (lane.segments.length === 0 && lane.pause === undefined) this.begin(lane);
+    else this.sync(lane);
+  }
+
   /** Gives back the numbers that are reserved beyond `through` and that the worker no longer needs. */
   release(lane: Lane, through: number): void {
-    lane.window.rest();
-    const to = Math.max(through, lane.end + this.#reservations.ahead(lane));
+    const to = Math.max(through, lane.end);
+    lane.window.rest(Math.min(to - lane.end, windowAtRest));
     const isWritten = to < lane.granted && this.#appendReservation(openSegment(lane), to);
     if (isWritten) lane.reserved = lane.granted = to;
     this.sync(lane);
   }
 
-  /** Creates the lane's first segment; before, the worker may not number anything. */
+  /**
+   * Creates the lane's first segment, unless nothing is to come yet. The worker may not number anything before
+   * numbers are reserved.
+   */
   begin(lane: Lane): void {
     try {
-      this.#newSegment(lane, lane.end + 1);
+      if (lane.window.size > 0 || lane.granted > lane.end) this.#newSegment(lane, lane.end + 1);
     } catch (error) {
       this.#refuse(lane, error);
       if (!this.#reservations.areBound)

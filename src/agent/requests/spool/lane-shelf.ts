@@ -7,7 +7,7 @@
 import { messageOf } from "../../../core/faults.ts";
 import { segmentHeaderBytes } from "../../../core/journal/spool-frame.ts";
 import { ForeignLanes } from "./foreign-lanes.ts";
-import { addDropped, totalDropped, type Dropped } from "./gaps.ts";
+import { addDropped, splitUnproven, totalDropped, type Dropped } from "./gaps.ts";
 import { sumBalances, type Lane } from "./lane.ts";
 import { Segment } from "./segment.ts";
 import { SideFiles } from "./side-files.ts";
@@ -122,9 +122,10 @@ export class LaneShelf {
   }
 
   balance(): Balance {
-    const { committed, dropped } = this.#gone;
+    const { committed } = this.#gone;
+    const { dropped, unproven } = splitUnproven(this.#gone.dropped);
     const accepted = committed + totalDropped(dropped);
-    const gone = { accepted, committed, spooled: 0, inMemory: 0, dropped };
+    const gone = { accepted, committed, spooled: 0, inMemory: 0, dropped, unproven };
     return sumBalances([gone, ...[...this.lanes.values()].map((lane) => lane.balance())]);
   }
 
@@ -230,9 +231,9 @@ export class LaneShelf {
     if (done.length === 0) return;
     files.syncDirectory(directory);
     for (const lane of done) {
-      const { committed, dropped } = lane.balance();
+      const { committed, dropped, unproven } = lane.balance();
       this.#gone.committed += committed;
-      addDropped(this.#gone.dropped, dropped);
+      addDropped(this.#gone.dropped, { ...dropped, unproven });
       this.lanes.delete(lane.id);
     }
     this.#isDirty = true;

@@ -1,15 +1,17 @@
 // How many numbers of a lane are reserved ahead: as many as come while the disk is slow, and no more, for
-// after a crash all of them are told as lost.
+// after a crash nobody knows which of them stood for a record.
 //
-// A resting lane has a small window; the size of groups and the rate enlarge it at once. It covers a stall of
-// two seconds.
+// A lane that nothing has come to has none, and one that rests has a few. What comes wakes it; the size of
+// groups and the rate enlarge the window at once. It covers a stall of two seconds.
 
 const stallS = 2;
 /** A group holds what some 5 ms brought, so 32 groups are 160 ms. */
 const groupsAhead = 32;
+/** The numbers that a resting lane keeps, so that the first requests after a rest need not wait for the disk. */
+export const windowAtRest = 16;
 /**
- * The window of a resting lane. A worker that is suddenly busy needs at least 10 ms for that many, and the
- * first of them enlarge the window.
+ * The least window of a lane that is awake. A worker that is suddenly busy needs at least 10 ms for that many,
+ * and the first of them enlarge the window.
  */
 export const windowMin = 256;
 export const windowMax = 65_536;
@@ -21,12 +23,21 @@ const slowWindowMax = 2_048;
 const slowToldMs = 60_000;
 
 export class LaneWindow {
-  #size = windowMin;
+  #size = 0;
   #groupMax = 0;
   #since = { seq: 0, atMs: 0 };
 
   get size(): number {
     return this.#size;
+  }
+
+  get isAwake(): boolean {
+    return this.#size >= windowMin;
+  }
+
+  /** Widens the window, for something is about to come. */
+  wake(): void {
+    this.#size = bounded(this.#size);
   }
 
   /** Notes that numbers through `seq` came, the last `count` of them now. */
@@ -42,9 +53,9 @@ export class LaneWindow {
     this.#since = { seq, atMs: nowMs };
   }
 
-  /** Narrows the window, for nothing comes any more. */
-  rest(): void {
-    this.#size = windowMin;
+  /** Narrows the window to so many numbers, for nothing comes any more. */
+  rest(size: number): void {
+    this.#size = size;
     this.#groupMax = 0;
   }
 }

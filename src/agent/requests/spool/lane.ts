@@ -15,6 +15,7 @@ import { batchRecordsMax, formatLaneId, type LaneId } from "../../../wire/reques
 import {
   addDropped,
   GapList,
+  splitUnproven,
   totalDropped,
   type Dropped,
   type Gap,
@@ -187,19 +188,20 @@ export class Lane {
 
   balance(): Balance {
     const waiting = this.gaps.count(this.#counted + 1, this.durable);
-    const dropped = { ...this.#dropped };
-    addDropped(dropped, waiting);
-    const { accepted, waiting: unnumbered } = this.words ?? {
-      accepted: this.base + this.end,
-      waiting: 0,
-    };
+    const all = { ...this.#dropped };
+    addDropped(all, waiting);
+    const { dropped, unproven } = splitUnproven(all);
+    const { words } = this;
+    const accepted = words?.accepted ?? this.base + this.end;
+    const unnumbered = words === undefined ? 0 : words.waiting + words.kept;
     const numbered = Math.max(accepted - this.base, this.durable);
     return {
-      accepted: numbered + unnumbered - this.#begin,
+      accepted: numbered + unnumbered - this.#begin - unproven,
       committed: this.#committed,
       spooled: this.durable - this.#counted - totalDropped(waiting),
       inMemory: numbered + unnumbered - this.durable,
       dropped,
+      unproven,
     };
   }
 
@@ -256,16 +258,18 @@ export const emptyBalance: Balance = {
   spooled: 0,
   inMemory: 0,
   dropped: {},
+  unproven: 0,
 };
 
 export function sumBalances(balances: Iterable<Balance>): Balance {
   const sum = { ...emptyBalance, dropped: {} };
-  for (const { accepted, committed, spooled, inMemory, dropped } of balances) {
+  for (const { accepted, committed, spooled, inMemory, dropped, unproven } of balances) {
     sum.accepted += accepted;
     sum.committed += committed;
     sum.spooled += spooled;
     sum.inMemory += inMemory;
     addDropped(sum.dropped, dropped);
+    sum.unproven += unproven;
   }
   return sum;
 }

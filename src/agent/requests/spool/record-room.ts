@@ -50,7 +50,9 @@ export class RecordRoom {
   tell(feeds: Iterable<{ readonly words: LaneWords; readonly lane: Lane }>): void {
     if (this.#options.whenFull !== "block") return;
     const now = this.#options.clock.monotonicMs();
-    const isHeld = [...feeds].some(({ words, lane }) => words.reserved <= lane.base + lane.end);
+    const isHeld = [...feeds].some(
+      ({ words, lane }) => lane.window.size > 0 && words.reserved <= lane.base + lane.end,
+    );
     const wasTold = this.#heldMs !== undefined;
     if (isHeld) this.#heldMs = now;
     else if (now - (this.#heldMs ?? now) > heldToldMs) this.#heldMs = undefined;

@@ -2,7 +2,9 @@
 // sums since the state began.
 //
 //   line 1   crc32 of line 2, 8 hex characters
-//   line 2   {"version":1,"name16":"…","committed":n,"dropped":{reason:n},"lanes":[{"lane":"<epoch>/<no>","begin","mark","counted","committed","dropped","end","gaps":[[from,to,reason]]}]}
+//   line 2   {"version":1,"tells_unproven":true,"name16":"…","committed":n,"dropped":{reason:n},"lanes":[{"lane":"<epoch>/<no>","begin","mark","counted","committed","dropped","end","gaps":[[from,to,reason]]}]}
+//
+// Where `tells_unproven` is missing, a release wrote the file to which numbers of a crash were all `crash`.
 //
 // The file is replaced whole and synced. `committed` and `dropped` of the first level are the sums of lanes
 // that are gone. A mark that is out of date costs nothing, for central answers with its own. Order: a mark or
@@ -12,7 +14,7 @@
 import { crc32 } from "node:zlib";
 import { join } from "node:path";
 import { formatLaneId, parseLaneId } from "../../../wire/request-log.ts";
-import { gapReasons, parseGapReason, type Dropped, type Gap } from "./gaps.ts";
+import { addDropped, gapReasons, parseGapReason, type Dropped, type Gap } from "./gaps.ts";
 import type { LaneMark } from "./lane.ts";
 import { replaceFile, type SpoolFiles } from "./spool-files.ts";
 import { systemCode } from "../../../core/faults.ts";
@@ -37,6 +39,7 @@ export const marksPath = (directory: string): string => join(directory, "marks")
 export function encodeMarks({ name16, committed, dropped, lanes }: SpoolMarks): Uint8Array {
   const json = JSON.stringify({
     version: 1,
+    tells_unproven: true,
     name16,
     committed,
     dropped,
@@ -79,19 +82,23 @@ function checksum(json: string): string {
 
 function parseMarks(raw: unknown): SpoolMarks | undefined {
   if (!isObject(raw) || raw["version"] !== 1 || !Array.isArray(raw["lanes"])) return undefined;
-  const lanes = raw["lanes"].map(parseLaneMark);
+  const crash = raw["tells_unproven"] === true ? "crash" : "unproven";
+  const lanes = raw["lanes"].map((lane) => parseLaneMark(lane, crash));
   const whole = lanes.filter((lane) => lane !== undefined);
   if (whole.length !== lanes.length) return undefined;
   const name16 = raw["name16"];
   return {
     name16: typeof name16 === "string" ? name16 : undefined,
     committed: parseSeq(raw["committed"]),
-    dropped: parseDropped(raw["dropped"]),
+    dropped: parseDropped(raw["dropped"], crash),
     lanes: whole,
   };
 }
 
-function parseLaneMark(raw: unknown): LaneMark | undefined {
+/** What `crash` means in a file. */
+type CrashReason = "crash" | "unproven";
+
+function parseLaneMark(raw: unknown, crash: CrashReason): LaneMark | undefined {
   if (!isObject(raw) || !Array.isArray(raw["gaps"])) return undefined;
   const lane = parseLaneId(raw["lane"]);
   if (lane === undefined) return undefined;
@@ -101,22 +108,24 @@ function parseLaneMark(raw: unknown): LaneMark | undefined {
     mark: parseSeq(raw["mark"]),
     counted: parseSeq(raw["counted"]),
     committed: parseSeq(raw["committed"]),
-    dropped: parseDropped(raw["dropped"]),
+    dropped: parseDropped(raw["dropped"], crash),
     end: parseSeq(raw["end"]),
-    gaps: raw["gaps"].map(parseGap),
+    gaps: raw["gaps"].map((gap) => parseGap(gap, crash)),
   };
 }
 
-function parseGap(raw: unknown): Gap {
-  const [from, to, reason]: readonly unknown[] = Array.isArray(raw) ? raw : [];
-  return { from: parseSeq(from), to: parseSeq(to), reason: parseGapReason(reason) };
+function parseGap(raw: unknown, crash: CrashReason): Gap {
+  const [from, to, written]: readonly unknown[] = Array.isArray(raw) ? raw : [];
+  const reason = written === "crash" ? crash : parseGapReason(written);
+  return { from: parseSeq(from), to: parseSeq(to), reason };
 }
 
-function parseDropped(raw: unknown): Dropped {
+function parseDropped(raw: unknown, crash: CrashReason): Dropped {
   const dropped: Dropped = {};
   if (!isObject(raw)) return dropped;
   for (const reason of gapReasons)
-    if (raw[reason] !== undefined) dropped[reason] = parseSeq(raw[reason]);
+    if (raw[reason] !== undefined)
+      addDropped(dropped, { [reason === "crash" ? crash : reason]: parseSeq(raw[reason]) });
   return dropped;
 }
 

@@ -30,6 +30,8 @@ export type LaneMessage =
       readonly count: number;
       readonly reason: GapReason;
     }
+  /** Something is about to come to a lane that rested. */
+  | { readonly type: "wake" }
   /** Nothing came for a while: the worker gives back the numbers that are reserved beyond this one. */
   | { readonly type: "quiet"; readonly through: number }
   /** Nothing follows. The thread answers with a message once all is durable. */
@@ -49,13 +51,18 @@ export type SpoolInit = {
   readonly heartbeat: SharedArrayBuffer;
 };
 
-/** accepted = committed + spooled + inMemory + dropped, in numbers of records. */
+/**
+ * accepted = committed + spooled + inMemory + dropped, in numbers of records. Numbers that are unproven are no
+ * part of them.
+ */
 export type Balance = {
   readonly accepted: number;
   readonly committed: number;
   readonly spooled: number;
   readonly inMemory: number;
   readonly dropped: Dropped;
+  /** Numbers reserved ahead by processes that ended; nobody knows how many of them stood for a record. */
+  readonly unproven: number;
 };
 
 export type LaneFacts = {
@@ -103,9 +110,7 @@ export type SpoolNotice = {
   readonly text: string | undefined;
 };
 
-/**
- * The lanes of a run that ended without closing them, and the most records that they can have lost together.
- */
+/** The lanes of a run that ended without closing them, and the most records that they can have lost together. */
 export type CrashLoss = {
   readonly lanes: readonly string[];
   readonly lanesTotal: number;

@@ -1,7 +1,7 @@
 // Recovers what earlier runs left in the spool, as lanes that nobody writes to any more. It is cheap at any
 // backlog, for of each lane only the last segment is read.
 //
-// A torn tail is cut off. Numbers that were reserved and are not there become a gap of `crash`, which is an
+// A torn tail is cut off. Numbers that were reserved and are not there become a gap that is `unproven`: an
 // upper bound of the loss. Damage further in is found when a segment is read for sending. Repeated after
 // another crash, recovery finds the same.
 
@@ -68,7 +68,7 @@ export function recoverLanes(
       const end = recoverTail(lane, last, damaged);
       if (isRelaxed && isNew(lane, end)) lane.guessedFrom = end + 1;
       if (lane.end > end && isNew(lane, end)) crashed?.(lane.id, lane.end - end);
-      lane.gaps.add(end + 1, lane.end, "crash");
+      lane.gaps.add(end + 1, lane.end, "unproven");
     } catch (error) {
       lane.end = lane.durable = Math.max(lane.end, last.name.firstSeq + windowMax);
       failed(last.path, error);
@@ -138,7 +138,7 @@ function recoverTail(lane: Lane, last: Segment, damaged: DamageSink): number {
   // The tail is synced, for otherwise a power loss could take back records that central has by then, and a
   // gap would be counted in their place. The start that told of the crash has done so already: a host that
   // starts again and again must not sync at each start all that it ever left.
-  const isSecured = lane.gaps.at(end + 1)?.reason === "crash" && good >= bytes.byteLength;
+  const isSecured = lane.gaps.at(end + 1)?.reason === "unproven" && good >= bytes.byteLength;
   if (!isSecured) last.secureThrough(Math.min(good, bytes.byteLength));
   const known = Math.max(end, lane.end);
   lane.end = lane.durable = Math.max(known, reserved);

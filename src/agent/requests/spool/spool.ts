@@ -83,6 +83,10 @@ export class Spool {
         this.#appender.skip(lane, message.count, message.reason);
         this.#appender.tellGaps(lane);
         return;
+      case "wake":
+        this.#appender.wake(lane);
+        words.woken++;
+        return;
       case "quiet":
         this.#appender.release(lane, message.through - lane.base);
         words.quieted++;
@@ -125,7 +129,8 @@ export class Spool {
     if (!this.#feeds.delete(feed)) return;
     const { lane, words } = feed;
     const handedOver = lane.end;
-    lane.receivedThrough(Math.max(handedOver, words.accepted - lane.base), this.#now());
+    const lost = Math.max(handedOver, words.accepted - lane.base) + words.kept;
+    lane.receivedThrough(lost, this.#now());
     lane.gaps.add(handedOver + 1, lane.end, "crash");
     const numbered = lane.end;
     lane.receivedThrough(numbered + words.waiting, this.#now());
@@ -269,6 +274,7 @@ export class Spool {
     this.#appender.sync(lane);
     const next = this.#newLane(lane.base + at, words);
     next.granted = lane.granted - at;
+    if (lane.window.isAwake) next.window.wake();
     this.#appender.begin(next);
     this.#shelf.lanes.set(next.id, next);
     feed.lane = next;

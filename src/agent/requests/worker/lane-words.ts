@@ -1,4 +1,4 @@
-// What a worker and the spool thread share about one lane without messages: six 64-bit words.
+// What a worker and the spool thread share about one lane without messages: eight 64-bit words.
 //
 //   0  accepted   last number that the worker has given out                                    (worker)
 //   1  durable    everything through this number is synced to disk, or is a gap that is told    (spool)
@@ -6,6 +6,8 @@
 //   3  taken      bytes of groups that the spool thread has taken from its port                 (spool)
 //   4  waiting    records dropped in the worker that have no number yet                          (worker)
 //   5  quieted    `quiet` messages that the spool thread has answered: `reserved` is newer        (spool)
+//   6  woken      `wake` messages that the spool thread has answered                             (spool)
+//   7  kept       records that get their numbers when the lane is awake                          (worker)
 //
 // Numbers are the worker's own, from 1; the spool thread cuts lanes from them.
 
@@ -17,7 +19,7 @@ export class LaneWords {
   }
 
   static allocate(): SharedArrayBuffer {
-    return new SharedArrayBuffer(6 * BigInt64Array.BYTES_PER_ELEMENT);
+    return new SharedArrayBuffer(8 * BigInt64Array.BYTES_PER_ELEMENT);
   }
 
   get accepted(): number {
@@ -60,6 +62,20 @@ export class LaneWords {
   }
   set quieted(count: number) {
     this.#store(5, count);
+  }
+
+  get woken(): number {
+    return this.#load(6);
+  }
+  set woken(count: number) {
+    this.#store(6, count);
+  }
+
+  get kept(): number {
+    return this.#load(7);
+  }
+  set kept(count: number) {
+    this.#store(7, count);
   }
 
   #load(at: number): number {

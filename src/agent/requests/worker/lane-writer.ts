@@ -6,14 +6,16 @@
 // dropped, counted, and told as a gap of `behind` in their place. Under `block` a request claims room for its
 // record before it is served, so that its record is never dropped.
 //
-// A resting lane gives reserved numbers back, so that a crash tells of few. With `quiet` the worker promises
-// a lower end, and it trusts the shared word again once the spool thread has answered.
+// A resting lane gives reserved numbers back, so that a crash tells of few: it keeps 16, and none before its
+// first record. With `quiet` the worker promises a lower end, and it trusts the shared word again once the spool
+// thread has answered. A connection or request wakes the lane. Until that is answered, which takes one sync of
+// the disk, records without a number are kept back, and a request for whose record no number is left waits.
 
 import type { MessagePort } from "node:worker_threads";
 import { sleep } from "../../../base/wait.ts";
 import type { CanaryLine, RequestRecord } from "../../../wire/request-log.ts";
 import type { GapReason } from "../spool/gaps.ts";
-import { windowMin } from "../spool/lane-window.ts";
+import { windowAtRest } from "../spool/lane-window.ts";
 import { LaneWords } from "./lane-words.ts";
 import type { LaneInit, LaneMessage } from "../spool/spool-messages.ts";
 
@@ -37,9 +39,22 @@ const recordCharsMax = 256 * 2 ** 10;
  * The most bytes that a worker may have posted and the spool thread not yet taken: 16,384 records of 1 KiB.
  */
 const inFlightBytesMax = 16 * 2 ** 20;
+/** The longest time that requests wait for a lane to wake; where the disk is slower, they are served without. */
+const wakeWaitMs = 100;
+/** The time between two looks whether the lane is awake. */
+const wakeLookMs = 1;
+/** The most records that are kept back while the lane wakes. */
+const keptBackMax = 4_096;
 /** The time between two looks for room to tell of dropped records. */
 const droppedLookMs = 50;
 const closeWaitMs = 5_000;
+
+type Waking = {
+  readonly sinceMs: number;
+  readonly timer: NodeJS.Timeout;
+  readonly promise: Promise<void>;
+  readonly resolve: () => void;
+};
 
 export class LaneWriter {
   readonly #port: MessagePort;
@@ -52,6 +67,16 @@ export class LaneWriter {
   /** The number of `quiet` messages sent. */
   #quiets = 0;
   #restTimer: NodeJS.Timeout | undefined;
+  /** Whether only the numbers of a resting lane may be used. */
+  #isResting = true;
+  /** The number of `wake` messages sent. */
+  #wakes = 0;
+  /** What waits for the lane to wake; undefined while it need not. */
+  #waking: Waking | undefined;
+  /** The requests that began while the lane rests. */
+  #begun = 0;
+  /** Records that get their numbers when the lane is awake. */
+  #keptBack: (RequestRecord | CanaryLine)[] = [];
   #reserved = 0;
   #postedBytes = 0;
   #text = "";
@@ -73,9 +98,34 @@ export class LaneWriter {
     port.unref();
   }
 
-  /** Whether the spool thread has opened the lane; before, there are no numbers to give out. */
-  get isOpen(): boolean {
-    return !this.#ended && this.#words.reserved > 0;
+  /** Whether more numbers may be used than those of a resting lane. */
+  get isAwake(): boolean {
+    return !this.#ended && !this.#isResting;
+  }
+
+  /** Notes that a visitor is there whose requests will have records. */
+  wake(): void {
+    if (!this.#isResting || this.#ended) return;
+    if (this.#waking !== undefined) {
+      this.#lookAwake();
+      return;
+    }
+    this.#wakes++;
+    this.#send({ type: "wake" });
+    const timer = setInterval(() => this.#lookAwake(), wakeLookMs).unref();
+    this.#waking = { sinceMs: performance.now(), timer, ...Promise.withResolvers<void>() };
+  }
+
+  /**
+   * Notes that a request begins. Returns what it has to wait for, so that its record has a number whatever happens
+   * then; undefined if it has to wait for nothing, which is almost always.
+   */
+  begins(): Promise<void> | undefined {
+    if (!this.#isResting || this.#ended) return undefined;
+    this.wake();
+    if (!this.#isResting) return undefined;
+    this.#learnReserved();
+    return ++this.#begun > this.#reserved - this.#next + 1 ? this.#waking?.promise : undefined;
   }
 
   /**
@@ -83,6 +133,7 @@ export class LaneWriter {
    * room back.
    */
   claim(): boolean {
+    this.wake();
     if (this.#ended || !this.#hasNumber(true) || this.#isBehind()) return false;
     this.#claimed++;
     return true;
@@ -92,11 +143,17 @@ export class LaneWriter {
   accept(record: RequestRecord | CanaryLine, isClaimed = false): void {
     if (this.#ended) return;
     if (isClaimed) this.#claimed--;
-    else if (!this.#hasRoom()) {
-      this.#words.waiting = ++this.#dropped;
-      this.#watchDropped();
-      return;
+    else {
+      this.wake();
+      if (this.#keptBack.length > 0 || !this.#hasRoom()) {
+        this.#keepBack(record);
+        return;
+      }
     }
+    this.#number(record);
+  }
+
+  #number(record: RequestRecord | CanaryLine): void {
     const line = JSON.stringify(record);
     if (line.length > recordCharsMax) {
       this.#gap(1, "oversize");
@@ -109,12 +166,17 @@ export class LaneWriter {
     else this.#wake();
   }
 
-  /** Resolves when everything accepted is durable or told as a gap; after 5 s at the latest. */
+  /** Resolves when everything accepted is durable or told as a gap; after some 5 s at the latest. */
   async close(): Promise<void> {
     if (this.#ended) return;
+    // Resolves late where the spool thread does not answer.
+    if (this.#keptBack.length > 0) await this.#waking?.promise;
+    this.#numberKeptBack();
     this.#flush();
     this.#tellDropped(Infinity);
     this.#ended = true;
+    this.#waking?.resolve();
+    clearInterval(this.#waking?.timer);
     clearTimeout(this.#timer);
     clearTimeout(this.#dropTimer);
     clearTimeout(this.#restTimer);
@@ -126,6 +188,43 @@ export class LaneWriter {
     await Promise.race([promise, sleep(closeWaitMs, deadline.signal)]);
     deadline.abort();
     this.#port.close();
+  }
+
+  /** Keeps a record without a number until the lane is awake, or drops it. */
+  #keepBack(record: RequestRecord | CanaryLine): void {
+    if (this.#isResting && this.#keptBack.length < keptBackMax) this.#keptBack.push(record);
+    else {
+      this.#dropped++;
+      this.#watchDropped();
+    }
+    this.#tellWaiting();
+  }
+
+  #numberKeptBack(): void {
+    const records = this.#keptBack;
+    this.#keptBack = [];
+    for (const record of records)
+      if (this.#hasRoom()) this.#number(record);
+      else this.#dropped++;
+    if (this.#dropped > 0) this.#watchDropped();
+    this.#tellWaiting();
+  }
+
+  #lookAwake(): void {
+    const waking = this.#waking;
+    if (waking === undefined) return;
+    const isAnswered = this.#words.woken === this.#wakes;
+    if (isAnswered || this.#ended || performance.now() - waking.sinceMs > wakeWaitMs)
+      waking.resolve();
+    if (!isAnswered && !this.#ended) return;
+    clearInterval(waking.timer);
+    this.#waking = undefined;
+    if (this.#ended) return;
+    this.#isResting = false;
+    this.#begun = 0;
+    this.#learnReserved();
+    this.#numberKeptBack();
+    this.#watchRest();
   }
 
   /** Whether the next record gets a number. Tells of those dropped before it. */
@@ -171,7 +270,13 @@ export class LaneWriter {
   #tellDropped(most: number): void {
     const count = Math.min(most, this.#dropped);
     if (count > 0) this.#gap(count, this.#blocks ? "blocked" : "behind");
-    this.#words.waiting = this.#dropped -= Math.max(0, count);
+    this.#dropped -= Math.max(0, count);
+    this.#tellWaiting();
+  }
+
+  #tellWaiting(): void {
+    this.#words.waiting = this.#dropped;
+    this.#words.kept = this.#keptBack.length;
   }
 
   #gap(count: number, reason: GapReason): void {
@@ -219,9 +324,10 @@ export class LaneWriter {
 
   #rest(): void {
     this.#learnReserved();
-    const through = this.#next - 1 + windowMin;
+    const through = this.#next - 1 + (this.#next === 1 ? 0 : windowAtRest);
     if (this.#ended || this.#reserved <= through) return;
     this.#reserved = through;
+    this.#isResting = true;
     this.#quiets++;
     this.#send({ type: "quiet", through });
   }

@@ -62,6 +62,7 @@ export class Reservations {
   }
 
   #wanted(lane: Lane): number {
-    return Math.max(lane.window.size, this.#slowSyncs.windowLeast());
+    const { size, isAwake } = lane.window;
+    return isAwake ? Math.max(size, this.#slowSyncs.windowLeast()) : size;
   }
 }

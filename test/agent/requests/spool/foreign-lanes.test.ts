@@ -24,6 +24,7 @@ test("is set aside, counted and told; new records are sent under the new name", 
     spooled: 0,
     inMemory: 0,
     dropped: { foreign: 30 },
+    unproven: 0,
   });
   expect(rig.notices.at(-1)).toMatchObject({
     code: "spool_foreign",

@@ -62,6 +62,7 @@ test("a disk that fails otherwise is asked twice, and then left alone for a seco
 test("segments are named by their lane, their first number and the attempt to write it", () => {
   const rig = new SpoolRig();
   const worker = rig.worker();
+  worker.wake();
   let failures = 1;
   rig.files.fault = (operation) =>
     operation === "datasync" && failures-- > 0 ? systemError("EIO") : undefined;

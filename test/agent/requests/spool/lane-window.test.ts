@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import {
   LaneWindow,
   SlowSyncs,
+  windowAtRest,
   windowMax,
   windowMin,
 } from "../../../../src/agent/requests/spool/lane-window.ts";
@@ -11,15 +12,17 @@ import { SpoolRig } from "../../../support/spool-rig.ts";
 
 test("a window is what a rate or a burst asks for, between its bounds", () => {
   const window = new LaneWindow();
-  expect(window.size).toBe(windowMin);
+  expect(window).toMatchObject({ size: 0, isAwake: false });
+  window.wake();
+  expect(window).toMatchObject({ size: windowMin, isAwake: true });
   window.received(100, 100, 5);
   expect(window.size).toBe(3_200);
   for (let ms = 10, seq = 100; ms <= 1_000; ms += 5) window.received((seq += 10), 10, ms);
   expect(window.size).toBe(4_000);
   window.received(100_000, 98_000, 1_005);
   expect(window.size).toBe(windowMax);
-  window.rest();
-  expect(window.size).toBe(windowMin);
+  window.rest(windowAtRest);
+  expect(window).toMatchObject({ size: windowAtRest, isAwake: false });
 });
 
 test("a disk that is slow gets more ahead, for a minute", () => {
@@ -40,12 +43,26 @@ test("a quiet lane's crash is told as few; what it gave back it never uses", () 
   for (let i = 0; i < 20; i++) rig.write(worker, 200);
   expect(worker.words.reserved).toBeGreaterThan(4_000 + 1_000);
   worker.rest();
-  expect(worker.words.reserved).toBe(4_000 + windowMin);
+  expect(worker.words.reserved).toBe(4_000 + windowAtRest);
   expect(worker.words.quieted).toBe(1);
   rig.crash({ powerLossKeeps: 0 });
   rig.drain();
   rig.judge();
-  expect(rig.central.gaps()).toEqual([{ from: 4_001, to: 4_000 + windowMin, reason: "crash" }]);
+  expect(rig.central.gaps()).toEqual([{ from: 4_001, to: 4_000 + windowAtRest, reason: "crash" }]);
+});
+
+test("a lane that nothing came to costs nothing at a crash, nor one that was woken for nothing", () => {
+  const rig = new SpoolRig();
+  rig.worker();
+  const woken = rig.worker();
+  woken.wake();
+  expect(woken.words.reserved).toBe(windowMin);
+  woken.rest();
+  expect(woken.words.reserved).toBe(0);
+  rig.crash("kill");
+  rig.drain();
+  expect(rig.central.gaps()).toEqual([]);
+  expect(rig.spool.facts().balance).toMatchObject({ accepted: 0, unproven: 0 });
 });
 
 test("an idle lane takes nothing more from the disk, record by record", () => {
@@ -55,12 +72,12 @@ test("an idle lane takes nothing more from the disk, record by record", () => {
     rig.nowMs += 10_000;
     rig.write(worker, 1);
     worker.rest();
-    expect(worker.words.reserved).toBeLessThanOrEqual(i + 1 + windowMin);
+    expect(worker.words.reserved).toBe(i + 1 + windowAtRest);
   }
   rig.crash("kill");
   rig.drain();
   expect(rig.central.records()).toHaveLength(10);
-  expect(rig.central.lost()).toBeLessThanOrEqual(windowMin);
+  expect(rig.central.lost()).toBe(windowAtRest);
 });
 
 test("a lane that gave back what it can writes nothing when it is asked to again", () => {

@@ -27,6 +27,7 @@ describe("records arrive once, in order", () => {
       spooled: 0,
       inMemory: 0,
       dropped: {},
+      unproven: 0,
     });
   });
 
@@ -172,6 +173,7 @@ describe("a crash", () => {
       spooled: 0,
       inMemory: 0,
       dropped: { crash: 3, behind: 2 },
+      unproven: 0,
     });
   });
 
@@ -212,7 +214,9 @@ describe("a crash", () => {
   test("again, of a lane that may have lost one record alone: it is synced once", () => {
     // There is room for one.
     const rig = new SpoolRig(1_100, { whenFull: "block" });
-    expect(rig.worker().words.reserved).toBe(1);
+    const worker = rig.worker();
+    worker.wake();
+    expect(worker.words.reserved).toBe(1);
     const syncs: number[] = [];
     for (let start = 0; start < 3; start++) {
       const before = rig.files.operations.datasync ?? 0;

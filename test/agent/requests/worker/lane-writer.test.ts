@@ -25,11 +25,12 @@ afterEach(() => {
   for (const port of open.splice(0)) port.close();
 });
 
-/** A lane whose spool thread is this test. */
+/** A lane whose spool thread is this test; it is awake unless `rests`. */
 function lane(
   reserved: number,
   groupMs = 5,
   blocks = false,
+  rests = false,
 ): { writer: LaneWriter; words: LaneWords; take: () => Taken[]; port: MessagePort } {
   const { port1, port2 } = new MessageChannel();
   open.push(port1, port2);
@@ -53,7 +54,14 @@ function lane(
     }
     return taken;
   };
-  return { writer: openLaneWriter({ shared, groupMs, blocks }, port2), words, take, port: port1 };
+  const writer = openLaneWriter({ shared, groupMs, blocks }, port2);
+  if (!rests) {
+    words.woken = 1;
+    writer.wake();
+    writer.wake(); // It looks whether the first one is answered.
+    expect(take()).toEqual([{ type: "wake" }]);
+  }
+  return { writer, words, take, port: port1 };
 }
 
 const accept = (writer: LaneWriter, from: number, to: number): void => {
@@ -191,16 +199,123 @@ test("a lane that rests gives numbers back, and believes the shared word when th
     taken.push(...take());
     return taken.length === 2 && taken;
   });
-  expect(quiet).toEqual({ type: "quiet", through: 3 + 256 });
-  // Not answered: the word still says 10,000, and more than was promised is dropped.
+  expect(quiet).toEqual({ type: "quiet", through: 3 + 16 });
+  // Not answered: the word still says 10,000, and what is beyond the promise is kept back.
   accept(writer, 4, 300);
-  expect(words.accepted).toBe(259);
-  expect(words.waiting).toBe(300 - 259);
+  expect(words.accepted).toBe(19);
+  expect([words.waiting, words.kept]).toEqual([0, 300 - 19]);
   words.reserved = 20_000;
   words.quieted = 1;
+  words.woken = 2;
   accept(writer, 301, 301);
   expect(words.waiting).toBe(0);
   expect(words.accepted).toBe(301);
+  taken.length = 0;
+  await until("all of them", () => {
+    taken.push(...take());
+    return taken.flatMap(({ ids = [] }) => ids).length === 298;
+  });
+  expect(taken.map(({ type }) => type)).not.toContain("gap");
+  expect(taken.flatMap(({ ids = [] }) => ids)).toEqual(
+    Array.from({ length: 298 }, (_, i) => i + 4),
+  );
+});
+
+describe("a lane that nothing has come to", () => {
+  test("has no numbers; the first request wakes it and waits for them", async () => {
+    const { writer, words, take } = lane(0, 5, false, true);
+    expect(writer.isAwake).toBe(false);
+    const begun = writer.begins();
+    expect(begun).toBeInstanceOf(Promise);
+    expect(take()).toEqual([{ type: "wake" }]);
+    words.reserved = 256;
+    words.woken = 1;
+    await begun;
+    expect(writer.isAwake).toBe(true);
+    expect(writer.begins()).toBeUndefined();
+    accept(writer, 1, 1);
+    expect(words.accepted).toBe(1);
+  });
+
+  test("a spool thread that does not answer holds nobody up for long, and loses nothing of it", async () => {
+    const { writer, words, take } = lane(0, 5, false, true);
+    await writer.begins();
+    accept(writer, 1, 3);
+    expect([words.accepted, words.waiting, words.kept]).toEqual([0, 0, 3]);
+    words.reserved = 256;
+    words.woken = 1;
+    const taken: Taken[] = [];
+    await until("their group", () => {
+      taken.push(...take());
+      return taken.length > 1;
+    });
+    expect(taken).toEqual([
+      { type: "wake" },
+      { type: "group", firstSeq: 1, count: 3, ids: [1, 2, 3] },
+    ]);
+    expect([words.accepted, words.waiting, words.kept]).toEqual([3, 0, 0]);
+  });
+
+  test("gives everything back when the connection that woke it asked for nothing", async () => {
+    const { writer, words, take } = lane(0, 5, false, true);
+    writer.wake();
+    words.reserved = 256;
+    words.woken = 1;
+    const taken: Taken[] = [];
+    await until("quiet", () => {
+      taken.push(...take());
+      return taken.length > 1;
+    });
+    expect(taken).toEqual([{ type: "wake" }, { type: "quiet", through: 0 }]);
+  });
+
+  test.each([
+    ["in time", 2, { type: "group", firstSeq: 1, count: 2, ids: [1, 2] }],
+    ["too late", 0, { type: "gap", firstSeq: 1, count: 2, reason: "behind" }],
+  ])("is closed when it is awake; what was kept back: %s", async (_, reserved, told) => {
+    const { writer, words, take, port } = lane(0, 5, false, true);
+    accept(writer, 1, 2);
+    words.reserved = reserved;
+    words.woken = reserved > 0 ? 1 : 0;
+    const closed = writer.close();
+    const taken: Taken[] = [];
+    await until("the end", () => {
+      taken.push(...take());
+      return taken.length >= 3;
+    });
+    expect(taken).toEqual([{ type: "wake" }, told, { type: "end" }]);
+    port.postMessage({ type: "ended" });
+    await closed;
+  });
+
+  test("what waits goes on when the spool thread is gone", async () => {
+    const { writer, port } = lane(0, 5, false, true);
+    const begun = writer.begins();
+    port.close();
+    await begun;
+    await until("the port closed", () => writer.begins() === undefined);
+    expect(writer.isAwake).toBe(false);
+  });
+});
+
+test("of a resting lane as many requests begin at once as it has numbers; others wait", async () => {
+  const { writer, words, take } = lane(1_000);
+  accept(writer, 1, 1);
+  const taken: Taken[] = [];
+  await until("quiet", () => {
+    taken.push(...take());
+    return taken.some(({ type }) => type === "quiet");
+  });
+  words.reserved = 17;
+  words.quieted = 1;
+  const begun = Array.from({ length: 18 }, () => writer.begins());
+  expect(begun.slice(0, 16)).toEqual(Array.from({ length: 16 }, () => undefined));
+  expect(begun.slice(16).every((one) => one instanceof Promise)).toBe(true);
+  words.reserved = 1_000;
+  words.woken = 2;
+  await Promise.all(begun.map(async (one) => one));
+  accept(writer, 2, 19);
+  expect([words.accepted, words.waiting]).toEqual([19, 0]);
 });
 
 test("a lane with few numbers left hands over before its time, so that more are reserved", () => {
