@@ -10,6 +10,7 @@ export type Sums = {
   readonly inMemory: number;
   readonly dropped: number;
   readonly droppedBy: ReadonlyMap<string, number>;
+  readonly unproven: number;
 };
 
 const name = "accel_agent_log_";
@@ -53,13 +54,13 @@ export class BalanceWatch implements AsyncDisposable {
     for (const [lane, ofLane] of parseLanes(text))
       if (!isBalanced(ofLane)) this.violations.push(`lane ${lane}: ${JSON.stringify(ofLane)}`);
     if (before === undefined) return;
-    for (const key of ["accepted", "committed", "dropped"] as const)
+    for (const key of ["accepted", "committed", "dropped", "unproven"] as const)
       if (sums[key] < before[key])
         this.violations.push(`${key} went from ${before[key]} to ${sums[key]}`);
   }
 }
 
-type BareSums = Omit<Sums, "droppedBy">;
+type BareSums = Omit<Sums, "droppedBy" | "unproven">;
 
 export function isDrained({ spooled, inMemory }: Sums): boolean {
   return spooled === 0 && inMemory === 0;
@@ -90,6 +91,7 @@ export function parseSums(text: string): Sums | undefined {
     inMemory: valueOf(text, "records_in_memory") ?? 0,
     dropped: [...droppedBy.values()].reduce((sum, count) => sum + count, 0),
     droppedBy,
+    unproven: valueOf(text, "records_unproven_total") ?? 0,
   };
 }
 

@@ -40,7 +40,10 @@ export class Ledger {
   take({ rows, gaps }: StoreNews): void {
     const pieces = [
       ...rows.map(({ lane, seq }) => ({ lane, from: seq, to: seq, kind: record })),
-      ...gaps.map(({ reason, ...gap }) => ({ ...gap, kind: reason })),
+      ...gaps.map(({ reason, atLeast, ...gap }) => {
+        const isUnproven = reason === "crash" && atLeast === 0;
+        return { ...gap, kind: isUnproven ? "unproven" : reason };
+      }),
     ].sort((a, b) => a.from - b.from);
     for (const { lane, ...piece } of pieces) {
       const known = this.#pieces.get(lane) ?? [];
@@ -70,10 +73,10 @@ export class Ledger {
   }
 
   /** What does not agree. */
-  compare({ committed, droppedBy, accepted }: Sums): readonly string[] {
+  compare({ committed, droppedBy, accepted, unproven }: Sums): readonly string[] {
     this.compared++;
     const due = this.#due();
-    const told = new Map([...droppedBy, [record, committed]]);
+    const told = new Map([...droppedBy, ["unproven", unproven], [record, committed]]);
     const total = [...due.values()].reduce((sum, count) => sum + count, 0);
     const kinds = this.#isSetBack ? [] : [...due.keys(), ...told.keys()];
     const wrong = [...new Set(kinds)]
@@ -82,7 +85,8 @@ export class Ledger {
       .map(
         ({ kind, agent, central }) => `${kind}: the agent says ${agent}, central has ${central}`,
       );
-    if (total !== accepted) wrong.push(`the agent accepted ${accepted}, central has ${total}`);
+    if (total !== accepted + unproven)
+      wrong.push(`the agent accepted ${accepted} beside ${unproven}, central has ${total}`);
     return wrong;
   }
 

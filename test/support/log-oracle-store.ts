@@ -15,6 +15,7 @@ export type StoredGap = {
   readonly from: number;
   readonly to: number;
   readonly reason: string;
+  readonly atLeast: number;
 };
 export type StoreNews = {
   readonly rows: readonly StoredRow[];
@@ -89,7 +90,7 @@ function openDay(path: string) {
     gaps: (above: number) =>
       db
         .prepare<[number], StoredGap & { id: number }>(
-          `SELECT g.id, ${laneText}, g.from_seq AS "from", g.to_seq AS "to", g.reason
+          `SELECT g.id, ${laneText}, g.from_seq AS "from", g.to_seq AS "to", g.reason, g.at_least AS atLeast
            FROM gap g JOIN lane l ON l.id = g.lane_id WHERE g.id > ? ORDER BY g.id`,
         )
         .all(above),
