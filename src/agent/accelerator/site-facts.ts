@@ -13,7 +13,13 @@ import {
 } from "../../core/serving/request-plan.ts";
 import type { CacheRoute } from "../../core/serving/site-routes.ts";
 import type { Verdict } from "../../core/serving/verdict.ts";
-import { findPage, routeStatic, type FileFound, type SiteFile } from "./files/site-files.ts";
+import {
+  findPage,
+  noFile,
+  routeStatic,
+  type FileFound,
+  type SiteFile,
+} from "./files/site-files.ts";
 import type { HostFound, HostTable, ServedSite } from "./pool/host-table.ts";
 
 /** Disposing it releases the files that were found. */
@@ -55,10 +61,21 @@ export class SiteFacts<Head extends RequestHead = RequestHead>
     return this.singlePage?.kind === "file" ? this.singlePage.file : undefined;
   }
 
-  async learnOfSite(wanted: "file" | "single-page" | "not-found-page"): Promise<void> {
+  /** Undefined: it is known at once. */
+  learnOfSite(wanted: "file" | "single-page" | "not-found-page"): Promise<void> | undefined {
+    if (wanted !== "file" || this.site.files.absent?.has(this.asked.rawPath) !== true)
+      return this.#lookFor(wanted);
+    this.file = noFile;
+    return undefined;
+  }
+
+  async #lookFor(wanted: "file" | "single-page" | "not-found-page"): Promise<void> {
     const { files, site } = this.site;
-    if (wanted === "file") this.file = await routeStatic(files, this.asked.rawPath, site.index);
-    else if (wanted === "single-page") this.singlePage = await findPage(files, site.single_page);
+    if (wanted === "file") {
+      const { rawPath } = this.asked;
+      this.file = await routeStatic(files, rawPath, site.index);
+      if (this.file.kind === "none") files.absent?.add(rawPath);
+    } else if (wanted === "single-page") this.singlePage = await findPage(files, site.single_page);
     else this.notFoundPage = await findPage(files, site.not_found);
   }
 

@@ -5,7 +5,11 @@ import { withoutFields, type Field } from "../../../core/http/http-fields.ts";
 import type { SiteSettings } from "../../../core/serving/effective-devlove.ts";
 import type { Exchange } from "./exchange.ts";
 
-export type AnswerBody = Uint8Array | AsyncIterable<Uint8Array>;
+export type AnswerBody = Uint8Array | AnswerPieces;
+export type AnswerPieces = AsyncIterable<Uint8Array> & {
+  /** Told that the pieces so far have left: their memory may be written over. */
+  giveBack?(): void;
+};
 
 /** `answered`: the visitor has an answer or has left. `nothing-sent`: what was to be sent turned out not to be there any more, and another look may find something else. */
 export type Attempt = "answered" | "nothing-sent";
@@ -41,7 +45,10 @@ export async function sendBody(exchange: Exchange, body: AnswerBody | undefined)
     response.end(body);
     return;
   }
-  for await (const chunk of body) await writeChunk(exchange, chunk);
+  for await (const chunk of body) {
+    await writeChunk(exchange, chunk);
+    if (exchange.hasLeft) body.giveBack?.();
+  }
   response.end();
 }
 

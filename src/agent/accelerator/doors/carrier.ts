@@ -38,6 +38,8 @@ export interface Carrier {
   readonly isGone: boolean;
   /** The whole answer was handed to the system. */
   readonly isComplete: boolean;
+  /** All that was written so far was handed to the system: its memory may be written over. */
+  readonly hasLeft: boolean;
   /** The whole request has come. */
   readonly isReceived: boolean;
   /** Asked once, when the answer has ended, however it has. */

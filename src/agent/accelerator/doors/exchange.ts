@@ -130,6 +130,11 @@ export class Exchange implements RequestHead {
     return this.#carrier.isGone;
   }
 
+  /** All that was written so far was handed to the system: its memory may be written over. */
+  get hasLeft(): boolean {
+    return this.#carrier.hasLeft;
+  }
+
   /** The whole request has come. */
   get isReceived(): boolean {
     return this.#carrier.isReceived;

@@ -44,6 +44,10 @@ export class Http1Carrier implements Carrier {
     return this.response.writableFinished;
   }
 
+  get hasLeft(): boolean {
+    return this.response.writableLength === 0;
+  }
+
   get isReceived(): boolean {
     return this.request.complete;
   }

@@ -52,6 +52,9 @@ export class Http2Carrier implements Carrier {
     return this.#stream.destroyed || this.#stream.closed;
   }
 
+  /** The session keeps what was written until the visitor has room for it, and does not tell when it has gone. */
+  readonly hasLeft = false;
+
   get isComplete(): boolean {
     return this.response.isHandedOver && this.#stream.rstCode === constants.NGHTTP2_NO_ERROR;
   }

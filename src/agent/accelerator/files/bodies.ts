@@ -9,6 +9,7 @@ import { open, type FileHandle } from "node:fs/promises";
 import { blobPath } from "../../../core/blob-path.ts";
 import { sha256Of, type Sha256 } from "../../../core/ids.ts";
 import { HotMemory } from "../../cache/worker/hot-memory.ts";
+import { Chunks } from "./chunks.ts";
 import { readExactly, wholeBytesMax, wholeRange } from "./site-files.ts";
 
 export type Blob = { readonly sha256: Sha256; readonly size: number };
@@ -44,6 +45,7 @@ export type BlobBodiesOptions = {
 };
 
 export class BlobBodies implements AsyncDisposable {
+  readonly chunks = new Chunks();
   readonly #blobsDir: string;
   readonly #small: HotMemory<Sha256, Uint8Array>;
   /** In order of last use. */

@@ -46,6 +46,8 @@ export type Directory = {
 };
 
 export class DirectoryFiles implements SiteFiles {
+  /** A new file is served with the very next request. */
+  readonly absent = undefined;
   readonly #directory: Directory;
   readonly #nowMs: () => number;
 

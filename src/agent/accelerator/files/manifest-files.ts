@@ -3,10 +3,11 @@
 import type { ByteRange } from "../../../core/http/conditional.ts";
 import { ManifestTable, type ManifestFile } from "../../../core/serving/manifest-table.ts";
 import { messageOf } from "../../../core/faults.ts";
-import type { AnswerBody } from "../doors/answer.ts";
+import type { AnswerBody, AnswerPieces } from "../doors/answer.ts";
 import type { BadBlob } from "../pool/worker-messages.ts";
 import { isSmall, type BlobBodies, type BorrowedBlob } from "./bodies.ts";
 import {
+  AbsentPaths,
   contentTypeOf,
   readExactly,
   readInChunks,
@@ -23,6 +24,7 @@ export type BlobPlace = {
 };
 
 export class ManifestFiles implements SiteFiles {
+  readonly absent = new AbsentPaths();
   readonly #table: ManifestTable;
   readonly #prefix: string;
   readonly #source: BlobPlace;
@@ -77,9 +79,13 @@ class BlobFile implements SiteFile {
   async #readLarge(range: ByteRange): Promise<AnswerBody> {
     this.#borrowed ??= await this.#source.bodies.borrow(this.#file);
     const { handle } = this.#borrowed;
-    return range.last - range.first < wholeBytesMax
-      ? await readExactly(handle, range)
-      : this.#watched(readInChunks(handle, range, () => {}));
+    if (range.last - range.first < wholeBytesMax) return await readExactly(handle, range);
+    const lent = this.#source.bodies.chunks.lend();
+    const pieces = this.#watched(readInChunks(handle, range, () => {}, lent.take));
+    return {
+      [Symbol.asyncIterator]: () => pieces,
+      giveBack: () => lent.giveBack(),
+    } satisfies AnswerPieces;
   }
 
   async *#watched(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {

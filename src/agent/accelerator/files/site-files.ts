@@ -4,6 +4,7 @@
 import type { FileHandle } from "node:fs/promises";
 import type { ByteRange, Validators } from "../../../core/http/conditional.ts";
 import type { AnswerBody } from "../doors/answer.ts";
+import { chunkBytes } from "./chunks.ts";
 import { decodePath, isServable } from "../../../core/http/request-path.ts";
 import type { SiteSettings } from "../../../core/serving/effective-devlove.ts";
 import type { FileFact } from "../../../core/serving/request-plan.ts";
@@ -26,23 +27,44 @@ export type SiteFile = AsyncDisposable & {
 };
 
 export interface SiteFiles {
+  /** Paths as they were asked for that name nothing here, now and ever; undefined where every request has to look anew. */
+  readonly absent: Pick<AbsentPaths, "has" | "add"> | undefined;
   /** A regular file, or undefined. `path` is relative, without empty, `.` and `..` segments. Throws when the host cannot tell (no descriptors left). */
   find(path: string): Promise<SiteFile | undefined>;
 }
 
+/** The most paths that are remembered; anybody may ask for any number of them. */
+const absentMax = 4_096;
+const absentCharsMax = 256;
+
+/** What was looked for and not found. */
+export class AbsentPaths {
+  readonly #paths = new Set<string>();
+
+  has(rawPath: string): boolean {
+    return this.#paths.has(rawPath);
+  }
+
+  add(rawPath: string): void {
+    if (rawPath.length > absentCharsMax) return;
+    if (this.#paths.size >= absentMax) this.#paths.clear();
+    this.#paths.add(rawPath);
+  }
+}
+
 /** Files up to this size are read whole: one read, one write, and no torn answer. */
 export const wholeBytesMax = 64 * 1024;
-const chunkBytes = 64 * 1024;
 
 /** The source changed or ended while it was being sent: the answer must break. */
 export class SourceChanged extends Error {}
 
-/** Reads exactly `first` to `last`. Memory is of the call's own: never a slice of a pool that others write. */
+/** Reads exactly `first` to `last`. Unless `memory` gives another one, memory is of the call's own: never a slice of a pool that others write. */
 export async function readExactly(
   file: FileHandle,
   { first, last }: ByteRange,
+  memory = (bytes: number): Buffer<ArrayBuffer> => Buffer.allocUnsafeSlow(bytes),
 ): Promise<Uint8Array> {
-  const buffer = Buffer.allocUnsafeSlow(last - first + 1);
+  const buffer = memory(last - first + 1);
   for (let done = 0; done < buffer.length;) {
     const { bytesRead } = await file.read(buffer, done, buffer.length - done, first + done);
     if (bytesRead === 0) throw new SourceChanged("the file ended early");
@@ -56,10 +78,11 @@ export async function* readInChunks(
   file: FileHandle,
   { first, last }: ByteRange,
   check: () => void,
+  memory?: (bytes: number) => Buffer<ArrayBuffer>,
 ): AsyncGenerator<Uint8Array> {
   for (let at = first; at <= last; at += chunkBytes) {
     const end = Math.min(last, at + chunkBytes - 1);
-    const chunk = await readExactly(file, { first: at, last: end });
+    const chunk = await readExactly(file, { first: at, last: end }, memory);
     if (end === last) check();
     yield chunk;
   }
@@ -81,7 +104,13 @@ export type FileFound =
   | { readonly kind: "file"; readonly file: SiteFile }
   | Exclude<FileFact, { readonly kind: "file" }>;
 
-const none: FileFound = { kind: "none" };
+/** Of a host without static files. */
+export const noFiles: SiteFiles = {
+  absent: { has: () => true, add: () => undefined },
+  find: async () => undefined,
+};
+
+export const noFile: FileFound = { kind: "none" };
 
 /** The caller disposes the file. */
 export async function routeStatic(
@@ -90,7 +119,7 @@ export async function routeStatic(
   index: SiteSettings["index"],
 ): Promise<FileFound> {
   const path = decodePath(rawPath);
-  if (path === undefined || !isServable(path)) return none;
+  if (path === undefined || !isServable(path)) return noFile;
   const isDirectory = path === "" || path.endsWith("/");
   if (!isDirectory) {
     const file = await files.find(path);
@@ -105,11 +134,11 @@ export async function routeStatic(
     // Encoded anew from what was looked up: as sent, `//host/..` or a backslash could lead elsewhere.
     return { kind: "directory", path: `/${path.split("/").map(encodeURIComponent).join("/")}/` };
   }
-  return none;
+  return noFile;
 }
 
 /** A page that the devlove names. The caller disposes the file. */
 export async function findPage(files: SiteFiles, path: string | null): Promise<FileFound> {
   const file = path === null ? undefined : await files.find(path);
-  return file === undefined ? none : { kind: "file", file };
+  return file === undefined ? noFile : { kind: "file", file };
 }

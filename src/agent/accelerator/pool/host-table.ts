@@ -10,7 +10,7 @@ import { compileSite, type SiteRoutes } from "../../../core/serving/site-routes.
 import type { BlobBodies } from "../files/bodies.ts";
 import { DirectoryFiles } from "../files/directory-files.ts";
 import { ManifestFiles } from "../files/manifest-files.ts";
-import type { SiteFiles } from "../files/site-files.ts";
+import { noFiles, type SiteFiles } from "../files/site-files.ts";
 import type { BadBlob } from "./worker-messages.ts";
 
 export type ServedSite = {
@@ -85,7 +85,7 @@ export class HostTable {
         ? new ManifestFiles(views.table, views.prefix, { bodies, onBadBlob })
         : views.kind === "directory"
           ? new DirectoryFiles(views, nowMs)
-          : { find: async () => undefined };
+          : noFiles;
     return { site, routes: compileSite(site), files };
   }
 }

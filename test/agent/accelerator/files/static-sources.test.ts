@@ -13,14 +13,16 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { blobPath } from "../../../../src/core/blob-path.ts";
 import { parseSha256, sha256Of } from "../../../../src/core/ids.ts";
+import { AbsentPaths } from "../../../../src/agent/accelerator/files/site-files.ts";
+import { encodeManifestTable } from "../../../../src/core/serving/manifest-table.ts";
 import type { Views } from "../../../../src/core/serving/serving-state.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 import { until } from "../../../support/until.ts";
-import { ask, raw } from "../edge.ts";
+import { ask, raw, stateOf } from "../edge.ts";
 import { layDirectory, layManifest, openSite } from "../site-layout.ts";
 
 describe("a directory's files", () => {
@@ -38,6 +40,17 @@ describe("a directory's files", () => {
       const { text, headers } = await ask(edge, "/style.css");
       expect(text).toBe(`v${n}`);
       expect(headers["cache-status"]).toBe("accel-agent; fwd=miss");
+    }
+  });
+
+  it("are there with the very next request", async () => {
+    using dir = tempDir();
+    const lay = layDirectory(dir.path);
+    await using edge = await openSite(lay);
+    for (let n = 0; n < 20; n++) {
+      expect((await ask(edge, `/new-${n}.css`)).status).toBe(404);
+      writeFileSync(join(lay.root, `new-${n}.css`), `v${n}`);
+      expect(await ask(edge, `/new-${n}.css`)).toMatchObject({ status: 200, text: `v${n}` });
     }
   });
 
@@ -181,5 +194,36 @@ describe("a manifest's files", () => {
     expect(await ask(edge, "/style.css")).toMatchObject({ status: 200, text: "body{}" });
     const headers = { range: "bytes=1-3" };
     expect(await ask(edge, "/style.css", { headers })).toMatchObject({ status: 206, text: "ody" });
+  });
+
+  it("that were not there are there with the version that has them", async () => {
+    using dir = tempDir();
+    const lay = layManifest(dir.path, "");
+    await using edge = await openSite(lay);
+    for (let n = 0; n < 3; n++) expect((await ask(edge, "/new.css")).status).toBe(404);
+    const content = "new{}";
+    const sha256 = sha256Of(content);
+    const blob = blobPath(lay.blobsDir, sha256);
+    mkdirSync(dirname(blob), { recursive: true });
+    writeFileSync(blob, content);
+    const file = { path: "new.css", sha256, size: content.length, mime: "text/css" };
+    const views: Views = { kind: "manifest", table: encodeManifestTable([file]), prefix: "" };
+    edge.publish(stateOf(2, {}, views));
+    expect(await ask(edge, "/new.css")).toMatchObject({ status: 200, text: content });
+    expect((await ask(edge, "/style.css")).status).toBe(404);
+  });
+
+  it("that are not there are remembered, within bounds", () => {
+    const absent = new AbsentPaths();
+    for (let n = 0; n < 4_096; n++) absent.add(`/${n}`);
+    expect([absent.has("/0"), absent.has("/4095"), absent.has("/4096")]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    absent.add("/4096");
+    expect([absent.has("/0"), absent.has("/4096")]).toEqual([false, true]);
+    absent.add(`/${"x".repeat(1_000)}`);
+    expect(absent.has(`/${"x".repeat(1_000)}`)).toBe(false);
   });
 });
