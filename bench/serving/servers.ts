@@ -12,7 +12,7 @@ import { until } from "../../test/support/until.ts";
 import type { Issued } from "../../test/support/x509.ts";
 import { findVersion, PeerGround } from "../peers/peer.ts";
 import { badAddress, fileBytes, host, tlsOriginHost, trustedProxy } from "./cases.ts";
-import { Connection } from "./load.ts";
+import { Connection, type Target } from "./load.ts";
 import type { OriginPorts } from "./origin.ts";
 
 export type Certificate = Issued & { readonly chain: string };
@@ -209,15 +209,10 @@ export async function answering(what: string, ask: () => Promise<void>): Promise
 }
 
 export async function askOnce(
-  { port, from, servername }: { port: number; from?: string; servername?: string },
+  target: Target,
   request: string | Buffer,
   status: number,
 ): Promise<void> {
-  const target = {
-    port,
-    ...(from !== undefined && { localAddress: from }),
-    ...(servername !== undefined && { servername }),
-  };
   const connection = await Connection.open(target, status);
   try {
     await connection.ask(request);
