@@ -4,6 +4,7 @@
 import type { Health } from "./health.ts";
 import type { Log } from "./log.ts";
 import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from "prom-client";
+import { TallyCounter, TallyHistogram } from "./tallies.ts";
 
 /** The registry that a part counts on, the health that it warns by, and the log that it writes to. */
 export type Instruments = {
@@ -20,6 +21,8 @@ export type MetricSpec = {
   readonly buckets?: readonly number[];
 };
 export type MetricTable = Readonly<Record<string, MetricSpec>>;
+/** Seconds. */
+const bucketsDefault = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10];
 
 type Made<S extends MetricSpec> = S["kind"] extends "counter"
   ? Counter
@@ -28,18 +31,19 @@ type Made<S extends MetricSpec> = S["kind"] extends "counter"
     : Histogram;
 export type Metrics<T extends MetricTable> = { readonly [K in keyof T]: Made<T[K]> };
 
+export type TallyTable = Readonly<
+  Record<string, MetricSpec & { readonly kind: "counter" | "histogram" }>
+>;
+export type Tallies<T extends TallyTable> = {
+  readonly [K in keyof T]: T[K]["kind"] extends "counter" ? TallyCounter : TallyHistogram;
+};
+
 export function createMetrics<const T extends MetricTable>(
   table: T,
   registry: Registry,
 ): Metrics<T> {
   const made = Object.entries(table).map(([name, spec]) => {
-    const wellNamed =
-      /^accel_(?:agent|central)_[a-z0-9_]+$/.test(name) &&
-      (spec.kind === "counter") === name.endsWith("_total");
-    if (!wellNamed) throw new TypeError(`metric ${name}: wrong prefix, or counter without _total`);
-    const bounds = spec.buckets ?? [];
-    if (bounds.some((bound, i) => bound <= (bounds[i - 1] ?? -Infinity)))
-      throw new TypeError(`metric ${name}: buckets that do not ascend count wrongly`);
+    checkSpec(name, spec);
     const common = {
       name,
       help: spec.help,
@@ -52,12 +56,42 @@ export function createMetrics<const T extends MetricTable>(
       name,
       new Histogram({
         ...common,
-        buckets: [...(spec.buckets ?? [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10])],
+        buckets: [...(spec.buckets ?? bucketsDefault)],
       }),
     ];
   });
   // Object.entries loses the relation between key and kind that Made states.
   return Object.fromEntries(made) as Metrics<T>;
+}
+
+/** As createMetrics, for what is counted with every request (base/tallies.ts). */
+export function createTallies<const T extends TallyTable>(
+  table: T,
+  registry: Registry,
+): Tallies<T> {
+  const made = Object.entries(table).map(([name, spec]) => {
+    checkSpec(name, spec);
+    const { help, labels = [], buckets = bucketsDefault } = spec;
+    const tally =
+      spec.kind === "counter"
+        ? new TallyCounter(name, help, labels)
+        : new TallyHistogram(name, help, labels, buckets);
+    // The registry asks a metric for its name and for `get`; its type names the library's own classes.
+    registry.registerMetric(tally as unknown as Counter);
+    return [name, tally] as const;
+  });
+  // As above.
+  return Object.fromEntries(made) as Tallies<T>;
+}
+
+function checkSpec(name: string, spec: MetricSpec): void {
+  const wellNamed =
+    /^accel_(?:agent|central)_[a-z0-9_]+$/.test(name) &&
+    (spec.kind === "counter") === name.endsWith("_total");
+  if (!wellNamed) throw new TypeError(`metric ${name}: wrong prefix, or counter without _total`);
+  const bounds = spec.buckets ?? [];
+  if (bounds.some((bound, i) => bound <= (bounds[i - 1] ?? -Infinity)))
+    throw new TypeError(`metric ${name}: buckets that do not ascend count wrongly`);
 }
 
 export { Registry };

@@ -28,7 +28,7 @@ const sources = globSync("src/**/*.ts", { cwd: root })
 
 /** Files that make metrics of a table. */
 export const declaringFiles = sources
-  .filter(({ path, text }) => path !== ground && text.includes("createMetrics("))
+  .filter(({ path, text }) => path !== ground && /create(?:Metrics|Tallies)\(/.test(text))
   .map(({ path }) => path);
 
 /** In the order of files and tables. A table is known by being exported. */

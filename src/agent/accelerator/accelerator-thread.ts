@@ -21,6 +21,7 @@ import { answerProbes } from "./pool/probing.ts";
 import { ProblemLog } from "./records/problem-log.ts";
 import { RecordGate } from "./records/record-gate.ts";
 import { createRecorder } from "./records/recorder.ts";
+import { RequestTally } from "./records/request-tally.ts";
 import { SecureContexts } from "./doors/secure-contexts.ts";
 import { Heartbeat, PoolWords } from "./pool/shared-words.ts";
 import { StagedStates } from "./pool/staged-states.ts";
@@ -65,6 +66,7 @@ export async function runAccelerator(
     onBadBlob: (blob) => port.postMessage({ kind: "bad-blob", blob } satisfies FromWorker),
   });
   const metrics = createWorkerMetrics(parts.registry);
+  const tally = new RequestTally(parts.registry);
   await using origins = new OriginPools(clock, parts.random, parts.originGuard);
   if (parts.originChecks !== undefined) followOriginChecks(origins, parts.originChecks);
   const problems = new ProblemLog(parts.log, clock.steadyMs);
@@ -79,6 +81,7 @@ export async function runAccelerator(
     flights,
     states,
     metrics,
+    tally,
     origins,
     clock,
     clients,
@@ -99,7 +102,7 @@ export async function runAccelerator(
     contexts,
     ticketKeys: () => ticketKeys,
     proxyProtocol: init.proxies.proxyProtocol,
-    recorder: createRecorder(records, metrics, clock),
+    recorder: createRecorder(records, tally, clock),
     metrics,
     clock,
     problems,

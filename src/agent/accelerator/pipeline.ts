@@ -17,7 +17,7 @@ import { answerNotFound, answerStatic, type StaticAnswerDeps } from "./files/sta
 import { askedPort, visitorScheme } from "./origin/origin-request.ts";
 import { pass } from "./origin/passing.ts";
 import type { StagedStates } from "./pool/staged-states.ts";
-import type { WorkerMetrics } from "./records/worker-metrics.ts";
+import type { RequestTally } from "./records/request-tally.ts";
 import { SiteFacts } from "./site-facts.ts";
 
 export type PipelineDeps = GeneratedDeps &
@@ -25,6 +25,7 @@ export type PipelineDeps = GeneratedDeps &
     readonly states: StagedStates;
     readonly clients: ClientAddresses;
     readonly judge: VisitorJudge;
+    readonly tally: RequestTally;
     readonly decisions: Pick<DecisionTeller, "note">;
     /** The port on which HTTPS is served; null if this program does not serve it. */
     readonly tlsPort: number | null;
@@ -34,12 +35,6 @@ export type PipelineDeps = GeneratedDeps &
 const readsMax = 4;
 /** An entry that is cleared between lookup and head, or a fetch that turns out not to be shared, costs one; the last one asks the origin alone. */
 const looksMax = 3;
-
-const countVerdict = {
-  allow: (metrics: WorkerMetrics) => metrics.accel_agent_allowed_total,
-  block: (metrics: WorkerMetrics) => metrics.accel_agent_blocked_total,
-  "would-block": (metrics: WorkerMetrics) => metrics.accel_agent_would_block_total,
-} as const;
 
 /** Resolves when the answer has been handed over. Throws when the visitor left or the answer must break. */
 export async function answer(deps: PipelineDeps, exchange: Exchange): Promise<void> {
@@ -122,14 +117,13 @@ class Walk extends SiteFacts<Exchange> {
     const { host: served, request } = this;
     if (served?.kind !== "served") return;
     const { domain, host } = served;
-    const { judge, metrics, decisions } = this.#deps;
+    const { judge, tally, decisions } = this.#deps;
     const userAgent = fieldValue(request.fields, "user-agent");
     const clientIp = request.client?.text ?? "";
     const verdict = judge(host.bots, clientIp, userAgent, domain);
     this.verdict = request.verdict = verdict;
-    const { kind, reason } = verdict;
-    countVerdict[kind](metrics).inc({ domain, reason });
-    if (kind === "allow") return;
+    tally.judged(domain, verdict);
+    if (verdict.kind === "allow") return;
     const policyOf = host.bots.unknownBotsPolicyOf;
     const atMs = request.startedWallMs;
     this.#decisionId = decisions.note({

@@ -16,6 +16,7 @@ import { answer } from "../../../src/agent/accelerator/pipeline.ts";
 import { ProblemLog } from "../../../src/agent/accelerator/records/problem-log.ts";
 import { RecordGate } from "../../../src/agent/accelerator/records/record-gate.ts";
 import { createRecorder } from "../../../src/agent/accelerator/records/recorder.ts";
+import { RequestTally } from "../../../src/agent/accelerator/records/request-tally.ts";
 import { SecureContexts } from "../../../src/agent/accelerator/doors/secure-contexts.ts";
 import { PoolWords } from "../../../src/agent/accelerator/pool/shared-words.ts";
 import { BlobBodies } from "../../../src/agent/accelerator/files/bodies.ts";
@@ -106,6 +107,7 @@ export class Edge implements AsyncDisposable {
     };
     this.#states = new StagedStates(this.#words, table);
     const metrics = createWorkerMetrics(this.registry);
+    const tally = new RequestTally(this.registry);
     const origins = this.#stack.use(
       new OriginPools(clock, () => 0, options.originGuard ?? { ownListeners: [] }),
     );
@@ -133,6 +135,7 @@ export class Edge implements AsyncDisposable {
       origins,
       clock,
       metrics,
+      tally,
       problems,
       clients,
       tlsPort: options.tlsPort ?? null,
@@ -162,7 +165,7 @@ export class Edge implements AsyncDisposable {
         handshakeMs: options.handshakeMs,
         proxyProtocol: options.proxyProtocol ?? "off",
         headerMs: options.headerMs,
-        recorder: createRecorder(records, metrics, clock),
+        recorder: createRecorder(records, tally, clock),
         metrics,
         clock,
         problems,

@@ -2,14 +2,18 @@
 
 import { expect, test } from "vitest";
 import { CookieWatch, warnedMax } from "../../../src/agent/admin/cookie-watch.ts";
+import { requestMetrics } from "../../../src/agent/accelerator/records/request-tally.ts";
 import { createWorkerMetrics } from "../../../src/agent/accelerator/records/worker-metrics.ts";
 import { Health } from "../../../src/base/health.ts";
-import { Registry } from "../../../src/base/metrics.ts";
+import { createTallies, Registry } from "../../../src/base/metrics.ts";
 import { cookieWindowMs } from "../../../src/core/http/cookie-share.ts";
 
 function rig() {
   const registries = [new Registry(), new Registry()];
-  const workers = registries.map(createWorkerMetrics);
+  const workers = registries.map((registry) => ({
+    asked: createTallies(requestMetrics, registry).accel_agent_requests_total,
+    pass: createWorkerMetrics(registry).accel_agent_cache_passed_total,
+  }));
   const health = new Health(() => new Date(0));
   const watch = new CookieWatch(health);
   let domains: readonly string[] = ["a.example", "b.example"];
@@ -19,11 +23,10 @@ function rig() {
     /** In both workers. */
     count: (domain: string, counts: { hits?: number; passed?: number; blocked?: number; other?: number }) => {
       const { hits = 0, passed = 0, blocked = 0, other = 0 } = counts;
-      for (const metrics of workers) {
-        const { accel_agent_requests_total: asked, accel_agent_cache_passed_total: pass } = metrics;
-        asked.inc({ domain, cache: "hit", status: "2xx" }, hits);
-        asked.inc({ domain, cache: "pass", status: "2xx" }, passed + other);
-        asked.inc({ domain, cache: "blocked", status: "4xx" }, blocked);
+      for (const { asked, pass } of workers) {
+        asked.cell(domain, "hit", "2xx").value += hits;
+        asked.cell(domain, "pass", "2xx").value += passed + other;
+        asked.cell(domain, "blocked", "4xx").value += blocked;
         pass.inc({ domain, reason: "cookie" }, passed);
         pass.inc({ domain, reason: "method" }, other);
       }

@@ -7,7 +7,7 @@ import type { RequestRecord } from "../../../wire/request-log.ts";
 import type { LaneWriter } from "../../requests/worker/lane-writer.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { Exchange, Connection } from "../doors/exchange.ts";
-import type { WorkerMetrics } from "./worker-metrics.ts";
+import type { RequestTally } from "./request-tally.ts";
 
 // The limits of wire/request-log.ts, in UTF-16 units.
 const uriCharsMax = 8_192;
@@ -26,15 +26,17 @@ export type RequestLine = { readonly method: string; readonly target: string };
 
 export function createRecorder(
   sink: Pick<LaneWriter, "accept">,
-  metrics: WorkerMetrics,
+  tally: RequestTally,
   clock: WorkerClock,
 ): Recorder {
   const take = (record: RequestRecord, isClaimed = false): void => {
-    const domain = record.domain ?? "none";
-    const status = `${Math.floor(record.response_status / 100)}xx`;
-    metrics.accel_agent_requests_total.inc({ domain, cache: record.cache, status });
-    metrics.accel_agent_request_duration_seconds.observe({ domain }, record.duration);
-    metrics.accel_agent_bytes_sent_total.inc({ domain }, record.bytes_sent);
+    tally.answered({
+      domain: record.domain ?? "none",
+      cache: record.cache,
+      status: record.response_status,
+      durationS: record.duration,
+      bytesSent: record.bytes_sent,
+    });
     sink.accept(record, isClaimed);
   };
   return {

@@ -1,38 +1,8 @@
-// What a worker counts. `domain` is a main domain that is linked, or "none": never what a visitor made up.
+// What a worker counts beside what every request does (request-tally.ts). `domain` is a main domain that is linked, or "none": never what a visitor made up.
 
 import { createMetrics, type Metrics, type Registry } from "../../../base/metrics.ts";
 
 export const workerMetrics = {
-  accel_agent_requests_total: {
-    kind: "counter",
-    help: "Requests answered.",
-    labels: ["domain", "cache", "status"],
-  },
-  accel_agent_request_duration_seconds: {
-    kind: "histogram",
-    help: "Time from the head of a request to the last byte of its answer.",
-    labels: ["domain"],
-  },
-  accel_agent_bytes_sent_total: {
-    kind: "counter",
-    help: "Bytes sent to visitors, heads included.",
-    labels: ["domain"],
-  },
-  accel_agent_allowed_total: {
-    kind: "counter",
-    help: "Requests that the verdict allowed, by reason.",
-    labels: ["domain", "reason"],
-  },
-  accel_agent_blocked_total: {
-    kind: "counter",
-    help: "Requests blocked, by the reason of the verdict.",
-    labels: ["domain", "reason"],
-  },
-  accel_agent_would_block_total: {
-    kind: "counter",
-    help: "Requests let through only because the domain is in monitor mode.",
-    labels: ["domain", "reason"],
-  },
   accel_agent_origin_requests_total: {
     kind: "counter",
     help: "Requests that were sent to an origin, and that it answered, or failed to answer before the visitor left.",

@@ -9,6 +9,7 @@ import { sendText } from "../../../../src/agent/accelerator/doors/answer.ts";
 import { VisitorListener } from "../../../../src/agent/accelerator/doors/listener.ts";
 import { ProblemLog } from "../../../../src/agent/accelerator/records/problem-log.ts";
 import { createRecorder } from "../../../../src/agent/accelerator/records/recorder.ts";
+import { RequestTally } from "../../../../src/agent/accelerator/records/request-tally.ts";
 import { createWorkerMetrics } from "../../../../src/agent/accelerator/records/worker-metrics.ts";
 import { silentLog } from "../../../../src/base/log.ts";
 import { Registry } from "../../../../src/base/metrics.ts";
@@ -28,7 +29,7 @@ test("a drain waits for what an answer still does when it has gone out and its c
     proxyProtocol: "off",
     contexts: { find: () => undefined },
     ticketKeys: () => ({ current: randomBytes(48), previous: undefined }),
-    recorder: createRecorder({ accept: () => undefined }, metrics, clock),
+    recorder: createRecorder({ accept: () => undefined }, new RequestTally(new Registry()), clock),
     metrics,
     clock,
     problems: new ProblemLog(silentLog(), clock.steadyMs),

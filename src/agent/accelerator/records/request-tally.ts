@@ -1,0 +1,117 @@
+// What is counted of every request: how it was answered, and what the verdict was. `domain` is as in worker-metrics.ts.
+
+import { createTallies, type Registry, type Tallies } from "../../../base/metrics.ts";
+import type { CounterCell, HistogramCell } from "../../../base/tallies.ts";
+import type { Verdict } from "../../../core/serving/verdict.ts";
+
+export const requestMetrics = {
+  accel_agent_requests_total: {
+    kind: "counter",
+    help: "Requests answered.",
+    labels: ["domain", "cache", "status"],
+  },
+  accel_agent_request_duration_seconds: {
+    kind: "histogram",
+    help: "Time from the head of a request to the last byte of its answer.",
+    labels: ["domain"],
+  },
+  accel_agent_bytes_sent_total: {
+    kind: "counter",
+    help: "Bytes sent to visitors, heads included.",
+    labels: ["domain"],
+  },
+  accel_agent_allowed_total: {
+    kind: "counter",
+    help: "Requests that the verdict allowed, by reason.",
+    labels: ["domain", "reason"],
+  },
+  accel_agent_blocked_total: {
+    kind: "counter",
+    help: "Requests blocked, by the reason of the verdict.",
+    labels: ["domain", "reason"],
+  },
+  accel_agent_would_block_total: {
+    kind: "counter",
+    help: "Requests let through only because the domain is in monitor mode.",
+    labels: ["domain", "reason"],
+  },
+} as const;
+
+/** An answer as its record has it. */
+export type AnsweredRequest = {
+  readonly domain: string;
+  readonly cache: string;
+  readonly status: number;
+  readonly durationS: number;
+  readonly bytesSent: number;
+};
+
+/** The series of one domain that were counted on. */
+type DomainCells = {
+  readonly requests: Map<string, CounterCell>;
+  readonly verdicts: Map<string, CounterCell>;
+  readonly duration: HistogramCell;
+  readonly bytes: CounterCell;
+};
+
+export class RequestTally {
+  readonly #tallies: Tallies<typeof requestMetrics>;
+  /** Of domains that are linked, or were. */
+  readonly #domains = new Map<string, DomainCells>();
+
+  constructor(registry: Registry) {
+    this.#tallies = createTallies(requestMetrics, registry);
+  }
+
+  answered({ domain, cache, status, durationS, bytesSent }: AnsweredRequest): void {
+    const tallies = this.#tallies;
+    const cells = this.#of(domain);
+    const statusClass = `${Math.floor(status / 100)}xx`;
+    const key = cache + statusClass;
+    let requests = cells.requests.get(key);
+    if (requests === undefined) {
+      requests = tallies.accel_agent_requests_total.cell(domain, cache, statusClass);
+      cells.requests.set(key, requests);
+    }
+    requests.value++;
+    cells.bytes.value += bytesSent;
+    tallies.accel_agent_request_duration_seconds.observe(cells.duration, durationS);
+  }
+
+  judged(domain: string, { kind, reason }: Pick<Verdict, "kind" | "reason">): void {
+    const { verdicts } = this.#of(domain);
+    const key = kind + reason;
+    let cell = verdicts.get(key);
+    if (cell === undefined) {
+      cell = this.#countOf(kind).cell(domain, reason);
+      verdicts.set(key, cell);
+    }
+    cell.value++;
+  }
+
+  #countOf(kind: Verdict["kind"]) {
+    switch (kind) {
+      case "allow":
+        return this.#tallies.accel_agent_allowed_total;
+      case "block":
+        return this.#tallies.accel_agent_blocked_total;
+      case "would-block":
+        return this.#tallies.accel_agent_would_block_total;
+      default:
+        return kind satisfies never;
+    }
+  }
+
+  #of(domain: string): DomainCells {
+    const known = this.#domains.get(domain);
+    if (known !== undefined) return known;
+    const made = {
+      requests: new Map<string, CounterCell>(),
+      verdicts: new Map<string, CounterCell>(),
+      duration: this.#tallies.accel_agent_request_duration_seconds.cell(domain),
+      bytes: this.#tallies.accel_agent_bytes_sent_total.cell(domain),
+    };
+    this.#domains.set(domain, made);
+    return made;
+  }
+}
