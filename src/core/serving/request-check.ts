@@ -29,7 +29,7 @@ const loopsMax = 8;
 export const pseudonym = "accel-agent";
 
 /** Returns what is wrong with a head beyond what the strict parser refuses, or undefined if nothing is. */
-export function headFault({ httpVersion, fields, method }: RequestHead): Fault | undefined {
+export function headFault({ httpVersion, fields, method, url }: RequestHead): Fault | undefined {
   const isHttp2 = httpVersion === "2";
   if (httpVersion !== "1.1" && !isHttp2 && httpVersion !== "1.0")
     return { status: 505, text: "This server speaks HTTP/2, HTTP/1.1 and HTTP/1.0." };
@@ -42,6 +42,10 @@ export function headFault({ httpVersion, fields, method }: RequestHead): Fault |
   if (hosts > 1) return { status: 400, text: "The request has more than one Host field." };
   if (hosts === 0 && httpVersion !== "1.0")
     return { status: 400, text: "The request names no host." };
+  // RFC 9112 §3.2.1: a client keeps the fragment for itself.
+  if (url.includes("#")) return { status: 400, text: "The request target has a fragment." };
+  if (!namesHost(fieldValue(fields, "host")) || !namesHost(absoluteForm.exec(url)?.[1]))
+    return { status: 400, text: "The Host field names no host." };
   const codings = fieldValues(fields, "transfer-encoding");
   if (codings.length > 0) {
     // RFC 9112 §6.1.
@@ -55,6 +59,21 @@ export function headFault({ httpVersion, fields, method }: RequestHead): Fault |
   if (method === "TRACE") return { status: 405, text: "TRACE is not answered here." };
   if (isLoop(fields)) return { status: 508, text: "The request runs in a loop." };
   return undefined;
+}
+
+const absoluteForm = /^https?:\/\/([^/?#]*)/i;
+const authorityForm =
+  /^(?:\[[0-9a-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9a-f]{2})+)(?::(?<port>\d{0,5}))?$/i;
+const portMax = 65_535;
+
+/**
+ * Whether an authority has the form of RFC 3986 §3.2 without user information, and a host, without which http
+ * has no origin (RFC 9110 §4.2.1). So has one that is absent: HTTP/1.0 need not say any.
+ */
+function namesHost(authority: string | undefined): boolean {
+  if (authority === undefined) return true;
+  const found = authorityForm.exec(authority);
+  return found !== null && Number(found.groups?.["port"] ?? 0) <= portMax;
 }
 
 function isLoop(fields: readonly Field[]): boolean {
