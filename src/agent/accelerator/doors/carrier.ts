@@ -46,7 +46,8 @@ export interface Carrier {
   bytesSent(): number;
   /** Calls back when the answer has ended, or never will. */
   onClose(closed: () => void): void;
-  /** The visitor is told to ask the next time on another connection. */
+  /** The visitor is, or will be, told to ask the next time on another connection: nothing that follows on this one is answered. */
+  readonly isLast: boolean;
   endConnection(): void;
   /** The visitor has to see that the answer is broken. */
   cut(): void;

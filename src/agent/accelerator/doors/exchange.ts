@@ -145,6 +145,11 @@ export class Exchange implements RequestHead {
     this.#carrier.onClose(closed);
   }
 
+  /** Nothing that follows it on its connection is answered. */
+  get isLast(): boolean {
+    return this.#carrier.isLast;
+  }
+
   /** The visitor is told to ask the next time on another connection. */
   endConnection(): void {
     this.#carrier.endConnection();

@@ -60,6 +60,10 @@ export class Http1Carrier implements Carrier {
     this.response.once("close", closed);
   }
 
+  get isLast(): boolean {
+    return !this.response.shouldKeepAlive;
+  }
+
   endConnection(): void {
     this.response.shouldKeepAlive = false;
   }

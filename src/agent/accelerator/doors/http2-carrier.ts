@@ -79,6 +79,9 @@ export class Http2Carrier implements Carrier {
     if (this.hasBody) this.#stream.once("finish", once);
   }
 
+  /** Streams beside it go on. */
+  readonly isLast = false;
+
   endConnection(): void {
     this.#stream.session?.close();
   }

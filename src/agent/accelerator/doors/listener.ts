@@ -203,7 +203,8 @@ export class VisitorListener implements AsyncDisposable {
     awaitsContinue: boolean,
   ): Exchange | undefined {
     const connection = this.#connections.get(request.socket);
-    if (connection === undefined) return undefined; // Closed before its request was told: nobody to answer.
+    // Closed before its request was told, or by the answer before it (RFC 9112 §9.6): nobody to answer.
+    if (connection === undefined || connection.newest?.isLast === true) return undefined;
     const carrier = new Http1Carrier(request, response, connection);
     if (this.#draining) response.shouldKeepAlive = false;
     return this.#runner.open(carrier, connection, awaitsContinue, () => {

@@ -144,6 +144,25 @@ describe("smuggling", () => {
     expect(s.asked).toEqual([]);
   });
 
+  it.each([
+    ["refused before it was read", "Expect: 100-continue\r\nContent-Length: 5\r\n\r\nhello", 421],
+    ["that expects to be told to go on, without a body", "Expect: 100-continue\r\n\r\n", 421],
+    ["that closes the connection", "Connection: close\r\n\r\n", 421],
+    ["that is too large", `Expect: 100-continue\r\nContent-Length: ${2 ** 40}\r\n\r\n`, 413],
+  ])("of a request behind one %s: it is not passed on", async (_name, rest, status) => {
+    await using s = await stage();
+    const name = status === 421 ? "nobody.example.com" : "www.example.com";
+    const first = `POST /first HTTP/1.1\r\nHost: ${name}\r\n${rest}`;
+    const second = `POST /second HTTP/1.1\r\n${host}Content-Length: 2\r\n\r\nhi`;
+    for (const pieces of [[first + second], [first, second]]) {
+      const answer = await raw(s.edge, pieces);
+      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*\r\nConnection: close\r\n`));
+      expect(answer.match(/HTTP\/1\.1 \d{3}/g)?.length).toBe(1);
+    }
+    expect(s.asked).toEqual([]);
+    expect(s.edge.records.map(({ response_status }) => response_status)).toEqual([status, status]);
+  });
+
   it("of an answer: one that is under way is not mixed with the refusal of the next request", async () => {
     await using s = await stage();
     const answer = await raw(s.edge, `GET /first HTTP/1.1\r\n${host}\r\nNONSENSE\r\n\r\n`);
