@@ -152,6 +152,10 @@ async function openPool(
     defaultDomain: settings["accelerator.default_domain"] ?? null,
     blobsDir,
     filesMemoryMax: settings["cache.memory_max"] * filesMemoryShare,
+    upgrades: {
+      openMax: settings["accelerator.upgrades_max"],
+      idleMs: settings["accelerator.upgrade_idle"],
+    },
     onBadBlob: (blob) => badBlobs.tell(blob),
     drainGraceMs: settings["accelerator.drain_grace"],
     random,

@@ -28,6 +28,7 @@ import { StagedStates } from "./pool/staged-states.ts";
 import type { TicketKeys } from "./doors/ticket-keys.ts";
 import { VariantMaker } from "./cached/variant-maker.ts";
 import type { AcceleratorInit, FromWorker, ToWorker } from "./pool/worker-messages.ts";
+import { OpenUpgrades } from "./upgrades/open-upgrades.ts";
 import { BlobBodies } from "./files/bodies.ts";
 import { createWorkerMetrics } from "./records/worker-metrics.ts";
 
@@ -74,8 +75,11 @@ export async function runAccelerator(
   const { cache, registry } = parts;
   await using variants = new VariantMaker({ cache, words, no: init.no, clock, metrics, problems });
   const clients = new ClientAddresses(init.proxies.trusted, init.proxies.forwardedHeader);
+  const version = (): number => states.current().version;
+  using upgrades = new OpenUpgrades({ limits: init.upgrades, clock, metrics, version });
   const deps = {
     ...parts,
+    upgrades,
     variants,
     problems,
     flights,

@@ -3,8 +3,14 @@
 import type { ClientAddresses } from "../../core/http/client-address.ts";
 import { fieldValue, type Field } from "../../core/http/http-fields.ts";
 import type { PassReason } from "../../core/http/http-pass.ts";
-import { httpsUrl, parseTarget, type RequestTarget } from "../../core/http/request-path.ts";
+import {
+  httpsUrl,
+  parseTarget,
+  sentPath,
+  type RequestTarget,
+} from "../../core/http/request-path.ts";
 import { nextStep, type RequestAnswer, type Wanted } from "../../core/serving/request-plan.ts";
+import type { Verdict } from "../../core/serving/verdict.ts";
 import type { DecisionTeller } from "../bots/decisions/decision-teller.ts";
 import type { VisitorJudge } from "../bots/decisions/evidence.ts";
 import type { GeneratedDeps } from "./cached/fetched-answer.ts";
@@ -16,12 +22,15 @@ import type { SiteFile } from "./files/site-files.ts";
 import { answerNotFound, answerStatic, type StaticAnswerDeps } from "./files/static-answer.ts";
 import { askedPort, visitorScheme } from "./origin/origin-request.ts";
 import { pass } from "./origin/passing.ts";
+import type { ServedUnder } from "./pool/host-table.ts";
 import type { StagedStates } from "./pool/staged-states.ts";
 import type { RequestTally } from "./records/request-tally.ts";
 import { SiteFacts } from "./site-facts.ts";
+import { passUpgrade, type UpgradeDeps } from "./upgrades/passing-upgrade.ts";
 
 export type PipelineDeps = GeneratedDeps &
-  StaticAnswerDeps & {
+  StaticAnswerDeps &
+  UpgradeDeps & {
     readonly states: StagedStates;
     readonly clients: ClientAddresses;
     readonly judge: VisitorJudge;
@@ -53,6 +62,8 @@ class Walk extends SiteFacts<Exchange> {
   /** The one that the verdict can be looked up by, where it is against the visitor. */
   #decisionId = "";
   #inquiry: Inquiry | undefined;
+  /** The version of the state that the host was found in. */
+  #judgedBy = 0;
   /**
    * The number of the newest clear, read before the file was looked for, as for everything that may become an
    * entry.
@@ -101,7 +112,9 @@ class Walk extends SiteFacts<Exchange> {
 
   #findHost(): void {
     const { request } = this;
-    const host = this.#deps.states.current().route(request.authority);
+    const state = this.#deps.states.current();
+    this.#judgedBy = state.version;
+    const host = state.route(request.authority);
     this.host = host;
     if (host.kind !== "served") return;
     request.domain = host.domain;
@@ -116,24 +129,12 @@ class Walk extends SiteFacts<Exchange> {
   #judge(): void {
     const { host: served, request } = this;
     if (served?.kind !== "served") return;
-    const { domain, host } = served;
-    const { judge, tally, decisions } = this.#deps;
-    const userAgent = fieldValue(request.fields, "user-agent");
-    const clientIp = request.client?.text ?? "";
-    const verdict = judge(host.bots, clientIp, userAgent, domain);
+    const { domain } = served;
+    const verdict = judged(this.#deps, request, served);
     this.verdict = request.verdict = verdict;
-    tally.judged(domain, verdict);
+    this.#deps.tally.judged(domain, verdict);
     if (verdict.kind === "allow") return;
-    const policyOf = host.bots.unknownBotsPolicyOf;
-    const atMs = request.startedWallMs;
-    this.#decisionId = decisions.note({
-      atMs,
-      host: host.name,
-      clientIp,
-      userAgent,
-      verdict,
-      policyOf,
-    });
+    this.#decisionId = noted(this.#deps, request, served, verdict, request.startedWallMs);
   }
 
   #inquire(): Inquiry {
@@ -176,6 +177,9 @@ class Walk extends SiteFacts<Exchange> {
         sendText(request, 504, text);
         return "answered";
       }
+      case "upgrade":
+        await this.#passUpgrade();
+        return "answered";
       case "pass":
         this.#passes(step.reason);
         await pass(this.#deps, this.#inquire(), step.reason);
@@ -237,6 +241,15 @@ class Walk extends SiteFacts<Exchange> {
     return "answered";
   }
 
+  async #passUpgrade(): Promise<void> {
+    const { request: exchange, site, asked } = this;
+    exchange.cache = "pass";
+    const deps = this.#deps;
+    const path = sentPath(asked);
+    const isWelcome = (): boolean => isStillWelcome(deps, exchange);
+    await passUpgrade(deps, { exchange, site, path, judgedBy: this.#judgedBy, isWelcome });
+  }
+
   #passes(reason: PassReason): void {
     this.request.cache = "pass";
     const { domain } = this.#inquire().key;
@@ -249,4 +262,38 @@ class Walk extends SiteFacts<Exchange> {
     if (attempt === "nothing-sent") this.stored = undefined;
     return attempt;
   }
+}
+
+function judged({ judge }: PipelineDeps, exchange: Exchange, served: ServedUnder): Verdict {
+  const { domain, host } = served;
+  const userAgent = fieldValue(exchange.fields, "user-agent");
+  return judge(host.bots, exchange.client?.text ?? "", userAgent, domain);
+}
+
+/** Notes a decision against a visitor and returns its id. */
+function noted(
+  { decisions }: PipelineDeps,
+  exchange: Exchange,
+  { host }: ServedUnder,
+  verdict: Verdict,
+  atMs: number,
+): string {
+  const userAgent = fieldValue(exchange.fields, "user-agent");
+  const clientIp = exchange.client?.text ?? "";
+  const policyOf = host.bots.unknownBotsPolicyOf;
+  return decisions.note({ atMs, host: host.name, clientIp, userAgent, verdict, policyOf });
+}
+
+/**
+ * Judges the visitor of an open upgrade by the state in force. A host that is served no longer has no visitors;
+ * one without a devlove keeps those that it has.
+ */
+function isStillWelcome(deps: PipelineDeps, exchange: Exchange): boolean {
+  const served = deps.states.current().route(exchange.authority);
+  if (served.kind !== "served") return false;
+  const verdict = judged(deps, exchange, served);
+  if (verdict.kind !== "block") return true;
+  exchange.verdict = verdict;
+  noted(deps, exchange, served, verdict, deps.clock.wallMs());
+  return false;
 }

@@ -155,6 +155,16 @@ export const agentFields = {
     fallback: "10s",
     parse: duration("0s", "10min"),
   },
+  "accelerator.upgrades_max": {
+    doc: "How many WebSockets and other upgrades each worker keeps open. Each takes two connections, about 60 KiB. Further ones are answered 503.",
+    fallback: 4096,
+    parse: integer(0, 65_536),
+  },
+  "accelerator.upgrade_idle": {
+    doc: "A WebSocket or another upgrade over which nothing passes either way for this long is closed. Pings count.",
+    fallback: "10min",
+    parse: duration("1s", "24h"),
+  },
 
   "cache.disk_max": {
     doc: "Disk space for cached responses.",

@@ -84,12 +84,23 @@ function isLoop(fields: readonly Field[]): boolean {
 }
 
 /**
- * Returns whether a request asks for a protocol that would take over the connection and that we do not speak.
- * `h2c` may be declined in silence (RFC 9110 §7.8).
+ * Returns whether a request asks for a protocol that takes over the connection and that an origin may be asked
+ * for. Another HTTP or TLS is declined in silence (RFC 9110 §7.8): requests of such a connection would pass
+ * unjudged. So is an upgrade of a request with a body, or of HTTP/1.0.
  */
-export function asksForUpgrade(fields: readonly Field[]): boolean {
+export function asksForUpgrade({ httpVersion, fields, hasBody }: UpgradeHead): boolean {
   const protocols = fieldValue(fields, "upgrade");
-  if (protocols === undefined) return false;
-  const connection = fieldValue(fields, "connection") ?? "";
-  return /\bupgrade\b/i.test(connection) && /\bwebsocket\b/i.test(protocols);
+  if (protocols === undefined || hasBody || httpVersion !== "1.1") return false;
+  const connection = listMembers((fieldValue(fields, "connection") ?? "").toLowerCase());
+  const asked = listMembers(protocols);
+  return connection.includes("upgrade") && asked.length > 0 && !asked.some(isUnjudged);
+}
+
+type UpgradeHead = Pick<RequestHead, "httpVersion" | "fields" | "hasBody">;
+
+const isUnjudged = (protocol: string): boolean => /^(?:h2c?|http|tls)(?:\/|$)/i.test(protocol);
+
+/** Returns whether a request asks for a WebSocket (RFC 6455 §4.2.1), and for nothing else. */
+export function asksForWebSocket(fields: readonly Field[]): boolean {
+  return fieldValue(fields, "upgrade")?.toLowerCase() === "websocket";
 }

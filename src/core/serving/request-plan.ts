@@ -5,7 +5,7 @@
 //   head, target      refused where two readers could understand them differently
 //   host              nobody is served under this name
 //   verdict           blocked
-//   the site's word   no devlove, upgrades, https only, the size of the body, redirects
+//   the site's word   no devlove, https only, the size of the body, redirects, upgrades
 //   file              a file, or a directory with an index
 //   rule              origins only: what the cache has no part in is passed on
 //   stored            whether what is stored answers, and what is asked of the origin where it does not
@@ -96,7 +96,6 @@ export type Refused = {
     | "starting"
     | "host"
     | "no-devlove"
-    | "upgrade"
     | "body"
     | "changing"
     | "method"
@@ -121,6 +120,8 @@ export type RequestAnswer =
   | { readonly kind: "file" }
   | { readonly kind: "single-page" }
   | { readonly kind: "not-found-page" }
+  /** The origin is asked for another protocol on this connection, a WebSocket mostly. */
+  | { readonly kind: "upgrade" }
   | { readonly kind: "pass"; readonly reason: PassReason }
   /**
    * The request accepts only what is stored (only-if-cached). `passed` says why the cache has no part in it,
@@ -196,19 +197,19 @@ function onSite(
 /** Returns what the site says of a request before anything is looked up for it. */
 function saidBySite(
   { request, scheme }: RequestFacts,
-  { tls, limits }: SiteConfig,
+  { tls, limits, backend }: SiteConfig,
   { redirect }: SiteRoutes,
   { rawPath }: RequestTarget,
 ): RequestAnswer | undefined {
-  if (asksForUpgrade(request.fields))
-    return refused("upgrade", 501, "WebSocket connections are not passed on in this version.");
   if (tls.redirect_http && scheme === "http") return redirectToHttps;
   if (Number(fieldValue(request.fields, "content-length") ?? 0) > limits.body_bytes_max) {
     const text = `The body of a request to this site may have ${limits.body_bytes_max} bytes at most.`;
     return refused("body", 413, text);
   }
   const said = redirect(rawPath);
-  return said && { kind: "redirect", by: "rule", status: said.status, to: said.to };
+  if (said !== undefined) return { kind: "redirect", by: "rule", status: said.status, to: said.to };
+  // Without an origin the field is ignored, as RFC 9110 §7.8 allows.
+  return backend !== null && asksForUpgrade(request) ? upgrade : undefined;
 }
 
 function found(
@@ -274,6 +275,7 @@ function reused(stored: StoredFact): RequestAnswer {
 }
 
 const blocked: RequestAnswer = { kind: "blocked" };
+const upgrade: RequestAnswer = { kind: "upgrade" };
 const redirectToHttps: RequestAnswer = { kind: "redirect-to-https" };
 const theFile: RequestAnswer = { kind: "file" };
 const theSinglePage: RequestAnswer = { kind: "single-page" };

@@ -25,6 +25,10 @@ import type { TicketKeys } from "../../../src/agent/accelerator/doors/ticket-key
 import { VariantMaker } from "../../../src/agent/accelerator/cached/variant-maker.ts";
 import { createWorkerMetrics } from "../../../src/agent/accelerator/records/worker-metrics.ts";
 import { silentLog } from "../../../src/base/log.ts";
+import {
+  OpenUpgrades,
+  type UpgradeLimits,
+} from "../../../src/agent/accelerator/upgrades/open-upgrades.ts";
 import { Registry } from "../../../src/base/metrics.ts";
 import { ClientAddresses, type ForwardedHeader } from "../../../src/core/http/client-address.ts";
 import type { Decision } from "../../../src/core/serving/decision.ts";
@@ -73,6 +77,7 @@ export type EdgeOptions = {
   readonly originGuard?: OriginGuard;
   readonly http2?: Partial<Http2Limits> | undefined;
   readonly handshakeMs?: number;
+  readonly upgrades?: Partial<UpgradeLimits>;
   /** As told to those who are redirected there. */
   readonly tlsPort?: number;
 };
@@ -127,8 +132,18 @@ export class Edge implements AsyncDisposable {
       options.trusted ?? [],
       options.forwardedHeader ?? "x-forwarded-for",
     );
+    const upgrades = this.#stack.use(
+      new OpenUpgrades({
+        limits: { openMax: 100, idleMs: 600_000, ...options.upgrades },
+        clock,
+        metrics,
+        version: () => this.#states.current().version,
+        lookMs: 10,
+      }),
+    );
     const deps = {
       cache,
+      upgrades,
       variants,
       flights,
       states: this.#states,

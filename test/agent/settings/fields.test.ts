@@ -131,6 +131,8 @@ const sections = (key: string, value: unknown): string => {
 test.each<[string, readonly unknown[], readonly unknown[]]>([
   ["accelerator.workers", [0, 64], [-1, 65, 1.5]],
   ["accelerator.drain_grace", ["0s", "10min"], ["11min"]],
+  ["accelerator.upgrades_max", [0, 65_536], [-1, 65_537]],
+  ["accelerator.upgrade_idle", ["1s", "24h"], ["0s", "25h"]],
   ["cache.disk_max", ["1MiB"], ["1023KiB"]],
   ["cache.memory_max", ["1MiB", "64GiB"], ["1023KiB", "65GiB"]],
   ["viewset.keep", [1, 100], [0, 101]],

@@ -44,6 +44,14 @@ const withField = (field: string, value: string): Asked => ({
   ],
 });
 
+const upgradeTo = (protocol: string, connection = "Upgrade"): Asked => ({
+  fields: [
+    ["Host", name],
+    ["Upgrade", protocol],
+    ["Connection", connection],
+  ],
+});
+
 /** What comes next, told in a word or two. */
 function next(facts: RequestFacts): string {
   const step = nextStep(facts);
@@ -86,8 +94,18 @@ test.each<[HostFact, string]>([
 
 test.each<[string, SiteInput | null, Asked, string]>([
   ["no devlove", null, {}, "503 no-devlove"],
-  ["a WebSocket", { tls: { redirect_http: true } }, { fields: [["Host", name], ["Upgrade", "websocket"], ["Connection", "Upgrade"]] }, "501 upgrade"],
-  ["h2c, which may be declined", {}, { fields: [["Host", name], ["Upgrade", "h2c"], ["Connection", "Upgrade"]] }, "? file"],
+  ["a WebSocket", { backend }, upgradeTo("websocket"), "upgrade"],
+  ["a WebSocket by a field of several members", { backend }, upgradeTo("WebSocket", "keep-alive, Upgrade"), "upgrade"],
+  ["a WebSocket where it is redirected", { backend, redirects: [{ from: "/a", to: "/b", status: 302 }] }, upgradeTo("websocket"), "302 rule /b"],
+  ["another protocol", { backend }, { ...upgradeTo("tcp"), method: "POST" }, "upgrade"],
+  ["a WebSocket without a backend", {}, upgradeTo("websocket"), "? file"],
+  ["a WebSocket of HTTP/1.0", { backend }, { ...upgradeTo("websocket"), httpVersion: "1.0" }, "? file"],
+  ["an upgrade with a body", { backend }, { ...upgradeTo("websocket"), hasBody: true }, "? file"],
+  ["an upgrade that Connection does not name", { backend }, upgradeTo("websocket", "keep-alive"), "? file"],
+  ["h2c, which may be declined", { backend }, upgradeTo("h2c"), "? file"],
+  ["h2c among others", { backend }, upgradeTo("websocket, h2c"), "? file"],
+  ["another HTTP", { backend }, upgradeTo("HTTP/2.0"), "? file"],
+  ["TLS", { backend }, upgradeTo("TLS/1.2"), "? file"],
   ["a large body", { limits: { body_bytes_max: 9 }, redirects: [{ from: "/*", to: "/b", status: 302 }] }, withField("Content-Length", "10"), "413 body"],
   ["a redirect", { redirects: [{ from: "/a", to: "/b", status: 302 }] }, {}, "302 rule /b"],
   ["a read", { backend }, {}, "? file"],

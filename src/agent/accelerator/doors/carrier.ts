@@ -2,6 +2,7 @@
 //
 // `request` and `response` are what node:http gives, as far as the pipeline knows them; http2-carrier.ts gives the same for a stream.
 
+import type { Duplex } from "node:stream";
 import type { Field } from "../../../core/http/http-fields.ts";
 
 export interface VisitorRequest {
@@ -51,6 +52,11 @@ export interface Carrier {
   endConnection(): void;
   /** The visitor has to see that the answer is broken. */
   cut(): void;
+  /**
+   * Writes the head of an answer that switches protocols, and gives the connection away: from now on the answer ends with it. Undefined where the protocol
+   * cannot be switched on this connection.
+   */
+  takeOver?(fields: readonly Field[]): Duplex;
   /** Resolves when more may be written. Who takes nothing for `stallMs` is cut off. Throws when `stop` aborts. */
   drained(stallMs: number, stop: AbortSignal): Promise<void>;
 }

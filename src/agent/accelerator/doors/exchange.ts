@@ -2,6 +2,7 @@
 // for its record, who may still abort it, and how it ends. Facts are filled in as it goes through the pipeline; `onEnd` is called exactly once.
 
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { Field } from "../../../core/http/http-fields.ts";
 import type { ClientAddress } from "../../../core/http/client-address.ts";
 import type { RequestHead } from "../../../core/serving/request-check.ts";
@@ -76,6 +77,8 @@ export class Exchange implements RequestHead {
   hasRecordRoom = false;
   /** The seconds for which the site wants to be asked by https only; 0 says nothing of it. */
   hstsS = 0;
+  /** Of an exchange that has taken its connection over: closes it, with a word to the visitor where that is possible. */
+  part: (() => void) | undefined;
   readonly #carrier: Carrier;
   readonly #stop = new AbortController();
   readonly #onEnd: (exchange: Exchange, status: number) => void;
@@ -164,6 +167,22 @@ export class Exchange implements RequestHead {
   /** Resolves when more of the body may be written. Who takes nothing for `stallMs` is cut off. Throws when the visitor left. */
   async drained(stallMs: number): Promise<void> {
     await this.#carrier.drained(stallMs, this.stop);
+  }
+
+  /** Whether the connection can be given away, for another protocol. */
+  get canSwitch(): boolean {
+    return this.#carrier.takeOver !== undefined;
+  }
+
+  /**
+   * Writes the head of an answer that switches protocols, and returns the connection to the visitor. Its end is the exchange's; `part` is called when a
+   * drain waits no longer, and has to see that the connection closes.
+   */
+  takeOver(fields: readonly Field[], part: () => void): Duplex {
+    const duplex = this.#carrier.takeOver?.(fields);
+    if (duplex === undefined) throw new TypeError("the connection cannot be given away");
+    this.part = part;
+    return duplex;
   }
 
   /** Ends what waits for the rest of this request. The answer can still be given. */

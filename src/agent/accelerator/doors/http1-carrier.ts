@@ -1,13 +1,17 @@
 // HTTP/1: a request and its answer in their turn on a connection of its own.
 
 import { once } from "node:events";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { fieldsOfRaw, type Field } from "../../../core/http/http-fields.ts";
 import type { Carrier } from "./carrier.ts";
 import type { Connection } from "./exchange.ts";
 
 /** After an answer that did not wait for the whole request, the rest of it is taken in for this long before the connection is cut: cutting at once could destroy the answer on its way. */
 const lingerMs = 2_000;
+
+export function hasBodyOf(headers: IncomingHttpHeaders): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
 
 export class Http1Carrier implements Carrier {
   readonly request: IncomingMessage;
@@ -32,8 +36,7 @@ export class Http1Carrier implements Carrier {
   }
 
   get hasBody(): boolean {
-    const { headers } = this.request;
-    return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+    return hasBodyOf(this.request.headers);
   }
 
   get isGone(): boolean {

@@ -7,12 +7,16 @@ import { Server as NetServer, type ListenOptions, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { listen } from "../../../base/http-listener.ts";
 import type { ClientAddresses } from "../../../core/http/client-address.ts";
+import { fieldsOfRaw } from "../../../core/http/http-fields.ts";
+import { asksForUpgrade } from "../../../core/serving/request-check.ts";
 import { closeOf } from "../../../base/wait.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 import { sendText } from "./answer.ts";
 import { ExchangeRunner, type ExchangeRunnerDeps } from "./exchange-runner.ts";
 import { type Exchange, Connection, type Arrival } from "./exchange.ts";
-import { Http1Carrier } from "./http1-carrier.ts";
+import type { Carrier } from "./carrier.ts";
+import { hasBodyOf, Http1Carrier } from "./http1-carrier.ts";
+import { Http1UpgradeCarrier } from "./http1-upgrade-carrier.ts";
 import { Http2Sessions, type Http2Limits } from "./http2-sessions.ts";
 import { ProxyGate } from "./proxy-gate.ts";
 import { requestLineOf, statusOfParserError, writeRawAnswer } from "./raw-answer.ts";
@@ -75,7 +79,8 @@ export class VisitorListener implements AsyncDisposable {
     this.#deps = deps;
     this.#runner = new ExchangeRunner(deps);
     this.#sessions = new Http2Sessions({ ...deps, runner: this.#runner, limits: deps.http2 });
-    this.#server = createServer(serverOptions);
+    const shouldUpgradeCallback = (request: IncomingMessage): boolean => this.#mayUpgrade(request);
+    this.#server = createServer({ ...serverOptions, shouldUpgradeCallback });
     this.#server.maxHeadersCount = 0; // All that fit into headBytesMax: dropping some in silence would hide them from the checks.
     this.#server.maxConnections = connectionsMax;
     const serving = this.#server.listeners("connection");
@@ -100,6 +105,9 @@ export class VisitorListener implements AsyncDisposable {
       if (exchange !== undefined)
         sendText(exchange, 417, "The only expectation met is 100-continue.");
     });
+    this.#server.on("upgrade", (request: IncomingMessage, _socket, early: Buffer) =>
+      this.#beginUpgrade(request, early),
+    );
     this.#server.on("clientError", (error, socket) => this.#refuse(error, socket));
     this.#server.on("connect", (request: IncomingMessage) => this.#answerConnect(request));
   }
@@ -170,7 +178,11 @@ export class VisitorListener implements AsyncDisposable {
   #cutAll(): void {
     this.#door.cut();
     this.#sessions.cut();
-    for (const { socket } of this.#connections.values()) socket.destroy();
+    for (const { socket, live } of this.#connections.values()) {
+      const parting = [...live].find(({ part }) => part !== undefined);
+      if (parting?.part === undefined) socket.destroy();
+      else parting.part();
+    }
   }
 
   #connected(arrival: Arrival): void {
@@ -207,9 +219,30 @@ export class VisitorListener implements AsyncDisposable {
     if (connection === undefined || connection.newest?.isLast === true) return undefined;
     const carrier = new Http1Carrier(request, response, connection);
     if (this.#draining) response.shouldKeepAlive = false;
+    return this.#open(carrier, connection, awaitsContinue);
+  }
+
+  #open(carrier: Carrier, connection: Connection, awaitsContinue: boolean): Exchange {
     return this.#runner.open(carrier, connection, awaitsContinue, () => {
       if (this.#draining && connection.live.size === 0) connection.socket.end();
     });
+  }
+
+  /** Behind an answer that is not out yet the connection cannot be given away: the pipeline says so. */
+  #mayUpgrade(request: IncomingMessage): boolean {
+    const { method = "", url = "", httpVersion, headers, rawHeaders } = request;
+    const hasBody = hasBodyOf(headers);
+    const head = { method, url, httpVersion, hasBody, fields: fieldsOfRaw(rawHeaders) };
+    const connection = this.#connections.get(request.socket);
+    const isFree = connection?.live.size === 0 && connection.newest?.isLast !== true;
+    return isFree && asksForUpgrade(head);
+  }
+
+  #beginUpgrade(request: IncomingMessage, early: Uint8Array): void {
+    const connection = this.#connections.get(request.socket);
+    if (connection === undefined) return; // Closed before its request was told: nobody to answer.
+    const carrier = new Http1UpgradeCarrier(request, early, connection);
+    this.#runner.begin(this.#open(carrier, connection, false));
   }
 
   #begin(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): void {

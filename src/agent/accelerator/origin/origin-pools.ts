@@ -10,6 +10,7 @@ import { checkKey } from "../../../core/serving/origin-checks.ts";
 import type { WorkerClock } from "../clock.ts";
 import { originConnector, type OriginGuard } from "./origin-connector.ts";
 import { originFailure, type OriginFailure } from "./origin-errors.ts";
+import { requestUpgrade, type UpgradeOutcome, type UpgradeRequest } from "./origin-upgrade.ts";
 
 export type OriginRequest = {
   readonly method: string;
@@ -83,7 +84,7 @@ export class OriginPools implements AsyncDisposable {
     backend: BackendSettings,
     request: OriginRequest,
   ): Promise<OriginOutcome> {
-    const urls = this.#inOrderOfHealth(domain, backend, request);
+    const urls = this.#inOrderOfHealth(domain, backend, request.fields);
     let retries =
       request.body === undefined && idempotent.has(request.method) ? backend.retries : 0;
     for (let attempt = 0; ; attempt++) {
@@ -110,6 +111,23 @@ export class OriginPools implements AsyncDisposable {
       retries--;
       await sleep(backoffMs(attempt, this.#random(), retryBackoff), request.stop);
     }
+  }
+
+  /** Asks for another protocol, on a connection of its own. Never throws. */
+  async askUpgrade(
+    domain: string,
+    backend: BackendSettings,
+    request: UpgradeRequest,
+  ): Promise<UpgradeOutcome> {
+    let outcome: UpgradeOutcome | undefined;
+    for (const url of this.#inOrderOfHealth(domain, backend, request.fields)) {
+      outcome = await requestUpgrade(url, backend, request, this.#guard, this.#clock);
+      if (outcome.kind !== "failed" || request.stop.aborted || !outcome.failure.isUnsent) break;
+      const origin = this.#origins.get(keyOf(url, backend, request.fields));
+      if (origin !== undefined) origin.failedMs = this.#clock.steadyMs();
+    }
+    if (outcome === undefined) throw new TypeError("a backend has at least one URL");
+    return outcome;
   }
 
   async #attempt(
@@ -163,20 +181,20 @@ export class OriginPools implements AsyncDisposable {
   #inOrderOfHealth(
     domain: string,
     backend: BackendSettings,
-    request: OriginRequest,
+    fields: readonly Field[],
   ): readonly string[] {
     const since = this.#clock.steadyMs() - failureMemoryMs;
     const trouble = (url: string): number => {
       const isDown = this.#down.size > 0 && this.#down.has(checkKey(domain, url, backend) ?? "");
       const hasFailed =
-        (this.#origins.get(keyOf(url, backend, request))?.failedMs ?? -Infinity) > since;
+        (this.#origins.get(keyOf(url, backend, fields))?.failedMs ?? -Infinity) > since;
       return 2 * Number(isDown) + Number(hasFailed);
     };
     return backend.urls.toSorted((a, b) => trouble(a) - trouble(b));
   }
 
   #origin(url: string, backend: BackendSettings, request: OriginRequest): Origin {
-    const key = keyOf(url, backend, request);
+    const key = keyOf(url, backend, request.fields);
     let origin = this.#origins.get(key);
     if (origin === undefined) {
       const at = new URL(url);
@@ -210,7 +228,7 @@ export class OriginPools implements AsyncDisposable {
 }
 
 /** A TLS connection is made for one server name: hosts that share an origin would else end each other's connections. */
-function keyOf(url: string, backend: BackendSettings, { fields }: OriginRequest): string {
+function keyOf(url: string, backend: BackendSettings, fields: readonly Field[]): string {
   const host = /^https:/i.test(url) ? (fieldValue(fields, "host") ?? "") : "";
   return `${backend.connect_timeout_s} ${url} ${host}`;
 }

@@ -79,6 +79,19 @@ export function originFields(
   ];
 }
 
+/** The fields by which a connection is taken over. */
+const ofUpgrade: ReadonlySet<string> = new Set(["connection", "upgrade"]);
+
+/** Returns the fields of a request for another protocol: Connection and Upgrade go on as the visitor sent them. */
+export function upgradeFields(
+  exchange: Exchange,
+  host: string,
+  backend: BackendSettings,
+): readonly Field[] {
+  const sent = exchange.fields.filter(([name]) => ofUpgrade.has(name.toLowerCase()));
+  return [...originFields(exchange, host, backend), ...sent];
+}
+
 /** CGI, WSGI and PHP read `X_Forwarded_Host` as X-Forwarded-Host; nginx drops such names, too. */
 const isReadAsWritten = ([name]: Field): boolean => !name.includes("_");
 

@@ -7,6 +7,7 @@ import type { Sha256 } from "../../../core/ids.ts";
 import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
 import type { ServingState } from "../../../core/serving/serving-state.ts";
 import type { ProxyProtocol } from "../doors/listener.ts";
+import type { UpgradeLimits } from "../upgrades/open-upgrades.ts";
 import type { TicketKeys } from "../doors/ticket-keys.ts";
 
 /** Whom a visitor may come through, and how it says who that is. */
@@ -31,6 +32,7 @@ export type AcceleratorInit = {
   readonly blobsDir: string;
   /** The memory of one worker for small files of viewsets, bytes. */
   readonly filesMemoryMax: number;
+  readonly upgrades: UpgradeLimits;
 };
 
 /** `no` stands in the answer again. */

@@ -18,9 +18,13 @@ import { foldDeparted } from "./departed-metrics.ts";
 import { findPorts, type Listens } from "./find-port.ts";
 import { PoolWords } from "./shared-words.ts";
 import { TicketKeyring } from "../doors/ticket-keys.ts";
+import type { UpgradeLimits } from "../upgrades/open-upgrades.ts";
 import { WorkerHandle } from "./worker-handle.ts";
 import type { BadBlob, ProxySettings } from "./worker-messages.ts";
 import { askEach, askingOne, type AskProbes } from "./worker-probes.ts";
+
+/** As the settings have them if nothing else is said. */
+const upgradesDefault: UpgradeLimits = { openMax: 4_096, idleMs: 600_000 };
 
 export type WorkerPoolOptions = Listens & {
   readonly count: number;
@@ -37,6 +41,8 @@ export type WorkerPoolOptions = Listens & {
   readonly drainGraceMs: number;
   /** The memory of all workers together for small files of viewsets, bytes; unsaid: none is kept. */
   readonly filesMemoryMax?: number;
+  /** Of each worker. */
+  readonly upgrades?: UpgradeLimits;
   /** Told of each blob that a worker cannot read as the manifest has it. Must not throw. */
   readonly onBadBlob?: (blob: BadBlob) => void;
   /** How long a worker may make no progress. */
@@ -207,7 +213,8 @@ export class WorkerPool implements AsyncDisposable {
     const { listen, tlsListen = null } = this.#options;
     const shared = { poolWords: this.#words.buffer, ticketKeys: this.#keyring.keys };
     const filesMemoryMax = Math.floor((this.#options.filesMemoryMax ?? 0) / this.#options.count);
-    const served = { defaultDomain, blobsDir, filesMemoryMax };
+    const { upgrades = upgradesDefault } = this.#options;
+    const served = { defaultDomain, blobsDir, filesMemoryMax, upgrades };
     const init = { no, ...shared, listen, tlsListen, proxies, ...served };
     const handle = new WorkerHandle(entry, init, openParts(no), onBadBlob ?? (() => {}));
     this.#running.add(handle);

@@ -12,7 +12,7 @@ export const requestMetrics = {
   },
   accel_agent_request_duration_seconds: {
     kind: "histogram",
-    help: "Time from the head of a request to the last byte of its answer.",
+    help: "Time from the head of a request to the last byte of its answer. Upgrades that were switched (101) are not among them.",
     labels: ["domain"],
   },
   accel_agent_bytes_sent_total: {
@@ -75,7 +75,9 @@ export class RequestTally {
     }
     requests.value++;
     cells.bytes.value += bytesSent;
-    tallies.accel_agent_request_duration_seconds.observe(cells.duration, durationS);
+    // How long somebody stays connected says nothing of how fast requests are answered.
+    if (status !== 101)
+      tallies.accel_agent_request_duration_seconds.observe(cells.duration, durationS);
   }
 
   judged(domain: string, { kind, reason }: Pick<Verdict, "kind" | "reason">): void {

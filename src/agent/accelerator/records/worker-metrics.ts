@@ -43,6 +43,25 @@ export const workerMetrics = {
     help: "Refreshes in the background: started, or refused because too many were under way.",
     labels: ["domain", "outcome"],
   },
+  accel_agent_open_upgrades: {
+    kind: "gauge",
+    help: "Open WebSockets and other upgrades: connections that were given to another protocol.",
+  },
+  accel_agent_upgrades_total: {
+    kind: "counter",
+    help: "Requests for a WebSocket or another upgrade that were let in: switched, declined (the origin gave another answer), failed (it gave none), refused (too many are open).",
+    labels: ["domain", "outcome"],
+  },
+  accel_agent_upgrades_ended_total: {
+    kind: "counter",
+    help: "Upgrades that ended: closed (by one side), idle, unwelcome (a later verdict is against the visitor), drained (the worker stopped).",
+    labels: ["domain", "reason"],
+  },
+  accel_agent_upgrade_bytes_total: {
+    kind: "counter",
+    help: "Bytes that passed over upgrades that have ended, by the side that sent them: visitor or origin.",
+    labels: ["domain", "from"],
+  },
   accel_agent_log_held_total: {
     kind: "counter",
     help: "Requests that had to wait for room for their record (spool.when_full: block).",

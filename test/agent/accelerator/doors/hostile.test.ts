@@ -93,11 +93,6 @@ describe("refused by framing", () => {
     ["very many fields", `GET / HTTP/1.1\r\n${host}${"X: a\r\n".repeat(300)}\r\n`, 431],
     ["TRACE", `TRACE / HTTP/1.1\r\n${host}\r\n`, 405],
     ["CONNECT", `CONNECT www.example.com:443 HTTP/1.1\r\n${host}\r\n`, 405],
-    [
-      "WebSocket",
-      `GET / HTTP/1.1\r\n${host}Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n`,
-      501,
-    ],
   ])("%s", async (_name, bytes, expected) => {
     await using s = await stage();
     const answer = await raw(s.edge, bytes, (text) => /\r\n\r\n[\s\S]*\n$/.test(text));
@@ -106,10 +101,7 @@ describe("refused by framing", () => {
     expect(answer.match(/HTTP\/1\.1 \d{3}/g)?.length).toBe(1);
     expect(s.asked).toEqual([]);
     await until("the record", () => s.edge.records.length === 1);
-    expect(s.edge.records[0]).toMatchObject({
-      response_status: status,
-      domain: status === 501 && bytes.includes("websocket") ? "www.example.com" : null,
-    });
+    expect(s.edge.records[0]).toMatchObject({ response_status: status, domain: null });
   });
 
   it.each([
