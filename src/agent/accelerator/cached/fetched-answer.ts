@@ -5,6 +5,7 @@ import { decideReuse, isOriginError, type Candidate } from "../../../core/http/h
 import { isVariantFor } from "../../../core/http/http-vary.ts";
 import {
   cacheStatus,
+  headSoon,
   sendBody,
   withSiteHeaders,
   writeHead,
@@ -219,7 +220,7 @@ async function sendShared(
   }
   const pieces = meta.status === 204 ? undefined : body.read(exchange.stop);
   writeHead(exchange, meta.status, [...withSiteHeaders(fields, headers), cacheStatus(status)]);
-  await sendBody(exchange, pieces);
+  await sendBody(exchange, pieces, pieces === undefined ? undefined : headSoon(exchange));
 }
 
 export async function answerHead(
@@ -232,7 +233,8 @@ export async function answerHead(
   const plan = planFlight(inquiry, look, reuse);
   const fields = [...plan.fields, ...plan.conditions];
   const { stop } = exchange;
-  const outgoing = { method: "HEAD", path, fields, body: undefined, stop };
+  const { onInterim } = plan;
+  const outgoing = { method: "HEAD", path, fields, body: undefined, stop, onInterim };
   const asked = await askOrigin(deps, key.domain, backend, outgoing);
   exchange.originMs = asked.tookMs;
   if (stop.aborted) return "answered";

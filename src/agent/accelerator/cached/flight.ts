@@ -22,7 +22,7 @@ import {
   type OriginDeps,
 } from "../origin/origin-answer.ts";
 import type { OriginFailure } from "../origin/origin-errors.ts";
-import type { OriginAnswer } from "../origin/origin-pools.ts";
+import type { OnInterim, OriginAnswer } from "../origin/origin-pools.ts";
 import { SharedBody } from "./shared-body.ts";
 import { hasNoBody, sharedAnswerFields, storedFields } from "./stored-head.ts";
 import { storedTail } from "./stored-tail.ts";
@@ -48,6 +48,8 @@ export type FlightPlan = {
   readonly mark: number;
   /** No visitor waits for it: it goes on without any. */
   readonly isBackground: boolean;
+  /** For interim answers (1xx) to whoever began it. */
+  readonly onInterim: OnInterim | undefined;
 };
 
 export type SharedAnswer = {
@@ -151,9 +153,9 @@ export class Flight {
 
   /** `settled`: there is none, and everybody has been told. */
   async #ask(fields: readonly Field[]): Promise<OriginAnswer | "settled"> {
-    const { key, backend, path } = this.plan;
+    const { key, backend, path, onInterim } = this.plan;
     const stop = this.#stop.signal;
-    const request = { method: "GET", path, fields, body: undefined, stop };
+    const request = { method: "GET", path, fields, body: undefined, stop, onInterim };
     const asked = await askOrigin(this.#deps, key.domain, backend, request);
     this.tookMs += asked.tookMs;
     if (asked.ok) return asked.answer;

@@ -15,6 +15,7 @@ import {
 } from "../../../core/serving/site-routes.ts";
 import type { Entry, EntryKey } from "../../cache/entry.ts";
 import type { Exchange } from "../doors/exchange.ts";
+import { interimTo } from "../origin/origin-answer.ts";
 import { askedScheme, sharedRequestFields } from "../origin/origin-request.ts";
 import type { FlightPlan } from "./flight.ts";
 
@@ -150,5 +151,7 @@ export function planFlight(
     sourceNo,
     mark,
     isBackground,
+    // Only the one who asked is told: whether the answer is for others too is not known before its head.
+    onInterim: isBackground ? undefined : interimTo(inquiry.exchange, inquiry.site),
   };
 }

@@ -38,17 +38,31 @@ function withHsts(fields: readonly Field[], seconds: number): readonly Field[] {
   return [...withoutFields(fields, hstsName), said];
 }
 
-/** Resolves when the answer was handed to the socket or the visitor left. */
-export async function sendBody(exchange: Exchange, body: AnswerBody | undefined): Promise<void> {
+/**
+ * Sends the head alone if no byte of the body follows it in this turn: a stream of events may begin with a
+ * long silence. The caller clears it at the first byte.
+ */
+export function headSoon({ response }: Exchange): NodeJS.Immediate {
+  return setImmediate(() => response.flushHeaders());
+}
+
+/** Resolves when the answer was handed to the socket or the visitor left. `head` is from headSoon, for a body that may be long in coming. */
+export async function sendBody(
+  exchange: Exchange,
+  body: AnswerBody | undefined,
+  head?: NodeJS.Immediate,
+): Promise<void> {
   const { response } = exchange;
   if (body === undefined || body instanceof Uint8Array) {
     response.end(body);
     return;
   }
   for await (const chunk of body) {
+    clearImmediate(head);
     await writeChunk(exchange, chunk);
     if (exchange.hasLeft) body.giveBack?.();
   }
+  clearImmediate(head);
   response.end();
 }
 

@@ -23,6 +23,8 @@ export interface VisitorResponse {
   readonly statusCode: number;
   /** Names and values in turn; a name may come several times. Throws only for fields that HTTP cannot carry. */
   writeHead(status: number, fields: string[]): unknown;
+  /** Sends the head without waiting for the first byte of the body. */
+  flushHeaders(): void;
   /** False: wait for the carrier's `drained`. */
   write(chunk: Uint8Array): boolean;
   end(chunk?: Uint8Array): unknown;
@@ -57,6 +59,8 @@ export interface Carrier {
    * cannot be switched on this connection.
    */
   takeOver?(fields: readonly Field[]): Duplex;
+  /** Writes an interim answer (1xx) before the head; nothing if it is not this answer's turn yet. Throws only for fields that the protocol cannot carry. */
+  writeInterim(status: number, fields: readonly Field[]): void;
   /** Resolves when more may be written. Who takes nothing for `stallMs` is cut off. Throws when `stop` aborts. */
   drained(stallMs: number, stop: AbortSignal): Promise<void>;
 }

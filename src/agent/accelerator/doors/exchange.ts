@@ -57,6 +57,9 @@ export class Connection {
 /** The visitor left before the answer was complete; after nginx's 499. */
 const visitorGone = 499;
 
+/** The most interim answers of a request: a visitor who takes nothing would have them pile up. */
+const interimMax = 16;
+
 export class Exchange implements RequestHead {
   readonly request: VisitorRequest;
   readonly response: VisitorResponse;
@@ -82,6 +85,7 @@ export class Exchange implements RequestHead {
   readonly #carrier: Carrier;
   readonly #stop = new AbortController();
   readonly #onEnd: (exchange: Exchange, status: number) => void;
+  #interim = 0;
   #ended = false;
   #cut = false;
 
@@ -167,6 +171,13 @@ export class Exchange implements RequestHead {
   /** Resolves when more of the body may be written. Who takes nothing for `stallMs` is cut off. Throws when the visitor left. */
   async drained(stallMs: number): Promise<void> {
     await this.#carrier.drained(stallMs, this.stop);
+  }
+
+  /** Passes an interim answer of the origin on, unless the answer has begun. HTTP/1.0 knows none (RFC 9110 §15.2). */
+  inform(status: number, fields: readonly Field[]): void {
+    const knowsInterim = this.httpVersion !== "1.0" && !this.response.headersSent;
+    if (!knowsInterim || this.isGone || ++this.#interim > interimMax) return;
+    this.#carrier.writeInterim(status, fields);
   }
 
   /** Whether the connection can be given away, for another protocol. */

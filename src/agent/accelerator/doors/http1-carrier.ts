@@ -1,7 +1,12 @@
 // HTTP/1: a request and its answer in their turn on a connection of its own.
 
 import { once } from "node:events";
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import {
+  STATUS_CODES,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerResponse,
+} from "node:http";
 import { fieldsOfRaw, type Field } from "../../../core/http/http-fields.ts";
 import type { Carrier } from "./carrier.ts";
 import type { Connection } from "./exchange.ts";
@@ -69,6 +74,14 @@ export class Http1Carrier implements Carrier {
 
   endConnection(): void {
     this.response.shouldKeepAlive = false;
+  }
+
+  writeInterim(status: number, fields: readonly Field[]): void {
+    const { socket } = this.response;
+    if (socket === null) return; // The answer before it is not out yet.
+    const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`);
+    const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines.join("")}\r\n`;
+    socket.write(head, "latin1");
   }
 
   /** Once the head is out HTTP/1 has no other way. */

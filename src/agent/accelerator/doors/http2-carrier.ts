@@ -86,6 +86,14 @@ export class Http2Carrier implements Carrier {
     this.#stream.session?.close();
   }
 
+  writeInterim(status: number, fields: readonly Field[]): void {
+    const head: Record<string, string | string[]> = { ":status": String(status) };
+    const named = Map.groupBy(fields, ([name]) => name.toLowerCase());
+    for (const [name, lines] of named)
+      if (!connectionFields.has(name)) head[name] = lines.map(([, value]) => value);
+    this.#stream.additionalHeaders(head);
+  }
+
   /** Cuts the stream off. Closing it would send what is there, marked as a regular end. */
   cut(): void {
     this.#stream.destroy(new Error("the answer broke"));
@@ -166,6 +174,9 @@ class Http2Response implements VisitorResponse {
     }
     this.headersSent = true;
   }
+
+  /** It is on its way already. */
+  flushHeaders(): void {}
 
   write(chunk: Uint8Array): boolean {
     if (!this.#hasBody || this.#isGone) return true;

@@ -8,9 +8,16 @@ import {
   withoutHopByHop,
   type Field,
 } from "../../../core/http/http-fields.ts";
-import { cacheStatus, sendText, withSiteHeaders, writeChunk, writeHead } from "../doors/answer.ts";
+import {
+  cacheStatus,
+  headSoon,
+  sendText,
+  withSiteHeaders,
+  writeChunk,
+  writeHead,
+} from "../doors/answer.ts";
 import type { Exchange } from "../doors/exchange.ts";
-import type { OriginAnswer, OriginPools, OriginRequest } from "./origin-pools.ts";
+import type { OnInterim, OriginAnswer, OriginPools, OriginRequest } from "./origin-pools.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { OriginFailure } from "./origin-errors.ts";
 import type { ProblemLog } from "../records/problem-log.ts";
@@ -26,6 +33,25 @@ const length: ReadonlySet<string> = new Set(["content-length"]);
 export function passedFields(answer: OriginAnswer): readonly Field[] {
   const fields = withoutFields(withoutHopByHop(answer.fields), ours);
   return answer.status === 204 ? withoutFields(fields, length) : fields;
+}
+
+/** 102 and 103: what else comes before an answer is between us and the origin. */
+const passedInterim: ReadonlySet<number> = new Set([102, 103]);
+
+/** Passes interim answers on to the visitor whose request it is. */
+export function interimTo(exchange: Exchange, { headers }: SiteConfig): OnInterim {
+  const said = new Set(
+    [...headers.remove, ...Object.keys(headers.set)].map((name) => name.toLowerCase()),
+  );
+  return (status, fields) => {
+    if (!passedInterim.has(status)) return;
+    const passed = withoutFields(withoutHopByHop(fields), new Set([...said, ...ours, ...length]));
+    try {
+      exchange.inform(status, passed);
+    } catch {
+      // A hint that the visitor's protocol cannot carry is not worth the answer.
+    }
+  };
 }
 
 /** A body whose end can be told from a cut: of stated length, or chunked. */
@@ -67,12 +93,15 @@ export async function relay(
 async function pump(exchange: Exchange, answer: OriginAnswer): Promise<void> {
   const length = fieldValue(answer.fields, "content-length");
   let received = 0;
+  const head = headSoon(exchange);
   for await (const chunk of answer.body) {
+    clearImmediate(head);
     // A byte stream gives buffers; its type says any.
     const bytes = chunk as Uint8Array;
     received += bytes.length;
     await writeChunk(exchange, bytes);
   }
+  clearImmediate(head);
   if (length !== undefined && received !== Number(length))
     throw new Error(`the origin sent ${received} of ${length} bytes`);
 }

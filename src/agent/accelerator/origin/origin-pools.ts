@@ -20,7 +20,11 @@ export type OriginRequest = {
   /** Begun at most once for each attempt; an attempt after it has begun is not repeated. */
   readonly body: (() => AsyncGenerator<Uint8Array>) | undefined;
   readonly stop: AbortSignal;
+  /** Told of each interim answer (1xx) but 100. Must not throw. */
+  readonly onInterim?: OnInterim | undefined;
 };
+
+export type OnInterim = (status: number, fields: readonly Field[]) => void;
 
 export type OriginAnswer = {
   readonly status: number;
@@ -156,6 +160,8 @@ export class OriginPools implements AsyncDisposable {
         bodyTimeout: Math.round(backend.idle_timeout_s * 1_000),
         signal: request.stop,
         responseHeaders: "raw",
+        onInfo: ({ statusCode: status, headers: raw }) =>
+          request.onInterim?.(status, fieldsOfRaw(raw as unknown as readonly string[])),
       });
       body.once("close", over);
       body.on("error", () => {}); // Told to whoever reads; nobody may be reading yet.

@@ -13,6 +13,7 @@ import {
   answerFailure,
   askOrigin,
   ending,
+  interimTo,
   passedFields,
   relay,
   type OriginDeps,
@@ -88,6 +89,7 @@ async function askWithBody(
     fields: length === undefined ? fields : [...fields, ["Content-Length", length]],
     body: body?.read,
     stop: exchange.stop,
+    onInterim: interimTo(exchange, site),
   });
   exchange.originMs = asked.tookMs;
   if (asked.ok) return asked.answer;

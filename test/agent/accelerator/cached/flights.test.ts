@@ -77,6 +77,7 @@ function setUp() {
       sourceNo: 0,
       mark: 0,
       isBackground: false,
+      onInterim: undefined,
     };
     const flight = flights.start(plan, true);
     using _ = flight.join();
