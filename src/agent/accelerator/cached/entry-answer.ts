@@ -169,7 +169,7 @@ function planEntry(
   nowMs: number,
 ): EntryPlan {
   const whole = { status, range: undefined };
-  // Both are for what would be answered with success (RFC 9110 §13.2.1, §14.2).
+  // Conditions and ranges are for what would be answered with success (RFC 9110 §13.2.1, §14.2).
   if (status !== 200) return whole;
   if (precondition(fields, ownValidators(known)) === "not-modified")
     return { status: 304, range: undefined };

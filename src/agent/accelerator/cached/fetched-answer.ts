@@ -34,7 +34,7 @@ import { dropStored, shortly } from "./fill.ts";
 
 export type GeneratedDeps = FlightDeps & EntryDeps & { readonly flights: Flights };
 
-/** Whoever has waited so long for another's answer asks himself. */
+/** A visitor who has waited so long for another's answer asks alone. */
 const joinWaitMs = 10_000;
 
 /** `not-shared`: nothing was sent, and the fetch that was under way is not for this visitor. */
@@ -67,7 +67,7 @@ async function ride(
     !inquiry.isRanged &&
     !directives.noStore &&
     flights.isShared(key);
-  // Who does not take what is stored is not given what was asked for before him either.
+  // A request that does not take what is stored is not given a fetch either that began before it.
   const takesOthers = mayShare && reuse.fwd !== "request" && !directives.noCache;
   const wanted = { key, mark: look.mark, backend, settings: rule.settings, selecting };
   const other = takesOthers ? flights.find(wanted) : undefined;
@@ -123,7 +123,7 @@ function isFailure(landing: Landing): boolean {
   );
 }
 
-/** stale-if-error. */
+/** Answers with the stored response in the place of an error (stale-if-error). */
 async function standIn(
   deps: GeneratedDeps,
   inquiry: Inquiry,

@@ -117,7 +117,7 @@ export class Flight {
     this.#discardOwn();
   }
 
-  /** Nobody may have taken it. */
+  /** Discards an answer for one visitor alone: he may have left without it. */
   #discardOwn(): void {
     if (this.landing?.kind === "own") discard(this.landing.answer);
   }
@@ -139,7 +139,7 @@ export class Flight {
     let answer = await this.#ask([...plan.fields, ...plan.conditions]);
     if (answer === "settled") return;
     if (answer.status === 304 && plan.base !== undefined && plan.conditions.length > 0) {
-      answer.body.resume(); // It has none; the connection is free when that is read.
+      answer.body.resume(); // A 304 has none; the connection is free when that is read.
       const entry = await this.#confirm(plan.base, answer);
       if (entry !== "not-confirmed") {
         this.#settle({ kind: "confirmed", entry });
@@ -213,12 +213,12 @@ export class Flight {
     const fetched = { madeAfterMs: madeAfter(answer), ttlS: plan.settings.ttl_s };
     const fill = new Fill(cache.begin(plan.key), meta, fetched);
     const body = new SharedBody((from) => storedTail(cache, plan.key, fill.outcome, from));
-    // Of unstated length it may be a stream without end.
+    // A body of unstated length may be a stream without end.
     const length = hasNoBody(answer)
       ? 0
       : Number(fieldValue(answer.fields, "content-length") ?? Infinity);
     this.#isWorthFinishing = plan.isBackground || length <= finishBytesMax;
-    // A clear or an invalidation since the first read bars it, where it matches; whether it does the index says later.
+    // A clear or an invalidation since the first read may match it, which the index finds out later.
     const mayStore = (): boolean =>
       cache.clearMark(plan.key) === plan.mark &&
       fill.mayStore(length === Infinity ? undefined : length);
@@ -269,7 +269,7 @@ export class Flight {
     else this.abort();
   }
 
-  /** Its visitor has no use for the body, but the store has. */
+  /** Lets it go on: its visitor has no use for the body, but the store has. */
   keep(): void {
     this.#isWorthFinishing = true;
   }

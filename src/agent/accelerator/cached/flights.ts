@@ -16,7 +16,7 @@ import { Flight, type FlightDeps, type FlightPlan, type Landing } from "./flight
 const backgroundMax = 32;
 /** How long a URL that gave nothing to share is asked for by each alone. */
 const unsharedMs = 10_000;
-/** URLs remembered so; of 200 bytes, about 1 MiB. */
+/** The most URLs that are remembered so: at 200 bytes each, about 1 MiB. */
 const unsharedMax = 4_096;
 
 /** Backend and settings are objects of one state: those of another are others, even where they say the same. */
@@ -26,7 +26,7 @@ export class Flights implements AsyncDisposable {
   readonly #deps: FlightDeps;
   readonly #byUrl = new Map<string, readonly Flight[]>();
   readonly #running = new Map<Flight, Promise<void>>();
-  /** URL → until when, of the steady clock. In order of time. */
+  /** By URL: until when, by the steady clock. They are in order of time. */
   readonly #unshared = new Map<string, number>();
   #background = 0;
 
@@ -34,7 +34,7 @@ export class Flights implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  /** A fetch whose answer the request may have, as far as is known. */
+  /** Returns a fetch whose answer the request may have, as far as is known. */
   find({ key, mark, backend, settings, selecting }: Wanted): Flight | undefined {
     return this.#byUrl.get(urlOf(key))?.find((flight) => {
       const { plan, landing } = flight;
@@ -77,7 +77,7 @@ export class Flights implements AsyncDisposable {
     this.#running.delete(flight);
   }
 
-  /** Once at a time for each variant, and only so many. */
+  /** Refreshes in the background: by one fetch at a time for each variant, and by so many in all. */
   refresh(plan: FlightPlan): void {
     if (this.find(plan) !== undefined) return;
     const { accel_agent_cache_background_total: counted } = this.#deps.metrics;

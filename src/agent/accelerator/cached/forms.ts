@@ -25,7 +25,7 @@ import { wholeBody, type VariantMaker } from "./variant-maker.ts";
 export type VariantChoice = {
   /** Undefined: the response as it was stored. */
   readonly variant: (Entry & { readonly coding: Coding }) | undefined;
-  /** The best for the visitor, where it is not there. */
+  /** The coding that would be best for the visitor, where there is no such variant. */
   readonly wanted: Coding | undefined;
 };
 
@@ -66,7 +66,7 @@ export function chooseVariant(
   return { variant: undefined, wanted: accepted[0] };
 }
 
-/** An answer whose body is that of `sent`. */
+/** Counts an answer whose body is that of `sent`. */
 export function countVariant(metrics: WorkerMetrics, base: Entry, sent: Entry): void {
   const { coding, domain, size } = sent;
   if (coding === null) return;
@@ -87,7 +87,7 @@ type Asking = { readonly method: string; readonly fields: readonly Field[] };
 
 type BodyDeps = { readonly cache: ResponseCache; readonly variants: VariantMaker };
 
-/** The response itself, where a variant turned out not to be there. */
+/** Chooses the response itself, after a variant turned out not to be there. */
 export function plainBody(request: Asking, site: SiteConfig, base: Entry): BodyChoice {
   return choiceOf(request, base, base, hasVariants(site, base));
 }
@@ -141,7 +141,7 @@ export function passedForm(
   fields: readonly Field[],
 ): { readonly isNotModified: boolean; readonly fields: readonly Field[] } {
   if (status !== 200) return { isNotModified: false, fields };
-  // One that comes piece by piece may be of any size.
+  // A body that comes piece by piece may have any size.
   const size = Number(fieldValue(fields, "content-length") ?? codedFromBytes);
   const isCodable = hasVariants(site, {
     status,

@@ -9,7 +9,7 @@ import { answerEntry } from "./entry-answer.ts";
 import { answerByFlight, answerHead, type GeneratedDeps } from "./fetched-answer.ts";
 import { planFlight, type Inquiry, type Look } from "./inquiry.ts";
 
-/** Synchronous. */
+/** Looks into the cache, in one synchronous step. */
 export function lookUp({ cache, clock }: GeneratedDeps, inquiry: Inquiry): Look {
   const { key, rule } = inquiry;
   const sourceNo = cache.sourceNo();

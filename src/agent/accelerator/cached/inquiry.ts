@@ -87,12 +87,12 @@ export class Inquiry implements Selector {
     return fieldValue(this.exchange.fields, "authorization") !== undefined;
   }
 
-  /** Its cookies are its visitor's: the origin is told them, and what it answers is not for those who wait. Others' cookies are not told. */
+  /** Whether the cookies are the visitor's own: then the origin is told them, and its answer is not for those who wait. Other cookies are not told. */
   get hasOwnCookies(): boolean {
     return (this.#hasOwnCookies ??= this.rule.cookies(this.exchange.fields).kind === "own");
   }
 
-  /** A part is asked for: for itself alone. */
+  /** Whether a part is asked for: the origin's answer is for this visitor alone then. */
   get isRanged(): boolean {
     return fieldValue(this.exchange.fields, "range") !== undefined;
   }
@@ -146,7 +146,7 @@ export function planFlight(
     standsIn,
     request: { noStore, isAuthorized, isRanged: asksPart, hasCookies },
     settings: rule.settings,
-    // Selected as asked: by no cookie where none is told.
+    // Variants are selected by what the origin is asked with: by no cookie where none is told.
     selecting: hasCookies ? selecting : (name) => (cookieFields.has(name) ? "" : selecting(name)),
     sourceNo,
     mark,

@@ -4,9 +4,9 @@
 // is read no further than the window ahead of the slowest reader. One who holds up others leaves the stream and gets the rest from the
 // store, once it is there.
 
-/** Kept for joining and for readers of different pace. With 512 fetches at once 128 MiB. */
+/** The bytes that are kept for visitors who join and for readers of different pace: with 512 fetches at once 128 MiB. */
 const windowBytes = 256 * 1024;
-/** Slower than the others for so long is slow. */
+/** A reader who has held up others for so long is too slow. */
 const lagMs = 250;
 
 /**
@@ -45,13 +45,13 @@ export class SharedBody {
     return this.#isLeft;
   }
 
-  /** False: nobody is there who will read it (for the time being); it is not kept for anybody. */
+  /** Notes whether anybody is there who will read it. While nobody is, it is not kept for anybody. */
   setWanted(isWanted: boolean): void {
     this.#isWanted = isWanted;
     this.#drop();
   }
 
-  /** It is not going to be stored: the slowest reader sets the pace. */
+  /** Notes that it is not going to be stored: from now on the slowest reader sets the pace. */
   withoutStore(): void {
     this.#canRest = false;
   }

@@ -17,7 +17,7 @@ const byBrotli = promisify(brotliCompress);
 const byZstd = promisify(zstdCompress);
 const byGzip = promisify(gzip);
 
-/** Undefined: it would save too little. */
+/** Codes a body. Undefined: it would save too little. */
 export async function encode(body: Uint8Array, coding: Coding): Promise<Uint8Array | undefined> {
   const options = { chunkSize, maxOutputLength: codedBytesMax(body.length) };
   try {

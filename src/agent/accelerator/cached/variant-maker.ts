@@ -23,16 +23,16 @@ export type VariantJob = {
 export type VariantMakerOptions = {
   readonly cache: ResponseCache;
   readonly words: PoolWords;
-  /** The worker's. */
+  /** The worker's number. */
   readonly no: number;
   readonly clock: WorkerClock;
   readonly metrics: WorkerMetrics;
   readonly problems: ProblemLog;
 };
 
-/** Beyond, a variant is asked for again by a later visitor. */
+/** The most jobs that wait. Beyond that, a later visitor asks for the variant again. */
 const waitingMax = 64;
-/** A name is some 40 bytes. */
+/** The most names that are remembered, of some 40 bytes each. */
 const worthlessMax = 8_192;
 /**
  * The pause after a variant that could not be read, made or stored: a full disk must not keep a processor
@@ -144,7 +144,7 @@ function nameOf({ base, coding }: VariantJob): string {
   return `${coding} ${base.id} ${base.sourceNo} ${base.size} ${base.digest ?? ""}`;
 }
 
-/** Undefined when it is larger than what is coded, or not there. */
+/** Reads a body whole. Undefined when it is larger than what is coded, or not there. */
 export async function wholeBody(
   body: Uint8Array | StoredStream | AsyncIterable<Uint8Array> | undefined,
 ): Promise<Uint8Array | undefined> {

@@ -51,6 +51,7 @@ export interface Carrier {
   onClose(closed: () => void): void;
   /** The visitor is, or will be, told to ask the next time on another connection: nothing that follows on this one is answered. */
   readonly isLast: boolean;
+  /** The visitor is told to ask the next time on another connection. */
   endConnection(): void;
   /** The visitor has to see that the answer is broken. */
   cut(): void;

@@ -28,7 +28,7 @@ export type Http2SessionsDeps = {
 
 export type Http2Limits = {
   readonly idleMs: number;
-  /** Between the two GOAWAYs: one way to a far visitor and back. */
+  /** The time between the two GOAWAYs: one way to a far visitor and back. */
   readonly noticeMs: number;
   readonly resets: BudgetRules;
   /** Pings and settings. */
@@ -89,7 +89,7 @@ export class Http2Sessions {
     return this.#held.size;
   }
 
-  /** A connection that has agreed on h2. */
+  /** Takes a connection that has agreed on h2. */
   take(arrival: Arrival): void {
     if (arrival.socket.destroyed) return;
     const { nextConnection, metrics, clock } = this.#deps;
@@ -159,7 +159,7 @@ export class Http2Sessions {
     const exchange = runner.open(carrier, held.connection, awaitsContinue, () => {
       if (held.connection.live.size === 0) this.#rest(held);
     });
-    // An answer that has ended is no longer a reset's to spoil.
+    // A stream whose answer has ended cannot be reset any more.
     stream.once("aborted", () => this.#count(held, "resets"));
     if (expects !== undefined && !awaitsContinue)
       sendText(exchange, 417, "The only expectation met is 100-continue.");

@@ -37,7 +37,7 @@ export class ProxyGate {
     this.#deps = deps;
   }
 
-  /** A socket that was just accepted and that nobody listens to. */
+  /** Takes a socket that was just accepted and that nobody listens to. */
   take(socket: Socket): void {
     socket.on("error", () => {}); // Its close tells enough.
     const proxy = this.#deps.clients.ofPeer(socket.remoteAddress);

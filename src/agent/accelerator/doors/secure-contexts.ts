@@ -75,7 +75,7 @@ export class SecureContexts {
     return this.#known;
   }
 
-  /** They were checked when they were installed; what this library still does not take must not end the worker. */
+  /** Chain and key were checked when they were installed; what this library does not take all the same must not end the worker. */
   #make(table: CertificateTable, certificate: ListedCertificate): SecureContext | undefined {
     try {
       return createSecureContext({

@@ -78,7 +78,7 @@ export class SecureDoor {
     this.#keysChanged();
   }
 
-  /** A connection whose first bytes are the handshake. */
+  /** Takes a connection whose first bytes are the handshake. */
   take(arrival: Arrival): void {
     const { socket } = arrival;
     const key = endsOf(socket);

@@ -23,7 +23,7 @@ import type { OriginFailure } from "./origin-errors.ts";
 import type { ProblemLog } from "../records/problem-log.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 
-/** Names that are ours to say, or that the length of the body as it is sent makes. */
+/** The fields that only this agent may say. */
 const ours: ReadonlySet<string> = new Set(["x-accel-decision"]);
 
 /** The field that a 204 must not carry (RFC 9110 §8.6). */
@@ -54,7 +54,7 @@ export function interimTo(exchange: Exchange, { headers }: SiteConfig): OnInteri
   };
 }
 
-/** A body whose end can be told from a cut: of stated length, or chunked. */
+/** Whether the end of the body can be told from a cut: it has a stated length, or is chunked. */
 export function isDelimited({ status, fields }: OriginAnswer): boolean {
   return (
     status === 204 ||
@@ -63,7 +63,7 @@ export function isDelimited({ status, fields }: OriginAnswer): boolean {
   );
 }
 
-/** Undici decodes `chunked` and nothing else. */
+/** Whether the body can be read: undici decodes `chunked` and nothing else. */
 export function isReadable({ fields }: OriginAnswer): boolean {
   const coding = fieldValues(fields, "transfer-encoding");
   return coding.length === 0 || (coding.length === 1 && coding[0]?.toLowerCase() === "chunked");
@@ -154,7 +154,7 @@ function whyUnusable({ method, fields }: OriginRequest, answer: OriginAnswer): s
   return undefined;
 }
 
-/** Only to these a 304 is an answer (RFC 9110 §15.4.5): whoever has asked for the whole has nothing that it could speak of. */
+/** The conditions that a 304 answers (RFC 9110 §15.4.5). Whoever has asked for the whole has nothing that it could speak of. */
 const conditions = ["if-none-match", "if-modified-since"];
 
 /** Frees the origin's connection. */

@@ -10,7 +10,7 @@ import { buildConnector } from "undici";
 import { reachedAddressFault } from "../../../core/serving/backend-url.ts";
 import { reachesOwn, type OwnListener } from "../../../core/serving/own-listeners.ts";
 
-/** Every address of a name, in the system's order. */
+/** Finds every address of a name, in the system's order. */
 export type Resolve = (
   name: string,
   options: { readonly all: true; readonly family?: number; readonly hints?: number },
@@ -20,9 +20,9 @@ export type Resolve = (
 export type OriginGuard = {
   /** The listeners of this agent itself. */
   readonly ownListeners: readonly OwnListener[];
-  /** Instead of the system's. */
+  /** Used in the place of the system's. */
   readonly resolve?: Resolve;
-  /** Instead of those of this host. */
+  /** Used in the place of this host's addresses. */
   readonly localAddresses?: () => readonly string[];
 };
 
@@ -110,8 +110,8 @@ function guardedLookup(
 }
 
 /**
- * They change while a host runs. None where the process may not ask for them (a sandbox without netlink): which address is this host's shows then when it is
- * connected to.
+ * Returns the addresses of this host, which change while it runs. There are none where the process may not ask for them (a sandbox without netlink): then an
+ * address shows that it is this host's when it is connected to.
  */
 export function localAddresses(
   list: typeof networkInterfaces = networkInterfaces,

@@ -31,7 +31,7 @@ const timeoutCodes: ReadonlySet<unknown> = new Set([
 
 export function originFailure(error: unknown): OriginFailure {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
-  // Every address of a name failed.
+  // An AggregateError says that every address of a name failed.
   const codes = [code, ...(error instanceof AggregateError ? error.errors.map(codeIn) : [])];
   const isTls =
     typeof code === "string" && /^(?:ERR_TLS_|CERT_|DEPTH_|UNABLE_TO_|SELF_SIGNED_)/.test(code);

@@ -57,7 +57,7 @@ const failureMemoryMs = 10_000;
 /** A pool that nobody asked for so long (its domain was unlinked, its URL changed) is closed. */
 const idlePoolMs = 300_000;
 const sweepMs = 60_000;
-/** Repeating at the same origin at once meets the same trouble. */
+/** The pauses before repetitions: at once, the same origin has the same trouble. */
 const retryBackoff = { firstMs: 20, mostMs: 200 };
 
 const idempotent: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]);

@@ -40,7 +40,7 @@ export async function pass(deps: FlightDeps, inquiry: Inquiry, reason: PassReaso
 }
 
 /**
- * The URL and what the origin points at. What no rule lets be stored today may have been stored under the rules of before, and counts again when those are
+ * Returns the keys of the URL and of what the origin points at. What no rule lets be stored today may have been stored under the rules of before, and counts again when those are
  * back.
  */
 function changedKeys(

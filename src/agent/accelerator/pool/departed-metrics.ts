@@ -2,7 +2,7 @@
 
 import type { MetricsData } from "../../../base/metrics.ts";
 
-/** Counters and histograms of all parts, summed by name and labels. Gauges tell of what is; the dead have none. */
+/** Sums the counters and histograms of all parts by name and labels. Gauges tell of what is; the dead have none. */
 export function foldDeparted(parts: readonly MetricsData[]): MetricsData {
   const folded = new Map<string, { metric: MetricsData[number]; values: Map<string, Value> }>();
   for (const metric of parts.flat()) {

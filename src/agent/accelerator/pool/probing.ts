@@ -50,7 +50,7 @@ async function answerProbe(
   return await readable(isFile ? root.foundFile : undefined);
 }
 
-/** Its first bytes, or all of a small one: what is missing, cut short or on a bad sector shows, and other bytes in a small one. */
+/** Reads the first bytes of a file, or all of a small one: what is missing, cut short or on a bad sector shows, and other bytes in a small one. */
 async function readable(file: SiteFile | undefined): Promise<ProbeAnswer> {
   if (file === undefined) return { kind: "none" };
   const { size, digest } = file;

@@ -35,7 +35,7 @@ export class WorkerHandle {
   readonly #thread: ThreadClient<ToWorker, FromWorker, FromWorker>;
   /** Resolves with the reason when the worker ended or was given up. */
   readonly #gone = new Ending<string>();
-  /** It runs no line more. */
+  /** Ends when the thread runs no line more. */
   readonly #ended = new Ending<void>();
   readonly #dropping = new Set<{ readonly below: number; readonly done: () => void }>();
   #listens = false;
@@ -90,7 +90,7 @@ export class WorkerHandle {
     return this.#gone.isOver;
   }
 
-  /** Takes visitors. */
+  /** Whether it takes visitors. */
   get serves(): boolean {
     return this.#listens && !this.isGone;
   }
@@ -100,7 +100,7 @@ export class WorkerHandle {
     return this.#metrics;
   }
 
-  /** Throws what the thread cannot stage it for: it must not be flipped to. False: the thread is gone. */
+  /** Stages a state. Throws why the thread cannot; the state must not be flipped to then. False: the thread is gone. */
   async stage(state: ServingState): Promise<boolean> {
     return granted(await this.#ask((no) => ({ kind: "stage", no, state })));
   }
@@ -120,13 +120,13 @@ export class WorkerHandle {
     this.#dropping.delete(waiting);
   }
 
-  /** Throws PORT_TAKEN or ADDRESS_UNUSABLE. False: the thread is gone. */
+  /** Lets it listen. Throws PORT_TAKEN or ADDRESS_UNUSABLE. False: the thread is gone. */
   async listen(): Promise<boolean> {
     this.#listens = granted(await this.#ask((no) => ({ kind: "listen", no })));
     return this.#listens;
   }
 
-  /** It asks for them at each handshake. */
+  /** Gives it the keys, which it looks at in each handshake. */
   takeTicketKeys(keys: TicketKeys): void {
     this.#thread.tell({ kind: "ticket-keys", keys });
   }

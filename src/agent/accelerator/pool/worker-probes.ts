@@ -9,7 +9,7 @@ export type AskProbes = (probes: readonly Probe[]) => Promise<readonly ProbeAnsw
 
 /** A few hundred small reads take milliseconds; a disk that needs longer is not the version's fault. */
 const answerWaitMs = 5_000;
-/** One may die of something else. */
+/** So many workers die of a state that is at fault; one alone may die of something else. */
 const deathsMax = 2;
 
 export function askingOne(handles: Iterable<WorkerHandle>, version: number): AskProbes {

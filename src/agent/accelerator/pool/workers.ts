@@ -72,7 +72,7 @@ const looksMax = 5;
 /** A worker that lived so long has settled. */
 const settledMs = 60_000;
 const restartBackoff = { firstMs: 200, mostMs: 30_000 };
-/** A thread that does not listen by then would hold up every publish. Long: a host that starts everything at once has little for each. */
+/** A thread that does not listen by then would hold up every publish. It is long, for a host that starts everything at once has little for each. */
 const startWaitMs = 40_000;
 /** The time that a drained worker has to close its parts. */
 const endWaitMs = 10_000;
@@ -189,7 +189,7 @@ export class WorkerPool implements AsyncDisposable {
     };
   }
 
-  /** Thread → a number that moves while it is alive. */
+  /** Returns for each thread a number that moves while it is alive. */
   heartbeats(): Readonly<Record<string, number>> {
     return Object.fromEntries(
       [...this.#live].map(([no, { heartbeat }]) => [`accelerator-${no}`, heartbeat.beats]),
@@ -207,7 +207,7 @@ export class WorkerPool implements AsyncDisposable {
     await Promise.all(this.#keeping);
   }
 
-  /** A thread that is staged with the state in force and listens. Throws when it cannot listen or dies on the way. */
+  /** Starts a thread. Resolves when it is staged with the state in force and listens; throws when it cannot listen or dies on the way. */
   async #launch(no: number): Promise<WorkerHandle> {
     const { entry, openParts, proxies, defaultDomain, blobsDir, onBadBlob } = this.#options;
     const { listen, tlsListen = null } = this.#options;
