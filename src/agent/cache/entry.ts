@@ -64,7 +64,7 @@ export type CommitOutcome =
 /** Bodies up to here stand in index.db, larger ones are files: a row and its body go in one step, and a clear unlinks little. */
 export const inlineBytesMax = 32_768;
 
-/** Names and values of what a response varies by. A row that any visitor can have made is no larger than others: more is not stored. */
+/** The most characters of names and values that a stored response varies by: any visitor can have such a row made, and it is no larger than others. */
 const varyTextMax = 2_048;
 
 export function variesByTooMuch({ vary }: Pick<EntryMeta, "vary">): boolean {

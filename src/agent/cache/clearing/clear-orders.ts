@@ -29,7 +29,7 @@ export type ClearProof = {
   readonly onLate: (listener: (gone: ClearGone) => void) => void;
 };
 
-/** Half a kilobyte each. Beyond, what is refused for an older clear is in `commits_total` alone. */
+/** The most clears that are followed, of half a kilobyte each. What is refused for an older one is in `commits_total` alone. */
 const followedMax = 1_000;
 
 /** A clear of which fetches may still be under way. `counted`: responses that it kept from being stored, as told. */
@@ -62,7 +62,7 @@ export class ClearOrders {
     return { applied, gone, onLate: (listener) => void (followed.listener = listener) };
   }
 
-  /** Responses were refused for a clear, before or after it was gone. */
+  /** Notes that responses were refused for a clear, before or after it was gone. */
   refused({ clearId, blocked }: RefusedStores): void {
     const followed = this.#followed.get(clearId);
     if (followed !== undefined) void this.#tellRefused(clearId, followed, blocked);
@@ -92,7 +92,7 @@ export class ClearOrders {
     return followed;
   }
 
-  /** Everything in scope; durable when it resolves. */
+  /** Drops everything in scope; durable when it resolves. */
   async drop(scope: Scope, why: string): Promise<{ removed: number }> {
     const clearId = `${why}-${randomUUID()}`;
     const { clearNo, matched } = await this.#options.call("clear", {
@@ -108,7 +108,7 @@ export class ClearOrders {
     return { removed: matched };
   }
 
-  /** A number beside those of clears, of an invalidation: noted when there is time. */
+  /** Notes a number that agent.db need not have at once: of an invalidation, or of a clear of the journal. */
   noteLater(clearNo: number): void {
     if (clearNo <= this.#notedNo) return;
     try {
@@ -134,7 +134,7 @@ export class ClearOrders {
     }
   }
 
-  /** Nobody repeats it, so it counts only when a copy of index.db that is put back cannot undo it. */
+  /** Notes a clear that was given on this host. Nobody repeats it, so it counts only when a copy of index.db that is put back cannot undo it. */
   #noteOwn(clearNo: number): void {
     try {
       this.#note(clearNo);
@@ -200,7 +200,7 @@ function dropText({ domain, host }: Scope, matched: number): string {
   return matched === 0 ? `${what} was to be dropped, but there was nothing` : `${what} was dropped`;
 }
 
-/** More is noise to whoever reads it. */
+/** Rounds: more digits are noise to whoever reads them. */
 function tenths(ms: number): number {
   return Math.round(ms * 10) / 10;
 }

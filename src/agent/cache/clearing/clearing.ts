@@ -41,7 +41,7 @@ export type ClearingOptions = {
   readonly clock: IndexClock;
   readonly directory: string;
   readonly matchBudgetMs: number;
-  /** Told once a clear that had to widen. */
+  /** Told of each clear that had to widen, once. */
   readonly onWidened: (scope: Scope, reason: string) => void;
 };
 
@@ -60,7 +60,7 @@ export class Clearing {
     return this.#underWay > 0;
   }
 
-  /** Rejects with PATTERN_INVALID, before anything changed, and with nothing else. */
+  /** Clears. Rejects with PATTERN_INVALID, before anything changed, and with nothing else. */
   async clear(request: ClearRequest): Promise<ClearApplied> {
     const startedMs = this.#options.clock.elapsedMs();
     this.#underWay++;
@@ -76,7 +76,7 @@ export class Clearing {
     return this.#one.run(() => undefined);
   }
 
-  /** Only for a clear that was applied. */
+  /** Resolves when what an applied clear hit is deleted and the predicate was asked again. */
   async gone(clearId: string): Promise<ClearGone> {
     const { keeper, verification } = this.#options;
     const index = keeper.index;

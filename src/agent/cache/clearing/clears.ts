@@ -12,10 +12,10 @@ import { commit, readState } from "../index/index-file.ts";
 import { parsePatterns, prepareClearSql, seenOf, type ClearSeen } from "./clear-sql.ts";
 import { decodeIdRuns } from "./id-runs.ts";
 
-/** Clears remembered one by one; a response whose source is older than the oldest of them is not stored. */
+/** The most clears that are remembered one by one; a response whose source is older than the oldest of them is not stored. */
 const rememberedMax = 10_000;
 const rememberedPatternCharsMax = 16_777_216;
-/** About 100 bytes each. */
+/** The most URLs that are remembered, of about 100 bytes each. */
 const rememberedUrlsMax = 50_000;
 
 export type ClearRequest = Scope & {
@@ -76,7 +76,7 @@ export class Clears {
   #newest: number;
   /** Newest number that index.db keeps whatever happens to the host. */
   #durableNo: number;
-  /** Newest clear that was applied: they are, in their order. */
+  /** The newest clear that was applied. Clears are applied in their order. */
   #appliedNo: number;
   /** Everything up to here counts as matching: clears and invalidations that are no longer known one by one. */
   #floor: number;
@@ -179,25 +179,25 @@ export class Clears {
     };
   }
 
-  /** Applied, but not yet deleted. */
+  /** Returns the clears that are applied, and whose entries are not deleted yet. */
   unfinished(): { clearNo: number; ids: Float64Array }[] {
     return this.#sql.unfinished
       .all()
       .map(({ clearNo, ids }) => ({ clearNo, ids: decodeIdRuns(ids ?? new Uint8Array()) }));
   }
 
-  /** The newest that concern the key, whatever they match. */
+  /** Returns the newest clears that concern the key, whatever they match. */
   concerning({ domain, host }: EntryKey, limit: number): ClearSeen[] {
     return this.#sql.concerning.all(domain, host, limit).map(seenOf);
   }
 
-  /** Undefined for an invalidation, and for a clear that is no longer known one by one. */
+  /** Returns a clear as operators see it. Undefined for an invalidation, and for a clear that is no longer known one by one. */
   seen(clearNo: number): ClearSeen | undefined {
     const row = this.#sql.byNo.get(clearNo);
     return row === undefined ? undefined : seenOf(row);
   }
 
-  /** Within a transaction of the caller, together with the deletion of the last of its rows. */
+  /** Notes that the last of its rows is deleted, within the transaction of the caller that deletes it. */
   finish(clearNo: number, removed: number, goneMs: number): ClearGone {
     const blockedInFlight = this.#sql.finish.get(removed, goneMs, clearNo)?.blocked ?? 0;
     this.#sql.forget.run(this.#forgottenNo);
@@ -205,7 +205,7 @@ export class Clears {
     return { removed, blockedInFlight, goneMs, verified: null, left: 0 };
   }
 
-  /** Undefined: the predicate was not asked again yet. */
+  /** Returns what came of asking the predicate again. Undefined: that was not done yet. */
   verified(clearNo: number): Pick<ClearGone, "verified" | "left"> | undefined {
     const row = this.#sql.isVerified.get(clearNo);
     return row === undefined || row.verified === null
@@ -220,7 +220,7 @@ export class Clears {
     );
   }
 
-  /** Within a FULL transaction of the caller that deletes the URL's rows. */
+  /** Numbers an invalidation, within the FULL transaction of the caller that deletes the URL's rows. */
   invalidate(key: EntryKey): void {
     this.#newest++;
     this.#sql.number.run(this.#newest);
@@ -235,7 +235,7 @@ export class Clears {
     }
   }
 
-  /** Why the response may not be stored: something that came after its source was read matches it. Undefined: nothing does. */
+  /** Returns why the response may not be stored: something that came after its source was read matches it. Undefined: nothing does. */
   blocks({
     key,
     meta,
@@ -252,7 +252,7 @@ export class Clears {
     return isInvalidated ? { why: "matched", clearNo: null } : undefined;
   }
 
-  /** Within the transaction of the caller: a response was refused for the clear. */
+  /** Counts a response that was refused for the clear, within the transaction of the caller. */
   countRefused(clearNo: number): void {
     const refused = this.#sql.refused.get(clearNo);
     if (refused !== undefined) this.#pendingRefused.push(refused);
@@ -265,7 +265,7 @@ export class Clears {
     this.#pendingRefused = [];
   }
 
-  /** Clears of which the count has changed since they were taken last, those first that have waited longest. */
+  /** Takes the clears of which the count has changed since they were taken last, those first that have waited longest. */
   takeRefused(limit: number): readonly RefusedStores[] {
     const taken = [...this.#refused.entries().take(limit)];
     for (const [clearId] of taken) this.#refused.delete(clearId);

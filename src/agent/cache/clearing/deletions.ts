@@ -20,8 +20,8 @@ const survivorsMax = 100;
 /** The text index is emptied at once only where that spares much. */
 const manyIds = 2_000;
 /**
- * FTS5 notes deletions of a large segment in a hash over the row ids: 1,000 pages for half a million of them, nearly all of which each step writes,
- * however few its rows are: of 4,000 rows a step the same deletion writes a third of what it does of 1,000. In this time there is room for as many.
+ * The length of a step: some 4,000 rows. FTS5 notes deletions of a large segment in a hash over the row ids: 1,000 pages for half a million of them, nearly all of
+ * which each step writes, however few its rows are. With 4,000 rows a step the same deletion writes a third of what it does with 1,000.
  */
 const stepMs = 100;
 /**
@@ -29,7 +29,7 @@ const stepMs = 100;
  * workers lack a core while a commit is written.
  */
 const briefStepMs = 30;
-/** Some 0.3 ms; of files as well. */
+/** The rows, or files, of one piece: some 0.3 ms. */
 const piece = 32;
 
 type Deletion = {
@@ -39,7 +39,7 @@ type Deletion = {
   removed: number;
   /** The files whose rows are gone. */
   readonly objects: string[];
-  /** All rows are. */
+  /** What came of it, once all rows are gone. */
   gone: ClearGone | undefined;
   readonly startedMs: number;
   readonly done: PromiseWithResolvers<ClearGone>;
@@ -72,7 +72,7 @@ export class Deletions {
     return this.#queue.length;
   }
 
-  /** The ids ascend, are durable as those of the clear, and their bits have fallen. */
+  /** Adds a deletion. The ids must ascend and be durable as those of the clear, and their bits must have fallen. */
   add(clearNo: number, ids: Float64Array): void {
     const done = Promise.withResolvers<ClearGone>();
     done.promise.catch(() => undefined); // Nobody needs to be waiting.
@@ -87,7 +87,7 @@ export class Deletions {
     return this.#queue.find((deletion) => deletion.clearNo === clearNo)?.done.promise;
   }
 
-  /** `isBrief`: somebody waits for a clear. */
+  /** Does one step. `isBrief`: somebody waits for a clear. */
   step(isBrief: boolean): void {
     const deletion = this.#queue[0];
     if (deletion === undefined) return;
@@ -187,7 +187,7 @@ export class Deletions {
 //   nobody visits   as fast as is promised; where the host is too busy for that there are no rests, and half a second that a checkpoint took is made up for
 //   somebody does   a quarter as fast: what is being deleted is unservable already, and nobody waits for its room
 
-/** Above the 40,000 that are promised for a host that has time for them. */
+/** Somewhat above the 40,000 rows a second that are promised for a host that has time for them. */
 const rowsPerMsAlone = 44;
 const rowsPerMsBesideVisitors = 10;
 const behindMsMax = 500;
@@ -221,7 +221,7 @@ export class RowPace {
     this.#seen = { lookups: this.#lookups(), atMs: this.#dueMs, isVisited: false };
   }
 
-  /** So many rows are done: rests where they were not due yet. */
+  /** Notes that so many rows are done, and rests where they were not due yet. */
   did(rows: number): void {
     const { elapsedMs, rest } = this.#clock;
     const nowMs = elapsedMs();

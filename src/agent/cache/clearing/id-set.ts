@@ -7,7 +7,7 @@ export class IdSet {
   readonly #first: number;
   readonly #words: Uint32Array;
 
-  /** All ids of the lists, of which one at a time is held. Throws RangeError where they span more than any index. */
+  /** Makes the set of all ids of the lists, of which one at a time is held. Throws RangeError where they span more than any index. */
   static of(lists: Iterable<readonly number[]>): IdSet {
     let all = IdSet.#empty(0, 0);
     for (const list of lists) all = all.#unite(IdSet.#ofOne(list));

@@ -54,7 +54,7 @@ export type MatchAnswer =
     };
 
 const problemsMax = 20;
-/** Above, reading the ids of the whole scope costs less than looking up each match. */
+/** Above so many matches, reading the ids of the whole scope costs less than looking up each. */
 const lookupsMax = 20_000;
 /** KiB of pages that the matcher keeps: the posting lists of a common word and the narrow index of a million entries. */
 const pageCacheKiB = 65_536;

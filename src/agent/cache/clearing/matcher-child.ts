@@ -17,7 +17,7 @@ export class MatchProcess implements Disposable {
     this.#child.start();
   }
 
-  /** One at a time. Never rejects: over budget, crashed or not startable is an answer, `failed`. */
+  /** Runs a job, one at a time. Never rejects: over budget, crashed or not startable is an answer, `failed`. */
   async run(job: MatchJob, budgetMs: number): Promise<MatchAnswer> {
     const asked = await this.#child.ask(() => job, { deadlineMs: budgetMs });
     const isLate = asked.kind === "late";

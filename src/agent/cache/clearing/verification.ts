@@ -31,7 +31,7 @@ export class Verification implements Disposable {
     this.#options = options;
   }
 
-  /** Rejects with INDEX_BROKEN where the index is closed before it is told. */
+  /** Asks whether anything of a clear is left. Rejects with INDEX_BROKEN where the index is closed before that is known. */
   verify(index: OpenIndex, clear: StoredClear): Promise<Verified> {
     return this.#one.run(async () => {
       const { keeper, onUnverified } = this.#options;

@@ -12,7 +12,7 @@ export type ListedBody = {
   readonly size: number;
 };
 
-/** Most have their body in index.db: of so many rows a question takes some 10 ms, whatever it finds. */
+/** The ids that one question looks through, in some 10 ms whatever it finds: most entries have their body in index.db. */
 const idsPerPage = 2_000;
 
 type Row = { readonly id: number; readonly object: string; readonly digest: Uint8Array };
@@ -25,7 +25,7 @@ export class BodyList {
     this.#directory = directory;
   }
 
-  /** Behind an id, in the order of ids; ids are never given again. `through` undefined: that was all. Throws as SQLite does. */
+  /** Returns the bodies behind an id, in the order of ids; ids are never given again. `through` undefined: that was all. Throws as SQLite does. */
   after(id: number): {
     readonly bodies: readonly ListedBody[];
     readonly through: number | undefined;

@@ -7,7 +7,7 @@ import { indexPath } from "./index-file.ts";
 
 export type CheckpointerAnswer = WalLengths | undefined;
 
-/** Undefined where SQLite refused. The index must be open elsewhere, and stay so meanwhile: the last to close it does more than this. */
+/** Writes the WAL back. Undefined where SQLite refused. The index must be open elsewhere, and stay so meanwhile: the last to close it does more than this. */
 export function checkpoint(directory: string): CheckpointerAnswer {
   try {
     const db = openSqlite(indexPath(directory), { sync: "normal" });
@@ -33,7 +33,7 @@ export class Checkpointer implements AsyncDisposable {
     });
   }
 
-  /** One at a time. Never rejects; undefined where it failed. */
+  /** Runs a checkpoint, one at a time. Never rejects; undefined where it failed. */
   async run(directory: string): Promise<CheckpointerAnswer> {
     const asked = await this.#thread.ask(() => directory);
     return asked.kind === "answered" ? asked.answer : undefined;

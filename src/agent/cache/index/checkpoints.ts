@@ -16,13 +16,13 @@ export type WriteBack = {
   readonly onEnd: () => void;
 };
 
-/** 64 MiB: pages that change again and again are written back once. */
+/** With so many pages to write back, 64 MiB, a run is due: until then, pages that change again and again are written once. */
 const duePages = 16_384;
-/** 128 MiB: here the index thread helps. */
+/** With a WAL of so many pages, 128 MiB, the index thread helps. */
 const pagesMax = 32_768;
-/** 4 MiB, some milliseconds. */
+/** The most pages that the index thread writes back itself: 4 MiB, some milliseconds. */
 const tailPages = 1_024;
-/** 256 MiB: what SQLite does within a commit after all, where the thread fails or the background is not what writes so much. */
+/** At 256 MiB SQLite writes back within a commit after all: where the thread fails, or what writes so much is no background work. */
 const commitPages = 65_536;
 
 export class Checkpoints {

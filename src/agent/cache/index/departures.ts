@@ -8,7 +8,7 @@
 import type { Sqlite } from "../../../base/sqlite.ts";
 import type { EntryKey } from "../entry.ts";
 
-/** About 60 bytes each with the index: 3 MB. */
+/** The most departures that are kept: about 60 bytes each with their index, 3 MB. */
 export const departuresMax = 50_000;
 
 export const createDeparturesSql = `
@@ -43,7 +43,7 @@ export class Departures {
     this.#slot = newest === undefined ? 0 : newest + 1;
   }
 
-  /** Within the transaction that deletes the rows, before they go. */
+  /** Notes departures, within the transaction that deletes the rows and before they go. */
   note(ids: readonly number[], { reason, clearNo, atS }: Cause): void {
     if (ids.length === 0) return;
     const code = reasons.indexOf(reason);
@@ -53,7 +53,7 @@ export class Departures {
     }
   }
 
-  /** Newest first. */
+  /** Returns the departures of a key, newest first. */
   of(key: EntryKey, limit: number): Departure[] {
     return this.#sql.of.all(urlHash(key), limit).map(({ reason, ...rest }) => ({
       ...rest,

@@ -101,7 +101,7 @@ export class DiskRoom implements Disposable {
     return this.#header.domains.placeOf(domain);
   }
 
-  /** False: there is no room, and nothing is taken. Where eviction can help it is called. */
+  /** Takes room. False: there is none, and nothing is taken. Where eviction can help it is called. */
   take(
     bytes: number,
     { place, isSmall }: RoomFor = { place: sharedPlace, isSmall: false },
@@ -144,7 +144,7 @@ export class DiskRoom implements Disposable {
   }
 }
 
-/** All that the worker had taken; it takes nothing more. */
+/** Gives back all that a worker had taken, which takes nothing more. */
 export function giveShare(
   header: Pick<Words, "addInFlight" | "domains">,
   share: SharedArrayBuffer,

@@ -27,7 +27,7 @@ export class DomainBytes {
     this.#words = new BigInt64Array(buffer, byteOffset, domainBytesLength / 8);
   }
 
-  /** The same in every thread, for as long as the memory is used. */
+  /** Returns the place of a domain: the same in every thread, for as long as the memory is used. */
   placeOf(domain: string): number {
     let place = this.#places.get(domain);
     if (place === undefined) {
@@ -59,7 +59,7 @@ export class DomainBytes {
     Atomics.add(this.#words, storedFrom + place, BigInt(bytes));
   }
 
-  /** Another index is counted from now on. */
+  /** Forgets what is stored: another index is counted from now on. */
   forgetStored(): void {
     for (let place = 0; place < domainPlaces; place++)
       Atomics.store(this.#words, storedFrom + place, 0n);

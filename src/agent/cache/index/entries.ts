@@ -21,7 +21,7 @@ import { StaleKeys } from "./stale-keys.ts";
 import { StoredBytes, type DomainSize } from "./stored-bytes.ts";
 import { TextCount } from "./text-index.ts";
 
-/** Variants of one key: what a response that varies by a header of the visitor's choice can fill. Those that were not used for longest go. */
+/** The most variants of one key, which a response can fill that varies by a header of the visitor's choice. Those that were not used for longest go. */
 export const variantsMax = 32;
 /** A file takes whole blocks. */
 const blockBytes = 4_096;
@@ -89,7 +89,7 @@ export class Entries {
     return this.#stored.settle(committed);
   }
 
-  /** False where words are missing that were there. Throws as SQLite does. */
+  /** Whether the text index has its words. False where some are missing that were there. Throws as SQLite does. */
   hasAllTexts(): boolean {
     return this.#texts.isRight();
   }
@@ -101,7 +101,7 @@ export class Entries {
   }
 
   /**
-   * Under a new id; what is held in its place is removed, and those of too many variants that were not used for longest. `isLive`: whether an entry counts among
+   * Stores a response under a new id; what is held in its place is removed, and those of too many variants that were not used for longest. `isLive`: whether an entry counts among
    * those; what was cleared waits for its deletion beside them.
    */
   put(
@@ -144,7 +144,7 @@ export class Entries {
     return { id, removed };
   }
 
-  /** A coded body of the entry `baseId`, which `base` tells of; in place of one of the same coding. */
+  /** Stores a coded body of the entry `baseId`, which `base` tells of; in place of one of the same coding. */
   putVariant(
     baseId: number,
     base: BaseRow,
@@ -224,7 +224,7 @@ export class Entries {
     return this.#take(removals.entries.all(list));
   }
 
-  /** All variants of one URL. */
+  /** Removes all variants of one URL. */
   removeKey(key: EntryKey, cause: Cause): Removed[] {
     return this.remove(this.#sql.ofKey.all(...keyValues(key)), cause);
   }
@@ -260,7 +260,7 @@ export class Entries {
     for (const id of ids) this.#sql.touch.run(nowS, id, nowS - usedGrainS);
   }
 
-  /** The body was read again from disk and is what was written. */
+  /** Notes that the body was read again from disk and is what was written. */
   markVerified(id: number): void {
     this.#sql.verified.run(id);
   }
@@ -275,13 +275,13 @@ export class Entries {
     return this.#sql.longestUnused.all(domain, usedAtS, id, limit);
   }
 
-  /** Undefined where there is none. */
+  /** Returns the oldest and the newest id. Undefined where there is no entry. */
   span(): { readonly oldest: number; readonly newest: number } | undefined {
     const { oldest, newest } = this.#sql.span.get() ?? { oldest: null, newest: null };
     return oldest === null || newest === null ? undefined : { oldest, newest };
   }
 
-  /** The ids of one site after the other; those of one ascend. */
+  /** Gives out the ids of one site after the other; those of one ascend. */
   *ofSites(): Iterable<{ readonly site: Site; readonly ids: readonly number[] }> {
     for (let site = this.#sql.firstSite.get(); site !== undefined;) {
       const ids: readonly number[] = JSON.parse(
@@ -307,7 +307,7 @@ function fileValues(body: StoredBody | null): [string | null, Uint8Array | null]
 
 const ascending = (a: number, b: number): number => a - b;
 
-/** Path and query stand in the row and, as words and as exact words (three bytes for a capital), in the text index; media type and kind are words of many. */
+/** Estimates the bytes that a row takes. Path and query stand in it and, as words and as exact words (three bytes for a capital), in the text index; media type and kind are words of many. */
 function rowFootprint(
   { path, query, vary, mime }: Pick<BaseRow, "path" | "query" | "vary" | "mime">,
   headers: number,

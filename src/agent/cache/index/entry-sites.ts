@@ -16,7 +16,7 @@ export class EntrySites {
   /** The chunks by id / chunkIds. */
   readonly #chunks = new Map<number, Chunk>();
 
-  /** Each id once; ascending, for speed. */
+  /** Notes whose these ids are: each once, and ascending for speed. */
   set(ids: Iterable<number>, site: Site): void {
     const siteNo = this.#numberOf(site);
     let chunk: Chunk | undefined;

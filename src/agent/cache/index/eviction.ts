@@ -8,7 +8,7 @@ import type { Entries, Removed } from "./entries.ts";
 import type { Unused } from "./entry-sql.ts";
 import type { SharedHeader } from "./shared-header.ts";
 
-/** Room for more than the one response that was too many. */
+/** The share of disk_max that eviction frees: room for more than the one response that was too many. */
 const evictedShare = 0.05;
 /** Rows of one domain that are read at once, at first; then twice as many each time. */
 const readFirst = { least: 2, most: 64 };
@@ -58,7 +58,7 @@ export class Eviction {
     return removed;
   }
 
-  /** There is room, also for what found none. */
+  /** Notes that there is room, also for what found none. */
   settle(): void {
     const { header } = this.#options;
     if (header.wantedBytes > 0) header.wantedBytes = 0;

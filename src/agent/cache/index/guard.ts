@@ -9,7 +9,7 @@ import {
   type IndexedText,
 } from "../../../core/patterns/index-schema.ts";
 
-/** Evaluations for one response: 8 µs each makes 8 ms. Beyond, it counts as matching: not stored is never stale. */
+/** The most evaluations for one response: at 8 µs each 8 ms. Beyond that it counts as matching: what is not stored is never stale. */
 const evaluationsMax = 1_000;
 
 export class Guard implements Disposable {
@@ -23,7 +23,7 @@ export class Guard implements Disposable {
     this.#match = this.#db.prepare<[string]>("SELECT 1 FROM candidate WHERE candidate MATCH ?");
   }
 
-  /** Position of the first list that has a matching pattern; -1 where none has. Patterns are in their normal form and valid. */
+  /** Returns the position of the first list that has a matching pattern; -1 where none has. Patterns are in their normal form and valid. */
   firstMatch(entry: IndexedEntry, lists: readonly (readonly string[])[]): number {
     if (lists.length === 0) return -1;
     let evaluations = 0;

@@ -28,7 +28,7 @@ import type { IndexMemory } from "./opening.ts";
 import { SharedHeader } from "./shared-header.ts";
 import type { WhyAnswer } from "./why.ts";
 
-/** Of a clear, all its patterns together: with checking 64 of them before and hiding a million entries after, within 2.5 s. */
+/** The budget of a clear for all its patterns together: with checking 64 of them before and hiding a million entries after, within 2.5 s. */
 const matchBudgetMs = 1_500;
 const restartBackoff = { firstMs: 200, mostMs: 5_000 };
 /** Far above what a call takes (a check: two minutes at most); only a thread that hangs reaches it. Waiting for `gone` ends with the thread. */
@@ -42,7 +42,7 @@ const callMs: Readonly<Partial<Record<CallName, number>>> = {
   close: 20_000,
 };
 const callsMax = 10_000;
-/** A million ids and their bits take a tenth of it. */
+/** The heap of the thread, of which a million ids and their bits take a tenth. */
 const heapMiB = 1_024;
 
 export type IndexerOptions = Instruments & {
@@ -72,7 +72,7 @@ export class IndexClient implements AsyncDisposable {
   readonly #header = new SharedHeader(this.#headerBuffer);
   readonly #metrics: CacheMetrics;
   readonly #orders: ClearOrders;
-  /** Through which workers are given the ports of index threads. */
+  /** The ports through which workers are given those of index threads. */
   readonly #controls = new Set<MessagePort>();
   readonly #thread: ThreadClient<MainToIndexer, IndexerToMain, unknown>;
 
@@ -146,7 +146,7 @@ export class IndexClient implements AsyncDisposable {
     return this.#orders.clear(order);
   }
 
-  /** Durable when they resolve; deletion follows. Reject with INDEX_BROKEN where that cannot be had. */
+  /** These drop what is cached: durable when they resolve; deletion follows. They reject with INDEX_BROKEN where that cannot be had. */
   dropDomain(domain: string): Promise<{ removed: number }> {
     return this.#orders.drop({ domain, host: null }, "unlinked");
   }
@@ -157,7 +157,7 @@ export class IndexClient implements AsyncDisposable {
     return this.#orders.drop({ domain: null, host: null }, "dropped");
   }
 
-  /** The journal's head is applied: stored responses may be used. */
+  /** Notes that the journal's head is applied: stored responses may be used. */
   setConfirmed(): void {
     this.#header.confirmed = true;
     const { memory, log } = this.#options;
@@ -169,18 +169,18 @@ export class IndexClient implements AsyncDisposable {
       ),
     );
   }
-  /** The settings say `unconfirmed: serve` and the time to wait is over. */
+  /** Lets stored responses be used although nothing is confirmed: the settings say `unconfirmed: serve`, and the time to wait is over. */
   setUnconfirmedServes(): void {
     this.#header.confirmed = true;
   }
 
-  /** Why stored generated responses of the main domain are not used as they are; undefined where they are. As workers ask it. */
+  /** Returns why stored generated responses of the main domain are not used as they are; undefined where they are. Workers ask the same words. */
   doubt(domain: string): Doubt | undefined {
     if (this.#header.isUnsure(domain)) return "to be dropped";
     return this.#header.confirmed ? undefined : "clears unconfirmed";
   }
 
-  /** Hits of these main domains are confirmed by the origin, until it is called without them. */
+  /** Has hits of these main domains confirmed by the origin, until it is called without them. */
   setUnsure(domains: readonly string[]): void {
     this.#header.setUnsure(domains);
   }
@@ -196,7 +196,7 @@ export class IndexClient implements AsyncDisposable {
     return this.#call("search", { scope, patterns, limit, budgetMs });
   }
 
-  /** What is known of the keys, all of one moment. */
+  /** Returns what is known of the keys, all of one moment. */
   why(keys: readonly EntryKey[]): Promise<WhyAnswer> {
     return this.#call("why", { keys });
   }
@@ -214,7 +214,7 @@ export class IndexClient implements AsyncDisposable {
     return this.#call("scrub", null);
   }
 
-  /** These bodies are missing or damaged: their entries are misses from now on. */
+  /** Notes that these bodies are missing or damaged: their entries are misses from now on. */
   async lost(ids: readonly number[]): Promise<void> {
     await this.#call("lost", { ids });
   }

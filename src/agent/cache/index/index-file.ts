@@ -148,7 +148,7 @@ function tryOpen(
   }
 }
 
-/** Why nothing of this index may be served. */
+/** Returns why nothing of this index may be served. */
 function distrust(db: Sqlite, expected: IndexExpectation): string | undefined {
   const state = readState(db);
   if (state.boot_id === "") return undefined; // Made just now, or never used.
@@ -176,7 +176,7 @@ function distrust(db: Sqlite, expected: IndexExpectation): string | undefined {
   return undefined;
 }
 
-/** 32 MiB, until somebody else takes that over (checkpoints.ts): deletions touch pages all over the file, and each is written to it once a checkpoint. */
+/** The WAL is written back every 32 MiB, until somebody else takes that over (checkpoints.ts): deletions touch pages all over the file, and each is written to it once a checkpoint. */
 const checkpointPages = 8_192;
 /**
  * The page cache of the index thread's connection: the inner pages that a million keys need, and what one
@@ -250,7 +250,7 @@ function begin(
   });
 }
 
-/** A damaged file is set aside for whoever wants to look at it, the newest only: it may be large. */
+/** Removes the file. A damaged one is set aside for whoever wants to look at it, the newest only: it may be large. */
 async function discard(directory: string, keep: boolean): Promise<void> {
   const path = indexPath(directory);
   const aside = readdirSync(directory).filter((name) => name.startsWith("index.db.corrupt-"));
@@ -281,12 +281,12 @@ export function readState(db: Sqlite): StateRow {
   return row;
 }
 
-/** Bodies and index must be on disk already. */
+/** Marks the index as one that was closed in good order. Bodies and index must be on disk already. */
 export function markClean(db: Sqlite): void {
   commit(db, "full", () => db.prepare("UPDATE state SET clean = 1").run());
 }
 
-/** One immediate transaction at the given sync level. The level cannot change within one. */
+/** Runs an action in one immediate transaction at the given sync level, which cannot change within one. */
 export function commit<T>(db: Sqlite, sync: SyncLevel, action: () => T): T {
   if (sync === "normal") return db.transaction(action).immediate();
   db.pragma("synchronous = full");

@@ -78,7 +78,7 @@ export class IndexKeeper {
     return clearNo;
   }
 
-  /** Central's store whose journal is followed from now on. */
+  /** Notes central's store whose journal is followed from now on. */
   noteEpoch(epoch: string | null): void {
     if (this.#facts.epoch === epoch) return;
     // Seqs of another journal say nothing of this one; what the index missed of it was dropped with the snapshot.
@@ -86,7 +86,7 @@ export class IndexKeeper {
     this.#index?.noteEpoch(epoch);
   }
 
-  /** Resolves when open, or when the disk has refused. Never rejects. */
+  /** Opens the index. Resolves when it is open, or when the disk has refused. Never rejects. */
   open(): Promise<void> {
     if (this.#index !== undefined || this.#isClosed) return Promise.resolve();
     this.#opening ??= this.#open().finally(() => {
@@ -95,7 +95,7 @@ export class IndexKeeper {
     return this.#opening;
   }
 
-  /** Everything cached is unservable when it returns; a new index is on its way when it resolves, or the disk refuses. */
+  /** Drops the index: everything cached is unservable when it returns; a new index is on its way when it resolves, or the disk refuses. */
   drop(reason: string): Promise<void> {
     this.#options.header.incarnation = 0;
     this.#makeAnew = reason;
@@ -165,7 +165,7 @@ export class IndexKeeper {
   }
 }
 
-/** New at each boot of the kernel, so of the host's power too. Linux only. */
+/** Returns the kernel's boot id, which is new at each boot and so after each loss of power. Linux only. */
 function kernelBootId(): string | undefined {
   try {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();

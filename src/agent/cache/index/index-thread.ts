@@ -23,7 +23,7 @@ import { WriteQueue } from "./write-queue.ts";
 /** The time between tries while the disk refuses to open the index. */
 const reopenMs = 5_000;
 const totalsEveryMs = 1_000;
-/** Told at once: main writes a receipt for each. The others come a second later. */
+/** The most clears that are told at once, for main writes a receipt for each. The others come a second later. */
 const refusedTold = 20;
 
 export type IndexThreadOptions = {
@@ -156,7 +156,7 @@ export class IndexThread {
     }
   }
 
-  /** Behind an opening that is under way, which expects the epoch of before. */
+  /** Notes the epoch, after an opening that is under way, which expects the epoch of before. */
   async #noteEpoch(epoch: string | null): Promise<null> {
     await this.#keeper.open();
     this.#keeper.noteEpoch(epoch);

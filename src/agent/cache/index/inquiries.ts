@@ -25,7 +25,7 @@ const proverIdleMs = 10_000;
 /** Everybody else goes first. */
 const scrubNiceness = 19;
 const samplesMax = 10_000;
-/** Processes of some 50 MB each, beside that of clears and that of their proofs. */
+/** The most processes, of some 50 MB each, beside that of clears and that of their proofs. */
 const matchersMax = 3;
 
 export type InquiriesOptions = {
@@ -88,7 +88,7 @@ export class Inquiries implements Disposable {
     return { ok: false, problems: [answer.kind === "failed" ? answer.reason : "no answer"] };
   }
 
-  /** Nobody waits for it. A damaged index is set aside, and an empty one takes its place. */
+  /** Checks the index; nobody waits for it. A damaged index is set aside, and an empty one takes its place. */
   async scrub(): Promise<IndexVerdict> {
     const { keeper } = this.#options;
     const { index } = keeper;
@@ -116,7 +116,7 @@ export class Inquiries implements Disposable {
     else await keeper.drop(`the text index is damaged: ${problem}`);
   }
 
-  /** Synchronous: entries, bits and clears are of one moment. */
+  /** Explains why URLs are cached, or are not. Synchronous: entries, bits and clears are of one moment. */
   why({ keys }: Calls["why"]["asked"]): WhyAnswer {
     const { index } = this.#options.keeper;
     if (index === undefined) throw new AccelError("INDEX_BROKEN", "the cache index is closed");

@@ -131,7 +131,7 @@ export class OpenIndex implements Disposable {
     return this.#header.lastId + writes < this.bits.baseId + idSpanMax;
   }
 
-  /** One transaction for all. Throws where it fails; then nothing of it happened. Outcomes stand at the places of their commits, null elsewhere. */
+  /** Carries out writes, in one transaction for all. Throws where it fails; then nothing of it happened. Outcomes stand at the places of their commits, null elsewhere. */
   write(writes: readonly Write[]): (CommitOutcome | null)[] {
     const effects: Effect[] = [];
     const turn = { on: new Set<number>(), off: new Set<number>() };
@@ -160,7 +160,7 @@ export class OpenIndex implements Disposable {
     return clearNo;
   }
 
-  /** Ascending. `found`: whatever else the matcher found, of whomever. */
+  /** Returns the servable ids in scope, ascending; with `found` only those that the matcher found, whoever else has some among them. */
   servableIds(scope: Scope, found?: IdBits): Float64Array {
     const servable = new IdSet(this.bits.snapshot());
     const ids = (found === undefined ? servable : servable.intersect(new IdSet(found))).ascending();
@@ -176,7 +176,7 @@ export class OpenIndex implements Disposable {
     return this.bits.take(ids);
   }
 
-  /** Durable when it returns. Deletion follows in steps. */
+  /** Applies a clear: durable when it returns. Deletion follows in steps. */
   apply(
     clearNo: number,
     seq: number,
@@ -207,7 +207,7 @@ export class OpenIndex implements Disposable {
     return true;
   }
 
-  /** Steps through what has to go; returns whether nothing is left. */
+  /** Does a piece of the work that can wait longest; returns whether there was any. */
   #stepRest(): boolean {
     const { staleKeys } = this.entries;
     this.#eviction.settle();
@@ -233,7 +233,7 @@ export class OpenIndex implements Disposable {
     markClean(this.#db);
   }
 
-  /** The whole file is about to be deleted: so are the rows that clears were still waiting for. */
+  /** Ends all deletions: the whole file is about to be deleted, and with it the rows that clears were still waiting for. */
   deleteAll(): void {
     this.#deletions.endAll();
   }

@@ -36,7 +36,7 @@ export const createOpeningSql = `
 
 export type Anew = { readonly reason: string; readonly atS: number };
 
-/** Why this file is not the one that was used last; undefined where it is. `newestClearNo`: its own. */
+/** Returns why this file is not the one that was used last; undefined where it is. `newestClearNo`: its own. */
 export function foreignness(
   db: Sqlite,
   { epoch, clearNo, opening }: IndexFacts,
@@ -53,7 +53,7 @@ export function foreignness(
   return undefined;
 }
 
-/** Within the transaction that takes the file into use. */
+/** Notes an opening, within the transaction that takes the file into use. */
 export function noteOpening(db: Sqlite, id: string, anew: Anew | undefined): void {
   db.prepare<[string]>("UPDATE opening SET before = id, id = ?").run(id);
   if (anew !== undefined)
@@ -67,7 +67,7 @@ export function noteEpoch(db: Sqlite, epoch: string | null): void {
   db.prepare<[string]>("UPDATE opening SET epoch = ?").run(epoch ?? "");
 }
 
-/** Why the index was made anew; undefined where it has been there since the first start. */
+/** Returns why and when the index was made anew; undefined where it has been there since the first start. */
 export function madeAnew(db: Sqlite): Anew | undefined {
   const { anew_reason: reason, anew_at_s: atS } = readOpening(db);
   return reason === null ? undefined : { reason, atS: atS ?? 0 };

@@ -44,7 +44,7 @@ export class ServableBits {
     return (Atomics.load(this.#words, last) & (0xff_ff_ff_ff >>> (31 - (offset % 32)))) !== 0;
   }
 
-  /** The ids ascend, and are below `baseId + idSpanMax`. One access to the shared memory a word. */
+  /** Sets the bits of ids, which ascend and are below `baseId + idSpanMax`. One access to the shared memory a word. */
   set(ids: readonly number[]): void {
     const last = ids.at(-1);
     if (last === undefined) return;
@@ -75,7 +75,7 @@ export class ServableBits {
     return { first: this.baseId, words: new Uint32Array(this.#words) };
   }
 
-  /** Unsets the ids, which ascend; those that were set, in their order. One access to the shared memory a word: half a million ids in milliseconds. */
+  /** Unsets the bits of ids, which ascend. Returns those that were set, in their order. One access to the shared memory a word: half a million ids in milliseconds. */
   take(ids: Float64Array): Float64Array {
     const taken = new Float64Array(ids.length);
     const offsetAt = (at: number): number => (ids[at] ?? 0) - this.baseId;

@@ -73,7 +73,7 @@ export class SharedHeader {
   isUnsure(domain: string): boolean {
     return Atomics.load(this.#words, unsureAt + domainPlace(domain)) !== 0;
   }
-  /** These and no others, but for those that share a word. */
+  /** Makes these domains unsure and no others, but for those that share a word. */
   setUnsure(domains: readonly string[]): void {
     const places = new Set(domains.map(domainPlace));
     for (let place = 0; place < clearMarks; place++)
@@ -88,7 +88,7 @@ export class SharedHeader {
     Atomics.add(this.#words, 7, 1);
   }
 
-  /** Wraps around. */
+  /** The number of look-ups, which wraps around. */
   get lookups(): number {
     return Atomics.load(this.#words, lookupsAt);
   }
@@ -96,25 +96,25 @@ export class SharedHeader {
     Atomics.add(this.#words, lookupsAt, 1);
   }
 
-  /** Both marks only ever grow (and wrap): while their sum is the same, neither has moved. */
+  /** Returns the mark of clears and invalidations. Both only ever grow (and wrap): while their sum is the same, neither has moved. */
   clearMark(key: EntryKey): number {
     const cleared = Atomics.load(this.#words, clearMarkOf(key.domain));
     return cleared + Atomics.load(this.#words, invalidationMarkOf(key));
   }
 
-  /** The number first: who reads the mark and then the number has none of before under the new mark. Null: every domain. */
+  /** Shows a clear. The number comes first: who reads the mark and then the number has no number of before under the new mark. `domain` null: every domain. */
   noteClear(clearNo: number, domain: string | null): void {
     this.clearNo = clearNo;
     this.moveClearMark(domain);
   }
 
-  /** The number first, as there: of the invalidations that were committed last. */
+  /** Shows an invalidation, the number first as well: that of the newest that was committed. */
   noteInvalidation(clearNo: number, key: EntryKey): void {
     this.clearNo = clearNo;
     this.moveInvalidationMark(key);
   }
 
-  /** Others' fetches of the domain are none of its business. */
+  /** Moves the mark of a key; other fetches of the domain may still be shared. */
   moveInvalidationMark(key: EntryKey): void {
     Atomics.add(this.#words, invalidationMarkOf(key), 1);
   }

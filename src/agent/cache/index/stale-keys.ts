@@ -8,9 +8,9 @@ import { keyBytes, type EntrySql, type KeyRow } from "./entry-sql.ts";
 /** Keys are spread evenly: of a million on their way out 4,000 are of one bucket, and stand in a few pages. */
 const buckets = 256;
 const bucketSpan = 2 ** (8 * keyBytes) / buckets;
-/** Per step: some 5 ms. */
+/** The keys of a step: some 5 ms. */
 const stepKeys = 2_000;
-/** Some 40 bytes each: beyond, they go before more rows do. */
+/** The most that wait, at some 40 bytes each. Beyond that, they go before more rows do. */
 const waitingMax = 1_000_000;
 
 export class StaleKeys {
@@ -36,7 +36,7 @@ export class StaleKeys {
     return this.#count === 0 && this.#lookedTo === undefined;
   }
 
-  /** Within the transaction that deletes the rows. */
+  /** Adds keys, within the transaction that deletes the rows. */
   add(rows: readonly KeyRow[]): void {
     for (const { key, id } of rows) this.#pending.push({ key, id });
   }
@@ -46,7 +46,7 @@ export class StaleKeys {
     this.#pending = [];
   }
 
-  /** One step. `commit` runs in a transaction; where it throws, nothing is forgotten. */
+  /** Does one step. `commit` runs in a transaction; where it throws, nothing is forgotten. */
   step(commit: (action: () => void) => void): void {
     if (this.#count === 0) {
       this.#lookOn();

@@ -35,7 +35,7 @@ const rebuildRows = 1_000;
 const hasNoText = "id <= (SELECT text_from FROM state)";
 const hasText = "id > (SELECT text_from FROM state)";
 
-/** Every entry has its row in the index and the other way round; `deep` compares ids, not only counts (0.2 s for a million entries). */
+/** Whether every entry has its row in the index and the other way round; `deep` compares ids, not only counts (0.2 s for a million entries). */
 export function textIsWhole(db: Sqlite, deep: boolean): boolean {
   const asks = (sql: string): boolean => db.prepare<[], number>(sql).pluck().get() === 1;
   try {
@@ -129,7 +129,7 @@ export class TextCount {
     for (const { id } of ids) if (id > change.from) change.rows--;
   }
 
-  /** All but those of entries behind `from`. */
+  /** Notes that all rows went but those of entries behind `from`. */
   emptied(from: number, rowsLeft: number): void {
     this.#pending = { from, rows: rowsLeft };
   }
@@ -142,7 +142,7 @@ export class TextCount {
     this.#pending = undefined;
   }
 
-  /** Outside of transactions. Throws as SQLite does. */
+  /** Whether both counts agree. To be asked outside of transactions. Throws as SQLite does. */
   isRight(): boolean {
     return this.#counted() === this.#rows;
   }

@@ -9,7 +9,7 @@ import type { OpenIndex } from "./open-index.ts";
 import { isDamage, isSqliteFull } from "./text-index.ts";
 import type { Write } from "./writes.ts";
 
-/** Per transaction: about 20 ms at worst, which is how long an answer may wait for those before it. Workers bound what they have in flight. */
+/** The most writes of a transaction: about 20 ms at worst, which is how long an answer may wait for those before it. Workers bound what they have in flight. */
 const turnWritesMax = 200;
 /** The most bytes of bodies in one turn: what SQLite writes out in those milliseconds. */
 const turnBytesMax = 2_097_152;
@@ -65,7 +65,7 @@ export class WriteQueue implements Disposable {
     if (index !== undefined) sendView(port, index);
   }
 
-  /** Bodies that were found to be missing or damaged; nobody asked for them. */
+  /** Removes entries whose bodies were found to be missing or damaged, without anybody having asked for them. */
   lose(ids: readonly number[]): void {
     for (const id of ids)
       this.#queue.push({ port: undefined, no: undefined, write: { kind: "lost", id } });

@@ -156,7 +156,7 @@ export class Writes {
   }
 
   /**
-   * The row keeps its source number and its bit: whatever clear is under way finds it by its words. Where those change, a clear may have looked at either
+   * Refreshes an entry. The row keeps its source number and its bit: whatever clear is under way finds it by its words. Where those change, a clear may have looked at either
    * the old or the new ones, so neither may match.
    */
   #refresh(
@@ -181,7 +181,7 @@ export class Writes {
     return { outcome: { kind: "stored", id }, effect: { off: removed, changed: key } };
   }
 
-  /** It has the words of its base: what matched them hid the base, and what is under way is asked here. */
+  /** Stores a variant. It has the words of its base: what matched them hid the base, and what is under way is asked here. */
   #storeVariant(
     { baseId, key, coding, body, size }: Extract<Write, { kind: "variant" }>,
     turn: Turn,

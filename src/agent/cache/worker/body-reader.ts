@@ -24,7 +24,7 @@ export class BodyReader {
     this.#onVerified = onVerified;
   }
 
-  /** Undefined: missing, torn, or not what was written. */
+  /** Reads a body. Undefined: it is missing, torn, or not what was written. */
   async read(id: number, row: BodyRow, isSuspect: boolean): Promise<ReadBody | undefined> {
     if (row.size === 0) return new Uint8Array();
     if (row.bytes !== null) return row.bytes.length === row.size ? row.bytes : undefined;

@@ -6,9 +6,9 @@ import type { CommitOutcome, EntryKey, StoredBody } from "../entry.ts";
 import { Invalidations } from "./invalidations.ts";
 import type { IndexerToWorker, MainToWorker, View, WorkerToIndexer } from "../messages.ts";
 
-/** Unanswered commits of one worker: beyond, a response is not stored. */
+/** The most unanswered commits of one worker. Beyond that, a response is not stored. */
 const unansweredMax = 256;
-/** The index thread answers within milliseconds; only a disk that hangs reaches it. */
+/** The index thread answers within milliseconds; only with a disk that hangs does it take so long. */
 const answerMs = 10_000;
 
 export type CommitAnswer = {
@@ -58,7 +58,7 @@ export class IndexLink implements Disposable {
     return { outcome, isCertain: true };
   }
 
-  /** Durable when it resolves; rejects with INDEX_BROKEN. While the index thread is replaced it waits for the next: its index has the entry still. */
+  /** Invalidates all variants of a URL: durable when it resolves; rejects with INDEX_BROKEN. While the index thread is replaced it waits for the next: its index has the entry still. */
   async invalidate(key: EntryKey): Promise<void> {
     const told = await this.#invalidations.ask(key);
     if (told.kind === "durable") return;
@@ -66,7 +66,7 @@ export class IndexLink implements Disposable {
     throw new AccelError("INDEX_BROKEN", `not invalidated: ${reason}`);
   }
 
-  /** Whatever comes of it; dropped where there is no index thread. */
+  /** Sends a note, of which nothing is heard again. It is dropped where there is no index thread. */
   tell(message: Exclude<WorkerToIndexer, Submission>): void {
     this.#port?.postMessage(message);
   }

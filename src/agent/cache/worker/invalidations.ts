@@ -5,7 +5,7 @@
 import type { EntryKey } from "../entry.ts";
 import type { WorkerToIndexer } from "../messages.ts";
 
-/** Some 300 bytes each: about 1 MiB. More than the requests of a worker that wait for one. */
+/** The most that are on their way: at some 300 bytes each about 1 MiB, and more than the requests of a worker that wait for one. */
 const owedMax = 4_096;
 
 type Order = Extract<WorkerToIndexer, { readonly kind: "invalidate" }>;

@@ -59,8 +59,8 @@ export class Lookups implements Disposable {
   }
 
   /**
-   * Newest first. `isLive`: whether an entry may still be used. Where others stand among the newest, what was cleared and is not yet deleted, they keep no live one
-   * from being found: one that is not live now will never be.
+   * Finds the entries of a key, newest first. `isLive` says whether an entry may still be used; one that is not live now will never be. Entries that were cleared
+   * and are not deleted yet keep no live one from being found, however many there are.
    */
   find(key: EntryKey, isLive: (entry: Pick<Entry, "id" | "baseId">) => boolean): Entry[] {
     const { domain, host, kind, path, query } = key;

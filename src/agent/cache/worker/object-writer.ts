@@ -32,7 +32,7 @@ export type ObjectWriterOptions = {
     size: number,
     fetched: Fetched,
   ) => Promise<CommitAnswer>;
-  /** A body that was small enough to be still at hand, after it was stored. */
+  /** Told of a body that was stored and is still at hand, for it is small. */
   readonly onStored: (id: number, body: Uint8Array) => void;
 };
 
@@ -47,7 +47,7 @@ export class ObjectWriter {
   #chunks: Uint8Array[] = [];
   #held = 0;
   #size = 0;
-  /** Bytes of the room on disk. */
+  /** The bytes of the room on disk that it has taken. */
   #taken = 0;
   /** Most bodies need none: they go into SQLite. */
   #object: ObjectInMaking | undefined;
@@ -62,10 +62,7 @@ export class ObjectWriter {
     if (options.run === undefined) this.#fault = "there is no index";
   }
 
-  /**
-   * The chunk is neither kept beyond its copy nor transferred by those who read it here too, and must not change afterwards. Resolves when another one may
-   * be written.
-   */
+  /** Takes the next chunk, which must not change afterwards. Resolves when another one may be written. */
   async write(chunk: Uint8Array): Promise<Storing> {
     if (this.#isEnded || this.#fault !== undefined) return "given-up";
     this.#size += chunk.length;
@@ -122,7 +119,7 @@ export class ObjectWriter {
       const { name, hash } = this.#named();
       return { kind: "file", object: name, digest: hash.digest() };
     }
-    // Of its own, to be transferred: this one stays here for the next visitors.
+    // A copy, to be transferred: the body itself stays here for the next visitors.
     return { kind: "inline", bytes: inline.slice() };
   }
 
@@ -199,7 +196,7 @@ export class ObjectWriter {
     }
   }
 
-  /** The directory too, where somebody has removed it. */
+  /** Makes a file, and its directory too where somebody has removed that. */
   async #make<T>(make: (path: string) => Promise<T>): Promise<T> {
     const path = objectPath(this.#options.directory, this.#named().name);
     try {

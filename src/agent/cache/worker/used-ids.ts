@@ -11,11 +11,11 @@ const tellMax = 512;
  * again.
  */
 const waitingMax = 16_384;
-/** Looked through before another variant is stored. */
+/** The most ids that are known with their place: all are looked through before another variant is stored. */
 const variantsMax = 512;
-/** 30 s: what is noted is that old at most, where there is not more to tell. */
+/** A round lasts 30 s, where there is not more to tell: what is noted is that old at most. */
 const roundTakes = 60;
-/** Some 3 MB; beyond, the next round begins all the same. */
+/** The most ids told in a round, some 3 MB. Beyond that, the next round begins all the same. */
 const toldMax = 65_536;
 
 export class UsedIds {

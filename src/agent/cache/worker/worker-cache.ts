@@ -84,7 +84,7 @@ export class WorkerCache implements Disposable {
     return this.#header.confirmed && !this.#header.isUnsure(domain);
   }
 
-  /** Servable ones, coded ones among them, newest first. Empty where there is no index or it cannot be read. */
+  /** Finds the servable entries of a key, coded ones among them, newest first. Empty where there is no index or it cannot be read. */
   find(key: EntryKey): readonly Entry[] {
     this.#header.noteLookup();
     const current = this.#usable();
@@ -117,7 +117,7 @@ export class WorkerCache implements Disposable {
   }
 
   /**
-   * Undefined where the entry is not servable any more, or its body is missing or torn: a miss, and the entry is dropped. A noted static file has no body
+   * Opens the body of an entry. Undefined where the entry is not servable any more, or its body is missing or torn: a miss, and the entry is dropped. A noted static file has no body
    * here. A stream is disposed by whoever does not read it to its end; it throws when its file turns out shorter than promised.
    */
   async open(entry: Entry): Promise<ReadBody | undefined> {
@@ -170,7 +170,7 @@ export class WorkerCache implements Disposable {
     return outcome;
   }
 
-  /** Stored while the base is servable (else `blocked`). Never rejects; the body must not change afterwards. */
+  /** Stores a variant, while the base is servable (else `blocked`). Never rejects; the body must not change afterwards. */
   async storeVariant(base: Entry, coding: VariantCoding, body: Uint8Array): Promise<CommitOutcome> {
     const current = this.#usable();
     if (current === undefined || !isServable(current, base)) return { kind: "blocked" };
@@ -204,7 +204,7 @@ export class WorkerCache implements Disposable {
     });
   }
 
-  /** All variants of the URL, and what of it is being fetched. Durable when it resolves; rejects with INDEX_BROKEN. */
+  /** Invalidates all variants of the URL, and what of it is being fetched. Durable when it resolves; rejects with INDEX_BROKEN. */
   invalidate(key: EntryKey): Promise<void> {
     // At once and whatever becomes of it: nobody shares what was asked of the origin before. The number that keeps it from being stored is the index's to
     // give, which moves the mark again: a fetch that begins in between is up to date, but has the number of before.
