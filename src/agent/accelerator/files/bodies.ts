@@ -1,5 +1,5 @@
-// The bytes of blobs beyond one request: small ones whole in memory, larger ones by descriptors that stay open. Both go by digest, for equal digests are equal
-// bytes, whatever site or version they belong to.
+// The bytes of blobs beyond one request: small ones whole in memory, middle-sized ones too when they are asked for again, larger ones by descriptors that stay
+// open. All go by digest, for equal digests are equal bytes, whatever site or version they belong to.
 //
 // What is in memory was read once and had its digest then: no damage of the disk reaches a visitor from there. A descriptor is used as long as the file behind
 // its name is the same one: a blob that was damaged and fetched again is another file.
@@ -14,6 +14,10 @@ import { readExactly, wholeBytesMax, wholeRange } from "./site-files.ts";
 
 export type Blob = { readonly sha256: Sha256; readonly size: number };
 
+/** Larger ones are read from the disk each time: the kernel keeps those warm, and in their place memory has many small ones. */
+const heldBytesMax = 256 * 1024;
+/** The most middle-sized blobs that are known to have been asked for once. */
+const onceMax = 1_024;
 /** Beside the bytes: the map's slot, the array and its buffer. */
 const overheadBytes = 256;
 const openMax = 64;
@@ -47,29 +51,44 @@ export type BlobBodiesOptions = {
 export class BlobBodies implements AsyncDisposable {
   readonly chunks = new Chunks();
   readonly #blobsDir: string;
-  readonly #small: HotMemory<Sha256, Uint8Array>;
+  readonly #memoryMax: number;
+  readonly #held: HotMemory<Sha256, Uint8Array>;
+  /** Middle-sized ones that were asked for, and may be asked for again. */
+  readonly #once = new Set<Sha256>();
   /** In order of last use. */
   readonly #open = new Map<Sha256, OpenBlob>();
   #sweeping: NodeJS.Timeout | undefined;
 
   constructor({ blobsDir, memoryMax }: BlobBodiesOptions) {
     this.#blobsDir = blobsDir;
-    this.#small = new HotMemory(memoryMax);
+    this.#memoryMax = memoryMax;
+    this.#held = new HotMemory(memoryMax);
   }
 
-  /** Returns a small blob that is in memory. Its bytes must not be changed. */
+  /** Returns a blob that is in memory. Its bytes must not be changed. */
   held(sha256: Sha256): Uint8Array | undefined {
-    return this.#small.get(sha256);
+    return this.#held.get(sha256);
   }
 
-  /** Reads a small blob from the disk, and keeps it. Throws what the disk throws, OtherBytes, and for a file of another size. */
+  /** Whether a blob that is asked for now is to be read whole, and kept. */
+  isToKeep(blob: Blob): boolean {
+    const { sha256, size } = blob;
+    if (isSmall(blob)) return true;
+    if (size > heldBytesMax || size + overheadBytes > this.#memoryMax) return false;
+    if (this.#once.delete(sha256)) return true;
+    if (this.#once.size >= onceMax) this.#once.clear();
+    this.#once.add(sha256);
+    return false;
+  }
+
+  /** Reads a blob whole from the disk, and keeps it. Throws what the disk throws, OtherBytes, and for a file of another size. */
   async read(blob: Blob): Promise<Uint8Array> {
     const handle = await open(blobPath(this.#blobsDir, blob.sha256), "r");
     try {
       refuseOtherSize(await handle.stat(), blob);
       const bytes = await readExactly(handle, wholeRange(blob.size));
       if (sha256Of(bytes) !== blob.sha256) throw new OtherBytes(blob);
-      this.#small.put(blob.sha256, bytes, bytes.length + overheadBytes);
+      this.#held.put(blob.sha256, bytes, bytes.length + overheadBytes);
       return bytes;
     } finally {
       await handle.close();
@@ -95,7 +114,7 @@ export class BlobBodies implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#sweeping);
-    this.#small.clear();
+    this.#held.clear();
     const idle = [...this.#open.values()].filter(({ users }) => users === 0);
     this.#open.clear();
     await Promise.all(idle.map(async ({ handle }) => handle.close()));
@@ -147,5 +166,5 @@ function refuseOtherSize(stats: Stats, { sha256, size }: Blob): void {
   if (stats.size !== size) throw new Error(`blob ${sha256} is damaged`);
 }
 
-/** Whether a blob is small enough to be kept in memory. */
+/** Whether a blob is so small that it is read whole. */
 export const isSmall = ({ size }: Blob): boolean => size <= wholeBytesMax;

@@ -68,7 +68,8 @@ class BlobFile implements SiteFile {
     const held = from === "disk" ? undefined : bodies.held(this.#file.sha256);
     if (held !== undefined) return partOf(held, range);
     try {
-      if (isSmall(this.#file)) return partOf(await bodies.read(this.#file), range);
+      const isWhole = from === "disk" ? isSmall(this.#file) : bodies.isToKeep(this.#file);
+      if (isWhole) return partOf(await bodies.read(this.#file), range);
       return await this.#readLarge(range);
     } catch (error) {
       this.#tell(error);

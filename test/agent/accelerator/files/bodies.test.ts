@@ -76,6 +76,38 @@ describe("small ones", () => {
   });
 });
 
+describe("middle-sized ones", () => {
+  const middle = "m".repeat(200_000);
+
+  test("are kept when they are asked for the second time, as small ones are at once", async () => {
+    await using rig = open();
+    const [small, blob] = [rig.put("hello"), rig.put(middle)];
+    expect([rig.bodies.isToKeep(small), rig.bodies.isToKeep(blob)]).toEqual([true, false]);
+    expect(rig.bodies.isToKeep(blob)).toBe(true);
+    await rig.bodies.read(blob);
+    rmSync(rig.path(blob.sha256));
+    expect(text(rig.bodies.held(blob.sha256))).toBe(middle);
+  });
+
+  test("are not kept where there is no room for them, and large ones never", async () => {
+    await using rig = open(200_000);
+    const [blob, large] = [rig.put(middle), rig.put("l".repeat(300_000))];
+    for (let n = 0; n < 3; n++)
+      expect([rig.bodies.isToKeep(blob), rig.bodies.isToKeep(large)]).toEqual([false, false]);
+  });
+
+  test("that are asked for once take the place of none that is asked for again", async () => {
+    await using rig = open();
+    const blob = rig.put(middle);
+    const isToKeep = (no: number): boolean =>
+      rig.bodies.isToKeep({ sha256: sha256Of(`${no}`), size: 100_000 });
+    for (let no = 0; no < 1_024; no++) expect(isToKeep(no)).toBe(false);
+    expect(rig.bodies.isToKeep(blob)).toBe(false); // All before are forgotten.
+    expect(isToKeep(5)).toBe(false);
+    expect([isToKeep(5), rig.bodies.isToKeep(blob)]).toEqual([true, true]);
+  });
+});
+
 describe("larger ones", () => {
   test("are opened once for many requests, at the same time and one after another", async () => {
     await using rig = open();

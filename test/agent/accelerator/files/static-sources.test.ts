@@ -196,6 +196,25 @@ describe("a manifest's files", () => {
     expect(await ask(edge, "/style.css", { headers })).toMatchObject({ status: 206, text: "ody" });
   });
 
+  it("of middle size are served from memory from the second time on, whatever becomes of the disk", async () => {
+    using dir = tempDir();
+    const lay = layManifest(dir.path, "");
+    const content = "0123456789".repeat(20_000);
+    const sha256 = sha256Of(content);
+    const blob = blobPath(lay.blobsDir, sha256);
+    mkdirSync(dirname(blob), { recursive: true });
+    writeFileSync(blob, content);
+    const file = { path: "mid.bin", sha256, size: content.length, mime: "image/png" };
+    const views: Views = { kind: "manifest", table: encodeManifestTable([file]), prefix: "" };
+    await using edge = await openSite({ ...lay, views });
+    for (let n = 0; n < 2; n++) expect((await ask(edge, "/mid.bin")).text).toBe(content);
+    rmSync(blob);
+    expect((await ask(edge, "/mid.bin")).text).toBe(content);
+    const headers = { range: "bytes=70000-149999" };
+    const part = await ask(edge, "/mid.bin", { headers });
+    expect(part).toMatchObject({ status: 206, text: content.slice(70_000, 150_000) });
+  });
+
   it("that were not there are there with the version that has them", async () => {
     using dir = tempDir();
     const lay = layManifest(dir.path, "");
