@@ -36,6 +36,25 @@ export function readHttp2Request(raw: readonly string[]): Http2Request {
   };
 }
 
+/**
+ * Turns a request for a WebSocket over HTTP/2 (extended CONNECT, RFC 8441 §5) into the header of a GET that
+ * asks for it as HTTP/1.1 does, under the key given. Undefined: it is another request.
+ */
+export function webSocketHead(raw: readonly string[], key: string): readonly string[] | undefined {
+  const head: string[] = [];
+  let [isConnect, isWebSocket] = [false, false];
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = raw[i] ?? "";
+    const value = raw[i + 1] ?? "";
+    if (name === ":method") isConnect = value === "CONNECT";
+    else if (name === ":protocol") isWebSocket = value.toLowerCase() === "websocket";
+    else if (name !== "sec-websocket-key") head.push(name, value);
+  }
+  if (!isConnect || !isWebSocket) return undefined;
+  const asked = ["connection", "Upgrade", "upgrade", "websocket", "sec-websocket-key", key];
+  return [":method", "GET", ...head, ...asked];
+}
+
 /** Returns the size of an unpacked header as RFC 9113 §6.5.2 counts it, but without its 32 bytes a field. */
 export function headBytes(fields: readonly Field[]): number {
   return fields.reduce((sum, [name, value]) => sum + name.length + value.length, 0);

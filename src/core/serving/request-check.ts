@@ -86,11 +86,12 @@ function isLoop(fields: readonly Field[]): boolean {
 /**
  * Returns whether a request asks for a protocol that takes over the connection and that an origin may be asked
  * for. Another HTTP or TLS is declined in silence (RFC 9110 §7.8): requests of such a connection would pass
- * unjudged. So is an upgrade of a request with a body, or of HTTP/1.0.
+ * unjudged. So is an upgrade of a request with a body, or of HTTP/1.0. One of HTTP/2 is an extended CONNECT:
+ * its framing allows no such field.
  */
 export function asksForUpgrade({ httpVersion, fields, hasBody }: UpgradeHead): boolean {
   const protocols = fieldValue(fields, "upgrade");
-  if (protocols === undefined || hasBody || httpVersion !== "1.1") return false;
+  if (protocols === undefined || hasBody || httpVersion === "1.0") return false;
   const connection = listMembers((fieldValue(fields, "connection") ?? "").toLowerCase());
   const asked = listMembers(protocols);
   return connection.includes("upgrade") && asked.length > 0 && !asked.some(isUnjudged);

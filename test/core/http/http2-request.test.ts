@@ -1,7 +1,11 @@
 // A request of HTTP/2 in the terms of HTTP/1.1.
 
 import { expect, test } from "vitest";
-import { headBytes, readHttp2Request } from "../../../src/core/http/http2-request.ts";
+import {
+  headBytes,
+  readHttp2Request,
+  webSocketHead,
+} from "../../../src/core/http/http2-request.ts";
 
 const head = [":method", "GET", ":scheme", "https", ":authority", "a.example", ":path", "/b?c"];
 
@@ -68,4 +72,31 @@ test("the size of a head is that of its names and values", () => {
       ["de", ""],
     ]),
   ).toBe(5);
+});
+
+const asks = [":method", "CONNECT", ":protocol", "websocket", ":scheme", "https", ":path", "/a"];
+const authority = [":authority", "www.example.com"];
+
+test("a request for a WebSocket becomes a GET with an upgrade, under our key", () => {
+  const more = ["sec-websocket-version", "13", "sec-websocket-key", "theirs"];
+  const head = webSocketHead([...asks, ...authority, ...more], "ours");
+  expect(readHttp2Request(head ?? [])).toEqual({
+    method: "GET",
+    target: "/a",
+    fields: [
+      ["host", "www.example.com"],
+      ["sec-websocket-version", "13"],
+      ["connection", "Upgrade"],
+      ["upgrade", "websocket"],
+      ["sec-websocket-key", "ours"],
+    ],
+  });
+});
+
+test.each([
+  [":method", "GET", ":path", "/a"],
+  [":method", "CONNECT", ":authority", "www.example.com:443"],
+  [":method", "CONNECT", ":protocol", "connect-udp", ":path", "/a"],
+])("another request stays what it is: %j", (...raw) => {
+  expect(webSocketHead([...raw], "ours")).toBeUndefined();
 });

@@ -100,6 +100,7 @@ test.each<[string, SiteInput | null, Asked, string]>([
   ["another protocol", { backend }, { ...upgradeTo("tcp"), method: "POST" }, "upgrade"],
   ["a WebSocket without a backend", {}, upgradeTo("websocket"), "? file"],
   ["a WebSocket of HTTP/1.0", { backend }, { ...upgradeTo("websocket"), httpVersion: "1.0" }, "? file"],
+  ["a WebSocket of HTTP/2", { backend }, { ...upgradeTo("websocket"), httpVersion: "2" }, "upgrade"],
   ["an upgrade with a body", { backend }, { ...upgradeTo("websocket"), hasBody: true }, "? file"],
   ["an upgrade that Connection does not name", { backend }, upgradeTo("websocket", "keep-alive"), "? file"],
   ["h2c, which may be declined", { backend }, upgradeTo("h2c"), "? file"],

@@ -32,6 +32,14 @@ export interface VisitorResponse {
   writeContinue(): void;
 }
 
+/** Who has taken a connection over. */
+export type Taker = {
+  /** Closes the connection, with a word to the visitor where that is possible. */
+  readonly part: () => void;
+  /** The bytes written to the visitor so far. */
+  readonly bytesSent: () => number;
+};
+
 export interface Carrier {
   readonly request: VisitorRequest;
   readonly response: VisitorResponse;
@@ -59,7 +67,7 @@ export interface Carrier {
    * Writes the head of an answer that switches protocols, and gives the connection away: from now on the answer ends with it. Undefined where the protocol
    * cannot be switched on this connection.
    */
-  takeOver?(fields: readonly Field[]): Duplex;
+  takeOver?(fields: readonly Field[], taker: Taker): Duplex;
   /** Writes an interim answer (1xx) before the head; nothing if it is not this answer's turn yet. Throws only for fields that the protocol cannot carry. */
   writeInterim(status: number, fields: readonly Field[]): void;
   /** Resolves when more may be written. Who takes nothing for `stallMs` is cut off. Throws when `stop` aborts. */

@@ -9,7 +9,7 @@ import type { RequestHead } from "../../../core/serving/request-check.ts";
 import type { Verdict } from "../../../core/serving/verdict.ts";
 import type { RequestRecord } from "../../../wire/request-log.ts";
 import type { WorkerClock } from "../clock.ts";
-import type { Carrier, VisitorRequest, VisitorResponse } from "./carrier.ts";
+import type { Carrier, Taker, VisitorRequest, VisitorResponse } from "./carrier.ts";
 
 export type Arrival = {
   readonly socket: Socket;
@@ -80,8 +80,8 @@ export class Exchange implements RequestHead {
   hasRecordRoom = false;
   /** The seconds for which the site wants to be asked by https only; 0 says nothing of it. */
   hstsS = 0;
-  /** Of an exchange that has taken its connection over: closes it, with a word to the visitor where that is possible. */
-  part: (() => void) | undefined;
+  /** Who has taken its connection over. */
+  taker: Taker | undefined;
   readonly #carrier: Carrier;
   readonly #stop = new AbortController();
   readonly #onEnd: (exchange: Exchange, status: number) => void;
@@ -186,13 +186,13 @@ export class Exchange implements RequestHead {
   }
 
   /**
-   * Writes the head of an answer that switches protocols, and returns the connection to the visitor. Its end is the exchange's; `part` is called when a
-   * drain waits no longer, and has to see that the connection closes.
+   * Writes the head of an answer that switches protocols, and returns the connection to the visitor. Its end is
+   * the exchange's. When a drain waits no longer, the taker is told to part, and has to see that it closes.
    */
-  takeOver(fields: readonly Field[], part: () => void): Duplex {
-    const duplex = this.#carrier.takeOver?.(fields);
+  takeOver(fields: readonly Field[], taker: Taker): Duplex {
+    const duplex = this.#carrier.takeOver?.(fields, taker);
     if (duplex === undefined) throw new TypeError("the connection cannot be given away");
-    this.part = part;
+    this.taker = taker;
     return duplex;
   }
 

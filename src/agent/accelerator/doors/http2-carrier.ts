@@ -31,11 +31,15 @@ export class Http2Carrier implements Carrier {
   readonly #stream: ServerHttp2Stream;
 
   /** `raw` is the header as it came, in Node's flat form. */
-  constructor(stream: ServerHttp2Stream, raw: readonly string[]) {
+  constructor(
+    stream: ServerHttp2Stream,
+    raw: readonly string[],
+    hasBody = !stream.endAfterHeaders,
+  ) {
     const { method, target, fields } = readHttp2Request(raw);
     this.#stream = stream;
     this.fields = fields;
-    this.hasBody = !stream.endAfterHeaders;
+    this.hasBody = hasBody;
     this.request = {
       method,
       url: target,
@@ -112,7 +116,7 @@ export class Http2Carrier implements Carrier {
     stream.once("end", over);
     stream.once("close", over);
     stream.once("finish", () => {
-      if (!stream.readableEnded) this.#linger();
+      if (!stream.readableEnded) this.linger();
     });
   }
 
@@ -120,7 +124,7 @@ export class Http2Carrier implements Carrier {
    * The answer did not wait for the whole request: after a while the visitor is told to keep the rest (RFC 9113 §8.1). Not at once: a reset overtakes an
    * answer that is not on its way yet.
    */
-  #linger(): void {
+  protected linger(): void {
     const stream = this.#stream;
     stream.resume();
     const cut = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), lingerMs);

@@ -6,10 +6,12 @@
 // Who goes beyond that is cut with ENHANCE_YOUR_CALM. A drain says GOAWAY without naming a last stream, takes what was on its way, says GOAWAY for good, and
 // waits for what is under way (RFC 9113 §6.8).
 
+import { randomBytes } from "node:crypto";
 import { constants, performServerHandshake, type ServerHttp2Session } from "node:http2";
 import type { ServerHttp2Stream } from "node:http2";
 import { Budget, type BudgetRules } from "../../../core/budget.ts";
 import { fieldValue } from "../../../core/http/http-fields.ts";
+import { webSocketHead } from "../../../core/http/http2-request.ts";
 import { closeOf } from "../../../base/wait.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
@@ -17,6 +19,7 @@ import { sendText } from "./answer.ts";
 import type { ExchangeRunner } from "./exchange-runner.ts";
 import { Connection, type Arrival } from "./exchange.ts";
 import { Http2Carrier } from "./http2-carrier.ts";
+import { Http2ConnectCarrier } from "./http2-connect-carrier.ts";
 
 export type Http2SessionsDeps = {
   readonly runner: ExchangeRunner;
@@ -44,6 +47,8 @@ const limitsDefault: Http2Limits = {
 
 /** The time for the last GOAWAY to arrive. */
 const goodbyeMs = 2_000;
+/** The time for WebSockets to be told to go; each takes 2 s at most. */
+const partingMs = 3_000;
 /**
  * The window of all streams of a connection together; each stream has 64 KiB. It keeps the way back from
  * holding up an upload.
@@ -57,6 +62,7 @@ const options = {
     maxConcurrentStreams: 128,
     maxHeaderListSize: 65_536,
     enablePush: false,
+    enableConnectProtocol: true, // For WebSockets (RFC 8441).
   },
   maxHeaderListPairs: 400,
   maxSettings: 16,
@@ -130,9 +136,19 @@ export class Http2Sessions {
   }
 
   cut(): void {
-    for (const { session, connection } of this.#held) {
-      session.destroy();
-      connection.socket.destroy();
+    for (const held of this.#held) {
+      const { session, connection } = held;
+      const live = [...connection.live];
+      if (live.every(({ taker }) => taker === undefined)) {
+        session.destroy();
+        connection.socket.destroy();
+        continue;
+      }
+      for (const exchange of live)
+        if (exchange.taker === undefined) exchange.cut();
+        else exchange.taker.part();
+      if (!session.destroyed) session.close();
+      this.#forget(held, partingMs);
     }
   }
 
@@ -153,7 +169,9 @@ export class Http2Sessions {
       return;
     }
     clearTimeout(held.idle);
-    const carrier = new Http2Carrier(stream, raw);
+    const head = webSocketHead(raw, randomBytes(16).toString("base64"));
+    const carrier =
+      head === undefined ? new Http2Carrier(stream, raw) : new Http2ConnectCarrier(stream, head);
     const expects = fieldValue(carrier.fields, "expect")?.toLowerCase();
     const awaitsContinue = expects === "100-continue";
     const exchange = runner.open(carrier, held.connection, awaitsContinue, () => {
@@ -168,6 +186,10 @@ export class Http2Sessions {
 
   #rest(held: Held): void {
     if (held.session.destroyed) return; // Forgotten already.
+    if (held.session.closed) {
+      this.#forget(held);
+      return;
+    }
     clearTimeout(held.idle);
     held.idle = setTimeout(() => {
       held.session.close();
@@ -176,9 +198,9 @@ export class Http2Sessions {
   }
 
   /** The session waits for its last frames to be taken: by one who has gone without a word, until the system gives him up. */
-  #forget(held: Held): void {
+  #forget(held: Held, afterMs = goodbyeMs): void {
     clearTimeout(held.idle);
-    held.idle = setTimeout(() => held.connection.socket.destroy(), goodbyeMs);
+    held.idle = setTimeout(() => held.connection.socket.destroy(), afterMs);
   }
 
   #count(held: Held, what: "resets" | "control"): void {

@@ -179,9 +179,9 @@ export class VisitorListener implements AsyncDisposable {
     this.#door.cut();
     this.#sessions.cut();
     for (const { socket, live } of this.#connections.values()) {
-      const parting = [...live].find(({ part }) => part !== undefined);
-      if (parting?.part === undefined) socket.destroy();
-      else parting.part();
+      const taker = [...live].find((one) => one.taker !== undefined)?.taker;
+      if (taker === undefined) socket.destroy();
+      else taker.part();
     }
   }
 

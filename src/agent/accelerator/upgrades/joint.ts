@@ -41,6 +41,7 @@ export class Joint {
   lastMs: number;
   fromVisitorBytes = 0;
   fromOriginBytes = 0;
+  #closeBytes = 0;
 
   constructor(options: JointOptions) {
     this.#options = options;
@@ -59,6 +60,11 @@ export class Joint {
     visitor.resume();
     origin.resume();
     if (origin.destroyed) this.#originClosed();
+  }
+
+  /** The bytes written to the visitor, a Close frame of ours included. */
+  get sentBytes(): number {
+    return this.fromOriginBytes + this.#closeBytes;
   }
 
   /** Ends both sides; a WebSocket visitor is told by a Close frame if that is possible. */
@@ -100,13 +106,12 @@ export class Joint {
   #sayClose(): void {
     const { visitor } = this.#options;
     const end = this.#end;
-    if (
-      this.#frames !== undefined &&
-      !this.#frames.isClosed &&
-      end !== "closed" &&
-      visitor.writable
-    )
-      visitor.write(closeFrame(closeCodes[end]));
+    const mayFollow = this.#frames !== undefined && !this.#frames.isClosed && visitor.writable;
+    if (mayFollow && end !== "closed") {
+      const frame = closeFrame(closeCodes[end]);
+      visitor.write(frame);
+      this.#closeBytes = frame.length;
+    }
     this.#endVisitor();
   }
 

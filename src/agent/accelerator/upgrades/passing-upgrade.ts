@@ -1,6 +1,12 @@
 // From the plan's step "upgrade" to the answer: the origin is asked, its 101 joins both connections, any other answer of it is relayed as a plain one.
 
-import { withoutHopByHop, withoutFields, type Field } from "../../../core/http/http-fields.ts";
+import { createHash } from "node:crypto";
+import {
+  fieldValue,
+  withoutHopByHop,
+  withoutFields,
+  type Field,
+} from "../../../core/http/http-fields.ts";
 import { asksForWebSocket } from "../../../core/serving/request-check.ts";
 import type { ServedSite } from "../pool/host-table.ts";
 import { sendText, withSiteHeaders } from "../doors/answer.ts";
@@ -48,7 +54,11 @@ export async function passUpgrade(deps: UpgradeDeps, asked: UpgradeAsked): Promi
   let isOpen = false;
   try {
     const outcome = await ask(deps, asked);
-    if (outcome.kind === "switched") {
+    if (outcome.kind === "switched" && !isProven(exchange, outcome.fields)) {
+      count("failed");
+      outcome.socket.destroy();
+      answerFailure(exchange, "broken");
+    } else if (outcome.kind === "switched") {
       isOpen = join(deps, asked, outcome);
       count(isOpen ? "switched" : "failed");
     } else if (outcome.kind === "answered") {
@@ -100,7 +110,10 @@ function join(deps: UpgradeDeps, asked: UpgradeAsked, origin: Switched): boolean
   let joint: Joint | undefined;
   let ended: ((end: UpgradeEnd) => void) | undefined;
   const fields = withSiteHeaders(switchFields(origin.fields), site.site.headers);
-  const visitor = exchange.takeOver(fields, () => joint?.part("drained"));
+  const visitor = exchange.takeOver(fields, {
+    part: () => joint?.part("drained"),
+    bytesSent: () => joint?.sentBytes ?? 0,
+  });
   if (origin.early.length > 0) origin.socket.unshift(origin.early);
   joint = new Joint({
     visitor,
@@ -122,4 +135,15 @@ const ofUpgrade: ReadonlySet<string> = new Set(["connection", "upgrade"]);
 function switchFields(fields: readonly Field[]): readonly Field[] {
   const sent = fields.filter(([name]) => ofUpgrade.has(name.toLowerCase()));
   return [...withoutFields(withoutHopByHop(fields), ofBodies), ...sent];
+}
+
+/**
+ * Whether the origin has read the key (RFC 6455 §4.1). Visitors of HTTP/1.1 see for themselves; those of HTTP/2
+ * know nothing of the key that was made for them.
+ */
+function isProven({ httpVersion, fields }: Exchange, said: readonly Field[]): boolean {
+  if (httpVersion !== "2") return true;
+  const key = fieldValue(fields, "sec-websocket-key") ?? "";
+  const proof = createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`);
+  return fieldValue(said, "sec-websocket-accept") === proof.digest("base64");
 }

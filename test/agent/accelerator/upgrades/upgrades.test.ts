@@ -2,14 +2,14 @@
 
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server } from "node:http";
+import { createServer } from "node:http";
 import { createServer as createSecure } from "node:https";
-import { connect, type AddressInfo, type Socket } from "node:net";
+import { connect } from "node:net";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { beforeAll, expect, test } from "vitest";
-import { WebSocket, WebSocketServer, type ClientOptions } from "ws";
+import { WebSocket, type ClientOptions } from "ws";
 import type { VisitorJudge } from "../../../../src/agent/bots/decisions/evidence.ts";
 import type { SiteInput } from "../../../../src/core/serving/effective-devlove.ts";
 import { makeAuthority } from "../../../support/x509.ts";
@@ -17,6 +17,7 @@ import { until } from "../../../support/until.ts";
 import { host, openEdge, raw, stateOf, type Edge, type EdgeOptions } from "../edge.ts";
 import { ca } from "../secure-clients.ts";
 import { openSecure } from "../secure-stage.ts";
+import { echoes, UpgradeOrigin, type Upgraded } from "./upgrade-origin.ts";
 
 const authority = makeAuthority();
 const trusted = authority.issue({ names: [host] });
@@ -24,59 +25,14 @@ beforeAll(() => {
   setDefaultCACertificates([...getCACertificates("default"), authority.root.pem]);
 });
 
-type Upgraded = (request: IncomingMessage, socket: Duplex, early: Buffer) => void;
-
-class Origin implements AsyncDisposable {
-  readonly asked: IncomingMessage[] = [];
-  readonly sockets = new Set<Duplex>();
-  readonly #server: Server;
-
-  constructor(server: Server, upgraded: Upgraded) {
-    this.#server = server;
-    server.on("connection", (socket: Socket) => {
-      this.sockets.add(socket);
-      socket.once("close", () => this.sockets.delete(socket));
-    });
-    server.on("upgrade", (request: IncomingMessage, socket: Duplex, early: Buffer) => {
-      this.asked.push(request);
-      socket.on("error", () => {});
-      upgraded(request, socket, early);
-    });
-    server.on("request", (request: IncomingMessage, response) => {
-      this.asked.push(request);
-      response.end("plain");
-    });
-  }
-
-  async listen(): Promise<number> {
-    this.#server.listen(0, "127.0.0.1");
-    await once(this.#server, "listening");
-    return (this.#server.address() as AddressInfo).port;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#server.close();
-    for (const socket of this.sockets) socket.destroy();
-    await Promise.resolve();
-  }
-}
-
-const echoes: Upgraded = (request, socket, early) => {
-  const server = new WebSocketServer({ noServer: true });
-  server.handleUpgrade(request, socket, early, (channel) => {
-    channel.on("error", () => {});
-    channel.on("message", (bytes, isBinary) => channel.send(bytes, { binary: isBinary }));
-  });
-};
-
 type Scene = AsyncDisposable & {
   readonly edge: Edge;
-  readonly origin: Origin;
+  readonly origin: UpgradeOrigin;
   readonly site: SiteInput;
 };
 
 async function openScene(upgraded: Upgraded = echoes, options: EdgeOptions = {}): Promise<Scene> {
-  const origin = new Origin(createServer(), upgraded);
+  const origin = new UpgradeOrigin(createServer(), upgraded);
   const site: SiteInput = {
     backend: { urls: [`http://127.0.0.1:${await origin.listen()}`], retries: 0 },
   };
@@ -386,7 +342,7 @@ test.each([true, false])(
     const server = createSecure({ cert: chain, key });
     const names: unknown[] = [];
     server.on("secureConnection", (socket) => names.push(socket.servername));
-    await using origin = new Origin(server, echoes);
+    await using origin = new UpgradeOrigin(server, echoes);
     const urls = [`https://127.0.0.1:${await origin.listen()}`];
     await using edge = await openEdge({ site: { backend: { urls, retries: 0 } } });
     if (isTrusted) {
