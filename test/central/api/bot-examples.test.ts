@@ -102,7 +102,7 @@ test("each field, header, metric and limit that it names is in the code that it 
   };
   named("agent/accelerator/pipeline.ts", "X-Accel-Decision");
   named(
-    "agent/accelerator/records/worker-metrics.ts",
+    "agent/accelerator/records/request-tally.ts",
     "accel_agent_blocked_total",
     "accel_agent_would_block_total",
     "accel_agent_allowed_total",
