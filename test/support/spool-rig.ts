@@ -46,7 +46,7 @@ export class RigWorker {
       this.#ids.push(id);
       this.#rig.place(id, this.feed, this.#next++);
     }
-    this.words.accepted = this.#next - 1;
+    this.words.accepted = this.words.seen = this.#next - 1;
     return most;
   }
 
@@ -92,7 +92,7 @@ export class RigWorker {
     });
     this.#ids.push(...Array.from({ length: count }, () => 0));
     this.#next += count;
-    this.words.accepted = this.#next - 1;
+    this.words.accepted = this.words.seen = this.#next - 1;
   }
 }
 

@@ -134,9 +134,9 @@ test("the line of a crash is in the log", async () => {
     await using spool = await startSpooler({ ...options, bootEpoch: "a".repeat(16) });
     const { init, port } = spool.openLane();
     const writer = openLaneWriter(init, port);
-    await until("the lane", () => spool.facts().lanes.some(({ live }) => live));
+    writer.wake();
+    await until("the lane", () => writer.isAwake);
     writer.accept(requestRecord(1));
-    await spool.balance();
     cpSync(join(home.path, "spool"), join(home.path, "killed"), { recursive: true });
     await writer.close();
   }

@@ -191,15 +191,13 @@ export class Lane {
     const all = { ...this.#dropped };
     addDropped(all, waiting);
     const { dropped, unproven } = splitUnproven(all);
-    const { words } = this;
-    const accepted = words?.accepted ?? this.base + this.end;
-    const unnumbered = words === undefined ? 0 : words.waiting + words.kept;
-    const numbered = Math.max(accepted - this.base, this.durable);
+    const seen = this.words?.seen ?? this.base + this.end;
+    const taken = Math.max(seen - this.base, this.durable);
     return {
-      accepted: numbered + unnumbered - this.#begin - unproven,
+      accepted: taken - this.#begin - unproven,
       committed: this.#committed,
       spooled: this.durable - this.#counted - totalDropped(waiting),
-      inMemory: numbered + unnumbered - this.durable,
+      inMemory: taken - this.durable,
       dropped,
       unproven,
     };

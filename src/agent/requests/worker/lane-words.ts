@@ -1,4 +1,4 @@
-// What a worker and the spool thread share about one lane without messages: eight 64-bit words.
+// What a worker and the spool thread share about one lane without messages: nine 64-bit words.
 //
 //   0  accepted   last number that the worker has given out                                    (worker)
 //   1  durable    everything through this number is synced to disk, or is a gap that is told    (spool)
@@ -8,6 +8,7 @@
 //   5  quieted    `quiet` messages that the spool thread has answered: `reserved` is newer        (spool)
 //   6  woken      `wake` messages that the spool thread has answered                             (spool)
 //   7  kept       records that get their numbers when the lane is awake                          (worker)
+//   8  seen       all records that the worker has taken, numbered or not: it only ever grows     (worker)
 //
 // Numbers are the worker's own, from 1; the spool thread cuts lanes from them.
 
@@ -19,7 +20,7 @@ export class LaneWords {
   }
 
   static allocate(): SharedArrayBuffer {
-    return new SharedArrayBuffer(8 * BigInt64Array.BYTES_PER_ELEMENT);
+    return new SharedArrayBuffer(9 * BigInt64Array.BYTES_PER_ELEMENT);
   }
 
   get accepted(): number {
@@ -76,6 +77,13 @@ export class LaneWords {
   }
   set kept(count: number) {
     this.#store(7, count);
+  }
+
+  get seen(): number {
+    return this.#load(8);
+  }
+  set seen(count: number) {
+    this.#store(8, count);
   }
 
   #load(at: number): number {

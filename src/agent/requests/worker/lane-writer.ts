@@ -62,6 +62,8 @@ export class LaneWriter {
   readonly #groupMs: number;
   readonly #blocks: boolean;
   #next = 1;
+  /** The count of records taken, numbered or not. */
+  #seen = 0;
   /** The count of numbers from #next on that are promised to requests. */
   #claimed = 0;
   /** The number of `quiet` messages sent. */
@@ -142,6 +144,7 @@ export class LaneWriter {
   /** Takes a record. Never blocks, never throws. Nothing may come after close. */
   accept(record: RequestRecord | CanaryLine, isClaimed = false): void {
     if (this.#ended) return;
+    this.#words.seen = ++this.#seen; // Before it has a number: whoever adds up sees no record twice.
     if (isClaimed) this.#claimed--;
     else {
       this.wake();

@@ -174,7 +174,7 @@ describe("block", () => {
       const line = `${JSON.stringify(requestRecord(no, { uri_path: longPath }))}\n`;
       const payload = new TextEncoder().encode(line);
       rig.spool.receive(feed, { type: "group", firstSeq: no + 1, count: 1, payload });
-      words.accepted = no + 1;
+      words.accepted = words.seen = no + 1;
       rig.spool.sync();
     }
     expect(rig.spool.facts().bytes).toBeGreaterThan(2 ** 21);

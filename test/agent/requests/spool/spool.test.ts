@@ -160,6 +160,7 @@ describe("a crash", () => {
     rig.write(worker, 5);
     worker.accept(3);
     worker.words.waiting = 2;
+    worker.words.seen += 2;
     rig.spool.end(worker.feed);
     rig.drain();
     rig.judge();

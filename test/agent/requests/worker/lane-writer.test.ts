@@ -246,6 +246,7 @@ describe("a lane that nothing has come to", () => {
     words.woken = 1;
     const taken: Taken[] = [];
     await until("their group", () => {
+      expect(words.seen).toBe(3); // Whoever adds up meanwhile counts none of them twice.
       taken.push(...take());
       return taken.length > 1;
     });
