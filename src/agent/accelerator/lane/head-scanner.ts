@@ -1,0 +1,172 @@
+// Reads the head of a plain request out of the bytes of a connection: what every browser sends for a page or an image. Whatever is not plain is "odd", and node's
+// own parser reads it from its first byte.
+//
+//   request     GET or HEAD, one space, a target that begins with a slash, one space, HTTP/1.1
+//   target      at most 2,048 bytes of %x21-7E, none of " # < > \ ^ ` { | }
+//   fields      at most 100, each a name of tchar directly before its colon, and a value of SP, HTAB and %x21-7E; no folding
+//   Host        exactly one, not empty; no other known field twice
+//   Connection  absent, "keep-alive" or "close"
+//   length      8 KiB in all
+//
+// Two readers of one head must never disagree. So the grammar is one of what everybody reads alike, and fields that say where a body ends, or that the
+// connection becomes another one, are odd whatever they say.
+
+import type { Field } from "../../../core/http/http-fields.ts";
+
+export type PlainHead = {
+  readonly kind: "plain";
+  readonly method: "GET" | "HEAD";
+  readonly target: string;
+  readonly fields: readonly Field[];
+  readonly host: string;
+  /** The visitor ends the connection with the answer. */
+  readonly isLast: boolean;
+  /** It has a field that only the pipeline answers to. */
+  readonly needsPipeline: boolean;
+  /** The place behind the head. */
+  readonly end: number;
+};
+
+export type Scan =
+  | PlainHead
+  /** What is there may become a plain head. */
+  | { readonly kind: "more" }
+  | { readonly kind: "odd" };
+
+const headBytesMax = 8 * 1024;
+const targetBytesMax = 2_048;
+const fieldsMax = 100;
+
+const requestLine = /(GET|HEAD) (\/[!$-;=?-[\]_a-z~%]*) HTTP\/1\.1\r\n/y;
+const fieldLine = /([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*((?:[!-~]+(?:[ \t]+[!-~]+)*)?)[ \t]*\r\n/y;
+/** A line whose end has not come. */
+const fieldBegun = /^(?:[!#$%&'*+.^_`|~0-9A-Za-z-]*|[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~]*\r?)$/;
+const emptyLine = "\r\n";
+
+/** Known fields that make a head odd: framing, and what is said from one hop to the next. */
+const oddNames: ReadonlySet<string> = new Set([
+  "content-length",
+  "expect",
+  "http2-settings",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+const pipelineNames: ReadonlySet<string> = new Set([
+  "authorization",
+  "cache-control",
+  "cdn-loop",
+  "if-match",
+  "if-range",
+  "if-unmodified-since",
+  "max-forwards",
+  "pragma",
+  "range",
+  "via",
+]);
+/** Known fields that may be there once. */
+const singleNames: ReadonlySet<string> = new Set([
+  ...pipelineNames,
+  "accept-encoding",
+  "connection",
+  "cookie",
+  "forwarded",
+  "host",
+  "if-modified-since",
+  "if-none-match",
+  "user-agent",
+  "x-forwarded-for",
+  "x-forwarded-proto",
+]);
+
+const more: Scan = { kind: "more" };
+const odd: Scan = { kind: "odd" };
+
+/** Scans the bytes from `from` on. What is "more" is scanned again from there when more has come. */
+export function scanHead(bytes: Buffer, from: number): Scan {
+  const text = bytes.toString("latin1", from, Math.min(bytes.length, from + headBytesMax));
+  requestLine.lastIndex = 0;
+  const request = requestLine.exec(text);
+  if (request === null) return mayBecomeRequest(text) ? more : odd;
+  const [line, method, target = ""] = request;
+  if (target.length > targetBytesMax) return odd;
+  const head = new HeadFields();
+  let at = line.length;
+  for (;;) {
+    if (text.startsWith(emptyLine, at)) break;
+    fieldLine.lastIndex = at;
+    const field = fieldLine.exec(text);
+    if (field === null) return isCut(text, at) ? more : odd;
+    if (!head.take(field[1] ?? "", field[2] ?? "")) return odd;
+    at = fieldLine.lastIndex;
+  }
+  const { host, isLast, needsPipeline, fields } = head;
+  if (host === "") return odd;
+  const end = from + at + emptyLine.length;
+  const isGet = method === "GET";
+  return {
+    kind: "plain",
+    method: isGet ? "GET" : "HEAD",
+    target,
+    fields,
+    host,
+    isLast,
+    needsPipeline,
+    end,
+  };
+}
+
+class HeadFields {
+  readonly fields: Field[] = [];
+  host = "";
+  isLast = false;
+  needsPipeline = false;
+  readonly #seen = new Set<string>();
+
+  /** False: the head is odd. */
+  take(name: string, value: string): boolean {
+    if (this.fields.length >= fieldsMax) return false;
+    this.fields.push([name, value]);
+    const lower = name.toLowerCase();
+    if (oddNames.has(lower)) return false;
+    if (!singleNames.has(lower)) return true;
+    if (this.#seen.has(lower)) return false;
+    this.#seen.add(lower);
+    if (lower === "host") this.host = value;
+    else if (lower === "connection") return this.#takeConnection(value.toLowerCase());
+    else if (pipelineNames.has(lower)) this.needsPipeline = true;
+    return true;
+  }
+
+  #takeConnection(value: string): boolean {
+    this.isLast = value === "close";
+    return this.isLast || value === "keep-alive";
+  }
+}
+
+/** Whether the rest of the text may be the beginning of a field, or of the empty line. */
+function isCut(text: string, at: number): boolean {
+  if (text.length >= headBytesMax) return false;
+  const rest = text.slice(at);
+  return rest === "\r" || fieldBegun.test(rest);
+}
+
+const methods = ["GET ", "HEAD "];
+const targetBegun = /^\/[!$-;=?-[\]_a-z~%]*$/;
+const versionLine = "HTTP/1.1\r\n";
+
+/** Whether the text may be the beginning of a request line. */
+function mayBecomeRequest(text: string): boolean {
+  if (text.length >= headBytesMax) return false;
+  const method = methods.find((one) => text.startsWith(one) || one.startsWith(text));
+  if (method === undefined) return false;
+  if (text.length <= method.length) return true;
+  const rest = text.slice(method.length);
+  const space = rest.indexOf(" ");
+  const target = space < 0 ? rest : rest.slice(0, space);
+  if (!targetBegun.test(target) || target.length > targetBytesMax) return false;
+  return space < 0 || versionLine.startsWith(rest.slice(space + 1));
+}

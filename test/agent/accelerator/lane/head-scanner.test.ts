@@ -1,0 +1,353 @@
+// The scanner of plain heads beside node's own parser: what it takes, both read alike; and whatever way the bytes come in, it says the same.
+
+import { createRequire } from "node:module";
+import { describe, expect, test } from "vitest";
+import {
+  scanHead,
+  type PlainHead,
+  type Scan,
+} from "../../../../src/agent/accelerator/lane/head-scanner.ts";
+import { createRandom } from "../../../support/outside-random.ts";
+
+const browser = [
+  "GET /assets/app-3f2a.css?v=7&x=%20a HTTP/1.1",
+  "Host: www.example.com",
+  "Connection: keep-alive",
+  'sec-ch-ua: "Chromium";v="140", "Not=A?Brand";v="24"',
+  "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0",
+  "Accept: text/css,*/*;q=0.1",
+  "Referer: https://www.example.com/",
+  "Accept-Encoding: gzip, deflate, br, zstd",
+  "Accept-Language: de-DE,de;q=0.9,en;q=0.8",
+  'If-None-Match: "page-1"',
+  "Cookie: _ga=GA1.2.3; consent=yes",
+];
+const head = (...lines: readonly string[]): string => `${lines.join("\r\n")}\r\n\r\n`;
+const host = "Host: a.example";
+const scan = (text: string): Scan => scanHead(Buffer.from(text, "latin1"), 0);
+const plain = (text: string): PlainHead => {
+  const found = scan(text);
+  if (found.kind !== "plain") throw new Error(`${found.kind}: ${JSON.stringify(text)}`);
+  return found;
+};
+
+describe("what is plain", () => {
+  test("is read whole", () => {
+    const text = head(...browser);
+    const found = plain(text);
+    expect(found).toMatchObject({
+      method: "GET",
+      target: "/assets/app-3f2a.css?v=7&x=%20a",
+      host: "www.example.com",
+      isLast: false,
+      needsPipeline: false,
+      end: text.length,
+    });
+    expect(found.fields.map(([name, value]) => `${name}: ${value}`)).toEqual(browser.slice(1));
+  });
+
+  test("begins wherever it is told, and ends before what follows", () => {
+    const text = head("HEAD / HTTP/1.1", host);
+    const bytes = Buffer.from(`xyz${text}GET /next`, "latin1");
+    expect(scanHead(bytes, 3)).toMatchObject({ method: "HEAD", end: 3 + text.length });
+  });
+
+  test.each([
+    ["without blanks around a value", "X:a", "a"],
+    ["with blanks around a value", "X: \t a b\t \t", "a b"],
+    ["an empty value", "X:", ""],
+    ["a value of blanks", "X:  \t", ""],
+    ["every sign of a name", "!#$%&'*+-.^_`|~09AZaz: v", "v"],
+    ["a long value", `X: ${"y".repeat(7_000)}`, "y".repeat(7_000)],
+  ])("%s", (_name, line, value) => {
+    expect(plain(head("GET / HTTP/1.1", host, line)).fields[1]?.[1]).toBe(value);
+  });
+
+  test("a connection that ends, and one that goes on", () => {
+    expect(plain(head("GET / HTTP/1.1", host, "connection: Close")).isLast).toBe(true);
+    expect(plain(head("GET / HTTP/1.1", host, "Connection: Keep-Alive")).isLast).toBe(false);
+  });
+
+  test.each([
+    "Range: bytes=0-1",
+    "Authorization: Basic eDp5",
+    "Cache-Control: no-cache",
+    "Via: 1.1 p",
+  ])("%s is for the pipeline", (line) =>
+    expect(plain(head("GET / HTTP/1.1", host, line)).needsPipeline).toBe(true),
+  );
+
+  test("so many fields and no more", () => {
+    const lines = (count: number): string[] => Array.from({ length: count }, (_, i) => `X-${i}: a`);
+    expect(plain(head("GET / HTTP/1.1", host, ...lines(99))).fields).toHaveLength(100);
+    expect(scan(head("GET / HTTP/1.1", host, ...lines(100))).kind).toBe("odd");
+  });
+
+  test("a target of so many bytes and no more", () => {
+    const target = (bytes: number): string => head(`GET /${"a".repeat(bytes - 1)} HTTP/1.1`, host);
+    expect(plain(target(2_048)).target).toHaveLength(2_048);
+    expect(scan(target(2_049)).kind).toBe("odd");
+    expect(scan(target(2_049).slice(0, 2_100)).kind).toBe("odd");
+  });
+});
+
+describe("what is odd", () => {
+  test.each([
+    ["another method", head("POST / HTTP/1.1", host)],
+    ["a method in lower case", head("get / HTTP/1.1", host)],
+    ["a method that begins like one", head("GETS / HTTP/1.1", host)],
+    ["no version", "GET /\r\n\r\n"],
+    ["an older version", head("GET / HTTP/1.0", host)],
+    ["another protocol", head("GET / RTSP/1.0", host)],
+    ["a newer version", head("GET / HTTP/1.2", host)],
+    ["two blanks", head("GET  / HTTP/1.1", host)],
+    ["a blank at the end of the line", head("GET / HTTP/1.1 ", host)],
+    ["the absolute form", head("GET http://a.example/ HTTP/1.1", host)],
+    ["the asterisk form", head("GET * HTTP/1.1", host)],
+    ["an empty line before it", `\r\n${head("GET / HTTP/1.1", host)}`],
+    ["no Host", head("GET / HTTP/1.1", "X: a")],
+    ["an empty Host", head("GET / HTTP/1.1", "Host:")],
+    ["two Hosts", head("GET / HTTP/1.1", host, host)],
+    ["two cookies", head("GET / HTTP/1.1", host, "Cookie: a=1", "Cookie: b=2")],
+    ["a folded field", head("GET / HTTP/1.1", host, "X: a", " b")],
+    ["a blank before the colon", head("GET / HTTP/1.1", host, "X : a")],
+    ["a field without a name", head("GET / HTTP/1.1", host, ": a")],
+    ["a field without a colon", head("GET / HTTP/1.1", host, "X a")],
+    ["line feeds alone", "GET / HTTP/1.1\nHost: a.example\n\n"],
+    ["a line feed alone in a field", "GET / HTTP/1.1\r\nHost: a.example\nX: a\r\n\r\n"],
+    ["a carriage return alone", "GET / HTTP/1.1\r\nHost: a.example\rX: a\r\n\r\n"],
+    ["Connection: Upgrade", head("GET / HTTP/1.1", host, "Connection: Upgrade")],
+    ["Connection with a name", head("GET / HTTP/1.1", host, "Connection: close, X-A")],
+    ["more than 8 KiB", head("GET / HTTP/1.1", host, `X: ${"y".repeat(8_192)}`)],
+  ])("%s", (_name, text) => expect(scan(text).kind).toBe("odd"));
+
+  test.each([
+    "Content-Length: 0",
+    "Transfer-Encoding: chunked",
+    "Upgrade: h2c",
+    "Expect: 100-continue",
+    "TE: trailers",
+    "Trailer: X",
+    "Keep-Alive: 5",
+    "Proxy-Connection: close",
+    "HTTP2-Settings: AAMAAABk",
+  ])("%s", (line) => {
+    expect(scan(head("GET / HTTP/1.1", host, line)).kind).toBe("odd");
+    expect(scan(head("GET / HTTP/1.1", line.toUpperCase(), host)).kind).toBe("odd");
+  });
+
+  test("every byte outside the grammar, in a target, a name and a value", () => {
+    for (let code = 0; code < 256; code++) {
+      const sign = String.fromCodePoint(code);
+      const isVisible = code > 0x20 && code < 0x7f;
+      const mayTarget = isVisible && !'"#<>\\^`{|}'.includes(sign);
+      const mayName = /[!#$%&'*+.^_`|~0-9A-Za-z-]/.test(sign);
+      const mayValue = isVisible || sign === " " || sign === "\t";
+      const kinds = [
+        scan(head(`GET /a${sign}b HTTP/1.1`, host)).kind,
+        scan(head("GET / HTTP/1.1", host, `X${sign}Y: a`)).kind,
+        scan(head("GET / HTTP/1.1", host, `X: a${sign}b`)).kind,
+      ];
+      // A colon ends the name: what follows is the value.
+      const due = [mayTarget, mayName || sign === ":", mayValue].map((may) =>
+        may ? "plain" : "odd",
+      );
+      expect(kinds, `byte ${code}`).toEqual(due);
+    }
+  });
+});
+
+test("every beginning of a plain head is more, and what can become none is odd at once", () => {
+  const text = head(...browser);
+  for (let to = 0; to < text.length; to++)
+    expect(scan(text.slice(0, to)).kind, `${to}`).toBe("more");
+  for (const text of [
+    "P",
+    "GX",
+    "GET x",
+    "GET / X",
+    "GET / HTTP/2",
+    "GET / HTTP/1.1\r\n :",
+    "GET /\r",
+  ])
+    expect(scan(text).kind, text).toBe("odd");
+  expect(scan(`GET / HTTP/1.1\r\nX: ${"y".repeat(8_192)}`).kind).toBe("odd");
+});
+
+// Node's own parser, called directly: one head in, what it reads of it out.
+
+type Read = {
+  readonly method: string;
+  readonly url: string;
+  readonly version: string;
+  readonly raw: readonly string[];
+  readonly keepsAlive: boolean;
+  /** Bytes that the head took; undefined where a body is to follow. */
+  readonly end: number | undefined;
+};
+
+const { HTTPParser, methods } = createRequire(import.meta.url)("_http_common") as {
+  HTTPParser: {
+    new (): Record<number, unknown> & {
+      initialize: (type: number, owner: object, maxHeaderSize: number, lenient: number) => void;
+      execute: (bytes: Buffer) => number | Error;
+    };
+    REQUEST: number;
+    kOnHeaders: number;
+    kOnHeadersComplete: number;
+    kOnMessageComplete: number;
+    kLenientNone: number;
+  };
+  methods: readonly string[];
+};
+
+/** Undefined: node refuses it, or waits for more. */
+function readByNode(bytes: Buffer): Read | undefined {
+  const parser = new HTTPParser();
+  parser.initialize(HTTPParser.REQUEST, {}, 32 * 1024, HTTPParser.kLenientNone ?? 0);
+  let early: string[] = [];
+  let earlyUrl = "";
+  let read: Omit<Read, "end"> | undefined;
+  let isComplete = false;
+  parser[HTTPParser.kOnHeaders] = (raw: string[], url: string) => {
+    early = [...early, ...raw];
+    earlyUrl += url;
+  };
+  parser[HTTPParser.kOnHeadersComplete] = (
+    major: number,
+    minor: number,
+    raw: string[] | undefined,
+    method: number,
+    url: string,
+    _status: unknown,
+    _message: unknown,
+    _upgrade: boolean,
+    keepsAlive: boolean,
+  ) => {
+    read ??= {
+      method: methods[method] ?? "",
+      url: earlyUrl + (url ?? ""),
+      version: `${major}.${minor}`,
+      raw: [...early, ...(raw ?? [])],
+      keepsAlive,
+    };
+    return 0;
+  };
+  let end: number | undefined;
+  parser[HTTPParser.kOnMessageComplete] = () => {
+    isComplete = true;
+  };
+  // Byte by byte behind the head would be slow: the head's own bytes are given, and must be all that it takes.
+  const taken = parser.execute(bytes);
+  if (isComplete && taken === bytes.length) end = bytes.length;
+  return read === undefined ? undefined : { ...read, end };
+}
+
+function disagreement(bytes: Buffer, found: PlainHead): string | undefined {
+  const read = readByNode(bytes.subarray(0, found.end));
+  if (read === undefined) return "node does not take it";
+  if (read.end !== found.end) return "node reads a body, or ends elsewhere";
+  if (read.version !== "1.1") return `node reads version ${read.version}`;
+  if (read.method !== found.method || read.url !== found.target)
+    return `node reads ${read.method} ${read.url}`;
+  if (read.keepsAlive === found.isLast) return "node ends the connection otherwise";
+  const raw = found.fields.flat();
+  return JSON.stringify(raw) === JSON.stringify(read.raw) ? undefined : "node reads other fields";
+}
+
+const seeds = [
+  head(...browser),
+  head("GET / HTTP/1.1", host),
+  head("HEAD /a/b?c=d HTTP/1.1", host, "Connection: close", "Accept: */*"),
+  head("GET /x HTTP/1.1", host, "Range: bytes=0-99", "Cache-Control: max-age=0"),
+  head("GET / HTTP/1.1", host, "Content-Length: 4", "Transfer-Encoding: chunked"),
+  head("POST / HTTP/1.1", host, "Content-Length: 0"),
+  head("GET / HTTP/1.0", host, "Connection: keep-alive"),
+];
+const pieces = [
+  "\r\n", "\n", "\r", " ", "\t", ":", "\0", ";", ",", "\x0b", "\x0c", "\x7f", "\x85", "\xa0", "\xff", "#", "//", "%00",
+  "HTTP/1.1", "HTTP/1.0", "GET / ", "Host: b.example\r\n", "Content-Length: 3\r\n", "Transfer-Encoding: chunked\r\n",
+  "Content-Length : 3\r\n", "Transfer-Encoding\t: chunked\r\n", "X:\r\n y\r\n", "Connection: close\r\n", "chunked", "0\r\n\r\n",
+]; // prettier-ignore
+
+/** Some changes, each of a few bytes. */
+function mutate(seed: string, random: () => number): string {
+  const below = (most: number): number => Math.floor(random() * most);
+  let text = seed;
+  for (let changes = 1 + below(3); changes > 0; changes--) {
+    const at = below(text.length + 1);
+    const piece =
+      random() < 0.5 ? (pieces[below(pieces.length)] ?? "") : String.fromCodePoint(below(256));
+    const kind = below(4);
+    if (kind === 0) text = text.slice(0, at) + piece + text.slice(at);
+    else if (kind === 1) text = text.slice(0, at) + text.slice(at + 1 + below(4));
+    else if (kind === 2) text = text.slice(0, at) + piece + text.slice(at + piece.length);
+    else {
+      const to = Math.min(text.length, at + 1 + below(40));
+      text = text.slice(0, to) + text.slice(at, to) + text.slice(to);
+    }
+  }
+  return text;
+}
+
+type Scanner = (bytes: Buffer, from: number) => Scan;
+
+/** How many of so many mutated heads are taken, and the first that node reads otherwise. */
+function compare(scanner: Scanner, count: number, seed: number) {
+  const random = createRandom(seed).next;
+  let taken = 0;
+  for (let no = 0; no < count; no++) {
+    const text = mutate(seeds[no % seeds.length] ?? "", random);
+    const bytes = Buffer.from(text, "latin1");
+    const found = scanner(bytes, 0);
+    if (found.kind !== "plain") continue;
+    taken++;
+    const why = disagreement(bytes, found);
+    if (why !== undefined) return { taken, fault: `${why}: ${JSON.stringify(text)}` };
+  }
+  return { taken, fault: undefined };
+}
+
+test("300,000 mutated heads: node reads none otherwise that is taken", { timeout: 120_000 }, () => {
+  const { taken, fault } = compare(scanHead, 300_000, 1);
+  expect(fault).toBeUndefined();
+  expect(taken).toBeGreaterThan(30_000);
+});
+
+test.each<[string, Scanner]>([
+  [
+    "a scanner that takes line feeds alone for ends of lines",
+    (bytes, from) => {
+      const text = bytes.toString("latin1").replaceAll(/\r?\n/g, "\r\n");
+      const found = scanHead(Buffer.from(text, "latin1"), from);
+      return found.kind === "plain" ? { ...found, end: bytes.length } : found;
+    },
+  ],
+  [
+    "a scanner that passes over a length",
+    (bytes, from) => {
+      const text = bytes.toString("latin1").replace(/content-length/i, "content-lengtx");
+      return scanHead(Buffer.from(text, "latin1"), from);
+    },
+  ],
+])("%s is found out", { timeout: 120_000 }, (_name, scanner) => {
+  expect(compare(scanner, 100_000, 2).fault).toBeDefined();
+});
+
+test("every split of a head into two and three reads says the same", () => {
+  const random = createRandom(3).next;
+  const texts = [
+    ...seeds,
+    ...Array.from({ length: 40 }, (_, no) => mutate(seeds[no % 4] ?? "", random)),
+  ];
+  for (const text of texts) {
+    const whole = scan(text);
+    const cut = (to: number): string => text.slice(0, to);
+    for (let to = 0; to < text.length; to++) {
+      const early = scan(cut(to));
+      // What is known early must be so in the end; a head that is plain is complete.
+      if (early.kind === "odd") expect(whole.kind, JSON.stringify(cut(to))).toBe("odd");
+      if (early.kind === "plain") expect(whole).toEqual(early);
+    }
+  }
+});
