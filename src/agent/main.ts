@@ -79,9 +79,10 @@ async function runAgent(
   );
   context.onReload(() =>
     reloadSettings(notify, log, () => {
-      const { log_level } = loadSettings(agentFields, configPath);
+      const { log_level, "accelerator.lane": usesLane } = loadSettings(agentFields, configPath);
       logLevels.set(log_level);
-      return { log_level };
+      agent.switchLane(usesLane);
+      return { log_level, "accelerator.lane": usesLane };
     }),
   );
   await notify.send("READY=1", `STATUS=serving on ${agent.listen}`);

@@ -10,6 +10,8 @@ import { openServing } from "./serve.ts";
 export type Agent = AsyncDisposable & {
   readonly listen: string;
   readonly metricsListen: string;
+  /** Switches the lane on or off; see accelerator.lane. */
+  readonly switchLane: (usesIt: boolean) => void;
   /** For each thread a number that changes while it lives. */
   readonly heartbeats: { read(): Readonly<Record<string, number>> };
 };
@@ -30,6 +32,7 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
   return {
     listen: `${options.settings["accelerator.listen"].host}:${pool.port}`,
     metricsListen,
+    switchLane: (usesIt) => pool.switchLane(usesIt),
     heartbeats: { read: () => ({ ...pool.heartbeats(), spool: ground.spool.heartbeat() }) },
     async [Symbol.asyncDispose]() {
       await owned.disposeAsync();

@@ -156,6 +156,7 @@ async function openPool(
       openMax: settings["accelerator.upgrades_max"],
       idleMs: settings["accelerator.upgrade_idle"],
     },
+    usesLane: settings["accelerator.lane"],
     onBadBlob: (blob) => badBlobs.tell(blob),
     drainGraceMs: settings["accelerator.drain_grace"],
     random,

@@ -144,20 +144,26 @@ async function workersSpeak(): Promise<void> {
 }
 
 test.each(["agent", "central"] as const)(
-  "%s: one JSON line an event; SIGHUP changes the level, a wrong file changes nothing",
+  "%s: one JSON line an event; SIGHUP applies what can change, a wrong file changes nothing",
   async (name) => {
     const program = edge[name];
     const path = join(edge.dir, `${name}.yaml`);
-    const hup = (level: string): void => {
+    const hup = (level: string, changes: object = {}): void => {
       const settings = parse(readFileSync(path, "utf8")) as Record<string, unknown>;
-      writeFileSync(path, stringify({ ...settings, log_level: level }));
+      writeFileSync(path, stringify({ ...settings, ...changes, log_level: level }));
       process.kill(program.pid, "SIGHUP");
     };
     const said = (what: RegExp): Promise<unknown> =>
       until(String(what), () => what.test(program.said));
     hup("debug");
-    await said(/"log_level":"debug","msg":"settings reloaded"/);
-    if (name === "agent") await workersSpeak();
+    await said(/"log_level":"debug",.*"msg":"settings reloaded"/);
+    if (name === "agent") {
+      await workersSpeak();
+      const { accelerator } = parse(readFileSync(path, "utf8")) as { accelerator: object };
+      hup("debug", { accelerator: { ...accelerator, lane: false } });
+      await said(/"accelerator.lane":false,"msg":"settings reloaded"/);
+      expect((await edge.visit("/private", { host: domain })).status).toBe(502);
+    }
     hup("deafening");
     await said(/"level":"error".*"msg":"settings were not reloaded; the old ones stay in force"/);
     hup("error");

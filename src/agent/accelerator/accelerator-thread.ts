@@ -4,7 +4,6 @@ import type { MessagePort } from "node:worker_threads";
 import type { Log } from "../../base/log.ts";
 import type { Registry } from "../../base/metrics.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
-import type { CertificateTableRef } from "../../core/serving/certificate-table.ts";
 import { ClientAddresses } from "../../core/http/client-address.ts";
 import type { DecisionTeller } from "../bots/decisions/decision-teller.ts";
 import type { VisitorJudge } from "../bots/decisions/evidence.ts";
@@ -16,6 +15,7 @@ import { VisitorListener } from "./doors/listener.ts";
 import { followOriginChecks } from "./origin/origin-checks.ts";
 import type { OriginGuard } from "./origin/origin-connector.ts";
 import { OriginPools } from "./origin/origin-pools.ts";
+import { QuickAnswers } from "./lane/quick-answers.ts";
 import { answer } from "./pipeline.ts";
 import { answerProbes } from "./pool/probing.ts";
 import { ProblemLog } from "./records/problem-log.ts";
@@ -58,7 +58,7 @@ export async function runAccelerator(
 ): Promise<void> {
   const clock = createClock();
   const words = new PoolWords(init.poolWords);
-  const heartbeat = new Heartbeat(init.heartbeat);
+  using _beating = beat(new Heartbeat(init.heartbeat));
   await using bodies = new BlobBodies({ blobsDir: init.blobsDir, memoryMax: init.filesMemoryMax });
   const states = new StagedStates(words, {
     defaultDomain: init.defaultDomain,
@@ -72,9 +72,10 @@ export async function runAccelerator(
   if (parts.originChecks !== undefined) followOriginChecks(origins, parts.originChecks);
   const problems = new ProblemLog(parts.log, clock.steadyMs);
   await using flights = new Flights({ ...parts, problems, metrics, origins, clock });
-  const { cache, registry } = parts;
+  const { cache, registry, records, recordRoom } = parts;
   await using variants = new VariantMaker({ cache, words, no: init.no, clock, metrics, problems });
-  const clients = new ClientAddresses(init.proxies.trusted, init.proxies.forwardedHeader);
+  const { trusted, forwardedHeader, proxyProtocol } = init.proxies;
+  const clients = new ClientAddresses(trusted, forwardedHeader);
   const version = (): number => states.current().version;
   using upgrades = new OpenUpgrades({ limits: init.upgrades, clock, metrics, version });
   const deps = {
@@ -92,33 +93,38 @@ export async function runAccelerator(
     tlsPort: init.tlsListen?.port ?? null,
   };
   let { ticketKeys } = init;
-  const current = (): CertificateTableRef | undefined => states.current().certificates;
-  const contexts = new SecureContexts({ current, clock, problems });
-  const { records, recordRoom } = parts;
+  const contexts = new SecureContexts({
+    current: () => states.current().certificates,
+    clock,
+    problems,
+  });
   using gate = new RecordGate({ records, recordRoom, metrics, clock });
   await using listener = new VisitorListener({
     answer: gate.before(async (exchange) => answer(deps, exchange)),
-    nextConnection: () => {
-      records.wake();
-      return words.nextConnection();
-    },
+    answerNow: async (exchange, judged) => answer(deps, exchange, judged),
+    quick: new QuickAnswers({ ...deps, gate }),
+    usesLane: () => words.usesLane,
+    nextConnection: () => (records.wake(), words.nextConnection()),
     clients,
     contexts,
     ticketKeys: () => ticketKeys,
-    proxyProtocol: init.proxies.proxyProtocol,
+    proxyProtocol,
     recorder: createRecorder(records, tally, clock),
     metrics,
     clock,
     problems,
   });
-  const beating = setInterval(() => heartbeat.beat(), beatMs);
   const onTicketKeys = (keys: TicketKeys): void => {
     ticketKeys = keys;
     listener.ticketKeysChanged();
   };
   const graceMs = await followMain(port, { init, states, listener, onTicketKeys, registry });
   await listener.drain(graceMs);
-  clearInterval(beating);
+}
+
+function beat(heartbeat: Heartbeat): Disposable {
+  const timer = setInterval(() => heartbeat.beat(), beatMs);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
 type Followed = {

@@ -1,41 +1,39 @@
 // The way of a request. `core/serving/request-plan.ts` knows the order; here its facts are learned and its answers given.
 
 import type { ClientAddresses } from "../../core/http/client-address.ts";
-import { fieldValue, type Field } from "../../core/http/http-fields.ts";
+import { fieldValue } from "../../core/http/http-fields.ts";
 import type { PassReason } from "../../core/http/http-pass.ts";
-import {
-  httpsUrl,
-  parseTarget,
-  sentPath,
-  type RequestTarget,
-} from "../../core/http/request-path.ts";
+import { parseTarget, sentPath, type RequestTarget } from "../../core/http/request-path.ts";
 import { nextStep, type RequestAnswer, type Wanted } from "../../core/serving/request-plan.ts";
-import type { Verdict } from "../../core/serving/verdict.ts";
-import type { DecisionTeller } from "../bots/decisions/decision-teller.ts";
-import type { VisitorJudge } from "../bots/decisions/evidence.ts";
 import type { GeneratedDeps } from "./cached/fetched-answer.ts";
 import { answerGenerated, lookUp } from "./cached/generated.ts";
 import { Inquiry, type Look } from "./cached/inquiry.ts";
-import { sendText, withSiteHeaders, writeHead, type Attempt } from "./doors/answer.ts";
+import { sendText, writeHead, type Attempt } from "./doors/answer.ts";
 import type { Exchange } from "./doors/exchange.ts";
 import type { SiteFile } from "./files/site-files.ts";
 import { answerNotFound, answerStatic, type StaticAnswerDeps } from "./files/static-answer.ts";
-import { askedPort, visitorScheme } from "./origin/origin-request.ts";
+import { visitorScheme } from "./origin/origin-request.ts";
+import {
+  hstsOf,
+  judgeRequest,
+  noteDecision,
+  verdictOn,
+  type JudgedVisitor,
+  type JudgingDeps,
+} from "./judging.ts";
 import { pass } from "./origin/passing.ts";
+import { plainAnswer, type PlainAsked, type PlainStep } from "./plain-answer.ts";
 import type { ServedUnder } from "./pool/host-table.ts";
 import type { StagedStates } from "./pool/staged-states.ts";
-import type { RequestTally } from "./records/request-tally.ts";
 import { SiteFacts } from "./site-facts.ts";
 import { passUpgrade, type UpgradeDeps } from "./upgrades/passing-upgrade.ts";
 
 export type PipelineDeps = GeneratedDeps &
   StaticAnswerDeps &
-  UpgradeDeps & {
+  UpgradeDeps &
+  JudgingDeps & {
     readonly states: StagedStates;
     readonly clients: ClientAddresses;
-    readonly judge: VisitorJudge;
-    readonly tally: RequestTally;
-    readonly decisions: Pick<DecisionTeller, "note">;
     /** The port on which HTTPS is served; null if this program does not serve it. */
     readonly tlsPort: number | null;
   };
@@ -45,25 +43,32 @@ const readsMax = 4;
 /** An entry that is cleared between lookup and head, or a fetch that turns out not to be shared, costs one; the last one asks the origin alone. */
 const looksMax = 3;
 
-/** Resolves when the answer has been handed over. Throws when the visitor left or the answer must break. */
-export async function answer(deps: PipelineDeps, exchange: Exchange): Promise<void> {
+/**
+ * Resolves when the answer has been handed over. Throws when the visitor left or the answer must break. `judged`: what
+ * was found for this request by the state that is in force.
+ */
+export async function answer(
+  deps: PipelineDeps,
+  exchange: Exchange,
+  judged?: JudgedVisitor,
+): Promise<void> {
   const { peer } = exchange.connection;
   if (peer !== undefined) exchange.client = deps.clients.ofRequest(peer, exchange.fields);
   const target = parseTarget(exchange.url);
   exchange.authority = target?.authority ?? fieldValue(exchange.fields, "host") ?? "";
   await using walk = new Walk(deps, exchange, target);
+  if (judged !== undefined) walk.take(judged);
   await walk.answer();
 }
 
 /** One request on its way: what is known of it, as the plan asks for it. */
-class Walk extends SiteFacts<Exchange> {
+class Walk extends SiteFacts<Exchange> implements PlainAsked {
   override stored: Look | undefined = undefined;
   readonly #deps: PipelineDeps;
-  /** The one that the verdict can be looked up by, where it is against the visitor. */
-  #decisionId = "";
+  judged: JudgedVisitor | undefined;
   #inquiry: Inquiry | undefined;
   /** The version of the state that the host was found in. */
-  #judgedBy = 0;
+  #version = 0;
   /**
    * The number of the newest clear, read before the file was looked for, as for everything that may become an
    * entry.
@@ -75,6 +80,22 @@ class Walk extends SiteFacts<Exchange> {
   constructor(deps: PipelineDeps, exchange: Exchange, target: RequestTarget | undefined) {
     super(exchange, target, visitorScheme(exchange));
     this.#deps = deps;
+  }
+
+  /** Takes what was found already: neither host nor verdict is wanted then. */
+  take(judged: JudgedVisitor): void {
+    this.#serve(judged.served);
+    this.#version = judged.version;
+    this.judged = judged;
+    this.verdict = this.request.verdict = judged.verdict;
+  }
+
+  get at(): Exchange {
+    return this.request;
+  }
+
+  get tlsPort(): number | null {
+    return this.#deps.tlsPort;
   }
 
   async answer(): Promise<void> {
@@ -113,28 +134,24 @@ class Walk extends SiteFacts<Exchange> {
   #findHost(): void {
     const { request } = this;
     const state = this.#deps.states.current();
-    this.#judgedBy = state.version;
+    this.#version = state.version;
     const host = state.route(request.authority);
-    this.host = host;
-    if (host.kind !== "served") return;
-    request.domain = host.domain;
-    // Not over plain HTTP, where anybody could say it (RFC 6797 §7.2).
-    if (this.scheme === "https") request.hstsS = host.compiled?.site.tls.hsts_s ?? 0;
+    if (host.kind === "served") this.#serve(host);
+    else this.host = host;
   }
 
-  /**
-   * Judges the visitor, in one step with the look-up of the state: once the request waits, the tables of that
-   * state are no longer its own.
-   */
+  #serve(served: ServedUnder): void {
+    const { request } = this;
+    this.host = served;
+    request.domain = served.domain;
+    request.hstsS = hstsOf(served, this.scheme);
+  }
+
   #judge(): void {
     const { host: served, request } = this;
     if (served?.kind !== "served") return;
-    const { domain } = served;
-    const verdict = judged(this.#deps, request, served);
-    this.verdict = request.verdict = verdict;
-    this.#deps.tally.judged(domain, verdict);
-    if (verdict.kind === "allow") return;
-    this.#decisionId = noted(this.#deps, request, served, verdict, request.startedWallMs);
+    this.judged = judgeRequest(this.#deps, request, served, this.#version);
+    this.verdict = request.verdict = this.judged.verdict;
   }
 
   #inquire(): Inquiry {
@@ -148,23 +165,6 @@ class Walk extends SiteFacts<Exchange> {
   async #give(step: RequestAnswer): Promise<Attempt> {
     const { request } = this;
     switch (step.kind) {
-      case "refused":
-        sendText(request, step.status, step.text, step.fields);
-        return "answered";
-      case "blocked": {
-        request.cache = "blocked";
-        const text = `Access to this site is denied (${request.verdict?.reason}).`;
-        sendText(request, 403, text, [["X-Accel-Decision", this.#decisionId]]);
-        return "answered";
-      }
-      case "options": {
-        const said = step.isOfFiles ? Object.entries(this.site.site.headers.set) : [];
-        return this.#sendHead(204, [["Allow", step.allow], ...said]);
-      }
-      case "redirect-to-https":
-        return this.#redirect(308, this.#httpsUrl());
-      case "redirect":
-        return this.#redirect(step.status, step.to);
       case "file":
         return await this.#sendFile();
       case "single-page":
@@ -184,31 +184,22 @@ class Walk extends SiteFacts<Exchange> {
         this.#passes(step.reason);
         await pass(this.#deps, this.#inquire(), step.reason);
         return "answered";
-      default:
+      case "serve":
+      case "serve-stale":
+      case "fetch":
         return await this.#sendGenerated(step);
+      default:
+        return this.#sendPlain(step);
     }
   }
 
-  #sendHead(status: number, fields: readonly Field[]): Attempt {
-    writeHead(this.request, status, fields);
-    this.request.response.end();
+  #sendPlain(step: PlainStep): Attempt {
+    const { request } = this;
+    const { status, fields, body, cache } = plainAnswer(step, this);
+    request.cache = cache;
+    writeHead(request, status, fields);
+    request.response.end(Buffer.from(body));
     return "answered";
-  }
-
-  #redirect(status: number, to: string): Attempt {
-    const fields: readonly Field[] = [
-      ["Location", to],
-      ["Content-Length", "0"],
-    ];
-    return this.#sendHead(status, withSiteHeaders(fields, this.site.site.headers));
-  }
-
-  /** Who came to another port than 80 is where ports are not the usual ones; the others find HTTPS where everybody does. */
-  #httpsUrl(): string {
-    const { tlsPort } = this.#deps;
-    const { host } = this.site.site;
-    const isOdd = askedPort(this.request) !== undefined && tlsPort !== null && tlsPort !== 443;
-    return httpsUrl(isOdd ? `${host}:${tlsPort}` : host, this.asked);
   }
 
   async #sendFile(): Promise<Attempt> {
@@ -247,7 +238,7 @@ class Walk extends SiteFacts<Exchange> {
     const deps = this.#deps;
     const path = sentPath(asked);
     const isWelcome = (): boolean => isStillWelcome(deps, exchange);
-    await passUpgrade(deps, { exchange, site, path, judgedBy: this.#judgedBy, isWelcome });
+    await passUpgrade(deps, { exchange, site, path, judgedBy: this.#version, isWelcome });
   }
 
   #passes(reason: PassReason): void {
@@ -264,26 +255,6 @@ class Walk extends SiteFacts<Exchange> {
   }
 }
 
-function judged({ judge }: PipelineDeps, exchange: Exchange, served: ServedUnder): Verdict {
-  const { domain, host } = served;
-  const userAgent = fieldValue(exchange.fields, "user-agent");
-  return judge(host.bots, exchange.client?.text ?? "", userAgent, domain);
-}
-
-/** Notes a decision against a visitor and returns its id. */
-function noted(
-  { decisions }: PipelineDeps,
-  exchange: Exchange,
-  { host }: ServedUnder,
-  verdict: Verdict,
-  atMs: number,
-): string {
-  const userAgent = fieldValue(exchange.fields, "user-agent");
-  const clientIp = exchange.client?.text ?? "";
-  const policyOf = host.bots.unknownBotsPolicyOf;
-  return decisions.note({ atMs, host: host.name, clientIp, userAgent, verdict, policyOf });
-}
-
 /**
  * Judges the visitor of an open upgrade by the state in force. A host that is served no longer has no visitors;
  * one without a devlove keeps those that it has.
@@ -291,9 +262,10 @@ function noted(
 function isStillWelcome(deps: PipelineDeps, exchange: Exchange): boolean {
   const served = deps.states.current().route(exchange.authority);
   if (served.kind !== "served") return false;
-  const verdict = judged(deps, exchange, served);
+  const verdict = verdictOn(deps, exchange, served);
   if (verdict.kind !== "block") return true;
   exchange.verdict = verdict;
-  noted(deps, exchange, served, verdict, deps.clock.wallMs());
+  const { client, fields } = exchange;
+  noteDecision(deps, { client, fields, startedWallMs: deps.clock.wallMs() }, served, verdict);
   return false;
 }

@@ -155,6 +155,12 @@ export const agentFields = {
     fallback: "10s",
     parse: duration("0s", "10min"),
   },
+  "accelerator.lane": {
+    doc: "Whether plain requests of HTTP/1.1 are read by the agent's own parser and answered, where that needs no waiting, in one step. With false every connection is served by node's HTTP server: the answers are the same, and cost more CPU.",
+    fallback: true,
+    live: true,
+    parse: flagField(),
+  },
   "accelerator.upgrades_max": {
     doc: "How many WebSockets and other upgrades each worker keeps open. Each takes two connections, about 60 KiB. Further ones are answered 503.",
     fallback: 4096,

@@ -6,12 +6,11 @@ import { connect, type AddressInfo } from "node:net";
 import type { ResponseCache } from "../../../src/agent/accelerator/cached/cache-port.ts";
 import { Flights } from "../../../src/agent/accelerator/cached/flights.ts";
 import type { Http2Limits } from "../../../src/agent/accelerator/doors/http2-sessions.ts";
-import {
-  VisitorListener,
-  type ProxyProtocol,
-} from "../../../src/agent/accelerator/doors/listener.ts";
+import { VisitorListener } from "../../../src/agent/accelerator/doors/listener.ts";
+import type { ProxyProtocol } from "../../../src/agent/accelerator/doors/proxy-gate.ts";
 import type { OriginGuard } from "../../../src/agent/accelerator/origin/origin-connector.ts";
 import { OriginPools } from "../../../src/agent/accelerator/origin/origin-pools.ts";
+import { QuickAnswers } from "../../../src/agent/accelerator/lane/quick-answers.ts";
 import { answer } from "../../../src/agent/accelerator/pipeline.ts";
 import { ProblemLog } from "../../../src/agent/accelerator/records/problem-log.ts";
 import { RecordGate } from "../../../src/agent/accelerator/records/record-gate.ts";
@@ -78,6 +77,10 @@ export type EdgeOptions = {
   readonly http2?: Partial<Http2Limits> | undefined;
   readonly handshakeMs?: number;
   readonly upgrades?: Partial<UpgradeLimits>;
+  /** False: plain requests are left to node:http. */
+  readonly lane?: boolean;
+  /** See LaneOptions. */
+  readonly laneLookMs?: number;
   /** As told to those who are redirected there. */
   readonly tlsPort?: number;
 };
@@ -101,6 +104,7 @@ export class Edge implements AsyncDisposable {
   readonly #listener: VisitorListener;
 
   constructor(options: EdgeOptions = {}) {
+    this.switchLane(options.lane ?? true);
     const real = createClock();
     const clock = { ...real, ageMs: () => real.ageMs() + this.skewMs };
     const table = {
@@ -168,6 +172,10 @@ export class Edge implements AsyncDisposable {
     this.#listener = this.#stack.use(
       new VisitorListener({
         answer: gate.before(async (exchange) => answer(deps, exchange)),
+        answerNow: async (exchange, judged) => answer(deps, exchange, judged),
+        quick: new QuickAnswers({ ...deps, gate }),
+        usesLane: () => this.#words.usesLane,
+        laneLookMs: options.laneLookMs,
         nextConnection: () => this.#words.nextConnection(),
         clients,
         contexts: new SecureContexts({
@@ -186,6 +194,11 @@ export class Edge implements AsyncDisposable {
         problems,
       }),
     );
+  }
+
+  /** As SIGHUP does with another `accelerator.lane`. */
+  switchLane(usesIt: boolean): void {
+    this.#words.switchLane(usesIt);
   }
 
   async listen(): Promise<void> {

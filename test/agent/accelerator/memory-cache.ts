@@ -24,8 +24,10 @@ export class MemoryCache implements ResponseCache {
   /** What tests turn: gates, and how bodies come. */
   isConfirmed = true;
   streams = false;
+  /** Whether what is stored can be had at once, without opening it. */
+  holds = true;
   /** Called between open() and its answer: where a clear can slip in. */
-  whileOpening: () => void = () => {};
+  whileOpening: (() => void) | undefined;
   takesChunks = true;
   /** False: it is known at the head that nothing is stored. */
   takesBodies = true;
@@ -57,6 +59,19 @@ export class MemoryCache implements ResponseCache {
       .toReversed();
   }
 
+  findHeld(key: EntryKey): readonly Entry[] | undefined {
+    return this.holds ? this.find(key) : undefined;
+  }
+
+  held({ id }: Entry): string | Uint8Array | undefined {
+    const isAtOnce = this.holds && !this.streams && this.whileOpening === undefined;
+    return isAtOnce ? this.rows.get(id)?.body : undefined;
+  }
+
+  noteHit(_found: readonly Entry[], entry: Entry): void {
+    this.used(entry);
+  }
+
   servable({ id, baseId }: Pick<Entry, "id" | "baseId">): boolean {
     const row = this.rows.get(id);
     if (row === undefined || this.#isCleared(row.entry, row.entry.sourceNo)) return false;
@@ -69,7 +84,7 @@ export class MemoryCache implements ResponseCache {
 
   async open(entry: Entry): Promise<Uint8Array | StoredStream | undefined> {
     await Promise.resolve();
-    this.whileOpening();
+    this.whileOpening?.();
     const body = this.rows.get(entry.id)?.body;
     if (body === undefined || !this.streams) return body;
     return {

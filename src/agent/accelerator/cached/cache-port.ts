@@ -30,6 +30,12 @@ export interface ResponseCache {
   find(key: EntryKey): readonly Entry[];
   /** A variant is servable only while its base is, which is asked here too. */
   servable(entry: Pick<Entry, "id" | "baseId">): boolean;
+  /** What memory holds of `find`, servable or not; undefined: only `find` knows. Notes nothing. */
+  findHeld(key: EntryKey): readonly Entry[] | undefined;
+  /** The body of an entry that is in memory, a small one as a string of one character a byte; undefined: it has to be opened. Ask whether it is servable first. */
+  held(entry: Entry): string | Uint8Array | undefined;
+  /** Notes what `find` and `used` would have: `found` is what was held of the key, `entry` answers. */
+  noteHit(found: readonly Entry[], entry: Entry): void;
   /** It answers a request, with its body or without (304, HEAD): what was used lately stays longest. Bounded. */
   used(entry: Entry): void;
   /** The body of an entry that has one (a noted static file has none); undefined where the object is missing or torn (a miss; the entry is dropped). */

@@ -84,11 +84,12 @@ async function answerForm(deps: EntryDeps, use: EntryUse, choice: BodyChoice): P
 async function sendEntry(
   { cache, clock, metrics }: EntryDeps,
   { inquiry, base, by, status: said }: EntryUse,
-  { entry, headers, known, isCodable }: BodyChoice,
+  choice: BodyChoice,
   { status, range }: EntryPlan,
   body: AnswerBody | undefined,
 ): Promise<Attempt> {
   const { exchange, site } = inquiry;
+  const { entry } = choice;
   const now = clock.ageMs();
   // From here to writeHead nothing is awaited: a clear that was applied before is seen, one that comes later comes after this answer.
   if (!cache.servable(entry)) return "nothing-sent";
@@ -96,20 +97,38 @@ async function sendEntry(
   if (by === "fresh" && !isFresh(base, now)) return "nothing-sent";
   cache.used(entry);
   const ageS = Math.max(0, currentAgeS(base, now));
+  exchange.cache = by === "fresh" ? "hit" : by === "stale" ? "stale" : "miss";
+  if (body !== undefined) countVariant(metrics, base, entry);
+  const fields = entryFields({ site, base, ageS, said }, choice, { status, range });
+  writeHead(exchange, status, fields);
+  await sendBody(exchange, range === undefined || body === undefined ? body : slice(body, range));
+  return "answered";
+}
+
+type EntrySaid = {
+  readonly site: SiteConfig;
+  readonly base: Entry;
+  readonly ageS: number;
+  /** See EntryUse.status. */
+  readonly said: string;
+};
+
+/** Returns the head of an answer from the cache, but for what its connection says. */
+export function entryFields(
+  { site, base, ageS, said }: EntrySaid,
+  { entry, headers, known, isCodable }: BodyChoice,
+  { status, range }: EntryPlan,
+): readonly Field[] {
   const fields: Field[] = [
     ...storedPart(status, headers, known),
     ...lengthFields(status, entry.size, range),
     ["Age", `${ageS}`],
   ];
-  exchange.cache = by === "fresh" ? "hit" : by === "stale" ? "stale" : "miss";
-  if (body !== undefined) countVariant(metrics, base, entry);
   const head = headWithSite(status, fields, site);
-  writeHead(exchange, status, [
+  return [
     ...(isCodable ? varyingByCoding(head) : head),
     cacheStatus(`${said}; ttl=${base.freshForS - ageS}`),
-  ]);
-  await sendBody(exchange, range === undefined || body === undefined ? body : slice(body, range));
-  return "answered";
+  ];
 }
 
 /** A 416 is not the response that was stored, and nobody is to keep it as such. */
@@ -156,14 +175,14 @@ function headWithSite(
     : said;
 }
 
-type EntryPlan = {
+export type EntryPlan = {
   readonly status: number;
   readonly range: ByteRange | undefined;
 };
 
 /** If-Match and If-Unmodified-Since are for origins (RFC 9110 §13.2.1); requests that carry them are not looked up. */
-function planEntry(
-  { fields, method }: Exchange,
+export function planEntry(
+  { fields, method }: Pick<Exchange, "fields" | "method">,
   status: number,
   { entry, headers, known }: BodyChoice,
   nowMs: number,

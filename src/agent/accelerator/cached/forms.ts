@@ -54,7 +54,16 @@ export function chooseVariant(
   const { method, fields } = request;
   if (method === "GET" && fieldValue(fields, "range") !== undefined) return asStored;
   if (asksNoTransform(fields)) return asStored;
-  const accepted = acceptedCodings(fieldValue(fields, "accept-encoding"));
+  return chooseCoded(cache, acceptedCodings(fieldValue(fields, "accept-encoding")), base, entries);
+}
+
+/** Chooses by the codings that the visitor takes, best first. */
+export function chooseCoded(
+  cache: Pick<ResponseCache, "servable">,
+  accepted: readonly Coding[],
+  base: Pick<Entry, "id">,
+  entries: readonly Entry[],
+): VariantChoice {
   for (const coding of accepted) {
     const variant = entries.find(
       (entry) => entry.coding === coding && entry.baseId === base.id && cache.servable(entry),
@@ -110,7 +119,7 @@ export function chooseBody(
   return choiceOf(request, base, variant ?? base, true);
 }
 
-function choiceOf(
+export function choiceOf(
   { fields }: Asking,
   { headers }: Entry,
   entry: Entry,
@@ -123,7 +132,11 @@ function choiceOf(
   return { entry, headers: own, known, isCodable };
 }
 
-async function readAgain(cache: ResponseCache, base: Entry): Promise<Uint8Array | undefined> {
+/** Reads the body of an entry again, to make a variant of it. */
+export async function readAgain(
+  cache: ResponseCache,
+  base: Entry,
+): Promise<Uint8Array | undefined> {
   const body = await cache.open(base);
   if (body === undefined || body instanceof Uint8Array) return body;
   await using stream = body;

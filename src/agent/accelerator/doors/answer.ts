@@ -15,7 +15,7 @@ export type AnswerPieces = AsyncIterable<Uint8Array> & {
 export type Attempt = "answered" | "nothing-sent";
 
 /** A visitor who takes nothing for this long is cut off: a body in memory must not wait forever. */
-const stallMs = 60_000;
+export const stallMs = 60_000;
 
 /** Cache name of RFC 9211. */
 export const cacheName = "accel-agent";
@@ -26,7 +26,12 @@ export function cacheStatus(parameters: string): Field {
 
 /** Throws only for fields that HTTP cannot carry. The body, if any, follows. */
 export function writeHead(exchange: Exchange, status: number, fields: readonly Field[]): void {
-  exchange.response.writeHead(status, withHsts(fields, exchange.hstsS).flat());
+  exchange.response.writeHead(status, flatHead(fields, exchange.hstsS));
+}
+
+/** Returns names and values in turn, with the site's own HSTS if it has one. */
+export function flatHead(fields: readonly Field[], hstsS: number): string[] {
+  return withHsts(fields, hstsS).flat();
 }
 
 const hstsName: ReadonlySet<string> = new Set(["strict-transport-security"]);
@@ -80,15 +85,26 @@ export function sendText(
   text: string,
   extra: readonly Field[] = [],
 ): void {
-  const bytes = Buffer.from(`${status} ${STATUS_CODES[status] ?? ""}\n${text}\n`);
-  writeHead(exchange, status, [
+  const said = textAnswer(status, text, extra);
+  writeHead(exchange, status, said.fields);
+  exchange.response.end(Buffer.from(said.body));
+}
+
+/** An answer of the agent's own, for people to read. */
+export function textAnswer(
+  status: number,
+  text: string,
+  extra: readonly Field[] = [],
+): { readonly fields: readonly Field[]; readonly body: string } {
+  const body = `${status} ${STATUS_CODES[status] ?? ""}\n${text}\n`;
+  const fields: readonly Field[] = [
     ["Content-Type", "text/plain; charset=utf-8"],
-    ["Content-Length", `${bytes.length}`],
+    ["Content-Length", `${Buffer.byteLength(body)}`],
     ["X-Content-Type-Options", "nosniff"],
     ["Cache-Control", "no-store"],
     ...extra,
-  ]);
-  exchange.response.end(bytes);
+  ];
+  return { fields, body };
 }
 
 /** The site's own word on headers: removed, then set. */

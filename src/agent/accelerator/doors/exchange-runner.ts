@@ -43,8 +43,8 @@ export class ExchangeRunner {
     return exchange;
   }
 
-  begin(exchange: Exchange): void {
-    const work = this.#run(exchange);
+  begin(exchange: Exchange, answer = this.#deps.answer): void {
+    const work = this.#run(exchange, answer);
     this.#working.add(work);
     void work.finally(() => this.#working.delete(work));
   }
@@ -54,11 +54,11 @@ export class ExchangeRunner {
     await Promise.all(this.#working);
   }
 
-  async #run(exchange: Exchange): Promise<void> {
+  async #run(exchange: Exchange, answer: ExchangeRunnerDeps["answer"]): Promise<void> {
     const { problems } = this.#deps;
     let failure: unknown = new Error("the request got no answer");
     try {
-      await this.#deps.answer(exchange);
+      await answer(exchange);
     } catch (error) {
       failure = error;
       if (exchange.response.headersSent && !exchange.isGone) {

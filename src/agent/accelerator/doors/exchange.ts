@@ -45,6 +45,11 @@ export class Connection {
     return this.socket.bytesRead === this.#headerBytes;
   }
 
+  /** Leaves bytes that were just written out of the next count. */
+  tellBytesSent(bytes: number): void {
+    this.#bytesTold += bytes;
+  }
+
   /** Bytes written since the last call, heads included. */
   takeBytesSent(): number {
     const { bytesWritten } = this.socket;
@@ -55,7 +60,7 @@ export class Connection {
 }
 
 /** The visitor left before the answer was complete; after nginx's 499. */
-const visitorGone = 499;
+export const visitorGone = 499;
 
 /** The most interim answers of a request: a visitor who takes nothing would have them pile up. */
 const interimMax = 16;

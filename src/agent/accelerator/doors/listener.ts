@@ -10,22 +10,23 @@ import type { ClientAddresses } from "../../../core/http/client-address.ts";
 import { fieldsOfRaw } from "../../../core/http/http-fields.ts";
 import { asksForUpgrade } from "../../../core/serving/request-check.ts";
 import { closeOf } from "../../../base/wait.ts";
+import { VisitorLane, type LaneOptions } from "../lane/lane.ts";
+import type { QuickAnswers } from "../lane/quick-answers.ts";
+import type { RequestLine } from "../records/recorder.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 import { sendText } from "./answer.ts";
 import { ExchangeRunner, type ExchangeRunnerDeps } from "./exchange-runner.ts";
 import { type Exchange, Connection, type Arrival } from "./exchange.ts";
 import type { Carrier } from "./carrier.ts";
 import { hasBodyOf, Http1Carrier } from "./http1-carrier.ts";
+import { keepAliveMs } from "./head-text.ts";
 import { Http1UpgradeCarrier } from "./http1-upgrade-carrier.ts";
 import { Http2Sessions, type Http2Limits } from "./http2-sessions.ts";
-import { ProxyGate } from "./proxy-gate.ts";
+import { ProxyGate, type ProxyProtocol } from "./proxy-gate.ts";
 import { requestLineOf, statusOfParserError, writeRawAnswer } from "./raw-answer.ts";
 import type { SecureContexts } from "./secure-contexts.ts";
 import { SecureDoor } from "./secure-door.ts";
 import type { TicketKeys } from "./ticket-keys.ts";
-
-export const proxyProtocols = ["off", "required"] as const;
-export type ProxyProtocol = (typeof proxyProtocols)[number];
 
 export type ListenerDeps = ExchangeRunnerDeps & {
   readonly nextConnection: () => number;
@@ -40,6 +41,13 @@ export type ListenerDeps = ExchangeRunnerDeps & {
   /** See SecureDoorDeps. */
   readonly handshakeMs?: number | undefined;
   readonly http2?: Partial<Http2Limits> | undefined;
+  readonly quick: Pick<QuickAnswers, "answer">;
+  /** Answers an exchange that was let in already. */
+  readonly answerNow: LaneOptions["answer"];
+  /** Whether new connections of HTTP/1.1 begin in the lane. */
+  readonly usesLane: () => boolean;
+  /** See LaneOptions; for tests. */
+  readonly laneLookMs?: number | undefined;
 };
 
 /** Browsers send about 1 KiB, with large cookies up to 16. */
@@ -58,7 +66,7 @@ const serverOptions = {
   requireHostHeader: false, // Checked by core (request-check.ts), so that the refusal is recorded.
   headersTimeout: 20_000,
   requestTimeout: 300_000, // 100 MiB at 350 KiB/s.
-  keepAliveTimeout: 60_000,
+  keepAliveTimeout: keepAliveMs,
   connectionsCheckingInterval: 1_000,
   noDelay: true,
 };
@@ -73,6 +81,7 @@ export class VisitorListener implements AsyncDisposable {
   readonly #gates: ProxyGate[] = [];
   /** Serves a new connection as node:http does. */
   readonly #serve: (socket: Socket) => void;
+  readonly #lane: VisitorLane;
   #draining = false;
 
   constructor(deps: ListenerDeps) {
@@ -88,6 +97,16 @@ export class VisitorListener implements AsyncDisposable {
       for (const serve of serving) serve.call(this.#server, socket);
     };
     this.#server.removeAllListeners("connection");
+    this.#lane = new VisitorLane({
+      ...deps,
+      answer: deps.answerNow,
+      runner: this.#runner,
+      headMs: serverOptions.headersTimeout,
+      lookMs: deps.laneLookMs,
+      isDraining: () => this.#draining,
+      handOver: ({ socket }) => this.#serve(socket),
+      refuse: (connection, status, line) => this.#refuseLine(connection, status, line),
+    });
     this.#door = new SecureDoor({
       ...deps,
       connectionsMax,
@@ -152,6 +171,7 @@ export class VisitorListener implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#server.listening || this.#door.server.listening) await this.drain(0);
     this.#server.close(); // Ends the interval that checks for slow connections.
+    this.#lane[Symbol.dispose]();
   }
 
   #letIn(server: NetServer, admit: (arrival: Arrival) => void, leavesPaused = false): void {
@@ -187,7 +207,6 @@ export class VisitorListener implements AsyncDisposable {
 
   #connected(arrival: Arrival): void {
     const { socket } = arrival;
-    this.#serve(socket);
     const connection = new Connection(this.#deps.nextConnection(), arrival);
     this.#connections.set(socket, connection);
     const { accel_agent_open_connections: open } = this.#deps.metrics;
@@ -196,8 +215,11 @@ export class VisitorListener implements AsyncDisposable {
     socket.once("close", () => {
       open.dec();
       this.#connections.delete(socket);
+      this.#lane.closed(connection);
       for (const exchange of connection.live) exchange.end();
     });
+    if (this.#deps.usesLane()) this.#lane.take(connection);
+    else this.#serve(socket);
     if (this.#draining) this.#endUnused(connection);
   }
 
@@ -273,8 +295,12 @@ export class VisitorListener implements AsyncDisposable {
       socket.destroy();
       return;
     }
-    writeRawAnswer(socket, status, this.#deps.clock.wallMs());
-    this.#deps.recorder.refused(connection, status, requestLineOf(error));
+    this.#refuseLine(connection, status, requestLineOf(error));
+  }
+
+  #refuseLine(connection: Connection, status: number, line: RequestLine): void {
+    writeRawAnswer(connection.socket, status, this.#deps.clock.wallMs());
+    this.#deps.recorder.refused(connection, status, line);
   }
 
   #answerConnect(request: IncomingMessage): void {

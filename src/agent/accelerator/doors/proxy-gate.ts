@@ -8,6 +8,9 @@ import type { ProblemLog } from "../records/problem-log.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 import type { Arrival } from "./exchange.ts";
 
+/** Whether each connection begins with a PROXY header. */
+export type ProxyProtocol = "off" | "required";
+
 export type ProxyGateDeps = {
   readonly clients: ClientAddresses;
   readonly metrics: WorkerMetrics;

@@ -51,7 +51,11 @@ export function requestLineOf(error: Error): RequestLine {
   const at =
     "bytesParsed" in error && typeof error.bytesParsed === "number" ? error.bytesParsed : 0;
   const before = packet.subarray(0, at).lastIndexOf("\r\n\r\n");
-  const from = before < 0 ? 0 : before + 4;
+  return requestLineIn(packet, before < 0 ? 0 : before + 4);
+}
+
+/** The request line that begins at `from`, as far as it can be made out. */
+export function requestLineIn(packet: Buffer, from: number): RequestLine {
   const line = packet.toString("latin1", from, from + 16_384).split(/\r?\n/, 1)[0] ?? "";
   const [, method = "", target = ""] =
     /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}) ([^ ]*)/.exec(line) ?? [];

@@ -12,13 +12,16 @@
 // connection becomes another one, are odd whatever they say.
 
 import type { Field } from "../../../core/http/http-fields.ts";
+import type { RequestHead } from "../../../core/serving/request-check.ts";
 
-export type PlainHead = {
+export type PlainHead = RequestHead & {
   readonly kind: "plain";
   readonly method: "GET" | "HEAD";
-  readonly target: string;
-  readonly fields: readonly Field[];
   readonly host: string;
+  readonly userAgent: string | undefined;
+  readonly acceptEncoding: string | undefined;
+  /** It has a condition of a cache. */
+  readonly isConditional: boolean;
   /** The visitor ends the connection with the answer. */
   readonly isLast: boolean;
   /** It has a field that only the pipeline answers to. */
@@ -83,7 +86,7 @@ const singleNames: ReadonlySet<string> = new Set([
 ]);
 
 const more: Scan = { kind: "more" };
-const odd: Scan = { kind: "odd" };
+export const odd: Scan = { kind: "odd" };
 
 /** Scans the bytes from `from` on. What is "more" is scanned again from there when more has come. */
 export function scanHead(bytes: Buffer, from: number): Scan {
@@ -103,25 +106,31 @@ export function scanHead(bytes: Buffer, from: number): Scan {
     if (!head.take(field[1] ?? "", field[2] ?? "")) return odd;
     at = fieldLine.lastIndex;
   }
-  const { host, isLast, needsPipeline, fields } = head;
+  const { host, userAgent, acceptEncoding, isConditional, isLast, needsPipeline, fields } = head;
   if (host === "") return odd;
-  const end = from + at + emptyLine.length;
-  const isGet = method === "GET";
   return {
     kind: "plain",
-    method: isGet ? "GET" : "HEAD",
-    target,
+    method: method === "GET" ? "GET" : "HEAD",
+    url: target,
+    httpVersion: "1.1",
+    hasBody: false,
     fields,
     host,
+    userAgent,
+    acceptEncoding,
+    isConditional,
     isLast,
     needsPipeline,
-    end,
+    end: from + at + emptyLine.length,
   };
 }
 
 class HeadFields {
   readonly fields: Field[] = [];
   host = "";
+  userAgent: string | undefined;
+  acceptEncoding: string | undefined;
+  isConditional = false;
   isLast = false;
   needsPipeline = false;
   readonly #seen = new Set<string>();
@@ -135,10 +144,26 @@ class HeadFields {
     if (!singleNames.has(lower)) return true;
     if (this.#seen.has(lower)) return false;
     this.#seen.add(lower);
-    if (lower === "host") this.host = value;
-    else if (lower === "connection") return this.#takeConnection(value.toLowerCase());
-    else if (pipelineNames.has(lower)) this.needsPipeline = true;
-    return true;
+    switch (lower) {
+      case "host":
+        this.host = value;
+        return true;
+      case "user-agent":
+        this.userAgent = value;
+        return true;
+      case "accept-encoding":
+        this.acceptEncoding = value;
+        return true;
+      case "if-none-match":
+      case "if-modified-since":
+        this.isConditional = true;
+        return true;
+      case "connection":
+        return this.#takeConnection(value.toLowerCase());
+      default:
+        this.needsPipeline ||= pipelineNames.has(lower);
+        return true;
+    }
   }
 
   #takeConnection(value: string): boolean {

@@ -2,8 +2,10 @@
 
 import type { Scheme } from "../../../core/http/client-address.ts";
 import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
+import { cookieFields } from "../../../core/http/request-cookies.ts";
 import {
   fieldValue,
+  hopByHop,
   withoutFields,
   withoutHopByHop,
   type Field,
@@ -92,11 +94,35 @@ export function upgradeFields(
   return [...originFields(exchange, host, backend), ...sent];
 }
 
+/** Returns whether an origin is told every value of this field as a visitor sends it; `name` in lower case. */
+export function isToldAsSent(name: string): boolean {
+  return !name.includes("_") && !notAsSent.has(name);
+}
+
+/** What is left out, said anew or told otherwise; `close` where Connection names it. */
+const notAsSent: ReadonlySet<string> = new Set([
+  ...replaced,
+  ...unkeyed,
+  ...cookieFields,
+  ...hopByHop,
+  "accept-encoding",
+  "close",
+  "if-modified-since",
+  "if-none-match",
+]);
+
 /** CGI, WSGI and PHP read `X_Forwarded_Host` as X-Forwarded-Host; nginx drops such names, too. */
 const isReadAsWritten = ([name]: Field): boolean => !name.includes("_");
 
+/** What says where a visitor asked. */
+export type AskedAt = {
+  readonly client: Exchange["client"];
+  readonly authority: string;
+  readonly connection: Pick<Exchange["connection"], "port">;
+};
+
 /** Returns the scheme of the visitor's connection, or the one that a trusted proxy states. */
-export function visitorScheme({ client }: Exchange): Scheme {
+export function visitorScheme({ client }: Pick<Exchange, "client">): Scheme {
   return client?.scheme ?? "http";
 }
 
@@ -104,7 +130,7 @@ export function visitorScheme({ client }: Exchange): Scheme {
  * Scheme and port are parts of what was asked for (RFC 9111 §2) beside the name, and an origin's links are made of them: what a stored response always
  * varies by. `http` where the port is the scheme's own, else `http:8080`.
  */
-export function askedScheme(exchange: Exchange): string {
+export function askedScheme(exchange: AskedAt): string {
   const port = askedPort(exchange);
   const scheme = visitorScheme(exchange);
   return port === undefined ? scheme : `${scheme}:${port}`;
@@ -120,7 +146,7 @@ function askedHost(exchange: Exchange, host: string): string {
 }
 
 /** The port that was asked for and connected to, where it is not its scheme's own. */
-export function askedPort(exchange: Exchange): number | undefined {
+export function askedPort(exchange: AskedAt): number | undefined {
   const { authority, connection } = exchange;
   const usual = visitorScheme(exchange) === "https" ? 443 : 80;
   if (connection.port === usual) return undefined;

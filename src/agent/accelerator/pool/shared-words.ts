@@ -1,21 +1,24 @@
 // Shared memory between main and the workers. Every word is read and written with Atomics only.
 //
-//   pool (16 bytes)       i32 version of the state in force | i32 worker that codes a variant, 0: none | i64 connections accepted since the start
+//   pool (24 bytes)       i32 version of the state in force | i32 worker that codes a variant, 0: none | i64 connections accepted since the start
+//                         | i32 1: the lane is switched off | 4 bytes unused
 //   heartbeat (4 bytes)   i32, one buffer a worker: it moves while the worker's loop turns
 
-const poolBytes = 16;
+const poolBytes = 24;
 
 export class PoolWords {
   readonly buffer: SharedArrayBuffer;
   readonly #version: Int32Array;
   readonly #coder: Int32Array;
   readonly #connections: BigInt64Array;
+  readonly #laneOff: Int32Array;
 
   constructor(buffer = new SharedArrayBuffer(poolBytes)) {
     this.buffer = buffer;
     this.#version = new Int32Array(buffer, 0, 1);
     this.#coder = new Int32Array(buffer, 4, 1);
     this.#connections = new BigInt64Array(buffer, 8, 1);
+    this.#laneOff = new Int32Array(buffer, 16, 1);
   }
 
   get version(): number {
@@ -25,6 +28,14 @@ export class PoolWords {
   /** Every worker must have acknowledged the state of this version. */
   flip(version: number): void {
     Atomics.store(this.#version, 0, version);
+  }
+
+  get usesLane(): boolean {
+    return Atomics.load(this.#laneOff, 0) === 0;
+  }
+
+  switchLane(usesIt: boolean): void {
+    Atomics.store(this.#laneOff, 0, usesIt ? 0 : 1);
   }
 
   /** 1, 2, 3, … over all workers. */

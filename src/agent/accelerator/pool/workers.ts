@@ -43,6 +43,8 @@ export type WorkerPoolOptions = Listens & {
   readonly filesMemoryMax?: number;
   /** Of each worker. */
   readonly upgrades?: UpgradeLimits;
+  /** Whether plain requests are answered in the lane; unsaid: they are. */
+  readonly usesLane?: boolean;
   /** Told of each blob that a worker cannot read as the manifest has it. Must not throw. */
   readonly onBadBlob?: (blob: BadBlob) => void;
   /** How long a worker may make no progress. */
@@ -123,6 +125,7 @@ export class WorkerPool implements AsyncDisposable {
   constructor(options: WorkerPoolOptions) {
     this.#options = options;
     this.port = options.listen.port;
+    this.switchLane(options.usesLane ?? true);
     this.#metrics = createMetrics(poolMetrics, options.registry);
     const lookMs = (options.stuckMs ?? stuckMsDefault) / looksMax;
     this.#watch = setInterval(() => this.#look(), lookMs);
@@ -165,6 +168,11 @@ export class WorkerPool implements AsyncDisposable {
     return this.#publishing.run(async () =>
       askEach(this.#live.values(), this.#state.version, probes),
     );
+  }
+
+  /** Switches the lane on or off, in all workers, from the next request of each connection on. */
+  switchLane(usesIt: boolean): void {
+    this.#words.switchLane(usesIt);
   }
 
   /** Resolves when no thread reads an older state any more than the one that is in force now. */

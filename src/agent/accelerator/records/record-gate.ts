@@ -51,6 +51,17 @@ export class RecordGate implements Disposable {
     };
   }
 
+  /**
+   * Lets in a request that is answered in this step. `has-to-wait`: it comes in by `before`. Accept the record of
+   * a `claimed` one as claimed.
+   */
+  admitsNow(): "admitted" | "claimed" | "has-to-wait" {
+    const { records, recordRoom } = this.#deps;
+    if (recordRoom === undefined)
+      return records.begins() === undefined ? "admitted" : "has-to-wait";
+    return this.#held.length === 0 && recordRoom.claim() ? "claimed" : "has-to-wait";
+  }
+
   async #admit(exchange: Exchange): Promise<Admission> {
     if (this.#held.length === 0 && this.#claim(exchange)) return "admitted";
     const { metrics, clock, heldMax = heldMaxDefault } = this.#deps;

@@ -18,8 +18,34 @@ const botCharsMax = 255;
 
 export type Recorder = {
   readonly exchange: (exchange: Exchange, status: number) => void;
+  readonly quick: (asked: QuickAsked, outcome: QuickOutcome) => void;
   /** `line` is what is known of the request line. */
   readonly refused: (connection: Connection, status: number, line: RequestLine) => void;
+};
+
+/** A request that was answered in one step. */
+export type QuickAsked = {
+  readonly connection: Connection;
+  readonly request: {
+    readonly method: string;
+    readonly url: string;
+    readonly userAgent: string | undefined;
+  };
+  readonly authority: string;
+  readonly host: { readonly domain: string } | undefined;
+  readonly client: Exchange["client"];
+  readonly verdict: Verdict | undefined;
+  readonly startedWallMs: number;
+  readonly startedMs: number;
+  /** Room was kept for its record. */
+  readonly isClaimed: boolean;
+};
+
+export type QuickOutcome = {
+  /** 499 where the visitor left before all of it had gone. */
+  readonly status: number;
+  readonly cache: RequestRecord["cache"];
+  readonly bytesSent: number;
 };
 
 export type RequestLine = { readonly method: string; readonly target: string };
@@ -61,6 +87,7 @@ export function createRecorder(
         },
         exchange.hasRecordRoom,
       ),
+    quick: (asked, outcome) => take(quickRecord(asked, outcome, clock), asked.isClaimed),
     refused: (connection, status, { method, target }) =>
       take({
         connection: connection.no,
@@ -79,6 +106,30 @@ export function createRecorder(
         bot: null,
         user_agent: null,
       }),
+  };
+}
+
+function quickRecord(
+  { connection, request, authority, host, client, verdict, startedWallMs, startedMs }: QuickAsked,
+  { status, cache, bytesSent }: QuickOutcome,
+  clock: WorkerClock,
+): RequestRecord {
+  return {
+    connection: connection.no,
+    response_status: status,
+    request_method: request.method,
+    uri_path: recordText(request.url, uriCharsMax),
+    backend_time: 0,
+    when: seconds(startedWallMs),
+    authority: recordText(authority, authorityCharsMax),
+    domain: host?.domain ?? null,
+    client_ip: client?.text ?? connection.peer?.text ?? "",
+    bytes_sent: bytesSent,
+    duration: seconds(clock.steadyMs() - startedMs),
+    cache,
+    verdict: verdictText(verdict),
+    bot: botText(verdict),
+    user_agent: userAgentText(request.userAgent),
   };
 }
 

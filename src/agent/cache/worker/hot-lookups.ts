@@ -24,6 +24,13 @@ export class HotLookups {
     this.#header = header;
   }
 
+  /** Finds what SQLite would answer, servable or not, if memory has it. */
+  held(key: EntryKey): readonly Entry[] | undefined {
+    const held = this.#lists.get(nameOf(key));
+    if (held === undefined || this.#header.keyMark(held.place) !== held.mark) return undefined;
+    return held.entries;
+  }
+
   /** Finds what SQLite would answer, servable or not, newest first; calls `ask` where it must ask SQLite. */
   find(key: EntryKey, ask: () => readonly Entry[]): readonly Entry[] {
     const name = nameOf(key);

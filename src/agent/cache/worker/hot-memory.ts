@@ -47,25 +47,42 @@ export class HotMemory<K, V> {
 
 // Bodies that were asked for lately, in memory, one cache per worker. Keyed by entry id, which is never reused.
 
+/** Bodies up to here are sent as strings: they never change, and are cheaper to write than bytes. */
+const textBytesMax = 16_384;
 /** Larger bodies are streamed from disk: the kernel keeps those warm. */
 export const hotBodyBytesMax = 262_144;
 /** Of the map's slot, the array and its buffer, beside the bytes. */
 const overheadBytes = 256;
 
+type HotBody = { readonly bytes: Uint8Array; readonly text: string | undefined };
+
 export class HotBodies {
-  readonly #bodies: HotMemory<number, Uint8Array>;
+  readonly #bodies: HotMemory<number, HotBody>;
 
   constructor(bytesMax: number) {
     this.#bodies = new HotMemory(bytesMax);
   }
 
   get(id: number): Uint8Array | undefined {
-    return this.#bodies.get(id);
+    return this.#bodies.get(id)?.bytes;
+  }
+
+  /** Returns what to write of a body: a small one as a string of one character a byte, which is made when it is first asked for. */
+  sendable(id: number): string | Uint8Array | undefined {
+    const body = this.#bodies.get(id);
+    if (body === undefined) return undefined;
+    if (body.text !== undefined) return body.text;
+    const { bytes } = body;
+    if (bytes.length > textBytesMax) return bytes;
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
+    this.#bodies.put(id, { bytes, text }, 2 * bytes.length + overheadBytes);
+    return text;
   }
 
   put(id: number, body: Uint8Array): void {
     if (body.length > hotBodyBytesMax) return;
-    this.#bodies.put(id, body, body.length + overheadBytes);
+    const bytes = body.length + overheadBytes;
+    this.#bodies.put(id, { bytes: body, text: undefined }, bytes);
   }
 
   drop(id: number): void {

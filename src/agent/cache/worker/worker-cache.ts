@@ -103,6 +103,23 @@ export class WorkerCache implements Disposable {
     }
   }
 
+  /** Finds what memory holds of a key, servable or not; undefined where the index has to be asked. Notes nothing. */
+  findHeld(key: EntryKey): readonly Entry[] | undefined {
+    return this.#usable() === undefined ? undefined : this.#hotLookups.held(key);
+  }
+
+  /** Returns the body of a servable entry if it is in memory: a small one as a string of one character a byte. */
+  held({ id }: Entry): string | Uint8Array | undefined {
+    return this.#hot.sendable(id);
+  }
+
+  /** Notes a look-up that memory answered, and the entry that answers. */
+  noteHit(found: readonly Entry[], entry: Entry): void {
+    this.#header.noteLookup();
+    for (const one of found) if (one.vary === null && this.servable(one)) this.#used.note(one.id);
+    this.used(entry);
+  }
+
   /** Returns whether the entry is servable; to be asked in the same step as writeHead. */
   servable(entry: Pick<Entry, "id" | "baseId">): boolean {
     const current = this.#usable();

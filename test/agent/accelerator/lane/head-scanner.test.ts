@@ -37,7 +37,7 @@ describe("what is plain", () => {
     const found = plain(text);
     expect(found).toMatchObject({
       method: "GET",
-      target: "/assets/app-3f2a.css?v=7&x=%20a",
+      url: "/assets/app-3f2a.css?v=7&x=%20a",
       host: "www.example.com",
       isLast: false,
       needsPipeline: false,
@@ -85,7 +85,7 @@ describe("what is plain", () => {
 
   test("a target of so many bytes and no more", () => {
     const target = (bytes: number): string => head(`GET /${"a".repeat(bytes - 1)} HTTP/1.1`, host);
-    expect(plain(target(2_048)).target).toHaveLength(2_048);
+    expect(plain(target(2_048)).url).toHaveLength(2_048);
     expect(scan(target(2_049)).kind).toBe("odd");
     expect(scan(target(2_049).slice(0, 2_100)).kind).toBe("odd");
   });
@@ -248,7 +248,7 @@ function disagreement(bytes: Buffer, found: PlainHead): string | undefined {
   if (read === undefined) return "node does not take it";
   if (read.end !== found.end) return "node reads a body, or ends elsewhere";
   if (read.version !== "1.1") return `node reads version ${read.version}`;
-  if (read.method !== found.method || read.url !== found.target)
+  if (read.method !== found.method || read.url !== found.url)
     return `node reads ${read.method} ${read.url}`;
   if (read.keepsAlive === found.isLast) return "node ends the connection otherwise";
   const raw = found.fields.flat();

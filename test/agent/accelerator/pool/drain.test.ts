@@ -16,35 +16,48 @@ import { Registry } from "../../../../src/base/metrics.ts";
 import { ClientAddresses } from "../../../../src/core/http/client-address.ts";
 import { createClock } from "../../../../src/agent/accelerator/clock.ts";
 
-test("a drain waits for what an answer still does when it has gone out and its connection is closed", async () => {
-  const [clock, metrics] = [createClock(), createWorkerMetrics(new Registry())];
-  const left = Promise.withResolvers<void>();
-  await using listener = new VisitorListener({
-    answer: async (exchange) => {
-      sendText(exchange, 200, "Done.");
-      await left.promise;
-    },
-    nextConnection: () => 1,
-    clients: new ClientAddresses([], "x-forwarded-for"),
-    proxyProtocol: "off",
-    contexts: { find: () => undefined },
-    ticketKeys: () => ({ current: randomBytes(48), previous: undefined }),
-    recorder: createRecorder({ accept: () => undefined }, new RequestTally(new Registry()), clock),
-    metrics,
-    clock,
-    problems: new ProblemLog(silentLog(), clock.steadyMs),
-  });
-  const port = await listener.listen({ host: "127.0.0.1", port: 0 });
-  const visitor = connect(port, "127.0.0.1").resume();
-  visitor.end("GET / HTTP/1.1\r\nHost: www.example.com\r\nConnection: close\r\n\r\n");
-  await once(visitor, "close");
-  let isDrained = false;
-  const drained = listener.drain(0).then(() => (isDrained = true));
-  // The listener is closed and nobody is connected: only the work is left.
-  const again = connect(port, "127.0.0.1");
-  expect(await once(again, "error").then(([error]) => String(error))).toContain("ECONNREFUSED");
-  for (let turns = 0; turns < 20; turns++) await nextTurn();
-  expect([listener.openConnections, isDrained]).toEqual([0, false]);
-  left.resolve();
-  await drained;
-});
+test.each([
+  ["in the lane", true],
+  ["at node:http", false],
+])(
+  "a drain waits for what an answer still does when it has gone out and its connection is closed, %s",
+  async (_where, usesLane) => {
+    const [clock, metrics] = [createClock(), createWorkerMetrics(new Registry())];
+    const left = Promise.withResolvers<void>();
+    await using listener = new VisitorListener({
+      answer: async (exchange) => {
+        sendText(exchange, 200, "Done.");
+        await left.promise;
+      },
+      nextConnection: () => 1,
+      clients: new ClientAddresses([], "x-forwarded-for"),
+      proxyProtocol: "off",
+      contexts: { find: () => undefined },
+      ticketKeys: () => ({ current: randomBytes(48), previous: undefined }),
+      recorder: createRecorder(
+        { accept: () => undefined },
+        new RequestTally(new Registry()),
+        clock,
+      ),
+      metrics,
+      clock,
+      problems: new ProblemLog(silentLog(), clock.steadyMs),
+      quick: { answer: () => ({ kind: "pass", admission: "has-to-wait", judged: undefined }) },
+      answerNow: async () => undefined,
+      usesLane: () => usesLane,
+    });
+    const port = await listener.listen({ host: "127.0.0.1", port: 0 });
+    const visitor = connect(port, "127.0.0.1").resume();
+    visitor.end("GET / HTTP/1.1\r\nHost: www.example.com\r\nConnection: close\r\n\r\n");
+    await once(visitor, "close");
+    let isDrained = false;
+    const drained = listener.drain(0).then(() => (isDrained = true));
+    // The listener is closed and nobody is connected: only the work is left.
+    const again = connect(port, "127.0.0.1");
+    expect(await once(again, "error").then(([error]) => String(error))).toContain("ECONNREFUSED");
+    for (let turns = 0; turns < 20; turns++) await nextTurn();
+    expect([listener.openConnections, isDrained]).toEqual([0, false]);
+    left.resolve();
+    await drained;
+  },
+);

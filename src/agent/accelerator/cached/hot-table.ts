@@ -1,0 +1,150 @@
+// What hot requests are answered by, so that nothing of it is derived again: which host a Host field names, the way of a target through a site, and the heads of
+// answers from the cache. All of it belongs to one state, and is dropped with it. Bounded in bytes, the longest unused goes first.
+//
+// Nothing here is proof that something may be served. Whoever answers asks that of the cache, for each request, in the step in which the head is written.
+
+import type { Scheme } from "../../../core/http/client-address.ts";
+import type { Coding } from "../../../core/http/content-coding.ts";
+import type { RequestTarget } from "../../../core/http/request-path.ts";
+import type { CacheRoute } from "../../../core/serving/site-routes.ts";
+import type { Entry, EntryKey } from "../../cache/entry.ts";
+import { HotMemory } from "../../cache/worker/hot-memory.ts";
+import type { HostTable, ServedSite, ServedUnder } from "../pool/host-table.ts";
+
+/** The way of a target on a site that has no file of its path: what the cache is asked, and how. */
+export type HotWay = {
+  readonly target: RequestTarget;
+  readonly site: ServedSite;
+  readonly rule: CacheRoute;
+  readonly key: EntryKey;
+};
+
+/** A way that is kept, with the heads of the stored responses that were sent lately. */
+export type HotRoute = HotWay & {
+  readonly name: string;
+  readonly forms: HotForms[];
+};
+
+/** The heads of one stored response, as it was when they were made. */
+export type HotForms = {
+  readonly id: number;
+  readonly headers: Entry["headers"];
+  readonly storedAtMs: number;
+  readonly initialAgeS: number;
+  /** Under the rule in force. */
+  readonly freshForS: number;
+  readonly isCodable: boolean;
+  readonly heads: HotHead[];
+};
+
+/** Which head of a stored response: the coding of the body that is sent, and of the form that the request's conditions name. */
+export type HeadKind = {
+  readonly status: number;
+  readonly sent: Coding | null;
+  readonly named: Coding | null;
+};
+
+/** A head, whole but for what its connection says. */
+type HotHead = HeadKind & { readonly ageS: number; readonly text: string };
+
+const bytesMax = 4 * 2 ** 20;
+/** Of a route with its objects, of the heads of one response, of one head beside its text. */
+const routeBytes = 1_024;
+const formsBytes = 256;
+const headBytes = 128;
+const hostsMax = 1_024;
+/** The most stored responses of one route (they vary), and heads of one response, that are kept. */
+const formsMax = 8;
+const headsMax = 8;
+
+export class HotTable {
+  readonly #routes = new HotMemory<string, HotRoute>(bytesMax);
+  readonly #hosts = new Map<string, ServedUnder>();
+  #state: HostTable | undefined;
+
+  /** Makes the table one of this state; to be called before anything is asked for. */
+  use(state: HostTable): void {
+    if (state === this.#state) return;
+    this.#state = state;
+    this.#routes.clear();
+    this.#hosts.clear();
+  }
+
+  /** `host` is the Host field as sent. */
+  host(host: string): ServedUnder | undefined {
+    return this.#hosts.get(host);
+  }
+
+  keepHost(host: string, served: ServedUnder): void {
+    if (this.#hosts.size >= hostsMax) this.#hosts.clear();
+    this.#hosts.set(host, served);
+  }
+
+  /** `host` and `url` are as sent. */
+  route(scheme: Scheme, host: string, url: string): HotRoute | undefined {
+    return this.#routes.get(nameOf(scheme, host, url));
+  }
+
+  keepRoute(scheme: Scheme, host: string, url: string, way: HotWay): HotRoute {
+    const route: HotRoute = { ...way, name: nameOf(scheme, host, url), forms: [] };
+    this.#routes.put(route.name, route, bytesOf(route));
+    return route;
+  }
+
+  /** Keeps room for the heads of a stored response, in the place of those that it had before. */
+  keepForms(route: HotRoute, base: Entry, isCodable: boolean): HotForms {
+    const { id, headers, storedAtMs, initialAgeS, freshForS } = base;
+    const kept = { id, headers, storedAtMs, initialAgeS, freshForS, isCodable, heads: [] };
+    const { forms } = route;
+    const at = forms.findIndex((form) => form.id === id);
+    if (at >= 0) forms[at] = kept;
+    else if (forms.length < formsMax) forms.push(kept);
+    else forms[id % formsMax] = kept;
+    return kept;
+  }
+
+  /** Keeps a head in the place of the one for another age. */
+  keepHead(route: HotRoute, { heads }: HotForms, head: HotHead): void {
+    const at = heads.findIndex((one) => isSameKind(one, head));
+    if (at >= 0) heads[at] = head;
+    else if (heads.length < headsMax) heads.push(head);
+    this.#routes.put(route.name, route, bytesOf(route));
+  }
+}
+
+function nameOf(scheme: Scheme, host: string, url: string): string {
+  return scheme === "https" ? `s${host}${url}` : `p${host}${url}`;
+}
+
+function bytesOf({ name, forms }: HotRoute): number {
+  let bytes = routeBytes + 4 * name.length;
+  for (const { heads } of forms) {
+    bytes += formsBytes;
+    for (const { text } of heads) bytes += headBytes + text.length;
+  }
+  return bytes;
+}
+
+/** Returns the heads of a stored response if it is as it was when they were made. */
+export function formsOf({ forms }: HotRoute, base: Entry): HotForms | undefined {
+  for (const form of forms)
+    if (form.id === base.id)
+      return form.headers === base.headers &&
+        form.storedAtMs === base.storedAtMs &&
+        form.initialAgeS === base.initialAgeS &&
+        form.freshForS === base.freshForS
+        ? form
+        : undefined;
+  return undefined;
+}
+
+/** Returns the text of a head if it was made for this age. */
+export function headOf({ heads }: HotForms, kind: HeadKind, ageS: number): string | undefined {
+  for (const head of heads)
+    if (isSameKind(head, kind)) return head.ageS === ageS ? head.text : undefined;
+  return undefined;
+}
+
+function isSameKind(a: HeadKind, b: HeadKind): boolean {
+  return a.status === b.status && a.sent === b.sent && a.named === b.named;
+}

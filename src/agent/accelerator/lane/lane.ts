@@ -1,0 +1,91 @@
+// The lane of a listener: its connections, and what becomes of their requests.
+
+import type { JudgedVisitor } from "../judging.ts";
+import type { WorkerClock } from "../clock.ts";
+import type { ExchangeRunner } from "../doors/exchange-runner.ts";
+import type { Connection, Exchange } from "../doors/exchange.ts";
+import { requestLineIn } from "../doors/raw-answer.ts";
+import type { Recorder, RequestLine } from "../records/recorder.ts";
+import { LaneConnection, type LaneDeps } from "./lane-connection.ts";
+import type { QuickAnswers, QuickPass } from "./quick-answers.ts";
+import { LaneSweep } from "./sweep.ts";
+
+export type LaneOptions = {
+  readonly quick: Pick<QuickAnswers, "answer">;
+  /** Answers an exchange that was let in already, with what was found of its visitor. */
+  readonly answer: (exchange: Exchange, judged: JudgedVisitor | undefined) => Promise<void>;
+  readonly runner: ExchangeRunner;
+  readonly recorder: Recorder;
+  readonly clock: WorkerClock;
+  /** See SweepDeps. */
+  readonly headMs: number;
+  readonly lookMs?: number | undefined;
+  readonly isDraining: () => boolean;
+  readonly usesLane: () => boolean;
+  /** Serves a connection as node:http does, from its next byte on. */
+  readonly handOver: (connection: Connection) => void;
+  /** Answers what never became a request, and ends the connection. */
+  readonly refuse: (connection: Connection, status: number, line: RequestLine) => void;
+};
+
+export class VisitorLane implements Disposable {
+  readonly #options: LaneOptions;
+  readonly #deps: LaneDeps;
+  readonly #lanes = new Map<Connection, LaneConnection>();
+  readonly #sweep: LaneSweep;
+
+  constructor(options: LaneOptions) {
+    this.#options = options;
+    const { quick, recorder, clock, runner, isDraining, usesLane, headMs, lookMs } = options;
+    this.#deps = {
+      quick,
+      recorder,
+      clock,
+      isDraining,
+      usesLane,
+      open: (carrier, connection, onEnd) => runner.open(carrier, connection, false, onEnd),
+      pass: (exchange, passed) => this.#pass(exchange, passed),
+      handOver: (connection) => {
+        // What is leaving yet is told by the close, should it not arrive.
+        if (this.#lanes.get(connection)?.hasLeft === true) this.#lanes.delete(connection);
+        options.handOver(connection);
+      },
+    };
+    this.#sweep = new LaneSweep({
+      clock,
+      headMs,
+      lookMs,
+      connections: () => this.#lanes.values(),
+      onLate: (lane) => this.#refuseLate(lane),
+    });
+  }
+
+  /** Serves a new connection. */
+  take(connection: Connection): void {
+    this.#lanes.set(connection, new LaneConnection(connection, this.#deps));
+  }
+
+  /** To be told when a connection has closed. */
+  closed(connection: Connection): void {
+    this.#lanes.get(connection)?.closed();
+    this.#lanes.delete(connection);
+  }
+
+  [Symbol.dispose](): void {
+    this.#sweep[Symbol.dispose]();
+  }
+
+  #pass(exchange: Exchange, { admission, judged }: QuickPass): void {
+    const { runner, answer } = this.#options;
+    exchange.hasRecordRoom = admission === "claimed";
+    if (admission === "has-to-wait") runner.begin(exchange);
+    else runner.begin(exchange, async (admitted) => answer(admitted, judged));
+  }
+
+  #refuseLate(lane: LaneConnection): void {
+    const line = requestLineIn(lane.unread, 0);
+    lane.leave();
+    this.#lanes.delete(lane.connection);
+    this.#options.refuse(lane.connection, 408, line);
+  }
+}

@@ -1,0 +1,85 @@
+// The answers that the plan alone gives: nothing is read or asked for them.
+
+import type { Field } from "../../core/http/http-fields.ts";
+import { httpsUrl, type RequestTarget } from "../../core/http/request-path.ts";
+import type { RequestAnswer } from "../../core/serving/request-plan.ts";
+import type { RequestRecord } from "../../wire/request-log.ts";
+import { textAnswer, withSiteHeaders } from "./doors/answer.ts";
+import { askedPort, type AskedAt } from "./origin/origin-request.ts";
+import type { JudgedVisitor } from "./judging.ts";
+import type { ServedSite } from "./pool/host-table.ts";
+
+export type PlainAnswer = {
+  readonly status: number;
+  readonly fields: readonly Field[];
+  readonly body: string;
+  readonly cache: RequestRecord["cache"];
+};
+
+/** What is known of a request. The plan wants nothing of what is not. */
+export type PlainAsked = {
+  readonly at: AskedAt;
+  readonly site: ServedSite;
+  readonly asked: RequestTarget;
+  readonly judged: Pick<JudgedVisitor, "verdict" | "decisionId"> | undefined;
+  /** The port on which HTTPS is served; null if this program does not serve it. */
+  readonly tlsPort: number | null;
+};
+
+export type PlainStep = Extract<
+  RequestAnswer,
+  { readonly kind: "refused" | "blocked" | "options" | "redirect-to-https" | "redirect" }
+>;
+
+const plainKinds: ReadonlySet<RequestAnswer["kind"]> = new Set<PlainStep["kind"]>([
+  "refused",
+  "blocked",
+  "options",
+  "redirect-to-https",
+  "redirect",
+]);
+
+export function isPlain(step: RequestAnswer): step is PlainStep {
+  return plainKinds.has(step.kind);
+}
+
+export function plainAnswer(step: PlainStep, known: PlainAsked): PlainAnswer {
+  switch (step.kind) {
+    case "refused":
+      return {
+        status: step.status,
+        ...textAnswer(step.status, step.text, step.fields),
+        cache: "none",
+      };
+    case "blocked": {
+      const text = `Access to this site is denied (${known.judged?.verdict.reason}).`;
+      const decision: Field = ["X-Accel-Decision", known.judged?.decisionId ?? ""];
+      return { status: 403, ...textAnswer(403, text, [decision]), cache: "blocked" };
+    }
+    case "options": {
+      const said = step.isOfFiles ? Object.entries(known.site.site.headers.set) : [];
+      return { status: 204, fields: [["Allow", step.allow], ...said], body: "", cache: "none" };
+    }
+    case "redirect-to-https":
+      return redirect(308, securePlace(known), known);
+    case "redirect":
+      return redirect(step.status, step.to, known);
+    default:
+      return step satisfies never;
+  }
+}
+
+function redirect(status: number, to: string, { site }: PlainAsked): PlainAnswer {
+  const fields: readonly Field[] = [
+    ["Location", to],
+    ["Content-Length", "0"],
+  ];
+  return { status, fields: withSiteHeaders(fields, site.site.headers), body: "", cache: "none" };
+}
+
+/** Who came to another port than 80 is where ports are not the usual ones; the others find HTTPS where everybody does. */
+function securePlace({ at, site, asked, tlsPort }: PlainAsked): string {
+  const { host } = site.site;
+  const isOdd = askedPort(at) !== undefined && tlsPort !== null && tlsPort !== 443;
+  return httpsUrl(isOdd ? `${host}:${tlsPort}` : host, asked);
+}
