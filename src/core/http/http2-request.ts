@@ -15,32 +15,36 @@ export type Http2Request = {
  * differently.
  */
 export function readHttp2Request(raw: readonly string[]): Http2Request {
-  const pseudo = new Map<string, string>();
+  let [method, path, authority] = ["", "", ""];
+  let cookies: string | undefined;
   const fields: Field[] = [];
-  const cookies: string[] = [];
   for (let i = 0; i + 1 < raw.length; i += 2) {
-    const name = raw[i] ?? "";
-    const value = raw[i + 1] ?? "";
-    if (name.startsWith(":")) pseudo.set(name, value);
-    else if (name === "cookie") cookies.push(value);
-    else fields.push([name, value]);
+    const [name = "", value = ""] = [raw[i], raw[i + 1]];
+    if (name === "cookie") cookies = cookies === undefined ? value : `${cookies}; ${value}`;
+    else if (!name.startsWith(":")) fields.push([name, value]);
+    else if (name === ":method") method = value;
+    else if (name === ":path") path = value;
+    else if (name === ":authority") authority = value;
   }
   // The cookies become one field again: HTTP/1.1 knows no other way to say it (RFC 9113 §8.2.3).
-  if (cookies.length > 0) fields.push(["cookie", cookies.join("; ")]);
-  const path = pseudo.get(":path") ?? "";
+  if (cookies !== undefined) fields.push(["cookie", cookies]);
   return {
-    method: pseudo.get(":method") ?? "",
+    method,
     // HTTP/2 has no absolute form, which would name an authority of its own.
     target: path.startsWith("/") || path === "*" ? path : "",
-    fields: withHost(fields, pseudo.get(":authority")),
+    fields: withHost(fields, authority),
   };
 }
 
 /**
  * Turns a request for a WebSocket over HTTP/2 (extended CONNECT, RFC 8441 §5) into the header of a GET that
- * asks for it as HTTP/1.1 does, under the key given. Undefined: it is another request.
+ * asks for it as HTTP/1.1 does, under the key that `makeKey` makes. Undefined: it is another request.
  */
-export function webSocketHead(raw: readonly string[], key: string): readonly string[] | undefined {
+export function webSocketHead(
+  raw: readonly string[],
+  makeKey: () => string,
+): readonly string[] | undefined {
+  if (!raw.includes(":protocol")) return undefined;
   const head: string[] = [];
   let [isConnect, isWebSocket] = [false, false];
   for (let i = 0; i + 1 < raw.length; i += 2) {
@@ -51,7 +55,7 @@ export function webSocketHead(raw: readonly string[], key: string): readonly str
     else if (name !== "sec-websocket-key") head.push(name, value);
   }
   if (!isConnect || !isWebSocket) return undefined;
-  const asked = ["connection", "Upgrade", "upgrade", "websocket", "sec-websocket-key", key];
+  const asked = ["connection", "Upgrade", "upgrade", "websocket", "sec-websocket-key", makeKey()];
   return [":method", "GET", ...head, ...asked];
 }
 
@@ -60,8 +64,8 @@ export function headBytes(fields: readonly Field[]): number {
   return fields.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
 }
 
-function withHost(fields: readonly Field[], authority: string | undefined): readonly Field[] {
-  if (authority === undefined || authority === "") return fields;
+function withHost(fields: readonly Field[], authority: string): readonly Field[] {
+  if (authority === "") return fields;
   const isSame = ([name, value]: Field): boolean =>
     name === "host" && value.trim().toLowerCase() === authority.toLowerCase();
   return [["host", authority], ...fields.filter((field) => !isSame(field))];

@@ -79,7 +79,7 @@ const authority = [":authority", "www.example.com"];
 
 test("a request for a WebSocket becomes a GET with an upgrade, under our key", () => {
   const more = ["sec-websocket-version", "13", "sec-websocket-key", "theirs"];
-  const head = webSocketHead([...asks, ...authority, ...more], "ours");
+  const head = webSocketHead([...asks, ...authority, ...more], () => "ours");
   expect(readHttp2Request(head ?? [])).toEqual({
     method: "GET",
     target: "/a",
@@ -98,5 +98,5 @@ test.each([
   [":method", "CONNECT", ":authority", "www.example.com:443"],
   [":method", "CONNECT", ":protocol", "connect-udp", ":path", "/a"],
 ])("another request stays what it is: %j", (...raw) => {
-  expect(webSocketHead([...raw], "ours")).toBeUndefined();
+  expect(webSocketHead([...raw], () => "ours")).toBeUndefined();
 });

@@ -140,6 +140,9 @@ const statusLineBytes = 19;
 /** Colon, space, line end. */
 const fieldSignsBytes = 4;
 
+/** The frame of the head ends the stream. */
+const headAlone = { endStream: true } as const;
+
 class Http2Response implements VisitorResponse {
   headersSent = false;
   statusCode = 200;
@@ -168,12 +171,11 @@ class Http2Response implements VisitorResponse {
       head.push(name, value);
       headBytes += name.length + value.length + fieldSignsBytes;
     }
-    // Node ends the stream by itself for these.
     this.#hasBody = !this.#isHead && status !== 204 && status !== 205 && status !== 304;
     this.statusCode = status;
     // As with HTTP/1.1: who has left is told nothing, and nobody is surprised.
     if (!this.#isGone) {
-      this.#stream.respond(head);
+      this.#stream.respond(head, this.#hasBody ? undefined : headAlone);
       this.headBytes = headBytes;
     }
     this.headersSent = true;

@@ -77,7 +77,10 @@ type Held = {
   readonly connection: Connection;
   readonly resets: Budget;
   readonly control: Budget;
-  idle: NodeJS.Timeout | undefined;
+  /** When it was last left without a stream. */
+  restsSinceMs: number;
+  /** Looks whether it has rested for long, or ends it. */
+  timer: NodeJS.Timeout | undefined;
 };
 
 export class Http2Sessions {
@@ -107,7 +110,8 @@ export class Http2Sessions {
       connection: new Connection(nextConnection(), arrival),
       resets: new Budget(this.#limits.resets, nowMs),
       control: new Budget(this.#limits.control, nowMs),
-      idle: undefined,
+      restsSinceMs: nowMs,
+      timer: undefined,
     };
     this.#held.add(held);
     metrics.accel_agent_open_connections.inc();
@@ -168,8 +172,7 @@ export class Http2Sessions {
       this.#count(held, "resets"); // Before it was told: nobody to answer.
       return;
     }
-    clearTimeout(held.idle);
-    const head = webSocketHead(raw, randomBytes(16).toString("base64"));
+    const head = webSocketHead(raw, () => randomBytes(16).toString("base64"));
     const carrier =
       head === undefined ? new Http2Carrier(stream, raw) : new Http2ConnectCarrier(stream, head);
     const expects = fieldValue(carrier.fields, "expect")?.toLowerCase();
@@ -184,23 +187,33 @@ export class Http2Sessions {
     else runner.begin(exchange);
   }
 
+  /** To be told when no stream is left. The timer is not set anew for each of them. */
   #rest(held: Held): void {
     if (held.session.destroyed) return; // Forgotten already.
     if (held.session.closed) {
       this.#forget(held);
       return;
     }
-    clearTimeout(held.idle);
-    held.idle = setTimeout(() => {
-      held.session.close();
-      this.#forget(held);
-    }, this.#limits.idleMs);
+    held.restsSinceMs = this.#deps.clock.steadyMs();
+    held.timer ??= setTimeout(() => this.#lookIdle(held), this.#limits.idleMs);
+  }
+
+  #lookIdle(held: Held): void {
+    held.timer = undefined;
+    if (held.connection.live.size > 0) return;
+    const leftMs = held.restsSinceMs + this.#limits.idleMs - this.#deps.clock.steadyMs();
+    if (leftMs > 0) {
+      held.timer = setTimeout(() => this.#lookIdle(held), leftMs);
+      return;
+    }
+    held.session.close();
+    this.#forget(held);
   }
 
   /** The session waits for its last frames to be taken: by one who has gone without a word, until the system gives him up. */
   #forget(held: Held, afterMs = goodbyeMs): void {
-    clearTimeout(held.idle);
-    held.idle = setTimeout(() => held.connection.socket.destroy(), afterMs);
+    clearTimeout(held.timer);
+    held.timer = setTimeout(() => held.connection.socket.destroy(), afterMs);
   }
 
   #count(held: Held, what: "resets" | "control"): void {
@@ -212,7 +225,7 @@ export class Http2Sessions {
   }
 
   #closed(held: Held): void {
-    clearTimeout(held.idle);
+    clearTimeout(held.timer);
     this.#held.delete(held);
     this.#deps.metrics.accel_agent_open_connections.dec();
     for (const exchange of held.connection.live) exchange.end();

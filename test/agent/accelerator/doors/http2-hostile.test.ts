@@ -106,6 +106,18 @@ describe("a connection is cut", () => {
     expect(visitor.goaway).toBe(0);
   });
 
+  test("that asks for nothing behind an answer that took longer than it may rest", async () => {
+    await using s = await openSecureStage(
+      (_request, response) => void setTimeout(() => response.writeHead(404).end(), 300),
+      { http2: { idleMs: 100 } },
+    );
+    using visitor = await visitByFrames(s.port);
+    visitor.send(frame("headers", 1, pack(get()), whole));
+    await visitor.closed;
+    expect(visitor.has("headers", 1)).toBe(true);
+    expect(visitor.goaway).toBe(0);
+  });
+
   test("whose handshake does not end", async () => {
     await using s = await openSecure({ handshakeMs: 100 });
     const socket = connect(s.port, "127.0.0.1");
