@@ -66,8 +66,9 @@ export type Ground = {
 };
 
 const workersMax = 16;
-/** The share of `cache.memory_max` for small files of viewsets; the cache has the rest. */
+/** The shares of `cache.memory_max` for small files of viewsets and for whole answers; the cache has the rest. */
 export const filesMemoryShare = 1 / 4;
+export const answersMemoryShare = 1 / 4;
 
 export async function openGround(
   stack: AsyncDisposableStack,
@@ -190,7 +191,7 @@ function openIndex(
     matcherEntry: entryUrl(import.meta.url, "./matcher"),
     stateDir: settings.state_dir,
     diskMax: settings["cache.disk_max"],
-    memoryMax: settings["cache.memory_max"] * (1 - filesMemoryShare),
+    memoryMax: settings["cache.memory_max"] * (1 - filesMemoryShare - answersMemoryShare),
     workers,
     memory,
     ...common,

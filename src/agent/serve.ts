@@ -12,7 +12,7 @@ import { localAddresses } from "./accelerator/origin/origin-connector.ts";
 import type { BadBlob } from "./accelerator/pool/worker-messages.ts";
 import { openWorkers, type WorkerPool } from "./accelerator/pool/workers.ts";
 import { openKeptCertificates, type KeptCertificates } from "./certificates.ts";
-import { filesMemoryShare, type Ground } from "./ground.ts";
+import { answersMemoryShare, filesMemoryShare, type Ground } from "./ground.ts";
 import { openReleases, type Releases } from "./releases.ts";
 import type { AgentSettings } from "./settings/fields.ts";
 import { LateDrops } from "./steering/late-drops.ts";
@@ -152,6 +152,7 @@ async function openPool(
     defaultDomain: settings["accelerator.default_domain"] ?? null,
     blobsDir,
     filesMemoryMax: settings["cache.memory_max"] * filesMemoryShare,
+    answersMemoryMax: settings["cache.memory_max"] * answersMemoryShare,
     upgrades: {
       openMax: settings["accelerator.upgrades_max"],
       idleMs: settings["accelerator.upgrade_idle"],

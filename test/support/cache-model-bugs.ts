@@ -236,6 +236,11 @@ export const plantedBugs: readonly PlantedBug[] = [
       ),
   },
   {
+    name: "what the lane keeps is taken for current",
+    weights: { quick: 60, startRefresh: 12, finishRevision: 20 },
+    plant: () => instead(WorkerCache.prototype, "isCurrent", () => () => true),
+  },
+  {
     name: "too much is hidden",
     plant: () =>
       instead(

@@ -76,6 +76,7 @@ const pageSteps: ReadonlySet<StepName> = new Set([
   "code",
   "startFetch",
   "lookUp",
+  "quick",
   "hold",
   "startRefresh",
   "startVariant",
@@ -88,7 +89,16 @@ export class Runs implements Disposable {
   readonly #directory = mkdtempSync(join(scratch, "accel-model-"));
   readonly #unhook: () => void;
   #walk: Walk | undefined;
-  readonly totals = { steps: 0, served: 0, coded: 0, stored: 0, blocked: 0, failed: 0, missed: 0 };
+  readonly totals = {
+    steps: 0,
+    served: 0,
+    coded: 0,
+    stored: 0,
+    blocked: 0,
+    failed: 0,
+    missed: 0,
+    quick: 0,
+  };
 
   constructor() {
     this.#unhook = onFullCommit(() => this.#walk?.onSynced());
@@ -124,6 +134,7 @@ export class Runs implements Disposable {
       this.totals.blocked += counts.blocked;
       this.totals.failed += counts.failed;
       this.totals.missed += counts.missed;
+      this.totals.quick += counts.quick;
       this.#walk = undefined;
     }
   }

@@ -27,7 +27,7 @@ export type World = {
 };
 
 export type Counts = Record<
-  "served" | "coded" | "stored" | "blocked" | "failed" | "missed",
+  "served" | "coded" | "stored" | "blocked" | "failed" | "missed" | "quick",
   number
 >;
 export type Who = { readonly page: Page; readonly worker: ModelWorker; readonly language: string };

@@ -8,6 +8,7 @@ export const stepWeights = {
   readSource: 14,
   finishFetch: 14,
   lookUp: 16,
+  quick: 20,
   hold: 6,
   send: 6,
   startRefresh: 3,

@@ -130,6 +130,8 @@ export class Walk implements AsyncDisposable {
         return visitors.fetches.finishFetch(a, c);
       case "lookUp":
         return visitors.lookUp(a, b, c, false);
+      case "quick":
+        return visitors.quick(a, b, c);
       case "hold":
         return visitors.lookUp(a, b, c, true);
       case "send":

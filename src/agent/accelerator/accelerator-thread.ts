@@ -102,7 +102,7 @@ export async function runAccelerator(
   await using listener = new VisitorListener({
     answer: gate.before(async (exchange) => answer(deps, exchange)),
     answerNow: async (exchange, judged) => answer(deps, exchange, judged),
-    quick: new QuickAnswers({ ...deps, gate }),
+    quick: new QuickAnswers({ ...deps, gate, answersMemoryMax: init.answersMemoryMax }),
     usesLane: () => words.usesLane,
     nextConnection: () => (records.wake(), words.nextConnection()),
     clients,

@@ -178,7 +178,7 @@ export const agentFields = {
     parse: size("1MiB"),
   },
   "cache.memory_max": {
-    doc: "Memory for frequently requested responses, for all workers together. A quarter of it is for small files of viewsets.",
+    doc: "Memory for frequently requested responses, for all workers together. A quarter of it is for small files of viewsets, a quarter for small answers as they are sent.",
     fallback: "128MiB",
     parse: size("1MiB", "64GiB"),
   },

@@ -20,8 +20,13 @@ export function fieldValues(fields: readonly Field[], name: string): readonly st
 
 /** The lines of a field as one value (RFC 9110 §5.3); undefined when there is none. */
 export function fieldValue(fields: readonly Field[], name: string): string | undefined {
-  const values = fieldValues(fields, name);
-  return values.length === 0 ? undefined : values.join(", ");
+  let found: string | undefined;
+  for (const field of fields) {
+    if (field[0].length !== name.length || field[0].toLowerCase() !== name) continue;
+    const value = field[1].trim();
+    found = found === undefined ? value : `${found}, ${value}`;
+  }
+  return found;
 }
 
 export function withoutFields(

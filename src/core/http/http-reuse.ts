@@ -100,9 +100,11 @@ export type ReuseContext = {
   readonly nowMs: number;
 };
 
+const serve: Reuse = { kind: "serve" };
+const refuse: Reuse = { kind: "refuse" };
+
 export function decideReuse(stored: Candidate | undefined, context: ReuseContext): Reuse {
   const { request, confirmed } = context;
-  const refuse: Reuse = { kind: "refuse" };
   if (stored === undefined)
     return request.onlyIfCached
       ? refuse
@@ -119,7 +121,7 @@ export function decideReuse(stored: Candidate | undefined, context: ReuseContext
     !request.noCache &&
     ageS <= (request.maxAgeS ?? Infinity) &&
     (request.minFreshS === undefined || -staleForS >= request.minFreshS);
-  if (confirmed && suits && !isStale) return { kind: "serve" };
+  if (confirmed && suits && !isStale) return serve;
   const { isForbidden, whileRevalidateS, ifErrorS } = staleRules(stored.headers, context.settings);
   const mayBeStale = confirmed && !isForbidden && Number.isFinite(ageS);
   if (mayBeStale && suits) {

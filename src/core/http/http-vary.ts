@@ -18,12 +18,16 @@ export function selectingBy(lookUp: (name: string) => string | undefined): Selec
   return (name) => {
     let value = known.get(name);
     if (value === undefined) {
-      const said = lookUp(name);
-      value = said === undefined ? "" : normal(name, said);
+      value = selectingValue(name, lookUp(name));
       known.set(name, value);
     }
     return value;
   };
+}
+
+/** Returns the one spelling of a field's value, "" if there is none. */
+export function selectingValue(name: string, said: string | undefined): string {
+  return said === undefined ? "" : normal(name, said);
 }
 
 /**
@@ -116,7 +120,9 @@ export function isVariantFor(
   vary: Readonly<Record<string, string>> | null,
   selecting: Selecting,
 ): boolean {
-  return vary === null || Object.entries(vary).every(([name, value]) => selecting(name) === value);
+  if (vary === null) return true;
+  for (const name of Object.keys(vary)) if (selecting(name) !== vary[name]) return false;
+  return true;
 }
 
 const knownCodings = ["br", "gzip", "zstd"];

@@ -75,18 +75,25 @@ export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): Site
 
 function cacheRoute(settings: CacheSettings): CacheRoute {
   const { query } = settings;
-  // The lifetime is remembered: a hit asks for it each time, and reading what the origin said takes a
+  // What is made is remembered: a hit asks for it each time, and reading what the origin said takes a
   // microsecond.
-  const known = new WeakMap<StoredResponse, number>();
+  const known = new WeakMap<StoredResponse, StoredResponse>();
+  const underRule = <S extends StoredResponse>(stored: S): S => {
+    const freshForS = lifetimeUnder(stored, settings);
+    return freshForS === stored.freshForS ? stored : { ...stored, freshForS };
+  };
   return {
     settings,
     normalizeQuery: compileQueryRule(query),
     queryRule: textOfRule(query),
     cookies: compileCookieRule(settings.cookies),
-    inForce: (stored) => {
-      const freshForS = known.get(stored) ?? lifetimeUnder(stored, settings);
-      known.set(stored, freshForS);
-      return freshForS === stored.freshForS ? stored : { ...stored, freshForS };
+    inForce: <S extends StoredResponse>(stored: S): S => {
+      const before = known.get(stored);
+      // Made of this very response below.
+      if (before !== undefined) return before as S;
+      const made = underRule(stored);
+      known.set(stored, made);
+      return made;
     },
   };
 }

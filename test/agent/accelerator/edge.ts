@@ -33,7 +33,7 @@ import { ClientAddresses, type ForwardedHeader } from "../../../src/core/http/cl
 import type { Decision } from "../../../src/core/serving/decision.ts";
 import { effectiveDevlove, type SiteInput } from "../../../src/core/serving/effective-devlove.ts";
 import type { HostBots, ServingState, Views } from "../../../src/core/serving/serving-state.ts";
-import type { RequestRecord } from "../../../src/wire/request-log.ts";
+import type { CanaryLine, RequestRecord } from "../../../src/wire/request-log.ts";
 import { MemoryCache } from "./memory-cache.ts";
 import { createClock } from "../../../src/agent/accelerator/clock.ts";
 import type { VisitorJudge } from "../../../src/agent/bots/decisions/evidence.ts";
@@ -121,7 +121,8 @@ export class Edge implements AsyncDisposable {
       new OriginPools(clock, () => 0, options.originGuard ?? { ownListeners: [] }),
     );
     const records = {
-      accept: (record: RequestRecord, isClaimed = false) => {
+      accept: (said: RequestRecord | CanaryLine | string, isClaimed = false) => {
+        const record = (typeof said === "string" ? JSON.parse(said) : said) as RequestRecord;
         this.records.push(record);
         if (isClaimed) this.claimed.push(record);
       },
@@ -173,7 +174,7 @@ export class Edge implements AsyncDisposable {
       new VisitorListener({
         answer: gate.before(async (exchange) => answer(deps, exchange)),
         answerNow: async (exchange, judged) => answer(deps, exchange, judged),
-        quick: new QuickAnswers({ ...deps, gate }),
+        quick: new QuickAnswers({ ...deps, gate, answersMemoryMax: 2 ** 20 }),
         usesLane: () => this.#words.usesLane,
         laneLookMs: options.laneLookMs,
         nextConnection: () => this.#words.nextConnection(),

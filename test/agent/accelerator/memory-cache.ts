@@ -6,6 +6,7 @@ import type {
   StoredStream,
   BodyWriter,
 } from "../../../src/agent/accelerator/cached/cache-port.ts";
+import type { HeldEntries } from "../../../src/agent/cache/worker/hot-lookups.ts";
 import type {
   CommitOutcome,
   Entry,
@@ -59,16 +60,23 @@ export class MemoryCache implements ResponseCache {
       .toReversed();
   }
 
-  findHeld(key: EntryKey): readonly Entry[] | undefined {
-    return this.holds ? this.find(key) : undefined;
+  findHeld(key: EntryKey): HeldEntries | undefined {
+    if (!this.holds) return undefined;
+    return { entries: this.find(key), place: 0, mark: 0, turn: 0 };
   }
 
-  held({ id }: Entry): string | Uint8Array | undefined {
+  isCurrent({ entries }: HeldEntries): boolean {
+    const [first] = entries;
+    const now = first === undefined ? [] : this.find(first);
+    return this.holds && now.length > 0 && entries.every((entry, at) => entry === now[at]);
+  }
+
+  held({ id }: Entry): Uint8Array | undefined {
     const isAtOnce = this.holds && !this.streams && this.whileOpening === undefined;
     return isAtOnce ? this.rows.get(id)?.body : undefined;
   }
 
-  noteHit(_found: readonly Entry[], entry: Entry): void {
+  noteHit(_held: HeldEntries, entry: Entry): void {
     this.used(entry);
   }
 

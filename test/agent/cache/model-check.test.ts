@@ -31,6 +31,7 @@ test(`${stepsWanted} steps: nothing cleared is served, nothing else goes`, async
   expect(failure).toBeUndefined();
   expect(totals.served).toBeGreaterThan(500);
   expect(totals.coded).toBeGreaterThan(10);
+  expect(totals.quick).toBeGreaterThan(150);
   expect(totals.blocked).toBeGreaterThan(100);
 }, 300_000);
 

@@ -100,7 +100,7 @@ test("each field, header, metric and limit that it names is in the code that it 
       expect(code, path).toContain(text);
     }
   };
-  named("agent/accelerator/pipeline.ts", "X-Accel-Decision");
+  named("agent/accelerator/plain-answer.ts", "X-Accel-Decision");
   named(
     "agent/accelerator/records/request-tally.ts",
     "accel_agent_blocked_total",

@@ -11,6 +11,7 @@ import type {
   Refreshed,
   VariantCoding,
 } from "../../cache/entry.ts";
+import type { HeldEntries } from "../../cache/worker/hot-lookups.ts";
 import type { ObjectWriter } from "../../cache/worker/object-writer.ts";
 
 /** One body on its way to disk. Ends by exactly one of commit and abort; neither throws. */
@@ -31,11 +32,13 @@ export interface ResponseCache {
   /** A variant is servable only while its base is, which is asked here too. */
   servable(entry: Pick<Entry, "id" | "baseId">): boolean;
   /** What memory holds of `find`, servable or not; undefined: only `find` knows. Notes nothing. */
-  findHeld(key: EntryKey): readonly Entry[] | undefined;
-  /** The body of an entry that is in memory, a small one as a string of one character a byte; undefined: it has to be opened. Ask whether it is servable first. */
-  held(entry: Entry): string | Uint8Array | undefined;
-  /** Notes what `find` and `used` would have: `found` is what was held of the key, `entry` answers. */
-  noteHit(found: readonly Entry[], entry: Entry): void;
+  findHeld(key: EntryKey): HeldEntries | undefined;
+  /** Whether `findHeld` would still say what it said. To be asked before each use of what was kept. */
+  isCurrent(held: HeldEntries): boolean;
+  /** The body of an entry that is in memory; undefined: it has to be opened. Ask whether it is servable first. */
+  held(entry: Entry): Uint8Array | undefined;
+  /** Notes what `find` and `used` would have: `held` is what was held of the key, `entry` answers. */
+  noteHit(held: HeldEntries, entry: Entry): void;
   /** It answers a request, with its body or without (304, HEAD): what was used lately stays longest. Bounded. */
   used(entry: Entry): void;
   /** The body of an entry that has one (a noted static file has none); undefined where the object is missing or torn (a miss; the entry is dropped). */

@@ -1,5 +1,5 @@
-// What hot requests are answered by, so that nothing of it is derived again: which host a Host field names, the way of a target through a site, and the heads of
-// answers from the cache. All of it belongs to one state, and is dropped with it. Bounded in bytes, the longest unused goes first.
+// What hot requests are answered by, so that nothing of it is derived again: which host a Host field names, the way of a target through a site, and answers
+// from the cache, small ones whole. All of it belongs to one state, and is dropped with it. Bounded in bytes.
 //
 // Nothing here is proof that something may be served. Whoever answers asks that of the cache, for each request, in the step in which the head is written.
 
@@ -8,6 +8,7 @@ import type { Coding } from "../../../core/http/content-coding.ts";
 import type { RequestTarget } from "../../../core/http/request-path.ts";
 import type { CacheRoute } from "../../../core/serving/site-routes.ts";
 import type { Entry, EntryKey } from "../../cache/entry.ts";
+import type { HeldEntries } from "../../cache/worker/hot-lookups.ts";
 import { HotMemory } from "../../cache/worker/hot-memory.ts";
 import type { HostTable, ServedSite, ServedUnder } from "../pool/host-table.ts";
 
@@ -23,16 +24,16 @@ export type HotWay = {
 export type HotRoute = HotWay & {
   readonly name: string;
   readonly forms: HotForms[];
+  /** What memory held of the key lately; ask whether it is current. */
+  held: HeldEntries | undefined;
+  /** See records/record-line.ts. */
+  recordPart: string | undefined;
 };
 
-/** The heads of one stored response, as it was when they were made. */
+/** The heads of one stored response. */
 export type HotForms = {
-  readonly id: number;
-  readonly headers: Entry["headers"];
-  readonly storedAtMs: number;
-  readonly initialAgeS: number;
-  /** Under the rule in force. */
-  readonly freshForS: number;
+  /** As it is under the rule in force. Whatever changes it makes another object. */
+  readonly base: Entry;
   readonly isCodable: boolean;
   readonly heads: HotHead[];
 };
@@ -42,12 +43,20 @@ export type HeadKind = {
   readonly status: number;
   readonly sent: Coding | null;
   readonly named: Coding | null;
+  readonly hasBody: boolean;
 };
 
-/** A head, whole but for what its connection says. */
-type HotHead = HeadKind & { readonly ageS: number; readonly text: string };
+/** An answer for one age. */
+export type HotHead = HeadKind & {
+  readonly ageS: number;
+  /** The head, whole but for what its connection says. */
+  readonly text: string;
+  /** The body, one character a byte; undefined where it is large. */
+  readonly body: string | undefined;
+  /** The whole answer on a connection that stays open; undefined where its body is large. */
+  readonly whole: string | undefined;
+};
 
-const bytesMax = 4 * 2 ** 20;
 /** Of a route with its objects, of the heads of one response, of one head beside its text. */
 const routeBytes = 1_024;
 const formsBytes = 256;
@@ -58,9 +67,13 @@ const formsMax = 8;
 const headsMax = 8;
 
 export class HotTable {
-  readonly #routes = new HotMemory<string, HotRoute>(bytesMax);
+  readonly #routes: HotMemory<string, HotRoute>;
   readonly #hosts = new Map<string, ServedUnder>();
   #state: HostTable | undefined;
+
+  constructor(bytesMax: number) {
+    this.#routes = new HotMemory(bytesMax);
+  }
 
   /** Makes the table one of this state; to be called before anything is asked for. */
   use(state: HostTable): void {
@@ -86,20 +99,20 @@ export class HotTable {
   }
 
   keepRoute(scheme: Scheme, host: string, url: string, way: HotWay): HotRoute {
-    const route: HotRoute = { ...way, name: nameOf(scheme, host, url), forms: [] };
+    const name = nameOf(scheme, host, url);
+    const route: HotRoute = { ...way, name, forms: [], held: undefined, recordPart: undefined };
     this.#routes.put(route.name, route, bytesOf(route));
     return route;
   }
 
   /** Keeps room for the heads of a stored response, in the place of those that it had before. */
   keepForms(route: HotRoute, base: Entry, isCodable: boolean): HotForms {
-    const { id, headers, storedAtMs, initialAgeS, freshForS } = base;
-    const kept = { id, headers, storedAtMs, initialAgeS, freshForS, isCodable, heads: [] };
+    const kept: HotForms = { base, isCodable, heads: [] };
     const { forms } = route;
-    const at = forms.findIndex((form) => form.id === id);
+    const at = forms.findIndex((form) => form.base.id === base.id);
     if (at >= 0) forms[at] = kept;
     else if (forms.length < formsMax) forms.push(kept);
-    else forms[id % formsMax] = kept;
+    else forms[base.id % formsMax] = kept;
     return kept;
   }
 
@@ -120,31 +133,26 @@ function bytesOf({ name, forms }: HotRoute): number {
   let bytes = routeBytes + 4 * name.length;
   for (const { heads } of forms) {
     bytes += formsBytes;
-    for (const { text } of heads) bytes += headBytes + text.length;
+    for (const { text, whole } of heads) bytes += headBytes + text.length + (whole?.length ?? 0);
   }
   return bytes;
 }
 
-/** Returns the heads of a stored response if it is as it was when they were made. */
+/** Returns the heads of a stored response if they were made of it as it is. */
 export function formsOf({ forms }: HotRoute, base: Entry): HotForms | undefined {
-  for (const form of forms)
-    if (form.id === base.id)
-      return form.headers === base.headers &&
-        form.storedAtMs === base.storedAtMs &&
-        form.initialAgeS === base.initialAgeS &&
-        form.freshForS === base.freshForS
-        ? form
-        : undefined;
+  for (const form of forms) if (form.base === base) return form;
   return undefined;
 }
 
-/** Returns the text of a head if it was made for this age. */
-export function headOf({ heads }: HotForms, kind: HeadKind, ageS: number): string | undefined {
+/** Returns the head that was made for this age. */
+export function headOf({ heads }: HotForms, kind: HeadKind, ageS: number): HotHead | undefined {
   for (const head of heads)
-    if (isSameKind(head, kind)) return head.ageS === ageS ? head.text : undefined;
+    if (isSameKind(head, kind)) return head.ageS === ageS ? head : undefined;
   return undefined;
 }
 
 function isSameKind(a: HeadKind, b: HeadKind): boolean {
-  return a.status === b.status && a.sent === b.sent && a.named === b.named;
+  return (
+    a.status === b.status && a.sent === b.sent && a.named === b.named && a.hasBody === b.hasBody
+  );
 }

@@ -17,15 +17,7 @@ import type { RequestHead } from "../../../core/serving/request-check.ts";
 export type PlainHead = RequestHead & {
   readonly kind: "plain";
   readonly method: "GET" | "HEAD";
-  readonly host: string;
-  readonly userAgent: string | undefined;
-  readonly acceptEncoding: string | undefined;
-  /** It has a condition of a cache. */
-  readonly isConditional: boolean;
-  /** The visitor ends the connection with the answer. */
-  readonly isLast: boolean;
-  /** It has a field that only the pipeline answers to. */
-  readonly needsPipeline: boolean;
+  readonly said: PlainFields;
   /** The place behind the head. */
   readonly end: number;
 };
@@ -33,8 +25,8 @@ export type PlainHead = RequestHead & {
 export type Scan =
   | PlainHead
   /** What is there may become a plain head. */
-  | { readonly kind: "more" }
-  | { readonly kind: "odd" };
+  | More
+  | Odd;
 
 const headBytesMax = 8 * 1024;
 const targetBytesMax = 2_048;
@@ -70,70 +62,92 @@ const pipelineNames: ReadonlySet<string> = new Set([
   "range",
   "via",
 ]);
-/** Known fields that may be there once. */
-const singleNames: ReadonlySet<string> = new Set([
-  ...pipelineNames,
-  "accept-encoding",
-  "connection",
-  "cookie",
-  "forwarded",
-  "host",
-  "if-modified-since",
-  "if-none-match",
-  "user-agent",
-  "x-forwarded-for",
-  "x-forwarded-proto",
-]);
+/** Known fields that may be there once, each with its bit. */
+const singleNames: ReadonlyMap<string, number> = new Map(
+  [
+    ...pipelineNames,
+    "accept-encoding",
+    "connection",
+    "cookie",
+    "forwarded",
+    "host",
+    "if-modified-since",
+    "if-none-match",
+    "user-agent",
+    "x-forwarded-for",
+    "x-forwarded-proto",
+  ].map((name, at) => [name, 1 << at]),
+);
 
-const more: Scan = { kind: "more" };
-export const odd: Scan = { kind: "odd" };
+type More = { readonly kind: "more" };
+type Odd = { readonly kind: "odd" };
 
-/** Scans the bytes from `from` on. What is "more" is scanned again from there when more has come. */
-export function scanHead(bytes: Buffer, from: number): Scan {
+const more: More = { kind: "more" };
+export const odd: Odd = { kind: "odd" };
+
+/**
+ * Scans the bytes from `from` on. What is "more" is scanned again from there when more has come. `known` are the fields of an earlier head: browsers send
+ * the same with each request of a connection, and then they are not read again.
+ */
+export function scanHead(bytes: Buffer, from: number, known?: PlainFields): Scan {
   const text = bytes.toString("latin1", from, Math.min(bytes.length, from + headBytesMax));
   requestLine.lastIndex = 0;
   const request = requestLine.exec(text);
   if (request === null) return mayBecomeRequest(text) ? more : odd;
   const [line, method, target = ""] = request;
   if (target.length > targetBytesMax) return odd;
-  const head = new HeadFields();
-  let at = line.length;
-  for (;;) {
-    if (text.startsWith(emptyLine, at)) break;
-    fieldLine.lastIndex = at;
-    const field = fieldLine.exec(text);
-    if (field === null) return isCut(text, at) ? more : odd;
-    if (!head.take(field[1] ?? "", field[2] ?? "")) return odd;
-    at = fieldLine.lastIndex;
-  }
-  const { host, userAgent, acceptEncoding, isConditional, isLast, needsPipeline, fields } = head;
-  if (host === "") return odd;
+  const said =
+    known !== undefined && text.startsWith(known.text, line.length)
+      ? known
+      : readFields(text, line.length);
+  if (!(said instanceof PlainFields)) return said;
   return {
     kind: "plain",
     method: method === "GET" ? "GET" : "HEAD",
     url: target,
     httpVersion: "1.1",
     hasBody: false,
-    fields,
-    host,
-    userAgent,
-    acceptEncoding,
-    isConditional,
-    isLast,
-    needsPipeline,
-    end: from + at + emptyLine.length,
+    fields: said.fields,
+    said,
+    end: from + line.length + said.text.length,
   };
 }
 
-class HeadFields {
+/** Reads the fields that begin at `from`. */
+function readFields(text: string, from: number): PlainFields | More | Odd {
+  const said = new PlainFields();
+  let at = from;
+  for (;;) {
+    if (text.startsWith(emptyLine, at)) break;
+    fieldLine.lastIndex = at;
+    const field = fieldLine.exec(text);
+    if (field === null) return isCut(text, at) ? more : odd;
+    if (!said.take(field[1] ?? "", field[2] ?? "")) return odd;
+    at = fieldLine.lastIndex;
+  }
+  if (said.host === "") return odd;
+  said.text = text.slice(from, at + emptyLine.length);
+  return said;
+}
+
+/** The fields of a plain head. */
+export class PlainFields {
   readonly fields: Field[] = [];
+  /** Their lines and the empty one, as sent. */
+  text = "";
   host = "";
   userAgent: string | undefined;
   acceptEncoding: string | undefined;
+  /** There is a condition of a cache. */
   isConditional = false;
+  /** The visitor ends the connection with the answer. */
   isLast = false;
+  /** There is a field that only the pipeline answers to. */
   needsPipeline = false;
-  readonly #seen = new Set<string>();
+  /** What whoever answers has found of these fields on this connection. */
+  found: unknown;
+  /** Known fields, of which each may be there once: one bit a name. */
+  #seen = 0;
 
   /** False: the head is odd. */
   take(name: string, value: string): boolean {
@@ -141,9 +155,10 @@ class HeadFields {
     this.fields.push([name, value]);
     const lower = name.toLowerCase();
     if (oddNames.has(lower)) return false;
-    if (!singleNames.has(lower)) return true;
-    if (this.#seen.has(lower)) return false;
-    this.#seen.add(lower);
+    const bit = singleNames.get(lower);
+    if (bit === undefined) return true;
+    if ((this.#seen & bit) !== 0) return false;
+    this.#seen |= bit;
     switch (lower) {
       case "host":
         this.host = value;

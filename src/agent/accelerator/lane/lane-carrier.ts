@@ -26,7 +26,7 @@ export class LaneCarrier implements Carrier {
     this.request = { method, url, httpVersion, iterator: () => noBody };
     this.fields = head.fields;
     this.#connection = connection;
-    this.response = new LaneResponse(connection, method === "HEAD", !head.isLast, nowMs);
+    this.response = new LaneResponse(connection, method === "HEAD", !head.said.isLast, nowMs);
   }
 
   get isGone(): boolean {

@@ -8,7 +8,7 @@ import { visitorGone, type Connection, type Exchange } from "../doors/exchange.t
 import { isLastAnswer, staysOpen } from "../doors/head-text.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { Recorder } from "../records/recorder.ts";
-import { odd, scanHead, type PlainHead } from "./head-scanner.ts";
+import { odd, scanHead, type PlainFields, type PlainHead } from "./head-scanner.ts";
 import { LaneCarrier } from "./lane-carrier.ts";
 import type { QuickAnswer, QuickAnswers, QuickPass } from "./quick-answers.ts";
 
@@ -30,6 +30,8 @@ export type LaneDeps = {
 const waitingBytesMax = 64 * 1024;
 /** So much is gathered for one write, and one answer more: only what is written tells whether the visitor takes it. */
 const gatheredMax = 64 * 1024;
+/** Longer fields are not kept for the next head. */
+const knownBytesMax = 2 * 1024;
 const nothing = Buffer.alloc(0);
 
 /** An answer that was written, or is about to be. */
@@ -50,6 +52,8 @@ export class LaneConnection {
   #gathered: Written[] = [];
   /** Written, and not yet taken by the kernel. */
   readonly #leaving: Written[] = [];
+  /** The fields of the last head; none while nothing is asked for some time. */
+  #known: PlainFields | undefined;
   #exchange: Exchange | undefined;
   /** Nothing more of this connection is answered here. */
   #isOver = false;
@@ -77,6 +81,11 @@ export class LaneConnection {
   /** Whether the kernel has all that was answered. */
   get hasLeft(): boolean {
     return this.#leaving.length === 0;
+  }
+
+  /** Gives back what is only kept to answer the next request sooner. */
+  rest(): void {
+    this.#known = undefined;
   }
 
   /** What has come of a head that is not complete. */
@@ -110,13 +119,14 @@ export class LaneConnection {
     let at = 0;
     const bytes = this.#unread;
     while (at < bytes.length && !this.#isOver && !this.#isWaiting) {
-      const scan = this.#deps.usesLane() ? scanHead(bytes, at) : odd;
+      const scan = this.#deps.usesLane() ? scanHead(bytes, at, this.#known) : odd;
       if (scan.kind === "more") break;
       if (scan.kind === "odd") {
         this.#handOver(bytes.subarray(at));
         return;
       }
       at = scan.end;
+      this.#known = scan.said.text.length <= knownBytesMax ? scan.said : undefined;
       this.#answer(scan);
     }
     this.#flush();
@@ -132,18 +142,26 @@ export class LaneConnection {
   }
 
   #gather(answer: QuickAnswer): void {
-    const isLast = answer.asked.request.isLast || this.#deps.isDraining();
-    const head = `${answer.head}${isLast ? isLastAnswer : staysOpen}\r\n`;
-    const { body } = answer;
-    this.#gathered.push({ answer, bytes: head.length + body.length });
+    const isLast = answer.asked.request.said.isLast || this.#deps.isDraining();
     this.#hasAnswered = true;
-    this.#text += head;
-    if (typeof body !== "string") this.#flush(body);
+    const { head, body, whole } = answer;
+    if (whole !== undefined && !isLast) this.#gatherText(answer, whole);
     else {
-      this.#text += body;
-      if (this.#text.length >= gatheredMax) this.#flush();
+      const text = `${head}${isLast ? isLastAnswer : staysOpen}\r\n`;
+      if (typeof body === "string") this.#gatherText(answer, text + body);
+      else {
+        this.#text += text;
+        this.#gathered.push({ answer, bytes: text.length + body.length });
+        this.#flush(body);
+      }
     }
     if (isLast) this.#finish();
+  }
+
+  #gatherText(answer: QuickAnswer, text: string): void {
+    this.#gathered.push({ answer, bytes: text.length });
+    this.#text += text;
+    if (this.#text.length >= gatheredMax) this.#flush();
   }
 
   /** Writes what was gathered, and a body behind it. */

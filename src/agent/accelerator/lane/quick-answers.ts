@@ -5,25 +5,13 @@
 // plan looks for first, but for those of its Host field: they are looked for when the field is met first.
 
 import { requestDirectives } from "../../../core/http/cache-control.ts";
-import type { ClientAddress, ClientAddresses, Scheme } from "../../../core/http/client-address.ts";
-import {
-  acceptedCodings,
-  codedFields,
-  namedCoding,
-  type Coding,
-} from "../../../core/http/content-coding.ts";
+import type { ClientAddresses } from "../../../core/http/client-address.ts";
+import { codedFields, namedCoding } from "../../../core/http/content-coding.ts";
 import { currentAgeS } from "../../../core/http/http-age.ts";
 import { fieldValue } from "../../../core/http/http-fields.ts";
-import { selectStored, type Selector } from "../../../core/http/http-reuse.ts";
-import { normalAcceptEncoding, selectingBy, type Selecting } from "../../../core/http/http-vary.ts";
-import { parseTarget, type RequestTarget } from "../../../core/http/request-path.ts";
-import {
-  nextStep,
-  nothingKnown,
-  type RequestFacts,
-  type StoredFact,
-} from "../../../core/serving/request-plan.ts";
-import { queryRuleName, type CacheRoute } from "../../../core/serving/site-routes.ts";
+import { selectStored } from "../../../core/http/http-reuse.ts";
+import { parseTarget } from "../../../core/http/request-path.ts";
+import { nextStep } from "../../../core/serving/request-plan.ts";
 import type { RequestRecord } from "../../../wire/request-log.ts";
 import type { Entry } from "../../cache/entry.ts";
 import { entryFields, planEntry, type EntryDeps } from "../cached/entry-answer.ts";
@@ -41,19 +29,20 @@ import {
   HotTable,
   type HeadKind,
   type HotForms,
+  type HotHead,
   type HotRoute,
 } from "../cached/hot-table.ts";
 import { flatHead } from "../doors/answer.ts";
 import type { Connection } from "../doors/exchange.ts";
-import { dateLine, hasField, headText } from "../doors/head-text.ts";
+import { dateLine, hasField, headText, staysOpen } from "../doors/head-text.ts";
 import { noFile } from "../files/site-files.ts";
 import { hstsOf, judgeRequest, type JudgedVisitor, type JudgingDeps } from "../judging.ts";
-import { askedScheme, isToldAsSent, visitorScheme } from "../origin/origin-request.ts";
-import { isPlain, plainAnswer, type PlainAsked, type PlainStep } from "../plain-answer.ts";
-import type { ServedSite, ServedUnder } from "../pool/host-table.ts";
+import { isPlain, plainAnswer, type PlainStep } from "../plain-answer.ts";
+import type { ServedUnder } from "../pool/host-table.ts";
 import type { StagedStates } from "../pool/staged-states.ts";
 import type { RecordGate } from "../records/record-gate.ts";
-import type { PlainHead } from "./head-scanner.ts";
+import type { PlainFields, PlainHead } from "./head-scanner.ts";
+import { QuickRequest, QuickSelector, QuickVisitor, type QuickStored } from "./quick-request.ts";
 
 export type QuickDeps = EntryDeps &
   JudgingDeps & {
@@ -62,6 +51,8 @@ export type QuickDeps = EntryDeps &
     readonly gate: Pick<RecordGate, "admitsNow">;
     /** The port on which HTTPS is served; null if this program does not serve it. */
     readonly tlsPort: number | null;
+    /** The memory for answers, bytes. */
+    readonly answersMemoryMax: number;
   };
 
 /** An answer to be written in this step, and what is known of its request for the record. */
@@ -70,10 +61,12 @@ export type QuickAnswer = {
   readonly asked: QuickRequest;
   readonly status: number;
   readonly cache: RequestRecord["cache"];
-  /** Whole but for what its connection says. */
+  /** Complete but for what its connection says. */
   readonly head: string;
   /** A string has one character a byte. */
   readonly body: string | Uint8Array;
+  /** Head and body for a connection that stays open, where they are at hand as one. */
+  readonly whole: string | undefined;
 };
 
 /** The pipeline has to answer. */
@@ -84,44 +77,62 @@ export type QuickPass = {
   readonly judged: JudgedVisitor | undefined;
 };
 
-/** What varies by a field that the origin is not told as it was sent is selected by the pipeline. */
-class Unselectable extends Error {}
-const unselectable = new Unselectable("only the pipeline knows what the origin is told");
-
-/** The most values of Accept-Encoding whose codings are remembered. */
-const acceptedMax = 256;
+/** Larger bodies are written as bytes, behind their heads. */
+const wholeBodyMax = 16_384;
 
 export class QuickAnswers {
   readonly #deps: QuickDeps;
-  readonly #table = new HotTable();
-  readonly #accepted = new Map<string, readonly Coding[]>();
+  readonly #table: HotTable;
+  readonly #servable: (entry: Entry) => boolean;
 
   constructor(deps: QuickDeps) {
     this.#deps = deps;
+    this.#table = new HotTable(deps.answersMemoryMax);
+    this.#servable = (entry) => deps.cache.servable(entry);
   }
 
   /** To be written before anything else happens: whatever was asked of the cache holds for this step alone. */
   answer(head: PlainHead, connection: Connection): QuickAnswer | QuickPass {
-    const { gate, states, clients, clock, tlsPort } = this.#deps;
-    if (head.needsPipeline) return { kind: "pass", admission: "has-to-wait", judged: undefined };
+    const { gate, states, clock, tlsPort } = this.#deps;
+    if (head.said.needsPipeline)
+      return { kind: "pass", admission: "has-to-wait", judged: undefined };
     const admission = gate.admitsNow();
     if (admission === "has-to-wait") return { kind: "pass", admission, judged: undefined };
     const state = states.current();
     this.#table.use(state);
-    const { peer } = connection;
-    const client = peer === undefined ? undefined : clients.ofRequest(peer, head.fields);
     const asked = new QuickRequest(head, connection, {
-      client,
+      visitor: this.#visitor(head.said, connection),
       startedWallMs: clock.wallMs(),
       startedMs: clock.steadyMs(),
       tlsPort,
     });
     asked.isClaimed = admission === "claimed";
-    const host = this.#table.host(head.host) ?? this.#findHost(asked, state);
+    const host = this.#table.host(asked.authority) ?? this.#findHost(asked, state);
     if (host === undefined) return { kind: "pass", admission, judged: undefined };
     asked.host = host;
-    asked.judged = judgeRequest(this.#deps, asked, host, state.version);
+    asked.judged = this.#judge(asked, host, state.version);
     return this.#given(asked) ?? { kind: "pass", admission, judged: asked.judged };
+  }
+
+  #visitor(said: PlainFields, { peer }: Connection): QuickVisitor {
+    if (said.found instanceof QuickVisitor) return said.found;
+    const client = peer === undefined ? undefined : this.#deps.clients.ofRequest(peer, said.fields);
+    const visitor = new QuickVisitor(said, client);
+    said.found = visitor;
+    return visitor;
+  }
+
+  /** Who is no bot is none while the state is the same, for he says the same. */
+  #judge(asked: QuickRequest, host: ServedUnder, version: number): JudgedVisitor {
+    const { visitor } = asked;
+    const { harmless } = visitor;
+    if (harmless?.served === host && harmless.version === version) {
+      this.#deps.tally.judged(host.domain, harmless.verdict);
+      return harmless;
+    }
+    const judged = judgeRequest(this.#deps, asked, host, version);
+    visitor.harmless = judged.verdict.reason === "not-a-bot" ? judged : undefined;
+    return judged;
   }
 
   /** Undefined: nobody is served, or the plan has something to say of the head. */
@@ -186,21 +197,18 @@ export class QuickAnswers {
     return this.#table.keepRoute(scheme, authority, request.url, { target, site, rule, key });
   }
 
-  #lookUp(asked: QuickRequest, { key, rule }: HotRoute): QuickStored | undefined {
+  #lookUp(asked: QuickRequest, route: HotRoute): QuickStored | undefined {
     const { cache, clock } = this.#deps;
-    const entries = cache.findHeld(key);
-    if (entries === undefined) return undefined;
+    const { key, rule } = route;
+    const { held: kept } = route;
+    const held = kept !== undefined && cache.isCurrent(kept) ? kept : cache.findHeld(key);
+    route.held = held;
+    if (held === undefined) return undefined;
     const selector = new QuickSelector(asked, rule);
-    let base: Entry | undefined;
-    try {
-      ({ base } = selectStored(entries, (one) => cache.servable(one), selector, rule));
-    } catch (error) {
-      if (error === unselectable) return undefined;
-      throw error;
-    }
-    if (base === undefined) return undefined;
+    const { base } = selectStored(held.entries, this.#servable, selector, rule);
+    if (base === undefined || selector.isUnsure) return undefined;
     return {
-      entries,
+      held,
       base,
       missing: "uri-miss",
       request: nothingAsked,
@@ -211,49 +219,41 @@ export class QuickAnswers {
   }
 
   /** Answers with a stored response that the plan has found fresh in this step. */
-  #stored(asked: QuickRequest, { base, entries, nowMs }: QuickStored): QuickAnswer | undefined {
+  #stored(asked: QuickRequest, { base, held, nowMs }: QuickStored): QuickAnswer | undefined {
     const { cache, metrics } = this.#deps;
     const { request, route, site } = asked;
     if (route === undefined) return undefined;
     const forms =
       formsOf(route, base) ?? this.#table.keepForms(route, base, hasVariants(site.site, base));
-    const entry = forms.isCodable ? this.#chooseForm(request, base, entries) : base;
+    const entry = forms.isCodable ? this.#chooseForm(asked, base, held.entries) : base;
     if (entry !== base && !cache.servable(entry)) return undefined;
     const kind = kindOf(request, forms, base, entry, nowMs);
-    const hasBody = request.method !== "HEAD" && kind.status !== 204 && kind.status !== 304;
-    const body = hasBody ? cache.held(entry) : "";
-    if (body === undefined) return undefined;
+    const { status, hasBody } = kind;
     const ageS = Math.max(0, currentAgeS(base, nowMs));
-    const head =
-      headOf(forms, kind, ageS) ?? this.#makeHead(asked, route, forms, { base, entry, kind, ageS });
-    cache.noteHit(entries, entry);
+    const known = headOf(forms, kind, ageS);
+    const body = known?.body ?? (hasBody ? cache.held(entry) : nothing);
+    if (body === undefined) return undefined;
+    const making = { base, entry, kind, ageS, body };
+    const { text: head, whole } = known ?? this.#makeHead(asked, route, forms, making);
+    cache.noteHit(held, entry);
     if (hasBody) countVariant(metrics, base, entry);
-    return { kind: "answer", asked, status: kind.status, cache: "hit", head, body };
+    return { kind: "answer", asked, status, cache: "hit", head, body, whole };
   }
 
-  #chooseForm(request: PlainHead, base: Entry, entries: readonly Entry[]): Entry {
+  #chooseForm({ visitor }: QuickRequest, base: Entry, entries: readonly Entry[]): Entry {
     const { cache, variants } = this.#deps;
-    const { variant, wanted } = chooseCoded(cache, this.#acceptedBy(request), base, entries);
+    const { variant, wanted } = chooseCoded(cache, visitor.accepted, base, entries);
     if (wanted !== undefined)
       variants.offer({ base, coding: wanted, read: async () => readAgain(cache, base) });
     return variant ?? base;
-  }
-
-  #acceptedBy({ acceptEncoding = "" }: PlainHead): readonly Coding[] {
-    const known = this.#accepted.get(acceptEncoding);
-    if (known !== undefined) return known;
-    if (this.#accepted.size >= acceptedMax) this.#accepted.clear();
-    const accepted = acceptedCodings(acceptEncoding);
-    this.#accepted.set(acceptEncoding, accepted);
-    return accepted;
   }
 
   #makeHead(
     { site, scheme, host }: QuickRequest,
     route: HotRoute,
     forms: HotForms,
-    { base, entry, kind, ageS }: HeadMaking,
-  ): string {
+    { base, entry, kind, ageS, body }: HeadMaking,
+  ): HotHead {
     const { headers } = base;
     const { isCodable } = forms;
     const choice: BodyChoice = {
@@ -265,11 +265,13 @@ export class QuickAnswers {
     const plan = { status: kind.status, range: undefined };
     const fields = entryFields({ site: site.site, base, ageS, said: "hit" }, choice, plan);
     const flat = flatHead(fields, host === undefined ? 0 : hstsOf(host, scheme));
-    const text = headText(kind.status, flat);
+    const said = headText(kind.status, flat);
     // A stored response has its origin's date, unless the site removes it.
-    if (!hasField(flat, "date")) return `${text}${dateLine(this.#deps.clock.wallMs())}`;
-    this.#table.keepHead(route, forms, { ...kind, ageS, text });
-    return text;
+    const isDated = hasField(flat, "date");
+    const text = isDated ? said : `${said}${dateLine(this.#deps.clock.wallMs())}`;
+    const made = { ...kind, ageS, text, ...wholeOf(text, body) };
+    if (isDated) this.#table.keepHead(route, forms, made);
+    return made;
   }
 }
 
@@ -278,7 +280,21 @@ type HeadMaking = {
   readonly entry: Entry;
   readonly kind: HeadKind;
   readonly ageS: number;
+  readonly body: string | Uint8Array;
 };
+
+const nothing = new Uint8Array();
+
+/** Returns a small body as a text, and the answer as one. */
+function wholeOf(text: string, body: string | Uint8Array): Pick<HotHead, "whole" | "body"> {
+  if (typeof body === "string" || body.length > wholeBodyMax)
+    return { whole: undefined, body: undefined };
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
+  const before = `${text}${staysOpen}\r\n`;
+  const whole = before + bytes.toString("latin1");
+  // A part of the whole takes no memory of its own.
+  return { whole, body: whole.slice(before.length) };
+}
 
 /** Which head answers: the visitor's conditions may know another form than the one that is sent. */
 function kindOf(
@@ -289,112 +305,21 @@ function kindOf(
   nowMs: number,
 ): HeadKind {
   const sent = entry.coding;
-  if (!request.isConditional) return { status: base.status, sent, named: sent };
+  const isRead = request.method === "GET";
+  if (!request.said.isConditional) {
+    const hasBody = isRead && base.status !== 204;
+    return { status: base.status, sent, named: sent, hasBody };
+  }
   const choice = choiceOf(request, base, entry, isCodable);
   const { status } = planEntry(request, base.status, choice, nowMs);
+  if (status !== 304) return { status, sent, named: sent, hasBody: isRead && status !== 204 };
   const { fields } = request;
   const named = isCodable ? namedCoding(fields, fieldValue(base.headers, "etag"), sent) : sent;
-  return { status, sent, named: status === 304 ? named : sent };
+  return { status, sent, named, hasBody: false };
 }
-
-type QuickStored = StoredFact & { readonly entries: readonly Entry[]; readonly base: Entry };
 
 /** A plain head has no field that says anything else. */
 const nothingAsked = requestDirectives([]);
-
-/** What is known of a request, as the plan asks for it, and for its record. */
-export class QuickRequest implements RequestFacts, PlainAsked {
-  readonly request: PlainHead;
-  readonly connection: Connection;
-  readonly client: ClientAddress | undefined;
-  readonly scheme: Scheme;
-  readonly startedWallMs: number;
-  readonly startedMs: number;
-  readonly tlsPort: number | null;
-  isClaimed = false;
-  target: RequestTarget | undefined;
-  host: ServedUnder | undefined;
-  judged: JudgedVisitor | undefined;
-  file: typeof noFile | undefined;
-  rule: CacheRoute | undefined;
-  stored: QuickStored | undefined;
-  route: HotRoute | undefined;
-  readonly singlePage = nothingKnown.singlePage;
-  readonly notFoundPage = nothingKnown.notFoundPage;
-
-  constructor(
-    request: PlainHead,
-    connection: Connection,
-    { client, startedWallMs, startedMs, tlsPort }: QuickArrival,
-  ) {
-    this.request = request;
-    this.connection = connection;
-    this.client = client;
-    this.scheme = visitorScheme({ client });
-    this.startedWallMs = startedWallMs;
-    this.startedMs = startedMs;
-    this.tlsPort = tlsPort;
-  }
-
-  get verdict(): JudgedVisitor["verdict"] | undefined {
-    return this.judged?.verdict;
-  }
-
-  get fields(): PlainHead["fields"] {
-    return this.request.fields;
-  }
-
-  get authority(): string {
-    return this.request.host;
-  }
-
-  get at(): this {
-    return this;
-  }
-
-  /** The plan wants nothing of a site before it is known. */
-  get site(): ServedSite {
-    if (this.host?.compiled !== undefined) return this.host.compiled;
-    throw new TypeError("no site is known yet");
-  }
-
-  get asked(): RequestTarget {
-    if (this.target !== undefined) return this.target;
-    throw new TypeError("the target names nothing");
-  }
-}
-
-type QuickArrival = Pick<QuickRequest, "client" | "startedWallMs" | "startedMs" | "tlsPort">;
-
-/** Selects among stored responses by the fields of a plain head. */
-class QuickSelector implements Selector {
-  /** A head with credentials is not answered here. */
-  readonly isAuthorized = false;
-  readonly passesOver = false;
-  readonly #asked: QuickRequest;
-  readonly #rule: CacheRoute;
-  readonly selecting: Selecting;
-
-  constructor(asked: QuickRequest, rule: CacheRoute) {
-    this.#asked = asked;
-    this.#rule = rule;
-    this.selecting = selectingBy((name) => this.#selecting(name));
-  }
-
-  get hasOwnCookies(): boolean {
-    return this.#rule.cookies(this.#asked.fields).kind === "own";
-  }
-
-  /** As the origin would be told them: see inquiry.ts. Throws Unselectable. */
-  #selecting(name: string): string | undefined {
-    const asked = this.#asked;
-    if (name === "x-forwarded-proto") return askedScheme(asked);
-    if (name === "accept-encoding") return normalAcceptEncoding(asked.request.acceptEncoding);
-    if (name === queryRuleName) return this.#rule.queryRule;
-    if (isToldAsSent(name)) return fieldValue(asked.fields, name);
-    throw unselectable;
-  }
-}
 
 function plain(asked: QuickRequest, step: PlainStep, nowMs: number): QuickAnswer {
   const { status, fields, body, cache } = plainAnswer(step, asked);
@@ -403,5 +328,5 @@ function plain(asked: QuickRequest, step: PlainStep, nowMs: number): QuickAnswer
   const head = `${headText(status, flat)}${dateLine(nowMs)}`;
   // The texts are Unicode: they go out as bytes.
   const bytes = request.method === "HEAD" ? "" : Buffer.from(body).toString("latin1");
-  return { kind: "answer", asked, status, cache, head, body: bytes };
+  return { kind: "answer", asked, status, cache, head, body: bytes, whole: undefined };
 }

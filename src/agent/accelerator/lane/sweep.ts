@@ -16,6 +16,8 @@ export type SweepDeps = {
 };
 
 const lookMsDefault = 1_000;
+/** After so long without a request a connection rests. */
+const restMs = 5_000;
 /** Visitors are told a little less: a request that is on its way then still finds the connection open. */
 const keepAliveGraceMs = 1_000;
 
@@ -38,6 +40,7 @@ export class LaneSweep implements Disposable {
     for (const lane of connections()) {
       const { state, sinceMs } = lane;
       if (state === "busy") continue;
+      if (now - sinceMs >= restMs) lane.rest();
       const mostMs = state === "idle" ? keepAliveMs + keepAliveGraceMs : headMs;
       if (now - sinceMs < mostMs) continue;
       if (state === "head") onLate(lane);

@@ -32,6 +32,8 @@ export type AcceleratorInit = {
   readonly blobsDir: string;
   /** The memory of one worker for small files of viewsets, bytes. */
   readonly filesMemoryMax: number;
+  /** The memory of one worker for whole answers, bytes. */
+  readonly answersMemoryMax: number;
   readonly upgrades: UpgradeLimits;
 };
 

@@ -41,6 +41,8 @@ export type WorkerPoolOptions = Listens & {
   readonly drainGraceMs: number;
   /** The memory of all workers together for small files of viewsets, bytes; unsaid: none is kept. */
   readonly filesMemoryMax?: number;
+  /** The memory of all workers together for whole answers, bytes; unsaid: none is kept. */
+  readonly answersMemoryMax?: number;
   /** Of each worker. */
   readonly upgrades?: UpgradeLimits;
   /** Whether plain requests are answered in the lane; unsaid: they are. */
@@ -220,9 +222,12 @@ export class WorkerPool implements AsyncDisposable {
     const { entry, openParts, proxies, defaultDomain, blobsDir, onBadBlob } = this.#options;
     const { listen, tlsListen = null } = this.#options;
     const shared = { poolWords: this.#words.buffer, ticketKeys: this.#keyring.keys };
-    const filesMemoryMax = Math.floor((this.#options.filesMemoryMax ?? 0) / this.#options.count);
+    const { count, filesMemoryMax: files = 0, answersMemoryMax: answers = 0 } = this.#options;
+    const filesMemoryMax = Math.floor(files / count);
+    const answersMemoryMax = Math.floor(answers / count);
     const { upgrades = upgradesDefault } = this.#options;
-    const served = { defaultDomain, blobsDir, filesMemoryMax, upgrades };
+    const memory = { filesMemoryMax, answersMemoryMax };
+    const served = { defaultDomain, blobsDir, ...memory, upgrades };
     const init = { no, ...shared, listen, tlsListen, proxies, ...served };
     const handle = new WorkerHandle(entry, init, openParts(no), onBadBlob ?? (() => {}));
     this.#running.add(handle);

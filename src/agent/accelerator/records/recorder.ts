@@ -2,19 +2,21 @@
 
 import { fieldValue } from "../../../core/http/http-fields.ts";
 import { recordText } from "../../../core/record-text.ts";
-import type { Verdict } from "../../../core/serving/verdict.ts";
 import type { RequestRecord } from "../../../wire/request-log.ts";
 import type { LaneWriter } from "../../requests/worker/lane-writer.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { Exchange, Connection } from "../doors/exchange.ts";
+import {
+  authorityCharsMax,
+  botText,
+  methodCharsMax,
+  recordLine,
+  seconds,
+  uriCharsMax,
+  userAgentText,
+  verdictText,
+} from "./record-line.ts";
 import type { RequestTally } from "./request-tally.ts";
-
-// The limits of wire/request-log.ts, in UTF-16 units.
-const uriCharsMax = 8_192;
-const authorityCharsMax = 512;
-const userAgentCharsMax = 1_024;
-const methodCharsMax = 64;
-const botCharsMax = 255;
 
 export type Recorder = {
   readonly exchange: (exchange: Exchange, status: number) => void;
@@ -26,15 +28,11 @@ export type Recorder = {
 /** A request that was answered in one step. */
 export type QuickAsked = {
   readonly connection: Connection;
-  readonly request: {
-    readonly method: string;
-    readonly url: string;
-    readonly userAgent: string | undefined;
-  };
-  readonly authority: string;
+  readonly request: { readonly method: "GET" | "HEAD" };
   readonly host: { readonly domain: string } | undefined;
-  readonly client: Exchange["client"];
-  readonly verdict: Verdict | undefined;
+  /** Of record-line.ts. */
+  readonly targetPart: string;
+  readonly visitorPart: string;
   readonly startedWallMs: number;
   readonly startedMs: number;
   /** Room was kept for its record. */
@@ -87,7 +85,16 @@ export function createRecorder(
         },
         exchange.hasRecordRoom,
       ),
-    quick: (asked, outcome) => take(quickRecord(asked, outcome, clock), asked.isClaimed),
+    quick: (asked, { status, cache, bytesSent }) => {
+      const { connection, request, host, startedWallMs: whenMs, startedMs } = asked;
+      const durationMs = clock.steadyMs() - startedMs;
+      const { method } = request;
+      const durationS = seconds(durationMs);
+      tally.answered({ domain: host?.domain ?? "none", cache, status, durationS, bytesSent });
+      const facts = { connection: connection.no, status, method, whenMs, durationMs, bytesSent };
+      const line = recordLine({ ...facts, cache }, asked.targetPart, asked.visitorPart);
+      sink.accept(line, asked.isClaimed);
+    },
     refused: (connection, status, { method, target }) =>
       take({
         connection: connection.no,
@@ -107,47 +114,4 @@ export function createRecorder(
         user_agent: null,
       }),
   };
-}
-
-function quickRecord(
-  { connection, request, authority, host, client, verdict, startedWallMs, startedMs }: QuickAsked,
-  { status, cache, bytesSent }: QuickOutcome,
-  clock: WorkerClock,
-): RequestRecord {
-  return {
-    connection: connection.no,
-    response_status: status,
-    request_method: request.method,
-    uri_path: recordText(request.url, uriCharsMax),
-    backend_time: 0,
-    when: seconds(startedWallMs),
-    authority: recordText(authority, authorityCharsMax),
-    domain: host?.domain ?? null,
-    client_ip: client?.text ?? connection.peer?.text ?? "",
-    bytes_sent: bytesSent,
-    duration: seconds(clock.steadyMs() - startedMs),
-    cache,
-    verdict: verdictText(verdict),
-    bot: botText(verdict),
-    user_agent: userAgentText(request.userAgent),
-  };
-}
-
-/** Microseconds behind the point. */
-function seconds(ms: number): number {
-  return Math.max(0, Math.round(ms * 1_000)) / 1_000_000;
-}
-
-/** `allow not-a-bot`, `block bad-set`; "none" for what was answered before the verdict. */
-function verdictText(verdict: Verdict | undefined): string {
-  return verdict === undefined ? "none" : `${verdict.kind} ${verdict.reason}`;
-}
-
-function botText(verdict: Verdict | undefined): string | null {
-  const bot = verdict?.bot ?? null;
-  return bot === null ? null : recordText(bot, botCharsMax);
-}
-
-function userAgentText(userAgent: string | undefined): string | null {
-  return userAgent === undefined ? null : recordText(userAgent, userAgentCharsMax);
 }

@@ -48,8 +48,9 @@ export type AnsweredRequest = {
 
 /** The series of one domain that were counted on. */
 type DomainCells = {
-  readonly requests: Map<string, CounterCell>;
-  readonly verdicts: Map<string, CounterCell>;
+  /** By use of the cache, then by class of status. */
+  readonly requests: Map<string, (CounterCell | undefined)[]>;
+  readonly verdicts: Map<string, Map<string, CounterCell>>;
   readonly duration: HistogramCell;
   readonly bytes: CounterCell;
 };
@@ -66,14 +67,15 @@ export class RequestTally {
   answered({ domain, cache, status, durationS, bytesSent }: AnsweredRequest): void {
     const tallies = this.#tallies;
     const cells = this.#of(domain);
-    const statusClass = `${Math.floor(status / 100)}xx`;
-    const key = cache + statusClass;
-    let requests = cells.requests.get(key);
-    if (requests === undefined) {
-      requests = tallies.accel_agent_requests_total.cell(domain, cache, statusClass);
-      cells.requests.set(key, requests);
-    }
-    requests.value++;
+    let requests = cells.requests.get(cache);
+    if (requests === undefined) cells.requests.set(cache, (requests = []));
+    const statusClass = Math.floor(status / 100);
+    requests[statusClass] ??= tallies.accel_agent_requests_total.cell(
+      domain,
+      cache,
+      `${statusClass}xx`,
+    );
+    requests[statusClass].value++;
     cells.bytes.value += bytesSent;
     // How long somebody stays connected says nothing of how fast requests are answered.
     if (status !== 101)
@@ -82,12 +84,10 @@ export class RequestTally {
 
   judged(domain: string, { kind, reason }: Pick<Verdict, "kind" | "reason">): void {
     const { verdicts } = this.#of(domain);
-    const key = kind + reason;
-    let cell = verdicts.get(key);
-    if (cell === undefined) {
-      cell = this.#countOf(kind).cell(domain, reason);
-      verdicts.set(key, cell);
-    }
+    let cells = verdicts.get(kind);
+    if (cells === undefined) verdicts.set(kind, (cells = new Map()));
+    let cell = cells.get(reason);
+    if (cell === undefined) cells.set(reason, (cell = this.#countOf(kind).cell(domain, reason)));
     cell.value++;
   }
 
@@ -108,8 +108,8 @@ export class RequestTally {
     const known = this.#domains.get(domain);
     if (known !== undefined) return known;
     const made = {
-      requests: new Map<string, CounterCell>(),
-      verdicts: new Map<string, CounterCell>(),
+      requests: new Map(),
+      verdicts: new Map(),
       duration: this.#tallies.accel_agent_request_duration_seconds.cell(domain),
       bytes: this.#tallies.accel_agent_bytes_sent_total.cell(domain),
     };

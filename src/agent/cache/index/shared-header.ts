@@ -191,8 +191,17 @@ function clearMarkOf(domain: string): number {
   return clearMarksAt + domainPlace(domain);
 }
 
+/** The most domains whose places are remembered: a hit asks for its own each time. */
+const placesMax = 4_096;
+const domainPlaces = new Map<string, number>();
+
 function domainPlace(domain: string): number {
-  return hashed(domain, fnvBasis) % clearMarks;
+  const known = domainPlaces.get(domain);
+  if (known !== undefined) return known;
+  const place = hashed(domain, fnvBasis) % clearMarks;
+  if (domainPlaces.size >= placesMax) domainPlaces.clear();
+  domainPlaces.set(domain, place);
+  return place;
 }
 
 const fnvBasis = 0x81_1c_9d_c5;

@@ -8,7 +8,14 @@ import type { Entry, EntryKey } from "../entry.ts";
 import { HotMemory } from "./hot-memory.ts";
 import { keyPlace, type SharedHeader } from "../index/shared-header.ts";
 
-type Held = { readonly place: number; readonly mark: number; readonly entries: readonly Entry[] };
+/** What SQLite said of a key, and the mark under which it did. */
+export type HeldEntries = {
+  readonly entries: readonly Entry[];
+  readonly place: number;
+  readonly mark: number;
+  /** Of the memory that it was held in. */
+  readonly turn: number;
+};
 
 /** The bytes of one list and of one entry with its objects, and below of one header with its pair. */
 const listBytes = 400;
@@ -16,8 +23,10 @@ const entryBytes = 500;
 const headerBytes = 80;
 
 export class HotLookups {
-  readonly #lists: HotMemory<string, Held>;
+  readonly #lists: HotMemory<string, HeldEntries>;
   readonly #header: SharedHeader;
+  /** Raised when everything is forgotten. */
+  #turn = 0;
 
   constructor(bytesMax: number, header: SharedHeader) {
     this.#lists = new HotMemory(bytesMax);
@@ -25,22 +34,26 @@ export class HotLookups {
   }
 
   /** Finds what SQLite would answer, servable or not, if memory has it. */
-  held(key: EntryKey): readonly Entry[] | undefined {
+  held(key: EntryKey): HeldEntries | undefined {
     const held = this.#lists.get(nameOf(key));
-    if (held === undefined || this.#header.keyMark(held.place) !== held.mark) return undefined;
-    return held.entries;
+    return held !== undefined && this.isCurrent(held) ? held : undefined;
+  }
+
+  /** Whether SQLite would still answer so. */
+  isCurrent({ place, mark, turn }: HeldEntries): boolean {
+    return turn === this.#turn && this.#header.keyMark(place) === mark;
   }
 
   /** Finds what SQLite would answer, servable or not, newest first; calls `ask` where it must ask SQLite. */
   find(key: EntryKey, ask: () => readonly Entry[]): readonly Entry[] {
     const name = nameOf(key);
     const held = this.#lists.get(name);
-    if (held !== undefined && this.#header.keyMark(held.place) === held.mark) return held.entries;
+    if (held !== undefined && this.isCurrent(held)) return held.entries;
     const place = held?.place ?? keyPlace(key);
     const mark = this.#header.keyMark(place); // Before SQLite is asked: a commit in between moves it.
     const entries = ask();
     if (entries.length === 0) this.#lists.drop(name);
-    else this.#lists.put(name, { place, mark, entries }, bytesOf(name, entries));
+    else this.#lists.put(name, { place, mark, entries, turn: this.#turn }, bytesOf(name, entries));
     return entries;
   }
 
@@ -49,6 +62,7 @@ export class HotLookups {
   }
 
   clear(): void {
+    this.#turn++;
     this.#lists.clear();
   }
 }

@@ -1,9 +1,12 @@
-// What was asked for lately, in memory: bounded in bytes, the longest unused goes first.
+// What was asked for lately, in memory: bounded in bytes. What goes is what was not asked for since it was put in or last passed over: to ask is a look-up and
+// one mark, for it happens several times with every request.
+
+type HeldValue<V> = { readonly value: V; readonly bytes: number; isUsed: boolean };
 
 export class HotMemory<K, V> {
   readonly #bytesMax: number;
-  /** The values in order of last use. */
-  readonly #held = new Map<K, { readonly value: V; readonly bytes: number }>();
+  /** In the order in which they are looked at when there is too much. */
+  readonly #held = new Map<K, HeldValue<V>>();
   #bytes = 0;
 
   constructor(bytesMax: number) {
@@ -17,8 +20,7 @@ export class HotMemory<K, V> {
   get(key: K): V | undefined {
     const held = this.#held.get(key);
     if (held === undefined) return undefined;
-    this.#held.delete(key);
-    this.#held.set(key, held);
+    held.isUsed = true;
     return held.value;
   }
 
@@ -26,11 +28,17 @@ export class HotMemory<K, V> {
   put(key: K, value: V, bytes: number): void {
     this.drop(key);
     if (bytes > this.#bytesMax) return;
-    this.#held.set(key, { value, bytes });
+    this.#held.set(key, { value, bytes, isUsed: false });
     this.#bytes += bytes;
-    for (const oldest of this.#held.keys()) {
+    for (const [oldest, held] of this.#held) {
       if (this.#bytes <= this.#bytesMax) return;
-      this.drop(oldest);
+      if (oldest !== key && !held.isUsed) this.drop(oldest);
+      else {
+        // It is looked at again when all others were.
+        held.isUsed = false;
+        this.#held.delete(oldest);
+        this.#held.set(oldest, held);
+      }
     }
   }
 
@@ -47,42 +55,25 @@ export class HotMemory<K, V> {
 
 // Bodies that were asked for lately, in memory, one cache per worker. Keyed by entry id, which is never reused.
 
-/** Bodies up to here are sent as strings: they never change, and are cheaper to write than bytes. */
-const textBytesMax = 16_384;
 /** Larger bodies are streamed from disk: the kernel keeps those warm. */
 export const hotBodyBytesMax = 262_144;
 /** Of the map's slot, the array and its buffer, beside the bytes. */
 const overheadBytes = 256;
 
-type HotBody = { readonly bytes: Uint8Array; readonly text: string | undefined };
-
 export class HotBodies {
-  readonly #bodies: HotMemory<number, HotBody>;
+  readonly #bodies: HotMemory<number, Uint8Array>;
 
   constructor(bytesMax: number) {
     this.#bodies = new HotMemory(bytesMax);
   }
 
   get(id: number): Uint8Array | undefined {
-    return this.#bodies.get(id)?.bytes;
-  }
-
-  /** Returns what to write of a body: a small one as a string of one character a byte, which is made when it is first asked for. */
-  sendable(id: number): string | Uint8Array | undefined {
-    const body = this.#bodies.get(id);
-    if (body === undefined) return undefined;
-    if (body.text !== undefined) return body.text;
-    const { bytes } = body;
-    if (bytes.length > textBytesMax) return bytes;
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
-    this.#bodies.put(id, { bytes, text }, 2 * bytes.length + overheadBytes);
-    return text;
+    return this.#bodies.get(id);
   }
 
   put(id: number, body: Uint8Array): void {
     if (body.length > hotBodyBytesMax) return;
-    const bytes = body.length + overheadBytes;
-    this.#bodies.put(id, { bytes: body, text: undefined }, bytes);
+    this.#bodies.put(id, body, body.length + overheadBytes);
   }
 
   drop(id: number): void {

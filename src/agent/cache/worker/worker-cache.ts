@@ -17,7 +17,7 @@ import {
   type Refreshed,
   type VariantCoding,
 } from "../entry.ts";
-import { HotLookups } from "./hot-lookups.ts";
+import { HotLookups, type HeldEntries } from "./hot-lookups.ts";
 import { IndexLink } from "./index-link.ts";
 import { Lookups, type BodyRow } from "./lookups.ts";
 import type { CacheInit, View } from "../messages.ts";
@@ -104,20 +104,25 @@ export class WorkerCache implements Disposable {
   }
 
   /** Finds what memory holds of a key, servable or not; undefined where the index has to be asked. Notes nothing. */
-  findHeld(key: EntryKey): readonly Entry[] | undefined {
+  findHeld(key: EntryKey): HeldEntries | undefined {
     return this.#usable() === undefined ? undefined : this.#hotLookups.held(key);
   }
 
-  /** Returns the body of a servable entry if it is in memory: a small one as a string of one character a byte. */
-  held({ id }: Entry): string | Uint8Array | undefined {
-    return this.#hot.sendable(id);
+  /** Returns whether the index would still say of the key what was held of it. */
+  isCurrent(held: HeldEntries): boolean {
+    return this.#usable() !== undefined && this.#hotLookups.isCurrent(held);
+  }
+
+  /** Returns the body of a servable entry if it is in memory. */
+  held({ id }: Entry): Uint8Array | undefined {
+    return this.#hot.get(id);
   }
 
   /** Notes a look-up that memory answered, and the entry that answers. */
-  noteHit(found: readonly Entry[], entry: Entry): void {
+  noteHit({ entries, place }: HeldEntries, entry: Entry): void {
     this.#header.noteLookup();
-    for (const one of found) if (one.vary === null && this.servable(one)) this.#used.note(one.id);
-    this.used(entry);
+    for (const one of entries) if (one.vary === null && this.servable(one)) this.#used.note(one.id);
+    if (entry.vary !== null) this.#noteVariant(entry, place);
   }
 
   /** Returns whether the entry is servable; to be asked in the same step as writeHead. */
@@ -128,9 +133,12 @@ export class WorkerCache implements Disposable {
 
   used(entry: Entry): void {
     if (entry.vary === null) return; // Noted when it was found.
-    const place = keyPlace(entry);
-    this.#used.note(entry.id, place);
-    if (entry.baseId !== null) this.#used.note(entry.baseId, place);
+    this.#noteVariant(entry, keyPlace(entry));
+  }
+
+  #noteVariant({ id, baseId }: Entry, place: number): void {
+    this.#used.note(id, place);
+    if (baseId !== null) this.#used.note(baseId, place);
   }
 
   /**

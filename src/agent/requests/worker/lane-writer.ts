@@ -49,6 +49,8 @@ const keptBackMax = 4_096;
 const droppedLookMs = 50;
 const closeWaitMs = 5_000;
 
+type RecordOrLine = RequestRecord | CanaryLine | string;
+
 type Waking = {
   readonly sinceMs: number;
   readonly timer: NodeJS.Timeout;
@@ -78,7 +80,7 @@ export class LaneWriter {
   /** The requests that began while the lane rests. */
   #begun = 0;
   /** Records that get their numbers when the lane is awake. */
-  #keptBack: (RequestRecord | CanaryLine)[] = [];
+  #keptBack: RecordOrLine[] = [];
   #reserved = 0;
   #postedBytes = 0;
   #text = "";
@@ -141,8 +143,8 @@ export class LaneWriter {
     return true;
   }
 
-  /** Takes a record. Never blocks, never throws. Nothing may come after close. */
-  accept(record: RequestRecord | CanaryLine, isClaimed = false): void {
+  /** Takes a record, or its line as JSON without a line's end. Never blocks, never throws. Nothing may come after close. */
+  accept(record: RecordOrLine, isClaimed = false): void {
     if (this.#ended) return;
     this.#words.seen = ++this.#seen; // Before it has a number: whoever adds up sees no record twice.
     if (isClaimed) this.#claimed--;
@@ -156,8 +158,8 @@ export class LaneWriter {
     this.#number(record);
   }
 
-  #number(record: RequestRecord | CanaryLine): void {
-    const line = JSON.stringify(record);
+  #number(record: RecordOrLine): void {
+    const line = typeof record === "string" ? record : JSON.stringify(record);
     if (line.length > recordCharsMax) {
       this.#gap(1, "oversize");
       return;
@@ -194,7 +196,7 @@ export class LaneWriter {
   }
 
   /** Keeps a record without a number until the lane is awake, or drops it. */
-  #keepBack(record: RequestRecord | CanaryLine): void {
+  #keepBack(record: RecordOrLine): void {
     if (this.#isResting && this.#keptBack.length < keptBackMax) this.#keptBack.push(record);
     else {
       this.#dropped++;

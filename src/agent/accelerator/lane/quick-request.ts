@@ -1,0 +1,183 @@
+// A request as the lane knows it: the facts that the plan asks for, who sent it, and how its fields select among stored responses. What depends on the
+// connection and the fields alone is found once, for browsers send the same fields with each request.
+
+import type { ClientAddress, Scheme } from "../../../core/http/client-address.ts";
+import { acceptedCodings, type Coding } from "../../../core/http/content-coding.ts";
+import { fieldValue } from "../../../core/http/http-fields.ts";
+import type { Selector } from "../../../core/http/http-reuse.ts";
+import { normalAcceptEncoding, selectingValue } from "../../../core/http/http-vary.ts";
+import type { RequestTarget } from "../../../core/http/request-path.ts";
+import {
+  nothingKnown,
+  type RequestFacts,
+  type StoredFact,
+} from "../../../core/serving/request-plan.ts";
+import { queryRuleName, type CacheRoute } from "../../../core/serving/site-routes.ts";
+import type { Verdict } from "../../../core/serving/verdict.ts";
+import type { Entry } from "../../cache/entry.ts";
+import type { HeldEntries } from "../../cache/worker/hot-lookups.ts";
+import type { HotRoute } from "../cached/hot-table.ts";
+import type { Connection } from "../doors/exchange.ts";
+import type { noFile } from "../files/site-files.ts";
+import type { JudgedVisitor } from "../judging.ts";
+import { askedScheme, isToldAsSent, visitorScheme } from "../origin/origin-request.ts";
+import type { PlainAsked } from "../plain-answer.ts";
+import type { ServedSite, ServedUnder } from "../pool/host-table.ts";
+import { targetPart, visitorPart } from "../records/record-line.ts";
+import type { PlainFields, PlainHead } from "./head-scanner.ts";
+
+/** What memory holds for a request. */
+export type QuickStored = StoredFact & { readonly held: HeldEntries; readonly base: Entry };
+
+/** What is known of a request, as the plan asks for it, and for its record. */
+export class QuickRequest implements RequestFacts, PlainAsked {
+  readonly request: PlainHead;
+  readonly connection: Connection;
+  readonly visitor: QuickVisitor;
+  readonly scheme: Scheme;
+  readonly startedWallMs: number;
+  readonly startedMs: number;
+  readonly tlsPort: number | null;
+  isClaimed = false;
+  target: RequestTarget | undefined;
+  host: ServedUnder | undefined;
+  judged: JudgedVisitor | undefined;
+  file: typeof noFile | undefined;
+  rule: CacheRoute | undefined;
+  stored: QuickStored | undefined;
+  route: HotRoute | undefined;
+  readonly singlePage = nothingKnown.singlePage;
+  readonly notFoundPage = nothingKnown.notFoundPage;
+
+  constructor(
+    request: PlainHead,
+    connection: Connection,
+    { visitor, startedWallMs, startedMs, tlsPort }: QuickArrival,
+  ) {
+    this.request = request;
+    this.connection = connection;
+    this.visitor = visitor;
+    this.scheme = visitorScheme(visitor);
+    this.startedWallMs = startedWallMs;
+    this.startedMs = startedMs;
+    this.tlsPort = tlsPort;
+  }
+
+  get verdict(): JudgedVisitor["verdict"] | undefined {
+    return this.judged?.verdict;
+  }
+
+  get client(): ClientAddress | undefined {
+    return this.visitor.client;
+  }
+
+  get fields(): PlainHead["fields"] {
+    return this.request.fields;
+  }
+
+  get authority(): string {
+    return this.request.said.host;
+  }
+
+  get at(): this {
+    return this;
+  }
+
+  /** The plan wants nothing of a site before it is known. */
+  get site(): ServedSite {
+    if (this.host?.compiled !== undefined) return this.host.compiled;
+    throw new TypeError("no site is known yet");
+  }
+
+  /** For the record. */
+  get targetPart(): string {
+    const { route, request, authority, host } = this;
+    if (route === undefined) return targetPart(request.url, authority, host?.domain ?? null);
+    return (route.recordPart ??= targetPart(request.url, authority, host?.domain ?? null));
+  }
+
+  get visitorPart(): string {
+    return this.visitor.recordPart(this.connection, this.verdict);
+  }
+
+  get asked(): RequestTarget {
+    if (this.target !== undefined) return this.target;
+    throw new TypeError("the target names nothing");
+  }
+}
+
+/** What is found of a visitor by his connection and the fields that he sends, each when it is first asked for. */
+export class QuickVisitor {
+  readonly client: ClientAddress | undefined;
+  /** The verdict of a state on one that is no bot. */
+  harmless: JudgedVisitor | undefined;
+  readonly #said: PlainFields;
+  #accepted: readonly Coding[] | undefined;
+  #selecting: Map<string, string> | undefined;
+  #recordPart: string | undefined;
+  /** The verdict that stands in it. */
+  #recorded: Verdict | undefined;
+
+  constructor(said: PlainFields, client: ClientAddress | undefined) {
+    this.#said = said;
+    this.client = client;
+  }
+
+  recordPart({ peer }: Connection, verdict: Verdict | undefined): string {
+    if (this.#recordPart === undefined || this.#recorded !== verdict) {
+      const clientIp = this.client?.text ?? peer?.text ?? "";
+      this.#recordPart = visitorPart(clientIp, this.#said.userAgent, verdict);
+      this.#recorded = verdict;
+    }
+    return this.#recordPart;
+  }
+
+  get accepted(): readonly Coding[] {
+    return (this.#accepted ??= acceptedCodings(this.#said.acceptEncoding));
+  }
+
+  /** A field's value, in its one spelling, as the origin would be told it. */
+  selecting(name: string): string {
+    const known = this.#selecting?.get(name);
+    if (known !== undefined) return known;
+    const { acceptEncoding, fields } = this.#said;
+    const said =
+      name === "accept-encoding" ? normalAcceptEncoding(acceptEncoding) : fieldValue(fields, name);
+    const value = selectingValue(name, said);
+    this.#selecting ??= new Map();
+    this.#selecting.set(name, value);
+    return value;
+  }
+}
+
+type QuickArrival = Pick<QuickRequest, "visitor" | "startedWallMs" | "startedMs" | "tlsPort">;
+
+/** Selects among stored responses by the fields of a plain head. */
+export class QuickSelector implements Selector {
+  /** A head with credentials is not answered here. */
+  readonly isAuthorized = false;
+  readonly passesOver = false;
+  /** Something varies by a field that the origin is not told as it was sent: the pipeline selects. */
+  isUnsure = false;
+  readonly #asked: QuickRequest;
+  readonly #rule: CacheRoute;
+
+  constructor(asked: QuickRequest, rule: CacheRoute) {
+    this.#asked = asked;
+    this.#rule = rule;
+  }
+
+  get hasOwnCookies(): boolean {
+    return this.#rule.cookies(this.#asked.fields).kind === "own";
+  }
+
+  /** As the origin would be told them: see inquiry.ts. */
+  readonly selecting = (name: string): string => {
+    if (name === "x-forwarded-proto") return askedScheme(this.#asked);
+    if (name === queryRuleName) return selectingValue(name, this.#rule.queryRule);
+    if (name === "accept-encoding" || isToldAsSent(name))
+      return this.#asked.visitor.selecting(name);
+    this.isUnsure = true;
+    return "";
+  };
+}
