@@ -156,7 +156,7 @@ export const agentFields = {
     parse: duration("0s", "10min"),
   },
   "accelerator.lane": {
-    doc: "Whether plain requests of HTTP/1.1 are read by the agent's own parser and answered, where that needs no waiting, in one step. With false every connection is served by node's HTTP server: the answers are the same, and cost more CPU.",
+    doc: "Whether plain requests are answered in one step where that needs no waiting; those of HTTP/1.1 are read by the agent's own parser. With false every connection of HTTP/1.1 is served by node's HTTP server, and every request takes the way of those that wait: the answers are the same, and cost more CPU.",
     fallback: true,
     live: true,
     parse: flagField(),

@@ -10,6 +10,7 @@ import type { CacheRoute } from "../../../core/serving/site-routes.ts";
 import type { Entry, EntryKey } from "../../cache/entry.ts";
 import type { HeldEntries } from "../../cache/worker/hot-lookups.ts";
 import { HotMemory } from "../../cache/worker/hot-memory.ts";
+import type { Http2Head } from "../doors/http2-head.ts";
 import type { HostTable, ServedSite, ServedUnder } from "../pool/host-table.ts";
 
 /** The way of a target on a site that has no file of its path: what the cache is asked, and how. */
@@ -55,9 +56,11 @@ export type HotHead = HeadKind & {
   readonly body: string | undefined;
   /** The whole answer on a connection that stays open; undefined where its body is large. */
   readonly whole: string | undefined;
+  /** The same head over HTTP/2. */
+  readonly http2: Http2Head;
 };
 
-/** Of a route with its objects, of the heads of one response, of one head beside its text. */
+/** Of a route with its objects, of the heads of one response, of one head beside its text and what HTTP/2 has in its place. */
 const routeBytes = 1_024;
 const formsBytes = 256;
 const headBytes = 128;
@@ -133,7 +136,8 @@ function bytesOf({ name, forms }: HotRoute): number {
   let bytes = routeBytes + 4 * name.length;
   for (const { heads } of forms) {
     bytes += formsBytes;
-    for (const { text, whole } of heads) bytes += headBytes + text.length + (whole?.length ?? 0);
+    for (const { text, whole } of heads)
+      bytes += headBytes + 2 * text.length + (whole?.length ?? 0);
   }
   return bytes;
 }

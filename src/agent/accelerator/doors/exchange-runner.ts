@@ -1,6 +1,8 @@
 // Runs exchanges of every protocol: each is answered once, recorded once, and waited for when draining.
 
 import type { WorkerClock } from "../clock.ts";
+import type { JudgedVisitor } from "../judging.ts";
+import type { QuickPass } from "../lane/quick-answers.ts";
 import type { ProblemLog } from "../records/problem-log.ts";
 import type { Recorder } from "../records/recorder.ts";
 import { sendText } from "./answer.ts";
@@ -9,6 +11,8 @@ import { Exchange, type Connection } from "./exchange.ts";
 
 export type ExchangeRunnerDeps = {
   readonly answer: (exchange: Exchange) => Promise<void>;
+  /** Answers one that was let in already, with what was found of its visitor. */
+  readonly answerNow: (exchange: Exchange, judged: JudgedVisitor | undefined) => Promise<void>;
   readonly recorder: Recorder;
   readonly clock: WorkerClock;
   readonly problems: ProblemLog;
@@ -47,6 +51,13 @@ export class ExchangeRunner {
     const work = this.#run(exchange, answer);
     this.#working.add(work);
     void work.finally(() => this.#working.delete(work));
+  }
+
+  /** Begins what could not be answered in one step. */
+  beginPassed(exchange: Exchange, { admission, judged }: QuickPass): void {
+    exchange.hasRecordRoom = admission === "claimed";
+    if (admission === "has-to-wait") this.begin(exchange);
+    else this.begin(exchange, async (admitted) => this.#deps.answerNow(admitted, judged));
   }
 
   /** Resolves when nothing that has begun is worked on any more. */

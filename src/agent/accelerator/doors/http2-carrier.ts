@@ -7,16 +7,8 @@ import { once } from "node:events";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import type { Field } from "../../../core/http/http-fields.ts";
 import { readHttp2Request } from "../../../core/http/http2-request.ts";
+import { connectionFields, headAlone, Http2Head } from "./http2-head.ts";
 import type { Carrier, VisitorRequest, VisitorResponse } from "./carrier.ts";
-
-/** They speak of a connection of HTTP/1.1 and make an answer of HTTP/2 malformed (RFC 9113 §8.2.2). */
-const connectionFields: ReadonlySet<string> = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-connection",
-  "transfer-encoding",
-  "upgrade",
-]);
 
 /** The same time as with HTTP/1.1; see http1-carrier.ts. */
 const lingerMs = 2_000;
@@ -67,7 +59,6 @@ export class Http2Carrier implements Carrier {
     return !this.hasBody || this.#stream.readableEnded;
   }
 
-  /** The head as HTTP/1.1 would say it: what it takes packed depends on what was packed before. */
   bytesSent(): number {
     const { headBytes, bodyBytes } = this.response;
     return headBytes + Math.max(0, bodyBytes - this.#stream.writableLength);
@@ -133,15 +124,7 @@ export class Http2Carrier implements Carrier {
 }
 
 /** The time after the whole answer was handed over in which a visitor who takes nothing of it is cut off. */
-const takeMs = 60_000;
-
-/** `HTTP/1.1 200 OK` and the empty line, with their line ends. */
-const statusLineBytes = 19;
-/** Colon, space, line end. */
-const fieldSignsBytes = 4;
-
-/** The frame of the head ends the stream. */
-const headAlone = { endStream: true } as const;
+export const takeMs = 60_000;
 
 class Http2Response implements VisitorResponse {
   headersSent = false;
@@ -162,21 +145,13 @@ class Http2Response implements VisitorResponse {
   }
 
   writeHead(status: number, fields: string[]): void {
-    const head = [":status", String(status)];
-    let headBytes = statusLineBytes;
-    for (let i = 0; i + 1 < fields.length; i += 2) {
-      const name = fields[i]?.toLowerCase() ?? "";
-      const value = fields[i + 1] ?? "";
-      if (connectionFields.has(name)) continue;
-      head.push(name, value);
-      headBytes += name.length + value.length + fieldSignsBytes;
-    }
+    const head = new Http2Head(status, fields);
     this.#hasBody = !this.#isHead && status !== 204 && status !== 205 && status !== 304;
     this.statusCode = status;
     // As with HTTP/1.1: who has left is told nothing, and nobody is surprised.
     if (!this.#isGone) {
-      this.#stream.respond(head, this.#hasBody ? undefined : headAlone);
-      this.headBytes = headBytes;
+      this.#stream.respond(head.list, this.#hasBody ? undefined : headAlone);
+      this.headBytes = head.bytes;
     }
     this.headersSent = true;
   }

@@ -1,4 +1,5 @@
-// Visitors' connections of HTTP/2: each stream is an exchange of its own, and what a connection may ask for is bounded.
+// Visitors' connections of HTTP/2: each stream is answered in the step in which it is told, or is an exchange of its own; and what a connection may ask for is
+// bounded.
 //
 //   at a time     128 streams; a header of 64 KiB and 400 fields (32 KiB and 200 are answered 431); 10 MB of memory
 //   in time       streams that the visitor resets (300, then 50 a second); pings and settings (100, then 10 a second); 60 s without a stream
@@ -14,18 +15,26 @@ import { fieldValue } from "../../../core/http/http-fields.ts";
 import { webSocketHead } from "../../../core/http/http2-request.ts";
 import { closeOf } from "../../../base/wait.ts";
 import type { WorkerClock } from "../clock.ts";
+import type { QuickAnswer, QuickAnswers, QuickPass } from "../lane/quick-answers.ts";
+import { StreamHeads } from "../lane/stream-heads.ts";
+import type { Recorder } from "../records/recorder.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 import { sendText } from "./answer.ts";
 import type { ExchangeRunner } from "./exchange-runner.ts";
 import { Connection, type Arrival } from "./exchange.ts";
-import { Http2Carrier } from "./http2-carrier.ts";
+import { Http2Carrier, takeMs } from "./http2-carrier.ts";
 import { Http2ConnectCarrier } from "./http2-connect-carrier.ts";
+import { QuickStream } from "./http2-quick.ts";
 
 export type Http2SessionsDeps = {
   readonly runner: ExchangeRunner;
   readonly nextConnection: () => number;
   readonly metrics: WorkerMetrics;
   readonly clock: WorkerClock;
+  readonly quick: Pick<QuickAnswers, "answer">;
+  readonly recorder: Pick<Recorder, "quick">;
+  /** Whether plain requests are answered in one step where they can be. */
+  readonly usesQuick: () => boolean;
   readonly limits?: Partial<Http2Limits> | undefined;
 };
 
@@ -33,6 +42,9 @@ export type Http2Limits = {
   readonly idleMs: number;
   /** The time between the two GOAWAYs: one way to a far visitor and back. */
   readonly noticeMs: number;
+  /** The time between two looks whether visitors take their answers, and for how long they may take nothing. */
+  readonly lookMs: number;
+  readonly takeMs: number;
   readonly resets: BudgetRules;
   /** Pings and settings. */
   readonly control: BudgetRules;
@@ -41,6 +53,8 @@ export type Http2Limits = {
 const limitsDefault: Http2Limits = {
   idleMs: 60_000,
   noticeMs: 250,
+  lookMs: 1_000,
+  takeMs,
   resets: { burst: 300, perSecond: 50 },
   control: { burst: 100, perSecond: 10 },
 };
@@ -77,6 +91,10 @@ type Held = {
   readonly connection: Connection;
   readonly resets: Budget;
   readonly control: Budget;
+  readonly heads: StreamHeads;
+  /** Answered in one step, and not yet taken. */
+  readonly leaving: Set<QuickStream>;
+  readonly onLeft: (ended: QuickStream, answer: QuickAnswer) => void;
   /** When it was last left without a stream. */
   restsSinceMs: number;
   /** Looks whether it has rested for long, or ends it. */
@@ -88,6 +106,7 @@ export class Http2Sessions {
   readonly #limits: Http2Limits;
   readonly #held = new Set<Held>();
   #draining = false;
+  #looking: NodeJS.Timeout | undefined;
 
   constructor(deps: Http2SessionsDeps) {
     this.#deps = deps;
@@ -110,6 +129,9 @@ export class Http2Sessions {
       connection: new Connection(nextConnection(), arrival),
       resets: new Budget(this.#limits.resets, nowMs),
       control: new Budget(this.#limits.control, nowMs),
+      heads: new StreamHeads(),
+      leaving: new Set(),
+      onLeft: (ended, answer) => this.#left(held, ended, answer),
       restsSinceMs: nowMs,
       timer: undefined,
     };
@@ -151,6 +173,7 @@ export class Http2Sessions {
       for (const exchange of live)
         if (exchange.taker === undefined) exchange.cut();
         else exchange.taker.part();
+      for (const quick of held.leaving) quick.cut();
       if (!session.destroyed) session.close();
       this.#forget(held, partingMs);
     }
@@ -166,25 +189,75 @@ export class Http2Sessions {
   }
 
   #begin(held: Held, stream: ServerHttp2Stream, raw: readonly string[]): void {
-    const { runner } = this.#deps;
     if (stream.closed || stream.destroyed) {
       stream.on("error", () => {});
       this.#count(held, "resets"); // Before it was told: nobody to answer.
       return;
     }
+    const passed = this.#answerNow(held, stream, raw);
+    if (passed !== "answered") this.#open(held, stream, raw, passed);
+  }
+
+  /** Answers a plain request in this step; otherwise returns what was found of it, undefined for one that is not plain. */
+  #answerNow(
+    held: Held,
+    stream: ServerHttp2Stream,
+    raw: readonly string[],
+  ): "answered" | QuickPass | undefined {
+    const { quick, usesQuick } = this.#deps;
+    const head = stream.endAfterHeaders && usesQuick() ? held.heads.read(raw) : undefined;
+    if (head === undefined) return undefined;
+    const found = quick.answer(head, held.connection);
+    if (found.kind === "pass") return found;
+    try {
+      held.leaving.add(new QuickStream(stream, found, held.onLeft));
+    } catch {
+      // A status that HTTP/2 does not know: the pipeline meets it again, and tells of it.
+      const { isClaimed, judged } = found.asked;
+      return { kind: "pass", admission: isClaimed ? "claimed" : "admitted", judged };
+    }
+    this.#looking ??= setTimeout(() => this.#look(), this.#limits.lookMs).unref();
+    return "answered";
+  }
+
+  #left(held: Held, ended: QuickStream, answer: QuickAnswer): void {
+    held.leaving.delete(ended);
+    this.#deps.recorder.quick(answer.asked, ended.outcomeOf(answer));
+    if (isResting(held)) this.#rest(held);
+  }
+
+  #look(): void {
+    this.#looking = undefined;
+    let isSome = false;
+    for (const { leaving } of this.#held)
+      for (const quick of leaving) {
+        isSome = true;
+        quick.look(this.#limits.takeMs);
+      }
+    if (isSome) this.#looking = setTimeout(() => this.#look(), this.#limits.lookMs).unref();
+  }
+
+  #open(
+    held: Held,
+    stream: ServerHttp2Stream,
+    raw: readonly string[],
+    passed: QuickPass | undefined,
+  ): void {
+    const { runner } = this.#deps;
     const head = webSocketHead(raw, () => randomBytes(16).toString("base64"));
     const carrier =
       head === undefined ? new Http2Carrier(stream, raw) : new Http2ConnectCarrier(stream, head);
     const expects = fieldValue(carrier.fields, "expect")?.toLowerCase();
     const awaitsContinue = expects === "100-continue";
     const exchange = runner.open(carrier, held.connection, awaitsContinue, () => {
-      if (held.connection.live.size === 0) this.#rest(held);
+      if (isResting(held)) this.#rest(held);
     });
     // A stream whose answer has ended cannot be reset any more.
     stream.once("aborted", () => this.#count(held, "resets"));
     if (expects !== undefined && !awaitsContinue)
       sendText(exchange, 417, "The only expectation met is 100-continue.");
-    else runner.begin(exchange);
+    else if (passed === undefined) runner.begin(exchange);
+    else runner.beginPassed(exchange, passed);
   }
 
   /** To be told when no stream is left. The timer is not set anew for each of them. */
@@ -200,7 +273,7 @@ export class Http2Sessions {
 
   #lookIdle(held: Held): void {
     held.timer = undefined;
-    if (held.connection.live.size > 0) return;
+    if (!isResting(held)) return;
     const leftMs = held.restsSinceMs + this.#limits.idleMs - this.#deps.clock.steadyMs();
     if (leftMs > 0) {
       held.timer = setTimeout(() => this.#lookIdle(held), leftMs);
@@ -229,5 +302,11 @@ export class Http2Sessions {
     this.#held.delete(held);
     this.#deps.metrics.accel_agent_open_connections.dec();
     for (const exchange of held.connection.live) exchange.end();
+    for (const quick of held.leaving) quick.end();
   }
+}
+
+/** Returns whether it is left without a stream. */
+function isResting({ connection, leaving }: Held): boolean {
+  return connection.live.size === 0 && leaving.size === 0;
 }

@@ -10,7 +10,7 @@ import type { ClientAddresses } from "../../../core/http/client-address.ts";
 import { fieldsOfRaw } from "../../../core/http/http-fields.ts";
 import { asksForUpgrade } from "../../../core/serving/request-check.ts";
 import { closeOf } from "../../../base/wait.ts";
-import { VisitorLane, type LaneOptions } from "../lane/lane.ts";
+import { VisitorLane } from "../lane/lane.ts";
 import type { QuickAnswers } from "../lane/quick-answers.ts";
 import type { RequestLine } from "../records/recorder.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
@@ -42,9 +42,7 @@ export type ListenerDeps = ExchangeRunnerDeps & {
   readonly handshakeMs?: number | undefined;
   readonly http2?: Partial<Http2Limits> | undefined;
   readonly quick: Pick<QuickAnswers, "answer">;
-  /** Answers an exchange that was let in already. */
-  readonly answerNow: LaneOptions["answer"];
-  /** Whether new connections of HTTP/1.1 begin in the lane. */
+  /** Whether plain requests are answered in one step where they can be. */
   readonly usesLane: () => boolean;
   /** See LaneOptions; for tests. */
   readonly laneLookMs?: number | undefined;
@@ -87,7 +85,8 @@ export class VisitorListener implements AsyncDisposable {
   constructor(deps: ListenerDeps) {
     this.#deps = deps;
     this.#runner = new ExchangeRunner(deps);
-    this.#sessions = new Http2Sessions({ ...deps, runner: this.#runner, limits: deps.http2 });
+    const { http2: limits, usesLane: usesQuick } = deps;
+    this.#sessions = new Http2Sessions({ ...deps, runner: this.#runner, limits, usesQuick });
     const shouldUpgradeCallback = (request: IncomingMessage): boolean => this.#mayUpgrade(request);
     this.#server = createServer({ ...serverOptions, shouldUpgradeCallback });
     this.#server.maxHeadersCount = 0; // All that fit into headBytesMax: dropping some in silence would hide them from the checks.
@@ -99,7 +98,6 @@ export class VisitorListener implements AsyncDisposable {
     this.#server.removeAllListeners("connection");
     this.#lane = new VisitorLane({
       ...deps,
-      answer: deps.answerNow,
       runner: this.#runner,
       headMs: serverOptions.headersTimeout,
       lookMs: deps.laneLookMs,

@@ -14,10 +14,14 @@
 import type { Field } from "../../../core/http/http-fields.ts";
 import type { RequestHead } from "../../../core/serving/request-check.ts";
 
-export type PlainHead = RequestHead & {
-  readonly kind: "plain";
+/** A plain request of any protocol. */
+export type PlainRequest = RequestHead & {
   readonly method: "GET" | "HEAD";
   readonly said: PlainFields;
+};
+
+export type PlainHead = PlainRequest & {
+  readonly kind: "plain";
   /** The place behind the head. */
   readonly end: number;
 };
@@ -28,7 +32,7 @@ export type Scan =
   | More
   | Odd;
 
-const headBytesMax = 8 * 1024;
+export const plainTotalMax = 8 * 1024;
 const targetBytesMax = 2_048;
 const fieldsMax = 100;
 
@@ -90,7 +94,7 @@ export const odd: Odd = { kind: "odd" };
  * the same with each request of a connection, and then they are not read again.
  */
 export function scanHead(bytes: Buffer, from: number, known?: PlainFields): Scan {
-  const text = bytes.toString("latin1", from, Math.min(bytes.length, from + headBytesMax));
+  const text = bytes.toString("latin1", from, Math.min(bytes.length, from + plainTotalMax));
   requestLine.lastIndex = 0;
   const request = requestLine.exec(text);
   if (request === null) return mayBecomeRequest(text) ? more : odd;
@@ -189,18 +193,23 @@ export class PlainFields {
 
 /** Whether the rest of the text may be the beginning of a field, or of the empty line. */
 function isCut(text: string, at: number): boolean {
-  if (text.length >= headBytesMax) return false;
+  if (text.length >= plainTotalMax) return false;
   const rest = text.slice(at);
   return rest === "\r" || fieldBegun.test(rest);
 }
 
 const methods = ["GET ", "HEAD "];
 const targetBegun = /^\/[!$-;=?-[\]_a-z~%]*$/;
+
+export function isPlainTarget(target: string): boolean {
+  return target.length <= targetBytesMax && targetBegun.test(target);
+}
+
 const versionLine = "HTTP/1.1\r\n";
 
 /** Whether the text may be the beginning of a request line. */
 function mayBecomeRequest(text: string): boolean {
-  if (text.length >= headBytesMax) return false;
+  if (text.length >= plainTotalMax) return false;
   const method = methods.find((one) => text.startsWith(one) || one.startsWith(text));
   if (method === undefined) return false;
   if (text.length <= method.length) return true;

@@ -1,19 +1,16 @@
 // The lane of a listener: its connections, and what becomes of their requests.
 
-import type { JudgedVisitor } from "../judging.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { ExchangeRunner } from "../doors/exchange-runner.ts";
-import type { Connection, Exchange } from "../doors/exchange.ts";
+import type { Connection } from "../doors/exchange.ts";
 import { requestLineIn } from "../doors/raw-answer.ts";
 import type { Recorder, RequestLine } from "../records/recorder.ts";
 import { LaneConnection, type LaneDeps } from "./lane-connection.ts";
-import type { QuickAnswers, QuickPass } from "./quick-answers.ts";
+import type { QuickAnswers } from "./quick-answers.ts";
 import { LaneSweep } from "./sweep.ts";
 
 export type LaneOptions = {
   readonly quick: Pick<QuickAnswers, "answer">;
-  /** Answers an exchange that was let in already, with what was found of its visitor. */
-  readonly answer: (exchange: Exchange, judged: JudgedVisitor | undefined) => Promise<void>;
   readonly runner: ExchangeRunner;
   readonly recorder: Recorder;
   readonly clock: WorkerClock;
@@ -44,7 +41,7 @@ export class VisitorLane implements Disposable {
       isDraining,
       usesLane,
       open: (carrier, connection, onEnd) => runner.open(carrier, connection, false, onEnd),
-      pass: (exchange, passed) => this.#pass(exchange, passed),
+      pass: (exchange, passed) => runner.beginPassed(exchange, passed),
       handOver: (connection) => {
         // What is leaving yet is told by the close, should it not arrive.
         if (this.#lanes.get(connection)?.hasLeft === true) this.#lanes.delete(connection);
@@ -73,13 +70,6 @@ export class VisitorLane implements Disposable {
 
   [Symbol.dispose](): void {
     this.#sweep[Symbol.dispose]();
-  }
-
-  #pass(exchange: Exchange, { admission, judged }: QuickPass): void {
-    const { runner, answer } = this.#options;
-    exchange.hasRecordRoom = admission === "claimed";
-    if (admission === "has-to-wait") runner.begin(exchange);
-    else runner.begin(exchange, async (admitted) => answer(admitted, judged));
   }
 
   #refuseLate(lane: LaneConnection): void {

@@ -34,6 +34,7 @@ import {
 } from "../cached/hot-table.ts";
 import { flatHead } from "../doors/answer.ts";
 import type { Connection } from "../doors/exchange.ts";
+import { Http2Head } from "../doors/http2-head.ts";
 import { dateLine, hasField, headText, staysOpen } from "../doors/head-text.ts";
 import { noFile } from "../files/site-files.ts";
 import { hstsOf, judgeRequest, type JudgedVisitor, type JudgingDeps } from "../judging.ts";
@@ -41,7 +42,7 @@ import { isPlain, plainAnswer, type PlainStep } from "../plain-answer.ts";
 import type { ServedUnder } from "../pool/host-table.ts";
 import type { StagedStates } from "../pool/staged-states.ts";
 import type { RecordGate } from "../records/record-gate.ts";
-import type { PlainFields, PlainHead } from "./head-scanner.ts";
+import type { PlainFields, PlainRequest } from "./head-scanner.ts";
 import { QuickRequest, QuickSelector, QuickVisitor, type QuickStored } from "./quick-request.ts";
 
 export type QuickDeps = EntryDeps &
@@ -67,6 +68,7 @@ export type QuickAnswer = {
   readonly body: string | Uint8Array;
   /** Head and body for a connection that stays open, where they are at hand as one. */
   readonly whole: string | undefined;
+  readonly http2: Http2Head;
 };
 
 /** The pipeline has to answer. */
@@ -92,7 +94,7 @@ export class QuickAnswers {
   }
 
   /** To be written before anything else happens: whatever was asked of the cache holds for this step alone. */
-  answer(head: PlainHead, connection: Connection): QuickAnswer | QuickPass {
+  answer(head: PlainRequest, connection: Connection): QuickAnswer | QuickPass {
     const { gate, states, clock, tlsPort } = this.#deps;
     if (head.said.needsPipeline)
       return { kind: "pass", admission: "has-to-wait", judged: undefined };
@@ -231,13 +233,14 @@ export class QuickAnswers {
     const { status, hasBody } = kind;
     const ageS = Math.max(0, currentAgeS(base, nowMs));
     const known = headOf(forms, kind, ageS);
-    const body = known?.body ?? (hasBody ? cache.held(entry) : nothing);
+    const asText = request.httpVersion === "2" ? undefined : known?.body;
+    const body = asText ?? (hasBody ? (cache.held(entry) ?? known?.body) : nothing);
     if (body === undefined) return undefined;
     const making = { base, entry, kind, ageS, body };
-    const { text: head, whole } = known ?? this.#makeHead(asked, route, forms, making);
+    const { text: head, whole, http2 } = known ?? this.#makeHead(asked, route, forms, making);
     cache.noteHit(held, entry);
     if (hasBody) countVariant(metrics, base, entry);
-    return { kind: "answer", asked, status, cache: "hit", head, body, whole };
+    return { kind: "answer", asked, status, cache: "hit", head, body, whole, http2 };
   }
 
   #chooseForm({ visitor }: QuickRequest, base: Entry, entries: readonly Entry[]): Entry {
@@ -269,7 +272,8 @@ export class QuickAnswers {
     // A stored response has its origin's date, unless the site removes it.
     const isDated = hasField(flat, "date");
     const text = isDated ? said : `${said}${dateLine(this.#deps.clock.wallMs())}`;
-    const made = { ...kind, ageS, text, ...wholeOf(text, body) };
+    const http2 = new Http2Head(kind.status, flat);
+    const made = { ...kind, ageS, text, ...wholeOf(text, body), http2 };
     if (isDated) this.#table.keepHead(route, forms, made);
     return made;
   }
@@ -298,7 +302,7 @@ function wholeOf(text: string, body: string | Uint8Array): Pick<HotHead, "whole"
 
 /** Which head answers: the visitor's conditions may know another form than the one that is sent. */
 function kindOf(
-  request: PlainHead,
+  request: PlainRequest,
   { isCodable }: HotForms,
   base: Entry,
   entry: Entry,
@@ -328,5 +332,6 @@ function plain(asked: QuickRequest, step: PlainStep, nowMs: number): QuickAnswer
   const head = `${headText(status, flat)}${dateLine(nowMs)}`;
   // The texts are Unicode: they go out as bytes.
   const bytes = request.method === "HEAD" ? "" : Buffer.from(body).toString("latin1");
-  return { kind: "answer", asked, status, cache, head, body: bytes, whole: undefined };
+  const http2 = new Http2Head(status, flat);
+  return { kind: "answer", asked, status, cache, head, body: bytes, whole: undefined, http2 };
 }

@@ -24,14 +24,14 @@ import { askedScheme, isToldAsSent, visitorScheme } from "../origin/origin-reque
 import type { PlainAsked } from "../plain-answer.ts";
 import type { ServedSite, ServedUnder } from "../pool/host-table.ts";
 import { targetPart, visitorPart } from "../records/record-line.ts";
-import type { PlainFields, PlainHead } from "./head-scanner.ts";
+import type { PlainFields, PlainRequest } from "./head-scanner.ts";
 
 /** What memory holds for a request. */
 export type QuickStored = StoredFact & { readonly held: HeldEntries; readonly base: Entry };
 
 /** What is known of a request, as the plan asks for it, and for its record. */
 export class QuickRequest implements RequestFacts, PlainAsked {
-  readonly request: PlainHead;
+  readonly request: PlainRequest;
   readonly connection: Connection;
   readonly visitor: QuickVisitor;
   readonly scheme: Scheme;
@@ -50,7 +50,7 @@ export class QuickRequest implements RequestFacts, PlainAsked {
   readonly notFoundPage = nothingKnown.notFoundPage;
 
   constructor(
-    request: PlainHead,
+    request: PlainRequest,
     connection: Connection,
     { visitor, startedWallMs, startedMs, tlsPort }: QuickArrival,
   ) {
@@ -71,7 +71,7 @@ export class QuickRequest implements RequestFacts, PlainAsked {
     return this.visitor.client;
   }
 
-  get fields(): PlainHead["fields"] {
+  get fields(): PlainRequest["fields"] {
     return this.request.fields;
   }
 
