@@ -34,6 +34,7 @@ import type { Decision } from "../../../src/core/serving/decision.ts";
 import { effectiveDevlove, type SiteInput } from "../../../src/core/serving/effective-devlove.ts";
 import type { HostBots, ServingState, Views } from "../../../src/core/serving/serving-state.ts";
 import type { CanaryLine, RequestRecord } from "../../../src/wire/request-log.ts";
+import { toldRecord } from "../../support/told-record.ts";
 import { MemoryCache } from "./memory-cache.ts";
 import { createClock } from "../../../src/agent/accelerator/clock.ts";
 import type { VisitorJudge } from "../../../src/agent/bots/decisions/evidence.ts";
@@ -122,7 +123,7 @@ export class Edge implements AsyncDisposable {
     );
     const records = {
       accept: (said: RequestRecord | CanaryLine | string, isClaimed = false) => {
-        const record = (typeof said === "string" ? JSON.parse(said) : said) as RequestRecord;
+        const record = toldRecord(said) as RequestRecord;
         this.records.push(record);
         if (isClaimed) this.claimed.push(record);
       },

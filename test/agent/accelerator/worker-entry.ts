@@ -5,6 +5,7 @@ import { runAccelerator } from "../../../src/agent/accelerator/accelerator-threa
 import type { WorkerBoot } from "../../../src/agent/accelerator/pool/worker-handle.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";
+import { toldRecord } from "../../support/told-record.ts";
 import { MemoryCache } from "./memory-cache.ts";
 
 /** `records` tells the test of each record. */
@@ -24,7 +25,7 @@ if (parts.failing) throw new Error("this start fails");
 await runAccelerator(accelerator, parentPort, {
   cache: new MemoryCache(),
   records: {
-    accept: (record) => parts.records.postMessage(record, []),
+    accept: (record) => parts.records.postMessage(toldRecord(record), []),
     begins: () => undefined,
     wake: () => undefined,
   },

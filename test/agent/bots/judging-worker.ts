@@ -6,6 +6,7 @@ import type { WorkerBoot } from "../../../src/agent/accelerator/pool/worker-hand
 import { createJudge } from "../../../src/agent/bots/decisions/evidence.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";
+import { toldRecord } from "../../support/told-record.ts";
 import { MemoryCache } from "../accelerator/memory-cache.ts";
 
 /** `records` tells the test of each record. */
@@ -18,7 +19,7 @@ const { accelerator, parts } = workerData as WorkerBoot<JudgingParts>;
 await runAccelerator(accelerator, parentPort, {
   cache: new MemoryCache(),
   records: {
-    accept: (record) => parts.records.postMessage(record, []),
+    accept: (record) => parts.records.postMessage(toldRecord(record), []),
     begins: () => undefined,
     wake: () => undefined,
   },

@@ -106,7 +106,8 @@ export class Http2Sessions {
   readonly #limits: Http2Limits;
   readonly #held = new Set<Held>();
   #draining = false;
-  #looking: NodeJS.Timeout | undefined;
+  /** Whether a look at who takes his answer is due. */
+  #isToLook = false;
 
   constructor(deps: Http2SessionsDeps) {
     this.#deps = deps;
@@ -216,7 +217,7 @@ export class Http2Sessions {
       const { isClaimed, judged } = found.asked;
       return { kind: "pass", admission: isClaimed ? "claimed" : "admitted", judged };
     }
-    this.#looking ??= setTimeout(() => this.#look(), this.#limits.lookMs).unref();
+    this.#lookLater();
     return "answered";
   }
 
@@ -226,15 +227,18 @@ export class Http2Sessions {
     if (isResting(held)) this.#rest(held);
   }
 
+  #lookLater(): void {
+    if (this.#isToLook) return;
+    this.#isToLook = true;
+    setTimeout(() => this.#look(), this.#limits.lookMs).unref();
+  }
+
   #look(): void {
-    this.#looking = undefined;
-    let isSome = false;
-    for (const { leaving } of this.#held)
-      for (const quick of leaving) {
-        isSome = true;
-        quick.look(this.#limits.takeMs);
-      }
-    if (isSome) this.#looking = setTimeout(() => this.#look(), this.#limits.lookMs).unref();
+    this.#isToLook = false;
+    for (const { leaving } of this.#held) {
+      for (const quick of leaving) quick.look(this.#limits.takeMs);
+      if (leaving.size > 0) this.#lookLater();
+    }
   }
 
   #open(

@@ -11,8 +11,20 @@ const start = [":method", "GET", ":scheme", "https", ":authority", host, ":path"
 const agent = "Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0";
 const browser = [
   ...start,
-  ...["user-agent", agent, "accept", "text/html;q=0.9, */*", "accept-encoding", "gzip, br"],
-  ...["cookie", "a=1", "cookie", "b=2", "priority", "u=0, i", "if-none-match", '"x"'],
+  "user-agent",
+  agent,
+  "accept",
+  "text/html;q=0.9, */*",
+  "accept-encoding",
+  "gzip, br",
+  "cookie",
+  "a=1",
+  "cookie",
+  "b=2",
+  "priority",
+  "u=0, i",
+  "if-none-match",
+  '"x"',
 ];
 
 const read = (...raw: readonly string[]) => new StreamHeads().read(raw);
@@ -68,9 +80,22 @@ test.each([
 ])("%s is not plain", (_what, raw) => expect(read(...raw)).toBeUndefined());
 
 const names = [
-  ...["user-agent", "accept-encoding", "cookie", "cookie", "host", "te", "via", "range", "x-a", "x-b"],
-  ...["if-none-match", "if-modified-since", "content-length", "cache-control", "x-forwarded-for"],
-]; // prettier-ignore
+  "user-agent",
+  "accept-encoding",
+  "cookie",
+  "cookie",
+  "host",
+  "te",
+  "via",
+  "range",
+  "x-a",
+  "x-b",
+  "if-none-match",
+  "if-modified-since",
+  "content-length",
+  "cache-control",
+  "x-forwarded-for",
+];
 const values = [
   "a",
   "b=c",
@@ -93,9 +118,13 @@ function randomHead(random: Random): readonly string[] {
   const one = (of: readonly string[]): string => of[Math.floor(random() * of.length)] ?? "";
   const authority = one(authorities);
   return [
-    ...[":method", one(["GET", "GET", "HEAD", "POST"]), ":scheme", "https"],
+    ":method",
+    one(["GET", "GET", "HEAD", "POST"]),
+    ":scheme",
+    "https",
     ...(authority === "" ? [] : [":authority", authority]),
-    ...[":path", random() < 0.7 ? "/a" : one(paths)],
+    ":path",
+    random() < 0.7 ? "/a" : one(paths),
     ...Array.from({ length: Math.floor(random() * 5) }, () => [
       one(names),
       random() < 0.7 ? "a" : one(values),
