@@ -4,7 +4,8 @@
 //
 //   npm run bench -- serve [--case NAME,NAME] [--rounds N] [--seconds S] [--no-pace]
 //   npm run bench -- serve --beside DIR       with the agent of another checkout in the same rounds
-//   npm run bench -- serve --profile NAME     where the time of one row goes, by folder
+//   npm run bench -- serve --threads NAME     where the time of one row goes, by thread
+//   npm run bench -- serve --profile NAME     where it goes by folder and by function; the profiler costs as much again
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -13,7 +14,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { makeAuthority } from "../test/support/x509.ts";
 import { cases, host, loopOf, paced, tlsOriginHost, type Case } from "./serving/cases.ts";
-import { cpuOf, cpuSince, residentMiB } from "./serving/cpu.ts";
+import { cpuByName, cpuOf, cpuSince, residentMiB } from "./serving/cpu.ts";
 import { askByHttp2 } from "./serving/http2-load.ts";
 import { askAtPace, askInLoop, type Answered } from "./serving/load.ts";
 import { startOrigin } from "./serving/origin.ts";
@@ -35,6 +36,11 @@ const titleChars = 76;
 const badRangesCount = 200;
 const paceSeconds = 5;
 const paceRounds = 3;
+/** Until what is hot is compiled. */
+const settleS = 2;
+const longS = 5;
+/** Threads that take less have no line. */
+const shownUsLeast = 0.1;
 
 type Cost = { readonly us: number; readonly perSecond: number };
 
@@ -47,10 +53,11 @@ export async function run(say: (line: string) => void, args: readonly string[]):
       seconds: { type: "string", default: "0.8" },
       "no-pace": { type: "boolean", default: false },
       profile: { type: "string" },
+      threads: { type: "string" },
       beside: { type: "string" },
     },
   });
-  const asked = values.profile ?? values.case;
+  const asked = values.threads ?? values.profile ?? values.case;
   const names = asked?.split(",");
   const unknown = names?.find((name) => !cases.some((one) => one.name === name));
   if (unknown !== undefined)
@@ -64,7 +71,8 @@ export async function run(say: (line: string) => void, args: readonly string[]):
     await using stack = new AsyncDisposableStack();
     const scene = await prepare(dir, stack);
     const seconds = Number(values.seconds);
-    if (values.profile !== undefined) await profile(scene, chosen, seconds, dir, say);
+    if (values.threads !== undefined) await costByThread(scene, chosen, seconds, say);
+    else if (values.profile !== undefined) await profile(scene, chosen, seconds, dir, say);
     else {
       const servers = await startAll(scene, { dir, beside: values.beside }, stack, say);
       await compare(servers, chosen, Number(values.rounds), seconds, say);
@@ -203,6 +211,27 @@ async function comparePace(servers: readonly Server[], say: (line: string) => vo
   );
 }
 
+async function costByThread(
+  scene: Scene,
+  chosen: readonly Case[],
+  seconds: number,
+  say: (line: string) => void,
+): Promise<void> {
+  await using ours = await startOurs(scene);
+  for (const one of chosen) {
+    await untilAnswered(ours, one);
+    await load(ours, one, settleS);
+    const before = cpuOf(ours.pid);
+    const { requests } = await load(ours, one, Math.max(seconds, longS));
+    const threads = cpuByName(before, ours.pid);
+    const us = threads.reduce((sum, [, took]) => sum + took, 0) / requests;
+    say(`${one.title}: ${us.toFixed(1)} µs a request, ${requests} requests`);
+    for (const [name, took] of threads)
+      if (took / requests >= shownUsLeast)
+        say(`${(took / requests).toFixed(1).padStart(8)} µs  ${name}`);
+  }
+}
+
 async function profile(
   scene: Scene,
   [one]: readonly Case[],
@@ -214,10 +243,10 @@ async function profile(
   const options = `--cpu-prof --cpu-prof-dir=${dir} --cpu-prof-interval=200`;
   await using ours = await startOurs(scene, { env: { NODE_OPTIONS: options } });
   await untilAnswered(ours, one);
-  await load(ours, one, 2); // Until it is compiled.
+  await load(ours, one, settleS);
   const before = cpuOf(ours.pid);
   const fromUs = Number(process.hrtime.bigint() / 1_000n);
-  const { requests } = await load(ours, one, Math.max(seconds, 5));
+  const { requests } = await load(ours, one, Math.max(seconds, longS));
   const toUs = Number(process.hrtime.bigint() / 1_000n);
   const us = cpuSince(before, ours.pid) / requests;
   await ours.stop();

@@ -43,6 +43,28 @@ export function cpuSince(before: ReadonlyMap<string, number>, pid: number): numb
   return us;
 }
 
+/** The same by the kernel's name of the thread, the most expensive first. */
+export function cpuByName(
+  before: ReadonlyMap<string, number>,
+  pid: number,
+): readonly (readonly [name: string, us: number])[] {
+  const sums = new Map<string, number>();
+  for (const [thread, now] of cpuOf(pid)) {
+    const name = `${nameOf(thread)} ${thread.split("/")[1]}`;
+    sums.set(name, (sums.get(name) ?? 0) + now - (before.get(thread) ?? 0));
+  }
+  return [...sums].toSorted(([, one], [, other]) => other - one);
+}
+
+function nameOf(thread: string): string {
+  const [process, id] = thread.split("/");
+  try {
+    return readFileSync(`/proc/${process}/task/${id}/comm`, "latin1").trim();
+  } catch {
+    return "ended";
+  }
+}
+
 export function residentMiB(pid: number): number {
   let kib = 0;
   for (const one of treeOf(pid)) {

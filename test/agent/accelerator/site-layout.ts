@@ -11,7 +11,7 @@ import {
   type ManifestFile,
 } from "../../../src/core/serving/manifest-table.ts";
 import type { Views } from "../../../src/core/serving/serving-state.ts";
-import { openEdge, type Edge } from "./edge.ts";
+import { openEdge, type Edge, type EdgeOptions } from "./edge.ts";
 
 export const files: Readonly<Record<string, string>> = {
   "index.html": "<h1>home</h1>",
@@ -69,7 +69,11 @@ export function layDirectory(dir: string): Lay {
   return { views: { kind: "directory", root }, blobsDir: "", root };
 }
 
-export async function openSite(lay: Lay, site: SiteInput = {}): Promise<Edge> {
-  const edge = await openEdge({ site, views: lay.views, blobsDir: lay.blobsDir });
+export async function openSite(
+  lay: Lay,
+  site: SiteInput = {},
+  options: EdgeOptions = {},
+): Promise<Edge> {
+  const edge = await openEdge({ ...options, site, views: lay.views, blobsDir: lay.blobsDir });
   return edge;
 }

@@ -11,17 +11,20 @@ import type { Entry, EntryKey } from "../../cache/entry.ts";
 import type { HeldEntries } from "../../cache/worker/hot-lookups.ts";
 import { HotMemory } from "../../cache/worker/hot-memory.ts";
 import type { Http2Head } from "../doors/http2-head.ts";
+import type { FileFound } from "../files/site-files.ts";
 import type { HostTable, ServedSite, ServedUnder } from "../pool/host-table.ts";
 
-/** The way of a target on a site that has no file of its path: what the cache is asked, and how. */
+/** The way of a target through a site: what lies there under its path, and what the cache is asked, and how. */
 export type HotWay = {
   readonly target: RequestTarget;
   readonly site: ServedSite;
-  readonly rule: CacheRoute;
+  readonly file: FileFound;
+  /** Undefined where a file answers. */
+  readonly rule: CacheRoute | undefined;
   readonly key: EntryKey;
 };
 
-/** A way that is kept, with the heads of the stored responses that were sent lately. */
+/** A way that is kept, with the heads of the stored responses or of the file that were sent lately. */
 export type HotRoute = HotWay & {
   readonly name: string;
   readonly forms: HotForms[];
@@ -31,9 +34,9 @@ export type HotRoute = HotWay & {
   recordPart: string | undefined;
 };
 
-/** The heads of one stored response. */
+/** The heads of one stored response, or of a file that the index knows. */
 export type HotForms = {
-  /** As it is under the rule in force. Whatever changes it makes another object. */
+  /** As it is under the rule in force, or noted of the file. Whatever changes it makes another object. */
   readonly base: Entry;
   readonly isCodable: boolean;
   readonly heads: HotHead[];
@@ -47,7 +50,7 @@ export type HeadKind = {
   readonly hasBody: boolean;
 };
 
-/** An answer for one age. */
+/** An answer for one age, or of a file for one second of the day. */
 export type HotHead = HeadKind & {
   readonly ageS: number;
   /** The head, whole but for what its connection says. */

@@ -2,7 +2,7 @@
 // of its own unless the visitor takes long.
 
 import { constants, type ServerHttp2Stream } from "node:http2";
-import type { QuickAnswer } from "../lane/quick-answers.ts";
+import type { QuickAnswer } from "../lane/quick-answer.ts";
 import type { QuickOutcome } from "../records/recorder.ts";
 import { visitorGone } from "./exchange.ts";
 import { headAlone } from "./http2-head.ts";

@@ -48,6 +48,7 @@ export type Directory = {
 export class DirectoryFiles implements SiteFiles {
   /** A new file is served with the very next request. */
   readonly absent = undefined;
+  readonly findNow = undefined;
   readonly #directory: Directory;
   readonly #nowMs: () => number;
 
@@ -97,6 +98,10 @@ class DiskFile implements SiteFile {
       nowMs - Number(stats.ctimeMs) < settledMs
         ? { etag: undefined, modifiedMs: undefined }
         : { etag: `"${this.digest}"`, modifiedMs: Number(stats.mtimeMs) };
+  }
+
+  held(): undefined {
+    return undefined;
   }
 
   async body(range: ByteRange = wholeRange(this.size)): Promise<AnswerBody> {

@@ -36,9 +36,13 @@ export class ManifestFiles implements SiteFiles {
   }
 
   async find(path: string): Promise<SiteFile | undefined> {
+    return this.findNow(path);
+  }
+
+  readonly findNow = (path: string): SiteFile | undefined => {
     const file = this.#table.find(this.#prefix + path);
     return file === undefined ? undefined : new BlobFile(path, file, this.#source);
-  }
+  };
 }
 
 /** Touches the disk only when its bytes are wanted: HEAD and 304 do not. */
@@ -62,10 +66,14 @@ class BlobFile implements SiteFile {
     this.#source = source;
   }
 
+  held(): Uint8Array | undefined {
+    return this.size === 0 ? nothing : this.#source.bodies.held(this.#file.sha256);
+  }
+
   async body(range: ByteRange = wholeRange(this.size), from?: "disk"): Promise<AnswerBody> {
-    if (this.size === 0) return new Uint8Array(0);
+    if (this.size === 0) return nothing;
     const { bodies } = this.#source;
-    const held = from === "disk" ? undefined : bodies.held(this.#file.sha256);
+    const held = from === "disk" ? undefined : this.held();
     if (held !== undefined) return partOf(held, range);
     try {
       const isWhole = from === "disk" ? isSmall(this.#file) : bodies.isToKeep(this.#file);
@@ -109,6 +117,8 @@ class BlobFile implements SiteFile {
     await this.#borrowed?.[Symbol.asyncDispose]();
   }
 }
+
+const nothing = new Uint8Array(0);
 
 function partOf(whole: Uint8Array, { first, last }: ByteRange): Uint8Array {
   return last - first + 1 === whole.length ? whole : whole.subarray(first, last + 1);

@@ -24,6 +24,8 @@ export type SiteFile = AsyncDisposable & {
    * may have the same. `disk`: they are read from there, also where memory has them.
    */
   body(range: ByteRange | undefined, from?: "disk"): Promise<AnswerBody>;
+  /** Returns the whole where memory has it. It must not be changed. */
+  held(): Uint8Array | undefined;
 };
 
 export interface SiteFiles {
@@ -31,6 +33,8 @@ export interface SiteFiles {
   readonly absent: Pick<AbsentPaths, "has" | "add"> | undefined;
   /** A regular file, or undefined. `path` is relative, without empty, `.` and `..` segments. Throws when the host cannot tell (no descriptors left). */
   find(path: string): Promise<SiteFile | undefined>;
+  /** Finds the same without waiting; undefined where a look has to wait for the disk. */
+  readonly findNow: ((path: string) => SiteFile | undefined) | undefined;
 }
 
 /** The most paths that are remembered; anybody may ask for any number of them. */
@@ -108,29 +112,59 @@ export type FileFound =
 export const noFiles: SiteFiles = {
   absent: { has: () => true, add: () => undefined },
   find: async () => undefined,
+  findNow: () => undefined,
 };
 
 export const noFile: FileFound = { kind: "none" };
 
-/** The caller disposes the file. */
+/** Finds what a path names. The caller disposes the file. */
 export async function routeStatic(
   files: SiteFiles,
   rawPath: string,
   index: SiteSettings["index"],
 ): Promise<FileFound> {
+  const { findNow } = files;
+  if (findNow !== undefined) return routeNow(findNow, rawPath, index);
+  const walk = walkPaths(rawPath, index);
+  let last: SiteFile | undefined;
+  for (let step = walk.next(); ; step = walk.next(last)) {
+    if (step.done !== true) {
+      last = await files.find(step.value);
+      continue;
+    }
+    if (step.value.kind !== "file") await last?.[Symbol.asyncDispose]();
+    return step.value;
+  }
+}
+
+/** Finds the same at once; nothing has to be disposed. */
+export function routeNow(
+  find: (path: string) => SiteFile | undefined,
+  rawPath: string,
+  index: SiteSettings["index"],
+): FileFound {
+  const walk = walkPaths(rawPath, index);
+  for (let step = walk.next(); ; step = walk.next(find(step.value)))
+    if (step.done === true) return step.value;
+}
+
+/** Yields the paths to look for, takes what lies there, and returns what that means. */
+function* walkPaths(
+  rawPath: string,
+  index: SiteSettings["index"],
+): Generator<string, FileFound, SiteFile | undefined> {
   const path = decodePath(rawPath);
   if (path === undefined || !isServable(path)) return noFile;
   const isDirectory = path === "" || path.endsWith("/");
   if (!isDirectory) {
-    const file = await files.find(path);
+    const file = yield path;
     if (file !== undefined) return { kind: "file", file };
   }
   for (const name of index) {
     if (!isServable(name)) continue;
-    const file = await files.find(isDirectory ? path + name : `${path}/${name}`);
+    const file = yield isDirectory ? path + name : `${path}/${name}`;
     if (file === undefined) continue;
     if (isDirectory) return { kind: "file", file };
-    await file[Symbol.asyncDispose]();
     // Encoded anew from what was looked up: as sent, `//host/..` or a backslash could lead elsewhere.
     return { kind: "directory", path: `/${path.split("/").map(encodeURIComponent).join("/")}/` };
   }

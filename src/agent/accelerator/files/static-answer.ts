@@ -86,13 +86,13 @@ async function answerFound(
   const base = entries.find(
     (entry) => entry.coding === null && entry.digest === file.digest && cache.servable(entry),
   );
-  const isCodable = hasVariants(site, { ...meta, size: file.size });
+  const isCodable = isCodableFile(site, file);
   const known: Known = { key, meta, isCodable, base };
   // A file without validator may change without being another: nothing lasting is made of it.
   if (isCodable && base !== undefined && file.validators.etag !== undefined) {
     const { variant, wanted } = chooseVariant(cache, exchange, base, entries);
     if (wanted !== undefined)
-      variants.offer({ base, coding: wanted, read: async () => readAgain(request, base) });
+      variants.offer({ base, coding: wanted, read: async () => readFileAgain(request, base) });
     if (
       variant !== undefined &&
       (await answerVariant(deps, exchange, request, known, variant)) === "answered"
@@ -154,21 +154,28 @@ async function answerFile(
 function sendHead(
   exchange: Exchange,
   site: SiteConfig,
-  { status, fields }: StaticPlan,
+  plan: StaticPlan,
   { isCodable }: Known,
   isHit: boolean,
 ): void {
   exchange.cache = isHit ? "hit" : "miss";
-  const said = withSiteHeaders(fields, site.headers);
-  writeHead(exchange, status, [
-    ...(isCodable ? varyingByCoding(said) : said),
-    cacheStatus(isHit ? "hit" : "fwd=miss"),
-  ]);
+  writeHead(exchange, plan.status, staticFields(site, plan, isCodable, isHit ? "hit" : "fwd=miss"));
 }
 
-/** The bytes that the entry stands for, long after the visitor's answer; undefined when the file is another by now. */
-async function readAgain(
-  { files, file: { path } }: StaticRequest,
+/** Returns the head of a file's answer, but for what its connection says. `said`: the parameters of Cache-Status. */
+export function staticFields(
+  { headers }: SiteConfig,
+  { fields }: StaticPlan,
+  isCodable: boolean,
+  said: string,
+): readonly Field[] {
+  const own = withSiteHeaders(fields, headers);
+  return [...(isCodable ? varyingByCoding(own) : own), cacheStatus(said)];
+}
+
+/** Reads the bytes that the entry stands for, long after the visitor's answer; undefined when the file is another by now. */
+export async function readFileAgain(
+  { files, file: { path } }: Pick<StaticRequest, "files" | "file">,
   base: Entry,
 ): Promise<Uint8Array | undefined> {
   await using file = await files.find(path);
@@ -195,11 +202,18 @@ export async function answerNotFound(
   await sendBody(exchange, body);
 }
 
+/** Returns whether a file has, or may get, variants. */
+export function isCodableFile(site: SiteConfig, { contentType, size }: SiteFile): boolean {
+  return hasVariants(site, { ...headOf(contentType), size });
+}
+
+function headOf(contentType: string): Pick<EntryMeta, "status" | "headers" | "mime"> {
+  return { status: 200, headers: [["Content-Type", contentType]], mime: mimeOf(contentType) };
+}
+
 function metaOf({ site, file, sourceNo }: StaticRequest, clock: WorkerClock): EntryMeta {
   return {
-    status: 200,
-    headers: [["Content-Type", file.contentType]],
-    mime: mimeOf(file.contentType),
+    ...headOf(file.contentType),
     vary: null,
     storedAtMs: Math.floor(clock.ageMs()),
     initialAgeS: 0,

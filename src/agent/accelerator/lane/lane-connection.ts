@@ -10,7 +10,8 @@ import type { WorkerClock } from "../clock.ts";
 import type { Recorder } from "../records/recorder.ts";
 import { odd, scanHead, type PlainFields, type PlainHead } from "./head-scanner.ts";
 import { LaneCarrier } from "./lane-carrier.ts";
-import type { QuickAnswer, QuickAnswers, QuickPass } from "./quick-answers.ts";
+import type { QuickAnswer } from "./quick-answer.ts";
+import type { QuickAnswers, QuickPass } from "./quick-answers.ts";
 
 export type LaneDeps = {
   readonly quick: Pick<QuickAnswers, "answer">;

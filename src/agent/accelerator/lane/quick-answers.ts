@@ -12,8 +12,7 @@ import { fieldValue } from "../../../core/http/http-fields.ts";
 import { selectStored } from "../../../core/http/http-reuse.ts";
 import { parseTarget } from "../../../core/http/request-path.ts";
 import { nextStep } from "../../../core/serving/request-plan.ts";
-import type { RequestRecord } from "../../../wire/request-log.ts";
-import type { Entry } from "../../cache/entry.ts";
+import type { Entry, EntryKey } from "../../cache/entry.ts";
 import { entryFields, planEntry, type EntryDeps } from "../cached/entry-answer.ts";
 import {
   chooseCoded,
@@ -35,14 +34,16 @@ import {
 import { flatHead } from "../doors/answer.ts";
 import type { Connection } from "../doors/exchange.ts";
 import { Http2Head } from "../doors/http2-head.ts";
-import { dateLine, hasField, headText, staysOpen } from "../doors/head-text.ts";
-import { noFile } from "../files/site-files.ts";
+import { dateLine, hasField, headText } from "../doors/head-text.ts";
+import { noFile, routeNow, type FileFound } from "../files/site-files.ts";
 import { hstsOf, judgeRequest, type JudgedVisitor, type JudgingDeps } from "../judging.ts";
 import { isPlain, plainAnswer, type PlainStep } from "../plain-answer.ts";
-import type { ServedUnder } from "../pool/host-table.ts";
+import type { ServedSite, ServedUnder } from "../pool/host-table.ts";
 import type { StagedStates } from "../pool/staged-states.ts";
 import type { RecordGate } from "../records/record-gate.ts";
 import type { PlainFields, PlainRequest } from "./head-scanner.ts";
+import { heldOf, makeHead, nothing, type QuickAnswer } from "./quick-answer.ts";
+import { QuickFiles } from "./quick-files.ts";
 import { QuickRequest, QuickSelector, QuickVisitor, type QuickStored } from "./quick-request.ts";
 
 export type QuickDeps = EntryDeps &
@@ -56,21 +57,6 @@ export type QuickDeps = EntryDeps &
     readonly answersMemoryMax: number;
   };
 
-/** An answer to be written in this step, and what is known of its request for the record. */
-export type QuickAnswer = {
-  readonly kind: "answer";
-  readonly asked: QuickRequest;
-  readonly status: number;
-  readonly cache: RequestRecord["cache"];
-  /** Complete but for what its connection says. */
-  readonly head: string;
-  /** A string has one character a byte. */
-  readonly body: string | Uint8Array;
-  /** Head and body for a connection that stays open, where they are at hand as one. */
-  readonly whole: string | undefined;
-  readonly http2: Http2Head;
-};
-
 /** The pipeline has to answer. */
 export type QuickPass = {
   readonly kind: "pass";
@@ -79,17 +65,16 @@ export type QuickPass = {
   readonly judged: JudgedVisitor | undefined;
 };
 
-/** Larger bodies are written as bytes, behind their heads. */
-const wholeBodyMax = 16_384;
-
 export class QuickAnswers {
   readonly #deps: QuickDeps;
   readonly #table: HotTable;
+  readonly #files: QuickFiles;
   readonly #servable: (entry: Entry) => boolean;
 
   constructor(deps: QuickDeps) {
     this.#deps = deps;
     this.#table = new HotTable(deps.answersMemoryMax);
+    this.#files = new QuickFiles(deps, this.#table);
     this.#servable = (entry) => deps.cache.servable(entry);
   }
 
@@ -154,7 +139,7 @@ export class QuickAnswers {
     const known = this.#table.route(asked.scheme, asked.authority, asked.request.url);
     if (known !== undefined) {
       asked.target = known.target;
-      asked.file = noFile;
+      asked.file = known.file;
       asked.rule = known.rule;
     } else asked.target ??= parseTarget(asked.request.url);
     for (;;) {
@@ -162,11 +147,19 @@ export class QuickAnswers {
       if (typeof step === "string") {
         if (this.#learn(asked, step, known) === "unknown") return undefined;
       } else if (isPlain(step)) return plain(asked, step, this.#deps.clock.wallMs());
+      else if (step.kind === "file") return this.#fileOf(asked, known);
       else
         return step.kind === "serve" && asked.stored !== undefined
           ? this.#stored(asked, asked.stored)
           : undefined;
     }
+  }
+
+  #fileOf(asked: QuickRequest, known: HotRoute | undefined): QuickAnswer | undefined {
+    if (asked.file?.kind !== "file") return undefined;
+    const { file } = asked.file;
+    asked.route = known ?? this.#keepRoute(asked, "static", file.path, "");
+    return this.#files.answer(asked, asked.route, file);
   }
 
   #learn(
@@ -176,14 +169,13 @@ export class QuickAnswers {
   ): "known" | "unknown" {
     switch (wanted) {
       case "file":
-        if (asked.site.files.absent?.has(asked.asked.rawPath) !== true) return "unknown";
-        asked.file = noFile;
-        return "known";
+        asked.file = findNow(asked.site, asked.asked.rawPath);
+        return asked.file === undefined ? "unknown" : "known";
       case "rule":
         asked.rule = asked.site.routes.cache(asked.asked.rawPath);
         return "known";
       case "stored":
-        asked.route = known ?? this.#keepRoute(asked);
+        asked.route = known ?? this.#keepGenerated(asked);
         asked.stored = this.#lookUp(asked, asked.route);
         return asked.stored === undefined ? "unknown" : "known";
       default:
@@ -191,21 +183,29 @@ export class QuickAnswers {
     }
   }
 
-  #keepRoute({ scheme, authority, request, asked: target, site, rule }: QuickRequest): HotRoute {
+  #keepGenerated(asked: QuickRequest): HotRoute {
+    const { rule, asked: target } = asked;
     if (rule === undefined) throw new TypeError("no rule is known yet");
-    const { main_domain: domain, host } = site.site;
     const query = rule.normalizeQuery(target.rawQuery);
-    const key = { domain, host, kind: "generated", path: target.rawPath, query } as const;
-    return this.#table.keepRoute(scheme, authority, request.url, { target, site, rule, key });
+    return this.#keepRoute(asked, "generated", target.rawPath, query);
+  }
+
+  #keepRoute(
+    { scheme, authority, request, asked: target, site, file = noFile, rule }: QuickRequest,
+    kind: EntryKey["kind"],
+    path: string,
+    query: string,
+  ): HotRoute {
+    const { main_domain: domain, host } = site.site;
+    const key = { domain, host, kind, path, query };
+    return this.#table.keepRoute(scheme, authority, request.url, { target, site, file, rule, key });
   }
 
   #lookUp(asked: QuickRequest, route: HotRoute): QuickStored | undefined {
     const { cache, clock } = this.#deps;
     const { key, rule } = route;
-    const { held: kept } = route;
-    const held = kept !== undefined && cache.isCurrent(kept) ? kept : cache.findHeld(key);
-    route.held = held;
-    if (held === undefined) return undefined;
+    const held = heldOf(cache, route);
+    if (held === undefined || rule === undefined) return undefined;
     const selector = new QuickSelector(asked, rule);
     const { base } = selectStored(held.entries, this.#servable, selector, rule);
     if (base === undefined || selector.isUnsure) return undefined;
@@ -268,15 +268,20 @@ export class QuickAnswers {
     const plan = { status: kind.status, range: undefined };
     const fields = entryFields({ site: site.site, base, ageS, said: "hit" }, choice, plan);
     const flat = flatHead(fields, host === undefined ? 0 : hstsOf(host, scheme));
-    const said = headText(kind.status, flat);
+    const made = makeHead({ ...kind, ageS }, flat, body, this.#deps.clock.wallMs());
     // A stored response has its origin's date, unless the site removes it.
-    const isDated = hasField(flat, "date");
-    const text = isDated ? said : `${said}${dateLine(this.#deps.clock.wallMs())}`;
-    const http2 = new Http2Head(kind.status, flat);
-    const made = { ...kind, ageS, text, ...wholeOf(text, body), http2 };
-    if (isDated) this.#table.keepHead(route, forms, made);
+    if (hasField(flat, "date")) this.#table.keepHead(route, forms, made);
     return made;
   }
+}
+
+/** Undefined: it takes a look at the disk. */
+function findNow({ files, site }: ServedSite, rawPath: string): FileFound | undefined {
+  if (files.absent?.has(rawPath) === true) return noFile;
+  if (files.findNow === undefined) return undefined;
+  const found = routeNow(files.findNow, rawPath, site.index);
+  if (found.kind === "none") files.absent?.add(rawPath);
+  return found;
 }
 
 type HeadMaking = {
@@ -286,19 +291,6 @@ type HeadMaking = {
   readonly ageS: number;
   readonly body: string | Uint8Array;
 };
-
-const nothing = new Uint8Array();
-
-/** Returns a small body as a text, and the answer as one. */
-function wholeOf(text: string, body: string | Uint8Array): Pick<HotHead, "whole" | "body"> {
-  if (typeof body === "string" || body.length > wholeBodyMax)
-    return { whole: undefined, body: undefined };
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
-  const before = `${text}${staysOpen}\r\n`;
-  const whole = before + bytes.toString("latin1");
-  // A part of the whole takes no memory of its own.
-  return { whole, body: whole.slice(before.length) };
-}
 
 /** Which head answers: the visitor's conditions may know another form than the one that is sent. */
 function kindOf(

@@ -18,7 +18,7 @@ import type { Entry } from "../../cache/entry.ts";
 import type { HeldEntries } from "../../cache/worker/hot-lookups.ts";
 import type { HotRoute } from "../cached/hot-table.ts";
 import type { Connection } from "../doors/exchange.ts";
-import type { noFile } from "../files/site-files.ts";
+import type { FileFound } from "../files/site-files.ts";
 import type { JudgedVisitor } from "../judging.ts";
 import { askedScheme, isToldAsSent, visitorScheme } from "../origin/origin-request.ts";
 import type { PlainAsked } from "../plain-answer.ts";
@@ -42,7 +42,7 @@ export class QuickRequest implements RequestFacts, PlainAsked {
   target: RequestTarget | undefined;
   host: ServedUnder | undefined;
   judged: JudgedVisitor | undefined;
-  file: typeof noFile | undefined;
+  file: FileFound | undefined;
   rule: CacheRoute | undefined;
   stored: QuickStored | undefined;
   route: HotRoute | undefined;
