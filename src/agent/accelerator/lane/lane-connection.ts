@@ -2,6 +2,8 @@
 // runs the ordinary pipeline on this connection, one request at a time, while what follows it waits. A request that is not plain goes to node:http with every
 // byte that was not read, and the connection with it, for good.
 
+import type { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
 import type { Carrier } from "../doors/carrier.ts";
 import { stallMs } from "../doors/answer.ts";
 import { visitorGone, type Connection, type Exchange } from "../doors/exchange.ts";
@@ -35,6 +37,11 @@ const gatheredMax = 64 * 1024;
 const knownBytesMax = 2 * 1024;
 const nothing = Buffer.alloc(0);
 
+/** Returns whether the kernel took at once all that was written. */
+function hasAll(socket: Socket): boolean {
+  return socket.writableLength === 0 && !socket.destroyed;
+}
+
 /** An answer that was written, or is about to be. */
 type Written = { readonly answer: QuickAnswer; readonly bytes: number };
 
@@ -46,6 +53,8 @@ export class LaneConnection {
   /** When the present state began, by the steady clock; a worker looks once a second. */
   sinceMs: number;
   readonly #deps: LaneDeps;
+  /** Whether a write may be done at once; one over TLS never is. */
+  readonly #isPlain: boolean;
   /** What has come and is not answered yet. */
   #unread: Buffer = nothing;
   /** What is gathered for one write. */
@@ -69,6 +78,7 @@ export class LaneConnection {
     this.#deps = deps;
     this.sinceMs = deps.clock.steadyMs();
     const { socket } = connection;
+    this.#isPlain = !(socket instanceof TLSSocket);
     socket.on("drain", this.#onDrain).on("end", this.#onEnd).on("timeout", this.#onTimeout);
     socket.on("data", this.#onData);
   }
@@ -174,15 +184,29 @@ export class LaneConnection {
     const text = this.#text;
     this.#text = "";
     this.connection.tellBytesSent(text.length + (body?.length ?? 0));
-    this.#leaving.push(...gathered);
-    if (body === undefined) socket.write(text, "latin1", this.#onWritten(gathered.length));
+    const onWritten = this.#isPlain ? undefined : this.#leave(gathered);
+    if (body === undefined) socket.write(text, "latin1", onWritten);
     else {
       socket.cork();
       socket.write(text, "latin1");
-      socket.write(body, this.#onWritten(gathered.length));
+      socket.write(body, onWritten);
       socket.uncork();
     }
+    if (onWritten === undefined) {
+      if (hasAll(socket)) {
+        for (const written of gathered) this.#record(written, written.answer.status);
+        return;
+      }
+      // An empty write is done when all before it are.
+      socket.write("", "latin1", this.#leave(gathered));
+    }
     if (socket.writableNeedDrain) socket.setTimeout(stallMs);
+  }
+
+  /** Notes answers that the kernel does not have yet, and returns what is to be told when it has. */
+  #leave(gathered: readonly Written[]): (error?: Error | null) => void {
+    this.#leaving.push(...gathered);
+    return this.#onWritten(gathered.length);
   }
 
   #onWritten(count: number): (error?: Error | null) => void {

@@ -26,7 +26,7 @@ export type QuickAnswer = {
 /** Larger bodies are written as bytes, behind their heads. */
 const wholeBodyMax = 16_384;
 
-export const nothing = new Uint8Array();
+export const noBytes = new Uint8Array();
 
 /** Makes an answer of a head's fields, which are names and values in turn. Without a date it has that of this moment. */
 export function makeHead(

@@ -42,7 +42,7 @@ import type { ServedSite, ServedUnder } from "../pool/host-table.ts";
 import type { StagedStates } from "../pool/staged-states.ts";
 import type { RecordGate } from "../records/record-gate.ts";
 import type { PlainFields, PlainRequest } from "./head-scanner.ts";
-import { heldOf, makeHead, nothing, type QuickAnswer } from "./quick-answer.ts";
+import { heldOf, makeHead, noBytes, type QuickAnswer } from "./quick-answer.ts";
 import { QuickFiles } from "./quick-files.ts";
 import { QuickRequest, QuickSelector, QuickVisitor, type QuickStored } from "./quick-request.ts";
 
@@ -234,7 +234,7 @@ export class QuickAnswers {
     const ageS = Math.max(0, currentAgeS(base, nowMs));
     const known = headOf(forms, kind, ageS);
     const asText = request.httpVersion === "2" ? undefined : known?.body;
-    const body = asText ?? (hasBody ? (cache.held(entry) ?? known?.body) : nothing);
+    const body = asText ?? (hasBody ? (cache.held(entry) ?? known?.body) : noBytes);
     if (body === undefined) return undefined;
     const making = { base, entry, kind, ageS, body };
     const { text: head, whole, http2 } = known ?? this.#makeHead(asked, route, forms, making);

@@ -26,7 +26,7 @@ import {
   type StaticPlan,
 } from "../files/static-answer.ts";
 import { hstsOf } from "../judging.ts";
-import { heldOf, makeHead, nothing, type QuickAnswer } from "./quick-answer.ts";
+import { heldOf, makeHead, noBytes, type QuickAnswer } from "./quick-answer.ts";
 import type { QuickRequest } from "./quick-request.ts";
 
 /** Nothing that a plain head asks of a file depends on the clock but the date. */
@@ -64,7 +64,7 @@ export class QuickFiles {
     const known = headOf(forms, kind, second);
     const { hasBody, status } = kind;
     const asText = asked.request.httpVersion === "2" ? undefined : known?.body;
-    const body = asText ?? (hasBody ? this.#bodyOf(file, base, entry) : nothing);
+    const body = asText ?? (hasBody ? this.#bodyOf(file, base, entry) : noBytes);
     if (body === undefined) return undefined;
     const making = { file, entry, kind: { ...kind, ageS: second }, body };
     const made = known ?? this.#makeHead(asked, route, forms, making);
