@@ -4,6 +4,8 @@ import type { BackendSettings, SiteConfig } from "../../../core/serving/effectiv
 import {
   fieldValue,
   fieldValues,
+  hopByHop,
+  withConnection,
   withoutFields,
   withoutHopByHop,
   type Field,
@@ -29,10 +31,13 @@ const ours: ReadonlySet<string> = new Set(["x-accel-decision"]);
 /** The field that a 204 must not carry (RFC 9110 §8.6). */
 const length: ReadonlySet<string> = new Set(["content-length"]);
 
+const unpassed: ReadonlySet<string> = new Set([...hopByHop, ...ours]);
+const unpassedWithout: ReadonlySet<string> = new Set([...unpassed, ...length]);
+
 /** Returns the fields of an origin's head that are passed on and stored. */
 export function passedFields(answer: OriginAnswer): readonly Field[] {
-  const fields = withoutFields(withoutHopByHop(answer.fields), ours);
-  return answer.status === 204 ? withoutFields(fields, length) : fields;
+  const names = answer.status === 204 ? unpassedWithout : unpassed;
+  return withoutFields(answer.fields, withConnection(answer.fields, names));
 }
 
 /** 102 and 103: what else comes before an answer is between us and the origin. */

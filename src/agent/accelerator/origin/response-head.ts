@@ -33,13 +33,14 @@ export type HeadScan =
 const fieldBytesMax = 16_384;
 /** With the three or four bytes around the shortest of fields. */
 const headBytesMax = 4 * fieldBytesMax;
+const headEnd = Buffer.from("\r\n\r\n", "latin1");
 const more = { kind: "more" } as const;
 const lineFeed = 10;
 const carriageReturn = 13;
 
 /** `isForHead`: the request was HEAD, whose answer has no body. */
 export function scanResponseHead(bytes: Buffer, at: number, isForHead: boolean): HeadScan {
-  const end = bytes.indexOf("\r\n\r\n", at, "latin1");
+  const end = bytes.indexOf(headEnd, at);
   if (end < 0) return beginning(bytes, at);
   if (end - at > headBytesMax) return fault("the head is too large");
   const text = bytes.toString("latin1", at, end + 2);
