@@ -19,6 +19,7 @@ import type { MatchProcess } from "../../src/agent/cache/clearing/matcher-child.
 import type { Call, CallName, Calls, View } from "../../src/agent/cache/messages.ts";
 import type { IndexFacts } from "../../src/agent/cache/index/opening.ts";
 import type { Scope } from "../../src/agent/cache/entry.ts";
+import { KeyPresence } from "../../src/agent/cache/index/key-presence.ts";
 import { SharedHeader } from "../../src/agent/cache/index/shared-header.ts";
 import { Verification } from "../../src/agent/cache/clearing/verification.ts";
 import { WorkerCache } from "../../src/agent/cache/worker/worker-cache.ts";
@@ -45,6 +46,7 @@ export type ThreadEvents = {
 
 type ThreadOptions = {
   readonly header: SharedArrayBuffer;
+  readonly keys: SharedArrayBuffer;
   readonly diskMax: number;
   readonly clock: IndexClock;
   readonly facts: IndexFacts;
@@ -59,10 +61,11 @@ class ModelThread {
   readonly #clearing: Clearing;
   readonly #writes: WriteQueue;
 
-  constructor(directory: string, { header, diskMax, clock, facts, events }: ThreadOptions) {
+  constructor(directory: string, { header, keys, diskMax, clock, facts, events }: ThreadOptions) {
     const keeper = new IndexKeeper({
       directory,
       header: new SharedHeader(header),
+      keys: new KeyPresence(keys),
       diskMax,
       clock,
       facts,
@@ -166,6 +169,7 @@ export class ModelAgent {
   readonly workers: readonly ModelWorker[];
   readonly orders: ClearOrders;
   readonly #buffer = SharedHeader.allocate();
+  readonly #keys = KeyPresence.allocate();
   readonly #directory: string;
   readonly #diskMax: number;
   readonly #clock: IndexClock;
@@ -247,6 +251,7 @@ export class ModelAgent {
   #newThread(): ModelThread {
     return new ModelThread(this.#directory, {
       header: this.#buffer,
+      keys: this.#keys,
       diskMax: this.#diskMax,
       clock: this.#clock,
       facts: this.#facts(),
@@ -259,6 +264,7 @@ export class ModelAgent {
     const init = {
       directory: this.#directory,
       header: this.#buffer,
+      keys: this.#keys,
       memoryMax: 20_000,
       diskMax: 2 ** 30, // Bodies always find room: what the small one is for is eviction.
       diskShare: DiskRoom.allocateShare(),

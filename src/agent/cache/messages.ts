@@ -23,6 +23,8 @@ export type IndexerInit = {
   readonly matchBudgetMs: number;
   readonly facts: IndexFacts;
   readonly header: SharedArrayBuffer;
+  /** See key-presence.ts. */
+  readonly keys: SharedArrayBuffer;
 };
 
 export type SearchResult = {
@@ -124,6 +126,8 @@ export type IndexerToMain =
 export type CacheInit = {
   readonly directory: string;
   readonly header: SharedArrayBuffer;
+  /** See key-presence.ts. */
+  readonly keys: SharedArrayBuffer;
   readonly memoryMax: number;
   readonly diskMax: number;
   /** The worker's share of the bytes in flight. */

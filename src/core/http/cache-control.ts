@@ -34,8 +34,25 @@ const prohibition =
  * allows, or that gives a lifetime, is not.
  */
 export function responseDirectives(value: string | undefined): Directives {
+  if (value === undefined) return nothingSaid;
+  let directives = known.get(value);
+  if (directives !== undefined) return directives;
+  directives = readResponse(value);
+  if (value.length > knownCharsMax) return directives;
+  if (known.size >= knownMax) known.clear();
+  known.set(value, directives);
+  return directives;
+}
+
+const nothingSaid: Directives = new Map();
+/** What was read lately: origins say the same few things again and again. */
+const known = new Map<string, Directives>();
+const knownMax = 1_000;
+const knownCharsMax = 200;
+
+function readResponse(value: string): Directives {
   const directives = parseCacheControl(value);
-  const mangled = listMembers(value ?? "").filter((member) => !wellFormed.test(member));
+  const mangled = listMembers(value).filter((member) => !wellFormed.test(member));
   return mangled.length === 0 ? directives : withProhibitions(directives, mangled.join());
 }
 

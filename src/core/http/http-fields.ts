@@ -97,13 +97,26 @@ export const hopByHop: readonly string[] = [
   "upgrade",
 ];
 
+const onlyHopByHop: ReadonlySet<string> = new Set(hopByHop);
+
 /** Returns the fields to forward: all but the hop-by-hop ones and those that `Connection` names. */
 export function withoutHopByHop(fields: readonly Field[]): readonly Field[] {
-  const connection = fieldValue(fields, "connection");
-  const dropped = new Set(hopByHop);
+  return withoutFields(fields, withConnection(fields, onlyHopByHop));
+}
+
+/**
+ * Returns the names with those that `Connection` names. `names` have the hop-by-hop ones among them: what nearly every
+ * message says of its connection adds nothing.
+ */
+export function withConnection(
+  fields: readonly Field[],
+  names: ReadonlySet<string>,
+): ReadonlySet<string> {
+  const connection = fieldValue(fields, "connection")?.toLowerCase();
+  if (connection === undefined || connection === "keep-alive") return names;
+  const all = new Set(names);
   // Content-Length and Host stay even if Connection names them: framing and addressing depend on them.
-  if (connection !== undefined)
-    for (const name of listMembers(connection.toLowerCase()))
-      if (name !== "content-length" && name !== "host") dropped.add(name);
-  return withoutFields(fields, dropped);
+  for (const name of listMembers(connection))
+    if (name !== "content-length" && name !== "host") all.add(name);
+  return all;
 }

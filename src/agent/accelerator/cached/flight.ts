@@ -22,6 +22,7 @@ import {
   type OriginDeps,
 } from "../origin/origin-answer.ts";
 import type { OriginFailure } from "../origin/origin-errors.ts";
+import { piecesOf } from "../origin/origin-body.ts";
 import type { OnInterim, OriginAnswer } from "../origin/origin-pools.ts";
 import { SharedBody } from "./shared-body.ts";
 import { hasNoBody, sharedAnswerFields, storedFields } from "./stored-head.ts";
@@ -139,7 +140,7 @@ export class Flight {
     let answer = await this.#ask([...plan.fields, ...plan.conditions]);
     if (answer === "settled") return;
     if (answer.status === 304 && plan.base !== undefined && plan.conditions.length > 0) {
-      answer.body.resume(); // A 304 has none; the connection is free when that is read.
+      discard(answer); // A 304 has no body.
       const entry = await this.#confirm(plan.base, answer);
       if (entry !== "not-confirmed") {
         this.#settle({ kind: "confirmed", entry });
@@ -234,9 +235,7 @@ export class Flight {
     /** The piece that completes the body waits for the commit; with it the visitors know that the answer is whole. */
     let last: Uint8Array | undefined;
     try {
-      for await (const chunk of answer.body) {
-        // A byte stream gives buffers; its type says any.
-        const bytes = chunk as Uint8Array;
+      for await (const bytes of piecesOf(answer.body)) {
         received += bytes.length;
         const storing = await fill.take(bytes);
         if (storing === "given-up") body.withoutStore();

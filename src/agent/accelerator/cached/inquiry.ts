@@ -16,7 +16,7 @@ import {
 import type { Entry, EntryKey } from "../../cache/entry.ts";
 import type { Exchange } from "../doors/exchange.ts";
 import { interimTo } from "../origin/origin-answer.ts";
-import { askedScheme, sharedRequestFields } from "../origin/origin-request.ts";
+import { askedScheme, originFields, untoldWhereShared } from "../origin/origin-request.ts";
 import type { FlightPlan } from "./flight.ts";
 
 /** One look at the cache. The numbers were read before it. */
@@ -35,6 +35,8 @@ const ownConditions: ReadonlySet<string> = new Set([
   "if-none-match",
   "if-modified-since",
 ]);
+const untold: ReadonlySet<string> = new Set([...untoldWhereShared, ...ownConditions]);
+const untoldAndCookies: ReadonlySet<string> = new Set([...untold, ...cookieFields]);
 const ranges: ReadonlySet<string> = new Set(["range", "if-range"]);
 
 export class Inquiry implements Selector {
@@ -103,11 +105,10 @@ export class Inquiry implements Selector {
   }
 
   #fieldsOfFetch(): readonly Field[] {
-    const shared = sharedRequestFields(this.exchange, this.site.host, this.backend);
-    const told = this.hasOwnCookies ? shared : withoutFields(shared, cookieFields);
-    const rest = withoutFields(told, ownConditions);
+    const dropped = this.hasOwnCookies ? untold : untoldAndCookies;
+    const told = originFields(this.exchange, this.site.host, this.backend, dropped);
     const codings = this.#codings();
-    return codings === "" ? rest : [...rest, ["Accept-Encoding", codings]];
+    return codings === "" ? told : [...told, ["Accept-Encoding", codings]];
   }
 
   #codings(): string {
@@ -133,7 +134,11 @@ export function planFlight(
   const isForWhole = isBackground || conditions.length > 0;
   const asksPart = isRanged && !isForWhole;
   const hasCookies = !isBackground && inquiry.hasOwnCookies;
-  const fields = hasCookies ? inquiry.fields : withoutFields(inquiry.fields, cookieFields);
+  // Cookies that are not the visitor's own are not among them.
+  const fields =
+    isBackground && inquiry.hasOwnCookies
+      ? withoutFields(inquiry.fields, cookieFields)
+      : inquiry.fields;
   const { noStore } = inquiry.directives;
   return {
     key,

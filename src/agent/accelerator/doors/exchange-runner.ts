@@ -67,7 +67,7 @@ export class ExchangeRunner {
 
   async #run(exchange: Exchange, answer: ExchangeRunnerDeps["answer"]): Promise<void> {
     const { problems } = this.#deps;
-    let failure: unknown = new Error("the request got no answer");
+    let failure: unknown;
     try {
       await answer(exchange);
     } catch (error) {
@@ -80,7 +80,8 @@ export class ExchangeRunner {
     if (exchange.response.headersSent || exchange.isGone) return;
     if (exchange.stop.aborted) sendText(exchange, 400, "The request is malformed.");
     else {
-      problems.tell("error", exchange.domain, "answer failed", failure);
+      const reason = failure ?? new Error("the request got no answer");
+      problems.tell("error", exchange.domain, "answer failed", reason);
       sendText(exchange, 500, "The accelerator failed to answer this request.");
     }
   }

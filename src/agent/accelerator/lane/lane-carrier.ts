@@ -75,6 +75,13 @@ export class LaneCarrier implements Carrier {
   }
 }
 
+/** Bodies up to this size are copied into a text. */
+const textBytesMax = 16_384;
+
+function latin1({ buffer, byteOffset, length }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, length).toString("latin1");
+}
+
 class LaneResponse implements VisitorResponse {
   keepsOpen: boolean;
   statusCode = 200;
@@ -126,6 +133,8 @@ class LaneResponse implements VisitorResponse {
   write(chunk: Uint8Array): boolean {
     const { socket } = this.#connection;
     if (socket.destroyed || this.#isEnded) return true;
+    const text = this.#textWith(chunk, false);
+    if (text !== undefined) return socket.write(text, "latin1");
     socket.cork();
     this.flushHeaders();
     this.#writeBody(socket, chunk);
@@ -137,11 +146,23 @@ class LaneResponse implements VisitorResponse {
     const { socket } = this.#connection;
     if (this.#isEnded || socket.destroyed) return;
     this.#isEnded = true;
-    socket.cork();
-    this.flushHeaders();
     const done = (error?: Error | null): void => {
       if (error === undefined || error === null) this.#complete();
     };
+    const text = this.#textWith(chunk, true);
+    if (text !== undefined) socket.write(text, "latin1", done);
+    else this.#writeEnd(socket, chunk, done);
+    // Renewed with each byte that the kernel takes; the lane destroys the socket when it fires.
+    if (socket.writableNeedDrain) socket.setTimeout(stallMs);
+  }
+
+  #writeEnd(
+    socket: Socket,
+    chunk: Uint8Array | undefined,
+    done: (error?: Error | null) => void,
+  ): void {
+    socket.cork();
+    this.flushHeaders();
     if (chunk !== undefined && chunk.length > 0 && this.#hasBody && !this.#isChunked)
       socket.write(chunk, done);
     else {
@@ -149,8 +170,18 @@ class LaneResponse implements VisitorResponse {
       socket.write(this.#isChunked ? "0\r\n\r\n" : "", "latin1", done);
     }
     socket.uncork();
-    // Renewed with each byte that the kernel takes; the lane destroys the socket when it fires.
-    if (socket.writableNeedDrain) socket.setTimeout(stallMs);
+  }
+
+  /** The head and a small body, or what is left to say, as one text: one write. Undefined where that is no gain. */
+  #textWith(chunk: Uint8Array | undefined, isEnd: boolean): string | undefined {
+    const size = this.#hasBody ? (chunk?.length ?? 0) : 0;
+    if (size > textBytesMax || (this.#isHeadOut && size > 0 && !this.#isChunked)) return undefined;
+    const head = this.#isHeadOut ? "" : (this.#head ?? "");
+    this.#isHeadOut = true;
+    const data = size === 0 || chunk === undefined ? "" : latin1(chunk);
+    if (!this.#isChunked) return head + data;
+    const framed = size === 0 ? "" : `${size.toString(16)}\r\n${data}\r\n`;
+    return `${head}${framed}${isEnd ? "0\r\n\r\n" : ""}`;
   }
 
   /** A request without a body waits for nothing. */

@@ -4,6 +4,8 @@ import type { BackendSettings, SiteConfig } from "../../../core/serving/effectiv
 import {
   fieldValue,
   fieldValues,
+  hopByHop,
+  withConnection,
   withoutFields,
   withoutHopByHop,
   type Field,
@@ -12,8 +14,8 @@ import {
   cacheStatus,
   headSoon,
   sendText,
+  stallMs,
   withSiteHeaders,
-  writeChunk,
   writeHead,
 } from "../doors/answer.ts";
 import type { Exchange } from "../doors/exchange.ts";
@@ -29,10 +31,13 @@ const ours: ReadonlySet<string> = new Set(["x-accel-decision"]);
 /** The field that a 204 must not carry (RFC 9110 §8.6). */
 const length: ReadonlySet<string> = new Set(["content-length"]);
 
+const unpassed: ReadonlySet<string> = new Set([...hopByHop, ...ours]);
+const unpassedWithout: ReadonlySet<string> = new Set([...unpassed, ...length]);
+
 /** Returns the fields of an origin's head that are passed on and stored. */
 export function passedFields(answer: OriginAnswer): readonly Field[] {
-  const fields = withoutFields(withoutHopByHop(answer.fields), ours);
-  return answer.status === 204 ? withoutFields(fields, length) : fields;
+  const names = answer.status === 204 ? unpassedWithout : unpassed;
+  return withoutFields(answer.fields, withConnection(answer.fields, names));
 }
 
 /** 102 and 103: what else comes before an answer is between us and the origin. */
@@ -63,8 +68,8 @@ export function isDelimited({ status, fields }: OriginAnswer): boolean {
   );
 }
 
-/** Whether the body can be read: undici decodes `chunked` and nothing else. */
-export function isReadable({ fields }: OriginAnswer): boolean {
+/** Whether the body can be read: `chunked` is decoded, and nothing else. */
+export function isReadable({ fields }: Pick<OriginAnswer, "fields">): boolean {
   const coding = fieldValues(fields, "transfer-encoding");
   return coding.length === 0 || (coding.length === 1 && coding[0]?.toLowerCase() === "chunked");
 }
@@ -87,23 +92,58 @@ export async function relay(
     cacheStatus(options.cacheStatus),
   ]);
   if (exchange.method !== "HEAD" && status !== 204 && status !== 304) await pump(exchange, answer);
-  exchange.response.end();
+  else exchange.response.end();
 }
 
-async function pump(exchange: Exchange, answer: OriginAnswer): Promise<void> {
-  const length = fieldValue(answer.fields, "content-length");
+/** Sends the body at the visitor's pace. Resolves when the answer has ended; throws when the visitor left or the origin cut it. */
+async function pump(exchange: Exchange, { body, fields }: OriginAnswer): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const { response, stop } = exchange;
+  const stated = fieldValue(fields, "content-length");
   let received = 0;
-  const head = headSoon(exchange);
-  for await (const chunk of answer.body) {
-    clearImmediate(head);
-    // A byte stream gives buffers; its type says any.
-    const bytes = chunk as Uint8Array;
-    received += bytes.length;
-    await writeChunk(exchange, bytes);
+  let isEnded = false;
+  let head: NodeJS.Immediate | undefined;
+  const left = (): void => reject(stop.reason as Error);
+  body.flow({
+    piece: (bytes, isLast) => {
+      clearImmediate(head);
+      received += bytes.length;
+      if (isLast) {
+        isEnded = true;
+        response.end(bytes);
+        return true;
+      }
+      if (stop.aborted) left();
+      else if (response.write(bytes)) return true;
+      else exchange.drained(stallMs).then(() => body.resume(), reject);
+      return false;
+    },
+    end: () => {
+      clearImmediate(head);
+      if (stated !== undefined && received !== Number(stated))
+        reject(new Error(`the origin sent ${received} of ${stated} bytes`));
+      else if (!isEnded) response.end();
+      isEnded = true;
+      resolve();
+    },
+    fail: (error) => {
+      clearImmediate(head);
+      reject(error);
+    },
+  });
+  if (isEnded) {
+    await promise;
+    return;
   }
-  clearImmediate(head);
-  if (length !== undefined && received !== Number(length))
-    throw new Error(`the origin sent ${received} of ${length} bytes`);
+  if (received === 0) head = headSoon(exchange);
+  stop.addEventListener("abort", left);
+  try {
+    stop.throwIfAborted();
+    await promise;
+  } finally {
+    clearImmediate(head);
+    stop.removeEventListener("abort", left);
+  }
 }
 
 export type OriginDeps = {
@@ -159,7 +199,7 @@ const conditions = ["if-none-match", "if-modified-since"];
 
 /** Frees the origin's connection. */
 export function discard({ body }: OriginAnswer): void {
-  if (!body.readableEnded) body.on("error", () => {}).destroy();
+  body.discard();
 }
 
 /** Frees the origin's connection and adds what the body took to the time until the head, however the answer ends. */

@@ -1,4 +1,4 @@
-// What went wrong with an origin, by the error that undici, DNS or the kernel gave.
+// What went wrong with an origin, by the error that its connection, undici, DNS or the kernel gave.
 
 import { messageOf } from "../../../core/faults.ts";
 
@@ -27,6 +27,8 @@ const timeoutCodes: ReadonlySet<unknown> = new Set([
   "UND_ERR_CONNECT_TIMEOUT",
   "UND_ERR_HEADERS_TIMEOUT",
   "UND_ERR_BODY_TIMEOUT",
+  "ERR_ORIGIN_HEAD_TIMEOUT",
+  "ERR_ORIGIN_BODY_TIMEOUT",
 ]);
 
 export function originFailure(error: unknown): OriginFailure {

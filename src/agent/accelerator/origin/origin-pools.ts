@@ -1,15 +1,17 @@
-// Connections to origins: one undici pool for each URL, connect timeout and TLS server name, tried in order of health, retried where that is safe.
+// Connections to origins: one pool for each URL, connect timeout and TLS server name, tried in order of health, retried where that is safe.
 
-import { Readable } from "node:stream";
-import { Pool } from "undici";
 import { sleep } from "../../../base/wait.ts";
 import { backoffMs } from "../../../core/backoff.ts";
 import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
-import { fieldsOfRaw, fieldValue, type Field } from "../../../core/http/http-fields.ts";
+import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
 import { checkKey } from "../../../core/serving/origin-checks.ts";
 import type { WorkerClock } from "../clock.ts";
-import { originConnector, type OriginGuard } from "./origin-connector.ts";
+import type { OriginBody } from "./origin-body.ts";
+import type { OriginGuard } from "./origin-connector.ts";
 import { originFailure, type OriginFailure } from "./origin-errors.ts";
+import { PlainPool } from "./plain-pool.ts";
+import { TlsPool } from "./tls-pool.ts";
+import type { OriginConnections } from "./wire-request.ts";
 import { requestUpgrade, type UpgradeOutcome, type UpgradeRequest } from "./origin-upgrade.ts";
 
 export type OriginRequest = {
@@ -29,10 +31,8 @@ export type OnInterim = (status: number, fields: readonly Field[]) => void;
 export type OriginAnswer = {
   readonly status: number;
   readonly fields: readonly Field[];
-  /**
-   * The body, which must be read to its end or destroyed. It fails when the origin cuts it or falls silent.
-   */
-  readonly body: Readable;
+  /** The body, which must be taken to its end or discarded. It fails when the origin cuts it or falls silent. */
+  readonly body: OriginBody;
   /** The time of the request by the age clock. */
   readonly requestedAtMs: number;
   readonly receivedAtMs: number;
@@ -43,7 +43,7 @@ export type OriginOutcome =
   | { readonly ok: false; readonly failure: OriginFailure };
 
 type Origin = {
-  readonly pool: Pool;
+  readonly pool: OriginConnections;
   inFlight: number;
   usedMs: number;
   /** The time of the last failed attempt by the steady clock; -Infinity if the last attempt came through. */
@@ -151,31 +151,22 @@ export class OriginPools implements AsyncDisposable {
     };
     const requestedAtMs = this.#clock.ageMs();
     try {
-      const { statusCode, headers, body } = await origin.pool.request({
-        method: request.method,
-        path: request.path,
-        headers: request.fields.flat(),
-        body: request.body === undefined ? null : lazily(request.body),
-        headersTimeout: Math.round(backend.response_timeout_s * 1_000),
-        bodyTimeout: Math.round(backend.idle_timeout_s * 1_000),
-        signal: request.stop,
-        responseHeaders: "raw",
-        onInfo: ({ statusCode: status, headers: raw }) =>
-          request.onInterim?.(status, fieldsOfRaw(raw as unknown as readonly string[])),
-      });
-      body.once("close", over);
-      body.on("error", () => {}); // Told to whoever reads; nobody may be reading yet.
-      origin.failedMs = -Infinity;
-      // With `responseHeaders: "raw"` they are a flat list; the library's types do not know.
-      const raw = headers as unknown as readonly string[];
-      const receivedAtMs = this.#clock.ageMs();
-      const fields = fieldsOfRaw(raw);
-      return {
-        ok: true,
-        answer: { status: statusCode, fields, body, requestedAtMs, receivedAtMs },
+      const { method, path, fields, body, stop, onInterim } = request;
+      const asked = {
+        method,
+        path,
+        fields,
+        body,
+        stop,
+        onInterim,
+        headMs: Math.round(backend.response_timeout_s * 1_000),
+        silenceMs: Math.round(backend.idle_timeout_s * 1_000),
       };
+      const answer = await origin.pool.ask(asked, over);
+      origin.failedMs = -Infinity;
+      const receivedAtMs = this.#clock.ageMs();
+      return { ok: true, answer: { ...answer, requestedAtMs, receivedAtMs } };
     } catch (error) {
-      over();
       return { ok: false, failure: originFailure(error) };
     }
   }
@@ -205,12 +196,14 @@ export class OriginPools implements AsyncDisposable {
     if (origin === undefined) {
       const at = new URL(url);
       const connectMs = Math.round(backend.connect_timeout_s * 1_000);
-      const pool = new Pool(at.origin, {
-        connections: inFlightMax,
-        pipelining: 1,
-        allowH2: false,
-        connect: originConnector(at, connectMs, this.#guard),
-      });
+      const options = {
+        origin: at,
+        connectMs,
+        connectionsMax: inFlightMax,
+        guard: this.#guard,
+        steadyMs: this.#clock.steadyMs,
+      };
+      const pool = at.protocol === "https:" ? new TlsPool(options) : new PlainPool(options);
       origin = { pool, inFlight: 0, usedMs: 0, failedMs: -Infinity };
       this.#origins.set(key, origin);
     }
@@ -237,12 +230,4 @@ export class OriginPools implements AsyncDisposable {
 function keyOf(url: string, backend: BackendSettings, fields: readonly Field[]): string {
   const host = /^https:/i.test(url) ? (fieldValue(fields, "host") ?? "") : "";
   return `${backend.connect_timeout_s} ${url} ${host}`;
-}
-
-/** The generator begins when undici first reads: a connection that fails leaves the visitor's body untouched. */
-function lazily(body: () => AsyncGenerator<Uint8Array>): Readable {
-  async function* begin(): AsyncGenerator<Uint8Array> {
-    yield* body();
-  }
-  return Readable.from(begin(), { objectMode: false });
 }

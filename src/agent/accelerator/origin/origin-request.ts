@@ -6,8 +6,7 @@ import { cookieFields } from "../../../core/http/request-cookies.ts";
 import {
   fieldValue,
   hopByHop,
-  withoutFields,
-  withoutHopByHop,
+  withConnection,
   type Field,
 } from "../../../core/http/http-fields.ts";
 import { pseudonym } from "../../../core/serving/request-check.ts";
@@ -54,31 +53,31 @@ const unkeyed: ReadonlySet<string> = new Set([
   "x-url-scheme",
 ]);
 
-/** Returns the fields of a request whose answer others may get. */
-export function sharedRequestFields(
-  exchange: Exchange,
-  host: string,
-  backend: BackendSettings,
-): readonly Field[] {
-  return withoutFields(originFields(exchange, host, backend), unkeyed);
-}
+/** What of a visitor's fields no origin is told as it stands, and what is not told where others may get the answer. */
+const untold: ReadonlySet<string> = new Set([...hopByHop, ...replaced]);
+export const untoldWhereShared: ReadonlySet<string> = new Set([...untold, ...unkeyed]);
 
+/** `dropped`: what is left out, the untold among it. */
 export function originFields(
   exchange: Exchange,
   host: string,
   backend: BackendSettings,
+  dropped: ReadonlySet<string> = untold,
 ): readonly Field[] {
   const { fields, client, request } = exchange;
   const asked = askedHost(exchange, host);
   const via = fieldValue(fields, "via");
-  return [
-    ["Host", backend.host === "preserve" ? asked : backend.host],
-    ...withoutFields(withoutHopByHop(fields), replaced).filter(isReadAsWritten),
+  const told: Field[] = [["Host", backend.host === "preserve" ? asked : backend.host]];
+  const names = withConnection(fields, dropped);
+  for (const field of fields)
+    if (!names.has(field[0].toLowerCase()) && isReadAsWritten(field)) told.push(field);
+  told.push(
     ["X-Forwarded-For", client?.forwardedFor ?? "unknown"],
     ["X-Forwarded-Proto", visitorScheme(exchange)],
     ["X-Forwarded-Host", asked],
     ["Via", `${via === undefined ? "" : `${via}, `}${request.httpVersion} ${pseudonym}`],
-  ];
+  );
+  return told;
 }
 
 /** The fields by which a connection is taken over. */

@@ -2,10 +2,10 @@
 
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { isIP, type Socket } from "node:net";
-import type { Readable } from "node:stream";
 import { fieldsOfRaw, fieldValue, type Field } from "../../../core/http/http-fields.ts";
 import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
 import type { WorkerClock } from "../clock.ts";
+import { bodyOfStream, type OriginBody } from "./origin-body.ts";
 import { originConnector, type OriginGuard } from "./origin-connector.ts";
 import { originFailure, type OriginFailure } from "./origin-errors.ts";
 
@@ -31,7 +31,7 @@ export type UpgradeOutcome =
       readonly kind: "answered";
       readonly status: number;
       readonly fields: readonly Field[];
-      readonly body: Readable;
+      readonly body: OriginBody;
       readonly requestedAtMs: number;
       readonly receivedAtMs: number;
     }
@@ -116,13 +116,12 @@ async function exchange(
   });
   asked.once("response", (body: IncomingMessage) => {
     clearTimeout(late);
-    body.on("error", () => {}); // Told to whoever reads; nobody may be reading yet.
     body.setTimeout(Math.round(backend.idle_timeout_s * 1_000), () => body.destroy());
     resolve({
       kind: "answered",
       status: body.statusCode ?? 0,
       fields: fieldsOfRaw(body.rawHeaders),
-      body,
+      body: bodyOfStream(body),
       requestedAtMs,
       receivedAtMs: clock.ageMs(),
     });

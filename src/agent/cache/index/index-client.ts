@@ -25,6 +25,7 @@ import type {
   SearchResult,
 } from "../messages.ts";
 import type { IndexMemory } from "./opening.ts";
+import { KeyPresence } from "./key-presence.ts";
 import { SharedHeader } from "./shared-header.ts";
 import type { WhyAnswer } from "./why.ts";
 
@@ -70,6 +71,7 @@ export class IndexClient implements AsyncDisposable {
   readonly #options: IndexerOptions;
   readonly #headerBuffer = SharedHeader.allocate();
   readonly #header = new SharedHeader(this.#headerBuffer);
+  readonly #keys = KeyPresence.allocate();
   readonly #metrics: CacheMetrics;
   readonly #orders: ClearOrders;
   /** The ports through which workers are given those of index threads. */
@@ -96,6 +98,7 @@ export class IndexClient implements AsyncDisposable {
             matchBudgetMs: options.matchBudgetMs ?? matchBudgetMs,
             facts: memory.read(),
             header: this.#headerBuffer,
+            keys: this.#keys,
           } satisfies IndexerInit,
           heapMiB,
         })(events),
@@ -131,6 +134,7 @@ export class IndexClient implements AsyncDisposable {
     const init = {
       directory: join(stateDir, "cache"),
       header: this.#headerBuffer,
+      keys: this.#keys,
       memoryMax: Math.floor(memoryMax / Math.max(1, workers)),
       diskMax,
       diskShare,

@@ -9,6 +9,7 @@ import { messageOf } from "../../../core/faults.ts";
 import type { WalLengths, WriteBack } from "./checkpoints.ts";
 import type { IndexClock } from "./clock.ts";
 import { openIndexFile } from "./index-file.ts";
+import type { KeyPresence } from "./key-presence.ts";
 import { OpenIndex, type Counts } from "./open-index.ts";
 import type { IndexFacts } from "./opening.ts";
 import type { SharedHeader } from "./shared-header.ts";
@@ -24,6 +25,8 @@ export type KeeperEvents = {
 export type KeeperOptions = {
   readonly directory: string;
   readonly header: SharedHeader;
+  /** Where workers look which keys have no entry; if undefined, nobody does. */
+  readonly keys?: KeyPresence;
   readonly diskMax: number;
   readonly clock: IndexClock;
   readonly facts: IndexFacts;
@@ -138,7 +141,7 @@ export class IndexKeeper {
   }
 
   async #tryOpen(): Promise<void> {
-    const { directory, header, diskMax, clock, events } = this.#options;
+    const { directory, header, keys, diskMax, clock, events } = this.#options;
     await this.#checkpointing;
     const { clearNo, lastId } = header;
     const opening = randomBytes(16).toString("hex");
@@ -152,7 +155,7 @@ export class IndexKeeper {
       const run = given && (() => (this.#checkpointing = given.run()));
       const writeBack = run && { ...given, run };
       const opened = { directory, header, diskMax, clock, incarnation, counts, isUnchecked };
-      this.#index = new OpenIndex(db, { ...opened, writeBack });
+      this.#index = new OpenIndex(db, { ...opened, keys, writeBack });
     } catch (error) {
       db.close();
       throw error;

@@ -16,6 +16,7 @@ import type {
   IndexerToMain,
   MainToIndexer,
 } from "../messages.ts";
+import { KeyPresence } from "./key-presence.ts";
 import { SharedHeader } from "./shared-header.ts";
 import { Verification } from "../clearing/verification.ts";
 import { WriteQueue } from "./write-queue.ts";
@@ -58,6 +59,7 @@ export class IndexThread {
     const keeper = new IndexKeeper({
       directory,
       header: new SharedHeader(init.header),
+      keys: new KeyPresence(init.keys),
       diskMax,
       clock,
       facts,

@@ -15,6 +15,7 @@ import { EntrySites, type Site } from "./entry-sites.ts";
 import { Eviction } from "./eviction.ts";
 import { Guard } from "./guard.ts";
 import { commit, markClean, readState } from "./index-file.ts";
+import { PresentKeys, type KeyPresence } from "./key-presence.ts";
 import { makeObjectDirectories, newRun, ObjectSweep, unlinkObject } from "./object-files.ts";
 import { madeAnew, noteEpoch } from "./opening.ts";
 import { idSpanMax, ServableBits, type IdBits } from "./servable-bits.ts";
@@ -46,6 +47,7 @@ export class OpenIndex implements Disposable {
   readonly #checkpoints: Checkpoints | undefined;
   readonly #deletions: Deletions;
   readonly #eviction: Eviction;
+  readonly #keys: PresentKeys | undefined;
   /** Segments of the text index may have to be merged. */
   #mayMerge = true;
 
@@ -60,6 +62,8 @@ export class OpenIndex implements Disposable {
       incarnation: number;
       counts: Counts;
       isUnchecked: boolean;
+      /** See KeeperOptions. */
+      keys?: KeyPresence | undefined;
       /** Undefined: SQLite writes the WAL back within commits. */
       writeBack?: WriteBack | undefined;
     },
@@ -77,6 +81,7 @@ export class OpenIndex implements Disposable {
     this.clears = new Clears(db, this.#guard, options.header.clearNo);
     this.departures = new Departures(db);
     this.entries = new Entries(db, this.departures);
+    this.#keys = options.keys && new PresentKeys(options.keys, db, () => this.entries.count);
     this.suspectTo = readState(db).suspect_to;
     const { oldest, newest } = this.entries.span() ?? {
       oldest: options.header.lastId + 1,
@@ -142,6 +147,8 @@ export class OpenIndex implements Disposable {
         const { outcome, effect } = this.#writes.decide(write, turn, nowS);
         if (effect === undefined) return outcome;
         effects.push(effect);
+        if (effect.on !== undefined && effect.changed !== undefined)
+          this.#keys?.add(effect.changed);
         return outcome;
       }),
     );
@@ -211,6 +218,7 @@ export class OpenIndex implements Disposable {
   #stepRest(): boolean {
     const { staleKeys } = this.entries;
     this.#eviction.settle();
+    if (this.#keys?.step() === true) return true;
     if (!staleKeys.isEmpty) this.#stepKeys();
     else if (!this.#sweep.done) this.#sweep.step((object) => this.entries.holdsObject(object));
     // Not while there is more to delete: merging would write again and again what is about to go.

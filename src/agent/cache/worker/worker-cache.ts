@@ -23,6 +23,7 @@ import { Lookups, type BodyRow } from "./lookups.ts";
 import type { CacheInit, View } from "../messages.ts";
 import { ObjectWriter, type ObjectWriterOptions } from "./object-writer.ts";
 import { ServableBits } from "../index/servable-bits.ts";
+import { KeyPresence } from "../index/key-presence.ts";
 import { keyPlace, SharedHeader } from "../index/shared-header.ts";
 import { isDamage } from "../index/text-index.ts";
 import { UsedIds, usedEveryMs } from "./used-ids.ts";
@@ -42,6 +43,7 @@ export function openWorkerCache(init: CacheInit, port: MessagePort): WorkerCache
 export class WorkerCache implements Disposable {
   readonly #init: CacheInit;
   readonly #header: SharedHeader;
+  readonly #keys: KeyPresence;
   readonly #hot: HotBodies;
   readonly #hotLookups: HotLookups;
   readonly #bodies: BodyReader;
@@ -56,6 +58,7 @@ export class WorkerCache implements Disposable {
   constructor(init: CacheInit, port: MessagePort) {
     this.#init = init;
     this.#header = new SharedHeader(init.header);
+    this.#keys = new KeyPresence(init.keys);
     const lookupBytes = Math.floor(init.memoryMax * lookupShare);
     this.#hotLookups = new HotLookups(lookupBytes, this.#header);
     this.#hot = new HotBodies(init.memoryMax - lookupBytes);
@@ -92,7 +95,9 @@ export class WorkerCache implements Disposable {
     const isLive = (entry: Pick<Entry, "id" | "baseId">): boolean => isServable(current, entry);
     try {
       const found = this.#hotLookups
-        .find(key, () => this.#openLookups(current)?.find(key, isLive) ?? [])
+        .find(key, () =>
+          this.#keys.isAbsent(key) ? [] : (this.#openLookups(current)?.find(key, isLive) ?? []),
+        )
         .filter(isLive);
       // Which of several variants is used is known when it answers.
       for (const { id, vary } of found) if (vary === null) this.#used.note(id);

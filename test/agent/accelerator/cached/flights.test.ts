@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import type { FlightPlan } from "../../../../src/agent/accelerator/cached/flight.ts";
 import { Flights } from "../../../../src/agent/accelerator/cached/flights.ts";
 import { discard } from "../../../../src/agent/accelerator/origin/origin-answer.ts";
+import { bodyOfStream } from "../../../../src/agent/accelerator/origin/origin-body.ts";
 import {
   OriginPools,
   type OriginOutcome,
@@ -26,7 +27,10 @@ class PrivateOrigins extends OriginPools {
       ["Content-Length", "0"],
     ] as const;
     const times = { requestedAtMs: 0, receivedAtMs: 0 };
-    return { ok: true, answer: { status: 200, fields, body: Readable.from([]), ...times } };
+    return {
+      ok: true,
+      answer: { status: 200, fields, body: bodyOfStream(Readable.from([])), ...times },
+    };
   }
 }
 

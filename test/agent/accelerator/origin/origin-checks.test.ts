@@ -5,6 +5,7 @@ import {
   followOriginChecks,
   OriginChecks,
 } from "../../../../src/agent/accelerator/origin/origin-checks.ts";
+import { piecesOf } from "../../../../src/agent/accelerator/origin/origin-body.ts";
 import { OriginPools } from "../../../../src/agent/accelerator/origin/origin-pools.ts";
 import { Health } from "../../../../src/base/health.ts";
 import { silentLog } from "../../../../src/base/log.ts";
@@ -44,7 +45,7 @@ function open() {
       const outcome = await origins.ask(host, backend, { ...request, body: undefined });
       if (!outcome.ok) return outcome.failure.kind;
       let text = "";
-      for await (const chunk of outcome.answer.body) text += String(chunk);
+      for await (const chunk of piecesOf(outcome.answer.body)) text += String(chunk);
       return text;
     },
     codes: (): readonly string[] => warnings.list().map(({ code, text }) => `${code}: ${text}`),

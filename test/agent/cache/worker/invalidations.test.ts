@@ -9,6 +9,7 @@ import { IndexLink } from "../../../../src/agent/cache/worker/index-link.ts";
 import { IndexThread } from "../../../../src/agent/cache/index/index-thread.ts";
 import type { View, WorkerToIndexer } from "../../../../src/agent/cache/messages.ts";
 import { ServableBits } from "../../../../src/agent/cache/index/servable-bits.ts";
+import { KeyPresence } from "../../../../src/agent/cache/index/key-presence.ts";
 import { SharedHeader } from "../../../../src/agent/cache/index/shared-header.ts";
 import { FakePort, settled, VirtualTimers } from "../../../support/cache-model-time.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
@@ -183,8 +184,17 @@ test("an invalidation that comes while the index is being opened is told once th
   const told: unknown[] = [];
   const facts = { epoch: null, clearSeq: 0, clearNo: 0, opening: null };
   const header = SharedHeader.allocate();
+  const keys = KeyPresence.allocate();
   const thread = new IndexThread({
-    init: { directory, matcherEntry: "file:///", diskMax: 1, matchBudgetMs: 1, facts, header },
+    init: {
+      directory,
+      matcherEntry: "file:///",
+      diskMax: 1,
+      matchBudgetMs: 1,
+      facts,
+      header,
+      keys,
+    },
     clock: { nowS: () => 0, elapsedMs: () => 0, rest: () => undefined },
     tell: (message) => void told.push(message),
     sync: () => Promise.resolve(false),

@@ -1,0 +1,42 @@
+// What is asked of one origin, and what its connections give: the same over TLS and without.
+
+import type { Field } from "../../../core/http/http-fields.ts";
+import type { OriginBody } from "./origin-body.ts";
+import type { OriginGuard } from "./origin-connector.ts";
+
+export type WireRequest = {
+  readonly method: string;
+  /** Path and query as sent. */
+  readonly path: string;
+  /** Host first. */
+  readonly fields: readonly Field[];
+  /** Begun once the head is on its way. */
+  readonly body: (() => AsyncGenerator<Uint8Array>) | undefined;
+  readonly stop: AbortSignal;
+  /** Told of each interim answer but 100. */
+  readonly onInterim: ((status: number, fields: readonly Field[]) => void) | undefined;
+  /** The time for the head, from the last byte of the request on; and the time in which the body must go on. */
+  readonly headMs: number;
+  readonly silenceMs: number;
+};
+
+export type WireAnswer = {
+  readonly status: number;
+  readonly fields: readonly Field[];
+  readonly body: OriginBody;
+};
+
+export type PoolOptions = {
+  readonly origin: URL;
+  readonly connectMs: number;
+  readonly connectionsMax: number;
+  readonly guard: OriginGuard;
+  readonly steadyMs: () => number;
+};
+
+export interface OriginConnections {
+  /** Rejects where there is no answer. `onOver` is told once: the request has nothing to do with the origin any more. */
+  ask(request: WireRequest, onOver: () => void): Promise<WireAnswer>;
+  /** Ends all that is under way. */
+  destroy(): Promise<void>;
+}
