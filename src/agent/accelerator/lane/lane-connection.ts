@@ -1,6 +1,6 @@
 // One visitor's connection of HTTP/1.1 whose requests have been plain so far. What can be answered at once is, one write for all that one read brought. What cannot
 // runs the ordinary pipeline on this connection, one request at a time, while what follows it waits. A request that is not plain goes to node:http with every
-// byte that was not read, and the connection with it, for good.
+// byte that was not read (lent-socket.ts). When it has been answered, and nothing of another one was read with it, the lane goes on.
 
 import type { Carrier } from "../doors/carrier.ts";
 import { stallMs } from "../doors/answer.ts";
@@ -10,6 +10,7 @@ import type { WorkerClock } from "../clock.ts";
 import type { Recorder } from "../records/recorder.ts";
 import { odd, scanHead, type PlainFields, type PlainHead } from "./head-scanner.ts";
 import { LaneCarrier } from "./lane-carrier.ts";
+import { LentSocket } from "./lent-socket.ts";
 import type { QuickAnswer, QuickAnswers, QuickPass } from "./quick-answers.ts";
 
 export type LaneDeps = {
@@ -19,8 +20,8 @@ export type LaneDeps = {
   /** Opens an exchange; `onEnd` is told when it has ended. */
   readonly open: (carrier: Carrier, connection: Connection, onEnd: () => void) => Exchange;
   readonly pass: (exchange: Exchange, passed: QuickPass) => void;
-  /** Serves a connection as node:http does, from its next byte on. The socket does not flow. */
-  readonly handOver: (connection: Connection) => void;
+  /** Serves what is lent as node:http does. */
+  readonly lend: (lent: LentSocket) => void;
   readonly isDraining: () => boolean;
   /** False: whatever comes is left to node:http. */
   readonly usesLane: () => boolean;
@@ -55,6 +56,10 @@ export class LaneConnection {
   /** The fields of the last head; none while nothing is asked for some time. */
   #known: PlainFields | undefined;
   #exchange: Exchange | undefined;
+  /** Made for the first request that is not plain. */
+  #lent: LentSocket | undefined;
+  /** Whether what comes is node's. */
+  #isLent = false;
   /** Nothing more of this connection is answered here. */
   #isOver = false;
   #hasAnswered = false;
@@ -74,18 +79,18 @@ export class LaneConnection {
 
   get state(): LaneState {
     if (this.#isOver || this.#exchange !== undefined || this.#leaving.length > 0) return "busy";
+    // The time that a head may take on a connection that is lent is node's to look after.
+    if (this.#isLent) return this.connection.live.size > 0 ? "busy" : "idle";
     if (this.#unread.length > 0) return "head";
     return this.#hasAnswered ? "idle" : "unused";
-  }
-
-  /** Whether the kernel has all that was answered. */
-  get hasLeft(): boolean {
-    return this.#leaving.length === 0;
   }
 
   /** Gives back what is only kept to answer the next request sooner. */
   rest(): void {
     this.#known = undefined;
+    if (this.#isLent) return;
+    this.#lent?.part();
+    this.#lent = undefined;
   }
 
   /** What has come of a head that is not complete. */
@@ -97,6 +102,7 @@ export class LaneConnection {
   closed(): void {
     this.#isOver = true;
     for (const written of this.#leaving.splice(0)) this.#record(written, visitorGone);
+    this.#lent?.destroy();
   }
 
   #take(chunk: Buffer): void {
@@ -105,13 +111,14 @@ export class LaneConnection {
       this.#unread = chunk;
       this.sinceMs = this.#deps.clock.steadyMs();
     }
-    this.#turn();
+    if (this.#isLent) this.#lend();
+    else this.#turn();
     if (this.#isWaiting && this.#unread.length > waitingBytesMax) this.connection.socket.pause();
   }
 
   /** Whether what comes has to wait: for an answer that is made, or for one that leaves. */
   get #isWaiting(): boolean {
-    return this.#exchange !== undefined || this.connection.socket.writableNeedDrain;
+    return this.#exchange !== undefined || this.#isLent || this.connection.socket.writableNeedDrain;
   }
 
   /** Answers what has come, as far as it can be answered now. */
@@ -122,7 +129,9 @@ export class LaneConnection {
       const scan = this.#deps.usesLane() ? scanHead(bytes, at, this.#known) : odd;
       if (scan.kind === "more") break;
       if (scan.kind === "odd") {
-        this.#handOver(bytes.subarray(at));
+        this.#flush();
+        this.#unread = bytes.subarray(at);
+        this.#lend();
         return;
       }
       at = scan.end;
@@ -218,7 +227,7 @@ export class LaneConnection {
   }
 
   #drained(): void {
-    if (this.#exchange !== undefined || this.#isOver) return;
+    if (this.#exchange !== undefined || this.#isLent || this.#isOver) return;
     this.connection.socket.setTimeout(0);
     this.#goOn();
   }
@@ -231,7 +240,9 @@ export class LaneConnection {
 
   /** The visitor sends nothing more: as with node:http, nothing more is answered that is not on its way. */
   #ended(): void {
-    this.connection.socket.end();
+    const lent = this.#isLent ? this.#lent : undefined;
+    if (lent === undefined || lent.isClean) this.connection.socket.end();
+    else lent.giveEnd();
   }
 
   /** After its last answer. What still comes is thrown away. */
@@ -244,22 +255,55 @@ export class LaneConnection {
     socket.destroySoon();
   }
 
-  /** Leaves the connection to somebody else. */
-  leave(): void {
+  /** Leaves the connection to somebody else, and returns what has come and was not read. Nothing more is read until he does. */
+  leave(): Buffer {
     this.#isOver = true;
     const { socket } = this.connection;
     socket.off("data", this.#onData).off("drain", this.#onDrain).off("end", this.#onEnd);
     socket.off("timeout", this.#onTimeout);
+    socket.pause();
+    this.#lent?.part();
+    const rest = this.#unread;
     this.#unread = nothing;
+    return rest;
   }
 
-  #handOver(rest: Buffer): void {
-    this.#flush();
-    this.leave();
+  #makeLent(): LentSocket {
+    const onResume = (): void => {
+      if (this.#isLent) this.#lend();
+    };
+    const lent = new LentSocket(this.connection, { onResume, onLast: () => this.#finish() });
+    this.#deps.lend(lent);
+    return lent;
+  }
+
+  /** Gives node:http what has come, until it has whole requests and nothing more. */
+  #lend(): void {
+    const lent = (this.#lent ??= this.#makeLent());
+    if (!this.#isLent) lent.begin();
+    this.#isLent = true;
+    this.#hasAnswered = true;
+    let before: Buffer = nothing;
+    while (this.#unread.length > 0 && !this.#isOver && lent.takes && !lent.isClean) {
+      const end = Math.max(1, this.#unread.length - 1);
+      const bytes = this.#unread.subarray(0, end);
+      this.#unread = this.#unread.subarray(end);
+      lent.give(bytes, before);
+      before = bytes;
+    }
+    this.sinceMs = this.#deps.clock.steadyMs();
     const { socket } = this.connection;
-    socket.pause();
-    socket.unshift(rest);
-    this.#deps.handOver(this.connection);
-    socket.resume();
+    if (!this.#isOver && !lent.isClean && lent.takes && socket.isPaused()) socket.resume();
+    this.lentAnswered();
+  }
+
+  /** To be told when an exchange of node:http has ended. */
+  lentAnswered(): void {
+    const { live, newest } = this.connection;
+    if (!this.#isLent || this.#isOver || this.#lent?.isClean !== true) return;
+    if (live.size > 0 || newest?.isLast === true) return;
+    this.#isLent = false;
+    this.sinceMs = this.#deps.clock.steadyMs();
+    this.#goOn();
   }
 }
