@@ -60,6 +60,7 @@ const connectionsMax = 16_384;
 const idleGraceMs = 250;
 
 const nothing = Buffer.alloc(0);
+const ignore = (): void => {};
 
 const serverOptions = {
   insecureHTTPParser: false,
@@ -212,8 +213,8 @@ export class VisitorListener implements AsyncDisposable {
     this.#connections.set(socket, connection);
     const { accel_agent_open_connections: open } = this.#deps.metrics;
     open.inc();
-    socket.on("error", () => {}); // Node's own listener leaves with the parser, at CONNECT; its close tells enough.
-    socket.once("close", () => {
+    socket.on("error", ignore); // Its close tells enough.
+    socket.on("close", () => {
       open.dec();
       this.#connections.delete(socket);
       this.#lane.closed(connection);

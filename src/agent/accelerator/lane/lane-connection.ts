@@ -2,6 +2,7 @@
 // runs the ordinary pipeline on this connection, one request at a time, while what follows it waits. A request that is not plain goes to node:http with every
 // byte that was not read (lent-socket.ts). When it has been answered, and nothing of another one was read with it, the lane goes on.
 
+import { TLSSocket } from "node:tls";
 import type { Carrier } from "../doors/carrier.ts";
 import { stallMs } from "../doors/answer.ts";
 import { visitorGone, type Connection, type Exchange } from "../doors/exchange.ts";
@@ -11,6 +12,7 @@ import type { Recorder } from "../records/recorder.ts";
 import { odd, scanHead, type PlainFields, type PlainHead } from "./head-scanner.ts";
 import { LaneCarrier } from "./lane-carrier.ts";
 import { LentSocket } from "./lent-socket.ts";
+import type { RecentFields } from "./recent-fields.ts";
 import type { QuickAnswer, QuickAnswers, QuickPass } from "./quick-answers.ts";
 
 export type LaneDeps = {
@@ -22,6 +24,7 @@ export type LaneDeps = {
   readonly pass: (exchange: Exchange, passed: QuickPass) => void;
   /** Serves what is lent as node:http does. */
   readonly lend: (lent: LentSocket) => void;
+  readonly recent: RecentFields;
   readonly isDraining: () => boolean;
   /** False: whatever comes is left to node:http. */
   readonly usesLane: () => boolean;
@@ -71,6 +74,7 @@ export class LaneConnection {
   constructor(connection: Connection, deps: LaneDeps) {
     this.connection = connection;
     this.#deps = deps;
+    this.#known = deps.recent.of(connection.peer);
     this.sinceMs = deps.clock.steadyMs();
     const { socket } = connection;
     socket.on("drain", this.#onDrain).on("end", this.#onEnd).on("timeout", this.#onTimeout);
@@ -135,13 +139,20 @@ export class LaneConnection {
         return;
       }
       at = scan.end;
-      this.#known = scan.said.text.length <= knownBytesMax ? scan.said : undefined;
+      if (scan.said !== this.#known) this.#know(scan.said);
       this.#answer(scan);
     }
     this.#flush();
     if (at === 0) return;
     this.#unread = this.#isOver || at === bytes.length ? nothing : bytes.subarray(at);
     this.sinceMs = this.#deps.clock.steadyMs();
+  }
+
+  #know(said: PlainFields): void {
+    this.#known = said.text.length <= knownBytesMax ? said : undefined;
+    // Of a connection with many visitors the first is as good as any.
+    if (this.#known !== undefined && !this.#hasAnswered)
+      this.#deps.recent.keep(this.connection.peer, said);
   }
 
   #answer(head: PlainHead): void {
@@ -240,9 +251,13 @@ export class LaneConnection {
 
   /** The visitor sends nothing more: as with node:http, nothing more is answered that is not on its way. */
   #ended(): void {
+    const { socket, live } = this.connection;
     const lent = this.#isLent ? this.#lent : undefined;
-    if (lent === undefined || lent.isClean) this.connection.socket.end();
-    else lent.giveEnd();
+    if (lent !== undefined && !lent.isClean) lent.giveEnd();
+    // Where nothing is on its way, closing says the same and costs less; TLS says more at its end.
+    else if (live.size === 0 && this.#leaving.length === 0 && !(socket instanceof TLSSocket))
+      socket.destroy();
+    else socket.end();
   }
 
   /** After its last answer. What still comes is thrown away. */

@@ -8,6 +8,7 @@ import type { Recorder, RequestLine } from "../records/recorder.ts";
 import { LaneConnection, type LaneDeps } from "./lane-connection.ts";
 import type { LentSocket } from "./lent-socket.ts";
 import type { QuickAnswers } from "./quick-answers.ts";
+import { RecentFields } from "./recent-fields.ts";
 import { LaneSweep } from "./sweep.ts";
 
 export type LaneOptions = {
@@ -39,6 +40,7 @@ export class VisitorLane implements Disposable {
       quick,
       recorder,
       clock,
+      recent: new RecentFields(),
       isDraining,
       usesLane,
       open: (carrier, connection, onEnd) => runner.open(carrier, connection, false, onEnd),
