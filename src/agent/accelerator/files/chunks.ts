@@ -6,7 +6,7 @@
 
 /** The pieces in which large files are read are of this size at first, and at least. */
 export const chunkBytes = 64 * 1024;
-export const chunkBytesMax = 1024 * 1024;
+export const chunkBytesMax = 512 * 1024;
 /** A piece that has left after so long may be followed by one of twice its size; one that took longer than the other by one of half. */
 const fastMs = 20;
 const slowMs = 80;
