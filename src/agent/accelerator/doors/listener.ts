@@ -180,9 +180,11 @@ export class VisitorListener implements AsyncDisposable {
     const { clients, proxyProtocol, metrics } = this.#deps;
     server.on("drop", () => metrics.accel_agent_refused_connections_total.inc());
     if (proxyProtocol === "off") {
+      let port: number | undefined; // The same for all, and asked of the system once.
       server.on("connection", (socket: Socket) => {
         const peer = clients.ofPeer(socket.remoteAddress);
-        admit({ socket, peer, port: socket.localPort, headerBytes: 0 });
+        port ??= socket.localPort;
+        admit({ socket, peer, port, headerBytes: 0 });
       });
       return;
     }

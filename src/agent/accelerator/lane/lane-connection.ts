@@ -210,6 +210,7 @@ export class LaneConnection {
       const isCut = Boolean(error) || this.connection.socket.destroyed;
       for (const written of this.#leaving.splice(0, count))
         this.#record(written, isCut ? visitorGone : written.answer.status);
+      if (this.#isLent && !this.#isOver) this.#lend();
     };
   }
 
@@ -298,6 +299,15 @@ export class LaneConnection {
     if (!this.#isLent) lent.begin();
     this.#isLent = true;
     this.#hasAnswered = true;
+    // Records are told in the order of their requests: node:http begins when all before it has left.
+    if (this.#leaving.length === 0) this.#feed(lent);
+    this.sinceMs = this.#deps.clock.steadyMs();
+    const { socket } = this.connection;
+    if (!this.#isOver && !lent.isClean && lent.takes && socket.isPaused()) socket.resume();
+    this.lentAnswered();
+  }
+
+  #feed(lent: LentSocket): void {
     let before: Buffer = nothing;
     while (this.#unread.length > 0 && !this.#isOver && lent.takes && !lent.isClean) {
       const end = Math.max(1, this.#unread.length - 1);
@@ -306,10 +316,6 @@ export class LaneConnection {
       lent.give(bytes, before);
       before = bytes;
     }
-    this.sinceMs = this.#deps.clock.steadyMs();
-    const { socket } = this.connection;
-    if (!this.#isOver && !lent.isClean && lent.takes && socket.isPaused()) socket.resume();
-    this.lentAnswered();
   }
 
   /** To be told when an exchange of node:http has ended. */
