@@ -147,6 +147,12 @@ function lineOf(one: Case, servers: readonly Server[], rows: readonly (readonly 
     if (ratio.median < one.required) line.push("MISSED");
     else line.push(ratio.median < one.aimedAt ? "required is met" : "aimed at is met");
   }
+  if (one.requiredOfBare !== undefined) {
+    const ratio = medianWithInterval(ratios(costs(no("bare")), costs(0)));
+    const isMet = ratio.median >= one.requiredOfBare;
+    const required = `required ${one.requiredOfBare.toFixed(2)}: ${isMet ? "met" : "MISSED"}`;
+    line.push(`× bare Node ${shownInterval(ratio)}, ${required}`);
+  }
   if (no("beside") >= 0)
     line.push(
       `× beside ${shownInterval(medianWithInterval(ratios(costs(0), costs(no("beside")))))}`,

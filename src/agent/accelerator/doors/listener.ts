@@ -11,6 +11,7 @@ import { fieldsOfRaw } from "../../../core/http/http-fields.ts";
 import { asksForUpgrade } from "../../../core/serving/request-check.ts";
 import { closeOf } from "../../../base/wait.ts";
 import { VisitorLane } from "../lane/lane.ts";
+import { LentSocket } from "../lane/lent-socket.ts";
 import type { QuickAnswers } from "../lane/quick-answers.ts";
 import type { RequestLine } from "../records/recorder.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
@@ -58,6 +59,9 @@ const connectionsMax = 16_384;
 /** How long a connection without request is kept when draining: a request may be on its way. */
 const idleGraceMs = 250;
 
+const nothing = Buffer.alloc(0);
+const ignore = (): void => {};
+
 const serverOptions = {
   insecureHTTPParser: false,
   maxHeaderSize: headBytesMax,
@@ -78,7 +82,7 @@ export class VisitorListener implements AsyncDisposable {
   readonly #connections = new Map<Duplex, Connection>();
   readonly #gates: ProxyGate[] = [];
   /** Serves a new connection as node:http does. */
-  readonly #serve: (socket: Socket) => void;
+  readonly #serve: (socket: Duplex) => void;
   readonly #lane: VisitorLane;
   #draining = false;
 
@@ -93,7 +97,7 @@ export class VisitorListener implements AsyncDisposable {
     this.#server.maxConnections = connectionsMax;
     const serving = this.#server.listeners("connection");
     this.#serve = (socket) => {
-      for (const serve of serving) serve.call(this.#server, socket);
+      for (const serve of serving) (serve as (socket: Duplex) => void).call(this.#server, socket);
     };
     this.#server.removeAllListeners("connection");
     this.#lane = new VisitorLane({
@@ -102,7 +106,7 @@ export class VisitorListener implements AsyncDisposable {
       headMs: serverOptions.headersTimeout,
       lookMs: deps.laneLookMs,
       isDraining: () => this.#draining,
-      handOver: ({ socket }) => this.#serve(socket),
+      lend: (lent) => this.#serve(lent),
       refuse: (connection, status, line) => this.#refuseLine(connection, status, line),
     });
     this.#door = new SecureDoor({
@@ -176,9 +180,11 @@ export class VisitorListener implements AsyncDisposable {
     const { clients, proxyProtocol, metrics } = this.#deps;
     server.on("drop", () => metrics.accel_agent_refused_connections_total.inc());
     if (proxyProtocol === "off") {
+      let port: number | undefined; // The same for all, and asked of the system once.
       server.on("connection", (socket: Socket) => {
         const peer = clients.ofPeer(socket.remoteAddress);
-        admit({ socket, peer, port: socket.localPort, headerBytes: 0 });
+        port ??= socket.localPort;
+        admit({ socket, peer, port, headerBytes: 0 });
       });
       return;
     }
@@ -209,8 +215,8 @@ export class VisitorListener implements AsyncDisposable {
     this.#connections.set(socket, connection);
     const { accel_agent_open_connections: open } = this.#deps.metrics;
     open.inc();
-    socket.on("error", () => {}); // Node's own listener leaves with the parser, at CONNECT; its close tells enough.
-    socket.once("close", () => {
+    socket.on("error", ignore); // Its close tells enough.
+    socket.on("close", () => {
       open.dec();
       this.#connections.delete(socket);
       this.#lane.closed(connection);
@@ -229,12 +235,17 @@ export class VisitorListener implements AsyncDisposable {
     socket.once("close", () => clearTimeout(late));
   }
 
+  /** Undefined: it has closed. */
+  #connectionOf(duplex: Duplex): Connection | undefined {
+    return this.#connections.get(duplex instanceof LentSocket ? duplex.connection.socket : duplex);
+  }
+
   #exchange(
     request: IncomingMessage,
     response: ServerResponse,
     awaitsContinue: boolean,
   ): Exchange | undefined {
-    const connection = this.#connections.get(request.socket);
+    const connection = this.#connectionOf(request.socket);
     // Closed before its request was told, or by the answer before it (RFC 9112 §9.6): nobody to answer.
     if (connection === undefined || connection.newest?.isLast === true) return undefined;
     const carrier = new Http1Carrier(request, response, connection);
@@ -245,6 +256,7 @@ export class VisitorListener implements AsyncDisposable {
   #open(carrier: Carrier, connection: Connection, awaitsContinue: boolean): Exchange {
     return this.#runner.open(carrier, connection, awaitsContinue, () => {
       if (this.#draining && connection.live.size === 0) connection.socket.end();
+      else this.#lane.lentAnswered(connection);
     });
   }
 
@@ -253,15 +265,17 @@ export class VisitorListener implements AsyncDisposable {
     const { method = "", url = "", httpVersion, headers, rawHeaders } = request;
     const hasBody = hasBodyOf(headers);
     const head = { method, url, httpVersion, hasBody, fields: fieldsOfRaw(rawHeaders) };
-    const connection = this.#connections.get(request.socket);
+    const connection = this.#connectionOf(request.socket);
     const isFree = connection?.live.size === 0 && connection.newest?.isLast !== true;
     return isFree && asksForUpgrade(head);
   }
 
   #beginUpgrade(request: IncomingMessage, early: Uint8Array): void {
-    const connection = this.#connections.get(request.socket);
+    const connection = this.#connectionOf(request.socket);
     if (connection === undefined) return; // Closed before its request was told: nobody to answer.
-    const carrier = new Http1UpgradeCarrier(request, early, connection);
+    const unread = this.#lane.leave(connection) ?? nothing;
+    const said = Buffer.concat([early, unread]);
+    const carrier = new Http1UpgradeCarrier(request, said, connection);
     this.#runner.begin(this.#open(carrier, connection, false));
   }
 
@@ -271,8 +285,9 @@ export class VisitorListener implements AsyncDisposable {
   }
 
   #refuse(error: Error, duplex: Duplex): void {
-    const connection = this.#connections.get(duplex);
+    const connection = this.#connectionOf(duplex);
     const status = statusOfParserError(error);
+    const line = requestLineOf(error, duplex instanceof LentSocket ? duplex.before : nothing);
     const newest = connection?.newest;
     if (connection === undefined || status === undefined || !duplex.writable) duplex.destroy();
     else if (newest !== undefined && !newest.isReceived) {
@@ -282,31 +297,31 @@ export class VisitorListener implements AsyncDisposable {
       else duplex.destroy();
     } else if (newest !== undefined && connection.live.has(newest)) {
       // Answers go out in order: the refusal waits for those before it.
-      newest.onClose(() => this.#refuseNow(connection, status, error));
-    } else this.#refuseNow(connection, status, error);
+      newest.onClose(() => this.#refuseNow(connection, status, line));
+    } else this.#refuseNow(connection, status, line);
   }
 
-  #refuseNow(connection: Connection, status: number, error: Error): void {
+  #refuseNow(connection: Connection, status: number, line: RequestLine): void {
     const { socket } = connection;
     // Browsers open connections ahead and may send nothing on them: no request, no answer, no record.
     if (!socket.writable || (status === 408 && connection.isUnused)) {
       socket.destroy();
       return;
     }
-    this.#refuseLine(connection, status, requestLineOf(error));
+    this.#refuseLine(connection, status, line);
   }
 
   #refuseLine(connection: Connection, status: number, line: RequestLine): void {
+    this.#lane.leave(connection);
     writeRawAnswer(connection.socket, status, this.#deps.clock.wallMs());
     this.#deps.recorder.refused(connection, status, line);
   }
 
   #answerConnect(request: IncomingMessage): void {
-    const connection = this.#connections.get(request.socket);
+    const connection = this.#connectionOf(request.socket);
     if (connection === undefined) return;
-    writeRawAnswer(request.socket, 405, this.#deps.clock.wallMs());
     const line = { method: "CONNECT", target: request.url ?? "" };
-    this.#deps.recorder.refused(connection, 405, line);
+    this.#refuseLine(connection, 405, line);
   }
 }
 

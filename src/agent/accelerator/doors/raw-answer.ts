@@ -44,14 +44,18 @@ export function statusOfParserError(error: Error): number | undefined {
   return code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : 400;
 }
 
-/** The request line in what the parser choked on, as far as it can be made out: the packet may hold complete requests before it. */
-export function requestLineOf(error: Error): RequestLine {
-  const packet = "rawPacket" in error && Buffer.isBuffer(error.rawPacket) ? error.rawPacket : null;
-  if (packet === null) return { method: "", target: "" };
-  const at =
+/**
+ * The request line in what the parser choked on, as far as it can be made out: the packet may hold complete
+ * requests before it. `before` is what was read of the packet before.
+ */
+export function requestLineOf(error: Error, before: Buffer): RequestLine {
+  const rest = "rawPacket" in error && Buffer.isBuffer(error.rawPacket) ? error.rawPacket : null;
+  if (rest === null) return { method: "", target: "" };
+  const packet = Buffer.concat([before, rest]);
+  const parsed =
     "bytesParsed" in error && typeof error.bytesParsed === "number" ? error.bytesParsed : 0;
-  const before = packet.subarray(0, at).lastIndexOf("\r\n\r\n");
-  return requestLineIn(packet, before < 0 ? 0 : before + 4);
+  const end = packet.subarray(0, before.length + parsed).lastIndexOf("\r\n\r\n");
+  return requestLineIn(packet, end < 0 ? 0 : end + 4);
 }
 
 /** The request line that begins at `from`, as far as it can be made out. */

@@ -156,6 +156,7 @@ export class BlobBodies implements AsyncDisposable {
     for (const blob of this.#open.values())
       if (blob.users === 0 && blob.usedMs < untilMs) this.#drop(blob);
     if (this.#open.size > 0) return;
+    this.chunks.clear();
     clearInterval(this.#sweeping);
     this.#sweeping = undefined;
   }

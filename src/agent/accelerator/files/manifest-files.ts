@@ -90,7 +90,7 @@ class BlobFile implements SiteFile {
     const { handle } = this.#borrowed;
     if (range.last - range.first < wholeBytesMax) return await readExactly(handle, range);
     const lent = this.#source.bodies.chunks.lend();
-    const pieces = this.#watched(readInChunks(handle, range, () => {}, lent.take));
+    const pieces = this.#watched(readInChunks(handle, range, () => {}, lent));
     return {
       [Symbol.asyncIterator]: () => pieces,
       giveBack: () => lent.giveBack(),

@@ -4,7 +4,7 @@
 import type { FileHandle } from "node:fs/promises";
 import type { ByteRange, Validators } from "../../../core/http/conditional.ts";
 import type { AnswerBody } from "../doors/answer.ts";
-import { chunkBytes } from "./chunks.ts";
+import { chunkBytes, type LentChunks } from "./chunks.ts";
 import { decodePath, isServable } from "../../../core/http/request-path.ts";
 import type { SiteSettings } from "../../../core/serving/effective-devlove.ts";
 import type { FileFact } from "../../../core/serving/request-plan.ts";
@@ -77,17 +77,18 @@ export async function readExactly(
   return buffer;
 }
 
-/** Piece by piece; `check` runs before the last piece is given out and may throw. */
+/** Piece by piece, in memory of its own unless some is lent; `check` runs before the last piece is given out and may throw. */
 export async function* readInChunks(
   file: FileHandle,
   { first, last }: ByteRange,
   check: () => void,
-  memory?: (bytes: number) => Buffer<ArrayBuffer>,
+  lent?: LentChunks,
 ): AsyncGenerator<Uint8Array> {
-  for (let at = first; at <= last; at += chunkBytes) {
-    const end = Math.min(last, at + chunkBytes - 1);
-    const chunk = await readExactly(file, { first: at, last: end }, memory);
+  for (let at = first; at <= last;) {
+    const end = Math.min(last, at + (lent?.bytes ?? chunkBytes) - 1);
+    const chunk = await readExactly(file, { first: at, last: end }, lent?.take);
     if (end === last) check();
+    at = end + 1;
     yield chunk;
   }
 }

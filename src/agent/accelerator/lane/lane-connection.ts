@@ -1,6 +1,6 @@
 // One visitor's connection of HTTP/1.1 whose requests have been plain so far. What can be answered at once is, one write for all that one read brought. What cannot
 // runs the ordinary pipeline on this connection, one request at a time, while what follows it waits. A request that is not plain goes to node:http with every
-// byte that was not read, and the connection with it, for good.
+// byte that was not read (lent-socket.ts). When it has been answered, and nothing of another one was read with it, the lane goes on.
 
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
@@ -14,6 +14,8 @@ import { odd, scanHead, type PlainFields, type PlainHead } from "./head-scanner.
 import { LaneCarrier } from "./lane-carrier.ts";
 import type { QuickAnswer } from "./quick-answer.ts";
 import type { QuickAnswers, QuickPass } from "./quick-answers.ts";
+import { LentSocket } from "./lent-socket.ts";
+import type { RecentFields } from "./recent-fields.ts";
 
 export type LaneDeps = {
   readonly quick: Pick<QuickAnswers, "answer">;
@@ -22,8 +24,9 @@ export type LaneDeps = {
   /** Opens an exchange; `onEnd` is told when it has ended. */
   readonly open: (carrier: Carrier, connection: Connection, onEnd: () => void) => Exchange;
   readonly pass: (exchange: Exchange, passed: QuickPass) => void;
-  /** Serves a connection as node:http does, from its next byte on. The socket does not flow. */
-  readonly handOver: (connection: Connection) => void;
+  /** Serves what is lent as node:http does. */
+  readonly lend: (lent: LentSocket) => void;
+  readonly recent: RecentFields;
   readonly isDraining: () => boolean;
   /** False: whatever comes is left to node:http. */
   readonly usesLane: () => boolean;
@@ -65,6 +68,10 @@ export class LaneConnection {
   /** The fields of the last head; none while nothing is asked for some time. */
   #known: PlainFields | undefined;
   #exchange: Exchange | undefined;
+  /** Made for the first request that is not plain. */
+  #lent: LentSocket | undefined;
+  /** Whether what comes is node's. */
+  #isLent = false;
   /** Nothing more of this connection is answered here. */
   #isOver = false;
   #hasAnswered = false;
@@ -76,6 +83,7 @@ export class LaneConnection {
   constructor(connection: Connection, deps: LaneDeps) {
     this.connection = connection;
     this.#deps = deps;
+    this.#known = deps.recent.of(connection.peer);
     this.sinceMs = deps.clock.steadyMs();
     const { socket } = connection;
     this.#isPlain = !(socket instanceof TLSSocket);
@@ -85,18 +93,18 @@ export class LaneConnection {
 
   get state(): LaneState {
     if (this.#isOver || this.#exchange !== undefined || this.#leaving.length > 0) return "busy";
+    // The time that a head may take on a connection that is lent is node's to look after.
+    if (this.#isLent) return this.connection.live.size > 0 ? "busy" : "idle";
     if (this.#unread.length > 0) return "head";
     return this.#hasAnswered ? "idle" : "unused";
-  }
-
-  /** Whether the kernel has all that was answered. */
-  get hasLeft(): boolean {
-    return this.#leaving.length === 0;
   }
 
   /** Gives back what is only kept to answer the next request sooner. */
   rest(): void {
     this.#known = undefined;
+    if (this.#isLent) return;
+    this.#lent?.part();
+    this.#lent = undefined;
   }
 
   /** What has come of a head that is not complete. */
@@ -108,6 +116,7 @@ export class LaneConnection {
   closed(): void {
     this.#isOver = true;
     for (const written of this.#leaving.splice(0)) this.#record(written, visitorGone);
+    this.#lent?.destroy();
   }
 
   #take(chunk: Buffer): void {
@@ -116,13 +125,14 @@ export class LaneConnection {
       this.#unread = chunk;
       this.sinceMs = this.#deps.clock.steadyMs();
     }
-    this.#turn();
+    if (this.#isLent) this.#lend();
+    else this.#turn();
     if (this.#isWaiting && this.#unread.length > waitingBytesMax) this.connection.socket.pause();
   }
 
   /** Whether what comes has to wait: for an answer that is made, or for one that leaves. */
   get #isWaiting(): boolean {
-    return this.#exchange !== undefined || this.connection.socket.writableNeedDrain;
+    return this.#exchange !== undefined || this.#isLent || this.connection.socket.writableNeedDrain;
   }
 
   /** Answers what has come, as far as it can be answered now. */
@@ -133,17 +143,26 @@ export class LaneConnection {
       const scan = this.#deps.usesLane() ? scanHead(bytes, at, this.#known) : odd;
       if (scan.kind === "more") break;
       if (scan.kind === "odd") {
-        this.#handOver(bytes.subarray(at));
+        this.#flush();
+        this.#unread = bytes.subarray(at);
+        this.#lend();
         return;
       }
       at = scan.end;
-      this.#known = scan.said.text.length <= knownBytesMax ? scan.said : undefined;
+      if (scan.said !== this.#known) this.#know(scan.said);
       this.#answer(scan);
     }
     this.#flush();
     if (at === 0) return;
     this.#unread = this.#isOver || at === bytes.length ? nothing : bytes.subarray(at);
     this.sinceMs = this.#deps.clock.steadyMs();
+  }
+
+  #know(said: PlainFields): void {
+    this.#known = said.text.length <= knownBytesMax ? said : undefined;
+    // Of a connection with many visitors the first is as good as any.
+    if (this.#known !== undefined && !this.#hasAnswered)
+      this.#deps.recent.keep(this.connection.peer, said);
   }
 
   #answer(head: PlainHead): void {
@@ -215,6 +234,7 @@ export class LaneConnection {
       const isCut = Boolean(error) || this.connection.socket.destroyed;
       for (const written of this.#leaving.splice(0, count))
         this.#record(written, isCut ? visitorGone : written.answer.status);
+      if (this.#isLent && !this.#isOver) this.#lend();
     };
   }
 
@@ -243,7 +263,7 @@ export class LaneConnection {
   }
 
   #drained(): void {
-    if (this.#exchange !== undefined || this.#isOver) return;
+    if (this.#exchange !== undefined || this.#isLent || this.#isOver) return;
     this.connection.socket.setTimeout(0);
     this.#goOn();
   }
@@ -256,7 +276,13 @@ export class LaneConnection {
 
   /** The visitor sends nothing more: as with node:http, nothing more is answered that is not on its way. */
   #ended(): void {
-    this.connection.socket.end();
+    const { socket, live } = this.connection;
+    const lent = this.#isLent ? this.#lent : undefined;
+    if (lent !== undefined && !lent.isClean) lent.giveEnd();
+    // Where nothing is on its way, closing says the same and costs less; TLS says more at its end.
+    else if (live.size === 0 && this.#leaving.length === 0 && !(socket instanceof TLSSocket))
+      socket.destroy();
+    else socket.end();
   }
 
   /** After its last answer. What still comes is thrown away. */
@@ -269,22 +295,60 @@ export class LaneConnection {
     socket.destroySoon();
   }
 
-  /** Leaves the connection to somebody else. */
-  leave(): void {
+  /** Leaves the connection to somebody else, and returns what has come and was not read. Nothing more is read until he does. */
+  leave(): Buffer {
     this.#isOver = true;
     const { socket } = this.connection;
     socket.off("data", this.#onData).off("drain", this.#onDrain).off("end", this.#onEnd);
     socket.off("timeout", this.#onTimeout);
+    socket.pause();
+    this.#lent?.part();
+    const rest = this.#unread;
     this.#unread = nothing;
+    return rest;
   }
 
-  #handOver(rest: Buffer): void {
-    this.#flush();
-    this.leave();
+  #makeLent(): LentSocket {
+    const onResume = (): void => {
+      if (this.#isLent) this.#lend();
+    };
+    const lent = new LentSocket(this.connection, { onResume, onLast: () => this.#finish() });
+    this.#deps.lend(lent);
+    return lent;
+  }
+
+  /** Gives node:http what has come, until it has whole requests and nothing more. */
+  #lend(): void {
+    const lent = (this.#lent ??= this.#makeLent());
+    if (!this.#isLent) lent.begin();
+    this.#isLent = true;
+    this.#hasAnswered = true;
+    // Records are told in the order of their requests: node:http begins when all before it has left.
+    if (this.#leaving.length === 0) this.#feed(lent);
+    this.sinceMs = this.#deps.clock.steadyMs();
     const { socket } = this.connection;
-    socket.pause();
-    socket.unshift(rest);
-    this.#deps.handOver(this.connection);
-    socket.resume();
+    if (!this.#isOver && !lent.isClean && lent.takes && socket.isPaused()) socket.resume();
+    this.lentAnswered();
+  }
+
+  #feed(lent: LentSocket): void {
+    let before: Buffer = nothing;
+    while (this.#unread.length > 0 && !this.#isOver && lent.takes && !lent.isClean) {
+      const end = Math.max(1, this.#unread.length - 1);
+      const bytes = this.#unread.subarray(0, end);
+      this.#unread = this.#unread.subarray(end);
+      lent.give(bytes, before);
+      before = bytes;
+    }
+  }
+
+  /** To be told when an exchange of node:http has ended. */
+  lentAnswered(): void {
+    const { live, newest } = this.connection;
+    if (!this.#isLent || this.#isOver || this.#lent?.isClean !== true) return;
+    if (live.size > 0 || newest?.isLast === true) return;
+    this.#isLent = false;
+    this.sinceMs = this.#deps.clock.steadyMs();
+    this.#goOn();
   }
 }

@@ -6,7 +6,9 @@ import type { Connection } from "../doors/exchange.ts";
 import { requestLineIn } from "../doors/raw-answer.ts";
 import type { Recorder, RequestLine } from "../records/recorder.ts";
 import { LaneConnection, type LaneDeps } from "./lane-connection.ts";
+import type { LentSocket } from "./lent-socket.ts";
 import type { QuickAnswers } from "./quick-answers.ts";
+import { RecentFields } from "./recent-fields.ts";
 import { LaneSweep } from "./sweep.ts";
 
 export type LaneOptions = {
@@ -19,8 +21,8 @@ export type LaneOptions = {
   readonly lookMs?: number | undefined;
   readonly isDraining: () => boolean;
   readonly usesLane: () => boolean;
-  /** Serves a connection as node:http does, from its next byte on. */
-  readonly handOver: (connection: Connection) => void;
+  /** Serves what is lent as node:http does. */
+  readonly lend: (lent: LentSocket) => void;
   /** Answers what never became a request, and ends the connection. */
   readonly refuse: (connection: Connection, status: number, line: RequestLine) => void;
 };
@@ -38,15 +40,12 @@ export class VisitorLane implements Disposable {
       quick,
       recorder,
       clock,
+      recent: new RecentFields(),
       isDraining,
       usesLane,
       open: (carrier, connection, onEnd) => runner.open(carrier, connection, false, onEnd),
       pass: (exchange, passed) => runner.beginPassed(exchange, passed),
-      handOver: (connection) => {
-        // What is leaving yet is told by the close, should it not arrive.
-        if (this.#lanes.get(connection)?.hasLeft === true) this.#lanes.delete(connection);
-        options.handOver(connection);
-      },
+      lend: options.lend,
     };
     this.#sweep = new LaneSweep({
       clock,
@@ -62,6 +61,16 @@ export class VisitorLane implements Disposable {
     this.#lanes.set(connection, new LaneConnection(connection, this.#deps));
   }
 
+  /** To be told when an exchange of node:http has ended: the lane may go on. */
+  lentAnswered(connection: Connection): void {
+    this.#lanes.get(connection)?.lentAnswered();
+  }
+
+  /** Leaves a connection to somebody else, if it has it, and returns what has come and was not read. */
+  leave(connection: Connection): Buffer | undefined {
+    return this.#lanes.get(connection)?.leave();
+  }
+
   /** To be told when a connection has closed. */
   closed(connection: Connection): void {
     this.#lanes.get(connection)?.closed();
@@ -75,7 +84,6 @@ export class VisitorLane implements Disposable {
   #refuseLate(lane: LaneConnection): void {
     const line = requestLineIn(lane.unread, 0);
     lane.leave();
-    this.#lanes.delete(lane.connection);
     this.#options.refuse(lane.connection, 408, line);
   }
 }

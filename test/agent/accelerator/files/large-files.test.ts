@@ -82,12 +82,34 @@ test("memory is lent again when it was given back, and only then", () => {
 
 test("of a burst no more is kept than a little", () => {
   const chunks = new Chunks();
+  const burst = Array.from({ length: 1_000 }, () => chunks.lend());
+  const taken = new Set(burst.map((lent) => lent.take(1).buffer));
+  for (const lent of burst) lent.giveBack();
+  const again = Array.from({ length: 1_000 }, () => chunks.lend().take(1).buffer);
+  expect(again.filter((memory) => taken.has(memory))).toHaveLength(2 ** 23 / chunkBytes);
+});
+
+test("an answer that never tells what has left keeps none of its memory but the newest", () => {
+  const chunks = new Chunks();
   const lent = chunks.lend();
-  const taken = new Set(Array.from({ length: 100 }, () => lent.take(1).buffer));
+  const taken = Array.from({ length: 1_000 }, () => lent.take(1).buffer);
   lent.giveBack();
-  const again = chunks.lend();
-  const kept = Array.from({ length: 100 }, () => again.take(1).buffer).filter((memory) =>
-    taken.has(memory),
+  const again = Array.from({ length: 1_000 }, () => chunks.lend().take(1).buffer);
+  expect(new Set(again.filter((memory) => taken.includes(memory)))).toEqual(
+    new Set(taken.slice(-8)),
   );
-  expect(kept).toHaveLength(32);
+});
+
+test("pieces grow for a visitor who takes them at once, and shrink for one who does not", () => {
+  let nowMs = 0;
+  const lent = new Chunks().lend(() => nowMs);
+  const pass = (tookMs: number): number => {
+    lent.take(lent.bytes);
+    nowMs += tookMs;
+    lent.giveBack();
+    return lent.bytes / chunkBytes;
+  };
+  expect([1, 19, 1, 1].map(pass)).toEqual([2, 4, 8, 8]);
+  expect([20, 80].map(pass)).toEqual([8, 8]);
+  expect([81, 500, 500, 500].map(pass)).toEqual([4, 2, 1, 1]);
 });
