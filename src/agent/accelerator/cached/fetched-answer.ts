@@ -73,7 +73,8 @@ async function ride(
   const other = takesOthers ? flights.find(wanted) : undefined;
   const flight = other ?? flights.start(planFlight(inquiry, look, reuse), mayShare);
   using _ = flight.join();
-  const landing = await landingOf(flight, exchange, other === undefined ? undefined : joinWaitMs);
+  const waitMs = other === undefined ? undefined : joinWaitMs;
+  const landing = flight.landing ?? (await landingOf(flight, exchange, waitMs));
   if (exchange.stop.aborted) return "answered";
   if (landing === "left") return "not-shared";
   exchange.originMs = flight.tookMs;
@@ -99,22 +100,21 @@ async function ride(
 }
 
 /** `left`: it took too long, or the visitor has gone. */
-async function landingOf(
+function landingOf(
   flight: Flight,
   { stop }: Exchange,
   waitMs: number | undefined,
 ): Promise<Landing | "left"> {
-  if (flight.landing !== undefined) return flight.landing;
-  const { promise: enough, resolve } = Promise.withResolvers<"left">();
+  const { promise, resolve } = Promise.withResolvers<Landing | "left">();
   const leave = (): void => resolve("left");
   const timer = waitMs === undefined ? undefined : setTimeout(leave, waitMs);
-  stop.addEventListener("abort", leave, { once: true });
-  try {
-    return await Promise.race([flight.landed, enough]);
-  } finally {
+  stop.addEventListener("abort", leave);
+  void flight.landed.then((landing) => {
     clearTimeout(timer);
     stop.removeEventListener("abort", leave);
-  }
+    resolve(landing);
+  });
+  return promise;
 }
 
 function isFailure(landing: Landing): boolean {
