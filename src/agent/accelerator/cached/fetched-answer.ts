@@ -109,11 +109,12 @@ function landingOf(
   const leave = (): void => resolve("left");
   const timer = waitMs === undefined ? undefined : setTimeout(leave, waitMs);
   stop.addEventListener("abort", leave);
-  void flight.landed.then((landing) => {
+  const land = (landing: Landing): void => {
     clearTimeout(timer);
     stop.removeEventListener("abort", leave);
     resolve(landing);
-  });
+  };
+  void flight.landed.then(land);
   return promise;
 }
 
