@@ -24,6 +24,7 @@ import {
   ending,
   passedFields,
   relay,
+  type OriginEnding,
 } from "../origin/origin-answer.ts";
 import type { OriginAnswer } from "../origin/origin-pools.ts";
 import { mimeOf } from "../../../core/http/content-coding.ts";
@@ -173,8 +174,8 @@ async function hand(
     return await answerEntry(deps, inquiry, confirmed, "confirmed", said);
   }
   if (landing.kind === "own") {
-    using _ = ending(landing.answer, deps, inquiry.exchange);
-    await relayOwn(inquiry, landing.answer, status, inquiry.isRanged);
+    using origin = ending(landing.answer, deps, inquiry.exchange);
+    await relayOwn(inquiry, landing.answer, origin, status, inquiry.isRanged);
   } else {
     // No await between this and the head: a clear that is known by then is heeded.
     const stored = landing.mayStore() ? "; stored" : "";
@@ -188,6 +189,7 @@ async function hand(
 async function relayOwn(
   { exchange, site }: Inquiry,
   answer: OriginAnswer,
+  origin: OriginEnding,
   status: string,
   isPart: boolean,
 ): Promise<void> {
@@ -199,6 +201,7 @@ async function relayOwn(
     status: isNotModified ? 304 : answer.status,
     fields,
     cacheStatus: isNotModified ? `${status}; fwd-status=200` : status,
+    origin,
   });
 }
 
@@ -250,7 +253,7 @@ export async function answerHead(
     return "answered";
   }
   const { answer } = asked;
-  using _ = ending(answer, deps, exchange);
+  using origin = ending(answer, deps, exchange);
   const kept = await takeOver(deps, plan, answer);
   if (answer.status === 304 && plan.conditions.length > 0) {
     if (kept === undefined) return "nothing-sent";
@@ -258,7 +261,7 @@ export async function answerHead(
     const status = `fwd=${reuse.fwd}; fwd-status=304`;
     return await answerEntry(deps, inquiry, confirmed, "confirmed", status);
   }
-  await relayOwn(inquiry, answer, `fwd=${reuse.fwd}`, false);
+  await relayOwn(inquiry, answer, origin, `fwd=${reuse.fwd}`, false);
   return "answered";
 }
 
