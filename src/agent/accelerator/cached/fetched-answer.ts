@@ -24,6 +24,7 @@ import {
   ending,
   passedFields,
   relay,
+  type OriginEnding,
 } from "../origin/origin-answer.ts";
 import type { OriginAnswer } from "../origin/origin-pools.ts";
 import { mimeOf } from "../../../core/http/content-coding.ts";
@@ -73,7 +74,8 @@ async function ride(
   const other = takesOthers ? flights.find(wanted) : undefined;
   const flight = other ?? flights.start(planFlight(inquiry, look, reuse), mayShare);
   using _ = flight.join();
-  const landing = await landingOf(flight, exchange, other === undefined ? undefined : joinWaitMs);
+  const waitMs = other === undefined ? undefined : joinWaitMs;
+  const landing = flight.landing ?? (await landingOf(flight, exchange, waitMs));
   if (exchange.stop.aborted) return "answered";
   if (landing === "left") return "not-shared";
   exchange.originMs = flight.tookMs;
@@ -99,22 +101,22 @@ async function ride(
 }
 
 /** `left`: it took too long, or the visitor has gone. */
-async function landingOf(
+function landingOf(
   flight: Flight,
   { stop }: Exchange,
   waitMs: number | undefined,
 ): Promise<Landing | "left"> {
-  if (flight.landing !== undefined) return flight.landing;
-  const { promise: enough, resolve } = Promise.withResolvers<"left">();
+  const { promise, resolve } = Promise.withResolvers<Landing | "left">();
   const leave = (): void => resolve("left");
   const timer = waitMs === undefined ? undefined : setTimeout(leave, waitMs);
-  stop.addEventListener("abort", leave, { once: true });
-  try {
-    return await Promise.race([flight.landed, enough]);
-  } finally {
+  stop.addEventListener("abort", leave);
+  const land = (landing: Landing): void => {
     clearTimeout(timer);
     stop.removeEventListener("abort", leave);
-  }
+    resolve(landing);
+  };
+  void flight.landed.then(land);
+  return promise;
 }
 
 function isFailure(landing: Landing): boolean {
@@ -172,8 +174,8 @@ async function hand(
     return await answerEntry(deps, inquiry, confirmed, "confirmed", said);
   }
   if (landing.kind === "own") {
-    using _ = ending(landing.answer, deps, inquiry.exchange);
-    await relayOwn(inquiry, landing.answer, status, inquiry.isRanged);
+    using origin = ending(landing.answer, deps, inquiry.exchange);
+    await relayOwn(inquiry, landing.answer, origin, status, inquiry.isRanged);
   } else {
     // No await between this and the head: a clear that is known by then is heeded.
     const stored = landing.mayStore() ? "; stored" : "";
@@ -187,6 +189,7 @@ async function hand(
 async function relayOwn(
   { exchange, site }: Inquiry,
   answer: OriginAnswer,
+  origin: OriginEnding,
   status: string,
   isPart: boolean,
 ): Promise<void> {
@@ -198,6 +201,7 @@ async function relayOwn(
     status: isNotModified ? 304 : answer.status,
     fields,
     cacheStatus: isNotModified ? `${status}; fwd-status=200` : status,
+    origin,
   });
 }
 
@@ -249,7 +253,7 @@ export async function answerHead(
     return "answered";
   }
   const { answer } = asked;
-  using _ = ending(answer, deps, exchange);
+  using origin = ending(answer, deps, exchange);
   const kept = await takeOver(deps, plan, answer);
   if (answer.status === 304 && plan.conditions.length > 0) {
     if (kept === undefined) return "nothing-sent";
@@ -257,7 +261,7 @@ export async function answerHead(
     const status = `fwd=${reuse.fwd}; fwd-status=304`;
     return await answerEntry(deps, inquiry, confirmed, "confirmed", status);
   }
-  await relayOwn(inquiry, answer, `fwd=${reuse.fwd}`, false);
+  await relayOwn(inquiry, answer, origin, `fwd=${reuse.fwd}`, false);
   return "answered";
 }
 

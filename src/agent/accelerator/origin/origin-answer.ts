@@ -84,6 +84,7 @@ export async function relay(
     readonly status: number;
     readonly fields: readonly Field[];
     readonly cacheStatus: string;
+    readonly origin: OriginEnding;
   },
 ): Promise<void> {
   const { status, fields } = options;
@@ -91,12 +92,20 @@ export async function relay(
     ...withSiteHeaders(fields, site.headers),
     cacheStatus(options.cacheStatus),
   ]);
-  if (exchange.method !== "HEAD" && status !== 204 && status !== 304) await pump(exchange, answer);
-  else exchange.response.end();
+  if (exchange.method !== "HEAD" && status !== 204 && status !== 304)
+    await pump(exchange, answer, options.origin);
+  else {
+    options.origin.complete();
+    exchange.response.end();
+  }
 }
 
 /** Sends the body at the visitor's pace. Resolves when the answer has ended; throws when the visitor left or the origin cut it. */
-async function pump(exchange: Exchange, { body, fields }: OriginAnswer): Promise<void> {
+async function pump(
+  exchange: Exchange,
+  { body, fields }: OriginAnswer,
+  origin: OriginEnding,
+): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const { response, stop } = exchange;
   const stated = fieldValue(fields, "content-length");
@@ -110,6 +119,7 @@ async function pump(exchange: Exchange, { body, fields }: OriginAnswer): Promise
       received += bytes.length;
       if (isLast) {
         isEnded = true;
+        origin.complete();
         response.end(bytes);
         return true;
       }
@@ -120,6 +130,7 @@ async function pump(exchange: Exchange, { body, fields }: OriginAnswer): Promise
     },
     end: () => {
       clearImmediate(head);
+      origin.complete();
       if (stated !== undefined && received !== Number(stated))
         reject(new Error(`the origin sent ${received} of ${stated} bytes`));
       else if (!isEnded) response.end();
@@ -202,17 +213,28 @@ export function discard({ body }: OriginAnswer): void {
   body.discard();
 }
 
+export type OriginEnding = Disposable & {
+  /** Nothing more is wanted of the origin. To be told before the answer ends, for the record is made then. */
+  readonly complete: () => void;
+};
+
 /** Frees the origin's connection and adds what the body took to the time until the head, however the answer ends. */
 export function ending(
   answer: OriginAnswer,
   { clock }: OriginDeps,
   exchange: Exchange,
-): Disposable {
+): OriginEnding {
   const headMs = exchange.originMs;
   const sinceMs = clock.steadyMs(); // The answer's own times are for its age: they follow a wall clock, which jumps.
+  let isOver = false;
+  const complete = (): void => {
+    if (!isOver) exchange.originMs = headMs + clock.steadyMs() - sinceMs;
+    isOver = true;
+  };
   return {
+    complete,
     [Symbol.dispose]: () => {
-      exchange.originMs = headMs + clock.steadyMs() - sinceMs;
+      complete();
       discard(answer);
     },
   };

@@ -102,6 +102,7 @@ export class BodyGate {
 /** Reads a body as a loop. Whoever leaves the loop early discards the body. */
 export async function* piecesOf(body: OriginBody): AsyncGenerator<Uint8Array> {
   const pieces: Uint8Array[] = [];
+  let bytesHeld = 0;
   let isOver = false;
   let failure: Error | undefined;
   let wake: (() => void) | undefined;
@@ -109,8 +110,9 @@ export async function* piecesOf(body: OriginBody): AsyncGenerator<Uint8Array> {
   body.flow({
     piece: (bytes) => {
       pieces.push(bytes);
+      bytesHeld += bytes.length;
       told();
-      return false;
+      return bytesHeld <= waitingBytesMax;
     },
     end: () => {
       isOver = true;
@@ -124,8 +126,10 @@ export async function* piecesOf(body: OriginBody): AsyncGenerator<Uint8Array> {
   try {
     for (;;) {
       const piece = pieces.shift();
-      if (piece !== undefined) yield piece;
-      else if (failure !== undefined) throw failure;
+      if (piece !== undefined) {
+        bytesHeld -= piece.length;
+        yield piece;
+      } else if (failure !== undefined) throw failure;
       else if (isOver) return;
       else {
         const { promise, resolve } = Promise.withResolvers<void>();

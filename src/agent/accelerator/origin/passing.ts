@@ -28,7 +28,7 @@ export async function pass(deps: FlightDeps, inquiry: Inquiry, reason: PassReaso
   const asked = originFields(exchange, site.host, backend);
   const answer = await askWithBody(deps, inquiry, asked);
   if (answer === "no-answer") return;
-  using _ = ending(answer, deps, exchange);
+  using origin = ending(answer, deps, exchange);
   // Before the head: whoever has the answer to a change must not be shown the old state afterwards.
   if (isUnsafe(exchange.method) && answer.status >= 200 && answer.status < 400)
     await dropStored(deps, changedKeys(inquiry, asked, answer));
@@ -36,6 +36,7 @@ export async function pass(deps: FlightDeps, inquiry: Inquiry, reason: PassReaso
     status: answer.status,
     fields: passedFields(answer),
     cacheStatus: passSaid[reason],
+    origin,
   });
 }
 

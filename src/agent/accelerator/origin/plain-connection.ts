@@ -33,6 +33,8 @@ export class OriginSilent extends Error {
 
 /** An origin that goes on and on without an answer has none. */
 const interimMax = 64;
+/** Bodies of requests up to this size are copied, to leave with their head. */
+const copiedBytesMax = 16_384;
 const nothing = Buffer.alloc(0);
 
 export class PlainConnection {
@@ -180,11 +182,33 @@ class Asking implements OriginBody {
       const { text, framing } = requestHead(method, path, fields, body !== undefined);
       stop.addEventListener("abort", this.#onStop);
       this.#timer.watch(headMs);
-      this.#socket.write(text, "latin1");
-      if (body === undefined) this.#isSent = true;
-      else void this.#send(body, framing);
+      if (typeof body === "function") {
+        this.#socket.write(text, "latin1");
+        void this.#send(body, framing);
+      } else this.#sendWhole(text, body, framing);
     } catch (error) {
       this.#fail(asError(error));
+    }
+  }
+
+  /** In one write, where that is no more than to copy a little. */
+  #sendWhole(head: string, body: Uint8Array | undefined, framing: RequestFraming): void {
+    const socket = this.#socket;
+    this.#isSent = true;
+    if (body === undefined) socket.write(head, "latin1");
+    else if (framing.kind === "length" && framing.bytes !== body.length)
+      throw new OriginBroken("the request's body has another length than stated");
+    else if (body.length <= copiedBytesMax && framing.kind === "length")
+      socket.write(head + latin1(body), "latin1");
+    else {
+      socket.cork();
+      socket.write(head, "latin1");
+      if (framing.kind === "length") socket.write(body);
+      else {
+        if (body.length > 0) writeChunk(socket, body);
+        socket.write("0\r\n\r\n", "latin1");
+      }
+      socket.uncork();
     }
   }
 
@@ -375,6 +399,10 @@ function writeChunk(socket: Socket, piece: Uint8Array): boolean {
   const hasRoom = socket.write("\r\n", "latin1");
   socket.uncork();
   return hasRoom && !socket.writableNeedDrain;
+}
+
+function latin1({ buffer, byteOffset, length }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, length).toString("latin1");
 }
 
 function stopReason({ reason }: AbortSignal): Error {

@@ -31,7 +31,7 @@ export class PlainPool implements OriginConnections {
 
   ask(request: WireRequest, onOver: () => void): Promise<WireAnswer> {
     return new Promise((resolve, reject) => {
-      const mayRepeat = request.body === undefined && idempotent.has(request.method);
+      const mayRepeat = typeof request.body !== "function" && idempotent.has(request.method);
       const fail = (error: Error): void => {
         reject(error);
         onOver();

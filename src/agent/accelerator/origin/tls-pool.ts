@@ -29,7 +29,7 @@ export class TlsPool implements OriginConnections {
           method,
           path,
           headers: fields.flat(),
-          body: body === undefined ? null : lazily(body),
+          body: typeof body === "function" ? lazily(body) : (body ?? null),
           headersTimeout: headMs,
           bodyTimeout: silenceMs,
         },

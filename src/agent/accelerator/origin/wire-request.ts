@@ -10,8 +10,8 @@ export type WireRequest = {
   readonly path: string;
   /** Host first. */
   readonly fields: readonly Field[];
-  /** Begun once the head is on its way. */
-  readonly body: (() => AsyncGenerator<Uint8Array>) | undefined;
+  /** Bytes leave with the head; what makes the body is called once the head is on its way. */
+  readonly body: Uint8Array | (() => AsyncGenerator<Uint8Array>) | undefined;
   readonly stop: AbortSignal;
   /** Told of each interim answer but 100. */
   readonly onInterim: ((status: number, fields: readonly Field[]) => void) | undefined;

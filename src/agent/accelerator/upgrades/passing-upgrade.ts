@@ -63,10 +63,11 @@ export async function passUpgrade(deps: UpgradeDeps, asked: UpgradeAsked): Promi
       count(isOpen ? "switched" : "failed");
     } else if (outcome.kind === "answered") {
       count("declined");
-      using _ = ending(outcome, deps, exchange);
+      using origin = ending(outcome, deps, exchange);
       const { status } = outcome;
       const fields = passedFields(outcome);
-      await relay(exchange, asked.site.site, outcome, { status, fields, cacheStatus: passed });
+      const relayed = { status, fields, cacheStatus: passed, origin };
+      await relay(exchange, asked.site.site, outcome, relayed);
     } else {
       count("failed");
       if (!exchange.stop.aborted) answerFailure(exchange, outcome.failure.kind);
