@@ -1,6 +1,8 @@
 // Opens what serves: viewsets and the sites on this host, the workers, and the state that they serve, which
 // begins as it was committed before.
 
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { entryUrl } from "../base/entry.ts";
 import type { Log } from "../base/log.ts";
 import { Topic } from "../base/topic.ts";
@@ -157,12 +159,27 @@ async function openPool(
       openMax: settings["accelerator.upgrades_max"],
       idleMs: settings["accelerator.upgrade_idle"],
     },
+    requestBodies: {
+      memoryMax: settings["accelerator.body_memory_max"],
+      diskMax: settings["accelerator.body_disk_max"],
+      directory: await emptyBodies(settings.state_dir),
+      idleMs: settings["accelerator.body_idle"],
+      rateMin: settings["accelerator.body_rate_min"],
+    },
     usesLane: settings["accelerator.lane"],
     onBadBlob: (blob) => badBlobs.tell(blob),
     drainGraceMs: settings["accelerator.drain_grace"],
     random,
     ...common,
   });
+}
+
+/** The folder for bodies of requests. What a crash left there are files of nobody. */
+async function emptyBodies(stateDir: string): Promise<string> {
+  const directory = join(stateDir, "bodies");
+  await rm(directory, { recursive: true, force: true });
+  await mkdir(directory, { mode: 0o700 });
+  return directory;
 }
 
 function republish(domain: string, serving: Serving, log: Log): void {

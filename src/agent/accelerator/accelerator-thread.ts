@@ -9,12 +9,13 @@ import type { DecisionTeller } from "../bots/decisions/decision-teller.ts";
 import type { VisitorJudge } from "../bots/decisions/evidence.ts";
 import type { LaneWriter } from "../requests/worker/lane-writer.ts";
 import type { ResponseCache } from "./cached/cache-port.ts";
-import { createClock } from "./clock.ts";
+import { createClock, type WorkerClock } from "./clock.ts";
 import { Flights } from "./cached/flights.ts";
 import { VisitorListener } from "./doors/listener.ts";
 import { followOriginChecks } from "./origin/origin-checks.ts";
 import type { OriginGuard } from "./origin/origin-connector.ts";
 import { OriginPools } from "./origin/origin-pools.ts";
+import { RequestBodies } from "./bodies/request-bodies.ts";
 import { QuickAnswers } from "./lane/quick-answers.ts";
 import { answer } from "./pipeline.ts";
 import { answerProbes } from "./pool/probing.ts";
@@ -59,13 +60,8 @@ export async function runAccelerator(
   const clock = createClock();
   const words = new PoolWords(init.poolWords);
   using _beating = beat(new Heartbeat(init.heartbeat));
-  await using bodies = new BlobBodies({ blobsDir: init.blobsDir, memoryMax: init.filesMemoryMax });
-  const states = new StagedStates(words, {
-    defaultDomain: init.defaultDomain,
-    bodies,
-    nowMs: clock.wallMs,
-    onBadBlob: (blob) => port.postMessage({ kind: "bad-blob", blob } satisfies FromWorker),
-  });
+  await using blobs = new BlobBodies({ blobsDir: init.blobsDir, memoryMax: init.filesMemoryMax });
+  const states = openStates(init, port, { words, bodies: blobs, clock });
   const metrics = createWorkerMetrics(parts.registry);
   const tally = new RequestTally(parts.registry);
   await using origins = new OriginPools(clock, parts.random, parts.originGuard);
@@ -78,8 +74,10 @@ export async function runAccelerator(
   const clients = new ClientAddresses(trusted, forwardedHeader);
   const version = (): number => states.current().version;
   using upgrades = new OpenUpgrades({ limits: init.upgrades, clock, metrics, version });
+  using bodies = new RequestBodies({ limits: init.requestBodies, clock, metrics, problems });
   const deps = {
     ...parts,
+    bodies,
     upgrades,
     variants,
     problems,
@@ -120,6 +118,25 @@ export async function runAccelerator(
   };
   const graceMs = await followMain(port, { init, states, listener, onTicketKeys, registry });
   await listener.drain(graceMs);
+}
+
+type StateParts = {
+  readonly words: PoolWords;
+  readonly bodies: BlobBodies;
+  readonly clock: WorkerClock;
+};
+
+function openStates(
+  { defaultDomain }: AcceleratorInit,
+  port: MessagePort,
+  { words, bodies, clock }: StateParts,
+): StagedStates {
+  return new StagedStates(words, {
+    defaultDomain,
+    bodies,
+    nowMs: clock.wallMs,
+    onBadBlob: (blob) => port.postMessage({ kind: "bad-blob", blob } satisfies FromWorker),
+  });
 }
 
 function beat(heartbeat: Heartbeat): Disposable {

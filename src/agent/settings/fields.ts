@@ -161,6 +161,26 @@ export const agentFields = {
     live: true,
     parse: flagField(),
   },
+  "accelerator.body_memory_max": {
+    doc: "Memory for the bodies of requests that are taken in before an origin is asked, for all workers together. Bodies of more than 1 MiB, and those that find no room here, go to files.",
+    fallback: "64MiB",
+    parse: size("0B", "64GiB"),
+  },
+  "accelerator.body_disk_max": {
+    doc: "Disk space below state_dir for such bodies, for all workers together. When it is full, a body that needs it is answered 503; one that can never fit is answered 413.",
+    fallback: "4GiB",
+    parse: size(),
+  },
+  "accelerator.body_idle": {
+    doc: "A request of whose body nothing comes for this long is answered 408. So is one whose body comes more slowly than body_rate_min, this time left out of account. Only the time in which the agent waits for the visitor counts.",
+    fallback: "20s",
+    parse: duration("1s", "1h"),
+  },
+  "accelerator.body_rate_min": {
+    doc: "How much of a request's body has to come in a second, on average.",
+    fallback: "500B",
+    parse: size("1B", "1MiB"),
+  },
   "accelerator.upgrades_max": {
     doc: "How many WebSockets and other upgrades each worker keeps open. Each takes two connections, about 60 KiB. Further ones are answered 503.",
     fallback: 4096,

@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { createServer, request as httpRequest, type RequestListener } from "node:http";
 import { connect, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
 import type { ResponseCache } from "../../../src/agent/accelerator/cached/cache-port.ts";
 import { Flights } from "../../../src/agent/accelerator/cached/flights.ts";
 import type { Http2Limits } from "../../../src/agent/accelerator/doors/http2-sessions.ts";
@@ -10,6 +11,14 @@ import { VisitorListener } from "../../../src/agent/accelerator/doors/listener.t
 import type { ProxyProtocol } from "../../../src/agent/accelerator/doors/proxy-gate.ts";
 import type { OriginGuard } from "../../../src/agent/accelerator/origin/origin-connector.ts";
 import { OriginPools } from "../../../src/agent/accelerator/origin/origin-pools.ts";
+import {
+  RequestBodies,
+  type RequestBodyLimits,
+} from "../../../src/agent/accelerator/bodies/request-bodies.ts";
+import {
+  BudgetOwner,
+  type BudgetShare,
+} from "../../../src/agent/accelerator/bodies/shared-budget.ts";
 import { QuickAnswers } from "../../../src/agent/accelerator/lane/quick-answers.ts";
 import { answer } from "../../../src/agent/accelerator/pipeline.ts";
 import { ProblemLog } from "../../../src/agent/accelerator/records/problem-log.ts";
@@ -78,6 +87,9 @@ export type EdgeOptions = {
   readonly http2?: Partial<Http2Limits> | undefined;
   readonly handshakeMs?: number;
   readonly upgrades?: Partial<UpgradeLimits>;
+  readonly bodies?: Partial<RequestBodyLimits>;
+  /** Room for the files of request bodies. */
+  readonly bodyDisk?: BudgetShare;
   /** False: plain requests are left to node:http. */
   readonly lane?: boolean;
   /** See LaneOptions. */
@@ -97,6 +109,8 @@ export class Edge implements AsyncDisposable {
   readonly registry = new Registry();
   /** Added to the clock that ages are taken with. */
   skewMs = 0;
+  /** Added to the clock by which the bodies of requests are too slow. */
+  steadySkewMs = 0;
   port = 0;
   readonly #stack = new AsyncDisposableStack();
   readonly #words = new PoolWords();
@@ -147,7 +161,24 @@ export class Edge implements AsyncDisposable {
         lookMs: 10,
       }),
     );
+    const bodies = this.#stack.use(
+      new RequestBodies({
+        limits: {
+          memoryMax: 2 ** 24,
+          disk: options.bodyDisk ?? new BudgetOwner(2 ** 24).share(),
+          directory: tmpdir(),
+          idleMs: 20_000,
+          rateMin: 500,
+          ...options.bodies,
+        },
+        clock: { ...clock, steadyMs: () => real.steadyMs() + this.steadySkewMs },
+        metrics,
+        problems,
+        lookMs: 10,
+      }),
+    );
     const deps = {
+      bodies,
       cache,
       upgrades,
       variants,

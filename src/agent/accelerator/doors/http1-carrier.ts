@@ -40,6 +40,10 @@ export class Http1Carrier implements Carrier {
     });
   }
 
+  get body(): IncomingMessage {
+    return this.request;
+  }
+
   get hasBody(): boolean {
     return hasBodyOf(this.request.headers);
   }

@@ -17,8 +17,8 @@ export type OriginRequest = {
   /** Path and query as sent. */
   readonly path: string;
   readonly fields: readonly Field[];
-  /** Begun at most once for each attempt; an attempt after it has begun is not repeated. */
-  readonly body: (() => AsyncGenerator<Uint8Array>) | undefined;
+  /** What makes the body is called at most once for each attempt; an attempt after it was is not repeated. */
+  readonly body: Uint8Array | (() => AsyncGenerator<Uint8Array>) | undefined;
   readonly stop: AbortSignal;
   /** Told of each interim answer (1xx) but 100. Must not throw. */
   readonly onInterim?: OnInterim | undefined;
@@ -98,8 +98,8 @@ export class OriginPools implements AsyncDisposable {
       const outcome = await this.#attempt(url, backend, {
         ...request,
         body:
-          body === undefined
-            ? undefined
+          typeof body !== "function"
+            ? body
             : () => {
                 begun = true;
                 return body();
@@ -155,7 +155,7 @@ export class OriginPools implements AsyncDisposable {
         method: request.method,
         path: request.path,
         headers: request.fields.flat(),
-        body: request.body === undefined ? null : lazily(request.body),
+        body: typeof request.body === "function" ? lazily(request.body) : (request.body ?? null),
         headersTimeout: Math.round(backend.response_timeout_s * 1_000),
         bodyTimeout: Math.round(backend.idle_timeout_s * 1_000),
         signal: request.stop,

@@ -7,6 +7,7 @@ import type { Sha256 } from "../../../core/ids.ts";
 import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
 import type { ServingState } from "../../../core/serving/serving-state.ts";
 import type { ProxyProtocol } from "../doors/proxy-gate.ts";
+import type { RequestBodyLimits } from "../bodies/request-bodies.ts";
 import type { UpgradeLimits } from "../upgrades/open-upgrades.ts";
 import type { TicketKeys } from "../doors/ticket-keys.ts";
 
@@ -35,6 +36,7 @@ export type AcceleratorInit = {
   /** The memory of one worker for whole answers, bytes. */
   readonly answersMemoryMax: number;
   readonly upgrades: UpgradeLimits;
+  readonly requestBodies: RequestBodyLimits;
 };
 
 /** `no` stands in the answer again. */

@@ -62,6 +62,16 @@ export const workerMetrics = {
     help: "Bytes that passed over upgrades that have ended, by the side that sent them: visitor or origin.",
     labels: ["domain", "from"],
   },
+  accel_agent_request_bodies_total: {
+    kind: "counter",
+    help: "Request bodies for origins: memory, file (they were taken in whole), streamed (backend.stream_request_body), too_large, late (slower than accelerator.body_rate_min, or nothing for accelerator.body_idle), no_room (accelerator.body_disk_max is full, or the disk is), gone (the visitor left).",
+    labels: ["outcome"],
+  },
+  accel_agent_request_body_bytes: {
+    kind: "gauge",
+    help: "Bytes of request bodies that are held: memory, file.",
+    labels: ["where"],
+  },
   accel_agent_log_held_total: {
     kind: "counter",
     help: "Requests that had to wait for room for their record (spool.when_full: block).",

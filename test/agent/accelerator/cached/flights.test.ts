@@ -58,6 +58,7 @@ function setUp() {
     response_timeout_s: 1,
     idle_timeout_s: 1,
     retries: 0,
+    stream_request_body: false,
     health: null,
   };
   const settings = CACHE_DEFAULTS;

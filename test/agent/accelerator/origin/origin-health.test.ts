@@ -59,6 +59,7 @@ async function setUp() {
     response_timeout_s: 5,
     idle_timeout_s: 5,
     retries: 1,
+    stream_request_body: false,
     health: null,
   };
   /** Who was asked for one request, in order. */
