@@ -10,6 +10,7 @@ import type { Verdict } from "../../../core/serving/verdict.ts";
 import type { RequestRecord } from "../../../wire/request-log.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { Carrier, PromisedBytes, Taker, VisitorRequest, VisitorResponse } from "./carrier.ts";
+import type { RequestWatch } from "./request-watch.ts";
 
 export type Arrival = {
   readonly socket: Socket;
@@ -30,6 +31,8 @@ export class Connection {
   readonly live = new Set<Exchange>();
   /** The exchange that began last, ended or not. */
   newest: Exchange | undefined;
+  /** Where node:http serves it. */
+  watch: RequestWatch | undefined;
   readonly #headerBytes: number;
   #bytesTold = 0;
 

@@ -25,6 +25,7 @@ import { Http2Sessions, type Http2Limits } from "./http2-sessions.ts";
 import { ProxyGate, type ProxyProtocol } from "./proxy-gate.ts";
 import { requestLineOf, statusOfParserError, writeRawAnswer } from "./raw-answer.ts";
 import type { SecureContexts } from "./secure-contexts.ts";
+import { RequestWatch } from "./request-watch.ts";
 import { SecureDoor } from "./secure-door.ts";
 import type { TicketKeys } from "./ticket-keys.ts";
 
@@ -102,7 +103,7 @@ export class VisitorListener implements AsyncDisposable {
       headMs: serverOptions.headersTimeout,
       lookMs: deps.laneLookMs,
       isDraining: () => this.#draining,
-      handOver: ({ socket }) => this.#serve(socket),
+      handOver: (connection) => this.#serveWatched(connection),
       refuse: (connection, status, line) => this.#refuseLine(connection, status, line),
     });
     this.#door = new SecureDoor({
@@ -217,8 +218,17 @@ export class VisitorListener implements AsyncDisposable {
       for (const exchange of connection.live) exchange.end();
     });
     if (this.#deps.usesLane()) this.#lane.take(connection);
-    else this.#serve(socket);
+    else this.#serveWatched(connection);
     if (this.#draining) this.#endUnused(connection);
+  }
+
+  /** Everything that the parser of node:http reads is watched, for it does not tell all. */
+  #serveWatched(connection: Connection): void {
+    const { socket } = connection;
+    const watch = new RequestWatch();
+    connection.watch = watch;
+    this.#serve(socket);
+    watch.follow(socket);
   }
 
   /** Its handshake was under way when the drain began: its request may be on its way. */
@@ -235,11 +245,17 @@ export class VisitorListener implements AsyncDisposable {
     awaitsContinue: boolean,
   ): Exchange | undefined {
     const connection = this.#connections.get(request.socket);
+    const watched = connection?.watch?.next();
     // Closed before its request was told, or by the answer before it (RFC 9112 §9.6): nobody to answer.
     if (connection === undefined || connection.newest?.isLast === true) return undefined;
-    const carrier = new Http1Carrier(request, response, connection);
+    const carrier = new Http1Carrier(request, response, connection, watched);
     if (this.#draining) response.shouldKeepAlive = false;
-    return this.#open(carrier, connection, awaitsContinue);
+    const exchange = this.#open(carrier, connection, awaitsContinue);
+    if (watched?.isHttp === true) return exchange;
+    // What the parser and the watch read differently is refused like what neither should take.
+    exchange.endConnection();
+    sendText(exchange, 400, "The request is not one of HTTP.");
+    return undefined;
   }
 
   #open(carrier: Carrier, connection: Connection, awaitsContinue: boolean): Exchange {
@@ -261,6 +277,7 @@ export class VisitorListener implements AsyncDisposable {
   #beginUpgrade(request: IncomingMessage, early: Uint8Array): void {
     const connection = this.#connections.get(request.socket);
     if (connection === undefined) return; // Closed before its request was told: nobody to answer.
+    connection.watch?.leave();
     const carrier = new Http1UpgradeCarrier(request, early, connection);
     this.#runner.begin(this.#open(carrier, connection, false));
   }
@@ -304,6 +321,7 @@ export class VisitorListener implements AsyncDisposable {
   #answerConnect(request: IncomingMessage): void {
     const connection = this.#connections.get(request.socket);
     if (connection === undefined) return;
+    connection.watch?.leave();
     writeRawAnswer(request.socket, 405, this.#deps.clock.wallMs());
     const line = { method: "CONNECT", target: request.url ?? "" };
     this.#deps.recorder.refused(connection, 405, line);
