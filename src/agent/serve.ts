@@ -166,6 +166,10 @@ async function openPool(
       idleMs: settings["accelerator.body_idle"],
       rateMin: settings["accelerator.body_rate_min"],
     },
+    visitors: {
+      connectionsMax: settings["accelerator.connections_per_address"],
+      requestsMax: settings["accelerator.requests_per_address"],
+    },
     usesLane: settings["accelerator.lane"],
     onBadBlob: (blob) => badBlobs.tell(blob),
     drainGraceMs: settings["accelerator.drain_grace"],

@@ -11,6 +11,7 @@ import type { LaneWriter } from "../requests/worker/lane-writer.ts";
 import type { ResponseCache } from "./cached/cache-port.ts";
 import { createClock, type WorkerClock } from "./clock.ts";
 import { Flights } from "./cached/flights.ts";
+import { VisitorShares } from "./doors/visitor-shares.ts";
 import { VisitorListener } from "./doors/listener.ts";
 import { followOriginChecks } from "./origin/origin-checks.ts";
 import type { OriginGuard } from "./origin/origin-connector.ts";
@@ -96,10 +97,12 @@ export async function runAccelerator(
     clock,
     problems,
   });
+  const shares = new VisitorShares({ limits: init.visitors, clients, metrics, problems });
   using gate = new RecordGate({ records, recordRoom, metrics, clock });
   await using listener = new VisitorListener({
-    answer: gate.before(async (exchange) => answer(deps, exchange)),
-    answerNow: async (exchange, judged) => answer(deps, exchange, judged),
+    answer: gate.before(shares.before(async (exchange) => answer(deps, exchange))),
+    answerNow: shares.before(async (exchange, judged) => answer(deps, exchange, judged)),
+    shares,
     quick: new QuickAnswers({ ...deps, gate, answersMemoryMax: init.answersMemoryMax }),
     usesLane: () => words.usesLane,
     nextConnection: () => (records.wake(), words.nextConnection()),

@@ -161,6 +161,16 @@ export const agentFields = {
     live: true,
     parse: flagField(),
   },
+  "accelerator.connections_per_address": {
+    doc: "How many connections of one visitor (an IPv4 address, or the /64 of an IPv6 address) each worker keeps open; further ones are closed. 0 means no limit. Connections of trusted proxies are not counted. The default is beyond what a large company or a carrier has open to one host behind one address.",
+    fallback: 4096,
+    parse: integer(0, 65_536),
+  },
+  "accelerator.requests_per_address": {
+    doc: "How many requests of one visitor each worker has under way, those that are answered from memory left out; further ones are answered 429. 0 means no limit. Behind trusted proxies it is the address that they name.",
+    fallback: 1024,
+    parse: integer(0, 65_536),
+  },
   "accelerator.body_memory_max": {
     doc: "Memory for the bodies of requests that are taken in before an origin is asked, for all workers together. Bodies of more than 1 MiB, and those that find no room here, go to files.",
     fallback: "64MiB",

@@ -8,6 +8,10 @@ import type { ResponseCache } from "../../../src/agent/accelerator/cached/cache-
 import { Flights } from "../../../src/agent/accelerator/cached/flights.ts";
 import type { Http2Limits } from "../../../src/agent/accelerator/doors/http2-sessions.ts";
 import { VisitorListener } from "../../../src/agent/accelerator/doors/listener.ts";
+import {
+  VisitorShares,
+  type VisitorLimits,
+} from "../../../src/agent/accelerator/doors/visitor-shares.ts";
 import type { ProxyProtocol } from "../../../src/agent/accelerator/doors/proxy-gate.ts";
 import type { OriginGuard } from "../../../src/agent/accelerator/origin/origin-connector.ts";
 import { OriginPools } from "../../../src/agent/accelerator/origin/origin-pools.ts";
@@ -90,6 +94,7 @@ export type EdgeOptions = {
   readonly bodies?: Partial<RequestBodyLimits>;
   /** Room for the files of request bodies. */
   readonly bodyDisk?: BudgetShare;
+  readonly visitors?: Partial<VisitorLimits>;
   /** False: plain requests are left to node:http. */
   readonly lane?: boolean;
   /** See LaneOptions. */
@@ -199,13 +204,16 @@ export class Edge implements AsyncDisposable {
         },
       },
     };
+    const limits = { connectionsMax: 0, requestsMax: 0, ...options.visitors };
+    const shares = new VisitorShares({ limits, clients, metrics, problems });
     const { recordRoom } = options;
     const gate = new RecordGate({ records, recordRoom, metrics, clock, heldMax: options.heldMax });
     this.#stack.use(gate);
     this.#listener = this.#stack.use(
       new VisitorListener({
-        answer: gate.before(async (exchange) => answer(deps, exchange)),
-        answerNow: async (exchange, judged) => answer(deps, exchange, judged),
+        answer: gate.before(shares.before(async (exchange) => answer(deps, exchange))),
+        answerNow: shares.before(async (exchange, judged) => answer(deps, exchange, judged)),
+        shares,
         quick: new QuickAnswers({ ...deps, gate, answersMemoryMax: 2 ** 20 }),
         usesLane: () => this.#words.usesLane,
         laneLookMs: options.laneLookMs,

@@ -28,11 +28,13 @@ import type { SecureContexts } from "./secure-contexts.ts";
 import { RequestWatch } from "./request-watch.ts";
 import { SecureDoor } from "./secure-door.ts";
 import type { TicketKeys } from "./ticket-keys.ts";
+import type { VisitorShares } from "./visitor-shares.ts";
 
 export type ListenerDeps = ExchangeRunnerDeps & {
   readonly nextConnection: () => number;
   readonly clients: ClientAddresses;
   readonly proxyProtocol: ProxyProtocol;
+  readonly shares: Pick<VisitorShares, "admit">;
   /** See ProxyGateDeps. */
   readonly headerMs?: number | undefined;
   readonly metrics: WorkerMetrics;
@@ -174,16 +176,19 @@ export class VisitorListener implements AsyncDisposable {
   }
 
   #letIn(server: NetServer, admit: (arrival: Arrival) => void, leavesPaused = false): void {
-    const { clients, proxyProtocol, metrics } = this.#deps;
+    const { clients, proxyProtocol, metrics, shares } = this.#deps;
+    const enter = (arrival: Arrival): void => {
+      if (shares.admit(arrival)) admit(arrival);
+    };
     server.on("drop", () => metrics.accel_agent_refused_connections_total.inc());
     if (proxyProtocol === "off") {
       server.on("connection", (socket: Socket) => {
         const peer = clients.ofPeer(socket.remoteAddress);
-        admit({ socket, peer, port: socket.localPort, headerBytes: 0 });
+        enter({ socket, peer, port: socket.localPort, headerBytes: 0 });
       });
       return;
     }
-    const gate = new ProxyGate({ ...this.#deps, admit, leavesPaused });
+    const gate = new ProxyGate({ ...this.#deps, admit: enter, leavesPaused });
     this.#gates.push(gate);
     server.on("connection", (socket: Socket) => gate.take(socket));
   }

@@ -9,6 +9,7 @@ import type { ServingState } from "../../../core/serving/serving-state.ts";
 import type { ProxyProtocol } from "../doors/proxy-gate.ts";
 import type { RequestBodyLimits } from "../bodies/request-bodies.ts";
 import type { UpgradeLimits } from "../upgrades/open-upgrades.ts";
+import type { VisitorLimits } from "../doors/visitor-shares.ts";
 import type { TicketKeys } from "../doors/ticket-keys.ts";
 
 /** Whom a visitor may come through, and how it says who that is. */
@@ -37,6 +38,7 @@ export type AcceleratorInit = {
   readonly answersMemoryMax: number;
   readonly upgrades: UpgradeLimits;
   readonly requestBodies: RequestBodyLimits;
+  readonly visitors: VisitorLimits;
 };
 
 /** `no` stands in the answer again. */

@@ -18,6 +18,7 @@ import { foldDeparted } from "./departed-metrics.ts";
 import { findPorts, type Listens } from "./find-port.ts";
 import { PoolWords } from "./shared-words.ts";
 import { TicketKeyring } from "../doors/ticket-keys.ts";
+import type { VisitorLimits } from "../doors/visitor-shares.ts";
 import type { UpgradeLimits } from "../upgrades/open-upgrades.ts";
 import type { BodyPace } from "../bodies/body-pieces.ts";
 import { BudgetOwner, type BudgetShare } from "../bodies/shared-budget.ts";
@@ -41,6 +42,7 @@ const bodiesDefault: PoolBodies = {
   idleMs: 20_000,
   rateMin: 500,
 };
+const visitorsDefault: VisitorLimits = { connectionsMax: 0, requestsMax: 0 };
 /** As the settings have them if nothing else is said. */
 const upgradesDefault: UpgradeLimits = { openMax: 4_096, idleMs: 600_000 };
 
@@ -65,6 +67,8 @@ export type WorkerPoolOptions = Listens & {
   readonly upgrades?: UpgradeLimits;
   /** Of all workers together. */
   readonly requestBodies?: PoolBodies;
+  /** Of each worker; unsaid: no visitor has limits of his own. */
+  readonly visitors?: VisitorLimits;
   /** Whether plain requests are answered in the lane; unsaid: they are. */
   readonly usesLane?: boolean;
   /** Told of each blob that a worker cannot read as the manifest has it. Must not throw. */
@@ -249,13 +253,13 @@ export class WorkerPool implements AsyncDisposable {
     const { count, filesMemoryMax: files = 0, answersMemoryMax: answers = 0 } = this.#options;
     const filesMemoryMax = Math.floor(files / count);
     const answersMemoryMax = Math.floor(answers / count);
-    const { upgrades = upgradesDefault } = this.#options;
+    const { upgrades = upgradesDefault, visitors = visitorsDefault } = this.#options;
     const memory = { filesMemoryMax, answersMemoryMax };
     const disk = this.#bodyDisk.share();
     const { directory, idleMs, rateMin } = this.#bodies;
     const bodyMemory = Math.floor(this.#bodies.memoryMax / count);
     const requestBodies = { memoryMax: bodyMemory, disk, directory, idleMs, rateMin };
-    const served = { defaultDomain, blobsDir, ...memory, upgrades, requestBodies };
+    const served = { defaultDomain, blobsDir, ...memory, upgrades, requestBodies, visitors };
     const init = { no, ...shared, listen, tlsListen, proxies, ...served };
     const handle = new WorkerHandle(entry, init, openParts(no), onBadBlob ?? (() => {}));
     this.#running.add(handle);

@@ -88,6 +88,11 @@ export const workerMetrics = {
     kind: "counter",
     help: "Connections refused because too many were open.",
   },
+  accel_agent_visitor_refused_total: {
+    kind: "counter",
+    help: "What was refused because an address had too many: connection (closed; accelerator.connections_per_address), request (429; accelerator.requests_per_address).",
+    labels: ["what"],
+  },
   accel_agent_tls_handshakes_total: {
     kind: "counter",
     help: "TLS handshakes of visitors: full, resumed, unknown_name (no certificate covers it), failed.",

@@ -62,40 +62,35 @@ class Wire extends Duplex {
 
 describe("beside node's parser", () => {
   const pieces = fc.constantFrom(
-    ...[
-      get,
-      post,
-      inChunks,
-      chunks,
-      "\r\n",
-      "\r",
-      "\n",
-      " ",
-      "0\r\n\r\n",
-      "GET /",
-      "HTTP/1.1",
-      "ff\r\n",
-      ":",
-      "5",
-    ],
-    ...[
-      "Content-Length: 3\r\n",
-      "Transfer-Encoding: chunked\r\n",
-      "GET  /  HTTP/1.1\r\n",
-      "POST /x\r\n",
-      "\t",
-      ";",
-    ],
-    ...[
-      `PUT /a HTTP/1.0\r\n${head}content-length:  04 \r\n\r\nabcd`,
-      "Connection: close\r\n",
-      "0;x\r\nA: b\r\n\r\n",
-    ],
-    ...[
-      `GET / ICE/1.0\r\n${head}\r\n`,
-      `OPTIONS * RTSP/1.0\r\n${head}\r\n`,
-      "transfer-encoding: gzip, chunked\r\n",
-    ],
+    get,
+    post,
+    inChunks,
+    chunks,
+    "\r\n",
+    "\r",
+    "\n",
+    " ",
+    "0\r\n\r\n",
+    "GET /",
+    "HTTP/1.1",
+    "ff\r\n",
+    ":",
+    "5",
+
+    "Content-Length: 3\r\n",
+    "Transfer-Encoding: chunked\r\n",
+    "GET  /  HTTP/1.1\r\n",
+    "POST /x\r\n",
+    "\t",
+    ";",
+
+    `PUT /a HTTP/1.0\r\n${head}content-length:  04 \r\n\r\nabcd`,
+    "Connection: close\r\n",
+    "0;x\r\nA: b\r\n\r\n",
+
+    `GET / ICE/1.0\r\n${head}\r\n`,
+    `OPTIONS * RTSP/1.0\r\n${head}\r\n`,
+    "transfer-encoding: gzip, chunked\r\n",
   );
 
   it("no request is told that was not seen, and none of another protocol for one of HTTP", async () => {
@@ -159,9 +154,7 @@ describe.each([
     const both = await raw(edge, [post, request, get]);
     expect(both.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200", "HTTP/1.1 400"]);
     await until("all are recorded", () => edge.records.length === 3);
-    expect(edge.records.map(({ response_status: status }) => status).sort()).toEqual([
-      200, 400, 400,
-    ]);
+    expect(edge.records.map(({ response_status: status }) => status)).toEqual([400, 200, 400]);
   });
 
   it("who promises a chunk beyond what the site takes is told 413 at once, and the origin is not asked", async () => {
