@@ -166,6 +166,10 @@ async function openPool(
       idleMs: settings["accelerator.body_idle"],
       rateMin: settings["accelerator.body_rate_min"],
     },
+    originShares: {
+      requestsMax: settings["accelerator.origin_requests_max"],
+      waitingMax: settings["accelerator.origin_waiting_max"],
+    },
     visitors: {
       connectionsMax: settings["accelerator.connections_per_address"],
       requestsMax: settings["accelerator.requests_per_address"],

@@ -15,6 +15,7 @@ import { VisitorShares } from "./doors/visitor-shares.ts";
 import { VisitorListener } from "./doors/listener.ts";
 import { followOriginChecks } from "./origin/origin-checks.ts";
 import type { OriginGuard } from "./origin/origin-connector.ts";
+import { OriginShares } from "./origin/origin-shares.ts";
 import { OriginPools } from "./origin/origin-pools.ts";
 import { RequestBodies } from "./bodies/request-bodies.ts";
 import { QuickAnswers } from "./lane/quick-answers.ts";
@@ -68,7 +69,9 @@ export async function runAccelerator(
   await using origins = new OriginPools(clock, parts.random, parts.originGuard);
   if (parts.originChecks !== undefined) followOriginChecks(origins, parts.originChecks);
   const problems = new ProblemLog(parts.log, clock.steadyMs);
-  await using flights = new Flights({ ...parts, problems, metrics, origins, clock });
+  const shares = new OriginShares({ limits: init.originShares, metrics });
+  const asking = { problems, metrics, origins, clock, shares };
+  await using flights = new Flights({ ...parts, ...asking });
   const { cache, registry, records, recordRoom } = parts;
   await using variants = new VariantMaker({ cache, words, no: init.no, clock, metrics, problems });
   const { trusted, forwardedHeader, proxyProtocol } = init.proxies;
@@ -78,16 +81,13 @@ export async function runAccelerator(
   using bodies = new RequestBodies({ limits: init.requestBodies, clock, metrics, problems });
   const deps = {
     ...parts,
+    ...asking,
     bodies,
     upgrades,
     variants,
-    problems,
     flights,
     states,
-    metrics,
     tally,
-    origins,
-    clock,
     clients,
     tlsPort: init.tlsListen?.port ?? null,
   };
@@ -97,12 +97,12 @@ export async function runAccelerator(
     clock,
     problems,
   });
-  const shares = new VisitorShares({ limits: init.visitors, clients, metrics, problems });
+  const visitors = new VisitorShares({ limits: init.visitors, clients, metrics, problems });
   using gate = new RecordGate({ records, recordRoom, metrics, clock });
   await using listener = new VisitorListener({
-    answer: gate.before(shares.before(async (exchange) => answer(deps, exchange))),
-    answerNow: shares.before(async (exchange, judged) => answer(deps, exchange, judged)),
-    shares,
+    answer: gate.before(visitors.before(async (exchange) => answer(deps, exchange))),
+    answerNow: visitors.before(async (exchange, judged) => answer(deps, exchange, judged)),
+    visitors,
     quick: new QuickAnswers({ ...deps, gate, answersMemoryMax: init.answersMemoryMax }),
     usesLane: () => words.usesLane,
     nextConnection: () => (records.wake(), words.nextConnection()),

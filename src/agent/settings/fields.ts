@@ -161,6 +161,16 @@ export const agentFields = {
     live: true,
     parse: flagField(),
   },
+  "accelerator.origin_requests_max": {
+    doc: "How many requests each worker has under way at one backend, with a connection each. Further ones wait up to 5 s for one of those to end, and are then answered 503 with Retry-After.",
+    fallback: 512,
+    parse: integer(1, 512),
+  },
+  "accelerator.origin_waiting_max": {
+    doc: "How many requests to one backend wait so in each worker. Further ones are answered 503 at once.",
+    fallback: 512,
+    parse: integer(0, 65_536),
+  },
   "accelerator.connections_per_address": {
     doc: "How many connections of one visitor (an IPv4 address, or the /64 of an IPv6 address) each worker keeps open; further ones are closed. 0 means no limit. Connections of trusted proxies are not counted. The default is beyond what a large company or a carrier has open to one host behind one address.",
     fallback: 4096,

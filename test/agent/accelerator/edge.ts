@@ -16,6 +16,10 @@ import type { ProxyProtocol } from "../../../src/agent/accelerator/doors/proxy-g
 import type { OriginGuard } from "../../../src/agent/accelerator/origin/origin-connector.ts";
 import { OriginPools } from "../../../src/agent/accelerator/origin/origin-pools.ts";
 import {
+  OriginShares,
+  type OriginShareLimits,
+} from "../../../src/agent/accelerator/origin/origin-shares.ts";
+import {
   RequestBodies,
   type RequestBodyLimits,
 } from "../../../src/agent/accelerator/bodies/request-bodies.ts";
@@ -95,6 +99,9 @@ export type EdgeOptions = {
   /** Room for the files of request bodies. */
   readonly bodyDisk?: BudgetShare;
   readonly visitors?: Partial<VisitorLimits>;
+  readonly originShares?: Partial<OriginShareLimits>;
+  /** See OriginSharesDeps. */
+  readonly waitMs?: number;
   /** False: plain requests are left to node:http. */
   readonly lane?: boolean;
   /** See LaneOptions. */
@@ -150,7 +157,11 @@ export class Edge implements AsyncDisposable {
     };
     const problems = new ProblemLog(silentLog(), real.steadyMs);
     const cache = options.cache ?? this.cache;
-    const flights = this.#stack.use(new Flights({ cache, origins, clock, metrics, problems }));
+    const originLimits = { requestsMax: 512, waitingMax: 512, ...options.originShares };
+    const shares = new OriginShares({ limits: originLimits, metrics, waitMs: options.waitMs });
+    const flights = this.#stack.use(
+      new Flights({ cache, origins, clock, metrics, problems, shares }),
+    );
     const made = { cache, words: this.#words, no: 1, clock, metrics, problems };
     const variants = this.#stack.use(new VariantMaker(made));
     const clients = new ClientAddresses(
@@ -183,6 +194,7 @@ export class Edge implements AsyncDisposable {
       }),
     );
     const deps = {
+      shares,
       bodies,
       cache,
       upgrades,
@@ -205,15 +217,15 @@ export class Edge implements AsyncDisposable {
       },
     };
     const limits = { connectionsMax: 0, requestsMax: 0, ...options.visitors };
-    const shares = new VisitorShares({ limits, clients, metrics, problems });
+    const visitors = new VisitorShares({ limits, clients, metrics, problems });
     const { recordRoom } = options;
     const gate = new RecordGate({ records, recordRoom, metrics, clock, heldMax: options.heldMax });
     this.#stack.use(gate);
     this.#listener = this.#stack.use(
       new VisitorListener({
-        answer: gate.before(shares.before(async (exchange) => answer(deps, exchange))),
-        answerNow: shares.before(async (exchange, judged) => answer(deps, exchange, judged)),
-        shares,
+        answer: gate.before(visitors.before(async (exchange) => answer(deps, exchange))),
+        answerNow: visitors.before(async (exchange, judged) => answer(deps, exchange, judged)),
+        visitors,
         quick: new QuickAnswers({ ...deps, gate, answersMemoryMax: 2 ** 20 }),
         usesLane: () => this.#words.usesLane,
         laneLookMs: options.laneLookMs,

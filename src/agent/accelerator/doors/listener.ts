@@ -34,7 +34,7 @@ export type ListenerDeps = ExchangeRunnerDeps & {
   readonly nextConnection: () => number;
   readonly clients: ClientAddresses;
   readonly proxyProtocol: ProxyProtocol;
-  readonly shares: Pick<VisitorShares, "admit">;
+  readonly visitors: Pick<VisitorShares, "admit">;
   /** See ProxyGateDeps. */
   readonly headerMs?: number | undefined;
   readonly metrics: WorkerMetrics;
@@ -176,9 +176,9 @@ export class VisitorListener implements AsyncDisposable {
   }
 
   #letIn(server: NetServer, admit: (arrival: Arrival) => void, leavesPaused = false): void {
-    const { clients, proxyProtocol, metrics, shares } = this.#deps;
+    const { clients, proxyProtocol, metrics, visitors } = this.#deps;
     const enter = (arrival: Arrival): void => {
-      if (shares.admit(arrival)) admit(arrival);
+      if (visitors.admit(arrival)) admit(arrival);
     };
     server.on("drop", () => metrics.accel_agent_refused_connections_total.inc());
     if (proxyProtocol === "off") {

@@ -8,6 +8,7 @@ import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
 import type { ServingState } from "../../../core/serving/serving-state.ts";
 import type { ProxyProtocol } from "../doors/proxy-gate.ts";
 import type { RequestBodyLimits } from "../bodies/request-bodies.ts";
+import type { OriginShareLimits } from "../origin/origin-shares.ts";
 import type { UpgradeLimits } from "../upgrades/open-upgrades.ts";
 import type { VisitorLimits } from "../doors/visitor-shares.ts";
 import type { TicketKeys } from "../doors/ticket-keys.ts";
@@ -39,6 +40,7 @@ export type AcceleratorInit = {
   readonly upgrades: UpgradeLimits;
   readonly requestBodies: RequestBodyLimits;
   readonly visitors: VisitorLimits;
+  readonly originShares: OriginShareLimits;
 };
 
 /** `no` stands in the answer again. */

@@ -19,6 +19,7 @@ import { findPorts, type Listens } from "./find-port.ts";
 import { PoolWords } from "./shared-words.ts";
 import { TicketKeyring } from "../doors/ticket-keys.ts";
 import type { VisitorLimits } from "../doors/visitor-shares.ts";
+import type { OriginShareLimits } from "../origin/origin-shares.ts";
 import type { UpgradeLimits } from "../upgrades/open-upgrades.ts";
 import type { BodyPace } from "../bodies/body-pieces.ts";
 import { BudgetOwner, type BudgetShare } from "../bodies/shared-budget.ts";
@@ -42,6 +43,7 @@ const bodiesDefault: PoolBodies = {
   idleMs: 20_000,
   rateMin: 500,
 };
+const originSharesDefault: OriginShareLimits = { requestsMax: 512, waitingMax: 512 };
 const visitorsDefault: VisitorLimits = { connectionsMax: 0, requestsMax: 0 };
 /** As the settings have them if nothing else is said. */
 const upgradesDefault: UpgradeLimits = { openMax: 4_096, idleMs: 600_000 };
@@ -67,6 +69,8 @@ export type WorkerPoolOptions = Listens & {
   readonly upgrades?: UpgradeLimits;
   /** Of all workers together. */
   readonly requestBodies?: PoolBodies;
+  /** Of each worker and backend. */
+  readonly originShares?: OriginShareLimits;
   /** Of each worker; unsaid: no visitor has limits of his own. */
   readonly visitors?: VisitorLimits;
   /** Whether plain requests are answered in the lane; unsaid: they are. */
@@ -254,12 +258,21 @@ export class WorkerPool implements AsyncDisposable {
     const filesMemoryMax = Math.floor(files / count);
     const answersMemoryMax = Math.floor(answers / count);
     const { upgrades = upgradesDefault, visitors = visitorsDefault } = this.#options;
+    const { originShares = originSharesDefault } = this.#options;
     const memory = { filesMemoryMax, answersMemoryMax };
     const disk = this.#bodyDisk.share();
     const { directory, idleMs, rateMin } = this.#bodies;
     const bodyMemory = Math.floor(this.#bodies.memoryMax / count);
     const requestBodies = { memoryMax: bodyMemory, disk, directory, idleMs, rateMin };
-    const served = { defaultDomain, blobsDir, ...memory, upgrades, requestBodies, visitors };
+    const served = {
+      defaultDomain,
+      blobsDir,
+      ...memory,
+      upgrades,
+      requestBodies,
+      visitors,
+      originShares,
+    };
     const init = { no, ...shared, listen, tlsListen, proxies, ...served };
     const handle = new WorkerHandle(entry, init, openParts(no), onBadBlob ?? (() => {}));
     this.#running.add(handle);

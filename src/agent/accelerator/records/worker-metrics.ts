@@ -18,6 +18,11 @@ export const workerMetrics = {
     help: "Time from asking the origin to the head of its answer, repetitions included.",
     labels: ["domain"],
   },
+  accel_agent_origin_full_total: {
+    kind: "counter",
+    help: "Requests that found a backend with as many requests as it may have at a time (accelerator.origin_requests_max): waited (and were sent), late (none ended in time; 503), refused (too many waited; 503), left (the visitor did).",
+    labels: ["domain", "outcome"],
+  },
   accel_agent_cache_passed_total: {
     kind: "counter",
     help: "Requests that were passed on without the cache, because of their method, a rule (bypass), a cookie that the rule does not ignore, or something else in the request (request).",

@@ -49,6 +49,7 @@ function setUp() {
       clock,
       metrics: createWorkerMetrics(new Registry()),
       problems: new ProblemLog(silentLog(), clock.steadyMs),
+      shares: { enter: () => () => {} },
     }),
   );
   const backend = {

@@ -51,6 +51,7 @@ async function setUp() {
     clock,
     metrics: createWorkerMetrics(registry),
     problems: new ProblemLog(silentLog(), clock.steadyMs),
+    shares: { enter: () => () => {} },
   };
   const backend = {
     urls,

@@ -32,7 +32,7 @@ test.each([
       nextConnection: () => 1,
       clients: new ClientAddresses([], "x-forwarded-for"),
       proxyProtocol: "off",
-      shares: { admit: () => true },
+      visitors: { admit: () => true },
       contexts: { find: () => undefined },
       ticketKeys: () => ({ current: randomBytes(48), previous: undefined }),
       recorder: createRecorder(
